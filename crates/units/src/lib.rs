@@ -1,0 +1,21 @@
+//! The words every other crate speaks: time, bytes, rates, sequence numbers, identifiers, keys and seeded chance.
+//!
+//! Nothing here knows about packets, policies or clocks. Each quantity is a newtype, so that adding segments to bytes
+//! or an instant to an instant does not compile.
+#![forbid(unsafe_code)]
+
+mod bytes;
+mod id;
+mod key;
+mod rate;
+mod seq;
+mod stream;
+mod time;
+
+pub use bytes::Bytes;
+pub use id::{AddressId, PathId, SubflowId};
+pub use key::{Hmac, Key, Nonce, Token, add_addr_hmac, join_hmac, same_mac};
+pub use rate::Rate;
+pub use seq::{Dsn, SubflowSeq};
+pub use stream::{Seed, Stream};
+pub use time::{Duration, Instant};
