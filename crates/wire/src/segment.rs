@@ -1,0 +1,145 @@
+//! One TCP segment in its IP packet.
+
+use crate::{FlowKey, Options};
+use anabranch_units::{Bytes, SubflowSeq};
+use std::fmt;
+
+/// TCP control bits (RFC 9293 §3.1, with ECE and CWR of RFC 3168).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct Flags(pub u8);
+
+impl Flags {
+    /// No more data from the sender.
+    pub const FIN: Flags = Flags(0x01);
+    /// Synchronise sequence numbers.
+    pub const SYN: Flags = Flags(0x02);
+    /// Reset the connection.
+    pub const RST: Flags = Flags(0x04);
+    /// Push function.
+    pub const PSH: Flags = Flags(0x08);
+    /// The acknowledgment field is significant.
+    pub const ACK: Flags = Flags(0x10);
+    /// The urgent pointer is significant.
+    pub const URG: Flags = Flags(0x20);
+    /// ECN echo (RFC 3168).
+    pub const ECE: Flags = Flags(0x40);
+    /// Congestion window reduced (RFC 3168).
+    pub const CWR: Flags = Flags(0x80);
+
+    /// Both sets.
+    pub const fn with(self, other: Flags) -> Flags {
+        Flags(self.0 | other.0)
+    }
+
+    /// True if all bits of `other` are set.
+    pub const fn has(self, other: Flags) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl fmt::Debug for Flags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const LETTERS: [(Flags, char); 8] = [
+            (Flags::SYN, 'S'),
+            (Flags::FIN, 'F'),
+            (Flags::RST, 'R'),
+            (Flags::PSH, 'P'),
+            (Flags::ACK, '.'),
+            (Flags::URG, 'U'),
+            (Flags::ECE, 'E'),
+            (Flags::CWR, 'W'),
+        ];
+        LETTERS.iter().filter(|(flag, _)| self.has(*flag)).try_for_each(|(_, letter)| write!(f, "{letter}"))
+    }
+}
+
+/// The ECN field of the IP header (RFC 3168 §5).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+#[repr(u8)]
+pub enum Ecn {
+    /// Not ECN-capable.
+    #[default]
+    NotEct = 0,
+    /// ECN-capable, codepoint 1.
+    Ect1 = 1,
+    /// ECN-capable, codepoint 0.
+    Ect0 = 2,
+    /// Congestion experienced.
+    Ce = 3,
+}
+
+/// The IP fields that are not addresses; the family follows from the addresses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct IpHeader {
+    /// Time to live, or hop limit.
+    pub ttl: u8,
+    /// Differentiated services code point (6 bits).
+    pub dscp: u8,
+    /// Explicit congestion notification.
+    pub ecn: Ecn,
+    /// Identification (IPv4) or the low half of the flow label (IPv6).
+    pub id: u16,
+}
+
+impl Default for IpHeader {
+    fn default() -> Self {
+        /// Linux's initial TTL, also recommended by the IANA registry.
+        const TTL: u8 = 64;
+        IpHeader { ttl: TTL, dscp: 0, ecn: Ecn::NotEct, id: 0 }
+    }
+}
+
+/// One TCP segment with everything the wire carries.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Segment {
+    /// Addresses and ports.
+    pub flow: FlowKey,
+    /// The rest of the IP header.
+    pub ip: IpHeader,
+    /// Control bits.
+    pub flags: Flags,
+    /// The window field as it stands in the header, not yet scaled.
+    pub window: u16,
+    /// The urgent pointer; meaningless without URG.
+    pub urgent: u16,
+    /// Sequence number of the first byte (of the SYN if there is one).
+    pub seq: SubflowSeq,
+    /// Acknowledgment number; meaningless without ACK.
+    pub ack: SubflowSeq,
+    /// TCP options.
+    pub options: Options,
+    /// Data.
+    pub payload: bytes::Bytes,
+}
+
+impl Segment {
+    /// A segment of `flow` with nothing in it.
+    pub fn new(flow: FlowKey, flags: Flags, seq: SubflowSeq, ack: SubflowSeq) -> Self {
+        Segment {
+            flow,
+            ip: IpHeader::default(),
+            flags,
+            window: 0,
+            urgent: 0,
+            seq,
+            ack,
+            options: Options::default(),
+            payload: bytes::Bytes::new(),
+        }
+    }
+
+    /// How much sequence space this takes: payload, SYN and FIN.
+    pub fn sequence_length(&self) -> u64 {
+        self.payload.len() as u64 + u64::from(self.flags.has(Flags::SYN)) + u64::from(self.flags.has(Flags::FIN))
+    }
+
+    /// Size of the IP packet: IP header, TCP header with padded options, payload.
+    pub fn wire_length(&self) -> Bytes {
+        let ip = if self.flow.src.is_ipv4() { IPV4_HEADER } else { IPV6_HEADER };
+        Bytes::new(ip + TCP_HEADER + self.options.wire_length() + self.payload.len() as u64)
+    }
+}
+
+const IPV4_HEADER: u64 = 20;
+const IPV6_HEADER: u64 = 40;
+const TCP_HEADER: u64 = 20;
