@@ -28,6 +28,7 @@ mod impairment;
 mod link;
 mod loss;
 mod network;
+mod parcel;
 mod queue;
 mod service;
 mod stats;

@@ -7,27 +7,14 @@
 //! (packets in flight then wait in a heap) or that owes departure notices acts at departures.
 
 use crate::impairment::Impairments;
-use crate::network::RouteId;
+use crate::parcel::{Flying, Notice, Parcel, Transit};
 use crate::queue::Limit;
 use crate::service::Server;
 use crate::stats::{Imbalance, LinkStats};
-use crate::trace::Served;
 use crate::{Change, ConfigError, LinkConfig, Service};
 use anabranch_units::{Bytes, Duration, Instant, Seed};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-
-/// A packet with what the network must remember of it.
-#[derive(Clone, Debug)]
-pub(crate) struct Parcel<P> {
-    pub(crate) packet: P,
-    pub(crate) route: RouteId,
-    /// Where on the route it is.
-    pub(crate) hop: u32,
-    pub(crate) size: u32,
-    pub(crate) tag: u64,
-    pub(crate) corrupted: bool,
-}
 
 /// What a link does when it is due.
 pub(crate) enum Step<P> {
@@ -37,14 +24,6 @@ pub(crate) enum Step<P> {
     Departed(Notice),
     /// Something that nobody else needs to know.
     Nothing,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Notice {
-    pub(crate) at: Instant,
-    pub(crate) route: RouteId,
-    pub(crate) size: u32,
-    pub(crate) tag: u64,
 }
 
 #[derive(Debug)]
@@ -71,29 +50,6 @@ pub(crate) struct Link<P> {
     takeoffs: u64,
     notices: VecDeque<Notice>,
     stats: LinkStats,
-}
-
-#[derive(Debug)]
-struct Transit<P> {
-    offered: Instant,
-    served: Served,
-    arrives: Instant,
-    /// Jitter and reordering.
-    extra: Duration,
-    /// Departs, but does not arrive.
-    lost: bool,
-    /// Damaged by this link.
-    corrupted: bool,
-    duplicated: bool,
-    parcel: Parcel<P>,
-}
-
-/// A packet in flight on a link that reorders.
-#[derive(Debug)]
-struct Flying<P> {
-    arrives: Instant,
-    takeoff: u64,
-    parcel: Parcel<P>,
 }
 
 enum Cause {
@@ -378,7 +334,10 @@ impl<P: Clone> Link<P> {
     fn go_down(&mut self) {
         self.is_down = true;
         let now = self.clock;
-        while let Some(last) = self.line.pop_back_if(|last| last.arrives > now) {
+        let arrived = self.line.partition_point(|transit| transit.arrives <= now);
+        while self.line.len() > arrived
+            && let Some(last) = self.line.pop_back()
+        {
             if self.line.len() < self.departed {
                 self.departed -= 1;
                 self.stats.in_flight -= last.copies();
@@ -410,46 +369,3 @@ impl<P: Clone> Link<P> {
         );
     }
 }
-
-impl<P> Transit<P> {
-    /// How many packets will arrive of this one that departed.
-    fn copies(&self) -> u64 {
-        if self.lost { 0 } else { 1 + u64::from(self.duplicated) }
-    }
-
-    fn notice(&self, at: Instant) -> Notice {
-        self.parcel.notice(at)
-    }
-}
-
-impl<P> Parcel<P> {
-    fn notice(&self, at: Instant) -> Notice {
-        Notice { at, route: self.route, size: self.size, tag: self.tag }
-    }
-}
-
-impl<P> Flying<P> {
-    fn rank(&self) -> (Instant, u64) {
-        (self.arrives, self.takeoff)
-    }
-}
-
-impl<P> Ord for Flying<P> {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.rank().cmp(&other.rank())
-    }
-}
-
-impl<P> PartialOrd for Flying<P> {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<P> PartialEq for Flying<P> {
-    fn eq(&self, other: &Self) -> bool {
-        self.rank() == other.rank()
-    }
-}
-
-impl<P> Eq for Flying<P> {}

@@ -67,7 +67,7 @@ impl LossModel {
         match *self {
             LossModel::None | LossModel::List(_) => 0.0,
             LossModel::Bernoulli { p } => p,
-            LossModel::GilbertElliott { p_good_bad, loss_good, .. } if p_good_bad == 0.0 => loss_good,
+            LossModel::GilbertElliott { p_good_bad: 0.0, loss_good, .. } => loss_good,
             LossModel::GilbertElliott { p_good_bad, p_bad_good, loss_good, loss_bad } => {
                 (p_good_bad * loss_bad + p_bad_good * loss_good) / (p_good_bad + p_bad_good)
             }

@@ -5,7 +5,8 @@
 //! [`Network::poll`] does it. What happens at the same time happens in the order of links, and on one link in the order
 //! of offer, departures before arrivals; so a seed and a sequence of calls fix every answer.
 
-use crate::link::{Link, Parcel, Step};
+use crate::link::{Link, Step};
+use crate::parcel::Parcel;
 use crate::{Change, ConfigError, Imbalance, LinkConfig, LinkStats, deadlines::Deadlines};
 use anabranch_units::{Bytes, Instant, Seed};
 
