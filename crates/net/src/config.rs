@@ -102,6 +102,7 @@ pub(crate) fn probability(field: &'static str, value: f64) -> Result<(), ConfigE
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
     use anabranch_units::Rate;
 

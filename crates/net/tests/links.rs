@@ -219,6 +219,14 @@ fn jitter_spreads_arrivals_and_reorders_only_if_told() {
 }
 
 #[test]
+fn equal_arrivals_keep_their_order_even_on_a_link_that_reorders() {
+    let trace = Trace::parse(&"7\n".repeat(50)).unwrap();
+    let mut bench = Bench::new(LinkConfig { jitter_reorders: true, ..LinkConfig::new(trace, Duration::ZERO) });
+    bench.send(ms(0), 0..50);
+    assert_eq!(bench.arrivals(Instant::MAX), (0..50).map(|packet| (packet, ms(7))).collect::<Vec<_>>());
+}
+
+#[test]
 fn some_packets_fall_behind() {
     let reordering = Some(Reordering { probability: 0.1, extra: Duration::from_millis(3) });
     let mut bench = Bench::new(LinkConfig { reordering, queue: QueueLimit::Packets(1000), ..ten_mbit() });
