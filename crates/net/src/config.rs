@@ -1,0 +1,125 @@
+//! What a link is made of, and what is refused.
+
+use crate::{LossModel, QueueLimit, Service};
+use anabranch_units::Duration;
+
+/// One direction of a link. Packets pass, in this order: drop-tail queue, serialisation, loss, corruption, duplication,
+/// propagation with jitter and reordering. Whatever is lost has therefore consumed capacity.
+#[derive(Clone, Debug)]
+pub struct LinkConfig {
+    /// How fast the queue drains.
+    pub service: Service,
+    /// Propagation delay.
+    pub delay: Duration,
+    /// Each packet is delayed further by a uniform share of this.
+    pub jitter: Duration,
+    /// Whether jitter may reorder packets. If not, a packet that would overtake arrives together with the one before.
+    pub jitter_reorders: bool,
+    /// What the queue holds.
+    pub queue: QueueLimit,
+    /// Which packets are lost.
+    pub loss: LossModel,
+    /// Some packets fall behind.
+    pub reordering: Option<Reordering>,
+    /// Probability that a packet arrives twice; the copy arrives right behind it and does not consume capacity.
+    pub duplication: f64,
+    /// Probability that a packet arrives damaged: delivered, but flagged for the receiver's checksum to discard.
+    pub corruption: f64,
+    /// Whether the network tells when a packet has left the queue or was dropped before, as TCP Small Queues want of the
+    /// first hop. Costs nothing where it is off.
+    pub notify_departure: bool,
+}
+
+/// Packets that fall behind, as on a path with parallel lanes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reordering {
+    /// How likely a packet falls behind.
+    pub probability: f64,
+    /// By how much.
+    pub extra: Duration,
+}
+
+/// A link or route that cannot be.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ConfigError {
+    /// Not a probability.
+    #[error("{field} is {value}; a probability lies between 0 and 1")]
+    Probability {
+        /// Which one.
+        field: &'static str,
+        /// What it held.
+        value: f64,
+    },
+    /// Not a queue length.
+    #[error("queue is {value} bdp; accepted is any number from 0")]
+    QueueFactor {
+        /// What it held.
+        value: f64,
+    },
+    /// A route over nothing.
+    #[error("a route needs at least one link")]
+    EmptyRoute,
+}
+
+impl LinkConfig {
+    /// A link that serves at a rate or by a trace, delays, and otherwise does no harm: a queue of 100 packets, no loss.
+    pub fn new(service: impl Into<Service>, delay: Duration) -> Self {
+        LinkConfig {
+            service: service.into(),
+            delay,
+            jitter: Duration::ZERO,
+            jitter_reorders: false,
+            queue: QueueLimit::Packets(100),
+            loss: LossModel::None,
+            reordering: None,
+            duplication: 0.0,
+            corruption: 0.0,
+            notify_departure: false,
+        }
+    }
+
+    /// Refuses numbers that mean nothing.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        self.queue.check()?;
+        self.loss.check()?;
+        probability("duplication", self.duplication)?;
+        probability("corruption", self.corruption)?;
+        self.reordering.map_or(Ok(()), |r| probability("reordering", r.probability))
+    }
+
+    /// Whether packets always arrive in the order in which they were offered.
+    pub(crate) fn keeps_order(&self) -> bool {
+        !self.jitter_reorders && self.reordering.is_none()
+    }
+}
+
+pub(crate) fn probability(field: &'static str, value: f64) -> Result<(), ConfigError> {
+    match (0.0..=1.0).contains(&value) {
+        true => Ok(()),
+        false => Err(ConfigError::Probability { field, value }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use anabranch_units::Rate;
+
+    #[test]
+    fn numbers_that_mean_nothing_are_refused_by_name() {
+        let good = LinkConfig::new(Rate::from_mbps(1), Duration::ZERO);
+        assert_eq!(good.check(), Ok(()));
+        let bad = LinkConfig { duplication: 1.5, ..good.clone() };
+        assert_eq!(bad.check().unwrap_err().to_string(), "duplication is 1.5; a probability lies between 0 and 1");
+        let bad = LinkConfig { corruption: f64::NAN, ..good.clone() };
+        assert!(matches!(bad.check(), Err(ConfigError::Probability { field: "corruption", .. })));
+        let bad =
+            LinkConfig { reordering: Some(Reordering { probability: -0.1, extra: Duration::ZERO }), ..good.clone() };
+        assert!(matches!(bad.check(), Err(ConfigError::Probability { field: "reordering", .. })));
+        let bad = LinkConfig { loss: LossModel::Bernoulli { p: 2.0 }, ..good.clone() };
+        assert!(matches!(bad.check(), Err(ConfigError::Probability { field: "loss", .. })));
+        let bad = LinkConfig { queue: QueueLimit::Bdp { factor: -1.0, round_trip: Duration::ZERO }, ..good };
+        assert_eq!(bad.check(), Err(ConfigError::QueueFactor { value: -1.0 }));
+    }
+}

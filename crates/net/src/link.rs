@@ -1,0 +1,371 @@
+//! One direction of a link: queue, serialisation, propagation.
+//!
+//! Service is first come, first served, so a packet's departure and arrival are known when it is offered. A link that
+//! keeps order holds all its packets in one line, those in flight before those queued, and has nothing to do between a
+//! packet's offer and its arrival. Departures are noticed late, whenever the link is touched next; to the outside it is
+//! as if they had happened on time, because the link settles its account before it answers. Only a link that reorders
+//! (packets in flight then wait in a heap) or that owes departure notices acts at departures.
+
+use crate::impairment::Impairments;
+use crate::parcel::{Flying, Notice, Parcel, Transit};
+use crate::queue::Limit;
+use crate::service::Server;
+use crate::stats::{Imbalance, LinkStats};
+use crate::{Change, ConfigError, LinkConfig, Service};
+use anabranch_units::{Bytes, Duration, Instant, Seed};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// What a link does when it is due.
+pub(crate) enum Step<P> {
+    /// This packet comes out at the far end.
+    Arrived(Parcel<P>),
+    /// This packet left the queue, or was dropped before it could.
+    Departed(Notice),
+    /// Something that nobody else needs to know.
+    Nothing,
+}
+
+#[derive(Debug)]
+pub(crate) struct Link<P> {
+    name: String,
+    /// Never goes back, even if a driver's `now` does.
+    clock: Instant,
+    server: Server,
+    limit: Limit,
+    delay: Duration,
+    keeps_order: bool,
+    notifies: bool,
+    is_down: bool,
+    is_blackhole: bool,
+    impairments: Impairments,
+    /// In order of offer. The first `departed` are in flight (none are if the link reorders), the others are queued.
+    line: VecDeque<Transit<P>>,
+    departed: usize,
+    /// On a link that keeps order, when the last in line arrives.
+    last_arrival: Instant,
+    /// In flight on a link that reorders.
+    flying: BinaryHeap<Reverse<Flying<P>>>,
+    /// Numbers the packets that took off, so that equal arrivals keep their order.
+    takeoffs: u64,
+    notices: VecDeque<Notice>,
+    stats: LinkStats,
+}
+
+enum Cause {
+    Queue,
+    Down,
+}
+
+impl<P: Clone> Link<P> {
+    /// A link whose random elements draw from streams named after it.
+    pub(crate) fn new(config: &LinkConfig, name: &str, seed: Seed) -> Result<Self, ConfigError> {
+        config.check()?;
+        Ok(Link {
+            name: name.to_owned(),
+            clock: Instant::ZERO,
+            server: Server::new(config.service.clone(), Instant::ZERO),
+            limit: config.queue.resolve(config.service.mean_rate()),
+            delay: config.delay,
+            keeps_order: config.keeps_order(),
+            notifies: config.notify_departure,
+            is_down: false,
+            is_blackhole: false,
+            impairments: Impairments::new(config, name, seed),
+            line: VecDeque::new(),
+            departed: 0,
+            last_arrival: Instant::ZERO,
+            flying: BinaryHeap::new(),
+            takeoffs: 0,
+            notices: VecDeque::new(),
+            stats: LinkStats::default(),
+        })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn has_carrier(&self) -> bool {
+        !self.is_down
+    }
+
+    /// The counts as they are at `now`.
+    pub(crate) fn stats(&mut self, now: Instant) -> &LinkStats {
+        self.settle(now);
+        &self.stats
+    }
+
+    /// Takes a packet in, or drops it.
+    #[inline]
+    pub(crate) fn offer(&mut self, now: Instant, parcel: Parcel<P>) {
+        self.settle(now);
+        let now = self.clock;
+        let size = Bytes::new(u64::from(parcel.size));
+        self.stats.offered += 1;
+        self.stats.offered_bytes += size;
+        // Drawn for every packet, so that what the queue drops does not shift the draws of the others.
+        let fate = self.impairments.draw();
+        if self.is_down {
+            return self.refuse(&parcel, Cause::Down);
+        }
+        if !self.limit.admits(parcel.size, self.stats.queued, self.stats.queued_bytes.get()) {
+            return self.refuse(&parcel, Cause::Queue);
+        }
+
+        let served = self.server.serve(now, parcel.size);
+        let arrives = self.arrival(served.departs, fate.extra);
+        self.stats.queued += 1;
+        self.stats.queued_bytes += size;
+        self.stats.max_queued = self.stats.max_queued.max(self.stats.queued);
+        self.stats.max_queued_bytes = self.stats.max_queued_bytes.max(self.stats.queued_bytes);
+        self.line.push_back(Transit {
+            offered: now,
+            served,
+            arrives,
+            extra: fate.extra,
+            lost: fate.lost,
+            corrupted: fate.corrupted,
+            duplicated: fate.duplicated,
+            parcel,
+        });
+        self.debug_check();
+    }
+
+    /// When the link wants to be stepped next; `Instant::MAX` if it does not.
+    #[inline]
+    pub(crate) fn deadline(&self) -> Instant {
+        let arrival = if self.keeps_order {
+            self.line.front().map_or(Instant::MAX, |first| first.arrives)
+        } else {
+            let flying = self.flying.peek().map_or(Instant::MAX, |Reverse(first)| first.arrives);
+            flying.min(self.next_departure())
+        };
+        if !self.notifies {
+            return arrival;
+        }
+        let notice = self.notices.front().map_or(Instant::MAX, |notice| notice.at);
+        arrival.min(notice).min(self.next_departure())
+    }
+
+    /// Does the first thing that is due at `now`: departures before arrivals.
+    #[inline]
+    pub(crate) fn step(&mut self, now: Instant) -> Step<P> {
+        self.settle(now);
+        if self.notifies
+            && let Some(notice) = self.notices.pop_front()
+        {
+            return Step::Departed(notice);
+        }
+        let arrived = if self.keeps_order { self.arrive_in_order(now) } else { self.arrive_in_any_order(now) };
+        let Some(parcel) = arrived else {
+            return Step::Nothing;
+        };
+        self.stats.in_flight -= 1;
+        self.stats.delivered += 1;
+        self.stats.delivered_bytes += Bytes::new(u64::from(parcel.size));
+        self.debug_check();
+        Step::Arrived(parcel)
+    }
+
+    /// Changes the link from `now` on.
+    pub(crate) fn apply(&mut self, now: Instant, change: Change) -> Result<(), ConfigError> {
+        self.settle(now);
+        match change {
+            Change::Rate(rate) => self.change_service(Service::Rate(rate)),
+            Change::Trace(trace) => self.change_service(Service::Trace(trace)),
+            Change::Delay(delay) => {
+                self.delay = delay;
+                self.foresee_arrivals();
+            }
+            Change::Jitter(jitter) => self.impairments.set_jitter(jitter),
+            Change::Loss(model) => {
+                model.check()?;
+                self.impairments.set_loss(model);
+            }
+            Change::Down => self.go_down(),
+            Change::Up => self.is_down = false,
+            Change::Blackhole => self.is_blackhole = true,
+            Change::Restore => self.is_blackhole = false,
+        }
+        self.debug_check();
+        Ok(())
+    }
+
+    /// Counts everything inside one by one and compares.
+    pub(crate) fn check_conservation(&self) -> Result<(), Imbalance> {
+        let (flying, queued) = (self.line.iter().take(self.departed), self.line.iter().skip(self.departed));
+        let queued_bytes: Bytes = queued.clone().map(|t| Bytes::new(u64::from(t.parcel.size))).sum();
+        let held_queued = queued.count() as u64;
+        let held_in_flight = flying.map(Transit::copies).sum::<u64>() + self.flying.len() as u64;
+        let agrees = self.stats.is_balanced()
+            && held_queued == u64::from(self.stats.queued)
+            && queued_bytes == self.stats.queued_bytes
+            && held_in_flight == self.stats.in_flight;
+        if agrees {
+            return Ok(());
+        }
+        Err(Imbalance { link: self.name.clone(), held_queued, held_in_flight, stats: Box::new(self.stats) })
+    }
+
+    /// Notices the departures up to `now`.
+    #[inline]
+    fn settle(&mut self, now: Instant) {
+        self.clock = self.clock.max(now);
+        while self.next_departure() <= self.clock {
+            self.depart();
+        }
+    }
+
+    #[inline]
+    fn next_departure(&self) -> Instant {
+        self.line.get(self.departed).map_or(Instant::MAX, |first| first.served.departs)
+    }
+
+    /// The first queued packet has been serialised, and meets its fate.
+    #[inline]
+    fn depart(&mut self) {
+        let Some(first) = self.line.get_mut(self.departed) else {
+            return;
+        };
+        let stats = &mut self.stats;
+        stats.queued -= 1;
+        stats.queued_bytes -= Bytes::new(u64::from(first.parcel.size));
+        stats.departed += 1;
+        stats.queue_delay += first.served.departs.since(first.offered);
+        if self.notifies {
+            self.notices.push_back(first.notice(first.served.departs));
+        }
+        if self.is_blackhole {
+            stats.dropped.blackhole += 1;
+            first.lost = true;
+        } else if first.lost {
+            stats.dropped.loss += 1;
+        } else {
+            stats.in_flight += first.copies();
+            stats.duplicated += u64::from(first.duplicated);
+            stats.corrupted += u64::from(first.corrupted);
+            first.parcel.corrupted |= first.corrupted;
+        }
+        if self.keeps_order {
+            self.departed += 1;
+        } else {
+            self.take_off();
+        }
+    }
+
+    /// On a link that reorders, the packet that just departed joins those in flight.
+    fn take_off(&mut self) {
+        let Some(Transit { lost: false, arrives, duplicated, parcel, .. }) = self.line.pop_front() else {
+            return;
+        };
+        for parcel in duplicated.then(|| parcel.clone()).into_iter().chain([parcel]) {
+            self.flying.push(Reverse(Flying { arrives, takeoff: self.takeoffs, parcel }));
+            self.takeoffs += 1;
+        }
+    }
+
+    #[inline]
+    fn arrive_in_order(&mut self, now: Instant) -> Option<Parcel<P>> {
+        let first = self.line.front_mut().filter(|first| first.arrives <= now)?;
+        if first.duplicated && !first.lost {
+            first.duplicated = false;
+            return Some(first.parcel.clone());
+        }
+        self.departed -= 1; // What arrives has departed: `settle` ran, and no delay is negative.
+        self.line.pop_front().filter(|first| !first.lost).map(|first| first.parcel)
+    }
+
+    fn arrive_in_any_order(&mut self, now: Instant) -> Option<Parcel<P>> {
+        self.flying.peek().filter(|Reverse(first)| first.arrives <= now)?;
+        self.flying.pop().map(|Reverse(first)| first.parcel)
+    }
+
+    /// When a packet that departs then will arrive, given those before it.
+    #[inline]
+    fn arrival(&mut self, departs: Instant, extra: Duration) -> Instant {
+        let arrives = departs + self.delay + extra;
+        if !self.keeps_order {
+            return arrives;
+        }
+        self.last_arrival = self.last_arrival.max(arrives);
+        self.last_arrival
+    }
+
+    fn refuse(&mut self, parcel: &Parcel<P>, cause: Cause) {
+        match cause {
+            Cause::Queue => self.stats.dropped.queue += 1,
+            Cause::Down => self.stats.dropped.down += 1,
+        }
+        if self.notifies {
+            // Freed before its time, but freed: whoever waits for room on this hop must hear of it.
+            self.notices.push_back(parcel.notice(self.clock));
+        }
+        self.debug_check();
+    }
+
+    /// Passes what is queued, with what is left of the packet in service, on to another server.
+    fn change_service(&mut self, service: Service) {
+        let now = self.clock;
+        let mut server = Server::new(service, now);
+        let mut queued = self.line.iter_mut().skip(self.departed);
+        if let Some(head) = queued.next() {
+            let left = self.server.unserved(now, head.parcel.size, head.served);
+            head.served = server.resume(now, left);
+            for behind in queued {
+                behind.served = server.serve(now, behind.parcel.size);
+            }
+        }
+        self.server = server;
+        self.foresee_arrivals();
+    }
+
+    /// Computes the arrivals of what is queued anew.
+    fn foresee_arrivals(&mut self) {
+        let last_in_flight = self.departed.checked_sub(1).and_then(|last| self.line.get(last));
+        self.last_arrival = last_in_flight.map_or(Instant::ZERO, |last| last.arrives);
+        for index in self.departed..self.line.len() {
+            let (departs, extra) = (self.line[index].served.departs, self.line[index].extra);
+            self.line[index].arrives = self.arrival(departs, extra);
+        }
+    }
+
+    /// Drops all that is inside, except what has arrived and only waits to be fetched.
+    fn go_down(&mut self) {
+        self.is_down = true;
+        let now = self.clock;
+        let arrived = self.line.partition_point(|transit| transit.arrives <= now);
+        while self.line.len() > arrived
+            && let Some(last) = self.line.pop_back()
+        {
+            if self.line.len() < self.departed {
+                self.departed -= 1;
+                self.stats.in_flight -= last.copies();
+                self.stats.dropped.down += last.copies();
+            } else {
+                self.stats.queued -= 1;
+                self.stats.queued_bytes -= Bytes::new(u64::from(last.parcel.size));
+                self.stats.dropped.down += 1;
+                if self.notifies {
+                    self.notices.push_back(last.notice(now));
+                }
+            }
+        }
+        let before = self.flying.len();
+        self.flying.retain(|Reverse(flying)| flying.arrives <= now);
+        let dropped = (before - self.flying.len()) as u64;
+        self.stats.in_flight -= dropped;
+        self.stats.dropped.down += dropped;
+        self.server.reset(now);
+        self.foresee_arrivals();
+    }
+
+    #[inline]
+    fn debug_check(&self) {
+        debug_assert!(
+            self.stats.is_balanced(),
+            "what enters a link leaves it, is dropped or is inside: {:?}",
+            self.stats
+        );
+    }
+}

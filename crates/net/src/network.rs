@@ -1,0 +1,234 @@
+//! Links joined into routes.
+//!
+//! A route is a list of links in order; routes may share links, which makes a shared bottleneck. The network acts only
+//! when asked: [`Network::send`] puts a packet onto a route, [`Network::next_time`] tells when something will happen,
+//! [`Network::poll`] does it. What happens at the same time happens in the order of links, and on one link in the order
+//! of offer, departures before arrivals; so a seed and a sequence of calls fix every answer.
+
+use crate::link::{Link, Step};
+use crate::parcel::Parcel;
+use crate::{Change, ConfigError, Imbalance, LinkConfig, LinkStats, deadlines::Deadlines};
+use anabranch_units::{Bytes, Instant, Seed};
+
+/// One direction of a link of a network, numbered from 0 in the order of creation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(u32);
+
+/// A route of a network, numbered from 0 in the order of creation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RouteId(u32);
+
+/// What the network has to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output<P> {
+    /// A packet reached the end of its route.
+    Delivery(Delivery<P>),
+    /// A packet left a link that gives notice; see [`LinkConfig::notify_departure`].
+    Departure(Departure),
+}
+
+/// A packet at the end of its route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery<P> {
+    /// When it arrived; not after the `now` of the poll, and before it if the driver is late.
+    pub at: Instant,
+    /// The route it took.
+    pub route: RouteId,
+    /// What was sent.
+    pub packet: P,
+    /// Its length on the wire.
+    pub size: Bytes,
+    /// Damaged on the way: the receiver's checksum fails.
+    pub corrupted: bool,
+}
+
+/// A packet that no longer waits at a link that gives notice: it was serialised or dropped. Each packet offered to such a
+/// link gives exactly one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// When its last bit left, or when it was dropped.
+    pub at: Instant,
+    /// The route it is on.
+    pub route: RouteId,
+    /// Its length on the wire.
+    pub size: Bytes,
+    /// As given to [`Network::send`].
+    pub tag: u64,
+}
+
+/// A set of links and the routes over them; see the crate's example.
+#[derive(Debug)]
+pub struct Network<P> {
+    links: Vec<Link<P>>,
+    deadlines: Deadlines,
+    /// The links of all routes one after the other, each route closed by `END`.
+    hops: Vec<u32>,
+    /// Where in `hops` each route begins.
+    routes: Vec<u32>,
+}
+
+impl LinkId {
+    /// The number, for tables that run parallel to the links.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl RouteId {
+    /// The number, for tables that run parallel to the routes.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl<P> Default for Network<P> {
+    fn default() -> Self {
+        Network { links: Vec::new(), deadlines: Deadlines::default(), hops: Vec::new(), routes: Vec::new() }
+    }
+}
+
+impl<P: Clone> Network<P> {
+    /// No links yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a link. Its random elements draw from the streams `link/NAME/loss`, `link/NAME/jitter` and so on.
+    ///
+    /// # Errors
+    /// If the configuration holds a number that means nothing.
+    pub fn add_link(&mut self, config: LinkConfig, name: &str, seed: Seed) -> Result<LinkId, ConfigError> {
+        let id = LinkId(self.links.len() as u32);
+        self.links.push(Link::new(&config, name, seed)?);
+        self.deadlines.add();
+        Ok(id)
+    }
+
+    /// Adds a route over these links, in this order.
+    ///
+    /// # Errors
+    /// If there are none.
+    pub fn add_route(&mut self, links: &[LinkId]) -> Result<RouteId, ConfigError> {
+        if links.is_empty() {
+            return Err(ConfigError::EmptyRoute);
+        }
+        let id = RouteId(self.routes.len() as u32);
+        self.routes.push(self.hops.len() as u32);
+        self.hops.extend(links.iter().map(|link| link.0));
+        self.hops.push(END);
+        Ok(id)
+    }
+
+    /// Sends a packet of `size` bytes on the wire (at most 2³² - 1). `tag` comes back in departure notices.
+    ///
+    /// Time moves forward: poll until nothing is due at `now` before sending. A packet sent earlier than something its
+    /// first link has already seen is treated as sent at that time.
+    #[inline]
+    pub fn send(&mut self, now: Instant, route: RouteId, packet: P, size: Bytes, tag: u64) {
+        let size = u32::try_from(size.get()).unwrap_or(u32::MAX);
+        let hop = self.routes[route.index()];
+        self.offer(now, Parcel { packet, route, hop, size, tag, corrupted: false });
+    }
+
+    /// The next thing that has happened by `now`, in the order in which things happen; `None` once there is no more.
+    #[inline]
+    pub fn poll(&mut self, now: Instant) -> Option<Output<P>> {
+        loop {
+            let (at, due) = self.deadlines.first();
+            if at > now || at == Instant::MAX {
+                return None;
+            }
+            let link = &mut self.links[due];
+            let step = link.step(at);
+            self.deadlines.set(due, link.deadline());
+            match step {
+                Step::Arrived(mut parcel) => {
+                    parcel.hop += 1;
+                    if self.hops[parcel.hop as usize] != END {
+                        self.offer(at, parcel);
+                        continue;
+                    }
+                    let Parcel { packet, route, size, corrupted, .. } = parcel;
+                    let size = Bytes::new(u64::from(size));
+                    return Some(Output::Delivery(Delivery { at, route, packet, size, corrupted }));
+                }
+                Step::Departed(notice) => {
+                    return Some(Output::Departure(Departure {
+                        at: notice.at,
+                        route: notice.route,
+                        size: Bytes::new(u64::from(notice.size)),
+                        tag: notice.tag,
+                    }));
+                }
+                Step::Nothing => {}
+            }
+        }
+    }
+
+    /// When to poll next; `None` while nothing is under way or nothing moves. Now and then nothing comes of it, when what
+    /// happens concerns only the network itself.
+    #[inline]
+    pub fn next_time(&self) -> Option<Instant> {
+        let (at, _) = self.deadlines.first();
+        (at != Instant::MAX).then_some(at)
+    }
+
+    /// Changes a link from `now` on. As with `send`, poll first until nothing is due.
+    ///
+    /// # Errors
+    /// If the change holds a number that means nothing; the link is then as before.
+    pub fn apply(&mut self, now: Instant, link: LinkId, change: Change) -> Result<(), ConfigError> {
+        let index = link.index();
+        self.links[index].apply(now, change)?;
+        self.deadlines.set(index, self.links[index].deadline());
+        Ok(())
+    }
+
+    /// Whether the link is up, as a host sees it that is attached to it. A black hole is up.
+    pub fn has_carrier(&self, link: LinkId) -> bool {
+        self.links[link.index()].has_carrier()
+    }
+
+    /// What the link has counted, exact at `now`.
+    pub fn stats(&mut self, now: Instant, link: LinkId) -> LinkStats {
+        let index = link.index();
+        let stats = *self.links[index].stats(now);
+        self.deadlines.set(index, self.links[index].deadline());
+        stats
+    }
+
+    /// All links in the order of creation.
+    pub fn links(&self) -> impl Iterator<Item = LinkId> + use<P> {
+        (0..self.links.len() as u32).map(LinkId)
+    }
+
+    /// The links of a route, in order.
+    pub fn route(&self, route: RouteId) -> impl Iterator<Item = LinkId> + '_ {
+        let start = self.routes[route.index()] as usize;
+        self.hops[start..].iter().take_while(|&&hop| hop != END).map(|&hop| LinkId(hop))
+    }
+
+    /// The name that the link was given.
+    pub fn link_name(&self, link: LinkId) -> &str {
+        self.links[link.index()].name()
+    }
+
+    /// Counts every packet inside and compares with what went in and out. Takes time in proportion to what is inside.
+    ///
+    /// # Errors
+    /// The first link on which packets appeared or vanished.
+    pub fn check_conservation(&self) -> Result<(), Imbalance> {
+        self.links.iter().try_for_each(Link::check_conservation)
+    }
+
+    #[inline]
+    fn offer(&mut self, now: Instant, parcel: Parcel<P>) {
+        let index = self.hops[parcel.hop as usize] as usize;
+        let link = &mut self.links[index];
+        link.offer(now, parcel);
+        self.deadlines.set(index, link.deadline());
+    }
+}
+
+/// Behind the last link of a route.
+const END: u32 = u32::MAX;

@@ -1,0 +1,94 @@
+//! A packet under way, with what the network and its link remember of it.
+
+use crate::network::RouteId;
+use crate::trace::Served;
+use anabranch_units::{Duration, Instant};
+use std::cmp::Ordering;
+
+/// A packet with what the network must remember of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Parcel<P> {
+    pub(crate) packet: P,
+    pub(crate) route: RouteId,
+    /// Where on the route it is.
+    pub(crate) hop: u32,
+    pub(crate) size: u32,
+    pub(crate) tag: u64,
+    pub(crate) corrupted: bool,
+}
+
+/// A packet in a link's line.
+#[derive(Debug)]
+pub(crate) struct Transit<P> {
+    pub(crate) offered: Instant,
+    pub(crate) served: Served,
+    pub(crate) arrives: Instant,
+    /// Jitter and reordering.
+    pub(crate) extra: Duration,
+    /// Departs, but does not arrive.
+    pub(crate) lost: bool,
+    /// Damaged by this link.
+    pub(crate) corrupted: bool,
+    pub(crate) duplicated: bool,
+    pub(crate) parcel: Parcel<P>,
+}
+
+/// A packet in flight on a link that reorders.
+#[derive(Debug)]
+pub(crate) struct Flying<P> {
+    pub(crate) arrives: Instant,
+    pub(crate) takeoff: u64,
+    pub(crate) parcel: Parcel<P>,
+}
+
+/// That a packet left a queue, or never got into it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Notice {
+    pub(crate) at: Instant,
+    pub(crate) route: RouteId,
+    pub(crate) size: u32,
+    pub(crate) tag: u64,
+}
+
+impl<P> Transit<P> {
+    /// How many packets will arrive of this one that departed.
+    pub(crate) fn copies(&self) -> u64 {
+        if self.lost { 0 } else { 1 + u64::from(self.duplicated) }
+    }
+
+    pub(crate) fn notice(&self, at: Instant) -> Notice {
+        self.parcel.notice(at)
+    }
+}
+
+impl<P> Parcel<P> {
+    pub(crate) fn notice(&self, at: Instant) -> Notice {
+        Notice { at, route: self.route, size: self.size, tag: self.tag }
+    }
+}
+
+impl<P> Flying<P> {
+    fn rank(&self) -> (Instant, u64) {
+        (self.arrives, self.takeoff)
+    }
+}
+
+impl<P> Ord for Flying<P> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.rank().cmp(&other.rank())
+    }
+}
+
+impl<P> PartialOrd for Flying<P> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<P> PartialEq for Flying<P> {
+    fn eq(&self, other: &Self) -> bool {
+        self.rank() == other.rank()
+    }
+}
+
+impl<P> Eq for Flying<P> {}

@@ -1,0 +1,88 @@
+//! Drop-tail queue limits.
+//!
+//! The packet being serialised counts as queued: what Linux splits between qdisc and driver ring is one queue here. A
+//! packet that finds the link idle goes straight into service, whatever the limit, so no limit can close a link.
+
+use crate::ConfigError;
+use anabranch_units::{Bytes, Duration, Rate};
+
+/// How much a queue holds before it drops what arrives.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum QueueLimit {
+    /// So many packets, whatever their size.
+    Packets(u32),
+    /// So many bytes.
+    Bytes(Bytes),
+    /// So many bandwidth-delay products, in bytes, and at least two full packets. Resolved once from the mean rate with
+    /// which the link is made: memory does not grow when the rate does.
+    Bdp {
+        /// How many.
+        factor: f64,
+        /// The delay in the product: the round trip of the path that the link belongs to.
+        round_trip: Duration,
+    },
+}
+
+/// What a limit comes to; both bind.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Limit {
+    packets: u32,
+    bytes: u64,
+}
+
+impl QueueLimit {
+    pub(crate) fn check(self) -> Result<(), ConfigError> {
+        match self {
+            QueueLimit::Bdp { factor, .. } if !(factor >= 0.0 && factor.is_finite()) => {
+                Err(ConfigError::QueueFactor { value: factor })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn resolve(self, rate: Rate) -> Limit {
+        match self {
+            QueueLimit::Packets(packets) => Limit { packets, bytes: u64::MAX },
+            QueueLimit::Bytes(bytes) => Limit { packets: u32::MAX, bytes: bytes.get() },
+            QueueLimit::Bdp { factor, round_trip } => {
+                let bytes = (factor * rate.bytes_in(round_trip).as_f64()) as u64;
+                Limit { packets: u32::MAX, bytes: bytes.max(2 * FULL_PACKET) }
+            }
+        }
+    }
+}
+
+impl Limit {
+    /// Whether a packet of `size` bytes may join a queue that holds this much.
+    pub(crate) fn admits(self, size: u32, packets: u32, bytes: u64) -> bool {
+        packets == 0 || (packets < self.packets && bytes.saturating_add(u64::from(size)) <= self.bytes)
+    }
+}
+
+/// An Ethernet frame's payload (RFC 894), the size that mahimahi's traces count in too.
+pub(crate) const FULL_PACKET: u64 = 1500;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_unit_admits_what_it_says() {
+        let rate = Rate::from_mbps(12); // 1500 bytes per ms.
+        let bdp = |factor, ms| QueueLimit::Bdp { factor, round_trip: Duration::from_millis(ms) };
+        for (limit, full_packets) in [
+            (QueueLimit::Packets(0), 1), // The transmitter itself.
+            (QueueLimit::Packets(7), 7),
+            (QueueLimit::Bytes(Bytes::new(4499)), 2),
+            (QueueLimit::Bytes(Bytes::new(4500)), 3),
+            (bdp(1.0, 40), 40),
+            (bdp(0.5, 40), 20),
+            (bdp(0.0, 40), 2),
+            (bdp(1e30, 40), 1000),
+        ] {
+            let limit = limit.resolve(rate);
+            let held = (0..1000u32).take_while(|&n| limit.admits(1500, n, u64::from(n) * 1500)).count();
+            assert_eq!(held, full_packets, "{limit:?}");
+        }
+    }
+}
