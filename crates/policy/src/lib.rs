@@ -1,1 +1,4 @@
 //! x
+#![forbid(unsafe_code)]
+
+pub mod forecast;

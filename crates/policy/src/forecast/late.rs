@@ -1,0 +1,231 @@
+//! LATE, loss-aware throughput estimation: a round succeeds, or a fast retransmit repairs it, or a timeout does.
+//!
+//! The model of *Loss-Aware Throughput Estimation Scheduler for Multi-Path TCP in Heterogeneous Wireless Networks*. Of
+//! `w` segments, each lost with probability `l`, `m` are lost with the binomial probability `P(m)`:
+//! ```text
+//! no loss          P(0)                       w arrive; next round after RTT with grow(w)
+//! fast retransmit  P(1) + ... + P(w-3)        w arrive; next round after 2 RTT with w/2
+//! timeout          P(w-2) + P(w-1) + P(w)     w arrive; next round after RTO + RTT/2 with 1, ssthresh w/2
+//! ```
+//! What cannot be repaired before the horizon does not arrive.
+//!
+//! Where we differ: Eqs. 9, 14 and 22 add the later rounds without the probability of the branch that leads to them,
+//! which counts more than the loss-free maximum; here each branch goes on with its own probability and all three
+//! outcomes. The sum of Eq. 15 starts at one lost segment, or windows of one and two have probabilities above one.
+//! Slow start stops at the threshold (Eq. 7 may pass it: [`Switches::overshoot`]), and the threshold is at least two.
+
+use super::number::powi;
+use super::{Conditions, Model, Outcome, Window};
+use anabranch_units::Duration;
+
+/// LATE's model of a round.
+#[derive(Clone, Debug)]
+pub struct Late {
+    switches: Switches,
+    loss: f64,
+    /// From sending a window until what its fast retransmit repeats has arrived.
+    repair: Duration,
+    /// From sending a window until what its timeout repeats has arrived.
+    rto_repair: Duration,
+    /// From sending a window until the round after its timeout.
+    timeout: Duration,
+    /// By window, for the windows that occur often; computed when first met at the present loss rate.
+    odds: Vec<Option<Odds>>,
+}
+
+/// Readings of the paper that change numbers. The default is the paper's, or its repair where it errs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Switches {
+    /// The last doubling of slow start may exceed the threshold (Eq. 7 as printed).
+    pub overshoot: bool,
+    /// The round after a timeout waits for the ACK of the retransmission (RTO + RTT), as it does after a fast
+    /// retransmit, instead of beginning when the retransmission arrives (RTO + RTT/2, Eq. 19).
+    pub rto_round_end: bool,
+    /// The sender probes for tail loss (RFC 8985 §7): only the loss of a whole window needs a timeout, everything else
+    /// takes as long as a fast retransmit.
+    pub tlp: bool,
+}
+
+/// What may happen to one window.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Odds {
+    no_loss: f64,
+    fast_retransmit: f64,
+    timeout: f64,
+    /// Expected number of segments that arrive before the timeout, if it comes to that.
+    before_timeout: f64,
+}
+
+/// Fewer segments than this above the lost ones do not make three duplicate ACKs (RFC 5681 §3.2).
+const DUPLICATE_ACKS: u32 = 3;
+/// Windows whose odds are kept, at 40 bytes each.
+const KEPT_WINDOWS: usize = 256;
+
+impl Late {
+    /// The model with these switches.
+    pub fn new(switches: Switches) -> Self {
+        let zero = Duration::ZERO;
+        Late { switches, loss: 0.0, repair: zero, rto_repair: zero, timeout: zero, odds: Vec::new() }
+    }
+
+    fn odds(&mut self, cwnd: u32) -> Odds {
+        let at = cwnd as usize;
+        if at >= KEPT_WINDOWS {
+            return Odds::of(cwnd, self.loss, self.switches.tlp);
+        }
+        if at >= self.odds.len() {
+            self.odds.resize(at + 1, None);
+        }
+        *self.odds[at].get_or_insert_with(|| Odds::of(cwnd, self.loss, self.switches.tlp))
+    }
+}
+
+impl Default for Late {
+    fn default() -> Self {
+        Late::new(Switches::default())
+    }
+}
+
+impl Model for Late {
+    fn begin(&mut self, conditions: &Conditions) {
+        let half = conditions.rtt / 2;
+        self.repair = conditions.rtt + half;
+        self.rto_repair = conditions.rto + half;
+        self.timeout = if self.switches.rto_round_end { conditions.rto + conditions.rtt } else { self.rto_repair };
+        if conditions.loss != self.loss {
+            self.loss = conditions.loss;
+            self.odds.clear();
+        }
+    }
+
+    fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    fn round(&mut self, window: Window, left: Duration, mut outcome: impl FnMut(Outcome)) {
+        let all = window.as_f64();
+        let grown = window.grown(self.switches.overshoot);
+        if left < self.repair {
+            // Nothing lost now can be repaired in time, and no later round arrives.
+            let delivered = all * (1.0 - self.loss);
+            return outcome(Outcome { probability: 1.0, delivered, rounds: 1, timeout: false, next: grown });
+        }
+        let odds = self.odds(window.cwnd());
+        outcome(Outcome { probability: odds.no_loss, delivered: all, rounds: 1, timeout: false, next: grown });
+        if odds.fast_retransmit > 0.0 {
+            let probability = odds.fast_retransmit;
+            outcome(Outcome { probability, delivered: all, rounds: 2, timeout: false, next: window.halved() });
+        }
+        if odds.timeout > 0.0 {
+            let delivered = if left >= self.rto_repair { all } else { odds.before_timeout };
+            let next = window.restarted();
+            outcome(Outcome { probability: odds.timeout, delivered, rounds: 0, timeout: true, next });
+        }
+    }
+}
+
+impl Odds {
+    /// For `cwnd` segments, each lost with probability `loss`.
+    fn of(cwnd: u32, loss: f64, tlp: bool) -> Self {
+        let (w, kept) = (f64::from(cwnd), 1.0 - loss);
+        let no_loss = powi(kept, cwnd);
+        // P(w), P(w-1), P(w-2): none, one or two segments get through. None of them is the case without loss.
+        let few = powi(loss, cwnd.saturating_sub(2));
+        let none_through = if cwnd >= 2 { few * loss * loss } else { loss };
+        let one_through = if cwnd >= 2 { w * few * loss * kept } else { 0.0 };
+        let two_through = if cwnd >= 3 { w * (w - 1.0) / 2.0 * few * kept * kept } else { 0.0 };
+
+        let (timeout, arrive) = if tlp {
+            (none_through, 0.0)
+        } else {
+            (none_through + one_through + two_through, one_through + 2.0 * two_through)
+        };
+        let always_timeout = if tlp { cwnd == 1 } else { cwnd <= DUPLICATE_ACKS };
+        Odds {
+            no_loss,
+            // By difference; what rounding leaves where it cannot happen, or below zero, is cut off.
+            fast_retransmit: if always_timeout { 0.0 } else { (1.0 - no_loss - timeout).max(0.0) },
+            timeout,
+            before_timeout: if timeout > 0.0 { arrive / timeout } else { 0.0 },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::forecast::Forecaster;
+
+    fn expected(switches: Switches, [horizon, rtt, rto]: [u64; 3], loss: f64, cwnd: u32, ssthresh: u32) -> f64 {
+        let conditions = Conditions {
+            rtt: Duration::from_millis(rtt),
+            rto: Duration::from_millis(rto),
+            cwnd,
+            ssthresh: Some(ssthresh),
+            loss,
+            max_cwnd: None,
+        };
+        Forecaster::new(Late::new(switches)).expected(Duration::from_millis(horizon), &conditions)
+    }
+
+    /// The reference's vectors: T, RTT, RTO in ms, loss, cwnd, ssthresh. Without loss the first is 10 + ... + 14.
+    #[test]
+    fn worked_examples() {
+        for (times, loss, cwnd, ssthresh, segments) in [
+            ([50, 10, 210], 0.0, 10, 10, 60.0),
+            ([50, 10, 210], 0.01, 10, 10, 50.9054),
+            ([50, 10, 210], 0.05, 10, 10, 33.1996),
+            ([50, 10, 210], 0.01, 10, 1000, 142.0839),
+            ([125, 50, 250], 0.01, 10, 20, 43.9393),
+            ([500, 10, 210], 0.01, 10, 10, 547.2260),
+            ([500, 10, 210], 0.05, 10, 10, 178.3984),
+            ([300, 10, 210], 0.03, 2, 2, 131.4641),
+            ([10, 20, 220], 0.01, 10, 10, 9.9),
+            ([9, 20, 220], 0.01, 10, 10, 0.0),
+        ] {
+            let got = expected(Switches::default(), times, loss, cwnd, ssthresh);
+            assert!((got - segments).abs() <= 0.00005, "{times:?} ms, loss {loss}: {got}, not {segments}");
+        }
+    }
+
+    #[test]
+    fn a_larger_window_is_not_always_better() {
+        let with = |cwnd| expected(Switches::default(), [250, 10, 210], 0.03, cwnd, 8);
+        assert!((with(2) - 130.16).abs() < 0.005 && (with(3) - 129.01).abs() < 0.005);
+    }
+
+    #[test]
+    fn switches_move_the_forecast_the_way_they_say() {
+        let of = |switches| expected(switches, [300, 10, 210], 0.03, 3, 5);
+        let plain = of(Switches::default());
+        assert!(of(Switches { overshoot: true, ..Switches::default() }) > plain);
+        assert!(of(Switches { rto_round_end: true, ..Switches::default() }) < plain);
+        assert!(of(Switches { tlp: true, ..Switches::default() }) > plain);
+    }
+
+    #[test]
+    fn probabilities_sum_to_one() {
+        for tlp in [false, true] {
+            for cwnd in 1..=200 {
+                for percent in 0..=90 {
+                    let odds = Odds::of(cwnd, f64::from(percent) / 100.0, tlp);
+                    let sum = odds.no_loss + odds.fast_retransmit + odds.timeout;
+                    assert!((sum - 1.0).abs() < 1e-12, "w {cwnd}, {percent} %: {sum}");
+                    assert!(odds.fast_retransmit >= 0.0 && odds.before_timeout <= 2.0);
+                }
+            }
+        }
+    }
+
+    /// w = 4, l = 0.1: P(0) = 0.6561, P(1) = 4 · 0.1 · 0.729 = 0.2916, the rest times out.
+    #[test]
+    fn small_windows_by_hand() {
+        let odds = Odds::of(4, 0.1, false);
+        assert!((odds.no_loss - 0.6561).abs() < 1e-12 && (odds.fast_retransmit - 0.2916).abs() < 1e-12);
+        assert!((odds.timeout - 0.0523).abs() < 1e-12);
+        // P(2) = 6 · 0.01 · 0.81 = 0.0486 leaves two, P(3) = 4 · 0.001 · 0.9 = 0.0036 leaves one.
+        assert!((odds.before_timeout - (2.0 * 0.0486 + 0.0036) / 0.0523).abs() < 1e-12);
+        // With a tail-loss probe only the loss of all four times out.
+        assert!((Odds::of(4, 0.1, true).timeout - 0.0001).abs() < 1e-15);
+    }
+}
