@@ -1,0 +1,548 @@
+//! One subflow's loss recovery on the sending side: which segments are lost, and when to act without an ACK.
+//!
+//! Three detectors: RACK (RFC 8985) if SACK is on and `rack` is set; otherwise, with SACK, the count of segments SACKed
+//! above a hole (RFC 6675, RFC 5827 for short flights); without SACK, NewReno (RFC 6582). Over all of them the
+//! retransmission timeout (RFC 6298) and, with SACK, the tail loss probe (RFC 8985 §7). How much may be in flight is
+//! the congestion control's business; this module reports, and says what to send again first.
+//!
+//! Where we differ: on a timeout everything not SACKed is lost, also what RFC 8985 §6.3 would spare for having been sent
+//! within the last round trip. RFC 6675's count is in segments rather than bytes, and its `NextSeg` rules 3 and 4
+//! (retransmitting what may not be lost) are absent, as in Linux. The reordering timer is set for RACK.segment's own
+//! contemporaries, at most a reordering window later than the RFC's maximum over all candidates, which would cost a walk.
+//!
+//! An ACK costs O(what it changes): blocks are looked up once, lost segments are found at the head of a list.
+
+mod harvest;
+mod newreno;
+mod rack;
+mod scoreboard;
+#[cfg(test)]
+mod tests;
+mod timers;
+
+use anabranch_units::{Duration, Instant};
+
+use crate::ranges::RangeSet;
+use crate::rtt::RttEstimator;
+use harvest::Harvest;
+use newreno::NewReno;
+use rack::Rack;
+use scoreboard::Scoreboard;
+pub use scoreboard::{FIN, Sent};
+use timers::Timers;
+
+/// Which rules apply.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// Both ends sent SACK-permitted (RFC 2018).
+    pub sack: bool,
+    /// Detect losses by time (RFC 8985); needs `sack`.
+    pub rack: bool,
+    /// Probe for tail losses (RFC 8985 §7); needs `sack`.
+    pub tlp: bool,
+    /// Segments that must overtake one before it is lost: 3 (RFC 5681 §3.2).
+    pub dup_threshold: u32,
+    /// Fewer in a flight too short for that many (RFC 5827, in segments); without effect under `rack`.
+    pub early_retransmit: bool,
+    /// The longest timeout, backoff included.
+    pub max_rto: Duration,
+}
+
+/// Where the sender stands (Linux `tcp_ca_state`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    /// Nothing unusual.
+    Open,
+    /// Something was SACKed, or ACKs repeat, but nothing counts as lost.
+    Disorder,
+    /// Fast recovery, until all that was sent before it is acknowledged.
+    Recovery,
+    /// After a timeout, until all that was sent before it is acknowledged.
+    Loss,
+}
+
+/// What an arriving ACK says, in offsets.
+#[derive(Clone, Copy, Debug)]
+pub struct AckIn<'a> {
+    /// Cumulative acknowledgement; the caller has rejected one beyond `snd_nxt`.
+    pub ack: u64,
+    /// SACK blocks in the order of the option, `start < end`, without the DSACK.
+    pub sack: &'a [(u64, u64)],
+    /// What the peer received twice (RFC 2883).
+    pub dsack: Option<(u64, u64)>,
+    /// Meets RFC 5681 §2's definition of a duplicate ACK. Only read without SACK, and for ending a probe.
+    pub is_duplicate: bool,
+    /// Now minus the echoed timestamp (RFC 7323).
+    pub rtt_from_timestamp: Option<Duration>,
+}
+
+/// What it meant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AckOut {
+    /// Sequence numbers newly acknowledged cumulatively.
+    pub acked: u64,
+    /// Sequence numbers known to have arrived that were not before. Without SACK, an estimate from duplicate ACKs whose
+    /// sum is exact as long as no timeout intervenes.
+    pub delivered: u64,
+    /// The same in segments.
+    pub delivered_segments: u32,
+    /// An unambiguous RTT sample.
+    pub rtt: Option<Duration>,
+    /// Segments found lost.
+    pub newly_lost: u32,
+    /// The same in sequence numbers.
+    pub newly_lost_bytes: u64,
+    /// Fast recovery begins with this ACK. May come together with `left_recovery`: one episode ended, and segments sent
+    /// during it are lost.
+    pub entered_recovery: bool,
+    /// Fast recovery or the aftermath of a timeout ended with this ACK.
+    pub left_recovery: bool,
+    /// A retransmission was not needed: the peer received those bytes twice, or had them before (RFC 2883, RFC 3522).
+    pub spurious: bool,
+    /// A retransmitted tail loss probe repaired a loss that nothing else saw: congestion control owes one reduction
+    /// (RFC 8985 §7.4.2).
+    pub tail_loss_repaired: bool,
+}
+
+/// What a deadline brought.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fired {
+    /// Nothing was due.
+    Nothing,
+    /// The retransmission timeout: everything not SACKed is lost.
+    Rto,
+    /// Send one new segment if there is one, otherwise repeat [`Recovery::probe_candidate`].
+    Probe,
+    /// Segments have waited past the reordering window.
+    Lost {
+        /// How many.
+        segments: u32,
+        /// In sequence numbers.
+        bytes: u64,
+        /// Fast recovery begins.
+        entered_recovery: bool,
+    },
+}
+
+/// Sender-side loss recovery of one subflow.
+#[derive(Clone, Debug)]
+pub struct Recovery {
+    config: Config,
+    board: Scoreboard,
+    timers: Timers,
+    rack: Rack,
+    newreno: NewReno,
+    phase: Phase,
+    /// The current or latest episode ends, or ended, when this is acknowledged; `None` before the first one.
+    recovery_point: Option<u64>,
+    probe: Option<Probe>,
+    /// Retransmitted in the current or latest episode, and not yet reported as received twice.
+    repeated: RangeSet,
+    /// `snd_una` moved since the timers were last set.
+    progressed: bool,
+    has_unsent: bool,
+    consecutive_rtos: u32,
+    rto_count: u64,
+    retransmitted_segments: u64,
+}
+
+/// A tail loss probe under way (RFC 8985 §7: TLP.end_seq, TLP.is_retrans).
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    end: u64,
+    repeats: bool,
+    /// The timer fired and the caller has not sent it yet.
+    unsent: bool,
+}
+
+impl Recovery {
+    /// Recovery for a subflow whose next offset is `first`, with nothing sent.
+    pub fn new(config: Config, first: u64, _now: Instant) -> Self {
+        Recovery {
+            config,
+            board: Scoreboard::new(first),
+            timers: Timers::new(config.max_rto),
+            rack: Rack::new(first),
+            newreno: NewReno::default(),
+            phase: Phase::Open,
+            recovery_point: None,
+            probe: None,
+            repeated: RangeSet::new(),
+            progressed: false,
+            has_unsent: false,
+            consecutive_rtos: 0,
+            rto_count: 0,
+            retransmitted_segments: 0,
+        }
+    }
+
+    /// New data left at `snd_nxt`. A segment without payload and FIN takes no sequence number and is ignored.
+    pub fn on_sent(&mut self, now: Instant, len: u32, data: u64, flags: u8) {
+        self.board.push(now, len, data, flags);
+        self.newreno.sent(len);
+        if self.board.is_empty() {
+            return;
+        }
+        self.timers.start_rto(now);
+        self.note_probe(false);
+        self.schedule_probe(now);
+    }
+
+    /// Whether the application has data waiting; early retransmit is for when it has not (RFC 5827 §3.1).
+    pub fn set_has_unsent(&mut self, has_unsent: bool) {
+        self.has_unsent = has_unsent;
+    }
+
+    /// Takes an ACK in. Afterwards the caller feeds `rtt` with the sample and calls [`Recovery::rearm`].
+    pub fn on_ack(&mut self, now: Instant, ack: &AckIn<'_>, rtt: &RttEstimator) -> AckOut {
+        self.timers.consult(rtt);
+        let mut harvest = Harvest::new(now, self.rack.fack, ack.rtt_from_timestamp, rtt.min());
+        let acked = self.board.acknowledge(ack.ack, &mut harvest);
+        if self.config.sack {
+            self.board.select(ack.sack, &mut harvest);
+        }
+        let mut out = AckOut {
+            acked,
+            delivered: harvest.bytes,
+            delivered_segments: harvest.segments,
+            rtt: harvest.rtt(acked),
+            spurious: self.proves_spurious(ack, &harvest),
+            ..AckOut::default()
+        };
+        if acked > 0 {
+            self.progressed = true;
+            self.consecutive_rtos = 0;
+            // RFC 6298 §5.7 would wait for an RTT sample; Linux does not, and a path that delivers is not congested.
+            self.timers.backoff = 0;
+        }
+        out.tail_loss_repaired = self.judge_probe(ack);
+        if self.in_episode() && self.recovery_point.is_none_or(|point| self.board.snd_una() >= point) {
+            out.left_recovery = true;
+            self.phase = Phase::Open;
+        }
+
+        let (segments, bytes) = match (self.config.sack, self.config.rack) {
+            (false, _) => self.detect_by_duplicates(ack, &mut out),
+            (true, false) => self.detect_by_count(),
+            (true, true) => {
+                self.rack.learn(&harvest);
+                self.rack.adapt(self.board.snd_una(), self.board.snd_nxt(), ack.dsack.is_some(), out.left_recovery);
+                let min_rtt = match (rtt.min(), out.rtt) {
+                    (Some(a), Some(b)) => Some(a.min(b)),
+                    (a, b) => a.or(b),
+                };
+                self.detect_by_time(now, min_rtt)
+            }
+        };
+        out.newly_lost = segments;
+        out.newly_lost_bytes = bytes;
+        out.entered_recovery = self.settle_phase();
+        out
+    }
+
+    /// Sets the timers after an ACK or whatever else changed the estimate.
+    pub fn rearm(&mut self, now: Instant, rtt: &RttEstimator) {
+        self.timers.consult(rtt);
+        if self.board.is_empty() {
+            self.timers.stop();
+            self.progressed = false;
+            return;
+        }
+        if self.progressed || self.timers.rto_at.is_none() {
+            self.timers.restart_rto(now);
+        }
+        if self.progressed || !self.may_probe() {
+            self.schedule_probe(now);
+        }
+        self.progressed = false;
+    }
+
+    /// The earliest of the timers that run.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.timers.earliest()
+    }
+
+    /// Acts on one timer that is due. Call again while [`Recovery::deadline`] is not after `now`.
+    pub fn on_deadline(&mut self, now: Instant, rtt: &RttEstimator) -> Fired {
+        self.timers.consult(rtt);
+        let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if due(self.timers.reorder_at) {
+            self.timers.reorder_at = None;
+            let (segments, bytes) = self.detect_by_time(now, rtt.min());
+            if segments > 0 {
+                let entered_recovery = self.settle_phase();
+                return Fired::Lost { segments, bytes, entered_recovery };
+            }
+        }
+        if due(self.timers.probe_at) {
+            self.timers.probe_at = None;
+            if self.may_probe() {
+                self.probe = Some(Probe { end: self.board.snd_nxt(), repeats: false, unsent: true });
+                self.timers.restart_rto(now);
+                // A DSACK for an earlier probe would have come by now.
+                self.repeated.remove_below(self.board.snd_una());
+                return Fired::Probe;
+            }
+        }
+        if due(self.timers.rto_at) {
+            return self.time_out(now);
+        }
+        Fired::Nothing
+    }
+
+    /// The last segment sent, which a tail loss probe repeats if there is no new one.
+    pub fn probe_candidate(&self) -> Option<Sent> {
+        self.board.back().copied()
+    }
+
+    /// The lowest segment that is lost and was not sent again since.
+    pub fn next_retransmission(&self) -> Option<Sent> {
+        self.board.pending().copied()
+    }
+
+    /// The segment at `start` was sent again.
+    pub fn on_retransmit(&mut self, now: Instant, start: u64, rtt: &RttEstimator) {
+        self.timers.consult(rtt);
+        let Some(sent) = self.board.repeat(now, start) else { return };
+        self.retransmitted_segments += 1;
+        self.repeated.insert(sent.start, sent.end());
+        self.note_probe(true);
+        if sent.start == self.board.snd_una() {
+            // The timer guards the lowest segment; its new copy gets a full timeout (RFC 6675 §6, Linux).
+            self.timers.restart_rto(now);
+        } else {
+            self.timers.start_rto(now);
+        }
+    }
+
+    /// Where the sender stands.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// The first offset not acknowledged.
+    pub fn snd_una(&self) -> u64 {
+        self.board.snd_una()
+    }
+
+    /// The next offset to send.
+    pub fn snd_nxt(&self) -> u64 {
+        self.board.snd_nxt()
+    }
+
+    /// Sequence numbers in the network: neither SACKed nor lost, plus retransmitted copies (RFC 6675 §4 pipe); without
+    /// SACK less one full segment per duplicate ACK.
+    pub fn in_flight(&self) -> u64 {
+        self.board.totals().in_flight.saturating_sub(self.newreno.credit())
+    }
+
+    /// The same in segments.
+    pub fn in_flight_segments(&self) -> u32 {
+        self.board.totals().in_flight_segments.saturating_sub(self.newreno.credit_segments())
+    }
+
+    /// Nothing unacknowledged?
+    pub fn is_empty(&self) -> bool {
+        self.board.is_empty()
+    }
+
+    /// All that is unacknowledged, in sequence order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Sent> + '_ {
+        self.board.iter()
+    }
+
+    /// Doublings of the timeout in force.
+    pub fn backoff(&self) -> u32 {
+        self.timers.backoff
+    }
+
+    /// Timeouts since `snd_una` last moved.
+    pub fn consecutive_rtos(&self) -> u32 {
+        self.consecutive_rtos
+    }
+
+    /// Timeouts in all.
+    pub fn rto_count(&self) -> u64 {
+        self.rto_count
+    }
+
+    /// Segments sent again in all, probes included.
+    pub fn retransmitted_segments(&self) -> u64 {
+        self.retransmitted_segments
+    }
+
+    /// `(in flight, SACKed, lost)` in sequence numbers, as maintained.
+    pub fn totals(&self) -> (u64, u64, u64) {
+        (self.in_flight(), self.board.totals().sacked, self.board.totals().lost)
+    }
+
+    /// The same from scratch, O(window); panics if an index disagrees with the records it stands for.
+    pub fn recompute(&self) -> (u64, u64, u64) {
+        let totals = self.board.recompute();
+        assert!(totals == *self.board.totals(), "each change of a record went through the totals");
+        (totals.in_flight.saturating_sub(self.newreno.credit()), totals.sacked, totals.lost)
+    }
+
+    fn in_episode(&self) -> bool {
+        matches!(self.phase, Phase::Recovery | Phase::Loss)
+    }
+
+    /// Without SACK. RFC 6582 §3.2; `on_ack` has already ended an episode that this ACK ends.
+    fn detect_by_duplicates(&mut self, ack: &AckIn<'_>, out: &mut AckOut) -> (u32, u64) {
+        if out.acked > 0 {
+            if self.phase != Phase::Recovery {
+                out.delivered -= self.newreno.settle(out.acked);
+                return (0, 0);
+            }
+            // A partial ACK: the next hole is where it stopped (step 3).
+            out.delivered -= self.newreno.partial(out.acked);
+            return self.lose_front();
+        }
+        // After a timeout everything is retransmitted anyway, and duplicate ACKs are echoes of that.
+        if !ack.is_duplicate || self.board.is_empty() || self.phase == Phase::Loss {
+            return (0, 0);
+        }
+        let totals = self.board.totals();
+        let outstanding = self.board.snd_nxt() - self.board.snd_una();
+        let hole = self.board.front().map_or(0, |(_, front)| front.end() - front.start);
+        let delivered = self.newreno.duplicate(outstanding - totals.lost.max(hole).min(outstanding));
+        out.delivered += delivered;
+        out.delivered_segments += u32::from(delivered > 0);
+        // Step 2: what was sent before the last episode ended may cause duplicates by its own retransmissions.
+        let fresh = self.recovery_point.is_none_or(|point| self.board.snd_una() > point);
+        if !self.in_episode() && fresh && self.newreno.duplicates >= self.threshold() {
+            return self.lose_front();
+        }
+        (0, 0)
+    }
+
+    fn lose_front(&mut self) -> (u32, u64) {
+        match self.board.front() {
+            Some((id, front)) if !front.is_lost() => (1, self.board.lose(id)),
+            _ => (0, 0),
+        }
+    }
+
+    /// With SACK, without RACK: RFC 6675 `IsLost`.
+    fn detect_by_count(&mut self) -> (u32, u64) {
+        let threshold = u64::from(self.threshold());
+        if self.board.sacked_segments() < threshold {
+            return (0, 0);
+        }
+        self.board.lose_below(threshold)
+    }
+
+    /// RFC 5827 §3.2: with few segments out and nothing more to send, one fewer than are out.
+    fn threshold(&self) -> u32 {
+        let out = self.board.len();
+        let short = self.config.early_retransmit && !self.has_unsent && out >= 2 && out <= self.config.dup_threshold;
+        if short { out - 1 } else { self.config.dup_threshold.max(1) }
+    }
+
+    /// RFC 8985 §6.2 step 5.
+    fn detect_by_time(&mut self, now: Instant, min_rtt: Option<Duration>) -> (u32, u64) {
+        self.timers.reorder_at = None;
+        let Some(newest) = self.rack.newest else { return (0, 0) };
+        let impatient = self.in_episode() || self.board.sacked_segments() >= u64::from(self.config.dup_threshold);
+        let min_rtt = min_rtt.unwrap_or(newest.rtt);
+        let patience = newest.rtt + self.rack.window(min_rtt, self.timers.srtt.unwrap_or(newest.rtt), impatient);
+        let mut lost = (0, 0);
+        while let Some((id, sent)) = self.board.oldest() {
+            if sent.order() > newest.order {
+                break;
+            }
+            if sent.sent_at() + patience > now {
+                self.timers.reorder_at = Some(newest.sent_at + patience);
+                break;
+            }
+            lost = (lost.0 + 1, lost.1 + self.board.lose(id));
+        }
+        lost
+    }
+
+    /// Lets the phase follow the scoreboard; answers whether fast recovery begins.
+    fn settle_phase(&mut self) -> bool {
+        if self.in_episode() {
+            return false;
+        }
+        if self.board.totals().lost_segments > 0 {
+            self.begin_episode(Phase::Recovery);
+            return true;
+        }
+        let disorder = self.board.sacked_segments() > 0 || self.newreno.duplicates > 0;
+        self.phase = if disorder { Phase::Disorder } else { Phase::Open };
+        false
+    }
+
+    fn begin_episode(&mut self, phase: Phase) {
+        if !self.in_episode() {
+            self.repeated.remove_below(self.board.snd_una());
+        }
+        self.phase = phase;
+        self.recovery_point = Some(self.board.snd_nxt());
+        self.probe = None;
+        self.timers.probe_at = None;
+    }
+
+    fn time_out(&mut self, now: Instant) -> Fired {
+        if self.board.is_empty() {
+            self.timers.stop();
+            return Fired::Nothing;
+        }
+        self.rto_count += 1;
+        self.consecutive_rtos += 1;
+        self.begin_episode(Phase::Loss);
+        self.board.lose_everything();
+        self.newreno.settle(0);
+        self.timers.reorder_at = None;
+        self.timers.back_off();
+        self.timers.restart_rto(now);
+        Fired::Rto
+    }
+
+    /// RFC 8985 §7.2: a probe is for a tail, not for a time when ACKs tell more.
+    fn may_probe(&self) -> bool {
+        self.config.tlp
+            && self.config.sack
+            && self.phase == Phase::Open
+            && self.probe.is_none()
+            && self.board.sacked_segments() == 0
+            && !self.board.is_empty()
+    }
+
+    fn schedule_probe(&mut self, now: Instant) {
+        if self.may_probe() {
+            self.timers.start_probe(now, self.board.len() == 1);
+        } else {
+            self.timers.probe_at = None;
+        }
+    }
+
+    /// The first transmission after the probe timer is the probe.
+    fn note_probe(&mut self, repeats: bool) {
+        if let Some(probe) = &mut self.probe
+            && probe.unsent
+        {
+            *probe = Probe { end: self.board.snd_nxt(), repeats, unsent: false };
+        }
+    }
+
+    /// RFC 8985 §7.4.2; answers whether a loss was repaired by the probe.
+    fn judge_probe(&mut self, ack: &AckIn<'_>) -> bool {
+        let Some(probe) = self.probe else { return false };
+        if ack.ack < probe.end {
+            return false;
+        }
+        let plain_duplicate = ack.is_duplicate && ack.sack.is_empty();
+        let repaired = probe.repeats && ack.dsack.is_none() && ack.ack > probe.end;
+        if !probe.repeats || ack.dsack.is_some() || repaired || plain_duplicate {
+            self.probe = None;
+        }
+        repaired
+    }
+
+    fn proves_spurious(&mut self, ack: &AckIn<'_>, harvest: &Harvest) -> bool {
+        let received_twice = ack.dsack.is_some_and(|(start, end)| self.repeated.remove(start, end) > 0);
+        received_twice || (harvest.first_was_original && self.in_episode())
+    }
+}

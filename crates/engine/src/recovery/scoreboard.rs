@@ -1,0 +1,526 @@
+//! What was sent and not cumulatively acknowledged, and what is known about each segment.
+//!
+//! Records stand in sequence order in one ring: new ones join at the back, acknowledged ones leave at the front, none
+//! is ever split or removed in between, so a record's number (how many were sent before it) is also its place. Three
+//! indexes spare the hot path every walk over the window: a list threaded through the records in order of sending
+//! (RFC 8985's loss detection reads its head), the set of SACKed numbers and the set of numbers to retransmit.
+//! Each change of a record's state goes through one function, which keeps the totals.
+
+use std::collections::VecDeque;
+
+use anabranch_units::Instant;
+
+use super::harvest::Harvest;
+use crate::ranges::RangeSet;
+
+/// Flag of a segment that ends the stream: it takes one sequence number after its payload (RFC 9293 §3.4).
+pub const FIN: u8 = 1;
+
+/// One segment in the retransmission queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    /// Subflow offset of the first byte.
+    pub start: u64,
+    /// Payload bytes.
+    pub len: u32,
+    /// Connection-level offset of the first byte.
+    pub data: u64,
+    /// [`FIN`], and whatever else the caller needs in order to send the segment again.
+    pub flags: u8,
+    state: u8,
+    sent_at: Instant,
+    /// Counts transmissions, so that segments sent at one instant still have an order.
+    order: u64,
+    earlier: u64,
+    later: u64,
+}
+
+impl Sent {
+    /// The offset after the segment, FIN included.
+    pub fn end(&self) -> u64 {
+        self.start + self.weight()
+    }
+
+    /// When it was last sent.
+    pub fn sent_at(&self) -> Instant {
+        self.sent_at
+    }
+
+    /// The peer reported it as received (RFC 2018).
+    pub fn is_sacked(&self) -> bool {
+        self.state & SACKED != 0
+    }
+
+    /// Its first transmission counts as lost.
+    pub fn is_lost(&self) -> bool {
+        self.state & LOST != 0
+    }
+
+    /// It was sent more than once, so that its acknowledgement is ambiguous (Karn).
+    pub fn was_retransmitted(&self) -> bool {
+        self.state & REPEATED != 0
+    }
+
+    pub(super) fn order(&self) -> u64 {
+        self.order
+    }
+
+    fn weight(&self) -> u64 {
+        u64::from(self.len) + u64::from(self.flags & FIN)
+    }
+}
+
+/// The sums that are kept up to date, in sequence numbers unless they say segments.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Totals {
+    /// RFC 6675's pipe: what is neither SACKed nor lost, plus retransmitted copies.
+    pub(super) in_flight: u64,
+    /// The same in segments.
+    pub(super) in_flight_segments: u32,
+    /// SACKed and not cumulatively acknowledged.
+    pub(super) sacked: u64,
+    /// Counted as lost and not SACKed since, retransmitted or not.
+    pub(super) lost: u64,
+    /// The same in segments.
+    pub(super) lost_segments: u32,
+}
+
+impl Totals {
+    fn add(&mut self, state: u8, weight: u64) {
+        let copies = copies(state);
+        self.in_flight += u64::from(copies) * weight;
+        self.in_flight_segments += copies;
+        if state & SACKED != 0 {
+            self.sacked += weight;
+        } else if state & LOST != 0 {
+            self.lost += weight;
+            self.lost_segments += 1;
+        }
+    }
+
+    fn subtract(&mut self, state: u8, weight: u64) {
+        let copies = copies(state);
+        self.in_flight -= u64::from(copies) * weight;
+        self.in_flight_segments -= copies;
+        if state & SACKED != 0 {
+            self.sacked -= weight;
+        } else if state & LOST != 0 {
+            self.lost -= weight;
+            self.lost_segments -= 1;
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Scoreboard {
+    segments: VecDeque<Sent>,
+    /// Number of the front record.
+    base: u64,
+    snd_una: u64,
+    snd_nxt: u64,
+    totals: Totals,
+    transmissions: u64,
+    /// Ends of the list of records with a copy in flight, in order of sending.
+    oldest: u64,
+    newest: u64,
+    sacked: RangeSet,
+    pending: RangeSet,
+    /// The blocks of the last ACK, with the number of the first record above each: peers repeat and extend blocks.
+    blocks: [Block; 4],
+    /// Records below this have been through [`Scoreboard::lose_below`].
+    judged: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Block {
+    start: u64,
+    end: u64,
+    above: u64,
+}
+
+impl Scoreboard {
+    pub(super) fn new(first: u64) -> Self {
+        Scoreboard {
+            segments: VecDeque::new(),
+            base: 0,
+            snd_una: first,
+            snd_nxt: first,
+            totals: Totals::default(),
+            transmissions: 0,
+            oldest: NONE,
+            newest: NONE,
+            sacked: RangeSet::new(),
+            pending: RangeSet::new(),
+            blocks: [Block::default(); 4],
+            judged: 0,
+        }
+    }
+
+    pub(super) fn push(&mut self, now: Instant, len: u32, data: u64, flags: u8) {
+        let mut sent = Sent {
+            start: self.snd_nxt,
+            len,
+            data,
+            flags,
+            state: 0,
+            sent_at: now,
+            order: 0,
+            earlier: NONE,
+            later: NONE,
+        };
+        if sent.weight() == 0 {
+            return;
+        }
+        self.transmissions += 1;
+        sent.order = self.transmissions;
+        self.snd_nxt = sent.end();
+        self.totals.add(sent.state, sent.weight());
+        self.segments.push_back(sent);
+        self.link(self.next_id() - 1);
+    }
+
+    /// Removes what `ack` covers, shortens a record that it covers in part; answers how far `snd_una` moved.
+    pub(super) fn acknowledge(&mut self, ack: u64, harvest: &mut Harvest) -> u64 {
+        let ack = ack.min(self.snd_nxt);
+        let acked = ack.saturating_sub(self.snd_una);
+        if acked == 0 {
+            return 0;
+        }
+        self.snd_una = ack;
+        while let Some(&front) = self.segments.front() {
+            if front.end() > ack {
+                break;
+            }
+            if copies(front.state) > 0 {
+                self.unlink(self.base);
+            }
+            self.totals.subtract(front.state, front.weight());
+            harvest.acknowledged(&front);
+            self.segments.pop_front();
+            self.base += 1;
+        }
+        self.sacked.remove_below(self.base);
+        self.pending.remove_below(self.base);
+        if let Some(front) = self.segments.front_mut()
+            && front.start < ack
+        {
+            let cut = ack - front.start;
+            let before = front.weight();
+            // A cut into the FIN's number cannot be: the record would have ended at `ack`. So all of it is payload.
+            front.start = ack;
+            front.len -= cut as u32;
+            front.data += cut;
+            let state = front.state;
+            self.totals.subtract(state, before);
+            self.totals.add(state, before - cut);
+            if state & SACKED == 0 {
+                harvest.bytes += cut;
+            }
+        }
+        acked
+    }
+
+    /// Takes SACK blocks in. Bytes outside the window, blocks that end inside a record and repetitions are harmless.
+    pub(super) fn select(&mut self, sack: &[(u64, u64)], harvest: &mut Harvest) {
+        if sack.is_empty() {
+            return;
+        }
+        let mut seen = [Block::default(); 4];
+        for (i, &(start, end)) in sack.iter().enumerate() {
+            let end = end.min(self.snd_nxt);
+            if end <= self.snd_una || start >= end {
+                continue;
+            }
+            let known = self.blocks.iter().find(|b| b.start == start && b.end <= end && b.end > b.start);
+            let above = match known {
+                Some(block) if block.end == end => block.above,
+                Some(block) => self.select_from(block.above.max(self.base), end, harvest),
+                None => self.select_from(self.at_or_after(start), end, harvest),
+            };
+            if let Some(slot) = seen.get_mut(i) {
+                *slot = Block { start, end, above };
+            }
+        }
+        self.blocks = seen;
+    }
+
+    /// Marks the records from `id` on that end by `end`, leaping over what is marked; answers the first one above.
+    fn select_from(&mut self, mut id: u64, end: u64, harvest: &mut Harvest) -> u64 {
+        while let Some(first) = self.get(id) {
+            if first.state & SACKED != 0 {
+                id = self.sacked.end_of(id).unwrap_or(id + 1);
+                continue;
+            }
+            let from = id;
+            while let Some(&sent) = self.get(id) {
+                if sent.end() > end || sent.state & SACKED != 0 {
+                    break;
+                }
+                harvest.selected(&sent);
+                if sent.state & LOST != 0 {
+                    self.pending.remove(id, id + 1);
+                }
+                self.set_state(id, (sent.state | SACKED) & !(LOST | IN_REPAIR));
+                id += 1;
+            }
+            if from == id {
+                break;
+            }
+            self.sacked.insert(from, id);
+        }
+        id
+    }
+
+    /// Counts `id` as lost, its retransmitted copy as well.
+    pub(super) fn lose(&mut self, id: u64) -> u64 {
+        let Some(&sent) = self.get(id) else { return 0 };
+        self.set_state(id, (sent.state | LOST) & !IN_REPAIR);
+        self.pending.insert(id, id + 1);
+        sent.weight()
+    }
+
+    /// Counts records as lost below the `above`-th highest SACKed one (RFC 6675 `IsLost`, in segments); looks at each
+    /// record once in its life. Answers segments and sequence numbers.
+    pub(super) fn lose_below(&mut self, above: u64) -> (u32, u64) {
+        let mut left = above;
+        let mut edge = 0;
+        for (start, end) in self.sacked.iter().rev() {
+            if left <= end - start {
+                edge = end - left;
+                break;
+            }
+            left -= end - start;
+        }
+        let mut lost = (0, 0);
+        let mut id = self.judged.max(self.base);
+        while id < edge {
+            let Some(&sent) = self.get(id) else { break };
+            if sent.state & SACKED != 0 {
+                id = self.sacked.end_of(id).unwrap_or(id + 1);
+                continue;
+            }
+            if sent.state & LOST == 0 {
+                lost = (lost.0 + 1, lost.1 + sent.weight());
+                if sent.state & IN_REPAIR == 0 {
+                    self.lose(id);
+                } else {
+                    // A tail loss probe has repeated it already.
+                    self.set_state(id, sent.state | LOST);
+                }
+            }
+            id += 1;
+        }
+        self.judged = self.judged.max(edge);
+        lost
+    }
+
+    /// After a timeout: all that is not SACKed is lost, retransmitted copies too. If the first record is SACKED, the
+    /// peer has thrown away what it had reported (RFC 2018 §8), and no report is believed any more.
+    /// Answers segments and sequence numbers that were not lost before.
+    pub(super) fn lose_everything(&mut self) -> (u32, u64) {
+        let reneged = self.segments.front().is_some_and(Sent::is_sacked);
+        let before = self.totals;
+        let keep = if reneged { REPEATED } else { SACKED | REPEATED };
+        self.totals = Totals::default();
+        self.pending.clear();
+        for (i, sent) in self.segments.iter_mut().enumerate() {
+            sent.state &= keep;
+            if sent.state & SACKED == 0 {
+                sent.state |= LOST;
+                let id = self.base + i as u64;
+                self.pending.insert(id, id + 1);
+            }
+            self.totals.add(sent.state, sent.weight());
+        }
+        self.oldest = NONE;
+        self.newest = NONE;
+        if reneged {
+            self.sacked.clear();
+            self.blocks = [Block::default(); 4];
+        }
+        self.judged = self.next_id();
+        (self.totals.lost_segments - before.lost_segments, self.totals.lost - before.lost)
+    }
+
+    /// Notes that the record at `start` was sent again; answers what was sent unless there is nothing to repeat there.
+    pub(super) fn repeat(&mut self, now: Instant, start: u64) -> Option<Sent> {
+        let id = match self.pending.first() {
+            Some((id, _)) if self.get(id).is_some_and(|sent| sent.start == start) => id,
+            _ => self.holding(start)?,
+        };
+        let sent = *self.get(id)?;
+        if sent.state & SACKED != 0 {
+            return None;
+        }
+        self.pending.remove(id, id + 1);
+        if copies(sent.state) > 0 {
+            self.unlink(id);
+        }
+        self.totals.subtract(sent.state, sent.weight());
+        self.transmissions += 1;
+        let (order, state) = (self.transmissions, sent.state | IN_REPAIR | REPEATED);
+        let index = self.index(id)?;
+        let record = &mut self.segments[index];
+        record.sent_at = now;
+        record.order = order;
+        record.state = state;
+        self.totals.add(state, sent.weight());
+        self.link(id);
+        Some(sent)
+    }
+
+    /// The record with a copy in flight that was sent longest ago, and its number.
+    pub(super) fn oldest(&self) -> Option<(u64, &Sent)> {
+        self.get(self.oldest).map(|sent| (self.oldest, sent))
+    }
+
+    pub(super) fn front(&self) -> Option<(u64, &Sent)> {
+        self.segments.front().map(|sent| (self.base, sent))
+    }
+
+    pub(super) fn back(&self) -> Option<&Sent> {
+        self.segments.back()
+    }
+
+    /// The lowest record that is lost and has no copy in flight.
+    pub(super) fn pending(&self) -> Option<&Sent> {
+        self.pending.first().and_then(|(id, _)| self.get(id))
+    }
+
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Sent> + '_ {
+        self.segments.iter()
+    }
+
+    pub(super) fn snd_una(&self) -> u64 {
+        self.snd_una
+    }
+
+    pub(super) fn snd_nxt(&self) -> u64 {
+        self.snd_nxt
+    }
+
+    pub(super) fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    pub(super) fn len(&self) -> u32 {
+        self.segments.len() as u32
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    pub(super) fn sacked_segments(&self) -> u64 {
+        self.sacked.total()
+    }
+
+    /// The totals from scratch. Also checks the indexes against the records.
+    pub(super) fn recompute(&self) -> Totals {
+        let mut totals = Totals::default();
+        let (mut listed, mut to_repeat, mut sacked) = (0, 0, 0);
+        let mut expected = self.snd_una;
+        for (i, sent) in self.segments.iter().enumerate() {
+            let id = self.base + i as u64;
+            totals.add(sent.state, sent.weight());
+            listed += u64::from(copies(sent.state) > 0);
+            sacked += u64::from(sent.is_sacked());
+            let pending = sent.state & LOST != 0 && sent.state & IN_REPAIR == 0;
+            to_repeat += u64::from(pending);
+            assert!(sent.start == expected, "records follow one another without gaps");
+            assert!(self.pending.contains(id) == pending, "what is lost and not repeated waits to be repeated");
+            assert!(self.sacked.contains(id) == sent.is_sacked(), "the SACKed set mirrors the records");
+            expected = sent.end();
+        }
+        assert!(expected == self.snd_nxt, "the records reach up to snd_nxt");
+        assert!(self.pending.total() == to_repeat && self.sacked.total() == sacked, "no index outlives its record");
+        let (mut id, mut order) = (self.oldest, 0);
+        while let Some(sent) = self.get(id) {
+            assert!(sent.order > order, "the list is in order of sending");
+            order = sent.order;
+            listed -= 1;
+            id = sent.later;
+        }
+        assert!(listed == 0, "the list holds what has a copy in flight");
+        totals
+    }
+
+    fn set_state(&mut self, id: u64, state: u8) {
+        let Some(index) = self.index(id) else { return };
+        let sent = &mut self.segments[index];
+        let (old, weight) = (sent.state, sent.weight());
+        sent.state = state;
+        self.totals.subtract(old, weight);
+        self.totals.add(state, weight);
+        if copies(old) > 0 && copies(state) == 0 {
+            self.unlink(id);
+        }
+    }
+
+    fn link(&mut self, id: u64) {
+        let newest = self.newest;
+        let Some(sent) = self.get_mut(id) else { return };
+        sent.earlier = newest;
+        sent.later = NONE;
+        match self.get_mut(newest) {
+            Some(before) => before.later = id,
+            None => self.oldest = id,
+        }
+        self.newest = id;
+    }
+
+    fn unlink(&mut self, id: u64) {
+        let Some(&Sent { earlier, later, .. }) = self.get(id) else { return };
+        match self.get_mut(earlier) {
+            Some(before) => before.later = later,
+            None => self.oldest = later,
+        }
+        match self.get_mut(later) {
+            Some(after) => after.earlier = earlier,
+            None => self.newest = earlier,
+        }
+    }
+
+    fn next_id(&self) -> u64 {
+        self.base + self.segments.len() as u64
+    }
+
+    fn index(&self, id: u64) -> Option<usize> {
+        let index = id.checked_sub(self.base)? as usize;
+        (index < self.segments.len()).then_some(index)
+    }
+
+    fn get(&self, id: u64) -> Option<&Sent> {
+        self.segments.get(id.checked_sub(self.base)? as usize)
+    }
+
+    fn get_mut(&mut self, id: u64) -> Option<&mut Sent> {
+        self.segments.get_mut(id.checked_sub(self.base)? as usize)
+    }
+
+    /// Number of the first record that begins at `offset` or later.
+    fn at_or_after(&self, offset: u64) -> u64 {
+        self.base + self.segments.partition_point(|sent| sent.start < offset) as u64
+    }
+
+    /// Number of the record that holds `offset`.
+    fn holding(&self, offset: u64) -> Option<u64> {
+        let index = self.segments.partition_point(|sent| sent.end() <= offset);
+        self.segments.get(index).filter(|sent| sent.start <= offset).map(|_| self.base + index as u64)
+    }
+}
+
+/// How many copies of a record in this state are in the network.
+fn copies(state: u8) -> u32 {
+    if state & SACKED != 0 { 0 } else { u32::from(state & LOST == 0) + u32::from(state & IN_REPAIR != 0) }
+}
+
+/// Reported as received.
+const SACKED: u8 = 1;
+/// The first transmission is lost.
+const LOST: u8 = 2;
+/// A retransmitted copy is in the network.
+const IN_REPAIR: u8 = 4;
+/// Sent more than once; stays.
+const REPEATED: u8 = 8;
+const NONE: u64 = u64::MAX;

@@ -1,0 +1,622 @@
+//! Each rule by hand, then everything at once over a lossy, reordering channel.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::rtt::RtoRule;
+
+const MSS: u64 = 1000;
+const RACK: Config = Config {
+    sack: true,
+    rack: true,
+    tlp: true,
+    dup_threshold: 3,
+    early_retransmit: false,
+    max_rto: Duration::from_secs(120),
+};
+const COUNT: Config = Config { rack: false, tlp: false, ..RACK };
+const NEWRENO: Config = Config { sack: false, ..COUNT };
+
+fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+/// A sender at offset 1 with an RTT of 100 ms behind it, and a clock in milliseconds.
+struct Bench {
+    r: Recovery,
+    rtt: RttEstimator,
+    now: u64,
+}
+
+impl Bench {
+    fn new(config: Config, segments: u64) -> Self {
+        let mut rtt = RttEstimator::new(RtoRule::Linux { min_var: ms(200) });
+        for _ in 0..50 {
+            rtt.sample(Instant::ZERO, ms(100));
+        }
+        let mut bench = Bench { r: Recovery::new(config, 1, Instant::ZERO), rtt, now: 0 };
+        bench.r.rearm(Instant::ZERO, &bench.rtt);
+        bench.send(segments);
+        bench
+    }
+
+    fn at(&self) -> Instant {
+        Instant::ZERO + ms(self.now)
+    }
+
+    fn send(&mut self, segments: u64) {
+        for _ in 0..segments {
+            let data = 5000 + self.r.snd_nxt();
+            self.r.on_sent(self.at(), MSS as u32, data, 0);
+        }
+    }
+
+    /// Segment `n` as offsets, counted from 0.
+    fn seg(n: u64) -> (u64, u64) {
+        (1 + n * MSS, 1 + (n + 1) * MSS)
+    }
+
+    /// ACK up to segment `n` with SACK blocks over the segments `sack`, at `now`.
+    fn ack_with(&mut self, now: u64, n: u64, sack: &[(u64, u64)], more: impl FnOnce(&mut AckIn<'_>)) -> AckOut {
+        self.now = now;
+        let sack: Vec<_> = sack.iter().map(|&(a, b)| (1 + a * MSS, 1 + b * MSS)).collect();
+        let mut ack =
+            AckIn { ack: 1 + n * MSS, sack: &sack, dsack: None, is_duplicate: false, rtt_from_timestamp: None };
+        more(&mut ack);
+        let out = self.r.on_ack(self.at(), &ack, &self.rtt);
+        if let Some(sample) = out.rtt {
+            self.rtt.sample(self.at(), sample);
+        }
+        self.r.rearm(self.at(), &self.rtt);
+        assert_eq!(self.r.totals(), self.r.recompute());
+        out
+    }
+
+    fn ack(&mut self, now: u64, n: u64, sack: &[(u64, u64)]) -> AckOut {
+        self.ack_with(now, n, sack, |_| {})
+    }
+
+    fn duplicate(&mut self, now: u64, n: u64) -> AckOut {
+        self.ack_with(now, n, &[], |ack| ack.is_duplicate = true)
+    }
+
+    /// Retransmits all that is lost; answers which segments those were.
+    fn repair(&mut self) -> Vec<u64> {
+        let mut repaired = vec![];
+        while let Some(sent) = self.r.next_retransmission() {
+            assert_eq!(sent.data, sent.start + 5000);
+            self.r.on_retransmit(self.at(), sent.start, &self.rtt);
+            repaired.push((sent.start - 1) / MSS);
+        }
+        assert_eq!(self.r.totals(), self.r.recompute());
+        repaired
+    }
+
+    fn fire(&mut self) -> Fired {
+        let at = self.r.deadline().unwrap();
+        self.now = at.as_nanos().div_ceil(1_000_000);
+        let fired = self.r.on_deadline(self.at(), &self.rtt);
+        assert_eq!(self.r.totals(), self.r.recompute());
+        fired
+    }
+}
+
+#[test]
+fn cumulative_acks_deliver_and_time_the_newest_segment() {
+    let mut b = Bench::new(COUNT, 4);
+    assert_eq!((b.r.in_flight(), b.r.in_flight_segments()), (4 * MSS, 4));
+    let out = b.ack(90, 3, &[]);
+    assert_eq!((out.acked, out.delivered, out.delivered_segments), (3 * MSS, 3 * MSS, 3));
+    assert_eq!(out.rtt, Some(ms(90)));
+    assert_eq!((b.r.phase(), b.r.in_flight()), (Phase::Open, MSS));
+}
+
+#[test]
+fn a_partial_ack_of_a_segment_moves_its_data_offset_along() {
+    let mut b = Bench::new(COUNT, 2);
+    b.ack_with(100, 0, &[], |ack| ack.ack = 301);
+    let front = *b.r.iter().next().unwrap();
+    assert_eq!((front.start, front.len, front.data, front.end()), (301, 700, 5301, 1001));
+    assert_eq!(b.r.in_flight(), 1700);
+}
+
+#[test]
+fn a_fin_takes_one_number_after_its_payload() {
+    let mut b = Bench::new(COUNT, 0);
+    b.r.on_sent(b.at(), 10, 77, FIN);
+    assert_eq!(b.r.snd_nxt(), 12);
+    b.ack_with(100, 0, &[], |ack| ack.ack = 11);
+    let front = *b.r.iter().next().unwrap();
+    assert_eq!((front.start, front.len, front.data, front.flags, front.end()), (11, 0, 87, FIN, 12));
+    assert_eq!(b.ack_with(101, 0, &[], |ack| ack.ack = 12).acked, 1);
+    assert!(b.r.is_empty() && b.r.deadline().is_none());
+}
+
+#[test]
+fn three_segments_above_a_hole_start_recovery_once() {
+    // RFC 6675 §5 with DupThresh 3, segments 0 and 4 lost.
+    let mut b = Bench::new(COUNT, 10);
+    assert_eq!(b.ack(100, 0, &[(1, 2)]).newly_lost, 0);
+    assert_eq!(b.r.phase(), Phase::Disorder);
+    assert_eq!(b.ack(101, 0, &[(1, 3)]).newly_lost, 0);
+    let out = b.ack(102, 0, &[(1, 4)]);
+    assert!(out.entered_recovery && out.newly_lost == 1 && out.newly_lost_bytes == MSS && out.delivered == MSS);
+    // Ten sent, three SACKed, one lost.
+    assert_eq!(b.r.in_flight(), 6 * MSS);
+    assert_eq!(b.repair(), [0]);
+    assert_eq!(b.r.in_flight(), 7 * MSS);
+    let out = b.ack(103, 0, &[(5, 8), (1, 4)]);
+    assert!(!out.entered_recovery && out.newly_lost == 1);
+    assert_eq!(b.repair(), [4]);
+    b.ack(200, 4, &[(5, 10)]);
+    assert_eq!(b.r.phase(), Phase::Recovery);
+    let out = b.ack(201, 10, &[]);
+    assert!(out.left_recovery && out.acked == 6 * MSS && out.delivered == MSS);
+    assert_eq!(b.r.phase(), Phase::Open);
+    assert_eq!(out.rtt, None, "Karn: the ACK waited for a retransmission");
+}
+
+#[test]
+fn short_flights_need_fewer_duplicates_only_when_nothing_waits() {
+    // RFC 5827 §3.2: three out, so two are enough.
+    for (has_unsent, lost) in [(false, 1), (true, 0)] {
+        let mut b = Bench::new(Config { early_retransmit: true, ..COUNT }, 3);
+        b.r.set_has_unsent(has_unsent);
+        assert_eq!(b.ack(100, 0, &[(1, 2)]).newly_lost, 0);
+        assert_eq!(b.ack(100, 0, &[(1, 3)]).newly_lost, lost);
+    }
+}
+
+#[test]
+fn the_timer_doubles_and_everything_is_lost() {
+    // RFC 6298 §5.4-5.6; RTO 100 + 200 ms.
+    let mut b = Bench::new(COUNT, 3);
+    b.ack(50, 0, &[(2, 3)]);
+    assert_eq!(b.fire(), Fired::Rto);
+    assert_eq!((b.now, b.r.phase(), b.r.in_flight(), b.r.backoff()), (300, Phase::Loss, 0, 1));
+    assert_eq!(b.repair(), [0, 1]);
+    assert_eq!(b.fire(), Fired::Rto);
+    let rto = b.rtt.rto().as_millis();
+    assert_eq!(b.r.consecutive_rtos(), 2);
+    assert!(b.now >= 300 + 2 * rto);
+    assert_eq!(b.repair(), [0, 1], "the copies are lost as well");
+    // Progress clears the backoff, and the episode ends where it began.
+    let now = b.now + 100;
+    assert!(!b.ack(now, 1, &[(2, 3)]).left_recovery);
+    assert_eq!((b.r.backoff(), b.r.consecutive_rtos(), b.r.rto_count()), (0, 0, 2));
+    assert!(b.ack(now, 3, &[]).left_recovery);
+    assert_eq!(b.r.deadline(), None);
+}
+
+#[test]
+fn the_timeout_is_capped() {
+    let mut b = Bench::new(Config { max_rto: Duration::from_secs(2), ..COUNT }, 1);
+    let mut last = 0;
+    for _ in 0..40 {
+        last = b.now;
+        assert_eq!(b.fire(), Fired::Rto);
+        b.repair();
+    }
+    assert_eq!(b.now - last, 2000);
+}
+
+#[test]
+fn a_peer_that_forgets_what_it_reported_is_served_again() {
+    // RFC 2018 §8: the first segment is SACKed and never acknowledged.
+    let mut b = Bench::new(COUNT, 3);
+    b.ack(50, 0, &[(0, 3)]);
+    assert_eq!((b.r.in_flight(), b.r.next_retransmission().is_some()), (0, false));
+    assert_eq!(b.fire(), Fired::Rto);
+    assert_eq!(b.repair(), [0, 1, 2]);
+    b.ack(b.now + 1, 3, &[]);
+    assert!(b.r.is_empty());
+}
+
+#[test]
+fn rack_waits_a_quarter_rtt_and_no_longer() {
+    // RFC 8985 §6.2: one SACKed segment is enough once min_RTT/4 has passed.
+    let mut b = Bench::new(RACK, 5);
+    let out = b.ack(100, 0, &[(1, 2)]);
+    assert_eq!(out.newly_lost, 0);
+    assert_eq!(b.r.deadline(), Some(Instant::ZERO + ms(125)));
+    assert_eq!(b.fire(), Fired::Lost { segments: 1, bytes: MSS, entered_recovery: true });
+    assert_eq!(b.repair(), [0]);
+}
+
+#[test]
+fn rack_does_not_wait_when_three_are_sacked_and_nothing_ever_overtook() {
+    let mut b = Bench::new(RACK, 5);
+    let out = b.ack(100, 0, &[(1, 4)]);
+    assert!(out.entered_recovery && out.newly_lost == 1);
+}
+
+#[test]
+fn rack_waits_even_then_after_it_has_seen_reordering() {
+    let mut b = Bench::new(RACK, 10);
+    b.ack(100, 0, &[(1, 2)]);
+    b.ack(101, 2, &[]);
+    assert_eq!(b.ack(102, 2, &[(3, 6)]).newly_lost, 0);
+    assert_eq!(b.ack(103, 6, &[]).newly_lost, 0);
+    assert_eq!(b.r.phase(), Phase::Open);
+    assert_eq!(b.r.retransmitted_segments(), 0);
+}
+
+#[test]
+fn rack_finds_a_lost_retransmission() {
+    let mut b = Bench::new(RACK, 5);
+    b.ack(100, 0, &[(1, 4)]);
+    assert_eq!(b.repair(), [0]);
+    b.now = 101;
+    b.send(3);
+    b.ack(105, 0, &[(1, 5)]);
+    assert_eq!(b.repair(), [0; 0]);
+    // Segments 5 and on left after the retransmission, and arrive.
+    let out = b.ack(205, 0, &[(1, 6)]);
+    assert_eq!((out.newly_lost, out.entered_recovery), (1, false));
+    assert_eq!(b.repair(), [0]);
+}
+
+#[test]
+fn without_rack_a_lost_retransmission_waits_for_the_timer() {
+    let mut b = Bench::new(COUNT, 5);
+    b.ack(100, 0, &[(1, 4)]);
+    b.repair();
+    b.send(4);
+    assert_eq!(b.ack(205, 0, &[(1, 9)]).newly_lost, 0);
+    assert_eq!(b.fire(), Fired::Rto);
+    assert_eq!(b.repair(), [0]);
+}
+
+#[test]
+fn a_loss_beyond_the_recovery_point_starts_the_next_episode() {
+    let mut b = Bench::new(RACK, 5);
+    b.ack(100, 0, &[(1, 4)]);
+    b.repair();
+    b.now = 101;
+    b.send(3);
+    b.now = 102;
+    b.send(3);
+    b.ack(201, 0, &[(1, 5), (9, 11)]);
+    let out = b.ack(203, 5, &[(9, 11)]);
+    assert!(out.left_recovery && out.entered_recovery);
+    assert_eq!(b.r.phase(), Phase::Recovery);
+}
+
+#[test]
+fn a_tail_is_probed_after_two_round_trips() {
+    // RFC 8985 §7.2 and §7.3.
+    let mut b = Bench::new(RACK, 4);
+    b.ack(100, 1, &[]);
+    assert_eq!(b.r.deadline(), Some(Instant::ZERO + ms(300)));
+    assert_eq!(b.fire(), Fired::Probe);
+    let last = b.r.probe_candidate().unwrap();
+    b.r.on_retransmit(b.at(), last.start, &b.rtt);
+    assert_eq!(b.r.in_flight_segments(), 4, "the copy counts beside the original");
+    // One probe per tail; the timeout starts over.
+    assert_eq!(b.r.deadline(), Some(Instant::ZERO + ms(600)));
+    // The probe arrives: the rest is lost.
+    let out = b.ack(400, 1, &[(3, 4)]);
+    assert!(out.entered_recovery && out.newly_lost == 2);
+    assert_eq!(b.repair(), [1, 2]);
+}
+
+#[test]
+fn a_single_segment_waits_for_a_delayed_ack_but_not_for_the_timeout() {
+    let b = Bench::new(RACK, 1);
+    // 2·100 + 200 ms, but the timeout is at 300 ms.
+    assert_eq!(b.r.deadline(), Some(Instant::ZERO + ms(300)));
+    let mut b = b;
+    assert_eq!(b.fire(), Fired::Probe, "the probe goes first");
+}
+
+#[test]
+fn a_probe_that_repairs_a_loss_is_reported_and_a_needless_one_is_not() {
+    // RFC 8985 §7.4.2.
+    for (dsack, repaired) in [(None, true), (Some(Bench::seg(0)), false)] {
+        let mut b = Bench::new(RACK, 1);
+        b.fire();
+        b.r.on_retransmit(b.at(), 1, &b.rtt);
+        assert!(!b.ack(350, 1, &[]).tail_loss_repaired);
+        b.send(1);
+        let mut spurious = false;
+        if dsack.is_some() {
+            spurious = b.ack_with(360, 1, &[], |ack| ack.dsack = dsack).spurious;
+        }
+        assert_eq!(b.ack(450, 2, &[]).tail_loss_repaired, repaired);
+        assert_eq!(spurious, !repaired);
+    }
+}
+
+#[test]
+fn newreno_by_the_book() {
+    // RFC 6582 §3.2: segments 0 and 5 of ten lost.
+    let mut b = Bench::new(NEWRENO, 10);
+    b.duplicate(100, 0);
+    let out = b.duplicate(101, 0);
+    assert_eq!((out.delivered, out.newly_lost, b.r.phase()), (MSS, 0, Phase::Disorder));
+    assert_eq!(b.r.in_flight(), 8 * MSS);
+    assert!(b.duplicate(102, 0).entered_recovery);
+    assert_eq!(b.r.in_flight(), 6 * MSS);
+    assert_eq!(b.repair(), [0]);
+    for _ in 3..8 {
+        assert_eq!(b.duplicate(103, 0).newly_lost, 0);
+    }
+    // A partial ACK: the next hole.
+    let out = b.ack(200, 5, &[]);
+    assert_eq!((out.acked, out.delivered, out.newly_lost), (5 * MSS, MSS, 1));
+    assert!(!out.left_recovery && !out.entered_recovery);
+    assert_eq!(b.repair(), [5]);
+    let out = b.ack(300, 10, &[]);
+    assert!(out.left_recovery && out.rtt.is_none());
+    assert_eq!((out.delivered, b.r.in_flight(), b.r.phase()), (MSS, 0, Phase::Open));
+}
+
+#[test]
+fn newreno_does_not_mistake_its_own_retransmissions_for_a_loss() {
+    // RFC 6582 §3.2 step 2 and §4: duplicates after a timeout.
+    let mut b = Bench::new(NEWRENO, 4);
+    assert_eq!(b.fire(), Fired::Rto);
+    assert_eq!(b.repair(), [0, 1, 2, 3]);
+    let now = b.now + 10;
+    assert!(b.ack(now, 4, &[]).left_recovery);
+    b.now = now;
+    b.send(4);
+    for _ in 0..4 {
+        assert!(!b.duplicate(now + 1, 4).entered_recovery);
+    }
+    b.ack(now + 2, 5, &[]);
+    for i in 0..3 {
+        assert_eq!(b.duplicate(now + 3, 5).entered_recovery, i == 2, "beyond the old episode they count again");
+    }
+}
+
+#[test]
+fn a_dsack_for_a_retransmission_says_it_was_not_needed() {
+    let mut b = Bench::new(COUNT, 6);
+    assert!(!b.ack_with(99, 0, &[], |ack| ack.dsack = Some(Bench::seg(0))).spurious, "nothing was retransmitted");
+    b.ack(100, 0, &[(1, 4)]);
+    b.repair();
+    b.ack(101, 6, &[]);
+    assert!(b.ack_with(200, 6, &[], |ack| ack.dsack = Some(Bench::seg(0))).spurious);
+    assert!(!b.ack_with(201, 6, &[], |ack| ack.dsack = Some(Bench::seg(0))).spurious, "once");
+}
+
+#[test]
+fn an_echo_older_than_the_retransmission_says_so_too() {
+    // RFC 3522; the echo is of time 0, the retransmission of 100 ms.
+    let mut b = Bench::new(COUNT, 6);
+    b.ack(100, 0, &[(1, 4)]);
+    b.repair();
+    assert!(b.ack_with(110, 6, &[], |ack| ack.rtt_from_timestamp = Some(ms(110))).spurious);
+}
+
+#[test]
+fn hostile_blocks_change_nothing() {
+    for config in [RACK, COUNT] {
+        let mut b = Bench::new(config, 10);
+        b.ack(100, 2, &[]);
+        let before = b.r.totals();
+        let out = b.ack_with(100, 2, &[], |ack| {
+            ack.sack = &[(0, 1), (1, 2001), (u64::MAX - 1, u64::MAX), (2001, 3000), (10_001, 90_000), (5, 5), (9, 3)];
+        });
+        assert_eq!((out.delivered, b.r.totals()), (0, before));
+        assert_eq!(b.ack_with(100, 1, &[], |ack| ack.ack = 5).acked, 0);
+        assert_eq!(b.ack_with(100, 1, &[], |ack| ack.ack = u64::MAX).acked, 8 * MSS);
+        b.r.on_retransmit(b.at(), 12345, &b.rtt);
+        assert!(b.r.is_empty() && b.r.next_retransmission().is_none() && b.r.probe_candidate().is_none());
+    }
+}
+
+#[test]
+fn a_large_window_with_every_other_segment_lost_costs_no_walks() {
+    // 20,000 segments; a quadratic scoreboard would need minutes here.
+    for config in [RACK, COUNT] {
+        let n = 20_000;
+        let mut b = Bench::new(config, n);
+        b.now = 100;
+        let at = b.at();
+        let mut lost = 0;
+        for i in (1..n).step_by(2) {
+            let (low, high) = (Bench::seg(i), Bench::seg(i.saturating_sub(2).max(1)));
+            let ack = AckIn { ack: 1, sack: &[low, high], dsack: None, is_duplicate: false, rtt_from_timestamp: None };
+            lost += b.r.on_ack(at, &ack, &b.rtt).newly_lost;
+            b.r.rearm(at, &b.rtt);
+            if let Some(sent) = b.r.next_retransmission() {
+                b.r.on_retransmit(at, sent.start, &b.rtt);
+            }
+        }
+        assert!(lost >= n as u32 / 2 - 3);
+        assert_eq!(b.r.totals(), b.r.recompute());
+        for i in (2..=n).step_by(2) {
+            b.r.on_ack(
+                at,
+                &AckIn { ack: 1 + i * MSS, sack: &[], dsack: None, is_duplicate: false, rtt_from_timestamp: None },
+                &b.rtt,
+            );
+        }
+        assert!(b.r.is_empty());
+    }
+}
+
+/// What travels in the toy network.
+enum Packet {
+    Data(u64, u64),
+    Ack(u64, Vec<(u64, u64)>, Option<(u64, u64)>),
+}
+
+/// A sender of `total` bytes with a fixed window and a receiver that acknowledges each packet; the first `faults`
+/// packets may be lost, delayed or doubled.
+struct Toy {
+    r: Recovery,
+    rtt: RttEstimator,
+    now: Instant,
+    network: BTreeMap<(Instant, u64), Packet>,
+    sent_packets: u64,
+    received: RangeSet,
+    rcv_nxt: u64,
+    recent: Vec<u64>,
+    random: u64,
+    loss_percent: u64,
+    jitter_ms: u64,
+    faults: u64,
+}
+
+impl Toy {
+    fn draw(&mut self, n: u64) -> u64 {
+        self.random = self.random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.random >> 33) % n
+    }
+
+    fn transmit(&mut self, packet: Packet) {
+        self.sent_packets += 1;
+        let faulty = self.sent_packets < self.faults;
+        if faulty && self.draw(100) < self.loss_percent {
+            return;
+        }
+        let jitter = if faulty { self.draw(self.jitter_ms + 1) } else { 0 };
+        self.network.insert((self.now + ms(20 + jitter), self.sent_packets), packet);
+    }
+
+    fn fill(&mut self, total: u64) {
+        while self.r.in_flight() < 16 * MSS {
+            if let Some(sent) = self.r.next_retransmission() {
+                self.r.on_retransmit(self.now, sent.start, &self.rtt);
+                self.transmit(Packet::Data(sent.start, sent.end()));
+            } else if self.r.snd_nxt() < total && self.r.snd_nxt() - self.r.snd_una() < 64 * MSS {
+                self.new_segment(total);
+            } else {
+                break;
+            }
+        }
+    }
+
+    fn new_segment(&mut self, total: u64) {
+        let start = self.r.snd_nxt();
+        let len = (1 + self.draw(MSS)).min(total - start);
+        let fin = start + len == total;
+        self.r.on_sent(self.now, len as u32, start, if fin { FIN } else { 0 });
+        self.transmit(Packet::Data(start, self.r.snd_nxt()));
+    }
+
+    fn receive(&mut self, start: u64, end: u64) {
+        let fresh = self.received.insert(start, end);
+        let dsack = (fresh == 0).then_some((start, end));
+        self.rcv_nxt = self.received.end_of(0).unwrap();
+        self.recent.retain(|&x| x != start);
+        self.recent.insert(0, start);
+        self.recent.truncate(8);
+        let mut sack = vec![];
+        for &x in &self.recent {
+            let block = self.received.iter().find(|r| r.0 <= x && x < r.1).unwrap();
+            if block.0 > 0 && !sack.contains(&block) && sack.len() < 3 {
+                sack.push(block);
+            }
+        }
+        self.transmit(Packet::Ack(self.rcv_nxt, sack, dsack));
+    }
+}
+
+fn exchange(config: Config, seed: u64, loss_percent: u64, jitter_ms: u64) {
+    let total = 120 * MSS;
+    let mut toy = Toy {
+        r: Recovery::new(config, 1, Instant::ZERO),
+        rtt: RttEstimator::new(RtoRule::Linux { min_var: ms(200) }),
+        now: Instant::ZERO,
+        network: BTreeMap::new(),
+        sent_packets: 0,
+        received: RangeSet::new(),
+        rcv_nxt: 1,
+        recent: vec![],
+        random: seed,
+        loss_percent,
+        jitter_ms,
+        faults: 600,
+    };
+    toy.received.insert(0, 1);
+    let mut delivered = 0;
+    let mut steps = 0;
+    toy.fill(total);
+    while toy.r.snd_una() <= total {
+        steps += 1;
+        assert!(steps < 20_000, "everything arrives");
+        let deadline = toy.r.deadline();
+        let arrival = toy.network.first_key_value().map(|(key, _)| *key);
+        assert!(deadline.is_some(), "a timer guards what is unacknowledged");
+        assert!(deadline.unwrap() >= toy.now, "no deadline in the past");
+        match (arrival, deadline) {
+            (Some(key), Some(at)) if key.0 <= at => {
+                toy.now = key.0;
+                match toy.network.remove(&key).unwrap() {
+                    Packet::Data(start, end) => toy.receive(start, end),
+                    Packet::Ack(ack, sack, dsack) => {
+                        let is_duplicate = ack == toy.r.snd_una() && dsack.is_none();
+                        let ack = AckIn { ack, sack: &sack, dsack, is_duplicate, rtt_from_timestamp: None };
+                        let phase = toy.r.phase();
+                        let out = toy.r.on_ack(toy.now, &ack, &toy.rtt);
+                        delivered += out.delivered;
+                        assert_eq!(out.newly_lost > 0, out.newly_lost_bytes > 0);
+                        if out.left_recovery {
+                            assert!(matches!(phase, Phase::Recovery | Phase::Loss));
+                        }
+                        if let Some(sample) = out.rtt {
+                            assert!(sample >= ms(40), "Karn: no sample below the true round trip");
+                            toy.rtt.sample(toy.now, sample);
+                        }
+                        toy.r.rearm(toy.now, &toy.rtt);
+                        assert!(toy.r.deadline().is_none_or(|at| at >= toy.now));
+                    }
+                }
+            }
+            (_, Some(at)) => {
+                toy.now = at;
+                if toy.r.on_deadline(toy.now, &toy.rtt) == Fired::Probe {
+                    if toy.r.snd_nxt() < total {
+                        toy.new_segment(total);
+                    } else if let Some(sent) = toy.r.probe_candidate() {
+                        toy.r.on_retransmit(toy.now, sent.start, &toy.rtt);
+                        toy.transmit(Packet::Data(sent.start, sent.end()));
+                    }
+                }
+            }
+            _ => unreachable!("a deadline exists"),
+        }
+        assert_eq!(toy.r.totals(), toy.r.recompute());
+        assert!(toy.r.in_flight() <= 2 * (toy.r.snd_nxt() - toy.r.snd_una()));
+        toy.fill(total);
+        assert_eq!(toy.r.totals(), toy.r.recompute());
+    }
+    assert!(toy.r.is_empty() && toy.r.totals() == (0, 0, 0) && toy.r.deadline().is_none());
+    if config.sack {
+        assert_eq!(delivered, total, "each number was delivered once");
+    } else {
+        assert!(delivered >= total);
+    }
+    if loss_percent == 0 && jitter_ms == 0 {
+        assert_eq!((toy.r.retransmitted_segments(), toy.r.rto_count()), (0, 0));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+    #[test]
+    fn every_exchange_ends(seed in any::<u64>(), loss in 0u64..40, jitter in 0u64..40, kind in 0usize..5) {
+        let config = [
+            RACK,
+            COUNT,
+            NEWRENO,
+            Config { tlp: true, early_retransmit: true, ..COUNT },
+            Config { early_retransmit: true, ..NEWRENO },
+        ][kind];
+        exchange(config, seed, loss, jitter);
+    }
+}
+
+#[test]
+fn a_clean_path_sees_no_retransmission() {
+    for config in [RACK, COUNT, NEWRENO] {
+        exchange(config, 1, 0, 0);
+    }
+}
