@@ -1,4 +1,16 @@
-//! x
+//! What can be swapped in a Multipath TCP endpoint: one trait and one folder each, one file per algorithm.
+//!
+//! A policy gets a read-only view and answers a decision; it cannot name the engine, so it cannot reach into a
+//! connection. All names, parameters, defaults and citations stand in one [`registry`].
 #![forbid(unsafe_code)]
 
+pub mod ack_path;
+pub mod congestion;
 pub mod forecast;
+pub mod receive_window;
+pub mod registry;
+pub mod reinjection;
+pub mod scheduler;
+mod view;
+
+pub use view::{Decision, Event, SubflowView, View};

@@ -1,0 +1,186 @@
+//! What a policy may know, and what it may say.
+
+use anabranch_units::{Bytes, Dsn, Duration, Instant, SubflowId};
+
+/// One usable subflow, copied out of the connection for one decision.
+///
+/// Usable: established and confirmed at the data level, with an RTT sample, not potentially failed, and of the better
+/// priority class that has any (backup subflows are shown only when no regular one is usable).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SubflowView {
+    /// Which subflow.
+    pub id: SubflowId,
+    /// Payload of a full segment.
+    pub mss: Bytes,
+    /// Smoothed round-trip time (RFC 6298).
+    pub srtt: Duration,
+    /// Round-trip time variation (RFC 6298), without floor.
+    pub rttvar: Duration,
+    /// Smallest sample of the subflow's life.
+    pub rtt_min: Duration,
+    /// Largest sample of the subflow's life.
+    pub rtt_max: Duration,
+    /// First sample of the subflow's life.
+    pub rtt_first: Duration,
+    /// Latest sample.
+    pub rtt_last: Duration,
+    /// Retransmission timeout without backoff.
+    pub rto: Duration,
+    /// Congestion window.
+    pub cwnd: Bytes,
+    /// Slow-start threshold; `None` before the first loss.
+    pub ssthresh: Option<Bytes>,
+    /// Sent and neither acknowledged nor believed lost, plus retransmissions under way.
+    pub in_flight: Bytes,
+    /// The congestion window at the latest loss; `None` before the first (bounds forecasts, A-LATE-7).
+    pub cwnd_at_loss: Option<Bytes>,
+    /// Loss probability per segment, estimated or given by the simulator (reference section 4.3).
+    pub loss: f64,
+    /// Subflow-level bytes sent for the first time since the subflow began.
+    pub sent: u64,
+    /// Subflow-level bytes cumulatively acknowledged since the subflow began.
+    pub acked: u64,
+    /// False while the subflow may carry no new data whatever its window: RTO recovery, or its receive-window share is
+    /// used up.
+    pub open: bool,
+    /// True while TCP Small Queues hold the subflow back: its first hop has enough.
+    pub throttled: bool,
+    /// When it last sent data; `None` if never.
+    pub last_sent: Option<Instant>,
+}
+
+impl SubflowView {
+    /// What the congestion window still admits.
+    pub fn room(&self) -> Bytes {
+        self.cwnd.saturating_sub(self.in_flight)
+    }
+
+    /// True if a full segment may leave now.
+    pub fn has_room(&self) -> bool {
+        self.open && !self.throttled && self.in_flight + self.mss <= self.cwnd
+    }
+
+    /// Congestion window in whole segments, at least 1.
+    pub fn cwnd_segments(&self) -> u32 {
+        segments(self.cwnd, self.mss).max(1)
+    }
+
+    /// Slow-start threshold in whole segments; `None` before the first loss.
+    pub fn ssthresh_segments(&self) -> Option<u32> {
+        self.ssthresh.map(|ssthresh| segments(ssthresh, self.mss))
+    }
+}
+
+fn segments(amount: Bytes, mss: Bytes) -> u32 {
+    u32::try_from(amount.get() / mss.get().max(1)).unwrap_or(u32::MAX)
+}
+
+/// What a scheduler may know, copied out of the connection for one decision.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// Usable subflows, ordered by id so that ties break alike in every run.
+    pub subflows: &'a [SubflowView],
+    /// Written by the application, never sent on any subflow. Ordered by DSN; schedulers address it by position.
+    pub unsent: Bytes,
+    /// The part of `unsent` that the peer's window admits: its first so many bytes, since it is in DSN order.
+    pub sendable: Bytes,
+    /// The peer's receive window, shared by all subflows (RFC 8684 §3.3.4): bytes from `data_una` to its right edge.
+    pub window: Bytes,
+    /// First DSN not acknowledged at the data level.
+    pub data_una: Dsn,
+}
+
+impl<'a> View<'a> {
+    /// The subflow with the lowest SRTT, whether or not it has room.
+    pub fn fastest(&self) -> Option<&'a SubflowView> {
+        lowest_srtt(self.subflows.iter())
+    }
+
+    /// The subflow with the lowest SRTT among those with room.
+    pub fn fastest_with_room(&self) -> Option<&'a SubflowView> {
+        lowest_srtt(self.subflows.iter().filter(|subflow| subflow.has_room()))
+    }
+
+    /// The subflow called `id`.
+    pub fn subflow(&self, id: SubflowId) -> Option<&'a SubflowView> {
+        self.subflows.iter().find(|subflow| subflow.id == id)
+    }
+}
+
+fn lowest_srtt<'a>(subflows: impl Iterator<Item = &'a SubflowView>) -> Option<&'a SubflowView> {
+    let mut best: Option<&SubflowView> = None;
+    for subflow in subflows {
+        if best.is_none_or(|best| subflow.srtt < best.srtt) {
+            best = Some(subflow);
+        }
+    }
+    best
+}
+
+/// What a scheduler answers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Decision {
+    /// Map the next segment here: the unsent bytes that begin `skip` bytes into `View::unsent`. A skip leaves a hole that
+    /// faster subflows fill before these bytes arrive (forward prediction). It counts unsent bytes, not DSN distance, so
+    /// holes left earlier are not counted twice (reference section 1.3).
+    Send {
+        /// The subflow, which must have room.
+        on: SubflowId,
+        /// Unsent bytes to leave for others.
+        skip: Bytes,
+    },
+    /// Nothing now. Asked again at the next event, or at `until` if that is sooner.
+    Wait {
+        /// When to ask again at the latest.
+        until: Option<Instant>,
+    },
+}
+
+impl Decision {
+    /// Wait for the next event.
+    pub const WAIT: Decision = Decision::Wait { until: None };
+
+    /// The next unsent bytes on `on`.
+    pub const fn send(on: SubflowId) -> Self {
+        Decision::Send { on, skip: Bytes::ZERO }
+    }
+}
+
+/// What happened, told to a scheduler in order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// New data left on a subflow: `length` bytes that began `skip` bytes into the unsent data. Told also when the engine
+    /// chose the subflow itself (only one usable, or the scheduler was overruled).
+    Sent {
+        /// The subflow.
+        on: SubflowId,
+        /// Where the bytes stood in the unsent data.
+        skip: Bytes,
+        /// How many.
+        length: Bytes,
+    },
+    /// Loss recovery began (fast retransmit, RACK).
+    FastRetransmit {
+        /// The subflow.
+        on: SubflowId,
+    },
+    /// A retransmission timeout.
+    Rto {
+        /// The subflow.
+        on: SubflowId,
+    },
+    /// The set of usable subflows changed.
+    SubflowsChanged,
+    /// The application wrote data while none was unsent.
+    DataWritten,
+    /// A subflow has room for unsent data, and the peer's window forbids to send it (BLEST's "blocking").
+    WindowBlocked {
+        /// The subflow with room, the one with the lowest SRTT.
+        on: SubflowId,
+    },
+    /// Data in flight elsewhere was repeated because the peer's window was full (opportunistic retransmission).
+    Reinjected {
+        /// The subflow that carries the copy.
+        on: SubflowId,
+    },
+}
