@@ -267,9 +267,9 @@ pub enum SpecError {
         /// The names there are.
         known: String,
     },
-    /// UDP that would never end or never begin.
-    #[error("udp on `{0}` needs a rate and a packet size above zero")]
-    EmptyUdp(String),
+    /// Something to send that is nothing.
+    #[error("{0} is empty; sizes and rates of workloads are above zero")]
+    Empty(&'static str),
     /// A link that cannot be.
     #[error("{place}: {error}")]
     Link {
