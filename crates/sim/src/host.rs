@@ -3,8 +3,7 @@
 use crate::topology::{Topology, address};
 use crate::{HostSpec, Spec, Workload};
 use anabranch_engine::{ConnectionId, Endpoint, LocalAddress};
-use anabranch_units::{AddressId, Instant, Seed};
-use std::collections::BTreeMap;
+use anabranch_units::{Instant, Seed};
 
 pub(crate) struct Host {
     pub(crate) endpoint: Endpoint,
@@ -12,9 +11,8 @@ pub(crate) struct Host {
     pub(crate) deadline: Instant,
     /// Waits to be asked for events and segments.
     pub(crate) touched: bool,
-    sessions: BTreeMap<ConnectionId, usize>,
-    /// The last answer: events of one connection come in runs.
-    last: Option<(ConnectionId, usize)>,
+    /// By the connection's index, which is used again once it is gone.
+    sessions: Vec<Option<(ConnectionId, usize)>>,
 }
 
 impl Host {
@@ -23,41 +21,31 @@ impl Host {
         if !reports_departures {
             config.profile.tsq = None;
         }
-        Host {
-            endpoint: Endpoint::new(config, seed),
-            deadline: Instant::MAX,
-            touched: false,
-            sessions: BTreeMap::new(),
-            last: None,
-        }
+        Host { endpoint: Endpoint::new(config, seed), deadline: Instant::MAX, touched: false, sessions: Vec::new() }
     }
 
+    /// This connection is that session.
     pub(crate) fn bind(&mut self, id: ConnectionId, session: usize) {
-        self.sessions.insert(id, session);
+        if self.sessions.len() <= id.index() {
+            self.sessions.resize(id.index() + 1, None);
+        }
+        self.sessions[id.index()] = Some((id, session));
     }
 
+    /// This connection is no session any more.
     pub(crate) fn unbind(&mut self, id: ConnectionId) {
-        self.sessions.remove(&id);
-        self.last = None;
+        if self.session(id).is_some() {
+            self.sessions[id.index()] = None;
+        }
     }
 
     /// The session that this connection is.
     #[inline]
-    pub(crate) fn session(&mut self, id: ConnectionId) -> Option<usize> {
-        match self.last {
-            Some((last, session)) if last == id => Some(session),
-            _ => {
-                let session = *self.sessions.get(&id)?;
-                self.last = Some((id, session));
-                Some(session)
-            }
+    pub(crate) fn session(&self, id: ConnectionId) -> Option<usize> {
+        match self.sessions.get(id.index()) {
+            Some(&Some((known, session))) if known == id => Some(session),
+            _ => None,
         }
-    }
-
-    /// After anything was done to the endpoint.
-    #[inline]
-    pub(crate) fn update_deadline(&mut self) {
-        self.deadline = self.endpoint.poll_timeout().unwrap_or(Instant::MAX);
     }
 }
 
@@ -88,5 +76,5 @@ pub(crate) fn all(spec: &Spec, topology: &Topology) -> Vec<Host> {
 }
 
 fn local(host: usize, index: usize, backup: bool) -> LocalAddress {
-    LocalAddress { ip: address(host, index), id: AddressId(index as u8), backup }
+    LocalAddress { ip: address(host, index), backup }
 }

@@ -228,3 +228,59 @@ pub(crate) const SERVICE: u16 = 80;
 pub(crate) const fn service(pair: usize) -> SocketAddr {
     SocketAddr::new(address(2 * pair + 1, 0), SERVICE)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::{HostSpec, SharedLink};
+    use anabranch_engine::{Policies, Profile};
+    use anabranch_net::LossModel;
+
+    fn lossy(p: f64) -> LinkConfig {
+        LinkConfig { loss: LossModel::Bernoulli { p }, ..LinkConfig::new(Rate::from_mbps(1), Duration::ZERO) }
+    }
+
+    fn spec() -> Spec {
+        let mut near = PathSpec::new("near", lossy(0.1), lossy(0.0));
+        near.nic = Some(Rate::from_mbps(100));
+        let mut far = PathSpec::new("far", lossy(0.0), lossy(0.0));
+        (near.via, far.via) = (Some("core".to_owned()), Some("core".to_owned()));
+        let host = HostSpec::new(Profile::linux(), Policies::default());
+        let mut spec = Spec::new(vec![near, far], host.clone(), host);
+        spec.shared = vec![SharedLink { name: "core".to_owned(), down: lossy(0.5), up: lossy(0.0) }];
+        spec
+    }
+
+    #[test]
+    fn data_cross_the_first_hop_the_shared_link_and_the_path() {
+        let topology = Topology::new(&spec()).unwrap();
+        let names = |path, direction| {
+            let links = topology.network.route(topology.route(path, direction));
+            links.map(|link| topology.network.link_name(link).to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(0, Direction::Down), ["near/nic-down", "core/down", "near/down"]);
+        assert_eq!(names(0, Direction::Up), ["near/nic-up", "near/up", "core/up"]);
+        assert_eq!(names(1, Direction::Down), ["core/down", "far/down"]);
+        assert!(topology.has_nic(0) && !topology.has_nic(1));
+    }
+
+    #[test]
+    fn the_loss_of_a_path_is_that_of_all_its_links() {
+        let mut topology = Topology::new(&spec()).unwrap();
+        assert!((topology.loss(0, Direction::Down) - 0.55).abs() < 1e-12); // 1 - 0.9 · 0.5
+        assert!((topology.loss(1, Direction::Down) - 0.5).abs() < 1e-12);
+        let core = topology.affected("core", Affected::Down).unwrap();
+        topology.apply(Instant::ZERO, core[0], &Change::Loss(LossModel::None));
+        assert!((topology.loss(0, Direction::Down) - 0.1).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_path_is_written_in_the_address_of_the_client() {
+        for pair in [0, 3] {
+            let (client, server) = (address(2 * pair, 5), address(2 * pair + 1, 2));
+            assert_eq!((path_between(client, server), path_between(server, client)), (5, 5));
+            assert_eq!(owner(server), (2 * pair + 1, 2));
+        }
+    }
+}

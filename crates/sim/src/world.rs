@@ -166,7 +166,7 @@ impl<'a> World<'a> {
                     break;
                 }
             }
-            self.stage.hosts[host].update_deadline();
+            self.stage.settled(host);
             if self.spec.audit {
                 let verdict = self.stage.hosts[host].endpoint.check();
                 assert_eq!(verdict, Ok(()), "host {host} keeps its invariants at {}", self.stage.now);
