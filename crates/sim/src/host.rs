@@ -11,6 +11,8 @@ pub(crate) struct Host {
     pub(crate) deadline: Instant,
     /// Waits to be asked for events and segments.
     pub(crate) touched: bool,
+    /// Connections that are gone, or will be before the host next rests.
+    left: Vec<ConnectionId>,
     /// By the connection's index, which is used again once it is gone.
     sessions: Vec<Option<(ConnectionId, usize)>>,
 }
@@ -21,7 +23,13 @@ impl Host {
         if !reports_departures {
             config.profile.tsq = None;
         }
-        Host { endpoint: Endpoint::new(config, seed), deadline: Instant::MAX, touched: false, sessions: Vec::new() }
+        Host {
+            endpoint: Endpoint::new(config, seed),
+            deadline: Instant::MAX,
+            touched: false,
+            left: Vec::new(),
+            sessions: Vec::new(),
+        }
     }
 
     /// This connection is that session.
@@ -33,10 +41,21 @@ impl Host {
     }
 
     /// This connection is no session any more.
-    pub(crate) fn unbind(&mut self, id: ConnectionId) {
+    pub(crate) fn leave(&mut self, id: ConnectionId) {
         if self.session(id).is_some() {
             self.sessions[id.index()] = None;
+            self.left.push(id);
         }
+    }
+
+    /// The host has nothing more to do now: memory of connections that are gone is freed, and the alarm set.
+    #[inline]
+    pub(crate) fn rest(&mut self) {
+        for id in self.left.drain(..) {
+            self.endpoint.forget(id);
+        }
+        self.touched = false;
+        self.deadline = self.endpoint.poll_timeout().unwrap_or(Instant::MAX);
     }
 
     /// The session that this connection is.

@@ -166,9 +166,9 @@ impl<'a> World<'a> {
                     break;
                 }
             }
-            self.stage.settled(host);
+            self.stage.hosts[host].rest();
             if self.spec.audit {
-                let verdict = self.stage.hosts[host].endpoint.check();
+                let verdict = self.stage.hosts[host].endpoint.check(self.stage.now);
                 assert_eq!(verdict, Ok(()), "host {host} keeps its invariants at {}", self.stage.now);
             }
         }
@@ -254,7 +254,7 @@ impl<'a> World<'a> {
         let balance = self.stage.topology.network.check_conservation();
         assert!(balance.is_ok(), "no packet appears or vanishes: {balance:?}");
         for (number, host) in self.stage.hosts.iter().enumerate() {
-            let verdict = host.endpoint.check();
+            let verdict = host.endpoint.check(self.stage.now);
             assert_eq!(verdict, Ok(()), "host {number} keeps its invariants at the end");
         }
     }

@@ -98,7 +98,7 @@ impl Stage {
         let (stream, endpoint) = (streams.of_mut(direction), &mut self.hosts[host].endpoint);
         while stream.written < stream.target {
             let chunk = pattern::slice(stream.written, stream.target - stream.written);
-            let (offered, taken) = (chunk.len(), endpoint.write(self.now, id, chunk));
+            let (offered, taken) = (chunk.len(), endpoint.write(self.now, id, &chunk));
             stream.written += taken as u64;
             if taken < offered {
                 break;
@@ -122,7 +122,7 @@ impl Stage {
     fn leave(&mut self, host: usize, id: ConnectionId, session: usize) {
         self.sessions[session].over[host % 2] = true;
         self.freeze(session);
-        self.hosts[host].unbind(id);
+        self.hosts[host].leave(id);
     }
 
     /// The connection's statistics as they were when it was concluded, or else as they are now.
@@ -132,7 +132,7 @@ impl Stage {
 
     pub(super) fn connection_outcome(&self, session: usize) -> ConnectionOutcome {
         let Session { workload, label, pair, direction, ids, multipath, .. } = &self.sessions[session];
-        let stats = |side: usize| ids[side].and_then(|id| self.hosts[2 * pair + side].endpoint.connection(id).cloned());
+        let stats = |side: usize| ids[side].and_then(|id| self.hosts[2 * pair + side].endpoint.connection(id));
         let side = sender(*direction);
         let (sender, receiver) = (stats(side), stats(1 - side));
         let fell_back = [&sender, &receiver].into_iter().flatten().any(|stats| stats.fallback.is_some());

@@ -212,18 +212,10 @@ impl Stage {
         self.news.pop_front()
     }
 
-    /// A host that may have something to say; to be followed by `settled`.
+    /// A host that may have something to say; to be followed by `Host::rest`.
     #[inline]
     pub(crate) fn pop_touched(&mut self) -> Option<usize> {
         self.touched.pop()
-    }
-
-    /// The host has nothing more to say.
-    #[inline]
-    pub(crate) fn settled(&mut self, host: usize) {
-        let host = &mut self.hosts[host];
-        host.touched = false;
-        host.deadline = host.endpoint.poll_timeout().unwrap_or(Instant::MAX);
     }
 
     /// Something was done to the host: it may have something to say.
