@@ -28,7 +28,8 @@ pub fn spec(paths: Vec<PathSpec>, workloads: Vec<Workload>) -> Spec {
     let mut spec = Spec::new(paths, host.clone(), host);
     spec.workloads = workloads;
     spec.stop = Duration::from_secs(600);
-    spec.linger = Some(Duration::from_secs(300));
+    // A subflow whose path is dead gives up after fifteen timeouts of up to two minutes.
+    spec.linger = Some(Duration::from_secs(3000));
     spec.audit = true;
     spec
 }

@@ -129,10 +129,10 @@ fn workload(draw: &mut Stream) -> Workload {
             warm_up: Bytes::new(draw.below(50_000)),
         };
     }
-    let most = 1_000_000 >> draw.below(8);
+    let (least, most) = if draw.chance(0.3) { (1, 2000) } else { (10_000, 1_000_000) };
     Workload::Files {
         direction,
-        sizes: (0..1 + draw.below(5)).map(|_| Bytes::new(log(draw, 1, most))).collect(),
+        sizes: (0..1 + draw.below(5)).map(|_| Bytes::new(log(draw, least, most))).collect(),
         concurrent: draw.chance(0.5),
         warm: draw.chance(0.5),
         start: Duration::ZERO,
