@@ -45,10 +45,10 @@ impl SendBuffer {
 
     /// The bytes `offset..offset + length`, which must be kept here.
     pub(crate) fn slice(&mut self, offset: u64, length: usize) -> Bytes {
-        assert!(offset >= self.start && offset + length as u64 <= self.end, "only data still in the buffer is sent");
         if length == 0 {
             return Bytes::new();
         }
+        assert!(offset >= self.start && offset + length as u64 <= self.end, "only data still in the buffer is sent");
         let index = self.chunk_of(offset);
         self.hint = index;
         let (start, chunk) = &self.chunks[index];
@@ -99,5 +99,6 @@ mod tests {
         assert_eq!(buffer.slice(11, 1), "l");
         buffer.release(100);
         assert_eq!(buffer.start(), 12);
+        assert_eq!(buffer.slice(3, 0), "", "nothing of what is gone is still nothing");
     }
 }
