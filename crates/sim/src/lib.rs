@@ -1,0 +1,27 @@
+//! Virtual time: endpoints, links and applications in one deterministic world.
+//!
+//! A [`Spec`] says what there is: paths, two hosts, workloads, what changes when. [`run`] plays it and answers an
+//! [`Outcome`]. The seed and the specification are the whole run: the same two give the same [`Outcome::digest`].
+#![forbid(unsafe_code)]
+
+mod apps;
+mod check;
+mod digest;
+mod host;
+mod middlebox;
+mod outcome;
+mod pattern;
+mod pool;
+mod session;
+mod spec;
+mod stage;
+mod topology;
+mod world;
+
+pub use outcome::{
+    ConnectionOutcome, EventKind, EventRecord, Host, LinkOutcome, Outcome, SubflowOutcome, Transfer, UdpOutcome,
+};
+pub use spec::{
+    Affected, Direction, Extent, HostSpec, Middlebox, PathSpec, SharedLink, Spec, SpecError, TimedChange, Workload,
+};
+pub use world::run;

@@ -1,0 +1,271 @@
+//! What a run answers.
+
+use crate::topology::{owner, path_between};
+use anabranch_engine::{ConnectionStats, Counters, SubflowStats};
+use anabranch_net::LinkStats;
+use anabranch_units::{Bytes, Duration, Instant};
+use anabranch_wire::{DataSeq, Segment};
+use std::fmt;
+
+/// Everything that a run has measured.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// All transfers are through. False if the run was stopped or a connection failed.
+    pub finished: bool,
+    /// The end of the last transfer, or of the run if it did not finish.
+    pub end: Instant,
+    /// After [`Spec::linger`](crate::Spec::linger) nothing was left: no timer, no packet, no open connection. False if
+    /// there was no time to see.
+    pub quiet: bool,
+    /// In the order of workloads, and of their files, bursts or repetitions.
+    pub transfers: Vec<Transfer>,
+    /// In the order in which they were opened.
+    pub connections: Vec<ConnectionOutcome>,
+    /// In the order of paths, then of shared links; `down` before `up`.
+    pub links: Vec<LinkOutcome>,
+    /// One per UDP workload, in order.
+    pub udp: Vec<UdpOutcome>,
+    /// Of every delivered packet and every event, in order: equal digests, equal runs.
+    pub digest: u64,
+    /// TCP segments with payload that reached a host undamaged.
+    pub packets: u64,
+    /// Packets that a host discarded because its checksum failed.
+    pub corrupted: u64,
+    /// What happened, if [`Spec::record_events`](crate::Spec::record_events) asked for it.
+    pub events: Option<Vec<EventRecord>>,
+    /// Of the client and of the server.
+    pub counters: [Counters; 2],
+}
+
+/// One bulk, file or burst.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transfer {
+    /// Index into [`Spec::workloads`](crate::Spec::workloads).
+    pub workload: usize,
+    /// `bulk`, `file 3`, `burst 2`, `tcp 1`.
+    pub label: String,
+    /// Index into [`Outcome::connections`].
+    pub connection: usize,
+    /// The first SYN, or on a warm connection the writing of the request (files) or of the burst.
+    pub started: Instant,
+    /// When the receiving application had read the last byte in order; for bulk, when the time was up. `None` if that
+    /// never came.
+    pub finished: Option<Instant>,
+    /// Payload bytes of this transfer that the receiving application read, up to `finished`.
+    pub bytes: u64,
+    /// How many there were to be; `None` for bulk.
+    pub asked: Option<u64>,
+}
+
+/// One connection.
+#[derive(Clone, Debug)]
+pub struct ConnectionOutcome {
+    /// Index into [`Spec::workloads`](crate::Spec::workloads).
+    pub workload: usize,
+    /// That of its first transfer.
+    pub label: String,
+    /// MPTCP was agreed on.
+    pub multipath: bool,
+    /// Of the host that sends the data; `None` if it never learned of the connection.
+    pub sender: Option<ConnectionStats>,
+    /// Of the host that receives the data; `None` if it never learned of the connection.
+    pub receiver: Option<ConnectionStats>,
+    /// Of the host that sends the data, in the order of their ids.
+    pub subflows: Vec<SubflowOutcome>,
+}
+
+/// One subflow as the sender of data sees it.
+#[derive(Clone, Debug)]
+pub struct SubflowOutcome {
+    /// Index into [`Spec::paths`](crate::Spec::paths).
+    pub path: usize,
+    /// What the engine counted.
+    pub stats: SubflowStats,
+}
+
+/// One link.
+#[derive(Clone, Debug)]
+pub struct LinkOutcome {
+    /// Its name, for instance `wifi/down`.
+    pub name: String,
+    /// What passed.
+    pub stats: LinkStats,
+}
+
+/// One UDP workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct UdpOutcome {
+    /// Index into [`Spec::workloads`](crate::Spec::workloads).
+    pub workload: usize,
+    /// Packets sent.
+    pub sent: u64,
+    /// Packets received undamaged.
+    pub received: u64,
+    /// Bytes received undamaged, headers included.
+    pub bytes: Bytes,
+}
+
+/// A host of the run.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Host {
+    /// Opens connections.
+    Client,
+    /// Accepts them.
+    Server,
+    /// The n-th pair of competing TCP hosts, its client.
+    CompetingClient(u8),
+    /// The n-th pair of competing TCP hosts, its server.
+    CompetingServer(u8),
+}
+
+/// What happened to a segment, or on a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EventKind {
+    /// A host sent the segment.
+    Sent,
+    /// A host received it.
+    Received,
+    /// A host received and discarded it: the checksum failed.
+    Corrupted,
+}
+
+/// One segment at one host. [`EventRecord`] prints as one line of JSON.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EventRecord {
+    /// When.
+    pub at: Instant,
+    /// Where.
+    pub host: Host,
+    /// What.
+    pub kind: EventKind,
+    /// Index of the path.
+    pub path: usize,
+    /// Port of the client.
+    pub port: u16,
+    /// Control bits as [`anabranch_wire::Flags`] holds them.
+    pub flags: u8,
+    /// Sequence number.
+    pub seq: u32,
+    /// Acknowledgment number.
+    pub ack: u32,
+    /// Low 32 bits of the data sequence number of the mapping it carries.
+    pub dsn: Option<u32>,
+    /// Low 32 bits of the DATA_ACK it carries.
+    pub data_ack: Option<u32>,
+    /// Window field, not scaled.
+    pub window: u16,
+    /// Payload bytes.
+    pub length: u32,
+}
+
+impl Transfer {
+    /// From start to finish.
+    pub fn duration(&self) -> Option<Duration> {
+        self.finished.map(|finished| finished.since(self.started))
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Host::Client => f.write_str("client"),
+            Host::Server => f.write_str("server"),
+            Host::CompetingClient(n) => write!(f, "tcp{n}-client"),
+            Host::CompetingServer(n) => write!(f, "tcp{n}-server"),
+        }
+    }
+}
+
+impl fmt::Display for EventKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            EventKind::Sent => "sent",
+            EventKind::Received => "received",
+            EventKind::Corrupted => "corrupted",
+        })
+    }
+}
+
+impl fmt::Display for EventRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let EventRecord { host, kind, path, port, seq, ack, window, length, .. } = self;
+        let at = self.at.as_nanos();
+        let flags = anabranch_wire::Flags(self.flags);
+        write!(
+            f,
+            r#"{{"at_ns":{at},"host":"{host}","event":"{kind}","path":{path},"port":{port},"flags":"{flags:?}""#
+        )?;
+        write!(f, r#","seq":{seq},"ack":{ack},"window":{window},"length":{length}"#)?;
+        if let Some(dsn) = self.dsn {
+            write!(f, r#","dsn":{dsn}"#)?;
+        }
+        if let Some(data_ack) = self.data_ack {
+            write!(f, r#","data_ack":{data_ack}"#)?;
+        }
+        f.write_str("}")
+    }
+}
+
+impl Host {
+    /// The host with this number in the simulator.
+    fn numbered(host: usize) -> Self {
+        match (host, (host / 2) as u8) {
+            (0, _) => Host::Client,
+            (1, _) => Host::Server,
+            (_, pair) if host.is_multiple_of(2) => Host::CompetingClient(pair),
+            (_, pair) => Host::CompetingServer(pair),
+        }
+    }
+}
+
+/// The record of a segment at a host.
+pub(crate) fn record(at: Instant, host: usize, kind: EventKind, segment: &Segment) -> EventRecord {
+    let low = |number: DataSeq| match number {
+        DataSeq::Short(low) => low,
+        DataSeq::Long(dsn) => dsn.low(),
+    };
+    let (flow, dss) = (segment.flow, segment.options.dss);
+    let (client, _) = owner(flow.src);
+    EventRecord {
+        at,
+        host: Host::numbered(host),
+        kind,
+        path: path_between(flow.src, flow.dst),
+        port: if client.is_multiple_of(2) { flow.src_port } else { flow.dst_port },
+        flags: segment.flags.0,
+        seq: segment.seq.get(),
+        ack: segment.ack.get(),
+        dsn: dss.and_then(|dss| dss.map).map(|map| low(map.dsn)),
+        data_ack: dss.and_then(|dss| dss.data_ack).map(low),
+        window: segment.window,
+        length: segment.payload.len() as u32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_prints_as_one_line_of_json() {
+        let record = EventRecord {
+            at: Instant::from_nanos(1500),
+            host: Host::CompetingServer(2),
+            kind: EventKind::Received,
+            path: 1,
+            port: 40_000,
+            flags: 0x12,
+            seq: 7,
+            ack: 8,
+            dsn: None,
+            data_ack: Some(9),
+            window: 100,
+            length: 0,
+        };
+        let expected = concat!(
+            r#"{"at_ns":1500,"host":"tcp2-server","event":"received","path":1,"port":40000,"flags":"S.","#,
+            r#""seq":7,"ack":8,"window":100,"length":0,"data_ack":9}"#
+        );
+        assert_eq!(record.to_string(), expected);
+    }
+}

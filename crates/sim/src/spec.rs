@@ -1,0 +1,352 @@
+//! What a run consists of.
+
+use anabranch_engine::{Factory, LocalAddress, Policies, Profile};
+use anabranch_net::{Change, ConfigError, LinkConfig};
+use anabranch_policy::congestion::CongestionControl;
+use anabranch_units::{Bytes, Duration, Rate, Seed};
+
+/// A whole run: two hosts, the paths between them, what they do and what happens to them.
+///
+/// The client has one address per path, and whatever is sent from or to it takes that path. The client opens
+/// connections, from its address on the path `primary`.
+#[derive(Clone)]
+pub struct Spec {
+    /// Fixes every draw of the run.
+    pub seed: Seed,
+    /// At least one and at most 255.
+    pub paths: Vec<PathSpec>,
+    /// Links in series with several paths; see [`PathSpec::via`].
+    pub shared: Vec<SharedLink>,
+    /// The path of the first subflow of each connection: an index into `paths`.
+    pub primary: usize,
+    /// The host that opens connections.
+    pub client: HostSpec,
+    /// The host that accepts them.
+    pub server: HostSpec,
+    /// What is sent. The run ends when all bulk, files and bursts are through; competing TCP and UDP alone keep it going
+    /// only if there is nothing else.
+    pub workloads: Vec<Workload>,
+    /// The run ends here even if it is not finished.
+    pub stop: Duration,
+    /// After the last transfer, run on for up to this long until no timer, no packet and no connection is left; see
+    /// [`Outcome::quiet`](crate::Outcome::quiet).
+    pub linger: Option<Duration>,
+    /// What happens to links.
+    pub changes: Vec<TimedChange>,
+    /// Keep a record of every packet sent and delivered.
+    pub record_events: bool,
+    /// Tell the senders the true mean loss rate of each path.
+    pub loss_oracle: bool,
+    /// Check every endpoint's invariants after every event. Slow: for tests.
+    pub audit: bool,
+}
+
+/// One path between the hosts.
+#[derive(Clone)]
+pub struct PathSpec {
+    /// Its name in results. Links are called `NAME/down`, `NAME/up` and `NAME/nic-down`, `NAME/nic-up`.
+    pub name: String,
+    /// From server to client.
+    pub down: LinkConfig,
+    /// From client to server.
+    pub up: LinkConfig,
+    /// The rate of the first hop of either host, whose departures TCP Small Queues waits for; `None` for no such hop and
+    /// no such limit.
+    pub nic: Option<Rate>,
+    /// The name of a shared link in series with this path.
+    pub via: Option<String>,
+    /// The client announces subflows over this path as backups.
+    pub backup: bool,
+    /// What a middlebox on the path does.
+    pub middlebox: Middlebox,
+}
+
+/// A link that several paths cross, between the server's first hop and the paths' own links.
+#[derive(Clone)]
+pub struct SharedLink {
+    /// Its name; the links are called `NAME/down` and `NAME/up`.
+    pub name: String,
+    /// From server to client.
+    pub down: LinkConfig,
+    /// From client to server.
+    pub up: LinkConfig,
+}
+
+/// From which segments MPTCP options are removed on the way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Middlebox {
+    /// None.
+    #[default]
+    None,
+    /// SYN.
+    Syn,
+    /// SYN/ACK.
+    SynAck,
+    /// Segments after the SYN that still carry MP_CAPABLE or MP_JOIN.
+    ThirdAck,
+    /// All.
+    All,
+    /// All but those of the handshake.
+    AfterHandshake,
+}
+
+/// One host, its addresses apart.
+#[derive(Clone)]
+pub struct HostSpec {
+    /// The stack it resembles.
+    pub profile: Profile,
+    /// Speaks MPTCP; plain TCP otherwise.
+    pub multipath: bool,
+    /// Per connection.
+    pub max_subflows: usize,
+    /// The client joins from every local address to every known remote one.
+    pub full_mesh: bool,
+    /// Announces further addresses with ADD_ADDR.
+    pub announce: bool,
+    /// When the path of a dead subflow is tried again.
+    pub rejoin: Option<Duration>,
+    /// Bytes written and not yet acknowledged, per connection.
+    pub send_buffer: Bytes,
+    /// Bytes received and not yet read, per connection.
+    pub receive_buffer: Bytes,
+    /// What can be swapped.
+    pub policies: Policies,
+    /// How many addresses the server has; 1 unless said otherwise. The client has one per path.
+    pub addresses: usize,
+}
+
+/// Which way the data goes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Direction {
+    /// From server to client, as in downloads.
+    #[default]
+    Down,
+    /// From client to server.
+    Up,
+}
+
+/// Which directions of a path a change affects.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Affected {
+    /// Both.
+    #[default]
+    Both,
+    /// From server to client.
+    Down,
+    /// From client to server.
+    Up,
+}
+
+/// Something that is sent. Times count from the beginning of the run.
+#[derive(Clone)]
+pub enum Workload {
+    /// As much as possible for a time, over one connection.
+    Bulk {
+        /// Which way.
+        direction: Direction,
+        /// When the connection is opened.
+        start: Duration,
+        /// How long after that bytes count.
+        duration: Duration,
+    },
+    /// Files of given sizes. A download begins with a request of 100 bytes from the client.
+    Files {
+        /// Which way.
+        direction: Direction,
+        /// One file each.
+        sizes: Vec<Bytes>,
+        /// All at once, each on its own connection; otherwise one after the other.
+        concurrent: bool,
+        /// One after the other on one connection; otherwise each opens its own. Ignored if `concurrent`.
+        warm: bool,
+        /// When the first connection is opened.
+        start: Duration,
+        /// From the end of one file to the beginning of the next.
+        think: Duration,
+    },
+    /// Bursts on one warm connection, whether or not the one before has arrived.
+    Bursts {
+        /// Which way.
+        direction: Direction,
+        /// Of each burst.
+        size: Bytes,
+        /// How many.
+        count: usize,
+        /// Between the beginnings of bursts, and between `start` and the first.
+        interval: Duration,
+        /// When the connection is opened.
+        start: Duration,
+        /// Sent right after connecting, and not reported, so that all subflows have been used.
+        warm_up: Bytes,
+    },
+    /// UDP that is on and off in turn.
+    Udp {
+        /// The name of the path.
+        path: String,
+        /// Which way.
+        direction: Direction,
+        /// While on, counting whole IP packets.
+        rate: Rate,
+        /// Size of the IP packet.
+        packet: Bytes,
+        /// How long it is on; zero for always.
+        on: Duration,
+        /// How long it is off.
+        off: Duration,
+        /// When it is on first.
+        start: Duration,
+        /// When it ends.
+        stop: Duration,
+    },
+    /// Competing single-path TCP from hosts of its own, with the profile and buffers of the main ones.
+    Tcp {
+        /// The name of the path.
+        path: String,
+        /// Which way.
+        direction: Direction,
+        /// When the first connection is opened.
+        start: Duration,
+        /// How much.
+        extent: Extent,
+        /// Its congestion control.
+        congestion: Factory<dyn CongestionControl>,
+    },
+}
+
+/// How much a competing TCP sends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Extent {
+    /// As much as possible for so long.
+    For(Duration),
+    /// One file.
+    File(Bytes),
+    /// Files of this size back to back, each on its own connection, until the run ends.
+    Repeat(Bytes),
+}
+
+/// A change to the links of a path while the run goes on.
+#[derive(Clone)]
+pub struct TimedChange {
+    /// When.
+    pub at: Duration,
+    /// The name of a path or of a shared link.
+    pub path: String,
+    /// Which directions of it.
+    pub affected: Affected,
+    /// What.
+    pub change: Change,
+    /// Whether the client sees the carrier of its interface on that path go (`Change::Down`) and come (`Change::Up`).
+    pub notify: bool,
+}
+
+/// A run that cannot be.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SpecError {
+    /// No paths, or more than there are addresses for.
+    #[error("there are {0} paths; accepted are 1 to 255")]
+    Paths(usize),
+    /// The index of the primary path.
+    #[error("primary is path {0}, but there are only {1}, counted from 0")]
+    Primary(usize, usize),
+    /// Addresses of the server.
+    #[error("the server has {0} addresses; accepted are 1 to 255")]
+    ServerAddresses(usize),
+    /// More competing TCP workloads than there are addresses for.
+    #[error("there are {0} competing TCP workloads; accepted are up to 126")]
+    CompetingTcp(usize),
+    /// Two links of one name would share their random draws.
+    #[error("`{0}` names two paths or shared links")]
+    DuplicateName(String),
+    /// A name that nothing has.
+    #[error("{what} names the path `{name}`; there are: {known}")]
+    UnknownPath {
+        /// Who names it.
+        what: String,
+        /// The name.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// Something to send that is nothing.
+    #[error("{0} is empty; sizes and rates of workloads are above zero")]
+    Empty(&'static str),
+    /// A link that cannot be.
+    #[error("{place}: {error}")]
+    Link {
+        /// Which link.
+        place: String,
+        /// What is wrong with it.
+        error: ConfigError,
+    },
+}
+
+impl Spec {
+    /// Two hosts over these paths, with nothing to do yet: seed 1, no shared links, first path primary, one hour at most.
+    pub fn new(paths: Vec<PathSpec>, client: HostSpec, server: HostSpec) -> Self {
+        Spec {
+            seed: Seed(1),
+            paths,
+            shared: Vec::new(),
+            primary: 0,
+            client,
+            server,
+            workloads: Vec::new(),
+            stop: Duration::from_secs(3600),
+            linger: None,
+            changes: Vec::new(),
+            record_events: false,
+            loss_oracle: false,
+            audit: false,
+        }
+    }
+
+    /// The same run with plain TCP over one path, all else equal: the baseline of multipath.
+    pub fn single_path(&self, path: usize) -> Self {
+        let mut spec = self.clone();
+        spec.primary = path;
+        spec.client.multipath = false;
+        spec.server.multipath = false;
+        spec
+    }
+}
+
+impl PathSpec {
+    /// A path over these links and nothing else.
+    pub fn new(name: &str, down: LinkConfig, up: LinkConfig) -> Self {
+        PathSpec { name: name.to_owned(), down, up, nic: None, via: None, backup: false, middlebox: Middlebox::None }
+    }
+}
+
+impl HostSpec {
+    /// An MPTCP host with the engine's defaults and one address.
+    pub fn new(profile: Profile, policies: Policies) -> Self {
+        let defaults = anabranch_engine::Config::new(profile, Vec::new());
+        HostSpec {
+            profile: defaults.profile,
+            multipath: defaults.multipath,
+            max_subflows: defaults.max_subflows,
+            full_mesh: defaults.full_mesh,
+            announce: defaults.announce,
+            rejoin: defaults.rejoin,
+            send_buffer: defaults.send_buffer,
+            receive_buffer: defaults.receive_buffer,
+            policies,
+            addresses: 1,
+        }
+    }
+
+    /// The endpoint's configuration with these addresses.
+    pub(crate) fn config(&self, addresses: Vec<LocalAddress>) -> anabranch_engine::Config {
+        anabranch_engine::Config {
+            multipath: self.multipath,
+            max_subflows: self.max_subflows,
+            full_mesh: self.full_mesh,
+            announce: self.announce,
+            rejoin: self.rejoin,
+            send_buffer: self.send_buffer,
+            receive_buffer: self.receive_buffer,
+            policies: self.policies.clone(),
+            ..anabranch_engine::Config::new(self.profile.clone(), addresses)
+        }
+    }
+}
