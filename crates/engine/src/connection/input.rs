@@ -221,7 +221,9 @@ impl Connection {
             return segment.payload.is_empty();
         }
         let acks_data = ack > subflow.recovery.snd_una() && ack > 1 && self.outgoing.nxt > 0;
-        if segment.payload.is_empty() && !acks_data {
+        // A peer that speaks MPTCP closes with a DATA_FIN; a bare FIN on the only subflow is the end of a plain TCP.
+        let ends = segment.flags.has(Flags::FIN) && self.can_fall_back();
+        if segment.payload.is_empty() && !acks_data && !ends {
             return true;
         }
         let first = !self.confirmed;
