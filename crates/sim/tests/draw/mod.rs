@@ -70,9 +70,10 @@ fn link(draw: &mut Stream) -> LinkConfig {
         0 => LossModel::Bernoulli { p: draw.unit() * 0.05 },
         1 => LossModel::GilbertElliott {
             p_good_bad: draw.unit() * 0.01,
-            p_bad_good: 0.1 + draw.unit() * 0.9,
+            // Bad times must end: they end with the packets sent, and sixteen timeouts in a row end a connection.
+            p_bad_good: 0.3 + draw.unit() * 0.7,
             loss_good: 0.0,
-            loss_bad: draw.unit(),
+            loss_bad: draw.unit() * 0.8,
         },
         _ => LossModel::None,
     };
