@@ -75,6 +75,8 @@ pub(crate) struct Subflow {
     pub(crate) recovery: Recovery,
     pub(crate) rtt: RttEstimator,
     pub(crate) loss: LossEstimate,
+    /// The smaller of the two MSS options.
+    pub(crate) mss_option: u16,
     /// Payload of a full segment with the options of the steady state.
     pub(crate) mss: u32,
     /// What the peer's subflow-level window admits: offset.
@@ -155,6 +157,7 @@ impl Subflow {
             recovery: Recovery::new(recovery_config(profile, profile.sack), 1, Instant::ZERO),
             rtt: RttEstimator::new(profile.rto),
             loss: LossEstimate::new(),
+            mss_option: profile.mss,
             mss: u32::from(profile.mss),
             snd_edge: 0,
             snd_wnd: 0,
@@ -242,15 +245,12 @@ impl Subflow {
     /// What a policy may know of it; `share` is what the receive-window policy allows it.
     pub(crate) fn view(&self, congestion: &Controller, share: Bytes, unacked: u64) -> Option<SubflowView> {
         let srtt = self.rtt.srtt()?;
-        let mss = Bytes::new(u64::from(self.mss));
-        // A full segment fits into the smallest window, even after a fallback, whose segments carry fewer options and more
-        // payload than those the window was counted in.
-        let cwnd = congestion.cwnd(self.id).max(mss);
+        let cwnd = congestion.cwnd(self.id);
         let in_flight = self.in_flight();
         let window_left = self.snd_edge.saturating_sub(self.recovery.snd_nxt());
         Some(SubflowView {
             id: self.id,
-            mss,
+            mss: Bytes::new(u64::from(self.mss)),
             srtt,
             rttvar: self.rtt.rttvar().unwrap_or_default(),
             rtt_min: self.rtt.min().unwrap_or(srtt),

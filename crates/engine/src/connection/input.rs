@@ -221,9 +221,9 @@ impl Connection {
             return segment.payload.is_empty();
         }
         let acks_data = ack > subflow.recovery.snd_una() && ack > 1 && self.outgoing.nxt > 0;
-        // A peer that speaks MPTCP closes with a DATA_FIN; a bare FIN on the only subflow is the end of a plain TCP.
-        let ends = segment.flags.has(Flags::FIN) && self.can_fall_back();
-        if segment.payload.is_empty() && !acks_data && !ends {
+        // MPTCP peers put a DSS on their FINs too; a bare one closes a stream of plain TCP.
+        let bare = segment.payload.is_empty() && !segment.flags.has(Flags::FIN);
+        if bare && !acks_data {
             return true;
         }
         let first = !self.confirmed;
@@ -231,7 +231,7 @@ impl Connection {
             self.fall_back(if first { FallbackReason::FirstData } else { FallbackReason::OptionsLost }, shared);
             return true;
         }
-        if segment.payload.is_empty() {
+        if bare {
             // An ACK without DSS among others with it (a stock kernel sends some) says nothing bad by itself; one on a
             // subflow that never showed an option does.
             if subflow.confirmed {

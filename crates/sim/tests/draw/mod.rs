@@ -70,7 +70,8 @@ fn link(draw: &mut Stream) -> LinkConfig {
         0 => LossModel::Bernoulli { p: draw.unit() * 0.05 },
         1 => LossModel::GilbertElliott {
             p_good_bad: draw.unit() * 0.01,
-            // Bad times must end: they end with the packets sent, and sixteen timeouts in a row end a connection.
+            // A bad state counts in packets, not in time: one that could swallow fifteen lone retransmissions in a row would
+            // end the connection as Linux does, and rightly.
             p_bad_good: 0.3 + draw.unit() * 0.7,
             loss_good: 0.0,
             loss_bad: draw.unit() * 0.8,
