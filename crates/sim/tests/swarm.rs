@@ -76,4 +76,4 @@ fn a_path_that_stays_dead_is_found_out() {
     assert!(verdict(&spec).is_some_and(|fault| fault.starts_with("not finished")));
 }
 
-const SEEDS: u64 = 300;
+const SEEDS: u64 = 2000;
