@@ -6,7 +6,7 @@ mod paths;
 mod policies;
 mod workloads;
 
-pub(crate) use hosts::Chosen;
+pub use hosts::Chosen;
 
 use crate::error::{Problem, suggest};
 use crate::file::{At, File, MeasureName, Policy};
