@@ -1,7 +1,31 @@
-//! The TCP of one subflow: round-trip times, loss recovery, reassembly.
+//! The Multipath TCP endpoint as a pure state machine: events in, segments and a deadline out.
+//!
+//! An [`Endpoint`] owns connections and finds the one a segment belongs to; a connection owns the data level (send buffer,
+//! mappings, reassembly, DATA_ACK, the shared window, reinjection, path manager); a subflow owns one TCP. No clock is
+//! read, no socket opened, no randomness drawn except from the seed. All positions inside are offsets that never wrap;
+//! the wire's sequence numbers are translated at the edge.
 #![forbid(unsafe_code)]
 
-pub mod ranges;
-pub mod reassembly;
-pub mod recovery;
-pub mod rtt;
+mod buffer;
+mod config;
+mod connection;
+mod demux;
+mod endpoint;
+mod event;
+mod mapping;
+mod profile;
+mod ranges;
+mod reassembly;
+mod recovery;
+mod rtt;
+mod sent_log;
+mod shared;
+mod stats;
+mod subflow;
+
+pub use config::{Config, Factory, LocalAddress, Policies};
+pub use endpoint::{Endpoint, Transmit};
+pub use event::{ConnectionId, Counters, Event, FallbackReason};
+pub use profile::Profile;
+pub use rtt::RtoRule;
+pub use stats::{Blocked, ConnectionStats, SubflowStats};

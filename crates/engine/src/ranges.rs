@@ -152,6 +152,7 @@ impl RangeSet {
     }
 
     /// The highest range.
+    #[cfg(test)]
     pub fn last(&self) -> Option<(u64, u64)> {
         self.ranges.back().copied()
     }
@@ -162,6 +163,7 @@ impl RangeSet {
     }
 
     /// How many ranges.
+    #[cfg(test)]
     pub fn ranges(&self) -> usize {
         self.ranges.len()
     }

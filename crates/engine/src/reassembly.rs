@@ -65,6 +65,7 @@ impl Reassembly {
     }
 
     /// Changes the limits; what is held stays.
+    #[cfg(test)]
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
     }

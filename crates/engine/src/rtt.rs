@@ -108,6 +108,7 @@ impl RttEstimator {
     }
 
     /// When the latest sample was taken.
+    #[cfg(test)]
     pub fn last_at(&self) -> Option<Instant> {
         self.estimate.map(|e| e.last_at)
     }

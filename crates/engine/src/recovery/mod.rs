@@ -337,6 +337,7 @@ impl Recovery {
     }
 
     /// The same in segments.
+    #[cfg(test)]
     pub fn in_flight_segments(&self) -> u32 {
         self.board.totals().in_flight_segments.saturating_sub(self.newreno.credit_segments())
     }
@@ -352,6 +353,7 @@ impl Recovery {
     }
 
     /// Doublings of the timeout in force.
+    #[cfg(test)]
     pub fn backoff(&self) -> u32 {
         self.timers.backoff
     }

@@ -48,6 +48,7 @@ impl NewReno {
     }
 
     /// The same in full segments.
+    #[cfg(test)]
     pub(super) fn credit_segments(&self) -> u32 {
         self.credit.checked_div(self.full).unwrap_or(0) as u32
     }

@@ -1,5 +1,9 @@
 //! ACK-path policies: on which path an acknowledgment travels.
 
+mod own;
+
+pub use own::Own;
+
 use crate::registry::Entry;
 use anabranch_units::{Duration, Instant, SubflowId};
 
@@ -20,4 +24,10 @@ pub trait AckPath: Send {
 }
 
 /// Every policy of this kind.
-pub const ACK_PATHS: &[Entry<dyn AckPath>] = &[];
+pub const ACK_PATHS: &[Entry<dyn AckPath>] = &[Entry {
+    name: "own",
+    about: "the path on which the data came",
+    paper: Some("RFC 8684 §3.3.2"),
+    parameters: &[],
+    build: |_| Box::new(Own),
+}];

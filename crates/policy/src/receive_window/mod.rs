@@ -1,5 +1,9 @@
 //! Receive-window policies: how the one window that the peer advertises is shared out among subflows.
 
+mod shared;
+
+pub use shared::Shared;
+
 use crate::registry::Entry;
 use anabranch_units::{Bytes, Duration, Instant, SubflowId};
 
@@ -25,4 +29,10 @@ pub trait ReceiveWindow: Send {
 }
 
 /// Every policy of this kind.
-pub const WINDOWS: &[Entry<dyn ReceiveWindow>] = &[];
+pub const WINDOWS: &[Entry<dyn ReceiveWindow>] = &[Entry {
+    name: "shared",
+    about: "whichever subflow sends first uses it",
+    paper: Some("RFC 8684 §3.3.4"),
+    parameters: &[],
+    build: |_| Box::new(Shared),
+}];

@@ -3,8 +3,16 @@
 //! Two things are no policy, because without them data would be lost: what a closed subflow carried is sent again
 //! elsewhere, and data that a subflow acknowledged but no DATA_ACK covers is repeated after the connection-level timeout.
 
+mod none;
+mod on_rto;
+mod opportunistic;
+
+pub use none::Never;
+pub use on_rto::OnRto;
+pub use opportunistic::Opportunistic;
+
 use crate::View;
-use crate::registry::Entry;
+use crate::registry::{Domain, Entry, Parameter};
 use anabranch_units::{Instant, SubflowId};
 
 /// Why nothing new can leave although a subflow has room (reference section 2.2).
@@ -54,4 +62,31 @@ pub trait Reinjection: Send {
 }
 
 /// Every policy of this kind.
-pub const REINJECTIONS: &[Entry<dyn Reinjection>] = &[];
+pub const REINJECTIONS: &[Entry<dyn Reinjection>] = &[
+    Entry {
+        name: "none",
+        about: "never: what a subflow lost, it repairs itself",
+        paper: None,
+        parameters: &[],
+        build: |_| Box::new(Never),
+    },
+    Entry {
+        name: "on-rto",
+        about: "a timeout repeats all the subflow carries on the others",
+        paper: Some("Linux MPTCP v0.8x"),
+        parameters: &[],
+        build: |_| Box::new(OnRto),
+    },
+    Entry {
+        name: "opportunistic",
+        about: "also repeats the oldest data on a much faster subflow when nothing new can leave",
+        paper: Some("Raiciu et al. 2012"),
+        parameters: &[Parameter {
+            name: "penalise",
+            about: "halve the windows of the slower subflows that hold the oldest data",
+            unit: "",
+            domain: Domain::Flag { default: true },
+        }],
+        build: |p| Box::new(Opportunistic::new(p.flag("penalise"))),
+    },
+];

@@ -1,0 +1,109 @@
+//! What a host is told before the run.
+
+use crate::Profile;
+use anabranch_policy::ack_path::AckPath;
+use anabranch_policy::congestion::CongestionControl;
+use anabranch_policy::receive_window::ReceiveWindow;
+use anabranch_policy::registry::{ACK_PATHS, CONGESTION, Entry, REINJECTIONS, SCHEDULERS, WINDOWS};
+use anabranch_policy::reinjection::Reinjection;
+use anabranch_policy::scheduler::Scheduler;
+use anabranch_units::{Bytes, Duration};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Makes one policy for each connection.
+pub type Factory<T> = Arc<dyn Fn() -> Box<T> + Send + Sync>;
+
+/// The settings of one endpoint, the same for all its connections.
+#[derive(Clone)]
+pub struct Config {
+    /// How its TCP behaves.
+    pub profile: Profile,
+    /// Its addresses.
+    pub addresses: Vec<LocalAddress>,
+    /// Offer and accept MPTCP; otherwise plain TCP.
+    pub multipath: bool,
+    /// Subflows of one connection, the initial one included; at most 16.
+    pub max_subflows: usize,
+    /// The connecting side joins from every local address to every known remote one.
+    pub full_mesh: bool,
+    /// Tell the peer about further local addresses (ADD_ADDR).
+    pub announce: bool,
+    /// Try to join again this long after a subflow was lost; `None` never.
+    pub rejoin: Option<Duration>,
+    /// How long a connection without any subflow waits for a new one (Linux `net.mptcp.close_timeout`: 60 s).
+    pub close_timeout: Duration,
+    /// Bytes written and not acknowledged at the data level.
+    pub send_buffer: Bytes,
+    /// Bytes received and not read; the largest window advertised.
+    pub receive_buffer: Bytes,
+    /// Connections in the three-way handshake; further SYNs are dropped.
+    pub max_half_open: usize,
+    /// The policies.
+    pub policies: Policies,
+}
+
+/// One address of a host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LocalAddress {
+    /// The address.
+    pub ip: IpAddr,
+    /// Use subflows from here only when no other works (RFC 8684 §3.3.8).
+    pub backup: bool,
+}
+
+/// What can be swapped.
+#[derive(Clone)]
+pub struct Policies {
+    /// Which bytes leave on which subflow.
+    pub scheduler: Factory<dyn Scheduler>,
+    /// How much may be in flight.
+    pub congestion: Factory<dyn CongestionControl>,
+    /// How the peer's window is shared out.
+    pub receive_window: Factory<dyn ReceiveWindow>,
+    /// Which path a DATA_ACK takes.
+    pub ack_path: Factory<dyn AckPath>,
+    /// When bytes in flight are repeated elsewhere.
+    pub reinjection: Factory<dyn Reinjection>,
+}
+
+/// Most subflows a connection can have: each has a bit in the log of sent data.
+pub(crate) const MAX_SUBFLOWS: usize = 16;
+
+impl Config {
+    /// A host with `addresses` and everything else as Linux has it: min-RTT, LIA, opportunistic reinjection.
+    pub fn new(profile: Profile, addresses: Vec<LocalAddress>) -> Self {
+        Config {
+            profile,
+            addresses,
+            multipath: true,
+            max_subflows: 8,
+            full_mesh: true,
+            announce: true,
+            rejoin: Some(Duration::from_secs(1)),
+            close_timeout: Duration::from_secs(60),
+            send_buffer: Bytes::new(4 << 20),
+            receive_buffer: Bytes::new(6 << 20),
+            max_half_open: 1024,
+            policies: Policies::default(),
+        }
+    }
+}
+
+impl Default for Policies {
+    /// `min-rtt`, `lia`, `shared`, `own`, `opportunistic`: the out-of-tree Linux kernel's choice.
+    fn default() -> Self {
+        Policies {
+            scheduler: factory(SCHEDULERS, "min-rtt"),
+            congestion: factory(CONGESTION, "lia"),
+            receive_window: factory(WINDOWS, "shared"),
+            ack_path: factory(ACK_PATHS, "own"),
+            reinjection: factory(REINJECTIONS, "opportunistic"),
+        }
+    }
+}
+
+fn factory<T: ?Sized>(table: &'static [Entry<T>], name: &'static str) -> Factory<T> {
+    let entry = table.iter().find(|entry| entry.name == name).expect("the default policies are registered");
+    Arc::new(|| entry.build_default())
+}

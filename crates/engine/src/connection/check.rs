@@ -1,0 +1,52 @@
+//! What must always hold; asked by the swarm after every event.
+
+use super::Connection;
+use crate::shared::Shared;
+use anabranch_units::Instant;
+
+impl Connection {
+    /// The first invariant that does not hold, as a sentence.
+    pub(crate) fn check(&self, now: Instant, shared: &Shared) -> Result<(), String> {
+        let out = &self.outgoing;
+        for subflow in &self.subflows {
+            let (kept, fresh) = (subflow.recovery.totals(), subflow.recovery.recompute());
+            if kept != fresh {
+                return Err(format!("subflow {}: scoreboard says {kept:?}, recomputed {fresh:?}", subflow.id));
+            }
+            let limit = subflow.ofo.bytes() <= shared.config.receive_buffer.get();
+            if !limit {
+                return Err(format!("subflow {}: {} bytes held out of order", subflow.id, subflow.ofo.bytes()));
+            }
+        }
+        if out.nxt > out.edge.max(out.una) {
+            return Err(format!("sent up to {} beyond the window's edge {}", out.nxt, out.edge));
+        }
+        let (held, limit) = self.receiver.memory();
+        if held > limit {
+            return Err(format!("{held} bytes held by the receiver, {limit} allowed"));
+        }
+        let buffered = out.buffer.end() - out.buffer.start();
+        if buffered > shared.config.send_buffer.get() {
+            return Err(format!("{buffered} bytes in a send buffer of {}", shared.config.send_buffer));
+        }
+        if out.unsent.overlaps(0, out.una) {
+            return Err("data counts as unsent although it is acknowledged".to_owned());
+        }
+        if let Some(at) = self.deadline().filter(|at| *at < now) {
+            return Err(format!("a timer was due at {at}, before {now}"));
+        }
+        Ok(())
+    }
+
+    /// Bytes of new data that congestion control would not have let out; zero except right after it shrank the window.
+    pub(crate) fn beyond_cwnd(&self) -> u64 {
+        let beyond = |subflow: &crate::subflow::Subflow| {
+            subflow.recovery.in_flight().saturating_sub(self.congestion.cwnd(subflow.id).get())
+        };
+        self.subflows.iter().filter(|subflow| subflow.is_open()).map(beyond).sum()
+    }
+
+    pub(crate) fn refused(&self) -> u64 {
+        self.receiver.refused()
+    }
+}

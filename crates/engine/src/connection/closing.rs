@@ -1,0 +1,192 @@
+//! How subflows and connections end: FIN, DATA_FIN, resets, MP_FASTCLOSE (RFC 8684 §3.3.3, §3.5, §3.6).
+
+use super::{Connection, Mode};
+use crate::Event;
+use crate::recovery::FIN;
+use crate::shared::{Route, Shared};
+use anabranch_units::{Duration, Instant, Key};
+use anabranch_wire::{MpOption, ResetReason};
+
+/// The shortest time a closed plain TCP connection stays to acknowledge a repeated FIN. RFC 9293 says twice the maximum
+/// segment lifetime, minutes; a simulated path has no segments that old.
+const SHORTEST_TIME_WAIT: Duration = Duration::from_secs(1);
+
+impl Connection {
+    /// Removes subflow `index`: what it carried is sent again elsewhere, its statistics stay.
+    pub(super) fn bury(&mut self, now: Instant, index: usize, shared: &mut Shared) {
+        let subflow = self.subflows.remove(index);
+        shared.routes.push(Route::Remove(subflow.flow));
+        let stats = crate::SubflowStats { established: false, ..subflow.stats(&self.congestion) };
+        if subflow.recovery.snd_nxt() > 1 || subflow.counts.bytes_received > 0 || !subflow.is_join() {
+            self.buried.push(stats);
+        }
+        self.congestion.remove(subflow.id);
+        let alone = 1u16 << subflow.slot;
+        let una = self.outgoing.una;
+        let orphans: Vec<_> = self.outgoing.log.carried_by(subflow.slot).collect();
+        for (start, end) in orphans {
+            if end > una && self.outgoing.log.carriers(start.max(una)) == alone {
+                self.outgoing.reinject.insert(start.max(una), end);
+            }
+        }
+        self.outgoing.log.forget(subflow.slot);
+        shared.event(self.id, Event::SubflowClosed(subflow.id));
+        self.subflows_changed(now);
+        if self.subflows.is_empty() {
+            self.on_last_subflow_gone(now, shared);
+        }
+        if !self.gone {
+            self.schedule_rejoin(now, shared);
+        }
+    }
+
+    fn on_last_subflow_gone(&mut self, now: Instant, shared: &mut Shared) {
+        let complete = self.outgoing.fin_acked && self.receiver.finished();
+        if complete {
+            self.finish(Event::Closed, shared);
+        } else if self.mode == Mode::Multipath {
+            // RFC 8684 §3.6: the connection outlives its subflows for a while.
+            self.timers.abandoned = Some(now + shared.config.close_timeout);
+        } else {
+            self.finish(Event::Reset, shared);
+        }
+    }
+
+    /// The connection is over; `how` is what the application hears.
+    pub(super) fn finish(&mut self, how: Event, shared: &mut Shared) {
+        if self.gone {
+            return;
+        }
+        while let Some(subflow) = self.subflows.pop() {
+            shared.routes.push(Route::Remove(subflow.flow));
+            self.buried.push(crate::SubflowStats { established: false, ..subflow.stats(&self.congestion) });
+        }
+        if self.mode == Mode::Multipath || self.mode == Mode::Negotiating {
+            shared.routes.push(Route::RemoveToken(self.local_key.token()));
+        }
+        self.gone = true;
+        shared.event(self.id, how);
+    }
+
+    /// The application gives up: reset everything, and say so (RFC 8684 §3.5).
+    pub(crate) fn abort(&mut self, now: Instant, shared: &mut Shared) {
+        for index in 0..self.subflows.len() {
+            let mut options = Vec::new();
+            if let Some(receiver_key) = self.remote_key.filter(|_| self.mode == Mode::Multipath) {
+                options.push(MpOption::FastClose { receiver_key });
+                options.push(shared.reset_option(ResetReason::Unspecified));
+            }
+            self.send_reset(now, index, options, shared);
+        }
+        self.finish(Event::Reset, shared);
+    }
+
+    /// MP_FASTCLOSE: honoured with the right key, ignored otherwise. True if the connection is gone.
+    pub(super) fn on_fast_close(&mut self, now: Instant, key: Key, reset: bool, shared: &mut Shared) -> bool {
+        if key != self.local_key || self.mode != Mode::Multipath {
+            return false;
+        }
+        shared.counters.resets_received += 1;
+        for index in 0..self.subflows.len() {
+            // On an ACK it wants an answer (§3.5); on a RST that subflow is gone already, the others are told.
+            if !reset || self.subflows.len() > 1 {
+                self.send_reset(now, index, Vec::new(), shared);
+            }
+        }
+        self.finish(Event::Reset, shared);
+        true
+    }
+
+    /// A valid RST on subflow `index`.
+    pub(super) fn on_reset(&mut self, now: Instant, index: usize, shared: &mut Shared) {
+        shared.counters.resets_received += 1;
+        if self.mode == Mode::Multipath {
+            self.bury(now, index, shared);
+            return;
+        }
+        let subflow = &self.subflows[index];
+        let all_sent = subflow.fin_sent && self.outgoing.una >= self.outgoing.buffer.end();
+        let all_received = subflow.peer_fin.is_some_and(|fin| subflow.rcv_nxt > fin);
+        self.finish(if all_sent && all_received { Event::Closed } else { Event::Reset }, shared);
+    }
+
+    /// Sends the FINs that are due and ends what has ended.
+    pub(super) fn advance_closing(&mut self, now: Instant, shared: &mut Shared) {
+        match self.mode {
+            Mode::Multipath => {
+                if self.outgoing.fin_acked && self.receiver.finished() {
+                    self.close_subflows(now, shared);
+                }
+            }
+            Mode::Plain => self.close_plain(now, shared),
+            Mode::Negotiating => {}
+        }
+    }
+
+    /// Both DATA_FINs are done: the subflows follow (RFC 8684 §3.3.3).
+    fn close_subflows(&mut self, now: Instant, shared: &mut Shared) {
+        let mut index = 0;
+        while index < self.subflows.len() {
+            let subflow = &self.subflows[index];
+            if subflow.state != crate::subflow::State::Established {
+                self.send_reset(now, index, Vec::new(), shared);
+                self.bury(now, index, shared);
+                continue;
+            }
+            if !subflow.fin_sent {
+                self.send_fin(now, index, shared);
+            }
+            let subflow = &self.subflows[index];
+            let fin_acked = subflow.recovery.snd_una() == subflow.recovery.snd_nxt();
+            let fin_received = subflow.peer_fin.is_some_and(|fin| subflow.rcv_nxt > fin);
+            if fin_acked && fin_received {
+                // All data is DATA_ACKed; a peer that repeats its FIN gets a RST, which loses nothing any more.
+                if self.subflows[index].ack.now || self.subflows[index].ack.deadline.is_some() {
+                    self.send_ack(now, index, Vec::new(), shared);
+                }
+                self.bury(now, index, shared);
+                continue;
+            }
+            index += 1;
+        }
+        if self.subflows.is_empty() {
+            self.finish(Event::Closed, shared);
+        }
+    }
+
+    fn close_plain(&mut self, now: Instant, shared: &mut Shared) {
+        let Some(subflow) = self.subflows.first() else { return };
+        let drained = self.outgoing.unsent.is_empty() && self.outgoing.fin.is_some();
+        if drained && !subflow.fin_sent && subflow.state == crate::subflow::State::Established {
+            self.send_fin(now, 0, shared);
+        }
+        let subflow = &self.subflows[0];
+        let fin_acked = subflow.fin_sent && subflow.recovery.snd_una() == subflow.recovery.snd_nxt();
+        let fin_received = subflow.peer_fin.is_some_and(|fin| subflow.rcv_nxt > fin);
+        if fin_acked && fin_received && self.timers.time_wait.is_none() {
+            let wait = (subflow.rtt.rto() * 2).max(SHORTEST_TIME_WAIT);
+            self.timers.time_wait = Some(now + wait);
+        }
+    }
+
+    /// The peer has closed subflow `index` alone: answer in kind, and send elsewhere what it carried.
+    pub(super) fn leave_subflow(&mut self, now: Instant, index: usize, shared: &mut Shared) {
+        if !self.subflows[index].fin_sent {
+            self.send_fin(now, index, shared);
+        }
+        self.send_ack(now, index, Vec::new(), shared);
+        self.bury(now, index, shared);
+    }
+
+    fn send_fin(&mut self, now: Instant, index: usize, shared: &mut Shared) {
+        let end = self.outgoing.buffer.end();
+        let subflow = &mut self.subflows[index];
+        subflow.fin_sent = true;
+        subflow.recovery.on_sent(now, 0, end, FIN);
+        let sent = subflow.recovery.iter().next_back().copied().expect("the FIN was just recorded");
+        self.send_data(now, index, &sent, shared);
+        let subflow = &mut self.subflows[index];
+        subflow.recovery.rearm(now, &subflow.rtt);
+        self.subflows_changed(now);
+    }
+}

@@ -1,0 +1,293 @@
+//! Segments put together: every header field and option of what we send.
+
+use super::{Connection, Mode};
+use crate::recovery::{FIN, Sent};
+use crate::shared::Shared;
+use crate::subflow::{State, Subflow};
+use anabranch_units::{Dsn, Instant};
+use anabranch_wire::{
+    DataSeq, Dss, Flags, FlowKey, Handshake, Map, MpCapable, MpOption, SackBlock, SackBlocks, Segment, Timestamps,
+};
+
+/// A sent segment ends with the DATA_FIN. The other bits of `Sent::flags` are recovery's.
+pub(super) const DATA_FIN: u8 = 2;
+
+/// Timestamps with padding (RFC 7323 §3.2 and appendix A).
+const TIMESTAMPS: u32 = 12;
+/// A DSS with an 8-byte DATA_ACK and a mapping with an 8-byte DSN, padded.
+const DSS_WITH_MAP: u32 = 28;
+/// The largest header leaves 40 bytes for options (RFC 9293 §3.1).
+const OPTION_SPACE: u64 = 40;
+/// Payload worth sending, whatever a peer's MSS option says (Linux `tcp_min_snd_mss`, less its headers).
+const SMALLEST_MSS: u32 = 8;
+
+/// Payload that fits a full segment beside the options that each carries.
+pub(super) fn payload_room(subflow: &Subflow, mss: u16, mode: Mode) -> u32 {
+    let timestamps = if subflow.timestamps { TIMESTAMPS } else { 0 };
+    let dss = if mode == Mode::Plain { 0 } else { DSS_WITH_MAP };
+    u32::from(mss).saturating_sub(timestamps + dss).max(SMALLEST_MSS)
+}
+
+/// Identifies a subflow to the driver, which gives it back when the first hop has sent the packet.
+pub(crate) fn tag(connection: crate::ConnectionId, subflow: anabranch_units::SubflowId) -> u64 {
+    u64::from(connection.index) << 32 | u64::from(connection.generation as u16) << 16 | u64::from(subflow.0)
+}
+
+impl Connection {
+    pub(super) fn dsn(&self, offset: u64) -> Dsn {
+        self.local_idsn + 1 + offset
+    }
+
+    fn remote_dsn(&self, offset: u64) -> Dsn {
+        self.remote_idsn + 1 + offset
+    }
+
+    /// The offset in our stream that a DATA_ACK names; `None` if before its start.
+    pub(super) fn data_ack_offset(&self, ack: DataSeq) -> Option<u64> {
+        let near = self.dsn(self.outgoing.una);
+        self.outgoing.una.checked_add_signed(ack.near(near).distance(near))
+    }
+
+    /// The offset in the peer's stream that a mapping names; `None` if before its start.
+    pub(super) fn data_offset(&self, dsn: DataSeq) -> Option<u64> {
+        let next = self.receiver.next();
+        let near = self.remote_dsn(next);
+        next.checked_add_signed(dsn.near(near).distance(near))
+    }
+
+    /// A segment on subflow `index` with acknowledgment, window and timestamps filled in, the delayed ACK settled.
+    fn base(&mut self, now: Instant, index: usize, flags: Flags, offset: u64) -> Segment {
+        let window = self.receiver.window();
+        let subflow = &mut self.subflows[index];
+        let mut segment =
+            Segment::new(subflow.flow, flags.with(Flags::ACK), subflow.seq(offset), subflow.irs + subflow.rcv_nxt);
+        let field = (window >> subflow.rcv_scale).min(u64::from(u16::MAX));
+        segment.window = field as u16;
+        self.receiver.on_told(field << subflow.rcv_scale);
+        if subflow.timestamps {
+            segment.options.timestamps = Some(Timestamps { value: Shared::timestamp(now), echo: subflow.ts_recent });
+        }
+        subflow.ack.segments = 0;
+        subflow.ack.deadline = None;
+        subflow.ack.now = false;
+        segment
+    }
+
+    fn data_ack(&self, short: bool) -> DataSeq {
+        let dsn = self.remote_dsn(self.receiver.next());
+        if short { DataSeq::Short(dsn.low()) } else { DataSeq::Long(dsn) }
+    }
+
+    /// A pure ACK, with SACK blocks and DATA_ACK as they apply; `options` beside them.
+    pub(super) fn send_ack(&mut self, now: Instant, index: usize, options: Vec<MpOption>, shared: &mut Shared) {
+        let offset = self.subflows[index].recovery.snd_nxt();
+        let segment = self.pure_ack(now, index, offset, options);
+        self.transmit_segment(index, segment, shared);
+    }
+
+    fn pure_ack(&mut self, now: Instant, index: usize, offset: u64, options: Vec<MpOption>) -> Segment {
+        let multipath = self.mode == Mode::Multipath;
+        let mut segment = self.base(now, index, Flags::ACK, offset);
+        for option in options {
+            segment.options.push_mptcp(option);
+        }
+        let subflow = &mut self.subflows[index];
+        let sacking = subflow.sack && (!subflow.ofo.is_empty() || subflow.ack.duplicate.is_some());
+        // A short DATA_ACK leaves room for one more SACK block.
+        if multipath && subflow.state != State::Confirming {
+            let ack = Dss { data_ack: Some(self.data_ack(sacking)), ..Dss::default() };
+            segment.options.dss = Some(ack);
+            if segment.options.wire_length() > OPTION_SPACE {
+                segment.options.dss = None;
+            }
+        }
+        if sacking {
+            self.add_sack(index, &mut segment);
+        }
+        segment
+    }
+
+    fn add_sack(&mut self, index: usize, segment: &mut Segment) {
+        let free = OPTION_SPACE.saturating_sub(segment.options.wire_length());
+        // Kind and length, padded to four, then eight bytes a block.
+        let room = (free.saturating_sub(4) / 8) as usize;
+        let subflow = &mut self.subflows[index];
+        let mut blocks = SackBlocks::default();
+        let wire = |start: u64, end: u64| SackBlock { start: subflow.irs + start, end: subflow.irs + end };
+        let duplicate = subflow.ack.duplicate.filter(|_| room > 0);
+        if let Some((start, end)) = duplicate {
+            blocks.push(wire(start, end));
+        }
+        let mut runs = [(0, 0); 4];
+        let most = room.min(SackBlocks::MAX) - usize::from(duplicate.is_some()).min(room);
+        let count = subflow.ofo.sack_blocks(most, &mut runs);
+        for (start, end) in &runs[..count] {
+            blocks.push(wire(*start, *end));
+        }
+        if duplicate.is_some() {
+            subflow.ack.duplicate = None;
+        }
+        segment.options.sack = blocks;
+    }
+
+    /// Probes a closed window, or keeps a path alive: an ACK just before the window, which the peer must answer
+    /// (RFC 9293 §3.10.7.4; what Linux sends).
+    pub(super) fn send_window_probe(&mut self, now: Instant, index: usize, shared: &mut Shared) {
+        let offset = self.subflows[index].recovery.snd_una() - 1;
+        let segment = self.pure_ack(now, index, offset, Vec::new());
+        self.transmit_segment(index, segment, shared);
+    }
+
+    /// A DATA_FIN of its own: subflow sequence 0, length 1 (RFC 8684 §3.3.3).
+    pub(super) fn send_data_fin(&mut self, now: Instant, index: usize, fin: u64, shared: &mut Shared) {
+        let offset = self.subflows[index].recovery.snd_nxt();
+        let mut segment = self.base(now, index, Flags::ACK, offset);
+        let map = Map { dsn: DataSeq::Long(self.dsn(fin)), subflow_seq: 0, length: 1, checksum: None };
+        segment.options.dss = Some(Dss { data_ack: Some(self.data_ack(false)), map: Some(map), data_fin: true });
+        self.transmit_segment(index, segment, shared);
+    }
+
+    /// The segment that carries `sent`, new or repeated.
+    pub(super) fn send_data(&mut self, now: Instant, index: usize, sent: &Sent, shared: &mut Shared) {
+        let fin = sent.flags & FIN != 0;
+        let last = sent.data + u64::from(sent.len) == self.outgoing.buffer.end();
+        let mut flags = if last && sent.len > 0 { Flags::PSH } else { Flags::default() };
+        if fin {
+            flags = flags.with(Flags::FIN);
+        }
+        let mut segment = self.base(now, index, flags, sent.start);
+        if sent.len > 0 {
+            // What was DATA_ACKed through another subflow is gone from the buffer, but its subflow sequence numbers must
+            // still be filled; the peer drops bytes it has, so any will do.
+            segment.payload = if sent.data >= self.outgoing.buffer.start() {
+                self.outgoing.buffer.slice(sent.data, sent.len as usize)
+            } else {
+                self.refill(sent)
+            };
+        }
+        if self.mode != Mode::Plain {
+            self.add_mapping(index, sent, &mut segment);
+        }
+        let subflow = &mut self.subflows[index];
+        subflow.last_sent = Some(now);
+        if sent.len > 0 {
+            subflow.counts.segments_sent += 1;
+            subflow.counts.bytes_sent += u64::from(sent.len);
+            subflow.loss.on_sent(1);
+        }
+        self.transmit_segment(index, segment, shared);
+    }
+
+    fn refill(&mut self, sent: &Sent) -> bytes::Bytes {
+        let gone = (self.outgoing.buffer.start() - sent.data).min(u64::from(sent.len));
+        let kept = self.outgoing.buffer.slice(sent.data + gone, (u64::from(sent.len) - gone) as usize);
+        let mut whole = bytes::BytesMut::zeroed(gone as usize);
+        whole.extend_from_slice(&kept);
+        whole.freeze()
+    }
+
+    fn add_mapping(&mut self, index: usize, sent: &Sent, segment: &mut Segment) {
+        let subflow = &self.subflows[index];
+        if sent.len == 0 {
+            if self.mode == Mode::Multipath {
+                segment.options.dss = Some(Dss { data_ack: Some(self.data_ack(false)), ..Dss::default() });
+            }
+            return;
+        }
+        let data_fin = sent.flags & DATA_FIN != 0;
+        let first_data = sent.data == 0 && !self.confirmed && !subflow.is_join() && self.role == super::Role::Client;
+        if first_data && !data_fin && self.remote_key.is_some() {
+            // The client's first data repeats the keys until the peer has shown that it has them (RFC 8684 §3.1).
+            let capable = self.capable(true, Some((sent.len as u16, None)));
+            segment.options.push_mptcp(MpOption::Capable(capable));
+            return;
+        }
+        let map = Map {
+            dsn: DataSeq::Long(self.dsn(sent.data)),
+            subflow_seq: sent.start as u32,
+            length: sent.len as u16 + u16::from(data_fin),
+            checksum: None,
+        };
+        segment.options.dss = Some(Dss { data_ack: Some(self.data_ack(false)), map: Some(map), data_fin });
+    }
+
+    /// MP_CAPABLE of ours; with both keys if `keys`, otherwise with the one that a SYN/ACK carries.
+    pub(super) fn capable(&self, keys: bool, data: Option<(u16, Option<u16>)>) -> MpCapable {
+        let has_own = keys || self.role == super::Role::Server;
+        MpCapable {
+            version: 1,
+            checksum_required: false,
+            extensibility: false,
+            no_join_to_source: false,
+            hmac_sha256: true,
+            sender_key: has_own.then_some(self.local_key),
+            receiver_key: self.remote_key.filter(|_| keys),
+            data,
+        }
+    }
+
+    /// A SYN or SYN/ACK of subflow `index`.
+    pub(super) fn send_syn(&mut self, now: Instant, index: usize, option: Option<MpOption>, shared: &mut Shared) {
+        let profile = &shared.config.profile;
+        let window = self.receiver.window().min(u64::from(u16::MAX));
+        let subflow = &self.subflows[index];
+        let answer = subflow.state == State::SynReceived;
+        let flags = if answer { Flags::SYN.with(Flags::ACK) } else { Flags::SYN };
+        let ack = if answer { subflow.irs + 1 } else { anabranch_units::SubflowSeq::new(0) };
+        let mut segment = Segment::new(subflow.flow, flags, subflow.iss, ack);
+        // The window of a SYN is not scaled (RFC 7323 §2.2).
+        segment.window = window as u16;
+        let (sack, timestamps) =
+            if answer { (subflow.sack, subflow.timestamps) } else { (profile.sack, profile.timestamps) };
+        let scaling = if answer { subflow.rcv_scale > 0 || subflow.snd_scale > 0 } else { profile.window_scaling };
+        segment.options.handshake = Some(Box::new(Handshake {
+            mss: Some(profile.mss),
+            window_scale: scaling.then_some(subflow.rcv_scale),
+            sack_permitted: sack,
+        }));
+        if timestamps {
+            segment.options.timestamps = Some(Timestamps { value: Shared::timestamp(now), echo: subflow.ts_recent });
+        }
+        if let Some(option) = option {
+            segment.options.push_mptcp(option);
+        }
+        self.receiver.on_told(window);
+        self.transmit_segment(index, segment, shared);
+    }
+
+    /// A reset of subflow `index`, with what explains it.
+    pub(super) fn send_reset(&mut self, now: Instant, index: usize, options: Vec<MpOption>, shared: &mut Shared) {
+        let offset = self.subflows[index].recovery.snd_nxt();
+        let mut segment = self.base(now, index, Flags::RST, offset);
+        for option in options {
+            segment.options.push_mptcp(option);
+        }
+        self.transmit_segment(index, segment, shared);
+    }
+
+    pub(super) fn transmit_segment(&mut self, index: usize, segment: Segment, shared: &mut Shared) {
+        let subflow = &mut self.subflows[index];
+        if shared.config.profile.tsq.is_some() {
+            subflow.first_hop += segment.wire_length().get();
+        }
+        shared.send(tag(self.id, subflow.id), segment);
+    }
+}
+
+/// The RST that answers a segment belonging to nothing (RFC 9293 §3.10.7.1).
+pub(crate) fn reset_for(segment: &Segment, options: Vec<MpOption>) -> Option<Segment> {
+    if segment.flags.has(Flags::RST) {
+        return None;
+    }
+    let flow: FlowKey = segment.flow.reversed();
+    let mut reset = if segment.flags.has(Flags::ACK) {
+        Segment::new(flow, Flags::RST, segment.ack, anabranch_units::SubflowSeq::new(0))
+    } else {
+        let ack = segment.seq + segment.sequence_length();
+        Segment::new(flow, Flags::RST.with(Flags::ACK), anabranch_units::SubflowSeq::new(0), ack)
+    };
+    for option in options {
+        reset.options.push_mptcp(option);
+    }
+    Some(reset)
+}

@@ -1,0 +1,382 @@
+//! How connections and subflows begin: MP_CAPABLE (RFC 8684 §3.1) and MP_JOIN (§3.2) on TCP's three-way handshake.
+
+use super::{Connection, Mode, Role, emit};
+use crate::shared::{Route, Shared};
+use crate::subflow::{HandshakeTimer, Origin, State, Subflow};
+use crate::{ConnectionId, Event, FallbackReason};
+use anabranch_units::{AddressId, Bytes, Duration, Instant, Key, Nonce, SubflowId, SubflowSeq, join_hmac, same_mac};
+use anabranch_wire::{Flags, FlowKey, JoinAck, JoinSyn, JoinSynAck, MpCapable, MpOption, ResetReason, Segment};
+
+/// What became of a join request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Accept {
+    /// A subflow answers it.
+    Joined,
+    /// It must be reset for this reason.
+    Refused(ResetReason),
+}
+
+impl Connection {
+    /// A connection that we open from `flow.src`.
+    pub(crate) fn open(now: Instant, id: ConnectionId, flow: FlowKey, shared: &mut Shared) -> Self {
+        let mode = if shared.config.multipath { Mode::Negotiating } else { Mode::Plain };
+        let mut connection = Connection::new(now, id, Role::Client, mode, shared);
+        connection.first_remote = Some(flow.destination());
+        let index = connection.add_subflow(flow, Origin::Initial, State::SynSent, shared);
+        connection.start_handshake(now, index, shared);
+        connection
+    }
+
+    /// A connection that a peer opens with `syn`.
+    pub(crate) fn accept(now: Instant, id: ConnectionId, syn: &Segment, shared: &mut Shared) -> Self {
+        let capable = find_capable(syn).filter(|capable| shared.config.multipath && usable(capable));
+        let mode = if capable.is_some() { Mode::Negotiating } else { Mode::Plain };
+        let mut connection = Connection::new(now, id, Role::Server, mode, shared);
+        let index = connection.add_subflow(syn.flow.reversed(), Origin::Initial, State::SynReceived, shared);
+        if mode == Mode::Plain && shared.config.multipath {
+            connection.stats.fallback = Some(FallbackReason::Syn);
+            shared.fell_back(id, FallbackReason::Syn);
+        }
+        if mode == Mode::Negotiating {
+            shared.routes.push(Route::AddToken(connection.local_key.token(), id));
+        }
+        connection.take_syn(now, index, syn, shared);
+        connection.start_handshake(now, index, shared);
+        connection
+    }
+
+    /// A peer asks to add a subflow (RFC 8684 §3.2).
+    pub(crate) fn accept_join(&mut self, now: Instant, syn: &Segment, join: &JoinSyn, shared: &mut Shared) -> Accept {
+        let closing = self.outgoing.fin_acked && self.receiver.finished();
+        if self.mode != Mode::Multipath || closing || self.gone {
+            return Accept::Refused(ResetReason::MptcpError);
+        }
+        if self.subflows.len() >= shared.config.max_subflows.min(crate::config::MAX_SUBFLOWS) {
+            return Accept::Refused(ResetReason::Prohibited);
+        }
+        let own = Nonce(shared.chance.next_u32());
+        let origin = Origin::Join { own, peer: Some(join.nonce) };
+        let index = self.add_subflow(syn.flow.reversed(), origin, State::SynReceived, shared);
+        let subflow = &mut self.subflows[index];
+        subflow.remote_address = join.address;
+        subflow.backup_remote = join.backup;
+        self.take_syn(now, index, syn, shared);
+        self.start_handshake(now, index, shared);
+        Accept::Joined
+    }
+
+    /// We add a subflow between these addresses.
+    pub(super) fn join(&mut self, now: Instant, flow: FlowKey, remote: AddressId, shared: &mut Shared) {
+        let own = Nonce(shared.chance.next_u32());
+        let index = self.add_subflow(flow, Origin::Join { own, peer: None }, State::SynSent, shared);
+        self.subflows[index].remote_address = remote;
+        self.start_handshake(now, index, shared);
+    }
+
+    fn add_subflow(&mut self, flow: FlowKey, origin: Origin, state: State, shared: &mut Shared) -> usize {
+        let id = SubflowId(self.next_subflow);
+        self.next_subflow = self.next_subflow.wrapping_add(1);
+        let slot = self.slot().expect("the number of subflows was checked against the slots");
+        let config = &shared.config;
+        let mut subflow = Subflow::new(id, slot, flow, origin, state, &config.profile, config.receive_buffer);
+        subflow.iss = SubflowSeq::new(shared.chance.next_u32());
+        subflow.loss = shared.loss_estimate(&flow);
+        subflow.local_address = self.address_id(&flow, shared);
+        subflow.backup_local = shared.config.addresses.iter().any(|address| address.ip == flow.src && address.backup);
+        self.ever_joined |= subflow.is_join();
+        shared.routes.push(Route::Add(flow, self.id, id));
+        self.subflows.push(subflow);
+        self.subflows.len() - 1
+    }
+
+    /// The address the initial subflow uses has identifier 0 (RFC 8684 §3.2); the others one more than their position.
+    pub(super) fn address_id(&self, flow: &FlowKey, shared: &Shared) -> AddressId {
+        let initial = self.initial().map(|subflow| subflow.flow.src);
+        if initial.is_none_or(|ip| ip == flow.src) {
+            return AddressId(0);
+        }
+        let position = shared.config.addresses.iter().position(|address| address.ip == flow.src);
+        AddressId(position.map_or(0, |position| (position + 1) as u8))
+    }
+
+    fn start_handshake(&mut self, now: Instant, index: usize, shared: &mut Shared) {
+        let timeout = shared.config.profile.initial_rto;
+        self.subflows[index].handshake =
+            Some(HandshakeTimer { first_sent: now, deadline: now + timeout, timeout, retries: 0 });
+        self.send_handshake(now, index, shared);
+    }
+
+    /// The SYN or SYN/ACK that subflow `index` is waiting to have answered.
+    pub(super) fn send_handshake(&mut self, now: Instant, index: usize, shared: &mut Shared) {
+        let subflow = &self.subflows[index];
+        let option = match (subflow.origin, subflow.state) {
+            (Origin::Initial, _) => match self.mode {
+                Mode::Negotiating if !self.gave_up_mptcp => Some(MpOption::Capable(self.capable(false, None))),
+                _ => None,
+            },
+            (Origin::Join { own, .. }, State::SynSent) => self.remote_key.map(|key| {
+                let (backup, address) = (subflow.backup_local, subflow.local_address);
+                MpOption::JoinSyn(JoinSyn { backup, address, token: key.token(), nonce: own })
+            }),
+            (Origin::Join { own, peer }, _) => self.remote_key.zip(peer).map(|(key, peer)| {
+                let hmac = join_hmac(self.local_key, key, own, peer).first_8();
+                let (backup, address) = (subflow.backup_local, subflow.local_address);
+                MpOption::JoinSynAck(JoinSynAck { backup, address, hmac, nonce: own })
+            }),
+        };
+        self.send_syn(now, index, option, shared);
+    }
+
+    /// Takes over what the peer's SYN or SYN/ACK says about TCP.
+    fn take_syn(&mut self, now: Instant, index: usize, syn: &Segment, shared: &mut Shared) {
+        let profile = &shared.config.profile;
+        let options = syn.options.handshake.as_deref().copied().unwrap_or_default();
+        let subflow = &mut self.subflows[index];
+        subflow.irs = syn.seq;
+        subflow.rcv_nxt = 1;
+        if let Some(timestamps) = syn.options.timestamps {
+            subflow.ts_recent = timestamps.value;
+        }
+        subflow.negotiated(
+            profile,
+            now,
+            options.sack_permitted,
+            syn.options.timestamps.is_some(),
+            options.window_scale,
+        );
+        // Without the option RFC 9293 §3.7.1 assumes 536.
+        let mss = profile.mss.min(options.mss.unwrap_or(536));
+        subflow.mss = emit::payload_room(subflow, mss, self.mode);
+        subflow.snd_wnd = syn.window;
+        subflow.snd_edge = 1 + u64::from(syn.window);
+    }
+
+    /// The answer to our SYN.
+    pub(super) fn on_syn_sent(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) {
+        let subflow = &self.subflows[index];
+        let acks_syn = segment.flags.has(Flags::ACK) && segment.ack == subflow.seq(1);
+        if segment.flags.has(Flags::ACK) && !acks_syn {
+            shared.counters.unacceptable += 1;
+            if let Some(reset) = emit::reset_for(segment, Vec::new()) {
+                self.transmit_segment(index, reset, shared);
+            }
+            return;
+        }
+        if segment.flags.has(Flags::RST) {
+            if acks_syn {
+                shared.counters.resets_received += 1;
+                self.bury(now, index, shared);
+            }
+            return;
+        }
+        // A bare SYN would be a simultaneous open, which our peers never do.
+        if !segment.flags.has(Flags::SYN) || !acks_syn {
+            return;
+        }
+        match self.subflows[index].origin {
+            Origin::Initial => self.finish_initial(now, index, segment, shared),
+            Origin::Join { own, .. } => self.finish_join(now, index, own, segment, shared),
+        }
+    }
+
+    fn finish_initial(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) {
+        if self.mode == Mode::Negotiating {
+            let answer = find_capable(segment).filter(usable).and_then(|capable| capable.sender_key);
+            match answer {
+                Some(key) if !self.gave_up_mptcp => {
+                    self.mode = Mode::Multipath;
+                    self.take_remote_key(key);
+                    shared.routes.push(Route::AddToken(self.local_key.token(), self.id));
+                }
+                _ => {
+                    let lost = self.gave_up_mptcp;
+                    self.fall_back(if lost { FallbackReason::SynLost } else { FallbackReason::SynAck }, shared);
+                }
+            }
+        }
+        self.take_syn(now, index, segment, shared);
+        self.outgoing.edge = u64::from(segment.window);
+        self.outgoing.largest_window = self.outgoing.edge;
+        self.establish(now, index, segment, shared);
+        self.send_third_ack(now, index, shared);
+    }
+
+    fn finish_join(&mut self, now: Instant, index: usize, own: Nonce, segment: &Segment, shared: &mut Shared) {
+        let answer = segment.options.mptcp().iter().find_map(|option| match option {
+            MpOption::JoinSynAck(answer) => Some(*answer),
+            _ => None,
+        });
+        let expected =
+            self.remote_key.zip(answer).map(|(key, answer)| join_hmac(key, self.local_key, answer.nonce, own));
+        let (Some(answer), Some(expected)) = (answer, expected) else {
+            return self.refuse_join(now, index, shared);
+        };
+        if !same_mac(&answer.hmac, &expected.first_8()) {
+            return self.refuse_join(now, index, shared);
+        }
+        self.take_syn(now, index, segment, shared);
+        let rtt = self.handshake_rtt(now, index, segment);
+        let subflow = &mut self.subflows[index];
+        subflow.origin = Origin::Join { own, peer: Some(answer.nonce) };
+        subflow.remote_address = answer.address;
+        subflow.backup_remote = answer.backup;
+        subflow.state = State::Confirming;
+        subflow.rtt.sample(now, rtt);
+        // Repeated until the fourth ACK confirms that it arrived (RFC 8684 §3.2).
+        let timeout = rtt * 2 + Duration::from_millis(1);
+        subflow.handshake = Some(HandshakeTimer { first_sent: now, deadline: now + timeout, timeout, retries: 0 });
+        self.send_third_ack(now, index, shared);
+    }
+
+    fn refuse_join(&mut self, now: Instant, index: usize, shared: &mut Shared) {
+        shared.counters.joins_refused += 1;
+        self.kill(now, index, ResetReason::MptcpError, shared);
+    }
+
+    /// The ACK that ends our side of the handshake: with both keys, or with the HMAC.
+    pub(super) fn send_third_ack(&mut self, now: Instant, index: usize, shared: &mut Shared) {
+        let option = match self.subflows[index].origin {
+            Origin::Initial => (self.mode == Mode::Multipath).then(|| MpOption::Capable(self.capable(true, None))),
+            Origin::Join { own, peer } => self.remote_key.zip(peer).map(|(key, peer)| {
+                MpOption::JoinAck(JoinAck { hmac: join_hmac(self.local_key, key, own, peer).first_20() })
+            }),
+        };
+        self.send_ack(now, index, option.into_iter().collect(), shared);
+    }
+
+    /// The answer to our SYN/ACK. True if the subflow is established and the segment may be processed further.
+    pub(super) fn on_syn_received(
+        &mut self,
+        now: Instant,
+        index: usize,
+        segment: &Segment,
+        shared: &mut Shared,
+    ) -> bool {
+        if segment.flags.has(Flags::SYN) {
+            // Our SYN/ACK was lost.
+            if segment.seq == self.subflows[index].irs {
+                self.send_handshake(now, index, shared);
+            }
+            return false;
+        }
+        let subflow = &self.subflows[index];
+        if segment.flags.has(Flags::RST) {
+            if segment.seq == subflow.irs + 1 {
+                shared.counters.resets_received += 1;
+                self.bury(now, index, shared);
+            }
+            return false;
+        }
+        let Some(ack) = segment.ack.offset_near(subflow.iss, 1) else { return false };
+        if !segment.flags.has(Flags::ACK) || ack != 1 {
+            shared.counters.unacceptable += 1;
+            return false;
+        }
+        match subflow.origin {
+            Origin::Initial => self.accept_initial(now, index, segment, shared),
+            Origin::Join { own, peer } => self.accept_third_ack(now, index, own, peer, segment, shared),
+        }
+    }
+
+    fn accept_initial(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) -> bool {
+        if self.mode == Mode::Negotiating {
+            let keys = find_capable(segment).filter(usable);
+            match keys.and_then(|capable| capable.sender_key.zip(capable.receiver_key)) {
+                Some((theirs, ours)) if ours == self.local_key => {
+                    self.mode = Mode::Multipath;
+                    self.take_remote_key(theirs);
+                }
+                // Data with a DSS has overtaken the third ACK; the keys will come.
+                None if segment.options.dss.is_some() => return false,
+                _ => self.fall_back(FallbackReason::ThirdAck, shared),
+            }
+        }
+        self.establish(now, index, segment, shared);
+        true
+    }
+
+    fn accept_third_ack(
+        &mut self,
+        now: Instant,
+        index: usize,
+        own: Nonce,
+        peer: Option<Nonce>,
+        segment: &Segment,
+        shared: &mut Shared,
+    ) -> bool {
+        let hmac = segment.options.mptcp().iter().find_map(|option| match option {
+            MpOption::JoinAck(ack) => Some(ack.hmac),
+            _ => None,
+        });
+        let expected = self.remote_key.zip(peer).map(|(key, peer)| join_hmac(key, self.local_key, peer, own));
+        match (hmac, expected) {
+            (Some(hmac), Some(expected)) if same_mac(&hmac, &expected.first_20()) => {
+                self.establish(now, index, segment, shared);
+                // The fourth ACK.
+                self.subflows[index].ack.now = true;
+                true
+            }
+            // Overtaken by data: the third ACK will be repeated.
+            (None, _) if segment.options.dss.is_some() => false,
+            _ => {
+                self.refuse_join(now, index, shared);
+                false
+            }
+        }
+    }
+
+    fn take_remote_key(&mut self, key: Key) {
+        self.remote_key = Some(key);
+        self.remote_idsn = key.idsn();
+    }
+
+    /// The handshake of subflow `index` is complete.
+    pub(super) fn establish(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) {
+        let rtt = self.handshake_rtt(now, index, segment);
+        let subflow = &mut self.subflows[index];
+        if subflow.rtt.srtt().is_none() {
+            subflow.rtt.sample(now, rtt);
+        }
+        if subflow.state == State::SynReceived {
+            // What the handshake's window said was unscaled; the ACK's is scaled.
+            subflow.snd_wnd = segment.window;
+            subflow.snd_edge = 1 + (u64::from(segment.window) << subflow.snd_scale);
+            if !subflow.is_join() {
+                self.outgoing.edge = u64::from(segment.window) << subflow.snd_scale;
+                self.outgoing.largest_window = self.outgoing.edge;
+            }
+        }
+        subflow.state = State::Established;
+        subflow.handshake = None;
+        let (id, mss) = (subflow.id, Bytes::new(u64::from(subflow.mss)));
+        self.congestion.add(id, mss);
+        shared.event(self.id, Event::SubflowEstablished(id));
+        self.report_open(shared);
+        self.subflows_changed(now);
+        self.on_established_paths(now, shared);
+    }
+
+    /// The RTT of a handshake; when a SYN was repeated, the timestamps tell which one was answered (RFC 7323 §4), and
+    /// without them the longest possible counts, since an unknown RTT should not look short.
+    fn handshake_rtt(&self, now: Instant, index: usize, segment: &Segment) -> Duration {
+        let subflow = &self.subflows[index];
+        let Some(timer) = subflow.handshake else { return Duration::from_millis(1) };
+        let measured = now.since(timer.first_sent);
+        let echo = segment.options.timestamps.filter(|t| timer.retries > 0 && t.echo != 0);
+        let by_echo = echo.map(|t| Duration::from_millis(u64::from(Shared::timestamp(now).wrapping_sub(t.echo))));
+        by_echo.map_or(measured, |rtt| rtt.min(measured)).max(Duration::from_micros(1))
+    }
+}
+
+/// The MP_CAPABLE of a segment.
+pub(crate) fn find_capable(segment: &Segment) -> Option<MpCapable> {
+    segment.options.mptcp().iter().find_map(|option| match option {
+        MpOption::Capable(capable) => Some(*capable),
+        _ => None,
+    })
+}
+
+/// An MP_CAPABLE we can serve: version 1 with HMAC-SHA256 and without extensions (RFC 8684 §3.1).
+fn usable(capable: &MpCapable) -> bool {
+    capable.version == 1 && capable.hmac_sha256 && !capable.extensibility && !capable.checksum_required
+}

@@ -1,0 +1,331 @@
+//! One MPTCP connection: the data level, and the subflows that carry it.
+//!
+//! The parts by noun: `handshake` (how subflows begin), `input` (a segment arrives), `receiver` (data in order for the
+//! application), `output` (what leaves next), `emit` (segments put together), `paths` (which subflows there should be),
+//! `closing` (how subflows and connections end), `timers`.
+
+mod check;
+mod closing;
+mod emit;
+mod handshake;
+mod input;
+mod output;
+mod paths;
+mod receiver;
+mod timers;
+
+use crate::buffer::SendBuffer;
+use crate::ranges::RangeSet;
+use crate::sent_log::SentLog;
+use crate::shared::Shared;
+use crate::subflow::{State, Subflow};
+use crate::{ConnectionId, ConnectionStats, Event, FallbackReason, SubflowStats};
+use anabranch_policy::ack_path::AckPath;
+use anabranch_policy::congestion::{Controller, Rules};
+use anabranch_policy::receive_window::{ReceiveWindow, Usage};
+use anabranch_policy::reinjection::Reinjection;
+use anabranch_policy::scheduler::Scheduler;
+use anabranch_policy::{Event as PolicyEvent, SubflowView};
+use anabranch_units::{Bytes, Dsn, Duration, Instant, Key, SubflowId};
+use bytes::Bytes as Payload;
+use output::Waiting;
+use paths::PathManager;
+use receiver::Receiver;
+use timers::Timers;
+
+pub(crate) use emit::reset_for;
+pub(crate) use handshake::Accept;
+
+/// Which side of the connection this is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Role {
+    /// It sent the first SYN.
+    Client,
+    /// It listened.
+    Server,
+}
+
+/// MPTCP or not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mode {
+    /// MP_CAPABLE was sent, and the answer is not known.
+    Negotiating,
+    /// MPTCP.
+    Multipath,
+    /// Plain TCP: never asked for, or fallen back (RFC 8684 §3.7).
+    Plain,
+}
+
+/// What the sender knows of its stream. Offset 0 is the first byte; its DSN is IDSN + 1.
+pub(crate) struct Outgoing {
+    pub(crate) buffer: SendBuffer,
+    /// Written, never sent.
+    pub(crate) unsent: RangeSet,
+    /// To be sent again on another subflow.
+    pub(crate) reinject: RangeSet,
+    pub(crate) log: SentLog,
+    /// First offset not DATA_ACKed.
+    pub(crate) una: u64,
+    /// After the highest offset ever sent.
+    pub(crate) nxt: u64,
+    /// After the last offset the peer admits.
+    pub(crate) edge: u64,
+    /// The largest window it ever advertised.
+    pub(crate) largest_window: u64,
+    /// Offset of our DATA_FIN, once the application has closed.
+    pub(crate) fin: Option<u64>,
+    pub(crate) fin_sent: bool,
+    pub(crate) fin_acked: bool,
+    /// The application met a full buffer.
+    pub(crate) writer_waits: bool,
+    /// All data so far went in order over the initial subflow alone, so that plain TCP could take over.
+    pub(crate) in_order: bool,
+}
+
+pub(crate) struct Connection {
+    pub(crate) id: ConnectionId,
+    pub(crate) role: Role,
+    pub(crate) mode: Mode,
+    /// The peer has shown that MPTCP options get through both ways.
+    pub(crate) confirmed: bool,
+    /// The client had to leave MP_CAPABLE out of its SYN.
+    pub(crate) gave_up_mptcp: bool,
+    pub(crate) local_key: Key,
+    pub(crate) remote_key: Option<Key>,
+    local_idsn: Dsn,
+    remote_idsn: Dsn,
+    pub(crate) subflows: Vec<Subflow>,
+    /// Statistics of subflows that are gone.
+    pub(crate) buried: Vec<SubflowStats>,
+    next_subflow: u16,
+    /// More than the initial subflow was ever there, so plain TCP is no way out.
+    ever_joined: bool,
+    outgoing: Outgoing,
+    receiver: Receiver,
+    scheduler: Box<dyn Scheduler>,
+    receive_window: Box<dyn ReceiveWindow>,
+    ack_path: Box<dyn AckPath>,
+    reinjection: Box<dyn Reinjection>,
+    congestion: Controller,
+    /// Where the client's first SYN went.
+    first_remote: Option<std::net::SocketAddr>,
+    paths: PathManager,
+    timers: Timers,
+    waiting: Waiting,
+    /// Scratch: the usable subflows, for one round of decisions.
+    views: Vec<SubflowView>,
+    usage: Vec<Usage>,
+    limits: Vec<Bytes>,
+    usable: u32,
+    pub(crate) stats: ConnectionStats,
+    /// Nothing is left to do or to say.
+    pub(crate) gone: bool,
+    reported_open: bool,
+}
+
+impl Connection {
+    fn new(now: Instant, id: ConnectionId, role: Role, mode: Mode, shared: &mut Shared) -> Self {
+        let config = &shared.config;
+        let policies = &config.policies;
+        let rules = Rules {
+            initial_window: anabranch_policy::congestion::InitialWindow::Segments(config.profile.initial_window),
+            idle_restart: config.profile.idle_restart,
+            cwnd_limited_check: config.profile.cwnd_limited_check,
+            byte_counting_limit_segments: u32::MAX,
+            max_cwnd: None,
+        };
+        let local_key = Key::new(shared.chance.next_u64());
+        Connection {
+            id,
+            role,
+            mode,
+            confirmed: false,
+            gave_up_mptcp: false,
+            local_key,
+            remote_key: None,
+            local_idsn: local_key.idsn(),
+            remote_idsn: Dsn::new(0),
+            subflows: Vec::new(),
+            buried: Vec::new(),
+            next_subflow: 0,
+            ever_joined: false,
+            outgoing: Outgoing {
+                buffer: SendBuffer::default(),
+                unsent: RangeSet::new(),
+                reinject: RangeSet::new(),
+                log: SentLog::default(),
+                una: 0,
+                nxt: 0,
+                edge: 0,
+                largest_window: 0,
+                fin: None,
+                fin_sent: false,
+                fin_acked: false,
+                writer_waits: false,
+                in_order: true,
+            },
+            receiver: Receiver::new(config.receive_buffer),
+            scheduler: (policies.scheduler)(),
+            receive_window: (policies.receive_window)(),
+            ack_path: (policies.ack_path)(),
+            reinjection: (policies.reinjection)(),
+            congestion: Controller::new((policies.congestion)(), rules),
+            first_remote: None,
+            paths: PathManager::default(),
+            timers: Timers::default(),
+            waiting: Waiting::new(now),
+            views: Vec::new(),
+            usage: Vec::new(),
+            limits: Vec::new(),
+            usable: 0,
+            stats: ConnectionStats { opened_at: now, ..ConnectionStats::default() },
+            gone: false,
+            reported_open: false,
+        }
+    }
+
+    /// Takes as much of `data` as the send buffer admits; how many bytes.
+    pub(crate) fn write(&mut self, data: &Payload, shared: &Shared) -> usize {
+        let space = self.write_space(shared);
+        let taken = space.min(data.len());
+        if taken < data.len() {
+            self.outgoing.writer_waits = true;
+        }
+        if taken > 0 {
+            let out = &mut self.outgoing;
+            if out.unsent.is_empty() {
+                self.scheduler.observe(self.waiting.since(), &PolicyEvent::DataWritten);
+            }
+            let start = out.buffer.end();
+            out.buffer.push(data.slice(..taken));
+            out.unsent.insert(start, start + taken as u64);
+            self.stats.written += taken as u64;
+        }
+        taken
+    }
+
+    /// What the send buffer admits now.
+    pub(crate) fn write_space(&self, shared: &Shared) -> usize {
+        if self.outgoing.fin.is_some() || self.gone {
+            return 0;
+        }
+        let held = self.outgoing.buffer.end() - self.outgoing.buffer.start();
+        usize::try_from(shared.config.send_buffer.get().saturating_sub(held)).unwrap_or(usize::MAX)
+    }
+
+    /// The next piece of the stream for the application.
+    pub(crate) fn read(&mut self, shared: &mut Shared) -> Option<Payload> {
+        let chunk = self.receiver.read()?;
+        self.stats.delivered += chunk.len() as u64;
+        self.after_read(shared);
+        Some(chunk)
+    }
+
+    /// Consequences of the application having read: a wider window to tell, the end of the stream to report.
+    fn after_read(&mut self, shared: &mut Shared) {
+        if self.receiver.window_worth_telling(u64::from(shared.config.profile.mss)) {
+            if let Some(subflow) =
+                self.subflows.iter_mut().filter(|subflow| subflow.is_open()).max_by_key(|s| s.ack.last_data)
+            {
+                subflow.ack.now = true;
+            }
+        }
+        if self.receiver.take_end_of_stream() {
+            shared.event(self.id, Event::PeerFinished);
+        }
+    }
+
+    /// No more data will be written.
+    pub(crate) fn shutdown(&mut self) {
+        if self.outgoing.fin.is_none() {
+            self.outgoing.fin = Some(self.outgoing.buffer.end());
+        }
+    }
+
+    pub(crate) fn stats(&self) -> ConnectionStats {
+        let mut stats = self.stats.clone();
+        stats.data_acked = self.outgoing.una.min(self.outgoing.buffer.end());
+        self.receiver.fill(&mut stats);
+        self.waiting.fill(&mut stats.blocked);
+        stats
+    }
+
+    pub(crate) fn subflow_stats(&self) -> Vec<SubflowStats> {
+        let alive = self.subflows.iter().map(|subflow| subflow.stats(&self.congestion));
+        let mut all: Vec<_> = self.buried.iter().cloned().chain(alive).collect();
+        all.sort_by_key(|stats| stats.id);
+        all
+    }
+
+    pub(crate) fn position(&self, id: SubflowId) -> Option<usize> {
+        self.subflows.iter().position(|subflow| subflow.id == id)
+    }
+
+    /// A packet of a subflow has left the first hop.
+    pub(crate) fn departed(&mut self, id: SubflowId, size: u64) {
+        if let Some(index) = self.position(id) {
+            let subflow = &mut self.subflows[index];
+            subflow.first_hop = subflow.first_hop.saturating_sub(size);
+        }
+    }
+
+    /// Tells the policies that the set of usable subflows may have changed.
+    fn subflows_changed(&mut self, now: Instant) {
+        for subflow in &self.subflows {
+            self.congestion.set_counted(subflow.id, subflow.is_usable());
+        }
+        self.scheduler.observe(now, &PolicyEvent::SubflowsChanged);
+    }
+
+    fn initial(&self) -> Option<&Subflow> {
+        self.subflows.iter().find(|subflow| !subflow.is_join())
+    }
+
+    /// Gives MPTCP up for plain TCP on the only subflow.
+    fn fall_back(&mut self, reason: FallbackReason, shared: &mut Shared) {
+        self.mode = Mode::Plain;
+        self.stats.fallback = Some(reason);
+        for subflow in &mut self.subflows {
+            subflow.mss = emit::payload_room(subflow, shared.config.profile.mss, Mode::Plain);
+        }
+        shared.fell_back(self.id, reason);
+        if self.role == Role::Server || self.remote_key.is_some() {
+            shared.routes.push(crate::shared::Route::RemoveToken(self.local_key.token()));
+        }
+    }
+
+    /// True while plain TCP can still take over: one subflow ever, and everything in order on it.
+    fn can_fall_back(&self) -> bool {
+        !self.ever_joined && self.subflows.len() == 1 && self.outgoing.in_order && self.receiver.in_order()
+    }
+
+    fn open_subflows(&self) -> impl Iterator<Item = &Subflow> {
+        self.subflows.iter().filter(|subflow| subflow.is_open())
+    }
+
+    fn slot(&self) -> Option<u8> {
+        (0..crate::config::MAX_SUBFLOWS as u8).find(|slot| self.subflows.iter().all(|subflow| subflow.slot != *slot))
+    }
+
+    fn report_open(&mut self, shared: &mut Shared) {
+        if !self.reported_open {
+            self.reported_open = true;
+            let multipath = self.mode == Mode::Multipath;
+            let event = match self.role {
+                Role::Client => Event::Connected { multipath },
+                Role::Server => Event::Accepted { multipath },
+            };
+            shared.event(self.id, event);
+            shared.event(self.id, Event::Writable);
+        }
+    }
+
+    /// True while a handshake of the server's initial subflow is under way.
+    pub(crate) fn is_half_open(&self) -> bool {
+        self.role == Role::Server && self.initial().is_some_and(|subflow| subflow.state == State::SynReceived)
+    }
+
+    fn longest_rto(&self) -> Duration {
+        self.subflows.iter().map(|subflow| subflow.rtt.rto()).max().unwrap_or(Duration::from_secs(1))
+    }
+}

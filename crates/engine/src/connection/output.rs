@@ -1,0 +1,483 @@
+//! What leaves next: retransmissions, reinjections, new data as the scheduler says, then the ACKs that nothing carried.
+
+use super::{Connection, Mode, emit};
+use crate::recovery::Sent;
+use crate::shared::Shared;
+use crate::stats::Blocked;
+use anabranch_policy::receive_window::Usage;
+use anabranch_policy::reinjection::{Cause, Opportunity};
+use anabranch_policy::{Decision, Event as PolicyEvent, SubflowView, View};
+use anabranch_units::{Bytes, Duration, Instant, SubflowId};
+
+/// What keeps the sender from sending.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Obstacle {
+    Cwnd,
+    ReceiveWindow,
+    Scheduler,
+    Application,
+}
+
+/// What the sender waits for, and since when; and marks that live between a decision and its consequence.
+pub(super) struct Waiting {
+    obstacle: Obstacle,
+    since: Instant,
+    blocked: Blocked,
+    /// The data-level timer wants the oldest data repeated although every subflow carried it.
+    pub(super) repeat_anywhere: bool,
+    /// The segment being processed carries its own mapping, to this data offset.
+    pub(super) own_map: Option<u64>,
+}
+
+impl Waiting {
+    pub(super) fn new(now: Instant) -> Self {
+        Waiting {
+            obstacle: Obstacle::Application,
+            since: now,
+            blocked: Blocked::default(),
+            repeat_anywhere: false,
+            own_map: None,
+        }
+    }
+
+    pub(super) fn since(&self) -> Instant {
+        self.since
+    }
+
+    pub(super) fn fill(&self, blocked: &mut Blocked) {
+        *blocked = self.blocked;
+    }
+
+    fn note(&mut self, now: Instant, obstacle: Obstacle) {
+        let waited = now.since(self.since);
+        let counter = match self.obstacle {
+            Obstacle::Cwnd => &mut self.blocked.cwnd,
+            Obstacle::ReceiveWindow => &mut self.blocked.receive_window,
+            Obstacle::Scheduler => &mut self.blocked.scheduler,
+            Obstacle::Application => &mut self.blocked.application,
+        };
+        *counter += waited;
+        self.since = now;
+        self.obstacle = obstacle;
+    }
+}
+
+impl Connection {
+    /// Puts everything that may leave now into the endpoint's queue.
+    pub(crate) fn transmit(&mut self, now: Instant, shared: &mut Shared) {
+        if self.gone {
+            return;
+        }
+        if self.mode != Mode::Negotiating || self.role == super::Role::Client {
+            self.throttle(shared);
+            self.retransmit(now, shared);
+            if self.mode != Mode::Negotiating {
+                let obstacle = self.send_stream(now, shared);
+                self.waiting.note(now, obstacle);
+                self.send_tail_probes(now, shared);
+                self.finish_stream(now, shared);
+                self.advance_closing(now, shared);
+            }
+        }
+        if self.gone {
+            return;
+        }
+        for index in 0..self.subflows.len() {
+            if self.subflows[index].ack.now {
+                self.send_ack(now, index, Vec::new(), shared);
+            }
+        }
+        self.arm_persist_timer(now);
+    }
+
+    /// TCP Small Queues: a subflow whose first hop holds enough is held back (reference 8.1: the larger of two segments
+    /// and what the pacing rate sends in a millisecond).
+    fn throttle(&mut self, shared: &Shared) {
+        let Some(span) = shared.config.profile.tsq else { return };
+        for subflow in &mut self.subflows {
+            let Some(srtt) = subflow.rtt.srtt() else { continue };
+            let cwnd = self.congestion.cwnd(subflow.id);
+            // Linux paces at 2 cwnd/srtt in slow start and 1.2 cwnd/srtt after it.
+            let ratio = if self.congestion.ssthresh(subflow.id).is_none_or(|s| cwnd < s) { 2.0 } else { 1.2 };
+            let rate_share = cwnd.as_f64() * ratio * span.per(srtt);
+            let limit = (rate_share as u64).max(2 * u64::from(shared.config.profile.mss));
+            subflow.throttled = subflow.first_hop > limit;
+        }
+    }
+
+    /// Repeats what was lost, as far as each congestion window admits; the first repetition of a recovery at once.
+    fn retransmit(&mut self, now: Instant, shared: &mut Shared) {
+        for index in 0..self.subflows.len() {
+            loop {
+                let subflow = &mut self.subflows[index];
+                let Some(sent) = subflow.recovery.next_retransmission() else {
+                    subflow.retransmit_now = false;
+                    break;
+                };
+                let cwnd = self.congestion.cwnd(subflow.id);
+                let fits = subflow.in_flight() + Bytes::new(u64::from(sent.len)) <= cwnd;
+                if !fits && !subflow.retransmit_now && subflow.recovery.in_flight() > 0 {
+                    break;
+                }
+                subflow.retransmit_now = false;
+                self.repeat(now, index, &sent, shared);
+            }
+        }
+    }
+
+    fn repeat(&mut self, now: Instant, index: usize, sent: &Sent, shared: &mut Shared) {
+        let subflow = &mut self.subflows[index];
+        subflow.recovery.on_retransmit(now, sent.start, &subflow.rtt);
+        subflow.recovery.rearm(now, &subflow.rtt);
+        self.send_data(now, index, sent, shared);
+    }
+
+    /// A tail loss probe for which there was no new data repeats the last segment (RFC 8985 §7.3).
+    fn send_tail_probes(&mut self, now: Instant, shared: &mut Shared) {
+        for index in 0..self.subflows.len() {
+            if std::mem::take(&mut self.subflows[index].probe_now) {
+                if let Some(sent) = self.subflows[index].recovery.probe_candidate() {
+                    self.repeat(now, index, &sent, shared);
+                }
+            }
+        }
+    }
+
+    /// Sends unsent data and reinjections; what keeps it from sending more.
+    fn send_stream(&mut self, now: Instant, shared: &mut Shared) -> Obstacle {
+        self.timers.ask_again = None;
+        let nothing_new = self.outgoing.unsent.is_empty();
+        if nothing_new && self.outgoing.una == self.outgoing.nxt {
+            return Obstacle::Application;
+        }
+        self.survey(now);
+        if self.views.is_empty() {
+            return if nothing_new { Obstacle::Application } else { Obstacle::Cwnd };
+        }
+        self.reinject(now, shared);
+        loop {
+            let unsent = self.outgoing.unsent.total();
+            let any_room = self.views.iter().any(SubflowView::has_room);
+            if unsent == 0 {
+                if any_room && self.views.len() > 1 {
+                    self.rescue(now, Cause::Drained, shared);
+                }
+                return Obstacle::Application;
+            }
+            // A tail loss probe sends new data whatever the window of congestion control says (RFC 8985 §7.3).
+            let sendable = self.outgoing.unsent.below(self.outgoing.edge);
+            if sendable > 0 {
+                if let Some(index) = self.subflows.iter().position(|subflow| subflow.probe_now && subflow.is_usable()) {
+                    self.subflows[index].probe_now = false;
+                    self.send_new(now, index, Bytes::ZERO, sendable, true, shared);
+                    continue;
+                }
+            }
+            if !any_room {
+                return Obstacle::Cwnd;
+            }
+            if sendable == 0 {
+                let view = self.view(unsent, sendable);
+                if let Some(on) = view.fastest_with_room().map(|subflow| subflow.id) {
+                    self.scheduler.observe(now, &PolicyEvent::WindowBlocked { on });
+                }
+                self.rescue(now, Cause::Window, shared);
+                return Obstacle::ReceiveWindow;
+            }
+            let (on, skip) = match self.decide(now, unsent, sendable) {
+                Ok(choice) => choice,
+                Err(until) => {
+                    self.timers.ask_again = until.filter(|at| *at > now);
+                    return Obstacle::Scheduler;
+                }
+            };
+            let Some(index) = self.position(on) else { return Obstacle::Scheduler };
+            if !self.send_new(now, index, skip, sendable, shared.config.profile.nagle, shared) {
+                return Obstacle::Application;
+            }
+        }
+    }
+
+    /// Copies out what policies may know. Usable subflows only, and backups only if there is no other.
+    fn survey(&mut self, now: Instant) {
+        self.views.clear();
+        self.usage.clear();
+        let regular = self.subflows.iter().any(|subflow| subflow.is_usable() && !subflow.backup());
+        let eligible = |subflow: &&crate::subflow::Subflow| subflow.is_usable() && subflow.backup() != regular;
+        // A connection whose only subflows have failed goes on using them: there is nothing better.
+        let any = self.subflows.iter().any(|subflow| eligible(&subflow));
+        for subflow in &self.subflows {
+            let use_it = if any { eligible(&subflow) } else { subflow.is_open() && subflow.rtt.srtt().is_some() };
+            if !use_it {
+                continue;
+            }
+            let unacked = self.outgoing.log.unacked(subflow.slot);
+            let cwnd = self.congestion.cwnd(subflow.id);
+            let srtt = subflow.rtt.srtt().unwrap_or(Duration::MAX);
+            self.usage.push(Usage { id: subflow.id, srtt, cwnd, unacked: Bytes::new(unacked) });
+        }
+        self.limits.clear();
+        self.limits.resize(self.usage.len(), Bytes::MAX);
+        let out = &self.outgoing;
+        let window = Bytes::new(out.edge.saturating_sub(out.una));
+        if self.usage.len() > 1 {
+            let buffer = Bytes::new(out.largest_window);
+            self.receive_window.share(now, window, buffer, &self.usage, &mut self.limits);
+        }
+        for (usage, share) in self.usage.iter().zip(&self.limits) {
+            let subflow = self.subflows.iter().find(|subflow| subflow.id == usage.id);
+            let view = subflow.and_then(|subflow| subflow.view(&self.congestion, *share, usage.unacked.get()));
+            self.views.extend(view);
+        }
+        let usable = self.views.iter().fold(0, |bits, view| bits | 1u32 << (view.id.0 % 32));
+        if usable != self.usable {
+            self.usable = usable;
+            self.scheduler.observe(now, &PolicyEvent::SubflowsChanged);
+        }
+    }
+
+    fn view(&self, unsent: u64, sendable: u64) -> View<'_> {
+        View {
+            subflows: &self.views,
+            unsent: Bytes::new(unsent),
+            sendable: Bytes::new(sendable),
+            window: Bytes::new(self.outgoing.edge.saturating_sub(self.outgoing.una)),
+            data_una: self.dsn(self.outgoing.una),
+        }
+    }
+
+    /// Asks the scheduler, and checks the answer: an impossible one, or a wait while nothing is in flight that could end
+    /// it, is overruled by min-RTT. `Err` is a wait.
+    fn decide(&mut self, now: Instant, unsent: u64, sendable: u64) -> Result<(SubflowId, Bytes), Option<Instant>> {
+        if let [only] = self.views.as_slice() {
+            return Ok((only.id, Bytes::ZERO));
+        }
+        let view = View {
+            subflows: &self.views,
+            unsent: Bytes::new(unsent),
+            sendable: Bytes::new(sendable),
+            window: Bytes::new(self.outgoing.edge.saturating_sub(self.outgoing.una)),
+            data_una: self.local_idsn + 1 + self.outgoing.una,
+        };
+        match self.scheduler.decide(now, &view) {
+            Decision::Send { on, skip } => {
+                let legal = view.subflow(on).is_some_and(SubflowView::has_room) && skip < view.sendable;
+                if legal {
+                    return Ok((on, skip));
+                }
+            }
+            Decision::Wait { until } => {
+                let hopeful = view.subflows.iter().any(|subflow| !subflow.in_flight.is_zero() || subflow.throttled);
+                if hopeful || until.is_some_and(|at| at > now) {
+                    return Err(until);
+                }
+            }
+        }
+        self.stats.overruled += 1;
+        let best = view.fastest_with_room().map(|subflow| subflow.id);
+        best.map(|on| (on, Bytes::ZERO)).ok_or(None)
+    }
+
+    /// Sends the next segment of new data, `skip` bytes into the unsent, on subflow `index`. False if it is better to
+    /// wait for more: Nagle, or a window so small that the segment would be silly (RFC 9293 §3.8.6.2.1).
+    fn send_new(
+        &mut self,
+        now: Instant,
+        index: usize,
+        skip: Bytes,
+        sendable: u64,
+        nagle: bool,
+        shared: &mut Shared,
+    ) -> bool {
+        let out = &mut self.outgoing;
+        let Some((start, range_end)) = out.unsent.nth(skip.get()) else { return false };
+        let subflow = &mut self.subflows[index];
+        let mss = u64::from(subflow.mss);
+        let subflow_room = subflow.snd_edge.saturating_sub(subflow.recovery.snd_nxt());
+        let whole = mss.min(range_end - start);
+        let length = whole.min(out.edge.saturating_sub(start)).min(subflow_room);
+        let idle = out.una == out.nxt;
+        if length == 0 || (length < whole && !idle) {
+            return false;
+        }
+        let ends_stream = start + length == out.buffer.end();
+        if nagle && length < mss && ends_stream && !idle && out.fin.is_none() && !subflow.probe_now {
+            return false;
+        }
+        debug_assert!(skip.get() + length <= sendable, "new data stays inside the window");
+        self.restart_after_idle(now, index);
+        let out = &mut self.outgoing;
+        let subflow = &mut self.subflows[index];
+        out.unsent.remove(start, start + length);
+        out.log.push(start, length as u32, subflow.slot);
+        let mut flags = 0;
+        if ends_stream && out.fin.is_some() && out.unsent.is_empty() && self.mode == Mode::Multipath && self.confirmed {
+            flags |= emit::DATA_FIN;
+            out.fin_sent = true;
+        }
+        out.in_order &= start == out.nxt && !subflow.is_join();
+        out.nxt = out.nxt.max(start + length);
+        self.stats.sent += length;
+        subflow.counts.bytes_first_sent += length;
+        self.push_data(now, index, start, length, flags, shared);
+        if self.timers.data.is_none() {
+            self.arm_data_timer(now);
+        }
+        let event = PolicyEvent::Sent { on: self.subflows[index].id, skip, length: Bytes::new(length) };
+        self.scheduler.observe(now, &event);
+        true
+    }
+
+    /// RFC 2861: a window not used for longer than a timeout says nothing about the path any more.
+    fn restart_after_idle(&mut self, now: Instant, index: usize) {
+        let subflow = &self.subflows[index];
+        if let Some(last) = subflow.last_sent.filter(|_| subflow.recovery.is_empty()) {
+            let (idle, rto) = (now.since(last), subflow.rtt.rto());
+            if idle > rto {
+                self.congestion.on_idle(now, subflow.id, idle, rto);
+            }
+        }
+    }
+
+    /// Records and sends `start..start + length` on subflow `index`, and refreshes its view.
+    fn push_data(&mut self, now: Instant, index: usize, start: u64, length: u64, flags: u8, shared: &mut Shared) {
+        let subflow = &mut self.subflows[index];
+        subflow.recovery.set_has_unsent(!self.outgoing.unsent.is_empty());
+        subflow.recovery.on_sent(now, length as u32, start, flags);
+        let sent = subflow.recovery.iter().next_back().copied().expect("the segment was just recorded");
+        subflow.recovery.rearm(now, &subflow.rtt);
+        let (id, in_flight, sent_total) = (subflow.id, subflow.in_flight(), subflow.recovery.snd_nxt() - 1);
+        self.send_data(now, index, &sent, shared);
+        self.throttle(shared);
+        let throttled = self.subflows[index].throttled;
+        if let Some(view) = self.views.iter_mut().find(|view| view.id == id) {
+            view.in_flight = in_flight;
+            view.sent = sent_total;
+            view.last_sent = Some(now);
+            view.throttled = throttled;
+        }
+    }
+
+    /// Sends what waits to be repeated on another subflow, lowest SRTT first (reference 1.4).
+    fn reinject(&mut self, now: Instant, shared: &mut Shared) {
+        if self.outgoing.reinject.is_empty() {
+            return;
+        }
+        if self.mode == Mode::Plain {
+            self.outgoing.reinject.clear();
+            return;
+        }
+        while let Some((start, range_end)) = self.outgoing.reinject.first() {
+            let (start, carried_until) = match self.outgoing.log.range_at(start) {
+                Some((_, end)) => (start, end),
+                None => {
+                    // Acknowledged meanwhile.
+                    self.outgoing.reinject.remove(start, range_end.min(start + 1));
+                    continue;
+                }
+            };
+            let mut carriers = self.outgoing.log.carriers(start);
+            let all = self.views.iter().all(|view| self.slot_of(view.id).is_some_and(|slot| carriers & 1 << slot != 0));
+            if all || self.waiting.repeat_anywhere {
+                carriers = 0;
+            }
+            let fresh = |view: &&SubflowView| self.slot_of(view.id).is_some_and(|slot| carriers & 1 << slot == 0);
+            let candidates = self.views.iter().filter(|view| view.has_room()).filter(fresh);
+            let Some(on) = candidates.min_by_key(|view| (view.srtt, view.id)).map(|view| view.id) else { return };
+            let end = range_end.min(carried_until);
+            if !self.repeat_on(now, on, start, end, shared) {
+                return;
+            }
+            self.waiting.repeat_anywhere = false;
+        }
+    }
+
+    /// Repeats up to a segment of `start..end` on subflow `on`. False if it cannot.
+    fn repeat_on(&mut self, now: Instant, on: SubflowId, start: u64, end: u64, shared: &mut Shared) -> bool {
+        let Some(index) = self.position(on) else { return false };
+        let subflow = &mut self.subflows[index];
+        let room = subflow.snd_edge.saturating_sub(subflow.recovery.snd_nxt());
+        let length = (end - start).min(u64::from(subflow.mss)).min(room);
+        if length == 0 {
+            return false;
+        }
+        let slot = subflow.slot;
+        subflow.counts.reinjected += length;
+        self.restart_after_idle(now, index);
+        self.outgoing.in_order = false;
+        self.outgoing.reinject.remove(start, start + length);
+        self.outgoing.log.mark(start, start + length, slot);
+        self.stats.reinjected += length;
+        self.push_data(now, index, start, length, 0, shared);
+        true
+    }
+
+    fn slot_of(&self, id: SubflowId) -> Option<u8> {
+        self.subflows.iter().find(|subflow| subflow.id == id).map(|subflow| subflow.slot)
+    }
+
+    /// Nothing new can leave although a subflow has room: the reinjection policy may repeat the oldest data there.
+    fn rescue(&mut self, now: Instant, cause: Cause, shared: &mut Shared) {
+        let una = self.outgoing.una;
+        if self.views.len() < 2 || una == self.outgoing.nxt || self.mode != Mode::Multipath {
+            return;
+        }
+        let carriers = self.outgoing.log.carriers(una);
+        let mut ids = [SubflowId(0); crate::config::MAX_SUBFLOWS];
+        let mut count = 0;
+        for subflow in self.subflows.iter().filter(|subflow| carriers & 1 << subflow.slot != 0) {
+            ids[count] = subflow.id;
+            count += 1;
+        }
+        let (unsent, sendable) = (self.outgoing.unsent.total(), self.outgoing.unsent.below(self.outgoing.edge));
+        let view = View {
+            subflows: &self.views,
+            unsent: Bytes::new(unsent),
+            sendable: Bytes::new(sendable),
+            window: Bytes::new(self.outgoing.edge.saturating_sub(una)),
+            data_una: self.local_idsn + 1 + una,
+        };
+        let Some(on) = view.fastest_with_room().map(|subflow| subflow.id) else { return };
+        let opportunity = Opportunity {
+            cause,
+            send_buffer_full: self.outgoing.writer_waits,
+            on,
+            carriers: &ids[..count],
+            view: &view,
+        };
+        let rescue = self.reinjection.on_opportunity(now, &opportunity);
+        for (position, id) in ids[..count].iter().enumerate() {
+            if rescue.penalise & 1 << position != 0 {
+                self.congestion.penalise(now, *id);
+            }
+        }
+        let legal = self.slot_of(on).is_some_and(|slot| carriers & 1 << slot == 0);
+        if rescue.reinject && legal {
+            if let Some((_, end)) = self.outgoing.log.range_at(una) {
+                if self.repeat_on(now, on, una, end, shared) {
+                    self.scheduler.observe(now, &PolicyEvent::Reinjected { on });
+                }
+            }
+        }
+    }
+
+    /// Everything is sent: the DATA_FIN follows if the last segment did not carry it.
+    fn finish_stream(&mut self, now: Instant, shared: &mut Shared) {
+        let out = &self.outgoing;
+        let Some(fin) = out.fin.filter(|_| out.unsent.is_empty() && !out.fin_sent) else { return };
+        if self.mode != Mode::Multipath || self.open_subflows().next().is_none() {
+            return;
+        }
+        // Until the peer has confirmed MPTCP the connection may still turn out to be plain TCP.
+        if !self.confirmed && fin > 0 {
+            return;
+        }
+        self.outgoing.fin_sent = true;
+        for index in 0..self.subflows.len() {
+            if self.subflows[index].is_open() {
+                self.send_data_fin(now, index, fin, shared);
+            }
+        }
+        self.arm_data_timer(now);
+    }
+}

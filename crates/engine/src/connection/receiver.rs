@@ -1,0 +1,204 @@
+//! The receiving half of the data level: reassembly by data offset, the shared window, the end of the stream.
+
+use crate::ConnectionStats;
+use crate::reassembly::{Limits, Reassembly};
+use anabranch_units::{Bytes, Duration, Instant};
+use bytes::Bytes as Payload;
+use std::collections::VecDeque;
+
+pub(super) struct Receiver {
+    /// Next data offset expected; one beyond the stream once the DATA_FIN counts.
+    next: u64,
+    ofo: Reassembly,
+    /// In order, not read yet.
+    ready: VecDeque<Payload>,
+    unread: u64,
+    buffer: u64,
+    /// The right edge of the window as last told.
+    told_edge: u64,
+    /// Offset of the peer's DATA_FIN.
+    fin: Option<u64>,
+    reported_end: bool,
+    segments: u64,
+    received: u64,
+    ofo_count: u64,
+    ofo_peak: u64,
+    duplicates: u64,
+    refused: u64,
+    hol_since: Option<Instant>,
+    hol_blocked: Duration,
+}
+
+/// Fragments held out of order; a hostile peer can make them small, an honest one never gets near.
+const MAX_FRAGMENTS: usize = 1 << 14;
+
+impl Receiver {
+    pub(super) fn new(buffer: Bytes) -> Self {
+        Receiver {
+            next: 0,
+            ofo: Reassembly::new(Limits { bytes: buffer.get(), fragments: MAX_FRAGMENTS }),
+            ready: VecDeque::new(),
+            unread: 0,
+            buffer: buffer.get(),
+            told_edge: 0,
+            fin: None,
+            reported_end: false,
+            segments: 0,
+            received: 0,
+            ofo_count: 0,
+            ofo_peak: 0,
+            duplicates: 0,
+            refused: 0,
+            hol_since: None,
+            hol_blocked: Duration::ZERO,
+        }
+    }
+
+    /// Next data offset expected, the DATA_FIN counted.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Nothing is missing before what arrived.
+    pub(super) fn in_order(&self) -> bool {
+        self.ofo.is_empty()
+    }
+
+    /// The right edge of the window: never moves back (RFC 9293 §3.8.6).
+    pub(super) fn edge(&self) -> u64 {
+        // The DATA_FIN takes a number but no space.
+        (self.stream_next() + self.buffer.saturating_sub(self.unread)).max(self.told_edge)
+    }
+
+    /// The window to advertise, relative to `next`.
+    pub(super) fn window(&self) -> u64 {
+        self.edge().saturating_sub(self.next)
+    }
+
+    /// A segment is about to tell the window, `told` bytes of it after rounding.
+    pub(super) fn on_told(&mut self, told: u64) {
+        self.told_edge = self.told_edge.max(self.next + told);
+    }
+
+    /// The application's reading has widened the window enough to say so (RFC 9293 §3.8.6.2.2).
+    pub(super) fn window_worth_telling(&self, mss: u64) -> bool {
+        let told = self.told_edge.saturating_sub(self.next);
+        let gain = self.edge().saturating_sub(self.told_edge);
+        told < self.buffer / 2 && gain >= (2 * mss).min(self.buffer / 2)
+    }
+
+    /// A data segment has arrived; counted whatever becomes of its bytes.
+    pub(super) fn on_segment(&mut self) {
+        self.segments += 1;
+    }
+
+    /// Bytes at a data offset. True if the application has something new to read.
+    pub(super) fn receive(&mut self, now: Instant, offset: u64, payload: Payload) -> bool {
+        let end = offset + payload.len() as u64;
+        if end > self.edge() || self.fin.is_some_and(|fin| end > fin) {
+            // Beyond what we admitted: the sender repeats it when there is room (a stock Linux peer drops it as well).
+            self.refused += payload.len() as u64;
+            return false;
+        }
+        if offset > self.next {
+            self.ofo_count += 1;
+            let length = payload.len() as u64;
+            let stored = self.ofo.insert(offset, payload);
+            self.duplicates += length - stored;
+            self.ofo_peak = self.ofo_peak.max(self.ofo.fragments() as u64);
+            if self.hol_since.is_none() && !self.ofo.is_empty() {
+                self.hol_since = Some(now);
+            }
+            return false;
+        }
+        let behind = self.next - offset;
+        self.duplicates += behind.min(payload.len() as u64);
+        if end <= self.next {
+            return false;
+        }
+        let fresh = if behind == 0 { payload } else { payload.slice(behind as usize..) };
+        self.append(fresh);
+        if !self.ofo.is_empty() || self.hol_since.is_some() {
+            while let Some((_, chunk)) = self.ofo.pop(self.next) {
+                self.append(chunk);
+            }
+            self.note_hol(now);
+        }
+        self.take_fin();
+        true
+    }
+
+    /// The peer's stream ends at this offset. False if that contradicts what is known.
+    pub(super) fn receive_fin(&mut self, offset: u64) -> bool {
+        let beyond = self.ofo.runs().next_back().is_some_and(|(_, end)| end > offset);
+        if self.fin.is_some_and(|fin| fin != offset) || offset < self.stream_next() || beyond {
+            return false;
+        }
+        self.fin = Some(offset);
+        self.take_fin();
+        true
+    }
+
+    /// The peer's DATA_FIN has arrived and everything before it.
+    pub(super) fn finished(&self) -> bool {
+        self.fin.is_some_and(|fin| self.next > fin)
+    }
+
+    pub(super) fn read(&mut self) -> Option<Payload> {
+        let chunk = self.ready.pop_front()?;
+        self.unread -= chunk.len() as u64;
+        Some(chunk)
+    }
+
+    /// True once, when the stream has ended and everything was read.
+    pub(super) fn take_end_of_stream(&mut self) -> bool {
+        let end = self.finished() && self.unread == 0 && !self.reported_end;
+        self.reported_end |= end;
+        end
+    }
+
+    pub(super) fn refused(&self) -> u64 {
+        self.refused + self.ofo.refused()
+    }
+
+    /// Bytes held, in order or not, and the bound they must keep.
+    pub(super) fn memory(&self) -> (u64, u64) {
+        (self.unread + self.ofo.bytes(), self.buffer)
+    }
+
+    pub(super) fn fill(&self, stats: &mut ConnectionStats) {
+        stats.received = self.received;
+        stats.segments_received = self.segments;
+        stats.ofo_count = self.ofo_count;
+        stats.ofo_now = self.ofo.fragments() as u64;
+        stats.ofo_peak = self.ofo_peak;
+        stats.ofo_bytes = self.ofo.bytes();
+        stats.duplicates = self.duplicates;
+        stats.hol_blocked = self.hol_blocked;
+    }
+
+    fn append(&mut self, chunk: Payload) {
+        let length = chunk.len() as u64;
+        self.next += length;
+        self.received += length;
+        self.unread += length;
+        self.ready.push_back(chunk);
+    }
+
+    fn take_fin(&mut self) {
+        if self.fin == Some(self.next) {
+            self.next += 1;
+        }
+    }
+
+    fn stream_next(&self) -> u64 {
+        self.next - u64::from(self.finished())
+    }
+
+    fn note_hol(&mut self, now: Instant) {
+        if let Some(since) = self.hol_since {
+            self.hol_blocked += now.since(since);
+            self.hol_since = if self.ofo.is_empty() { None } else { Some(now) };
+        }
+    }
+}

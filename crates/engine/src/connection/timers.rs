@@ -1,0 +1,250 @@
+//! What happens without a segment: timeouts of subflows and of the connection.
+
+use super::{Connection, Mode};
+use crate::recovery::Fired;
+use crate::shared::Shared;
+use crate::subflow::State;
+use crate::{Event, subflow::Origin};
+use anabranch_policy::Event as PolicyEvent;
+use anabranch_units::{Bytes, Duration, Instant};
+use anabranch_wire::ResetReason;
+
+/// The connection-level timers.
+#[derive(Default)]
+pub(super) struct Timers {
+    /// Data (or a DATA_FIN) waits for its DATA_ACK (reference 2.1: the meta RTO).
+    pub(super) data: Option<Instant>,
+    /// Doublings of it.
+    pub(super) data_backoff: u32,
+    /// The peer's window is closed and nothing is under way that could open it (RFC 9293 §3.8.6.1).
+    pub(super) persist: Option<Instant>,
+    pub(super) persist_backoff: u32,
+    /// The scheduler wants to be asked again.
+    pub(super) ask_again: Option<Instant>,
+    /// No subflow is left; the connection waits for a new one.
+    pub(super) abandoned: Option<Instant>,
+    /// Plain TCP: everything is closed, and a repeated FIN may still arrive.
+    pub(super) time_wait: Option<Instant>,
+}
+
+impl Timers {
+    fn deadline(&self) -> Option<Instant> {
+        [self.data, self.persist, self.ask_again, self.abandoned, self.time_wait].into_iter().flatten().min()
+    }
+}
+
+fn due(timer: &mut Option<Instant>, now: Instant) -> bool {
+    let due = timer.is_some_and(|at| at <= now);
+    if due {
+        *timer = None;
+    }
+    due
+}
+
+/// The longest wait between repetitions at the data level, as for a subflow (RFC 6298 §2.5 allows 60 s or more).
+const MAX_BACKOFF: u32 = 6;
+
+impl Connection {
+    /// When to call `on_deadline`.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        if self.gone {
+            return None;
+        }
+        let mut earliest = self.timers.deadline();
+        let mut consider = |at: Option<Instant>| {
+            if let Some(at) = at {
+                earliest = Some(earliest.map_or(at, |other| other.min(at)));
+            }
+        };
+        for subflow in &self.subflows {
+            consider(subflow.deadline());
+        }
+        consider(self.paths_deadline());
+        earliest
+    }
+
+    pub(crate) fn on_deadline(&mut self, now: Instant, shared: &mut Shared) {
+        let mut index = 0;
+        while index < self.subflows.len() && !self.gone {
+            let id = self.subflows[index].id;
+            self.on_subflow_deadline(now, index, shared);
+            if self.subflows.get(index).is_some_and(|subflow| subflow.id == id) {
+                index += 1;
+            }
+        }
+        if self.gone {
+            return;
+        }
+        if due(&mut self.timers.abandoned, now) {
+            return self.finish(Event::Reset, shared);
+        }
+        if due(&mut self.timers.time_wait, now) {
+            return self.finish(Event::Closed, shared);
+        }
+        if due(&mut self.timers.data, now) {
+            self.on_data_timeout(now, shared);
+        }
+        if due(&mut self.timers.persist, now) {
+            self.timers.persist_backoff += 1;
+            if let Some(index) = self.control_subflow() {
+                self.send_window_probe(now, index, shared);
+            }
+        }
+        due(&mut self.timers.ask_again, now);
+        if self.paths_deadline().is_some_and(|at| at <= now) {
+            self.on_paths_deadline(now, shared);
+        }
+    }
+
+    fn on_subflow_deadline(&mut self, now: Instant, index: usize, shared: &mut Shared) {
+        let subflow = &mut self.subflows[index];
+        if subflow.ack.deadline.is_some_and(|at| at <= now) {
+            subflow.ack.deadline = None;
+            subflow.ack.now = true;
+        }
+        if subflow.handshake.is_some_and(|timer| timer.deadline <= now) {
+            return self.on_handshake_timeout(now, index, shared);
+        }
+        while self.subflows.get(index).is_some_and(|s| s.recovery.deadline().is_some_and(|at| at <= now)) {
+            let subflow = &mut self.subflows[index];
+            let in_flight = subflow.flight_size();
+            let first = subflow.recovery.consecutive_rtos() == 0;
+            match subflow.recovery.on_deadline(now, &subflow.rtt) {
+                Fired::Nothing => break,
+                Fired::Probe => {
+                    subflow.probe_now = true;
+                    break;
+                }
+                Fired::Lost { segments, entered_recovery, .. } => {
+                    subflow.loss.on_lost(segments);
+                    if entered_recovery {
+                        self.enter_recovery(now, index, in_flight);
+                    }
+                }
+                Fired::Rto => {
+                    self.on_rto(now, index, in_flight, first, shared);
+                    break;
+                }
+            }
+        }
+    }
+
+    /// A loss was found by other means than a timeout.
+    pub(super) fn enter_recovery(&mut self, now: Instant, index: usize, in_flight: Bytes) {
+        let subflow = &mut self.subflows[index];
+        subflow.counts.fast_recoveries += 1;
+        subflow.retransmit_now = true;
+        let id = subflow.id;
+        self.congestion.on_fast_retransmit(now, id, in_flight);
+        self.scheduler.observe(now, &PolicyEvent::FastRetransmit { on: id });
+    }
+
+    fn on_rto(&mut self, now: Instant, index: usize, in_flight: Bytes, first: bool, shared: &mut Shared) {
+        let subflow = &mut self.subflows[index];
+        let id = subflow.id;
+        subflow.loss.on_lost(1);
+        subflow.retransmit_now = true;
+        if subflow.recovery.consecutive_rtos() > shared.config.profile.max_consecutive_rtos {
+            return self.kill(now, index, ResetReason::UnacceptablePerformance, shared);
+        }
+        self.congestion.on_rto(now, id, in_flight, first);
+        self.scheduler.observe(now, &PolicyEvent::Rto { on: id });
+        // With nothing else to carry the data, there is nothing to gain from declaring the subflow failed.
+        if self.mode == Mode::Multipath && self.reinjection.on_rto(now, id) {
+            let slot = self.subflows[index].slot;
+            self.subflows[index].potentially_failed = true;
+            let una = self.outgoing.una;
+            let carried: Vec<_> = self.outgoing.log.carried_by(slot).collect();
+            for (start, end) in carried {
+                // Once per segment and subflow: what another has carried as well is on its way already.
+                if end > una && self.outgoing.log.carriers(start.max(una)) == 1 << slot {
+                    self.outgoing.reinject.insert(start.max(una), end);
+                }
+            }
+            self.subflows_changed(now);
+        }
+    }
+
+    fn on_handshake_timeout(&mut self, now: Instant, index: usize, shared: &mut Shared) {
+        let profile = &shared.config.profile;
+        let (retries, with_mptcp, max_rto) = (profile.syn_retries, profile.syn_retries_with_mptcp, profile.max_rto);
+        let subflow = &mut self.subflows[index];
+        let Some(timer) = &mut subflow.handshake else { return };
+        if timer.retries >= retries {
+            if self.mode == Mode::Multipath && subflow.is_join() {
+                return self.bury(now, index, shared);
+            }
+            return self.finish(Event::Reset, shared);
+        }
+        timer.retries += 1;
+        timer.timeout = (timer.timeout * 2).min(max_rto);
+        timer.deadline = now + timer.timeout;
+        let tried = timer.retries;
+        match subflow.state {
+            State::Confirming => self.send_third_ack(now, index, shared),
+            State::SynSent | State::SynReceived => {
+                let client = subflow.state == State::SynSent && subflow.origin == Origin::Initial;
+                // A middlebox may drop SYNs with unknown options (RFC 8684 §3.1).
+                self.gave_up_mptcp |= client && tried > with_mptcp;
+                self.send_handshake(now, index, shared);
+            }
+            State::Established => subflow.handshake = None,
+        }
+    }
+
+    /// Data waits too long for its DATA_ACK: repeat the oldest, whatever carried it.
+    fn on_data_timeout(&mut self, now: Instant, shared: &mut Shared) {
+        self.timers.data_backoff += 1;
+        let una = self.outgoing.una;
+        if let Some((_, end)) = self.outgoing.log.range_at(una) {
+            let usable = self.subflows.iter().filter(|subflow| subflow.is_usable()).count();
+            let holder = self.subflows.iter().find(|subflow| {
+                subflow
+                    .recovery
+                    .iter()
+                    .any(|sent| sent.len > 0 && sent.data <= una && una < sent.data + u64::from(sent.len))
+            });
+            // Alone, and still repairing it: its own retransmission is what will help.
+            if usable > 1 || holder.is_none() {
+                self.outgoing.reinject.insert(una, end);
+                if self.mode == Mode::Multipath && usable > 1 {
+                    let slots: Vec<_> = self.subflows.iter().map(|subflow| subflow.slot).collect();
+                    if slots.iter().all(|slot| self.outgoing.log.carriers(una) & 1 << slot != 0) {
+                        self.waiting.repeat_anywhere = true;
+                    }
+                }
+            }
+        } else if let Some(fin) = self.outgoing.fin.filter(|_| self.outgoing.fin_sent && !self.outgoing.fin_acked) {
+            for index in 0..self.subflows.len() {
+                if self.subflows[index].is_open() {
+                    self.send_data_fin(now, index, fin, shared);
+                }
+            }
+        }
+        self.arm_data_timer(now);
+    }
+
+    /// (Re)starts the data-level timer if anything waits for a DATA_ACK.
+    pub(super) fn arm_data_timer(&mut self, now: Instant) {
+        let out = &self.outgoing;
+        let waits = out.una < out.nxt || (out.fin_sent && !out.fin_acked);
+        self.timers.data = (self.mode == Mode::Multipath && waits).then(|| {
+            let timeout = self.longest_rto() * 2 * (1 << self.timers.data_backoff.min(MAX_BACKOFF));
+            now + timeout
+        });
+    }
+
+    /// Keeps the window probe timer: running while only a window update could let data leave.
+    pub(super) fn arm_persist_timer(&mut self, now: Instant) {
+        let out = &self.outgoing;
+        let blocked = !out.unsent.is_empty() && out.unsent.below(out.edge) == 0;
+        let silent = out.una == out.nxt && self.subflows.iter().all(|subflow| subflow.recovery.is_empty());
+        if !(blocked && silent) {
+            self.timers.persist = None;
+            self.timers.persist_backoff = 0;
+        } else if self.timers.persist.is_none() {
+            let timeout = self.longest_rto() * (1 << self.timers.persist_backoff.min(MAX_BACKOFF));
+            self.timers.persist = Some(now + timeout.max(Duration::from_millis(200)));
+        }
+    }
+}

@@ -1,0 +1,447 @@
+//! A host's MPTCP: connections, and how segments, timers and applications reach them.
+
+use crate::connection::{Accept, Connection};
+use crate::demux::Demux;
+use crate::shared::{Oracle, Route, Shared};
+use crate::{Config, ConnectionId, ConnectionStats, Counters, Event, SubflowStats, connection};
+use anabranch_units::{Bytes, Instant, Seed, SubflowId, Token};
+use anabranch_wire::{Flags, FlowKey, MpOption, ResetReason, Segment};
+use bytes::Bytes as Payload;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+
+/// A segment to be sent.
+#[derive(Clone, Debug)]
+pub struct Transmit {
+    /// What to send; its source address says from where.
+    pub segment: Segment,
+    /// To be given back to [`Endpoint::handle_departure`] when the first hop has sent it.
+    pub tag: u64,
+}
+
+/// One host.
+///
+/// After each call the driver takes what [`Endpoint::poll_event`] and then [`Endpoint::poll_transmit`] give, until both
+/// give nothing, and comes back at [`Endpoint::poll_timeout`] at the latest.
+pub struct Endpoint {
+    shared: Shared,
+    connections: Vec<Slot>,
+    free: Vec<u32>,
+    demux: Demux,
+    tokens: BTreeMap<Token, ConnectionId>,
+    listening: Vec<u16>,
+    /// Deadlines, earliest first. Entries may be stale: a connection's own `armed` says which one counts.
+    timers: BinaryHeap<Reverse<(Instant, u32, u32)>>,
+    /// Connections that may have something to send.
+    ready: VecDeque<u32>,
+    half_open: usize,
+    /// What is left of connections that are gone.
+    closed: BTreeMap<ConnectionId, (ConnectionStats, Vec<SubflowStats>)>,
+}
+
+struct Slot {
+    generation: u32,
+    connection: Option<Box<Connection>>,
+    armed: Option<Instant>,
+    queued: bool,
+    half_open: bool,
+}
+
+impl Endpoint {
+    /// A host that has nothing open. All its chance comes from `seed`.
+    pub fn new(config: Config, seed: Seed) -> Self {
+        let shared = Shared {
+            config,
+            out: VecDeque::new(),
+            events: VecDeque::new(),
+            routes: Vec::new(),
+            counters: Counters::default(),
+            chance: seed.stream("endpoint"),
+            oracles: Vec::new(),
+            down: Vec::new(),
+            next_port: Shared::first_port(),
+        };
+        Endpoint {
+            shared,
+            connections: Vec::new(),
+            free: Vec::new(),
+            demux: Demux::new(),
+            tokens: BTreeMap::new(),
+            listening: Vec::new(),
+            timers: BinaryHeap::new(),
+            ready: VecDeque::new(),
+            half_open: 0,
+            closed: BTreeMap::new(),
+        }
+    }
+
+    /// Accepts connections to `port` on all addresses.
+    pub fn listen(&mut self, port: u16) {
+        if !self.listening.contains(&port) {
+            self.listening.push(port);
+        }
+    }
+
+    /// Opens a connection from one of our addresses.
+    pub fn open(&mut self, now: Instant, local: IpAddr, remote: SocketAddr) -> ConnectionId {
+        let mut flow = FlowKey::new(SocketAddr::new(local, self.shared.port()), remote);
+        while self.demux.contains(&flow) {
+            flow.src_port = self.shared.port();
+        }
+        let id = self.allocate();
+        let connection = Connection::open(now, id, flow, &mut self.shared);
+        self.settle(id, connection);
+        id
+    }
+
+    /// Hands data to a connection: how many bytes it took, a prefix. When it took fewer, `Event::Writable` follows.
+    pub fn write(&mut self, _now: Instant, id: ConnectionId, data: &Payload) -> usize {
+        let Some(slot) = slot_mut(&mut self.connections, id) else { return 0 };
+        let Some(connection) = &mut slot.connection else { return 0 };
+        let taken = connection.write(data, &self.shared);
+        self.touch(id.index);
+        taken
+    }
+
+    /// Bytes `write` would take now.
+    pub fn write_space(&self, id: ConnectionId) -> usize {
+        self.get(id).map_or(0, |connection| connection.write_space(&self.shared))
+    }
+
+    /// The next piece of a connection's stream; `None` if there is nothing now.
+    pub fn read(&mut self, _now: Instant, id: ConnectionId) -> Option<Payload> {
+        let connection = slot_mut(&mut self.connections, id)?.connection.as_mut()?;
+        let chunk = connection.read(&mut self.shared);
+        if chunk.is_some() {
+            self.touch(id.index);
+        }
+        chunk
+    }
+
+    /// Closes our direction after everything written has been sent (DATA_FIN).
+    pub fn shutdown(&mut self, _now: Instant, id: ConnectionId) {
+        if let Some(connection) = slot_mut(&mut self.connections, id).and_then(|slot| slot.connection.as_mut()) {
+            connection.shutdown();
+            self.touch(id.index);
+        }
+    }
+
+    /// Gives a connection up at once (MP_FASTCLOSE, RST).
+    pub fn abort(&mut self, now: Instant, id: ConnectionId) {
+        self.with(now, id, |connection, shared| connection.abort(now, shared));
+    }
+
+    /// Asks for a subflow to be used only when no other works, or withdraws that (MP_PRIO).
+    pub fn set_backup(&mut self, now: Instant, id: ConnectionId, subflow: SubflowId, backup: bool) {
+        self.with(now, id, |connection, shared| {
+            if let Some(index) = connection.position(subflow) {
+                connection.set_backup(now, index, backup, shared);
+            }
+        });
+    }
+
+    /// A segment has arrived. Its TCP checksum was right.
+    pub fn handle_segment(&mut self, now: Instant, segment: Segment) {
+        let flow = segment.flow.reversed();
+        let Some((id, subflow)) = self.demux.find(&flow) else { return self.handle_stranger(now, segment) };
+        let Some(connection) = slot_mut(&mut self.connections, id).and_then(|slot| slot.connection.as_mut()) else {
+            return;
+        };
+        if let Some(index) = connection.position(subflow) {
+            connection.handle_segment(now, index, segment, &mut self.shared);
+        }
+        self.touch(id.index);
+        if !self.shared.routes.is_empty() {
+            self.apply_routes();
+        }
+    }
+
+    /// The first hop has sent a packet of `size` bytes (TCP Small Queues).
+    pub fn handle_departure(&mut self, _now: Instant, tag: u64, size: Bytes) {
+        let (index, generation, subflow) = ((tag >> 32) as u32, (tag >> 16) as u16, SubflowId(tag as u16));
+        let Some(slot) = self.connections.get_mut(index as usize) else { return };
+        if slot.generation as u16 == generation {
+            if let Some(connection) = &mut slot.connection {
+                connection.departed(subflow, size.get());
+                self.touch(index);
+            }
+        }
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some(Reverse((at, index, generation))) = self.timers.peek().copied() {
+            if at > now {
+                break;
+            }
+            self.timers.pop();
+            let slot = &mut self.connections[index as usize];
+            if slot.generation != generation || slot.armed != Some(at) {
+                continue;
+            }
+            slot.armed = None;
+            if let Some(connection) = &mut slot.connection {
+                if connection.deadline().is_some_and(|deadline| deadline <= now) {
+                    connection.on_deadline(now, &mut self.shared);
+                }
+            }
+            self.touch(index);
+            self.apply_routes();
+        }
+    }
+
+    /// The next segment to send.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        loop {
+            if let Some(transmit) = self.shared.out.pop_front() {
+                return Some(transmit);
+            }
+            let index = self.ready.pop_front()?;
+            let slot = &mut self.connections[index as usize];
+            slot.queued = false;
+            let Some(connection) = &mut slot.connection else { continue };
+            connection.transmit(now, &mut self.shared);
+            if !self.shared.routes.is_empty() {
+                self.apply_routes();
+            }
+            self.arm(index);
+        }
+    }
+
+    /// When to call `handle_timeout`; may be early.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.timers.peek().map(|Reverse((at, ..))| *at)
+    }
+
+    /// The next thing an application may want to know.
+    pub fn poll_event(&mut self) -> Option<(ConnectionId, Event)> {
+        self.shared.events.pop_front()
+    }
+
+    /// An interface went down or came up: its subflows fail at once, or are opened again.
+    pub fn set_carrier(&mut self, now: Instant, local: IpAddr, up: bool) {
+        self.shared.down.retain(|address| *address != local);
+        if !up {
+            self.shared.down.push(local);
+        }
+        for index in 0..self.connections.len() {
+            if let Some(connection) = &mut self.connections[index].connection {
+                connection.on_carrier(now, local, up, &mut self.shared);
+                self.touch(index as u32);
+            }
+        }
+        self.apply_routes();
+    }
+
+    /// Tells the true loss rate towards a peer, in place of the estimate (reference 4.3's oracle mode); `None` takes it
+    /// back.
+    pub fn set_loss_oracle(&mut self, local: IpAddr, remote: Option<IpAddr>, loss: Option<f64>) {
+        self.shared.oracles.retain(|oracle| (oracle.local, oracle.remote) != (local, remote));
+        if let Some(loss) = loss {
+            self.shared.oracles.push(Oracle { local, remote, loss });
+        }
+        for connection in self.connections.iter_mut().filter_map(|slot| slot.connection.as_mut()) {
+            for subflow in &mut connection.subflows {
+                subflow.loss.set_oracle(self.shared.oracle(&subflow.flow));
+            }
+        }
+    }
+
+    /// What a connection counted; stays after it is gone, until `forget`.
+    pub fn connection(&self, id: ConnectionId) -> Option<ConnectionStats> {
+        let alive = self.get(id).map(Connection::stats);
+        alive.or_else(|| self.closed.get(&id).map(|(stats, _)| stats.clone()))
+    }
+
+    /// What its subflows counted, those that are gone included.
+    pub fn subflows(&self, id: ConnectionId) -> Vec<SubflowStats> {
+        let alive = self.get(id).map(Connection::subflow_stats);
+        alive.or_else(|| self.closed.get(&id).map(|(_, subflows)| subflows.clone())).unwrap_or_default()
+    }
+
+    /// Drops what is left of a connection that is gone.
+    pub fn forget(&mut self, id: ConnectionId) {
+        self.closed.remove(&id);
+    }
+
+    /// Connections alive.
+    pub fn connections(&self) -> usize {
+        self.connections.len() - self.free.len()
+    }
+
+    /// What the endpoint counted.
+    pub fn counters(&self) -> &Counters {
+        &self.shared.counters
+    }
+
+    /// Looks for a broken invariant in everything the endpoint holds; for tests, after the queues are drained.
+    pub fn check(&self, now: Instant) -> Result<(), String> {
+        for (index, slot) in self.connections.iter().enumerate() {
+            let Some(connection) = &slot.connection else { continue };
+            connection.check(now, &self.shared).map_err(|fault| format!("connection {index}: {fault}"))?;
+            let deadline = connection.deadline();
+            if deadline.is_some_and(|deadline| slot.armed.is_none_or(|armed| armed > deadline)) {
+                return Err(format!("connection {index}: due at {deadline:?}, armed for {:?}", slot.armed));
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes in flight beyond the congestion windows of a connection: nothing but a window that shrank explains any.
+    pub fn beyond_cwnd(&self, id: ConnectionId) -> u64 {
+        self.get(id).map_or(0, Connection::beyond_cwnd)
+    }
+
+    fn handle_stranger(&mut self, now: Instant, segment: Segment) {
+        let opens = segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK) && !segment.flags.has(Flags::RST);
+        if opens && self.is_local(segment.flow.dst) {
+            let join = segment.options.mptcp().iter().find_map(|option| match option {
+                MpOption::JoinSyn(join) => Some(*join),
+                _ => None,
+            });
+            if let Some(join) = join {
+                return self.handle_join(now, &segment, &join);
+            }
+            if self.listening.contains(&segment.flow.dst_port) {
+                return self.accept(now, &segment);
+            }
+        }
+        self.shared.counters.unknown_flow += 1;
+        self.refuse(&segment, None);
+    }
+
+    fn is_local(&self, address: IpAddr) -> bool {
+        self.shared.config.addresses.iter().any(|local| local.ip == address)
+    }
+
+    fn handle_join(&mut self, now: Instant, syn: &Segment, join: &anabranch_wire::JoinSyn) {
+        let id = self.tokens.get(&join.token).copied();
+        let connection =
+            id.and_then(|id| slot_mut(&mut self.connections, id)).and_then(|slot| slot.connection.as_mut());
+        let verdict = match connection {
+            Some(connection) => connection.accept_join(now, syn, join, &mut self.shared),
+            None => Accept::Refused(ResetReason::MptcpError),
+        };
+        match (verdict, id) {
+            (Accept::Joined, Some(id)) => {
+                self.touch(id.index);
+                self.apply_routes();
+            }
+            (Accept::Refused(reason), _) => {
+                self.shared.counters.joins_refused += 1;
+                self.refuse(syn, Some(reason));
+            }
+            (Accept::Joined, None) => unreachable!("only a connection accepts a join"),
+        }
+    }
+
+    fn accept(&mut self, now: Instant, syn: &Segment) {
+        if self.half_open >= self.shared.config.max_half_open {
+            self.shared.counters.half_open_dropped += 1;
+            return;
+        }
+        let id = self.allocate();
+        let connection = Connection::accept(now, id, syn, &mut self.shared);
+        self.settle(id, connection);
+    }
+
+    fn refuse(&mut self, segment: &Segment, reason: Option<ResetReason>) {
+        let options = reason.map(|reason| self.shared.reset_option(reason)).into_iter().collect();
+        if let Some(reset) = connection::reset_for(segment, options) {
+            self.shared.send(u64::MAX, reset);
+        }
+    }
+
+    fn with(&mut self, _now: Instant, id: ConnectionId, act: impl FnOnce(&mut Connection, &mut Shared)) {
+        if let Some(connection) = slot_mut(&mut self.connections, id).and_then(|slot| slot.connection.as_mut()) {
+            act(connection, &mut self.shared);
+            self.touch(id.index);
+            self.apply_routes();
+        }
+    }
+
+    fn get(&self, id: ConnectionId) -> Option<&Connection> {
+        let slot = self.connections.get(id.index as usize).filter(|slot| slot.generation == id.generation)?;
+        slot.connection.as_deref()
+    }
+
+    fn allocate(&mut self) -> ConnectionId {
+        if let Some(index) = self.free.pop() {
+            let slot = &mut self.connections[index as usize];
+            slot.generation = slot.generation.wrapping_add(1);
+            return ConnectionId { index, generation: slot.generation };
+        }
+        let index = self.connections.len() as u32;
+        self.connections.push(Slot { generation: 0, connection: None, armed: None, queued: false, half_open: false });
+        ConnectionId { index, generation: 0 }
+    }
+
+    fn settle(&mut self, id: ConnectionId, connection: Connection) {
+        self.connections[id.index as usize].connection = Some(Box::new(connection));
+        self.touch(id.index);
+        self.apply_routes();
+    }
+
+    /// The connection may have something to send, and its deadline may have moved.
+    fn touch(&mut self, index: u32) {
+        let slot = &mut self.connections[index as usize];
+        if let Some(connection) = slot.connection.as_ref() {
+            if !slot.queued {
+                slot.queued = true;
+                self.ready.push_back(index);
+            }
+            let half_open = connection.is_half_open();
+            if half_open != slot.half_open {
+                slot.half_open = half_open;
+                self.half_open = if half_open { self.half_open + 1 } else { self.half_open - 1 };
+            }
+        }
+    }
+
+    /// Takes the connection's deadline into the heap if it is earlier than what stands there, or buries the connection.
+    fn arm(&mut self, index: u32) {
+        let slot = &mut self.connections[index as usize];
+        let Some(connection) = &slot.connection else { return };
+        if connection.gone {
+            let id = ConnectionId { index, generation: slot.generation };
+            self.closed.insert(id, (connection.stats(), connection.subflow_stats()));
+            self.shared.counters.refused_data += connection.refused();
+            slot.connection = None;
+            slot.armed = None;
+            if std::mem::take(&mut slot.half_open) {
+                self.half_open -= 1;
+            }
+            self.free.push(index);
+            if self.free.len() == self.connections.len() {
+                self.timers.clear();
+            }
+            return;
+        }
+        if let Some(deadline) = connection.deadline() {
+            if slot.armed.is_none_or(|armed| deadline < armed) {
+                slot.armed = Some(deadline);
+                self.timers.push(Reverse((deadline, index, slot.generation)));
+            }
+        }
+    }
+
+    fn apply_routes(&mut self) {
+        for route in self.shared.routes.drain(..) {
+            match route {
+                Route::Add(flow, id, subflow) => self.demux.add(flow, (id, subflow)),
+                Route::Remove(flow) => self.demux.remove(&flow),
+                Route::AddToken(token, id) => {
+                    self.tokens.insert(token, id);
+                }
+                Route::RemoveToken(token) => {
+                    self.tokens.remove(&token);
+                }
+            }
+        }
+    }
+}
+
+fn slot_mut(connections: &mut [Slot], id: ConnectionId) -> Option<&mut Slot> {
+    connections.get_mut(id.index as usize).filter(|slot| slot.generation == id.generation)
+}

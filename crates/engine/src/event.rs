@@ -1,0 +1,99 @@
+//! What an endpoint tells its application and its operator.
+
+use anabranch_units::SubflowId;
+use anabranch_wire::ResetReason;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Names a connection of one endpoint; never used again after the connection is gone.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+impl ConnectionId {
+    /// Where the connection stands in the endpoint; small, and used again after it is gone. For arrays beside it.
+    pub const fn index(self) -> usize {
+        self.index as usize
+    }
+}
+
+impl fmt::Debug for ConnectionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "connection {}.{}", self.index, self.generation)
+    }
+}
+
+/// Something the application may want to know.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// The connection we opened is established.
+    Connected {
+        /// With MPTCP; otherwise it fell back to TCP.
+        multipath: bool,
+    },
+    /// A peer connected to a listening port.
+    Accepted {
+        /// With MPTCP.
+        multipath: bool,
+    },
+    /// There is data to read.
+    Readable,
+    /// The send buffer has space again.
+    Writable,
+    /// The peer has closed its direction and everything it sent was read.
+    PeerFinished,
+    /// Both directions are closed in order; the connection is gone.
+    Closed,
+    /// The connection was aborted, by the peer or because nothing got through any more; it is gone.
+    Reset,
+    /// MPTCP was given up for plain TCP.
+    Fallback(FallbackReason),
+    /// A subflow may carry data.
+    SubflowEstablished(SubflowId),
+    /// A subflow is gone.
+    SubflowClosed(SubflowId),
+}
+
+/// Why a connection is plain TCP although MPTCP was asked for (RFC 8684 §3.7).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum FallbackReason {
+    /// The SYN carried no MP_CAPABLE, or one we cannot serve.
+    Syn,
+    /// The SYN/ACK carried none.
+    SynAck,
+    /// SYNs with MP_CAPABLE were not answered, the one without was.
+    SynLost,
+    /// The third ACK carried none.
+    ThirdAck,
+    /// The first data, or the first ACK of ours, carried no MPTCP option.
+    FirstData,
+    /// Data or ACKs of a confirmed connection with one subflow lost their options.
+    OptionsLost,
+    /// The peer sent an infinite mapping.
+    InfiniteMapping,
+}
+
+/// What an endpoint counted, over all its connections.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Fallbacks to TCP by reason.
+    pub fallbacks: BTreeMap<FallbackReason, u64>,
+    /// Subflows and connections we reset, by the reason we gave.
+    pub resets_sent: BTreeMap<ResetReason, u64>,
+    /// RSTs accepted.
+    pub resets_received: u64,
+    /// Joins refused: unknown token, bad HMAC, or over a limit.
+    pub joins_refused: u64,
+    /// SYNs dropped because too many handshakes were under way.
+    pub half_open_dropped: u64,
+    /// Segments that belonged to no connection.
+    pub unknown_flow: u64,
+    /// Segments outside the window, with bad acknowledgments or failing PAWS.
+    pub unacceptable: u64,
+    /// Data refused because it lay beyond the window or memory limits.
+    pub refused_data: u64,
+    /// ADD_ADDRs with a wrong HMAC.
+    pub bad_add_addr: u64,
+}

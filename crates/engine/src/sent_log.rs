@@ -1,0 +1,130 @@
+//! Which subflows carried which data: the connection-level record of everything sent and not yet DATA_ACKed.
+//!
+//! Answers the questions of reinjection ("has this subflow carried it?") and of window sharing ("how much of the window
+//! does a subflow hold?", reference A-RBP-5: the subflow that carried a byte first).
+
+use crate::config::MAX_SUBFLOWS;
+use std::collections::VecDeque;
+
+/// One transmission's range of the stream.
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    start: u64,
+    length: u32,
+    /// Bit n: the subflow in slot n carried it.
+    carriers: u16,
+    /// The slot that carried it first.
+    first: u8,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct SentLog {
+    /// Sorted by `start`, disjoint.
+    records: VecDeque<Record>,
+    unacked: [u64; MAX_SUBFLOWS],
+}
+
+impl SentLog {
+    /// `start..start + length` left for the first time, on the subflow in `slot`.
+    pub(crate) fn push(&mut self, start: u64, length: u32, slot: u8) {
+        let record = Record { start, length, carriers: 1 << slot, first: slot };
+        self.unacked[usize::from(slot)] += u64::from(length);
+        match self.records.back() {
+            Some(last) if last.start > start => {
+                let at = self.records.partition_point(|record| record.start < start);
+                self.records.insert(at, record);
+            }
+            _ => self.records.push_back(record),
+        }
+    }
+
+    /// `start..end` left once more, on the subflow in `slot`.
+    pub(crate) fn mark(&mut self, start: u64, end: u64, slot: u8) {
+        let first = self.first_ending_after(start);
+        for record in self.records.range_mut(first..).take_while(|record| record.start < end) {
+            record.carriers |= 1 << slot;
+        }
+    }
+
+    /// The slots that carried the byte at `offset`, as bits; none if it was not sent or is acknowledged.
+    pub(crate) fn carriers(&self, offset: u64) -> u16 {
+        let at = self.first_ending_after(offset);
+        self.records.get(at).filter(|record| record.start <= offset).map_or(0, |record| record.carriers)
+    }
+
+    /// The record that holds `offset`: its range.
+    pub(crate) fn range_at(&self, offset: u64) -> Option<(u64, u64)> {
+        let at = self.first_ending_after(offset);
+        let record = self.records.get(at).filter(|record| record.start <= offset)?;
+        Some((record.start, record.start + u64::from(record.length)))
+    }
+
+    /// All ranges that the subflow in `slot` carried, in order.
+    pub(crate) fn carried_by(&self, slot: u8) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.records
+            .iter()
+            .filter(move |record| record.carriers & 1 << slot != 0)
+            .map(|record| (record.start, record.start + u64::from(record.length)))
+    }
+
+    /// A DATA_ACK covers everything before `offset`.
+    pub(crate) fn release(&mut self, offset: u64) {
+        while let Some(record) = self.records.front_mut() {
+            let end = record.start + u64::from(record.length);
+            if end <= offset {
+                self.unacked[usize::from(record.first)] -= u64::from(record.length);
+                self.records.pop_front();
+            } else {
+                if record.start < offset {
+                    let covered = (offset - record.start) as u32;
+                    self.unacked[usize::from(record.first)] -= u64::from(covered);
+                    record.start = offset;
+                    record.length -= covered;
+                }
+                break;
+            }
+        }
+    }
+
+    /// Bytes first carried by the subflow in `slot` and not DATA_ACKed.
+    pub(crate) fn unacked(&self, slot: u8) -> u64 {
+        self.unacked[usize::from(slot)]
+    }
+
+    /// The subflow in `slot` is gone; the slot may be given to another.
+    pub(crate) fn forget(&mut self, slot: u8) {
+        for record in &mut self.records {
+            record.carriers &= !(1 << slot);
+        }
+    }
+
+    fn first_ending_after(&self, offset: u64) -> usize {
+        match self.records.front() {
+            Some(front) if offset < front.start + u64::from(front.length) => 0,
+            _ => self.records.partition_point(|record| record.start + u64::from(record.length) <= offset),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_and_holes_are_told_apart() {
+        let mut log = SentLog::default();
+        log.push(0, 100, 0);
+        log.push(300, 100, 1);
+        log.push(100, 100, 0);
+        assert_eq!((log.carriers(150), log.carriers(250), log.carriers(399)), (0b01, 0, 0b10));
+        log.mark(50, 150, 1);
+        assert_eq!(log.carriers(199), 0b11);
+        assert_eq!(log.carried_by(1).collect::<Vec<_>>(), [(0, 100), (100, 200), (300, 400)]);
+        log.release(150);
+        assert_eq!((log.unacked(0), log.unacked(1)), (50, 100));
+        log.forget(1);
+        assert_eq!(log.carriers(300), 0);
+        log.release(400);
+        assert_eq!((log.unacked(0), log.unacked(1)), (0, 0));
+    }
+}

@@ -1,0 +1,94 @@
+//! What the connections of one endpoint share: settings, output queues, counters, chance.
+
+use crate::{Config, ConnectionId, Counters, Event, FallbackReason, Transmit};
+use anabranch_policy::forecast::LossEstimate;
+use anabranch_units::{Instant, Stream, SubflowId, Token};
+use anabranch_wire::{FlowKey, MpOption, ResetReason, Segment};
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+/// A change to the tables by which segments find their connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Route {
+    /// Segments of this flow (as we send it) belong to this subflow.
+    Add(FlowKey, ConnectionId, SubflowId),
+    Remove(FlowKey),
+    /// Joins with this token belong to this connection.
+    AddToken(Token, ConnectionId),
+    RemoveToken(Token),
+}
+
+/// A loss rate that the simulator knows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Oracle {
+    pub(crate) local: IpAddr,
+    pub(crate) remote: Option<IpAddr>,
+    pub(crate) loss: f64,
+}
+
+pub(crate) struct Shared {
+    pub(crate) config: Config,
+    pub(crate) out: VecDeque<Transmit>,
+    pub(crate) events: VecDeque<(ConnectionId, Event)>,
+    pub(crate) routes: Vec<Route>,
+    pub(crate) counters: Counters,
+    pub(crate) chance: Stream,
+    pub(crate) oracles: Vec<Oracle>,
+    /// Local addresses whose interface is down.
+    pub(crate) down: Vec<IpAddr>,
+    pub(crate) next_port: u16,
+}
+
+/// First of the dynamic ports (RFC 6335 §6).
+const FIRST_DYNAMIC_PORT: u16 = 49152;
+
+impl Shared {
+    pub(crate) fn event(&mut self, id: ConnectionId, event: Event) {
+        self.events.push_back((id, event));
+    }
+
+    pub(crate) fn send(&mut self, tag: u64, segment: Segment) {
+        self.out.push_back(Transmit { segment, tag });
+    }
+
+    /// Counts and reports that a connection fell back.
+    pub(crate) fn fell_back(&mut self, id: ConnectionId, reason: FallbackReason) {
+        *self.counters.fallbacks.entry(reason).or_default() += 1;
+        self.event(id, Event::Fallback(reason));
+    }
+
+    /// The MP_TCPRST option for a reset of ours, counted (RFC 8684 §3.6).
+    pub(crate) fn reset_option(&mut self, reason: ResetReason) -> MpOption {
+        *self.counters.resets_sent.entry(reason).or_default() += 1;
+        MpOption::TcpReset { transient: matches!(reason, ResetReason::UnacceptablePerformance), reason }
+    }
+
+    /// Milliseconds for the timestamps option (RFC 7323 §5.4).
+    pub(crate) fn timestamp(now: Instant) -> u32 {
+        // Started above zero so that an echo of 0 still means "none yet".
+        (now.as_nanos() / 1_000_000) as u32 + 1
+    }
+
+    pub(crate) fn port(&mut self) -> u16 {
+        let port = self.next_port;
+        self.next_port = if port == u16::MAX { FIRST_DYNAMIC_PORT } else { port + 1 };
+        port
+    }
+
+    pub(crate) fn first_port() -> u16 {
+        FIRST_DYNAMIC_PORT
+    }
+
+    /// A loss estimate for a subflow between these addresses, true if the simulator told the rate.
+    pub(crate) fn loss_estimate(&self, flow: &FlowKey) -> LossEstimate {
+        let mut estimate = LossEstimate::new();
+        estimate.set_oracle(self.oracle(flow));
+        estimate
+    }
+
+    pub(crate) fn oracle(&self, flow: &FlowKey) -> Option<f64> {
+        let known =
+            |oracle: &&Oracle| oracle.local == flow.src && oracle.remote.is_none_or(|remote| remote == flow.dst);
+        self.oracles.iter().rev().find(known).map(|oracle| oracle.loss)
+    }
+}

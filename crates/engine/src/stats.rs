@@ -1,0 +1,92 @@
+//! What a connection and its subflows counted.
+
+use crate::FallbackReason;
+use anabranch_units::{Bytes, Duration, Instant, SubflowId};
+use std::net::SocketAddr;
+
+/// One end of a connection.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct ConnectionStats {
+    /// When the first SYN was sent or received.
+    pub opened_at: Instant,
+    /// Bytes the application wrote.
+    pub written: u64,
+    /// Bytes sent for the first time.
+    pub sent: u64,
+    /// Bytes acknowledged at the data level.
+    pub data_acked: u64,
+    /// Bytes the application read.
+    pub delivered: u64,
+    /// Bytes received in order at the data level.
+    pub received: u64,
+    /// Data segments received.
+    pub segments_received: u64,
+    /// Data segments whose DSN was above the next expected on arrival.
+    pub ofo_count: u64,
+    /// Fragments held out of order at the data level now.
+    pub ofo_now: u64,
+    /// The most held at once.
+    pub ofo_peak: u64,
+    /// Bytes held out of order at the data level now.
+    pub ofo_bytes: u64,
+    /// Bytes sent again on another subflow.
+    pub reinjected: u64,
+    /// Bytes received more than once at the data level.
+    pub duplicates: u64,
+    /// Scheduler decisions that were impossible or would have starved the connection.
+    pub overruled: u64,
+    /// Why MPTCP was given up.
+    pub fallback: Option<FallbackReason>,
+    /// What the sender waited for.
+    pub blocked: Blocked,
+    /// Receiver: how long arrived bytes waited behind a missing DSN (head-of-line blocking).
+    pub hol_blocked: Duration,
+}
+
+/// How long a sender could not send, by what kept it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Blocked {
+    /// Data waited and every congestion window was full (or the first hop's queue, with TSQ).
+    pub cwnd: Duration,
+    /// Data waited, a subflow had room, and the peer's window was used up.
+    pub receive_window: Duration,
+    /// Data waited, a subflow had room, the window was open, and the scheduler waited.
+    pub scheduler: Duration,
+    /// Nothing waited to be sent.
+    pub application: Duration,
+}
+
+/// One end of a subflow.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SubflowStats {
+    /// Which.
+    pub id: SubflowId,
+    /// Our address and port.
+    pub local: SocketAddr,
+    /// The peer's.
+    pub remote: SocketAddr,
+    /// It may carry data now.
+    pub established: bool,
+    /// Either end asked to use it only as a backup.
+    pub backup: bool,
+    /// Smoothed RTT.
+    pub srtt: Option<Duration>,
+    /// Congestion window.
+    pub cwnd: Bytes,
+    /// Data segments sent, retransmissions included.
+    pub segments_sent: u64,
+    /// Bytes whose first transmission was here.
+    pub bytes_first_sent: u64,
+    /// Payload bytes sent, repeated ones included.
+    pub bytes_sent: u64,
+    /// Segments retransmitted.
+    pub retransmitted: u64,
+    /// Retransmission timeouts.
+    pub rtos: u64,
+    /// Fast recoveries.
+    pub fast_recoveries: u64,
+    /// Bytes carried here that had left on another subflow before.
+    pub reinjected: u64,
+    /// Payload bytes received in order.
+    pub bytes_received: u64,
+}

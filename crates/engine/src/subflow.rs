@@ -1,0 +1,306 @@
+//! One subflow: a TCP connection inside the MPTCP connection (RFC 9293), without its congestion window.
+
+use crate::mapping::MappingTable;
+use crate::reassembly::{Limits, Reassembly};
+use crate::recovery::{self, Recovery};
+use crate::rtt::RttEstimator;
+use crate::{Profile, SubflowStats};
+use anabranch_policy::SubflowView;
+use anabranch_policy::congestion::Controller;
+use anabranch_policy::forecast::LossEstimate;
+use anabranch_units::{AddressId, Bytes, Duration, Instant, Nonce, SubflowId, SubflowSeq};
+use anabranch_wire::FlowKey;
+
+/// Where a subflow stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum State {
+    /// We sent a SYN.
+    SynSent,
+    /// We answered a SYN.
+    SynReceived,
+    /// We joined and wait for the fourth ACK; no data yet (RFC 8684 §3.2).
+    Confirming,
+    /// Open, also while it is being closed by FINs.
+    Established,
+}
+
+/// How a subflow came to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Origin {
+    /// MP_CAPABLE, or plain TCP.
+    Initial,
+    /// MP_JOIN with our nonce and, once known, the peer's.
+    Join { own: Nonce, peer: Option<Nonce> },
+}
+
+/// A SYN, SYN/ACK or third ACK that may have to be sent again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HandshakeTimer {
+    pub(crate) first_sent: Instant,
+    pub(crate) deadline: Instant,
+    pub(crate) timeout: Duration,
+    pub(crate) retries: u32,
+}
+
+/// Received and not yet acknowledged (RFC 5681 §4.2).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Acknowledging {
+    /// Full segments since the last ACK.
+    pub(crate) segments: u32,
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) now: bool,
+    /// Segments still to be acknowledged at once.
+    pub(crate) quick: u32,
+    pub(crate) last_data: Option<Instant>,
+    /// The latest bytes received twice, to be reported as DSACK (RFC 2883).
+    pub(crate) duplicate: Option<(u64, u64)>,
+}
+
+pub(crate) struct Subflow {
+    pub(crate) id: SubflowId,
+    /// Its bit in the log of sent data.
+    pub(crate) slot: u8,
+    /// As we send it.
+    pub(crate) flow: FlowKey,
+    pub(crate) origin: Origin,
+    pub(crate) state: State,
+    pub(crate) local_address: AddressId,
+    pub(crate) remote_address: AddressId,
+    pub(crate) backup_local: bool,
+    pub(crate) backup_remote: bool,
+    pub(crate) handshake: Option<HandshakeTimer>,
+
+    // Sending.
+    pub(crate) iss: SubflowSeq,
+    pub(crate) recovery: Recovery,
+    pub(crate) rtt: RttEstimator,
+    pub(crate) loss: LossEstimate,
+    /// Payload of a full segment with the options of the steady state.
+    pub(crate) mss: u32,
+    /// What the peer's subflow-level window admits: offset.
+    pub(crate) snd_edge: u64,
+    /// The window field of the latest segment, to tell duplicate ACKs from window updates.
+    pub(crate) snd_wnd: u16,
+    pub(crate) snd_scale: u8,
+    pub(crate) sack: bool,
+    pub(crate) timestamps: bool,
+    /// Potentially failed: its data was reinjected after a timeout, and nothing has arrived since (reference 1.2).
+    pub(crate) potentially_failed: bool,
+    /// Fast recovery has begun: its first retransmission leaves whatever the window says (RFC 6675 §5 (4.3)).
+    pub(crate) retransmit_now: bool,
+    /// A tail loss probe is due.
+    pub(crate) probe_now: bool,
+    pub(crate) last_sent: Option<Instant>,
+    pub(crate) fin_sent: bool,
+    /// Bytes below us that the first hop has not sent (TCP Small Queues).
+    pub(crate) first_hop: u64,
+    pub(crate) throttled: bool,
+
+    // Receiving.
+    pub(crate) irs: SubflowSeq,
+    pub(crate) rcv_nxt: u64,
+    pub(crate) rcv_scale: u8,
+    pub(crate) ofo: Reassembly,
+    pub(crate) maps: MappingTable,
+    pub(crate) ts_recent: u32,
+    pub(crate) ack: Acknowledging,
+    /// Offset of the peer's FIN.
+    pub(crate) peer_fin: Option<u64>,
+    /// Carries options that a middlebox has not eaten: some MPTCP option arrived after the handshake.
+    pub(crate) confirmed: bool,
+
+    pub(crate) counts: Counts,
+}
+
+/// What a subflow counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) segments_sent: u64,
+    pub(crate) bytes_first_sent: u64,
+    pub(crate) bytes_sent: u64,
+    pub(crate) fast_recoveries: u64,
+    pub(crate) reinjected: u64,
+    pub(crate) bytes_received: u64,
+}
+
+/// Fragments one subflow may hold out of order, beside the limit in bytes.
+const MAX_FRAGMENTS: usize = 1 << 13;
+/// RFC 5681 §3.2.
+const DUP_THRESHOLD: u32 = 3;
+/// The largest window shift (RFC 7323 §2.3).
+const MAX_SHIFT: u8 = 14;
+
+impl Subflow {
+    pub(crate) fn new(
+        id: SubflowId,
+        slot: u8,
+        flow: FlowKey,
+        origin: Origin,
+        state: State,
+        profile: &Profile,
+        receive_buffer: Bytes,
+    ) -> Self {
+        Subflow {
+            id,
+            slot,
+            flow,
+            origin,
+            state,
+            local_address: AddressId(0),
+            remote_address: AddressId(0),
+            backup_local: false,
+            backup_remote: false,
+            handshake: None,
+            iss: SubflowSeq::new(0),
+            recovery: Recovery::new(recovery_config(profile, profile.sack), 1, Instant::ZERO),
+            rtt: RttEstimator::new(profile.rto),
+            loss: LossEstimate::new(),
+            mss: u32::from(profile.mss),
+            snd_edge: 0,
+            snd_wnd: 0,
+            snd_scale: 0,
+            sack: false,
+            timestamps: false,
+            potentially_failed: false,
+            retransmit_now: false,
+            probe_now: false,
+            last_sent: None,
+            fin_sent: false,
+            first_hop: 0,
+            throttled: false,
+            irs: SubflowSeq::new(0),
+            rcv_nxt: 1,
+            rcv_scale: if profile.window_scaling { shift_for(receive_buffer) } else { 0 },
+            ofo: Reassembly::new(Limits { bytes: receive_buffer.get(), fragments: MAX_FRAGMENTS }),
+            maps: MappingTable::default(),
+            ts_recent: 0,
+            ack: Acknowledging { quick: profile.quick_acks, ..Acknowledging::default() },
+            peer_fin: None,
+            confirmed: false,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Takes over what the SYNs agreed on.
+    pub(crate) fn negotiated(
+        &mut self,
+        profile: &Profile,
+        now: Instant,
+        sack: bool,
+        timestamps: bool,
+        scale: Option<u8>,
+    ) {
+        self.sack = profile.sack && sack;
+        self.timestamps = profile.timestamps && timestamps;
+        match scale {
+            Some(shift) if profile.window_scaling => self.snd_scale = shift.min(MAX_SHIFT),
+            _ => self.rcv_scale = 0,
+        }
+        self.recovery = Recovery::new(recovery_config(profile, self.sack), 1, now);
+    }
+
+    /// Either end asked to use this subflow only when no other works.
+    pub(crate) fn backup(&self) -> bool {
+        self.backup_local || self.backup_remote
+    }
+
+    /// May carry data.
+    pub(crate) fn is_open(&self) -> bool {
+        self.state == State::Established && !self.fin_sent
+    }
+
+    /// May carry new data (reference 1.2).
+    pub(crate) fn is_usable(&self) -> bool {
+        self.is_open() && !self.potentially_failed && self.rtt.srtt().is_some()
+    }
+
+    pub(crate) fn is_join(&self) -> bool {
+        matches!(self.origin, Origin::Join { .. })
+    }
+
+    /// The wire's number for one of our offsets.
+    pub(crate) fn seq(&self, offset: u64) -> SubflowSeq {
+        self.iss + offset
+    }
+
+    /// FlightSize (RFC 5681 §2): sent and not cumulatively acknowledged.
+    pub(crate) fn flight_size(&self) -> Bytes {
+        Bytes::new(self.recovery.snd_nxt() - self.recovery.snd_una())
+    }
+
+    /// Bytes that congestion control counts as under way.
+    pub(crate) fn in_flight(&self) -> Bytes {
+        Bytes::new(self.recovery.in_flight())
+    }
+
+    /// The earliest of its timers.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let handshake = self.handshake.map(|timer| timer.deadline);
+        [handshake, self.recovery.deadline(), self.ack.deadline].into_iter().flatten().min()
+    }
+
+    /// What a policy may know of it; `share` is what the receive-window policy allows it.
+    pub(crate) fn view(&self, congestion: &Controller, share: Bytes, unacked: u64) -> Option<SubflowView> {
+        let srtt = self.rtt.srtt()?;
+        let cwnd = congestion.cwnd(self.id);
+        let in_flight = self.in_flight();
+        let window_left = self.snd_edge.saturating_sub(self.recovery.snd_nxt());
+        Some(SubflowView {
+            id: self.id,
+            mss: Bytes::new(u64::from(self.mss)),
+            srtt,
+            rttvar: self.rtt.rttvar().unwrap_or_default(),
+            rtt_min: self.rtt.min().unwrap_or(srtt),
+            rtt_max: self.rtt.max().unwrap_or(srtt),
+            rtt_first: self.rtt.first().unwrap_or(srtt),
+            rtt_last: self.rtt.last().unwrap_or(srtt),
+            rto: self.rtt.rto(),
+            cwnd,
+            ssthresh: congestion.ssthresh(self.id),
+            in_flight,
+            cwnd_at_loss: congestion.cwnd_at_loss(self.id),
+            loss: self.loss.rate(),
+            sent: self.recovery.snd_nxt() - 1,
+            acked: self.recovery.snd_una() - 1,
+            open: self.recovery.phase() != recovery::Phase::Loss && unacked < share.get() && window_left > 0,
+            throttled: self.throttled,
+            last_sent: self.last_sent,
+        })
+    }
+
+    pub(crate) fn stats(&self, congestion: &Controller) -> SubflowStats {
+        SubflowStats {
+            id: self.id,
+            local: self.flow.source(),
+            remote: self.flow.destination(),
+            established: self.is_open(),
+            backup: self.backup(),
+            srtt: self.rtt.srtt(),
+            cwnd: congestion.cwnd(self.id),
+            segments_sent: self.counts.segments_sent,
+            bytes_first_sent: self.counts.bytes_first_sent,
+            bytes_sent: self.counts.bytes_sent,
+            retransmitted: self.recovery.retransmitted_segments(),
+            rtos: self.recovery.rto_count(),
+            fast_recoveries: self.counts.fast_recoveries,
+            reinjected: self.counts.reinjected,
+            bytes_received: self.counts.bytes_received,
+        }
+    }
+}
+
+fn recovery_config(profile: &Profile, sack: bool) -> recovery::Config {
+    recovery::Config {
+        sack,
+        rack: profile.rack,
+        tlp: profile.tlp,
+        dup_threshold: DUP_THRESHOLD,
+        early_retransmit: profile.early_retransmit,
+        max_rto: profile.max_rto,
+    }
+}
+
+/// The smallest shift that lets 16 bits express the whole buffer (RFC 7323 §2.2).
+fn shift_for(buffer: Bytes) -> u8 {
+    (0..MAX_SHIFT).find(|shift| buffer.get() >> shift <= u64::from(u16::MAX)).unwrap_or(MAX_SHIFT)
+}

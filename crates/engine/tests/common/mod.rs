@@ -1,0 +1,170 @@
+//! Two endpoints and a wire with one delay for each path, for tests of the protocol itself.
+#![allow(dead_code, clippy::unwrap_used)]
+
+use anabranch_engine::{Config, ConnectionId, Endpoint, Event, LocalAddress, Profile};
+use anabranch_units::{Bytes, Duration, Instant, Seed};
+use anabranch_wire::Segment;
+use bytes::Bytes as Payload;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+pub const PORT: u16 = 80;
+pub const CLIENT: usize = 0;
+pub const SERVER: usize = 1;
+
+/// What the wire does with a segment; may change it, and drops it on `false`.
+pub type Rule = Box<dyn FnMut(usize, &mut Segment) -> bool>;
+
+pub struct Pair {
+    pub now: Instant,
+    pub hosts: [Endpoint; 2],
+    pub id: [Option<ConnectionId>; 2],
+    pub events: [Vec<Event>; 2],
+    pub read: [Vec<u8>; 2],
+    pub rule: Rule,
+    /// To whom, by the client's address.
+    wire: BTreeMap<(Instant, u64), (usize, Segment)>,
+    sent: u64,
+    delays: Vec<Duration>,
+    pending: [Vec<Payload>; 2],
+}
+
+pub fn client_ip(path: u8) -> IpAddr {
+    IpAddr::from([10, 0, path, 1])
+}
+
+pub fn server_ip(number: u8) -> IpAddr {
+    IpAddr::from([10, 1, number, 1])
+}
+
+pub fn config(addresses: impl IntoIterator<Item = IpAddr>) -> Config {
+    let mut profile = Profile::linux();
+    profile.tsq = None;
+    Config::new(profile, addresses.into_iter().map(|ip| LocalAddress { ip, backup: false }).collect())
+}
+
+impl Pair {
+    pub fn new(paths: u8) -> Self {
+        Pair::with(config((0..paths).map(client_ip)), config([server_ip(0)]))
+    }
+
+    pub fn with(client: Config, server: Config) -> Self {
+        let delays = (0..client.addresses.len() as u64).map(|i| Duration::from_millis(5 + 10 * i)).collect();
+        let hosts = [Endpoint::new(client, Seed(1)), Endpoint::new(server, Seed(2))];
+        let mut pair = Pair {
+            now: Instant::ZERO,
+            hosts,
+            id: [None, None],
+            events: [Vec::new(), Vec::new()],
+            read: [Vec::new(), Vec::new()],
+            rule: Box::new(|_, _| true),
+            wire: BTreeMap::new(),
+            sent: 0,
+            delays,
+            pending: [Vec::new(), Vec::new()],
+        };
+        pair.hosts[SERVER].listen(PORT);
+        pair
+    }
+
+    pub fn open(&mut self) {
+        let id = self.hosts[CLIENT].open(self.now, client_ip(0), SocketAddr::new(server_ip(0), PORT));
+        self.id[CLIENT] = Some(id);
+    }
+
+    pub fn write(&mut self, host: usize, data: &'static [u8]) {
+        self.pending[host].push(Payload::from_static(data));
+    }
+
+    pub fn shutdown(&mut self, host: usize) {
+        let id = self.id[host].unwrap();
+        self.hosts[host].shutdown(self.now, id);
+    }
+
+    /// Runs until nothing is left to do, or until `limit` after now. True if all is quiet.
+    pub fn run(&mut self, limit: Duration) -> bool {
+        let end = self.now + limit;
+        loop {
+            self.pump();
+            let next = self.wire.keys().next().map(|(at, _)| *at);
+            let timers = self.hosts.iter().filter_map(Endpoint::poll_timeout).min();
+            let Some(at) = next.into_iter().chain(timers).min() else { return true };
+            if at > end {
+                self.now = end;
+                return false;
+            }
+            self.now = at;
+            while self.wire.keys().next().is_some_and(|(at, _)| *at <= self.now) {
+                let (_, (to, segment)) = self.wire.pop_first().unwrap();
+                self.hosts[to].handle_segment(self.now, segment);
+                self.pump();
+            }
+            for host in &mut self.hosts {
+                host.handle_timeout(self.now);
+            }
+        }
+    }
+
+    fn pump(&mut self) {
+        loop {
+            let mut busy = false;
+            for host in 0..2 {
+                while let Some((id, event)) = self.hosts[host].poll_event() {
+                    busy = true;
+                    self.id[host].get_or_insert(id);
+                    self.events[host].push(event);
+                }
+                if let Some(id) = self.id[host] {
+                    while let Some(first) = self.pending[host].first().cloned() {
+                        let taken = self.hosts[host].write(self.now, id, &first);
+                        if taken < first.len() {
+                            self.pending[host][0] = first.slice(taken..);
+                            break;
+                        }
+                        self.pending[host].remove(0);
+                    }
+                    while let Some(chunk) = self.hosts[host].read(self.now, id) {
+                        busy = true;
+                        self.read[host].extend_from_slice(&chunk);
+                    }
+                }
+                while let Some(mut transmit) = self.hosts[host].poll_transmit(self.now) {
+                    busy = true;
+                    assert!(transmit.segment.options.wire_length() <= 40, "options fit: {:?}", transmit.segment);
+                    if !(self.rule)(host, &mut transmit.segment) {
+                        continue;
+                    }
+                    let flow = transmit.segment.flow;
+                    let client = if host == CLIENT { flow.src } else { flow.dst };
+                    let path = (0..self.delays.len()).find(|i| client_ip(*i as u8) == client).unwrap();
+                    self.sent += 1;
+                    self.wire.insert((self.now + self.delays[path], self.sent), (1 - host, transmit.segment));
+                }
+                if let Err(fault) = self.hosts[host].check(self.now) {
+                    panic!("host {host} at {}: {fault}", self.now);
+                }
+            }
+            if !busy {
+                return;
+            }
+        }
+    }
+
+    pub fn has(&self, host: usize, wanted: impl Fn(&Event) -> bool) -> bool {
+        self.events[host].iter().any(wanted)
+    }
+}
+
+pub const PATTERN: &[u8] = &{
+    let mut bytes = [0; 200_000];
+    let mut i = 0;
+    while i < bytes.len() {
+        bytes[i] = (i % 251) as u8;
+        i += 1;
+    }
+    bytes
+};
+
+pub fn buffer(bytes: u64) -> Bytes {
+    Bytes::new(bytes)
+}

@@ -1,0 +1,499 @@
+//! What every congestion control shares: slow start, one reduction per recovery, timeouts, idle restart.
+//!
+//! RFC 5681 §3.1, §3.2 and §4.1; byte counting after RFC 3465; undo, idle restart and the cwnd-limited rule as in Linux
+//! (reference sections 5.0 and 8). An algorithm decides growth in congestion avoidance and the depth of a fall, nothing
+//! else, and what it answers is kept within bounds here: a window holds at least one segment, a threshold two.
+
+use super::{CongestionControl, Flow};
+use anabranch_units::{Bytes, Duration, Instant, SubflowId};
+
+/// The congestion windows of one connection.
+pub struct Controller {
+    algorithm: Box<dyn CongestionControl>,
+    rules: Rules,
+    /// Ordered by id. `pasts` runs alongside, apart from it because algorithms see only this.
+    flows: Vec<Flow>,
+    pasts: Vec<Past>,
+}
+
+/// Rules in which TCP implementations differ.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Rules {
+    /// The window of a new subflow.
+    pub initial_window: InitialWindow,
+    /// Whether the window decays while nothing is sent (RFC 2861).
+    pub idle_restart: bool,
+    /// Whether a window that did not limit the sender stays as it is.
+    pub cwnd_limited_check: bool,
+    /// L of RFC 3465: how many segments one ACK may add in slow start, 2 in that RFC, 1 after a timeout whatever is set
+    /// here. `u32::MAX` sets no limit at all, as in Linux.
+    pub byte_counting_limit_segments: u32,
+    /// No window grows beyond this.
+    pub max_cwnd: Option<Bytes>,
+}
+
+/// The window of a subflow that has sent nothing yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum InitialWindow {
+    /// So many full segments.
+    Segments(u32),
+    /// Two to four segments, by their size (RFC 5681 §3.1).
+    Rfc5681,
+    /// Ten segments, or less if they are large (RFC 6928 §2).
+    Rfc6928,
+}
+
+/// What a flow has behind it.
+#[derive(Clone, Copy, Default)]
+struct Past {
+    /// The window \[bytes\] just before the latest loss.
+    cwnd_at_loss: Option<f64>,
+    /// What the latest reduction took, until it cannot be given back any more.
+    undo: Option<Undo>,
+    /// Between a timeout and the acknowledgment of all that was in flight then.
+    after_rto: bool,
+    /// The latest ACK found the window in full use.
+    cwnd_limited: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Undo {
+    cwnd: f64,
+    ssthresh: f64,
+    cwnd_at_loss: Option<f64>,
+}
+
+impl Controller {
+    /// No subflow yet.
+    pub fn new(algorithm: Box<dyn CongestionControl>, rules: Rules) -> Self {
+        Controller { algorithm, rules, flows: Vec::new(), pasts: Vec::new() }
+    }
+
+    /// A subflow with segments of `mss` begins, with the initial window and no threshold. No effect if it is there.
+    pub fn add(&mut self, id: SubflowId, mss: Bytes) {
+        let Err(at) = self.flows.binary_search_by_key(&id, |flow| flow.id) else {
+            return;
+        };
+        let mss = mss.as_f64().max(1.0);
+        let cwnd = self.rules.initial_window.bytes(mss).min(self.rules.limit(mss));
+        let flow = Flow { id, mss, cwnd, ssthresh: f64::INFINITY, srtt: None, recovering: false, counted: false };
+        self.flows.insert(at, flow);
+        self.pasts.insert(at, Past::default());
+        self.algorithm.on_flow_added(at);
+    }
+
+    /// The subflow is gone.
+    pub fn remove(&mut self, id: SubflowId) {
+        if let Some(on) = self.find(id) {
+            self.flows.remove(on);
+            self.pasts.remove(on);
+            self.algorithm.on_flow_removed(on);
+        }
+    }
+
+    /// Whether the subflow counts in coupled sums ([`Flow::counted`]). A new one does not.
+    pub fn set_counted(&mut self, id: SubflowId, counted: bool) {
+        if let Some(on) = self.find(id) {
+            self.flows[on].counted = counted;
+        }
+    }
+
+    /// The congestion window, rounded down to the byte; zero for an unknown subflow.
+    pub fn cwnd(&self, id: SubflowId) -> Bytes {
+        self.find(id).map_or(Bytes::ZERO, |on| Bytes::new(self.flows[on].cwnd as u64))
+    }
+
+    /// The slow-start threshold, rounded down to the byte; `None` before the first loss.
+    pub fn ssthresh(&self, id: SubflowId) -> Option<Bytes> {
+        let ssthresh = self.flows[self.find(id)?].ssthresh;
+        ssthresh.is_finite().then_some(Bytes::new(ssthresh as u64))
+    }
+
+    /// The congestion window just before the latest loss; `None` before the first.
+    pub fn cwnd_at_loss(&self, id: SubflowId) -> Option<Bytes> {
+        self.pasts[self.find(id)?].cwnd_at_loss.map(|cwnd| Bytes::new(cwnd as u64))
+    }
+
+    /// All subflows in the order of their ids.
+    pub fn flows(&self) -> &[Flow] {
+        &self.flows
+    }
+
+    /// An ACK covers `acked` new bytes. `cwnd_limited`: the window was in full use when they left. A window in fast
+    /// recovery does not grow; after a timeout it does.
+    pub fn on_ack(&mut self, now: Instant, id: SubflowId, acked: Bytes, srtt: Option<Duration>, cwnd_limited: bool) {
+        let Some(on) = self.find(id) else {
+            return;
+        };
+        let (flow, past) = (&mut self.flows[on], &mut self.pasts[on]);
+        flow.srtt = srtt.or(flow.srtt);
+        past.cwnd_limited = cwnd_limited;
+        if flow.recovering {
+            return;
+        }
+        if self.rules.cwnd_limited_check && !cwnd_limited {
+            return self.algorithm.on_unlimited(now, on);
+        }
+
+        let limit = self.rules.limit(flow.mss);
+        let mut acked = acked.as_f64();
+        if flow.cwnd < flow.ssthresh {
+            let counted = acked.min(self.rules.counted(past.after_rto) * flow.mss);
+            let growth = counted.min(flow.ssthresh - flow.cwnd);
+            flow.cwnd = (flow.cwnd + growth).min(limit);
+            acked = counted - growth;
+            if flow.cwnd < flow.ssthresh || acked <= 0.0 {
+                return;
+            }
+        }
+        // A window acknowledged at once earns what a window earns (RFC 5681 §3.1: one segment per round trip at most).
+        let acked = acked.min(flow.cwnd);
+        let growth = self.algorithm.avoidance(now, on, acked, &self.flows);
+        let flow = &mut self.flows[on];
+        if growth.is_finite() {
+            flow.cwnd = (flow.cwnd + growth).min(limit).max(flow.mss);
+        }
+    }
+
+    /// Loss recovery by retransmission begins: the window falls to the new threshold at once. No effect within a recovery.
+    /// `in_flight` is FlightSize (RFC 5681 §2): sent and not cumulatively acknowledged, lost segments included. It matters
+    /// when less was in flight than the window admitted; when the window was in full use, the window counts.
+    pub fn on_fast_retransmit(&mut self, now: Instant, id: SubflowId, in_flight: Bytes) {
+        let Some(on) = self.find(id).filter(|&on| !self.flows[on].recovering) else {
+            return;
+        };
+        let in_flight = self.begin_reduction(on, in_flight);
+        let ssthresh = self.algorithm.on_fast_retransmit(now, on, in_flight, &self.flows);
+        let flow = &mut self.flows[on];
+        flow.fall_to(ssthresh);
+        flow.cwnd = flow.cwnd.min(flow.ssthresh);
+        flow.recovering = true;
+    }
+
+    /// All that was in flight at the loss or the timeout is acknowledged.
+    pub fn on_recovered(&mut self, _now: Instant, id: SubflowId) {
+        if let Some(on) = self.find(id) {
+            self.flows[on].recovering = false;
+            self.pasts[on].after_rto = false;
+        }
+    }
+
+    /// The retransmission timer expired, for the `first` time since data were last acknowledged or not. One segment may
+    /// leave, and slow start follows. A timeout within a recovery keeps its threshold: both repair the same window, so it
+    /// falls once (as in Linux; RFC 5681 comes to the same, since its FlightSize is still that of the loss). `in_flight`
+    /// as in [`Controller::on_fast_retransmit`].
+    pub fn on_rto(&mut self, now: Instant, id: SubflowId, in_flight: Bytes, first: bool) {
+        let Some(on) = self.find(id) else {
+            return;
+        };
+        if first && !self.flows[on].recovering {
+            let in_flight = self.begin_reduction(on, in_flight);
+            let ssthresh = self.algorithm.on_rto(now, on, in_flight, &self.flows);
+            self.flows[on].fall_to(ssthresh);
+        } else {
+            self.algorithm.on_reset(now, on, &self.flows);
+        }
+        let flow = &mut self.flows[on];
+        flow.cwnd = flow.mss;
+        flow.recovering = false;
+        self.pasts[on].after_rto = true;
+    }
+
+    /// Nothing was lost after all (DSACK, Eifel): the window and threshold of before the latest reduction come back, if
+    /// they were larger.
+    pub fn on_spurious(&mut self, now: Instant, id: SubflowId) {
+        let Some(on) = self.find(id) else {
+            return;
+        };
+        let Some(undo) = self.pasts[on].undo.take() else {
+            return;
+        };
+        let flow = &mut self.flows[on];
+        flow.cwnd = flow.cwnd.max(undo.cwnd);
+        flow.ssthresh = flow.ssthresh.max(undo.ssthresh);
+        flow.recovering = false;
+        self.pasts[on].after_rto = false;
+        self.pasts[on].cwnd_at_loss = undo.cwnd_at_loss;
+        self.algorithm.on_spurious(now, on, &self.flows);
+    }
+
+    /// Data leave after `idle` without any. The window halves for every `rto` that passed, down to the initial window;
+    /// the threshold remembers three quarters of it (RFC 2861 §3, Linux).
+    pub fn on_idle(&mut self, now: Instant, id: SubflowId, idle: Duration, rto: Duration) {
+        let Some(on) = self.find(id).filter(|&on| !self.flows[on].recovering && idle > rto) else {
+            return;
+        };
+        if self.rules.idle_restart {
+            let flow = &mut self.flows[on];
+            let restart = self.rules.initial_window.bytes(flow.mss).min(flow.cwnd);
+            flow.ssthresh = flow.ssthresh.max(0.75 * flow.cwnd);
+            let mut left = idle.saturating_sub(rto);
+            while !left.is_zero() && flow.cwnd > restart {
+                flow.cwnd /= 2.0;
+                left = left.saturating_sub(rto);
+            }
+            flow.cwnd = flow.cwnd.max(restart);
+            self.pasts[on].undo = None;
+        }
+        self.algorithm.on_reset(now, on, &self.flows);
+    }
+
+    /// A reinjection policy asks to slow the subflow down (reference section 2.2). A subflow that repairs losses has
+    /// slowed down already.
+    pub fn penalise(&mut self, now: Instant, id: SubflowId) {
+        let Some(on) = self.find(id).filter(|&on| !self.flows[on].recovering && !self.pasts[on].after_rto) else {
+            return;
+        };
+        let flow = &mut self.flows[on];
+        if flow.cwnd >= flow.ssthresh {
+            flow.ssthresh = (flow.ssthresh / 2.0).max(MIN_SSTHRESH_SEGMENTS * flow.mss);
+        }
+        flow.cwnd = (flow.cwnd / 2.0).max(flow.mss);
+        self.pasts[on].undo = None;
+        self.algorithm.on_reset(now, on, &self.flows);
+    }
+
+    fn find(&self, id: SubflowId) -> Option<usize> {
+        self.flows.iter().position(|flow| flow.id == id)
+    }
+
+    /// Remembers what there was, and says how many bytes the reduction starts from.
+    fn begin_reduction(&mut self, on: usize, in_flight: Bytes) -> f64 {
+        let (flow, past) = (&self.flows[on], &mut self.pasts[on]);
+        past.undo = Some(Undo { cwnd: flow.cwnd, ssthresh: flow.ssthresh, cwnd_at_loss: past.cwnd_at_loss });
+        past.cwnd_at_loss = Some(flow.cwnd);
+        past.after_rto = false;
+        if past.cwnd_limited { flow.cwnd } else { in_flight.as_f64().min(flow.cwnd) }
+    }
+}
+
+impl Flow {
+    /// Sets the threshold after a loss: two segments at least, and no more than there was. Not-a-number gives two.
+    fn fall_to(&mut self, ssthresh: f64) {
+        let least = MIN_SSTHRESH_SEGMENTS * self.mss;
+        self.ssthresh = ssthresh.min(self.cwnd).max(least);
+        if ssthresh.is_nan() {
+            self.ssthresh = least;
+        }
+    }
+}
+
+impl Rules {
+    /// The largest window \[bytes\] of a flow with segments of `mss` bytes.
+    fn limit(&self, mss: f64) -> f64 {
+        self.max_cwnd.map_or(f64::INFINITY, |max| max.as_f64().max(mss))
+    }
+
+    /// How many segments an ACK may add in slow start.
+    fn counted(&self, after_rto: bool) -> f64 {
+        match self.byte_counting_limit_segments {
+            u32::MAX => f64::INFINITY,
+            // A cumulative ACK after a timeout says little about what left the network (RFC 3465 §2.3).
+            _ if after_rto => 1.0,
+            limit => f64::from(limit.max(1)),
+        }
+    }
+}
+
+impl InitialWindow {
+    /// In bytes, for segments of `mss` bytes; at least one segment.
+    fn bytes(self, mss: f64) -> f64 {
+        match self {
+            InitialWindow::Segments(n) => f64::from(n.max(1)) * mss,
+            InitialWindow::Rfc5681 if mss > 2190.0 => 2.0 * mss,
+            InitialWindow::Rfc5681 if mss > 1095.0 => 3.0 * mss,
+            InitialWindow::Rfc5681 => 4.0 * mss,
+            InitialWindow::Rfc6928 => (10.0 * mss).min((2.0 * mss).max(14_600.0)),
+        }
+    }
+}
+
+/// No threshold is smaller (RFC 5681 Eq. (4)).
+const MIN_SSTHRESH_SEGMENTS: f64 = 2.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::Reno;
+
+    const A: SubflowId = SubflowId(1);
+    const MSS: Bytes = Bytes::new(1000);
+    const T: Instant = Instant::ZERO;
+    const RTO: Duration = Duration::from_millis(200);
+    const RULES: Rules = Rules {
+        initial_window: InitialWindow::Segments(10),
+        idle_restart: true,
+        cwnd_limited_check: true,
+        byte_counting_limit_segments: 2,
+        max_cwnd: None,
+    };
+
+    fn controller(rules: Rules) -> Controller {
+        let mut controller = Controller::new(Box::new(Reno), rules);
+        controller.add(A, MSS);
+        controller
+    }
+
+    fn ack(controller: &mut Controller, bytes: u64) {
+        controller.on_ack(T, A, Bytes::new(bytes), None, true);
+    }
+
+    fn state(controller: &Controller) -> (u64, Option<u64>) {
+        (controller.cwnd(A).get(), controller.ssthresh(A).map(Bytes::get))
+    }
+
+    #[test]
+    fn initial_windows_follow_their_formulas() {
+        for (rule, mss, expected) in [
+            (InitialWindow::Segments(10), 1460, 14_600),
+            (InitialWindow::Segments(0), 1460, 1460),
+            (InitialWindow::Rfc5681, 1095, 4380),
+            (InitialWindow::Rfc5681, 1460, 4380),
+            (InitialWindow::Rfc5681, 2191, 4382),
+            (InitialWindow::Rfc6928, 1460, 14_600),
+            (InitialWindow::Rfc6928, 536, 5360),
+            (InitialWindow::Rfc6928, 9000, 18_000),
+        ] {
+            let mut controller = Controller::new(Box::new(Reno), Rules { initial_window: rule, ..RULES });
+            controller.add(A, Bytes::new(mss));
+            assert_eq!(controller.cwnd(A).get(), expected, "{rule:?} {mss}");
+        }
+    }
+
+    #[test]
+    fn slow_start_counts_bytes_up_to_the_limit_and_leaves_the_rest_to_avoidance() {
+        let mut c = controller(RULES);
+        ack(&mut c, 5000);
+        assert_eq!(state(&c), (12_000, None)); // L = 2
+        let mut linux = controller(Rules { byte_counting_limit_segments: u32::MAX, ..RULES });
+        ack(&mut linux, 5000);
+        assert_eq!(state(&linux), (15_000, None));
+        c.on_rto(T, A, Bytes::new(12_000), true);
+        c.on_recovered(T, A);
+        assert_eq!(state(&c), (1000, Some(6000)));
+        ack(&mut c, 2000);
+        ack(&mut c, 2000);
+        ack(&mut c, 2000); // 5000 -> 6000, and the other 1000 bytes earn 1000 · 1000 / 6000
+        assert_eq!(state(&c), (6166, Some(6000)));
+    }
+
+    #[test]
+    fn one_reduction_per_recovery_and_no_growth_within() {
+        let mut c = controller(RULES);
+        ack(&mut c, 2000);
+        c.on_fast_retransmit(T, A, Bytes::new(9000)); // pipe or flight: the window was in full use
+        assert_eq!((state(&c), c.cwnd_at_loss(A)), ((6000, Some(6000)), Some(Bytes::new(12_000))));
+        c.on_fast_retransmit(T, A, Bytes::new(6000));
+        ack(&mut c, 5000);
+        assert_eq!(state(&c), (6000, Some(6000)));
+        c.on_recovered(T, A);
+        ack(&mut c, 6000);
+        assert_eq!(state(&c), (7000, Some(6000)));
+    }
+
+    #[test]
+    fn an_idle_window_falls_by_what_was_in_flight() {
+        let mut c = controller(RULES);
+        c.on_ack(T, A, Bytes::new(1000), None, false);
+        c.on_fast_retransmit(T, A, Bytes::new(6000));
+        assert_eq!(state(&c), (3000, Some(3000)));
+    }
+
+    #[test]
+    fn only_the_first_timeout_of_a_row_lowers_the_threshold() {
+        let mut c = controller(RULES);
+        c.on_rto(T, A, Bytes::new(10_000), true);
+        assert_eq!(state(&c), (1000, Some(5000)));
+        c.on_rto(T, A, Bytes::new(1000), false);
+        assert_eq!(state(&c), (1000, Some(5000)));
+        ack(&mut c, 4000); // L = 1 after a timeout
+        assert_eq!(state(&c), (2000, Some(5000)));
+        let mut recovering = controller(RULES);
+        recovering.on_fast_retransmit(T, A, Bytes::new(10_000));
+        recovering.on_rto(T, A, Bytes::new(10_000), true);
+        assert_eq!(state(&recovering), (1000, Some(5000)));
+    }
+
+    #[test]
+    fn a_spurious_loss_is_undone_once() {
+        let mut c = controller(RULES);
+        c.on_fast_retransmit(T, A, Bytes::new(10_000));
+        c.on_rto(T, A, Bytes::new(10_000), true);
+        c.on_spurious(T, A);
+        assert_eq!((state(&c), c.cwnd_at_loss(A)), ((10_000, None), None));
+        c.on_rto(T, A, Bytes::new(10_000), true);
+        c.on_recovered(T, A);
+        c.penalise(T, A);
+        c.on_spurious(T, A);
+        assert_eq!(state(&c), (1000, Some(5000)));
+    }
+
+    #[test]
+    fn idle_time_halves_the_window_down_to_the_initial_one() {
+        for (idle, expected) in [
+            (RTO, (40_000, None)),
+            (RTO + Duration::from_nanos(1), (20_000, None)),
+            (RTO * 2, (20_000, None)),
+            (RTO * 100, (10_000, None)),
+        ] {
+            let mut c = controller(RULES);
+            (0..15).for_each(|_| ack(&mut c, 2000));
+            c.on_idle(T, A, idle, RTO);
+            assert_eq!(state(&c), expected, "{idle}");
+        }
+        let mut c = controller(RULES);
+        c.on_fast_retransmit(T, A, Bytes::new(10_000));
+        c.on_recovered(T, A);
+        (0..200).for_each(|_| ack(&mut c, 5000));
+        let before = state(&c).0;
+        c.on_idle(T, A, RTO * 100, RTO);
+        assert_eq!(state(&c), (10_000, Some(before * 3 / 4)));
+        let mut fixed = controller(Rules { idle_restart: false, ..RULES });
+        ack(&mut fixed, 2000);
+        fixed.on_idle(T, A, RTO * 100, Duration::ZERO);
+        assert_eq!(state(&fixed), (12_000, None));
+    }
+
+    #[test]
+    fn a_penalty_halves_the_window_and_spares_slow_start() {
+        let mut c = controller(RULES);
+        c.penalise(T, A);
+        assert_eq!(state(&c), (5000, None));
+        c.on_fast_retransmit(T, A, Bytes::new(5000));
+        c.penalise(T, A);
+        assert_eq!(state(&c), (2500, Some(2500)));
+        c.on_recovered(T, A);
+        c.penalise(T, A);
+        assert_eq!(state(&c), (1250, Some(2000)));
+        c.penalise(T, A);
+        assert_eq!(state(&c), (1000, Some(2000)));
+    }
+
+    #[test]
+    fn a_window_stays_below_its_limit() {
+        let mut c = controller(Rules { max_cwnd: Some(Bytes::new(11_500)), ..RULES });
+        (0..9).for_each(|_| ack(&mut c, 2000));
+        assert_eq!(state(&c), (11_500, None));
+    }
+
+    #[test]
+    fn flows_stay_in_the_order_of_their_ids_and_strangers_have_no_effect() {
+        let mut c = controller(RULES);
+        c.add(SubflowId(0), MSS);
+        c.add(A, Bytes::new(5));
+        assert_eq!(c.flows().iter().map(|flow| flow.id.0).collect::<Vec<_>>(), [0, 1]);
+        let before = c.flows().to_vec();
+        let stranger = SubflowId(9);
+        c.on_ack(T, stranger, MSS, None, true);
+        c.on_fast_retransmit(T, stranger, MSS);
+        c.on_rto(T, stranger, MSS, true);
+        c.on_recovered(T, stranger);
+        c.on_spurious(T, stranger);
+        c.on_idle(T, stranger, RTO * 2, RTO);
+        c.penalise(T, stranger);
+        c.set_counted(stranger, true);
+        c.remove(stranger);
+        assert_eq!(c.flows(), before);
+        assert_eq!((c.cwnd(stranger), c.ssthresh(stranger), c.cwnd_at_loss(stranger)), (Bytes::ZERO, None, None));
+    }
+}

@@ -1,0 +1,258 @@
+//! CUBIC: the window as a cubic function of the time since the last reduction.
+//!
+//! L. Xu, S. Ha, I. Rhee, V. Goel, L. Eggert. *CUBIC for Fast and Long-Distance Networks.* RFC 9438.
+//!
+//! With `t` since congestion avoidance began and windows in segments,
+//! ```text
+//! W_cubic(t) = C · (t − K)³ + W_max                                  Eq. (1)
+//! K          = cbrt((W_max − cwnd_epoch) / C)                        Eq. (2)
+//! W_est     += α · segments_acked / cwnd                             Eq. (4)
+//! ```
+//! A window that Reno would have grown further than the cubic follows `W_est` (§4.3); otherwise it approaches
+//! `W_cubic(t + RTT)` within a round trip, by at most half of itself (§4.4, §4.5). A window that is already at `W_max`, as
+//! after a timeout or an idle restart, takes itself for `W_max` and `K = 0` (§4.8, §4.10). Subflows are not coupled.
+
+use super::{CongestionControl, Flow};
+use anabranch_units::{Duration, Instant};
+
+/// CUBIC for every subflow by itself.
+#[derive(Clone, Debug)]
+pub struct Cubic {
+    /// C \[segments/s³\].
+    c: f64,
+    /// β_cubic.
+    beta: f64,
+    fast_convergence: bool,
+    /// One per flow, in their order.
+    curves: Vec<Curve>,
+}
+
+/// What one subflow remembers, with what it remembered before its latest reduction.
+#[derive(Clone, Copy, Debug, Default)]
+struct Curve {
+    now: Memory,
+    before: Memory,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Memory {
+    /// W_max \[segments\]; 0 when the next epoch is to begin at its own plateau.
+    w_max: f64,
+    /// cwnd_prior \[segments\]: the window when ssthresh was last set.
+    cwnd_prior: f64,
+    /// Congestion avoidance since the last reduction or reset.
+    epoch: Option<Epoch>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Epoch {
+    /// When it began, moved on by the time in which the window was no limit (§5.8).
+    start: Instant,
+    /// The latest ACK.
+    latest: Instant,
+    /// K \[s\].
+    k: f64,
+    /// W_est \[segments\].
+    w_est: f64,
+}
+
+impl Cubic {
+    /// CUBIC with `c` = C \[segments/s³\] and `beta` = β_cubic; RFC 9438 recommends 0.4, 0.7 and fast convergence.
+    pub fn new(c: f64, beta: f64, fast_convergence: bool) -> Self {
+        Cubic { c, beta, fast_convergence, curves: Vec::new() }
+    }
+
+    /// Notes a reduction from `cwnd` segments (§4.6, §4.7).
+    fn reduce(&mut self, on: usize, cwnd: f64) -> &mut Memory {
+        let shrinking = self.fast_convergence && cwnd < self.curves[on].now.w_max;
+        let w_max = if shrinking { cwnd * (1.0 + self.beta) / 2.0 } else { cwnd };
+        let curve = &mut self.curves[on];
+        curve.before = curve.now;
+        curve.now = Memory { w_max, cwnd_prior: cwnd, epoch: None };
+        &mut curve.now
+    }
+}
+
+impl Default for Cubic {
+    fn default() -> Self {
+        Cubic::new(0.4, 0.7, true)
+    }
+}
+
+impl CongestionControl for Cubic {
+    fn avoidance(&mut self, now: Instant, on: usize, acked: f64, flows: &[Flow]) -> f64 {
+        let flow = &flows[on];
+        let (cwnd, acked) = (flow.cwnd / flow.mss, acked / flow.mss);
+        let (c, beta) = (self.c, self.beta);
+        let memory = &mut self.curves[on].now;
+        if memory.epoch.is_none() {
+            memory.w_max = memory.w_max.max(cwnd);
+        }
+        let epoch = memory.epoch.get_or_insert_with(|| {
+            let k = libm::cbrt((memory.w_max - cwnd) / c); // Eq. (2)
+            Epoch { start: now, latest: now, k, w_est: cwnd }
+        });
+        epoch.latest = now;
+
+        // Reno-friendly at first, one segment per round trip once it has made good the reduction (§4.3).
+        let alpha = if epoch.w_est < memory.cwnd_prior { 3.0 * (1.0 - beta) / (1.0 + beta) } else { 1.0 };
+        epoch.w_est += alpha * acked / cwnd; // Eq. (4)
+
+        let since = now.since(epoch.start).as_secs_f64();
+        let at = |t: f64| c * (t - epoch.k) * (t - epoch.k) * (t - epoch.k) + memory.w_max; // Eq. (1)
+        let growth = if at(since) < epoch.w_est {
+            (epoch.w_est - cwnd).max(0.0)
+        } else {
+            let target = at(since + flow.srtt.unwrap_or(Duration::ZERO).as_secs_f64()).clamp(cwnd, 1.5 * cwnd);
+            (target - cwnd) / cwnd * acked
+        };
+        growth * flow.mss
+    }
+
+    fn on_fast_retransmit(&mut self, _now: Instant, on: usize, in_flight: f64, flows: &[Flow]) -> f64 {
+        self.reduce(on, flows[on].cwnd / flows[on].mss);
+        in_flight * self.beta
+    }
+
+    fn on_rto(&mut self, _now: Instant, on: usize, in_flight: f64, flows: &[Flow]) -> f64 {
+        // The first congestion avoidance after a timeout begins at its plateau (§4.8).
+        self.reduce(on, flows[on].cwnd / flows[on].mss).w_max = 0.0;
+        in_flight * self.beta
+    }
+
+    /// Restores the curve as if the reduction had not been (§4.9).
+    fn on_spurious(&mut self, _now: Instant, on: usize, _flows: &[Flow]) {
+        self.curves[on].now = self.curves[on].before;
+    }
+
+    fn on_unlimited(&mut self, now: Instant, on: usize) {
+        if let Some(epoch) = &mut self.curves[on].now.epoch {
+            epoch.start += now.since(epoch.latest);
+            epoch.latest = now;
+        }
+    }
+
+    fn on_reset(&mut self, _now: Instant, on: usize, _flows: &[Flow]) {
+        self.curves[on].now.epoch = None;
+    }
+
+    fn on_flow_added(&mut self, at: usize) {
+        self.curves.insert(at, Curve::default());
+    }
+
+    fn on_flow_removed(&mut self, at: usize) {
+        self.curves.remove(at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_units::SubflowId;
+
+    /// Windows are counted in segments here: the MSS is 1.
+    fn flow(cwnd: f64, rtt_ms: u64) -> [Flow; 1] {
+        let srtt = Some(Duration::from_millis(rtt_ms));
+        [Flow { id: SubflowId(0), mss: 1.0, cwnd, ssthresh: 1.0, srtt, recovering: false, counted: true }]
+    }
+
+    fn at(seconds: f64) -> Instant {
+        Instant::ZERO + Duration::from_secs_f64(seconds)
+    }
+
+    fn cubic() -> Cubic {
+        let mut cubic = Cubic::default();
+        cubic.on_flow_added(0);
+        cubic
+    }
+
+    /// W_max 1000, reduced to 700: K = cbrt(300 / 0.4) = 9.0856 s.
+    #[test]
+    fn follows_the_cubic_function() {
+        let mut cubic = cubic();
+        assert_eq!(cubic.on_fast_retransmit(at(0.0), 0, 1000.0, &flow(1000.0, 100)), 700.0);
+        cubic.avoidance(at(0.0), 0, 1.0, &flow(700.0, 100)); // the epoch begins
+        for (t, cwnd, target) in [
+            // t [s]  cwnd  W(t + 0.1 s) = 0.4 (t + 0.1 − 9.0856)³ + 1000
+            (1.0, 740.0, 796.3037),    // concave
+            (4.0, 940.0, 950.4307),    // still concave
+            (14.0, 1040.0, 1050.4332), // convex
+            (30.0, 1100.0, 1650.0),    // far off: at most half the window per round trip
+        ] {
+            let growth = cubic.avoidance(at(t), 0, 1.0, &flow(cwnd, 100));
+            assert!((growth - (target - cwnd) / cwnd).abs() < 1e-6, "at {t} s: {growth}");
+        }
+    }
+
+    /// α = 3 · 0.3 / 1.7 = 0.5294 until W_est is back at the window before the loss, then 1.
+    #[test]
+    fn a_small_window_grows_like_reno() {
+        let mut cubic = cubic();
+        cubic.on_fast_retransmit(at(0.0), 0, 10.0, &flow(10.0, 10));
+        let mut window = 7.0;
+        let mut steps = Vec::new();
+        for round in 0..20 {
+            let before = window;
+            let growth = cubic.avoidance(at(0.01 * f64::from(round)), 0, window, &flow(window, 10));
+            window += growth;
+            steps.push(window - before);
+        }
+        assert!((steps[1] - 0.529412).abs() < 1e-6, "{steps:?}");
+        assert!((steps[19] - 1.0).abs() < 1e-6, "{steps:?}");
+        // 7 + 6 · 0.5294 = 10.18 is the first beyond 10; 14 rounds at 1 follow.
+        assert!((window - (7.0 + 6.0 * 9.0 / 17.0 + 14.0)).abs() < 1e-9, "{window}");
+    }
+
+    #[test]
+    fn fast_convergence_lowers_the_plateau() {
+        let mut cubic = cubic();
+        cubic.on_fast_retransmit(at(0.0), 0, 100.0, &flow(100.0, 10));
+        cubic.on_fast_retransmit(at(1.0), 0, 80.0, &flow(80.0, 10));
+        assert!((cubic.curves[0].now.w_max - 68.0).abs() < 1e-12); // 80 · 1.7 / 2
+        let mut without = Cubic::new(0.4, 0.7, false);
+        without.on_flow_added(0);
+        without.on_fast_retransmit(at(0.0), 0, 100.0, &flow(100.0, 10));
+        without.on_fast_retransmit(at(1.0), 0, 80.0, &flow(80.0, 10));
+        assert_eq!(without.curves[0].now.w_max, 80.0);
+    }
+
+    #[test]
+    fn begins_at_the_plateau_after_a_timeout() {
+        let mut cubic = cubic();
+        assert!((cubic.on_rto(at(0.0), 0, 1000.0, &flow(1000.0, 100)) - 700.0).abs() < 1e-9);
+        cubic.avoidance(at(5.0), 0, 1.0, &flow(700.0, 100));
+        let epoch = cubic.curves[0].now.epoch.expect("congestion avoidance began");
+        assert_eq!((epoch.k, cubic.curves[0].now.w_max), (0.0, 700.0));
+    }
+
+    #[test]
+    fn a_spurious_loss_gives_the_curve_back() {
+        let mut cubic = cubic();
+        cubic.on_fast_retransmit(at(0.0), 0, 1000.0, &flow(1000.0, 100));
+        let mut untouched = cubic.clone();
+        let first = cubic.avoidance(at(1.0), 0, 1.0, &flow(700.0, 100));
+        assert_eq!(first, untouched.avoidance(at(1.0), 0, 1.0, &flow(700.0, 100)));
+        cubic.on_fast_retransmit(at(2.0), 0, 720.0, &flow(720.0, 100));
+        cubic.on_spurious(at(2.1), 0, &flow(720.0, 100));
+        let (restored, expected) = (
+            cubic.avoidance(at(3.0), 0, 1.0, &flow(720.0, 100)),
+            untouched.avoidance(at(3.0), 0, 1.0, &flow(720.0, 100)),
+        );
+        assert_eq!(restored, expected);
+    }
+
+    #[test]
+    fn time_without_limit_does_not_count() {
+        let (mut paused, mut steady) = (cubic(), cubic());
+        for cubic in [&mut paused, &mut steady] {
+            cubic.on_fast_retransmit(at(0.0), 0, 1000.0, &flow(1000.0, 100));
+            cubic.avoidance(at(0.0), 0, 1.0, &flow(700.0, 100));
+        }
+        paused.on_unlimited(at(60.0), 0);
+        let (after, without) = (
+            paused.avoidance(at(61.0), 0, 1.0, &flow(700.0, 100)),
+            steady.avoidance(at(1.0), 0, 1.0, &flow(700.0, 100)),
+        );
+        assert_eq!(after, without);
+    }
+}

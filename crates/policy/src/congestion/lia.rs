@@ -1,0 +1,97 @@
+//! LIA: subflows that together take what one TCP would on the best of their paths.
+//!
+//! C. Raiciu, M. Handley, D. Wischik. *Coupled Congestion Control for Multipath Transport Protocols.* RFC 6356, §3.
+//!
+//! `acked` bytes on subflow `i` earn
+//! ```text
+//! min(alpha · acked · mss_i / cwnd_total, acked · mss_i / cwnd_i)                  (1)
+//! alpha = cwnd_total · max_i(cwnd_i / rtt_i²) / (Σ_i cwnd_i / rtt_i)²              (2)
+//! ```
+//! bytes. `cwnd_total` cancels, so it is never summed. All else is NewReno; with one subflow so is (1). A subflow in
+//! recovery counts with its ssthresh; one without RTT sample is left out, and grows like NewReno should it be used.
+
+use super::{CongestionControl, Flow};
+use anabranch_units::Instant;
+
+/// Linked increases over the subflows of one connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lia;
+
+impl CongestionControl for Lia {
+    fn avoidance(&mut self, _now: Instant, on: usize, acked: f64, flows: &[Flow]) -> f64 {
+        let flow = &flows[on];
+        let alone = 1.0 / flow.cwnd;
+        let per_byte = if flow.counted { coupling(flows).map_or(alone, |coupled| coupled.min(alone)) } else { alone };
+        acked * flow.mss * per_byte
+    }
+
+    fn on_fast_retransmit(&mut self, _now: Instant, _on: usize, in_flight: f64, _flows: &[Flow]) -> f64 {
+        in_flight / 2.0 // RFC 6356 §3 leaves the decrease as it is.
+    }
+}
+
+/// `alpha / cwnd_total` \[1/bytes\] of Eq. (2); `None` if no subflow counts.
+fn coupling(flows: &[Flow]) -> Option<f64> {
+    let (mut best, mut rates) = (0.0_f64, 0.0);
+    for flow in flows {
+        let Some(srtt) = flow.srtt.filter(|_| flow.counted) else {
+            continue;
+        };
+        // The unit of time cancels: nanoseconds do, and no sample is shorter than one.
+        let rtt = srtt.as_nanos().max(1) as f64;
+        let rate = window(flow) / rtt;
+        best = best.max(rate / rtt);
+        rates += rate;
+    }
+    (rates > 0.0).then(|| best / (rates * rates))
+}
+
+fn window(flow: &Flow) -> f64 {
+    if flow.recovering && flow.ssthresh.is_finite() { flow.ssthresh } else { flow.cwnd }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_units::{Duration, SubflowId};
+
+    /// Windows are counted in segments here: the MSS is 1.
+    fn flow(id: u16, cwnd: f64, rtt_ms: u64) -> Flow {
+        let srtt = Some(Duration::from_millis(rtt_ms));
+        Flow { id: SubflowId(id), mss: 1.0, cwnd, ssthresh: 1.0, srtt, recovering: false, counted: true }
+    }
+
+    fn alpha(flows: &[Flow]) -> f64 {
+        coupling(flows).expect("every flow of the test counts") * flows.iter().map(window).sum::<f64>()
+    }
+
+    fn increment(on: usize, flows: &[Flow]) -> f64 {
+        Lia.avoidance(Instant::ZERO, on, 1.0, flows)
+    }
+
+    /// Reference section 12.5, to the printed digits.
+    #[test]
+    fn worked_example() {
+        assert!((alpha(&[flow(0, 10.0, 100), flow(1, 10.0, 100)]) - 0.5).abs() < 1e-12);
+        // cwnd 10, 20; RTT 0.01, 0.1 s: 30 · max(10/0.0001, 20/0.01) / (10/0.01 + 20/0.1)² = 3e6 / 1.44e6
+        let flows = [flow(0, 10.0, 10), flow(1, 20.0, 100)];
+        assert!((alpha(&flows) - 2.08333).abs() < 5e-6);
+        assert!((increment(0, &flows) - 0.069444).abs() < 5e-7); // 2.08333 / 30 < 1/10
+        assert!((increment(1, &flows) - 0.05).abs() < 1e-12); // capped: 1/20 < 2.08333 / 30
+    }
+
+    #[test]
+    fn one_subflow_grows_like_reno() {
+        let flows = [flow(0, 10.0, 30), Flow { counted: false, ..flow(1, 50.0, 10) }];
+        assert!((increment(0, &flows) - 0.1).abs() < 1e-12);
+        assert!((increment(1, &flows) - 0.02).abs() < 1e-12);
+        let unmeasured = [flow(0, 10.0, 30), Flow { srtt: None, ..flow(1, 50.0, 10) }];
+        assert!((increment(0, &unmeasured) - 0.1).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_recovering_subflow_counts_with_its_ssthresh() {
+        let recovering = [flow(0, 10.0, 10), Flow { ssthresh: 20.0, recovering: true, ..flow(1, 3.0, 100) }];
+        assert!((increment(0, &recovering) - 0.069444).abs() < 5e-7);
+    }
+}

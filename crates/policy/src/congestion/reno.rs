@@ -1,0 +1,21 @@
+//! NewReno: one segment per round trip, half of what was in flight on loss.
+//!
+//! RFC 5681 §3.1, with appropriate byte counting (RFC 3465): every acknowledged byte earns `mss / cwnd` bytes, a segment
+//! per window. Which losses belong to one recovery (RFC 6582) is decided before a controller hears of them.
+
+use super::{CongestionControl, Flow};
+use anabranch_units::Instant;
+
+/// NewReno for every subflow by itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reno;
+
+impl CongestionControl for Reno {
+    fn avoidance(&mut self, _now: Instant, on: usize, acked: f64, flows: &[Flow]) -> f64 {
+        acked * flows[on].mss / flows[on].cwnd
+    }
+
+    fn on_fast_retransmit(&mut self, _now: Instant, _on: usize, in_flight: f64, _flows: &[Flow]) -> f64 {
+        in_flight / 2.0 // RFC 5681 Eq. (4)
+    }
+}

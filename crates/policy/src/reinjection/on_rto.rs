@@ -1,0 +1,26 @@
+//! Reinjection after a timeout: the subflow counts as failed until it proves otherwise.
+//!
+//! Linux MPTCP from v0.8x on (reference section 2.1). A fast retransmit repeats nothing elsewhere.
+
+use super::Reinjection;
+use anabranch_units::{Instant, SubflowId};
+
+/// Repeats all a subflow carries when its retransmission timer expires.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OnRto;
+
+impl Reinjection for OnRto {
+    fn on_rto(&mut self, _now: Instant, _on: SubflowId) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_repeats_all() {
+        assert!(OnRto.on_rto(Instant::ZERO, SubflowId(0)));
+    }
+}

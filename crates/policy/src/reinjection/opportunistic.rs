@@ -1,0 +1,195 @@
+//! Opportunistic retransmission and penalisation: a slow subflow should not block a full receive window.
+//!
+//! C. Raiciu et al. *How Hard Can It Be? Designing and Implementing a Deployable Multipath TCP.* Proc. NSDI 2012, §4.2; in
+//! the form of Linux MPTCP v0.9x (reference section 2.2).
+//!
+//! When nothing new can leave because the peer's window or the send buffer is full, the subflow `k` with room
+//!
+//! 1. asks, at most once per its own round trip, to halve the windows of the slower subflows that carry the oldest data;
+//! 2. repeats those data itself, unless it carried them already, if a carrier is more than four times slower or has no
+//!    more than four segments of window.
+//!
+//! Where we differ: a carrier that is not usable at present (timed out) counts as one with a tiny window, which after a
+//! timeout it has. Includes what `on-rto` does.
+
+use super::{Cause, Opportunity, Reinjection, Rescue};
+use anabranch_units::{Instant, SubflowId};
+
+/// Opportunistic reinjection for one connection.
+#[derive(Clone, Debug)]
+pub struct Opportunistic {
+    penalise: bool,
+    /// When a subflow last had others penalised.
+    penalties: Vec<(SubflowId, Instant)>,
+}
+
+impl Opportunistic {
+    /// With or without penalisation.
+    pub fn new(penalise: bool) -> Self {
+        Opportunistic { penalise, penalties: Vec::new() }
+    }
+
+    /// The carriers to slow down, as a bit set.
+    fn penalty(&mut self, now: Instant, opportunity: &Opportunity<'_>) -> u32 {
+        let view = opportunity.view;
+        let Some(fast) = view.subflow(opportunity.on).filter(|_| self.penalise) else {
+            return 0;
+        };
+        let latest = self.penalties.iter().find(|(id, _)| *id == fast.id);
+        if latest.is_some_and(|(_, at)| now.since(*at) < fast.srtt) {
+            return 0;
+        }
+        let mut slower = 0;
+        for (bit, &carrier) in (0..u32::BITS).zip(opportunity.carriers) {
+            let slow = view.subflow(carrier).is_some_and(|carrier| carrier.open && carrier.srtt > fast.srtt);
+            if slow && carrier != fast.id {
+                slower |= 1 << bit;
+            }
+        }
+        if slower != 0 {
+            // Subflows come and go; only those in sight are remembered.
+            self.penalties.retain(|(id, _)| *id != fast.id && view.subflow(*id).is_some());
+            self.penalties.push((fast.id, now));
+        }
+        slower
+    }
+}
+
+impl Reinjection for Opportunistic {
+    fn on_opportunity(&mut self, now: Instant, opportunity: &Opportunity<'_>) -> Rescue {
+        if opportunity.cause == Cause::Drained && !opportunity.send_buffer_full {
+            return Rescue::default();
+        }
+        Rescue { penalise: self.penalty(now, opportunity), reinject: pays(opportunity) }
+    }
+}
+
+/// Whether a copy on the subflow with room is likely to arrive first.
+fn pays(opportunity: &Opportunity<'_>) -> bool {
+    let Some(fast) = opportunity.view.subflow(opportunity.on) else {
+        return false;
+    };
+    if opportunity.carriers.contains(&fast.id) {
+        return false;
+    }
+    let mut pays = false;
+    for &carrier in opportunity.carriers {
+        let Some(carrier) = opportunity.view.subflow(carrier) else {
+            return true;
+        };
+        if carrier.cwnd_segments() <= TINY_WINDOW_SEGMENTS {
+            return true;
+        }
+        if fast.srtt * MUCH_SLOWER >= carrier.srtt {
+            return false;
+        }
+        pays = true;
+    }
+    pays
+}
+
+/// Linux: `tcp_snd_cwnd <= 4`.
+const TINY_WINDOW_SEGMENTS: u32 = 4;
+/// Linux: `4 * srtt` of the subflow with room against the carrier's.
+const MUCH_SLOWER: u64 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{SubflowView, View};
+    use anabranch_units::{Bytes, Dsn, Duration};
+
+    const FAST: SubflowId = SubflowId(0);
+    const SLOW: SubflowId = SubflowId(1);
+    const GONE: SubflowId = SubflowId(7);
+
+    fn subflow(id: SubflowId, srtt_ms: u64, segments: u64) -> SubflowView {
+        let rtt = Duration::from_millis(srtt_ms);
+        SubflowView {
+            id,
+            mss: Bytes::new(1000),
+            srtt: rtt,
+            rttvar: Duration::ZERO,
+            rtt_min: rtt,
+            rtt_max: rtt,
+            rtt_first: rtt,
+            rtt_last: rtt,
+            rto: Duration::from_secs(1),
+            cwnd: Bytes::new(1000).times(segments),
+            ssthresh: None,
+            in_flight: Bytes::ZERO,
+            cwnd_at_loss: None,
+            loss: 0.0,
+            sent: 0,
+            acked: 0,
+            open: true,
+            throttled: false,
+            last_sent: None,
+        }
+    }
+
+    /// Asks `policy` at `ms` with FAST at 10 ms having room and SLOW as given.
+    fn ask(
+        policy: &mut dyn Reinjection,
+        ms: u64,
+        slow: SubflowView,
+        carriers: &[SubflowId],
+        (cause, send_buffer_full): (Cause, bool),
+    ) -> Rescue {
+        let subflows = [subflow(FAST, 10, 10), slow];
+        let zero = Bytes::ZERO;
+        let view = View { subflows: &subflows, unsent: zero, sendable: zero, window: zero, data_una: Dsn::new(0) };
+        let opportunity = Opportunity { cause, send_buffer_full, on: FAST, carriers, view: &view };
+        policy.on_opportunity(Instant::ZERO + Duration::from_millis(ms), &opportunity)
+    }
+
+    const WINDOW: (Cause, bool) = (Cause::Window, false);
+
+    #[test]
+    fn repeats_and_penalises_by_the_rules() {
+        for (srtt_ms, segments, carriers, when, reinject, penalise) in [
+            (50, 10, &[SLOW][..], WINDOW, true, 1),
+            (50, 10, &[SLOW], (Cause::Drained, true), true, 1),
+            (50, 10, &[SLOW], (Cause::Drained, false), false, 0),
+            (40, 10, &[SLOW], WINDOW, false, 1), // not more than four times slower
+            (40, 4, &[SLOW], WINDOW, true, 1),   // a tiny window
+            (10, 10, &[SLOW], WINDOW, false, 0), // not slower at all
+            (50, 10, &[FAST, SLOW], WINDOW, false, 2),
+            (40, 10, &[GONE], WINDOW, true, 0),
+            (50, 10, &[], WINDOW, false, 0),
+        ] {
+            let rescue = ask(&mut Opportunistic::new(true), 0, subflow(SLOW, srtt_ms, segments), carriers, when);
+            assert_eq!(rescue, Rescue { reinject, penalise }, "{srtt_ms} ms, {segments}, {carriers:?}, {when:?}");
+            let retransmit_only =
+                ask(&mut Opportunistic::new(false), 0, subflow(SLOW, srtt_ms, segments), carriers, when);
+            assert_eq!(retransmit_only, Rescue { reinject, penalise: 0 });
+        }
+    }
+
+    #[test]
+    fn penalises_once_per_round_trip_of_the_fast_subflow() {
+        let mut policy = Opportunistic::new(true);
+        for (ms, penalise) in [(0, 1), (9, 0), (10, 1), (19, 0), (21, 1)] {
+            let rescue = ask(&mut policy, ms, subflow(SLOW, 50, 10), &[SLOW], WINDOW);
+            assert_eq!(rescue, Rescue { reinject: true, penalise }, "at {ms} ms");
+        }
+    }
+
+    #[test]
+    fn a_carrier_in_timeout_is_not_penalised() {
+        let timed_out = SubflowView { open: false, ..subflow(SLOW, 50, 10) };
+        assert_eq!(ask(&mut Opportunistic::new(true), 0, timed_out, &[SLOW], WINDOW).penalise, 0);
+    }
+
+    #[test]
+    fn each_policy_of_the_table_differs_from_the_others() {
+        let mut answers = Vec::new();
+        for entry in super::super::REINJECTIONS {
+            let mut policy = entry.build_default();
+            let on_rto = policy.on_rto(Instant::ZERO, SLOW);
+            let answer = (on_rto, ask(&mut *policy, 0, subflow(SLOW, 50, 10), &[SLOW], WINDOW));
+            assert!(!answers.contains(&answer), "{} does what another does", entry.name);
+            answers.push(answer);
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! LATE, loss-aware throughput estimation: the slowest subflow starts behind what the others will have delivered by then.
+//!
+//! W. Yang, P. Dong, L. Cai, W. Tang. *Loss-Aware Throughput Estimation Scheduler for Multi-Path TCP in Heterogeneous
+//! Wireless Networks.*
+//!
+//! The slowest usable subflow is the master, the others are its slaves. About once per RTT of the master the unsent
+//! bytes are dealt out in blocks: first, in order of SRTT, each slave's, as much as it is expected to deliver while a
+//! segment travels on the master ([`forecast::Late`], with horizon `RTT_master / 2`); behind them the master's, what its
+//! window has room for. Each subflow sends from the head of its own block. At the end of the data the slaves' blocks
+//! cover everything, and the master stays silent.
+//!
+//! A block is a number of bytes, not a list of segments: it begins where the blocks before it end, and shrinks as its
+//! bytes leave, whoever sends them.
+//!
+//! Where we differ: see [`forecast::Late`] for the estimate (Eqs. 1 to 23); the loop over rounds of Algorithm 1 is
+//! dropped, since the estimate holds all rounds. The master's block is its free window, not its whole one. The paper's
+//! horizon is half the time between two dealings, so blocks run out: a subflow without a block takes the first bytes
+//! behind all blocks (`strict`: it idles). The largest window W of Fig. 5 is the window at the latest loss or, if larger,
+//! the present one, and never more than the peer's. When nothing is in flight on the subflow that holds the first unsent
+//! byte, its ACK would not end the wait, so the fastest subflow with room sends that byte.
+
+use super::{Scheduler, ack_due, flag};
+use crate::forecast::{self, Conditions, Forecaster, Switches};
+use crate::registry::{Parameter, Params};
+use crate::{Decision, Event, SubflowView, View};
+use anabranch_units::{Bytes, Instant, SubflowId};
+
+/// Loss-aware throughput estimation.
+pub struct Late {
+    forecaster: Forecaster<forecast::Late>,
+    /// Subflows whose block is empty idle.
+    strict: bool,
+    /// By ascending SRTT; the last is the master's. Together the first `assigned` unsent bytes.
+    blocks: Vec<Block>,
+    assigned: Bytes,
+    dealt: Dealt,
+    /// Something happened that calls for another dealing.
+    stale: bool,
+}
+
+/// What one subflow is to send of the unsent data.
+struct Block {
+    subflow: SubflowId,
+    /// Its place in the view.
+    at: usize,
+    left: Bytes,
+}
+
+/// When the blocks were last dealt out, and the master's counters then.
+#[derive(Default)]
+struct Dealt {
+    at: Instant,
+    sent: u64,
+    acked: u64,
+}
+
+impl Late {
+    /// With the switches from `parameters`.
+    pub fn new(parameters: &Params) -> Self {
+        let switches = Switches {
+            overshoot: parameters.flag(OVERSHOOT),
+            rto_round_end: parameters.flag(RTO_ROUND_END),
+            tlp: parameters.flag(TLP),
+        };
+        Late {
+            forecaster: Forecaster::new(forecast::Late::new(switches)),
+            strict: parameters.flag(STRICT),
+            blocks: Vec::new(),
+            assigned: Bytes::ZERO,
+            dealt: Dealt::default(),
+            stale: true,
+        }
+    }
+
+    /// Whether the blocks must be dealt out again: events said so, everything assigned has left, the subflows or their
+    /// order by SRTT changed, or about one RTT of the master passed.
+    fn is_stale(&self, now: Instant, view: &View<'_>) -> bool {
+        if self.stale || self.assigned.is_zero() || self.blocks.len() != view.subflows.len() {
+            return true;
+        }
+        let mut fastest_first: Option<&SubflowView> = None;
+        for block in &self.blocks {
+            let Some(subflow) = view.subflows.get(block.at).filter(|subflow| subflow.id == block.subflow) else {
+                return true;
+            };
+            if fastest_first.is_some_and(|faster| (faster.srtt, faster.id) > (subflow.srtt, subflow.id)) {
+                return true;
+            }
+            fastest_first = Some(subflow);
+        }
+        fastest_first.is_none_or(|master| self.dealt.is_over(now, master))
+    }
+
+    /// Deals out the unsent bytes.
+    fn deal(&mut self, now: Instant, view: &View<'_>) {
+        self.blocks.clear();
+        self.blocks.extend(view.subflows.iter().enumerate().map(|(at, subflow)| Block {
+            subflow: subflow.id,
+            at,
+            left: Bytes::ZERO,
+        }));
+        self.blocks.sort_unstable_by_key(|block| (view.subflows[block.at].srtt, block.subflow));
+        let Some((master_block, slaves)) = self.blocks.split_last_mut() else { return };
+        let master = &view.subflows[master_block.at];
+
+        let mut rest = view.unsent;
+        for block in slaves {
+            let slave = &view.subflows[block.at];
+            block.left = delivered(&mut self.forecaster, slave, master, rest, view.window);
+            rest -= block.left;
+        }
+        if master.open {
+            let room = master.room().get();
+            master_block.left = Bytes::new(room - room % master.mss.get().max(1)).min(rest);
+            rest -= master_block.left;
+        }
+        self.assigned = view.unsent - rest;
+        self.dealt = Dealt { at: now, sent: master.sent, acked: master.acked };
+        self.stale = false;
+    }
+
+    /// What can leave now, for the fastest subflow that has both room and something to send.
+    fn next(&self, view: &View<'_>) -> Option<Decision> {
+        let conserve = !self.strict || self.assigned.is_zero();
+        let mut head = Bytes::ZERO;
+        for block in &self.blocks {
+            let subflow = &view.subflows[block.at];
+            if subflow.has_room() {
+                let own = !block.left.is_zero();
+                let skip = if own { head } else { self.assigned };
+                if (own || conserve) && fits(view, skip, subflow.mss) {
+                    return Some(Decision::Send { on: subflow.id, skip });
+                }
+            }
+            head += block.left;
+        }
+        None
+    }
+
+    /// Waits for the subflow that holds the first unsent byte, if its ACK can come.
+    fn wait(&self, now: Instant, view: &View<'_>) -> Decision {
+        let holder = self.blocks.iter().find(|block| !block.left.is_zero());
+        if !holder.is_some_and(|block| ack_due(&view.subflows[block.at]))
+            && let Some(fastest) = view.fastest_with_room()
+            && !view.sendable.is_zero()
+        {
+            return Decision::send(fastest.id);
+        }
+        let master = self.blocks.last().map(|block| &view.subflows[block.at]);
+        let over = master.map(|master| self.dealt.at + master.srtt);
+        Decision::Wait { until: over.filter(|&over| over > now) }
+    }
+}
+
+impl Scheduler for Late {
+    fn decide(&mut self, now: Instant, view: &View<'_>) -> Decision {
+        if let [only] = view.subflows
+            && only.has_room()
+            && !view.sendable.is_zero()
+        {
+            return Decision::send(only.id);
+        }
+        if view.subflows.len() < 2 {
+            return Decision::WAIT;
+        }
+        if self.is_stale(now, view) {
+            self.deal(now, view);
+        }
+        self.next(view).unwrap_or_else(|| self.wait(now, view))
+    }
+
+    fn observe(&mut self, _now: Instant, event: &Event) {
+        match *event {
+            Event::Sent { skip, length, .. } => {
+                let (mut head, end) = (Bytes::ZERO, skip + length);
+                for block in &mut self.blocks {
+                    let tail = head + block.left;
+                    let left_now = end.min(tail).saturating_sub(skip.max(head));
+                    block.left -= left_now;
+                    self.assigned -= left_now;
+                    head = tail;
+                    if head >= end {
+                        break;
+                    }
+                }
+            }
+            Event::FastRetransmit { .. } | Event::Rto { .. } | Event::SubflowsChanged | Event::DataWritten => {
+                self.stale = true;
+            }
+            Event::WindowBlocked { .. } | Event::Reinjected { .. } => {}
+        }
+    }
+}
+
+impl Dealt {
+    /// Whether the ACK of the master's first segment since then has arrived, or any if it sent none; or its RTT passed
+    /// without any.
+    fn is_over(&self, now: Instant, master: &SubflowView) -> bool {
+        if master.acked == self.acked {
+            return now.since(self.at) >= master.srtt;
+        }
+        master.acked > self.sent || master.sent == self.sent
+    }
+}
+
+/// How much of `rest` the slave is expected to deliver while a segment travels on the master, in whole segments.
+fn delivered(
+    forecaster: &mut Forecaster<forecast::Late>,
+    slave: &SubflowView,
+    master: &SubflowView,
+    rest: Bytes,
+    window: Bytes,
+) -> Bytes {
+    let (mss, cwnd) = (slave.mss.get().max(1), slave.cwnd_segments());
+    let needed = rest.get().div_ceil(mss);
+    // Its first window arrives in any case, since it is faster than the master. Often that is all there is to send, and
+    // a forecast could only say more.
+    let first_window = whole(f64::from(cwnd) * (1.0 - slave.loss));
+    if first_window >= needed {
+        return rest;
+    }
+    let peer = u32::try_from(window.get() / mss).unwrap_or(u32::MAX);
+    let path = slave.cwnd_at_loss.map_or(u32::MAX, |at_loss| u32::try_from(at_loss.get() / mss).unwrap_or(u32::MAX));
+    let conditions = Conditions {
+        rtt: slave.srtt,
+        rto: slave.rto,
+        cwnd,
+        ssthresh: slave.ssthresh_segments(),
+        loss: slave.loss,
+        max_cwnd: Some(path.max(cwnd).min(peer)),
+    };
+    Bytes::new(mss).times(whole(forecaster.expected(master.srtt / 2, &conditions))).min(rest)
+}
+
+/// Rounds half up. No data, no number and less than nothing give zero.
+fn whole(segments: f64) -> u64 {
+    (segments + 0.5) as u64
+}
+
+/// Whether the peer's window admits the whole segment that begins `skip` bytes into the unsent data. The first one may be
+/// cut short: if it cannot leave, nothing can.
+fn fits(view: &View<'_>, skip: Bytes, mss: Bytes) -> bool {
+    if skip.is_zero() {
+        return !view.sendable.is_zero();
+    }
+    skip < view.unsent && skip + mss.min(view.unsent.saturating_sub(skip)) <= view.sendable
+}
+
+const OVERSHOOT: &str = "overshoot";
+const RTO_ROUND_END: &str = "rto_round_end";
+const TLP: &str = "tlp";
+const STRICT: &str = "strict";
+/// What can be set.
+pub(super) const PARAMETERS: &[Parameter] = &[
+    flag(OVERSHOOT, "the last doubling of slow start may exceed ssthresh (Eq. 7 as printed)", false),
+    flag(RTO_ROUND_END, "the round after a timeout begins after RTO + RTT instead of RTO + RTT/2 (Eq. 19)", false),
+    flag(TLP, "tail-loss probes: only the loss of a whole window needs a timeout", false),
+    flag(STRICT, "a subflow that has sent its block idles until blocks are dealt out again", false),
+];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,481 @@
+//! What every scheduler of the registry must do, whatever it decides: answer legally, answer alike to the same history,
+//! wait only for what can come, and let every transfer finish.
+#![allow(clippy::unwrap_used)]
+
+use anabranch_policy::registry::{Domain, Entry, SCHEDULERS, Value, find};
+use anabranch_policy::scheduler::Scheduler;
+use anabranch_policy::{Decision, Event, SubflowView, View};
+use anabranch_units::{Bytes, Dsn, Duration, Instant, Seed, Stream, SubflowId};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+const MSS: u64 = 1000;
+
+/// Each scheduler, with its defaults and with every flag turned over.
+fn each_scheduler() -> Vec<(String, impl Fn() -> Box<dyn Scheduler>)> {
+    let mut all = Vec::new();
+    for entry in SCHEDULERS {
+        let flags = entry.parameters.iter().filter_map(|parameter| match parameter.domain {
+            Domain::Flag { default } => Some((parameter.name, default)),
+            _ => None,
+        });
+        let flipped = flags.map(|(name, default)| BTreeMap::from([(name.to_owned(), Value::Flag(!default))]));
+        for given in std::iter::once(BTreeMap::new()).chain(flipped) {
+            let params = entry.params(&given).unwrap();
+            all.push((format!("{} {given:?}", entry.name), move || (entry.build)(&params)));
+        }
+    }
+    all
+}
+
+// The registry itself.
+
+#[test]
+fn names_are_unique_and_everything_is_said_about_them() {
+    for (at, entry) in SCHEDULERS.iter().enumerate() {
+        assert!(SCHEDULERS[..at].iter().all(|earlier| earlier.name != entry.name), "{} stands twice", entry.name);
+        assert!(!entry.about.is_empty() && entry.about.len() <= 110, "{}", entry.name);
+        for parameter in entry.parameters {
+            assert!(!parameter.about.is_empty(), "{}.{}", entry.name, parameter.name);
+            if let Domain::Number { default, min, max } = parameter.domain {
+                assert!(min <= default && default <= max, "{}.{}", entry.name, parameter.name);
+            }
+        }
+    }
+    for name in ["single", "round-robin", "min-rtt", "ecf", "blest", "blest-kernel", "late"] {
+        assert!(find(SCHEDULERS, "scheduler", name).is_ok(), "{name}");
+    }
+}
+
+/// Constructors read what they declare, at both ends of every range.
+#[test]
+fn every_accepted_parameter_builds() {
+    let view_of = |subflows| View {
+        subflows,
+        unsent: Bytes::new(50 * MSS),
+        sendable: Bytes::new(50 * MSS),
+        window: Bytes::new(60 * MSS),
+        data_una: Dsn::new(1),
+    };
+    let subflows = [plain(0, 20, 10, 10), plain(1, 90, 10, 2)];
+    for entry in SCHEDULERS {
+        for parameter in entry.parameters {
+            let values = match parameter.domain {
+                Domain::Number { min, max, .. } => vec![Value::Number(min), Value::Number(max)],
+                Domain::Flag { default } => vec![Value::Flag(!default)],
+                Domain::Text { .. } => vec![Value::Text(String::new())],
+            };
+            for value in values {
+                let params = entry.params(&BTreeMap::from([(parameter.name.to_owned(), value)])).unwrap();
+                let mut scheduler = (entry.build)(&params);
+                for ms in 0..300 {
+                    scheduler.decide(Instant::ZERO + Duration::from_millis(ms), &view_of(&subflows));
+                }
+            }
+        }
+    }
+}
+
+// Legal answers to any view.
+
+/// A moment in the life of a connection: a view, and what happened before it.
+#[derive(Clone, Debug)]
+struct Moment {
+    later_by: Duration,
+    subflows: Vec<SubflowView>,
+    unsent: u64,
+    sendable: u64,
+    window: u64,
+    event: Option<Event>,
+}
+
+impl Moment {
+    fn view(&self) -> View<'_> {
+        View {
+            subflows: &self.subflows,
+            unsent: Bytes::new(self.unsent),
+            sendable: Bytes::new(self.sendable),
+            window: Bytes::new(self.window),
+            data_una: Dsn::new(1),
+        }
+    }
+
+    /// Whether the engine would ask.
+    fn is_a_question(&self) -> bool {
+        self.sendable > 0 && self.subflows.iter().any(SubflowView::has_room)
+    }
+}
+
+fn any_subflow() -> impl Strategy<Value = SubflowView> {
+    let micros = |max: u64| (0..max).prop_map(Duration::from_micros);
+    let loss = prop_oneof![Just(0.0), Just(1e-4), Just(0.03), Just(0.5), Just(1.0)];
+    let windows = (0u64..80, prop::option::of(0u64..80), 0u64..60_000, prop::option::of(0u64..80));
+    let times = (prop_oneof![micros(2_000_000), micros(50_000)], micros(500_000), micros(300_000), micros(2_000_000));
+    let state = (prop::bool::weighted(0.9), prop::bool::weighted(0.1), prop::bool::weighted(0.3));
+    (0u16..6, 1u64..1500, windows, times, loss, state, 0u64..100_000, 0u64..100_000).prop_map(
+        |(id, mss, (cwnd, ssthresh, in_flight, at_loss), (srtt, rttvar, spread, rto), loss, state, sent, acked)| {
+            let (open, throttled, idle) = state;
+            SubflowView {
+                id: SubflowId(id),
+                mss: Bytes::new(mss),
+                srtt,
+                rttvar,
+                rtt_min: srtt.saturating_sub(spread),
+                rtt_max: srtt + spread,
+                rtt_first: srtt,
+                rtt_last: srtt,
+                rto,
+                cwnd: Bytes::new(cwnd * mss),
+                ssthresh: ssthresh.map(|ssthresh| Bytes::new(ssthresh * mss)),
+                in_flight: Bytes::new(if idle { 0 } else { in_flight }),
+                cwnd_at_loss: at_loss.map(|cwnd| Bytes::new(cwnd * mss)),
+                loss,
+                sent: sent + acked,
+                acked,
+                open,
+                throttled,
+                last_sent: None,
+            }
+        },
+    )
+}
+
+fn any_event() -> impl Strategy<Value = Event> {
+    let on = || (0u16..6).prop_map(SubflowId);
+    let bytes = || (0u64..100_000).prop_map(Bytes::new);
+    prop_oneof![
+        4 => (on(), bytes(), bytes()).prop_map(|(on, skip, length)| Event::Sent { on, skip, length }),
+        1 => on().prop_map(|on| Event::FastRetransmit { on }),
+        1 => on().prop_map(|on| Event::Rto { on }),
+        1 => Just(Event::SubflowsChanged),
+        1 => Just(Event::DataWritten),
+        1 => on().prop_map(|on| Event::WindowBlocked { on }),
+        1 => on().prop_map(|on| Event::Reinjected { on }),
+    ]
+}
+
+fn any_moment() -> impl Strategy<Value = Moment> {
+    let subflows = prop::collection::vec(any_subflow(), 1..=4).prop_map(|mut subflows| {
+        subflows.sort_by_key(|subflow| subflow.id);
+        subflows.dedup_by_key(|subflow| subflow.id);
+        subflows
+    });
+    let amounts = (prop_oneof![0u64..3_000, 0u64..300_000], 0u64..=100, 0u64..400_000);
+    (0u64..200_000, subflows, amounts, prop::option::of(any_event())).prop_map(
+        |(later_by, subflows, (unsent, percent, window), event)| Moment {
+            later_by: Duration::from_micros(later_by),
+            subflows,
+            unsent,
+            sendable: (unsent * percent).div_ceil(100),
+            window,
+            event,
+        },
+    )
+}
+
+fn check(now: Instant, view: &View<'_>, decision: Decision) -> Result<(), String> {
+    match decision {
+        Decision::Send { on, skip } => {
+            let Some(subflow) = view.subflow(on) else { return Err(format!("{on:?} is not usable")) };
+            if !subflow.has_room() {
+                return Err(format!("{on:?} has no room"));
+            }
+            if skip >= view.sendable {
+                return Err(format!("skips {skip}, sendable are {}", view.sendable));
+            }
+        }
+        Decision::Wait { until } => {
+            if view.subflows.iter().all(|subflow| subflow.in_flight.is_zero()) {
+                return Err("waits while nothing is in flight".to_owned());
+            }
+            if until.is_some_and(|until| until <= now) {
+                return Err("waits for the past".to_owned());
+            }
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn answers_are_legal_and_depend_on_the_history_alone(history in prop::collection::vec(any_moment(), 1..12)) {
+        for (name, build) in each_scheduler() {
+            let (mut one, mut other) = (build(), build());
+            let mut now = Instant::ZERO;
+            for moment in &history {
+                now += moment.later_by;
+                if let Some(event) = &moment.event {
+                    one.observe(now, event);
+                    other.observe(now, event);
+                }
+                let view = moment.view();
+                let decision = one.decide(now, &view);
+                prop_assert_eq!(decision, other.decide(now, &view), "{}", name);
+                if moment.is_a_question() {
+                    check(now, &view, decision).map_err(|wrong| TestCaseError::fail(format!("{name}: {wrong}")))?;
+                } else {
+                    prop_assert!(matches!(decision, Decision::Wait { .. }) || moment.sendable == 0, "{}", name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_transfer_finishes(seed: u64) {
+        for (name, build) in each_scheduler() {
+            let ended = Toy::new(seed).run(&mut *build(), &mut *build());
+            prop_assert!(ended.is_ok(), "{}: {} (Toy::new({}))", name, ended.unwrap_err(), seed);
+        }
+    }
+}
+
+/// The check can fail: these would not pass it.
+#[test]
+fn a_scheduler_that_sulks_or_lies_is_found_out() {
+    struct Constant(Decision);
+    impl Scheduler for Constant {
+        fn decide(&mut self, _now: Instant, _view: &View<'_>) -> Decision {
+            self.0
+        }
+    }
+    let skip = Bytes::new(900 * MSS);
+    for bad in [Decision::WAIT, Decision::send(SubflowId(9)), Decision::Send { on: SubflowId(0), skip }] {
+        let found = (0..20).filter(|&seed| Toy::new(seed).run(&mut Constant(bad), &mut Constant(bad)).is_err()).count();
+        assert_eq!(found, 20, "{bad:?}");
+    }
+}
+
+/// What the suite is run over is what the registry holds.
+#[test]
+fn the_suite_covers_flags() {
+    let flags = |entry: &Entry<dyn Scheduler>| {
+        entry.parameters.iter().filter(|parameter| matches!(parameter.domain, Domain::Flag { .. })).count()
+    };
+    assert_eq!(each_scheduler().len(), SCHEDULERS.iter().map(|entry| 1 + flags(entry)).sum::<usize>());
+}
+
+// Whole transfers.
+
+fn plain(id: u16, srtt_ms: u64, cwnd: u64, in_flight: u64) -> SubflowView {
+    let srtt = Duration::from_millis(srtt_ms);
+    SubflowView {
+        id: SubflowId(id),
+        mss: Bytes::new(MSS),
+        srtt,
+        rttvar: srtt / 8,
+        rtt_min: srtt,
+        rtt_max: srtt * 2,
+        rtt_first: srtt,
+        rtt_last: srtt,
+        rto: srtt + Duration::from_millis(200),
+        cwnd: Bytes::new(cwnd * MSS),
+        ssthresh: None,
+        in_flight: Bytes::new(in_flight * MSS),
+        cwnd_at_loss: None,
+        loss: 0.0,
+        sent: 0,
+        acked: 0,
+        open: true,
+        throttled: false,
+        last_sent: None,
+    }
+}
+
+/// As much of an engine as a scheduler can notice: segments leave, are acknowledged an RTT later or time out, subflows
+/// come and go, the application writes in two halves, and the peer's window is small.
+struct Toy {
+    now: Instant,
+    chance: Stream,
+    flows: Vec<SubflowView>,
+    usable: Vec<bool>,
+    /// What became of each segment of the transfer.
+    segments: Vec<State>,
+    /// How many of them the application has written.
+    written: usize,
+    window: usize,
+    /// When subflows come or go.
+    changes: Vec<(Instant, usize)>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum State {
+    Unsent,
+    /// On this flow until then; lost, and repaired by a timeout at that time, if so marked.
+    InFlight {
+        flow: usize,
+        due: Instant,
+        lost: bool,
+    },
+    /// Its subflow failed; another repeats it by then.
+    Reinjected {
+        due: Instant,
+    },
+    Done,
+}
+
+impl Toy {
+    fn new(seed: u64) -> Self {
+        let mut chance = Seed(seed).stream("toy");
+        let n = chance.between(2, 4);
+        let flows = (0..n)
+            .map(|id| SubflowView { loss: 0.02, ..plain(id as u16, chance.between(1, 300), chance.between(1, 20), 0) })
+            .collect();
+        let total = chance.between(1, 300) as usize;
+        let changes = (0..chance.below(8)).map(|_| {
+            let at = Instant::ZERO + Duration::from_millis(chance.below(3000));
+            (at, chance.below(n) as usize)
+        });
+        let mut changes: Vec<_> = changes.collect();
+        changes.sort();
+        Toy {
+            now: Instant::ZERO,
+            flows,
+            usable: vec![true; n as usize],
+            segments: vec![State::Unsent; total],
+            written: total.div_ceil(2),
+            window: chance.between(2, 100) as usize,
+            changes,
+            chance,
+        }
+    }
+
+    /// Runs the transfer; the two schedulers must agree all the way.
+    fn run(mut self, one: &mut dyn Scheduler, other: &mut dyn Scheduler) -> Result<Instant, String> {
+        // One RTT per segment on the slowest subflow, each lost once, is slower than anything sensible.
+        let limit = Instant::ZERO + Duration::from_millis(1300) * (self.segments.len() as u64 + 10);
+        while self.segments.iter().any(|&segment| segment != State::Done) {
+            let tell = |now, event: Event, one: &mut dyn Scheduler, other: &mut dyn Scheduler| {
+                one.observe(now, &event);
+                other.observe(now, &event);
+            };
+            let mut wake = None;
+            loop {
+                let unsent = self.unsent();
+                let una = self.segments.iter().position(|&segment| segment != State::Done).unwrap();
+                let sendable = unsent.iter().filter(|&&at| at < una + self.window).count();
+                let usable: Vec<_> = (0..self.flows.len()).filter(|&at| self.usable[at]).collect();
+                let subflows: Vec<_> = usable.iter().map(|&at| self.flows[at]).collect();
+                let with_room = subflows.iter().filter(|subflow| subflow.has_room()).min_by_key(|subflow| subflow.srtt);
+                let Some(with_room) = with_room else { break };
+                if sendable == 0 {
+                    if !unsent.is_empty() {
+                        tell(self.now, Event::WindowBlocked { on: with_room.id }, one, other);
+                    }
+                    break;
+                }
+                let view = View {
+                    subflows: &subflows,
+                    unsent: Bytes::new(unsent.len() as u64 * MSS),
+                    sendable: Bytes::new(sendable as u64 * MSS),
+                    window: Bytes::new(self.window as u64 * MSS),
+                    data_una: Dsn::new(una as u64 * MSS),
+                };
+                let decision = match subflows.len() {
+                    1 => Decision::send(subflows[0].id),
+                    _ => one.decide(self.now, &view),
+                };
+                if subflows.len() > 1 && decision != other.decide(self.now, &view) {
+                    return Err("the same history, another decision".to_owned());
+                }
+                check(self.now, &view, decision)?;
+                match decision {
+                    Decision::Wait { until } => {
+                        wake = until;
+                        break;
+                    }
+                    Decision::Send { on, skip } => {
+                        self.send(usize::from(on.0), unsent[(skip.get() / MSS) as usize]);
+                        tell(self.now, Event::Sent { on, skip, length: Bytes::new(MSS) }, one, other);
+                    }
+                }
+            }
+            let due = self.segments.iter().filter_map(|segment| segment.due());
+            let changes = self.changes.first().map(|change| change.0);
+            let Some(next) = due.chain(changes).chain(wake).min() else {
+                return Err("starved: nothing will ever happen again".to_owned());
+            };
+            self.now = self.now.max(next);
+            if self.now > limit {
+                return Err(format!("too slow: past {limit}"));
+            }
+            for event in self.advance() {
+                tell(self.now, event, one, other);
+            }
+        }
+        Ok(self.now)
+    }
+
+    fn unsent(&self) -> Vec<usize> {
+        (0..self.written).filter(|&at| self.segments[at] == State::Unsent).collect()
+    }
+
+    fn send(&mut self, on: usize, segment: usize) {
+        let lost = self.chance.chance(0.02);
+        let flow = &mut self.flows[on];
+        let due = self.now + if lost { flow.rto + flow.srtt } else { flow.srtt };
+        self.segments[segment] = State::InFlight { flow: on, due, lost };
+        flow.in_flight += flow.mss;
+        flow.sent += MSS;
+        flow.last_sent = Some(self.now);
+    }
+
+    /// Everything that is due by now, and what of it a scheduler is told.
+    fn advance(&mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        for segment in &mut self.segments {
+            if segment.due().is_none_or(|due| due > self.now) {
+                continue;
+            }
+            if let State::InFlight { flow, lost, .. } = *segment {
+                let subflow = &mut self.flows[flow];
+                subflow.in_flight -= subflow.mss;
+                subflow.acked += MSS;
+                if lost {
+                    events.push(Event::Rto { on: subflow.id });
+                    subflow.cwnd_at_loss = Some(subflow.cwnd);
+                    subflow.ssthresh = Some(Bytes::new((subflow.cwnd.get() / 2).max(2 * MSS)));
+                    subflow.cwnd = subflow.mss;
+                } else {
+                    subflow.cwnd = (subflow.cwnd + Bytes::new(MSS / 4)).min(Bytes::new(40 * MSS));
+                }
+            }
+            *segment = State::Done;
+        }
+        while self.changes.first().is_some_and(|change| change.0 <= self.now) {
+            let (_, flow) = self.changes.remove(0);
+            let others = (0..self.flows.len()).any(|at| at != flow && self.usable[at]);
+            if self.usable[flow] && others {
+                self.fail(flow);
+                events.push(Event::SubflowsChanged);
+            } else if !self.usable[flow] {
+                self.usable[flow] = true;
+                events.push(Event::SubflowsChanged);
+            }
+        }
+        if self.written < self.segments.len() && self.unsent().is_empty() {
+            self.written = self.segments.len();
+            events.push(Event::DataWritten);
+        }
+        events
+    }
+
+    fn fail(&mut self, on: usize) {
+        self.usable[on] = false;
+        self.flows[on].in_flight = Bytes::ZERO;
+        let due = self.now + Duration::from_millis(200);
+        for segment in &mut self.segments {
+            if matches!(segment, State::InFlight { flow, .. } if *flow == on) {
+                *segment = State::Reinjected { due };
+            }
+        }
+    }
+}
+
+impl State {
+    fn due(&self) -> Option<Instant> {
+        match *self {
+            State::InFlight { due, .. } | State::Reinjected { due } => Some(due),
+            State::Unsent | State::Done => None,
+        }
+    }
+}
