@@ -99,5 +99,6 @@ mod tests {
         assert_eq!(buffer.slice(11, 1), "l");
         buffer.release(100);
         assert_eq!(buffer.start(), 12);
+        assert_eq!(buffer.slice(3, 0), "", "nothing of what is gone is still nothing");
     }
 }

@@ -4,8 +4,19 @@
 //! [`Outcome`]. The seed and the specification are the whole run: the same two give the same [`Outcome::digest`].
 #![forbid(unsafe_code)]
 
+mod apps;
+mod check;
+mod digest;
+mod host;
+mod middlebox;
 mod outcome;
+mod pattern;
+mod pool;
+mod session;
 mod spec;
+mod stage;
+mod topology;
+mod world;
 
 pub use outcome::{
     ConnectionOutcome, EventKind, EventRecord, Host, LinkOutcome, Outcome, SubflowOutcome, Transfer, UdpOutcome,
@@ -13,3 +24,4 @@ pub use outcome::{
 pub use spec::{
     Affected, Direction, Extent, HostSpec, Middlebox, PathSpec, SharedLink, Spec, SpecError, TimedChange, Workload,
 };
+pub use world::run;

@@ -1,8 +1,10 @@
 //! What a run answers.
 
+use crate::topology::{owner, path_between};
 use anabranch_engine::{ConnectionStats, Counters, SubflowStats};
 use anabranch_net::LinkStats;
 use anabranch_units::{Bytes, Duration, Instant};
+use anabranch_wire::{DataSeq, Segment};
 use std::fmt;
 
 /// Everything that a run has measured.
@@ -201,6 +203,42 @@ impl fmt::Display for EventRecord {
             write!(f, r#","data_ack":{data_ack}"#)?;
         }
         f.write_str("}")
+    }
+}
+
+impl Host {
+    /// The host with this number in the simulator.
+    fn numbered(host: usize) -> Self {
+        match (host, (host / 2) as u8) {
+            (0, _) => Host::Client,
+            (1, _) => Host::Server,
+            (_, pair) if host.is_multiple_of(2) => Host::CompetingClient(pair),
+            (_, pair) => Host::CompetingServer(pair),
+        }
+    }
+}
+
+/// The record of a segment at a host.
+pub(crate) fn record(at: Instant, host: usize, kind: EventKind, segment: &Segment) -> EventRecord {
+    let low = |number: DataSeq| match number {
+        DataSeq::Short(low) => low,
+        DataSeq::Long(dsn) => dsn.low(),
+    };
+    let (flow, dss) = (segment.flow, segment.options.dss);
+    let (client, _) = owner(flow.src);
+    EventRecord {
+        at,
+        host: Host::numbered(host),
+        kind,
+        path: path_between(flow.src, flow.dst),
+        port: if client.is_multiple_of(2) { flow.src_port } else { flow.dst_port },
+        flags: segment.flags.0,
+        seq: segment.seq.get(),
+        ack: segment.ack.get(),
+        dsn: dss.and_then(|dss| dss.map).map(|map| low(map.dsn)),
+        data_ack: dss.and_then(|dss| dss.data_ack).map(low),
+        window: segment.window,
+        length: segment.payload.len() as u32,
     }
 }
 

@@ -267,9 +267,9 @@ pub enum SpecError {
         /// The names there are.
         known: String,
     },
-    /// UDP that would never end or never begin.
-    #[error("udp on `{0}` needs a rate and a packet size above zero")]
-    EmptyUdp(String),
+    /// Something to send that is nothing.
+    #[error("{0} is empty; sizes and rates of workloads are above zero")]
+    Empty(&'static str),
     /// A link that cannot be.
     #[error("{place}: {error}")]
     Link {
@@ -318,19 +318,18 @@ impl PathSpec {
 }
 
 impl HostSpec {
-    /// An MPTCP host with the defaults of DESIGN.md: full mesh, eight subflows, buffers of 4 MiB.
+    /// An MPTCP host with the engine's defaults and one address.
     pub fn new(profile: Profile, policies: Policies) -> Self {
-        /// Large enough for a second at 30 Mbit/s.
-        const BUFFER: Bytes = Bytes::new(4 << 20);
+        let defaults = anabranch_engine::Config::new(profile, Vec::new());
         HostSpec {
-            profile,
-            multipath: true,
-            max_subflows: 8,
-            full_mesh: true,
-            announce: false,
-            rejoin: Some(Duration::from_secs(1)),
-            send_buffer: BUFFER,
-            receive_buffer: BUFFER,
+            profile: defaults.profile,
+            multipath: defaults.multipath,
+            max_subflows: defaults.max_subflows,
+            full_mesh: defaults.full_mesh,
+            announce: defaults.announce,
+            rejoin: defaults.rejoin,
+            send_buffer: defaults.send_buffer,
+            receive_buffer: defaults.receive_buffer,
             policies,
             addresses: 1,
         }
@@ -339,8 +338,6 @@ impl HostSpec {
     /// The endpoint's configuration with these addresses.
     pub(crate) fn config(&self, addresses: Vec<LocalAddress>) -> anabranch_engine::Config {
         anabranch_engine::Config {
-            profile: self.profile.clone(),
-            addresses,
             multipath: self.multipath,
             max_subflows: self.max_subflows,
             full_mesh: self.full_mesh,
@@ -349,6 +346,7 @@ impl HostSpec {
             send_buffer: self.send_buffer,
             receive_buffer: self.receive_buffer,
             policies: self.policies.clone(),
+            ..anabranch_engine::Config::new(self.profile.clone(), addresses)
         }
     }
 }

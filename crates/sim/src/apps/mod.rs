@@ -1,0 +1,108 @@
+//! Applications: what the workloads of a run do, one file each.
+
+mod bulk;
+mod bursts;
+mod files;
+mod udp;
+
+use crate::session::News;
+use crate::stage::{Opening, Stage};
+use crate::{Direction, Extent, Workload};
+use anabranch_units::Instant;
+
+/// One workload at work, with both its ends.
+pub(crate) trait App {
+    /// Called once at the beginning: sets the first timer.
+    fn begin(&mut self, stage: &mut Stage);
+    /// A timer has fired.
+    fn on_timer(&mut self, token: u32, stage: &mut Stage);
+    /// Something happened on one of its sessions.
+    fn on_news(&mut self, _session: usize, _news: News, _stage: &mut Stage) {}
+    /// Whether it has nothing more to do.
+    fn is_done(&self) -> bool;
+}
+
+/// Who an application is, and between which hosts it runs.
+#[derive(Clone, Copy)]
+struct Identity {
+    /// Its number, which is also that of its workload.
+    app: usize,
+    /// The pair of hosts.
+    pair: usize,
+    /// The path of its connections; the primary one if `None`.
+    path: Option<usize>,
+    direction: Direction,
+    /// What its transfers are called.
+    kind: &'static str,
+}
+
+impl Identity {
+    fn open(self, label: String, stage: &mut Stage) -> usize {
+        let Identity { app, pair, path, direction, .. } = self;
+        stage.open(Opening { app, workload: app, label, pair, path, direction })
+    }
+
+    /// Has the client ask for data, if it is the server that sends them.
+    fn request(self, session: usize, stage: &mut Stage) {
+        if self.direction == Direction::Down {
+            let asked = stage.target(session, Direction::Up) + REQUEST;
+            stage.expect(session, Direction::Up, asked);
+            stage.write(session, Direction::Up, REQUEST);
+        }
+    }
+}
+
+/// The applications of a run in the order of its workloads.
+pub(crate) fn all(workloads: &[Workload], stage: &mut Stage) -> Vec<Box<dyn App>> {
+    let mut pairs = 1;
+    let mut apps: Vec<Box<dyn App>> = Vec::new();
+    for (app, workload) in workloads.iter().enumerate() {
+        let main = |direction, kind| Identity { app, pair: 0, path: None, direction, kind };
+        apps.push(match workload {
+            Workload::Bulk { direction, start, duration } => {
+                Box::new(bulk::Bulk::new(main(*direction, "bulk"), Instant::ZERO + *start, *duration))
+            }
+            Workload::Files { direction, sizes, concurrent, warm, start, think } => {
+                let order = match (*concurrent, *warm) {
+                    (true, _) => files::Order::AtOnce,
+                    (false, true) => files::Order::OneConnection(*think),
+                    (false, false) => files::Order::InTurn(*think),
+                };
+                let sizes = files::Sizes::These(sizes.clone());
+                Box::new(files::Files::new(main(*direction, "file"), sizes, order, Instant::ZERO + *start))
+            }
+            Workload::Bursts { direction, size, count, interval, start, warm_up } => {
+                let plan = bursts::Plan {
+                    size: size.get(),
+                    count: *count,
+                    interval: *interval,
+                    start: Instant::ZERO + *start,
+                    warm_up: warm_up.get(),
+                };
+                Box::new(bursts::Bursts::new(main(*direction, "burst"), plan))
+            }
+            Workload::Udp { path, direction, rate, packet, on, off, start, stop } => {
+                let path = stage.topology.path_named(path).expect("names were checked before the run");
+                let schedule =
+                    udp::Schedule { every: rate.time_for(*packet), on: *on, off: *off, stop: Instant::ZERO + *stop };
+                Box::new(udp::Udp::new(app, path, *direction, *packet, schedule, Instant::ZERO + *start, stage))
+            }
+            Workload::Tcp { path, direction, start, extent, .. } => {
+                let path = stage.topology.path_named(path);
+                let identity = Identity { app, pair: pairs, path, direction: *direction, kind: "tcp" };
+                pairs += 1;
+                let (start, no_pause) = (Instant::ZERO + *start, anabranch_units::Duration::ZERO);
+                let files = |sizes| Box::new(files::Files::new(identity, sizes, files::Order::InTurn(no_pause), start));
+                match *extent {
+                    Extent::For(duration) => Box::new(bulk::Bulk::new(identity, start, duration)),
+                    Extent::File(size) => files(files::Sizes::These(vec![size])),
+                    Extent::Repeat(size) => files(files::Sizes::Always(size)),
+                }
+            }
+        });
+    }
+    apps
+}
+
+/// Bytes of a request: about what a short HTTP request takes.
+const REQUEST: u64 = 100;

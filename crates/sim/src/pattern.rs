@@ -1,0 +1,91 @@
+//! The one pattern that all simulated payload is cut from.
+//!
+//! Byte `n` of a stream is byte `n` modulo the period of the pattern, so whoever receives bytes can tell whether they are
+//! the right ones. Payload is a slice of one static buffer: it is never copied, and where it arrives as it was written,
+//! comparing addresses settles the matter.
+
+use bytes::Bytes;
+use std::sync::LazyLock;
+
+static PATTERN: LazyLock<Vec<u8>> = LazyLock::new(generate);
+
+/// The stream from `offset` on: up to `length` bytes, fewer where the pattern begins anew, never none unless `length` is 0.
+#[inline]
+pub(crate) fn slice(offset: u64, length: u64) -> Bytes {
+    let begin = phase(offset);
+    let end = PERIOD.min(begin.saturating_add(usize::try_from(length).unwrap_or(PERIOD)));
+    Bytes::from_static(&PATTERN[begin..end])
+}
+
+/// Whether `data` is what the stream holds from `offset` on.
+#[inline]
+pub(crate) fn matches(offset: u64, data: &[u8]) -> bool {
+    let begin = phase(offset);
+    let whole = begin + data.len() <= PERIOD;
+    if whole && std::ptr::eq(data.as_ptr(), PATTERN[begin..].as_ptr()) {
+        return true;
+    }
+    compare(begin, data)
+}
+
+/// The slow way, for data that was copied or that spans the end of the pattern.
+#[cold]
+fn compare(mut begin: usize, mut data: &[u8]) -> bool {
+    while !data.is_empty() {
+        let length = data.len().min(PERIOD - begin);
+        let (head, tail) = data.split_at(length);
+        if head != &PATTERN[begin..begin + length] {
+            return false;
+        }
+        data = tail;
+        begin = 0;
+    }
+    true
+}
+
+#[inline]
+fn phase(offset: u64) -> usize {
+    (offset % PERIOD as u64) as usize
+}
+
+fn generate() -> Vec<u8> {
+    // Knuth's MMIX generator; its upper byte shows no short period.
+    let mut state = 1u64;
+    let step = |_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    (0..PERIOD).map(step).collect()
+}
+
+/// The largest prime below 2²⁰: long, so that few segments span its end, and prime, so that no buffer size or segment
+/// size divides it and hides a shift.
+const PERIOD: usize = 1_048_573;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_matches_itself_and_nothing_else() {
+        let mut stream = Vec::new();
+        let far = PERIOD as u64 - 10;
+        while stream.len() < 50 {
+            stream.extend_from_slice(&slice(far + stream.len() as u64, 50 - stream.len() as u64));
+        }
+        assert!(matches(far, &stream), "copied, across the end of the pattern");
+        assert!(!matches(far + 1, &stream));
+        stream[30] ^= 1;
+        assert!(!matches(far, &stream));
+    }
+
+    #[test]
+    fn a_slice_in_the_wrong_place_is_found_out() {
+        let data = slice(1000, 1400);
+        assert!(matches(1000, &data));
+        assert!(matches(1000 + PERIOD as u64, &data));
+        for wrong in [0, 999, 1001, 2400, 66_536] {
+            assert!(!matches(wrong, &data));
+        }
+    }
+}

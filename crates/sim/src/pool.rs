@@ -1,0 +1,116 @@
+//! Packets under way.
+//!
+//! A segment is large and crosses several queues. It waits in a pool, and what travels through the network is its number
+//! there; whatever becomes of the packet, dropped or delivered, its place is free again when it is dropped. In the steady
+//! state nothing is allocated.
+
+use anabranch_wire::Segment;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// What the network carries.
+#[derive(Clone, Debug)]
+pub(crate) enum Packet {
+    /// A TCP segment.
+    Segment(Pooled),
+    /// A datagram of this UDP workload, numbered among those.
+    Datagram(u32),
+}
+
+/// Where segments wait. Cheap to clone: clones are the same pool.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pool(Rc<RefCell<Slots>>);
+
+#[derive(Debug, Default)]
+struct Slots {
+    segments: Vec<Option<Segment>>,
+    /// Used last first, so that the same few stay in the cache.
+    free: Vec<u32>,
+}
+
+/// A segment in the pool.
+#[derive(Debug)]
+pub(crate) struct Pooled {
+    slot: u32,
+    pool: Pool,
+}
+
+impl Pool {
+    /// Puts a segment in.
+    #[inline]
+    pub(crate) fn put(&self, segment: Segment) -> Pooled {
+        let mut slots = self.0.borrow_mut();
+        let slot = match slots.free.pop() {
+            Some(slot) => {
+                slots.segments[slot as usize] = Some(segment);
+                slot
+            }
+            None => {
+                slots.segments.push(Some(segment));
+                (slots.segments.len() - 1) as u32
+            }
+        };
+        Pooled { slot, pool: self.clone() }
+    }
+
+    /// How many segments are inside.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        let slots = self.0.borrow();
+        slots.segments.len() - slots.free.len()
+    }
+}
+
+impl Pooled {
+    /// Takes the segment out.
+    #[inline]
+    pub(crate) fn take(self) -> Segment {
+        let taken = self.pool.0.borrow_mut().segments[self.slot as usize].take();
+        taken.expect("a slot holds its segment until the one handle to it is gone")
+    }
+}
+
+impl Clone for Pooled {
+    /// A copy with a place of its own, for links that duplicate.
+    fn clone(&self) -> Self {
+        let copy = self.pool.0.borrow().segments[self.slot as usize].clone();
+        self.pool.put(copy.expect("a slot holds its segment until the one handle to it is gone"))
+    }
+}
+
+impl Drop for Pooled {
+    #[inline]
+    fn drop(&mut self) {
+        let mut slots = self.pool.0.borrow_mut();
+        slots.segments[self.slot as usize] = None;
+        slots.free.push(self.slot);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_units::SubflowSeq;
+    use anabranch_wire::{Flags, FlowKey};
+
+    fn segment(seq: u32) -> Segment {
+        let flow = FlowKey::new(([10, 0, 0, 1], 1).into(), ([10, 1, 0, 1], 2).into());
+        Segment::new(flow, Flags::ACK, SubflowSeq::new(seq), SubflowSeq::new(0))
+    }
+
+    #[test]
+    fn copies_are_their_own_and_places_are_used_again() {
+        let pool = Pool::default();
+        let (first, second) = (pool.put(segment(1)), pool.put(segment(2)));
+        let copy = first.clone();
+        assert_eq!(pool.len(), 3);
+        assert_eq!(first.take().seq, SubflowSeq::new(1));
+        drop(second);
+        assert_eq!(pool.len(), 1);
+        let third = pool.put(segment(3));
+        assert_eq!(copy.take().seq, SubflowSeq::new(1));
+        assert_eq!(third.take().seq, SubflowSeq::new(3));
+        assert_eq!(pool.len(), 0);
+        assert_eq!(pool.0.borrow().segments.len(), 3);
+    }
+}

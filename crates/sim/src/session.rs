@@ -1,0 +1,56 @@
+//! One connection with what its two applications have written and read.
+
+use crate::topology::PerDirection;
+use crate::{ConnectionOutcome, Direction};
+use anabranch_engine::ConnectionId;
+
+/// A connection between the hosts of one pair.
+pub(crate) struct Session {
+    /// The application that opened it, and hears of it.
+    pub(crate) app: usize,
+    /// That application's workload.
+    pub(crate) workload: usize,
+    /// Of the first transfer.
+    pub(crate) label: String,
+    /// The pair of hosts.
+    pub(crate) pair: usize,
+    /// Which way the data goes; the other way go requests.
+    pub(crate) direction: Direction,
+    /// The connection as the client and the server call it.
+    pub(crate) ids: [Option<ConnectionId>; 2],
+    /// Both hosts see MPTCP.
+    pub(crate) multipath: [bool; 2],
+    pub(crate) streams: PerDirection<ByteStream>,
+    /// A host has no more use for it: closed, reset or aborted.
+    pub(crate) over: [bool; 2],
+    /// Its application has nothing more to hear.
+    pub(crate) concluded: bool,
+    /// The statistics as they were when its transfers were through.
+    pub(crate) outcome: Option<ConnectionOutcome>,
+}
+
+/// One direction of a session.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct ByteStream {
+    /// How much the sending application wants to have written.
+    pub(crate) target: u64,
+    /// How much of that the endpoint took.
+    pub(crate) written: u64,
+    /// Close this direction once `target` is written.
+    pub(crate) finish: bool,
+    /// It is closed.
+    pub(crate) shut: bool,
+    /// How much the receiving application has read.
+    pub(crate) read: u64,
+    /// Tell the application when so much is read.
+    pub(crate) milestone: Option<u64>,
+}
+
+/// What an application hears of its session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum News {
+    /// The receiving application has read up to the milestone of this direction, or further.
+    Reached(Direction),
+    /// The connection was reset, or given up.
+    Failed,
+}

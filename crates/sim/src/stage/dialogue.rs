@@ -1,0 +1,169 @@
+//! What endpoints tell of connections, and what the two ends of a session answer: accept, read, write, close.
+
+use super::Stage;
+use crate::pattern;
+use crate::session::{News, Session};
+use crate::topology::{path_between, sender};
+use crate::{ConnectionOutcome, Direction, SubflowOutcome};
+use anabranch_engine::{ConnectionId, Event};
+
+impl Stage {
+    /// Acts on all the host's events; false if there were none.
+    #[inline]
+    pub(crate) fn drain_events(&mut self, host: usize) -> bool {
+        let mut any = false;
+        while let Some((id, event)) = self.hosts[host].endpoint.poll_event() {
+            self.on_event(host, id, event);
+            any = true;
+        }
+        any
+    }
+
+    #[inline]
+    fn on_event(&mut self, host: usize, id: ConnectionId, event: Event) {
+        self.digest.add(code(&event) << 8 | host as u64);
+        if let Event::Accepted { .. } = event
+            && !self.accept(host, id)
+        {
+            return self.hosts[host].endpoint.abort(self.now, id);
+        }
+        let Some(session) = self.hosts[host].session(id) else {
+            return; // Of a connection that its application has already left.
+        };
+        let side = host % 2;
+        let (sends, receives) =
+            if side == 0 { (Direction::Up, Direction::Down) } else { (Direction::Down, Direction::Up) };
+        match event {
+            Event::Connected { multipath } | Event::Accepted { multipath } => {
+                self.sessions[session].multipath[side] = multipath;
+                self.pump(session, sends);
+            }
+            Event::Readable => self.drink(host, id, session, receives),
+            Event::Writable => self.pump(session, sends),
+            Event::PeerFinished => {
+                self.drink(host, id, session, receives);
+                // Who sees the end of the other's stream ends its own.
+                self.finish(session, sends);
+            }
+            Event::Closed => self.leave(host, id, session),
+            Event::Reset => {
+                self.report_failure(session);
+                self.leave(host, id, session);
+            }
+            Event::Fallback(_) | Event::SubflowEstablished(_) | Event::SubflowClosed(_) => {}
+        }
+    }
+
+    /// Finds the session of a connection that the server just learned of.
+    fn accept(&mut self, host: usize, id: ConnectionId) -> bool {
+        let client = self.hosts[host].endpoint.subflows(id).first().map(|subflow| subflow.remote);
+        let Some(session) = client.and_then(|client| self.awaited.remove(&client)) else {
+            return false;
+        };
+        self.sessions[session].ids[1] = Some(id);
+        self.hosts[host].bind(id, session);
+        true
+    }
+
+    /// Reads all there is and checks it.
+    #[inline]
+    fn drink(&mut self, host: usize, id: ConnectionId, session: usize, direction: Direction) {
+        let (now, endpoint) = (self.now, &mut self.hosts[host].endpoint);
+        let Session { app, concluded, streams, .. } = &mut self.sessions[session];
+        let stream = streams.of_mut(direction);
+        while let Some(chunk) = endpoint.read(now, id) {
+            assert!(
+                pattern::matches(stream.read, &chunk),
+                "what the application reads is what was written, from byte {} of session {session} on",
+                stream.read
+            );
+            stream.read += chunk.len() as u64;
+        }
+        assert!(stream.read <= stream.written, "no byte is read that was not written");
+        if stream.milestone.is_some_and(|milestone| stream.read >= milestone) && !*concluded {
+            stream.milestone = None;
+            self.news.push_back((*app, session, News::Reached(direction)));
+        }
+    }
+
+    /// Writes as much as the endpoint takes.
+    #[inline]
+    pub(super) fn pump(&mut self, session: usize, direction: Direction) {
+        let side = sender(direction);
+        let Session { pair, ids, streams, over, .. } = &mut self.sessions[session];
+        let host = 2 * *pair + side;
+        let (Some(id), false) = (ids[side], over[side]) else {
+            return;
+        };
+        let (stream, endpoint) = (streams.of_mut(direction), &mut self.hosts[host].endpoint);
+        while stream.written < stream.target {
+            let chunk = pattern::slice(stream.written, stream.target - stream.written);
+            let (offered, taken) = (chunk.len(), endpoint.write(self.now, id, &chunk));
+            stream.written += taken as u64;
+            if taken < offered {
+                break;
+            }
+        }
+        if stream.finish && !stream.shut && stream.written == stream.target {
+            stream.shut = true;
+            endpoint.shutdown(self.now, id);
+        }
+        self.touch(host);
+    }
+
+    fn report_failure(&mut self, session: usize) {
+        if !self.sessions[session].concluded {
+            self.conclude(session);
+            self.news.push_back((self.sessions[session].app, session, News::Failed));
+        }
+    }
+
+    /// The host is through with the connection; nothing of it is kept but its outcome.
+    fn leave(&mut self, host: usize, id: ConnectionId, session: usize) {
+        self.sessions[session].over[host % 2] = true;
+        self.freeze(session);
+        self.hosts[host].leave(id);
+    }
+
+    /// The connection's statistics as they were when it was concluded, or else as they are now.
+    pub(crate) fn final_outcome(&self, session: usize) -> ConnectionOutcome {
+        self.sessions[session].outcome.clone().unwrap_or_else(|| self.connection_outcome(session))
+    }
+
+    pub(super) fn connection_outcome(&self, session: usize) -> ConnectionOutcome {
+        let Session { workload, label, pair, direction, ids, multipath, .. } = &self.sessions[session];
+        let stats = |side: usize| ids[side].and_then(|id| self.hosts[2 * pair + side].endpoint.connection(id));
+        let side = sender(*direction);
+        let (sender, receiver) = (stats(side), stats(1 - side));
+        let fell_back = [&sender, &receiver].into_iter().flatten().any(|stats| stats.fallback.is_some());
+        let subflows = ids[side].map_or(Vec::new(), |id| self.hosts[2 * pair + side].endpoint.subflows(id));
+        let with_path = |stats: anabranch_engine::SubflowStats| SubflowOutcome {
+            path: path_between(stats.local.ip(), stats.remote.ip()),
+            stats,
+        };
+        ConnectionOutcome {
+            workload: *workload,
+            label: label.clone(),
+            multipath: multipath[0] && !fell_back,
+            sender,
+            receiver,
+            subflows: subflows.into_iter().map(with_path).collect(),
+        }
+    }
+}
+
+/// Tells events apart in the digest.
+fn code(event: &Event) -> u64 {
+    match event {
+        Event::Readable => 1,
+        Event::Writable => 2,
+        Event::Connected { multipath } => 3 + u64::from(*multipath),
+        Event::Accepted { multipath } => 5 + u64::from(*multipath),
+        Event::PeerFinished => 7,
+        Event::Closed => 8,
+        Event::Reset => 9,
+        Event::Fallback(_) => 10,
+        Event::SubflowEstablished(subflow) => 11 + (u64::from(subflow.0) << 8),
+        Event::SubflowClosed(subflow) => 12 + (u64::from(subflow.0) << 8),
+    }
+}

@@ -1,0 +1,238 @@
+//! What applications act on: hosts, sessions, links, timers and the transfers they report.
+
+mod dialogue;
+mod traffic;
+
+use self::traffic::Departures;
+use crate::digest::Digest;
+use crate::host::Host;
+use crate::pool::Pool;
+use crate::session::{ByteStream, News, Session};
+use crate::topology::{PerDirection, Topology, address, service};
+use crate::{Direction, EventRecord, Middlebox, Transfer, UdpOutcome};
+use anabranch_units::Instant;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::net::SocketAddr;
+
+/// Everything of a run but its applications.
+pub(crate) struct Stage {
+    pub(crate) now: Instant,
+    pub(crate) topology: Topology,
+    pub(crate) hosts: Vec<Host>,
+    pub(crate) sessions: Vec<Session>,
+    pub(crate) transfers: Vec<TransferState>,
+    pub(crate) udp: Vec<UdpOutcome>,
+    pub(crate) events: Option<Vec<EventRecord>>,
+    pub(crate) digest: Digest,
+    /// TCP segments with payload, delivered.
+    pub(crate) packets: u64,
+    pub(crate) corrupted: u64,
+    /// Some first hop reports departures, so endpoints wait for them; where none does, packets depart at once.
+    answers_departures: bool,
+    middleboxes: Vec<Middlebox>,
+    pool: Pool,
+    primary: usize,
+    /// Sessions whose server has not accepted, by the address of their client.
+    awaited: BTreeMap<SocketAddr, usize>,
+    timers: BinaryHeap<Reverse<(Instant, u64, usize, u32)>>,
+    /// Numbers the timers, so that equal times fire in the order in which they were set.
+    timers_set: u64,
+    news: VecDeque<(usize, usize, News)>,
+    touched: Vec<usize>,
+    departures: Departures,
+}
+
+/// A transfer under way.
+pub(crate) struct TransferState {
+    pub(crate) report: Transfer,
+    direction: Direction,
+    /// Where in the stream it begins.
+    base: u64,
+}
+
+impl Stage {
+    pub(crate) fn new(spec: &crate::Spec, topology: Topology, hosts: Vec<Host>) -> Self {
+        Stage {
+            now: Instant::ZERO,
+            topology,
+            hosts,
+            sessions: Vec::new(),
+            transfers: Vec::new(),
+            udp: Vec::new(),
+            events: spec.record_events.then(Vec::new),
+            digest: Digest::new(),
+            packets: 0,
+            corrupted: 0,
+            answers_departures: spec.paths.iter().any(|path| path.nic.is_some()),
+            middleboxes: spec.paths.iter().map(|path| path.middlebox).collect(),
+            pool: Pool::default(),
+            primary: spec.primary,
+            awaited: BTreeMap::new(),
+            timers: BinaryHeap::new(),
+            timers_set: 0,
+            news: VecDeque::new(),
+            touched: Vec::new(),
+            departures: Departures::default(),
+        }
+    }
+
+    // What applications do.
+
+    /// Wakes `app` at `at` with `token`.
+    pub(crate) fn set_timer(&mut self, app: usize, at: Instant, token: u32) {
+        self.timers.push(Reverse((at, self.timers_set, app, token)));
+        self.timers_set += 1;
+    }
+
+    /// Opens a connection between the hosts of `pair`, over the path `path` or else the primary one.
+    pub(crate) fn open(&mut self, opening: Opening) -> usize {
+        let Opening { app, workload, label, pair, path, direction } = opening;
+        let (session, client) = (self.sessions.len(), 2 * pair);
+        let local = address(client, path.unwrap_or(self.primary));
+        let host = &mut self.hosts[client];
+        let id = host.endpoint.open(self.now, local, service(pair));
+        host.bind(id, session);
+        let first = host.endpoint.subflows(id).first().map(|subflow| subflow.local);
+        self.awaited.insert(first.expect("a connection just opened has its first subflow"), session);
+        self.sessions.push(Session {
+            app,
+            workload,
+            label,
+            pair,
+            direction,
+            ids: [Some(id), None],
+            multipath: [false; 2],
+            streams: PerDirection { down: ByteStream::default(), up: ByteStream::default() },
+            over: [false; 2],
+            concluded: false,
+            outcome: None,
+        });
+        self.touch(client);
+        session
+    }
+
+    /// Has the sending application write `amount` more bytes.
+    pub(crate) fn write(&mut self, session: usize, direction: Direction, amount: u64) {
+        let stream = self.sessions[session].streams.of_mut(direction);
+        stream.target = stream.target.saturating_add(amount);
+        self.pump(session, direction);
+    }
+
+    /// Closes this direction once all is written.
+    pub(crate) fn finish(&mut self, session: usize, direction: Direction) {
+        self.sessions[session].streams.of_mut(direction).finish = true;
+        self.pump(session, direction);
+    }
+
+    /// Tells the application once so many bytes are read in this direction, counted from the beginning.
+    pub(crate) fn expect(&mut self, session: usize, direction: Direction, total: u64) {
+        self.sessions[session].streams.of_mut(direction).milestone = Some(total);
+    }
+
+    /// How much was read in this direction.
+    pub(crate) fn read(&self, session: usize, direction: Direction) -> u64 {
+        self.sessions[session].streams.of(direction).read
+    }
+
+    /// How much was, or is to be, written in this direction.
+    pub(crate) fn target(&self, session: usize, direction: Direction) -> u64 {
+        self.sessions[session].streams.of(direction).target
+    }
+
+    /// The application has what it wanted of this session: its statistics stay as they are now.
+    pub(crate) fn conclude(&mut self, session: usize) {
+        self.sessions[session].concluded = true;
+        self.freeze(session);
+    }
+
+    /// Keeps the statistics of a session as they are now, unless that was done before.
+    fn freeze(&mut self, session: usize) {
+        if self.sessions[session].outcome.is_none() {
+            self.sessions[session].outcome = Some(self.connection_outcome(session));
+        }
+    }
+
+    /// Ends the session at once.
+    pub(crate) fn abort(&mut self, session: usize) {
+        self.conclude(session);
+        let client = 2 * self.sessions[session].pair;
+        if let ([Some(id), _], [false, _]) = (self.sessions[session].ids, self.sessions[session].over) {
+            self.hosts[client].endpoint.abort(self.now, id);
+            self.touch(client);
+        }
+    }
+
+    /// Begins a transfer that starts with the next byte written to the session.
+    pub(crate) fn begin_transfer(&mut self, session: usize, label: String, asked: Option<u64>) -> usize {
+        let Session { workload, direction, .. } = self.sessions[session];
+        let (connection, started) = (session, self.now);
+        let report = Transfer { workload, label, connection, started, finished: None, bytes: 0, asked };
+        let base = self.target(session, direction);
+        self.transfers.push(TransferState { report, direction, base });
+        self.transfers.len() - 1
+    }
+
+    /// The transfer is through.
+    pub(crate) fn finish_transfer(&mut self, transfer: usize) {
+        let bytes = self.transferred(transfer);
+        let report = &mut self.transfers[transfer].report;
+        report.finished = Some(self.now);
+        report.bytes = bytes;
+    }
+
+    /// The report of a transfer, with what was read so far if it is not through.
+    pub(crate) fn transfer_outcome(&self, transfer: usize) -> Transfer {
+        let report = self.transfers[transfer].report.clone();
+        let bytes = if report.finished.is_some() { report.bytes } else { self.transferred(transfer) };
+        Transfer { bytes, ..report }
+    }
+
+    /// How many of its bytes were read.
+    fn transferred(&self, transfer: usize) -> u64 {
+        let TransferState { report, direction, base } = &self.transfers[transfer];
+        let read = self.read(report.connection, *direction).saturating_sub(*base);
+        report.asked.map_or(read, |asked| read.min(asked))
+    }
+
+    // What the world does.
+
+    pub(crate) fn next_timer(&self) -> Option<Instant> {
+        self.timers.peek().map(|Reverse((at, ..))| *at)
+    }
+
+    /// The first timer due: which application, with which token.
+    pub(crate) fn pop_timer(&mut self) -> Option<(usize, u32)> {
+        self.timers.pop().map(|Reverse((_, _, app, token))| (app, token))
+    }
+
+    /// What an application has not heard yet: which one, of which session, what.
+    #[inline]
+    pub(crate) fn pop_news(&mut self) -> Option<(usize, usize, News)> {
+        self.news.pop_front()
+    }
+
+    /// A host that may have something to say; to be followed by `Host::rest`.
+    #[inline]
+    pub(crate) fn pop_touched(&mut self) -> Option<usize> {
+        self.touched.pop()
+    }
+
+    /// Something was done to the host: it may have something to say.
+    #[inline]
+    pub(crate) fn touch(&mut self, host: usize) {
+        if !std::mem::replace(&mut self.hosts[host].touched, true) {
+            self.touched.push(host);
+        }
+    }
+}
+
+/// How to open a session.
+pub(crate) struct Opening {
+    pub(crate) app: usize,
+    pub(crate) workload: usize,
+    pub(crate) label: String,
+    pub(crate) pair: usize,
+    pub(crate) path: Option<usize>,
+    pub(crate) direction: Direction,
+}

@@ -1,0 +1,286 @@
+//! The links and routes of a run, and the addresses that select them.
+//!
+//! Hosts come in pairs: pair 0 is the client and the server, each competing TCP workload has one more. The client of pair
+//! `n` has the address `10.2n.i.1` on path `i`, its server has `10.(2n+1).j.1`. A packet takes the path that is written in
+//! its client's address, so finding the route takes no table.
+
+use crate::pool::Packet;
+use crate::{Affected, Direction, LinkOutcome, PathSpec, Spec, SpecError};
+use anabranch_net::{Change, LinkConfig, LinkId, Network, QueueLimit, RouteId};
+use anabranch_units::{Duration, Instant, Rate};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// Network, routes and names of a run.
+pub(crate) struct Topology {
+    pub(crate) network: Network<Packet>,
+    paths: Vec<Path>,
+    /// Names and links of shared links.
+    shared: Vec<(String, PerDirection<LinkId>)>,
+    /// The mean loss of each link, by `LinkId::index`.
+    loss: Vec<f64>,
+}
+
+struct Path {
+    name: String,
+    /// The path's own links.
+    own: PerDirection<LinkId>,
+    routes: PerDirection<RouteId>,
+    has_nic: bool,
+}
+
+/// One for each direction.
+#[derive(Clone, Copy)]
+pub(crate) struct PerDirection<T> {
+    pub(crate) down: T,
+    pub(crate) up: T,
+}
+
+impl<T> PerDirection<T> {
+    #[inline]
+    pub(crate) fn of(&self, direction: Direction) -> &T {
+        match direction {
+            Direction::Down => &self.down,
+            Direction::Up => &self.up,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn of_mut(&mut self, direction: Direction) -> &mut T {
+        match direction {
+            Direction::Down => &mut self.down,
+            Direction::Up => &mut self.up,
+        }
+    }
+}
+
+/// The host that sends data in this direction: 0 for the client of a pair, 1 for its server.
+#[inline]
+pub(crate) const fn sender(direction: Direction) -> usize {
+    match direction {
+        Direction::Down => 1,
+        Direction::Up => 0,
+    }
+}
+
+/// The address of host `host` (pair `host / 2`, its client if even) with this index.
+pub(crate) const fn address(host: usize, index: usize) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::new(10, host as u8, index as u8, 1))
+}
+
+/// The host that has this address, and the index of the address there.
+#[inline]
+pub(crate) fn owner(address: IpAddr) -> (usize, usize) {
+    match address {
+        IpAddr::V4(v4) => {
+            let [_, host, index, _] = v4.octets();
+            (usize::from(host), usize::from(index))
+        }
+        IpAddr::V6(_) => unreachable!("the simulator gives IPv4 addresses only"),
+    }
+}
+
+/// The path between two addresses: written in the client's.
+#[inline]
+pub(crate) fn path_between(local: IpAddr, remote: IpAddr) -> usize {
+    let (host, index) = owner(local);
+    if host.is_multiple_of(2) { index } else { owner(remote).1 }
+}
+
+impl Topology {
+    /// Builds all links and routes, or says which cannot be.
+    pub(crate) fn new(spec: &Spec) -> Result<Self, SpecError> {
+        let mut builder = Builder { spec, network: Network::new(), loss: Vec::new() };
+        // Results list the links of paths first, but a path's route needs its shared link.
+        let own: Vec<_> = spec.paths.iter().map(|path| builder.own_links(path)).collect::<Result<_, _>>()?;
+        let mut shared = Vec::new();
+        for link in &spec.shared {
+            shared.push((link.name.clone(), builder.pair(&link.name, &link.down, &link.up)?));
+        }
+        let mut paths = Vec::new();
+        for (path, (own, nic)) in spec.paths.iter().zip(own) {
+            let via = match &path.via {
+                None => None,
+                Some(via) => Some(find_shared(&shared, via, &path.name)?),
+            };
+            let down: Vec<_> = nic.map(|n| n.down).into_iter().chain(via.map(|v| v.down)).chain([own.down]).collect();
+            let up: Vec<_> = nic.map(|n| n.up).into_iter().chain([own.up]).chain(via.map(|v| v.up)).collect();
+            let routes = PerDirection { down: builder.route(&down), up: builder.route(&up) };
+            paths.push(Path { name: path.name.clone(), own, routes, has_nic: nic.is_some() });
+        }
+        Ok(Topology { network: builder.network, paths, shared, loss: builder.loss })
+    }
+
+    pub(crate) fn paths(&self) -> usize {
+        self.paths.len()
+    }
+
+    #[inline]
+    pub(crate) fn route(&self, path: usize, direction: Direction) -> RouteId {
+        *self.paths[path].routes.of(direction)
+    }
+
+    /// Whether departures from the first hop of this path are reported.
+    #[inline]
+    pub(crate) fn has_nic(&self, path: usize) -> bool {
+        self.paths[path].has_nic
+    }
+
+    /// The index of the path called `name`.
+    pub(crate) fn path_named(&self, name: &str) -> Option<usize> {
+        self.paths.iter().position(|path| path.name == name)
+    }
+
+    /// The links that a change to `name`, a path or a shared link, affects.
+    pub(crate) fn affected(&self, name: &str, affected: Affected) -> Option<Vec<LinkId>> {
+        let paths = self.paths.iter().map(|path| (&path.name, path.own));
+        let shared = self.shared.iter().map(|(name, links)| (name, *links));
+        let (_, links) = paths.chain(shared).find(|(known, _)| *known == name)?;
+        Some(match affected {
+            Affected::Both => vec![links.down, links.up],
+            Affected::Down => vec![links.down],
+            Affected::Up => vec![links.up],
+        })
+    }
+
+    /// Changes a link.
+    pub(crate) fn apply(&mut self, now: Instant, link: LinkId, change: &Change) {
+        if let Change::Loss(model) = change {
+            self.loss[link.index()] = model.mean();
+        }
+        self.network.apply(now, link, change.clone()).expect("changes were checked before the run");
+    }
+
+    /// The true mean loss of a path in one direction.
+    pub(crate) fn loss(&self, path: usize, direction: Direction) -> f64 {
+        let links = self.network.route(self.route(path, direction));
+        1.0 - links.map(|link| 1.0 - self.loss[link.index()]).product::<f64>()
+    }
+
+    /// What all links have counted.
+    pub(crate) fn link_outcomes(&mut self, now: Instant) -> Vec<LinkOutcome> {
+        let ids: Vec<_> = self.network.links().collect();
+        let outcome =
+            |id| LinkOutcome { stats: self.network.stats(now, id), name: self.network.link_name(id).to_owned() };
+        ids.into_iter().map(outcome).collect()
+    }
+}
+
+struct Builder<'a> {
+    spec: &'a Spec,
+    network: Network<Packet>,
+    loss: Vec<f64>,
+}
+
+type Links = PerDirection<LinkId>;
+
+impl Builder<'_> {
+    fn own_links(&mut self, path: &PathSpec) -> Result<(Links, Option<Links>), SpecError> {
+        let own = self.pair(&path.name, &path.down, &path.up)?;
+        let Some(rate) = path.nic else {
+            return Ok((own, None));
+        };
+        let nic = first_hop(rate);
+        let down = self.link(&path.name, "nic-down", nic.clone())?;
+        let up = self.link(&path.name, "nic-up", nic)?;
+        Ok((own, Some(PerDirection { down, up })))
+    }
+
+    fn pair(&mut self, name: &str, down: &LinkConfig, up: &LinkConfig) -> Result<Links, SpecError> {
+        // Only first hops report departures: their packets have a host that waits for them.
+        let quiet = |config: &LinkConfig| LinkConfig { notify_departure: false, ..config.clone() };
+        Ok(PerDirection { down: self.link(name, "down", quiet(down))?, up: self.link(name, "up", quiet(up))? })
+    }
+
+    fn link(&mut self, owner: &str, part: &str, config: LinkConfig) -> Result<LinkId, SpecError> {
+        let place = format!("{owner}/{part}");
+        self.loss.push(config.loss.mean());
+        let added = self.network.add_link(config, &place, self.spec.seed);
+        added.map_err(|error| SpecError::Link { place, error })
+    }
+
+    fn route(&mut self, links: &[LinkId]) -> RouteId {
+        self.network.add_route(links).expect("every path has a link of its own")
+    }
+}
+
+fn find_shared(shared: &[(String, Links)], via: &str, path: &str) -> Result<Links, SpecError> {
+    shared.iter().find(|(name, _)| name == via).map(|(_, links)| *links).ok_or_else(|| SpecError::UnknownPath {
+        what: format!("via of path {path}"),
+        name: via.to_owned(),
+        known: shared.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// A host's own interface: fast, without delay or loss, with Linux's default transmit queue of 1000 packets.
+fn first_hop(rate: Rate) -> LinkConfig {
+    const TRANSMIT_QUEUE: u32 = 1000;
+    LinkConfig {
+        queue: QueueLimit::Packets(TRANSMIT_QUEUE),
+        notify_departure: true,
+        ..LinkConfig::new(rate, Duration::ZERO)
+    }
+}
+
+/// The port that servers listen on.
+pub(crate) const SERVICE: u16 = 80;
+
+/// Where the server of a pair is reached first.
+pub(crate) const fn service(pair: usize) -> SocketAddr {
+    SocketAddr::new(address(2 * pair + 1, 0), SERVICE)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::{HostSpec, SharedLink};
+    use anabranch_engine::{Policies, Profile};
+    use anabranch_net::LossModel;
+
+    fn lossy(p: f64) -> LinkConfig {
+        LinkConfig { loss: LossModel::Bernoulli { p }, ..LinkConfig::new(Rate::from_mbps(1), Duration::ZERO) }
+    }
+
+    fn spec() -> Spec {
+        let mut near = PathSpec::new("near", lossy(0.1), lossy(0.0));
+        near.nic = Some(Rate::from_mbps(100));
+        let mut far = PathSpec::new("far", lossy(0.0), lossy(0.0));
+        (near.via, far.via) = (Some("core".to_owned()), Some("core".to_owned()));
+        let host = HostSpec::new(Profile::linux(), Policies::default());
+        let mut spec = Spec::new(vec![near, far], host.clone(), host);
+        spec.shared = vec![SharedLink { name: "core".to_owned(), down: lossy(0.5), up: lossy(0.0) }];
+        spec
+    }
+
+    #[test]
+    fn data_cross_the_first_hop_the_shared_link_and_the_path() {
+        let topology = Topology::new(&spec()).unwrap();
+        let names = |path, direction| {
+            let links = topology.network.route(topology.route(path, direction));
+            links.map(|link| topology.network.link_name(link).to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(0, Direction::Down), ["near/nic-down", "core/down", "near/down"]);
+        assert_eq!(names(0, Direction::Up), ["near/nic-up", "near/up", "core/up"]);
+        assert_eq!(names(1, Direction::Down), ["core/down", "far/down"]);
+        assert!(topology.has_nic(0) && !topology.has_nic(1));
+    }
+
+    #[test]
+    fn the_loss_of_a_path_is_that_of_all_its_links() {
+        let mut topology = Topology::new(&spec()).unwrap();
+        assert!((topology.loss(0, Direction::Down) - 0.55).abs() < 1e-12); // 1 - 0.9 · 0.5
+        assert!((topology.loss(1, Direction::Down) - 0.5).abs() < 1e-12);
+        let core = topology.affected("core", Affected::Down).unwrap();
+        topology.apply(Instant::ZERO, core[0], &Change::Loss(LossModel::None));
+        assert!((topology.loss(0, Direction::Down) - 0.1).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_path_is_written_in_the_address_of_the_client() {
+        for pair in [0, 3] {
+            let (client, server) = (address(2 * pair, 5), address(2 * pair + 1, 2));
+            assert_eq!((path_between(client, server), path_between(server, client)), (5, 5));
+            assert_eq!(owner(server), (2 * pair + 1, 2));
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! The loop of virtual time.
+//!
+//! The next thing to happen is the earliest of: a packet at a host, an endpoint's timer, a change to a link, an
+//! application's timer. What happens at the same time happens in this order, and hosts in the order of their numbers; so
+//! specification and seed fix everything.
+
+use crate::apps::{self, App};
+use crate::host::{self, Host};
+use crate::stage::{Stage, TransferState};
+use crate::topology::{SERVICE, Topology, address};
+use crate::{ConnectionOutcome, Direction, Outcome, Spec, SpecError, Workload, check};
+use anabranch_net::{Change, LinkId, Output};
+use anabranch_units::Instant;
+
+/// Plays a run.
+///
+/// # Errors
+/// If the specification names what there is not, or holds a number that means nothing.
+///
+/// # Panics
+/// If the engine or the network breaks a promise: a byte lost, repeated or changed, a timer in the past, a packet out of
+/// nowhere, an invariant of an endpoint. Those are bugs in us.
+pub fn run(spec: &Spec) -> Result<Outcome, SpecError> {
+    let mut world = World::new(spec)?;
+    world.play(Instant::ZERO + spec.stop, World::transfers_are_through);
+    let (end, finished) = (world.end(), world.is_finished());
+    let outcomes = (0..world.stage.sessions.len()).map(|session| world.stage.final_outcome(session)).collect();
+    let quiet = world.linger(spec);
+    world.verify();
+    Ok(world.into_outcome(outcomes, end, finished, quiet))
+}
+
+struct World<'a> {
+    spec: &'a Spec,
+    stage: Stage,
+    apps: Vec<Box<dyn App>>,
+    /// Applications that the run waits for.
+    waited_for: Vec<usize>,
+    /// In the order of time.
+    changes: Vec<Scheduled<'a>>,
+    /// How many of them were made.
+    changed: usize,
+    /// Timers of applications are off.
+    lingering: bool,
+}
+
+struct Scheduled<'a> {
+    at: Instant,
+    links: Vec<LinkId>,
+    change: &'a Change,
+    /// The path whose interface at the client shows it.
+    shown: Option<usize>,
+}
+
+/// Who is next.
+enum Turn {
+    Network,
+    Host(usize),
+    Change,
+    App,
+}
+
+impl<'a> World<'a> {
+    fn new(spec: &'a Spec) -> Result<Self, SpecError> {
+        check::check(spec)?;
+        let topology = Topology::new(spec)?;
+        check::names(spec, &topology)?;
+        let hosts = host::all(spec, &topology);
+        let mut changes: Vec<_> = spec
+            .changes
+            .iter()
+            .map(|timed| Scheduled {
+                at: Instant::ZERO + timed.at,
+                links: topology.affected(&timed.path, timed.affected).unwrap_or_default(),
+                change: &timed.change,
+                shown: topology.path_named(&timed.path).filter(|_| timed.notify),
+            })
+            .collect();
+        changes.sort_by_key(|change| change.at); // Stable: of equal times the first listed comes first.
+        let mut stage = Stage::new(spec, topology, hosts);
+        for server in stage.hosts.iter_mut().skip(1).step_by(2) {
+            server.endpoint.listen(SERVICE);
+        }
+        let mut apps = apps::all(&spec.workloads, &mut stage);
+        apps.iter_mut().for_each(|app| app.begin(&mut stage));
+        let mut world =
+            World { spec, stage, apps, waited_for: waited_for(&spec.workloads), changes, changed: 0, lingering: false };
+        world.tell_losses();
+        Ok(world)
+    }
+
+    /// Runs until `is_over`, or nothing more happens, or `stop`.
+    fn play(&mut self, stop: Instant, is_over: impl Fn(&Self) -> bool) {
+        let mut standstill = 0;
+        while let Some((at, turn)) = self.next_turn() {
+            if at > stop {
+                self.stage.now = stop;
+                return;
+            }
+            assert!(at >= self.stage.now, "no timer is in the past: {at} at {}", self.stage.now);
+            standstill = if at == self.stage.now { standstill + 1 } else { 0 };
+            assert!(standstill < STANDSTILL, "time goes on: something asks to be woken at {at} without end");
+            self.stage.now = at;
+            match turn {
+                Turn::Network => {
+                    while let Some(output) = self.stage.topology.network.poll(at) {
+                        match output {
+                            Output::Delivery(delivery) => self.stage.deliver(delivery),
+                            Output::Departure(departure) => self.stage.depart(departure),
+                        }
+                        self.settle();
+                    }
+                }
+                Turn::Host(host) => {
+                    self.stage.hosts[host].endpoint.handle_timeout(at);
+                    self.stage.touch(host);
+                    self.settle();
+                }
+                Turn::Change => self.change(),
+                Turn::App => {
+                    if let Some((app, token)) = self.stage.pop_timer() {
+                        self.apps[app].on_timer(token, &mut self.stage);
+                        self.settle();
+                    }
+                }
+            }
+            if is_over(self) {
+                return;
+            }
+        }
+    }
+
+    #[inline]
+    fn next_turn(&self) -> Option<(Instant, Turn)> {
+        let mut next = (self.stage.topology.network.next_time().unwrap_or(Instant::MAX), Turn::Network);
+        for (number, host) in self.stage.hosts.iter().enumerate() {
+            if host.deadline < next.0 {
+                next = (host.deadline, Turn::Host(number));
+            }
+        }
+        if let Some(change) = self.changes.get(self.changed)
+            && change.at < next.0
+        {
+            next = (change.at, Turn::Change);
+        }
+        if !self.lingering
+            && let Some(at) = self.stage.next_timer()
+            && at < next.0
+        {
+            next = (at, Turn::App);
+        }
+        (next.0 != Instant::MAX).then_some(next)
+    }
+
+    /// Lets hosts and applications act until none has anything more to do now.
+    #[inline]
+    fn settle(&mut self) {
+        while let Some(host) = self.stage.pop_touched() {
+            loop {
+                let events = self.stage.drain_events(host);
+                while let Some((app, session, news)) = self.stage.pop_news() {
+                    self.apps[app].on_news(session, news, &mut self.stage);
+                }
+                let sent = self.stage.transmit(host);
+                if !events && !sent {
+                    break;
+                }
+            }
+            self.stage.hosts[host].rest();
+            if self.spec.audit {
+                let verdict = self.stage.hosts[host].endpoint.check(self.stage.now);
+                assert_eq!(verdict, Ok(()), "host {host} keeps its invariants at {}", self.stage.now);
+            }
+        }
+    }
+
+    /// Makes the next change.
+    fn change(&mut self) {
+        let Scheduled { links, change, shown, .. } = &self.changes[self.changed];
+        self.changed += 1;
+        for &link in links {
+            self.stage.topology.apply(self.stage.now, link, change);
+        }
+        let up = match change {
+            Change::Up => Some(true),
+            Change::Down => Some(false),
+            _ => None,
+        };
+        if let (Some(up), Some(path)) = (up, *shown) {
+            for client in (0..self.stage.hosts.len()).step_by(2) {
+                self.stage.hosts[client].endpoint.set_carrier(self.stage.now, address(client, path), up);
+                self.stage.touch(client);
+            }
+        }
+        if matches!(change, Change::Loss(_)) {
+            self.tell_losses();
+        }
+        self.settle();
+    }
+
+    /// Tells the senders the true loss of each path, if they are to know.
+    fn tell_losses(&mut self) {
+        if !self.spec.loss_oracle {
+            return;
+        }
+        for path in 0..self.stage.topology.paths() {
+            let (up, down) = (Direction::Up, Direction::Down);
+            let (up, down) = (self.stage.topology.loss(path, up), self.stage.topology.loss(path, down));
+            let client = address(0, path);
+            self.stage.hosts[0].endpoint.set_loss_oracle(client, None, Some(up));
+            for index in 0..self.spec.server.addresses {
+                self.stage.hosts[1].endpoint.set_loss_oracle(address(1, index), Some(client), Some(down));
+            }
+        }
+    }
+
+    fn transfers_are_through(&self) -> bool {
+        self.waited_for.iter().all(|&app| self.apps[app].is_done())
+    }
+
+    fn is_finished(&self) -> bool {
+        let waited_for = |transfer: &TransferState| self.waited_for.contains(&transfer.report.workload);
+        let mut transfers = self.stage.transfers.iter().filter(|transfer| waited_for(transfer));
+        self.transfers_are_through() && transfers.all(|transfer| transfer.report.finished.is_some())
+    }
+
+    /// When the last transfer was through, or now if one is not.
+    fn end(&self) -> Instant {
+        if !self.is_finished() {
+            return self.stage.now;
+        }
+        let waited_for = |transfer: &&TransferState| self.waited_for.contains(&transfer.report.workload);
+        let transfers = self.stage.transfers.iter().filter(waited_for);
+        transfers.filter_map(|transfer| transfer.report.finished).max().unwrap_or(self.stage.now)
+    }
+
+    /// Lets connections close; true if nothing is left in the end.
+    fn linger(&mut self, spec: &Spec) -> bool {
+        let Some(linger) = spec.linger else {
+            return false;
+        };
+        self.lingering = true;
+        self.play(self.stage.now + linger, World::is_quiet);
+        self.is_quiet()
+    }
+
+    fn is_quiet(&self) -> bool {
+        let is_quiet = |host: &Host| host.deadline == Instant::MAX && host.endpoint.connections() == 0;
+        self.stage.topology.network.next_time().is_none() && self.stage.hosts.iter().all(is_quiet)
+    }
+
+    /// Checks at the end what is too slow to check all along.
+    fn verify(&self) {
+        let balance = self.stage.topology.network.check_conservation();
+        assert!(balance.is_ok(), "no packet appears or vanishes: {balance:?}");
+        for (number, host) in self.stage.hosts.iter().enumerate() {
+            let verdict = host.endpoint.check(self.stage.now);
+            assert_eq!(verdict, Ok(()), "host {number} keeps its invariants at the end");
+        }
+    }
+
+    fn into_outcome(
+        mut self,
+        connections: Vec<ConnectionOutcome>,
+        end: Instant,
+        finished: bool,
+        quiet: bool,
+    ) -> Outcome {
+        let counters = [0, 1].map(|host: usize| self.stage.hosts[host].endpoint.counters().clone());
+        let links = self.stage.topology.link_outcomes(self.stage.now);
+        Outcome {
+            finished,
+            end,
+            quiet,
+            transfers: (0..self.stage.transfers.len()).map(|transfer| self.stage.transfer_outcome(transfer)).collect(),
+            connections,
+            links,
+            udp: self.stage.udp,
+            digest: self.stage.digest.value(),
+            packets: self.stage.packets,
+            corrupted: self.stage.corrupted,
+            events: self.stage.events,
+            counters,
+        }
+    }
+}
+
+/// The applications that keep a run going: those whose transfers are measured, or else all.
+fn waited_for(workloads: &[Workload]) -> Vec<usize> {
+    let background = |workload: &Workload| matches!(workload, Workload::Udp { .. } | Workload::Tcp { .. });
+    let all_are = workloads.iter().all(background);
+    (0..workloads.len()).filter(|&n| all_are || !background(&workloads[n])).collect()
+}
+
+/// So many turns at one instant are a bug: far more than there can be connections with something to do.
+const STANDSTILL: u32 = 10_000_000;

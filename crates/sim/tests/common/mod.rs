@@ -1,0 +1,71 @@
+//! Three lines set the links.
+#![allow(clippy::unwrap_used, dead_code)]
+
+use anabranch_engine::{Policies, Profile};
+use anabranch_net::{LinkConfig, LossModel, QueueLimit};
+use anabranch_sim::{Direction, HostSpec, Outcome, PathSpec, Spec, Workload, run};
+use anabranch_units::{Bytes, Duration, Rate};
+
+pub fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+/// A path of so many Mbit/s with this delay each way, a queue of 1000 packets and no loss.
+pub fn path(name: &str, mbps: u64, delay_ms: u64) -> PathSpec {
+    let link = LinkConfig { queue: QueueLimit::Packets(1000), ..LinkConfig::new(Rate::from_mbps(mbps), ms(delay_ms)) };
+    PathSpec::new(name, link.clone(), link)
+}
+
+/// The same with loss in the direction of the data.
+pub fn lossy_path(name: &str, mbps: u64, delay_ms: u64, p: f64) -> PathSpec {
+    let mut path = path(name, mbps, delay_ms);
+    path.down.loss = LossModel::Bernoulli { p };
+    path
+}
+
+pub fn spec(paths: Vec<PathSpec>, workloads: Vec<Workload>) -> Spec {
+    let host = HostSpec::new(Profile::linux(), Policies::default());
+    let mut spec = Spec::new(paths, host.clone(), host);
+    spec.workloads = workloads;
+    spec.stop = Duration::from_secs(600);
+    // A subflow whose path is dead gives up after fifteen timeouts of up to two minutes.
+    spec.linger = Some(Duration::from_secs(3000));
+    spec.audit = true;
+    spec
+}
+
+pub fn download(bytes: u64) -> Workload {
+    files(Direction::Down, &[bytes], false)
+}
+
+pub fn files(direction: Direction, sizes: &[u64], concurrent: bool) -> Workload {
+    Workload::Files {
+        direction,
+        sizes: sizes.iter().map(|&size| Bytes::new(size)).collect(),
+        concurrent,
+        warm: false,
+        start: Duration::ZERO,
+        think: Duration::ZERO,
+    }
+}
+
+pub fn bulk(seconds: u64) -> Workload {
+    Workload::Bulk { direction: Direction::Down, start: Duration::ZERO, duration: Duration::from_secs(seconds) }
+}
+
+/// Runs it and insists that everything arrived and that nothing is left.
+pub fn complete(spec: &Spec) -> Outcome {
+    let outcome = run(spec).unwrap();
+    assert!(outcome.finished, "everything arrives: {:#?} {:#?}", outcome.transfers, outcome.connections);
+    assert!(outcome.quiet, "nothing is left: {:#?}", outcome.connections);
+    for transfer in &outcome.transfers {
+        assert_eq!(Some(transfer.bytes), transfer.asked.or(Some(transfer.bytes)), "{}", transfer.label);
+    }
+    outcome
+}
+
+/// Of the only transfer [Mbit/s].
+pub fn goodput(outcome: &Outcome) -> f64 {
+    let transfer = &outcome.transfers[0];
+    transfer.bytes as f64 * 8e-6 / transfer.duration().unwrap().as_secs_f64()
+}

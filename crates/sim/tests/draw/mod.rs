@@ -1,0 +1,167 @@
+//! Draws a run from a seed.
+
+use anabranch_engine::{Factory, Policies, Profile};
+use anabranch_net::{Change, LinkConfig, LossModel, QueueLimit, Reordering};
+use anabranch_policy::registry::{ACK_PATHS, CONGESTION, Entry, REINJECTIONS, SCHEDULERS, WINDOWS};
+use anabranch_sim::{Affected, Direction, HostSpec, Middlebox, PathSpec, SharedLink, Spec, TimedChange, Workload};
+use anabranch_units::{Bytes, Duration, Rate, Seed, Stream};
+use std::sync::Arc;
+
+/// A run in which everything should arrive: faults last up to ten seconds and are over after two minutes.
+pub fn spec(seed: Seed) -> Spec {
+    let mut stream = seed.stream("swarm");
+    let draw = &mut stream;
+    let count = 1 + draw.below(3) as usize;
+    let mut paths: Vec<_> = (0..count).map(|n| path(draw, n)).collect();
+    let shared = draw.chance(0.2);
+    if shared {
+        paths.iter_mut().for_each(|path| path.via = Some("core".to_owned()));
+    }
+    let mut spec = Spec::new(paths, host(draw), host(draw));
+    if shared {
+        let (down, up) = (link(draw), link(draw));
+        spec.shared = vec![SharedLink { name: "core".to_owned(), down, up }];
+    }
+    spec.seed = seed;
+    spec.primary = draw.below(count as u64) as usize;
+    spec.server.addresses = 1 + usize::from(draw.chance(0.1));
+    spec.workloads = vec![workload(draw)];
+    spec.changes = (0..draw.below(4)).flat_map(|_| fault(draw, count)).collect();
+    spec.stop = Duration::from_secs(HORIZON);
+    spec.linger = Some(Duration::from_secs(HORIZON));
+    spec.audit = true;
+    spec.loss_oracle = draw.chance(0.5);
+    spec
+}
+
+/// The path swallows everything, both ways, from one second on.
+pub fn blackhole(spec: &Spec, path: usize) -> TimedChange {
+    TimedChange {
+        at: Duration::from_secs(1),
+        path: spec.paths[path].name.clone(),
+        affected: Affected::Both,
+        change: Change::Blackhole,
+        notify: false,
+    }
+}
+
+fn path(draw: &mut Stream, number: usize) -> PathSpec {
+    let mut path = PathSpec::new(&format!("path{number}"), link(draw), link(draw));
+    path.nic = draw.chance(0.2).then(|| Rate::from_bps(log(draw, 1_000_000, 10_000_000_000)));
+    path.backup = draw.chance(0.1);
+    const BOXES: [Middlebox; 5] =
+        [Middlebox::Syn, Middlebox::SynAck, Middlebox::ThirdAck, Middlebox::All, Middlebox::AfterHandshake];
+    if draw.chance(0.2) {
+        path.middlebox = BOXES[draw.below(BOXES.len() as u64) as usize];
+    }
+    path
+}
+
+fn link(draw: &mut Stream) -> LinkConfig {
+    let rate = Rate::from_bps(log(draw, 100_000, 10_000_000_000));
+    let delay = Duration::from_micros(log(draw, 100, 1_000_000));
+    let mut link = LinkConfig::new(rate, delay);
+    link.queue = match draw.below(3) {
+        0 => QueueLimit::Packets(log(draw, 2, 1000) as u32),
+        1 => QueueLimit::Bytes(Bytes::new(log(draw, 3000, 1_000_000))),
+        _ => QueueLimit::Bdp { factor: draw.unit() * 2.0, round_trip: delay * 2 },
+    };
+    link.loss = match draw.below(4) {
+        0 => LossModel::Bernoulli { p: draw.unit() * 0.05 },
+        1 => LossModel::GilbertElliott {
+            p_good_bad: draw.unit() * 0.01,
+            p_bad_good: 0.1 + draw.unit() * 0.9,
+            loss_good: 0.0,
+            loss_bad: draw.unit(),
+        },
+        _ => LossModel::None,
+    };
+    if draw.chance(0.2) {
+        link.jitter = delay.mul_f64(draw.unit());
+        link.jitter_reorders = draw.chance(0.5);
+    }
+    if draw.chance(0.2) {
+        link.reordering = Some(Reordering { probability: draw.unit() * 0.1, extra: delay.mul_f64(draw.unit() * 2.0) });
+    }
+    if draw.chance(0.2) {
+        link.duplication = draw.unit() * 0.1;
+    }
+    if draw.chance(0.2) {
+        link.corruption = draw.unit() * 0.05;
+    }
+    link
+}
+
+fn host(draw: &mut Stream) -> HostSpec {
+    let profile = Profile::NAMES[draw.below(Profile::NAMES.len() as u64) as usize];
+    let mut host = HostSpec::new(Profile::named(profile).unwrap(), policies(draw));
+    host.multipath = draw.chance(0.9);
+    host.send_buffer = Bytes::new(log(draw, 1460, 4 << 20));
+    host.receive_buffer = Bytes::new(log(draw, 1460, 4 << 20));
+    host.max_subflows = 1 + draw.below(8) as usize;
+    host
+}
+
+fn policies(draw: &mut Stream) -> Policies {
+    Policies {
+        scheduler: any(draw, SCHEDULERS),
+        congestion: any(draw, CONGESTION),
+        receive_window: any(draw, WINDOWS),
+        ack_path: any(draw, ACK_PATHS),
+        reinjection: any(draw, REINJECTIONS),
+    }
+}
+
+fn any<T: ?Sized>(draw: &mut Stream, table: &'static [Entry<T>]) -> Factory<T> {
+    let entry = &table[draw.below(table.len() as u64) as usize];
+    Arc::new(|| entry.build_default())
+}
+
+fn workload(draw: &mut Stream) -> Workload {
+    let direction = if draw.chance(0.7) { Direction::Down } else { Direction::Up };
+    if draw.chance(0.2) {
+        return Workload::Bursts {
+            direction,
+            size: Bytes::new(log(draw, 1, 100_000)),
+            count: 1 + draw.below(5) as usize,
+            interval: Duration::from_millis(log(draw, 1, 5000)),
+            start: Duration::ZERO,
+            warm_up: Bytes::new(draw.below(50_000)),
+        };
+    }
+    let (least, most) = if draw.chance(0.3) { (1, 2000) } else { (10_000, 1_000_000) };
+    Workload::Files {
+        direction,
+        sizes: (0..1 + draw.below(5)).map(|_| Bytes::new(log(draw, least, most))).collect(),
+        concurrent: draw.chance(0.5),
+        warm: draw.chance(0.5),
+        start: Duration::ZERO,
+        think: Duration::from_millis(draw.below(2000)),
+    }
+}
+
+/// Something happens to a path and ends again.
+fn fault(draw: &mut Stream, paths: usize) -> Vec<TimedChange> {
+    let path = format!("path{}", draw.below(paths as u64));
+    let affected = [Affected::Both, Affected::Down, Affected::Up][draw.below(3) as usize];
+    let at = Duration::from_millis(log(draw, 1, 110_000));
+    let until = at + Duration::from_millis(log(draw, 1, 10_000));
+    let notify = draw.chance(0.5);
+    let change = |at, change| TimedChange { at, path: path.clone(), affected, change, notify };
+    match draw.below(4) {
+        0 => vec![change(at, Change::Down), change(until, Change::Up)],
+        1 => vec![change(at, Change::Blackhole), change(until, Change::Restore)],
+        2 => vec![change(at, Change::Rate(Rate::from_bps(log(draw, 100_000, 1_000_000_000))))],
+        _ => vec![change(at, Change::Delay(Duration::from_micros(log(draw, 100, 1_000_000))))],
+    }
+}
+
+/// A whole number between these two, every order of magnitude as likely as the next.
+fn log(draw: &mut Stream, low: u64, high: u64) -> u64 {
+    let octaves = (high / low).ilog2() + 1;
+    let base = low << draw.below(u64::from(octaves));
+    draw.between(base, (base * 2).min(high).max(base)).min(high)
+}
+
+/// Far more than the slowest run takes after its last fault \[s\]: 5 MB at 100 kbit/s take 400 s without loss.
+const HORIZON: u64 = 20_000;

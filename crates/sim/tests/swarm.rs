@@ -1,0 +1,79 @@
+//! The swarm: each seed draws paths, hosts, policies, work and faults, and everything must still arrive.
+//!
+//! Every run is audited after every event and ends with nothing left: no timer, no packet, no connection. A failure
+//! prints the command that repeats it. `SWARM_SEEDS=FIRST..END` chooses which seeds to run.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+mod draw;
+
+use anabranch_sim::{Spec, run};
+use anabranch_units::{Duration, Seed};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// What is wrong with the run of a seed, if anything.
+fn fault(seed: u64) -> Option<String> {
+    let spec = draw::spec(Seed(seed));
+    let result = catch_unwind(AssertUnwindSafe(|| verdict(&spec)));
+    match result {
+        Ok(verdict) => verdict,
+        Err(panic) => Some(match panic.downcast_ref::<String>() {
+            Some(message) => message.clone(),
+            None => panic.downcast_ref::<&str>().map_or("panicked".to_owned(), |message| (*message).to_owned()),
+        }),
+    }
+}
+
+fn verdict(spec: &Spec) -> Option<String> {
+    let outcome = run(spec).unwrap();
+    if !outcome.finished {
+        let left: Vec<_> = outcome.transfers.iter().filter(|transfer| transfer.finished.is_none()).collect();
+        return Some(format!("not finished at {}: {left:?}", outcome.end));
+    }
+    if !outcome.quiet {
+        return Some(format!("not quiet after {}", outcome.end));
+    }
+    for transfer in &outcome.transfers {
+        if Some(transfer.bytes) != transfer.asked {
+            return Some(format!("{} delivered {} of {:?}", transfer.label, transfer.bytes, transfer.asked));
+        }
+    }
+    None
+}
+
+#[test]
+fn everything_arrives_whatever_happens() {
+    let seeds = std::env::var("SWARM_SEEDS").ok().and_then(|text| {
+        let (first, end) = text.split_once("..")?;
+        Some(first.parse().ok()?..end.parse().ok()?)
+    });
+    let mut failures = Vec::new();
+    for seed in seeds.unwrap_or(0..SEEDS) {
+        if let Some(fault) = fault(seed) {
+            let next = seed + 1;
+            failures.push(format!(
+                "seed {seed}: {fault}\n  SWARM_SEEDS={seed}..{next} cargo test -p anabranch-sim --test swarm"
+            ));
+        }
+    }
+    assert!(failures.is_empty(), "{} seeds failed:\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn a_seed_gives_one_run_on_any_thread() {
+    for seed in 0..20 {
+        let run_once = move || run(&draw::spec(Seed(seed))).unwrap().digest;
+        assert_eq!(run_once(), std::thread::spawn(run_once).join().unwrap(), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_path_that_stays_dead_is_found_out() {
+    let mut spec = draw::spec(Seed(3));
+    spec.workloads = vec![common::download(10_000_000)];
+    spec.stop = Duration::from_secs(120);
+    spec.changes = (0..spec.paths.len()).map(|path| draw::blackhole(&spec, path)).collect();
+    assert!(verdict(&spec).is_some_and(|fault| fault.starts_with("not finished")));
+}
+
+const SEEDS: u64 = 300;

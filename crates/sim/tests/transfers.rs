@@ -1,0 +1,223 @@
+//! What applications send arrives: whole, in order, in the time that theory allows.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use anabranch_net::Change;
+use anabranch_sim::{Affected, Direction, Extent, Middlebox, SpecError, TimedChange, Workload, run};
+use anabranch_units::{Bytes, Duration, Rate, Seed};
+use common::*;
+use std::sync::Arc;
+
+#[test]
+fn one_lossless_path_takes_the_time_that_theory_allows() {
+    let mut spec = spec(vec![path("only", 10, 20)], vec![download(1_000_000)]).single_path(0);
+    spec.seed = Seed(7);
+    let outcome = complete(&spec);
+    // SYN and request take a round trip and a half, the first byte half of one more; then the link is the limit, but for
+    // slow start from ten segments: 12 ms and 24 ms of sending in the first two round trips of 40 ms leave 44 ms idle.
+    let segments = 1_000_000_f64 / 1448.0;
+    let wire = (1_000_000.0 + segments * 52.0) * 8.0 / 10e6;
+    let least = 2.0 * 0.040 + wire;
+    let took = outcome.transfers[0].duration().unwrap().as_secs_f64();
+    assert!(took > least && took < least + 0.060, "took {took}, least {least}");
+    assert!(!outcome.connections[0].multipath);
+    assert_eq!(outcome.connections[0].subflows.len(), 1);
+    assert_eq!(outcome.connections[0].subflows[0].stats.retransmitted, 0);
+}
+
+#[test]
+fn one_lossy_path_delivers_every_byte() {
+    for direction in [Direction::Down, Direction::Up] {
+        let mut only = lossy_path("only", 10, 10, 0.02);
+        only.up.loss = only.down.loss.clone();
+        let outcome = complete(&spec(vec![only], vec![files(direction, &[500_000], false)]));
+        assert!(outcome.connections[0].multipath);
+        assert!(outcome.connections[0].subflows[0].stats.retransmitted > 0);
+    }
+}
+
+#[test]
+fn two_paths_deliver_every_byte_and_both_are_used() {
+    let paths = vec![lossy_path("wifi", 20, 10, 0.01), lossy_path("lte", 10, 30, 0.001)];
+    let outcome = complete(&spec(paths, vec![download(3_000_000)]));
+    let connection = &outcome.connections[0];
+    assert!(connection.multipath);
+    assert_eq!(connection.subflows.len(), 2);
+    for (path, subflow) in connection.subflows.iter().enumerate() {
+        assert_eq!(subflow.path, path);
+        assert!(subflow.stats.bytes_first_sent > 300_000, "{:?}", subflow.stats);
+    }
+    let first_sent: u64 = connection.subflows.iter().map(|subflow| subflow.stats.bytes_first_sent).sum();
+    assert_eq!(first_sent, 3_000_000);
+    assert_eq!(connection.receiver.as_ref().unwrap().delivered, 3_000_000);
+}
+
+#[test]
+fn two_equal_paths_carry_the_sum() {
+    let outcome = complete(&spec(vec![path("a", 10, 10), path("b", 10, 10)], vec![bulk(20)]));
+    let sum = 20.0 * 1428.0 / 1500.0;
+    assert!((0.95 * sum..=1.01 * sum).contains(&goodput(&outcome)), "{} of {sum}", goodput(&outcome));
+}
+
+#[test]
+fn many_files_at_once_in_turn_and_on_one_connection() {
+    let sizes: Vec<u64> = (1..=20).map(|n| n * 5_000).collect();
+    let paths = || vec![lossy_path("a", 20, 10, 0.005), path("b", 5, 25)];
+    let at_once = complete(&spec(paths(), vec![files(Direction::Down, &sizes, true)]));
+    assert_eq!((at_once.transfers.len(), at_once.connections.len()), (20, 20));
+    assert!(at_once.transfers.iter().all(|transfer| transfer.started == at_once.transfers[0].started));
+
+    let in_turn = complete(&spec(paths(), vec![files(Direction::Up, &sizes, false)]));
+    assert_eq!((in_turn.transfers.len(), in_turn.connections.len()), (20, 20));
+    assert!(in_turn.transfers.windows(2).all(|pair| pair[0].finished.unwrap() <= pair[1].started));
+
+    for direction in [Direction::Down, Direction::Up] {
+        let mut warm = files(direction, &sizes, false);
+        if let Workload::Files { warm, think, .. } = &mut warm {
+            (*warm, *think) = (true, ms(300));
+        }
+        let warm = complete(&spec(paths(), vec![warm]));
+        assert_eq!((warm.transfers.len(), warm.connections.len()), (20, 1));
+        assert!(warm.transfers.windows(2).all(|pair| pair[0].finished.unwrap() + ms(300) == pair[1].started));
+    }
+}
+
+#[test]
+fn a_burst_takes_one_way() {
+    let bursts = Workload::Bursts {
+        direction: Direction::Down,
+        size: Bytes::new(10 * 1400),
+        count: 5,
+        interval: Duration::from_secs(2),
+        start: Duration::ZERO,
+        warm_up: Bytes::new(50_000),
+    };
+    let outcome = complete(&spec(vec![path("a", 100, 5)], vec![bursts]));
+    assert_eq!(outcome.transfers.len(), 5);
+    for burst in &outcome.transfers {
+        // Half a round trip, and ten packets on the wire at 100 Mbit/s: 1.2 ms.
+        let took = burst.duration().unwrap();
+        assert!(took > ms(6) && took < ms(7), "{} took {took}", burst.label);
+    }
+}
+
+#[test]
+fn udp_is_on_and_off() {
+    let udp = Workload::Udp {
+        path: "a".to_owned(),
+        direction: Direction::Down,
+        rate: Rate::from_mbps(1),
+        packet: Bytes::new(1250),
+        on: ms(100),
+        off: ms(400),
+        start: ms(50),
+        stop: Duration::from_secs(2),
+    };
+    // A packet each 10 ms: 10 in each of the periods from 50, 550, 1050 and 1550 ms.
+    let outcome = complete(&spec(vec![path("a", 10, 5)], vec![udp]));
+    assert_eq!((outcome.udp[0].sent, outcome.udp[0].received, outcome.udp[0].bytes.get()), (40, 40, 50_000));
+}
+
+#[test]
+fn competing_tcp_takes_its_share() {
+    let host = spec(vec![], vec![]).server;
+    let tcp = |extent| Workload::Tcp {
+        path: "a".to_owned(),
+        direction: Direction::Down,
+        start: Duration::ZERO,
+        extent,
+        congestion: Arc::clone(&host.policies.congestion),
+    };
+    let mut only = path("a", 10, 10);
+    only.down.queue = anabranch_net::QueueLimit::Packets(40);
+    let mut one = spec(vec![only.clone()], vec![bulk(30), tcp(Extent::For(Duration::from_secs(30)))]);
+    one.linger = None;
+    let outcome = run(&one).unwrap();
+    let shares: Vec<u64> = outcome.transfers.iter().map(|transfer| transfer.bytes).collect();
+    assert!(shares[0] > 2 * 3_000_000 && shares[1] > 2 * 3_000_000, "{shares:?}");
+    assert!(shares[0] + shares[1] > 33_000_000, "{shares:?}");
+
+    let mut short = spec(
+        vec![only],
+        vec![bulk(10), tcp(Extent::Repeat(Bytes::new(57_000))), tcp(Extent::File(Bytes::new(1_000_000)))],
+    );
+    short.linger = None;
+    let outcome = run(&short).unwrap();
+    assert!(outcome.finished);
+    assert!(outcome.transfers.iter().filter(|transfer| transfer.workload == 1).count() > 10);
+}
+
+#[test]
+fn a_dead_path_delays_but_loses_nothing() {
+    for (change, notify) in [(Change::Down, true), (Change::Down, false), (Change::Blackhole, false)] {
+        let mut spec = spec(vec![path("a", 10, 10), path("b", 10, 10)], vec![download(5_000_000)]);
+        spec.changes = vec![TimedChange {
+            at: Duration::from_secs(1),
+            path: "a".to_owned(),
+            affected: Affected::Both,
+            change: change.clone(),
+            notify,
+        }];
+        let outcome = complete(&spec);
+        let took = outcome.transfers[0].duration().unwrap();
+        assert!(took < Duration::from_secs(8), "{change:?}, notified {notify}: {took}");
+    }
+}
+
+#[test]
+fn a_middlebox_costs_multipath_and_nothing_else() {
+    for (middlebox, multipath) in [
+        (Middlebox::None, true),
+        (Middlebox::Syn, false),
+        (Middlebox::SynAck, false),
+        (Middlebox::ThirdAck, false),
+        (Middlebox::All, false),
+        (Middlebox::AfterHandshake, false),
+    ] {
+        let mut first = path("a", 10, 10);
+        first.middlebox = middlebox;
+        let outcome = complete(&spec(vec![first], vec![download(300_000)]));
+        assert_eq!(outcome.connections[0].multipath, multipath, "{middlebox:?}");
+    }
+}
+
+#[test]
+fn damaged_packets_are_discarded_and_counted() {
+    let mut only = path("a", 10, 10);
+    only.down.corruption = 0.02;
+    only.down.duplication = 0.02;
+    only.down.jitter = ms(5);
+    only.down.jitter_reorders = true;
+    let outcome = complete(&spec(vec![only], vec![download(500_000)]));
+    let corrupted: u64 = outcome.links.iter().map(|link| link.stats.corrupted).sum();
+    assert!(corrupted > 0);
+    assert_eq!(outcome.corrupted, corrupted);
+}
+
+#[test]
+fn a_first_hop_that_reports_departures_limits_what_waits_there() {
+    let mut only = path("a", 10, 10);
+    only.nic = Some(Rate::from_mbps(100));
+    let outcome = complete(&spec(vec![only], vec![download(2_000_000)]));
+    let nic = outcome.links.iter().find(|link| link.name == "a/nic-down").unwrap();
+    assert!(nic.stats.max_queued < 20, "{:?}", nic.stats);
+}
+
+#[test]
+fn what_cannot_be_is_refused_by_name() {
+    let good = spec(vec![path("a", 10, 10)], vec![download(1000)]);
+    let refusal = |edit: &dyn Fn(&mut anabranch_sim::Spec)| {
+        let mut bad = good.clone();
+        edit(&mut bad);
+        run(&bad).unwrap_err()
+    };
+    assert_eq!(refusal(&|spec| spec.paths.clear()), SpecError::Paths(0));
+    assert_eq!(refusal(&|spec| spec.primary = 1), SpecError::Primary(1, 1));
+    assert_eq!(refusal(&|spec| spec.paths.push(path("a", 1, 1))), SpecError::DuplicateName("a".to_owned()));
+    assert!(matches!(refusal(&|spec| spec.workloads = vec![download(0)]), SpecError::Empty(_)));
+    let via = refusal(&|spec| spec.paths[0].via = Some("core".to_owned())).to_string();
+    assert!(via.contains("via of path a") && via.contains("`core`"), "{via}");
+    let loss = refusal(&|spec| spec.paths[0].down.duplication = 2.0).to_string();
+    assert_eq!(loss, "a/down: duplication is 2; a probability lies between 0 and 1");
+}
