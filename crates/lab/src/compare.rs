@@ -111,7 +111,8 @@ impl Plan {
     pub fn new(scenario: Scenario, schedulers: &[String], seed: u64, repeat: usize) -> Result<Plan, ScenarioError> {
         let candidate = |name: &String| Ok((name.clone(), scenario.with_scheduler(name)?));
         let candidates = schedulers.iter().map(candidate).collect::<Result<_, ScenarioError>>()?;
-        let singles = scenario.paths().into_iter().enumerate().map(|(n, name)| (name, scenario.single_path(n))).collect();
+        let singles =
+            scenario.paths().into_iter().enumerate().map(|(n, name)| (name, scenario.single_path(n))).collect();
         let seeds = (0..repeat as u64).map(|n| seed.wrapping_add(n)).collect();
         Ok(Plan { scenario, candidates, singles, seeds })
     }
@@ -129,10 +130,8 @@ impl Plan {
     /// Runs everything on `jobs` threads and calls `done` after each run.
     pub fn run(&self, jobs: usize, done: &(dyn Fn() + Sync)) -> Result<Comparison, RunError> {
         let variants: Vec<&(String, Scenario)> = self.candidates.iter().chain(&self.singles).collect();
-        let runs: Vec<(&Scenario, u64)> = variants
-            .iter()
-            .flat_map(|(_, scenario)| self.seeds.iter().map(move |seed| (scenario, *seed)))
-            .collect();
+        let runs: Vec<(&Scenario, u64)> =
+            variants.iter().flat_map(|(_, scenario)| self.seeds.iter().map(move |seed| (scenario, *seed))).collect();
         let mut results = run_all(&runs, jobs, done)?.into_iter();
         let mut group = |(name, _): &(String, Scenario)| Group {
             name: name.clone(),
@@ -149,7 +148,8 @@ impl Plan {
 }
 
 impl Group {
-    fn values(&self, measure: MeasureName) -> Vec<f64> {
+    /// The number that ranks, of each run.
+    pub fn values(&self, measure: MeasureName) -> Vec<f64> {
         self.runs.iter().map(|run| run.value(measure)).collect()
     }
 
@@ -236,7 +236,8 @@ fn is_better(measure: MeasureName, a: &[f64], b: &[f64]) -> bool {
 /// Seed by seed, what the paths would do together: goodputs add up, and so do the rates at which a given amount of work
 /// completes, `1/T = 1/T₁ + 1/T₂ + …`.
 fn sum_of_paths(measure: MeasureName, singles: &[(String, Vec<f64>)], runs: usize) -> Vec<f64> {
-    let over_paths = |run: usize, number: fn(f64) -> f64| singles.iter().map(|(_, values)| number(values[run])).sum::<f64>();
+    let over_paths =
+        |run: usize, number: fn(f64) -> f64| singles.iter().map(|(_, values)| number(values[run])).sum::<f64>();
     (0..runs)
         .map(|run| match measure {
             MeasureName::CompletionTime => 1.0 / over_paths(run, |time| 1.0 / time),

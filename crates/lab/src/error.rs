@@ -103,7 +103,7 @@ pub(crate) fn nearest<'a>(wrong: &str, accepted: impl IntoIterator<Item = &'a st
 
 /// "did you mean …? accepted: …"
 pub(crate) fn suggest(wrong: &str, accepted: &[&str]) -> String {
-    let list = accepted.join(", ");
+    let list = if accepted.is_empty() { "nothing, for there is none".to_owned() } else { accepted.join(", ") };
     match nearest(wrong, accepted.iter().copied()) {
         Some(name) => format!("did you mean `{name}`? accepted: {list}"),
         None => format!("accepted: {list}"),
@@ -122,7 +122,20 @@ fn reword(message: &str) -> (String, Option<String>) {
     }
     if let Some(rest) = message.strip_prefix("missing field `") {
         let name = rest.trim_end_matches('`');
-        return (format!("the key `{name}` is missing"), None);
+        let example = match name {
+            "path" => "[path.NAME] with rate = \"25mbit\" and delay = \"10ms\"".to_owned(),
+            "workload" => "[[workload]] with kind = \"bulk\" and duration = \"10s\"".to_owned(),
+            _ => format!("{name} = …"),
+        };
+        return (format!("`{name}` is missing"), Some(format!("accepted: {example}")));
+    }
+    if let Some((held, expected)) =
+        message.strip_prefix("invalid type: ").and_then(|rest| rest.split_once(", expected "))
+    {
+        return (format!("this is a {held}"), Some(format!("accepted: {expected}")));
+    }
+    if message.starts_with("string values must be quoted") {
+        return ("a text stands in quotes".to_owned(), Some("accepted: a text such as \"10ms\"".to_owned()));
     }
     match message.split_once('\n') {
         Some((problem, help)) => (problem.to_owned(), Some(help.to_owned())),

@@ -4,7 +4,7 @@
 //! file::File   the TOML as it is written, strict         ── the JSON schema is made from it
 //!    │ resolve                                              defaults, contradictions, names
 //! Scenario     one Spec per seed
-//!    │ run, run_all                                         on any number of threads, in order
+//!    │ run, run_seeds                                        on any number of threads, in order
 //! Measured     one row per run
 //!    │ compare, stats                                       paired differences, intervals, baselines
 //! Summary
@@ -27,7 +27,7 @@ mod tree;
 pub use error::ScenarioError;
 pub use measured::Measured;
 pub use resolve::Chosen;
-pub use run::{Run, RunError, run, run_all};
+pub use run::{Run, RunError, run, run_seeds};
 pub use scenario::{Origin, Scenario};
 pub use schema::schema;
 

@@ -65,21 +65,16 @@ impl Measured {
         let transfers: Vec<&Transfer> = outcome.transfers.iter().filter(|t| !competing(t.workload)).collect();
         let own: Vec<&ConnectionOutcome> = outcome.connections.iter().filter(|c| !competing(c.workload)).collect();
         let until = |t: &Transfer| t.finished.unwrap_or(stop);
-        let sized: Vec<f64> = transfers
-            .iter()
-            .filter(|t| t.asked.is_some())
-            .map(|t| until(t).since(t.started).as_secs_f64())
-            .collect();
+        let sized: Vec<f64> =
+            transfers.iter().filter(|t| t.asked.is_some()).map(|t| until(t).since(t.started).as_secs_f64()).collect();
         let bytes: u64 = transfers.iter().map(|t| t.bytes).sum();
         let active = union(transfers.iter().map(|t| (t.started, until(t))).collect());
 
         let sum = |number: &dyn Fn(&ConnectionOutcome) -> u64| own.iter().map(|c| number(c)).sum::<u64>();
-        let sender = |number: fn(&anabranch_engine::ConnectionStats) -> u64| {
-            sum(&|c| c.sender.as_ref().map_or(0, number))
-        };
-        let receiver = |number: fn(&anabranch_engine::ConnectionStats) -> u64| {
-            sum(&|c| c.receiver.as_ref().map_or(0, number))
-        };
+        let sender =
+            |number: fn(&anabranch_engine::ConnectionStats) -> u64| sum(&|c| c.sender.as_ref().map_or(0, number));
+        let receiver =
+            |number: fn(&anabranch_engine::ConnectionStats) -> u64| sum(&|c| c.receiver.as_ref().map_or(0, number));
         let subflows = |number: fn(&anabranch_engine::SubflowStats) -> u64| {
             sum(&|c| c.subflows.iter().map(|subflow| number(&subflow.stats)).sum())
         };
@@ -156,7 +151,10 @@ mod tests {
     #[test]
     fn time_that_spans_share_counts_once() {
         let at = |ms| Instant::ZERO + Duration::from_millis(ms);
-        assert_eq!(union(vec![(at(50), at(60)), (at(0), at(10)), (at(5), at(20)), (at(6), at(7))]), Duration::from_millis(30));
+        assert_eq!(
+            union(vec![(at(50), at(60)), (at(0), at(10)), (at(5), at(20)), (at(6), at(7))]),
+            Duration::from_millis(30)
+        );
         assert_eq!(union(vec![]), Duration::ZERO);
     }
 }

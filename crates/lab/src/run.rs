@@ -38,22 +38,42 @@ pub fn run(scenario: &Scenario, seed: u64, events: bool) -> Result<Run, RunError
     Ok(Run { command, measured: Measured::of(&spec, &outcome), outcome })
 }
 
-/// Runs all on `jobs` threads (0: one per processor) and calls `done` after each. The first failure in the order of
-/// `runs` is the one reported.
-pub fn run_all(
+/// Runs the scenario with each seed on `jobs` threads (0: one per processor) and calls `done` after each.
+pub fn run_seeds(
+    scenario: &Scenario,
+    seeds: &[u64],
+    events: bool,
+    jobs: usize,
+    done: &(dyn Fn() + Sync),
+) -> Result<Vec<Run>, RunError> {
+    in_parallel(seeds, jobs, done, &|seed| run(scenario, *seed, events))
+}
+
+/// Runs all variants on `jobs` threads (0: one per processor) and calls `done` after each.
+pub(crate) fn run_all(
     runs: &[(&Scenario, u64)],
     jobs: usize,
     done: &(dyn Fn() + Sync),
 ) -> Result<Vec<Measured>, RunError> {
-    let one = |(scenario, seed): &(&Scenario, u64)| {
-        let result = run(scenario, *seed, false).map(|run| run.measured);
+    in_parallel(runs, jobs, done, &|(scenario, seed)| run(scenario, *seed, false).map(|run| run.measured))
+}
+
+/// Results in the order of `work`; the first failure in that order is the one reported.
+fn in_parallel<W: Sync, R: Send>(
+    work: &[W],
+    jobs: usize,
+    done: &(dyn Fn() + Sync),
+    one: &(dyn Fn(&W) -> Result<R, RunError> + Sync),
+) -> Result<Vec<R>, RunError> {
+    let one = |work: &W| {
+        let result = one(work);
         done();
         result
     };
-    let results: Vec<Result<Measured, RunError>> = match rayon::ThreadPoolBuilder::new().num_threads(jobs).build() {
-        Ok(pool) => pool.install(|| runs.par_iter().map(one).collect()),
+    let results: Vec<Result<R, RunError>> = match rayon::ThreadPoolBuilder::new().num_threads(jobs).build() {
+        Ok(pool) => pool.install(|| work.par_iter().map(one).collect()),
         // No threads to be had: one after the other gives the same results.
-        Err(_) => runs.iter().map(one).collect(),
+        Err(_) => work.iter().map(one).collect(),
     };
     results.into_iter().collect()
 }

@@ -1,11 +1,11 @@
 //! A scenario, read and checked: what it is called, what identifies its content, and the runs it stands for.
 
+use crate::ScenarioError;
 use crate::error::{Problem, nearest};
 use crate::file::{At, File, MeasureName, Policy};
 use crate::resolve::{self, Chosen};
 use crate::shipped::{self, SHIPPED};
 use crate::tree::{Tree, hex};
-use crate::ScenarioError;
 use anabranch_net::Trace;
 use anabranch_policy::registry::SCHEDULERS;
 use anabranch_sim::{Spec, Workload};

@@ -79,7 +79,9 @@ impl<'de> Visitor<'de> for PolicyVisitor {
             let value = map.next_value::<At<Parameter>>()?.value.0;
             match (key.as_str(), value) {
                 ("name", Value::Text(text)) => name = Some(text),
-                ("name", _) => return Err(A::Error::custom("`name` of a policy is a text\naccepted: `anabranch list`")),
+                ("name", _) => {
+                    return Err(A::Error::custom("`name` of a policy is a text\naccepted: `anabranch list`"));
+                }
                 (_, value) => {
                     parameters.insert(key, value);
                 }

@@ -131,9 +131,7 @@ fn knobs(table: &HostTable, profile: &mut Profile) -> Result<(), Problem> {
 fn default_rule(name: RtoName) -> RtoRule {
     match name {
         RtoName::Linux => RtoRule::Linux { min_var: Duration::from_millis(200) },
-        RtoName::Rfc6298 => {
-            RtoRule::Rfc6298 { min: Duration::from_secs(1), granularity: Duration::from_millis(1) }
-        }
+        RtoName::Rfc6298 => RtoRule::Rfc6298 { min: Duration::from_secs(1), granularity: Duration::from_millis(1) },
     }
 }
 

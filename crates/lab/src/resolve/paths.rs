@@ -81,17 +81,21 @@ fn path(name: &str, at: &At<PathTable>, links: &[String], traces: &mut Traces<'_
         config.loss = loss_model(loss)?;
         config.duplication = share(&table.duplicate);
         config.corruption = share(&table.corrupt);
-        config.reordering = table.reorder.as_ref().map(|reorder| Reordering {
-            probability: reorder.probability.value.0.0,
-            extra: reorder.delay.value.0,
-        });
+        config.reordering = table
+            .reorder
+            .as_ref()
+            .map(|reorder| Reordering { probability: reorder.probability.value.0.0, extra: reorder.delay.value.0 });
         Ok(config)
     };
     let up_loss = if table.loss_up.is_some() { &table.loss_up } else { &table.loss };
     let mut spec = PathSpec::new(name, link(down, &table.loss)?, link(up, up_loss)?);
     spec.nic = match &table.nic {
         Some(at) if at.value.0.is_zero() => {
-            return Err(Problem::at(&at.span, "an interface of rate zero sends nothing", "accepted: a rate above zero"));
+            return Err(Problem::at(
+                &at.span,
+                "an interface of rate zero sends nothing",
+                "accepted: a rate above zero",
+            ));
         }
         nic => nic.as_ref().map(|at| at.value.0),
     };
@@ -120,7 +124,8 @@ fn speeds(
     up: &Option<Of<Speed>>,
     traces: &mut Traces<'_>,
 ) -> Result<(Service, Service), Problem> {
-    const HELP: &str = "accepted: rate = \"25mbit\" for both directions, or down = … and up = …, each a rate or a trace";
+    const HELP: &str =
+        "accepted: rate = \"25mbit\" for both directions, or down = … and up = …, each a rate or a trace";
     match (rate, down, up) {
         (Some(rate), None, None) => {
             let service = service(rate, traces)?;

@@ -12,9 +12,9 @@ use std::ops::Range;
 /// Which way the data of the first workload under test goes.
 pub(super) fn direction(workloads: &[Workload]) -> Direction {
     let direction = |workload: &Workload| match workload {
-        Workload::Bulk { direction, .. }
-        | Workload::Files { direction, .. }
-        | Workload::Bursts { direction, .. } => Some(*direction),
+        Workload::Bulk { direction, .. } | Workload::Files { direction, .. } | Workload::Bursts { direction, .. } => {
+            Some(*direction)
+        }
         Workload::Udp { .. } | Workload::Tcp { .. } => None,
     };
     workloads.iter().find_map(direction).unwrap_or_default()
@@ -140,7 +140,11 @@ fn sizes(at: &At<WorkloadTable>) -> Result<Vec<Bytes>, Problem> {
     let sizes = match (&table.sizes, &table.size) {
         (Some(sizes), None) if table.count.is_none() => sizes.value.iter().map(|size| size.0).collect(),
         (Some(sizes), _) => {
-            return Err(Problem::at(&sizes.span, "`sizes` stands in place of `size` and `count`", "accepted: one of the two"));
+            return Err(Problem::at(
+                &sizes.span,
+                "`sizes` stands in place of `size` and `count`",
+                "accepted: one of the two",
+            ));
         }
         (None, size) => {
             let size = size.as_ref().map(|at| (at.value.0, &at.span));

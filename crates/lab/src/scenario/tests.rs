@@ -230,7 +230,8 @@ fn the_digest_names_the_content() {
 
 #[test]
 fn spread_moves_everything_but_links_and_traces() {
-    let text = format!("{PATHS}{BULK}[run]\nspread = \"10s\"\n[[change]]\nat = \"1s\"\npath = \"wlan\"\nloss = \"1%\"\n");
+    let text =
+        format!("{PATHS}{BULK}[run]\nspread = \"10s\"\n[[change]]\nat = \"1s\"\npath = \"wlan\"\nloss = \"1%\"\n");
     let scenario = read(&text).unwrap();
     let begin = |seed| {
         let spec = scenario.spec(seed);
@@ -256,7 +257,8 @@ fn a_variant_is_repeated_by_its_command() {
     let own = scenario.with_scheduler("ecf").unwrap();
     assert_eq!((own.policies.scheduler.as_str(), own.origin.sets.len()), ("ecf(beta=0.5)", 0));
     let single = scenario.single_path(1);
-    let repeated = read_with(&format!("{PATHS}{BULK}"), &single.origin.sets.iter().map(String::as_str).collect::<Vec<_>>());
+    let repeated =
+        read_with(&format!("{PATHS}{BULK}"), &single.origin.sets.iter().map(String::as_str).collect::<Vec<_>>());
     let (a, b) = (single.spec(1), repeated.unwrap().spec(1));
     assert_eq!((a.primary, a.client.multipath, a.server.multipath), (1, false, false));
     assert_eq!((b.primary, b.client.multipath, b.server.multipath), (1, false, false));
