@@ -9,6 +9,7 @@
 mod buffer;
 mod config;
 mod connection;
+mod deadline;
 mod demux;
 mod endpoint;
 mod event;
