@@ -1,5 +1,6 @@
 //! The send buffer: what the application wrote, kept until a DATA_ACK covers it.
 
+use crate::idle::release_if_empty;
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 
@@ -75,6 +76,7 @@ impl SendBuffer {
             self.chunks.pop_front();
             self.hint = self.hint.saturating_sub(1);
         }
+        release_if_empty(&mut self.chunks);
     }
 
     /// The bytes `offset..offset + length`, which must be kept here.

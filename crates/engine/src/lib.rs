@@ -13,6 +13,7 @@ mod deadline;
 mod demux;
 mod endpoint;
 mod event;
+mod idle;
 mod mapping;
 mod profile;
 mod ranges;
