@@ -142,14 +142,14 @@ impl Endpoint {
     }
 
     /// A segment has arrived. Its TCP checksum was right.
-    pub fn handle_segment(&mut self, now: Instant, segment: Segment) {
+    pub fn handle_segment(&mut self, now: Instant, mut segment: Segment) {
         let flow = segment.flow.reversed();
-        let Some((id, subflow)) = self.demux.find(&flow) else { return self.handle_stranger(now, segment) };
+        let Some((id, subflow)) = self.demux.find(&flow) else { return self.handle_stranger(now, &segment) };
         let Some(connection) = slot_mut(&mut self.connections, id).and_then(|slot| slot.connection.as_mut()) else {
             return;
         };
         if let Some(index) = connection.position(subflow) {
-            connection.handle_segment(now, index, segment, &mut self.shared);
+            connection.handle_segment(now, index, &mut segment, &mut self.shared);
         }
         self.touch(id.index);
         if !self.shared.routes.is_empty() {
@@ -288,7 +288,7 @@ impl Endpoint {
         Ok(())
     }
 
-    fn handle_stranger(&mut self, now: Instant, segment: Segment) {
+    fn handle_stranger(&mut self, now: Instant, segment: &Segment) {
         let opens = segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK) && !segment.flags.has(Flags::RST);
         if opens && self.is_local(segment.flow.dst) {
             let join = segment.options.mptcp().iter().find_map(|option| match option {
@@ -296,14 +296,14 @@ impl Endpoint {
                 _ => None,
             });
             if let Some(join) = join {
-                return self.handle_join(now, &segment, &join);
+                return self.handle_join(now, segment, &join);
             }
             if self.listening.contains(&segment.flow.dst_port) {
-                return self.accept(now, &segment);
+                return self.accept(now, segment);
             }
         }
         self.shared.counters.unknown_flow += 1;
-        self.refuse(&segment, None);
+        self.refuse(segment, None);
     }
 
     fn is_local(&self, address: IpAddr) -> bool {

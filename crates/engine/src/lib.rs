@@ -9,9 +9,11 @@
 mod buffer;
 mod config;
 mod connection;
+mod deadline;
 mod demux;
 mod endpoint;
 mod event;
+mod idle;
 mod mapping;
 mod profile;
 mod ranges;

@@ -44,6 +44,16 @@ impl RangeSet {
         if start >= end || self.ranges.front().is_none_or(|first| first.0 >= end) {
             return 0;
         }
+        // The common case: the beginning of the first range.
+        if let Some(first) = self.ranges.front_mut()
+            && start <= first.0
+            && end < first.1
+        {
+            let held = end - first.0;
+            first.0 = end;
+            self.total -= held;
+            return held;
+        }
         let i = self.ranges.partition_point(|r| r.1 <= start);
         let j = self.ranges.partition_point(|r| r.0 < end);
         if i >= j {

@@ -4,6 +4,7 @@
 //! does a subflow hold?", reference A-RBP-5: the subflow that carried a byte first).
 
 use crate::config::MAX_SUBFLOWS;
+use crate::idle::release_if_empty;
 use std::collections::VecDeque;
 
 /// One transmission's range of the stream.
@@ -84,6 +85,7 @@ impl SentLog {
                 break;
             }
         }
+        release_if_empty(&mut self.records);
     }
 
     /// Bytes first carried by the subflow in `slot` and not DATA_ACKed.

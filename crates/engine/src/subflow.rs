@@ -1,5 +1,6 @@
 //! One subflow: a TCP connection inside the MPTCP connection (RFC 9293), without its congestion window.
 
+use crate::deadline::earliest;
 use crate::mapping::MappingTable;
 use crate::reassembly::{Limits, Reassembly};
 use crate::recovery::{self, Recovery};
@@ -239,7 +240,7 @@ impl Subflow {
     /// The earliest of its timers.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let handshake = self.handshake.map(|timer| timer.deadline);
-        [handshake, self.recovery.deadline(), self.ack.deadline].into_iter().flatten().min()
+        earliest([handshake, self.recovery.deadline(), self.ack.deadline])
     }
 
     /// What a policy may know of it; `share` is what the receive-window policy allows it.

@@ -64,8 +64,12 @@ impl Pool {
 impl Pooled {
     /// Takes the segment out.
     #[inline]
-    pub(crate) fn take(self) -> Segment {
-        let taken = self.pool.0.borrow_mut().segments[self.slot as usize].take();
+    pub(crate) fn take(mut self) -> Segment {
+        let mut slots = self.pool.0.borrow_mut();
+        let taken = slots.segments[self.slot as usize].take();
+        slots.free.push(self.slot);
+        drop(slots);
+        self.slot = EMPTY;
         taken.expect("a slot holds its segment until the one handle to it is gone")
     }
 }
@@ -81,11 +85,17 @@ impl Clone for Pooled {
 impl Drop for Pooled {
     #[inline]
     fn drop(&mut self) {
+        if self.slot == EMPTY {
+            return;
+        }
         let mut slots = self.pool.0.borrow_mut();
         slots.segments[self.slot as usize] = None;
         slots.free.push(self.slot);
     }
 }
+
+/// The slot of a handle whose segment was taken out.
+const EMPTY: u32 = u32::MAX;
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,8 @@
 
 mod common;
 
-use anabranch_net::Change;
+use anabranch_net::{Change, QueueLimit};
+use anabranch_policy::registry::REINJECTIONS;
 use anabranch_sim::{
     Affected, Direction, EventKind, EventRecord, Extent, Middlebox, SpecError, TimedChange, Workload, run,
 };
@@ -237,4 +238,25 @@ fn what_cannot_be_is_refused_by_name() {
     assert!(via.contains("via of path a") && via.contains("`core`"), "{via}");
     let loss = refusal(&|spec| spec.paths[0].down.duplication = 2.0).to_string();
     assert_eq!(loss, "a/down: duplication is 2; a probability lies between 0 and 1");
+}
+
+/// The slow path holds up the window of 256 KiB: that is what the sender must blame, and what reinjection is there for.
+#[test]
+fn a_window_held_up_by_the_slow_path_is_named_and_relieved() {
+    let with = |reinjection: &'static str| {
+        let mut spec = spec(vec![path("fast", 100, 5), path("slow", 10, 50)], vec![download(4_000_000)]);
+        spec.client.receive_buffer = Bytes::new(1 << 18);
+        // Short, so that queueing does not hide that the paths are ten times apart.
+        spec.paths[0].down.queue = QueueLimit::Packets(80);
+        let entry = REINJECTIONS.iter().find(|entry| entry.name == reinjection).unwrap();
+        spec.server.policies.reinjection = std::sync::Arc::new(|| entry.build_default());
+        let outcome = complete(&spec);
+        (outcome.transfers[0].duration().unwrap(), outcome.connections[0].sender.clone().unwrap())
+    };
+    let (unhelped, blamed) = with("none");
+    let total = blamed.blocked;
+    assert!(total.receive_window > total.application + total.scheduler, "{total:?}");
+    assert_eq!(blamed.reinjected, 0);
+    let (helped, relieved) = with("opportunistic");
+    assert!(relieved.reinjected > 0 && helped < unhelped.mul_f64(0.8), "{helped} against {unhelped}");
 }

@@ -14,24 +14,25 @@ use bytes::Bytes as Payload;
 const IDLE_QUICK_ACKS_AFTER_RTOS: u64 = 1;
 
 impl Connection {
-    pub(crate) fn handle_segment(&mut self, now: Instant, index: usize, segment: Segment, shared: &mut Shared) {
+    /// A segment of this subflow. Its payload is taken out.
+    pub(crate) fn handle_segment(&mut self, now: Instant, index: usize, segment: &mut Segment, shared: &mut Shared) {
         match self.subflows[index].state {
-            State::SynSent => return self.on_syn_sent(now, index, &segment, shared),
+            State::SynSent => return self.on_syn_sent(now, index, segment, shared),
             State::SynReceived => {
                 let id = self.subflows[index].id;
-                if !self.on_syn_received(now, index, &segment, shared) || self.position(id) != Some(index) {
+                if !self.on_syn_received(now, index, segment, shared) || self.position(id) != Some(index) {
                     return;
                 }
             }
             State::Confirming | State::Established => {}
         }
-        let Some(start) = self.check_acceptable(now, index, &segment, shared) else { return };
+        let Some(start) = self.check_acceptable(now, index, segment, shared) else { return };
         if segment.flags.has(Flags::RST) {
-            return self.check_reset(now, index, start, &segment, shared);
+            return self.check_reset(now, index, start, segment, shared);
         }
         if segment.flags.has(Flags::SYN) || !segment.flags.has(Flags::ACK) {
             // RFC 5961 §4: no SYN resets a connection; our ACK tells an honest peer what we have.
-            return self.answer_syn(now, index, &segment, shared);
+            return self.answer_syn(now, index, segment, shared);
         }
         let subflow = &self.subflows[index];
         let Some(ack) = segment.ack.offset_near(subflow.iss, subflow.recovery.snd_una()) else {
@@ -44,23 +45,23 @@ impl Connection {
         }
         let id = subflow.id;
         if segment.options.mptcp.is_some() {
-            self.handle_options(now, index, &segment, shared);
+            self.handle_options(now, index, segment, shared);
             if self.gone || self.position(id) != Some(index) {
                 return;
             }
         }
-        if !self.check_negotiation(now, index, &segment, ack, shared) {
+        if !self.check_negotiation(now, index, segment, ack, shared) {
             return;
         }
-        self.handle_ack(now, index, &segment, ack, shared);
+        self.handle_ack(now, index, segment, ack, shared);
         if self.mode == Mode::Multipath {
             if let Some(dss) = segment.options.dss {
-                if !self.handle_dss(now, index, start, &segment, &dss, shared) {
+                if !self.handle_dss(now, index, start, segment, &dss, shared) {
                     return;
                 }
             }
         } else {
-            self.handle_plain_ack(now, index, &segment, ack, shared);
+            self.handle_plain_ack(now, index, segment, ack, shared);
         }
         if !segment.payload.is_empty() || segment.flags.has(Flags::FIN) {
             self.handle_payload(now, index, start, segment, shared);
@@ -454,7 +455,7 @@ impl Connection {
         }
     }
 
-    fn handle_payload(&mut self, now: Instant, index: usize, start: u64, segment: Segment, shared: &mut Shared) {
+    fn handle_payload(&mut self, now: Instant, index: usize, start: u64, segment: &mut Segment, shared: &mut Shared) {
         let fin = segment.flags.has(Flags::FIN);
         let end = start + segment.payload.len() as u64;
         let own_map = self.waiting.own_map.take();
@@ -480,14 +481,14 @@ impl Connection {
         let subflow = &mut self.subflows[index];
         if start > subflow.rcv_nxt {
             let length = segment.payload.len() as u64;
-            let stored = subflow.ofo.insert(start, segment.payload);
+            let stored = subflow.ofo.insert(start, std::mem::take(&mut segment.payload));
             if stored < length && stored > 0 || (stored == 0 && subflow.ofo.runs().any(|(a, b)| a <= start && end <= b))
             {
                 subflow.ack.duplicate = Some((start, end));
             }
             return;
         }
-        let mut payload = segment.payload;
+        let mut payload = std::mem::take(&mut segment.payload);
         if start < subflow.rcv_nxt {
             let behind = ((subflow.rcv_nxt - start) as usize).min(payload.len());
             payload = payload.slice(behind..);

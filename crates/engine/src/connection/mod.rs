@@ -197,7 +197,7 @@ impl Connection {
                 self.scheduler.observe(self.waiting.since(), &PolicyEvent::DataWritten);
             }
             let start = out.buffer.end();
-            out.buffer.push(data.slice(..taken));
+            out.buffer.push(data, taken);
             out.unsent.insert(start, start + taken as u64);
             self.stats.written += taken as u64;
         }

@@ -242,8 +242,10 @@ impl Connection {
             let buffer = Bytes::new(out.largest_window);
             self.receive_window.share(now, window, buffer, &self.usage, &mut self.limits);
         }
+        let mut subflows = self.subflows.iter();
         for (usage, share) in self.usage.iter().zip(&self.limits) {
-            let subflow = self.subflows.iter().find(|subflow| subflow.id == usage.id);
+            // Both stand in the order of the subflows.
+            let subflow = subflows.find(|subflow| subflow.id == usage.id);
             let view = subflow.and_then(|subflow| subflow.view(&self.congestion, *share, usage.unacked.get()));
             self.views.extend(view);
         }

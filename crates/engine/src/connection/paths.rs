@@ -1,6 +1,7 @@
 //! The path manager: which subflows there should be, and what the peer must know of our addresses (RFC 8684 §3.4).
 
 use super::{Connection, Mode, Role};
+use crate::deadline::earliest;
 use crate::shared::Shared;
 use anabranch_units::{AddressId, Duration, Instant, add_addr_hmac, same_mac};
 use anabranch_wire::{AddAddr, FlowKey, MpOption, RemoveAddr, ResetReason};
@@ -146,7 +147,7 @@ impl Connection {
 
     pub(super) fn paths_deadline(&self) -> Option<Instant> {
         let announcements = self.paths.announcements.iter().map(|announcement| announcement.next);
-        announcements.chain(self.paths.retries.iter().filter_map(|retry| retry.at)).min()
+        earliest([announcements.min(), self.paths.retries.iter().filter_map(|retry| retry.at).min()])
     }
 
     pub(super) fn on_paths_deadline(&mut self, now: Instant, shared: &mut Shared) {

@@ -1,6 +1,7 @@
 //! What happens without a segment: timeouts of subflows and of the connection.
 
 use super::{Connection, Mode};
+use crate::deadline::earliest;
 use crate::recovery::Fired;
 use crate::shared::Shared;
 use crate::subflow::State;
@@ -29,7 +30,7 @@ pub(super) struct Timers {
 
 impl Timers {
     fn deadline(&self) -> Option<Instant> {
-        [self.data, self.persist, self.ask_again, self.abandoned, self.time_wait].into_iter().flatten().min()
+        earliest([self.data, self.persist, self.ask_again, self.abandoned, self.time_wait])
     }
 }
 
@@ -50,17 +51,8 @@ impl Connection {
         if self.gone {
             return None;
         }
-        let mut earliest = self.timers.deadline();
-        let mut consider = |at: Option<Instant>| {
-            if let Some(at) = at {
-                earliest = Some(earliest.map_or(at, |other| other.min(at)));
-            }
-        };
-        for subflow in &self.subflows {
-            consider(subflow.deadline());
-        }
-        consider(self.paths_deadline());
-        earliest
+        let own = earliest([self.timers.deadline(), self.paths_deadline()]);
+        self.subflows.iter().fold(own, |first, subflow| earliest([first, subflow.deadline()]))
     }
 
     pub(crate) fn on_deadline(&mut self, now: Instant, shared: &mut Shared) {

@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use anabranch_units::Instant;
 
 use super::harvest::Harvest;
+use crate::idle::release_if_empty;
 use crate::ranges::RangeSet;
 
 /// Flag of a segment that ends the stream: it takes one sequence number after its payload (RFC 9293 §3.4).
@@ -199,6 +200,7 @@ impl Scoreboard {
             self.segments.pop_front();
             self.base += 1;
         }
+        release_if_empty(&mut self.segments);
         self.sacked.remove_below(self.base);
         self.pending.remove_below(self.base);
         if let Some(front) = self.segments.front_mut()

@@ -2,6 +2,7 @@
 
 use anabranch_units::{Duration, Instant};
 
+use crate::deadline::earliest;
 use crate::rtt::RttEstimator;
 
 /// The three deadlines and what they are computed from.
@@ -74,7 +75,7 @@ impl Timers {
     }
 
     pub(super) fn earliest(&self) -> Option<Instant> {
-        [self.rto_at, self.probe_at, self.reorder_at].into_iter().flatten().min()
+        earliest([self.rto_at, self.probe_at, self.reorder_at])
     }
 }
 

@@ -2,10 +2,9 @@
 //!
 //! The subflows have room in turn, as their ACKs come. The slowest one's round ends every 200 decisions and every loss
 //! rate moves a little, which makes LATE forecast and deal out its blocks anew; its figure is amortised over that.
-//!
-//! `cargo bench -p anabranch-policy --bench decide`
 
-use anabranch_policy::registry::SCHEDULERS;
+use crate::figure::Spread;
+use anabranch_policy::registry::{Entry, SCHEDULERS};
 use anabranch_policy::scheduler::Scheduler;
 use anabranch_policy::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, SubflowId};
@@ -15,12 +14,10 @@ const MSS: u64 = 1400;
 /// Decisions per RTT of the slowest subflow.
 const ROUND: u64 = 200;
 
-fn main() {
-    println!("{:16}{:>14}{:>14}", "", "2 subflows", "8 subflows");
-    for entry in SCHEDULERS {
-        let [two, eight] = [2, 8].map(|n| nanos(&mut *entry.build_default(), n));
-        println!("{:16}{two:>11.1} ns{eight:>11.1} ns", entry.name);
-    }
+/// For each scheduler its name and the figures for 2 and for 8 subflows.
+pub fn all() -> Vec<(&'static str, [Spread; 2])> {
+    let measure = |entry: &Entry<dyn Scheduler>| (entry.name, [2, 8].map(|n| nanos(&mut *entry.build_default(), n)));
+    SCHEDULERS.iter().map(measure).collect()
 }
 
 /// Subflow `id` of `n`: RTTs from 20 to 100 ms, windows for about `ROUND` segments in all per RTT of the slowest.
@@ -50,24 +47,14 @@ fn subflow(id: u16, n: u16) -> SubflowView {
     }
 }
 
-/// Best of several batches, each at least a few milliseconds long.
-fn nanos(scheduler: &mut dyn Scheduler, n: u16) -> f64 {
+/// Nanoseconds per decision.
+fn nanos(scheduler: &mut dyn Scheduler, n: u16) -> Spread {
     let mut subflows: Vec<_> = (0..n).map(|id| subflow(id, n)).collect();
-    let mut now = Instant::ZERO;
-    let (mut repeats, mut best) = (ROUND, f64::INFINITY);
-    for _ in 0..60 {
-        let start = std::time::Instant::now();
-        for step in 0..repeats {
-            one(scheduler, &mut subflows, &mut now, step);
-        }
-        let took = start.elapsed().as_nanos() as f64;
-        if took < 2e6 {
-            repeats *= 2;
-        } else {
-            best = best.min(took / repeats as f64);
-        }
-    }
-    best
+    let (mut now, mut step) = (Instant::ZERO, 0);
+    Spread::per_call(ROUND, || {
+        one(scheduler, &mut subflows, &mut now, step);
+        step += 1;
+    })
 }
 
 /// An ACK makes room on one subflow, and the scheduler is asked.

@@ -1,0 +1,218 @@
+//! How fast and how large: `cargo bench -p anabranch-bench [-- OPTIONS]`.
+//!
+//! Prints delivered data packets per second of wall time on one core, the cost of decisions and forecasts, memory and
+//! allocations; each number as the median of several, with the extremes. README.md says what they mean.
+
+mod counting;
+mod decide;
+mod figure;
+mod forecast;
+mod memory;
+mod runs;
+
+use figure::{Figure, Goal, Spread};
+use runs::Run;
+use serde_json::json;
+use std::process::{Command, ExitCode};
+
+#[global_allocator]
+static ALLOCATOR: counting::Counting = counting::Counting;
+
+const USAGE: &str = "\
+cargo bench -p anabranch-bench [-- OPTIONS]
+
+  --quick        shorter runs, fewer of them: for a look, not for a comparison
+  --json         print JSON instead of tables
+  --only TABLE   one table: packets, allocations, memory, decisions or forecasts
+  --play RUN     play one run once, for a profiler: tcp, bulk, clean or many
+  --seconds N    how long that one lasts, in virtual time";
+
+#[derive(Default)]
+struct Options {
+    quick: bool,
+    json: bool,
+    only: Option<String>,
+    play: Option<Run>,
+    seconds: Option<u64>,
+    /// Cargo says so; without it this is `cargo test` seeing whether benchmarks still work.
+    is_bench: bool,
+}
+
+fn main() -> ExitCode {
+    let mut options = match parse(std::env::args().skip(1)) {
+        Ok(options) => options,
+        Err(fault) => {
+            eprintln!("{fault}\n\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    if let Some(run) = options.play {
+        play(run, options.seconds.unwrap_or(run.seconds(options.quick)));
+        return ExitCode::SUCCESS;
+    }
+    if !options.is_bench {
+        options.quick = true;
+        options.only.get_or_insert("allocations".to_owned());
+    }
+    let mut figures = Vec::new();
+    let tables: [(&str, &str, fn(&Options) -> Vec<Figure>); 5] = [
+        ("packets", "Delivered data packets per second of wall time, on one core", packets),
+        ("allocations", "Allocations per delivered data packet, in the steady state", allocations),
+        ("memory", "Memory", memory),
+        ("decisions", "One decision of a scheduler with its event, amortised", decisions),
+        ("forecasts", "One forecast", forecasts),
+    ];
+    for (table, title, measure) in tables {
+        if options.only.as_ref().is_some_and(|only| only != table) {
+            continue;
+        }
+        let measured = measure(&options);
+        if !options.json {
+            println!("{title}\n");
+            measured.iter().for_each(Figure::print);
+            println!();
+        }
+        figures.extend(measured);
+    }
+    if options.json {
+        let all: Vec<_> = figures.iter().map(Figure::json).collect();
+        println!("{:#}", json!({ "version": env!("CARGO_PKG_VERSION"), "quick": options.quick, "figures": all }));
+    }
+    ExitCode::SUCCESS
+}
+
+fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, String> {
+    let mut options = Options::default();
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().ok_or(format!("{argument} wants a value"));
+        match argument.as_str() {
+            "--quick" => options.quick = true,
+            "--json" => options.json = true,
+            "--bench" => options.is_bench = true,
+            "--only" => options.only = Some(value()?),
+            "--seconds" => options.seconds = Some(value()?.parse().map_err(|_| "--seconds wants a number".to_owned())?),
+            "--play" => {
+                options.play = Some(match value()?.as_str() {
+                    "tcp" => Run::Tcp,
+                    "bulk" => Run::Bulk,
+                    "clean" => Run::Clean,
+                    "many" => Run::Many(MANY),
+                    other => return Err(format!("there is no run {other}")),
+                });
+            }
+            other => return Err(format!("there is no option {other}")),
+        }
+    }
+    Ok(options)
+}
+
+/// One run, once: what it did (the digest tells whether a change to the code changed any event), and what it took.
+fn play(run: Run, seconds: u64) {
+    let played = run.play(seconds);
+    println!(
+        "{}\n  digest {:016x}, {} data packets in {seconds} s of virtual time, goodput {:.2} Mbit/s\n  \
+         {:.1} ns per packet, {:.2} M packets/s, {} MiB resident at most",
+        run.name(),
+        played.outcome.digest,
+        played.outcome.packets,
+        played.goodput(seconds),
+        played.nanos_per_packet(),
+        1e3 / played.nanos_per_packet(),
+        memory::peak_resident().map_or("unknown".to_owned(), |mebibytes| format!("{mebibytes:.1}")),
+    );
+}
+
+fn packets(options: &Options) -> Vec<Figure> {
+    const TABLE: &str = "packets";
+    let rounds = if options.quick { 3 } else { 9 };
+    let runs = [Run::Tcp, Run::Bulk, Run::Clean];
+    let mut measured = runs.map(|_| Vec::new());
+    // In turn, so that a slow moment of the machine touches all alike.
+    for _ in 0..rounds {
+        for (run, nanos) in runs.iter().zip(&mut measured) {
+            nanos.push(run.play(run.seconds(options.quick)).nanos_per_packet());
+        }
+    }
+    let many = Run::Many(MANY);
+    let (mut nanos, mut ratios) = (Vec::new(), Vec::new());
+    for _ in 0..if options.quick { 1 } else { 3 } {
+        let one = Run::Bulk.play(Run::Bulk.seconds(options.quick)).nanos_per_packet();
+        let each = many.play(many.seconds(options.quick)).nanos_per_packet();
+        nanos.push(each);
+        ratios.push(each / one);
+    }
+    let rate =
+        |run: Run, nanos: Vec<f64>| Figure::new(TABLE, run.name(), "M packets/s", Spread::of(nanos).inverse(1e3));
+    let mut figures: Vec<_> =
+        runs.into_iter().zip(measured).map(|(run, nanos)| rate(run, nanos).with(Goal::AtLeast(1.0))).collect();
+    figures.push(rate(many, nanos));
+    let ratio = Figure::new(TABLE, "their cost per packet, to that of one", "times", Spread::of(ratios));
+    figures.push(ratio.with(Goal::AtMost(3.0)));
+    figures
+}
+
+fn allocations(options: &Options) -> Vec<Figure> {
+    let figure = |run: Run| {
+        let seconds = run.seconds(options.quick);
+        let spread = Spread::exactly(run.allocations(seconds));
+        Figure::new("allocations", run.name(), "per packet", spread).with(Goal::AtMost(0.01))
+    };
+    [Run::Tcp, Run::Bulk, Run::Clean].into_iter().map(figure).collect()
+}
+
+fn memory(options: &Options) -> Vec<Figure> {
+    const TABLE: &str = "memory";
+    let mut figures = Vec::new();
+    for (name, run, goal) in
+        [("bulk", Run::Bulk, Some(30.0)), ("clean", Run::Clean, Some(30.0)), ("many", Run::Many(MANY), None)]
+    {
+        if let Some(mebibytes) = resident(name, options) {
+            let figure = Figure::new(TABLE, format!("peak: {}", run.name()), "MiB", Spread::exactly(mebibytes));
+            figures.push(Figure { goal: goal.map(Goal::AtMost), ..figure });
+        }
+    }
+    let idle = memory::idle(if options.quick { 500 } else { 5000 });
+    let figure = |name, bytes| Figure::new(TABLE, name, "bytes", Spread::exactly(bytes)).with(Goal::AtMost(8192.0));
+    figures.push(figure("idle connection end, two subflows, fresh", idle.fresh));
+    figures.push(figure("the same after 100 kB each way", idle.used));
+    figures
+}
+
+/// The peak of a process that does nothing but this run.
+fn resident(run: &str, options: &Options) -> Option<f64> {
+    let this = std::env::current_exe().ok()?;
+    let quick = options.quick.then_some("--quick");
+    let output = Command::new(this).args(["--play", run]).args(quick).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    let before = text.split(" MiB resident").next()?;
+    before.split_whitespace().next_back()?.parse().ok()
+}
+
+fn decisions(_: &Options) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for (name, [two, eight]) in decide::all() {
+        let goal = match name {
+            "min-rtt" => Some(Goal::AtMost(30.0)),
+            "late" => Some(Goal::AtMost(100.0)),
+            _ => None,
+        };
+        let figure = |subflows, spread| Figure::new("decisions", format!("{name}, {subflows} subflows"), "ns", spread);
+        figures.push(Figure { goal, ..figure(2, two) });
+        figures.push(figure(8, eight));
+    }
+    figures
+}
+
+fn forecasts(_: &Options) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for line in forecast::all() {
+        let forecast::Line { conditions, rounds, late, late_new_loss, fps } = line;
+        for (model, spread) in [("late", late), ("late, new loss", late_new_loss), ("fps", fps)] {
+            let name = format!("{conditions}, {rounds} RTT: {model}");
+            figures.push(Figure::new("forecasts", name, "ns", spread));
+        }
+    }
+    figures
+}
+
+const MANY: u64 = 1000;

@@ -1,0 +1,128 @@
+//! The simulated runs that are timed.
+
+use crate::counting;
+use anabranch_engine::{Policies, Profile};
+use anabranch_net::{LinkConfig, LossModel, QueueLimit};
+use anabranch_sim::{Direction, HostSpec, Outcome, PathSpec, Spec, Workload, run};
+use anabranch_units::{Duration, Rate};
+use std::time::Instant;
+
+/// What is simulated; everything but the named differs in nothing: profile `linux`, LIA, min-RTT, a send buffer of 4 and a
+/// receive buffer of 6 MiB, queues of one bandwidth-delay product.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Run {
+    /// Plain TCP over 100 Mbit/s and 20 ms.
+    Tcp,
+    /// MPTCP over 10 Mbit/s, 20 ms and 100 Mbit/s, 50 ms, 0.1 % loss.
+    Bulk,
+    /// The same without loss, so that both links are full.
+    Clean,
+    /// So many connections as in `Bulk` over links so many times as fast.
+    Many(u64),
+}
+
+impl Run {
+    /// As the tables call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Run::Tcp => "one TCP, 100 Mbit/s, 20 ms",
+            Run::Bulk => "MPTCP, 10 + 100 Mbit/s, 20 + 50 ms, 0 + 0.1 %",
+            Run::Clean => "MPTCP, 10 + 100 Mbit/s, 20 + 50 ms, no loss",
+            Run::Many(_) => "1,000 such connections with loss",
+        }
+    }
+
+    /// Seconds of virtual time for about half a second of ours, or a few for the many connections.
+    pub fn seconds(self, quick: bool) -> u64 {
+        match self {
+            Run::Tcp | Run::Clean => {
+                if quick {
+                    10
+                } else {
+                    60
+                }
+            }
+            Run::Bulk => {
+                if quick {
+                    100
+                } else {
+                    500
+                }
+            }
+            Run::Many(_) => {
+                if quick {
+                    1
+                } else {
+                    3
+                }
+            }
+        }
+    }
+
+    fn spec(self, seconds: u64) -> Spec {
+        let connections = if let Run::Many(connections) = self { connections } else { 1 };
+        let link = |mbps: u64, rtt_ms: u64| {
+            let round_trip = Duration::from_millis(rtt_ms);
+            let queue = QueueLimit::Bdp { factor: 1.0, round_trip };
+            LinkConfig { queue, ..LinkConfig::new(Rate::from_mbps(mbps * connections), round_trip / 2) }
+        };
+        let path = |name, mbps, rtt_ms, loss| {
+            let down = LinkConfig { loss, ..link(mbps, rtt_ms) };
+            PathSpec::new(name, down, link(mbps, rtt_ms))
+        };
+        let fast = match self {
+            Run::Tcp => path("fast", 100, 20, LossModel::None),
+            Run::Clean => path("fast", 100, 50, LossModel::None),
+            Run::Bulk | Run::Many(_) => path("fast", 100, 50, LossModel::Bernoulli { p: 0.001 }),
+        };
+        let mut paths = vec![fast];
+        if self != Run::Tcp {
+            paths.insert(0, path("slow", 10, 20, LossModel::None));
+        }
+        let mut host = HostSpec::new(Profile::linux(), Policies::default());
+        host.multipath = self != Run::Tcp;
+        let mut spec = Spec::new(paths, host.clone(), host);
+        let duration = Duration::from_secs(seconds);
+        let bulk = Workload::Bulk { direction: Direction::Down, start: Duration::ZERO, duration };
+        spec.workloads = vec![bulk; connections as usize];
+        spec.stop = duration + Duration::from_secs(1);
+        spec
+    }
+
+    /// Plays it.
+    pub fn play(self, seconds: u64) -> Played {
+        let spec = self.spec(seconds);
+        let (calls, begin) = (counting::calls(), Instant::now());
+        let outcome = run(&spec).expect("the specifications above are sound");
+        let nanos = begin.elapsed().as_nanos() as f64;
+        Played { outcome, nanos, allocations: counting::calls() - calls }
+    }
+
+    /// Allocations per delivered data packet in the second half of a run twice as long.
+    pub fn allocations(self, seconds: u64) -> f64 {
+        let (half, whole) = (self.play(seconds), self.play(2 * seconds));
+        let packets = whole.outcome.packets - half.outcome.packets;
+        whole.allocations.saturating_sub(half.allocations) as f64 / packets as f64
+    }
+}
+
+/// A run with what it took.
+pub struct Played {
+    /// What came of it.
+    pub outcome: Outcome,
+    nanos: f64,
+    allocations: u64,
+}
+
+impl Played {
+    /// Nanoseconds per delivered data packet.
+    pub fn nanos_per_packet(&self) -> f64 {
+        self.nanos / self.outcome.packets as f64
+    }
+
+    /// Application bytes per second of virtual time, in Mbit/s.
+    pub fn goodput(&self, seconds: u64) -> f64 {
+        let bytes: u64 = self.outcome.transfers.iter().map(|transfer| transfer.bytes).sum();
+        bytes as f64 * 8e-6 / seconds as f64
+    }
+}
