@@ -217,8 +217,13 @@ impl Connection {
         }
         let subflow = &self.subflows[index];
         if subflow.state == State::Confirming {
-            // Not the fourth ACK.
-            return segment.payload.is_empty();
+            // Not the fourth ACK. Data without its mapping will never make sense, so the peer had better know at once
+            // (RFC 8684 §3.7) and send it elsewhere.
+            if !segment.payload.is_empty() {
+                self.kill(now, index, ResetReason::Middlebox, shared);
+                return false;
+            }
+            return true;
         }
         let acks_data = ack > subflow.recovery.snd_una() && ack > 1 && self.outgoing.nxt > 0;
         // MPTCP peers put a DSS on their FINs too; a bare one closes a stream of plain TCP.
