@@ -101,6 +101,13 @@ fn words(summary: &Summary, unit: Unit) -> String {
          differences taken seed by seed. RTO rate: timeouts per segment sent. ofo: out of order at the connection level.\n\n",
         summary.repeat
     );
+    let unfinished: usize = summary.ranking.iter().map(|ranked| ranked.unfinished_runs).sum();
+    if unfinished > 0 {
+        text += &format!(
+            "{unfinished} of {} runs did not finish; what they left undone counts until the run was stopped.\n",
+            summary.repeat * summary.ranking.len()
+        );
+    }
     text += &first_place(summary, best, unit);
     text += &format!("{}\n{}\n", against_single(summary, best, unit), against_sum(summary, best, unit));
     text
@@ -225,6 +232,14 @@ mod tests {
     fn the_words_say_what_the_numbers_say() {
         let header = Header::for_tests();
         insta::assert_snapshot!(comparison(&header, &summary(), &[("wlan".to_owned(), estimate(1.9, 0.1))]));
+    }
+
+    #[test]
+    fn runs_that_did_not_finish_are_not_hidden() {
+        let mut summary = summary();
+        summary.ranking[1].unfinished_runs = 3;
+        let text = comparison(&Header::for_tests(), &summary, &[]);
+        assert!(text.contains("3 of 60 runs did not finish") && text.contains("3 of 20"), "{text}");
     }
 
     #[test]
