@@ -62,7 +62,7 @@ fn text(items: &[Item]) -> String {
         let mut table = Table::new(columns.map(|name| (name, Align::Left)));
         for item in items {
             for p in &item.parameters {
-                let (default, unit) = (p.default.to_string(), p.unit.to_owned());
+                let (default, unit) = (shown(&p.default), p.unit.to_owned());
                 let name = p.name.to_owned();
                 table.row([item.name.clone(), name, default, unit, p.accepted.clone(), p.about.to_owned()]);
             }
@@ -70,6 +70,11 @@ fn text(items: &[Item]) -> String {
         text += &format!("\n{table}");
     }
     text
+}
+
+/// Whole numbers without a decimal point.
+fn shown(default: &serde_json::Value) -> String {
+    default.as_f64().map_or_else(|| default.to_string(), |number| number.to_string())
 }
 
 fn entries<T: ?Sized>(table: &[Entry<T>]) -> Vec<Item> {

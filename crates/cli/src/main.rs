@@ -13,17 +13,23 @@ mod run;
 use args::{Args, Command};
 use clap::{CommandFactory, Parser};
 use failure::Failure;
+use std::panic::catch_unwind;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    // A broken promise of the simulator is reported as a failed run, with the command that repeats it.
+    // A broken promise of the simulator is reported as a failed run, with the command that repeats it, and anything else
+    // below; neither needs a trace of ours on top.
     std::panic::set_hook(Box::new(|_| {}));
-    match dispatch(args.command) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
+    match catch_unwind(|| dispatch(args.command)) {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(failure)) => {
             failure.print();
             failure.exit_code()
+        }
+        Err(panic) => {
+            eprintln!("anabranch has a bug: {}", anabranch_lab::panic_text(&*panic));
+            ExitCode::from(1)
         }
     }
 }

@@ -36,6 +36,8 @@ pub struct Comparison {
     pub singles: Vec<Group>,
     /// The seed of each repetition.
     pub seeds: Vec<u64>,
+    /// Two paths cross one link.
+    pub shared_link: bool,
 }
 
 /// The repetitions of one variant.
@@ -62,6 +64,8 @@ pub struct Summary {
     pub best_single_path: Baseline,
     /// What all paths together would give if nothing were lost by joining them.
     pub sum_of_paths: Baseline,
+    /// Paths share a link, so that their sum counts it more than once and is out of reach.
+    pub sum_out_of_reach: bool,
 }
 
 /// A scheduler in numbers; means over the repetitions.
@@ -143,6 +147,7 @@ impl Plan {
             candidates: self.candidates.iter().map(&mut group).collect(),
             singles: self.singles.iter().map(&mut group).collect(),
             seeds: self.seeds.clone(),
+            shared_link: self.scenario.shares_a_link(),
         })
     }
 }
@@ -220,6 +225,7 @@ impl Comparison {
             ranking: order.iter().enumerate().map(ranked).collect(),
             best_single_path: baseline(path, &values)?,
             sum_of_paths: baseline(self.paths.join(" + "), &sum)?,
+            sum_out_of_reach: self.shared_link,
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use miette::{Diagnostic, NamedSource, SourceSpan};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// A scenario that is refused. Its diagnostic points at the place in the file or in the `--set`.
 #[derive(Clone, Debug, thiserror::Error, Diagnostic)]
@@ -11,7 +12,7 @@ pub struct ScenarioError {
     #[help]
     help: Option<String>,
     #[source_code]
-    source_code: Option<NamedSource<String>>,
+    source_code: Option<Arc<NamedSource<String>>>,
     #[label("here")]
     place: Option<SourceSpan>,
 }
@@ -87,7 +88,7 @@ impl Sources {
             // A table's place is its header; of a multi-line value the first line is enough to find it.
             let end = (span.end.saturating_sub(*start)).clamp(begin, text.len());
             let line = text[begin..end].find('\n').map_or(end, |newline| begin + newline);
-            Some((NamedSource::new(name, text.clone()), SourceSpan::from(begin..line)))
+            Some((Arc::new(NamedSource::new(name, text.clone())), SourceSpan::from(begin..line)))
         });
         let (source_code, place) = found.unzip();
         ScenarioError { problem: problem.problem, help: problem.help, source_code, place }

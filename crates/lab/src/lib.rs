@@ -27,7 +27,7 @@ mod tree;
 pub use error::ScenarioError;
 pub use measured::Measured;
 pub use resolve::Chosen;
-pub use run::{Run, RunError, run, run_seeds};
+pub use run::{Run, RunError, panic_text, run, run_seeds};
 pub use scenario::{Origin, Scenario};
 pub use schema::schema;
 

@@ -104,8 +104,8 @@ impl Decimal {
     fn parse(text: &str) -> Option<Decimal> {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
         let digits = format!("{whole}{fraction}");
-        let plain = !whole.is_empty() && !(fraction.is_empty() && text.contains('.'));
-        if !plain || digits.len() > 24 || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        let bare_point = whole.is_empty() || (fraction.is_empty() && text.contains('.'));
+        if bare_point || digits.len() > 24 || !digits.bytes().all(|b| b.is_ascii_digit()) {
             return None;
         }
         Some(Decimal { digits: digits.parse().ok()?, places: u32::try_from(fraction.len()).ok()? })

@@ -5,6 +5,7 @@
 use crate::{Measured, Scenario};
 use anabranch_sim::{Outcome, Spec};
 use rayon::prelude::*;
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A run and what it answered.
@@ -82,9 +83,12 @@ fn play(spec: &Spec) -> Result<Outcome, String> {
     // The simulator asserts what must hold in every run; a broken promise ends this run and not the program.
     match catch_unwind(AssertUnwindSafe(|| anabranch_sim::run(spec))) {
         Ok(result) => result.map_err(|error| error.to_string()),
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().cloned();
-            Err(text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default())
-        }
+        Err(panic) => Err(panic_text(&*panic)),
     }
+}
+
+/// What a panic said.
+pub fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason was given").to_owned()
 }

@@ -123,6 +123,13 @@ impl Scenario {
         self.spec.paths.iter().map(|path| path.name.clone()).collect()
     }
 
+    /// Whether two paths cross one link.
+    pub fn shares_a_link(&self) -> bool {
+        let paths = &self.spec.paths;
+        let crosses = |link: &String| paths.iter().filter(|path| path.via.as_ref() == Some(link)).count();
+        self.spec.shared.iter().any(|link| crosses(&link.name) > 1)
+    }
+
     /// The run with this seed.
     pub fn spec(&self, seed: u64) -> Spec {
         let mut spec = self.spec.clone();

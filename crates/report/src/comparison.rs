@@ -3,7 +3,7 @@
 use crate::number::{bytes, percent, seconds, short, with_interval};
 use crate::rows::Header;
 use crate::table::{Align, Table};
-use anabranch_lab::compare::{Baseline, REFERENCE, Ranked, Summary};
+use anabranch_lab::compare::{REFERENCE, Ranked, Summary};
 use anabranch_lab::stats::Estimate;
 use std::fmt::Write;
 
@@ -74,7 +74,8 @@ fn ranking(header: &Header, summary: &Summary, singles: &[(String, Estimate)], u
 fn limits(summary: &Summary) -> Table {
     let overruled = summary.ranking.iter().any(|ranked| ranked.overruled > 0.0);
     let mut columns = vec![("scheduler", Align::Left)];
-    let numbers = ["ofo count", "ofo peak", "RTO rate", "reinjected", "cwnd", "window", "scheduler", "application"];
+    let numbers =
+        ["ofo count", "ofo peak", "RTO rate", "reinjected", "blocked: cwnd", "window", "scheduler", "application"];
     columns.extend(numbers.map(|name| (name, Align::Right)));
     if overruled {
         columns.push(("overruled", Align::Right));
@@ -96,57 +97,67 @@ fn limits(summary: &Summary) -> Table {
 fn words(summary: &Summary, unit: Unit) -> String {
     let Some(best) = summary.ranking.first() else { return String::new() };
     let mut text = format!(
-        "Means over {} repetitions; cwnd to application: time the sender was blocked by each; ± and *: 95 % intervals,\n\
+        "Means over {} repetitions; blocked: time the sender was kept waiting, by what; ± and *: 95 % intervals,\n\
          differences taken seed by seed. RTO rate: timeouts per segment sent. ofo: out of order at the connection level.\n\n",
         summary.repeat
     );
+    let unfinished: usize = summary.ranking.iter().map(|ranked| ranked.unfinished_runs).sum();
+    if unfinished > 0 {
+        text += &format!(
+            "{unfinished} of {} runs did not finish; what they left undone counts until the run was stopped.\n",
+            summary.repeat * summary.ranking.len()
+        );
+    }
     text += &first_place(summary, best, unit);
-    text += &format!("{}\n{}\n", against_single(&summary.best_single_path, unit), against_sum(summary, best, unit));
+    text += &format!("{}\n{}\n", against_single(summary, best, unit), against_sum(summary, best, unit));
     text
 }
 
 fn first_place(summary: &Summary, best: &Ranked, unit: Unit) -> String {
-    let name = &best.scheduler;
-    let mut text = format!("{name} is best with {}", unit.show(best.value.mean));
-    match (&best.to_reference, summary.ranking.iter().find(|ranked| ranked.scheduler == REFERENCE)) {
+    // Who cannot be told from the first?
+    let close: Vec<&str> = summary.ranking[1..]
+        .iter()
+        .filter(|ranked| ranked.to_best.is_some_and(|difference| !difference.is_significant()))
+        .map(|ranked| ranked.scheduler.as_str())
+        .collect();
+    let mut text = format!("{} is first with {}", best.scheduler, unit.show(best.value.mean));
+    let reference = summary.ranking.iter().find(|ranked| ranked.scheduler == REFERENCE);
+    match (&best.to_reference, reference) {
+        (Some(difference), Some(_)) if difference.mean == 0.0 => text += &format!(", exactly like {REFERENCE}."),
         (Some(difference), Some(reference)) => {
             text += &format!(", {} than {REFERENCE}", by_how_much(difference, reference.value.mean, unit));
             text += verdict(difference, summary.repeat);
         }
         _ => text += ".",
     }
-    // Who cannot be told from the best?
-    let close: Vec<&str> = summary.ranking[1..]
-        .iter()
-        .filter(|ranked| ranked.to_best.is_some_and(|difference| !difference.is_significant()))
-        .map(|ranked| ranked.scheduler.as_str())
-        .collect();
-    match (close.as_slice(), summary.ranking.len()) {
-        ([], 1) => text += "\n",
-        ([], _) if summary.repeat > 1 => text += " It leads every other significantly.\n",
-        ([], _) => text += "\n",
-        (close, _) => text += &format!(" These cannot be told from it: {}.\n", close.join(", ")),
-    }
+    text += &match (close.as_slice(), summary.ranking.len(), summary.repeat) {
+        (_, 1, _) | (_, _, 1) => "\n".to_owned(),
+        ([], ..) => "\nIts lead over every other is significant.\n".to_owned(),
+        (close, all, _) if close.len() + 1 == all => "\nNone of the others can be told from it.\n".to_owned(),
+        (close, ..) => format!("\nNot to be told from it: {}.\n", close.join(", ")),
+    };
     text
 }
 
-fn against_single(single: &Baseline, unit: Unit) -> String {
+fn against_single(summary: &Summary, best: &Ranked, unit: Unit) -> String {
+    let single = &summary.best_single_path;
     let difference = &single.best_to_it;
     let ahead = (difference.mean < 0.0) == unit.less_is_better;
     let how = by_how_much(difference, single.value.mean, unit);
-    match (difference.is_significant(), ahead) {
-        (true, true) => format!("It is {how} than the best single path ({}): multipath pays.", single.name),
-        (true, false) => {
-            format!("It is {how} than the best single path ({}): multipath does NOT pay here.", single.name)
-        }
-        (false, _) => format!("It is {how} than the best single path ({}); that is not significant.", single.name),
-    }
+    let verdict = match (summary.repeat, difference.is_significant(), ahead) {
+        (1, ..) => "one repetition says nothing about significance.",
+        (_, true, true) => "multipath pays.",
+        (_, true, false) => "multipath does NOT pay here.",
+        (_, false, _) => "that is not significant.",
+    };
+    format!("{} is {how} than plain TCP on the best single path ({}): {verdict}", best.scheduler, single.name)
 }
 
 fn against_sum(summary: &Summary, best: &Ranked, unit: Unit) -> String {
     let sum = &summary.sum_of_paths;
     let reached = if unit.less_is_better { sum.value.mean / best.value.mean } else { best.value.mean / sum.value.mean };
-    format!("It reaches {} of the sum of the paths, {}.", percent(reached), unit.show(sum.value.mean))
+    let note = if summary.sum_out_of_reach { ", which counts a shared link twice" } else { "" };
+    format!("It reaches {} of the sum of the paths ({}{note}).", percent(reached), unit.show(sum.value.mean))
 }
 
 /// "0.12 s (8 %) faster"
@@ -172,6 +183,7 @@ fn verdict(difference: &Estimate, repeat: usize) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anabranch_lab::compare::Baseline;
 
     fn estimate(mean: f64, half: f64) -> Estimate {
         Estimate { n: 20, mean, half: Some(half) }
@@ -212,6 +224,7 @@ mod tests {
             ],
             best_single_path: baseline("wlan", 1.9, -0.55),
             sum_of_paths: baseline("wlan + lte", 1.1, 0.25),
+            sum_out_of_reach: false,
         }
     }
 
@@ -219,6 +232,14 @@ mod tests {
     fn the_words_say_what_the_numbers_say() {
         let header = Header::for_tests();
         insta::assert_snapshot!(comparison(&header, &summary(), &[("wlan".to_owned(), estimate(1.9, 0.1))]));
+    }
+
+    #[test]
+    fn runs_that_did_not_finish_are_not_hidden() {
+        let mut summary = summary();
+        summary.ranking[1].unfinished_runs = 3;
+        let text = comparison(&Header::for_tests(), &summary, &[]);
+        assert!(text.contains("3 of 60 runs did not finish") && text.contains("3 of 20"), "{text}");
     }
 
     #[test]

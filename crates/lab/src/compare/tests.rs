@@ -1,1 +1,140 @@
+#![allow(clippy::unwrap_used)]
+use super::*;
+use crate::Origin;
 
+fn measured(seed: u64, completion_s: f64, goodput_bps: f64) -> Measured {
+    Measured {
+        seed,
+        finished: true,
+        unfinished: 0,
+        completion_s: Some(completion_s),
+        goodput_bps,
+        shares: vec![0.5, 0.5],
+        ofo_count: 2,
+        ofo_peak: 1,
+        rtos: 1,
+        segments_sent: 100,
+        retransmitted: 0,
+        reinjected_bytes: 0,
+        duplicate_bytes: 0,
+        blocked_cwnd_s: 0.0,
+        blocked_window_s: 0.0,
+        blocked_scheduler_s: 0.0,
+        blocked_application_s: 0.0,
+        hol_blocked_s: 0.0,
+        overruled: 0,
+        fallbacks: 0,
+        events_digest: String::new(),
+    }
+}
+
+fn group(name: &str, values: &[f64]) -> Group {
+    let runs = values.iter().enumerate().map(|(n, value)| measured(n as u64, *value, *value)).collect();
+    Group { name: name.to_owned(), runs }
+}
+
+fn comparison(measure: MeasureName) -> Comparison {
+    Comparison {
+        measure,
+        paths: vec!["a".into(), "b".into()],
+        candidates: vec![group("min-rtt", &[2.0, 3.0]), group("ecf", &[1.5, 2.5]), group("late", &[1.5, 2.5])],
+        singles: vec![group("a", &[3.0, 4.0]), group("b", &[6.0, 4.0])],
+        seeds: vec![0, 1],
+        shared_link: false,
+    }
+}
+
+#[test]
+fn less_time_and_more_goodput_win() {
+    let names = |measure| -> Vec<String> {
+        comparison(measure).summary().unwrap().ranking.into_iter().map(|ranked| ranked.scheduler).collect()
+    };
+    // Equal ones stay in the order in which they were asked for.
+    assert_eq!(names(MeasureName::CompletionTime), ["ecf", "late", "min-rtt"]);
+    assert_eq!(names(MeasureName::Goodput), ["min-rtt", "ecf", "late"]);
+}
+
+#[test]
+fn baselines_by_hand() {
+    let summary = comparison(MeasureName::CompletionTime).summary().unwrap();
+    assert_eq!((summary.best_single_path.name.as_str(), summary.best_single_path.value.mean), ("a", 3.5));
+    // Seed 0: 1 / (1/3 + 1/6) = 2; seed 1: 1 / (1/4 + 1/4) = 2.
+    assert_eq!(summary.sum_of_paths.value.mean, 2.0);
+    assert_eq!(summary.best_single_path.best_to_it.mean, -1.5);
+    let summary = comparison(MeasureName::Goodput).summary().unwrap();
+    // Seed 0: 3 + 6; seed 1: 4 + 4.
+    assert_eq!((summary.best_single_path.name.as_str(), summary.sum_of_paths.value.mean), ("b", 8.5));
+}
+
+#[test]
+fn differences_are_taken_seed_by_seed() {
+    let summary = comparison(MeasureName::CompletionTime).summary().unwrap();
+    let difference = summary.ranking[0].to_reference.unwrap();
+    // -0.5 on either seed, though the seeds themselves are 1 apart.
+    assert_eq!((difference.mean, difference.half, difference.is_significant()), (-0.5, Some(0.0), true));
+    assert!(summary.ranking[2].to_reference.is_none(), "the reference is not compared with itself");
+    assert_eq!(summary.ranking[1].rto_rate, 0.01);
+}
+
+/// Small, with something of everything that draws.
+const SCENARIO: &str = r#"
+    [path.a]
+    rate = "5mbit"
+    delay = "10ms"
+    jitter = "3ms"
+    loss = "2%"
+    [path.b]
+    rate = "2mbit"
+    delay = "40ms"
+    loss = { model = "gilbert-elliott", p-good-bad = "1%", p-bad-good = "30%" }
+    [[workload]]
+    kind = "files"
+    sizes = ["100kB", "50kB"]
+    [run]
+    spread = "1s"
+"#;
+
+fn plan(repeat: usize) -> Plan {
+    let origin = Origin { scenario: "test.toml".into(), sets: vec![] };
+    let none = |_: &str, _| Err(std::io::ErrorKind::NotFound.into());
+    let scenario = Scenario::read("test", "test.toml", SCENARIO, origin, &none).unwrap();
+    Plan::new(scenario, &Scenario::default_schedulers(), 7, repeat).unwrap()
+}
+
+#[test]
+fn the_number_of_threads_does_not_show() {
+    let results = |jobs| {
+        let comparison = plan(3).run(jobs, &|| {}).unwrap();
+        serde_json::to_string(&comparison.summary().unwrap()).unwrap()
+            + &format!("{:?}{:?}", comparison.candidates, comparison.singles)
+    };
+    let one = results(1);
+    assert_eq!(one, results(2));
+    assert_eq!(one, results(5));
+}
+
+#[test]
+fn every_run_is_counted_finishes_and_can_be_repeated_alone() {
+    let plan = plan(2);
+    let done = std::sync::atomic::AtomicUsize::new(0);
+    let count = || {
+        done.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    };
+    let comparison = plan.run(2, &count).unwrap();
+    assert_eq!(done.into_inner(), plan.len());
+    for (group, (_, scenario)) in
+        comparison.candidates.iter().chain(&comparison.singles).zip(plan.candidates.iter().chain(&plan.singles))
+    {
+        for run in &group.runs {
+            assert!(run.finished && run.completion_s.unwrap() > 0.0, "{}: {run:?}", group.name);
+            assert_eq!(crate::run(scenario, run.seed, false).unwrap().measured, *run, "{}", group.name);
+        }
+    }
+}
+
+#[test]
+fn baselines_stay_on_their_path() {
+    let comparison = plan(1).run(1, &|| {}).unwrap();
+    assert_eq!(comparison.singles[0].runs[0].shares, [1.0, 0.0]);
+    assert_eq!(comparison.singles[1].runs[0].shares, [0.0, 1.0]);
+}

@@ -102,7 +102,9 @@ fn only_own_keys(table: &WorkloadTable) -> Result<(), Problem> {
     fn span<T>(at: &Option<At<T>>) -> Option<&Range<usize>> {
         at.as_ref().map(|at| &at.span)
     }
-    let keys: [(&str, Option<&Range<usize>>, &[WorkloadKind]); 17] = [
+    /// A key, where it stands if it is given, and the kinds that have it.
+    type Key<'a> = (&'static str, Option<&'a Range<usize>>, &'static [WorkloadKind]);
+    let keys: [Key<'_>; 17] = [
         ("duration", span(&table.duration), &[Bulk, Tcp]),
         ("size", span(&table.size), &[Files, Bursts, Tcp]),
         ("count", span(&table.count), &[Files, Bursts]),

@@ -1,0 +1,162 @@
+//! The program as its users meet it: what it prints, what it writes, how it ends.
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Small, with something of everything that draws.
+const SCENARIO: &str = r#"
+about = "two short files"
+[path.wlan]
+rate = "5mbit"
+delay = "10ms"
+jitter = "3ms"
+loss = "2%"
+[path.lte]
+down = "tiny.down"
+up = "1mbit"
+delay = "30ms"
+[[workload]]
+kind = "files"
+sizes = ["100kB", "50kB"]
+[run]
+repeat = 3
+spread = "1s"
+"#;
+
+/// A directory of one test, with the scenario in it.
+fn directory(test: &str) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join("small.toml"), SCENARIO).unwrap();
+    std::fs::write(directory.join("tiny.down"), "1\n3\n6\n8\n").unwrap();
+    directory
+}
+
+fn anabranch(directory: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_anabranch")).current_dir(directory).args(args).output().unwrap()
+}
+
+fn succeed(directory: &Path, args: &[&str]) -> String {
+    let output = anabranch(directory, args);
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stderr.is_empty(), "nothing is said on standard error without a terminal");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn fail(directory: &Path, args: &[&str]) -> (i32, String) {
+    let output = anabranch(directory, args);
+    assert!(output.stdout.is_empty(), "results and errors do not mix");
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn threads_change_no_byte() {
+    let here = directory("threads");
+    let all = |jobs: &str| {
+        let table = succeed(&here, &["compare", "small.toml", "--jobs", jobs, "--csv", "out.csv"]);
+        let json = succeed(&here, &["compare", "small.toml", "--jobs", jobs, "--json"]);
+        let run = succeed(&here, &["run", "small.toml", "--repeat", "4", "--jobs", jobs, "--events", "out.jsonl"]);
+        let files = ["out.csv", "out.jsonl"].map(|name| std::fs::read_to_string(here.join(name)).unwrap());
+        (table, json, run, files)
+    };
+    assert_eq!(all("1"), all("2"));
+}
+
+#[test]
+fn every_row_says_what_it_takes_to_repeat_it() {
+    let here = directory("rows");
+    succeed(&here, &["compare", "small.toml", "--schedulers", "ecf,min-rtt", "--seed", "40", "--csv", "out.csv"]);
+    let csv = std::fs::read_to_string(here.join("out.csv")).unwrap();
+    let mut lines = csv.lines();
+    assert!(lines.next().unwrap().starts_with("version,scenario,digest,seed,kind,name,finished,"));
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows.len(), (2 + 2) * 3, "two schedulers and two single paths, three times each");
+    assert!(rows.iter().all(|row| row[0] == env!("CARGO_PKG_VERSION") && row[1] == "small" && row[2] == rows[0][2]));
+    let seeds: Vec<&str> = rows.iter().map(|row| row[3]).take(4).collect();
+    assert_eq!(seeds, ["40", "41", "42", "40"]);
+
+    // The second row again, by itself.
+    let json = succeed(&here, &["run", "small.toml", "--seed", "41", "--set", "host.scheduler=ecf", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let run = &json["runs"][0];
+    assert_eq!((run["seed"].as_u64(), run["version"].as_str()), (Some(41), Some(env!("CARGO_PKG_VERSION"))));
+    assert!(rows[1].contains(&run["events_digest"].as_str().unwrap()), "{run}");
+}
+
+#[test]
+fn a_comparison_says_who_won_and_against_what() {
+    let here = directory("words");
+    let text = succeed(&here, &["compare", "small.toml", "--repeat", "5"]);
+    for said in ["is first with", "plain TCP on wlan", "plain TCP on lte", "best single path", "sum of paths", "--csv"]
+    {
+        assert!(text.contains(said), "{said} is missing in:\n{text}");
+    }
+    for scheduler in ["round-robin", "min-rtt", "ecf", "blest", "blest-kernel", "late"] {
+        assert!(text.contains(&format!("  {scheduler} ")), "{scheduler} is missing in:\n{text}");
+    }
+}
+
+#[test]
+fn events_are_one_json_object_per_line() {
+    let here = directory("events");
+    succeed(&here, &["run", "small.toml", "--events", "out.jsonl"]);
+    let text = std::fs::read_to_string(here.join("out.jsonl")).unwrap();
+    assert!(text.lines().count() > 200, "150 kB take more than a hundred segments, each sent and received");
+    for line in text.lines() {
+        serde_json::from_str::<serde_json::Value>(line).unwrap();
+    }
+}
+
+#[test]
+fn a_refused_scenario_is_pointed_at_and_ends_with_2() {
+    let here = directory("refused");
+    std::fs::write(here.join("wrong.toml"), SCENARIO.replace("jitter", "jiter")).unwrap();
+    let (code, text) = fail(&here, &["run", "wrong.toml"]);
+    assert_eq!(code, 2);
+    for said in ["unknown key `jiter`", "did you mean `jitter`?", "wrong.toml:6:1", "jiter = \"3ms\""] {
+        assert!(text.contains(said), "{said} is missing in:\n{text}");
+    }
+    for (args, said) in [
+        (vec!["run", "wlan-ltee"], "did you mean `wlan-lte`"),
+        (vec!["run", "small.toml", "--set", "path.wlan.delay=10"], "`10` has no unit"),
+        (vec!["run", "small.toml", "--set", "path.wlan.down=nowhere.down"], "current directory"),
+        (vec!["compare", "small.toml", "--schedulers", "min-rt"], "did you mean `min-rtt`"),
+        (vec!["run", "small.toml", "--repeat", "0"], "--repeat"),
+    ] {
+        let (code, text) = fail(&here, &args);
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ").replace("│ ", "");
+        assert!(code == 2 && text.contains(said), "{said} is missing in {code}:\n{text}");
+    }
+}
+
+#[test]
+fn what_fails_ends_with_1() {
+    let here = directory("failed");
+    let (code, text) = fail(&here, &["run", "small.toml", "--csv", "no/such/directory.csv"]);
+    assert!(code == 1 && text.contains("cannot write"), "{text}");
+    // More competitors than the simulator has addresses for: found when the run begins.
+    let competitor = "[[workload]]\nkind = \"tcp\"\npath = \"wlan\"\nsize = \"1kB\"\n";
+    let text = SCENARIO.replace("[run]", &format!("{}[run]", competitor.repeat(127)));
+    std::fs::write(here.join("crowd.toml"), text).unwrap();
+    let (code, text) = fail(&here, &["run", "crowd.toml", "--seed", "5"]);
+    assert!(code == 1 && text.contains("anabranch run crowd.toml --seed 5"), "{text}");
+}
+
+#[test]
+fn lists_schema_and_completions() {
+    let here = directory("lists");
+    for what in ["schedulers", "congestion", "windows", "ack-paths", "reinjection", "profiles", "scenarios"] {
+        let items: serde_json::Value = serde_json::from_str(&succeed(&here, &["list", what, "--json"])).unwrap();
+        let items = items.as_array().unwrap();
+        let text = succeed(&here, &["list", what]);
+        assert!(!items.is_empty(), "{what}");
+        for item in items {
+            let (name, about) = (item["name"].as_str().unwrap(), item["about"].as_str().unwrap());
+            assert!(text.contains(name) && !about.is_empty(), "{what}: {name}");
+        }
+    }
+    let schema: serde_json::Value = serde_json::from_str(&succeed(&here, &["schema"])).unwrap();
+    assert_eq!(schema["title"], "Scenario");
+    assert!(succeed(&here, &["completions", "bash"]).contains("compare"));
+}
