@@ -1,6 +1,6 @@
 //! Throughput, shares and completion times against what theory says of them, in virtual time.
 //!
-//! The right-hand sides come from formulas, not from earlier runs of ours. The tables beside the tests say what we
+//! The right-hand sides come from formulas and models, not from earlier runs of ours. The tables beside the tests say what we
 //! measured when they were written, so that a reader sees how much room is left.
 #![allow(clippy::unwrap_used)]
 
@@ -12,6 +12,7 @@ use anabranch_policy::registry::{CONGESTION, Entry, REINJECTIONS, SCHEDULERS, fi
 use anabranch_sim::{Affected, Direction, Extent, PathSpec, SharedLink, Spec, TimedChange, Workload, run};
 use anabranch_units::{Bytes, Duration, Seed};
 use common::*;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// Payload of a full segment of plain TCP with timestamps in a 1500-byte packet.
@@ -40,17 +41,14 @@ const PACKET: f64 = 1500.0;
 ///
 /// | p     | packets per RTT | formula | ratio | 1.31/sqrt(p) | ratio |
 /// |-------|-----------------|---------|-------|--------------|-------|
-/// | 0.1 % | 39.6            | 38.5    | 1.03  | 41.4         | 0.95  |
+/// | 0.1 % | 39.7            | 38.5    | 1.03  | 41.4         | 0.96  |
 /// | 0.3 % | 22.7            | 22.1    | 1.03  | 23.9         | 0.95  |
 /// | 1 %   | 11.7            | 11.9    | 0.98  | 13.1         | 0.89  |
 /// | 3 %   | 6.2             | 6.7     | 0.93  | 7.6          | 0.82  |
-///
-/// A packet-level model of the same rules in 40 lines, with immediate ACKs and perfect loss detection, gives 40.3, 22.7,
-/// 12.1 and 6.5, and so does the engine to 1 % if ACKs are not delayed: the rest at 3 % is ACKs of odd segments, 40 ms late.
 #[test]
 fn reno_under_independent_loss_follows_the_square_root_law() {
     let rtt = 0.1;
-    for (p, seconds) in [(0.001, 1000), (0.003, 700), (0.01, 700), (0.03, 700)] {
+    for (p, seconds) in [(0.001, 800), (0.003, 600), (0.01, 600), (0.03, 600)] {
         let seeds = 3;
         let (mut per_rtt, mut timeouts, mut recoveries) = (0.0, 0, 0);
         for seed in 1..=seeds {
@@ -72,6 +70,82 @@ fn reno_under_independent_loss_follows_the_square_root_law() {
         }
         assert!(timeouts * 100 < recoveries, "p {p}: {timeouts} timeouts and {recoveries} recoveries");
     }
+}
+
+/// The formula assumes that all packets behind a lost one in its round trip are lost too, and puts means where windows
+/// vary. [`ideal_reno`] assumes neither, so that little is left to differ once ACKs are not delayed, which at 3 % costs 6 %.
+///
+/// | p     | engine | model | ratio |
+/// |-------|--------|-------|-------|
+/// | 0.1 % | 40.3   | 40.0  | 1.01  |
+/// | 0.3 % | 23.3   | 22.7  | 1.03  |
+/// | 1 %   | 12.3   | 12.1  | 1.02  |
+/// | 3 %   | 6.6    | 6.5   | 1.01  |
+#[test]
+fn reno_under_independent_loss_keeps_step_with_an_ideal_sender() {
+    for (p, seconds) in [(0.001, 800), (0.003, 600), (0.01, 600), (0.03, 600)] {
+        let (mut engine, mut model) = (0.0, 0.0);
+        let seeds = 3;
+        for seed in 1..=seeds {
+            let mut spec = bulk_over(vec![lossy_path("only", 1000, 50, p)]).single_path(0);
+            spec.seed = Seed(seed);
+            spec.client.profile.delayed_ack = None;
+            spec.server.policies.congestion = policy(CONGESTION, "reno");
+            spec.workloads = vec![bulk(seconds)];
+            let outcome = run(&spec).unwrap();
+            let round_trips = seconds as f64 / 0.1;
+            engine += outcome.transfers[0].bytes as f64 / TCP_PAYLOAD / round_trips / seeds as f64;
+            model += ideal_reno(p, 3.0 * round_trips, Seed(seed)) / seeds as f64;
+        }
+        assert!((engine / model - 1.0).abs() < 0.05, "p {p}: {engine} packets per round trip, ideal {model}");
+    }
+}
+
+/// Packets delivered per round trip by a Reno that learns the fate of each packet exactly one round trip after sending
+/// it: a segment more per window acknowledged, one halving per recovery (RFC 6582), the first retransmission at once and
+/// the others as the window admits (RFC 6675).
+fn ideal_reno(p: f64, round_trips: f64, seed: Seed) -> f64 {
+    let mut chance = seed.stream("theory/loss");
+    let (mut cwnd, mut ssthresh) = (10.0_f64, f64::INFINITY);
+    let (mut next, mut delivered, mut now) = (0_u64, 0_u64, 0.0);
+    // When it is known whether this one is lost. Round trips are equal, so the order of sending is kept.
+    let mut in_flight: VecDeque<(f64, u64, bool)> = VecDeque::new();
+    let mut lost: VecDeque<u64> = VecDeque::new();
+    let mut outstanding: BTreeSet<u64> = BTreeSet::new();
+    let mut recovery_point: Option<u64> = None;
+    let mut retransmit_now = false;
+    while now < round_trips {
+        while (in_flight.len() as f64) < cwnd.floor() || retransmit_now {
+            retransmit_now = false;
+            let packet = lost.pop_front().unwrap_or_else(|| {
+                next += 1;
+                outstanding.insert(next);
+                next
+            });
+            in_flight.push_back((now + 1.0, packet, chance.chance(p)));
+        }
+        let (at, packet, is_lost) = in_flight.pop_front().expect("a window holds at least two packets");
+        now = at;
+        if is_lost {
+            lost.push_back(packet);
+            if recovery_point.is_none() {
+                recovery_point = Some(next);
+                ssthresh = (cwnd / 2.0).max(2.0);
+                cwnd = ssthresh;
+                retransmit_now = true;
+            }
+            continue;
+        }
+        delivered += 1;
+        outstanding.remove(&packet);
+        if recovery_point.is_some_and(|point| outstanding.first().is_none_or(|&first| first > point)) {
+            recovery_point = None;
+        }
+        if recovery_point.is_none() {
+            cwnd += if cwnd < ssthresh { 1.0 } else { 1.0 / cwnd };
+        }
+    }
+    delivered as f64 / round_trips
 }
 
 /// Packets per round trip for b = 1.
@@ -117,7 +191,7 @@ fn reno_leaves_idle_what_a_short_queue_cannot_bridge() {
         let ratio = steady(&spec, 60, 400)[0] / (20.0 * TCP_PAYLOAD / PACKET);
         let peak = (1.0_f64 + q) * (1.0 + q);
         let expected = 0.375 * peak / ((1.0 - q) / 2.0 + (peak - 1.0) / 2.0);
-        assert!((ratio / expected - 1.0).abs() < 0.03, "queue {q}: {ratio}, expected {expected}");
+        assert!((ratio / expected - 1.0).abs() < 0.02, "queue {q}: {ratio}, expected {expected}");
     }
 }
 
