@@ -288,11 +288,6 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Bytes in flight beyond the congestion windows of a connection: nothing but a window that shrank explains any.
-    pub fn beyond_cwnd(&self, id: ConnectionId) -> u64 {
-        self.get(id).map_or(0, Connection::beyond_cwnd)
-    }
-
     fn handle_stranger(&mut self, now: Instant, segment: &Segment) {
         let opens = segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK) && !segment.flags.has(Flags::RST);
         if opens && self.is_local(segment.flow.dst) {

@@ -76,6 +76,8 @@ pub(crate) struct Subflow {
     pub(crate) recovery: Recovery,
     pub(crate) rtt: RttEstimator,
     pub(crate) loss: LossEstimate,
+    /// The smaller of the two MSS options.
+    pub(crate) mss_option: u16,
     /// Payload of a full segment with the options of the steady state.
     pub(crate) mss: u32,
     /// What the peer's subflow-level window admits: offset.
@@ -156,6 +158,7 @@ impl Subflow {
             recovery: Recovery::new(recovery_config(profile, profile.sack), 1, Instant::ZERO),
             rtt: RttEstimator::new(profile.rto),
             loss: LossEstimate::new(),
+            mss_option: profile.mss,
             mss: u32::from(profile.mss),
             snd_edge: 0,
             snd_wnd: 0,

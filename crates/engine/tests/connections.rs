@@ -4,8 +4,8 @@
 mod common;
 
 use anabranch_engine::{Event, FallbackReason};
-use anabranch_units::Duration;
-use anabranch_wire::{Flags, MpOption, Segment};
+use anabranch_units::{Duration, Key, Seed};
+use anabranch_wire::{DataSeq, Flags, Map, MpOption, Segment};
 use common::{CLIENT, PATTERN, Pair, SERVER, buffer, client_ip, config, server_ip};
 
 const LONG: Duration = Duration::from_secs(120);
@@ -258,4 +258,40 @@ fn half_close_lets_the_other_side_finish() {
     pair.shutdown(SERVER);
     assert!(pair.run(LONG));
     assert!(pair.has(CLIENT, |event| *event == Event::Closed));
+}
+
+/// The initial numbers are random, so a seed is looked for with which 200 kB run over the wrap: of the client's subflow
+/// sequence (2³²), then of the low half of its data sequence, which is all a 4-byte DATA_ACK carries.
+#[test]
+fn sequence_numbers_wrap_on_both_levels() {
+    let near = |low: u32| low > u32::MAX - PATTERN.len() as u32 / 2;
+    let draws = |seed: u64| {
+        // The endpoint draws its key first, then the initial sequence number of its first subflow.
+        let mut chance = Seed(seed).stream("endpoint");
+        (Key::new(chance.next_u64()), chance.next_u32())
+    };
+    let subflow = (0..1_000_000).find(|seed| near(draws(*seed).1)).unwrap();
+    let data = (0..1_000_000).find(|seed| near(draws(*seed).0.idsn().low())).unwrap();
+    for (seed, level) in [(subflow, "subflow"), (data, "data")] {
+        let mut pair = Pair::seeded(seed, config([client_ip(0), client_ip(1)]), config([server_ip(0)]));
+        let wrapped = std::rc::Rc::new(std::cell::Cell::new(0_u32));
+        let seen = wrapped.clone();
+        let mut chance = Seed(1).stream("loss");
+        pair.rule = Box::new(move |host, segment| {
+            let low = match (level, segment.options.dss.and_then(|dss| dss.map)) {
+                ("subflow", _) => segment.seq.get(),
+                (_, Some(Map { dsn: DataSeq::Long(dsn), .. })) => dsn.low(),
+                _ => u32::MAX,
+            };
+            if host == CLIENT && !segment.payload.is_empty() && low < PATTERN.len() as u32 {
+                seen.set(seen.get() + 1);
+            }
+            !chance.chance(0.02)
+        });
+        pair.open();
+        pair.write(CLIENT, PATTERN);
+        pair.run(Duration::from_secs(60));
+        assert!(pair.read[SERVER] == PATTERN, "{level}: {} bytes", pair.read[SERVER].len());
+        assert!(wrapped.get() > 10, "{level}: {} segments past the wrap", wrapped.get());
+    }
 }

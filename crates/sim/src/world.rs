@@ -221,7 +221,8 @@ impl<'a> World<'a> {
     fn is_finished(&self) -> bool {
         let waited_for = |transfer: &TransferState| self.waited_for.contains(&transfer.report.workload);
         let mut transfers = self.stage.transfers.iter().filter(|transfer| waited_for(transfer));
-        self.transfers_are_through() && transfers.all(|transfer| transfer.report.finished.is_some())
+        let gave_up = self.waited_for.iter().any(|&app| self.apps[app].gave_up());
+        self.transfers_are_through() && !gave_up && transfers.all(|transfer| transfer.report.finished.is_some())
     }
 
     /// When the last transfer was through, or now if one is not.

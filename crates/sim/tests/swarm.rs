@@ -33,6 +33,11 @@ fn verdict(spec: &Spec) -> Option<String> {
     if !outcome.quiet {
         return Some(format!("not quiet after {}", outcome.end));
     }
+    let overruled: u64 =
+        outcome.connections.iter().filter_map(|c| c.sender.as_ref()).map(|stats| stats.overruled).sum();
+    if overruled > 0 {
+        return Some(format!("{overruled} decisions of the scheduler had to be overruled"));
+    }
     for transfer in &outcome.transfers {
         if Some(transfer.bytes) != transfer.asked {
             return Some(format!("{} delivered {} of {:?}", transfer.label, transfer.bytes, transfer.asked));
@@ -76,4 +81,4 @@ fn a_path_that_stays_dead_is_found_out() {
     assert!(verdict(&spec).is_some_and(|fault| fault.starts_with("not finished")));
 }
 
-const SEEDS: u64 = 300;
+const SEEDS: u64 = 2000;

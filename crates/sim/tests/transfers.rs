@@ -4,7 +4,9 @@
 mod common;
 
 use anabranch_net::Change;
-use anabranch_sim::{Affected, Direction, Extent, Middlebox, SpecError, TimedChange, Workload, run};
+use anabranch_sim::{
+    Affected, Direction, EventKind, EventRecord, Extent, Middlebox, SpecError, TimedChange, Workload, run,
+};
 use anabranch_units::{Bytes, Duration, Rate, Seed};
 use common::*;
 use std::sync::Arc;
@@ -180,6 +182,21 @@ fn a_middlebox_costs_multipath_and_nothing_else() {
         let outcome = complete(&spec(vec![first], vec![download(300_000)]));
         assert_eq!(outcome.connections[0].multipath, multipath, "{middlebox:?}");
     }
+}
+
+#[test]
+fn a_second_path_that_strips_mappings_costs_little() {
+    let mut second = path("b", 10, 5);
+    second.middlebox = Middlebox::AfterHandshake;
+    let mut spec = spec(vec![path("a", 10, 10), second], vec![download(5_000_000)]);
+    spec.record_events = true;
+    let alone = complete(&spec.single_path(0)).transfers[0].duration().unwrap();
+    let outcome = complete(&spec);
+    let both = outcome.transfers[0].duration().unwrap();
+    assert!(both < alone.mul_f64(1.05), "{both}, alone {alone}");
+    // Of more than four seconds: tried at once, after one and after three.
+    let is_join = |event: &&EventRecord| event.path == 1 && event.kind == EventKind::Sent && event.flags == 0x02;
+    assert_eq!(outcome.events.unwrap().iter().filter(is_join).count(), 3);
 }
 
 #[test]

@@ -38,14 +38,6 @@ impl Connection {
         Ok(())
     }
 
-    /// Bytes of new data that congestion control would not have let out; zero except right after it shrank the window.
-    pub(crate) fn beyond_cwnd(&self) -> u64 {
-        let beyond = |subflow: &crate::subflow::Subflow| {
-            subflow.recovery.in_flight().saturating_sub(self.congestion.cwnd(subflow.id).get())
-        };
-        self.subflows.iter().filter(|subflow| subflow.is_open()).map(beyond).sum()
-    }
-
     pub(crate) fn refused(&self) -> u64 {
         self.receiver.refused()
     }

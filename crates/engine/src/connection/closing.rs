@@ -36,7 +36,7 @@ impl Connection {
             self.on_last_subflow_gone(now, shared);
         }
         if !self.gone {
-            self.schedule_rejoin(now, shared);
+            self.schedule_rejoin(now, &subflow.flow, subflow.confirmed, shared);
         }
     }
 

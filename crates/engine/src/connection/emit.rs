@@ -22,10 +22,10 @@ const OPTION_SPACE: u64 = 40;
 const SMALLEST_MSS: u32 = 8;
 
 /// Payload that fits a full segment beside the options that each carries.
-pub(super) fn payload_room(subflow: &Subflow, mss: u16, mode: Mode) -> u32 {
+pub(super) fn payload_room(subflow: &Subflow, mode: Mode) -> u32 {
     let timestamps = if subflow.timestamps { TIMESTAMPS } else { 0 };
     let dss = if mode == Mode::Plain { 0 } else { DSS_WITH_MAP };
-    u32::from(mss).saturating_sub(timestamps + dss).max(SMALLEST_MSS)
+    u32::from(subflow.mss_option).saturating_sub(timestamps + dss).max(SMALLEST_MSS)
 }
 
 /// Identifies a subflow to the driver, which gives it back when the first hop has sent the packet.

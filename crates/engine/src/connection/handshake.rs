@@ -145,8 +145,8 @@ impl Connection {
             options.window_scale,
         );
         // Without the option RFC 9293 §3.7.1 assumes 536.
-        let mss = profile.mss.min(options.mss.unwrap_or(536));
-        subflow.mss = emit::payload_room(subflow, mss, self.mode);
+        subflow.mss_option = profile.mss.min(options.mss.unwrap_or(536));
+        subflow.mss = emit::payload_room(subflow, self.mode);
         subflow.snd_wnd = syn.window;
         subflow.snd_edge = 1 + u64::from(syn.window);
     }

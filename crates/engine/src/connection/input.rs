@@ -218,11 +218,18 @@ impl Connection {
         }
         let subflow = &self.subflows[index];
         if subflow.state == State::Confirming {
-            // Not the fourth ACK.
-            return segment.payload.is_empty();
+            // Not the fourth ACK. Data without its mapping will never make sense, so the peer had better know at once
+            // (RFC 8684 §3.7) and send it elsewhere.
+            if !segment.payload.is_empty() {
+                self.kill(now, index, ResetReason::Middlebox, shared);
+                return false;
+            }
+            return true;
         }
         let acks_data = ack > subflow.recovery.snd_una() && ack > 1 && self.outgoing.nxt > 0;
-        if segment.payload.is_empty() && !acks_data {
+        // MPTCP peers put a DSS on their FINs too; a bare one closes a stream of plain TCP.
+        let bare = segment.payload.is_empty() && !segment.flags.has(Flags::FIN);
+        if bare && !acks_data {
             return true;
         }
         let first = !self.confirmed;
@@ -230,7 +237,7 @@ impl Connection {
             self.fall_back(if first { FallbackReason::FirstData } else { FallbackReason::OptionsLost }, shared);
             return true;
         }
-        if segment.payload.is_empty() {
+        if bare {
             // An ACK without DSS among others with it (a stock kernel sends some) says nothing bad by itself; one on a
             // subflow that never showed an option does.
             if subflow.confirmed {

@@ -285,8 +285,9 @@ impl Connection {
     fn fall_back(&mut self, reason: FallbackReason, shared: &mut Shared) {
         self.mode = Mode::Plain;
         self.stats.fallback = Some(reason);
-        for subflow in &mut self.subflows {
-            subflow.mss = emit::payload_room(subflow, shared.config.profile.mss, Mode::Plain);
+        // Without DSS a segment holds more; once data flows the size stays, since the window counts in it.
+        for subflow in self.subflows.iter_mut().filter(|subflow| subflow.state != State::Established) {
+            subflow.mss = emit::payload_room(subflow, Mode::Plain);
         }
         shared.fell_back(self.id, reason);
         if self.role == Role::Server || self.remote_key.is_some() {

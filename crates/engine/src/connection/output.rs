@@ -168,9 +168,11 @@ impl Connection {
             let sendable = self.outgoing.unsent.below(self.outgoing.edge);
             if sendable > 0 {
                 if let Some(index) = self.subflows.iter().position(|subflow| subflow.probe_now && subflow.is_usable()) {
-                    self.subflows[index].probe_now = false;
-                    self.send_new(now, index, Bytes::ZERO, sendable, true, shared);
-                    continue;
+                    let sent = self.send_new(now, index, Bytes::ZERO, sendable, false, shared);
+                    self.subflows[index].probe_now &= !sent;
+                    if sent {
+                        continue;
+                    }
                 }
             }
             if !any_room {
@@ -303,13 +305,16 @@ impl Connection {
             return false;
         }
         let ends_stream = start + length == out.buffer.end();
-        if nagle && length < mss && ends_stream && !idle && out.fin.is_none() && !subflow.probe_now {
+        if nagle && length < mss && ends_stream && !idle && out.fin.is_none() {
             return false;
         }
-        debug_assert!(skip.get() + length <= sendable, "new data stays inside the window");
         self.restart_after_idle(now, index);
         let out = &mut self.outgoing;
+        assert!(skip.get() + length <= sendable, "new data stays inside the peer's window");
         let subflow = &mut self.subflows[index];
+        let after = subflow.in_flight() + Bytes::new(length);
+        let fits = after <= self.congestion.cwnd(subflow.id) || subflow.probe_now;
+        assert!(fits, "new data stays inside the congestion window, a tail loss probe apart");
         out.unsent.remove(start, start + length);
         out.log.push(start, length as u32, subflow.slot);
         let mut flags = 0;
@@ -352,8 +357,11 @@ impl Connection {
         self.send_data(now, index, &sent, shared);
         self.throttle(shared);
         let throttled = self.subflows[index].throttled;
+        // Idling may have cost it some.
+        let cwnd = self.congestion.cwnd(id);
         if let Some(view) = self.views.iter_mut().find(|view| view.id == id) {
             view.in_flight = in_flight;
+            view.cwnd = cwnd;
             view.sent = sent_total;
             view.last_sent = Some(now);
             view.throttled = throttled;

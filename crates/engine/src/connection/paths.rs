@@ -1,7 +1,6 @@
 //! The path manager: which subflows there should be, and what the peer must know of our addresses (RFC 8684 §3.4).
 
 use super::{Connection, Mode, Role};
-use crate::deadline::earliest;
 use crate::shared::Shared;
 use anabranch_units::{AddressId, Duration, Instant, add_addr_hmac, same_mac};
 use anabranch_wire::{AddAddr, FlowKey, MpOption, RemoveAddr, ResetReason};
@@ -13,8 +12,19 @@ pub(super) struct PathManager {
     /// Announced by the peer.
     remote: Vec<(AddressId, SocketAddr)>,
     announcements: Vec<Announcement>,
-    /// When to try joins again.
-    retry_at: Option<Instant>,
+    /// Where a subflow was lost, and when it is tried again.
+    retries: Vec<Retry>,
+}
+
+/// A pair of addresses between which a subflow was lost.
+#[derive(Clone, Copy)]
+struct Retry {
+    local: IpAddr,
+    remote: IpAddr,
+    /// Joins in a row that carried nothing.
+    failures: u32,
+    /// Not before this; `None` once that time has come.
+    at: Option<Instant>,
 }
 
 /// An address of ours that the peer should know.
@@ -28,6 +38,8 @@ struct Announcement {
 
 /// ADD_ADDR is repeated this often without an echo (as Linux does).
 const MAX_ANNOUNCEMENTS: u32 = 3;
+/// The pause before a join doubles with each in a row that fails, this often at most: from a second to about a minute.
+const MAX_RETRY_DOUBLINGS: u32 = 6;
 /// Addresses remembered of a peer.
 const MAX_REMOTE: usize = 8;
 
@@ -99,6 +111,12 @@ impl Connection {
             for (id, remote) in &remotes {
                 let there = |flow: &FlowKey| flow.src == local && flow.dst == remote.ip();
                 let same_family = local.is_ipv4() == remote.is_ipv4();
+                let too_early = |retry: &Retry| {
+                    (retry.local, retry.remote) == (local, remote.ip()) && retry.at.is_some_and(|at| at > now)
+                };
+                if self.paths.retries.iter().any(too_early) {
+                    continue;
+                }
                 if self.subflows.len() < limit && same_family && !self.subflows.iter().any(|s| there(&s.flow)) {
                     let flow = FlowKey::new(SocketAddr::new(local, shared.port()), *remote);
                     self.join(now, flow, *id, shared);
@@ -107,22 +125,33 @@ impl Connection {
         }
     }
 
-    /// A subflow is gone; another attempt is due in a while.
-    pub(super) fn schedule_rejoin(&mut self, now: Instant, shared: &Shared) {
-        if let Some(pause) = shared.config.rejoin.filter(|_| self.role == Role::Client && self.mode == Mode::Multipath)
-        {
-            self.paths.retry_at = Some(now + pause);
-        }
+    /// The subflow of `flow` is gone; another attempt is due in a while. `worked` says whether it ever carried anything: a
+    /// path that lets no subflow work (a middlebox, a peer that refuses) is tried less and less often.
+    pub(super) fn schedule_rejoin(&mut self, now: Instant, flow: &FlowKey, worked: bool, shared: &Shared) {
+        let Some(pause) = shared.config.rejoin.filter(|_| self.role == Role::Client && self.mode == Mode::Multipath)
+        else {
+            return;
+        };
+        let retries = &mut self.paths.retries;
+        let known = retries.iter().position(|retry| (retry.local, retry.remote) == (flow.src, flow.dst));
+        let index = known.unwrap_or_else(|| {
+            retries.push(Retry { local: flow.src, remote: flow.dst, failures: 0, at: None });
+            retries.len() - 1
+        });
+        let retry = &mut retries[index];
+        retry.failures = if worked { 0 } else { retry.failures + 1 };
+        let doublings = retry.failures.saturating_sub(1).min(MAX_RETRY_DOUBLINGS);
+        retry.at = Some(now + pause * (1 << doublings));
     }
 
     pub(super) fn paths_deadline(&self) -> Option<Instant> {
         let announcements = self.paths.announcements.iter().map(|announcement| announcement.next);
-        earliest([announcements.min(), self.paths.retry_at])
+        announcements.chain(self.paths.retries.iter().filter_map(|retry| retry.at)).min()
     }
 
     pub(super) fn on_paths_deadline(&mut self, now: Instant, shared: &mut Shared) {
-        if self.paths.retry_at.is_some_and(|at| at <= now) {
-            self.paths.retry_at = None;
+        let due = |retry: &&mut Retry| retry.at.is_some_and(|at| at <= now);
+        if self.paths.retries.iter_mut().filter(due).map(|retry| retry.at = None).count() > 0 {
             self.join_missing(now, shared);
         }
         if self.paths.announcements.iter().any(|announcement| announcement.next <= now) {
@@ -178,6 +207,7 @@ impl Connection {
             return;
         }
         if up {
+            self.paths.retries.retain(|retry| retry.local != local);
             self.join_missing(now, shared);
             return;
         }

@@ -49,8 +49,12 @@ impl Pair {
     }
 
     pub fn with(client: Config, server: Config) -> Self {
+        Pair::seeded(1, client, server)
+    }
+
+    pub fn seeded(seed: u64, client: Config, server: Config) -> Self {
         let delays = (0..client.addresses.len() as u64).map(|i| Duration::from_millis(5 + 10 * i)).collect();
-        let hosts = [Endpoint::new(client, Seed(1)), Endpoint::new(server, Seed(2))];
+        let hosts = [Endpoint::new(client, Seed(seed)), Endpoint::new(server, Seed(seed + 1))];
         let mut pair = Pair {
             now: Instant::ZERO,
             hosts,

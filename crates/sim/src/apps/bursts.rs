@@ -89,6 +89,10 @@ impl App for Bursts {
         }
     }
 
+    fn gave_up(&self) -> bool {
+        self.failed
+    }
+
     fn is_done(&self) -> bool {
         self.failed || (self.sent == self.plan.count && self.under_way.is_empty())
     }

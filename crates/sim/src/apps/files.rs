@@ -135,6 +135,10 @@ impl App for Files {
         }
     }
 
+    fn gave_up(&self) -> bool {
+        self.failed
+    }
+
     fn is_done(&self) -> bool {
         self.failed || (self.running.is_empty() && self.sizes.nth(self.begun).is_none())
     }

@@ -20,6 +20,10 @@ pub(crate) trait App {
     fn on_news(&mut self, _session: usize, _news: News, _stage: &mut Stage) {}
     /// Whether it has nothing more to do.
     fn is_done(&self) -> bool;
+    /// Whether it gave up on what it had not begun. (What it had begun shows as a transfer without an end.)
+    fn gave_up(&self) -> bool {
+        false
+    }
 }
 
 /// Who an application is, and between which hosts it runs.

@@ -70,9 +70,11 @@ fn link(draw: &mut Stream) -> LinkConfig {
         0 => LossModel::Bernoulli { p: draw.unit() * 0.05 },
         1 => LossModel::GilbertElliott {
             p_good_bad: draw.unit() * 0.01,
-            p_bad_good: 0.1 + draw.unit() * 0.9,
+            // A bad state counts in packets, not in time: one that could swallow fifteen lone retransmissions in a row would
+            // end the connection as Linux does, and rightly.
+            p_bad_good: 0.3 + draw.unit() * 0.7,
             loss_good: 0.0,
-            loss_bad: draw.unit(),
+            loss_bad: draw.unit() * 0.8,
         },
         _ => LossModel::None,
     };
@@ -95,6 +97,8 @@ fn link(draw: &mut Stream) -> LinkConfig {
 fn host(draw: &mut Stream) -> HostSpec {
     let profile = Profile::NAMES[draw.below(Profile::NAMES.len() as u64) as usize];
     let mut host = HostSpec::new(Profile::named(profile).unwrap(), policies(draw));
+    // Five files at once can keep a queue of a few packets full for as long as six SYNs last.
+    host.profile.syn_retries = 10;
     host.multipath = draw.chance(0.9);
     host.send_buffer = Bytes::new(log(draw, 1460, 4 << 20));
     host.receive_buffer = Bytes::new(log(draw, 1460, 4 << 20));

@@ -1,0 +1,110 @@
+//! The command line.
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Multipath TCP, simulated exactly: run scenarios and compare schedulers.
+#[derive(Parser, Debug)]
+#[command(name = "anabranch", version, arg_required_else_help = true)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Run a scenario and print what happened.
+    Run(RunArgs),
+    /// Run all schedulers over a scenario and rank them.
+    Compare(CompareArgs),
+    /// List what a scenario can name.
+    List(ListArgs),
+    /// Print the JSON schema of scenario files.
+    Schema,
+    /// Print a completion script for a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+/// What `run` and `compare` share.
+#[derive(ClapArgs, Debug)]
+pub struct Common {
+    /// Lay a value over the scenario: a dotted key, `=`, and TOML (`path.lte.delay=40ms`, `workload.0.size=1MiB`).
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
+    /// Seed of the first repetition; each further one takes the next.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// How many repetitions.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub repeat: Option<u32>,
+    /// Threads to run on; one per processor unless given. Results do not depend on it.
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub jobs: usize,
+    /// Print JSON instead of tables.
+    #[arg(long)]
+    pub json: bool,
+    /// Also write one row per run to this file.
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+}
+
+/// Arguments of `run`.
+#[derive(ClapArgs, Debug)]
+pub struct RunArgs {
+    /// A scenario file, or the name of a shipped scenario (`anabranch list scenarios`).
+    pub scenario: String,
+    /// What is shared.
+    #[command(flatten)]
+    pub common: Common,
+    /// Write what happened to every packet to this file, one JSON object per line.
+    #[arg(long, value_name = "FILE")]
+    pub events: Option<PathBuf>,
+}
+
+/// Arguments of `compare`.
+#[derive(ClapArgs, Debug)]
+pub struct CompareArgs {
+    /// A scenario file, or the name of a shipped scenario.
+    #[arg(default_value = anabranch_lab::shipped::DEFAULT)]
+    pub scenario: String,
+    /// What is shared.
+    #[command(flatten)]
+    pub common: Common,
+    /// The schedulers to compare, with commas between; all unless given.
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    pub schedulers: Vec<String>,
+}
+
+/// Arguments of `list`.
+#[derive(ClapArgs, Debug)]
+pub struct ListArgs {
+    /// What to list.
+    pub what: What,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What can be listed.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum What {
+    /// Which bytes leave on which subflow.
+    Schedulers,
+    /// How much may be in flight.
+    Congestion,
+    /// How the peer's window is shared out among subflows.
+    Windows,
+    /// Which path an ACK takes.
+    AckPaths,
+    /// When bytes in flight are repeated on another subflow.
+    Reinjection,
+    /// The stacks a host can resemble.
+    Profiles,
+    /// The scenarios in this program.
+    Scenarios,
+}

@@ -1,0 +1,52 @@
+//! What can go wrong, how it is shown and with which status the program ends.
+
+use anabranch_lab::{RunError, ScenarioError};
+use miette::Report;
+use std::process::ExitCode;
+
+/// Why the command ended early.
+#[derive(Debug)]
+pub enum Failure {
+    /// The scenario or the command line is refused.
+    Refused(Report),
+    /// A run broke, or results could not be written.
+    Failed(Report),
+    /// Whoever read our output has gone, for instance `head`.
+    ReaderGone,
+}
+
+impl Failure {
+    /// A file that could not be written.
+    pub fn writing(what: &str, error: impl std::fmt::Display) -> Self {
+        Failure::Failed(miette::miette!("cannot write {what}: {error}"))
+    }
+
+    /// Shows it on standard error.
+    pub fn print(&self) {
+        match self {
+            Failure::Refused(report) | Failure::Failed(report) => eprintln!("{report:?}"),
+            Failure::ReaderGone => {}
+        }
+    }
+
+    /// 2 for what is refused, 1 for what failed.
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Failure::Refused(_) => ExitCode::from(2),
+            Failure::Failed(_) => ExitCode::from(1),
+            Failure::ReaderGone => ExitCode::SUCCESS,
+        }
+    }
+}
+
+impl From<ScenarioError> for Failure {
+    fn from(error: ScenarioError) -> Self {
+        Failure::Refused(Report::new(error))
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        Failure::Failed(Report::new(error))
+    }
+}

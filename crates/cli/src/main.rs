@@ -1,0 +1,43 @@
+//! The `anabranch` command: runs scenarios and compares schedulers.
+//!
+//! Exit status 0: done. 1: a run failed, or a file could not be written. 2: the command line or the scenario is refused.
+#![forbid(unsafe_code)]
+
+mod args;
+mod compare;
+mod failure;
+mod list;
+mod output;
+mod run;
+
+use args::{Args, Command};
+use clap::{CommandFactory, Parser};
+use failure::Failure;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    // A broken promise of the simulator is reported as a failed run, with the command that repeats it.
+    std::panic::set_hook(Box::new(|_| {}));
+    match dispatch(args.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.print();
+            failure.exit_code()
+        }
+    }
+}
+
+fn dispatch(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Run(args) => run::run(&args),
+        Command::Compare(args) => compare::compare(&args),
+        Command::List(args) => list::list(&args),
+        Command::Schema => output::print(&format!("{}\n", anabranch_lab::schema())),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Args::command(), "anabranch", &mut script);
+            output::print(&String::from_utf8_lossy(&script))
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! `anabranch run`.
+
+use crate::args::RunArgs;
+use crate::failure::Failure;
+use crate::output;
+use anabranch_lab::{Run, Scenario};
+use anabranch_report::{Header, run_rows};
+use std::fmt::Write;
+
+/// Runs the scenario, once unless told otherwise.
+pub fn run(args: &RunArgs) -> Result<(), Failure> {
+    let scenario = Scenario::load(&args.scenario, &args.common.sets)?;
+    let (seed, repeat) = (args.common.seed.unwrap_or(scenario.seed), args.common.repeat.unwrap_or(1));
+    let header = Header::new(&scenario, seed, repeat as usize);
+    let bar = output::progress(repeat as usize);
+    let seeds: Vec<u64> = (0..u64::from(repeat)).map(|n| seed.wrapping_add(n)).collect();
+    let runs = anabranch_lab::run_seeds(&scenario, &seeds, args.events.is_some(), args.common.jobs, &|| bar.inc(1));
+    bar.finish_and_clear();
+    let runs = runs?;
+
+    let rows = run_rows(&header.policies.scheduler, &runs);
+    if let Some(path) = &args.common.csv {
+        let csv = anabranch_report::csv(&header, &rows);
+        output::write(path, &csv.map_err(|error| Failure::writing("CSV", error))?)?;
+    }
+    if let Some(path) = &args.events {
+        output::write(path, events(&runs).as_bytes())?;
+    }
+    if args.common.json {
+        let json = anabranch_report::json(&header, None, &rows).map_err(|error| Failure::writing("JSON", error))?;
+        return output::print(&format!("{json}\n"));
+    }
+    output::print(&anabranch_report::runs(&header, scenario.measure, &runs))
+}
+
+/// One line per packet event; a line of its own before each repetition.
+fn events(runs: &[Run]) -> String {
+    let mut text = String::new();
+    for run in runs {
+        writeln!(text, r#"{{"seed":{}}}"#, run.measured.seed).expect("writing to a String cannot fail");
+        for event in run.outcome.events.iter().flatten() {
+            writeln!(text, "{event}").expect("writing to a String cannot fail");
+        }
+    }
+    text
+}

@@ -1,0 +1,187 @@
+//! What is wrong with a scenario, where, and what would be accepted.
+
+use miette::{Diagnostic, NamedSource, SourceSpan};
+use std::ops::Range;
+
+/// A scenario that is refused. Its diagnostic points at the place in the file or in the `--set`.
+#[derive(Clone, Debug, thiserror::Error, Diagnostic)]
+#[error("{problem}")]
+pub struct ScenarioError {
+    problem: String,
+    #[help]
+    help: Option<String>,
+    #[source_code]
+    source_code: Option<NamedSource<String>>,
+    #[label("here")]
+    place: Option<SourceSpan>,
+}
+
+/// The same before it is known which text the place belongs to.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Problem {
+    pub(crate) span: Option<Range<usize>>,
+    pub(crate) problem: String,
+    pub(crate) help: Option<String>,
+}
+
+/// The texts a scenario is made of, as if they stood one behind the other: the file, then each `--set`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sources {
+    /// Name, first byte, text.
+    texts: Vec<(String, usize, String)>,
+}
+
+impl ScenarioError {
+    /// An error without a place, for instance a file that cannot be read.
+    pub(crate) fn plain(problem: impl Into<String>, help: Option<String>) -> Self {
+        ScenarioError { problem: problem.into(), help, source_code: None, place: None }
+    }
+
+    /// What would be accepted.
+    pub fn help(&self) -> Option<&str> {
+        self.help.as_deref()
+    }
+
+    /// The text at the place it points at.
+    pub fn quoted(&self) -> Option<&str> {
+        let (source, place) = (self.source_code.as_ref()?, self.place.as_ref()?);
+        source.inner().get(place.offset()..place.offset() + place.len())
+    }
+}
+
+impl Problem {
+    pub(crate) fn at(span: &Range<usize>, problem: impl Into<String>, help: impl Into<String>) -> Self {
+        Problem { span: Some(span.clone()), problem: problem.into(), help: Some(help.into()) }
+    }
+
+    /// Rewords what the TOML reader and serde say.
+    pub(crate) fn from_toml(error: &toml::de::Error) -> Self {
+        let (problem, help) = reword(error.message());
+        Problem { span: error.span(), problem, help }
+    }
+}
+
+impl Sources {
+    /// Adds a text and says where it begins.
+    pub(crate) fn push(&mut self, name: &str, text: &str) -> usize {
+        let start = self.next();
+        self.texts.push((name.to_owned(), start, text.to_owned()));
+        start
+    }
+
+    /// Where the next text will begin.
+    pub(crate) fn next(&self) -> usize {
+        // One byte between texts, so that the end of one is not the beginning of the next.
+        self.texts.last().map_or(0, |(_, start, text)| start + text.len() + 1)
+    }
+
+    /// Whether the place is in the first text, the file.
+    pub(crate) fn is_in_file(&self, span: &Range<usize>) -> bool {
+        self.texts.get(1).is_none_or(|(_, start, _)| span.start < *start)
+    }
+
+    pub(crate) fn error(&self, problem: Problem) -> ScenarioError {
+        let found = problem.span.and_then(|span| {
+            let (name, start, text) = self.texts.iter().rev().find(|(_, start, _)| *start <= span.start)?;
+            let begin = (span.start - start).min(text.len());
+            // A table's place is its header; of a multi-line value the first line is enough to find it.
+            let end = (span.end.saturating_sub(*start)).clamp(begin, text.len());
+            let line = text[begin..end].find('\n').map_or(end, |newline| begin + newline);
+            Some((NamedSource::new(name, text.clone()), SourceSpan::from(begin..line)))
+        });
+        let (source_code, place) = found.unzip();
+        ScenarioError { problem: problem.problem, help: problem.help, source_code, place }
+    }
+}
+
+/// The accepted name that `wrong` is most likely meant to be, if one is near enough.
+pub(crate) fn nearest<'a>(wrong: &str, accepted: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let limit = (wrong.len() / 3).max(1);
+    let best = accepted.into_iter().map(|name| (distance(wrong, name), name)).min_by_key(|(distance, _)| *distance)?;
+    (best.0 <= limit).then_some(best.1)
+}
+
+/// "did you mean …? accepted: …"
+pub(crate) fn suggest(wrong: &str, accepted: &[&str]) -> String {
+    let list = if accepted.is_empty() { "nothing, for there is none".to_owned() } else { accepted.join(", ") };
+    match nearest(wrong, accepted.iter().copied()) {
+        Some(name) => format!("did you mean `{name}`? accepted: {list}"),
+        None => format!("accepted: {list}"),
+    }
+}
+
+fn reword(message: &str) -> (String, Option<String>) {
+    let unknown = [("unknown field `", "unknown key"), ("unknown variant `", "unknown value")];
+    for (prefix, what) in unknown {
+        let Some(rest) = message.strip_prefix(prefix) else { continue };
+        // `wrong`, expected one of `a`, `b`
+        let mut words = rest.split('`');
+        let wrong = words.next().unwrap_or_default();
+        let accepted: Vec<&str> = words.skip(1).step_by(2).collect();
+        return (format!("{what} `{wrong}`"), Some(suggest(wrong, &accepted)));
+    }
+    if let Some(rest) = message.strip_prefix("missing field `") {
+        let name = rest.trim_end_matches('`');
+        let example = match name {
+            "path" => "[path.NAME] with rate = \"25mbit\" and delay = \"10ms\"".to_owned(),
+            "workload" => "[[workload]] with kind = \"bulk\" and duration = \"10s\"".to_owned(),
+            _ => format!("{name} = …"),
+        };
+        return (format!("`{name}` is missing"), Some(format!("accepted: {example}")));
+    }
+    if let Some((held, expected)) =
+        message.strip_prefix("invalid type: ").and_then(|rest| rest.split_once(", expected "))
+    {
+        return (format!("this is a {held}"), Some(format!("accepted: {expected}")));
+    }
+    if message.starts_with("string values must be quoted") {
+        return ("a text stands in quotes".to_owned(), Some("accepted: a text such as \"10ms\"".to_owned()));
+    }
+    match message.split_once('\n') {
+        Some((problem, help)) => (problem.to_owned(), Some(help.to_owned())),
+        None => (message.to_owned(), None),
+    }
+}
+
+/// Damerau's distance (optimal string alignment): insertions, deletions, substitutions and swaps of neighbours.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let change = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut least = change.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(least);
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_finger_is_understood() {
+        assert_eq!(nearest("dealy", ["rate", "delay", "rtt"]), Some("delay"));
+        assert_eq!(nearest("shedulr", ["scheduler", "path"]), Some("scheduler"));
+        assert_eq!(nearest("bandwidth", ["rate", "delay"]), None);
+        assert_eq!((distance("abc", "acb"), distance("", "ab"), distance("kitten", "sitting")), (1, 2, 3));
+    }
+
+    #[test]
+    fn places_are_found_in_the_text_they_belong_to() {
+        let mut sources = Sources::default();
+        assert_eq!((sources.push("file", "a = 1\nb = 2"), sources.push("--set", "c = 3")), (0, 12));
+        let quote = |span: Range<usize>| sources.error(Problem::at(&span, "", "")).quoted().map(str::to_owned);
+        assert_eq!(quote(6..7).as_deref(), Some("b"));
+        assert_eq!(quote(0..11).as_deref(), Some("a = 1"));
+        assert_eq!(quote(16..17).as_deref(), Some("3"));
+        assert!(sources.is_in_file(&(6..7)) && !sources.is_in_file(&(12..13)));
+    }
+}

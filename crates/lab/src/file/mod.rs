@@ -1,0 +1,360 @@
+//! A scenario file as it is written: its tables and keys. The JSON schema is made from these types and their comments.
+//!
+//! What the types cannot say (of `rate` and `down` only one, a `via` that names a link) is checked when the file is
+//! resolved.
+
+mod policy;
+mod value;
+
+pub use policy::Policy;
+pub use value::{At, Loss, LossTable, Of, OrOff, Quantity, Share, Speed, Unit};
+
+use crate::quantity::Queue;
+use anabranch_units::{Bytes, Duration, Rate};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// An Anabranch scenario: paths, hosts, what is sent, and what happens meanwhile.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[schemars(rename = "Scenario")]
+pub struct File {
+    /// One line on what this is for.
+    pub about: Option<String>,
+    /// The paths between the hosts, by name.
+    pub path: BTreeMap<String, At<PathTable>>,
+    /// Links that several paths cross, by name.
+    #[serde(default)]
+    pub link: BTreeMap<String, At<LinkTable>>,
+    /// Both hosts.
+    #[serde(default)]
+    pub host: HostTable,
+    /// The host that opens connections, where it differs from `host`.
+    #[serde(default)]
+    pub client: HostTable,
+    /// The host that accepts connections, where it differs from `host`.
+    #[serde(default)]
+    pub server: HostTable,
+    /// What is sent.
+    pub workload: Vec<At<WorkloadTable>>,
+    /// What happens to links in the course of the run.
+    #[serde(default)]
+    pub change: Vec<At<ChangeTable>>,
+    /// How often and how long it is run.
+    #[serde(default)]
+    pub run: RunTable,
+}
+
+/// A path, from the client's address on it to the server and back.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PathTable {
+    /// Both directions; or else `down` and `up`.
+    pub rate: Option<Of<Speed>>,
+    /// From server to client.
+    pub down: Option<Of<Speed>>,
+    /// From client to server.
+    pub up: Option<Of<Speed>>,
+    /// One way; or else `rtt`.
+    pub delay: Option<Of<Duration>>,
+    /// There and back.
+    pub rtt: Option<Of<Duration>>,
+    /// Each packet is delayed further by up to this, evenly.
+    pub jitter: Option<Of<Duration>>,
+    /// Whether jitter may reorder packets; false unless given.
+    pub jitter_reorders: Option<bool>,
+    /// Loss, both ways unless `loss-up` is given.
+    pub loss: Option<At<Loss>>,
+    /// Loss from client to server.
+    pub loss_up: Option<At<Loss>>,
+    /// What the queue of each direction holds; 100p unless given.
+    pub queue: Option<Of<Queue>>,
+    /// Some packets fall behind.
+    pub reorder: Option<ReorderTable>,
+    /// How likely a packet arrives twice.
+    pub duplicate: Option<Of<Share>>,
+    /// How likely a packet arrives damaged.
+    pub corrupt: Option<Of<Share>>,
+    /// The rate of the hosts' network interface on this path, before the path's own links: enables TCP Small Queues.
+    pub nic: Option<Of<Rate>>,
+    /// The name of a `[link.NAME]` that this path crosses too.
+    pub via: Option<At<String>>,
+    /// Used only when no other path works.
+    pub backup: Option<bool>,
+    /// A middlebox that removes MPTCP options from these segments.
+    pub middlebox: Option<MiddleboxName>,
+}
+
+/// A link that several paths cross.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct LinkTable {
+    /// Both directions; or else `down` and `up`.
+    pub rate: Option<Of<Speed>>,
+    /// From server to client.
+    pub down: Option<Of<Speed>>,
+    /// From client to server.
+    pub up: Option<Of<Speed>>,
+    /// One way; none unless given.
+    pub delay: Option<Of<Duration>>,
+    /// Loss, both ways unless `loss-up` is given.
+    pub loss: Option<At<Loss>>,
+    /// Loss from client to server.
+    pub loss_up: Option<At<Loss>>,
+    /// What the queue of each direction holds, in packets or bytes; 100p unless given.
+    pub queue: Option<Of<Queue>>,
+}
+
+/// Packets that fall behind.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ReorderTable {
+    /// How likely.
+    pub probability: Of<Share>,
+    /// By how much.
+    pub delay: Of<Duration>,
+}
+
+/// The segments from which a middlebox removes MPTCP options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MiddleboxName {
+    /// None.
+    None,
+    /// SYN.
+    Syn,
+    /// SYN/ACK.
+    SynAck,
+    /// The third of the handshake.
+    ThirdAck,
+    /// All.
+    All,
+    /// All but those of the handshake.
+    AfterHandshake,
+}
+
+/// A host: the profile it starts from, single knobs, buffers and policies.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct HostTable {
+    /// The stack it resembles: linux (the default), linux-3.14, ns3 or rfc.
+    pub profile: Option<At<String>>,
+    /// Which bytes leave on which subflow.
+    pub scheduler: Option<At<Policy>>,
+    /// How much may be in flight.
+    pub congestion: Option<At<Policy>>,
+    /// How the peer's window is shared out among subflows.
+    pub window: Option<At<Policy>>,
+    /// Which path an ACK takes.
+    pub ack_path: Option<At<Policy>>,
+    /// When bytes in flight are repeated on another subflow.
+    pub reinjection: Option<At<Policy>>,
+    /// Bytes written and not yet acknowledged, per connection.
+    pub send_buffer: Option<Of<Bytes>>,
+    /// Bytes received and not yet read, per connection.
+    pub receive_buffer: Option<Of<Bytes>>,
+    /// False for plain TCP.
+    pub multipath: Option<bool>,
+    /// Subflows per connection.
+    pub max_subflows: Option<At<usize>>,
+    /// The client joins from every address of its own to every address of the server.
+    pub full_mesh: Option<bool>,
+    /// Further addresses are announced (ADD_ADDR).
+    pub announce: Option<bool>,
+    /// The path of a dead subflow is tried again after this; or false.
+    pub rejoin: Option<OrOff>,
+    /// How many addresses the server has; the client has one per path.
+    pub addresses: Option<At<usize>>,
+    /// The MSS option in bytes: 1460 in packets of 1500.
+    pub mss: Option<At<u16>>,
+    /// Initial window in segments.
+    pub initial_window: Option<u32>,
+    /// Selective acknowledgments.
+    pub sack: Option<bool>,
+    /// Timestamps.
+    pub timestamps: Option<bool>,
+    /// Window scaling.
+    pub window_scaling: Option<bool>,
+    /// RACK loss detection.
+    pub rack: Option<bool>,
+    /// Tail loss probes.
+    pub tlp: Option<bool>,
+    /// Early retransmit.
+    pub early_retransmit: Option<bool>,
+    /// ACKs wait at most this long; or false.
+    pub delayed_ack: Option<OrOff>,
+    /// Segments acknowledged at once at the start.
+    pub quick_acks: Option<u32>,
+    /// Short segments wait for an ACK.
+    pub nagle: Option<bool>,
+    /// The rule for the retransmission timeout.
+    pub rto: Option<RtoName>,
+    /// Its floor: under `rfc6298` of the whole timeout, under `linux` of its variance term.
+    pub min_rto: Option<Of<Duration>>,
+    /// The timeout before the first RTT sample.
+    pub initial_rto: Option<Of<Duration>>,
+    /// The longest timeout.
+    pub max_rto: Option<Of<Duration>>,
+    /// The window shrinks in idle times.
+    pub idle_restart: Option<bool>,
+    /// The window grows only while it is the limit.
+    pub cwnd_limited_check: Option<bool>,
+    /// TCP Small Queues: how much time's worth may wait at the first hop; or false.
+    pub tsq: Option<OrOff>,
+    /// How often a SYN is repeated.
+    pub syn_retries: Option<u32>,
+    /// Timeouts in a row that kill a subflow.
+    pub max_consecutive_rtos: Option<u32>,
+}
+
+/// Rules for the retransmission timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RtoName {
+    /// SRTT and a variance term with a floor of its own.
+    Linux,
+    /// RFC 6298 with a floor on the whole.
+    Rfc6298,
+}
+
+/// Something that is sent. Which keys there are depends on `kind`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct WorkloadTable {
+    /// What kind of workload.
+    pub kind: WorkloadKind,
+    /// down (from server to client) unless given.
+    pub direction: Option<At<DirectionName>>,
+    /// When it begins; 0s unless given.
+    pub start: Option<Of<Duration>>,
+    /// bulk, tcp: for how long.
+    pub duration: Option<Of<Duration>>,
+    /// files, bursts, tcp: of each.
+    pub size: Option<Of<Bytes>>,
+    /// files, bursts: how many; 1 unless given.
+    pub count: Option<At<usize>>,
+    /// files: of each one, in place of `size` and `count`.
+    pub sizes: Option<At<Vec<Unit<Bytes>>>>,
+    /// files: all at once, each on its own connection.
+    pub concurrent: Option<At<bool>>,
+    /// files: one after the other on one connection.
+    pub warm: Option<At<bool>>,
+    /// files: from the end of one to the beginning of the next.
+    pub think: Option<Of<Duration>>,
+    /// bursts: from the beginning of one to the beginning of the next.
+    pub interval: Option<Of<Duration>>,
+    /// bursts: sent before the first one, and not reported.
+    pub warm_up: Option<Of<Bytes>>,
+    /// udp, tcp: the path it takes.
+    pub path: Option<At<String>>,
+    /// udp: while it is on.
+    pub rate: Option<Of<Rate>>,
+    /// udp: size of a packet with its headers; 1500B unless given.
+    pub packet: Option<Of<Bytes>>,
+    /// udp: how long it is on; always unless given.
+    pub on: Option<Of<Duration>>,
+    /// udp: how long it is off.
+    pub off: Option<Of<Duration>>,
+    /// udp: when it ends; with the run unless given.
+    pub stop: Option<Of<Duration>>,
+    /// tcp: files of `size` back to back until the run ends.
+    pub repeat: Option<At<bool>>,
+    /// tcp: its congestion control; cubic unless given.
+    pub congestion: Option<At<Policy>>,
+}
+
+/// Kinds of workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WorkloadKind {
+    /// As much as possible for a time.
+    Bulk,
+    /// Files of given sizes.
+    Files,
+    /// Bursts on a warm connection.
+    Bursts,
+    /// On-off UDP beside the hosts under test.
+    Udp,
+    /// Competing single-path TCP.
+    Tcp,
+}
+
+/// Which way data goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DirectionName {
+    /// From server to client.
+    Down,
+    /// From client to server.
+    Up,
+}
+
+/// A change to the links of a path while the run goes on.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ChangeTable {
+    /// When.
+    pub at: Of<Duration>,
+    /// The path or shared link that changes.
+    pub path: At<String>,
+    /// One direction only; both unless given.
+    pub direction: Option<DirectionName>,
+    /// Another rate or trace.
+    pub rate: Option<Of<Speed>>,
+    /// Another one-way delay.
+    pub delay: Option<Of<Duration>>,
+    /// Another jitter.
+    pub jitter: Option<Of<Duration>>,
+    /// Another loss.
+    pub loss: Option<At<Loss>>,
+    /// It dies or comes back.
+    pub state: Option<StateName>,
+    /// Whether the client's interface sees the carrier go and come (`state = "down"` and `"up"`); true unless given.
+    pub notify: Option<At<bool>>,
+}
+
+/// Life and death of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StateName {
+    /// The carrier goes: everything inside and everything sent is dropped.
+    Down,
+    /// The carrier comes back.
+    Up,
+    /// Packets leave and never arrive; nobody is told.
+    Blackhole,
+    /// The end of the black hole.
+    Restore,
+}
+
+/// How often and how long it is run, and what counts.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RunTable {
+    /// The seed of the first repetition, which fixes every draw; 1 unless given.
+    pub seed: Option<u64>,
+    /// Repetitions of a comparison, each with the next seed; 20 unless given.
+    pub repeat: Option<At<usize>>,
+    /// A run ends here even if transfers are not through; 60s unless given.
+    pub stop: Option<Of<Duration>>,
+    /// Each repetition begins at a moment of this span drawn from its seed, workloads and changes alike, so that
+    /// repetitions meet different parts of a recorded trace; 0s unless given.
+    pub spread: Option<Of<Duration>>,
+    /// What ranks: completion-time if there are files or bursts, goodput otherwise, unless given.
+    pub measure: Option<At<MeasureName>>,
+    /// The path of the first subflow; the first in the file unless given.
+    pub primary: Option<At<String>>,
+    /// Schedulers that forecast are told the true mean loss rate of each path.
+    pub loss_oracle: Option<bool>,
+}
+
+/// What can rank schedulers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MeasureName {
+    /// Mean time from the opening of a file or burst to its last byte; less is better.
+    CompletionTime,
+    /// Payload bits per second, all transfers together; more is better.
+    Goodput,
+}

@@ -1,0 +1,35 @@
+//! From a scenario file to results: read and check it, run it often enough, and say what came out and how certain it is.
+//!
+//! ```text
+//! file::File   the TOML as it is written, strict         ── the JSON schema is made from it
+//!    │ resolve                                              defaults, contradictions, names
+//! Scenario     one Spec per seed
+//!    │ run, run_seeds                                        on any number of threads, in order
+//! Measured     one row per run
+//!    │ compare, stats                                       paired differences, intervals, baselines
+//! Summary
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod compare;
+mod error;
+pub mod file;
+mod measured;
+pub mod quantity;
+mod resolve;
+mod run;
+mod scenario;
+mod schema;
+pub mod shipped;
+pub mod stats;
+mod tree;
+
+pub use error::ScenarioError;
+pub use measured::Measured;
+pub use resolve::Chosen;
+pub use run::{Run, RunError, run, run_seeds};
+pub use scenario::{Origin, Scenario};
+pub use schema::schema;
+
+/// The version that stands on every row of results.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,0 +1,160 @@
+//! What one run comes to: the numbers of a row of results.
+//!
+//! Transfers of competing TCP do not count. `ofo_count` and `ofo_peak` are taken at the receiver: data segments above the
+//! next expected DSN on arrival, and the most fragments held at once. The RTO rate is timeouts over data segments sent,
+//! all subflows together (LATE's definition).
+
+use crate::file::MeasureName;
+use anabranch_sim::{ConnectionOutcome, Outcome, Spec, Transfer, Workload};
+use anabranch_units::{Duration, Instant};
+use serde::Serialize;
+
+/// One run in numbers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Measured {
+    /// The seed it ran with.
+    pub seed: u64,
+    /// All transfers are through.
+    pub finished: bool,
+    /// Transfers that are not.
+    pub unfinished: usize,
+    /// Mean time from the opening of a file or burst to its last byte \[s\]; an unfinished one counts until the run
+    /// stopped. `None` if there is neither.
+    pub completion_s: Option<f64>,
+    /// Payload over the time in which at least one transfer was under way \[bit/s\].
+    pub goodput_bps: f64,
+    /// By path: the share of bytes whose first transmission was there.
+    pub shares: Vec<f64>,
+    /// Data segments that arrived out of order at the connection level.
+    pub ofo_count: u64,
+    /// The most held at once.
+    pub ofo_peak: u64,
+    /// Retransmission timeouts.
+    pub rtos: u64,
+    /// Data segments sent, retransmissions included.
+    pub segments_sent: u64,
+    /// Segments retransmitted on their own subflow.
+    pub retransmitted: u64,
+    /// Bytes sent again on another subflow.
+    pub reinjected_bytes: u64,
+    /// Bytes that the receiver got more than once.
+    pub duplicate_bytes: u64,
+    /// Time the sender was kept by full congestion windows \[s\].
+    pub blocked_cwnd_s: f64,
+    /// By the peer's receive window \[s\].
+    pub blocked_window_s: f64,
+    /// By a scheduler that waited \[s\].
+    pub blocked_scheduler_s: f64,
+    /// By an application that had nothing to send \[s\].
+    pub blocked_application_s: f64,
+    /// Time that arrived bytes waited behind a missing one \[s\].
+    pub hol_blocked_s: f64,
+    /// Scheduler decisions that the engine overruled.
+    pub overruled: u64,
+    /// Connections that gave MPTCP up.
+    pub fallbacks: u64,
+    /// Digest of everything that happened.
+    pub events_digest: String,
+}
+
+impl Measured {
+    /// The numbers of `outcome`, which `spec` led to.
+    pub fn of(spec: &Spec, outcome: &Outcome) -> Measured {
+        let competing = |workload: usize| matches!(spec.workloads[workload], Workload::Tcp { .. });
+        let stop = Instant::ZERO + spec.stop;
+        let transfers: Vec<&Transfer> = outcome.transfers.iter().filter(|t| !competing(t.workload)).collect();
+        let own: Vec<&ConnectionOutcome> = outcome.connections.iter().filter(|c| !competing(c.workload)).collect();
+        let until = |t: &Transfer| t.finished.unwrap_or(stop);
+        let sized: Vec<f64> =
+            transfers.iter().filter(|t| t.asked.is_some()).map(|t| until(t).since(t.started).as_secs_f64()).collect();
+        let bytes: u64 = transfers.iter().map(|t| t.bytes).sum();
+        let active = union(transfers.iter().map(|t| (t.started, until(t))).collect());
+
+        let sum = |number: &dyn Fn(&ConnectionOutcome) -> u64| own.iter().map(|c| number(c)).sum::<u64>();
+        let sender =
+            |number: fn(&anabranch_engine::ConnectionStats) -> u64| sum(&|c| c.sender.as_ref().map_or(0, number));
+        let receiver =
+            |number: fn(&anabranch_engine::ConnectionStats) -> u64| sum(&|c| c.receiver.as_ref().map_or(0, number));
+        let subflows = |number: fn(&anabranch_engine::SubflowStats) -> u64| {
+            sum(&|c| c.subflows.iter().map(|subflow| number(&subflow.stats)).sum())
+        };
+        let seconds = |nanos: u64| Duration::from_nanos(nanos).as_secs_f64();
+        Measured {
+            seed: spec.seed.0,
+            finished: outcome.finished,
+            unfinished: transfers.iter().filter(|t| t.finished.is_none()).count(),
+            completion_s: (!sized.is_empty()).then(|| sized.iter().sum::<f64>() / sized.len() as f64),
+            goodput_bps: match active.is_zero() {
+                true => 0.0,
+                false => bytes as f64 * 8.0 / active.as_secs_f64(),
+            },
+            shares: shares(spec.paths.len(), &own),
+            ofo_count: receiver(|stats| stats.ofo_count),
+            ofo_peak: own.iter().filter_map(|c| c.receiver.as_ref()).map(|stats| stats.ofo_peak).max().unwrap_or(0),
+            rtos: subflows(|stats| stats.rtos),
+            segments_sent: subflows(|stats| stats.segments_sent),
+            retransmitted: subflows(|stats| stats.retransmitted),
+            reinjected_bytes: sender(|stats| stats.reinjected),
+            duplicate_bytes: receiver(|stats| stats.duplicates),
+            blocked_cwnd_s: seconds(sender(|stats| stats.blocked.cwnd.as_nanos())),
+            blocked_window_s: seconds(sender(|stats| stats.blocked.receive_window.as_nanos())),
+            blocked_scheduler_s: seconds(sender(|stats| stats.blocked.scheduler.as_nanos())),
+            blocked_application_s: seconds(sender(|stats| stats.blocked.application.as_nanos())),
+            hol_blocked_s: seconds(receiver(|stats| stats.hol_blocked.as_nanos())),
+            overruled: sender(|stats| stats.overruled),
+            fallbacks: sender(|stats| u64::from(stats.fallback.is_some())),
+            events_digest: format!("{:016x}", outcome.digest),
+        }
+    }
+
+    /// The number that ranks: seconds or bits per second.
+    pub fn value(&self, measure: MeasureName) -> f64 {
+        match measure {
+            MeasureName::CompletionTime => self.completion_s.unwrap_or(f64::NAN),
+            MeasureName::Goodput => self.goodput_bps,
+        }
+    }
+
+    /// Timeouts per data segment sent.
+    pub fn rto_rate(&self) -> f64 {
+        match self.segments_sent {
+            0 => 0.0,
+            sent => self.rtos as f64 / sent as f64,
+        }
+    }
+}
+
+fn shares(paths: usize, connections: &[&ConnectionOutcome]) -> Vec<f64> {
+    let mut bytes = vec![0u64; paths];
+    for subflow in connections.iter().flat_map(|connection| &connection.subflows) {
+        bytes[subflow.path] += subflow.stats.bytes_first_sent;
+    }
+    let total = bytes.iter().sum::<u64>().max(1);
+    bytes.into_iter().map(|n| n as f64 / total as f64).collect()
+}
+
+/// How much time the spans cover together.
+fn union(mut spans: Vec<(Instant, Instant)>) -> Duration {
+    spans.sort_unstable();
+    let (mut covered, mut until) = (Duration::ZERO, Instant::ZERO);
+    for (begin, end) in spans {
+        covered += end.since(begin.max(until));
+        until = until.max(end);
+    }
+    covered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_that_spans_share_counts_once() {
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        assert_eq!(
+            union(vec![(at(50), at(60)), (at(0), at(10)), (at(5), at(20)), (at(6), at(7))]),
+            Duration::from_millis(30)
+        );
+        assert_eq!(union(vec![]), Duration::ZERO);
+    }
+}

@@ -1,0 +1,63 @@
+//! What happens to links in the course of the run.
+
+use super::paths::{loss_model, service};
+use super::{Traces, known};
+use crate::error::Problem;
+use crate::file::{At, ChangeTable, DirectionName, File, StateName};
+use anabranch_net::{Change, Service};
+use anabranch_sim::{Affected, TimedChange};
+
+pub(super) fn changes(file: &File, paths: &[String], traces: &mut Traces<'_>) -> Result<Vec<TimedChange>, Problem> {
+    let mut names = paths.to_vec();
+    names.extend(file.link.keys().cloned());
+    let mut all = Vec::new();
+    for at in &file.change {
+        all.append(&mut one(at, &names, traces)?);
+    }
+    Ok(all)
+}
+
+fn one(at: &At<ChangeTable>, names: &[String], traces: &mut Traces<'_>) -> Result<Vec<TimedChange>, Problem> {
+    let table = &at.value;
+    known("path", &table.path, names)?;
+    let mut changes = Vec::new();
+    if let Some(rate) = &table.rate {
+        changes.push(match service(rate, traces)? {
+            Service::Rate(rate) => Change::Rate(rate),
+            Service::Trace(trace) => Change::Trace(trace),
+        });
+    }
+    changes.extend(table.delay.as_ref().map(|delay| Change::Delay(delay.value.0)));
+    changes.extend(table.jitter.as_ref().map(|jitter| Change::Jitter(jitter.value.0)));
+    if table.loss.is_some() {
+        changes.push(Change::Loss(loss_model(&table.loss)?));
+    }
+    changes.extend(table.state.map(|state| match state {
+        StateName::Down => Change::Down,
+        StateName::Up => Change::Up,
+        StateName::Blackhole => Change::Blackhole,
+        StateName::Restore => Change::Restore,
+    }));
+    if changes.is_empty() {
+        let help = "accepted: rate, delay, jitter, loss, state = \"down\" | \"up\" | \"blackhole\" | \"restore\"";
+        return Err(Problem::at(&at.span, "this changes nothing", help));
+    }
+    let carrier = matches!(table.state, Some(StateName::Down | StateName::Up));
+    if let Some(notify) = table.notify.as_ref().filter(|_| !carrier) {
+        let help = "accepted: beside state = \"down\" or \"up\"";
+        return Err(Problem::at(&notify.span, "only a carrier that goes or comes can be noticed", help));
+    }
+    let affected = match table.direction {
+        None => Affected::Both,
+        Some(DirectionName::Down) => Affected::Down,
+        Some(DirectionName::Up) => Affected::Up,
+    };
+    let timed = |change| TimedChange {
+        at: table.at.value.0,
+        path: table.path.value.clone(),
+        affected,
+        change,
+        notify: carrier && table.notify.as_ref().is_none_or(|at| at.value),
+    };
+    Ok(changes.into_iter().map(timed).collect())
+}

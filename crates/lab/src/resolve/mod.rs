@@ -1,0 +1,101 @@
+//! From a file's tables to a run's specification: defaults, contradictions, names that must exist.
+
+mod changes;
+mod hosts;
+mod paths;
+mod policies;
+mod workloads;
+
+pub use hosts::Chosen;
+
+use crate::error::{Problem, suggest};
+use crate::file::{At, File, MeasureName, Policy};
+use anabranch_net::Trace;
+use anabranch_policy::registry::SCHEDULERS;
+use anabranch_sim::{HostSpec, Spec, Workload};
+use anabranch_units::{Duration, Seed};
+use std::sync::Arc;
+
+/// Where traces come from. Answers what is wrong in words.
+pub(crate) type Traces<'a> = dyn FnMut(&At<String>) -> Result<Arc<Trace>, Problem> + 'a;
+
+/// What a file comes to.
+pub(crate) struct Resolved {
+    pub(crate) spec: Spec,
+    pub(crate) seed: u64,
+    pub(crate) repeat: usize,
+    pub(crate) measure: MeasureName,
+    pub(crate) spread: Duration,
+    /// The policies of the host that sends the data of the first workload.
+    pub(crate) policies: Chosen,
+}
+
+/// Repetitions of a comparison: with 20, an interval is half a standard deviation wide to either side.
+const REPEAT: usize = 20;
+/// A run that has not ended after a minute of virtual time shows a stall.
+const STOP: Duration = Duration::from_secs(60);
+/// More are a mistake, and would fill the memory with results.
+const MAX_REPEAT: usize = 100_000;
+
+pub(crate) fn resolve(file: &File, traces: &mut Traces<'_>) -> Result<Resolved, Problem> {
+    let shared = paths::shared(file, traces)?;
+    let paths = paths::paths(file, traces)?;
+    let names: Vec<String> = paths.iter().map(|path| path.name.clone()).collect();
+    let (client, client_chosen) = hosts::host(&[&file.host, &file.client])?;
+    let (server, server_chosen) = hosts::host(&[&file.host, &file.server])?;
+
+    let mut spec = Spec::new(paths, client, server);
+    spec.shared = shared;
+    spec.stop = file.run.stop.as_ref().map_or(STOP, |stop| stop.value.0);
+    spec.workloads = workloads::workloads(file, &names, spec.stop)?;
+    spec.changes = changes::changes(file, &names, traces)?;
+    spec.loss_oracle = file.run.loss_oracle.unwrap_or(false);
+    let seed = file.run.seed.unwrap_or(1);
+    spec.seed = Seed(seed);
+    if let Some(primary) = &file.run.primary {
+        known("run.primary", primary, &names)?;
+        spec.primary = names.iter().position(|name| *name == primary.value).expect("just found to be known");
+    }
+
+    let repeat = match &file.run.repeat {
+        None => REPEAT,
+        Some(at) if (1..=MAX_REPEAT).contains(&at.value) => at.value,
+        Some(at) => return Err(Problem::at(&at.span, format!("`repeat` is {}", at.value), "accepted: 1 to 100000")),
+    };
+    let sized = spec.workloads.iter().any(|w| matches!(w, Workload::Files { .. } | Workload::Bursts { .. }));
+    let measure = match &file.run.measure {
+        None if sized => MeasureName::CompletionTime,
+        None => MeasureName::Goodput,
+        Some(at) if at.value == MeasureName::CompletionTime && !sized => {
+            let help = "accepted: \"goodput\", or a workload of kind \"files\" or \"bursts\"";
+            return Err(Problem::at(&at.span, "nothing here completes", help));
+        }
+        Some(at) => at.value,
+    };
+    let direction = workloads::direction(&spec.workloads);
+    let policies = match direction {
+        anabranch_sim::Direction::Down => server_chosen,
+        anabranch_sim::Direction::Up => client_chosen,
+    };
+    let spread = file.run.spread.as_ref().map_or(Duration::ZERO, |at| at.value.0);
+    Ok(Resolved { spec, seed, repeat, measure, spread, policies })
+}
+
+/// Puts another scheduler on both hosts.
+pub(crate) fn with_scheduler(spec: &mut Spec, policy: &Policy) -> Result<(), Problem> {
+    let scheduler = policies::build(SCHEDULERS, "scheduler", policy, &(0..0))?;
+    let put = |host: &mut HostSpec| host.policies.scheduler = scheduler.clone();
+    put(&mut spec.client);
+    put(&mut spec.server);
+    Ok(())
+}
+
+/// Refuses the name of a path that is not there.
+fn known(key: &str, name: &At<String>, names: &[String]) -> Result<(), Problem> {
+    if names.contains(&name.value) {
+        return Ok(());
+    }
+    let accepted: Vec<&str> = names.iter().map(String::as_str).collect();
+    let problem = format!("`{key}` names `{}`, which is not there", name.value);
+    Err(Problem::at(&name.span, problem, suggest(&name.value, &accepted)))
+}

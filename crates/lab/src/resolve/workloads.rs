@@ -1,0 +1,198 @@
+//! What is sent. Each kind takes its own keys; a key of another kind is refused.
+
+use super::known;
+use super::policies::build;
+use crate::error::Problem;
+use crate::file::{At, DirectionName, File, Policy, WorkloadKind, WorkloadTable};
+use anabranch_policy::registry::CONGESTION;
+use anabranch_sim::{Direction, Extent, Workload};
+use anabranch_units::{Bytes, Duration};
+use std::ops::Range;
+
+/// Which way the data of the first workload under test goes.
+pub(super) fn direction(workloads: &[Workload]) -> Direction {
+    let direction = |workload: &Workload| match workload {
+        Workload::Bulk { direction, .. } | Workload::Files { direction, .. } | Workload::Bursts { direction, .. } => {
+            Some(*direction)
+        }
+        Workload::Udp { .. } | Workload::Tcp { .. } => None,
+    };
+    workloads.iter().find_map(direction).unwrap_or_default()
+}
+
+pub(super) fn workloads(file: &File, paths: &[String], stop: Duration) -> Result<Vec<Workload>, Problem> {
+    let all: Vec<Workload> = file.workload.iter().map(|at| workload(at, paths, stop)).collect::<Result<_, _>>()?;
+    let under_test = |w: &Workload| !matches!(w, Workload::Udp { .. } | Workload::Tcp { .. });
+    if !all.iter().any(under_test) {
+        let help = "accepted: at least one [[workload]] with kind = \"bulk\", \"files\" or \"bursts\"";
+        let span = file.workload.first().map(|at| at.span.clone());
+        return Err(Problem { span, problem: "the hosts under test send nothing".into(), help: Some(help.into()) });
+    }
+    Ok(all)
+}
+
+fn workload(at: &At<WorkloadTable>, paths: &[String], stop: Duration) -> Result<Workload, Problem> {
+    let table = &at.value;
+    only_own_keys(table)?;
+    let direction = match table.direction.as_ref().map(|at| at.value) {
+        None | Some(DirectionName::Down) => Direction::Down,
+        Some(DirectionName::Up) => Direction::Up,
+    };
+    let start = time(&table.start);
+    Ok(match table.kind {
+        WorkloadKind::Bulk => Workload::Bulk { direction, start, duration: duration(at)? },
+        WorkloadKind::Files => {
+            let on = |at: &Option<At<bool>>| at.as_ref().is_some_and(|at| at.value);
+            let (concurrent, warm) = (on(&table.concurrent), on(&table.warm));
+            if let Some(warm) = table.warm.as_ref().filter(|_| concurrent && warm) {
+                let help = "accepted: one of the two: all at once, or one after the other on one connection";
+                return Err(Problem::at(&warm.span, "`warm` contradicts `concurrent`", help));
+            }
+            Workload::Files { direction, sizes: sizes(at)?, concurrent, warm, start, think: time(&table.think) }
+        }
+        WorkloadKind::Bursts => Workload::Bursts {
+            direction,
+            size: nonzero(at, "size", table.size.as_ref().map(|at| (at.value.0, &at.span)))?,
+            count: count(table)?,
+            interval: needed(at, "interval", table.interval.as_ref().map(|at| at.value.0), "\"500ms\"")?,
+            start,
+            warm_up: table.warm_up.as_ref().map_or(Bytes::ZERO, |at| at.value.0),
+        },
+        WorkloadKind::Udp => {
+            let path = path(at, paths)?;
+            let rate = needed(at, "rate", table.rate.as_ref(), "\"5mbit\"")?;
+            if rate.value.0.is_zero() {
+                return Err(Problem::at(&rate.span, "this sends nothing", "accepted: a rate above zero"));
+            }
+            let packet = match &table.packet {
+                Some(at) if !(64..=65_535).contains(&at.value.0.get()) => {
+                    let problem = format!("no IP packet has {}", at.value.0);
+                    return Err(Problem::at(&at.span, problem, "accepted: 64B to 65535B"));
+                }
+                packet => packet.as_ref().map_or(Bytes::new(1500), |at| at.value.0),
+            };
+            let end = table.stop.as_ref().map_or(stop, |at| at.value.0);
+            let (on, off) = (time(&table.on), time(&table.off));
+            Workload::Udp { path, direction, rate: rate.value.0, packet, on, off, start, stop: end }
+        }
+        WorkloadKind::Tcp => {
+            let path = path(at, paths)?;
+            let repeat = table.repeat.as_ref().is_some_and(|at| at.value);
+            let extent = match (&table.size, &table.duration) {
+                (Some(size), None) if repeat => Extent::Repeat(size.value.0),
+                (Some(size), None) => Extent::File(size.value.0),
+                (None, Some(duration)) if !repeat => Extent::For(duration.value.0),
+                _ => {
+                    let help = "accepted: `duration`, or `size`, or `size` with `repeat = true`";
+                    return Err(Problem::at(&at.span, "it is not clear how much this TCP sends", help));
+                }
+            };
+            let (policy, span) = match &table.congestion {
+                Some(at) => (at.value.clone(), at.span.clone()),
+                None => (Policy::named("cubic"), at.span.clone()),
+            };
+            let congestion = build(CONGESTION, "congestion control", &policy, &span)?;
+            Workload::Tcp { path, direction, start, extent, congestion }
+        }
+    })
+}
+
+fn only_own_keys(table: &WorkloadTable) -> Result<(), Problem> {
+    use WorkloadKind::{Bulk, Bursts, Files, Tcp, Udp};
+    fn span<T>(at: &Option<At<T>>) -> Option<&Range<usize>> {
+        at.as_ref().map(|at| &at.span)
+    }
+    let keys: [(&str, Option<&Range<usize>>, &[WorkloadKind]); 17] = [
+        ("duration", span(&table.duration), &[Bulk, Tcp]),
+        ("size", span(&table.size), &[Files, Bursts, Tcp]),
+        ("count", span(&table.count), &[Files, Bursts]),
+        ("sizes", span(&table.sizes), &[Files]),
+        ("concurrent", span(&table.concurrent), &[Files]),
+        ("warm", span(&table.warm), &[Files]),
+        ("think", span(&table.think), &[Files]),
+        ("interval", span(&table.interval), &[Bursts]),
+        ("warm-up", span(&table.warm_up), &[Bursts]),
+        ("path", span(&table.path), &[Udp, Tcp]),
+        ("rate", span(&table.rate), &[Udp]),
+        ("packet", span(&table.packet), &[Udp]),
+        ("on", span(&table.on), &[Udp]),
+        ("off", span(&table.off), &[Udp]),
+        ("stop", span(&table.stop), &[Udp]),
+        ("repeat", span(&table.repeat), &[Tcp]),
+        ("congestion", span(&table.congestion), &[Tcp]),
+    ];
+    for (key, span, kinds) in keys {
+        if let Some(span) = span.filter(|_| !kinds.contains(&table.kind)) {
+            let own = keys.iter().filter(|(_, _, kinds)| kinds.contains(&table.kind)).map(|(key, ..)| *key);
+            let own: Vec<&str> = ["direction", "start"].into_iter().chain(own).collect();
+            let problem = format!("a workload of this kind has no `{key}`");
+            return Err(Problem::at(span, problem, format!("accepted: {}", own.join(", "))));
+        }
+    }
+    Ok(())
+}
+
+/// Most files or bursts of one workload; each is a row of results.
+const MAX_COUNT: usize = 100_000;
+
+fn sizes(at: &At<WorkloadTable>) -> Result<Vec<Bytes>, Problem> {
+    let table = &at.value;
+    let sizes = match (&table.sizes, &table.size) {
+        (Some(sizes), None) if table.count.is_none() => sizes.value.iter().map(|size| size.0).collect(),
+        (Some(sizes), _) => {
+            return Err(Problem::at(
+                &sizes.span,
+                "`sizes` stands in place of `size` and `count`",
+                "accepted: one of the two",
+            ));
+        }
+        (None, size) => {
+            let size = size.as_ref().map(|at| (at.value.0, &at.span));
+            vec![nonzero(at, "size", size)?; count(table)?]
+        }
+    };
+    match sizes.iter().any(|size| size.is_zero()) || sizes.is_empty() {
+        true => Err(Problem::at(&at.span, "there is an empty file, or none", "accepted: sizes from 1B")),
+        false => Ok(sizes),
+    }
+}
+
+fn count(table: &WorkloadTable) -> Result<usize, Problem> {
+    match &table.count {
+        Some(at) if !(1..=MAX_COUNT).contains(&at.value) => {
+            Err(Problem::at(&at.span, format!("`count` is {}", at.value), "accepted: 1 to 100000"))
+        }
+        count => Ok(count.as_ref().map_or(1, |at| at.value)),
+    }
+}
+
+fn nonzero(at: &At<WorkloadTable>, key: &str, given: Option<(Bytes, &Range<usize>)>) -> Result<Bytes, Problem> {
+    let (size, span) = needed(at, key, given, "\"4MiB\"")?;
+    match size.is_zero() {
+        true => Err(Problem::at(span, "this sends nothing", "accepted: sizes from 1B")),
+        false => Ok(size),
+    }
+}
+
+fn path(at: &At<WorkloadTable>, paths: &[String]) -> Result<String, Problem> {
+    let path = needed(at, "path", at.value.path.as_ref(), "\"NAME\"")?;
+    known("path", path, paths)?;
+    Ok(path.value.clone())
+}
+
+fn duration(at: &At<WorkloadTable>) -> Result<Duration, Problem> {
+    let duration = needed(at, "duration", at.value.duration.as_ref(), "\"10s\"")?;
+    match duration.value.0.is_zero() {
+        true => Err(Problem::at(&duration.span, "nothing is sent in no time", "accepted: a time above zero")),
+        false => Ok(duration.value.0),
+    }
+}
+
+fn needed<T>(at: &At<WorkloadTable>, key: &str, given: Option<T>, example: &str) -> Result<T, Problem> {
+    let problem = || format!("a workload of this kind needs `{key}`");
+    given.ok_or_else(|| Problem::at(&at.span, problem(), format!("accepted: {key} = {example}")))
+}
+
+fn time(at: &Option<crate::file::Of<Duration>>) -> Duration {
+    at.as_ref().map_or(Duration::ZERO, |at| at.value.0)
+}

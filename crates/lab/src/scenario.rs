@@ -1,0 +1,225 @@
+//! A scenario, read and checked: what it is called, what identifies its content, and the runs it stands for.
+
+use crate::ScenarioError;
+use crate::error::{Problem, nearest};
+use crate::file::{At, File, MeasureName, Policy};
+use crate::resolve::{self, Chosen};
+use crate::shipped::{self, SHIPPED};
+use crate::tree::{Tree, hex};
+use anabranch_net::Trace;
+use anabranch_policy::registry::SCHEDULERS;
+use anabranch_sim::{Spec, Workload};
+use anabranch_units::{Duration, Seed};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A scenario ready to run.
+#[derive(Clone)]
+pub struct Scenario {
+    /// The file's name without directory and extension, or that of a shipped scenario.
+    pub name: String,
+    /// One line on what it is for.
+    pub about: Option<String>,
+    /// SHA-256 of the content after overrides, traces included, seed and repetitions apart.
+    pub digest: String,
+    /// The seed of the first repetition.
+    pub seed: u64,
+    /// Repetitions of a comparison.
+    pub repeat: usize,
+    /// What ranks.
+    pub measure: MeasureName,
+    /// The policies of the host that sends.
+    pub policies: Chosen,
+    /// How to name it on the command line, overrides included.
+    pub origin: Origin,
+    spec: Spec,
+    spread: Duration,
+    /// The scheduler as the scenario has it, with its parameters.
+    scheduler: Option<Policy>,
+}
+
+/// What was asked for on the command line.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Origin {
+    /// A file, or the name of a shipped scenario.
+    pub scenario: String,
+    /// Each `--set`.
+    pub sets: Vec<String>,
+}
+
+/// Reads a trace by the name in the file; `true` if the name came from a `--set`.
+type ReadTrace<'a> = dyn Fn(&str, bool) -> std::io::Result<String> + 'a;
+
+impl Scenario {
+    /// The shipped scenario of that name, or else the file, with each `KEY=VALUE` of `sets` laid over it.
+    ///
+    /// Traces named in the file are found beside it, traces named in `sets` from the current directory.
+    pub fn load(name: &str, sets: &[String]) -> Result<Scenario, ScenarioError> {
+        let origin = Origin { scenario: name.to_owned(), sets: sets.to_vec() };
+        if let Some(shipped) = shipped::find(name) {
+            let read = |trace: &str, from_set: bool| match shipped::trace(trace) {
+                Some(text) if !from_set => Ok(text.to_owned()),
+                _ => std::fs::read_to_string(trace),
+            };
+            return Scenario::read(shipped.name, &format!("{name}.toml"), shipped.text, origin, &read);
+        }
+        let path = Path::new(name);
+        let text = std::fs::read_to_string(path).map_err(|error| not_found(name, &error))?;
+        let directory = path.parent().map_or_else(PathBuf::new, Path::to_owned);
+        let read = |trace: &str, from_set: bool| match from_set {
+            true => std::fs::read_to_string(trace),
+            false => std::fs::read_to_string(directory.join(trace)),
+        };
+        let stem = path.file_stem().map_or_else(|| name.into(), |stem| stem.to_string_lossy());
+        Scenario::read(&stem, name, &text, origin, &read)
+    }
+
+    /// From text; traces come from `read`, which also learns whether the name stood in a `--set`.
+    pub fn read(
+        name: &str,
+        file_name: &str,
+        text: &str,
+        origin: Origin,
+        read: &ReadTrace<'_>,
+    ) -> Result<Scenario, ScenarioError> {
+        let mut tree = Tree::parse(file_name, text)?;
+        for set in &origin.sets {
+            tree.set(set)?;
+        }
+        let file: File = tree.decode()?;
+        let mut digests = BTreeMap::new();
+        let mut parsed = BTreeMap::new();
+        let mut traces = |at: &At<String>| {
+            let from_set = !tree.sources.is_in_file(&at.span);
+            let key = (at.value.clone(), from_set);
+            if let Some(trace) = parsed.get(&key) {
+                return Ok(Arc::clone(trace));
+            }
+            let (text, trace) = load_trace(at, from_set, read)?;
+            digests.insert(at.value.clone(), hex(&Sha256::digest(text.as_bytes())));
+            parsed.insert(key, Arc::clone(&trace));
+            Ok(trace)
+        };
+        let resolved = resolve::resolve(&file, &mut traces).map_err(|problem| tree.sources.error(problem))?;
+        Ok(Scenario {
+            name: name.to_owned(),
+            about: file.about.clone(),
+            digest: tree.digest(&digests),
+            seed: resolved.seed,
+            repeat: resolved.repeat,
+            measure: resolved.measure,
+            policies: resolved.policies,
+            origin,
+            spec: resolved.spec,
+            spread: resolved.spread,
+            scheduler: file.host.scheduler.map(|at| at.value),
+        })
+    }
+
+    /// The paths' names, in order.
+    pub fn paths(&self) -> Vec<String> {
+        self.spec.paths.iter().map(|path| path.name.clone()).collect()
+    }
+
+    /// The run with this seed.
+    pub fn spec(&self, seed: u64) -> Spec {
+        let mut spec = self.spec.clone();
+        spec.seed = Seed(seed);
+        let late = Duration::from_nanos(Seed(seed).stream("run/spread").below(self.spread.as_nanos()));
+        shift(&mut spec, late);
+        spec
+    }
+
+    /// The same with plain TCP over the path of that index: a baseline.
+    pub fn single_path(&self, path: usize) -> Scenario {
+        let mut scenario = self.clone();
+        scenario.spec = self.spec.single_path(path);
+        let name = &self.spec.paths[path].name;
+        scenario.origin.sets.push("host.multipath=false".to_owned());
+        scenario.origin.sets.push(format!("run.primary=\"{name}\""));
+        scenario
+    }
+
+    /// The same with another scheduler, which keeps the parameters that the scenario gives to a scheduler of that name.
+    pub fn with_scheduler(&self, name: &str) -> Result<Scenario, ScenarioError> {
+        let own = self.scheduler.as_ref().filter(|own| own.name == name);
+        let policy = own.cloned().unwrap_or_else(|| Policy::named(name));
+        let mut scenario = self.clone();
+        resolve::with_scheduler(&mut scenario.spec, &policy)
+            .map_err(|Problem { problem, help, .. }| ScenarioError::plain(problem, help))?;
+        scenario.policies.scheduler = policy.to_string();
+        if own.is_none() {
+            scenario.origin.sets.push(format!("host.scheduler=\"{name}\""));
+        }
+        Ok(scenario)
+    }
+
+    /// The schedulers that a comparison runs unless told otherwise: all but `single`, whose place the baselines take.
+    pub fn default_schedulers() -> Vec<String> {
+        SCHEDULERS.iter().map(|entry| entry.name.to_owned()).filter(|name| name != "single").collect()
+    }
+}
+
+impl Origin {
+    /// The command that repeats one run.
+    pub fn command(&self, seed: u64) -> String {
+        let mut command = format!("anabranch run {} --seed {seed}", in_shell(&self.scenario));
+        for set in &self.sets {
+            command += &format!(" --set {}", in_shell(set));
+        }
+        command
+    }
+}
+
+fn in_shell(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=%".contains(c);
+    match word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+fn not_found(name: &str, error: &std::io::Error) -> ScenarioError {
+    let names: Vec<&str> = SHIPPED.iter().map(|shipped| shipped.name).collect();
+    let near = nearest(name, names.iter().copied()).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+    let help = format!("{near}accepted: a scenario file, or one of {}", names.join(", "));
+    ScenarioError::plain(format!("cannot read `{name}`: {error}"), Some(help))
+}
+
+fn load_trace(at: &At<String>, from_set: bool, read: &ReadTrace<'_>) -> Result<(String, Arc<Trace>), Problem> {
+    let problem = |error: String| {
+        let from = if from_set { "the current directory" } else { "the directory of the scenario" };
+        let help = format!(
+            "accepted: a rate such as \"25mbit\", or the name of a trace in mahimahi's format, relative to {from}"
+        );
+        Problem::at(&at.span, format!("trace `{}`: {error}", at.value), help)
+    };
+    let text = read(&at.value, from_set).map_err(|error| problem(error.to_string()))?;
+    let trace = Trace::parse(&text).map_err(|error| problem(error.to_string()))?;
+    Ok((text, Arc::new(trace)))
+}
+
+/// Lets everything begin later, while links and traces count from zero as before.
+fn shift(spec: &mut Spec, late: Duration) {
+    spec.stop += late;
+    for change in &mut spec.changes {
+        change.at += late;
+    }
+    for workload in &mut spec.workloads {
+        match workload {
+            Workload::Bulk { start, .. }
+            | Workload::Files { start, .. }
+            | Workload::Bursts { start, .. }
+            | Workload::Tcp { start, .. } => *start += late,
+            Workload::Udp { start, stop, .. } => {
+                *start += late;
+                *stop += late;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

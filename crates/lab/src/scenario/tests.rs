@@ -1,0 +1,272 @@
+#![allow(clippy::unwrap_used)]
+use super::*;
+use anabranch_net::{LossModel, QueueLimit};
+use anabranch_sim::{Affected, Extent, Middlebox};
+use anabranch_units::{Bytes, Rate};
+
+const PATHS: &str = "[path.wlan]\nrate = \"25mbit\"\ndelay = \"10ms\"\n[path.lte]\ndown = \"lte.down\"\nup = \"5mbit\"\nrtt = \"60ms\"\n";
+const BULK: &str = "[[workload]]\nkind = \"bulk\"\nduration = \"5s\"\n";
+
+fn read_with(text: &str, sets: &[&str]) -> Result<Scenario, ScenarioError> {
+    let origin = Origin { scenario: "test.toml".into(), sets: sets.iter().map(|set| (*set).to_owned()).collect() };
+    Scenario::read("test", "test.toml", text, origin, &|name, from_set| match (name, from_set) {
+        ("lte.down", false) => Ok("1\n2\n2\n".to_owned()),
+        ("mine.down", true) => Ok("5\n".to_owned()),
+        ("broken.down", _) => Ok("1\nx\n".to_owned()),
+        _ => Err(std::io::ErrorKind::NotFound.into()),
+    })
+}
+
+fn read(text: &str) -> Result<Scenario, ScenarioError> {
+    read_with(text, &[])
+}
+
+#[test]
+fn the_shipped_scenarios_are_read() {
+    for shipped in SHIPPED {
+        let scenario = Scenario::load(shipped.name, &[]).unwrap();
+        assert!(scenario.about.is_some() && scenario.paths().len() == 2, "{}", shipped.name);
+        assert_eq!(scenario.digest.len(), 64);
+    }
+}
+
+#[test]
+fn paths_stand_in_the_order_of_the_file_with_what_it_says() {
+    let text = r#"
+        [link.core]
+        rate = "50mbit"
+        [path.wlan]
+        down = "25mbit"
+        up = "5mbit"
+        rtt = "20ms"
+        jitter = "1ms"
+        loss = "1%"
+        loss-up = { model = "list", packets = [3, 9] }
+        queue = "1.5bdp"
+        reorder = { probability = "2%", delay = "3ms" }
+        duplicate = "0.1%"
+        corrupt = "0.2%"
+        nic = "1gbit"
+        via = "core"
+        middlebox = "syn-ack"
+        [path.dsl]
+        rate = "10mbit"
+        delay = "20ms"
+        backup = true
+    "#;
+    let spec = read(&format!("{text}{BULK}")).unwrap().spec(1);
+    let (wlan, dsl) = (&spec.paths[0], &spec.paths[1]);
+    assert_eq!((wlan.name.as_str(), dsl.name.as_str()), ("wlan", "dsl"));
+    assert_eq!((wlan.down.service.mean_rate(), wlan.up.service.mean_rate()), (Rate::from_mbps(25), Rate::from_mbps(5)));
+    let ms = Duration::from_millis;
+    assert_eq!((wlan.down.delay, wlan.up.delay, wlan.up.jitter), (ms(10), ms(10), ms(1)));
+    assert_eq!(wlan.down.loss, LossModel::Bernoulli { p: 0.01 });
+    assert_eq!(wlan.up.loss, LossModel::List(vec![3, 9]));
+    assert_eq!(wlan.down.queue, QueueLimit::Bdp { factor: 1.5, round_trip: ms(20) });
+    assert_eq!((wlan.down.duplication, wlan.down.corruption), (0.001, 0.002));
+    assert_eq!(wlan.down.reordering.unwrap().extra, ms(3));
+    assert_eq!((wlan.nic, wlan.via.as_deref()), (Some(Rate::from_mbps(1000)), Some("core")));
+    assert_eq!((wlan.middlebox, wlan.backup, dsl.backup), (Middlebox::SynAck, false, true));
+    assert_eq!((dsl.down.queue, dsl.down.loss.clone()), (QueueLimit::Packets(100), LossModel::None));
+    assert_eq!(spec.shared[0].down.service.mean_rate(), Rate::from_mbps(50));
+}
+
+#[test]
+fn hosts_take_a_profile_then_single_knobs_then_what_is_their_own() {
+    let hosts = r#"
+        [host]
+        profile = "ns3"
+        sack = true
+        delayed-ack = false
+        min-rto = "300ms"
+        receive-buffer = "64KiB"
+        scheduler = "round-robin"
+        [client]
+        receive-buffer = "32KiB"
+        rejoin = false
+    "#;
+    let scenario = read(&format!("{PATHS}{hosts}{BULK}")).unwrap();
+    let spec = scenario.spec(1);
+    assert_eq!((spec.client.receive_buffer, spec.server.receive_buffer), (Bytes::new(32_768), Bytes::new(65_536)));
+    assert_eq!((spec.client.rejoin, spec.server.rejoin), (None, Some(Duration::from_secs(1))));
+    let profile = spec.server.profile;
+    assert_eq!((profile.name, profile.sack, profile.rack, profile.delayed_ack), ("ns3", true, false, None));
+    assert_eq!(scenario.policies.scheduler, "round-robin");
+}
+
+#[test]
+fn workloads_and_changes_are_what_they_say() {
+    let text = r#"
+        [[workload]]
+        kind = "files"
+        sizes = ["1MiB", "2MiB"]
+        concurrent = true
+        start = "1s"
+        [[workload]]
+        kind = "bursts"
+        size = "20kB"
+        count = 5
+        interval = "500ms"
+        warm-up = "1MB"
+        [[workload]]
+        kind = "udp"
+        path = "lte"
+        rate = "2mbit"
+        on = "1s"
+        off = "2s"
+        [[workload]]
+        kind = "tcp"
+        path = "wlan"
+        size = "1MB"
+        repeat = true
+        [[change]]
+        at = "2s"
+        path = "wlan"
+        direction = "down"
+        rate = "1mbit"
+        loss = "5%"
+        [[change]]
+        at = "3s"
+        path = "lte"
+        state = "down"
+        notify = false
+    "#;
+    let spec = read(&format!("{PATHS}{text}")).unwrap().spec(1);
+    let [Workload::Files { sizes, concurrent: true, start, .. }, bursts, udp, tcp] = spec.workloads.as_slice() else {
+        panic!("other workloads than asked for");
+    };
+    assert_eq!((sizes.as_slice(), *start), (&[Bytes::new(1 << 20), Bytes::new(2 << 20)][..], Duration::from_secs(1)));
+    assert!(matches!(bursts, Workload::Bursts { count: 5, warm_up, .. } if *warm_up == Bytes::new(1_000_000)));
+    assert!(matches!(udp, Workload::Udp { packet, stop, .. } if packet.get() == 1500 && *stop == spec.stop));
+    assert!(matches!(tcp, Workload::Tcp { extent: Extent::Repeat(size), .. } if size.get() == 1_000_000));
+    let changes: Vec<String> =
+        spec.changes.iter().map(|c| format!("{} {:?} {:?} {}", c.at, c.affected, c.change, c.notify)).collect();
+    assert_eq!(changes.len(), 3);
+    assert_eq!((spec.changes[0].affected, spec.changes[2].affected), (Affected::Down, Affected::Both));
+    assert!(changes[0].contains("Rate(1mbit) false") && changes[2].contains("Down false"), "{changes:?}");
+}
+
+#[test]
+fn what_is_wrong_is_shown_with_what_would_be_accepted() {
+    let path = |keys: &str| format!("[path.wlan]\n{keys}\n{BULK}");
+    let more = |keys: &str| format!("{PATHS}{keys}\n{BULK}");
+    let only = |keys: &str| format!("{PATHS}[[workload]]\n{keys}");
+    let mut said = String::new();
+    for text in [
+        // Keys and values.
+        path("rate = \"25mbit\"\ndealy = \"10ms\""),
+        path("rate = \"25Mbps\"\ndelay = \"10ms\""),
+        path("rate = \"25mbit\"\ndelay = 10"),
+        path("rate = \"25mbit\"\ndelay = \"10ms\"\nloss = 0.01"),
+        path("rate = \"25mbit\"\ndelay = \"10ms\"\nbackup = \"yes\""),
+        path("rate = \"25mbit\"\ndelay = \"10ms\"\nmiddlebox = \"sin\""),
+        path("rate = \"25mbit\"\ndelay = \"10ms\"\nloss = { model = \"gilbert-elliott\", p-good-bad = \"1%\" }"),
+        path("rate = \"25mbit\"\ndelay = \"10ms\"\ndelay = \"11ms\""),
+        path("rate = 25mbit"),
+        // Contradictions.
+        path("rate = \"25mbit\"\ndown = \"5mbit\"\ndelay = \"10ms\""),
+        path("down = \"5mbit\"\ndelay = \"10ms\""),
+        path("rate = \"5mbit\"\ndelay = \"10ms\"\nrtt = \"20ms\""),
+        path("rate = \"5mbit\""),
+        path("delay = \"5ms\""),
+        more("[link.x]\nrate = \"1mbit\"\nqueue = \"1bdp\""),
+        // Names.
+        path("rate = \"5mbit\"\ndelay = \"10ms\"\nvia = \"core\""),
+        path("down = \"nowhere.down\"\nup = \"1mbit\"\ndelay = \"10ms\""),
+        path("down = \"broken.down\"\nup = \"1mbit\"\ndelay = \"10ms\""),
+        more("[host]\nscheduler = \"min-rt\""),
+        more("[host]\nscheduler = { name = \"ecf\", bta = 0.3 }"),
+        more("[host]\nscheduler = { name = \"ecf\", beta = -1 }"),
+        more("[host]\nprofile = \"linus\""),
+        more("[host]\nmax-subflows = 99"),
+        more("[run]\nprimary = \"wan\""),
+        more("[run]\nmeasure = \"completion-time\""),
+        more("[[change]]\nat = \"1s\"\npath = \"wlan\""),
+        more("[[change]]\nat = \"1s\"\npath = \"wlan\"\nloss = \"1%\"\nnotify = true"),
+        // Workloads.
+        only("kind = \"bulk\""),
+        only("kind = \"bulk\"\nduration = \"5s\"\nsize = \"1MB\""),
+        only("kind = \"files\"\nsizes = []"),
+        only("kind = \"files\"\nsize = \"1MB\"\nconcurrent = true\nwarm = true"),
+        only("kind = \"udp\"\npath = \"wlan\"\nrate = \"1mbit\""),
+        only("kind = \"web\""),
+        PATHS.to_owned(),
+        BULK.to_owned(),
+        format!("[path]\n{BULK}"),
+    ] {
+        let error = read(&text).err().unwrap_or_else(|| panic!("this was accepted:\n{text}"));
+        let (quoted, help) = (error.quoted().unwrap_or("-"), error.help().unwrap_or("-"));
+        said += &format!("[{quoted}] {error}\n    {help}\n");
+    }
+    insta::assert_snapshot!(said);
+}
+
+#[test]
+fn an_override_is_checked_like_the_file_and_pointed_at() {
+    let error = read_with(&format!("{PATHS}{BULK}"), &["path.wlan.delay=fast"]).err().unwrap();
+    assert_eq!(error.quoted(), Some("\"fast\""));
+    let error = read_with(&format!("{PATHS}{BULK}"), &["path.wlan.speed=\"1mbit\""]).err().unwrap();
+    assert_eq!((error.quoted(), error.to_string().as_str()), (Some("speed"), "unknown key `speed`"));
+}
+
+#[test]
+fn traces_are_looked_up_where_their_name_was_written() {
+    let text = format!("{PATHS}{BULK}");
+    let down = |sets: &[&str]| read_with(&text, sets).map(|s| s.spec(1).paths[1].down.service.mean_rate());
+    assert_eq!(down(&[]).unwrap(), Rate::from_bps(18_000_000)); // 4500 bytes in 2 ms.
+    assert_eq!(down(&["path.lte.down=\"mine.down\""]).unwrap(), Rate::from_bps(2_400_000));
+    assert!(down(&["path.lte.down=\"lte.down\""]).unwrap_err().help().unwrap().contains("current directory"));
+}
+
+#[test]
+fn the_digest_names_the_content() {
+    let digest = |sets: &[&str]| read_with(&format!("{PATHS}{BULK}"), sets).unwrap().digest;
+    let base = digest(&[]);
+    assert_eq!(digest(&["run.seed=7"]), base);
+    assert_eq!(digest(&["path.wlan.delay=10ms"]), base);
+    assert_ne!(digest(&["path.wlan.delay=11ms"]), base);
+    assert_ne!(digest(&["path.lte.down=\"mine.down\""]), base);
+}
+
+#[test]
+fn spread_moves_everything_but_links_and_traces() {
+    let text =
+        format!("{PATHS}{BULK}[run]\nspread = \"10s\"\n[[change]]\nat = \"1s\"\npath = \"wlan\"\nloss = \"1%\"\n");
+    let scenario = read(&text).unwrap();
+    let begin = |seed| {
+        let spec = scenario.spec(seed);
+        let Workload::Bulk { start, .. } = spec.workloads[0] else { panic!("the workload is bulk") };
+        assert_eq!((spec.changes[0].at - start, spec.stop - start), (Duration::from_secs(1), Duration::from_secs(60)));
+        start
+    };
+    assert!(begin(1) != begin(2) && begin(1) == begin(1) && begin(3) < Duration::from_secs(10));
+}
+
+#[test]
+fn a_command_survives_the_shell() {
+    let origin = Origin { scenario: "my file.toml".into(), sets: vec!["host.mss=1400".into(), "a=\"it's\"".into()] };
+    let command = "anabranch run 'my file.toml' --seed 3 --set host.mss=1400 --set 'a=\"it'\\''s\"'";
+    assert_eq!(origin.command(3), command);
+}
+
+#[test]
+fn a_variant_is_repeated_by_its_command() {
+    let scenario = read(&format!("{PATHS}[host]\nscheduler = {{ name = \"ecf\", beta = 0.5 }}\n{BULK}")).unwrap();
+    let variant = scenario.with_scheduler("blest").unwrap();
+    assert_eq!(variant.origin.sets, ["host.scheduler=\"blest\""]);
+    let own = scenario.with_scheduler("ecf").unwrap();
+    assert_eq!((own.policies.scheduler.as_str(), own.origin.sets.len()), ("ecf(beta=0.5)", 0));
+    let single = scenario.single_path(1);
+    let repeated =
+        read_with(&format!("{PATHS}{BULK}"), &single.origin.sets.iter().map(String::as_str).collect::<Vec<_>>());
+    let (a, b) = (single.spec(1), repeated.unwrap().spec(1));
+    assert_eq!((a.primary, a.client.multipath, a.server.multipath), (1, false, false));
+    assert_eq!((b.primary, b.client.multipath, b.server.multipath), (1, false, false));
+    assert!(scenario.with_scheduler("bleest").err().unwrap().help().unwrap().contains("did you mean `blest`"));
+}
+
+#[test]
+fn the_policies_reported_are_those_of_the_host_that_sends() {
+    let text = format!("{PATHS}[client]\nscheduler = \"ecf\"\n{}direction = \"up\"\n", BULK);
+    assert_eq!(read(&text).unwrap().policies.scheduler, "ecf");
+}

@@ -1,0 +1,34 @@
+//! The scenarios that come with the program, so that it needs nothing from outside.
+
+/// A scenario inside the binary.
+#[derive(Clone, Copy, Debug)]
+pub struct Shipped {
+    /// What `anabranch run` and `compare` call it.
+    pub name: &'static str,
+    /// Its file.
+    pub text: &'static str,
+}
+
+/// The one that `compare` runs if none is named.
+pub const DEFAULT: &str = "wlan-lte";
+
+/// All of them.
+pub const SHIPPED: &[Shipped] = &[
+    Shipped { name: "wlan-lte", text: include_str!("../../../scenarios/wlan-lte.toml") },
+    Shipped { name: "symmetric", text: include_str!("../../../scenarios/symmetric.toml") },
+    Shipped { name: "asymmetric-10-100", text: include_str!("../../../scenarios/asymmetric-10-100.toml") },
+    Shipped { name: "lossy", text: include_str!("../../../scenarios/lossy.toml") },
+    Shipped { name: "shared-bottleneck", text: include_str!("../../../scenarios/shared-bottleneck.toml") },
+    Shipped { name: "path-failure", text: include_str!("../../../scenarios/path-failure.toml") },
+];
+
+/// By the name that scenario files use.
+const TRACES: &[(&str, &str)] = &[("traces/lte.down", include_str!("../../../scenarios/traces/lte.down"))];
+
+pub(crate) fn find(name: &str) -> Option<&'static Shipped> {
+    SHIPPED.iter().find(|shipped| shipped.name == name)
+}
+
+pub(crate) fn trace(name: &str) -> Option<&'static str> {
+    TRACES.iter().find(|(trace, _)| *trace == name).map(|(_, text)| *text)
+}

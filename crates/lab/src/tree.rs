@@ -1,0 +1,259 @@
+//! The TOML of a scenario: the file, and each `--set KEY=VALUE` laid over it.
+//!
+//! Every value keeps its place, in the file or in the `--set`, so that an error can point at it.
+
+use crate::ScenarioError;
+use crate::error::{Problem, Sources};
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// The texts that make up a scenario's TOML.
+pub(crate) struct Tree {
+    /// Valid TOML each, with spaces in front of the overrides: a place in one is then a place in the whole.
+    texts: Vec<String>,
+    pub(crate) sources: Sources,
+}
+
+/// Keys of a path or link that say the same in two ways: setting one from outside drops the other.
+const RIVALS: [(&str, &[&str]); 5] =
+    [("rate", &["down", "up"]), ("down", &["rate"]), ("up", &["rate"]), ("delay", &["rtt"]), ("rtt", &["delay"])];
+
+impl Tree {
+    /// Reads the file.
+    pub(crate) fn parse(name: &str, text: &str) -> Result<Tree, ScenarioError> {
+        let mut sources = Sources::default();
+        sources.push(name, text);
+        let tree = Tree { texts: vec![text.to_owned()], sources };
+        tree.merged().map_err(|problem| tree.sources.error(problem))?;
+        Ok(tree)
+    }
+
+    /// Lays `KEY=VALUE` over it. The key is dotted, with a number for an entry of an array; keys that are not there yet
+    /// are made. The value is TOML; one that is not, such as `20ms`, is taken for a text.
+    pub(crate) fn set(&mut self, assignment: &str) -> Result<(), ScenarioError> {
+        let quoted = quoted(assignment).filter(|_| DeTable::parse(assignment).is_err());
+        let text = quoted.as_deref().unwrap_or(assignment);
+        let start = self.sources.push("--set", text);
+        self.texts.push(" ".repeat(start) + text);
+        self.merged().map(drop).map_err(|problem| self.sources.error(problem))
+    }
+
+    /// Reads it as a `T`.
+    pub(crate) fn decode<T: for<'de> Deserialize<'de>>(&self) -> Result<T, ScenarioError> {
+        self.merged()
+            .and_then(|root| T::deserialize(toml::de::Deserializer::from(root)).map_err(|e| Problem::from_toml(&e)))
+            .map_err(|problem| self.sources.error(problem))
+    }
+
+    /// SHA-256 of the content: keys in order, without comments, layout, seed and repetitions, and with the digest of a
+    /// trace's content in place of its name.
+    pub(crate) fn digest(&self, traces: &BTreeMap<String, String>) -> String {
+        let mut canonical = String::new();
+        if let Ok(root) = self.merged() {
+            write_table(&mut canonical, root.get_ref(), traces, "");
+        }
+        hex(&Sha256::digest(canonical.as_bytes()))
+    }
+
+    fn merged(&self) -> Result<Spanned<DeTable<'_>>, Problem> {
+        let parse = |text| DeTable::parse(text).map_err(|error| Problem::from_toml(&error));
+        let mut root = parse(&self.texts[0])?;
+        for text in &self.texts[1..] {
+            lay_over(root.get_mut(), parse(text)?.into_inner(), &mut Vec::new())?;
+        }
+        Ok(root)
+    }
+}
+
+/// Bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("writing to a String cannot fail");
+        text
+    })
+}
+
+/// `key="value"`, unless the value has a meaning of its own in TOML.
+fn quoted(assignment: &str) -> Option<String> {
+    let (key, value) = assignment.split_once('=')?;
+    let plain = !value.trim().is_empty() && !value.contains(['"', '\'', '\\', '\n', '[', ']', '{', '}']);
+    plain.then(|| format!("{}=\"{}\"", key.trim(), value.trim()))
+}
+
+fn lay_over<'i>(base: &mut DeTable<'i>, over: DeTable<'i>, path: &mut Vec<String>) -> Result<(), Problem> {
+    for (key, value) in over {
+        let name = key.get_ref().to_string();
+        if path.len() == 2 && (path[0] == "path" || path[0] == "link") {
+            drop_rivals(base, &name);
+        }
+        path.push(name);
+        match base.get_mut(&key) {
+            Some(place) => replace(place, key.span(), value, path)?,
+            None => {
+                base.insert(key, value);
+            }
+        }
+        path.pop();
+    }
+    Ok(())
+}
+
+fn replace<'i>(
+    place: &mut Spanned<DeValue<'i>>,
+    key: Range<usize>,
+    value: Spanned<DeValue<'i>>,
+    path: &mut Vec<String>,
+) -> Result<(), Problem> {
+    let dotted = is_dotted(&key, &value);
+    match (place.get_mut(), value.into_inner()) {
+        (DeValue::Table(below), DeValue::Table(table)) if dotted.is_none() => lay_over(below, table, path),
+        (DeValue::Array(items), DeValue::Table(table)) if dotted.is_none() => {
+            let count = items.len();
+            for (index, value) in table {
+                let at = index.get_ref().parse().ok().and_then(|n: usize| items.get_mut(n));
+                let Some(item) = at else {
+                    let held = match count {
+                        0 => "it is empty".to_owned(),
+                        n => format!("accepted: a number from 0 to {}", n - 1),
+                    };
+                    let problem = format!("`{}` has no entry `{}`", path.join("."), index.get_ref());
+                    return Err(Problem::at(&index.span(), problem, held));
+                };
+                path.push(index.get_ref().to_string());
+                replace(item, index.span(), value, path)?;
+                path.pop();
+            }
+            Ok(())
+        }
+        (_, value) => {
+            *place = Spanned::new(dotted.unwrap_or(key), value);
+            Ok(())
+        }
+    }
+}
+
+/// `None` for a table made by the dots of a key, which is laid over what is there; the value's place for anything else,
+/// `{ … }` included, which replaces it.
+fn is_dotted(key: &Range<usize>, value: &Spanned<DeValue<'_>>) -> Option<Range<usize>> {
+    let inline = value.span().start > key.end;
+    (inline || !matches!(value.get_ref(), DeValue::Table(_))).then(|| value.span())
+}
+
+fn drop_rivals(table: &mut DeTable<'_>, name: &str) {
+    let Some((_, rivals)) = RIVALS.iter().find(|(key, _)| *key == name) else { return };
+    // One direction replaced leaves the other as it was.
+    if let ("down" | "up", Some(rate)) = (name, table.get("rate").cloned()) {
+        let other = if name == "down" { "up" } else { "down" };
+        table.insert(Spanned::new(rate.span(), other.into()), rate);
+    }
+    for rival in *rivals {
+        table.remove(*rival);
+    }
+}
+
+fn write_table(out: &mut String, table: &DeTable<'_>, traces: &BTreeMap<String, String>, path: &str) {
+    out.push('{');
+    for (key, value) in table {
+        let path = format!("{path}.{}", key.get_ref());
+        let mut held = String::new();
+        if path != ".run.seed" && path != ".run.repeat" && path != ".about" {
+            write_value(&mut held, value.get_ref(), traces, &path);
+        }
+        // An empty table says as much as none.
+        if !held.is_empty() && held != "{}" {
+            out.push_str(&format!("{:?}:{held},", key.get_ref()));
+        }
+    }
+    out.push('}');
+}
+
+fn write_value(out: &mut String, value: &DeValue<'_>, traces: &BTreeMap<String, String>, path: &str) {
+    match value {
+        DeValue::String(text) => match traces.get(text.as_ref()) {
+            Some(digest) => out.push_str(&format!("trace({digest})")),
+            None => out.push_str(&format!("{text:?}")),
+        },
+        DeValue::Integer(number) => out.push_str(&number.to_string()),
+        DeValue::Float(number) => out.push_str(&number.to_string()),
+        DeValue::Boolean(flag) => out.push_str(&flag.to_string()),
+        DeValue::Datetime(time) => out.push_str(&time.to_string()),
+        DeValue::Array(items) => {
+            out.push('[');
+            for item in items {
+                write_value(out, item.get_ref(), traces, path);
+                out.push(',');
+            }
+            out.push(']');
+        }
+        DeValue::Table(table) => write_table(out, table, traces, path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const FILE: &str = "[path.wlan]\nrate = \"25mbit\"\ndelay = \"10ms\"\n[[workload]]\nkind = \"bulk\"\n[host]\n";
+
+    fn after(sets: &[&str]) -> Result<String, ScenarioError> {
+        let mut tree = Tree::parse("test.toml", FILE)?;
+        sets.iter().try_for_each(|set| tree.set(set))?;
+        let mut text = String::new();
+        write_table(&mut text, tree.merged().unwrap().get_ref(), &BTreeMap::new(), "");
+        Ok(text)
+    }
+
+    #[test]
+    fn an_override_replaces_adds_and_reaches_into_arrays() {
+        let wlan = r#""path":{"wlan":{"delay":"10ms","rate":"25mbit",},},"#;
+        let bulk = r#""workload":[{"kind":"bulk",},],"#;
+        for (set, expected) in [
+            ("path.wlan.delay=\"20ms\"", format!(r#"{{{}{bulk}}}"#, wlan.replace("10ms", "20ms"))),
+            ("path.wlan.delay=20ms", format!(r#"{{{}{bulk}}}"#, wlan.replace("10ms", "20ms"))),
+            ("host.sack = false", format!(r#"{{"host":{{"sack":false,}},{wlan}{bulk}}}"#)),
+            ("run.stop=5s", format!(r#"{{{wlan}"run":{{"stop":"5s",}},{bulk}}}"#)),
+            ("workload.0.kind=files", format!(r#"{{{wlan}{}}}"#, bulk.replace("bulk", "files"))),
+            ("workload.0.count=3", format!(r#"{{{wlan}"workload":[{{"count":3,"kind":"bulk",}},],}}"#)),
+            ("path.wlan={rate=\"1mbit\"}", format!(r#"{{"path":{{"wlan":{{"rate":"1mbit",}},}},{bulk}}}"#)),
+        ] {
+            assert_eq!(after(&[set]).unwrap(), expected, "{set}");
+        }
+    }
+
+    #[test]
+    fn an_override_drops_what_it_contradicts() {
+        let path = |set| after(&[set]).unwrap().split("}").next().unwrap().to_owned();
+        assert_eq!(path("path.wlan.rtt=30ms"), r#"{"path":{"wlan":{"rate":"25mbit","rtt":"30ms","#);
+        assert_eq!(path("path.wlan.down=x.down"), r#"{"path":{"wlan":{"delay":"10ms","down":"x.down","up":"25mbit","#);
+    }
+
+    #[test]
+    fn the_last_override_wins() {
+        assert_eq!(after(&["host.mss=1000", "host.mss=1400"]).unwrap(), after(&["host.mss=1400"]).unwrap());
+    }
+
+    #[test]
+    fn what_cannot_be_set_is_pointed_at() {
+        let error = after(&["workload.3.kind=\"bulk\""]).unwrap_err();
+        assert_eq!((error.to_string().as_str(), error.quoted()), ("`workload` has no entry `3`", Some("3")));
+        let error = after(&["path.wlan.rate"]).unwrap_err();
+        assert!(error.quoted().is_some(), "{error}");
+    }
+
+    #[test]
+    fn the_digest_sees_content_and_not_layout() {
+        let digest = |text: &str, trace: &str| {
+            Tree::parse("x", text).unwrap().digest(&BTreeMap::from([("lte.down".to_owned(), trace.to_owned())]))
+        };
+        let base = digest("a.down = \"lte.down\"\nb = 1", "1");
+        assert_eq!(digest("# why\nb = 1\nrun.seed = 9\n[a]\ndown = 'lte.down'", "1"), base);
+        assert_ne!(digest("a.down = \"lte.down\"\nb = 1", "2"), base);
+        assert_ne!(digest("a.down = \"lte.down\"\nb = 2", "1"), base);
+    }
+}

@@ -1,0 +1,16 @@
+//! Results as people and programs read them: tables for the terminal, CSV and JSON.
+//!
+//! Nothing is computed here that a result does not already say; the sentence under a comparison only puts its numbers into
+//! words. The same results give the same bytes.
+#![forbid(unsafe_code)]
+
+mod comparison;
+mod number;
+mod rows;
+mod runs;
+mod table;
+
+pub use comparison::comparison;
+pub use rows::{Header, Row, comparison_rows, csv, json, run_rows};
+pub use runs::runs;
+pub use table::{Align, Table};

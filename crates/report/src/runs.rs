@@ -1,0 +1,149 @@
+//! Runs of one scenario on the terminal: one in full, or many in a line each.
+
+use crate::number::{bytes, percent, seconds, short, with_interval};
+use crate::rows::Header;
+use crate::table::{Align, Table};
+use anabranch_lab::Run;
+use anabranch_lab::file::MeasureName;
+use anabranch_lab::stats::Estimate;
+use anabranch_sim::{ConnectionOutcome, Outcome};
+
+/// The tables of these runs.
+pub fn runs(header: &Header, measure: MeasureName, runs: &[Run]) -> String {
+    match runs {
+        [one] => format!("{header}, scheduler {}\n\n{}", header.policies.scheduler, in_full(header, one)),
+        many => format!("{header}, scheduler {}\n\n{}", header.policies.scheduler, repeated(header, measure, many)),
+    }
+}
+
+fn in_full(header: &Header, run: &Run) -> String {
+    let outcome = &run.outcome;
+    let mut text = format!("{}\n", transfers(outcome));
+    for connection in &outcome.connections {
+        text += &format!("{}\n{}\n", about(connection), subflows(header, connection));
+    }
+    text += &format!("{}\n", links(outcome));
+    if !outcome.udp.is_empty() {
+        let packets = |n: &dyn Fn(&anabranch_sim::UdpOutcome) -> u64| outcome.udp.iter().map(n).sum::<u64>();
+        text += &format!("UDP: {} packets sent, {} received\n\n", packets(&|u| u.sent), packets(&|u| u.received));
+    }
+    let end = if outcome.finished { "all transfers are through" } else { "NOT all transfers are through" };
+    text += &format!("{end} after {:.3} s; events {:016x}\n", outcome.end.as_secs_f64(), outcome.digest);
+    text
+}
+
+/// Most transfers shown one by one; a mean says more about more.
+const SHOWN: usize = 30;
+
+fn transfers(outcome: &Outcome) -> String {
+    let columns = [("transfer", Align::Left), ("connection", Align::Right), ("start [s]", Align::Right)];
+    let numbers = [("time [s]", Align::Right), ("bytes", Align::Right), ("goodput [Mbit/s]", Align::Right)];
+    let mut table = Table::new(columns.into_iter().chain(numbers));
+    for transfer in outcome.transfers.iter().take(SHOWN) {
+        let time = transfer.duration().map(|time| time.as_secs_f64());
+        let goodput = time.filter(|time| *time > 0.0).map(|time| transfer.bytes as f64 * 8.0 / time / 1e6);
+        table.row([
+            transfer.label.clone(),
+            transfer.connection.to_string(),
+            format!("{:.3}", transfer.started.as_secs_f64()),
+            time.map_or("unfinished".to_owned(), |time| format!("{time:.3}")),
+            transfer.bytes.to_string(),
+            goodput.map_or(String::new(), short),
+        ]);
+    }
+    match outcome.transfers.len().saturating_sub(SHOWN) {
+        0 => table.to_string(),
+        more => format!("{table}  and {more} more\n"),
+    }
+}
+
+fn about(connection: &ConnectionOutcome) -> String {
+    let kind = if connection.multipath { "MPTCP" } else { "plain TCP" };
+    let mut text = format!("{} ({kind})", connection.label);
+    if let Some(receiver) = &connection.receiver {
+        let (count, peak) = (receiver.ofo_count, receiver.ofo_peak);
+        let held = seconds(receiver.hol_blocked.as_secs_f64());
+        text += &format!(": {count} segments out of order, {peak} at once, in-order data held up for {held}");
+    }
+    if let Some(sender) = &connection.sender {
+        let blocked = &sender.blocked;
+        let spans = [blocked.cwnd, blocked.receive_window, blocked.scheduler, blocked.application];
+        let [cwnd, window, scheduler, application] = spans.map(|span| seconds(span.as_secs_f64()));
+        text += &format!(
+            "\nsender blocked by cwnd {cwnd}, receive window {window}, scheduler {scheduler}, application {application}"
+        );
+        if sender.overruled > 0 {
+            text += &format!("; scheduler overruled {} times", sender.overruled);
+        }
+        if let Some(reason) = &sender.fallback {
+            text += &format!("; fell back to plain TCP: {reason:?}");
+        }
+    }
+    text
+}
+
+fn subflows(header: &Header, connection: &ConnectionOutcome) -> Table {
+    let columns = ["share", "segments", "retransmitted", "RTOs", "fast recoveries", "reinjected", "SRTT [ms]", "cwnd"];
+    let mut table = Table::new([("path", Align::Left)].into_iter().chain(columns.map(|name| (name, Align::Right))));
+    let total = connection.subflows.iter().map(|subflow| subflow.stats.bytes_first_sent).sum::<u64>().max(1);
+    for subflow in &connection.subflows {
+        let stats = &subflow.stats;
+        let path = header.paths.get(subflow.path).map_or("?", String::as_str);
+        table.row([
+            if stats.backup { format!("{path} (backup)") } else { path.to_owned() },
+            percent(stats.bytes_first_sent as f64 / total as f64),
+            stats.segments_sent.to_string(),
+            stats.retransmitted.to_string(),
+            stats.rtos.to_string(),
+            stats.fast_recoveries.to_string(),
+            bytes(stats.reinjected as f64),
+            stats.srtt.map_or(String::new(), |srtt| short(srtt.as_millis_f64())),
+            bytes(stats.cwnd.as_f64()),
+        ]);
+    }
+    table
+}
+
+fn links(outcome: &Outcome) -> Table {
+    let columns = ["delivered", "MB", "dropped: queue", "loss", "down", "mean queue [ms]", "longest queue"];
+    let mut table = Table::new([("link", Align::Left)].into_iter().chain(columns.map(|name| (name, Align::Right))));
+    for link in outcome.links.iter().filter(|link| link.stats.offered > 0) {
+        let (stats, dropped) = (&link.stats, &link.stats.dropped);
+        table.row([
+            link.name.clone(),
+            stats.delivered.to_string(),
+            format!("{:.2}", stats.delivered_bytes.as_f64() / 1e6),
+            dropped.queue.to_string(),
+            dropped.loss.to_string(),
+            (dropped.down + dropped.blackhole).to_string(),
+            stats.mean_queue_delay().map_or(String::new(), |delay| short(delay.as_millis_f64())),
+            stats.max_queued.to_string(),
+        ]);
+    }
+    table
+}
+
+fn repeated(header: &Header, measure: MeasureName, runs: &[Run]) -> String {
+    let (name, scale) = match measure {
+        MeasureName::CompletionTime => ("completion time [s]", 1.0),
+        MeasureName::Goodput => ("goodput [Mbit/s]", 1e6),
+    };
+    let shares: Vec<String> = header.paths.iter().map(|path| format!("via {path}")).collect();
+    let mut columns = vec![("seed", Align::Right), (name, Align::Right)];
+    columns.extend(shares.iter().map(|share| (share.as_str(), Align::Right)));
+    columns.extend(["ofo count", "ofo peak", "RTOs", "reinjected"].map(|name| (name, Align::Right)));
+    columns.push(("", Align::Left));
+    let mut table = Table::new(columns);
+    for run in runs {
+        let m = &run.measured;
+        let mut row = vec![m.seed.to_string(), format!("{:.3}", m.value(measure) / scale)];
+        row.extend(m.shares.iter().map(|share| percent(*share)));
+        row.extend([m.ofo_count.to_string(), m.ofo_peak.to_string(), m.rtos.to_string()]);
+        row.push(bytes(m.reinjected_bytes as f64));
+        row.push(if m.finished { String::new() } else { "unfinished".to_owned() });
+        table.row(row);
+    }
+    let values: Vec<f64> = runs.iter().map(|run| run.measured.value(measure)).collect();
+    let mean = Estimate::of(&values).map_or(String::new(), |mean| with_interval(&mean, scale, false));
+    format!("{table}\nmean {name} {mean} (95 % interval)\n")
+}
