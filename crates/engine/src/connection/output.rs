@@ -18,6 +18,16 @@ enum Obstacle {
     Application,
 }
 
+/// What became of a segment of new data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Attempt {
+    Sent,
+    /// More will be written, and a full segment is better (Nagle, RFC 9293 §3.7.4).
+    TooShort,
+    /// The peer's window admits only a part of it (RFC 9293 §3.8.6.2.1).
+    SillyWindow,
+}
+
 /// What the sender waits for, and since when; and marks that live between a decision and its consequence.
 pub(super) struct Waiting {
     obstacle: Obstacle,
@@ -168,7 +178,7 @@ impl Connection {
             let sendable = self.outgoing.unsent.below(self.outgoing.edge);
             if sendable > 0 {
                 if let Some(index) = self.subflows.iter().position(|subflow| subflow.probe_now && subflow.is_usable()) {
-                    let sent = self.send_new(now, index, Bytes::ZERO, sendable, false, shared);
+                    let sent = self.send_new(now, index, Bytes::ZERO, sendable, false, shared) == Attempt::Sent;
                     self.subflows[index].probe_now &= !sent;
                     if sent {
                         continue;
@@ -179,12 +189,7 @@ impl Connection {
                 return Obstacle::Cwnd;
             }
             if sendable == 0 {
-                let view = self.view(unsent, sendable);
-                if let Some(on) = view.fastest_with_room().map(|subflow| subflow.id) {
-                    self.scheduler.observe(now, &PolicyEvent::WindowBlocked { on });
-                }
-                self.rescue(now, Cause::Window, shared);
-                return Obstacle::ReceiveWindow;
+                return self.window_blocked(now, unsent, sendable, shared);
             }
             let (on, skip) = match self.decide(now, unsent, sendable) {
                 Ok(choice) => choice,
@@ -194,10 +199,21 @@ impl Connection {
                 }
             };
             let Some(index) = self.position(on) else { return Obstacle::Scheduler };
-            if !self.send_new(now, index, skip, sendable, shared.config.profile.nagle, shared) {
-                return Obstacle::Application;
+            match self.send_new(now, index, skip, sendable, shared.config.profile.nagle, shared) {
+                Attempt::Sent => {}
+                Attempt::TooShort => return Obstacle::Application,
+                Attempt::SillyWindow => return self.window_blocked(now, unsent, sendable, shared),
             }
         }
+    }
+
+    /// The peer's window keeps unsent data from a subflow with room.
+    fn window_blocked(&mut self, now: Instant, unsent: u64, sendable: u64, shared: &mut Shared) -> Obstacle {
+        if let Some(on) = self.view(unsent, sendable).fastest_with_room().map(|subflow| subflow.id) {
+            self.scheduler.observe(now, &PolicyEvent::WindowBlocked { on });
+        }
+        self.rescue(now, Cause::Window, shared);
+        Obstacle::ReceiveWindow
     }
 
     /// Copies out what policies may know. Usable subflows only, and backups only if there is no other.
@@ -282,8 +298,7 @@ impl Connection {
         best.map(|on| (on, Bytes::ZERO)).ok_or(None)
     }
 
-    /// Sends the next segment of new data, `skip` bytes into the unsent, on subflow `index`. False if it is better to
-    /// wait for more: Nagle, or a window so small that the segment would be silly (RFC 9293 §3.8.6.2.1).
+    /// Sends the next segment of new data, `skip` bytes into the unsent, on subflow `index`, unless it is better to wait.
     fn send_new(
         &mut self,
         now: Instant,
@@ -292,9 +307,9 @@ impl Connection {
         sendable: u64,
         nagle: bool,
         shared: &mut Shared,
-    ) -> bool {
+    ) -> Attempt {
         let out = &mut self.outgoing;
-        let Some((start, range_end)) = out.unsent.nth(skip.get()) else { return false };
+        let Some((start, range_end)) = out.unsent.nth(skip.get()) else { return Attempt::TooShort };
         let subflow = &mut self.subflows[index];
         let mss = u64::from(subflow.mss);
         let subflow_room = subflow.snd_edge.saturating_sub(subflow.recovery.snd_nxt());
@@ -302,11 +317,11 @@ impl Connection {
         let length = whole.min(out.edge.saturating_sub(start)).min(subflow_room);
         let idle = out.una == out.nxt;
         if length == 0 || (length < whole && !idle) {
-            return false;
+            return Attempt::SillyWindow;
         }
         let ends_stream = start + length == out.buffer.end();
         if nagle && length < mss && ends_stream && !idle && out.fin.is_none() {
-            return false;
+            return Attempt::TooShort;
         }
         self.restart_after_idle(now, index);
         let out = &mut self.outgoing;
@@ -332,7 +347,7 @@ impl Connection {
         }
         let event = PolicyEvent::Sent { on: self.subflows[index].id, skip, length: Bytes::new(length) };
         self.scheduler.observe(now, &event);
-        true
+        Attempt::Sent
     }
 
     /// RFC 2861: a window not used for longer than a timeout says nothing about the path any more.
