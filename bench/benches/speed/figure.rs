@@ -91,7 +91,7 @@ impl Figure {
             None => String::new(),
         };
         let extremes = if low == high { String::new() } else { format!("{}..{}", short(low), short(high)) };
-        let line = format!("  {:48}{:>9} {:12}{extremes:>18}  {goal}", self.name, short(median), self.unit);
+        let line = format!("  {:52}{:>9} {:12}{extremes:>18}  {goal}", self.name, short(median), self.unit);
         println!("{}", line.trim_end());
     }
 

@@ -56,7 +56,7 @@ fn main() -> ExitCode {
     }
     let mut figures = Vec::new();
     let tables: [(&str, &str, fn(&Options) -> Vec<Figure>); 5] = [
-        ("packets", "Delivered data packets per second of wall time, on one core", packets),
+        ("packets", "Delivered data packets per second on one core: of wall time, then of processor time", packets),
         ("allocations", "Allocations per delivered data packet, in the steady state", allocations),
         ("memory", "Memory", memory),
         ("decisions", "One decision of a scheduler with its event, amortised", decisions),
@@ -111,43 +111,47 @@ fn play(run: Run, seconds: u64) {
     let played = run.play(seconds);
     println!(
         "{}\n  digest {:016x}, {} data packets in {seconds} s of virtual time, goodput {:.2} Mbit/s\n  \
-         {:.1} ns per packet, {:.2} M packets/s, {} MiB resident at most",
+         {:.1} ns per packet ({:.1} of processor time), {:.2} M packets/s, {} MiB resident at most",
         run.name(),
         played.outcome.digest,
         played.outcome.packets,
         played.goodput(seconds),
-        played.nanos_per_packet(),
-        1e3 / played.nanos_per_packet(),
+        played.wall_nanos(),
+        played.processor_nanos(),
+        1e3 / played.wall_nanos(),
         memory::peak_resident().map_or("unknown".to_owned(), |mebibytes| format!("{mebibytes:.1}")),
     );
 }
 
 fn packets(options: &Options) -> Vec<Figure> {
-    const TABLE: &str = "packets";
     let rounds = if options.quick { 3 } else { 9 };
-    let runs = [Run::Tcp, Run::Bulk, Run::Clean];
-    let mut measured = runs.map(|_| Vec::new());
+    let many_rounds = if options.quick { 1 } else { 3 };
+    let runs = [Run::Tcp, Run::Bulk, Run::Clean, Run::Many(MANY)];
+    let (mut wall, mut processor) = (runs.map(|_| Vec::new()), runs.map(|_| Vec::new()));
     // In turn, so that a slow moment of the machine touches all alike.
-    for _ in 0..rounds {
-        for (run, nanos) in runs.iter().zip(&mut measured) {
-            nanos.push(run.play(run.seconds(options.quick)).nanos_per_packet());
+    for round in 0..rounds {
+        for (n, run) in runs.into_iter().enumerate() {
+            if matches!(run, Run::Many(_)) && round >= many_rounds {
+                continue;
+            }
+            let played = run.play(run.seconds(options.quick));
+            wall[n].push(played.wall_nanos());
+            processor[n].push(played.processor_nanos());
         }
     }
-    let many = Run::Many(MANY);
-    let (mut nanos, mut ratios) = (Vec::new(), Vec::new());
-    for _ in 0..if options.quick { 1 } else { 3 } {
-        let one = Run::Bulk.play(Run::Bulk.seconds(options.quick)).nanos_per_packet();
-        let each = many.play(many.seconds(options.quick)).nanos_per_packet();
-        nanos.push(each);
-        ratios.push(each / one);
-    }
-    let rate =
-        |run: Run, nanos: Vec<f64>| Figure::new(TABLE, run.name(), "M packets/s", Spread::of(nanos).inverse(1e3));
-    let mut figures: Vec<_> =
-        runs.into_iter().zip(measured).map(|(run, nanos)| rate(run, nanos).with(Goal::AtLeast(1.0))).collect();
-    figures.push(rate(many, nanos));
-    let ratio = Figure::new(TABLE, "their cost per packet, to that of one", "times", Spread::of(ratios));
+    let ratios = processor[3].iter().zip(&processor[1]).map(|(many, one)| many / one).collect();
+    let rates = |name: &str, nanos: [Vec<f64>; 4]| {
+        let rate = |(run, nanos): (Run, _)| {
+            let name = format!("{}{name}", run.name());
+            Figure::new("packets", name, "M packets/s", Spread::of(nanos).inverse(1e3))
+        };
+        runs.into_iter().zip(nanos).map(rate).collect::<Vec<_>>()
+    };
+    let mut figures = rates("", wall);
+    figures.iter_mut().take(3).for_each(|figure| figure.goal = Some(Goal::AtLeast(1.0)));
+    let ratio = Figure::new("packets", "their cost per packet, to that of one", "times", Spread::of(ratios));
     figures.push(ratio.with(Goal::AtMost(3.0)));
+    figures.extend(rates(", CPU", processor));
     figures
 }
 
