@@ -1,6 +1,7 @@
 //! The path manager: which subflows there should be, and what the peer must know of our addresses (RFC 8684 §3.4).
 
 use super::{Connection, Mode, Role};
+use crate::deadline::earliest;
 use crate::shared::Shared;
 use anabranch_units::{AddressId, Duration, Instant, add_addr_hmac, same_mac};
 use anabranch_wire::{AddAddr, FlowKey, MpOption, RemoveAddr, ResetReason};
