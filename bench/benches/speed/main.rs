@@ -38,6 +38,9 @@ struct Options {
     is_bench: bool,
 }
 
+/// Makes the figures of one table.
+type Measure = fn(&Options) -> Vec<Figure>;
+
 fn main() -> ExitCode {
     let mut options = match parse(std::env::args().skip(1)) {
         Ok(options) => options,
@@ -55,7 +58,7 @@ fn main() -> ExitCode {
         options.only.get_or_insert("allocations".to_owned());
     }
     let mut figures = Vec::new();
-    let tables: [(&str, &str, fn(&Options) -> Vec<Figure>); 5] = [
+    let tables: [(&str, &str, Measure); 5] = [
         ("packets", "Delivered data packets per second on one core: of wall time, then of processor time", packets),
         ("allocations", "Allocations per delivered data packet, in the steady state", allocations),
         ("memory", "Memory", memory),
