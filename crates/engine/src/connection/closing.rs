@@ -45,8 +45,8 @@ impl Connection {
         if complete {
             self.finish(Event::Closed, shared);
         } else if self.mode == Mode::Multipath {
-            // RFC 8684 §3.6: the connection outlives its subflows for a while.
-            self.timers.abandoned = Some(now + shared.config.close_timeout);
+            // RFC 8684 §3.6: the connection outlives its subflows for a while. Joins that come to nothing do not prolong it.
+            self.timers.abandoned.get_or_insert(now + shared.config.close_timeout);
         } else {
             self.finish(Event::Reset, shared);
         }
@@ -151,6 +151,9 @@ impl Connection {
         }
         if self.subflows.is_empty() {
             self.finish(Event::Closed, shared);
+        } else {
+            // A peer that acknowledges our FIN and never sends its own would otherwise hold the connection for ever.
+            self.timers.abandoned.get_or_insert(now + shared.config.close_timeout);
         }
     }
 

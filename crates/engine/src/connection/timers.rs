@@ -21,7 +21,7 @@ pub(super) struct Timers {
     pub(super) persist_backoff: u32,
     /// The scheduler wants to be asked again.
     pub(super) ask_again: Option<Instant>,
-    /// No subflow is left; the connection waits for a new one.
+    /// No subflow is left and the connection waits for a new one; or all data is through and it waits for the last FINs.
     pub(super) abandoned: Option<Instant>,
     /// Plain TCP: everything is closed, and a repeated FIN may still arrive.
     pub(super) time_wait: Option<Instant>,
@@ -76,7 +76,8 @@ impl Connection {
             return;
         }
         if due(&mut self.timers.abandoned, now) {
-            return self.finish(Event::Reset, shared);
+            let complete = self.outgoing.fin_acked && self.receiver.finished();
+            return self.finish(if complete { Event::Closed } else { Event::Reset }, shared);
         }
         if due(&mut self.timers.time_wait, now) {
             return self.finish(Event::Closed, shared);

@@ -26,7 +26,7 @@ pub struct Pair {
     wire: BTreeMap<(Instant, u64), (usize, Segment)>,
     sent: u64,
     delays: Vec<Duration>,
-    pending: [Vec<Payload>; 2],
+    pub pending: [Vec<Payload>; 2],
 }
 
 pub fn client_ip(path: u8) -> IpAddr {
