@@ -337,3 +337,56 @@ fn a_peer_that_never_sends_its_fin_does_not_hold_the_connection() {
     assert_eq!(pair.hosts[SERVER].connections(), 0, "{:?}", pair.events[SERVER]);
     assert!(pair.has(SERVER, |event| *event == Event::Closed));
 }
+
+#[test]
+fn what_was_not_read_outlives_the_close() {
+    for multipath in [true, false] {
+        let mut client = config([client_ip(0)]);
+        client.multipath = multipath;
+        let mut pair = Pair::with(client, config([server_ip(0)]));
+        connected(&mut pair);
+        pair.deaf[CLIENT] = true;
+        pair.write(SERVER, &PATTERN[..20_000]);
+        pair.run(Duration::from_secs(1));
+        pair.shutdown(SERVER);
+        pair.shutdown(CLIENT);
+        assert!(pair.run(Duration::from_secs(100)), "all timers end");
+        assert_eq!(pair.hosts[SERVER].connections(), 0);
+        assert!(!pair.has(CLIENT, |event| *event == Event::Closed), "not before it was read");
+        pair.deaf[CLIENT] = false;
+        pair.run(Duration::from_secs(1));
+        assert!(pair.read[CLIENT] == PATTERN[..20_000], "{} bytes", pair.read[CLIENT].len());
+        assert!(pair.has(CLIENT, |event| *event == Event::PeerFinished));
+        assert!(pair.has(CLIENT, |event| *event == Event::Closed));
+        assert_eq!(pair.hosts[CLIENT].connections(), 0);
+    }
+}
+
+#[test]
+fn a_data_fin_that_nobody_answers_is_given_up() {
+    let mut pair = Pair::new(1);
+    connected(&mut pair);
+    pair.rule = Box::new(|_, _| false);
+    pair.shutdown(CLIENT);
+    assert!(pair.run(Duration::from_secs(3600)), "all timers end");
+    assert_eq!(pair.hosts[CLIENT].connections(), 0);
+    assert!(pair.has(CLIENT, |event| *event == Event::Reset));
+}
+
+/// The window closes on both subflows; then a path dies, and with it perhaps the news that the window is open again.
+#[test]
+fn a_closed_window_is_probed_on_every_path() {
+    for dead in [0, 1] {
+        let mut client = config((0..2).map(client_ip));
+        client.receive_buffer = common::buffer(30_000);
+        let mut pair = Pair::with(client, config([server_ip(0)]));
+        connected(&mut pair);
+        pair.deaf[CLIENT] = true;
+        pair.write(SERVER, PATTERN);
+        pair.run(Duration::from_secs(5));
+        pair.rule = Box::new(move |_, segment| ![segment.flow.src, segment.flow.dst].contains(&client_ip(dead)));
+        pair.deaf[CLIENT] = false;
+        pair.run(Duration::from_secs(300));
+        assert!(pair.read[CLIENT] == PATTERN, "without path {dead}: {} bytes", pair.read[CLIENT].len());
+    }
+}

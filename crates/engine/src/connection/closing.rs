@@ -1,5 +1,7 @@
 //! How subflows and connections end: FIN, DATA_FIN, resets, MP_FASTCLOSE (RFC 8684 §3.3.3, §3.5, §3.6).
 
+use super::paths::PathManager;
+use super::timers::Timers;
 use super::{Connection, Mode};
 use crate::Event;
 use crate::recovery::FIN;
@@ -63,6 +65,13 @@ impl Connection {
         }
         if self.mode == Mode::Multipath || self.mode == Mode::Negotiating {
             shared.routes.push(Route::RemoveToken(self.local_key.token()));
+        }
+        if how == Event::Closed && self.receiver.unread() > 0 {
+            // The application still has something to read; the last of it ends the connection.
+            self.timers = Timers::default();
+            self.paths = PathManager::default();
+            self.closed_unread = true;
+            return;
         }
         self.gone = true;
         shared.event(self.id, how);
