@@ -1,5 +1,7 @@
 //! How subflows and connections end: FIN, DATA_FIN, resets, MP_FASTCLOSE (RFC 8684 §3.3.3, §3.5, §3.6).
 
+use super::paths::PathManager;
+use super::timers::Timers;
 use super::{Connection, Mode};
 use crate::Event;
 use crate::recovery::FIN;
@@ -45,8 +47,8 @@ impl Connection {
         if complete {
             self.finish(Event::Closed, shared);
         } else if self.mode == Mode::Multipath {
-            // RFC 8684 §3.6: the connection outlives its subflows for a while.
-            self.timers.abandoned = Some(now + shared.config.close_timeout);
+            // RFC 8684 §3.6: the connection outlives its subflows for a while. Joins that come to nothing do not prolong it.
+            self.timers.abandoned.get_or_insert(now + shared.config.close_timeout);
         } else {
             self.finish(Event::Reset, shared);
         }
@@ -63,6 +65,13 @@ impl Connection {
         }
         if self.mode == Mode::Multipath || self.mode == Mode::Negotiating {
             shared.routes.push(Route::RemoveToken(self.local_key.token()));
+        }
+        if how == Event::Closed && self.receiver.unread() > 0 {
+            // The application still has something to read; the last of it ends the connection.
+            self.timers = Timers::default();
+            self.paths = PathManager::default();
+            self.closed_unread = true;
+            return;
         }
         self.gone = true;
         shared.event(self.id, how);
@@ -151,6 +160,9 @@ impl Connection {
         }
         if self.subflows.is_empty() {
             self.finish(Event::Closed, shared);
+        } else {
+            // A peer that acknowledges our FIN and never sends its own would otherwise hold the connection for ever.
+            self.timers.abandoned.get_or_insert(now + shared.config.close_timeout);
         }
     }
 

@@ -349,6 +349,7 @@ impl Connection {
         subflow.state = State::Established;
         subflow.handshake = None;
         let (id, mss) = (subflow.id, Bytes::new(u64::from(subflow.mss)));
+        self.timers.abandoned = None;
         self.congestion.add(id, mss);
         shared.event(self.id, Event::SubflowEstablished(id));
         self.report_open(shared);

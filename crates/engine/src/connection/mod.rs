@@ -120,6 +120,8 @@ pub(crate) struct Connection {
     pub(crate) stats: ConnectionStats,
     /// Nothing is left to do or to say.
     pub(crate) gone: bool,
+    /// Closed in order, and gone as soon as the application has read the rest.
+    closed_unread: bool,
     reported_open: bool,
 }
 
@@ -180,6 +182,7 @@ impl Connection {
             usable: 0,
             stats: ConnectionStats { opened_at: now, ..ConnectionStats::default() },
             gone: false,
+            closed_unread: false,
             reported_open: false,
         }
     }
@@ -232,6 +235,9 @@ impl Connection {
         }
         if self.receiver.take_end_of_stream() {
             shared.event(self.id, Event::PeerFinished);
+        }
+        if self.closed_unread && self.receiver.unread() == 0 {
+            self.finish(Event::Closed, shared);
         }
     }
 

@@ -157,6 +157,11 @@ impl Receiver {
         end
     }
 
+    /// Bytes in order that the application has not read.
+    pub(super) fn unread(&self) -> u64 {
+        self.unread
+    }
+
     pub(super) fn refused(&self) -> u64 {
         self.refused + self.ofo.refused()
     }

@@ -4,7 +4,7 @@ use super::{Connection, Mode};
 use crate::deadline::earliest;
 use crate::recovery::Fired;
 use crate::shared::Shared;
-use crate::subflow::State;
+use crate::subflow::{State, Subflow};
 use crate::{Event, subflow::Origin};
 use anabranch_policy::Event as PolicyEvent;
 use anabranch_units::{Bytes, Duration, Instant};
@@ -22,7 +22,7 @@ pub(super) struct Timers {
     pub(super) persist_backoff: u32,
     /// The scheduler wants to be asked again.
     pub(super) ask_again: Option<Instant>,
-    /// No subflow is left; the connection waits for a new one.
+    /// No subflow is left and the connection waits for a new one; or all data is through and it waits for the last FINs.
     pub(super) abandoned: Option<Instant>,
     /// Plain TCP: everything is closed, and a repeated FIN may still arrive.
     pub(super) time_wait: Option<Instant>,
@@ -68,7 +68,8 @@ impl Connection {
             return;
         }
         if due(&mut self.timers.abandoned, now) {
-            return self.finish(Event::Reset, shared);
+            let complete = self.outgoing.fin_acked && self.receiver.finished();
+            return self.finish(if complete { Event::Closed } else { Event::Reset }, shared);
         }
         if due(&mut self.timers.time_wait, now) {
             return self.finish(Event::Closed, shared);
@@ -78,8 +79,12 @@ impl Connection {
         }
         if due(&mut self.timers.persist, now) {
             self.timers.persist_backoff += 1;
-            if let Some(index) = self.control_subflow() {
-                self.send_window_probe(now, index, shared);
+            // Each of them: the path of the fastest may be the one that has died.
+            for index in 0..self.subflows.len() {
+                let subflow = &self.subflows[index];
+                if subflow.is_open() && subflow.recovery.is_empty() {
+                    self.send_window_probe(now, index, shared);
+                }
             }
         }
         due(&mut self.timers.ask_again, now);
@@ -207,6 +212,10 @@ impl Connection {
                 }
             }
         } else if let Some(fin) = self.outgoing.fin.filter(|_| self.outgoing.fin_sent && !self.outgoing.fin_acked) {
+            // A DATA_FIN alone takes no subflow sequence number, so no subflow's timer notices that the peer is gone.
+            if self.timers.data_backoff > shared.config.profile.max_consecutive_rtos {
+                return self.abort(now, shared);
+            }
             for index in 0..self.subflows.len() {
                 if self.subflows[index].is_open() {
                     self.send_data_fin(now, index, fin, shared);
@@ -226,12 +235,15 @@ impl Connection {
         });
     }
 
-    /// Keeps the window probe timer: running while only a window update could let data leave.
+    /// Keeps the window probe timer: running while only a window update could let data leave, on the connection's level or
+    /// on that of a subflow, whose window stays as the last segment on it told.
     pub(super) fn arm_persist_timer(&mut self, now: Instant) {
         let out = &self.outgoing;
         let blocked = !out.unsent.is_empty() && out.unsent.below(out.edge) == 0;
         let silent = out.una == out.nxt && self.subflows.iter().all(|subflow| subflow.recovery.is_empty());
-        if !(blocked && silent) {
+        let waits = !out.unsent.is_empty() || out.una < out.nxt;
+        let shut = |s: &Subflow| s.is_open() && s.recovery.is_empty() && s.snd_edge <= s.recovery.snd_nxt();
+        if !(blocked && silent || waits && self.subflows.iter().any(shut)) {
             self.timers.persist = None;
             self.timers.persist_backoff = 0;
         } else if self.timers.persist.is_none() {

@@ -26,7 +26,9 @@ pub struct Pair {
     wire: BTreeMap<(Instant, u64), (usize, Segment)>,
     sent: u64,
     delays: Vec<Duration>,
-    pending: [Vec<Payload>; 2],
+    /// Its application does not read.
+    pub deaf: [bool; 2],
+    pub pending: [Vec<Payload>; 2],
 }
 
 pub fn client_ip(path: u8) -> IpAddr {
@@ -65,6 +67,7 @@ impl Pair {
             wire: BTreeMap::new(),
             sent: 0,
             delays,
+            deaf: [false, false],
             pending: [Vec::new(), Vec::new()],
         };
         pair.hosts[SERVER].listen(PORT);
@@ -127,7 +130,8 @@ impl Pair {
                         }
                         self.pending[host].remove(0);
                     }
-                    while let Some(chunk) = self.hosts[host].read(self.now, id) {
+                    while !self.deaf[host] {
+                        let Some(chunk) = self.hosts[host].read(self.now, id) else { break };
                         busy = true;
                         self.read[host].extend_from_slice(&chunk);
                     }

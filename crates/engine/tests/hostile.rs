@@ -1,0 +1,392 @@
+//! Strangers and liars: segments made up, changed, repeated and flooded, into both ends in every state.
+//!
+//! Whatever arrives, nothing panics, every invariant holds, memory stays bounded, and the next honest connection works.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use anabranch_engine::{Config, Event};
+use anabranch_units::{AddressId, Duration, Key, Nonce, Seed, Stream, SubflowSeq, Token};
+use anabranch_wire::{
+    AddAddr, DataSeq, Dss, Flags, FlowKey, Handshake, JoinAck, JoinSyn, Map, MpCapable, MpOption, RemoveAddr,
+    ResetReason, SackBlock, Segment, Timestamps,
+};
+use bytes::Bytes as Payload;
+use common::{CLIENT, PATTERN, PORT, Pair, SERVER, client_ip, config, server_ip};
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+/// Segments seen on the wire, latest last, with the host each was for.
+type Seen = Rc<RefCell<Vec<(usize, Segment)>>>;
+
+/// Whether the wire leads there.
+fn known(flow: &FlowKey, paths: u8) -> bool {
+    (0..paths).any(|path| [flow.src, flow.dst].contains(&client_ip(path)))
+}
+
+fn number(chance: &mut Stream) -> u64 {
+    match chance.below(6) {
+        0 => 0,
+        1 => u64::MAX,
+        2 => chance.below(4),
+        3 => 65_530 + chance.below(8),
+        4 => 1 << chance.below(64),
+        _ => chance.next_u64(),
+    }
+}
+
+/// A step to somewhere: usually near, where it hurts.
+fn near(chance: &mut Stream, raw: u32) -> u32 {
+    match chance.below(5) {
+        0 => raw.wrapping_add(1),
+        1 => raw.wrapping_sub(1),
+        2 => raw.wrapping_add(chance.below(100_000) as u32),
+        3 => raw.wrapping_sub(chance.below(100_000) as u32),
+        _ => number(chance) as u32,
+    }
+}
+
+fn data_seq(chance: &mut Stream, seq: DataSeq) -> DataSeq {
+    match (seq, chance.below(2)) {
+        (DataSeq::Long(dsn), 0) => DataSeq::Short(near(chance, dsn.low())),
+        (DataSeq::Long(dsn), _) => DataSeq::Long(dsn + u64::from(near(chance, 0)) + (number(chance) << 40)),
+        (DataSeq::Short(low), _) => DataSeq::Short(near(chance, low)),
+    }
+}
+
+fn any_option(chance: &mut Stream) -> MpOption {
+    let backup = chance.chance(0.5);
+    let address = AddressId(chance.below(4) as u8);
+    match chance.below(9) {
+        0 => MpOption::Capable(MpCapable {
+            version: chance.below(3) as u8,
+            checksum_required: chance.chance(0.2),
+            extensibility: chance.chance(0.2),
+            no_join_to_source: backup,
+            hmac_sha256: chance.chance(0.8),
+            sender_key: chance.chance(0.5).then(|| Key::new(chance.next_u64())),
+            receiver_key: chance.chance(0.5).then(|| Key::new(chance.next_u64())),
+            data: chance.chance(0.5).then(|| (number(chance) as u16, None)),
+        }),
+        1 => MpOption::JoinSyn(JoinSyn { backup, address, token: Token(chance.next_u32()), nonce: Nonce(7) }),
+        2 => MpOption::JoinAck(JoinAck { hmac: [chance.below(256) as u8; 20] }),
+        3 => MpOption::AddAddr(AddAddr {
+            id: address,
+            address: server_ip(chance.below(4) as u8),
+            port: backup.then_some(81),
+            hmac: chance.chance(0.7).then_some([1; 8]),
+        }),
+        4 => MpOption::RemoveAddr(RemoveAddr { ids: (0..8).map(AddressId).collect() }),
+        5 => MpOption::Prio { backup },
+        6 => MpOption::FastClose { receiver_key: Key::new(chance.next_u64()) },
+        7 => MpOption::Fail { dsn: anabranch_units::Dsn::new(chance.next_u64()) },
+        _ => MpOption::TcpReset { transient: backup, reason: ResetReason::Middlebox },
+    }
+}
+
+/// One lie.
+fn lie(chance: &mut Stream, segment: &mut Segment) {
+    match chance.below(16) {
+        0 => segment.seq = SubflowSeq::new(near(chance, segment.seq.get())),
+        1 => segment.ack = SubflowSeq::new(near(chance, segment.ack.get())),
+        2 => segment.window = number(chance) as u16,
+        3 => {
+            let start = near(chance, segment.ack.get());
+            let end = start.wrapping_add(number(chance) as u32);
+            segment.options.sack.push(SackBlock { start: SubflowSeq::new(start), end: SubflowSeq::new(end) });
+        }
+        4..=6 => {
+            let dss = segment.options.dss.get_or_insert(Dss::default());
+            if let Some(map) = &mut dss.map {
+                match chance.below(3) {
+                    0 => map.dsn = data_seq(chance, map.dsn),
+                    1 => map.subflow_seq = near(chance, map.subflow_seq),
+                    _ => map.length = number(chance) as u16,
+                }
+            } else {
+                let dsn = dss.data_ack.unwrap_or(DataSeq::Short(0));
+                let dsn = data_seq(chance, dsn);
+                let subflow_seq = chance.below(70_000) as u32;
+                dss.map = Some(Map { dsn, subflow_seq, length: number(chance) as u16, checksum: None });
+            }
+        }
+        7 => {
+            let dss = segment.options.dss.get_or_insert(Dss::default());
+            dss.data_fin ^= true;
+            if let (Some(map), true) = (&mut dss.map, chance.chance(0.5)) {
+                map.length = chance.below(2) as u16;
+            }
+        }
+        8 => {
+            let dss = segment.options.dss.get_or_insert(Dss::default());
+            let ack = dss.data_ack.unwrap_or(DataSeq::Short(0));
+            dss.data_ack = Some(data_seq(chance, ack));
+        }
+        9 => segment.payload = segment.payload.slice(..segment.payload.len() / 2),
+        10 => segment.payload = Payload::from_static(&PATTERN[..1 + (number(chance) % 3000) as usize]),
+        11 => {
+            let flag = [Flags::FIN, Flags::SYN, Flags::RST, Flags::ACK, Flags::URG, Flags(0xff)];
+            segment.flags = Flags(segment.flags.0 ^ flag[chance.below(6) as usize].0);
+        }
+        12 => segment.options.push_mptcp(any_option(chance)),
+        13 => segment.options.strip_mptcp(),
+        14 => {
+            let (value, echo) = (number(chance) as u32, number(chance) as u32);
+            segment.options.timestamps = chance.chance(0.8).then_some(Timestamps { value, echo });
+        }
+        _ => {
+            segment.options.handshake = Some(Box::new(Handshake {
+                mss: chance.chance(0.7).then(|| number(chance) as u16),
+                window_scale: chance.chance(0.7).then(|| number(chance) as u8),
+                sack_permitted: chance.chance(0.5),
+            }));
+        }
+    }
+}
+
+/// A segment out of nothing, for an address and a port that exist.
+fn stranger(chance: &mut Stream, to: usize) -> Segment {
+    let client = SocketAddr::new(client_ip(chance.below(2) as u8), 49152 + chance.below(4) as u16);
+    let server = SocketAddr::new(server_ip(0), PORT + chance.below(2) as u16);
+    let flow = if to == SERVER { FlowKey::new(client, server) } else { FlowKey::new(server, client) };
+    let flags = Flags(chance.next_u32() as u8);
+    let mut segment = Segment::new(flow, flags, SubflowSeq::new(chance.next_u32()), SubflowSeq::new(chance.next_u32()));
+    segment.window = number(chance) as u16;
+    for _ in 0..chance.below(6) {
+        lie(chance, &mut segment);
+    }
+    segment
+}
+
+fn assert_sound(pair: &Pair, seed: u64) {
+    for host in &pair.hosts {
+        if let Err(fault) = host.check(pair.now) {
+            panic!("seed {seed} at {}: {fault}", pair.now);
+        }
+    }
+}
+
+/// An honest connection on the same two endpoints, whatever happened to them before.
+fn honest(pair: &mut Pair, paths: u8, seed: u64) {
+    pair.rule = Box::new(move |_, segment| known(&segment.flow, paths));
+    for host in [CLIENT, SERVER] {
+        if let Some(id) = pair.id[host].take() {
+            pair.hosts[host].abort(pair.now, id);
+        }
+    }
+    pair.run(Duration::from_secs(400));
+    pair.id = [None, None];
+    for host in [CLIENT, SERVER] {
+        pair.events[host].clear();
+        pair.read[host].clear();
+        pair.pending[host].clear();
+    }
+    pair.open();
+    pair.write(CLIENT, b"GET");
+    pair.run(Duration::from_secs(2));
+    assert_eq!(pair.read[SERVER], b"GET", "seed {seed}: {:?}", pair.events);
+    pair.write(SERVER, &PATTERN[..5000]);
+    pair.run(Duration::from_secs(5));
+    pair.shutdown(SERVER);
+    pair.shutdown(CLIENT);
+    pair.run(Duration::from_secs(120));
+    assert!(pair.read[CLIENT] == PATTERN[..5000], "seed {seed}: {:?}", pair.events);
+    for host in [CLIENT, SERVER] {
+        assert!(pair.has(host, |event| *event == Event::Closed), "seed {seed}: {:?}", pair.events[host]);
+    }
+}
+
+fn hosts(chance: &mut Stream) -> (Config, Config) {
+    let mut client = config((0..1 + chance.below(2) as u8).map(client_ip));
+    let mut server = config((0..1 + chance.below(2) as u8).map(server_ip));
+    for host in [&mut client, &mut server] {
+        host.profile.timestamps = chance.chance(0.5);
+        host.profile.sack = chance.chance(0.8);
+        host.profile.window_scaling = chance.chance(0.8);
+        host.multipath = chance.chance(0.9);
+        host.receive_buffer = common::buffer(20_000 + chance.below(100_000));
+        host.close_timeout = Duration::from_secs(20);
+        host.max_half_open = 16;
+    }
+    (client, server)
+}
+
+/// Half of what is injected is a changed copy of something genuine, seconds old at most; some of the genuine segments
+/// are changed on their way as well.
+#[test]
+fn survives_lies_in_every_state() {
+    let seeds: u64 = std::env::var("HOSTILE_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(400);
+    let first: u64 = std::env::var("HOSTILE_FIRST").ok().and_then(|n| n.parse().ok()).unwrap_or(0);
+    for seed in first..first + seeds {
+        let mut chance = Seed(seed).stream("hostile");
+        let (client, server) = hosts(&mut chance);
+        let paths = client.addresses.len() as u8;
+        let mut pair = Pair::seeded(seed, client, server);
+        let seen = Seen::default();
+        let on_the_way = if chance.chance(0.5) { 0.02 } else { 0.0 };
+        let log = seen.clone();
+        let mut liar = Seed(seed).stream("on the way");
+        pair.rule = Box::new(move |from, segment| {
+            let mut log = log.borrow_mut();
+            if log.len() > 200 {
+                log.drain(..100);
+            }
+            log.push((1 - from, segment.clone()));
+            let ok = segment.flow;
+            while liar.chance(on_the_way) {
+                lie(&mut liar, segment);
+            }
+            segment.flow = ok;
+            known(&segment.flow, paths)
+        });
+        pair.open();
+        pair.write(CLIENT, b"GET");
+        for step in 0..60 {
+            for _ in 0..chance.below(4) {
+                let copied = {
+                    let seen = seen.borrow();
+                    let at = chance.below(seen.len().max(1) as u64) as usize;
+                    seen.get(at).cloned().filter(|_| chance.chance(0.85))
+                };
+                let (to, segment) = match copied {
+                    Some((to, mut segment)) => {
+                        for _ in 0..chance.below(4) {
+                            lie(&mut chance, &mut segment);
+                        }
+                        (to, segment)
+                    }
+                    None => {
+                        let to = chance.below(2) as usize;
+                        (to, stranger(&mut chance, to))
+                    }
+                };
+                pair.hosts[to].handle_segment(pair.now, segment);
+                if chance.chance(0.5) {
+                    pair.run(Duration::ZERO);
+                }
+            }
+            if step == 10 {
+                pair.write(SERVER, &PATTERN[..60_000]);
+            }
+            if step == 30 {
+                for host in [CLIENT, SERVER] {
+                    if let Some(id) = pair.id[host] {
+                        pair.hosts[host].shutdown(pair.now, id);
+                    }
+                }
+            }
+            pair.run(Duration::from_millis(chance.below(30)));
+            assert_sound(&pair, seed);
+        }
+        honest(&mut pair, paths, seed);
+    }
+}
+
+/// Opens a connection, moves a request, and settles.
+fn connected(pair: &mut Pair) {
+    pair.open();
+    pair.write(CLIENT, b"GET");
+    pair.run(Duration::from_secs(2));
+    assert_eq!(pair.read[SERVER], b"GET");
+}
+
+#[test]
+fn a_server_that_lost_all_subflows_lives_on_after_a_join() {
+    let mut pair = Pair::new(2);
+    let seen = Seen::default();
+    let log = seen.clone();
+    pair.rule = Box::new(move |from, segment| {
+        log.borrow_mut().push((1 - from, segment.clone()));
+        true
+    });
+    connected(&mut pair);
+    // Both subflows are reset at both ends, exactly in sequence.
+    for path in 0..2 {
+        for to in [CLIENT, SERVER] {
+            let mut reset = {
+                let seen = seen.borrow();
+                let on_path = |s: &Segment| [s.flow.src, s.flow.dst].contains(&client_ip(path));
+                seen.iter().rev().find(|(host, s)| *host == to && on_path(s)).unwrap().1.clone()
+            };
+            reset.seq = reset.seq + reset.sequence_length();
+            reset.flags = Flags::RST;
+            reset.payload = Payload::new();
+            pair.hosts[to].handle_segment(pair.now, reset);
+        }
+    }
+    // The client joins again, and much later than the server would have waited in vain there is still a connection.
+    pair.run(Duration::from_secs(200));
+    assert_eq!(pair.hosts[SERVER].connections(), 1, "{:?}", pair.events[SERVER]);
+    pair.write(SERVER, PATTERN);
+    pair.run(Duration::from_secs(20));
+    assert!(pair.read[CLIENT] == PATTERN);
+}
+
+#[test]
+fn a_peer_that_never_sends_its_fin_does_not_hold_the_connection() {
+    let mut pair = Pair::new(2);
+    pair.rule = Box::new(|from, segment| from != CLIENT || !segment.flags.has(Flags::FIN));
+    connected(&mut pair);
+    pair.shutdown(SERVER);
+    pair.shutdown(CLIENT);
+    pair.run(Duration::from_secs(5));
+    // Later not even a RST comes.
+    pair.rule = Box::new(|from, _| from != CLIENT);
+    assert!(pair.run(Duration::from_secs(100)), "all timers end");
+    assert_eq!(pair.hosts[SERVER].connections(), 0, "{:?}", pair.events[SERVER]);
+    assert!(pair.has(SERVER, |event| *event == Event::Closed));
+}
+
+#[test]
+fn what_was_not_read_outlives_the_close() {
+    for multipath in [true, false] {
+        let mut client = config([client_ip(0)]);
+        client.multipath = multipath;
+        let mut pair = Pair::with(client, config([server_ip(0)]));
+        connected(&mut pair);
+        pair.deaf[CLIENT] = true;
+        pair.write(SERVER, &PATTERN[..20_000]);
+        pair.run(Duration::from_secs(1));
+        pair.shutdown(SERVER);
+        pair.shutdown(CLIENT);
+        assert!(pair.run(Duration::from_secs(100)), "all timers end");
+        assert_eq!(pair.hosts[SERVER].connections(), 0);
+        assert!(!pair.has(CLIENT, |event| *event == Event::Closed), "not before it was read");
+        pair.deaf[CLIENT] = false;
+        pair.run(Duration::from_secs(1));
+        assert!(pair.read[CLIENT] == PATTERN[..20_000], "{} bytes", pair.read[CLIENT].len());
+        assert!(pair.has(CLIENT, |event| *event == Event::PeerFinished));
+        assert!(pair.has(CLIENT, |event| *event == Event::Closed));
+        assert_eq!(pair.hosts[CLIENT].connections(), 0);
+    }
+}
+
+#[test]
+fn a_data_fin_that_nobody_answers_is_given_up() {
+    let mut pair = Pair::new(1);
+    connected(&mut pair);
+    pair.rule = Box::new(|_, _| false);
+    pair.shutdown(CLIENT);
+    assert!(pair.run(Duration::from_secs(3600)), "all timers end");
+    assert_eq!(pair.hosts[CLIENT].connections(), 0);
+    assert!(pair.has(CLIENT, |event| *event == Event::Reset));
+}
+
+/// The window closes on both subflows; then a path dies, and with it perhaps the news that the window is open again.
+#[test]
+fn a_closed_window_is_probed_on_every_path() {
+    for dead in [0, 1] {
+        let mut client = config((0..2).map(client_ip));
+        client.receive_buffer = common::buffer(30_000);
+        let mut pair = Pair::with(client, config([server_ip(0)]));
+        connected(&mut pair);
+        pair.deaf[CLIENT] = true;
+        pair.write(SERVER, PATTERN);
+        pair.run(Duration::from_secs(5));
+        pair.rule = Box::new(move |_, segment| ![segment.flow.src, segment.flow.dst].contains(&client_ip(dead)));
+        pair.deaf[CLIENT] = false;
+        pair.run(Duration::from_secs(300));
+        assert!(pair.read[CLIENT] == PATTERN, "without path {dead}: {} bytes", pair.read[CLIENT].len());
+    }
+}
