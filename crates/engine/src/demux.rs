@@ -45,10 +45,10 @@ impl Demux {
     /// Who owns the flow that we send as `flow`.
     pub(crate) fn find(&mut self, flow: &FlowKey) -> Option<Owner> {
         let at = self.index(flow);
-        if let Some((known, owner)) = &self.cache[at] {
-            if known == flow {
-                return Some(*owner);
-            }
+        if let Some((known, owner)) = &self.cache[at]
+            && known == flow
+        {
+            return Some(*owner);
         }
         let owner = *self.map.get(flow)?;
         self.cache[at] = Some((*flow, owner));

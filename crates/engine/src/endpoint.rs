@@ -161,11 +161,11 @@ impl Endpoint {
     pub fn handle_departure(&mut self, _now: Instant, tag: u64, size: Bytes) {
         let (index, generation, subflow) = ((tag >> 32) as u32, (tag >> 16) as u16, SubflowId(tag as u16));
         let Some(slot) = self.connections.get_mut(index as usize) else { return };
-        if slot.generation as u16 == generation {
-            if let Some(connection) = &mut slot.connection {
-                connection.departed(subflow, size.get());
-                self.touch(index);
-            }
+        if slot.generation as u16 == generation
+            && let Some(connection) = &mut slot.connection
+        {
+            connection.departed(subflow, size.get());
+            self.touch(index);
         }
     }
 
@@ -181,10 +181,10 @@ impl Endpoint {
                 continue;
             }
             slot.armed = None;
-            if let Some(connection) = &mut slot.connection {
-                if connection.deadline().is_some_and(|deadline| deadline <= now) {
-                    connection.on_deadline(now, &mut self.shared);
-                }
+            if let Some(connection) = &mut slot.connection
+                && connection.deadline().is_some_and(|deadline| deadline <= now)
+            {
+                connection.on_deadline(now, &mut self.shared);
             }
             self.touch(index);
             self.apply_routes();
@@ -413,11 +413,11 @@ impl Endpoint {
             }
             return;
         }
-        if let Some(deadline) = connection.deadline() {
-            if slot.armed.is_none_or(|armed| deadline < armed) {
-                slot.armed = Some(deadline);
-                self.timers.push(Reverse((deadline, index, slot.generation)));
-            }
+        if let Some(deadline) = connection.deadline()
+            && slot.armed.is_none_or(|armed| deadline < armed)
+        {
+            slot.armed = Some(deadline);
+            self.timers.push(Reverse((deadline, index, slot.generation)));
         }
     }
 

@@ -161,21 +161,9 @@ impl RangeSet {
         self.ranges.front().copied()
     }
 
-    /// The highest range.
-    #[cfg(test)]
-    pub fn last(&self) -> Option<(u64, u64)> {
-        self.ranges.back().copied()
-    }
-
     /// Members, not ranges. O(1).
     pub fn total(&self) -> u64 {
         self.total
-    }
-
-    /// How many ranges.
-    #[cfg(test)]
-    pub fn ranges(&self) -> usize {
-        self.ranges.len()
     }
 
     /// Nothing in it?

@@ -64,12 +64,6 @@ impl Reassembly {
         }
     }
 
-    /// Changes the limits; what is held stays.
-    #[cfg(test)]
-    pub fn set_limits(&mut self, limits: Limits) {
-        self.limits = limits;
-    }
-
     /// Stores what of `payload`, which begins at `start`, is not held yet; answers how many bytes that was.
     /// A payload that would exceed a limit is refused as a whole, stores nothing and answers 0.
     pub fn insert(&mut self, start: u64, payload: Bytes) -> u64 {

@@ -64,10 +64,10 @@ fn a_forged_announcement_is_ignored() {
     let mut pair = Pair::with(config([client_ip(0)]), config([server_ip(0), server_ip(1)]));
     pair.rule = Box::new(|_, segment| {
         for option in segment.options.mptcp.iter_mut().flat_map(|options| options.iter_mut()) {
-            if let MpOption::AddAddr(add) = option {
-                if let Some(hmac) = &mut add.hmac {
-                    hmac[0] ^= 1;
-                }
+            if let MpOption::AddAddr(add) = option
+                && let Some(hmac) = &mut add.hmac
+            {
+                hmac[0] ^= 1;
             }
         }
         true

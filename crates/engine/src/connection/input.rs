@@ -53,12 +53,12 @@ impl Connection {
         if !self.check_negotiation(now, index, segment, ack, shared) {
             return;
         }
-        self.handle_ack(now, index, segment, ack, shared);
+        self.handle_ack(now, index, segment, ack);
         if self.mode == Mode::Multipath {
-            if let Some(dss) = segment.options.dss {
-                if !self.handle_dss(now, index, start, segment, &dss, shared) {
-                    return;
-                }
+            if let Some(dss) = segment.options.dss
+                && !self.handle_dss(now, index, start, segment, &dss, shared)
+            {
+                return;
             }
         } else {
             self.handle_plain_ack(now, index, segment, ack, shared);
@@ -134,10 +134,10 @@ impl Connection {
             return self.send_ack(now, index, Vec::new(), shared);
         }
         for option in segment.options.mptcp() {
-            if let MpOption::FastClose { receiver_key } = option {
-                if self.on_fast_close(now, *receiver_key, true, shared) {
-                    return;
-                }
+            if let MpOption::FastClose { receiver_key } = option
+                && self.on_fast_close(now, *receiver_key, true, shared)
+            {
+                return;
             }
         }
         self.on_reset(now, index, shared);
@@ -275,7 +275,7 @@ impl Connection {
         self.subflows_changed(now);
     }
 
-    fn handle_ack(&mut self, now: Instant, index: usize, segment: &Segment, ack: u64, shared: &mut Shared) {
+    fn handle_ack(&mut self, now: Instant, index: usize, segment: &Segment, ack: u64) {
         let subflow = &mut self.subflows[index];
         let scaled = u64::from(segment.window) << subflow.snd_scale;
         let same_window = segment.window == subflow.snd_wnd;
@@ -332,7 +332,6 @@ impl Connection {
         if revived {
             self.subflows_changed(now);
         }
-        let _ = shared;
     }
 
     /// True if the subflow is still there.
@@ -595,10 +594,10 @@ impl Connection {
             count += 1;
         }
         let chosen = self.ack_path.choose(now, arrived, &routes[..count]);
-        if chosen != arrived {
-            if let Some(index) = self.position(chosen) {
-                self.subflows[index].ack.now = true;
-            }
+        if chosen != arrived
+            && let Some(index) = self.position(chosen)
+        {
+            self.subflows[index].ack.now = true;
         }
     }
 
@@ -629,13 +628,16 @@ impl Connection {
     }
 }
 
+/// Ranges of subflow offsets; how many count is said beside them.
+type SackOffsets = [(u64, u64); 4];
+
 /// SACK blocks as offsets, with a D-SACK taken out (RFC 2883 §4: at or below the acknowledgment, or inside the second).
 fn sack_offsets(
     segment: &Segment,
     ack: u64,
     iss: SubflowSeq,
     snd_nxt: u64,
-) -> ([(u64, u64); 4], usize, Option<(u64, u64)>) {
+) -> (SackOffsets, usize, Option<(u64, u64)>) {
     let mut offsets = [(0, 0); 4];
     let mut count = 0;
     let mut dsack = None;

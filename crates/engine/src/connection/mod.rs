@@ -226,12 +226,11 @@ impl Connection {
 
     /// Consequences of the application having read: a wider window to tell, the end of the stream to report.
     fn after_read(&mut self, shared: &mut Shared) {
-        if self.receiver.window_worth_telling(u64::from(shared.config.profile.mss)) {
-            if let Some(subflow) =
+        if self.receiver.window_worth_telling(u64::from(shared.config.profile.mss))
+            && let Some(subflow) =
                 self.subflows.iter_mut().filter(|subflow| subflow.is_open()).max_by_key(|s| s.ack.last_data)
-            {
-                subflow.ack.now = true;
-            }
+        {
+            subflow.ack.now = true;
         }
         if self.receiver.take_end_of_stream() {
             shared.event(self.id, Event::PeerFinished);

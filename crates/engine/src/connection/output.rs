@@ -145,10 +145,10 @@ impl Connection {
     /// A tail loss probe for which there was no new data repeats the last segment (RFC 8985 §7.3).
     fn send_tail_probes(&mut self, now: Instant, shared: &mut Shared) {
         for index in 0..self.subflows.len() {
-            if std::mem::take(&mut self.subflows[index].probe_now) {
-                if let Some(sent) = self.subflows[index].recovery.probe_candidate() {
-                    self.repeat(now, index, &sent, shared);
-                }
+            if std::mem::take(&mut self.subflows[index].probe_now)
+                && let Some(sent) = self.subflows[index].recovery.probe_candidate()
+            {
+                self.repeat(now, index, &sent, shared);
             }
         }
     }
@@ -176,13 +176,13 @@ impl Connection {
             }
             // A tail loss probe sends new data whatever the window of congestion control says (RFC 8985 §7.3).
             let sendable = self.outgoing.unsent.below(self.outgoing.edge);
-            if sendable > 0 {
-                if let Some(index) = self.subflows.iter().position(|subflow| subflow.probe_now && subflow.is_usable()) {
-                    let sent = self.send_new(now, index, Bytes::ZERO, sendable, false, shared) == Attempt::Sent;
-                    self.subflows[index].probe_now &= !sent;
-                    if sent {
-                        continue;
-                    }
+            if sendable > 0
+                && let Some(index) = self.subflows.iter().position(|subflow| subflow.probe_now && subflow.is_usable())
+            {
+                let sent = self.send_new(now, index, Bytes::ZERO, sendable, false, shared) == Attempt::Sent;
+                self.subflows[index].probe_now &= !sent;
+                if sent {
+                    continue;
                 }
             }
             if !any_room {
@@ -477,12 +477,12 @@ impl Connection {
             }
         }
         let legal = self.slot_of(on).is_some_and(|slot| carriers & 1 << slot == 0);
-        if rescue.reinject && legal {
-            if let Some((_, end)) = self.outgoing.log.range_at(una) {
-                if self.repeat_on(now, on, una, end, shared) {
-                    self.scheduler.observe(now, &PolicyEvent::Reinjected { on });
-                }
-            }
+        if rescue.reinject
+            && legal
+            && let Some((_, end)) = self.outgoing.log.range_at(una)
+            && self.repeat_on(now, on, una, end, shared)
+        {
+            self.scheduler.observe(now, &PolicyEvent::Reinjected { on });
         }
     }
 
