@@ -14,3 +14,8 @@ pub mod scheduler;
 mod view;
 
 pub use view::{Decision, Event, SubflowView, View};
+
+/// The worked example of CONTRIBUTING.md, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../CONTRIBUTING.md")]
+struct Contributing;
