@@ -400,7 +400,9 @@ impl Endpoint {
         let Some(connection) = &slot.connection else { return };
         if connection.gone {
             let id = ConnectionId { index, generation: slot.generation };
-            self.closed.insert(id, (connection.stats(), connection.subflow_stats()));
+            if connection.is_known() {
+                self.closed.insert(id, (connection.stats(), connection.subflow_stats()));
+            }
             self.shared.counters.refused_data += connection.refused();
             slot.connection = None;
             slot.armed = None;

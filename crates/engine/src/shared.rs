@@ -66,7 +66,7 @@ impl Shared {
     /// Milliseconds for the timestamps option (RFC 7323 §5.4).
     pub(crate) fn timestamp(now: Instant) -> u32 {
         // Started above zero so that an echo of 0 still means "none yet".
-        (now.as_nanos() / 1_000_000) as u32 + 1
+        ((now.as_nanos() / 1_000_000) as u32).wrapping_add(1)
     }
 
     pub(crate) fn port(&mut self) -> u16 {

@@ -390,3 +390,130 @@ fn a_closed_window_is_probed_on_every_path() {
         assert!(pair.read[CLIENT] == PATTERN, "without path {dead}: {} bytes", pair.read[CLIENT].len());
     }
 }
+
+/// What an attacker may know who sees nothing: the addresses and ports, and roughly where the sequence numbers stand.
+#[test]
+fn blind_segments_do_not_disturb() {
+    let mut pair = Pair::new(1);
+    let seen = Seen::default();
+    let log = seen.clone();
+    pair.rule = Box::new(move |from, segment| {
+        log.borrow_mut().push((1 - from, segment.clone()));
+        true
+    });
+    connected(&mut pair);
+    pair.write(SERVER, PATTERN);
+    let mut chance = Seed(3).stream("blind");
+    for round in 0..400 {
+        for to in [CLIENT, SERVER] {
+            let latest = seen.borrow().iter().rev().find(|(host, _)| *host == to).unwrap().1.clone();
+            let timestamps = latest.options.timestamps;
+            let dss = latest.options.dss;
+            let next = latest.seq + latest.sequence_length();
+            let make = |flags: Flags, seq: SubflowSeq, ack: SubflowSeq| {
+                let mut segment = Segment::new(latest.flow, flags, seq, ack);
+                segment.options.timestamps = timestamps.map(|t| Timestamps { value: t.value + 1_000_000, ..t });
+                segment
+            };
+            let ahead = next + 1 + chance.below(20_000);
+            // In the window, but not the next number (RFC 5961 §3.2, §4.2).
+            pair.hosts[to].handle_segment(pair.now, make(Flags::RST, ahead, latest.ack));
+            pair.hosts[to].handle_segment(pair.now, make(Flags::SYN, ahead, latest.ack));
+            // In the window, acknowledging what nobody would acknowledge now (§5.2).
+            let mut data = make(Flags::ACK, ahead, latest.ack + ((3 << 30) - chance.below(1 << 29)));
+            data.payload = Payload::from_static(b"all your base are belong to us");
+            data.options.dss = dss;
+            pair.hosts[to].handle_segment(pair.now, data.clone());
+            data.seq = next;
+            pair.hosts[to].handle_segment(pair.now, data.clone());
+            // Anywhere, guessing at what may be DATA_ACKed.
+            data.seq = next + ((1 << 32) - chance.below(1 << 30) - (1 << 20));
+            if let Some(DataSeq::Long(dsn)) = dss.and_then(|dss| dss.data_ack) {
+                data.options.dss =
+                    Some(Dss { data_ack: Some(DataSeq::Long(dsn + chance.below(20_000))), ..Dss::default() });
+            }
+            data.options.timestamps = timestamps;
+            pair.hosts[to].handle_segment(pair.now, data.clone());
+            data.ack = latest.ack;
+            pair.hosts[to].handle_segment(pair.now, data);
+        }
+        pair.run(Duration::from_millis(3));
+        assert_sound(&pair, round);
+    }
+    pair.rule = Box::new(|_, _| true);
+    pair.shutdown(SERVER);
+    pair.shutdown(CLIENT);
+    assert!(pair.run(Duration::from_secs(200)));
+    assert!(pair.read[CLIENT] == PATTERN, "{} bytes", pair.read[CLIENT].len());
+    assert!(pair.has(CLIENT, |event| *event == Event::Closed) && pair.has(SERVER, |event| *event == Event::Closed));
+}
+
+fn syn(from: SocketAddr, join: Option<JoinSyn>, chance: &mut Stream) -> Segment {
+    let flow = FlowKey::new(from, SocketAddr::new(server_ip(0), PORT));
+    let mut syn = Segment::new(flow, Flags::SYN, SubflowSeq::new(chance.next_u32()), SubflowSeq::new(0));
+    syn.window = 1000;
+    if let Some(join) = join {
+        syn.options.push_mptcp(MpOption::JoinSyn(join));
+    }
+    syn
+}
+
+#[test]
+fn a_flood_of_syns_leaves_nothing_behind() {
+    let mut pair = Pair::new(1);
+    let mut chance = Seed(5).stream("flood");
+    for burst in 0..3u16 {
+        for i in 0..5000 {
+            let from = SocketAddr::new(client_ip(0), 1024 + i + burst);
+            pair.hosts[SERVER].handle_segment(pair.now, syn(from, None, &mut chance));
+        }
+        assert!(pair.hosts[SERVER].connections() <= 1024);
+        while pair.hosts[SERVER].poll_transmit(pair.now).is_some() {}
+        // Nobody answers the SYN/ACKs.
+        pair.rule = Box::new(|_, _| false);
+        pair.run(Duration::from_secs(1000));
+        pair.rule = Box::new(|_, _| true);
+        assert_eq!(pair.hosts[SERVER].connections(), 0);
+    }
+    assert!(
+        pair.events[SERVER].iter().all(|event| matches!(event, Event::Fallback(_))),
+        "the application heard nothing"
+    );
+    assert!(pair.id[SERVER].is_none_or(|id| pair.hosts[SERVER].connection(id).is_none()), "no statistics stay");
+    honest(&mut pair, 1, 0);
+}
+
+/// More joins than there are numbers for subflows, each reset at once.
+#[test]
+fn a_flood_of_joins_leaves_the_connection_alone() {
+    let mut pair = Pair::new(1);
+    let key = Rc::new(RefCell::new(None));
+    let heard = key.clone();
+    pair.rule = Box::new(move |from, segment| {
+        for option in segment.options.mptcp() {
+            if let (MpOption::Capable(capable), SERVER) = (option, from) {
+                *heard.borrow_mut() = capable.sender_key;
+            }
+        }
+        true
+    });
+    connected(&mut pair);
+    let key: Key = key.borrow().unwrap();
+    let mut chance = Seed(5).stream("flood");
+    for i in 0..70_000u32 {
+        let token = if i % 8 == 7 { Token(i) } else { key.token() };
+        let join = JoinSyn { backup: false, address: AddressId(9), token, nonce: Nonce(i) };
+        let from = SocketAddr::new(client_ip(7), 1024 + (i % 50_000) as u16);
+        let syn = syn(from, Some(join), &mut chance);
+        let (flow, seq) = (syn.flow, syn.seq + 1);
+        pair.hosts[SERVER].handle_segment(pair.now, syn);
+        pair.hosts[SERVER].handle_segment(pair.now, Segment::new(flow, Flags::RST, seq, SubflowSeq::new(0)));
+        while pair.hosts[SERVER].poll_transmit(pair.now).is_some() {}
+        while pair.hosts[SERVER].poll_event().is_some() {}
+    }
+    assert_eq!(pair.hosts[SERVER].subflows(pair.id[SERVER].unwrap()).len(), 1);
+    pair.write(SERVER, PATTERN);
+    pair.run(Duration::from_secs(20));
+    assert!(pair.read[CLIENT] == PATTERN);
+    honest(&mut pair, 1, 0);
+}

@@ -327,6 +327,11 @@ impl Connection {
         }
     }
 
+    /// The application knows of this connection: it opened it, or was told that a peer did.
+    pub(crate) fn is_known(&self) -> bool {
+        self.role == Role::Client || self.reported_open
+    }
+
     /// True while a handshake of the server's initial subflow is under way.
     pub(crate) fn is_half_open(&self) -> bool {
         self.role == Role::Server && self.initial().is_some_and(|subflow| subflow.state == State::SynReceived)
