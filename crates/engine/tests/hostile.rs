@@ -517,3 +517,62 @@ fn a_flood_of_joins_leaves_the_connection_alone() {
     assert!(pair.read[CLIENT] == PATTERN);
     honest(&mut pair, 1, 0);
 }
+
+/// A TCP that probes a closed window with a byte of data (RFC 9293 §3.8.6.1) must not lose that byte.
+#[test]
+fn plain_tcp_keeps_the_byte_of_a_window_probe() {
+    let mut client = config([client_ip(0)]);
+    client.multipath = false;
+    client.receive_buffer = common::buffer(30_000);
+    let mut pair = Pair::with(client, config([server_ip(0)]));
+    let seen = Seen::default();
+    let log = seen.clone();
+    pair.rule = Box::new(move |from, segment| {
+        log.borrow_mut().push((1 - from, segment.clone()));
+        true
+    });
+    connected(&mut pair);
+    pair.deaf[CLIENT] = true;
+    pair.write(SERVER, &PATTERN[..60_000]);
+    pair.run(Duration::from_secs(3));
+    let last = |to: usize| seen.borrow().iter().rev().find(|(host, _)| *host == to).unwrap().1.clone();
+    let mut probe = last(CLIENT);
+    probe.seq = last(SERVER).ack;
+    probe.payload = Payload::from_static(&PATTERN[30_000..30_001]);
+    pair.hosts[CLIENT].handle_segment(pair.now, probe.clone());
+    pair.run(Duration::ZERO);
+    assert_eq!(last(SERVER).ack, probe.seq, "not acknowledged, since it was not taken");
+    pair.deaf[CLIENT] = false;
+    pair.run(Duration::from_secs(60));
+    assert!(pair.read[CLIENT] == PATTERN[..60_000], "{} bytes", pair.read[CLIENT].len());
+}
+
+/// A peer that repeats data on the same subflow is ahead there of where its stream is, and plain TCP would misplace bytes.
+#[test]
+fn no_fallback_once_the_two_levels_are_out_of_step() {
+    let mut pair = Pair::new(1);
+    let seen = Seen::default();
+    let log = seen.clone();
+    pair.rule = Box::new(move |from, segment| {
+        log.borrow_mut().push((1 - from, segment.clone()));
+        true
+    });
+    connected(&mut pair);
+    pair.write(SERVER, &PATTERN[..1000]);
+    pair.run(Duration::from_secs(2));
+    let data = seen.borrow().iter().rev().find(|(to, s)| *to == CLIENT && !s.payload.is_empty()).unwrap().1.clone();
+    // The same data again under new subflow sequence numbers, then bytes without options.
+    let mut again = data.clone();
+    again.seq = data.seq + 1000;
+    if let Some(map) = again.options.dss.as_mut().and_then(|dss| dss.map.as_mut()) {
+        map.subflow_seq += 1000;
+    }
+    let mut bare = data.clone();
+    bare.seq = again.seq + 1000;
+    bare.options.strip_mptcp();
+    pair.hosts[CLIENT].handle_segment(pair.now, again);
+    pair.hosts[CLIENT].handle_segment(pair.now, bare);
+    pair.run(Duration::ZERO);
+    assert!(!pair.has(CLIENT, |event| matches!(event, Event::Fallback(_))), "{:?}", pair.events[CLIENT]);
+    assert!(pair.has(CLIENT, |event| matches!(event, Event::SubflowClosed(_))), "{:?}", pair.events[CLIENT]);
+}

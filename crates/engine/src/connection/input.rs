@@ -476,6 +476,13 @@ impl Connection {
             shared.counters.unacceptable += 1;
             return;
         }
+        if self.mode == Mode::Plain && !segment.payload.is_empty() && end - 1 > self.receiver.edge() {
+            // Plain TCP has no second level to repeat what the window does not admit (a window probe, for example): it must
+            // not be acknowledged here either.
+            shared.counters.unacceptable += 1;
+            self.subflows[index].ack.now = true;
+            return;
+        }
         self.note_arrival(now, index, start, end, shared);
         let subflow = &mut self.subflows[index];
         if start > subflow.rcv_nxt {
@@ -565,7 +572,7 @@ impl Connection {
         let mut done = 0;
         while done < payload.len() {
             let Some((data, left)) = self.subflows[index].maps.lookup(at + done as u64) else {
-                if self.can_fall_back() {
+                if self.can_fall_back_at(at + done as u64) {
                     self.fall_back(FallbackReason::OptionsLost, shared);
                     self.receiver.receive(now, at - 1 + done as u64, payload.slice(done..));
                     return true;

@@ -228,7 +228,7 @@ impl Connection {
 
     /// The application changes a subflow's priority (RFC 8684 §3.3.8).
     pub(crate) fn set_backup(&mut self, now: Instant, index: usize, backup: bool, shared: &mut Shared) {
-        if self.subflows[index].backup_local != backup {
+        if self.mode == Mode::Multipath && self.subflows[index].backup_local != backup {
             self.subflows[index].backup_local = backup;
             self.send_ack(now, index, vec![MpOption::Prio { backup }], shared);
             self.subflows_changed(now);
