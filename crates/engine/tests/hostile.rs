@@ -576,3 +576,28 @@ fn no_fallback_once_the_two_levels_are_out_of_step() {
     assert!(!pair.has(CLIENT, |event| matches!(event, Event::Fallback(_))), "{:?}", pair.events[CLIENT]);
     assert!(pair.has(CLIENT, |event| matches!(event, Event::SubflowClosed(_))), "{:?}", pair.events[CLIENT]);
 }
+
+/// The dynamic ports have come round: a join must not take the port of an older connection's subflow.
+#[test]
+fn a_join_leaves_the_ports_of_others_alone() {
+    let mut pair = Pair::new(2);
+    let remote = SocketAddr::new(server_ip(0), PORT);
+    let old = pair.hosts[CLIENT].open(pair.now, client_ip(1), remote);
+    pair.id[CLIENT] = Some(old);
+    pair.write(CLIENT, b"GET");
+    pair.run(Duration::from_secs(2));
+    let flows = pair.hosts[CLIENT].subflows(old);
+    assert_eq!((flows.len(), flows[0].local), (2, SocketAddr::new(client_ip(1), 49152)));
+    for _ in 49154..65535 {
+        let id = pair.hosts[CLIENT].open(pair.now, client_ip(0), remote);
+        pair.hosts[CLIENT].abort(pair.now, id);
+        while pair.hosts[CLIENT].poll_transmit(pair.now).is_some() {}
+        while pair.hosts[CLIENT].poll_event().is_some() {}
+    }
+    pair.id = [None, None];
+    pair.open();
+    pair.write(CLIENT, b"GET");
+    pair.run(Duration::from_secs(2));
+    assert_eq!(pair.hosts[SERVER].counters().resets_received, 0, "no SYN arrived in the middle of a connection");
+    assert_eq!(pair.hosts[CLIENT].subflows(pair.id[CLIENT].unwrap()).len(), 2);
+}

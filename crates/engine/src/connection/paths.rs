@@ -118,7 +118,7 @@ impl Connection {
                     continue;
                 }
                 if self.subflows.len() < limit && same_family && !self.subflows.iter().any(|s| there(&s.flow)) {
-                    let flow = FlowKey::new(SocketAddr::new(local, shared.port()), *remote);
+                    let flow = shared.free_flow(local, *remote);
                     self.join(now, flow, *id, shared);
                 }
             }
