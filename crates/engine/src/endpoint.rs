@@ -5,7 +5,7 @@ use crate::demux::Demux;
 use crate::shared::{Oracle, Route, Shared};
 use crate::{Config, ConnectionId, ConnectionStats, Counters, Event, SubflowStats, connection};
 use anabranch_units::{Bytes, Instant, Seed, SubflowId, Token};
-use anabranch_wire::{Flags, FlowKey, MpOption, ResetReason, Segment};
+use anabranch_wire::{Flags, MpOption, ResetReason, Segment};
 use bytes::Bytes as Payload;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -28,7 +28,6 @@ pub struct Endpoint {
     shared: Shared,
     connections: Vec<Slot>,
     free: Vec<u32>,
-    demux: Demux,
     tokens: BTreeMap<Token, ConnectionId>,
     listening: Vec<u16>,
     /// Deadlines, earliest first. Entries may be stale: a connection's own `armed` says which one counts.
@@ -56,6 +55,7 @@ impl Endpoint {
             out: VecDeque::new(),
             events: VecDeque::new(),
             routes: Vec::new(),
+            demux: Demux::new(),
             counters: Counters::default(),
             chance: seed.stream("endpoint"),
             oracles: Vec::new(),
@@ -66,7 +66,6 @@ impl Endpoint {
             shared,
             connections: Vec::new(),
             free: Vec::new(),
-            demux: Demux::new(),
             tokens: BTreeMap::new(),
             listening: Vec::new(),
             timers: BinaryHeap::new(),
@@ -85,10 +84,7 @@ impl Endpoint {
 
     /// Opens a connection from one of our addresses.
     pub fn open(&mut self, now: Instant, local: IpAddr, remote: SocketAddr) -> ConnectionId {
-        let mut flow = FlowKey::new(SocketAddr::new(local, self.shared.port()), remote);
-        while self.demux.contains(&flow) {
-            flow.src_port = self.shared.port();
-        }
+        let flow = self.shared.free_flow(local, remote);
         let id = self.allocate();
         let connection = Connection::open(now, id, flow, &mut self.shared);
         self.settle(id, connection);
@@ -144,7 +140,7 @@ impl Endpoint {
     /// A segment has arrived. Its TCP checksum was right.
     pub fn handle_segment(&mut self, now: Instant, mut segment: Segment) {
         let flow = segment.flow.reversed();
-        let Some((id, subflow)) = self.demux.find(&flow) else { return self.handle_stranger(now, &segment) };
+        let Some((id, subflow)) = self.shared.demux.find(&flow) else { return self.handle_stranger(now, &segment) };
         let Some(connection) = slot_mut(&mut self.connections, id).and_then(|slot| slot.connection.as_mut()) else {
             return;
         };
@@ -400,7 +396,9 @@ impl Endpoint {
         let Some(connection) = &slot.connection else { return };
         if connection.gone {
             let id = ConnectionId { index, generation: slot.generation };
-            self.closed.insert(id, (connection.stats(), connection.subflow_stats()));
+            if connection.is_known() {
+                self.closed.insert(id, (connection.stats(), connection.subflow_stats()));
+            }
             self.shared.counters.refused_data += connection.refused();
             slot.connection = None;
             slot.armed = None;
@@ -424,8 +422,8 @@ impl Endpoint {
     fn apply_routes(&mut self) {
         for route in self.shared.routes.drain(..) {
             match route {
-                Route::Add(flow, id, subflow) => self.demux.add(flow, (id, subflow)),
-                Route::Remove(flow) => self.demux.remove(&flow),
+                Route::Add(flow, id, subflow) => self.shared.demux.add(flow, (id, subflow)),
+                Route::Remove(flow) => self.shared.demux.remove(&flow),
                 Route::AddToken(token, id) => {
                     self.tokens.insert(token, id);
                 }

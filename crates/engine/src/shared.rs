@@ -1,11 +1,12 @@
 //! What the connections of one endpoint share: settings, output queues, counters, chance.
 
+use crate::demux::Demux;
 use crate::{Config, ConnectionId, Counters, Event, FallbackReason, Transmit};
 use anabranch_policy::forecast::LossEstimate;
 use anabranch_units::{Instant, Stream, SubflowId, Token};
 use anabranch_wire::{FlowKey, MpOption, ResetReason, Segment};
 use std::collections::VecDeque;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// A change to the tables by which segments find their connection.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) out: VecDeque<Transmit>,
     pub(crate) events: VecDeque<(ConnectionId, Event)>,
     pub(crate) routes: Vec<Route>,
+    /// As it was before `routes`.
+    pub(crate) demux: Demux,
     pub(crate) counters: Counters,
     pub(crate) chance: Stream,
     pub(crate) oracles: Vec<Oracle>,
@@ -66,10 +69,23 @@ impl Shared {
     /// Milliseconds for the timestamps option (RFC 7323 §5.4).
     pub(crate) fn timestamp(now: Instant) -> u32 {
         // Started above zero so that an echo of 0 still means "none yet".
-        (now.as_nanos() / 1_000_000) as u32 + 1
+        ((now.as_nanos() / 1_000_000) as u32).wrapping_add(1)
     }
 
-    pub(crate) fn port(&mut self) -> u16 {
+    /// A flow to `remote` that no subflow uses. With every dynamic port in use the ports below serve as well.
+    pub(crate) fn free_flow(&mut self, local: IpAddr, remote: SocketAddr) -> FlowKey {
+        let mut flow = FlowKey::new(SocketAddr::new(local, self.port()), remote);
+        for _ in FIRST_DYNAMIC_PORT..u16::MAX {
+            if !self.demux.contains(&flow) {
+                return flow;
+            }
+            flow.src_port = self.port();
+        }
+        let below = (1..FIRST_DYNAMIC_PORT).rev().map(|port| FlowKey { src_port: port, ..flow });
+        below.into_iter().find(|flow| !self.demux.contains(flow)).unwrap_or(flow)
+    }
+
+    fn port(&mut self) -> u16 {
         let port = self.next_port;
         self.next_port = if port == u16::MAX { FIRST_DYNAMIC_PORT } else { port + 1 };
         port

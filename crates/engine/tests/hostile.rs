@@ -390,3 +390,214 @@ fn a_closed_window_is_probed_on_every_path() {
         assert!(pair.read[CLIENT] == PATTERN, "without path {dead}: {} bytes", pair.read[CLIENT].len());
     }
 }
+
+/// What an attacker may know who sees nothing: the addresses and ports, and roughly where the sequence numbers stand.
+#[test]
+fn blind_segments_do_not_disturb() {
+    let mut pair = Pair::new(1);
+    let seen = Seen::default();
+    let log = seen.clone();
+    pair.rule = Box::new(move |from, segment| {
+        log.borrow_mut().push((1 - from, segment.clone()));
+        true
+    });
+    connected(&mut pair);
+    pair.write(SERVER, PATTERN);
+    let mut chance = Seed(3).stream("blind");
+    for round in 0..400 {
+        for to in [CLIENT, SERVER] {
+            let latest = seen.borrow().iter().rev().find(|(host, _)| *host == to).unwrap().1.clone();
+            let timestamps = latest.options.timestamps;
+            let dss = latest.options.dss;
+            let next = latest.seq + latest.sequence_length();
+            let make = |flags: Flags, seq: SubflowSeq, ack: SubflowSeq| {
+                let mut segment = Segment::new(latest.flow, flags, seq, ack);
+                segment.options.timestamps = timestamps.map(|t| Timestamps { value: t.value + 1_000_000, ..t });
+                segment
+            };
+            let ahead = next + 1 + chance.below(20_000);
+            // In the window, but not the next number (RFC 5961 §3.2, §4.2).
+            pair.hosts[to].handle_segment(pair.now, make(Flags::RST, ahead, latest.ack));
+            pair.hosts[to].handle_segment(pair.now, make(Flags::SYN, ahead, latest.ack));
+            // In the window, acknowledging what nobody would acknowledge now (§5.2).
+            let mut data = make(Flags::ACK, ahead, latest.ack + ((3 << 30) - chance.below(1 << 29)));
+            data.payload = Payload::from_static(b"all your base are belong to us");
+            data.options.dss = dss;
+            pair.hosts[to].handle_segment(pair.now, data.clone());
+            data.seq = next;
+            pair.hosts[to].handle_segment(pair.now, data.clone());
+            // Anywhere, guessing at what may be DATA_ACKed.
+            data.seq = next + ((1 << 32) - chance.below(1 << 30) - (1 << 20));
+            if let Some(DataSeq::Long(dsn)) = dss.and_then(|dss| dss.data_ack) {
+                data.options.dss =
+                    Some(Dss { data_ack: Some(DataSeq::Long(dsn + chance.below(20_000))), ..Dss::default() });
+            }
+            data.options.timestamps = timestamps;
+            pair.hosts[to].handle_segment(pair.now, data.clone());
+            data.ack = latest.ack;
+            pair.hosts[to].handle_segment(pair.now, data);
+        }
+        pair.run(Duration::from_millis(3));
+        assert_sound(&pair, round);
+    }
+    pair.rule = Box::new(|_, _| true);
+    pair.shutdown(SERVER);
+    pair.shutdown(CLIENT);
+    assert!(pair.run(Duration::from_secs(200)));
+    assert!(pair.read[CLIENT] == PATTERN, "{} bytes", pair.read[CLIENT].len());
+    assert!(pair.has(CLIENT, |event| *event == Event::Closed) && pair.has(SERVER, |event| *event == Event::Closed));
+}
+
+fn syn(from: SocketAddr, join: Option<JoinSyn>, chance: &mut Stream) -> Segment {
+    let flow = FlowKey::new(from, SocketAddr::new(server_ip(0), PORT));
+    let mut syn = Segment::new(flow, Flags::SYN, SubflowSeq::new(chance.next_u32()), SubflowSeq::new(0));
+    syn.window = 1000;
+    if let Some(join) = join {
+        syn.options.push_mptcp(MpOption::JoinSyn(join));
+    }
+    syn
+}
+
+#[test]
+fn a_flood_of_syns_leaves_nothing_behind() {
+    let mut pair = Pair::new(1);
+    let mut chance = Seed(5).stream("flood");
+    for burst in 0..3u16 {
+        for i in 0..5000 {
+            let from = SocketAddr::new(client_ip(0), 1024 + i + burst);
+            pair.hosts[SERVER].handle_segment(pair.now, syn(from, None, &mut chance));
+        }
+        assert!(pair.hosts[SERVER].connections() <= 1024);
+        while pair.hosts[SERVER].poll_transmit(pair.now).is_some() {}
+        // Nobody answers the SYN/ACKs.
+        pair.rule = Box::new(|_, _| false);
+        pair.run(Duration::from_secs(1000));
+        pair.rule = Box::new(|_, _| true);
+        assert_eq!(pair.hosts[SERVER].connections(), 0);
+    }
+    assert!(
+        pair.events[SERVER].iter().all(|event| matches!(event, Event::Fallback(_))),
+        "the application heard nothing"
+    );
+    assert!(pair.id[SERVER].is_none_or(|id| pair.hosts[SERVER].connection(id).is_none()), "no statistics stay");
+    honest(&mut pair, 1, 0);
+}
+
+/// More joins than there are numbers for subflows, each reset at once.
+#[test]
+fn a_flood_of_joins_leaves_the_connection_alone() {
+    let mut pair = Pair::new(1);
+    let key = Rc::new(RefCell::new(None));
+    let heard = key.clone();
+    pair.rule = Box::new(move |from, segment| {
+        for option in segment.options.mptcp() {
+            if let (MpOption::Capable(capable), SERVER) = (option, from) {
+                *heard.borrow_mut() = capable.sender_key;
+            }
+        }
+        true
+    });
+    connected(&mut pair);
+    let key: Key = key.borrow().unwrap();
+    let mut chance = Seed(5).stream("flood");
+    for i in 0..70_000u32 {
+        let token = if i % 8 == 7 { Token(i) } else { key.token() };
+        let join = JoinSyn { backup: false, address: AddressId(9), token, nonce: Nonce(i) };
+        let from = SocketAddr::new(client_ip(7), 1024 + (i % 50_000) as u16);
+        let syn = syn(from, Some(join), &mut chance);
+        let (flow, seq) = (syn.flow, syn.seq + 1);
+        pair.hosts[SERVER].handle_segment(pair.now, syn);
+        pair.hosts[SERVER].handle_segment(pair.now, Segment::new(flow, Flags::RST, seq, SubflowSeq::new(0)));
+        while pair.hosts[SERVER].poll_transmit(pair.now).is_some() {}
+        while pair.hosts[SERVER].poll_event().is_some() {}
+    }
+    assert_eq!(pair.hosts[SERVER].subflows(pair.id[SERVER].unwrap()).len(), 1);
+    pair.write(SERVER, PATTERN);
+    pair.run(Duration::from_secs(20));
+    assert!(pair.read[CLIENT] == PATTERN);
+    honest(&mut pair, 1, 0);
+}
+
+/// A TCP that probes a closed window with a byte of data (RFC 9293 §3.8.6.1) must not lose that byte.
+#[test]
+fn plain_tcp_keeps_the_byte_of_a_window_probe() {
+    let mut client = config([client_ip(0)]);
+    client.multipath = false;
+    client.receive_buffer = common::buffer(30_000);
+    let mut pair = Pair::with(client, config([server_ip(0)]));
+    let seen = Seen::default();
+    let log = seen.clone();
+    pair.rule = Box::new(move |from, segment| {
+        log.borrow_mut().push((1 - from, segment.clone()));
+        true
+    });
+    connected(&mut pair);
+    pair.deaf[CLIENT] = true;
+    pair.write(SERVER, &PATTERN[..60_000]);
+    pair.run(Duration::from_secs(3));
+    let last = |to: usize| seen.borrow().iter().rev().find(|(host, _)| *host == to).unwrap().1.clone();
+    let mut probe = last(CLIENT);
+    probe.seq = last(SERVER).ack;
+    probe.payload = Payload::from_static(&PATTERN[30_000..30_001]);
+    pair.hosts[CLIENT].handle_segment(pair.now, probe.clone());
+    pair.run(Duration::ZERO);
+    assert_eq!(last(SERVER).ack, probe.seq, "not acknowledged, since it was not taken");
+    pair.deaf[CLIENT] = false;
+    pair.run(Duration::from_secs(60));
+    assert!(pair.read[CLIENT] == PATTERN[..60_000], "{} bytes", pair.read[CLIENT].len());
+}
+
+/// A peer that repeats data on the same subflow is ahead there of where its stream is, and plain TCP would misplace bytes.
+#[test]
+fn no_fallback_once_the_two_levels_are_out_of_step() {
+    let mut pair = Pair::new(1);
+    let seen = Seen::default();
+    let log = seen.clone();
+    pair.rule = Box::new(move |from, segment| {
+        log.borrow_mut().push((1 - from, segment.clone()));
+        true
+    });
+    connected(&mut pair);
+    pair.write(SERVER, &PATTERN[..1000]);
+    pair.run(Duration::from_secs(2));
+    let data = seen.borrow().iter().rev().find(|(to, s)| *to == CLIENT && !s.payload.is_empty()).unwrap().1.clone();
+    // The same data again under new subflow sequence numbers, then bytes without options.
+    let mut again = data.clone();
+    again.seq = data.seq + 1000;
+    if let Some(map) = again.options.dss.as_mut().and_then(|dss| dss.map.as_mut()) {
+        map.subflow_seq += 1000;
+    }
+    let mut bare = data.clone();
+    bare.seq = again.seq + 1000;
+    bare.options.strip_mptcp();
+    pair.hosts[CLIENT].handle_segment(pair.now, again);
+    pair.hosts[CLIENT].handle_segment(pair.now, bare);
+    pair.run(Duration::ZERO);
+    assert!(!pair.has(CLIENT, |event| matches!(event, Event::Fallback(_))), "{:?}", pair.events[CLIENT]);
+    assert!(pair.has(CLIENT, |event| matches!(event, Event::SubflowClosed(_))), "{:?}", pair.events[CLIENT]);
+}
+
+/// The dynamic ports have come round: a join must not take the port of an older connection's subflow.
+#[test]
+fn a_join_leaves_the_ports_of_others_alone() {
+    let mut pair = Pair::new(2);
+    let remote = SocketAddr::new(server_ip(0), PORT);
+    let old = pair.hosts[CLIENT].open(pair.now, client_ip(1), remote);
+    pair.id[CLIENT] = Some(old);
+    pair.write(CLIENT, b"GET");
+    pair.run(Duration::from_secs(2));
+    let flows = pair.hosts[CLIENT].subflows(old);
+    assert_eq!((flows.len(), flows[0].local), (2, SocketAddr::new(client_ip(1), 49152)));
+    for _ in 49154..65535 {
+        let id = pair.hosts[CLIENT].open(pair.now, client_ip(0), remote);
+        pair.hosts[CLIENT].abort(pair.now, id);
+        while pair.hosts[CLIENT].poll_transmit(pair.now).is_some() {}
+        while pair.hosts[CLIENT].poll_event().is_some() {}
+    }
+    pair.id = [None, None];
+    pair.open();
+    pair.write(CLIENT, b"GET");
+    pair.run(Duration::from_secs(2));
+    assert_eq!(pair.hosts[SERVER].counters().resets_received, 0, "no SYN arrived in the middle of a connection");
+    assert_eq!(pair.hosts[CLIENT].subflows(pair.id[CLIENT].unwrap()).len(), 2);
+}

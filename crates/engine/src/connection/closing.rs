@@ -32,7 +32,9 @@ impl Connection {
             }
         }
         self.outgoing.log.forget(subflow.slot);
-        shared.event(self.id, Event::SubflowClosed(subflow.id));
+        if self.is_known() {
+            shared.event(self.id, Event::SubflowClosed(subflow.id));
+        }
         self.subflows_changed(now);
         if self.subflows.is_empty() {
             self.on_last_subflow_gone(now, shared);
@@ -74,7 +76,10 @@ impl Connection {
             return;
         }
         self.gone = true;
-        shared.event(self.id, how);
+        // Of a handshake that never completed the application has not heard.
+        if self.is_known() {
+            shared.event(self.id, how);
+        }
     }
 
     /// The application gives up: reset everything, and say so (RFC 8684 §3.5).

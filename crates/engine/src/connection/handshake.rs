@@ -74,6 +74,10 @@ impl Connection {
     }
 
     fn add_subflow(&mut self, flow: FlowKey, origin: Origin, state: State, shared: &mut Shared) -> usize {
+        // After 65536 joins the numbers begin again; one still in use is passed over.
+        while self.position(SubflowId(self.next_subflow)).is_some() {
+            self.next_subflow = self.next_subflow.wrapping_add(1);
+        }
         let id = SubflowId(self.next_subflow);
         self.next_subflow = self.next_subflow.wrapping_add(1);
         let slot = self.slot().expect("the number of subflows was checked against the slots");

@@ -4,7 +4,7 @@ use super::{Connection, Mode, Role};
 use crate::mapping::Mapping;
 use crate::recovery::{AckIn, Phase};
 use crate::shared::Shared;
-use crate::subflow::State;
+use crate::subflow::{State, Subflow};
 use crate::{Event, FallbackReason};
 use anabranch_units::{Bytes, Instant, SubflowSeq};
 use anabranch_wire::{Dss, Flags, Map, MpOption, ResetReason, Segment};
@@ -35,15 +35,14 @@ impl Connection {
             return self.answer_syn(now, index, segment, shared);
         }
         let subflow = &self.subflows[index];
-        let Some(ack) = segment.ack.offset_near(subflow.iss, subflow.recovery.snd_una()) else {
-            shared.counters.unacceptable += 1;
-            return;
-        };
-        if ack > subflow.recovery.snd_nxt() {
+        let Some(ack) = acceptable_ack(subflow, segment) else {
             shared.counters.unacceptable += 1;
             return self.send_ack(now, index, Vec::new(), shared);
-        }
+        };
         let id = subflow.id;
+        if let Some(timestamps) = segment.options.timestamps.filter(|_| start <= subflow.rcv_nxt) {
+            self.subflows[index].ts_recent = timestamps.value;
+        }
         if segment.options.mptcp.is_some() {
             self.handle_options(now, index, segment, shared);
             if self.gone || self.position(id) != Some(index) {
@@ -101,18 +100,19 @@ impl Connection {
                 return None;
             }
             if !rst {
-                if let Some(start) = start.filter(|_| length > 0) {
+                let repeated = start.filter(|start| length > 0 && start + length <= subflow.rcv_nxt);
+                if let Some(start) = repeated {
                     subflow.ack.duplicate = Some((start, start + length));
-                    // The peer may have repeated it because its own view is stale: take what it acknowledges.
-                    self.take_late_data_ack(now, segment, index, shared);
+                    // The peer may have repeated it because its own view is stale: take what it acknowledges. What lies
+                    // further back than a window is nobody's repetition.
+                    if subflow.rcv_nxt - start <= window && acceptable_ack(subflow, segment).is_some() {
+                        self.take_late_data_ack(now, segment, index, shared);
+                    }
                 }
                 self.subflows[index].ack.now = true;
             }
             return None;
         };
-        if let Some(timestamps) = segment.options.timestamps.filter(|_| start <= subflow.rcv_nxt) {
-            subflow.ts_recent = timestamps.value;
-        }
         Some(start)
     }
 
@@ -476,6 +476,13 @@ impl Connection {
             shared.counters.unacceptable += 1;
             return;
         }
+        if self.mode == Mode::Plain && !segment.payload.is_empty() && end - 1 > self.receiver.edge() {
+            // Plain TCP has no second level to repeat what the window does not admit (a window probe, for example): it must
+            // not be acknowledged here either.
+            shared.counters.unacceptable += 1;
+            self.subflows[index].ack.now = true;
+            return;
+        }
         self.note_arrival(now, index, start, end, shared);
         let subflow = &mut self.subflows[index];
         if start > subflow.rcv_nxt {
@@ -565,7 +572,7 @@ impl Connection {
         let mut done = 0;
         while done < payload.len() {
             let Some((data, left)) = self.subflows[index].maps.lookup(at + done as u64) else {
-                if self.can_fall_back() {
+                if self.can_fall_back_at(at + done as u64) {
                     self.fall_back(FallbackReason::OptionsLost, shared);
                     self.receiver.receive(now, at - 1 + done as u64, payload.slice(done..));
                     return true;
@@ -626,6 +633,15 @@ impl Connection {
         self.waiting.own_map = None;
         self.kill(now, index, reason, shared);
     }
+}
+
+/// What a segment acknowledges, if a peer may say that: nothing unsent, and nothing older than the largest window, which
+/// leaves a blind guess little to hit (RFC 5961 §5.2).
+fn acceptable_ack(subflow: &Subflow, segment: &Segment) -> Option<u64> {
+    let una = subflow.recovery.snd_una();
+    let oldest = una.saturating_sub(u64::from(u16::MAX) << subflow.snd_scale);
+    let ack = segment.ack.offset_near(subflow.iss, una)?;
+    (oldest..=subflow.recovery.snd_nxt()).contains(&ack).then_some(ack)
 }
 
 /// Ranges of subflow offsets; how many count is said beside them.

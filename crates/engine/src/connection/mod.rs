@@ -290,6 +290,9 @@ impl Connection {
     fn fall_back(&mut self, reason: FallbackReason, shared: &mut Shared) {
         self.mode = Mode::Plain;
         self.stats.fallback = Some(reason);
+        // Nothing of the data level is left to be said.
+        self.timers.data = None;
+        self.paths = PathManager::default();
         // Without DSS a segment holds more; once data flows the size stays, since the window counts in it.
         for subflow in self.subflows.iter_mut().filter(|subflow| subflow.state != State::Established) {
             subflow.mss = emit::payload_room(subflow, Mode::Plain);
@@ -300,9 +303,17 @@ impl Connection {
         }
     }
 
-    /// True while plain TCP can still take over: one subflow ever, and everything in order on it.
+    /// True while plain TCP can still take over: one subflow ever, everything in order on it, and not yet at the end.
     fn can_fall_back(&self) -> bool {
-        !self.ever_joined && self.subflows.len() == 1 && self.outgoing.in_order && self.receiver.in_order()
+        self.subflows.first().is_some_and(|subflow| self.can_fall_back_at(subflow.rcv_nxt))
+    }
+
+    /// The same when subflow offset `at` is the next to be taken: from here on it is the stream's, so both must have come
+    /// equally far. They have not if the peer repeated data on the same subflow, or sent some that was refused.
+    fn can_fall_back_at(&self, at: u64) -> bool {
+        let in_order = self.outgoing.in_order && self.receiver.in_order() && self.receiver.stream_next() + 1 == at;
+        let complete = self.outgoing.fin_acked && self.receiver.finished();
+        !self.ever_joined && self.subflows.len() == 1 && in_order && !complete
     }
 
     fn open_subflows(&self) -> impl Iterator<Item = &Subflow> {
@@ -324,6 +335,11 @@ impl Connection {
             shared.event(self.id, event);
             shared.event(self.id, Event::Writable);
         }
+    }
+
+    /// The application knows of this connection: it opened it, or was told that a peer did.
+    pub(crate) fn is_known(&self) -> bool {
+        self.role == Role::Client || self.reported_open
     }
 
     /// True while a handshake of the server's initial subflow is under way.

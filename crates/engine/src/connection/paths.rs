@@ -119,7 +119,7 @@ impl Connection {
                     continue;
                 }
                 if self.subflows.len() < limit && same_family && !self.subflows.iter().any(|s| there(&s.flow)) {
-                    let flow = FlowKey::new(SocketAddr::new(local, shared.port()), *remote);
+                    let flow = shared.free_flow(local, *remote);
                     self.join(now, flow, *id, shared);
                 }
             }
@@ -229,7 +229,7 @@ impl Connection {
 
     /// The application changes a subflow's priority (RFC 8684 §3.3.8).
     pub(crate) fn set_backup(&mut self, now: Instant, index: usize, backup: bool, shared: &mut Shared) {
-        if self.subflows[index].backup_local != backup {
+        if self.mode == Mode::Multipath && self.subflows[index].backup_local != backup {
             self.subflows[index].backup_local = backup;
             self.send_ack(now, index, vec![MpOption::Prio { backup }], shared);
             self.subflows_changed(now);

@@ -196,7 +196,8 @@ impl Receiver {
         }
     }
 
-    fn stream_next(&self) -> u64 {
+    /// Next byte of the stream expected, the DATA_FIN not counted.
+    pub(super) fn stream_next(&self) -> u64 {
         self.next - u64::from(self.finished())
     }
 
