@@ -4,7 +4,7 @@ use crate::connection::{Accept, Connection};
 use crate::demux::Demux;
 use crate::shared::{Oracle, Route, Shared};
 use crate::{Config, ConnectionId, ConnectionStats, Counters, Event, SubflowStats, connection};
-use anabranch_units::{Bytes, Instant, Seed, SubflowId, Token};
+use anabranch_units::{Bytes, Instant, Seed, SubflowId};
 use anabranch_wire::{Flags, MpOption, ResetReason, Segment};
 use bytes::Bytes as Payload;
 use std::cmp::Reverse;
@@ -28,7 +28,6 @@ pub struct Endpoint {
     shared: Shared,
     connections: Vec<Slot>,
     free: Vec<u32>,
-    tokens: BTreeMap<Token, ConnectionId>,
     listening: Vec<u16>,
     /// Deadlines, earliest first. Entries may be stale: a connection's own `armed` says which one counts.
     timers: BinaryHeap<Reverse<(Instant, u32, u32)>>,
@@ -57,6 +56,7 @@ impl Endpoint {
             routes: Vec::new(),
             demux: Demux::new(),
             counters: Counters::default(),
+            tokens: BTreeMap::new(),
             chance: seed.stream("endpoint"),
             oracles: Vec::new(),
             down: Vec::new(),
@@ -66,7 +66,6 @@ impl Endpoint {
             shared,
             connections: Vec::new(),
             free: Vec::new(),
-            tokens: BTreeMap::new(),
             listening: Vec::new(),
             timers: BinaryHeap::new(),
             ready: VecDeque::new(),
@@ -307,7 +306,7 @@ impl Endpoint {
     }
 
     fn handle_join(&mut self, now: Instant, syn: &Segment, join: &anabranch_wire::JoinSyn) {
-        let id = self.tokens.get(&join.token).copied();
+        let id = self.shared.tokens.get(&join.token).copied();
         let connection =
             id.and_then(|id| slot_mut(&mut self.connections, id)).and_then(|slot| slot.connection.as_mut());
         let verdict = match connection {
@@ -425,10 +424,12 @@ impl Endpoint {
                 Route::Add(flow, id, subflow) => self.shared.demux.add(flow, (id, subflow)),
                 Route::Remove(flow) => self.shared.demux.remove(&flow),
                 Route::AddToken(token, id) => {
-                    self.tokens.insert(token, id);
+                    self.shared.tokens.entry(token).or_insert(id);
                 }
-                Route::RemoveToken(token) => {
-                    self.tokens.remove(&token);
+                Route::RemoveToken(token, id) => {
+                    if self.shared.tokens.get(&token) == Some(&id) {
+                        self.shared.tokens.remove(&token);
+                    }
                 }
             }
         }

@@ -3,9 +3,9 @@
 use crate::demux::Demux;
 use crate::{Config, ConnectionId, Counters, Event, FallbackReason, Transmit};
 use anabranch_policy::forecast::LossEstimate;
-use anabranch_units::{Instant, Stream, SubflowId, Token};
+use anabranch_units::{Instant, Key, Stream, SubflowId, Token};
 use anabranch_wire::{FlowKey, MpOption, ResetReason, Segment};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
 /// A change to the tables by which segments find their connection.
@@ -16,7 +16,7 @@ pub(crate) enum Route {
     Remove(FlowKey),
     /// Joins with this token belong to this connection.
     AddToken(Token, ConnectionId),
-    RemoveToken(Token),
+    RemoveToken(Token, ConnectionId),
 }
 
 /// A loss rate that the simulator knows.
@@ -34,6 +34,8 @@ pub(crate) struct Shared {
     pub(crate) routes: Vec<Route>,
     /// As it was before `routes`.
     pub(crate) demux: Demux,
+    /// Which connection a join asks for, as before `routes`.
+    pub(crate) tokens: BTreeMap<Token, ConnectionId>,
     pub(crate) counters: Counters,
     pub(crate) chance: Stream,
     pub(crate) oracles: Vec<Oracle>,
@@ -46,6 +48,16 @@ pub(crate) struct Shared {
 const FIRST_DYNAMIC_PORT: u16 = 49152;
 
 impl Shared {
+    /// A key whose token names no other connection (RFC 8684 §3.1).
+    pub(crate) fn new_key(&mut self) -> Key {
+        loop {
+            let key = Key::new(self.chance.next_u64());
+            if !self.tokens.contains_key(&key.token()) {
+                return key;
+            }
+        }
+    }
+
     pub(crate) fn event(&mut self, id: ConnectionId, event: Event) {
         self.events.push_back((id, event));
     }

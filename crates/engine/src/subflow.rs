@@ -107,6 +107,8 @@ pub(crate) struct Subflow {
     pub(crate) maps: MappingTable,
     pub(crate) ts_recent: u32,
     pub(crate) ack: Acknowledging,
+    /// When a segment that made no sense was last answered.
+    pub(crate) challenged: Option<Instant>,
     /// Offset of the peer's FIN.
     pub(crate) peer_fin: Option<u64>,
     /// Carries options that a middlebox has not eaten: some MPTCP option arrived after the handshake.
@@ -179,6 +181,7 @@ impl Subflow {
             maps: MappingTable::default(),
             ts_recent: 0,
             ack: Acknowledging { quick: profile.quick_acks, ..Acknowledging::default() },
+            challenged: None,
             peer_fin: None,
             confirmed: false,
             counts: Counts::default(),

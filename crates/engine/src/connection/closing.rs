@@ -13,6 +13,9 @@ use anabranch_wire::{MpOption, ResetReason};
 /// segment lifetime, minutes; a simulated path has no segments that old.
 const SHORTEST_TIME_WAIT: Duration = Duration::from_secs(1);
 
+/// Statistics kept of subflows that are gone.
+const MAX_BURIED: usize = 256;
+
 impl Connection {
     /// Removes subflow `index`: what it carried is sent again elsewhere, its statistics stay.
     pub(super) fn bury(&mut self, now: Instant, index: usize, shared: &mut Shared) {
@@ -21,6 +24,10 @@ impl Connection {
         let stats = crate::SubflowStats { established: false, ..subflow.stats(&self.congestion) };
         if subflow.recovery.snd_nxt() > 1 || subflow.counts.bytes_received > 0 || !subflow.is_join() {
             self.buried.push(stats);
+            // A peer that keeps joining and resetting costs no more than this.
+            if self.buried.len() > MAX_BURIED {
+                self.buried.remove(0);
+            }
         }
         self.congestion.remove(subflow.id);
         let alone = 1u16 << subflow.slot;
@@ -66,7 +73,7 @@ impl Connection {
             self.buried.push(crate::SubflowStats { established: false, ..subflow.stats(&self.congestion) });
         }
         if self.mode == Mode::Multipath || self.mode == Mode::Negotiating {
-            shared.routes.push(Route::RemoveToken(self.local_key.token()));
+            shared.routes.push(Route::RemoveToken(self.local_key.token(), self.id));
         }
         if how == Event::Closed && self.receiver.unread() > 0 {
             // The application still has something to read; the last of it ends the connection.

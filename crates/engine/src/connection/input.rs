@@ -6,12 +6,15 @@ use crate::recovery::{AckIn, Phase};
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
 use crate::{Event, FallbackReason};
-use anabranch_units::{Bytes, Instant, SubflowSeq};
+use anabranch_units::{Bytes, Duration, Instant, SubflowSeq};
 use anabranch_wire::{Dss, Flags, Map, MpOption, ResetReason, Segment};
 use bytes::Bytes as Payload;
 
 /// How many segments in a row are acknowledged at once after idling, like at the start.
 const IDLE_QUICK_ACKS_AFTER_RTOS: u64 = 1;
+
+/// Between two challenge ACKs on one subflow (Linux `tcp_invalid_ratelimit`: 500 ms).
+const CHALLENGE_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Connection {
     /// A segment of this subflow. Its payload is taken out.
@@ -37,7 +40,7 @@ impl Connection {
         let subflow = &self.subflows[index];
         let Some(ack) = acceptable_ack(subflow, segment) else {
             shared.counters.unacceptable += 1;
-            return self.send_ack(now, index, Vec::new(), shared);
+            return self.challenge(now, index, shared);
         };
         let id = subflow.id;
         if let Some(timestamps) = segment.options.timestamps.filter(|_| start <= subflow.rcv_nxt) {
@@ -131,7 +134,7 @@ impl Connection {
     /// RFC 5961 §3: a RST counts only if it is exactly in sequence; otherwise the peer is asked.
     fn check_reset(&mut self, now: Instant, index: usize, start: u64, segment: &Segment, shared: &mut Shared) {
         if start != self.subflows[index].rcv_nxt {
-            return self.send_ack(now, index, Vec::new(), shared);
+            return self.challenge(now, index, shared);
         }
         for option in segment.options.mptcp() {
             if let MpOption::FastClose { receiver_key } = option
@@ -152,6 +155,15 @@ impl Connection {
         if repeated && unconfirmed {
             self.send_third_ack(now, index, shared);
         } else {
+            self.challenge(now, index, shared);
+        }
+    }
+
+    /// A challenge ACK (RFC 5961 §3.2), not too often (§7): two ends that disagree would answer each other for ever.
+    fn challenge(&mut self, now: Instant, index: usize, shared: &mut Shared) {
+        let subflow = &mut self.subflows[index];
+        if subflow.challenged.is_none_or(|last| now.since(last) >= CHALLENGE_INTERVAL) {
+            subflow.challenged = Some(now);
             self.send_ack(now, index, Vec::new(), shared);
         }
     }

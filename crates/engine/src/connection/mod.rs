@@ -127,6 +127,7 @@ pub(crate) struct Connection {
 
 impl Connection {
     fn new(now: Instant, id: ConnectionId, role: Role, mode: Mode, shared: &mut Shared) -> Self {
+        let local_key = shared.new_key();
         let config = &shared.config;
         let policies = &config.policies;
         let rules = Rules {
@@ -136,7 +137,6 @@ impl Connection {
             byte_counting_limit_segments: u32::MAX,
             max_cwnd: None,
         };
-        let local_key = Key::new(shared.chance.next_u64());
         Connection {
             id,
             role,
@@ -299,7 +299,7 @@ impl Connection {
         }
         shared.fell_back(self.id, reason);
         if self.role == Role::Server || self.remote_key.is_some() {
-            shared.routes.push(crate::shared::Route::RemoveToken(self.local_key.token()));
+            shared.routes.push(crate::shared::Route::RemoveToken(self.local_key.token(), self.id));
         }
     }
 

@@ -41,6 +41,8 @@ struct Announcement {
 const MAX_ANNOUNCEMENTS: u32 = 3;
 /// The pause before a join doubles with each in a row that fails, this often at most: from a second to about a minute.
 const MAX_RETRY_DOUBLINGS: u32 = 6;
+/// Pairs of addresses remembered because joining them failed.
+const MAX_RETRIES: usize = 64;
 /// Addresses remembered of a peer.
 const MAX_REMOTE: usize = 8;
 
@@ -136,6 +138,10 @@ impl Connection {
         let retries = &mut self.paths.retries;
         let known = retries.iter().position(|retry| (retry.local, retry.remote) == (flow.src, flow.dst));
         let index = known.unwrap_or_else(|| {
+            // A peer that announces ever new addresses costs no more than this; the oldest failure is forgotten.
+            if retries.len() == MAX_RETRIES {
+                retries.remove(0);
+            }
             retries.push(Retry { local: flow.src, remote: flow.dst, failures: 0, at: None });
             retries.len() - 1
         });
