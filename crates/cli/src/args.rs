@@ -55,6 +55,10 @@ pub struct Common {
 
 /// Arguments of `run`.
 #[derive(ClapArgs, Debug)]
+#[command(after_help = "Examples:
+  anabranch run wlan-lte
+  anabranch run lossy --set host.scheduler=late --events events.jsonl
+  anabranch run my.toml --repeat 10 --csv runs.csv")]
 pub struct RunArgs {
     /// A scenario file, or the name of a shipped scenario (`anabranch list scenarios`).
     pub scenario: String,
@@ -68,6 +72,10 @@ pub struct RunArgs {
 
 /// Arguments of `compare`.
 #[derive(ClapArgs, Debug)]
+#[command(after_help = "Examples:
+  anabranch compare
+  anabranch compare asymmetric-10-100 --schedulers min-rtt,blest,late --repeat 50
+  anabranch compare wlan-lte --set 'path.lte.down=\"recording.down\"' --csv runs.csv")]
 pub struct CompareArgs {
     /// A scenario file, or the name of a shipped scenario.
     #[arg(default_value = anabranch_lab::shipped::DEFAULT)]

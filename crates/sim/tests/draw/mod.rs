@@ -59,7 +59,7 @@ fn path(draw: &mut Stream, number: usize) -> PathSpec {
 
 fn link(draw: &mut Stream) -> LinkConfig {
     let rate = Rate::from_bps(log(draw, 100_000, 10_000_000_000));
-    let delay = Duration::from_micros(log(draw, 100, 1_000_000));
+    let delay = Duration::from_micros(log(draw, 100, 2_000_000));
     let mut link = LinkConfig::new(rate, delay);
     link.queue = match draw.below(3) {
         0 => QueueLimit::Packets(log(draw, 2, 1000) as u32),
@@ -156,7 +156,7 @@ fn fault(draw: &mut Stream, paths: usize) -> Vec<TimedChange> {
         0 => vec![change(at, Change::Down), change(until, Change::Up)],
         1 => vec![change(at, Change::Blackhole), change(until, Change::Restore)],
         2 => vec![change(at, Change::Rate(Rate::from_bps(log(draw, 100_000, 1_000_000_000))))],
-        _ => vec![change(at, Change::Delay(Duration::from_micros(log(draw, 100, 1_000_000))))],
+        _ => vec![change(at, Change::Delay(Duration::from_micros(log(draw, 100, 2_000_000))))],
     }
 }
 
