@@ -350,15 +350,21 @@ impl Connection {
                 self.outgoing.largest_window = self.outgoing.edge;
             }
         }
+        self.open_for_data(now, index, shared);
+        self.report_open(shared);
+        self.on_established_paths(now, shared);
+    }
+
+    /// Subflow `index` may carry data from now on.
+    pub(super) fn open_for_data(&mut self, now: Instant, index: usize, shared: &mut Shared) {
+        let subflow = &mut self.subflows[index];
         subflow.state = State::Established;
         subflow.handshake = None;
         let (id, mss) = (subflow.id, Bytes::new(u64::from(subflow.mss)));
         self.timers.abandoned = None;
         self.congestion.add(id, mss);
         shared.event(self.id, Event::SubflowEstablished(id));
-        self.report_open(shared);
         self.subflows_changed(now);
-        self.on_established_paths(now, shared);
     }
 
     /// The RTT of a handshake; when a SYN was repeated, the timestamps tell which one was answered (RFC 7323 §4), and

@@ -267,24 +267,13 @@ impl Connection {
         let subflow = &mut self.subflows[index];
         subflow.confirmed = true;
         if subflow.state == State::Confirming {
-            self.complete_join(now, index, shared);
+            // The fourth ACK: data may flow on a subflow we joined.
+            self.open_for_data(now, index, shared);
         }
         if !self.confirmed {
             self.confirmed = true;
             self.on_confirmed(now, shared);
         }
-    }
-
-    /// The fourth ACK: data may flow on a subflow we joined.
-    fn complete_join(&mut self, now: Instant, index: usize, shared: &mut Shared) {
-        let subflow = &mut self.subflows[index];
-        subflow.state = State::Established;
-        subflow.handshake = None;
-        let (id, mss) = (subflow.id, Bytes::new(u64::from(subflow.mss)));
-        self.timers.abandoned = None;
-        self.congestion.add(id, mss);
-        shared.event(self.id, Event::SubflowEstablished(id));
-        self.subflows_changed(now);
     }
 
     fn handle_ack(&mut self, now: Instant, index: usize, segment: &Segment, ack: u64) {
