@@ -25,25 +25,13 @@ fn subflow(id: u16, n: u16) -> SubflowView {
     let srtt = Duration::from_millis(20 + 80 * u64::from(id) / u64::from(n - 1));
     let cwnd = Bytes::new(MSS * (ROUND * srtt.as_millis() / 100 / u64::from(n)).max(2));
     SubflowView {
-        id: SubflowId(id),
-        mss: Bytes::new(MSS),
-        srtt,
         rttvar: srtt / 8,
-        rtt_min: srtt,
         rtt_max: srtt * 2,
-        rtt_first: srtt,
-        rtt_last: srtt,
-        rto: srtt + Duration::from_millis(200),
-        cwnd,
         ssthresh: Some(cwnd),
         in_flight: cwnd,
         cwnd_at_loss: Some(cwnd),
         loss: 0.001,
-        sent: 0,
-        acked: 0,
-        open: true,
-        throttled: false,
-        last_sent: None,
+        ..SubflowView::steady(SubflowId(id), Bytes::new(MSS), srtt, cwnd)
     }
 }
 

@@ -50,6 +50,32 @@ pub struct SubflowView {
 }
 
 impl SubflowView {
+    /// A subflow whose RTT was always `srtt`, with nothing in flight and no loss so far: where a test, a bench or a
+    /// scheduler tried by hand begins. The timeout is Linux's, `srtt` + 200 ms.
+    pub fn steady(id: SubflowId, mss: Bytes, srtt: Duration, cwnd: Bytes) -> Self {
+        SubflowView {
+            id,
+            mss,
+            srtt,
+            rttvar: Duration::ZERO,
+            rtt_min: srtt,
+            rtt_max: srtt,
+            rtt_first: srtt,
+            rtt_last: srtt,
+            rto: srtt + Duration::from_millis(200),
+            cwnd,
+            ssthresh: None,
+            in_flight: Bytes::ZERO,
+            cwnd_at_loss: None,
+            loss: 0.0,
+            sent: 0,
+            acked: 0,
+            open: true,
+            throttled: false,
+            last_sent: None,
+        }
+    }
+
     /// What the congestion window still admits.
     pub fn room(&self) -> Bytes {
         self.cwnd.saturating_sub(self.in_flight)

@@ -258,27 +258,8 @@ fn the_suite_covers_flags() {
 
 fn plain(id: u16, srtt_ms: u64, cwnd: u64, in_flight: u64) -> SubflowView {
     let srtt = Duration::from_millis(srtt_ms);
-    SubflowView {
-        id: SubflowId(id),
-        mss: Bytes::new(MSS),
-        srtt,
-        rttvar: srtt / 8,
-        rtt_min: srtt,
-        rtt_max: srtt * 2,
-        rtt_first: srtt,
-        rtt_last: srtt,
-        rto: srtt + Duration::from_millis(200),
-        cwnd: Bytes::new(cwnd * MSS),
-        ssthresh: None,
-        in_flight: Bytes::new(in_flight * MSS),
-        cwnd_at_loss: None,
-        loss: 0.0,
-        sent: 0,
-        acked: 0,
-        open: true,
-        throttled: false,
-        last_sent: None,
-    }
+    let steady = SubflowView::steady(SubflowId(id), Bytes::new(MSS), srtt, Bytes::new(cwnd * MSS));
+    SubflowView { rttvar: srtt / 8, rtt_max: srtt * 2, in_flight: Bytes::new(in_flight * MSS), ..steady }
 }
 
 /// As much of an engine as a scheduler can notice: segments leave, are acknowledged an RTT later or time out, subflows

@@ -10,9 +10,6 @@ use anabranch_units::{Bytes, Duration, Instant, SubflowSeq};
 use anabranch_wire::{Dss, Flags, Map, MpOption, ResetReason, Segment};
 use bytes::Bytes as Payload;
 
-/// How many segments in a row are acknowledged at once after idling, like at the start.
-const IDLE_QUICK_ACKS_AFTER_RTOS: u64 = 1;
-
 /// Between two challenge ACKs on one subflow (Linux `tcp_invalid_ratelimit`: 500 ms).
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -520,7 +517,8 @@ impl Connection {
         let profile = &shared.config.profile;
         let subflow = &mut self.subflows[index];
         let ack = &mut subflow.ack;
-        let idle = ack.last_data.is_some_and(|last| now.since(last) > subflow.rtt.rto() * IDLE_QUICK_ACKS_AFTER_RTOS);
+        // After idling for a timeout the sender begins with a small window again, as at the start.
+        let idle = ack.last_data.is_some_and(|last| now.since(last) > subflow.rtt.rto());
         if idle {
             ack.quick = profile.quick_acks;
         }

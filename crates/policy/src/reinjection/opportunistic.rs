@@ -105,27 +105,7 @@ mod tests {
 
     fn subflow(id: SubflowId, srtt_ms: u64, segments: u64) -> SubflowView {
         let rtt = Duration::from_millis(srtt_ms);
-        SubflowView {
-            id,
-            mss: Bytes::new(1000),
-            srtt: rtt,
-            rttvar: Duration::ZERO,
-            rtt_min: rtt,
-            rtt_max: rtt,
-            rtt_first: rtt,
-            rtt_last: rtt,
-            rto: Duration::from_secs(1),
-            cwnd: Bytes::new(1000).times(segments),
-            ssthresh: None,
-            in_flight: Bytes::ZERO,
-            cwnd_at_loss: None,
-            loss: 0.0,
-            sent: 0,
-            acked: 0,
-            open: true,
-            throttled: false,
-            last_sent: None,
-        }
+        SubflowView::steady(id, Bytes::new(1000), rtt, Bytes::new(1000).times(segments))
     }
 
     /// Asks `policy` at `ms` with FAST at 10 ms having room and SLOW as given.

@@ -19,27 +19,7 @@ pub fn at(ms: u64) -> Instant {
 /// A subflow before its first loss.
 pub fn subflow(id: SubflowId, srtt_ms: u64, cwnd: u64, in_flight: u64) -> SubflowView {
     let srtt = Duration::from_millis(srtt_ms);
-    SubflowView {
-        id,
-        mss: segments(1),
-        srtt,
-        rttvar: Duration::ZERO,
-        rtt_min: srtt,
-        rtt_max: srtt,
-        rtt_first: srtt,
-        rtt_last: srtt,
-        rto: srtt + Duration::from_millis(200),
-        cwnd: segments(cwnd),
-        ssthresh: None,
-        in_flight: segments(in_flight),
-        cwnd_at_loss: None,
-        loss: 0.0,
-        sent: 0,
-        acked: 0,
-        open: true,
-        throttled: false,
-        last_sent: None,
-    }
+    SubflowView { in_flight: segments(in_flight), ..SubflowView::steady(id, segments(1), srtt, segments(cwnd)) }
 }
 
 /// `unsent` segments wait, and the peer's window does not bind.
