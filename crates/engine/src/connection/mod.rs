@@ -1,17 +1,23 @@
 //! One MPTCP connection: the data level, and the subflows that carry it.
 //!
-//! The parts by noun: `handshake` (how subflows begin), `input` (a segment arrives), `receiver` (data in order for the
+//! The parts by noun: `handshake` (how subflows begin), `input` (a segment arrives), `acceptance` (whether it counts),
+//! `acknowledgment`, `options`, `signal` (DSS) and `payload` (what it says and carries), `receiver` (data in order for the
 //! application), `output` (what leaves next), `emit` (segments put together), `paths` (which subflows there should be),
 //! `closing` (how subflows and connections end), `timers`.
 
+mod acceptance;
+mod acknowledgment;
 mod check;
 mod closing;
 mod emit;
 mod handshake;
 mod input;
+mod options;
 mod output;
 mod paths;
+mod payload;
 mod receiver;
+mod signal;
 mod timers;
 
 use crate::buffer::SendBuffer;
