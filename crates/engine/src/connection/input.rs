@@ -5,7 +5,7 @@ use crate::mapping::Mapping;
 use crate::recovery::{AckIn, Phase};
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
-use crate::{Event, FallbackReason};
+use crate::{Event, FallbackReason, Purpose};
 use anabranch_units::{Bytes, Duration, Instant, SubflowSeq};
 use anabranch_wire::{Dss, Flags, Map, MpOption, ResetReason, Segment};
 use bytes::Bytes as Payload;
@@ -161,7 +161,7 @@ impl Connection {
         let subflow = &mut self.subflows[index];
         if subflow.challenged.is_none_or(|last| now.since(last) >= CHALLENGE_INTERVAL) {
             subflow.challenged = Some(now);
-            self.send_ack(now, index, Vec::new(), shared);
+            self.send_ack_for(now, index, Vec::new(), Purpose::Challenge, shared);
         }
     }
 

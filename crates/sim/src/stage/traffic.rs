@@ -72,7 +72,7 @@ impl Stage {
     }
 
     #[inline]
-    fn forward(&mut self, host: usize, Transmit { mut segment, tag }: Transmit) {
+    fn forward(&mut self, host: usize, Transmit { mut segment, tag, .. }: Transmit) {
         let path = path_between(segment.flow.src, segment.flow.dst);
         assert!(path < self.topology.paths(), "a segment travels between addresses that exist: {:?}", segment.flow);
         if self.events.is_some() {
