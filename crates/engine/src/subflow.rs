@@ -5,7 +5,7 @@ use crate::mapping::MappingTable;
 use crate::reassembly::{Limits, Reassembly};
 use crate::recovery::{self, Recovery};
 use crate::rtt::RttEstimator;
-use crate::{Profile, SubflowStats};
+use crate::{AckReason, Profile, SubflowStats};
 use anabranch_policy::SubflowView;
 use anabranch_policy::congestion::Controller;
 use anabranch_policy::forecast::LossEstimate;
@@ -238,6 +238,18 @@ impl Subflow {
     /// Bytes that congestion control counts as under way.
     pub(crate) fn in_flight(&self) -> Bytes {
         Bytes::new(self.recovery.in_flight())
+    }
+
+    /// Why an ACK by itself would leave now.
+    pub(crate) fn ack_reason(&self, now: Instant) -> AckReason {
+        match (self.ack.duplicate, self.ofo.is_empty(), self.ack.segments) {
+            (Some(_), ..) => AckReason::Duplicate,
+            (_, false, _) => AckReason::OutOfOrder,
+            (_, _, 0) => AckReason::Update,
+            (_, _, 1) if self.ack.last_data != Some(now) => AckReason::Delayed,
+            (_, _, 1) => AckReason::AtOnce,
+            _ => AckReason::Second,
+        }
     }
 
     /// The earliest of its timers.

@@ -1,6 +1,7 @@
 //! Which segments count: the checks of RFC 9293 §3.10.7.4, RFC 5961 and RFC 7323 §5 before anything is believed.
 
 use super::{Connection, Mode};
+use crate::Purpose;
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
 use anabranch_units::{Duration, Instant};
@@ -117,7 +118,7 @@ impl Connection {
         let subflow = &mut self.subflows[index];
         if subflow.challenged.is_none_or(|last| now.since(last) >= CHALLENGE_INTERVAL) {
             subflow.challenged = Some(now);
-            self.send_ack(now, index, Vec::new(), shared);
+            self.send_ack_for(now, index, Vec::new(), Purpose::Challenge, shared);
         }
     }
 }

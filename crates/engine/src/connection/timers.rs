@@ -5,7 +5,7 @@ use crate::deadline::earliest;
 use crate::recovery::Fired;
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
-use crate::{Event, subflow::Origin};
+use crate::{Event, Purpose, Reason, subflow::Origin};
 use anabranch_policy::Event as PolicyEvent;
 use anabranch_units::{Bytes, Duration, Instant};
 use anabranch_wire::ResetReason;
@@ -155,7 +155,7 @@ impl Connection {
             for (start, end) in carried {
                 // Once per segment and subflow: what another has carried as well is on its way already.
                 if end > una && self.outgoing.log.carriers(start.max(una)) == 1 << slot {
-                    self.outgoing.reinject.insert(start.max(una), end);
+                    self.outgoing.reinject.insert(start.max(una), end, Reason::Rto(id));
                 }
             }
             self.subflows_changed(now);
@@ -203,7 +203,7 @@ impl Connection {
             });
             // Alone, and still repairing it: its own retransmission is what will help.
             if usable > 1 || holder.is_none() {
-                self.outgoing.reinject.insert(una, end);
+                self.outgoing.reinject.insert(una, end, Reason::DataTimeout);
                 if self.mode == Mode::Multipath && usable > 1 {
                     let slots: Vec<_> = self.subflows.iter().map(|subflow| subflow.slot).collect();
                     if slots.iter().all(|slot| self.outgoing.log.carriers(una) & 1 << slot != 0) {
@@ -218,7 +218,8 @@ impl Connection {
             }
             for index in 0..self.subflows.len() {
                 if self.subflows[index].is_open() {
-                    self.send_data_fin(now, index, fin, shared);
+                    let purpose = Purpose::DataFin { retries: self.timers.data_backoff };
+                    self.send_data_fin(now, index, fin, purpose, shared);
                 }
             }
         }

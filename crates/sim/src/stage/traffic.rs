@@ -1,6 +1,7 @@
 //! Packets between hosts and network.
 
 use super::Stage;
+use super::watch::{packet_of, tag};
 use crate::outcome;
 use crate::pool::Packet;
 use crate::topology::{owner, path_between};
@@ -10,12 +11,13 @@ use anabranch_net::{Delivery, Departure};
 use anabranch_units::Bytes;
 use anabranch_wire::Segment;
 
-impl Stage {
+impl Stage<'_> {
     /// Sends a datagram of a UDP workload, numbered among those.
     pub(crate) fn send_datagram(&mut self, udp: usize, path: usize, direction: Direction, size: Bytes) {
         self.udp[udp].sent += 1;
         let route = self.topology.route(path, direction);
-        let tag = if self.topology.has_nic(path) { self.departures.expect(None) } else { 0 };
+        let departure = if self.topology.has_nic(path) { self.departures.expect(None) } else { 0 };
+        let tag = tag(self.watch_datagram(udp, path, direction, size), departure);
         self.topology.network.send(self.now, route, Packet::Datagram(udp as u32), size, tag);
     }
 
@@ -28,6 +30,8 @@ impl Stage {
         let pooled = match delivery.packet {
             Packet::Segment(pooled) => pooled,
             Packet::Datagram(udp) => {
+                let Delivery { route, size, corrupted, .. } = delivery;
+                self.watch_datagram_received(packet_of(delivery.tag), udp as usize, route, size, corrupted);
                 let udp = &mut self.udp[udp as usize];
                 udp.received += u64::from(!delivery.corrupted);
                 udp.bytes += if delivery.corrupted { Bytes::ZERO } else { delivery.size };
@@ -42,6 +46,7 @@ impl Stage {
             let kind = if delivery.corrupted { EventKind::Corrupted } else { EventKind::Received };
             self.record(host, kind, &segment);
         }
+        self.watch_received(packet_of(delivery.tag), &segment, delivery.corrupted);
         if delivery.corrupted {
             self.corrupted += 1;
             return;
@@ -72,20 +77,22 @@ impl Stage {
     }
 
     #[inline]
-    fn forward(&mut self, host: usize, Transmit { mut segment, tag }: Transmit) {
+    fn forward(&mut self, host: usize, Transmit { mut segment, tag: host_tag, purpose }: Transmit) {
         let path = path_between(segment.flow.src, segment.flow.dst);
         assert!(path < self.topology.paths(), "a segment travels between addresses that exist: {:?}", segment.flow);
         if self.events.is_some() {
             self.record(host, EventKind::Sent, &segment);
         }
+        let id = self.watch_sent(host, &segment, purpose);
         self.middleboxes[path].pass(&mut segment);
         let direction = if host.is_multiple_of(2) { Direction::Up } else { Direction::Down };
         let (route, size) = (self.topology.route(path, direction), segment.wire_length());
         let notified = self.topology.has_nic(path);
-        let net_tag = if notified { self.departures.expect(Some((host, tag))) } else { 0 };
-        self.topology.network.send(self.now, route, Packet::Segment(self.pool.put(segment)), size, net_tag);
+        let departure = if notified { self.departures.expect(Some((host, host_tag))) } else { 0 };
+        let packet = Packet::Segment(self.pool.put(segment));
+        self.topology.network.send(self.now, route, packet, size, tag(id, departure));
         if self.answers_departures && !notified {
-            self.hosts[host].endpoint.handle_departure(self.now, tag, size);
+            self.hosts[host].endpoint.handle_departure(self.now, host_tag, size);
         }
     }
 
@@ -107,22 +114,23 @@ pub(super) struct Departures {
 impl Departures {
     /// A tag for a packet that will depart; `None` if nobody waits for that.
     #[inline]
-    fn expect(&mut self, whose: Option<(usize, u64)>) -> u64 {
+    fn expect(&mut self, whose: Option<(usize, u64)>) -> u32 {
         match self.free.pop() {
             Some(slot) => {
                 self.waiting[slot as usize] = whose;
-                u64::from(slot)
+                slot
             }
             None => {
                 self.waiting.push(whose);
-                (self.waiting.len() - 1) as u64
+                (self.waiting.len() - 1) as u32
             }
         }
     }
 
     #[inline]
     fn settle(&mut self, tag: u64) -> Option<(usize, u64)> {
-        self.free.push(tag as u32);
-        self.waiting[tag as usize].take()
+        let slot = tag as u32; // The upper half is the packet's number.
+        self.free.push(slot);
+        self.waiting[slot as usize].take()
     }
 }
