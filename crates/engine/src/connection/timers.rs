@@ -79,13 +79,7 @@ impl Connection {
         }
         if due(&mut self.timers.persist, now) {
             self.timers.persist_backoff += 1;
-            // Each of them: the path of the fastest may be the one that has died.
-            for index in 0..self.subflows.len() {
-                let subflow = &self.subflows[index];
-                if subflow.is_open() && subflow.recovery.is_empty() {
-                    self.send_window_probe(now, index, shared);
-                }
-            }
+            self.probe_windows(now, shared);
         }
         due(&mut self.timers.ask_again, now);
         if self.paths_deadline().is_some_and(|at| at <= now) {
@@ -122,6 +116,25 @@ impl Connection {
                     self.on_rto(now, index, in_flight, first, shared);
                     break;
                 }
+            }
+        }
+    }
+
+    /// Probes the peer's window on each subflow: the path of the fastest may be the one that has died. A peer may keep its
+    /// window closed as long as it answers (RFC 9293 §3.8.6.1); one that does not is gone.
+    fn probe_windows(&mut self, now: Instant, shared: &mut Shared) {
+        let most = shared.config.profile.max_consecutive_rtos;
+        let mut index = 0;
+        while index < self.subflows.len() && !self.gone {
+            let subflow = &mut self.subflows[index];
+            if !subflow.is_open() || !subflow.recovery.is_empty() {
+                index += 1;
+            } else if subflow.unanswered_probes >= most {
+                self.kill(now, index, ResetReason::UnacceptablePerformance, shared);
+            } else {
+                subflow.unanswered_probes += 1;
+                self.send_window_probe(now, index, shared);
+                index += 1;
             }
         }
     }
