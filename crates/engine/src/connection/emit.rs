@@ -219,6 +219,7 @@ impl Connection {
             checksum_required: false,
             extensibility: false,
             no_join_to_source: false,
+            other_flags: 0,
             hmac_sha256: true,
             sender_key: has_own.then_some(self.local_key),
             receiver_key: self.remote_key.filter(|_| keys),
