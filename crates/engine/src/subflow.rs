@@ -237,6 +237,11 @@ impl Subflow {
         self.is_open() && !self.potentially_failed && self.rtt.srtt().is_some()
     }
 
+    /// A join that the peer asked for and has not completed: nothing is proven of it, and it may be one of a flood.
+    pub(crate) fn is_half_open_join(&self) -> bool {
+        self.state == State::SynReceived && self.is_join()
+    }
+
     pub(crate) fn is_join(&self) -> bool {
         matches!(self.origin, Origin::Join { .. })
     }
