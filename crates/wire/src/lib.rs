@@ -24,5 +24,5 @@ pub use mptcp::{
     AddAddr, DataSeq, Dss, JoinAck, JoinSyn, JoinSynAck, Map, MpCapable, MpOption, RemoveAddr, ResetReason,
 };
 pub use options::{Foreign, Handshake, Options, SackBlock, SackBlocks, Timestamps, UnknownOption};
-pub use plan::plan;
+pub use plan::{plan, sack_room};
 pub use segment::{Ecn, Flags, IpHeader, Segment};

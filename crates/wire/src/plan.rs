@@ -17,7 +17,7 @@
 //! timestamps: exactly.
 
 use crate::options::OPTION_SPACE;
-use crate::{DataSeq, Dss, Foreign, MpOption, Options};
+use crate::{DataSeq, Dss, Foreign, MpOption, Options, SackBlocks};
 
 /// Makes `options` fit the header, by the priorities above. What had to leave comes back and is the caller's to send:
 /// together the two are the wish list, except that a DATA_ACK may have been cut to its low half.
@@ -29,6 +29,13 @@ use crate::{DataSeq, Dss, Foreign, MpOption, Options};
 pub fn plan(options: &mut Options) -> Option<Box<Options>> {
     let (length, packed) = options.layout();
     if length <= OPTION_SPACE && (!packed || is_alone(options)) { None } else { choose(options) }
+}
+
+/// SACK blocks that [`plan`] will grant beside `options`, which hold none yet.
+pub fn sack_room(options: &Options) -> usize {
+    // Kind and length with their padding, then eight bytes a block.
+    let free = OPTION_SPACE.saturating_sub(options.wire_length());
+    (free.saturating_sub(4) / 8).min(SackBlocks::MAX as u64) as usize
 }
 
 /// True if nothing but one MPTCP option stands beside the timestamps.
@@ -173,6 +180,9 @@ mod tests {
             let left_out = plan(&mut options).unwrap_or_default();
             assert_eq!((seen(&options), seen(&left_out)), (granted, left), "{wishes:?}");
             assert!(options.wire_length() <= OPTION_SPACE);
+            let without = Options { sack: SackBlocks::default(), ..options.clone() };
+            let asked = wishes.sack.as_slice().len();
+            assert_eq!(sack_room(&without).min(asked), options.sack.as_slice().len(), "{wishes:?}");
         }
     }
 }
