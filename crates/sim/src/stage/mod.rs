@@ -1,15 +1,17 @@
 //! What applications act on: hosts, sessions, links, timers and the transfers they report.
 
 mod dialogue;
+mod passage;
 mod traffic;
 
+use self::passage::Passage;
 use self::traffic::Departures;
 use crate::digest::Digest;
 use crate::host::Host;
 use crate::pool::Pool;
 use crate::session::{ByteStream, News, Session};
 use crate::topology::{PerDirection, Topology, address, service};
-use crate::{Direction, EventRecord, Middlebox, Transfer, UdpOutcome};
+use crate::{Direction, EventRecord, Transfer, UdpOutcome};
 use anabranch_units::Instant;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -30,7 +32,10 @@ pub(crate) struct Stage {
     pub(crate) corrupted: u64,
     /// Some first hop reports departures, so endpoints wait for them; where none does, packets depart at once.
     answers_departures: bool,
-    middleboxes: Vec<Middlebox>,
+    pub(crate) passage: Passage,
+    /// A middlebox alters payload, so that what is read may be other than what was written.
+    alters_payload: bool,
+    pub(crate) altered_bytes: u64,
     pool: Pool,
     primary: usize,
     /// Sessions whose server has not accepted, by the address of their client.
@@ -65,7 +70,9 @@ impl Stage {
             packets: 0,
             corrupted: 0,
             answers_departures: spec.paths.iter().any(|path| path.nic.is_some()),
-            middleboxes: spec.paths.iter().map(|path| path.middlebox).collect(),
+            passage: Passage::new(spec),
+            alters_payload: spec.paths.iter().flat_map(|path| &path.middleboxes).any(|it| it.kind.alters_payload()),
+            altered_bytes: 0,
             pool: Pool::default(),
             primary: spec.primary,
             awaited: BTreeMap::new(),

@@ -4,7 +4,7 @@ use super::Stage;
 use crate::outcome;
 use crate::pool::Packet;
 use crate::topology::{owner, path_between};
-use crate::{Direction, EventKind};
+use crate::{Direction, End, EventKind};
 use anabranch_engine::Transmit;
 use anabranch_net::{Delivery, Departure};
 use anabranch_units::Bytes;
@@ -36,15 +36,33 @@ impl Stage {
             }
         };
         let segment = pooled.take();
+        if delivery.corrupted {
+            self.corrupted += 1;
+            if self.events.is_some() {
+                let (host, _) = owner(segment.flow.dst);
+                self.record(host, EventKind::Corrupted, &segment);
+            }
+            return;
+        }
+        let path = path_between(segment.flow.src, segment.flow.dst);
+        let (end, direction) = match owner(segment.flow.dst).0 % 2 {
+            0 => (End::Client, Direction::Down),
+            _ => (End::Server, Direction::Up),
+        };
+        if self.passage.is_free(path, end) {
+            self.hand_over(segment);
+        } else {
+            self.pass_middleboxes(path, end, direction, segment, None);
+        }
+    }
+
+    /// A segment has reached its host.
+    #[inline]
+    pub(super) fn hand_over(&mut self, segment: Segment) {
         self.digest.add(u64::from(segment.seq.get()) << 32 | u64::from(segment.ack.get()));
         let (host, _) = owner(segment.flow.dst);
         if self.events.is_some() {
-            let kind = if delivery.corrupted { EventKind::Corrupted } else { EventKind::Received };
-            self.record(host, kind, &segment);
-        }
-        if delivery.corrupted {
-            self.corrupted += 1;
-            return;
+            self.record(host, EventKind::Received, &segment);
         }
         self.packets += u64::from(!segment.payload.is_empty());
         self.hosts[host].endpoint.handle_segment(self.now, segment);
@@ -54,9 +72,8 @@ impl Stage {
     /// A packet left a first hop.
     #[inline]
     pub(crate) fn depart(&mut self, departure: Departure) {
-        if let Some((host, tag)) = self.departures.settle(departure.tag) {
-            self.hosts[host].endpoint.handle_departure(self.now, tag, departure.size);
-            self.touch(host);
+        if let Some(departing) = self.departures.settle(departure.tag) {
+            self.report_departure(departing);
         }
     }
 
@@ -72,21 +89,45 @@ impl Stage {
     }
 
     #[inline]
-    fn forward(&mut self, host: usize, Transmit { mut segment, tag }: Transmit) {
+    fn forward(&mut self, host: usize, Transmit { segment, tag }: Transmit) {
         let path = path_between(segment.flow.src, segment.flow.dst);
         assert!(path < self.topology.paths(), "a segment travels between addresses that exist: {:?}", segment.flow);
         if self.events.is_some() {
             self.record(host, EventKind::Sent, &segment);
         }
-        self.middleboxes[path].pass(&mut segment);
-        let direction = if host.is_multiple_of(2) { Direction::Up } else { Direction::Down };
-        let (route, size) = (self.topology.route(path, direction), segment.wire_length());
-        let notified = self.topology.has_nic(path);
-        let net_tag = if notified { self.departures.expect(Some((host, tag))) } else { 0 };
-        self.topology.network.send(self.now, route, Packet::Segment(self.pool.put(segment)), size, net_tag);
-        if self.answers_departures && !notified {
-            self.hosts[host].endpoint.handle_departure(self.now, tag, size);
+        let (direction, end) =
+            if host.is_multiple_of(2) { (Direction::Up, End::Client) } else { (Direction::Down, End::Server) };
+        let departing = Departing { host, tag, size: segment.wire_length() };
+        let waits = self.topology.has_nic(path);
+        let departs_later = if self.passage.is_free(path, end) {
+            self.send_on_links(path, direction, segment, waits.then_some(departing));
+            waits
+        } else {
+            self.pass_middleboxes(path, end, direction, segment, waits.then_some(departing))
+        };
+        if self.answers_departures && !departs_later {
+            self.report_departure(departing);
         }
+    }
+
+    /// A segment enters the links of a path. `departing` is to be told when the first hop has sent it.
+    #[inline]
+    pub(super) fn send_on_links(
+        &mut self,
+        path: usize,
+        direction: Direction,
+        segment: Segment,
+        departing: Option<Departing>,
+    ) {
+        let (route, size) = (self.topology.route(path, direction), segment.wire_length());
+        let tag = if self.topology.has_nic(path) { self.departures.expect(departing) } else { 0 };
+        self.topology.network.send(self.now, route, Packet::Segment(self.pool.put(segment)), size, tag);
+    }
+
+    #[inline]
+    fn report_departure(&mut self, Departing { host, tag, size }: Departing) {
+        self.hosts[host].endpoint.handle_departure(self.now, tag, size);
+        self.touch(host);
     }
 
     #[cold]
@@ -97,17 +138,26 @@ impl Stage {
     }
 }
 
-/// What waits at first hops: each packet's host and the tag that the host gave it. The network carries the index.
+/// A packet as its host knows it, whatever has become of it on the way to the first hop.
+#[derive(Clone, Copy)]
+pub(super) struct Departing {
+    host: usize,
+    /// Given by the host.
+    tag: u64,
+    size: Bytes,
+}
+
+/// What waits at first hops. The network carries the index.
 #[derive(Default)]
 pub(super) struct Departures {
-    waiting: Vec<Option<(usize, u64)>>,
+    waiting: Vec<Option<Departing>>,
     free: Vec<u32>,
 }
 
 impl Departures {
     /// A tag for a packet that will depart; `None` if nobody waits for that.
     #[inline]
-    fn expect(&mut self, whose: Option<(usize, u64)>) -> u64 {
+    fn expect(&mut self, whose: Option<Departing>) -> u64 {
         match self.free.pop() {
             Some(slot) => {
                 self.waiting[slot as usize] = whose;
@@ -121,7 +171,7 @@ impl Departures {
     }
 
     #[inline]
-    fn settle(&mut self, tag: u64) -> Option<(usize, u64)> {
+    fn settle(&mut self, tag: u64) -> Option<Departing> {
         self.free.push(tag as u32);
         self.waiting[tag as usize].take()
     }
