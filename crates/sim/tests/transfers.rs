@@ -5,9 +5,7 @@ mod common;
 
 use anabranch_net::{Change, QueueLimit};
 use anabranch_policy::registry::REINJECTIONS;
-use anabranch_sim::{
-    Affected, Direction, EventKind, EventRecord, Extent, Middlebox, SpecError, TimedChange, Workload, run,
-};
+use anabranch_sim::{Affected, Direction, Extent, SpecError, TimedChange, Workload, run};
 use anabranch_units::{Bytes, Duration, Rate, Seed};
 use common::*;
 use std::sync::Arc;
