@@ -5,7 +5,7 @@ use crate::mapping::MappingTable;
 use crate::reassembly::{Limits, Reassembly};
 use crate::recovery::{self, Recovery};
 use crate::rtt::RttEstimator;
-use crate::{Profile, SubflowStats};
+use crate::{AckReason, Profile, SubflowStats};
 use anabranch_policy::SubflowView;
 use anabranch_policy::congestion::Controller;
 use anabranch_policy::forecast::LossEstimate;
@@ -94,6 +94,8 @@ pub(crate) struct Subflow {
     /// A tail loss probe is due.
     pub(crate) probe_now: bool,
     pub(crate) last_sent: Option<Instant>,
+    /// Window probes in a row that nothing answered.
+    pub(crate) unanswered_probes: u32,
     pub(crate) fin_sent: bool,
     /// Bytes below us that the first hop has not sent (TCP Small Queues).
     pub(crate) first_hop: u64,
@@ -106,6 +108,8 @@ pub(crate) struct Subflow {
     pub(crate) ofo: Reassembly,
     pub(crate) maps: MappingTable,
     pub(crate) ts_recent: u32,
+    /// When `ts_recent` was taken.
+    pub(crate) ts_recent_at: Instant,
     pub(crate) ack: Acknowledging,
     /// When a segment that made no sense was last answered.
     pub(crate) challenged: Option<Instant>,
@@ -171,6 +175,7 @@ impl Subflow {
             retransmit_now: false,
             probe_now: false,
             last_sent: None,
+            unanswered_probes: 0,
             fin_sent: false,
             first_hop: 0,
             throttled: false,
@@ -180,6 +185,7 @@ impl Subflow {
             ofo: Reassembly::new(Limits { bytes: receive_buffer.get(), fragments: MAX_FRAGMENTS }),
             maps: MappingTable::default(),
             ts_recent: 0,
+            ts_recent_at: Instant::ZERO,
             ack: Acknowledging { quick: profile.quick_acks, ..Acknowledging::default() },
             challenged: None,
             peer_fin: None,
@@ -238,6 +244,18 @@ impl Subflow {
     /// Bytes that congestion control counts as under way.
     pub(crate) fn in_flight(&self) -> Bytes {
         Bytes::new(self.recovery.in_flight())
+    }
+
+    /// Why an ACK by itself would leave now.
+    pub(crate) fn ack_reason(&self, now: Instant) -> AckReason {
+        match (self.ack.duplicate, self.ofo.is_empty(), self.ack.segments) {
+            (Some(_), ..) => AckReason::Duplicate,
+            (_, false, _) => AckReason::OutOfOrder,
+            (_, _, 0) => AckReason::Update,
+            (_, _, 1) if self.ack.last_data != Some(now) => AckReason::Delayed,
+            (_, _, 1) => AckReason::AtOnce,
+            _ => AckReason::Second,
+        }
     }
 
     /// The earliest of its timers.

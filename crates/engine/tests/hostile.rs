@@ -64,6 +64,7 @@ fn any_option(chance: &mut Stream) -> MpOption {
             checksum_required: chance.chance(0.2),
             extensibility: chance.chance(0.2),
             no_join_to_source: backup,
+            other_flags: 0,
             hmac_sha256: chance.chance(0.8),
             sender_key: chance.chance(0.5).then(|| Key::new(chance.next_u64())),
             receiver_key: chance.chance(0.5).then(|| Key::new(chance.next_u64())),

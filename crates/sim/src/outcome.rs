@@ -214,7 +214,7 @@ impl fmt::Display for EventRecord {
 
 impl Host {
     /// The host with this number in the simulator.
-    fn numbered(host: usize) -> Self {
+    pub(crate) fn numbered(host: usize) -> Self {
         match (host, (host / 2) as u8) {
             (0, _) => Host::Client,
             (1, _) => Host::Server,

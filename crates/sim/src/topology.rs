@@ -119,6 +119,13 @@ impl Topology {
         *self.paths[path].routes.of(direction)
     }
 
+    /// The path that takes this route, and which way.
+    pub(crate) fn path_of(&self, route: RouteId) -> Option<(usize, Direction)> {
+        let directions = [Direction::Down, Direction::Up];
+        let all = (0..self.paths()).flat_map(|path| directions.map(|direction| (path, direction)));
+        all.into_iter().find(|&(path, direction)| self.route(path, direction) == route)
+    }
+
     /// Whether departures from the first hop of this path are reported.
     #[inline]
     pub(crate) fn has_nic(&self, path: usize) -> bool {

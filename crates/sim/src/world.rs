@@ -8,7 +8,7 @@ use crate::apps::{self, App};
 use crate::host::{self, Host};
 use crate::stage::{Stage, TransferState};
 use crate::topology::{SERVICE, Topology, address};
-use crate::{ConnectionOutcome, Direction, Outcome, Spec, SpecError, Workload, check};
+use crate::{ConnectionOutcome, Direction, Observer, Outcome, Spec, SpecError, Workload, check};
 use anabranch_net::{Change, LinkId, Output};
 use anabranch_units::Instant;
 
@@ -21,7 +21,22 @@ use anabranch_units::Instant;
 /// If the engine or the network breaks a promise: a byte lost, repeated or changed, a timer in the past, a packet out of
 /// nowhere, an invariant of an endpoint. Those are bugs in us.
 pub fn run(spec: &Spec) -> Result<Outcome, SpecError> {
-    let mut world = World::new(spec)?;
+    play(spec, None)
+}
+
+/// The same while someone watches.
+///
+/// # Errors
+/// As [`run`]; the observer then sees nothing.
+///
+/// # Panics
+/// As [`run`].
+pub fn run_observed(spec: &Spec, observer: &mut dyn Observer) -> Result<Outcome, SpecError> {
+    play(spec, Some(observer))
+}
+
+fn play<'a>(spec: &'a Spec, observer: Option<&'a mut dyn Observer>) -> Result<Outcome, SpecError> {
+    let mut world = World::new(spec, observer)?;
     world.play(Instant::ZERO + spec.stop, World::transfers_are_through);
     let (end, finished) = (world.end(), world.is_finished());
     let outcomes = (0..world.stage.sessions.len()).map(|session| world.stage.final_outcome(session)).collect();
@@ -32,7 +47,7 @@ pub fn run(spec: &Spec) -> Result<Outcome, SpecError> {
 
 struct World<'a> {
     spec: &'a Spec,
-    stage: Stage,
+    stage: Stage<'a>,
     apps: Vec<Box<dyn App>>,
     /// Applications that the run waits for.
     waited_for: Vec<usize>,
@@ -62,7 +77,7 @@ enum Turn {
 }
 
 impl<'a> World<'a> {
-    fn new(spec: &'a Spec) -> Result<Self, SpecError> {
+    fn new(spec: &'a Spec, observer: Option<&'a mut dyn Observer>) -> Result<Self, SpecError> {
         check::check(spec)?;
         let topology = Topology::new(spec)?;
         check::names(spec, &topology)?;
@@ -78,7 +93,7 @@ impl<'a> World<'a> {
             })
             .collect();
         changes.sort_by_key(|change| change.at); // Stable: of equal times the first listed comes first.
-        let mut stage = Stage::new(spec, topology, hosts);
+        let mut stage = Stage::new(spec, topology, hosts, observer);
         for server in stage.hosts.iter_mut().skip(1).step_by(2) {
             server.endpoint.listen(SERVICE);
         }
@@ -129,6 +144,7 @@ impl<'a> World<'a> {
                     }
                 }
             }
+            self.stage.report_losses();
             if is_over(self) {
                 return;
             }

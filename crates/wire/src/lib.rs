@@ -1,17 +1,26 @@
 //! What MPTCP peers exchange: IP and TCP header fields and the RFC 8684 options, as values.
 //!
-//! A [`Segment`] holds every field and option that the wire has, so that turning it into bytes and back is a pure
-//! translation. The engine never sees bytes; the simulator exchanges these values directly.
+//! A [`Segment`] holds every field and option that the wire has. [`emit`] turns it into the bytes of an IP packet,
+//! [`parse`] turns them back; on what can be written the two are inverses. The engine never sees bytes; the simulator
+//! exchanges segments directly, or through the codec if asked to.
 #![forbid(unsafe_code)]
 
+mod checksum;
+mod codec;
+mod error;
 mod flow;
 mod mptcp;
 mod options;
 mod segment;
 
+pub use checksum::{Checksum, dss_checksum};
+pub use codec::{
+    Captured, ChecksumStatus, Checksums, TcpChecksum, emit, emit_headers, parse, parse_captured, parse_parts,
+};
+pub use error::{EmitError, Layer, ParseError};
 pub use flow::FlowKey;
 pub use mptcp::{
     AddAddr, DataSeq, Dss, JoinAck, JoinSyn, JoinSynAck, Map, MpCapable, MpOption, RemoveAddr, ResetReason,
 };
-pub use options::{Handshake, Options, SackBlock, SackBlocks, Timestamps};
+pub use options::{Foreign, Handshake, Options, SackBlock, SackBlocks, Timestamps, UnknownOption};
 pub use segment::{Ecn, Flags, IpHeader, Segment};

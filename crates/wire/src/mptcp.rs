@@ -74,6 +74,8 @@ pub struct MpCapable {
     pub extensibility: bool,
     /// Flag C: open no subflows to this address and port.
     pub no_join_to_source: bool,
+    /// Flags D to G (4 bits), which name no algorithm yet: to be sent as zero and ignored.
+    pub other_flags: u8,
     /// Flag H: HMAC-SHA256; must be 1.
     pub hmac_sha256: bool,
     /// The sender's key.
@@ -158,6 +160,36 @@ pub enum ResetReason {
     Other(u8),
 }
 
+impl ResetReason {
+    /// The reason with this code.
+    pub const fn from_code(code: u8) -> Self {
+        match code {
+            0 => ResetReason::Unspecified,
+            1 => ResetReason::MptcpError,
+            2 => ResetReason::LackOfResources,
+            3 => ResetReason::Prohibited,
+            4 => ResetReason::TooMuchOutstanding,
+            5 => ResetReason::UnacceptablePerformance,
+            6 => ResetReason::Middlebox,
+            code => ResetReason::Other(code),
+        }
+    }
+
+    /// Its code (RFC 8684 §3.6, table 1).
+    pub const fn code(self) -> u8 {
+        match self {
+            ResetReason::Unspecified => 0,
+            ResetReason::MptcpError => 1,
+            ResetReason::LackOfResources => 2,
+            ResetReason::Prohibited => 3,
+            ResetReason::TooMuchOutstanding => 4,
+            ResetReason::UnacceptablePerformance => 5,
+            ResetReason::Middlebox => 6,
+            ResetReason::Other(code) => code,
+        }
+    }
+}
+
 /// An MPTCP option other than DSS.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum MpOption {
@@ -234,6 +266,7 @@ mod tests {
             checksum_required: false,
             extensibility: false,
             no_join_to_source: false,
+            other_flags: 0,
             hmac_sha256: true,
             sender_key: None,
             receiver_key: None,

@@ -1,5 +1,6 @@
 //! TCP options: the ones of every segment inline, the rare ones behind one pointer.
 
+use crate::codec::mptcp;
 use crate::{Dss, MpOption};
 use anabranch_units::SubflowSeq;
 
@@ -19,6 +20,27 @@ pub struct Options {
     pub handshake: Option<Box<Handshake>>,
     /// MPTCP options other than DSS, in the order in which they stand in the header.
     pub mptcp: Option<Box<Vec<MpOption>>>,
+    /// What a packet carried besides, and nobody here understands.
+    pub foreign: Option<Box<Foreign>>,
+}
+
+/// Options kept as they came, so that they can be passed on and looked at. The engine ignores them.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Foreign {
+    /// Unknown kinds; known ones whose length does not fit what they say about themselves; known ones there a second time.
+    pub unknown: Vec<UnknownOption>,
+    /// The rest of the header from an option on whose length is below two or leads beyond the header; empty if there is
+    /// none. Nothing behind it can be read.
+    pub broken: Vec<u8>,
+}
+
+/// An option with a length that is not understood.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnknownOption {
+    /// Its kind; neither 0 nor 1, which have no length.
+    pub kind: u8,
+    /// What follows kind and length.
+    pub data: Vec<u8>,
 }
 
 /// Options that only a SYN may carry.
@@ -89,24 +111,50 @@ impl SackBlocks {
 }
 
 impl Options {
-    /// Bytes the options take in the header, each padded to a multiple of four as every stack in use does.
+    /// Bytes the options take in the header: each padded to a multiple of four as every stack in use does, or, where that
+    /// would exceed 40 bytes, without padding between them.
     pub fn wire_length(&self) -> u64 {
+        self.layout().0
+    }
+
+    /// Bytes the options take, and whether padding between them is left out.
+    #[inline]
+    pub(crate) fn layout(&self) -> (u64, bool) {
+        let padded = self.length(|length| length.next_multiple_of(4), 2);
+        if padded <= OPTION_SPACE {
+            (padded, false)
+        } else {
+            (self.length(|length| length, 0).next_multiple_of(4), true)
+        }
+    }
+
+    /// The sum of all lengths, each rounded as `round` says. On a SYN with timestamps their `shared` bytes of padding hold
+    /// SACK-permitted.
+    #[inline]
+    fn length(&self, round: impl Fn(u64) -> u64, shared: u64) -> u64 {
         let mut length = 0;
         if self.timestamps.is_some() {
-            length += padded(10);
+            length += round(10);
         }
-        length += padded(self.sack.wire_length());
+        length += round(self.sack.wire_length());
         if let Some(dss) = &self.dss {
-            length += padded(dss.wire_length());
+            length += round(dss.wire_length());
         }
         if let Some(handshake) = &self.handshake {
-            length += padded(if handshake.mss.is_some() { 4 } else { 0 });
-            length += padded(if handshake.window_scale.is_some() { 3 } else { 0 });
-            // SACK-permitted shares the two padding bytes of the timestamps when both are there.
-            length += if handshake.sack_permitted && self.timestamps.is_none() { padded(2) } else { 0 };
+            length += if handshake.mss.is_some() { 4 } else { 0 };
+            length += if handshake.window_scale.is_some() { round(3) } else { 0 };
+            length += match (handshake.sack_permitted, self.timestamps.is_some()) {
+                (true, true) => 2 - shared,
+                (true, false) => round(2),
+                (false, _) => 0,
+            };
         }
-        for option in self.mptcp.iter().flat_map(|options| options.iter()) {
-            length += padded(option.wire_length());
+        for option in self.mptcp() {
+            length += round(option.wire_length());
+        }
+        if let Some(foreign) = &self.foreign {
+            length += foreign.unknown.iter().map(|option| round(2 + option.data.len() as u64)).sum::<u64>();
+            length += round(foreign.broken.len() as u64);
         }
         length
     }
@@ -121,18 +169,43 @@ impl Options {
         self.mptcp.get_or_insert_default().push(option);
     }
 
-    /// True if any MPTCP option is there.
+    /// Options that are not understood.
+    pub fn unknown(&self) -> &[UnknownOption] {
+        self.foreign.as_deref().map_or(&[], |foreign| &foreign.unknown)
+    }
+
+    /// The rest of the header from a broken option on; empty if all were whole.
+    pub fn broken(&self) -> &[u8] {
+        self.foreign.as_deref().map_or(&[], |foreign| &foreign.broken)
+    }
+
+    #[cold]
+    pub(crate) fn push_unknown(&mut self, kind: u8, data: &[u8]) {
+        self.foreign.get_or_insert_default().unknown.push(UnknownOption { kind, data: data.to_vec() });
+    }
+
+    #[cold]
+    pub(crate) fn set_broken(&mut self, rest: &[u8]) {
+        self.foreign.get_or_insert_default().broken = rest.to_vec();
+    }
+
+    /// True if any MPTCP option is there that is understood.
     pub fn has_mptcp(&self) -> bool {
         self.dss.is_some() || self.mptcp.is_some()
     }
 
-    /// Takes every MPTCP option out, as some middleboxes do.
+    /// Takes every option of MPTCP's kind out, understood or not, as some middleboxes do.
     pub fn strip_mptcp(&mut self) {
         self.dss = None;
         self.mptcp = None;
+        if let Some(foreign) = &mut self.foreign {
+            foreign.unknown.retain(|option| option.kind != mptcp::KIND);
+            if foreign.unknown.is_empty() && foreign.broken.is_empty() {
+                self.foreign = None;
+            }
+        }
     }
 }
 
-const fn padded(length: u64) -> u64 {
-    length.next_multiple_of(4)
-}
+/// What a TCP header has for options (RFC 9293 §3.1: the data offset has four bits).
+pub(crate) const OPTION_SPACE: u64 = 40;

@@ -68,6 +68,18 @@ pub enum Ecn {
     Ce = 3,
 }
 
+impl Ecn {
+    /// From the low two bits of the IPv4 type of service or IPv6 traffic class.
+    pub(crate) const fn from_bits(bits: u8) -> Self {
+        match bits & 3 {
+            0 => Ecn::NotEct,
+            1 => Ecn::Ect1,
+            2 => Ecn::Ect0,
+            _ => Ecn::Ce,
+        }
+    }
+}
+
 /// The IP fields that are not addresses; the family follows from the addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct IpHeader {
@@ -77,15 +89,18 @@ pub struct IpHeader {
     pub dscp: u8,
     /// Explicit congestion notification.
     pub ecn: Ecn,
-    /// Identification (IPv4) or the low half of the flow label (IPv6).
-    pub id: u16,
+    /// Identification (IPv4, 16 bits) or flow label (IPv6, 20 bits).
+    pub id: u32,
+    /// Routers must not cut the packet (IPv4's DF bit). IPv6 has no such bit and always means it.
+    pub dont_fragment: bool,
 }
 
 impl Default for IpHeader {
     fn default() -> Self {
+        // As Linux: DF is set, for path MTU discovery.
         /// Linux's initial TTL, also recommended by the IANA registry.
         const TTL: u8 = 64;
-        IpHeader { ttl: TTL, dscp: 0, ecn: Ecn::NotEct, id: 0 }
+        IpHeader { ttl: TTL, dscp: 0, ecn: Ecn::NotEct, id: 0, dont_fragment: true }
     }
 }
 
@@ -98,6 +113,8 @@ pub struct Segment {
     pub ip: IpHeader,
     /// Control bits.
     pub flags: Flags,
+    /// The four bits before the control bits (RFC 9293 §3.1): to be sent as zero and ignored.
+    pub reserved: u8,
     /// The window field as it stands in the header, not yet scaled.
     pub window: u16,
     /// The urgent pointer; meaningless without URG.
@@ -119,6 +136,7 @@ impl Segment {
             flow,
             ip: IpHeader::default(),
             flags,
+            reserved: 0,
             window: 0,
             urgent: 0,
             seq,
@@ -143,3 +161,14 @@ impl Segment {
 const IPV4_HEADER: u64 = 20;
 const IPV6_HEADER: u64 = 40;
 const TCP_HEADER: u64 = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The simulator moves segments about; what is rare belongs behind a pointer.
+    #[test]
+    fn a_segment_stays_small() {
+        assert!(size_of::<Segment>() <= 224, "{} bytes, options {}", size_of::<Segment>(), size_of::<Options>());
+    }
+}

@@ -3,9 +3,9 @@
 use super::paths::PathManager;
 use super::timers::Timers;
 use super::{Connection, Mode};
-use crate::Event;
 use crate::recovery::FIN;
 use crate::shared::{Route, Shared};
+use crate::{Event, Purpose, Reason};
 use anabranch_units::{Duration, Instant, Key};
 use anabranch_wire::{MpOption, ResetReason};
 
@@ -35,7 +35,7 @@ impl Connection {
         let orphans: Vec<_> = self.outgoing.log.carried_by(subflow.slot).collect();
         for (start, end) in orphans {
             if end > una && self.outgoing.log.carriers(start.max(una)) == alone {
-                self.outgoing.reinject.insert(start.max(una), end);
+                self.outgoing.reinject.insert(start.max(una), end, Reason::Gone(subflow.id));
             }
         }
         self.outgoing.log.forget(subflow.slot);
@@ -208,7 +208,7 @@ impl Connection {
         subflow.fin_sent = true;
         subflow.recovery.on_sent(now, 0, end, FIN);
         let sent = subflow.recovery.iter().next_back().copied().expect("the FIN was just recorded");
-        self.send_data(now, index, &sent, shared);
+        self.send_data(now, index, &sent, Purpose::Fin, shared);
         let subflow = &mut self.subflows[index];
         subflow.recovery.rearm(now, &subflow.rtt);
         self.subflows_changed(now);

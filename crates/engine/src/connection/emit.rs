@@ -1,6 +1,7 @@
 //! Segments put together: every header field and option of what we send.
 
 use super::{Connection, Mode};
+use crate::Purpose;
 use crate::recovery::{FIN, Sent};
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
@@ -80,9 +81,23 @@ impl Connection {
 
     /// A pure ACK, with SACK blocks and DATA_ACK as they apply; `options` beside them.
     pub(super) fn send_ack(&mut self, now: Instant, index: usize, options: Vec<MpOption>, shared: &mut Shared) {
+        let reason = self.subflows[index].ack_reason(now);
+        let purpose = if options.is_empty() { Purpose::Ack(reason) } else { Purpose::Signal };
+        self.send_ack_for(now, index, options, purpose, shared);
+    }
+
+    /// The same, for another purpose than to acknowledge.
+    pub(super) fn send_ack_for(
+        &mut self,
+        now: Instant,
+        index: usize,
+        options: Vec<MpOption>,
+        purpose: Purpose,
+        shared: &mut Shared,
+    ) {
         let offset = self.subflows[index].recovery.snd_nxt();
         let segment = self.pure_ack(now, index, offset, options);
-        self.transmit_segment(index, segment, shared);
+        self.transmit_segment(index, segment, purpose, shared);
     }
 
     fn pure_ack(&mut self, now: Instant, index: usize, offset: u64, options: Vec<MpOption>) -> Segment {
@@ -135,20 +150,27 @@ impl Connection {
     pub(super) fn send_window_probe(&mut self, now: Instant, index: usize, shared: &mut Shared) {
         let offset = self.subflows[index].recovery.snd_una() - 1;
         let segment = self.pure_ack(now, index, offset, Vec::new());
-        self.transmit_segment(index, segment, shared);
+        self.transmit_segment(index, segment, Purpose::WindowProbe, shared);
     }
 
     /// A DATA_FIN of its own: subflow sequence 0, length 1 (RFC 8684 §3.3.3).
-    pub(super) fn send_data_fin(&mut self, now: Instant, index: usize, fin: u64, shared: &mut Shared) {
+    pub(super) fn send_data_fin(
+        &mut self,
+        now: Instant,
+        index: usize,
+        fin: u64,
+        purpose: Purpose,
+        shared: &mut Shared,
+    ) {
         let offset = self.subflows[index].recovery.snd_nxt();
         let mut segment = self.base(now, index, Flags::ACK, offset);
         let map = Map { dsn: DataSeq::Long(self.dsn(fin)), subflow_seq: 0, length: 1, checksum: None };
         segment.options.dss = Some(Dss { data_ack: Some(self.data_ack(false)), map: Some(map), data_fin: true });
-        self.transmit_segment(index, segment, shared);
+        self.transmit_segment(index, segment, purpose, shared);
     }
 
     /// The segment that carries `sent`, new or repeated.
-    pub(super) fn send_data(&mut self, now: Instant, index: usize, sent: &Sent, shared: &mut Shared) {
+    pub(super) fn send_data(&mut self, now: Instant, index: usize, sent: &Sent, purpose: Purpose, shared: &mut Shared) {
         let fin = sent.flags & FIN != 0;
         let last = sent.data + u64::from(sent.len) == self.outgoing.buffer.end();
         let mut flags = if last && sent.len > 0 { Flags::PSH } else { Flags::default() };
@@ -175,7 +197,7 @@ impl Connection {
             subflow.counts.bytes_sent += u64::from(sent.len);
             subflow.loss.on_sent(1);
         }
-        self.transmit_segment(index, segment, shared);
+        self.transmit_segment(index, segment, purpose, shared);
     }
 
     fn refill(&mut self, sent: &Sent) -> bytes::Bytes {
@@ -219,6 +241,7 @@ impl Connection {
             checksum_required: false,
             extensibility: false,
             no_join_to_source: false,
+            other_flags: 0,
             hmac_sha256: true,
             sender_key: has_own.then_some(self.local_key),
             receiver_key: self.remote_key.filter(|_| keys),
@@ -252,7 +275,8 @@ impl Connection {
             segment.options.push_mptcp(option);
         }
         self.receiver.on_told(window);
-        self.transmit_segment(index, segment, shared);
+        let retries = self.subflows[index].handshake.map_or(0, |timer| timer.retries);
+        self.transmit_segment(index, segment, Purpose::Handshake { retries }, shared);
     }
 
     /// A reset of subflow `index`, with what explains it.
@@ -262,15 +286,15 @@ impl Connection {
         for option in options {
             segment.options.push_mptcp(option);
         }
-        self.transmit_segment(index, segment, shared);
+        self.transmit_segment(index, segment, Purpose::Reset, shared);
     }
 
-    pub(super) fn transmit_segment(&mut self, index: usize, segment: Segment, shared: &mut Shared) {
+    pub(super) fn transmit_segment(&mut self, index: usize, segment: Segment, purpose: Purpose, shared: &mut Shared) {
         let subflow = &mut self.subflows[index];
         if shared.config.profile.tsq.is_some() {
             subflow.first_hop += segment.wire_length().get();
         }
-        shared.send(tag(self.id, subflow.id), segment);
+        shared.send(tag(self.id, subflow.id), segment, purpose);
     }
 }
 

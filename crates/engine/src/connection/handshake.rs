@@ -3,9 +3,12 @@
 use super::{Connection, Mode, Role, emit};
 use crate::shared::{Route, Shared};
 use crate::subflow::{HandshakeTimer, Origin, State, Subflow};
-use crate::{ConnectionId, Event, FallbackReason};
+use crate::{ConnectionId, Event, FallbackReason, Purpose};
 use anabranch_units::{AddressId, Bytes, Duration, Instant, Key, Nonce, SubflowId, SubflowSeq, join_hmac, same_mac};
 use anabranch_wire::{Flags, FlowKey, JoinAck, JoinSyn, JoinSynAck, MpCapable, MpOption, ResetReason, Segment};
+
+/// A join that takes longer than the first SYN/ACK's timeout (RFC 6298 §2.1) may have to make room for another.
+const STALE_JOIN: Duration = Duration::from_secs(1);
 
 /// What became of a join request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,7 +54,9 @@ impl Connection {
         if self.mode != Mode::Multipath || closing || self.gone {
             return Accept::Refused(ResetReason::MptcpError);
         }
-        if self.subflows.len() >= shared.config.max_subflows.min(crate::config::MAX_SUBFLOWS) {
+        if self.subflows.len() >= shared.config.max_subflows.min(crate::config::MAX_SUBFLOWS)
+            && !self.give_up_stale_join(now, shared)
+        {
             return Accept::Refused(ResetReason::Prohibited);
         }
         let own = Nonce(shared.chance.next_u32());
@@ -63,6 +68,21 @@ impl Connection {
         self.take_syn(now, index, syn, shared);
         self.start_handshake(now, index, shared);
         Accept::Joined
+    }
+
+    /// Makes room for a new join at the cost of the oldest that has not been completed for a while, so that whoever knows
+    /// the token and sends SYNs only (RFC 8684 §5) keeps honest joins out for no longer than that.
+    fn give_up_stale_join(&mut self, now: Instant, shared: &mut Shared) -> bool {
+        let half_open = self.subflows.iter().enumerate().filter(|(_, s)| s.state == State::SynReceived && s.is_join());
+        let ages = half_open.filter_map(|(index, s)| s.handshake.map(|timer| (now.since(timer.first_sent), index)));
+        match ages.max_by_key(|(age, _)| *age) {
+            Some((age, index)) if age >= STALE_JOIN => {
+                shared.counters.half_open_dropped += 1;
+                self.bury(now, index, shared);
+                true
+            }
+            _ => false,
+        }
     }
 
     /// We add a subflow between these addresses.
@@ -140,6 +160,7 @@ impl Connection {
         subflow.rcv_nxt = 1;
         if let Some(timestamps) = syn.options.timestamps {
             subflow.ts_recent = timestamps.value;
+            subflow.ts_recent_at = now;
         }
         subflow.negotiated(
             profile,
@@ -162,7 +183,7 @@ impl Connection {
         if segment.flags.has(Flags::ACK) && !acks_syn {
             shared.counters.unacceptable += 1;
             if let Some(reset) = emit::reset_for(segment, Vec::new()) {
-                self.transmit_segment(index, reset, shared);
+                self.transmit_segment(index, reset, Purpose::Reset, shared);
             }
             return;
         }
@@ -245,7 +266,8 @@ impl Connection {
                 MpOption::JoinAck(JoinAck { hmac: join_hmac(self.local_key, key, own, peer).first_20() })
             }),
         };
-        self.send_ack(now, index, option.into_iter().collect(), shared);
+        let retries = self.subflows[index].handshake.map_or(0, |timer| timer.retries);
+        self.send_ack_for(now, index, option.into_iter().collect(), Purpose::Handshake { retries }, shared);
     }
 
     /// The answer to our SYN/ACK. True if the subflow is established and the segment may be processed further.

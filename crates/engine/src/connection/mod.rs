@@ -1,21 +1,28 @@
 //! One MPTCP connection: the data level, and the subflows that carry it.
 //!
-//! The parts by noun: `handshake` (how subflows begin), `input` (a segment arrives), `receiver` (data in order for the
+//! The parts by noun: `handshake` (how subflows begin), `input` (a segment arrives), `acceptance` (whether it counts),
+//! `acknowledgment`, `options`, `signal` (DSS) and `payload` (what it says and carries), `receiver` (data in order for the
 //! application), `output` (what leaves next), `emit` (segments put together), `paths` (which subflows there should be),
 //! `closing` (how subflows and connections end), `timers`.
 
+mod acceptance;
+mod acknowledgment;
 mod check;
 mod closing;
 mod emit;
 mod handshake;
 mod input;
+mod options;
 mod output;
 mod paths;
+mod payload;
 mod receiver;
+mod signal;
 mod timers;
 
 use crate::buffer::SendBuffer;
 use crate::ranges::RangeSet;
+use crate::reinject::Reinjections;
 use crate::sent_log::SentLog;
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
@@ -62,7 +69,7 @@ pub(crate) struct Outgoing {
     /// Written, never sent.
     pub(crate) unsent: RangeSet,
     /// To be sent again on another subflow.
-    pub(crate) reinject: RangeSet,
+    pub(crate) reinject: Reinjections,
     pub(crate) log: SentLog,
     /// First offset not DATA_ACKed.
     pub(crate) una: u64,
@@ -154,7 +161,7 @@ impl Connection {
             outgoing: Outgoing {
                 buffer: SendBuffer::default(),
                 unsent: RangeSet::new(),
-                reinject: RangeSet::new(),
+                reinject: Reinjections::default(),
                 log: SentLog::default(),
                 una: 0,
                 nxt: 0,

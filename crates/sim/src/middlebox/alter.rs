@@ -138,7 +138,7 @@ const FILLING: u8 = b'#';
 
 #[cfg(test)]
 mod tests {
-    use super::super::MiddleboxOutcome;
+    use super::super::through;
     use super::*;
     use anabranch_wire::FlowKey;
     use bytes::Bytes;
@@ -148,10 +148,7 @@ mod tests {
     }
 
     fn pass(alter: &mut Alter, direction: Direction, segment: Segment) -> Segment {
-        let mut segments = Vec::new();
-        let mut counts = MiddleboxOutcome { name: String::new(), altered: 0, dropped: 0, made: 0 };
-        alter.pass(Instant::ZERO, direction, segment, &mut Out { segments: &mut segments, counts: &mut counts });
-        segments.pop().expect("nothing is dropped").1
+        through(alter, Instant::ZERO, direction, segment).pop().expect("nothing is dropped").segment
     }
 
     /// `abcdefgh` with three bytes from the third on replaced, in segments cut in every way: always the same stream.

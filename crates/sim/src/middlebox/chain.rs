@@ -1,9 +1,8 @@
 //! The boxes at one end of a path.
 
-use super::{Element, End, MiddleboxOutcome, MiddleboxSpec, Out};
+use super::{Element, End, MiddleboxOutcome, MiddleboxSpec, Moving, Out};
 use crate::Direction;
 use anabranch_units::{Instant, Seed};
-use anabranch_wire::Segment;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -11,10 +10,10 @@ use std::net::SocketAddr;
 #[derive(Default)]
 pub(crate) struct Chain {
     boxes: Vec<Placed>,
-    /// What is between boxes, first come first served: whose turn it is, travelling where.
-    between: VecDeque<(usize, Direction, Segment)>,
+    /// What is between boxes, first come first served: whose turn it is.
+    between: VecDeque<(usize, Moving)>,
     /// What a box has just let go.
-    emitted: Vec<(Direction, Segment)>,
+    emitted: Vec<Moving>,
     deadline: Option<Instant>,
 }
 
@@ -42,18 +41,12 @@ impl Chain {
     }
 
     /// A segment comes from outside. What leaves on either side is added to `left`.
-    pub(crate) fn pass(
-        &mut self,
-        now: Instant,
-        direction: Direction,
-        segment: Segment,
-        left: &mut VecDeque<(Direction, Segment)>,
-    ) {
-        let first = match direction {
+    pub(crate) fn pass(&mut self, now: Instant, moving: Moving, left: &mut VecDeque<Moving>) {
+        let first = match moving.direction {
             Direction::Up => 0,
             Direction::Down => self.boxes.len() - 1,
         };
-        self.between.push_back((first, direction, segment));
+        self.between.push_back((first, moving));
         self.work(now, left);
     }
 
@@ -63,11 +56,11 @@ impl Chain {
     }
 
     /// Time has passed.
-    pub(crate) fn on_deadline(&mut self, now: Instant, left: &mut VecDeque<(Direction, Segment)>) {
+    pub(crate) fn on_deadline(&mut self, now: Instant, left: &mut VecDeque<Moving>) {
         for index in 0..self.boxes.len() {
             let Placed { element, counts } = &mut self.boxes[index];
             if element.deadline() <= now {
-                element.on_deadline(now, &mut Out { segments: &mut self.emitted, counts });
+                element.on_deadline(now, &mut Out::new(&mut self.emitted, counts));
                 self.hand_on(index, left);
             }
         }
@@ -84,25 +77,25 @@ impl Chain {
         self.boxes.iter().map(|placed| &placed.counts)
     }
 
-    fn work(&mut self, now: Instant, left: &mut VecDeque<(Direction, Segment)>) {
-        while let Some((index, direction, segment)) = self.between.pop_front() {
+    fn work(&mut self, now: Instant, left: &mut VecDeque<Moving>) {
+        while let Some((index, Moving { direction, segment, id })) = self.between.pop_front() {
             let Placed { element, counts } = &mut self.boxes[index];
-            element.pass(now, direction, segment, &mut Out { segments: &mut self.emitted, counts });
+            element.pass(now, direction, segment, &mut Out { id, ..Out::new(&mut self.emitted, counts) });
             self.hand_on(index, left);
         }
         self.deadline = self.boxes.iter().map(|placed| placed.element.deadline()).min();
     }
 
     /// Passes what box `index` has let go to its neighbours, or to the outside.
-    fn hand_on(&mut self, index: usize, left: &mut VecDeque<(Direction, Segment)>) {
-        for (direction, segment) in self.emitted.drain(..) {
-            let next = match direction {
+    fn hand_on(&mut self, index: usize, left: &mut VecDeque<Moving>) {
+        for moving in self.emitted.drain(..) {
+            let next = match moving.direction {
                 Direction::Up => Some(index + 1).filter(|next| *next < self.boxes.len()),
                 Direction::Down => index.checked_sub(1),
             };
             match next {
-                Some(next) => self.between.push_back((next, direction, segment)),
-                None => left.push_back((direction, segment)),
+                Some(next) => self.between.push_back((next, moving)),
+                None => left.push_back(moving),
             }
         }
     }
@@ -120,9 +113,9 @@ fn name(path: &str, number: usize, spec: &MiddleboxSpec, specs: &[MiddleboxSpec]
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Middlebox, SplitOptions};
+    use crate::{Middlebox, PacketId, SplitOptions};
     use anabranch_units::SubflowSeq;
-    use anabranch_wire::{Flags, FlowKey};
+    use anabranch_wire::{Flags, FlowKey, Segment};
 
     fn split(size: u16) -> MiddleboxSpec {
         MiddleboxSpec::new(Middlebox::Split { size, options: SplitOptions::Copied, direction: None })
@@ -139,9 +132,14 @@ mod tests {
             let mut segment = Segment::new(flow, Flags::ACK, SubflowSeq::new(0), SubflowSeq::new(0));
             segment.payload = bytes::Bytes::from_static(&[0; 10]);
             let mut left = VecDeque::new();
-            chain.pass(Instant::ZERO, direction, segment, &mut left);
-            assert!(left.iter().all(|(way, _)| *way == direction));
-            assert_eq!(left.iter().map(|(_, piece)| piece.payload.len()).collect::<Vec<_>>(), expected);
+            chain.pass(Instant::ZERO, Moving { direction, segment, id: PacketId(7) }, &mut left);
+            assert!(left.iter().all(|piece| piece.direction == direction));
+            assert_eq!(left.iter().map(|piece| piece.segment.payload.len()).collect::<Vec<_>>(), expected);
+            assert_eq!(
+                left.iter().map(|piece| piece.id.0).collect::<Vec<_>>(),
+                [7, 0, 0],
+                "one of them is what was sent"
+            );
         }
     }
 }

@@ -97,11 +97,7 @@ impl Held {
     }
 
     fn release(self, direction: Direction, out: &mut Out<'_>) {
-        if self.merged {
-            out.forward_altered(direction, self.segment);
-        } else {
-            out.forward(direction, self.segment);
-        }
+        out.release(direction, self.segment, self.merged);
     }
 }
 

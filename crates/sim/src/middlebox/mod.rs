@@ -24,7 +24,7 @@ pub(crate) use chain::Chain;
 
 pub use catalogue::{MIDDLEBOXES, MiddleboxInfo};
 
-use crate::Direction;
+use crate::{Direction, PacketId};
 use anabranch_units::{Duration, Instant, Stream};
 use anabranch_wire::Segment;
 use std::net::SocketAddr;
@@ -305,34 +305,64 @@ trait Element {
     }
 }
 
-/// Where a box puts what it lets go.
-struct Out<'a> {
-    segments: &'a mut Vec<(Direction, Segment)>,
-    counts: &'a mut MiddleboxOutcome,
+/// A segment on its way past the boxes.
+pub(crate) struct Moving {
+    pub(crate) direction: Direction,
+    pub(crate) segment: Segment,
+    /// Of the packet that a host sent, if this is what became of it.
+    pub(crate) id: PacketId,
 }
 
-impl Out<'_> {
+/// Where a box puts what it lets go.
+struct Out<'a> {
+    segments: &'a mut Vec<Moving>,
+    counts: &'a mut MiddleboxOutcome,
+    /// Of the segment that has just come; the first that is forwarded has it from there.
+    id: PacketId,
+}
+
+impl<'a> Out<'a> {
+    fn new(segments: &'a mut Vec<Moving>, counts: &'a mut MiddleboxOutcome) -> Self {
+        Out { segments, counts, id: PacketId::default() }
+    }
+
     /// As it came.
     fn forward(&mut self, direction: Direction, segment: Segment) {
-        self.segments.push((direction, segment));
+        let id = std::mem::take(&mut self.id);
+        self.segments.push(Moving { direction, segment, id });
     }
 
     /// Otherwise than it came.
     fn forward_altered(&mut self, direction: Direction, segment: Segment) {
         self.counts.altered += 1;
-        self.segments.push((direction, segment));
+        self.forward(direction, segment);
+    }
+
+    /// A segment that came earlier.
+    fn release(&mut self, direction: Direction, segment: Segment, altered: bool) {
+        self.counts.altered += u64::from(altered);
+        self.segments.push(Moving { direction, segment, id: PacketId::default() });
     }
 
     /// A segment that the box made.
     fn make(&mut self, direction: Direction, segment: Segment) {
         self.counts.made += 1;
-        self.segments.push((direction, segment));
+        self.segments.push(Moving { direction, segment, id: PacketId::default() });
     }
 
     /// The segment goes no further.
     fn drop(&mut self) {
         self.counts.dropped += 1;
     }
+}
+
+/// What one box lets go of one segment.
+#[cfg(test)]
+fn through(element: &mut dyn Element, now: Instant, direction: Direction, segment: Segment) -> Vec<Moving> {
+    let mut segments = Vec::new();
+    let mut counts = MiddleboxOutcome { name: String::new(), altered: 0, dropped: 0, made: 0 };
+    element.pass(now, direction, segment, &mut Out::new(&mut segments, &mut counts));
+    segments
 }
 
 /// Leaves room for headers in the 16 bits of an IP packet's length.

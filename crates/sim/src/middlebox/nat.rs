@@ -113,7 +113,7 @@ const FIRST_PORT: u64 = 1024;
 
 #[cfg(test)]
 mod tests {
-    use super::super::MiddleboxOutcome;
+    use super::super::through;
     use super::*;
     use anabranch_units::Seed;
     use anabranch_wire::FlowKey;
@@ -125,20 +125,20 @@ mod tests {
         let mut pass = |at_ms, direction, from, to| {
             let seq = SubflowSeq::new(7);
             let segment = Segment::new(FlowKey::new(from, to), Flags::ACK, seq, seq);
-            let mut segments = Vec::new();
-            let mut counts = MiddleboxOutcome { name: String::new(), altered: 0, dropped: 0, made: 0 };
-            let mut out = Out { segments: &mut segments, counts: &mut counts };
-            nat.pass(Instant::ZERO + Duration::from_millis(at_ms), direction, segment, &mut out);
-            segments.pop().expect("forwarded, or answered")
+            let at = Instant::ZERO + Duration::from_millis(at_ms);
+            through(&mut nat, at, direction, segment).pop().expect("forwarded, or answered")
         };
-        let first = pass(0, Direction::Up, client, server).1.flow.source();
+        let first = pass(0, Direction::Up, client, server).segment.flow.source();
         assert_eq!(first.ip(), IpAddr::from([10, 0, 3, 101]));
-        assert_eq!(pass(999, Direction::Up, client, server).1.flow.source(), first);
-        assert_eq!(pass(999, Direction::Down, server, first).1.flow.destination(), client);
-        let second = pass(1000, Direction::Up, client, server).1.flow.source();
+        assert_eq!(pass(999, Direction::Up, client, server).segment.flow.source(), first);
+        assert_eq!(pass(999, Direction::Down, server, first).segment.flow.destination(), client);
+        let second = pass(1000, Direction::Up, client, server).segment.flow.source();
         assert_ne!(second, first);
-        let (direction, answer) = pass(1001, Direction::Down, server, first);
-        assert_eq!((direction, answer.flags, answer.flow.source()), (Direction::Up, Flags::RST, first));
+        let answer = pass(1001, Direction::Down, server, first);
+        assert_eq!(
+            (answer.direction, answer.segment.flags, answer.segment.flow.source()),
+            (Direction::Up, Flags::RST, first)
+        );
         assert_eq!((nat.inside(first), nat.inside(second)), (client, client));
     }
 }

@@ -88,7 +88,6 @@ fn opens_subflow(option: &MpOption) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::MiddleboxOutcome;
     use super::*;
     use anabranch_units::{AddressId, SubflowSeq};
     use anabranch_wire::{AddAddr, Dss, FlowKey, JoinAck};
@@ -104,15 +103,8 @@ mod tests {
     }
 
     fn through(strip: &mut Strip, segment: &Segment) -> Segment {
-        let mut segments = Vec::new();
-        let mut counts = MiddleboxOutcome { name: String::new(), altered: 0, dropped: 0, made: 0 };
-        strip.pass(
-            Instant::ZERO,
-            Direction::Up,
-            segment.clone(),
-            &mut Out { segments: &mut segments, counts: &mut counts },
-        );
-        segments.pop().expect("stripping drops nothing").1
+        let mut left = super::super::through(strip, Instant::ZERO, Direction::Up, segment.clone());
+        left.pop().expect("stripping drops nothing").segment
     }
 
     #[test]

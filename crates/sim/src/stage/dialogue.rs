@@ -7,7 +7,7 @@ use crate::topology::{path_between, sender};
 use crate::{ConnectionOutcome, Direction, SubflowOutcome};
 use anabranch_engine::{ConnectionId, Event};
 
-impl Stage {
+impl Stage<'_> {
     /// Acts on all the host's events; false if there were none.
     #[inline]
     pub(crate) fn drain_events(&mut self, host: usize) -> bool {

@@ -3,22 +3,24 @@
 mod dialogue;
 mod passage;
 mod traffic;
+mod watch;
 
 use self::passage::Passage;
 use self::traffic::Departures;
+use self::watch::Watch;
 use crate::digest::Digest;
 use crate::host::Host;
 use crate::pool::Pool;
 use crate::session::{ByteStream, News, Session};
 use crate::topology::{PerDirection, Topology, address, service};
-use crate::{Direction, EventRecord, Transfer, UdpOutcome};
+use crate::{Direction, EventRecord, Observer, Transfer, UdpOutcome};
 use anabranch_units::Instant;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::net::SocketAddr;
 
 /// Everything of a run but its applications.
-pub(crate) struct Stage {
+pub(crate) struct Stage<'a> {
     pub(crate) now: Instant,
     pub(crate) topology: Topology,
     pub(crate) hosts: Vec<Host>,
@@ -46,6 +48,7 @@ pub(crate) struct Stage {
     news: VecDeque<(usize, usize, News)>,
     touched: Vec<usize>,
     departures: Departures,
+    watch: Watch<'a>,
 }
 
 /// A transfer under way.
@@ -56,8 +59,16 @@ pub(crate) struct TransferState {
     base: u64,
 }
 
-impl Stage {
-    pub(crate) fn new(spec: &crate::Spec, topology: Topology, hosts: Vec<Host>) -> Self {
+impl<'a> Stage<'a> {
+    pub(crate) fn new(
+        spec: &crate::Spec,
+        mut topology: Topology,
+        hosts: Vec<Host>,
+        observer: Option<&'a mut dyn Observer>,
+    ) -> Self {
+        if observer.is_some() {
+            topology.network.report_drops();
+        }
         Stage {
             now: Instant::ZERO,
             topology,
@@ -81,6 +92,7 @@ impl Stage {
             news: VecDeque::new(),
             touched: Vec::new(),
             departures: Departures::default(),
+            watch: Watch::new(observer),
         }
     }
 

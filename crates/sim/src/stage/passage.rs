@@ -1,11 +1,11 @@
 //! The ends of paths: between hosts and links, past the middleboxes that stand there.
 
 use super::Stage;
-use crate::middlebox::Chain;
+use super::traffic::Departing;
+use crate::middlebox::{Chain, Moving};
 use crate::topology::path_between;
 use crate::{Direction, End, MiddleboxOutcome, Spec};
 use anabranch_units::Instant;
-use anabranch_wire::Segment;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -16,7 +16,7 @@ pub(crate) struct Passage {
     /// When the first of them wants to be woken.
     deadline: Instant,
     /// What has left a chain and is not yet on its way; empty between calls, kept for its memory.
-    left: VecDeque<(Direction, Segment)>,
+    left: VecDeque<Moving>,
 }
 
 impl Passage {
@@ -54,7 +54,7 @@ impl Passage {
     }
 }
 
-impl Stage {
+impl Stage<'_> {
     /// Takes a segment that travels `direction` past the boxes at one end of a path. True if one goes on to the links with
     /// `departure` as the tag of its first hop.
     #[cold]
@@ -62,12 +62,11 @@ impl Stage {
         &mut self,
         path: usize,
         end: End,
-        direction: Direction,
-        segment: Segment,
-        departure: Option<super::traffic::Departing>,
+        moving: Moving,
+        departure: Option<Departing>,
     ) -> bool {
         let mut left = std::mem::take(&mut self.passage.left);
-        self.passage.chains[path][end as usize].pass(self.now, direction, segment, &mut left);
+        self.passage.chains[path][end as usize].pass(self.now, moving, &mut left);
         self.passage.set_deadline();
         self.leave_middleboxes(path, end, left, departure)
     }
@@ -92,16 +91,17 @@ impl Stage {
         &mut self,
         path: usize,
         end: End,
-        mut left: VecDeque<(Direction, Segment)>,
-        mut departure: Option<super::traffic::Departing>,
+        mut left: VecDeque<Moving>,
+        mut departure: Option<Departing>,
     ) -> bool {
         let waited = departure.is_some();
-        for (direction, segment) in left.drain(..) {
-            let arrives = matches!((end, direction), (End::Client, Direction::Down) | (End::Server, Direction::Up));
+        for moving in left.drain(..) {
+            let arrives =
+                matches!((end, moving.direction), (End::Client, Direction::Down) | (End::Server, Direction::Up));
             if arrives {
-                self.hand_over(segment);
+                self.hand_over(moving.segment, moving.id);
             } else {
-                self.send_on_links(path, direction, segment, departure.take());
+                self.send_on_links(path, moving, departure.take());
             }
         }
         self.passage.left = left;

@@ -1,0 +1,107 @@
+//! How long an endpoint waits for a peer that says nothing, or nothing of use.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use anabranch_engine::Event;
+use anabranch_units::{AddressId, Duration, Nonce, SubflowSeq, Token};
+use anabranch_wire::{Flags, FlowKey, Handshake, JoinSyn, MpOption, Segment};
+use common::{CLIENT, PATTERN, PORT, Pair, SERVER, buffer, client_ip, config, server_ip};
+use std::net::SocketAddr;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// A client that has stopped reading, with a window that is full.
+fn with_a_closed_window() -> Pair {
+    let mut client = config([client_ip(0)]);
+    client.receive_buffer = buffer(20_000);
+    let mut pair = Pair::with(client, config([server_ip(0)]));
+    pair.open();
+    pair.write(CLIENT, b"GET");
+    pair.run(Duration::from_secs(1));
+    pair.deaf[CLIENT] = true;
+    pair.write(SERVER, PATTERN);
+    pair.run(Duration::from_secs(5));
+    pair
+}
+
+/// RFC 9293 §3.8.6.1: the connection stays open as long as the receiver answers the probes.
+#[test]
+fn a_peer_may_keep_its_window_closed_as_long_as_it_answers() {
+    let mut pair = with_a_closed_window();
+    pair.run(HOUR * 4);
+    assert!(!pair.has(SERVER, |event| matches!(event, Event::Reset | Event::SubflowClosed(_))), "{:?}", pair.events);
+    pair.deaf[CLIENT] = false;
+    pair.run(HOUR);
+    assert_eq!(pair.read[CLIENT].len(), PATTERN.len());
+}
+
+#[test]
+fn a_dead_peer_with_a_closed_window_is_given_up() {
+    let mut pair = with_a_closed_window();
+    pair.rule = Box::new(|_, _| false);
+    pair.run(HOUR);
+    assert!(pair.has(SERVER, |event| *event == Event::Reset), "{:?}", pair.events[SERVER]);
+    assert_eq!(pair.hosts[SERVER].connections(), 0);
+}
+
+/// RFC 7323 §5.5: a timestamp clock may have come round during so long a silence.
+#[test]
+fn data_flows_after_more_than_24_days_of_silence() {
+    let mut pair = Pair::new(1);
+    pair.open();
+    pair.write(CLIENT, b"GET");
+    pair.run(Duration::from_secs(1));
+    pair.run(HOUR * 24 * 25);
+    pair.write(CLIENT, b" again");
+    pair.run(Duration::from_secs(10));
+    assert_eq!(pair.read[SERVER], b"GET again");
+}
+
+/// RFC 8684 §5: SYNs with a stolen token fill the places for subflows only for a moment.
+#[test]
+fn joins_that_are_never_completed_make_room_for_an_honest_one() {
+    let mut pair = Pair::new(1);
+    let token = std::rc::Rc::new(std::cell::Cell::new(Token(0)));
+    let seen = token.clone();
+    pair.rule = Box::new(move |_, segment| {
+        for option in segment.options.mptcp() {
+            if let MpOption::Capable(capable) = option
+                && let Some(key) = capable.receiver_key
+            {
+                seen.set(key.token());
+            }
+        }
+        true
+    });
+    pair.open();
+    pair.write(CLIENT, b"GET");
+    pair.run(Duration::from_secs(1));
+    let server = SocketAddr::new(server_ip(0), PORT);
+    let join = |port: u16| {
+        let flow = FlowKey::new(SocketAddr::new(client_ip(9), port), server);
+        let mut syn = Segment::new(flow, Flags::SYN, SubflowSeq::new(7), SubflowSeq::new(0));
+        syn.options.handshake = Some(Box::new(Handshake { mss: Some(1460), ..Handshake::default() }));
+        let nonce = Nonce(u32::from(port));
+        syn.options.push_mptcp(MpOption::JoinSyn(JoinSyn {
+            backup: false,
+            address: AddressId(9),
+            token: token.get(),
+            nonce,
+        }));
+        syn
+    };
+    let answers = |pair: &mut Pair, flags: Flags| {
+        std::iter::from_fn(|| pair.hosts[SERVER].poll_transmit(pair.now))
+            .filter(|transmit| transmit.segment.flags.has(flags))
+            .count()
+    };
+    for port in 1..=1000 {
+        pair.hosts[SERVER].handle_segment(pair.now, join(port));
+    }
+    let refused = answers(&mut pair, Flags::RST);
+    assert!(refused > 900, "no more half-open joins than subflows: {refused} refused");
+    pair.now += Duration::from_millis(1500);
+    pair.hosts[SERVER].handle_segment(pair.now, join(2000));
+    assert_eq!(answers(&mut pair, Flags::SYN.with(Flags::ACK)), 1, "an honest join is answered");
+}
