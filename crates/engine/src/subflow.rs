@@ -5,6 +5,7 @@ use crate::mapping::MappingTable;
 use crate::reassembly::{Limits, Reassembly};
 use crate::recovery::{self, Recovery};
 use crate::rtt::RttEstimator;
+use crate::unplaced::Unplaced;
 use crate::{AckReason, Profile, SubflowStats};
 use anabranch_policy::SubflowView;
 use anabranch_policy::congestion::Controller;
@@ -107,6 +108,12 @@ pub(crate) struct Subflow {
     pub(crate) rcv_scale: u8,
     pub(crate) ofo: Reassembly,
     pub(crate) maps: MappingTable,
+    /// In order here, and not yet handed to the data level.
+    pub(crate) unplaced: Unplaced,
+    /// When bytes without a mapping have waited long enough for it.
+    pub(crate) unmapped_until: Option<Instant>,
+    /// ACKs of data in a row that had no DSS.
+    pub(crate) bare_acks: u32,
     pub(crate) ts_recent: u32,
     /// When `ts_recent` was taken.
     pub(crate) ts_recent_at: Instant,
@@ -184,6 +191,9 @@ impl Subflow {
             rcv_scale: if profile.window_scaling { shift_for(receive_buffer) } else { 0 },
             ofo: Reassembly::new(Limits { bytes: receive_buffer.get(), fragments: MAX_FRAGMENTS }),
             maps: MappingTable::default(),
+            unplaced: Unplaced::default(),
+            unmapped_until: None,
+            bare_acks: 0,
             ts_recent: 0,
             ts_recent_at: Instant::ZERO,
             ack: Acknowledging { quick: profile.quick_acks, ..Acknowledging::default() },
@@ -258,10 +268,15 @@ impl Subflow {
         }
     }
 
+    /// Offset of the first byte that the data level has not had.
+    pub(crate) fn placed(&self) -> u64 {
+        if self.unplaced.is_empty() { self.rcv_nxt } else { self.unplaced.start() }
+    }
+
     /// The earliest of its timers.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let handshake = self.handshake.map(|timer| timer.deadline);
-        earliest([handshake, self.recovery.deadline(), self.ack.deadline])
+        earliest([handshake, self.recovery.deadline(), self.ack.deadline, self.unmapped_until])
     }
 
     /// What a policy may know of it; `share` is what the receive-window policy allows it.

@@ -215,7 +215,7 @@ impl Connection {
                 }
                 _ => {
                     let lost = self.gave_up_mptcp;
-                    self.fall_back(if lost { FallbackReason::SynLost } else { FallbackReason::SynAck }, shared);
+                    self.fall_back(now, if lost { FallbackReason::SynLost } else { FallbackReason::SynAck }, shared);
                 }
             }
         }
@@ -314,7 +314,7 @@ impl Connection {
                 }
                 // Data with a DSS has overtaken the third ACK; the keys will come.
                 None if segment.options.dss.is_some() => return false,
-                _ => self.fall_back(FallbackReason::ThirdAck, shared),
+                _ => self.fall_back(now, FallbackReason::ThirdAck, shared),
             }
         }
         self.establish(now, index, segment, shared);

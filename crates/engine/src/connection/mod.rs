@@ -294,7 +294,7 @@ impl Connection {
     }
 
     /// Gives MPTCP up for plain TCP on the only subflow.
-    fn fall_back(&mut self, reason: FallbackReason, shared: &mut Shared) {
+    fn fall_back(&mut self, now: Instant, reason: FallbackReason, shared: &mut Shared) {
         self.mode = Mode::Plain;
         self.stats.fallback = Some(reason);
         // Nothing of the data level is left to be said.
@@ -305,6 +305,7 @@ impl Connection {
             subflow.mss = emit::payload_room(subflow, Mode::Plain);
         }
         shared.fell_back(self.id, reason);
+        self.place_plainly(now, shared);
         if self.role == Role::Server || self.remote_key.is_some() {
             shared.routes.push(crate::shared::Route::RemoveToken(self.local_key.token(), self.id));
         }
@@ -312,7 +313,7 @@ impl Connection {
 
     /// True while plain TCP can still take over: one subflow ever, everything in order on it, and not yet at the end.
     fn can_fall_back(&self) -> bool {
-        self.subflows.first().is_some_and(|subflow| self.can_fall_back_at(subflow.rcv_nxt))
+        self.subflows.first().is_some_and(|subflow| self.can_fall_back_at(subflow.placed()))
     }
 
     /// The same when subflow offset `at` is the next to be taken: from here on it is the stream's, so both must have come

@@ -8,6 +8,9 @@ use crate::subflow::State;
 use anabranch_units::Instant;
 use anabranch_wire::{Flags, MpOption, ResetReason, Segment};
 
+/// ACKs of data without DSS in a row that mean options no longer get through.
+const BARE_ACKS: u32 = 3;
+
 impl Connection {
     pub(super) fn handle_options(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) {
         if self.mode != Mode::Multipath {
@@ -32,7 +35,7 @@ impl Connection {
                 MpOption::Capable(capable) => {
                     if let Some((length, _)) = capable.data.filter(|_| self.role == Role::Server) {
                         self.confirm(now, index, shared);
-                        let map = Mapping { subflow: 1, data: 0, length: u64::from(length) };
+                        let map = Mapping { subflow: 1, data: 0, length: u64::from(length), proof: None };
                         if self.subflows[index].rcv_nxt < 1 + map.length
                             && self.subflows[index].maps.insert(map).is_err()
                         {
@@ -63,6 +66,7 @@ impl Connection {
             return true;
         }
         if segment.options.dss.is_some() {
+            self.subflows[index].bare_acks = 0;
             self.confirm(now, index, shared);
             return true;
         }
@@ -80,26 +84,25 @@ impl Connection {
             return true;
         }
         let acks_data = ack > subflow.recovery.snd_una() && ack > 1 && self.outgoing.nxt > 0;
-        // MPTCP peers put a DSS on their FINs too; a bare one closes a stream of plain TCP.
-        let bare = segment.payload.is_empty() && !segment.flags.has(Flags::FIN);
-        if bare && !acks_data {
+        // MPTCP peers put a DSS on their FINs too; a bare one closes a stream of plain TCP. Data may lie under a mapping
+        // that came or comes apart from it: whether it does is found out when it is next in order.
+        let bare_fin = segment.payload.is_empty() && segment.flags.has(Flags::FIN);
+        if !acks_data && !bare_fin {
             return true;
         }
-        let first = !self.confirmed;
-        if self.can_fall_back() {
-            self.fall_back(if first { FallbackReason::FirstData } else { FallbackReason::OptionsLost }, shared);
+        let (proven, first) = (subflow.confirmed, !self.confirmed);
+        self.subflows[index].bare_acks += u32::from(acks_data);
+        // A stock kernel sends an ACK without DSS now and then, so a confirmed subflow must show a few in a row.
+        let enough = first || bare_fin || self.subflows[index].bare_acks >= BARE_ACKS;
+        if enough && self.can_fall_back() {
+            self.fall_back(now, if first { FallbackReason::FirstData } else { FallbackReason::OptionsLost }, shared);
             return true;
         }
-        if bare {
-            // An ACK without DSS among others with it (a stock kernel sends some) says nothing bad by itself; one on a
-            // subflow that never showed an option does.
-            if subflow.confirmed {
-                return true;
-            }
+        if !proven && segment.payload.is_empty() {
+            // RFC 8684 §3.7: on an additional subflow the first acknowledgment without a DATA_ACK is the end of it.
             self.kill(now, index, ResetReason::Middlebox, shared);
             return false;
         }
-        // Data may lie under a mapping that came earlier; without one `handle_payload` will find out.
         true
     }
 

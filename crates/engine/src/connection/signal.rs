@@ -27,7 +27,7 @@ impl Connection {
         let Some(map) = dss.map else { return true };
         if map.length == 0 {
             if self.can_fall_back() {
-                self.fall_back(FallbackReason::InfiniteMapping, shared);
+                self.fall_back(now, FallbackReason::InfiniteMapping, shared);
                 return true;
             }
             self.bad_mapping(now, index, ResetReason::MptcpError, shared);
@@ -71,18 +71,24 @@ impl Connection {
         };
         // The common case needs no table: the map is the segment's own, and the segment is next.
         let own = first == start && length == segment.payload.len() as u64;
-        if own && start == subflow.rcv_nxt && subflow.maps.is_empty() && subflow.ofo.is_empty() {
+        if own
+            && start == subflow.rcv_nxt
+            && subflow.maps.is_empty()
+            && subflow.ofo.is_empty()
+            && subflow.unplaced.is_empty()
+        {
             self.waiting.own_map = Some(data);
             return true;
         }
-        if first + length <= subflow.rcv_nxt {
+        if first + length <= subflow.placed() {
             return true;
         }
-        if subflow.maps.insert(Mapping { subflow: first, data, length }).is_err() {
+        if subflow.maps.insert(Mapping { subflow: first, data, length, proof: None }).is_err() {
             self.bad_mapping(now, index, ResetReason::MptcpError, shared);
             return false;
         }
-        true
+        // It may be what earlier bytes wait for.
+        self.subflows[index].unplaced.is_empty() || self.place(now, index, shared)
     }
 
     /// The mapping cannot be: the peer or a middlebox is broken, and the subflow is useless.

@@ -96,6 +96,10 @@ impl Connection {
         if subflow.handshake.is_some_and(|timer| timer.deadline <= now) {
             return self.on_handshake_timeout(now, index, shared);
         }
+        if due(&mut subflow.unmapped_until, now) {
+            // RFC 8684 §3.7: data without a mapping cannot be delivered, and the subflow is broken.
+            return self.kill(now, index, ResetReason::Middlebox, shared);
+        }
         while self.subflows.get(index).is_some_and(|s| s.recovery.deadline().is_some_and(|at| at <= now)) {
             let subflow = &mut self.subflows[index];
             let in_flight = subflow.flight_size();
@@ -204,6 +208,11 @@ impl Connection {
 
     /// Data waits too long for its DATA_ACK: repeat the oldest, whatever carried it.
     fn on_data_timeout(&mut self, now: Instant, shared: &mut Shared) {
+        if self.subflows.first().is_some_and(|subflow| subflow.bare_acks > 0) && self.can_fall_back() {
+            // The subflow acknowledges and the data level does not: the peer is plain TCP by now, and would take what is
+            // repeated for new data.
+            return self.fall_back(now, crate::FallbackReason::OptionsLost, shared);
+        }
         self.timers.data_backoff += 1;
         let una = self.outgoing.una;
         if let Some((_, end)) = self.outgoing.log.range_at(una) {
