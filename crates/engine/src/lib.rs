@@ -26,6 +26,7 @@ mod sent_log;
 mod shared;
 mod stats;
 mod subflow;
+mod unplaced;
 
 pub use config::{Config, Factory, LocalAddress, Policies};
 pub use endpoint::{Endpoint, Transmit};

@@ -5,6 +5,7 @@ use crate::mapping::MappingTable;
 use crate::reassembly::{Limits, Reassembly};
 use crate::recovery::{self, Recovery};
 use crate::rtt::RttEstimator;
+use crate::unplaced::Unplaced;
 use crate::{AckReason, Profile, SubflowStats};
 use anabranch_policy::SubflowView;
 use anabranch_policy::congestion::Controller;
@@ -94,6 +95,8 @@ pub(crate) struct Subflow {
     /// A tail loss probe is due.
     pub(crate) probe_now: bool,
     pub(crate) last_sent: Option<Instant>,
+    /// Window probes in a row that nothing answered.
+    pub(crate) unanswered_probes: u32,
     pub(crate) fin_sent: bool,
     /// Bytes below us that the first hop has not sent (TCP Small Queues).
     pub(crate) first_hop: u64,
@@ -107,7 +110,15 @@ pub(crate) struct Subflow {
     pub(crate) rcv_scale: u8,
     pub(crate) ofo: Reassembly,
     pub(crate) maps: MappingTable,
+    /// In order here, and not yet handed to the data level.
+    pub(crate) unplaced: Unplaced,
+    /// When bytes without a mapping have waited long enough for it.
+    pub(crate) unmapped_until: Option<Instant>,
+    /// ACKs of data in a row that had no DSS.
+    pub(crate) bare_acks: u32,
     pub(crate) ts_recent: u32,
+    /// When `ts_recent` was taken.
+    pub(crate) ts_recent_at: Instant,
     pub(crate) ack: Acknowledging,
     /// When a segment that made no sense was last answered.
     pub(crate) challenged: Option<Instant>,
@@ -173,6 +184,7 @@ impl Subflow {
             retransmit_now: false,
             probe_now: false,
             last_sent: None,
+            unanswered_probes: 0,
             fin_sent: false,
             first_hop: 0,
             throttled: false,
@@ -182,7 +194,11 @@ impl Subflow {
             rcv_scale: if profile.window_scaling { shift_for(receive_buffer) } else { 0 },
             ofo: Reassembly::new(Limits { bytes: receive_buffer.get(), fragments: MAX_FRAGMENTS }),
             maps: MappingTable::default(),
+            unplaced: Unplaced::default(),
+            unmapped_until: None,
+            bare_acks: 0,
             ts_recent: 0,
+            ts_recent_at: Instant::ZERO,
             ack: Acknowledging { quick: profile.quick_acks, ..Acknowledging::default() },
             challenged: None,
             peer_fin: None,
@@ -224,6 +240,11 @@ impl Subflow {
         self.is_open() && !self.potentially_failed && self.rtt.srtt().is_some()
     }
 
+    /// A join that the peer asked for and has not completed: nothing is proven of it, and it may be one of a flood.
+    pub(crate) fn is_half_open_join(&self) -> bool {
+        self.state == State::SynReceived && self.is_join()
+    }
+
     pub(crate) fn is_join(&self) -> bool {
         matches!(self.origin, Origin::Join { .. })
     }
@@ -255,10 +276,15 @@ impl Subflow {
         }
     }
 
+    /// Offset of the first byte that the data level has not had.
+    pub(crate) fn placed(&self) -> u64 {
+        if self.unplaced.is_empty() { self.rcv_nxt } else { self.unplaced.start() }
+    }
+
     /// The earliest of its timers.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let handshake = self.handshake.map(|timer| timer.deadline);
-        earliest([handshake, self.recovery.deadline(), self.ack.deadline])
+        earliest([handshake, self.recovery.deadline(), self.ack.deadline, self.unmapped_until])
     }
 
     /// What a policy may know of it; `share` is what the receive-window policy allows it.

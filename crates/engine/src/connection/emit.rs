@@ -240,7 +240,7 @@ impl Connection {
             version: 1,
             checksum_required: false,
             extensibility: false,
-            no_join_to_source: false,
+            no_join_to_source: self.deny_join_to_initial,
             other_flags: 0,
             hmac_sha256: true,
             sender_key: has_own.then_some(self.local_key),

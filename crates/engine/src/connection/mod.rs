@@ -1,17 +1,23 @@
 //! One MPTCP connection: the data level, and the subflows that carry it.
 //!
-//! The parts by noun: `handshake` (how subflows begin), `input` (a segment arrives), `receiver` (data in order for the
+//! The parts by noun: `handshake` (how subflows begin), `input` (a segment arrives), `acceptance` (whether it counts),
+//! `acknowledgment`, `options`, `signal` (DSS) and `payload` (what it says and carries), `receiver` (data in order for the
 //! application), `output` (what leaves next), `emit` (segments put together), `paths` (which subflows there should be),
 //! `closing` (how subflows and connections end), `timers`.
 
+mod acceptance;
+mod acknowledgment;
 mod check;
 mod closing;
 mod emit;
 mod handshake;
 mod input;
+mod options;
 mod output;
 mod paths;
+mod payload;
 mod receiver;
+mod signal;
 mod timers;
 
 use crate::buffer::SendBuffer;
@@ -28,6 +34,7 @@ use anabranch_policy::reinjection::Reinjection;
 use anabranch_policy::scheduler::Scheduler;
 use anabranch_policy::{Event as PolicyEvent, SubflowView};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Key, SubflowId};
+use anabranch_wire::ResetReason;
 use bytes::Bytes as Payload;
 use output::Waiting;
 use paths::PathManager;
@@ -91,6 +98,10 @@ pub(crate) struct Connection {
     pub(crate) confirmed: bool,
     /// The client had to leave MP_CAPABLE out of its SYN.
     pub(crate) gave_up_mptcp: bool,
+    /// DSS checksums are in use: one side requires them (RFC 8684 §3.1).
+    checksum: bool,
+    /// We forbid joins to the address and port of the initial subflow.
+    deny_join_to_initial: bool,
     pub(crate) local_key: Key,
     pub(crate) remote_key: Option<Key>,
     local_idsn: Dsn,
@@ -144,6 +155,8 @@ impl Connection {
             mode,
             confirmed: false,
             gave_up_mptcp: false,
+            checksum: config.checksum,
+            deny_join_to_initial: config.deny_join_to_initial,
             local_key,
             remote_key: None,
             local_idsn: local_key.idsn(),
@@ -288,7 +301,7 @@ impl Connection {
     }
 
     /// Gives MPTCP up for plain TCP on the only subflow.
-    fn fall_back(&mut self, reason: FallbackReason, shared: &mut Shared) {
+    fn fall_back(&mut self, now: Instant, reason: FallbackReason, shared: &mut Shared) {
         self.mode = Mode::Plain;
         self.stats.fallback = Some(reason);
         // Nothing of the data level is left to be said.
@@ -298,7 +311,14 @@ impl Connection {
         for subflow in self.subflows.iter_mut().filter(|subflow| subflow.state != State::Established) {
             subflow.mss = emit::payload_room(subflow, Mode::Plain);
         }
-        shared.fell_back(self.id, reason);
+        shared.fell_back(reason);
+        if self.is_known() {
+            shared.event(self.id, Event::Fallback(reason));
+        }
+        while let Some(index) = self.subflows.iter().position(Subflow::is_half_open_join) {
+            self.kill(now, index, ResetReason::MptcpError, shared);
+        }
+        self.place_plainly(now, shared);
         if self.role == Role::Server || self.remote_key.is_some() {
             shared.routes.push(crate::shared::Route::RemoveToken(self.local_key.token(), self.id));
         }
@@ -306,7 +326,7 @@ impl Connection {
 
     /// True while plain TCP can still take over: one subflow ever, everything in order on it, and not yet at the end.
     fn can_fall_back(&self) -> bool {
-        self.subflows.first().is_some_and(|subflow| self.can_fall_back_at(subflow.rcv_nxt))
+        self.subflows.first().is_some_and(|subflow| self.can_fall_back_at(subflow.placed()))
     }
 
     /// The same when subflow offset `at` is the next to be taken: from here on it is the stream's, so both must have come
@@ -314,7 +334,8 @@ impl Connection {
     fn can_fall_back_at(&self, at: u64) -> bool {
         let in_order = self.outgoing.in_order && self.receiver.in_order() && self.receiver.stream_next() + 1 == at;
         let complete = self.outgoing.fin_acked && self.receiver.finished();
-        !self.ever_joined && self.subflows.len() == 1 && in_order && !complete
+        let alone = self.subflows.iter().filter(|subflow| !subflow.is_half_open_join()).count() == 1;
+        !self.ever_joined && alone && in_order && !complete
     }
 
     fn open_subflows(&self) -> impl Iterator<Item = &Subflow> {
@@ -329,6 +350,10 @@ impl Connection {
         if !self.reported_open {
             self.reported_open = true;
             let multipath = self.mode == Mode::Multipath;
+            if let (Role::Server, Some(reason)) = (self.role, self.stats.fallback) {
+                // From before the application knew of the connection.
+                shared.event(self.id, Event::Fallback(reason));
+            }
             let event = match self.role {
                 Role::Client => Event::Connected { multipath },
                 Role::Server => Event::Accepted { multipath },

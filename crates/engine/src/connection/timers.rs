@@ -3,6 +3,7 @@
 use super::{Connection, Mode};
 use crate::deadline::earliest;
 use crate::recovery::Fired;
+use crate::sent_log::bit;
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
 use crate::{Event, Purpose, Reason, subflow::Origin};
@@ -45,6 +46,12 @@ fn due(timer: &mut Option<Instant>, now: Instant) -> bool {
 /// The longest wait between repetitions at the data level, as for a subflow (RFC 6298 §2.5 allows 60 s or more).
 const MAX_BACKOFF: u32 = 6;
 
+/// SYN/ACKs repeated to a join: fewer than for a connection, since the peer can simply ask again.
+const JOIN_RETRIES: u32 = 3;
+
+/// How long we wait for the fourth ACK of a join.
+const CONFIRMATION_LIMIT: Duration = Duration::from_secs(30);
+
 impl Connection {
     /// When to call `on_deadline`.
     pub(crate) fn deadline(&self) -> Option<Instant> {
@@ -79,13 +86,7 @@ impl Connection {
         }
         if due(&mut self.timers.persist, now) {
             self.timers.persist_backoff += 1;
-            // Each of them: the path of the fastest may be the one that has died.
-            for index in 0..self.subflows.len() {
-                let subflow = &self.subflows[index];
-                if subflow.is_open() && subflow.recovery.is_empty() {
-                    self.send_window_probe(now, index, shared);
-                }
-            }
+            self.probe_windows(now, shared);
         }
         due(&mut self.timers.ask_again, now);
         if self.paths_deadline().is_some_and(|at| at <= now) {
@@ -101,6 +102,10 @@ impl Connection {
         }
         if subflow.handshake.is_some_and(|timer| timer.deadline <= now) {
             return self.on_handshake_timeout(now, index, shared);
+        }
+        if due(&mut subflow.unmapped_until, now) {
+            // RFC 8684 §3.7: data without a mapping cannot be delivered, and the subflow is broken.
+            return self.kill(now, index, ResetReason::Middlebox, shared);
         }
         while self.subflows.get(index).is_some_and(|s| s.recovery.deadline().is_some_and(|at| at <= now)) {
             let subflow = &mut self.subflows[index];
@@ -122,6 +127,25 @@ impl Connection {
                     self.on_rto(now, index, in_flight, first, shared);
                     break;
                 }
+            }
+        }
+    }
+
+    /// Probes the peer's window on each subflow: the path of the fastest may be the one that has died. A peer may keep its
+    /// window closed as long as it answers (RFC 9293 §3.8.6.1); one that does not is gone.
+    fn probe_windows(&mut self, now: Instant, shared: &mut Shared) {
+        let most = shared.config.profile.max_consecutive_rtos;
+        let mut index = 0;
+        while index < self.subflows.len() && !self.gone {
+            let subflow = &mut self.subflows[index];
+            if !subflow.is_open() || !subflow.recovery.is_empty() {
+                index += 1;
+            } else if subflow.unanswered_probes >= most {
+                self.kill(now, index, ResetReason::UnacceptablePerformance, shared);
+            } else {
+                subflow.unanswered_probes += 1;
+                self.send_window_probe(now, index, shared);
+                index += 1;
             }
         }
     }
@@ -154,7 +178,7 @@ impl Connection {
             let carried: Vec<_> = self.outgoing.log.carried_by(slot).collect();
             for (start, end) in carried {
                 // Once per segment and subflow: what another has carried as well is on its way already.
-                if end > una && self.outgoing.log.carriers(start.max(una)) == 1 << slot {
+                if end > una && self.outgoing.log.carriers(start.max(una)) == bit(slot) {
                     self.outgoing.reinject.insert(start.max(una), end, Reason::Rto(id));
                 }
             }
@@ -166,8 +190,14 @@ impl Connection {
         let profile = &shared.config.profile;
         let (retries, with_mptcp, max_rto) = (profile.syn_retries, profile.syn_retries_with_mptcp, profile.max_rto);
         let subflow = &mut self.subflows[index];
+        let retries = if subflow.is_half_open_join() { retries.min(JOIN_RETRIES) } else { retries };
         let Some(timer) = &mut subflow.handshake else { return };
-        if timer.retries >= retries {
+        let given_up = match subflow.state {
+            // Its pauses follow the RTT, so on a fast path the count is reached in no time.
+            State::Confirming => now.since(timer.first_sent) >= CONFIRMATION_LIMIT,
+            _ => timer.retries >= retries,
+        };
+        if given_up {
             if self.mode == Mode::Multipath && subflow.is_join() {
                 return self.bury(now, index, shared);
             }
@@ -191,6 +221,11 @@ impl Connection {
 
     /// Data waits too long for its DATA_ACK: repeat the oldest, whatever carried it.
     fn on_data_timeout(&mut self, now: Instant, shared: &mut Shared) {
+        if self.subflows.first().is_some_and(|subflow| subflow.bare_acks > 0) && self.can_fall_back() {
+            // The subflow acknowledges and the data level does not: the peer is plain TCP by now, and would take what is
+            // repeated for new data.
+            return self.fall_back(now, crate::FallbackReason::OptionsLost, shared);
+        }
         self.timers.data_backoff += 1;
         let una = self.outgoing.una;
         if let Some((_, end)) = self.outgoing.log.range_at(una) {
@@ -205,8 +240,9 @@ impl Connection {
             if usable > 1 || holder.is_none() {
                 self.outgoing.reinject.insert(una, end, Reason::DataTimeout);
                 if self.mode == Mode::Multipath && usable > 1 {
-                    let slots: Vec<_> = self.subflows.iter().map(|subflow| subflow.slot).collect();
-                    if slots.iter().all(|slot| self.outgoing.log.carriers(una) & 1 << slot != 0) {
+                    let open = self.subflows.iter().filter(|subflow| subflow.is_open());
+                    let slots: Vec<_> = open.map(|subflow| subflow.slot).collect();
+                    if slots.iter().all(|slot| self.outgoing.log.carriers(una) & bit(*slot) != 0) {
                         self.waiting.repeat_anywhere = true;
                     }
                 }

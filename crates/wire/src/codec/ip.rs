@@ -104,7 +104,9 @@ fn walk(packet: &[u8], mut next: u8) -> Result<usize, ParseError> {
         if next == TCP {
             return Ok(at);
         }
-        if !matches!(next, HOP_BY_HOP | ROUTING | FRAGMENT | DESTINATION) {
+        // Hop-by-hop options stand first or not at all (RFC 8200 §4).
+        let is_misplaced = next == HOP_BY_HOP && at != V6_HEADER;
+        if is_misplaced || !matches!(next, HOP_BY_HOP | ROUTING | FRAGMENT | DESTINATION) {
             return Err(ParseError::NotTcp(next));
         }
         let cut = |need: usize| ParseError::Truncated { layer: Layer::Extension, need, have: packet.len() };

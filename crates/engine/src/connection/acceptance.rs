@@ -1,0 +1,139 @@
+//! Which segments count: the checks of RFC 9293 §3.10.7.4, RFC 5961 and RFC 7323 §5 before anything is believed.
+
+use super::{Connection, Mode};
+use crate::Purpose;
+use crate::shared::Shared;
+use crate::subflow::{State, Subflow};
+use anabranch_units::{Duration, Instant};
+use anabranch_wire::{Flags, MpOption, Segment};
+
+/// Between two challenge ACKs on one subflow (Linux `tcp_invalid_ratelimit`: 500 ms).
+const CHALLENGE_INTERVAL: Duration = Duration::from_millis(500);
+
+/// After so long without a segment the peer's timestamp clock may have come round (RFC 7323 §5.5: 24 days).
+const PAWS_EXPIRY: Duration = Duration::from_secs(24 * 24 * 3600);
+
+impl Connection {
+    /// The subflow offset of an acceptable segment (RFC 9293 §3.10.7.4, RFC 7323 §5.3); others are answered and dropped.
+    pub(super) fn check_acceptable(
+        &mut self,
+        now: Instant,
+        index: usize,
+        segment: &Segment,
+        shared: &mut Shared,
+    ) -> Option<u64> {
+        let window = self.receiver.window().max(1) + u64::from(u16::MAX);
+        let subflow = &mut self.subflows[index];
+        let rst = segment.flags.has(Flags::RST);
+        if subflow.timestamps && !rst {
+            match segment.options.timestamps {
+                Some(timestamps)
+                    if (timestamps.value.wrapping_sub(subflow.ts_recent) as i32) < 0
+                        && now.since(subflow.ts_recent_at) <= PAWS_EXPIRY =>
+                {
+                    shared.counters.unacceptable += 1;
+                    subflow.ack.now = true;
+                    return None;
+                }
+                // RFC 7323 §3.2: once negotiated, every segment carries it.
+                None => {
+                    shared.counters.unacceptable += 1;
+                    return None;
+                }
+                Some(_) => {}
+            }
+        }
+        let start = segment.seq.offset_near(subflow.irs, subflow.rcv_nxt);
+        let length = segment.sequence_length();
+        let acceptable = start.filter(|start| {
+            let end = start + length;
+            *start <= subflow.rcv_nxt + window
+                && (end > subflow.rcv_nxt || (end == subflow.rcv_nxt && (length == 0 || rst)))
+        });
+        let Some(start) = acceptable else {
+            if segment.flags.has(Flags::SYN) && !rst {
+                self.answer_syn(now, index, segment, shared);
+                return None;
+            }
+            if !rst {
+                let repeated = start.filter(|start| length > 0 && start + length <= subflow.rcv_nxt);
+                if let Some(start) = repeated {
+                    subflow.ack.duplicate = Some((start, start + length));
+                    // The peer may have repeated it because its own view is stale: take what it acknowledges. What lies
+                    // further back than a window is nobody's repetition.
+                    if subflow.rcv_nxt - start <= window && acceptable_ack(subflow, segment).is_some() {
+                        self.take_late_data_ack(now, segment, index, shared);
+                    }
+                }
+                self.subflows[index].ack.now = true;
+            }
+            return None;
+        };
+        Some(start)
+    }
+
+    /// The DATA_ACK of a segment whose subflow-level bytes were received before.
+    fn take_late_data_ack(&mut self, now: Instant, segment: &Segment, index: usize, shared: &mut Shared) {
+        let Some(ack) = segment.options.dss.and_then(|dss| dss.data_ack).filter(|_| self.mode == Mode::Multipath)
+        else {
+            return;
+        };
+        let window = u64::from(segment.window) << self.subflows[index].snd_scale;
+        if let Some(offset) = self.data_ack_offset(ack) {
+            self.on_data_ack(now, offset, window, shared);
+        }
+    }
+
+    /// RFC 5961 §3: a RST counts only if it is exactly in sequence; otherwise the peer is asked.
+    pub(super) fn check_reset(
+        &mut self,
+        now: Instant,
+        index: usize,
+        start: u64,
+        segment: &Segment,
+        shared: &mut Shared,
+    ) {
+        if start != self.subflows[index].rcv_nxt {
+            return self.challenge(now, index, shared);
+        }
+        for option in segment.options.mptcp() {
+            if let MpOption::FastClose { receiver_key } = option
+                && self.on_fast_close(now, *receiver_key, true, shared)
+            {
+                return;
+            }
+        }
+        self.on_reset(now, index, shared);
+    }
+
+    /// A SYN on a synchronised subflow: the peer has not seen our third ACK, or somebody guesses.
+    pub(super) fn answer_syn(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) {
+        shared.counters.unacceptable += 1;
+        let subflow = &self.subflows[index];
+        let repeated = segment.flags.has(Flags::SYN) && segment.flags.has(Flags::ACK) && segment.seq == subflow.irs;
+        let unconfirmed = subflow.state == State::Confirming || (!subflow.is_join() && !self.confirmed);
+        if repeated && unconfirmed {
+            self.send_third_ack(now, index, shared);
+        } else {
+            self.challenge(now, index, shared);
+        }
+    }
+
+    /// A challenge ACK (RFC 5961 §3.2), not too often (§7): two ends that disagree would answer each other for ever.
+    pub(super) fn challenge(&mut self, now: Instant, index: usize, shared: &mut Shared) {
+        let subflow = &mut self.subflows[index];
+        if subflow.challenged.is_none_or(|last| now.since(last) >= CHALLENGE_INTERVAL) {
+            subflow.challenged = Some(now);
+            self.send_ack_for(now, index, Vec::new(), Purpose::Challenge, shared);
+        }
+    }
+}
+
+/// What a segment acknowledges, if a peer may say that: nothing unsent, and nothing older than the largest window, which
+/// leaves a blind guess little to hit (RFC 5961 §5.2).
+pub(super) fn acceptable_ack(subflow: &Subflow, segment: &Segment) -> Option<u64> {
+    let una = subflow.recovery.snd_una();
+    let oldest = una.saturating_sub(u64::from(u16::MAX) << subflow.snd_scale);
+    let ack = segment.ack.offset_near(subflow.iss, una)?;
+    (oldest..=subflow.recovery.snd_nxt()).contains(&ack).then_some(ack)
+}

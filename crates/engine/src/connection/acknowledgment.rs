@@ -1,0 +1,153 @@
+//! What a segment acknowledges: at the subflow (RFC 9293, RFC 2018) and at the data level (RFC 8684 §3.3.2).
+
+use super::Connection;
+use crate::Event;
+use crate::recovery::{AckIn, Phase};
+use crate::shared::Shared;
+use anabranch_units::{Bytes, Instant, SubflowSeq};
+use anabranch_wire::{Flags, Segment};
+
+impl Connection {
+    pub(super) fn handle_ack(&mut self, now: Instant, index: usize, segment: &Segment, ack: u64) {
+        let subflow = &mut self.subflows[index];
+        let scaled = u64::from(segment.window) << subflow.snd_scale;
+        let same_window = segment.window == subflow.snd_wnd;
+        let una = subflow.recovery.snd_una();
+        if ack >= una {
+            subflow.snd_wnd = segment.window;
+            subflow.snd_edge = subflow.snd_edge.max(ack + scaled);
+        }
+        let sacks = segment.options.sack.as_slice();
+        let pure = segment.payload.is_empty() && !segment.flags.has(Flags::FIN);
+        // RFC 8684 §3.4: an ACK that carries a control option is no sign of loss.
+        let control = segment.options.mptcp.is_some();
+        let is_duplicate = ack == una && pure && same_window && !control && !subflow.recovery.is_empty();
+        if ack <= una && sacks.is_empty() && !is_duplicate {
+            return;
+        }
+        let (sack, count, dsack) = sack_offsets(segment, ack, subflow.iss, subflow.recovery.snd_nxt());
+        let (in_flight, flight_size) = (subflow.in_flight(), subflow.flight_size());
+        let cwnd = self.congestion.cwnd(subflow.id);
+        let input = AckIn { ack, sack: &sack[..count], dsack, is_duplicate, rtt_from_timestamp: None };
+        let out = subflow.recovery.on_ack(now, &input, &subflow.rtt);
+        if let Some(rtt) = out.rtt {
+            subflow.rtt.sample(now, rtt);
+        }
+        subflow.recovery.rearm(now, &subflow.rtt);
+        if out.newly_lost > 0 {
+            subflow.loss.on_lost(out.newly_lost);
+        }
+        if out.spurious {
+            subflow.loss.on_spurious(1);
+        }
+        let (id, srtt, mss) = (subflow.id, subflow.rtt.srtt(), u64::from(subflow.mss));
+        let revived = out.acked > 0 && std::mem::take(&mut subflow.potentially_failed);
+        let slow_start = self.congestion.ssthresh(id).is_none_or(|ssthresh| cwnd < ssthresh);
+        // The window was the limit if it was full before this ACK; in slow start, where it doubles in a round trip, if half
+        // of it was used (Linux `tcp_is_cwnd_limited`).
+        let used = in_flight.get() + mss;
+        let limited = used > cwnd.get() || (slow_start && 2 * in_flight.get() >= cwnd.get());
+        if out.left_recovery {
+            self.congestion.on_recovered(now, id);
+        }
+        if out.spurious {
+            self.congestion.on_spurious(now, id);
+        }
+        if out.tail_loss_repaired {
+            self.congestion.on_fast_retransmit(now, id, flight_size);
+            self.congestion.on_recovered(now, id);
+        }
+        if out.entered_recovery {
+            self.enter_recovery(now, index, flight_size);
+        } else if out.delivered > 0 && self.subflows[index].recovery.phase() != Phase::Recovery {
+            self.congestion.on_ack(now, id, Bytes::new(out.delivered), srtt, limited);
+        }
+        if revived {
+            self.subflows_changed(now);
+        }
+    }
+
+    /// Plain TCP: the subflow's acknowledgment is the stream's.
+    pub(super) fn handle_plain_ack(
+        &mut self,
+        now: Instant,
+        index: usize,
+        segment: &Segment,
+        ack: u64,
+        shared: &mut Shared,
+    ) {
+        let window = u64::from(segment.window) << self.subflows[index].snd_scale;
+        let acked = ack.saturating_sub(1).min(self.outgoing.buffer.end());
+        self.on_data_ack(now, acked, window, shared);
+    }
+
+    /// The peer has everything before `offset`, and admits `window` bytes from there on.
+    pub(super) fn on_data_ack(&mut self, now: Instant, offset: u64, window: u64, shared: &mut Shared) {
+        let out = &mut self.outgoing;
+        let fin_acked = out.fin.is_some_and(|fin| out.fin_sent && offset == fin + 1);
+        let data = offset - u64::from(fin_acked);
+        // An acknowledgment of what was never sent is a lie (optimistic ACK); ignore it.
+        if data > out.nxt || out.unsent.first().is_some_and(|(start, _)| data > start) {
+            shared.counters.unacceptable += 1;
+            return;
+        }
+        if data > out.una {
+            out.una = data;
+            out.buffer.release(data);
+            out.log.release(data);
+            out.reinject.remove_below(data);
+            self.timers.data_backoff = 0;
+            self.arm_data_timer(now);
+            let out = &mut self.outgoing;
+            if out.writer_waits {
+                out.writer_waits = false;
+                shared.event(self.id, Event::Writable);
+            }
+        }
+        let out = &mut self.outgoing;
+        if fin_acked && !out.fin_acked {
+            out.fin_acked = true;
+            self.timers.data_backoff = 0;
+            self.arm_data_timer(now);
+        }
+        let out = &mut self.outgoing;
+        if offset >= out.una {
+            out.edge = out.edge.max(offset + window);
+            out.largest_window = out.largest_window.max(window);
+        }
+    }
+}
+
+/// Ranges of subflow offsets; how many count is said beside them.
+type SackOffsets = [(u64, u64); 4];
+
+/// SACK blocks as offsets, with a D-SACK taken out (RFC 2883 §4: at or below the acknowledgment, or inside the second).
+fn sack_offsets(
+    segment: &Segment,
+    ack: u64,
+    iss: SubflowSeq,
+    snd_nxt: u64,
+) -> (SackOffsets, usize, Option<(u64, u64)>) {
+    let mut offsets = [(0, 0); 4];
+    let mut count = 0;
+    let mut dsack = None;
+    let blocks = segment.options.sack.as_slice();
+    let offset = |seq: SubflowSeq| seq.offset_near(iss, ack);
+    for (position, block) in blocks.iter().enumerate() {
+        let (Some(start), Some(end)) = (offset(block.start), offset(block.end)) else { continue };
+        if start >= end || end > snd_nxt {
+            continue;
+        }
+        let inside_second = blocks.get(1).is_some_and(|second| {
+            let (a, b) = (offset(second.start), offset(second.end));
+            a.is_some_and(|a| a <= start) && b.is_some_and(|b| end <= b)
+        });
+        if position == 0 && (end <= ack || inside_second) {
+            dsack = Some((start, end));
+        } else if end > ack {
+            offsets[count] = (start, end);
+            count += 1;
+        }
+    }
+    (offsets, count, dsack)
+}

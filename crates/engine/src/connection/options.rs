@@ -1,0 +1,122 @@
+//! MPTCP options other than DSS, and what their absence means (RFC 8684 §3.7).
+
+use super::{Connection, Mode, Role};
+use crate::FallbackReason;
+use crate::mapping::Mapping;
+use crate::shared::Shared;
+use crate::subflow::State;
+use anabranch_units::Instant;
+use anabranch_wire::{Flags, MpOption, ResetReason, Segment};
+
+/// ACKs of data without DSS in a row that mean options no longer get through.
+const BARE_ACKS: u32 = 3;
+
+impl Connection {
+    pub(super) fn handle_options(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) {
+        if self.mode != Mode::Multipath {
+            return;
+        }
+        let id = self.subflows[index].id;
+        for option in segment.options.mptcp() {
+            let Some(index) = self.position(id).filter(|_| !self.gone) else { return };
+            match option {
+                MpOption::FastClose { receiver_key } => {
+                    self.on_fast_close(now, *receiver_key, false, shared);
+                }
+                MpOption::Prio { backup } => {
+                    self.subflows[index].backup_remote = *backup;
+                    self.subflows_changed(now);
+                }
+                MpOption::AddAddr(add) => {
+                    self.confirm(now, index, shared);
+                    self.on_add_addr(now, index, add, shared);
+                }
+                MpOption::RemoveAddr(remove) => self.on_remove_addr(now, remove, shared),
+                MpOption::Capable(capable) => {
+                    if let Some((length, _)) = capable.data.filter(|_| self.role == Role::Server) {
+                        self.confirm(now, index, shared);
+                        let map = Mapping { subflow: 1, data: 0, length: u64::from(length), proof: None };
+                        if self.subflows[index].rcv_nxt < 1 + map.length
+                            && self.subflows[index].maps.insert(map).is_err()
+                        {
+                            self.bad_mapping(now, index, ResetReason::MptcpError, shared);
+                        }
+                    }
+                }
+                MpOption::JoinAck(_) => {
+                    // Our fourth ACK was lost.
+                    self.subflows[index].ack.now = true;
+                }
+                MpOption::JoinSyn(_) | MpOption::JoinSynAck(_) | MpOption::Fail { .. } | MpOption::TcpReset { .. } => {}
+            }
+        }
+    }
+
+    /// Whether MPTCP options still get through; falls back or resets where not (RFC 8684 §3.7). False if the segment has no
+    /// meaning any more.
+    pub(super) fn check_negotiation(
+        &mut self,
+        now: Instant,
+        index: usize,
+        segment: &Segment,
+        ack: u64,
+        shared: &mut Shared,
+    ) -> bool {
+        if self.mode != Mode::Multipath {
+            return true;
+        }
+        if segment.options.dss.is_some() {
+            self.subflows[index].bare_acks = 0;
+            self.confirm(now, index, shared);
+            return true;
+        }
+        if segment.options.has_mptcp() {
+            return true;
+        }
+        let subflow = &self.subflows[index];
+        if subflow.state == State::Confirming {
+            // Not the fourth ACK. Data without its mapping will never make sense, so the peer had better know at once
+            // (RFC 8684 §3.7) and send it elsewhere.
+            if !segment.payload.is_empty() {
+                self.kill(now, index, ResetReason::Middlebox, shared);
+                return false;
+            }
+            return true;
+        }
+        let acks_data = ack > subflow.recovery.snd_una() && ack > 1 && self.outgoing.nxt > 0;
+        // MPTCP peers put a DSS on their FINs too; a bare one closes a stream of plain TCP. Data may lie under a mapping
+        // that came or comes apart from it: whether it does is found out when it is next in order.
+        let bare_fin = segment.payload.is_empty() && segment.flags.has(Flags::FIN);
+        if !acks_data && !bare_fin {
+            return true;
+        }
+        let (proven, first) = (subflow.confirmed, !self.confirmed);
+        self.subflows[index].bare_acks += u32::from(acks_data);
+        // A stock kernel sends an ACK without DSS now and then, so a confirmed subflow must show a few in a row.
+        let enough = first || bare_fin || self.subflows[index].bare_acks >= BARE_ACKS;
+        if enough && self.can_fall_back() {
+            self.fall_back(now, if first { FallbackReason::FirstData } else { FallbackReason::OptionsLost }, shared);
+            return true;
+        }
+        if !proven && segment.payload.is_empty() {
+            // RFC 8684 §3.7: on an additional subflow the first acknowledgment without a DATA_ACK is the end of it.
+            self.kill(now, index, ResetReason::Middlebox, shared);
+            return false;
+        }
+        true
+    }
+
+    /// An MPTCP option other than the handshake's arrived: they get through.
+    pub(super) fn confirm(&mut self, now: Instant, index: usize, shared: &mut Shared) {
+        let subflow = &mut self.subflows[index];
+        subflow.confirmed = true;
+        if subflow.state == State::Confirming {
+            // The fourth ACK: data may flow on a subflow we joined.
+            self.open_for_data(now, index, shared);
+        }
+        if !self.confirmed {
+            self.confirmed = true;
+            self.on_confirmed(now, shared);
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! The bytes of a segment: through subflow order and their mapping to the data level.
+
+use super::{Connection, Mode};
+use crate::shared::Shared;
+use crate::{Event, FallbackReason};
+use anabranch_units::Instant;
+use anabranch_wire::{Flags, ResetReason, Segment};
+use bytes::Bytes as Payload;
+
+impl Connection {
+    pub(super) fn handle_payload(
+        &mut self,
+        now: Instant,
+        index: usize,
+        start: u64,
+        segment: &mut Segment,
+        shared: &mut Shared,
+    ) {
+        let fin = segment.flags.has(Flags::FIN);
+        let end = start + segment.payload.len() as u64;
+        let own_map = self.waiting.own_map.take();
+        if !segment.payload.is_empty() {
+            self.receiver.on_segment();
+        }
+        let subflow = &mut self.subflows[index];
+        if fin {
+            match subflow.peer_fin {
+                Some(known) if known != end => {
+                    shared.counters.unacceptable += 1;
+                    return;
+                }
+                _ => subflow.peer_fin = Some(end),
+            }
+            subflow.ack.now = true;
+        }
+        if subflow.peer_fin.is_some_and(|known| end > known) {
+            shared.counters.unacceptable += 1;
+            return;
+        }
+        if self.mode == Mode::Plain && !segment.payload.is_empty() && end - 1 > self.receiver.edge() {
+            // Plain TCP has no second level to repeat what the window does not admit (a window probe, for example): it must
+            // not be acknowledged here either.
+            shared.counters.unacceptable += 1;
+            self.subflows[index].ack.now = true;
+            return;
+        }
+        self.note_arrival(now, index, start, end, shared);
+        let subflow = &mut self.subflows[index];
+        if start > subflow.rcv_nxt {
+            let length = segment.payload.len() as u64;
+            let stored = subflow.ofo.insert(start, std::mem::take(&mut segment.payload));
+            if stored < length && stored > 0 || (stored == 0 && subflow.ofo.runs().any(|(a, b)| a <= start && end <= b))
+            {
+                subflow.ack.duplicate = Some((start, end));
+            }
+            return;
+        }
+        let mut payload = std::mem::take(&mut segment.payload);
+        if start < subflow.rcv_nxt {
+            let behind = ((subflow.rcv_nxt - start) as usize).min(payload.len());
+            payload = payload.slice(behind..);
+        }
+        let had_holes = !subflow.ofo.is_empty();
+        let id = subflow.id;
+        if !payload.is_empty() && !self.consume(now, index, payload, own_map, shared) {
+            return;
+        }
+        while had_holes && self.position(id) == Some(index) {
+            let subflow = &mut self.subflows[index];
+            let Some((_, chunk)) = subflow.ofo.pop(subflow.rcv_nxt) else { break };
+            if !self.consume(now, index, chunk, None, shared) {
+                return;
+            }
+        }
+        self.take_subflow_fin(now, index, shared);
+    }
+
+    /// When the ACK for this arrival is due (RFC 5681 §4.2).
+    fn note_arrival(&mut self, now: Instant, index: usize, start: u64, end: u64, shared: &Shared) {
+        let profile = &shared.config.profile;
+        let subflow = &mut self.subflows[index];
+        let ack = &mut subflow.ack;
+        // After idling for a timeout the sender begins with a small window again, as at the start.
+        let idle = ack.last_data.is_some_and(|last| now.since(last) > subflow.rtt.rto());
+        if idle {
+            ack.quick = profile.quick_acks;
+        }
+        ack.last_data = Some(now);
+        ack.segments += 1;
+        let in_order = start <= subflow.rcv_nxt && end > subflow.rcv_nxt && subflow.ofo.is_empty();
+        // Two full segments; ours are full as the peer's, whose options are alike.
+        match profile.delayed_ack {
+            Some(delay) if in_order && ack.quick == 0 && ack.segments < 2 => {
+                ack.deadline.get_or_insert(now + delay);
+            }
+            _ => ack.now = true,
+        }
+        ack.quick = ack.quick.saturating_sub(1);
+    }
+
+    /// Subflow bytes in order: to the data level, where their mapping says. False if the subflow is gone.
+    fn consume(
+        &mut self,
+        now: Instant,
+        index: usize,
+        payload: Payload,
+        own_map: Option<u64>,
+        shared: &mut Shared,
+    ) -> bool {
+        let subflow = &mut self.subflows[index];
+        let (at, length) = (subflow.rcv_nxt, payload.len() as u64);
+        subflow.rcv_nxt += length;
+        subflow.counts.bytes_received += length;
+        let before = self.receiver.next();
+        if let Some(data) = own_map {
+            self.receiver.receive(now, data, payload);
+        } else if self.mode == Mode::Plain {
+            self.receiver.receive(now, at - 1, payload);
+        } else {
+            subflow.unplaced.push(at, payload);
+            return self.place(now, index, shared);
+        }
+        self.on_placed(now, index, before, shared);
+        true
+    }
+
+    /// Hands the data level what has a mapping. False if the subflow is gone.
+    pub(super) fn place(&mut self, now: Instant, index: usize, shared: &mut Shared) -> bool {
+        let before = self.receiver.next();
+        let alive = loop {
+            let subflow = &mut self.subflows[index];
+            if subflow.unplaced.is_empty() {
+                subflow.unmapped_until = None;
+                break true;
+            }
+            let at = subflow.unplaced.start();
+            let Some(map) = subflow.maps.covering(at) else { break self.await_mapping(now, index, at, shared) };
+            subflow.unmapped_until = None;
+            while let Some(chunk) = subflow.unplaced.pop(map.end().saturating_sub(subflow.unplaced.start())) {
+                let data = map.data + (subflow.unplaced.start() - chunk.len() as u64 - map.subflow);
+                self.receiver.receive(now, data, chunk);
+                if subflow.unplaced.start() == map.end() {
+                    break;
+                }
+            }
+        };
+        if alive {
+            self.on_placed(now, index, before, shared);
+        }
+        alive
+    }
+
+    /// The byte at subflow offset `at` is next and no mapping covers it. RFC 8684 §3.7: options no longer get through, so
+    /// plain TCP takes over if it can; otherwise the mapping may still come, but not for ever, nor behind more than a
+    /// window of data (§3.3.1). False if the subflow is gone.
+    fn await_mapping(&mut self, now: Instant, index: usize, at: u64, shared: &mut Shared) -> bool {
+        if self.can_fall_back_at(at) {
+            let reason = if self.confirmed { FallbackReason::OptionsLost } else { FallbackReason::FirstData };
+            self.fall_back(now, reason, shared);
+            return true;
+        }
+        let subflow = &mut self.subflows[index];
+        if subflow.unplaced.len() > shared.config.receive_buffer.get() {
+            self.bad_mapping(now, index, ResetReason::Middlebox, shared);
+            return false;
+        }
+        let wait = subflow.rtt.rto();
+        subflow.unmapped_until.get_or_insert(now + wait);
+        true
+    }
+
+    /// What waited for a mapping waited in vain: now the subflow's bytes are the stream's.
+    pub(super) fn place_plainly(&mut self, now: Instant, shared: &mut Shared) {
+        let before = self.receiver.next();
+        let Some(subflow) = self.subflows.first_mut() else { return };
+        subflow.unmapped_until = None;
+        let mut at = subflow.placed();
+        while let Some(chunk) = subflow.unplaced.pop(u64::MAX) {
+            let length = chunk.len() as u64;
+            self.receiver.receive(now, at - 1, chunk);
+            at += length;
+        }
+        self.on_placed(now, 0, before, shared);
+    }
+
+    /// The data level has had bytes of subflow `index`; it stood at `before`.
+    fn on_placed(&mut self, now: Instant, index: usize, before: u64, shared: &mut Shared) {
+        let subflow = &mut self.subflows[index];
+        if !subflow.maps.is_empty() {
+            subflow.maps.release(subflow.placed());
+        }
+        if self.receiver.next() > before {
+            shared.event(self.id, Event::Readable);
+            self.route_data_ack(now, index);
+        }
+    }
+
+    /// The ACK path policy may want the DATA_ACK on another subflow as well.
+    fn route_data_ack(&mut self, now: Instant, index: usize) {
+        if self.subflows.len() < 2 || self.mode != Mode::Multipath {
+            return;
+        }
+        let arrived = self.subflows[index].id;
+        let mut routes =
+            [anabranch_policy::ack_path::AckRoute { id: arrived, srtt: None }; crate::config::MAX_SUBFLOWS];
+        let mut count = 0;
+        for subflow in self.subflows.iter().filter(|subflow| subflow.is_open()) {
+            routes[count] = anabranch_policy::ack_path::AckRoute { id: subflow.id, srtt: subflow.rtt.srtt() };
+            count += 1;
+        }
+        let chosen = self.ack_path.choose(now, arrived, &routes[..count]);
+        if chosen != arrived
+            && let Some(index) = self.position(chosen)
+        {
+            self.subflows[index].ack.now = true;
+        }
+    }
+
+    fn take_subflow_fin(&mut self, now: Instant, index: usize, shared: &mut Shared) {
+        let subflow = &mut self.subflows[index];
+        if subflow.peer_fin != Some(subflow.rcv_nxt) {
+            return;
+        }
+        subflow.rcv_nxt += 1;
+        subflow.ack.now = true;
+        if self.mode == Mode::Plain {
+            let end = subflow.rcv_nxt - 2;
+            if self.receiver.receive_fin(end) {
+                self.after_read(shared);
+            }
+            return;
+        }
+        // A subflow's FIN without DATA_FIN ends that subflow only (RFC 8684 §3.3.3): answer in kind.
+        if !self.receiver.finished() || !self.outgoing.fin_acked {
+            self.leave_subflow(now, index, shared);
+        }
+    }
+}
