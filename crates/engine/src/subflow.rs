@@ -101,6 +101,8 @@ pub(crate) struct Subflow {
     /// Bytes below us that the first hop has not sent (TCP Small Queues).
     pub(crate) first_hop: u64,
     pub(crate) throttled: bool,
+    /// Packets sent, modulo 2¹⁶: the IPv4 identification.
+    pub(crate) packets_sent: u16,
 
     // Receiving.
     pub(crate) irs: SubflowSeq,
@@ -186,6 +188,7 @@ impl Subflow {
             fin_sent: false,
             first_hop: 0,
             throttled: false,
+            packets_sent: 0,
             irs: SubflowSeq::new(0),
             rcv_nxt: 1,
             rcv_scale: if profile.window_scaling { shift_for(receive_buffer) } else { 0 },

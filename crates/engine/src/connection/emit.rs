@@ -289,8 +289,21 @@ impl Connection {
         self.transmit_segment(index, segment, Purpose::Reset, shared);
     }
 
-    pub(super) fn transmit_segment(&mut self, index: usize, segment: Segment, purpose: Purpose, shared: &mut Shared) {
+    pub(super) fn transmit_segment(
+        &mut self,
+        index: usize,
+        mut segment: Segment,
+        purpose: Purpose,
+        shared: &mut Shared,
+    ) {
         let subflow = &mut self.subflows[index];
+        // As Linux numbers a socket's IPv4 packets, which tells a repeated segment from a copied packet. An IPv6 flow label
+        // names the flow instead, and stays unset.
+        if segment.flow.src.is_ipv4() {
+            subflow.packets_sent = subflow.packets_sent.wrapping_add(1);
+            let first = (subflow.iss.get() >> 16) as u16;
+            segment.ip.id = u32::from(first.wrapping_add(subflow.packets_sent));
+        }
         if shared.config.profile.tsq.is_some() {
             subflow.first_hop += segment.wire_length().get();
         }
