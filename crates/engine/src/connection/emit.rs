@@ -79,7 +79,13 @@ impl Connection {
     }
 
     /// A pure ACK, with SACK blocks and DATA_ACK as they apply; `options` beside them.
-    pub(super) fn send_ack(&mut self, now: Instant, index: usize, options: Vec<MpOption>, shared: &mut Shared) {
+    pub(super) fn send_ack(&mut self, now: Instant, index: usize, mut options: Vec<MpOption>, shared: &mut Shared) {
+        let timestamps = if self.subflows[index].timestamps { u64::from(TIMESTAMPS) } else { 0 };
+        options.retain(|option| {
+            let fits = timestamps + option.wire_length().next_multiple_of(4) <= OPTION_SPACE;
+            shared.counters.options_without_room += u64::from(!fits);
+            fits
+        });
         let offset = self.subflows[index].recovery.snd_nxt();
         let segment = self.pure_ack(now, index, offset, options);
         self.transmit_segment(index, segment, shared);
