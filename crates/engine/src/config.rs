@@ -37,8 +37,12 @@ pub struct Config {
     pub send_buffer: Bytes,
     /// Bytes received and not read; the largest window advertised.
     pub receive_buffer: Bytes,
-    /// Connections in the three-way handshake; further SYNs are dropped.
+    /// Connections in the three-way handshake; a further SYN takes the place of one of them, chosen at random.
     pub max_half_open: usize,
+    /// Require DSS checksums (flag A of MP_CAPABLE, RFC 8684 §3.1). They are used as well if the peer requires them.
+    pub checksum: bool,
+    /// Forbid the peer to open subflows to the address and port of the initial one (flag C, RFC 8684 §3.1).
+    pub deny_join_to_initial: bool,
     /// The policies.
     pub policies: Policies,
 }
@@ -85,6 +89,8 @@ impl Config {
             send_buffer: Bytes::new(4 << 20),
             receive_buffer: Bytes::new(6 << 20),
             max_half_open: 1024,
+            checksum: false,
+            deny_join_to_initial: false,
             policies: Policies::default(),
         }
     }

@@ -35,7 +35,8 @@ pub struct Endpoint {
     timers: BinaryHeap<Reverse<(Instant, u32, u32)>>,
     /// Connections that may have something to send.
     ready: VecDeque<u32>,
-    half_open: usize,
+    /// Connections whose handshake the peer has not completed, in no order.
+    half_open: Vec<u32>,
     /// What is left of connections that are gone.
     closed: BTreeMap<ConnectionId, (ConnectionStats, Vec<SubflowStats>)>,
 }
@@ -45,7 +46,8 @@ struct Slot {
     connection: Option<Box<Connection>>,
     armed: Option<Instant>,
     queued: bool,
-    half_open: bool,
+    /// Where it stands in `Endpoint::half_open`.
+    half_open: Option<usize>,
 }
 
 impl Endpoint {
@@ -71,7 +73,7 @@ impl Endpoint {
             listening: Vec::new(),
             timers: BinaryHeap::new(),
             ready: VecDeque::new(),
-            half_open: 0,
+            half_open: Vec::new(),
             closed: BTreeMap::new(),
         }
     }
@@ -329,9 +331,19 @@ impl Endpoint {
     }
 
     fn accept(&mut self, now: Instant, syn: &Segment) {
-        if self.half_open >= self.shared.config.max_half_open {
+        if self.half_open.len() >= self.shared.config.max_half_open {
             self.shared.counters.half_open_dropped += 1;
-            return;
+            if self.half_open.is_empty() {
+                return;
+            }
+            // A flood mostly drives out its own; an honest handshake among it has a fair chance to end.
+            let victim = self.shared.chance.below(self.half_open.len() as u64) as usize;
+            let index = self.half_open[victim];
+            if let Some(connection) = &mut self.connections[index as usize].connection {
+                connection.give_up_handshake(&mut self.shared);
+            }
+            self.apply_routes();
+            self.arm(index);
         }
         let id = self.allocate();
         let connection = Connection::accept(now, id, syn, &mut self.shared);
@@ -365,7 +377,7 @@ impl Endpoint {
             return ConnectionId { index, generation: slot.generation };
         }
         let index = self.connections.len() as u32;
-        self.connections.push(Slot { generation: 0, connection: None, armed: None, queued: false, half_open: false });
+        self.connections.push(Slot { generation: 0, connection: None, armed: None, queued: false, half_open: None });
         ConnectionId { index, generation: 0 }
     }
 
@@ -384,10 +396,22 @@ impl Endpoint {
                 self.ready.push_back(index);
             }
             let half_open = connection.is_half_open();
-            if half_open != slot.half_open {
-                slot.half_open = half_open;
-                self.half_open = if half_open { self.half_open + 1 } else { self.half_open - 1 };
+            if half_open != slot.half_open.is_some() {
+                if half_open {
+                    slot.half_open = Some(self.half_open.len());
+                    self.half_open.push(index);
+                } else {
+                    self.leave_half_open(index);
+                }
             }
+        }
+    }
+
+    fn leave_half_open(&mut self, index: u32) {
+        let Some(at) = self.connections[index as usize].half_open.take() else { return };
+        self.half_open.swap_remove(at);
+        if let Some(moved) = self.half_open.get(at) {
+            self.connections[*moved as usize].half_open = Some(at);
         }
     }
 
@@ -403,9 +427,7 @@ impl Endpoint {
             self.shared.counters.refused_data += connection.refused();
             slot.connection = None;
             slot.armed = None;
-            if std::mem::take(&mut slot.half_open) {
-                self.half_open -= 1;
-            }
+            self.leave_half_open(index);
             self.free.push(index);
             if self.free.len() == self.connections.len() {
                 self.timers.clear();

@@ -73,6 +73,8 @@ pub enum FallbackReason {
     OptionsLost,
     /// The peer sent an infinite mapping.
     InfiniteMapping,
+    /// Both ends opened at once, which leaves no one to answer MP_CAPABLE.
+    SimultaneousOpen,
 }
 
 /// What an endpoint counted, over all its connections.
@@ -86,8 +88,10 @@ pub struct Counters {
     pub resets_received: u64,
     /// Joins refused: unknown token, bad HMAC, or over a limit.
     pub joins_refused: u64,
-    /// SYNs dropped because too many handshakes were under way.
+    /// Handshakes given up because too many were under way.
     pub half_open_dropped: u64,
+    /// Joins given up for the same reason.
+    pub half_open_joins_dropped: u64,
     /// Segments that belonged to no connection.
     pub unknown_flow: u64,
     /// Segments outside the window, with bad acknowledgments or failing PAWS.

@@ -59,6 +59,10 @@ impl Shared {
     }
 
     pub(crate) fn event(&mut self, id: ConnectionId, event: Event) {
+        // One of these says all that several in a row would.
+        if event == Event::Readable && self.events.back() == Some(&(id, event)) {
+            return;
+        }
         self.events.push_back((id, event));
     }
 
@@ -66,10 +70,9 @@ impl Shared {
         self.out.push_back(Transmit { segment, tag, purpose });
     }
 
-    /// Counts and reports that a connection fell back.
-    pub(crate) fn fell_back(&mut self, id: ConnectionId, reason: FallbackReason) {
+    /// Counts that a connection fell back.
+    pub(crate) fn fell_back(&mut self, reason: FallbackReason) {
         *self.counters.fallbacks.entry(reason).or_default() += 1;
-        self.event(id, Event::Fallback(reason));
     }
 
     /// The MP_TCPRST option for a reset of ours, counted (RFC 8684 §3.6).

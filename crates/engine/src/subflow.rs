@@ -101,6 +101,8 @@ pub(crate) struct Subflow {
     /// Bytes below us that the first hop has not sent (TCP Small Queues).
     pub(crate) first_hop: u64,
     pub(crate) throttled: bool,
+    /// Packets sent, modulo 2¹⁶: the IPv4 identification.
+    pub(crate) packets_sent: u16,
 
     // Receiving.
     pub(crate) irs: SubflowSeq,
@@ -186,6 +188,7 @@ impl Subflow {
             fin_sent: false,
             first_hop: 0,
             throttled: false,
+            packets_sent: 0,
             irs: SubflowSeq::new(0),
             rcv_nxt: 1,
             rcv_scale: if profile.window_scaling { shift_for(receive_buffer) } else { 0 },
@@ -235,6 +238,11 @@ impl Subflow {
     /// May carry new data (reference 1.2).
     pub(crate) fn is_usable(&self) -> bool {
         self.is_open() && !self.potentially_failed && self.rtt.srtt().is_some()
+    }
+
+    /// A join that the peer asked for and has not completed: nothing is proven of it, and it may be one of a flood.
+    pub(crate) fn is_half_open_join(&self) -> bool {
+        self.state == State::SynReceived && self.is_join()
     }
 
     pub(crate) fn is_join(&self) -> bool {

@@ -55,11 +55,12 @@ fn phase(offset: u64) -> usize {
 }
 
 fn generate() -> Vec<u8> {
-    // Knuth's MMIX generator; its upper byte shows no short period.
+    // Knuth's MMIX generator; its upper bits show no short period. Letters only: among bytes of all values Wireshark's
+    // heuristics find the beginnings of protocols.
     let mut state = 1u64;
     let step = |_| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 56) as u8
+        b'a' + (((state >> 56) * 26) >> 8) as u8
     };
     (0..PERIOD).map(step).collect()
 }

@@ -4,6 +4,7 @@ use super::paths::PathManager;
 use super::timers::Timers;
 use super::{Connection, Mode};
 use crate::recovery::FIN;
+use crate::sent_log::bit;
 use crate::shared::{Route, Shared};
 use crate::{Event, Purpose, Reason};
 use anabranch_units::{Duration, Instant, Key};
@@ -30,7 +31,7 @@ impl Connection {
             }
         }
         self.congestion.remove(subflow.id);
-        let alone = 1u16 << subflow.slot;
+        let alone = bit(subflow.slot);
         let una = self.outgoing.una;
         let orphans: Vec<_> = self.outgoing.log.carried_by(subflow.slot).collect();
         for (start, end) in orphans {
@@ -39,7 +40,7 @@ impl Connection {
             }
         }
         self.outgoing.log.forget(subflow.slot);
-        if self.is_known() {
+        if self.is_known() && !subflow.is_half_open_join() {
             shared.event(self.id, Event::SubflowClosed(subflow.id));
         }
         self.subflows_changed(now);
@@ -87,6 +88,11 @@ impl Connection {
         if self.is_known() {
             shared.event(self.id, how);
         }
+    }
+
+    /// Another handshake needs the place of this one (RFC 4987 §3.3's recycling of half-open connections).
+    pub(crate) fn give_up_handshake(&mut self, shared: &mut Shared) {
+        self.finish(Event::Reset, shared);
     }
 
     /// The application gives up: reset everything, and say so (RFC 8684 §3.5).

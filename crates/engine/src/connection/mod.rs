@@ -34,6 +34,7 @@ use anabranch_policy::reinjection::Reinjection;
 use anabranch_policy::scheduler::Scheduler;
 use anabranch_policy::{Event as PolicyEvent, SubflowView};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Key, SubflowId};
+use anabranch_wire::ResetReason;
 use bytes::Bytes as Payload;
 use output::Waiting;
 use paths::PathManager;
@@ -97,6 +98,10 @@ pub(crate) struct Connection {
     pub(crate) confirmed: bool,
     /// The client had to leave MP_CAPABLE out of its SYN.
     pub(crate) gave_up_mptcp: bool,
+    /// DSS checksums are in use: one side requires them (RFC 8684 §3.1).
+    checksum: bool,
+    /// We forbid joins to the address and port of the initial subflow.
+    deny_join_to_initial: bool,
     pub(crate) local_key: Key,
     pub(crate) remote_key: Option<Key>,
     local_idsn: Dsn,
@@ -150,6 +155,8 @@ impl Connection {
             mode,
             confirmed: false,
             gave_up_mptcp: false,
+            checksum: config.checksum,
+            deny_join_to_initial: config.deny_join_to_initial,
             local_key,
             remote_key: None,
             local_idsn: local_key.idsn(),
@@ -304,7 +311,13 @@ impl Connection {
         for subflow in self.subflows.iter_mut().filter(|subflow| subflow.state != State::Established) {
             subflow.mss = emit::payload_room(subflow, Mode::Plain);
         }
-        shared.fell_back(self.id, reason);
+        shared.fell_back(reason);
+        if self.is_known() {
+            shared.event(self.id, Event::Fallback(reason));
+        }
+        while let Some(index) = self.subflows.iter().position(Subflow::is_half_open_join) {
+            self.kill(now, index, ResetReason::MptcpError, shared);
+        }
         self.place_plainly(now, shared);
         if self.role == Role::Server || self.remote_key.is_some() {
             shared.routes.push(crate::shared::Route::RemoveToken(self.local_key.token(), self.id));
@@ -321,7 +334,8 @@ impl Connection {
     fn can_fall_back_at(&self, at: u64) -> bool {
         let in_order = self.outgoing.in_order && self.receiver.in_order() && self.receiver.stream_next() + 1 == at;
         let complete = self.outgoing.fin_acked && self.receiver.finished();
-        !self.ever_joined && self.subflows.len() == 1 && in_order && !complete
+        let alone = self.subflows.iter().filter(|subflow| !subflow.is_half_open_join()).count() == 1;
+        !self.ever_joined && alone && in_order && !complete
     }
 
     fn open_subflows(&self) -> impl Iterator<Item = &Subflow> {
@@ -336,6 +350,10 @@ impl Connection {
         if !self.reported_open {
             self.reported_open = true;
             let multipath = self.mode == Mode::Multipath;
+            if let (Role::Server, Some(reason)) = (self.role, self.stats.fallback) {
+                // From before the application knew of the connection.
+                shared.event(self.id, Event::Fallback(reason));
+            }
             let event = match self.role {
                 Role::Client => Event::Connected { multipath },
                 Role::Server => Event::Accepted { multipath },

@@ -2,6 +2,7 @@
 
 use super::{Connection, Mode, emit};
 use crate::recovery::Sent;
+use crate::sent_log::bit;
 use crate::shared::Shared;
 use crate::stats::Blocked;
 use crate::{Choice, Detector, Purpose, Reason};
@@ -431,11 +432,11 @@ impl Connection {
                 }
             };
             let mut carriers = self.outgoing.log.carriers(start);
-            let all = self.views.iter().all(|view| self.slot_of(view.id).is_some_and(|slot| carriers & 1 << slot != 0));
+            let all = self.views.iter().all(|view| self.slot_of(view.id).is_some_and(|slot| carriers & bit(slot) != 0));
             if all || self.waiting.repeat_anywhere {
                 carriers = 0;
             }
-            let fresh = |view: &&SubflowView| self.slot_of(view.id).is_some_and(|slot| carriers & 1 << slot == 0);
+            let fresh = |view: &&SubflowView| self.slot_of(view.id).is_some_and(|slot| carriers & bit(slot) == 0);
             let candidates = self.views.iter().filter(|view| view.has_room()).filter(fresh);
             let Some(on) = candidates.min_by_key(|view| (view.srtt, view.id)).map(|view| view.id) else { return };
             let end = range_end.min(carried_until);
@@ -488,7 +489,7 @@ impl Connection {
         let carriers = self.outgoing.log.carriers(una);
         let mut ids = [SubflowId(0); crate::config::MAX_SUBFLOWS];
         let mut count = 0;
-        for subflow in self.subflows.iter().filter(|subflow| carriers & 1 << subflow.slot != 0) {
+        for subflow in self.subflows.iter().filter(|subflow| carriers & bit(subflow.slot) != 0) {
             ids[count] = subflow.id;
             count += 1;
         }
@@ -514,7 +515,7 @@ impl Connection {
                 self.congestion.penalise(now, *id);
             }
         }
-        let legal = self.slot_of(on).is_some_and(|slot| carriers & 1 << slot == 0);
+        let legal = self.slot_of(on).is_some_and(|slot| carriers & bit(slot) == 0);
         let reason = if cause == Cause::Window { Reason::Window } else { Reason::Drained };
         if rescue.reinject
             && legal

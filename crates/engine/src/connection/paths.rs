@@ -13,6 +13,8 @@ pub(super) struct PathManager {
     /// Announced by the peer.
     remote: Vec<(AddressId, SocketAddr)>,
     announcements: Vec<Announcement>,
+    /// Nothing may be opened to where the first SYN went: flag C, or the address was withdrawn.
+    initial_denied: bool,
     /// Where a subflow was lost, and when it is tried again.
     retries: Vec<Retry>,
 }
@@ -45,6 +47,13 @@ const MAX_RETRY_DOUBLINGS: u32 = 6;
 const MAX_RETRIES: usize = 64;
 /// Addresses remembered of a peer.
 const MAX_REMOTE: usize = 8;
+
+impl PathManager {
+    /// The peer accepts no further subflows where the first SYN went (RFC 8684 §3.1, flag C).
+    pub(super) fn deny_initial(&mut self, denied: bool) {
+        self.initial_denied = denied;
+    }
+}
 
 impl Connection {
     /// A subflow was established: announce our further addresses once.
@@ -107,6 +116,9 @@ impl Connection {
         }
         let Some(first) = self.first_remote else { return };
         let mut remotes = vec![(AddressId(0), first)];
+        if self.paths.initial_denied {
+            remotes.clear();
+        }
         remotes.extend(self.paths.remote.iter().filter(|(_, address)| *address != first));
         let limit = shared.config.max_subflows.min(crate::config::MAX_SUBFLOWS);
         let locals: Vec<IpAddr> = shared.config.addresses.iter().map(|address| address.ip).collect();

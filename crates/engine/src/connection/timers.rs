@@ -3,6 +3,7 @@
 use super::{Connection, Mode};
 use crate::deadline::earliest;
 use crate::recovery::Fired;
+use crate::sent_log::bit;
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
 use crate::{Event, Purpose, Reason, subflow::Origin};
@@ -44,6 +45,12 @@ fn due(timer: &mut Option<Instant>, now: Instant) -> bool {
 
 /// The longest wait between repetitions at the data level, as for a subflow (RFC 6298 §2.5 allows 60 s or more).
 const MAX_BACKOFF: u32 = 6;
+
+/// SYN/ACKs repeated to a join: fewer than for a connection, since the peer can simply ask again.
+const JOIN_RETRIES: u32 = 3;
+
+/// How long we wait for the fourth ACK of a join.
+const CONFIRMATION_LIMIT: Duration = Duration::from_secs(30);
 
 impl Connection {
     /// When to call `on_deadline`.
@@ -171,7 +178,7 @@ impl Connection {
             let carried: Vec<_> = self.outgoing.log.carried_by(slot).collect();
             for (start, end) in carried {
                 // Once per segment and subflow: what another has carried as well is on its way already.
-                if end > una && self.outgoing.log.carriers(start.max(una)) == 1 << slot {
+                if end > una && self.outgoing.log.carriers(start.max(una)) == bit(slot) {
                     self.outgoing.reinject.insert(start.max(una), end, Reason::Rto(id));
                 }
             }
@@ -183,8 +190,14 @@ impl Connection {
         let profile = &shared.config.profile;
         let (retries, with_mptcp, max_rto) = (profile.syn_retries, profile.syn_retries_with_mptcp, profile.max_rto);
         let subflow = &mut self.subflows[index];
+        let retries = if subflow.is_half_open_join() { retries.min(JOIN_RETRIES) } else { retries };
         let Some(timer) = &mut subflow.handshake else { return };
-        if timer.retries >= retries {
+        let given_up = match subflow.state {
+            // Its pauses follow the RTT, so on a fast path the count is reached in no time.
+            State::Confirming => now.since(timer.first_sent) >= CONFIRMATION_LIMIT,
+            _ => timer.retries >= retries,
+        };
+        if given_up {
             if self.mode == Mode::Multipath && subflow.is_join() {
                 return self.bury(now, index, shared);
             }
@@ -227,8 +240,9 @@ impl Connection {
             if usable > 1 || holder.is_none() {
                 self.outgoing.reinject.insert(una, end, Reason::DataTimeout);
                 if self.mode == Mode::Multipath && usable > 1 {
-                    let slots: Vec<_> = self.subflows.iter().map(|subflow| subflow.slot).collect();
-                    if slots.iter().all(|slot| self.outgoing.log.carriers(una) & 1 << slot != 0) {
+                    let open = self.subflows.iter().filter(|subflow| subflow.is_open());
+                    let slots: Vec<_> = open.map(|subflow| subflow.slot).collect();
+                    if slots.iter().all(|slot| self.outgoing.log.carriers(una) & bit(*slot) != 0) {
                         self.waiting.repeat_anywhere = true;
                     }
                 }

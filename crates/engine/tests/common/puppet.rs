@@ -46,6 +46,7 @@ pub fn capable() -> MpCapable {
         checksum_required: false,
         extensibility: false,
         no_join_to_source: false,
+        other_flags: 0,
         hmac_sha256: true,
         sender_key: None,
         receiver_key: None,
