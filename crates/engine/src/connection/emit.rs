@@ -108,13 +108,15 @@ impl Connection {
     fn pure_ack(&mut self, now: Instant, index: usize, offset: u64, options: Vec<MpOption>) -> Segment {
         let multipath = self.mode == Mode::Multipath;
         let mut segment = self.base(now, index, Flags::ACK, offset);
+        // The third ACK carries what ends the handshake and no DSS, as Linux has it.
+        let completes = options.iter().any(|option| matches!(option, MpOption::Capable(_) | MpOption::JoinAck(_)));
         for option in options {
             segment.options.push_mptcp(option);
         }
         let subflow = &mut self.subflows[index];
         let sacking = subflow.sack && (!subflow.ofo.is_empty() || subflow.ack.duplicate.is_some());
         // A short DATA_ACK leaves room for one more SACK block.
-        if multipath && subflow.state != State::Confirming {
+        if multipath && !completes && subflow.state != State::Confirming {
             let ack = Dss { data_ack: Some(self.data_ack(sacking)), ..Dss::default() };
             segment.options.dss = Some(ack);
         }
