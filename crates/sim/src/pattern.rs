@@ -43,6 +43,12 @@ fn compare(mut begin: usize, mut data: &[u8]) -> bool {
     true
 }
 
+/// How many bytes of `data` are not what the stream holds from `offset` on.
+pub(crate) fn differences(offset: u64, data: &[u8]) -> u64 {
+    let differs = |(n, byte): &(u64, &u8)| PATTERN[phase(offset + n)] != **byte;
+    (0..).zip(data).filter(differs).count() as u64
+}
+
 #[inline]
 fn phase(offset: u64) -> usize {
     (offset % PERIOD as u64) as usize
@@ -76,8 +82,10 @@ mod tests {
         }
         assert!(matches(far, &stream), "copied, across the end of the pattern");
         assert!(!matches(far + 1, &stream));
+        assert_eq!(differences(far, &stream), 0);
         stream[30] ^= 1;
         assert!(!matches(far, &stream));
+        assert_eq!(differences(far, &stream), 1);
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod error;
 mod flow;
 mod mptcp;
 mod options;
+mod plan;
 mod segment;
 
 pub use checksum::{Checksum, dss_checksum};
@@ -22,5 +23,6 @@ pub use flow::FlowKey;
 pub use mptcp::{
     AddAddr, DataSeq, Dss, JoinAck, JoinSyn, JoinSynAck, Map, MpCapable, MpOption, RemoveAddr, ResetReason,
 };
-pub use options::{Foreign, Handshake, Options, SackBlock, SackBlocks, Timestamps, UnknownOption};
+pub use options::{Foreign, Handshake, OPTION_SPACE, Options, SackBlock, SackBlocks, Timestamps, UnknownOption};
+pub use plan::{plan, sack_room};
 pub use segment::{Ecn, Flags, IpHeader, Segment};
