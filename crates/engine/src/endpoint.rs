@@ -3,7 +3,7 @@
 use crate::connection::{Accept, Connection};
 use crate::demux::Demux;
 use crate::shared::{Oracle, Route, Shared};
-use crate::{Config, ConnectionId, ConnectionStats, Counters, Event, SubflowStats, connection};
+use crate::{Config, ConnectionId, ConnectionStats, Counters, Event, Purpose, SubflowStats, connection};
 use anabranch_units::{Bytes, Instant, Seed, SubflowId};
 use anabranch_wire::{Flags, MpOption, ResetReason, Segment};
 use bytes::Bytes as Payload;
@@ -18,6 +18,8 @@ pub struct Transmit {
     pub segment: Segment,
     /// To be given back to [`Endpoint::handle_departure`] when the first hop has sent it.
     pub tag: u64,
+    /// Why it is sent; nothing depends on it.
+    pub purpose: Purpose,
 }
 
 /// One host.
@@ -363,7 +365,7 @@ impl Endpoint {
     fn refuse(&mut self, segment: &Segment, reason: Option<ResetReason>) {
         let options = reason.map(|reason| self.shared.reset_option(reason)).into_iter().collect();
         if let Some(reset) = connection::reset_for(segment, options) {
-            self.shared.send(u64::MAX, reset);
+            self.shared.send(u64::MAX, reset, Purpose::Reset);
         }
     }
 

@@ -1,7 +1,7 @@
 //! What the connections of one endpoint share: settings, output queues, counters, chance.
 
 use crate::demux::Demux;
-use crate::{Config, ConnectionId, Counters, Event, FallbackReason, Transmit};
+use crate::{Config, ConnectionId, Counters, Event, FallbackReason, Purpose, Transmit};
 use anabranch_policy::forecast::LossEstimate;
 use anabranch_units::{Instant, Key, Stream, SubflowId, Token};
 use anabranch_wire::{FlowKey, MpOption, ResetReason, Segment};
@@ -66,8 +66,8 @@ impl Shared {
         self.events.push_back((id, event));
     }
 
-    pub(crate) fn send(&mut self, tag: u64, segment: Segment) {
-        self.out.push_back(Transmit { segment, tag });
+    pub(crate) fn send(&mut self, tag: u64, segment: Segment, purpose: Purpose) {
+        self.out.push_back(Transmit { segment, tag, purpose });
     }
 
     /// Counts that a connection fell back.

@@ -6,7 +6,7 @@ use crate::reassembly::{Limits, Reassembly};
 use crate::recovery::{self, Recovery};
 use crate::rtt::RttEstimator;
 use crate::unplaced::Unplaced;
-use crate::{Profile, SubflowStats};
+use crate::{AckReason, Profile, SubflowStats};
 use anabranch_policy::SubflowView;
 use anabranch_policy::congestion::Controller;
 use anabranch_policy::forecast::LossEstimate;
@@ -102,6 +102,8 @@ pub(crate) struct Subflow {
     /// A tail loss probe is due.
     pub(crate) probe_now: bool,
     pub(crate) last_sent: Option<Instant>,
+    /// Window probes in a row that nothing answered.
+    pub(crate) unanswered_probes: u32,
     pub(crate) fin_sent: bool,
     /// When a subflow that we closed alone is reset, should the peer not close it as well.
     pub(crate) linger_until: Option<Instant>,
@@ -110,6 +112,8 @@ pub(crate) struct Subflow {
     /// Bytes below us that the first hop has not sent (TCP Small Queues).
     pub(crate) first_hop: u64,
     pub(crate) throttled: bool,
+    /// Packets sent, modulo 2¹⁶: the IPv4 identification.
+    pub(crate) packets_sent: u16,
 
     // Receiving.
     pub(crate) irs: SubflowSeq,
@@ -124,6 +128,8 @@ pub(crate) struct Subflow {
     /// ACKs of data in a row that had no DSS.
     pub(crate) bare_acks: u32,
     pub(crate) ts_recent: u32,
+    /// When `ts_recent` was taken.
+    pub(crate) ts_recent_at: Instant,
     pub(crate) ack: Acknowledging,
     /// When a segment that made no sense was last answered.
     pub(crate) challenged: Option<Instant>,
@@ -189,11 +195,13 @@ impl Subflow {
             retransmit_now: false,
             probe_now: false,
             last_sent: None,
+            unanswered_probes: 0,
             fin_sent: false,
             linger_until: None,
             doubt: None,
             first_hop: 0,
             throttled: false,
+            packets_sent: 0,
             irs: SubflowSeq::new(0),
             rcv_nxt: 1,
             rcv_scale: if profile.window_scaling { shift_for(receive_buffer) } else { 0 },
@@ -203,6 +211,7 @@ impl Subflow {
             unmapped_until: None,
             bare_acks: 0,
             ts_recent: 0,
+            ts_recent_at: Instant::ZERO,
             ack: Acknowledging { quick: profile.quick_acks, ..Acknowledging::default() },
             challenged: None,
             peer_fin: None,
@@ -272,6 +281,18 @@ impl Subflow {
     /// Bytes that congestion control counts as under way.
     pub(crate) fn in_flight(&self) -> Bytes {
         Bytes::new(self.recovery.in_flight())
+    }
+
+    /// Why an ACK by itself would leave now.
+    pub(crate) fn ack_reason(&self, now: Instant) -> AckReason {
+        match (self.ack.duplicate, self.ofo.is_empty(), self.ack.segments) {
+            (Some(_), ..) => AckReason::Duplicate,
+            (_, false, _) => AckReason::OutOfOrder,
+            (_, _, 0) => AckReason::Update,
+            (_, _, 1) if self.ack.last_data != Some(now) => AckReason::Delayed,
+            (_, _, 1) => AckReason::AtOnce,
+            _ => AckReason::Second,
+        }
     }
 
     /// Offset of the first byte that the data level has not had.

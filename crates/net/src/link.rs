@@ -7,7 +7,7 @@
 //! (packets in flight then wait in a heap) or that owes departure notices acts at departures.
 
 use crate::impairment::Impairments;
-use crate::parcel::{Flying, Notice, Parcel, Transit};
+use crate::parcel::{DropCause, Flying, Lost, Notice, Parcel, Transit};
 use crate::queue::Limit;
 use crate::service::Server;
 use crate::stats::{Imbalance, LinkStats};
@@ -49,12 +49,9 @@ pub(crate) struct Link<P> {
     /// Numbers the packets that took off, so that equal arrivals keep their order.
     takeoffs: u64,
     notices: VecDeque<Notice>,
+    /// What was dropped and not reported yet; `None` if nobody asks.
+    drops: Option<VecDeque<Lost>>,
     stats: LinkStats,
-}
-
-enum Cause {
-    Queue,
-    Down,
 }
 
 impl<P: Clone> Link<P> {
@@ -78,12 +75,23 @@ impl<P: Clone> Link<P> {
             flying: BinaryHeap::new(),
             takeoffs: 0,
             notices: VecDeque::new(),
+            drops: None,
             stats: LinkStats::default(),
         })
     }
 
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// From now on, remembers what it drops.
+    pub(crate) fn report_drops(&mut self) {
+        self.drops.get_or_insert_default();
+    }
+
+    /// The next packet that was dropped and not reported yet.
+    pub(crate) fn pop_drop(&mut self) -> Option<Lost> {
+        self.drops.as_mut()?.pop_front()
     }
 
     pub(crate) fn has_carrier(&self) -> bool {
@@ -107,10 +115,10 @@ impl<P: Clone> Link<P> {
         // Drawn for every packet, so that what the queue drops does not shift the draws of the others.
         let fate = self.impairments.draw();
         if self.is_down {
-            return self.refuse(&parcel, Cause::Down);
+            return self.refuse(&parcel, DropCause::Down);
         }
         if !self.limit.admits(parcel.size, self.stats.queued, self.stats.queued_bytes.get()) {
-            return self.refuse(&parcel, Cause::Queue);
+            return self.refuse(&parcel, DropCause::QueueFull);
         }
 
         let served = self.server.serve(now, parcel.size);
@@ -239,8 +247,10 @@ impl<P: Clone> Link<P> {
         if self.is_blackhole {
             stats.dropped.blackhole += 1;
             first.lost = true;
+            note(&mut self.drops, &first.parcel, first.served.departs, DropCause::Blackhole);
         } else if first.lost {
             stats.dropped.loss += 1;
+            note(&mut self.drops, &first.parcel, first.served.departs, DropCause::Loss);
         } else {
             stats.in_flight += first.copies();
             stats.duplicated += u64::from(first.duplicated);
@@ -292,11 +302,12 @@ impl<P: Clone> Link<P> {
         self.last_arrival
     }
 
-    fn refuse(&mut self, parcel: &Parcel<P>, cause: Cause) {
+    fn refuse(&mut self, parcel: &Parcel<P>, cause: DropCause) {
         match cause {
-            Cause::Queue => self.stats.dropped.queue += 1,
-            Cause::Down => self.stats.dropped.down += 1,
+            DropCause::Down => self.stats.dropped.down += 1,
+            _ => self.stats.dropped.queue += 1,
         }
+        note(&mut self.drops, parcel, self.clock, cause);
         if self.notifies {
             // Freed before its time, but freed: whoever waits for room on this hop must hear of it.
             self.notices.push_back(parcel.notice(self.clock));
@@ -342,14 +353,21 @@ impl<P: Clone> Link<P> {
                 self.departed -= 1;
                 self.stats.in_flight -= last.copies();
                 self.stats.dropped.down += last.copies();
+                if !last.lost {
+                    note(&mut self.drops, &last.parcel, now, DropCause::Down);
+                }
             } else {
                 self.stats.queued -= 1;
                 self.stats.queued_bytes -= Bytes::new(u64::from(last.parcel.size));
                 self.stats.dropped.down += 1;
+                note(&mut self.drops, &last.parcel, now, DropCause::Down);
                 if self.notifies {
                     self.notices.push_back(last.notice(now));
                 }
             }
+        }
+        for Reverse(flying) in self.flying.iter().filter(|Reverse(flying)| flying.arrives > now) {
+            note(&mut self.drops, &flying.parcel, now, DropCause::Down);
         }
         let before = self.flying.len();
         self.flying.retain(|Reverse(flying)| flying.arrives <= now);
@@ -367,5 +385,13 @@ impl<P: Clone> Link<P> {
             "what enters a link leaves it, is dropped or is inside: {:?}",
             self.stats
         );
+    }
+}
+
+/// Remembers a drop, if anyone asks.
+#[inline]
+fn note<P>(drops: &mut Option<VecDeque<Lost>>, parcel: &Parcel<P>, at: Instant, cause: DropCause) {
+    if let Some(drops) = drops {
+        drops.push_back(Lost { at, route: parcel.route, size: parcel.size, tag: parcel.tag, cause });
     }
 }

@@ -6,7 +6,7 @@
 //! of offer, departures before arrivals; so a seed and a sequence of calls fix every answer.
 
 use crate::link::{Link, Step};
-use crate::parcel::Parcel;
+use crate::parcel::{DropCause, Lost, Parcel};
 use crate::{Change, ConfigError, Imbalance, LinkConfig, LinkStats, deadlines::Deadlines};
 use anabranch_units::{Bytes, Instant, Seed};
 
@@ -40,6 +40,8 @@ pub struct Delivery<P> {
     pub size: Bytes,
     /// Damaged on the way: the receiver's checksum fails.
     pub corrupted: bool,
+    /// As given to [`Network::send`].
+    pub tag: u64,
 }
 
 /// A packet that no longer waits at a link that gives notice: it was serialised or dropped. Each packet offered to such a
@@ -50,6 +52,24 @@ pub struct Departure {
     pub at: Instant,
     /// The route it is on.
     pub route: RouteId,
+    /// Its length on the wire.
+    pub size: Bytes,
+    /// As given to [`Network::send`].
+    pub tag: u64,
+}
+
+/// A packet that a link dropped; see [`Network::report_drops`]. A copy that a link made may be dropped by itself; a link
+/// that loses its carrier tells of both copies in flight together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DropNotice {
+    /// When.
+    pub at: Instant,
+    /// The route it was on.
+    pub route: RouteId,
+    /// By which link.
+    pub link: LinkId,
+    /// Why.
+    pub cause: DropCause,
     /// Its length on the wire.
     pub size: Bytes,
     /// As given to [`Network::send`].
@@ -119,7 +139,7 @@ impl<P: Clone> Network<P> {
         Ok(id)
     }
 
-    /// Sends a packet of `size` bytes on the wire (at most 2³² - 1). `tag` comes back in departure notices.
+    /// Sends a packet of `size` bytes on the wire (at most 2³² - 1). `tag` comes back in whatever is told of it.
     ///
     /// Time moves forward: poll until nothing is due at `now` before sending. A packet sent earlier than something its
     /// first link has already seen is treated as sent at that time.
@@ -148,9 +168,9 @@ impl<P: Clone> Network<P> {
                         self.offer(at, parcel);
                         continue;
                     }
-                    let Parcel { packet, route, size, corrupted, .. } = parcel;
+                    let Parcel { packet, route, size, corrupted, tag, .. } = parcel;
                     let size = Bytes::new(u64::from(size));
-                    return Some(Output::Delivery(Delivery { at, route, packet, size, corrupted }));
+                    return Some(Output::Delivery(Delivery { at, route, packet, size, corrupted, tag }));
                 }
                 Step::Departed(notice) => {
                     return Some(Output::Departure(Departure {
@@ -171,6 +191,20 @@ impl<P: Clone> Network<P> {
     pub fn next_time(&self) -> Option<Instant> {
         let (at, _) = self.deadlines.first();
         (at != Instant::MAX).then_some(at)
+    }
+
+    /// From now on, tells what is dropped through [`Network::poll_drop`]. Costs nothing where it is not asked for.
+    pub fn report_drops(&mut self) {
+        self.links.iter_mut().for_each(Link::report_drops);
+    }
+
+    /// The next packet that was dropped and not told yet; link by link, and on each in the order in which it happened. A
+    /// link notices the loss of a packet some time between its departure and when it would have arrived.
+    pub fn poll_drop(&mut self) -> Option<DropNotice> {
+        self.links.iter_mut().zip(0..).find_map(|(link, id)| {
+            let Lost { at, route, size, tag, cause } = link.pop_drop()?;
+            Some(DropNotice { at, route, link: LinkId(id), cause, size: Bytes::new(u64::from(size)), tag })
+        })
     }
 
     /// Changes a link from `now` on. As with `send`, poll first until nothing is due.

@@ -50,6 +50,29 @@ pub(crate) struct Notice {
     pub(crate) tag: u64,
 }
 
+/// That a packet is gone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lost {
+    pub(crate) at: Instant,
+    pub(crate) route: RouteId,
+    pub(crate) size: u32,
+    pub(crate) tag: u64,
+    pub(crate) cause: DropCause,
+}
+
+/// Why a link dropped a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DropCause {
+    /// The queue was full.
+    QueueFull,
+    /// The loss model struck.
+    Loss,
+    /// The link was or went down.
+    Down,
+    /// The link was a black hole.
+    Blackhole,
+}
+
 impl<P> Transit<P> {
     /// How many packets will arrive of this one that departed.
     pub(crate) fn copies(&self) -> u64 {

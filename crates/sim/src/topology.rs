@@ -119,6 +119,13 @@ impl Topology {
         *self.paths[path].routes.of(direction)
     }
 
+    /// The path that takes this route, and which way.
+    pub(crate) fn path_of(&self, route: RouteId) -> Option<(usize, Direction)> {
+        let directions = [Direction::Down, Direction::Up];
+        let all = (0..self.paths()).flat_map(|path| directions.map(|direction| (path, direction)));
+        all.into_iter().find(|&(path, direction)| self.route(path, direction) == route)
+    }
+
     /// Whether departures from the first hop of this path are reported.
     #[inline]
     pub(crate) fn has_nic(&self, path: usize) -> bool {
@@ -221,8 +228,9 @@ fn first_hop(rate: Rate) -> LinkConfig {
     }
 }
 
-/// The port that servers listen on.
-pub(crate) const SERVICE: u16 = 80;
+/// The port that servers listen on: the one that iperf made usual for bulk transfers. Wireshark knows no protocol there, as it
+/// does at 80, where it would take our bytes for broken HTTP.
+pub(crate) const SERVICE: u16 = 5001;
 
 /// Where the server of a pair is reached first.
 pub(crate) const fn service(pair: usize) -> SocketAddr {

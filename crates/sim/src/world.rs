@@ -1,14 +1,14 @@
 //! The loop of virtual time.
 //!
-//! The next thing to happen is the earliest of: a packet at a host, an endpoint's timer, a change to a link, an
-//! application's timer. What happens at the same time happens in this order, and hosts in the order of their numbers; so
+//! The next thing to happen is the earliest of: a packet at a host, an endpoint's timer, a middlebox's timer, a change to a
+//! link, an application's timer. What happens at the same time happens in this order, and hosts in the order of their numbers; so
 //! specification and seed fix everything.
 
 use crate::apps::{self, App};
 use crate::host::{self, Host};
 use crate::stage::{Stage, TransferState};
 use crate::topology::{SERVICE, Topology, address};
-use crate::{ConnectionOutcome, Direction, Outcome, Spec, SpecError, Workload, check};
+use crate::{ConnectionOutcome, Direction, Observer, Outcome, Spec, SpecError, Workload, check};
 use anabranch_net::{Change, LinkId, Output};
 use anabranch_units::Instant;
 
@@ -21,7 +21,22 @@ use anabranch_units::Instant;
 /// If the engine or the network breaks a promise: a byte lost, repeated or changed, a timer in the past, a packet out of
 /// nowhere, an invariant of an endpoint. Those are bugs in us.
 pub fn run(spec: &Spec) -> Result<Outcome, SpecError> {
-    let mut world = World::new(spec)?;
+    play(spec, None)
+}
+
+/// The same while someone watches.
+///
+/// # Errors
+/// As [`run`]; the observer then sees nothing.
+///
+/// # Panics
+/// As [`run`].
+pub fn run_observed(spec: &Spec, observer: &mut dyn Observer) -> Result<Outcome, SpecError> {
+    play(spec, Some(observer))
+}
+
+fn play<'a>(spec: &'a Spec, observer: Option<&'a mut dyn Observer>) -> Result<Outcome, SpecError> {
+    let mut world = World::new(spec, observer)?;
     world.play(Instant::ZERO + spec.stop, World::transfers_are_through);
     let (end, finished) = (world.end(), world.is_finished());
     let outcomes = (0..world.stage.sessions.len()).map(|session| world.stage.final_outcome(session)).collect();
@@ -32,7 +47,7 @@ pub fn run(spec: &Spec) -> Result<Outcome, SpecError> {
 
 struct World<'a> {
     spec: &'a Spec,
-    stage: Stage,
+    stage: Stage<'a>,
     apps: Vec<Box<dyn App>>,
     /// Applications that the run waits for.
     waited_for: Vec<usize>,
@@ -56,12 +71,13 @@ struct Scheduled<'a> {
 enum Turn {
     Network,
     Host(usize),
+    Middlebox,
     Change,
     App,
 }
 
 impl<'a> World<'a> {
-    fn new(spec: &'a Spec) -> Result<Self, SpecError> {
+    fn new(spec: &'a Spec, observer: Option<&'a mut dyn Observer>) -> Result<Self, SpecError> {
         check::check(spec)?;
         let topology = Topology::new(spec)?;
         check::names(spec, &topology)?;
@@ -77,7 +93,7 @@ impl<'a> World<'a> {
             })
             .collect();
         changes.sort_by_key(|change| change.at); // Stable: of equal times the first listed comes first.
-        let mut stage = Stage::new(spec, topology, hosts);
+        let mut stage = Stage::new(spec, topology, hosts, observer);
         for server in stage.hosts.iter_mut().skip(1).step_by(2) {
             server.endpoint.listen(SERVICE);
         }
@@ -116,6 +132,10 @@ impl<'a> World<'a> {
                     self.stage.touch(host);
                     self.settle();
                 }
+                Turn::Middlebox => {
+                    self.stage.wake_middleboxes();
+                    self.settle();
+                }
                 Turn::Change => self.change(),
                 Turn::App => {
                     if let Some((app, token)) = self.stage.pop_timer() {
@@ -124,6 +144,7 @@ impl<'a> World<'a> {
                     }
                 }
             }
+            self.stage.report_losses();
             if is_over(self) {
                 return;
             }
@@ -137,6 +158,10 @@ impl<'a> World<'a> {
             if host.deadline < next.0 {
                 next = (host.deadline, Turn::Host(number));
             }
+        }
+        let middleboxes = self.stage.passage.deadline();
+        if middleboxes < next.0 {
+            next = (middleboxes, Turn::Middlebox);
         }
         if let Some(change) = self.changes.get(self.changed)
             && change.at < next.0
@@ -247,7 +272,9 @@ impl<'a> World<'a> {
 
     fn is_quiet(&self) -> bool {
         let is_quiet = |host: &Host| host.deadline == Instant::MAX && host.endpoint.connections() == 0;
-        self.stage.topology.network.next_time().is_none() && self.stage.hosts.iter().all(is_quiet)
+        let passage =
+            self.stage.topology.network.next_time().is_none() && self.stage.passage.deadline() == Instant::MAX;
+        passage && self.stage.hosts.iter().all(is_quiet)
     }
 
     /// Checks at the end what is too slow to check all along.
@@ -280,6 +307,8 @@ impl<'a> World<'a> {
             digest: self.stage.digest.value(),
             packets: self.stage.packets,
             corrupted: self.stage.corrupted,
+            middleboxes: self.stage.passage.outcomes(),
+            altered_bytes: self.stage.altered_bytes,
             events: self.stage.events,
             counters,
         }

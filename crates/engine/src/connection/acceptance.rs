@@ -1,6 +1,7 @@
 //! Which segments count: the checks of RFC 9293 §3.10.7.4, RFC 5961 and RFC 7323 §5 before anything is believed.
 
 use super::{Connection, Mode};
+use crate::Purpose;
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
 use anabranch_units::{Duration, Instant};
@@ -8,6 +9,9 @@ use anabranch_wire::{Flags, MpOption, Segment};
 
 /// Between two challenge ACKs on one subflow (Linux `tcp_invalid_ratelimit`: 500 ms).
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(500);
+
+/// After so long without a segment the peer's timestamp clock may have come round (RFC 7323 §5.5: 24 days).
+const PAWS_EXPIRY: Duration = Duration::from_secs(24 * 24 * 3600);
 
 impl Connection {
     /// The subflow offset of an acceptable segment (RFC 9293 §3.10.7.4, RFC 7323 §5.3); others are answered and dropped.
@@ -23,7 +27,10 @@ impl Connection {
         let rst = segment.flags.has(Flags::RST);
         if subflow.timestamps && !rst {
             match segment.options.timestamps {
-                Some(timestamps) if (timestamps.value.wrapping_sub(subflow.ts_recent) as i32) < 0 => {
+                Some(timestamps)
+                    if (timestamps.value.wrapping_sub(subflow.ts_recent) as i32) < 0
+                        && now.since(subflow.ts_recent_at) <= PAWS_EXPIRY =>
+                {
                     shared.counters.unacceptable += 1;
                     subflow.ack.now = true;
                     return None;
@@ -117,7 +124,7 @@ impl Connection {
         let subflow = &mut self.subflows[index];
         if subflow.challenged.is_none_or(|last| now.since(last) >= CHALLENGE_INTERVAL) {
             subflow.challenged = Some(now);
-            self.send_ack(now, index, Vec::new(), shared);
+            self.send_ack_for(now, index, Vec::new(), Purpose::Challenge, shared);
         }
     }
 }

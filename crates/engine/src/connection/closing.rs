@@ -3,13 +3,13 @@
 use super::paths::PathManager;
 use super::timers::Timers;
 use super::{Connection, Mode};
-use crate::Event;
 use crate::config::FastClose;
 use crate::recovery::FIN;
 use crate::sent_log::bit;
 use crate::shared::{Route, Shared};
 use crate::subflow::{State, Subflow};
-use anabranch_units::{Duration, Instant, Key};
+use crate::{Event, Purpose, Reason};
+use anabranch_units::{Duration, Instant, Key, SubflowId};
 use anabranch_wire::{MpOption, ResetReason, Segment};
 
 /// The shortest time a closed plain TCP connection stays to acknowledge a repeated FIN. RFC 9293 says twice the maximum
@@ -43,7 +43,7 @@ impl Connection {
             }
         }
         self.congestion.remove(subflow.id);
-        self.give_back(subflow.slot);
+        self.give_back(subflow.id, subflow.slot);
         self.outgoing.log.forget(subflow.slot);
         if self.is_known() && !subflow.is_half_open_join() {
             shared.event(self.id, Event::SubflowClosed(subflow.id));
@@ -57,13 +57,13 @@ impl Connection {
         }
     }
 
-    /// What only the subflow in `slot` carried is to be sent again elsewhere.
-    fn give_back(&mut self, slot: u8) {
+    /// What only subflow `id` in `slot` carried is to be sent again elsewhere.
+    fn give_back(&mut self, id: SubflowId, slot: u8) {
         let una = self.outgoing.una;
         let orphans: Vec<_> = self.outgoing.log.carried_by(slot).collect();
         for (start, end) in orphans {
             if end > una && self.outgoing.log.carriers(start.max(una)) == bit(slot) {
-                self.outgoing.reinject.insert(start.max(una), end);
+                self.outgoing.reinject.insert(start.max(una), end, Reason::Gone(id));
             }
         }
     }
@@ -277,8 +277,8 @@ impl Connection {
             return;
         }
         subflow.linger_until = Some(now + shared.config.close_timeout);
-        let slot = subflow.slot;
-        self.give_back(slot);
+        let (id, slot) = (subflow.id, subflow.slot);
+        self.give_back(id, slot);
         self.send_fin(now, index, shared);
     }
 
@@ -308,7 +308,7 @@ impl Connection {
         subflow.fin_sent = true;
         subflow.recovery.on_sent(now, 0, end, FIN);
         let sent = subflow.recovery.iter().next_back().copied().expect("the FIN was just recorded");
-        self.send_data(now, index, &sent, shared);
+        self.send_data(now, index, &sent, Purpose::Fin, shared);
         let subflow = &mut self.subflows[index];
         subflow.recovery.rearm(now, &subflow.rtt);
         self.subflows_changed(now);

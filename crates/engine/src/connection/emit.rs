@@ -1,12 +1,14 @@
 //! Segments put together: every header field and option of what we send.
 
 use super::{Connection, Mode};
+use crate::Purpose;
 use crate::recovery::{FIN, Sent};
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
 use anabranch_units::{Dsn, Instant};
 use anabranch_wire::{
-    DataSeq, Dss, Flags, FlowKey, Handshake, Map, MpCapable, MpOption, SackBlock, SackBlocks, Segment, Timestamps,
+    DataSeq, Dss, Flags, FlowKey, Handshake, Map, MpCapable, MpOption, Options, SackBlock, SackBlocks, Segment,
+    Timestamps, plan, sack_room,
 };
 
 /// A sent segment ends with the DATA_FIN. The other bits of `Sent::flags` are recovery's.
@@ -16,8 +18,6 @@ pub(super) const DATA_FIN: u8 = 2;
 const TIMESTAMPS: u32 = 12;
 /// A DSS with an 8-byte DATA_ACK and a mapping with an 8-byte DSN, padded.
 const DSS_WITH_MAP: u32 = 28;
-/// The largest header leaves 40 bytes for options (RFC 9293 §3.1).
-const OPTION_SPACE: u64 = 40;
 /// Payload worth sending, whatever a peer's MSS option says (Linux `tcp_min_snd_mss`, less its headers).
 const SMALLEST_MSS: u32 = 8;
 
@@ -79,16 +79,24 @@ impl Connection {
     }
 
     /// A pure ACK, with SACK blocks and DATA_ACK as they apply; `options` beside them.
-    pub(super) fn send_ack(&mut self, now: Instant, index: usize, mut options: Vec<MpOption>, shared: &mut Shared) {
-        let timestamps = if self.subflows[index].timestamps { u64::from(TIMESTAMPS) } else { 0 };
-        options.retain(|option| {
-            let fits = timestamps + option.wire_length().next_multiple_of(4) <= OPTION_SPACE;
-            shared.counters.options_without_room += u64::from(!fits);
-            fits
-        });
+    pub(super) fn send_ack(&mut self, now: Instant, index: usize, options: Vec<MpOption>, shared: &mut Shared) {
+        let reason = self.subflows[index].ack_reason(now);
+        let purpose = if options.is_empty() { Purpose::Ack(reason) } else { Purpose::Signal };
+        self.send_ack_for(now, index, options, purpose, shared);
+    }
+
+    /// The same, for another purpose than to acknowledge.
+    pub(super) fn send_ack_for(
+        &mut self,
+        now: Instant,
+        index: usize,
+        options: Vec<MpOption>,
+        purpose: Purpose,
+        shared: &mut Shared,
+    ) {
         let offset = self.subflows[index].recovery.snd_nxt();
         let segment = self.pure_ack(now, index, offset, options);
-        self.transmit_segment(index, segment, shared);
+        self.transmit_segment(index, segment, purpose, shared);
     }
 
     fn pure_ack(&mut self, now: Instant, index: usize, offset: u64, options: Vec<MpOption>) -> Segment {
@@ -103,9 +111,6 @@ impl Connection {
         if multipath && subflow.state != State::Confirming {
             let ack = Dss { data_ack: Some(self.data_ack(sacking)), ..Dss::default() };
             segment.options.dss = Some(ack);
-            if segment.options.wire_length() > OPTION_SPACE {
-                segment.options.dss = None;
-            }
         }
         if sacking {
             self.add_sack(index, &mut segment);
@@ -114,9 +119,7 @@ impl Connection {
     }
 
     fn add_sack(&mut self, index: usize, segment: &mut Segment) {
-        let free = OPTION_SPACE.saturating_sub(segment.options.wire_length());
-        // Kind and length, padded to four, then eight bytes a block.
-        let room = (free.saturating_sub(4) / 8) as usize;
+        let room = sack_room(&segment.options);
         let subflow = &mut self.subflows[index];
         let mut blocks = SackBlocks::default();
         let wire = |start: u64, end: u64| SackBlock { start: subflow.irs + start, end: subflow.irs + end };
@@ -125,7 +128,7 @@ impl Connection {
             blocks.push(wire(start, end));
         }
         let mut runs = [(0, 0); 4];
-        let most = room.min(SackBlocks::MAX) - usize::from(duplicate.is_some()).min(room);
+        let most = room - usize::from(duplicate.is_some());
         let count = subflow.ofo.sack_blocks(most, &mut runs);
         for (start, end) in &runs[..count] {
             blocks.push(wire(*start, *end));
@@ -141,20 +144,27 @@ impl Connection {
     pub(super) fn send_window_probe(&mut self, now: Instant, index: usize, shared: &mut Shared) {
         let offset = self.subflows[index].recovery.snd_una() - 1;
         let segment = self.pure_ack(now, index, offset, Vec::new());
-        self.transmit_segment(index, segment, shared);
+        self.transmit_segment(index, segment, Purpose::WindowProbe, shared);
     }
 
     /// A DATA_FIN of its own: subflow sequence 0, length 1 (RFC 8684 §3.3.3).
-    pub(super) fn send_data_fin(&mut self, now: Instant, index: usize, fin: u64, shared: &mut Shared) {
+    pub(super) fn send_data_fin(
+        &mut self,
+        now: Instant,
+        index: usize,
+        fin: u64,
+        purpose: Purpose,
+        shared: &mut Shared,
+    ) {
         let offset = self.subflows[index].recovery.snd_nxt();
         let mut segment = self.base(now, index, Flags::ACK, offset);
         let map = Map { dsn: DataSeq::Long(self.dsn(fin)), subflow_seq: 0, length: 1, checksum: None };
         segment.options.dss = Some(Dss { data_ack: Some(self.data_ack(false)), map: Some(map), data_fin: true });
-        self.transmit_segment(index, segment, shared);
+        self.transmit_segment(index, segment, purpose, shared);
     }
 
     /// The segment that carries `sent`, new or repeated.
-    pub(super) fn send_data(&mut self, now: Instant, index: usize, sent: &Sent, shared: &mut Shared) {
+    pub(super) fn send_data(&mut self, now: Instant, index: usize, sent: &Sent, purpose: Purpose, shared: &mut Shared) {
         let fin = sent.flags & FIN != 0;
         let last = sent.data + u64::from(sent.len) == self.outgoing.buffer.end();
         let mut flags = if last && sent.len > 0 { Flags::PSH } else { Flags::default() };
@@ -181,7 +191,7 @@ impl Connection {
             subflow.counts.bytes_sent += u64::from(sent.len);
             subflow.loss.on_sent(1);
         }
-        self.transmit_segment(index, segment, shared);
+        self.transmit_segment(index, segment, purpose, shared);
     }
 
     fn refill(&mut self, sent: &Sent) -> bytes::Bytes {
@@ -259,7 +269,8 @@ impl Connection {
             segment.options.push_mptcp(option);
         }
         self.receiver.on_told(window);
-        self.transmit_segment(index, segment, shared);
+        let retries = self.subflows[index].handshake.map_or(0, |timer| timer.retries);
+        self.transmit_segment(index, segment, Purpose::Handshake { retries }, shared);
     }
 
     /// A reset of subflow `index`, with what explains it.
@@ -269,15 +280,55 @@ impl Connection {
         for option in options {
             segment.options.push_mptcp(option);
         }
-        self.transmit_segment(index, segment, shared);
+        self.transmit_segment(index, segment, Purpose::Reset, shared);
     }
 
-    pub(super) fn transmit_segment(&mut self, index: usize, segment: Segment, shared: &mut Shared) {
+    pub(super) fn transmit_segment(
+        &mut self,
+        index: usize,
+        mut segment: Segment,
+        purpose: Purpose,
+        shared: &mut Shared,
+    ) {
+        let left_out = plan(&mut segment.options).map(|left_out| (left_out, self.beside(index, &segment)));
         let subflow = &mut self.subflows[index];
+        // As Linux numbers a socket's IPv4 packets, which tells a repeated segment from a copied packet. An IPv6 flow label
+        // names the flow instead, and stays unset.
+        if segment.flow.src.is_ipv4() {
+            subflow.packets_sent = subflow.packets_sent.wrapping_add(1);
+            let first = (subflow.iss.get() >> 16) as u16;
+            segment.ip.id = u32::from(first.wrapping_add(subflow.packets_sent));
+        }
         if shared.config.profile.tsq.is_some() {
             subflow.first_hop += segment.wire_length().get();
         }
-        shared.send(tag(self.id, subflow.id), segment);
+        shared.send(tag(self.id, subflow.id), segment, purpose);
+        if let Some((left_out, beside)) = left_out {
+            self.on_left_out(index, *left_out, &beside, shared);
+        }
+    }
+
+    /// A pure ACK that says what `segment` says, without its MPTCP options.
+    fn beside(&self, index: usize, segment: &Segment) -> Segment {
+        let subflow = &self.subflows[index];
+        let seq = subflow.seq(subflow.recovery.snd_nxt());
+        let mut beside = Segment::new(segment.flow, Flags::ACK, seq, segment.ack);
+        beside.window = segment.window;
+        beside.options.timestamps = segment.options.timestamps;
+        beside
+    }
+
+    /// What found no room on a segment: each control option goes onto a segment of its own, a DATA_ACK onto the next ACK.
+    /// SACK blocks wait for the next one as well, which says them again.
+    fn on_left_out(&mut self, index: usize, left_out: Options, beside: &Segment, shared: &mut Shared) {
+        assert!(left_out.dss.is_none_or(|dss| dss.map.is_none()), "data keeps its mapping");
+        self.subflows[index].ack.now |= left_out.dss.is_some();
+        for option in left_out.mptcp() {
+            let mut alone = beside.clone();
+            alone.options.push_mptcp(option.clone());
+            assert!(alone.options.wire_length() <= 40, "an option of ours fits a segment of its own");
+            self.transmit_segment(index, alone, Purpose::Signal, shared);
+        }
     }
 }
 

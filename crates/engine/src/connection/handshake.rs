@@ -4,7 +4,7 @@ use super::{Connection, Mode, Role, emit};
 use crate::sent_log::NO_SLOT;
 use crate::shared::{Route, Shared};
 use crate::subflow::{HandshakeTimer, Origin, State, Subflow};
-use crate::{ConnectionId, Event, FallbackReason};
+use crate::{ConnectionId, Event, FallbackReason, Purpose};
 use anabranch_units::{AddressId, Bytes, Duration, Instant, Key, Nonce, SubflowId, SubflowSeq, join_hmac, same_mac};
 use anabranch_wire::{Flags, FlowKey, JoinAck, JoinSyn, JoinSynAck, MpCapable, MpOption, ResetReason, Segment};
 
@@ -173,6 +173,7 @@ impl Connection {
         subflow.rcv_nxt = 1;
         if let Some(timestamps) = syn.options.timestamps {
             subflow.ts_recent = timestamps.value;
+            subflow.ts_recent_at = now;
         }
         subflow.negotiated(
             profile,
@@ -195,7 +196,7 @@ impl Connection {
         if segment.flags.has(Flags::ACK) && !acks_syn {
             shared.counters.unacceptable += 1;
             if let Some(reset) = emit::reset_for(segment, Vec::new()) {
-                self.transmit_segment(index, reset, shared);
+                self.transmit_segment(index, reset, Purpose::Reset, shared);
             }
             return;
         }
@@ -295,7 +296,8 @@ impl Connection {
                 MpOption::JoinAck(JoinAck { hmac: join_hmac(self.local_key, key, own, peer).first_20() })
             }),
         };
-        self.send_ack(now, index, option.into_iter().collect(), shared);
+        let retries = self.subflows[index].handshake.map_or(0, |timer| timer.retries);
+        self.send_ack_for(now, index, option.into_iter().collect(), Purpose::Handshake { retries }, shared);
     }
 
     /// The answer to our SYN/ACK. True if the subflow is established and the segment may be processed further.

@@ -44,7 +44,9 @@ impl Connection {
         let id = subflow.id;
         if let Some(timestamps) = segment.options.timestamps.filter(|_| start <= subflow.rcv_nxt) {
             self.subflows[index].ts_recent = timestamps.value;
+            self.subflows[index].ts_recent_at = now;
         }
+        self.subflows[index].unanswered_probes = 0;
         if segment.options.mptcp.is_some() {
             self.handle_options(now, index, segment, shared);
             if self.gone || self.position(id) != Some(index) {

@@ -23,6 +23,7 @@ mod timers;
 
 use crate::buffer::SendBuffer;
 use crate::ranges::RangeSet;
+use crate::reinject::Reinjections;
 use crate::sent_log::SentLog;
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
@@ -71,7 +72,7 @@ pub(crate) struct Outgoing {
     /// Written, never sent.
     pub(crate) unsent: RangeSet,
     /// To be sent again on another subflow.
-    pub(crate) reinject: RangeSet,
+    pub(crate) reinject: Reinjections,
     pub(crate) log: SentLog,
     /// First offset not DATA_ACKed.
     pub(crate) una: u64,
@@ -171,7 +172,7 @@ impl Connection {
             outgoing: Outgoing {
                 buffer: SendBuffer::default(),
                 unsent: RangeSet::new(),
-                reinject: RangeSet::new(),
+                reinject: Reinjections::default(),
                 log: SentLog::default(),
                 una: 0,
                 nxt: 0,

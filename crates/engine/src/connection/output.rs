@@ -5,6 +5,7 @@ use crate::recovery::Sent;
 use crate::sent_log::bit;
 use crate::shared::Shared;
 use crate::stats::Blocked;
+use crate::{Choice, Detector, Purpose, Reason};
 use anabranch_policy::receive_window::Usage;
 use anabranch_policy::reinjection::{Cause, Opportunity};
 use anabranch_policy::{Decision, Event as PolicyEvent, SubflowView, View};
@@ -38,6 +39,17 @@ pub(super) struct Waiting {
     pub(super) repeat_anywhere: bool,
     /// The segment being processed carries its own mapping, to this data offset.
     pub(super) own_map: Option<u64>,
+    /// The scheduler's latest answer was impossible.
+    overruled: bool,
+}
+
+/// A piece of the stream about to be sent.
+struct Piece {
+    start: u64,
+    length: u64,
+    /// As `Sent::flags`.
+    flags: u8,
+    purpose: Purpose,
 }
 
 impl Waiting {
@@ -48,6 +60,7 @@ impl Waiting {
             blocked: Blocked::default(),
             repeat_anywhere: false,
             own_map: None,
+            overruled: false,
         }
     }
 
@@ -131,16 +144,17 @@ impl Connection {
                     break;
                 }
                 subflow.retransmit_now = false;
-                self.repeat(now, index, &sent, shared);
+                let detector = subflow.recovery.detector();
+                self.repeat(now, index, &sent, detector, shared);
             }
         }
     }
 
-    fn repeat(&mut self, now: Instant, index: usize, sent: &Sent, shared: &mut Shared) {
+    fn repeat(&mut self, now: Instant, index: usize, sent: &Sent, detector: Detector, shared: &mut Shared) {
         let subflow = &mut self.subflows[index];
         subflow.recovery.on_retransmit(now, sent.start, &subflow.rtt);
         subflow.recovery.rearm(now, &subflow.rtt);
-        self.send_data(now, index, sent, shared);
+        self.send_data(now, index, sent, Purpose::Retransmission(detector), shared);
     }
 
     /// A tail loss probe for which there was no new data repeats the last segment (RFC 8985 §7.3).
@@ -149,7 +163,7 @@ impl Connection {
             if std::mem::take(&mut self.subflows[index].probe_now)
                 && let Some(sent) = self.subflows[index].recovery.probe_candidate()
             {
-                self.repeat(now, index, &sent, shared);
+                self.repeat(now, index, &sent, Detector::TailLossProbe, shared);
             }
         }
     }
@@ -280,6 +294,7 @@ impl Connection {
             window: Bytes::new(self.outgoing.edge.saturating_sub(self.outgoing.una)),
             data_una: self.local_idsn + 1 + self.outgoing.una,
         };
+        self.waiting.overruled = false;
         match self.scheduler.decide(now, &view) {
             Decision::Send { on, skip } => {
                 let legal = view.subflow(on).is_some_and(SubflowView::has_room) && skip < view.sendable;
@@ -295,6 +310,7 @@ impl Connection {
             }
         }
         self.stats.overruled += 1;
+        self.waiting.overruled = true;
         let best = view.fastest_with_room().map(|subflow| subflow.id);
         best.map(|on| (on, Bytes::ZERO)).ok_or(None)
     }
@@ -342,7 +358,14 @@ impl Connection {
         out.nxt = out.nxt.max(start + length);
         self.stats.sent += length;
         subflow.counts.bytes_first_sent += length;
-        self.push_data(now, index, start, length, flags, shared);
+        let choice = match (subflow.probe_now, self.views.len(), self.waiting.overruled) {
+            (true, ..) => Choice::TailLossProbe,
+            (_, 1, _) => Choice::OnlySubflow,
+            (_, _, true) => Choice::Overruled,
+            _ => Choice::Scheduler,
+        };
+        let piece = Piece { start, length, flags, purpose: Purpose::NewData(choice) };
+        self.push_data(now, index, piece, shared);
         if self.timers.data.is_none() {
             self.arm_data_timer(now);
         }
@@ -362,15 +385,16 @@ impl Connection {
         }
     }
 
-    /// Records and sends `start..start + length` on subflow `index`, and refreshes its view.
-    fn push_data(&mut self, now: Instant, index: usize, start: u64, length: u64, flags: u8, shared: &mut Shared) {
+    /// Records and sends a piece of the stream on subflow `index`, and refreshes its view.
+    fn push_data(&mut self, now: Instant, index: usize, piece: Piece, shared: &mut Shared) {
+        let Piece { start, length, flags, purpose } = piece;
         let subflow = &mut self.subflows[index];
         subflow.recovery.set_has_unsent(!self.outgoing.unsent.is_empty());
         subflow.recovery.on_sent(now, length as u32, start, flags);
         let sent = subflow.recovery.iter().next_back().copied().expect("the segment was just recorded");
         subflow.recovery.rearm(now, &subflow.rtt);
         let (id, in_flight, sent_total) = (subflow.id, subflow.in_flight(), subflow.recovery.snd_nxt() - 1);
-        self.send_data(now, index, &sent, shared);
+        self.send_data(now, index, &sent, purpose, shared);
         self.throttle(shared);
         let throttled = self.subflows[index].throttled;
         // Idling may have cost it some.
@@ -411,7 +435,8 @@ impl Connection {
             let candidates = self.views.iter().filter(|view| view.has_room()).filter(fresh);
             let Some(on) = candidates.min_by_key(|view| (view.srtt, view.id)).map(|view| view.id) else { return };
             let end = range_end.min(carried_until);
-            if !self.repeat_on(now, on, start, end, shared) {
+            let reason = self.outgoing.reinject.reason(start).unwrap_or(Reason::DataTimeout);
+            if !self.repeat_on(now, on, (start, end), reason, shared) {
                 return;
             }
             self.waiting.repeat_anywhere = false;
@@ -419,7 +444,14 @@ impl Connection {
     }
 
     /// Repeats up to a segment of `start..end` on subflow `on`. False if it cannot.
-    fn repeat_on(&mut self, now: Instant, on: SubflowId, start: u64, end: u64, shared: &mut Shared) -> bool {
+    fn repeat_on(
+        &mut self,
+        now: Instant,
+        on: SubflowId,
+        (start, end): (u64, u64),
+        reason: Reason,
+        shared: &mut Shared,
+    ) -> bool {
         let Some(index) = self.position(on) else { return false };
         let subflow = &mut self.subflows[index];
         let room = subflow.snd_edge.saturating_sub(subflow.recovery.snd_nxt());
@@ -436,7 +468,8 @@ impl Connection {
         self.outgoing.reinject.remove(start, start + length);
         self.outgoing.log.mark(start, start + length, slot);
         self.stats.reinjected += length;
-        self.push_data(now, index, start, length, flags, shared);
+        let piece = Piece { start, length, flags, purpose: Purpose::Reinjection(reason) };
+        self.push_data(now, index, piece, shared);
         true
     }
 
@@ -480,10 +513,11 @@ impl Connection {
             }
         }
         let legal = self.slot_of(on).is_some_and(|slot| carriers & bit(slot) == 0);
+        let reason = if cause == Cause::Window { Reason::Window } else { Reason::Drained };
         if rescue.reinject
             && legal
             && let Some((_, end)) = self.outgoing.log.range_at(una)
-            && self.repeat_on(now, on, una, end, shared)
+            && self.repeat_on(now, on, (una, end), reason, shared)
         {
             self.scheduler.observe(now, &PolicyEvent::Reinjected { on });
         }
@@ -503,7 +537,7 @@ impl Connection {
         self.outgoing.fin_sent = true;
         for index in 0..self.subflows.len() {
             if self.subflows[index].is_open() {
-                self.send_data_fin(now, index, fin, shared);
+                self.send_data_fin(now, index, fin, Purpose::DataFin { retries: 0 }, shared);
             }
         }
         self.arm_data_timer(now);

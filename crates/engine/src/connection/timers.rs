@@ -6,7 +6,7 @@ use crate::recovery::Fired;
 use crate::sent_log::bit;
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
-use crate::{Event, subflow::Origin};
+use crate::{Event, Purpose, Reason, subflow::Origin};
 use anabranch_policy::Event as PolicyEvent;
 use anabranch_units::{Bytes, Duration, Instant};
 use anabranch_wire::ResetReason;
@@ -92,13 +92,7 @@ impl Connection {
         }
         if due(&mut self.timers.persist, now) {
             self.timers.persist_backoff += 1;
-            // Each of them: the path of the fastest may be the one that has died.
-            for index in 0..self.subflows.len() {
-                let subflow = &self.subflows[index];
-                if subflow.is_open() && subflow.recovery.is_empty() {
-                    self.send_window_probe(now, index, shared);
-                }
-            }
+            self.probe_windows(now, shared);
         }
         due(&mut self.timers.ask_again, now);
         if self.paths_deadline().is_some_and(|at| at <= now) {
@@ -150,6 +144,25 @@ impl Connection {
         }
     }
 
+    /// Probes the peer's window on each subflow: the path of the fastest may be the one that has died. A peer may keep its
+    /// window closed as long as it answers (RFC 9293 §3.8.6.1); one that does not is gone.
+    fn probe_windows(&mut self, now: Instant, shared: &mut Shared) {
+        let most = shared.config.profile.max_consecutive_rtos;
+        let mut index = 0;
+        while index < self.subflows.len() && !self.gone {
+            let subflow = &mut self.subflows[index];
+            if !subflow.is_open() || !subflow.recovery.is_empty() {
+                index += 1;
+            } else if subflow.unanswered_probes >= most {
+                self.kill(now, index, ResetReason::UnacceptablePerformance, shared);
+            } else {
+                subflow.unanswered_probes += 1;
+                self.send_window_probe(now, index, shared);
+                index += 1;
+            }
+        }
+    }
+
     /// A loss was found by other means than a timeout.
     pub(super) fn enter_recovery(&mut self, now: Instant, index: usize, in_flight: Bytes) {
         let subflow = &mut self.subflows[index];
@@ -179,7 +192,7 @@ impl Connection {
             for (start, end) in carried {
                 // Once per segment and subflow: what another has carried as well is on its way already.
                 if end > una && self.outgoing.log.carriers(start.max(una)) == bit(slot) {
-                    self.outgoing.reinject.insert(start.max(una), end);
+                    self.outgoing.reinject.insert(start.max(una), end, Reason::Rto(id));
                 }
             }
             self.subflows_changed(now);
@@ -238,7 +251,7 @@ impl Connection {
             });
             // Alone, and still repairing it: its own retransmission is what will help.
             if usable > 1 || holder.is_none() {
-                self.outgoing.reinject.insert(una, end);
+                self.outgoing.reinject.insert(una, end, Reason::DataTimeout);
                 if self.mode == Mode::Multipath && usable > 1 {
                     let open = self.subflows.iter().filter(|subflow| subflow.is_open());
                     let slots: Vec<_> = open.map(|subflow| subflow.slot).collect();
@@ -254,7 +267,8 @@ impl Connection {
             }
             for index in 0..self.subflows.len() {
                 if self.subflows[index].is_open() {
-                    self.send_data_fin(now, index, fin, shared);
+                    let purpose = Purpose::DataFin { retries: self.timers.data_backoff };
+                    self.send_data_fin(now, index, fin, purpose, shared);
                 }
             }
         }

@@ -22,6 +22,7 @@ mod timers;
 
 use anabranch_units::{Duration, Instant};
 
+use crate::Detector;
 use crate::ranges::RangeSet;
 use crate::rtt::RttEstimator;
 use harvest::Harvest;
@@ -312,6 +313,16 @@ impl Recovery {
             self.timers.restart_rto(now);
         } else {
             self.timers.start_rto(now);
+        }
+    }
+
+    /// What finds losses in the present episode.
+    pub fn detector(&self) -> Detector {
+        match (self.phase, self.config.sack, self.config.rack) {
+            (Phase::Loss, ..) => Detector::Rto,
+            (_, true, true) => Detector::Rack,
+            (_, true, false) => Detector::Sack,
+            (_, false, _) => Detector::DuplicateAcks,
         }
     }
 

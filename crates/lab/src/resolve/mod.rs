@@ -2,6 +2,7 @@
 
 mod changes;
 mod hosts;
+mod middleboxes;
 mod paths;
 mod policies;
 mod workloads;
@@ -28,6 +29,8 @@ pub(crate) struct Resolved {
     pub(crate) spread: Duration,
     /// The policies of the host that sends the data of the first workload.
     pub(crate) policies: Chosen,
+    /// The schedulers of client and server.
+    pub(crate) schedulers: [String; 2],
 }
 
 /// Repetitions of a comparison: with 20, an interval is half a standard deviation wide to either side.
@@ -72,13 +75,14 @@ pub(crate) fn resolve(file: &File, traces: &mut Traces<'_>) -> Result<Resolved, 
         }
         Some(at) => at.value,
     };
+    let schedulers = [client_chosen.scheduler.clone(), server_chosen.scheduler.clone()];
     let direction = workloads::direction(&spec.workloads);
     let policies = match direction {
         anabranch_sim::Direction::Down => server_chosen,
         anabranch_sim::Direction::Up => client_chosen,
     };
     let spread = file.run.spread.as_ref().map_or(Duration::ZERO, |at| at.value.0);
-    Ok(Resolved { spec, seed, repeat, measure, spread, policies })
+    Ok(Resolved { spec, seed, repeat, measure, spread, policies, schedulers })
 }
 
 /// Puts another scheduler on both hosts.

@@ -1,22 +1,26 @@
 //! What applications act on: hosts, sessions, links, timers and the transfers they report.
 
 mod dialogue;
+mod passage;
 mod traffic;
+mod watch;
 
+use self::passage::Passage;
 use self::traffic::Departures;
+use self::watch::Watch;
 use crate::digest::Digest;
 use crate::host::Host;
 use crate::pool::Pool;
 use crate::session::{ByteStream, News, Session};
 use crate::topology::{PerDirection, Topology, address, service};
-use crate::{Direction, EventRecord, Middlebox, Transfer, UdpOutcome};
+use crate::{Direction, EventRecord, Observer, Transfer, UdpOutcome};
 use anabranch_units::Instant;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::net::SocketAddr;
 
 /// Everything of a run but its applications.
-pub(crate) struct Stage {
+pub(crate) struct Stage<'a> {
     pub(crate) now: Instant,
     pub(crate) topology: Topology,
     pub(crate) hosts: Vec<Host>,
@@ -30,7 +34,10 @@ pub(crate) struct Stage {
     pub(crate) corrupted: u64,
     /// Some first hop reports departures, so endpoints wait for them; where none does, packets depart at once.
     answers_departures: bool,
-    middleboxes: Vec<Middlebox>,
+    pub(crate) passage: Passage,
+    /// A middlebox alters payload, so that what is read may be other than what was written.
+    alters_payload: bool,
+    pub(crate) altered_bytes: u64,
     pool: Pool,
     primary: usize,
     /// Sessions whose server has not accepted, by the address of their client.
@@ -41,6 +48,7 @@ pub(crate) struct Stage {
     news: VecDeque<(usize, usize, News)>,
     touched: Vec<usize>,
     departures: Departures,
+    watch: Watch<'a>,
 }
 
 /// A transfer under way.
@@ -51,8 +59,16 @@ pub(crate) struct TransferState {
     base: u64,
 }
 
-impl Stage {
-    pub(crate) fn new(spec: &crate::Spec, topology: Topology, hosts: Vec<Host>) -> Self {
+impl<'a> Stage<'a> {
+    pub(crate) fn new(
+        spec: &crate::Spec,
+        mut topology: Topology,
+        hosts: Vec<Host>,
+        observer: Option<&'a mut dyn Observer>,
+    ) -> Self {
+        if observer.is_some() {
+            topology.network.report_drops();
+        }
         Stage {
             now: Instant::ZERO,
             topology,
@@ -65,7 +81,9 @@ impl Stage {
             packets: 0,
             corrupted: 0,
             answers_departures: spec.paths.iter().any(|path| path.nic.is_some()),
-            middleboxes: spec.paths.iter().map(|path| path.middlebox).collect(),
+            passage: Passage::new(spec),
+            alters_payload: spec.paths.iter().flat_map(|path| &path.middleboxes).any(|it| it.kind.alters_payload()),
+            altered_bytes: 0,
             pool: Pool::default(),
             primary: spec.primary,
             awaited: BTreeMap::new(),
@@ -74,6 +92,7 @@ impl Stage {
             news: VecDeque::new(),
             touched: Vec::new(),
             departures: Departures::default(),
+            watch: Watch::new(observer),
         }
     }
 

@@ -1,21 +1,24 @@
 //! Packets between hosts and network.
 
 use super::Stage;
+use super::watch::{packet_of, tag};
+use crate::middlebox::Moving;
 use crate::outcome;
 use crate::pool::Packet;
 use crate::topology::{owner, path_between};
-use crate::{Direction, EventKind};
+use crate::{Direction, End, EventKind, PacketId};
 use anabranch_engine::Transmit;
 use anabranch_net::{Delivery, Departure};
 use anabranch_units::Bytes;
 use anabranch_wire::Segment;
 
-impl Stage {
+impl Stage<'_> {
     /// Sends a datagram of a UDP workload, numbered among those.
     pub(crate) fn send_datagram(&mut self, udp: usize, path: usize, direction: Direction, size: Bytes) {
         self.udp[udp].sent += 1;
         let route = self.topology.route(path, direction);
-        let tag = if self.topology.has_nic(path) { self.departures.expect(None) } else { 0 };
+        let departure = if self.topology.has_nic(path) { self.departures.expect(None) } else { 0 };
+        let tag = tag(self.watch_datagram(udp, path, direction, size), departure);
         self.topology.network.send(self.now, route, Packet::Datagram(udp as u32), size, tag);
     }
 
@@ -28,6 +31,8 @@ impl Stage {
         let pooled = match delivery.packet {
             Packet::Segment(pooled) => pooled,
             Packet::Datagram(udp) => {
+                let Delivery { route, size, corrupted, .. } = delivery;
+                self.watch_datagram_received(packet_of(delivery.tag), udp as usize, route, size, corrupted);
                 let udp = &mut self.udp[udp as usize];
                 udp.received += u64::from(!delivery.corrupted);
                 udp.bytes += if delivery.corrupted { Bytes::ZERO } else { delivery.size };
@@ -35,17 +40,37 @@ impl Stage {
                 return;
             }
         };
-        let segment = pooled.take();
+        let (segment, id) = (pooled.take(), packet_of(delivery.tag));
+        if delivery.corrupted {
+            self.watch_received(id, &segment, true);
+            self.corrupted += 1;
+            if self.events.is_some() {
+                let (host, _) = owner(segment.flow.dst);
+                self.record(host, EventKind::Corrupted, &segment);
+            }
+            return;
+        }
+        let path = path_between(segment.flow.src, segment.flow.dst);
+        let (end, direction) = match owner(segment.flow.dst).0 % 2 {
+            0 => (End::Client, Direction::Down),
+            _ => (End::Server, Direction::Up),
+        };
+        if self.passage.is_free(path, end) {
+            self.hand_over(segment, id);
+        } else {
+            self.pass_middleboxes(path, end, Moving { direction, segment, id }, None);
+        }
+    }
+
+    /// A segment has reached its host.
+    #[inline]
+    pub(super) fn hand_over(&mut self, segment: Segment, id: PacketId) {
         self.digest.add(u64::from(segment.seq.get()) << 32 | u64::from(segment.ack.get()));
         let (host, _) = owner(segment.flow.dst);
         if self.events.is_some() {
-            let kind = if delivery.corrupted { EventKind::Corrupted } else { EventKind::Received };
-            self.record(host, kind, &segment);
+            self.record(host, EventKind::Received, &segment);
         }
-        if delivery.corrupted {
-            self.corrupted += 1;
-            return;
-        }
+        self.watch_received(id, &segment, false);
         self.packets += u64::from(!segment.payload.is_empty());
         self.hosts[host].endpoint.handle_segment(self.now, segment);
         self.touch(host);
@@ -54,9 +79,8 @@ impl Stage {
     /// A packet left a first hop.
     #[inline]
     pub(crate) fn depart(&mut self, departure: Departure) {
-        if let Some((host, tag)) = self.departures.settle(departure.tag) {
-            self.hosts[host].endpoint.handle_departure(self.now, tag, departure.size);
-            self.touch(host);
+        if let Some(departing) = self.departures.settle(departure.tag) {
+            self.report_departure(departing);
         }
     }
 
@@ -72,21 +96,43 @@ impl Stage {
     }
 
     #[inline]
-    fn forward(&mut self, host: usize, Transmit { mut segment, tag }: Transmit) {
+    fn forward(&mut self, host: usize, Transmit { segment, tag, purpose }: Transmit) {
         let path = path_between(segment.flow.src, segment.flow.dst);
         assert!(path < self.topology.paths(), "a segment travels between addresses that exist: {:?}", segment.flow);
         if self.events.is_some() {
             self.record(host, EventKind::Sent, &segment);
         }
-        self.middleboxes[path].pass(&mut segment);
-        let direction = if host.is_multiple_of(2) { Direction::Up } else { Direction::Down };
-        let (route, size) = (self.topology.route(path, direction), segment.wire_length());
-        let notified = self.topology.has_nic(path);
-        let net_tag = if notified { self.departures.expect(Some((host, tag))) } else { 0 };
-        self.topology.network.send(self.now, route, Packet::Segment(self.pool.put(segment)), size, net_tag);
-        if self.answers_departures && !notified {
-            self.hosts[host].endpoint.handle_departure(self.now, tag, size);
+        let id = self.watch_sent(host, &segment, purpose);
+        let (direction, end) =
+            if host.is_multiple_of(2) { (Direction::Up, End::Client) } else { (Direction::Down, End::Server) };
+        let departing = Departing { host, tag, size: segment.wire_length() };
+        let waits = self.topology.has_nic(path);
+        let moving = Moving { direction, segment, id };
+        let departs_later = if self.passage.is_free(path, end) {
+            self.send_on_links(path, moving, waits.then_some(departing));
+            waits
+        } else {
+            self.pass_middleboxes(path, end, moving, waits.then_some(departing))
+        };
+        if self.answers_departures && !departs_later {
+            self.report_departure(departing);
         }
+    }
+
+    /// A segment enters the links of a path. `departing` is to be told when the first hop has sent it.
+    #[inline]
+    pub(super) fn send_on_links(&mut self, path: usize, moving: Moving, departing: Option<Departing>) {
+        let Moving { direction, segment, id } = moving;
+        let (route, size) = (self.topology.route(path, direction), segment.wire_length());
+        let departure = if self.topology.has_nic(path) { self.departures.expect(departing) } else { 0 };
+        let packet = Packet::Segment(self.pool.put(segment));
+        self.topology.network.send(self.now, route, packet, size, tag(id, departure));
+    }
+
+    #[inline]
+    fn report_departure(&mut self, Departing { host, tag, size }: Departing) {
+        self.hosts[host].endpoint.handle_departure(self.now, tag, size);
+        self.touch(host);
     }
 
     #[cold]
@@ -97,32 +143,42 @@ impl Stage {
     }
 }
 
-/// What waits at first hops: each packet's host and the tag that the host gave it. The network carries the index.
+/// A packet as its host knows it, whatever has become of it on the way to the first hop.
+#[derive(Clone, Copy)]
+pub(super) struct Departing {
+    host: usize,
+    /// Given by the host.
+    tag: u64,
+    size: Bytes,
+}
+
+/// What waits at first hops. The network carries the index.
 #[derive(Default)]
 pub(super) struct Departures {
-    waiting: Vec<Option<(usize, u64)>>,
+    waiting: Vec<Option<Departing>>,
     free: Vec<u32>,
 }
 
 impl Departures {
     /// A tag for a packet that will depart; `None` if nobody waits for that.
     #[inline]
-    fn expect(&mut self, whose: Option<(usize, u64)>) -> u64 {
+    fn expect(&mut self, whose: Option<Departing>) -> u32 {
         match self.free.pop() {
             Some(slot) => {
                 self.waiting[slot as usize] = whose;
-                u64::from(slot)
+                slot
             }
             None => {
                 self.waiting.push(whose);
-                (self.waiting.len() - 1) as u64
+                (self.waiting.len() - 1) as u32
             }
         }
     }
 
     #[inline]
-    fn settle(&mut self, tag: u64) -> Option<(usize, u64)> {
-        self.free.push(tag as u32);
-        self.waiting[tag as usize].take()
+    fn settle(&mut self, tag: u64) -> Option<Departing> {
+        let slot = tag as u32; // The upper half is the packet's number.
+        self.free.push(slot);
+        self.waiting[slot as usize].take()
     }
 }

@@ -1,0 +1,15 @@
+//! Captures: packets in pcapng files, as `tcpdump` at a host would write them.
+//!
+//! A [`Writer`] streams one file: a section with a comment, named interfaces, packets in the order of time with comments
+//! beside them. A [`Backlog`] in front of it holds packets back until it is known what became of them. Packets are bare IP
+//! packets (LINKTYPE_RAW), times are in nanoseconds (`if_tsresol` 9) from [`EPOCH`] on.
+#![forbid(unsafe_code)]
+
+mod backlog;
+mod datagram;
+mod pending;
+mod write;
+
+pub use backlog::{Backlog, Packet, Ticket};
+pub use datagram::udp;
+pub use write::{Direction, EPOCH, Interface, Section, WriteError, Writer};

@@ -1,0 +1,241 @@
+//! pcapng, as far as captures need it (draft-ietf-opsawg-pcapng): a section header, interface descriptions, enhanced
+//! packets.
+
+use crate::backlog::Packet;
+use crate::pending::PendingFile;
+use anabranch_units::Duration;
+use pcap_file::pcapng::PcapNgWriter;
+use pcap_file::pcapng::blocks::PcapNgBlock;
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
+use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
+use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
+use pcap_file::{DataLink, Endianness, PcapError};
+use std::borrow::Cow;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// When every run begins: a round number, so that the time of a packet since the beginning can be read off its date, and
+/// fixed, so that the same run gives the same file. In 2001; only the distance from it means anything.
+pub const EPOCH: Duration = Duration::from_secs(1_000_000_000);
+
+/// What a file says of itself.
+#[derive(Clone, Debug, Default)]
+pub struct Section {
+    /// Who wrote it, with version.
+    pub application: String,
+    /// Where it comes from.
+    pub comment: String,
+}
+
+/// Where packets pass.
+#[derive(Clone, Debug, Default)]
+pub struct Interface {
+    /// For instance `client/wlan`.
+    pub name: String,
+    /// For people.
+    pub description: String,
+}
+
+/// Which way a packet passes its interface.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// Into the host.
+    Inbound,
+    /// Out of it.
+    Outbound,
+}
+
+/// A file that cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {}: {error}", path.display())]
+pub struct WriteError {
+    /// Which.
+    pub path: PathBuf,
+    /// Why.
+    pub error: io::Error,
+}
+
+/// One capture file. It appears under its name with [`Writer::finish`]; until then it is called `NAME.part`, and is removed
+/// if the writer is dropped.
+pub struct Writer {
+    out: PcapNgWriter<PendingFile>,
+    path: PathBuf,
+}
+
+impl Writer {
+    /// Begins a file.
+    ///
+    /// # Errors
+    /// If it cannot be created or written to.
+    pub fn create(path: &Path, section: &Section, interfaces: &[Interface]) -> Result<Self, WriteError> {
+        let fail = |error| WriteError { path: path.to_owned(), error };
+        let file = PendingFile::create(path).map_err(fail)?;
+        let section = SectionHeaderBlock {
+            endianness: Endianness::Little,
+            options: vec![
+                SectionHeaderOption::UserApplication(text(&section.application).into_owned().into()),
+                SectionHeaderOption::Comment(text(&section.comment).into_owned().into()),
+            ],
+            ..SectionHeaderBlock::default()
+        };
+        let out = PcapNgWriter::with_section_header(file, section).map_err(|error| fail(into_io(error)))?;
+        let mut writer = Writer { out, path: path.to_owned() };
+        for interface in interfaces {
+            let options = vec![
+                InterfaceDescriptionOption::IfName(text(&interface.name)),
+                InterfaceDescriptionOption::IfDescription(text(&interface.description)),
+                InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
+            ];
+            writer.write(InterfaceDescriptionBlock { linktype: DataLink::RAW, snaplen: 0, options })?;
+        }
+        Ok(writer)
+    }
+
+    /// Appends a packet. Its interface counts from 0 in the order of [`Writer::create`].
+    ///
+    /// # Errors
+    /// If the file cannot be written to; it is then of no use any more.
+    ///
+    /// # Panics
+    /// If there is no such interface.
+    pub fn packet(&mut self, packet: &Packet) -> Result<(), WriteError> {
+        let mut options = Vec::with_capacity(1 + packet.comments.len());
+        let inbound = packet.direction == Direction::Inbound;
+        options.push(EnhancedPacketOption::Flags(if inbound { INBOUND } else { OUTBOUND }));
+        options.extend(packet.comments.iter().map(|comment| EnhancedPacketOption::Comment(text(comment))));
+        self.write(EnhancedPacketBlock {
+            interface_id: packet.interface,
+            timestamp: std::time::Duration::from_nanos(EPOCH.as_nanos() + packet.at.as_nanos()),
+            original_len: packet.bytes.len() as u32,
+            data: Cow::Borrowed(&packet.bytes),
+            options,
+        })
+    }
+
+    /// Completes the file and gives it its name, in place of any file of that name.
+    ///
+    /// # Errors
+    /// If that cannot be done.
+    pub fn finish(self) -> Result<(), WriteError> {
+        self.out.into_inner().commit().map_err(|error| WriteError { path: self.path, error })
+    }
+
+    fn write<'a, B: PcapNgBlock<'a>>(&mut self, block: B) -> Result<(), WriteError> {
+        match self.out.write_pcapng_block(block) {
+            Ok(_) => Ok(()),
+            Err(error @ PcapError::InvalidInterfaceId(_)) => {
+                panic!("a packet passes an interface that there is: {error}")
+            }
+            Err(error) => Err(WriteError { path: self.path.clone(), error: into_io(error) }),
+        }
+    }
+}
+
+fn into_io(error: PcapError) -> io::Error {
+    match error {
+        PcapError::IoError(error) => error,
+        other => io::Error::other(other),
+    }
+}
+
+/// An option holds 65535 bytes; no more is written of longer texts.
+fn text(text: &str) -> Cow<'_, str> {
+    let mut end = text.len().min(LONGEST);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    Cow::Borrowed(&text[..end])
+}
+
+/// A multiple of four, so that padding does not add to it.
+const LONGEST: usize = 65_532;
+/// `if_tsresol`: units of 10⁻⁹ seconds.
+const NANOSECONDS: u8 = 9;
+/// `epb_flags`, bits 0 and 1.
+const INBOUND: u32 = 1;
+const OUTBOUND: u32 = 2;
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use anabranch_units::Instant;
+    use std::fs;
+
+    fn packet(at: u64) -> Packet {
+        Packet {
+            interface: 0,
+            direction: Direction::Outbound,
+            at: Instant::from_nanos(at),
+            bytes: vec![0x45, 1, 2, 3, 4],
+            comments: vec!["lost".to_owned()],
+        }
+    }
+
+    fn directory(test: &str) -> PathBuf {
+        let directory = std::env::temp_dir().join(format!("anabranch-capture-{}-{test}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        directory
+    }
+
+    fn create(path: &Path) -> Writer {
+        let section = Section { application: "test 1".to_owned(), comment: "why".to_owned() };
+        let interface = Interface { name: "a".to_owned(), description: "b".to_owned() };
+        Writer::create(path, &section, &[interface]).unwrap()
+    }
+
+    /// Each field at its place, from the layouts of the draft's sections 4.1, 4.2 and 4.3.
+    #[test]
+    fn bytes_are_those_of_the_format() {
+        let directory = directory("bytes");
+        let path = directory.join("x.pcapng");
+        let mut writer = create(&path);
+        writer.packet(&packet(7)).unwrap();
+        writer.finish().unwrap();
+        let bytes = fs::read(&path).unwrap();
+        let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+        assert_eq!((word(0), word(8)), (0x0a0d_0d0a, 0x1a2b_3c4d));
+        let idb = word(4) as usize;
+        assert_eq!((word(idb), word(idb + 8)), (1, 101), "LINKTYPE_RAW");
+        let epb = idb + word(idb + 4) as usize;
+        // Options of the interface: name, description, resolution, end.
+        assert_eq!(bytes[idb + 16..epb - 4], *b"\x02\0\x01\0a\0\0\0\x03\0\x01\0b\0\0\0\x09\0\x01\0\x09\0\0\0\0\0\0\0");
+        let time = 1_000_000_000_000_000_007_u64;
+        assert_eq!((word(epb), word(epb + 8)), (6, 0));
+        assert_eq!((word(epb + 12), word(epb + 16)), ((time >> 32) as u32, time as u32));
+        assert_eq!((word(epb + 20), word(epb + 24)), (5, 5));
+        let options = b"\x02\0\x04\0\x02\0\0\0\x01\0\x04\0lost\0\0\0\0";
+        assert_eq!(bytes[epb + 36..bytes.len() - 4], *options);
+        assert_eq!(word(bytes.len() - 4) as usize, bytes.len() - epb);
+        fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn a_file_appears_when_it_is_whole_and_leaves_nothing_otherwise() {
+        let directory = directory("whole");
+        let path = directory.join("x.pcapng");
+        let mut writer = create(&path);
+        writer.packet(&packet(0)).unwrap();
+        assert!(!path.exists());
+        drop(writer);
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
+        create(&path).finish().unwrap();
+        assert!(path.exists());
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 1);
+        fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_said_with_its_name() {
+        let section = Section::default();
+        let error = Writer::create(Path::new("/no/such/directory/x.pcapng"), &section, &[]).err().unwrap();
+        assert!(error.to_string().starts_with("cannot write /no/such/directory/x.pcapng: "), "{error}");
+    }
+
+    #[test]
+    fn a_text_too_long_for_an_option_is_cut_between_characters() {
+        let long = "é".repeat(40_000);
+        assert_eq!(text(&long).len(), LONGEST);
+        assert_eq!(text("short"), "short");
+    }
+}

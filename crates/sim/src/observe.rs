@@ -1,0 +1,73 @@
+//! Who watches a run packet by packet: what stands between the simulator and a capture file.
+
+use crate::Host;
+use anabranch_engine::Purpose;
+use anabranch_net::DropCause;
+use anabranch_units::{Bytes, Instant};
+use anabranch_wire::Segment;
+
+/// Watches every packet at every host, in the order of time. A run is the same with and without one.
+pub trait Observer {
+    /// A host sends a packet.
+    fn on_sent(&mut self, sight: Sight<'_>, purpose: Option<Purpose>);
+    /// A packet has reached a host.
+    fn on_received(&mut self, sight: Sight<'_>, condition: Condition);
+    /// A packet was lost. May be told late, and out of the order of time.
+    fn on_lost(&mut self, id: PacketId, loss: Loss<'_>);
+}
+
+/// A packet at a host.
+#[derive(Clone, Copy, Debug)]
+pub struct Sight<'a> {
+    /// The same where it was sent and where it is received, if the host sent this very packet: a middlebox may make others,
+    /// and a link may make copies of one.
+    pub id: PacketId,
+    /// When.
+    pub at: Instant,
+    /// Where.
+    pub host: Host,
+    /// Over which path: an index into [`Spec::paths`](crate::Spec::paths).
+    pub path: usize,
+    /// What.
+    pub content: Content<'a>,
+}
+
+/// What a packet holds.
+#[derive(Clone, Copy, Debug)]
+pub enum Content<'a> {
+    /// A TCP segment.
+    Segment(&'a Segment),
+    /// A datagram of a UDP workload.
+    Datagram {
+        /// Which, numbered among the UDP workloads.
+        flow: usize,
+        /// The client sent it.
+        from_client: bool,
+        /// Of the IP packet.
+        size: Bytes,
+    },
+}
+
+/// In which state a packet arrived.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Condition {
+    /// Its checksum holds.
+    Intact,
+    /// Its checksum fails, and the host discards it.
+    Damaged,
+}
+
+/// Names a packet of a run: numbered from 1 in the order in which hosts sent them, 0 for one that no host sent.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct PacketId(pub u32);
+
+/// How a packet was lost.
+#[derive(Clone, Copy, Debug)]
+pub struct Loss<'a> {
+    /// When.
+    pub at: Instant,
+    /// The name of the link, for instance `wifi/down`.
+    pub link: &'a str,
+    /// Why.
+    pub cause: DropCause,
+}

@@ -1,0 +1,131 @@
+//! What a run tells its observer, if it has one.
+
+use super::Stage;
+use crate::observe::{Condition, Content, Loss, Observer, PacketId, Sight};
+use crate::topology::{owner, path_between};
+use crate::{Direction, Host};
+use anabranch_engine::Purpose;
+use anabranch_units::Bytes;
+use anabranch_wire::Segment;
+
+/// The observer, and the number of the packet it saw last.
+pub(super) struct Watch<'a> {
+    observer: Option<&'a mut dyn Observer>,
+    last: u32,
+}
+
+impl<'a> Watch<'a> {
+    pub(super) fn new(observer: Option<&'a mut dyn Observer>) -> Self {
+        Watch { observer, last: 0 }
+    }
+
+    #[inline]
+    pub(super) fn is_on(&self) -> bool {
+        self.observer.is_some()
+    }
+
+    /// After 2³² packets numbers begin again: by then the first ones have long arrived.
+    fn next_id(&mut self) -> PacketId {
+        self.last = self.last.checked_add(1).unwrap_or(1);
+        PacketId(self.last)
+    }
+}
+
+impl Stage<'_> {
+    /// A host sends a segment. The number that it gets is to travel with it.
+    #[inline]
+    pub(super) fn watch_sent(&mut self, host: usize, segment: &Segment, purpose: Purpose) -> PacketId {
+        if !self.watch.is_on() {
+            return PacketId::default();
+        }
+        let path = path_between(segment.flow.src, segment.flow.dst);
+        self.tell_sent(host, path, Content::Segment(segment), Some(purpose))
+    }
+
+    /// A UDP workload sends a datagram.
+    #[inline]
+    pub(super) fn watch_datagram(&mut self, flow: usize, path: usize, direction: Direction, size: Bytes) -> PacketId {
+        if !self.watch.is_on() {
+            return PacketId::default();
+        }
+        let from_client = direction == Direction::Up;
+        let content = Content::Datagram { flow, from_client, size };
+        self.tell_sent(usize::from(!from_client), path, content, None)
+    }
+
+    /// A segment has reached its host.
+    #[inline]
+    pub(super) fn watch_received(&mut self, id: PacketId, segment: &Segment, corrupted: bool) {
+        if self.watch.is_on() {
+            let path = path_between(segment.flow.src, segment.flow.dst);
+            let (host, _) = owner(segment.flow.dst);
+            self.tell_received(host, path, id, Content::Segment(segment), corrupted);
+        }
+    }
+
+    /// A datagram has come out of this route.
+    #[inline]
+    pub(super) fn watch_datagram_received(
+        &mut self,
+        id: PacketId,
+        flow: usize,
+        route: anabranch_net::RouteId,
+        size: Bytes,
+        corrupted: bool,
+    ) {
+        if self.watch.is_on()
+            && let Some((path, direction)) = self.topology.path_of(route)
+        {
+            let from_client = direction == Direction::Up;
+            let content = Content::Datagram { flow, from_client, size };
+            self.tell_received(usize::from(from_client), path, id, content, corrupted);
+        }
+    }
+
+    /// Tells what links have dropped since this was last called.
+    #[inline]
+    pub(crate) fn report_losses(&mut self) {
+        if self.watch.is_on() {
+            self.tell_losses_of_links();
+        }
+    }
+
+    #[cold]
+    fn tell_sent(&mut self, host: usize, path: usize, content: Content<'_>, purpose: Option<Purpose>) -> PacketId {
+        let id = self.watch.next_id();
+        let sight = Sight { id, at: self.now, host: Host::numbered(host), path, content };
+        if let Some(observer) = &mut self.watch.observer {
+            observer.on_sent(sight, purpose);
+        }
+        id
+    }
+
+    #[cold]
+    fn tell_received(&mut self, host: usize, path: usize, id: PacketId, content: Content<'_>, corrupted: bool) {
+        let sight = Sight { id, at: self.now, host: Host::numbered(host), path, content };
+        let condition = if corrupted { Condition::Damaged } else { Condition::Intact };
+        if let Some(observer) = &mut self.watch.observer {
+            observer.on_received(sight, condition);
+        }
+    }
+
+    #[cold]
+    fn tell_losses_of_links(&mut self) {
+        while let Some(drop) = self.topology.network.poll_drop() {
+            let link = self.topology.network.link_name(drop.link);
+            if let Some(observer) = &mut self.watch.observer {
+                observer.on_lost(packet_of(drop.tag), Loss { at: drop.at, link, cause: drop.cause });
+            }
+        }
+    }
+}
+
+/// What the network carries beside a packet: its number, and where its first hop's departure is waited for.
+pub(super) fn tag(id: PacketId, departure: u32) -> u64 {
+    u64::from(id.0) << 32 | u64::from(departure)
+}
+
+/// The number in a tag.
+pub(super) fn packet_of(tag: u64) -> PacketId {
+    PacketId((tag >> 32) as u32)
+}
