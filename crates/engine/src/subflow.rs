@@ -44,6 +44,13 @@ pub(crate) struct HandshakeTimer {
     pub(crate) retries: u32,
 }
 
+/// A keepalive under way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Doubt {
+    pub(crate) deadline: Instant,
+    pub(crate) probes: u32,
+}
+
 /// Received and not yet acknowledged (RFC 5681 §4.2).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Acknowledging {
@@ -98,6 +105,10 @@ pub(crate) struct Subflow {
     /// Window probes in a row that nothing answered.
     pub(crate) unanswered_probes: u32,
     pub(crate) fin_sent: bool,
+    /// When a subflow that we closed alone is reset, should the peer not close it as well.
+    pub(crate) linger_until: Option<Instant>,
+    /// The peer withdrew its address: it is reset then unless something arrives (RFC 8684 §3.4.2).
+    pub(crate) doubt: Option<Doubt>,
     /// Bytes below us that the first hop has not sent (TCP Small Queues).
     pub(crate) first_hop: u64,
     pub(crate) throttled: bool,
@@ -188,6 +199,8 @@ impl Subflow {
             last_sent: None,
             unanswered_probes: 0,
             fin_sent: false,
+            linger_until: None,
+            doubt: None,
             first_hop: 0,
             throttled: false,
             packets_sent: 0,
@@ -236,6 +249,12 @@ impl Subflow {
     /// May carry data.
     pub(crate) fn is_open(&self) -> bool {
         self.state == State::Established && !self.fin_sent
+    }
+
+    /// Both FINs have come through.
+    pub(crate) fn is_closed(&self) -> bool {
+        let fin_acked = self.fin_sent && self.recovery.snd_una() == self.recovery.snd_nxt();
+        fin_acked && self.peer_fin.is_some_and(|fin| self.rcv_nxt > fin)
     }
 
     /// May carry new data (reference 1.2).
@@ -292,7 +311,9 @@ impl Subflow {
     /// The earliest of its timers.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let handshake = self.handshake.map(|timer| timer.deadline);
-        earliest([handshake, self.recovery.deadline(), self.ack.deadline, self.unmapped_until])
+        let doubt = self.doubt.map(|doubt| doubt.deadline);
+        let rare = if self.fin_sent || doubt.is_some() { earliest([self.linger_until, doubt]) } else { None };
+        earliest([handshake, self.recovery.deadline(), self.ack.deadline, self.unmapped_until, rare])
     }
 
     /// What a policy may know of it; `share` is what the receive-window policy allows it.

@@ -202,6 +202,7 @@ impl Connection {
         if segment.flags.has(Flags::RST) {
             if acks_syn {
                 shared.counters.resets_received += 1;
+                self.note_reset_reason(index, segment, shared);
                 self.bury(now, index, shared);
             }
             return;

@@ -2,11 +2,12 @@
 //!
 //! The parts by noun: `handshake` (how subflows begin), `input` (a segment arrives), `acceptance` (whether it counts),
 //! `acknowledgment`, `options`, `signal` (DSS) and `payload` (what it says and carries), `receiver` (data in order for the
-//! application), `output` (what leaves next), `emit` (segments put together), `paths` (which subflows there should be),
+//! application), `output` (what leaves next), `emit` (segments put together), `paths` (which subflows there should be) and `addresses`,
 //! `closing` (how subflows and connections end), `timers`.
 
 mod acceptance;
 mod acknowledgment;
+mod addresses;
 mod check;
 mod closing;
 mod emit;
@@ -36,6 +37,7 @@ use anabranch_policy::{Event as PolicyEvent, SubflowView};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Key, SubflowId};
 use anabranch_wire::ResetReason;
 use bytes::Bytes as Payload;
+use closing::FastClosing;
 use output::Waiting;
 use paths::PathManager;
 use receiver::Receiver;
@@ -137,6 +139,8 @@ pub(crate) struct Connection {
     /// Closed in order, and gone as soon as the application has read the rest.
     closed_unread: bool,
     reported_open: bool,
+    /// MP_FASTCLOSE was sent on an ACK and waits for its answer.
+    fast_closing: Option<FastClosing>,
 }
 
 impl Connection {
@@ -201,6 +205,7 @@ impl Connection {
             gone: false,
             closed_unread: false,
             reported_open: false,
+            fast_closing: None,
         }
     }
 

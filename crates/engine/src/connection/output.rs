@@ -89,7 +89,7 @@ impl Waiting {
 impl Connection {
     /// Puts everything that may leave now into the endpoint's queue.
     pub(crate) fn transmit(&mut self, now: Instant, shared: &mut Shared) {
-        if self.gone {
+        if self.gone || self.fast_closing.is_some() {
             return;
         }
         if self.mode != Mode::Negotiating || self.role == super::Role::Client {
@@ -465,13 +465,15 @@ impl Connection {
             return false;
         }
         let slot = subflow.slot;
+        let ends_stream = self.outgoing.fin_sent && self.outgoing.fin == Some(start + length);
+        let flags = if ends_stream { emit::DATA_FIN } else { 0 };
         subflow.counts.reinjected += length;
         self.restart_after_idle(now, index);
         self.outgoing.in_order = false;
         self.outgoing.reinject.remove(start, start + length);
         self.outgoing.log.mark(start, start + length, slot);
         self.stats.reinjected += length;
-        let piece = Piece { start, length, flags: 0, purpose: Purpose::Reinjection(reason) };
+        let piece = Piece { start, length, flags, purpose: Purpose::Reinjection(reason) };
         self.push_data(now, index, piece, shared);
         true
     }

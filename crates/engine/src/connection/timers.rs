@@ -61,11 +61,17 @@ impl Connection {
         if self.gone {
             return None;
         }
+        if let Some(closing) = &self.fast_closing {
+            return Some(closing.deadline);
+        }
         let own = earliest([self.timers.deadline(), self.paths_deadline()]);
         self.subflows.iter().fold(own, |first, subflow| earliest([first, subflow.deadline()]))
     }
 
     pub(crate) fn on_deadline(&mut self, now: Instant, shared: &mut Shared) {
+        if self.fast_closing.is_some() {
+            return self.on_fast_close_timeout(now, shared);
+        }
         let mut index = 0;
         while index < self.subflows.len() && !self.gone {
             let id = self.subflows[index].id;
@@ -105,6 +111,13 @@ impl Connection {
         }
         if subflow.handshake.is_some_and(|timer| timer.deadline <= now) {
             return self.on_handshake_timeout(now, index, shared);
+        }
+        if due(&mut subflow.linger_until, now) && self.mode == Mode::Multipath {
+            return self.kill(now, index, ResetReason::Unspecified, shared);
+        }
+        let subflow = &mut self.subflows[index];
+        if subflow.doubt.is_some_and(|doubt| doubt.deadline <= now) {
+            return self.on_doubt(now, index, shared);
         }
         if due(&mut subflow.unmapped_until, now) {
             // RFC 8684 §3.7: data without a mapping cannot be delivered, and the subflow is broken.

@@ -50,7 +50,10 @@ impl Stage<'_> {
                 self.report_failure(session);
                 self.leave(host, id, session);
             }
-            Event::Fallback(_) | Event::SubflowEstablished(_) | Event::SubflowClosed(_) => {}
+            Event::Fallback(_)
+            | Event::SubflowEstablished(_)
+            | Event::SubflowClosed(_)
+            | Event::SubflowReset { .. } => {}
         }
     }
 
@@ -170,5 +173,6 @@ fn code(event: &Event) -> u64 {
         Event::Fallback(_) => 10,
         Event::SubflowEstablished(subflow) => 11 + (u64::from(subflow.0) << 8),
         Event::SubflowClosed(subflow) => 12 + (u64::from(subflow.0) << 8),
+        Event::SubflowReset { subflow, .. } => 13 + (u64::from(subflow.0) << 8),
     }
 }
