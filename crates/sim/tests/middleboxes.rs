@@ -234,9 +234,10 @@ fn merged_segments_lose_a_mapping_and_that_is_noticed() {
         assert_eq!(resets(&outcome, receiver, ResetReason::Middlebox), 1, "{direction:?}");
         assert!(outcome.connections[0].multipath && reinjected(&outcome) > 0);
     }
-    // The first path's acknowledgments of data lose their DSS at times, but its data do not.
+    // On the first path it happens before there is a second subflow: the join is given up.
     let outcome = complete(&on_first(&[coalesce], Direction::Down));
-    assert_eq!(resets(&outcome, CLIENT, ResetReason::Middlebox), 1);
+    assert_eq!(fallbacks(&outcome), [(); 2].map(|()| vec![FallbackReason::OptionsLost]));
+    assert_eq!(resets(&outcome, CLIENT, ResetReason::MptcpError), 1);
 }
 
 /// Small segments, where a merged one is no larger than a full one: two halves of a packet meet again.
@@ -305,6 +306,50 @@ fn early_acknowledgments_do_no_harm() {
         let srtt = outcome.connections[0].subflows[0].stats.srtt.unwrap();
         assert!(srtt < ms(5), "{srtt} over a path of 20 ms");
         assert_eq!(fallbacks(&outcome)[roles(direction).0], [FallbackReason::OptionsLost], "{direction:?}");
+    }
+}
+
+/// What the proxy loses after having acknowledged it leaves a hole in the subflow. The sender has kept the data, sends all
+/// that the subflow carried behind the hole on the other one, and nothing is missing.
+#[test]
+fn what_was_acknowledged_and_lost_is_sent_again_elsewhere() {
+    for (place, path, direction) in [
+        (on_first as fn(&[Middlebox], Direction) -> Spec, 0, Direction::Down),
+        (on_second, 1, Direction::Down),
+        (on_second, 1, Direction::Up),
+    ] {
+        let proxy = Middlebox::EarlyAck { delay: ms(1), lose: 50, direction: Some(direction) };
+        let outcome = complete(&place(std::slice::from_ref(&proxy), direction));
+        assert!(outcome.middleboxes[0].dropped > 3, "{:?}", outcome.middleboxes);
+        assert!(outcome.connections[0].multipath);
+        let repeated: u64 = outcome.connections[0]
+            .subflows
+            .iter()
+            .map(|it| if it.path == path { 0 } else { it.stats.reinjected })
+            .sum();
+        assert!(repeated > 50 * 1420, "{repeated}");
+        assert!(outcome.end.since(Instant::ZERO) < Duration::from_secs(2), "{}", outcome.end);
+        // And if that goes on, it costs little more than being without that path.
+        let mut long = place(&[proxy], direction);
+        long.workloads = vec![files(direction, &[20 * SIZE], false)];
+        let alone = complete(&long.single_path(1 - path)).transfers[0].duration().unwrap();
+        let took = complete(&long).transfers[0].duration().unwrap();
+        assert!(took < alone.mul_f64(1.3), "{took}, {alone} alone");
+    }
+}
+
+/// With one path there is nowhere else to send it, and plain TCP would have lost it as well. Nobody is told that it arrived.
+#[test]
+fn what_was_acknowledged_and_lost_on_the_only_path_is_an_error() {
+    for direction in BOTH {
+        let mut spec = alone(&[Middlebox::EarlyAck { delay: ms(1), lose: 50, direction: Some(direction) }], direction);
+        spec.stop = Duration::from_secs(3000);
+        let outcome = run(&spec).unwrap();
+        assert!(!outcome.finished && outcome.transfers[0].bytes < SIZE);
+        assert!(outcome.end.since(Instant::ZERO) < spec.stop, "the sender gives up");
+        let (sender, _) = roles(direction);
+        let reasons = outcome.counters[sender].resets_sent.values().sum::<u64>();
+        assert!(reasons > 0, "and says so");
     }
 }
 

@@ -417,7 +417,7 @@ impl Connection {
             self.outgoing.reinject.clear();
             return;
         }
-        if self.subflows.len() == 1 && !self.ever_joined {
+        if !self.peer_knows_of_join {
             // There is no other subflow, and the peer may have become plain TCP: it takes whatever comes for what is next
             // (RFC 8684 §3.7). So nothing is repeated under other sequence numbers before there was a second subflow.
             return;
