@@ -7,8 +7,8 @@ use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
 use anabranch_units::{Dsn, Instant};
 use anabranch_wire::{
-    DataSeq, Dss, Flags, FlowKey, Handshake, Map, MpCapable, MpOption, OPTION_SPACE, Options, SackBlock, SackBlocks,
-    Segment, Timestamps, plan, sack_room,
+    DataSeq, Dss, Flags, FlowKey, Handshake, Map, MpCapable, MpOption, Options, SackBlock, SackBlocks, Segment,
+    Timestamps, plan, sack_room,
 };
 
 /// A sent segment ends with the DATA_FIN. The other bits of `Sent::flags` are recovery's.
@@ -90,16 +90,10 @@ impl Connection {
         &mut self,
         now: Instant,
         index: usize,
-        mut options: Vec<MpOption>,
+        options: Vec<MpOption>,
         purpose: Purpose,
         shared: &mut Shared,
     ) {
-        let timestamps = if self.subflows[index].timestamps { u64::from(TIMESTAMPS) } else { 0 };
-        options.retain(|option| {
-            let fits = timestamps + option.wire_length().next_multiple_of(4) <= OPTION_SPACE;
-            shared.counters.options_without_room += u64::from(!fits);
-            fits
-        });
         let offset = self.subflows[index].recovery.snd_nxt();
         let segment = self.pure_ack(now, index, offset, options);
         self.transmit_segment(index, segment, purpose, shared);
@@ -332,7 +326,7 @@ impl Connection {
         for option in left_out.mptcp() {
             let mut alone = beside.clone();
             alone.options.push_mptcp(option.clone());
-            assert!(alone.options.wire_length() <= OPTION_SPACE, "an option of ours fits a segment of its own");
+            assert!(alone.options.wire_length() <= 40, "an option of ours fits a segment of its own");
             self.transmit_segment(index, alone, Purpose::Signal, shared);
         }
     }
