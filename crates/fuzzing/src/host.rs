@@ -25,7 +25,7 @@ pub(crate) struct Host {
 }
 
 /// What the application has done on one connection.
-#[derive(Default)]
+#[derive(Default, Debug)]
 pub(crate) struct Stream {
     pub written: u64,
     pub read: u64,
