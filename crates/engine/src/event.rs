@@ -97,8 +97,6 @@ pub struct Counters {
     pub resets_received: u64,
     /// Those that said why (MP_TCPRST, RFC 8684 §3.6), by reason.
     pub reset_reasons_received: BTreeMap<ResetReason, u64>,
-    /// MPTCP options that were due and found no room in 40 bytes (an IPv6 ADD_ADDR with port beside timestamps).
-    pub options_without_room: u64,
     /// ADD_ADDRs ignored because their identifier stands for another address (RFC 8684 §3.4.1).
     pub conflicting_add_addr: u64,
     /// Joins refused: unknown token, bad HMAC, or over a limit.

@@ -58,7 +58,7 @@ impl Connection {
         }
     }
 
-    /// What only the subflow `id` in `slot` carried is to be sent again elsewhere.
+    /// What only subflow `id` in `slot` carried is to be sent again elsewhere.
     fn give_back(&mut self, id: SubflowId, slot: u8) {
         let una = self.outgoing.una;
         let orphans: Vec<_> = self.outgoing.log.carried_by(slot).collect();
