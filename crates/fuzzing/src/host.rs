@@ -138,7 +138,9 @@ impl Host {
             Event::SubflowEstablished(_) => self.subflows += 1,
             Event::PeerFinished => stream.finished = true,
             Event::Reset => self.resets += 1,
-            Event::Fallback(reason) => assert!(self.tampered, "fell back for {reason:?} though nobody changed anything"),
+            Event::Fallback(reason) => {
+                assert!(self.tampered, "fell back for {reason:?} though nobody changed anything")
+            }
             _ => {}
         }
     }
