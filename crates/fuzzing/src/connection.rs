@@ -5,7 +5,7 @@
 //! byte must arrive as it was written, and all of them once he is gone.
 
 use crate::host::{Host, PORT, config};
-use crate::mutate::{corrupt, lie};
+use crate::mutate::{corrupt, lie, sign};
 use crate::script::Script;
 use crate::segments;
 use anabranch_engine::ConnectionId;
@@ -141,6 +141,9 @@ impl Wire {
                     for _ in 0..=script.below(3) {
                         lie(script, &mut segment);
                     }
+                    if let Some(key) = self.keys[1 - to].filter(|_| script.any()) {
+                        sign(&mut segment, key.idsn());
+                    }
                     self.tamper();
                     self.deliver(to, segment);
                 }
@@ -159,6 +162,9 @@ impl Wire {
                 if let Some(mut segment) = self.template(script, to) {
                     for _ in 0..=script.below(3) {
                         lie(script, &mut segment);
+                    }
+                    if let Some(key) = self.keys[1 - to].filter(|_| script.any()) {
+                        sign(&mut segment, key.idsn());
                     }
                     self.tamper();
                     self.deliver(to, segment);
