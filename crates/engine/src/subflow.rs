@@ -131,6 +131,8 @@ pub(crate) struct Subflow {
     pub(crate) unmapped_until: Option<Instant>,
     /// ACKs of data in a row that had no DSS.
     pub(crate) bare_acks: u32,
+    /// Data timeouts that found the oldest data acknowledged here and not at the data level.
+    pub(crate) unconfirmed: u32,
     pub(crate) ts_recent: u32,
     /// When `ts_recent` was taken.
     pub(crate) ts_recent_at: Instant,
@@ -215,6 +217,7 @@ impl Subflow {
             unplaced: Unplaced::default(),
             unmapped_until: None,
             bare_acks: 0,
+            unconfirmed: 0,
             ts_recent: 0,
             ts_recent_at: Instant::ZERO,
             ack: Acknowledging { quick: profile.quick_acks, ..Acknowledging::default() },
@@ -267,6 +270,11 @@ impl Subflow {
     /// A join that the peer asked for and has not completed: nothing is proven of it, and it may be one of a flood.
     pub(crate) fn is_half_open_join(&self) -> bool {
         self.state == State::SynReceived && self.is_join()
+    }
+
+    /// A join that the peer does not count on yet: it has not seen our SYN/ACK answered, or we have none.
+    pub(crate) fn is_unanswered_join(&self) -> bool {
+        self.is_half_open_join() || (self.state == State::SynSent && self.is_join())
     }
 
     pub(crate) fn is_join(&self) -> bool {

@@ -6,8 +6,8 @@ mod common;
 use anabranch_engine::{Choice, Detector, Purpose, Reason};
 use anabranch_net::{Change, DropCause, QueueLimit};
 use anabranch_sim::{
-    Affected, Condition, Content, Direction, Host, Loss, Middlebox, Observer, PacketId, Sight, Spec, TimedChange,
-    Workload, run, run_observed,
+    Affected, Condition, Content, Direction, End, Host, Loss, Middlebox, MiddleboxSpec, Observer, PacketId, Sight,
+    Spec, Stripped, TimedChange, Workload, run, run_observed,
 };
 use anabranch_units::{Bytes, Duration, Instant, Rate, SubflowId};
 use common::*;
@@ -103,7 +103,8 @@ fn every_packet_has_a_beginning_and_an_end() {
         assert_eq!(counted, (dropped.queue, dropped.loss, dropped.down), "{}", link.name);
     }
     assert!(damaged > 0 && copies > 0 && notes.lost.len() > 10, "the scenario has something of everything");
-    spec.paths[0].middlebox = Middlebox::AfterHandshake;
+    spec.paths[0].middleboxes =
+        vec![MiddleboxSpec { kind: Middlebox::strip(Stripped::AfterHandshake), end: End::Client }];
     let (notes, _) = Notes::of(&spec);
     assert!(notes.stripped > 0, "what is received is what the middlebox left");
 }

@@ -7,8 +7,8 @@ use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
 use anabranch_units::{Dsn, Instant};
 use anabranch_wire::{
-    DataSeq, Dss, Flags, FlowKey, Handshake, Map, MpCapable, MpOption, Options, SackBlock, SackBlocks, Segment,
-    Timestamps, dss_checksum, plan, sack_room,
+    DataSeq, Dss, Flags, FlowKey, Handshake, Map, MpCapable, MpOption, OPTION_SPACE, Options, SackBlock, SackBlocks,
+    Segment, Timestamps, dss_checksum, plan, sack_room,
 };
 
 /// A sent segment ends with the DATA_FIN. The other bits of `Sent::flags` are recovery's.
@@ -102,6 +102,8 @@ impl Connection {
     fn pure_ack(&mut self, now: Instant, index: usize, offset: u64, options: Vec<MpOption>) -> Segment {
         let multipath = self.mode == Mode::Multipath;
         let mut segment = self.base(now, index, Flags::ACK, offset);
+        // The third ACK carries what ends the handshake and no DSS, as Linux has it.
+        let completes = options.iter().any(|option| matches!(option, MpOption::Capable(_) | MpOption::JoinAck(_)));
         for option in options {
             segment.options.push_mptcp(option);
         }
@@ -111,7 +113,7 @@ impl Connection {
         let subflow = &mut self.subflows[index];
         let sacking = subflow.sack && (!subflow.ofo.is_empty() || subflow.ack.duplicate.is_some());
         // A short DATA_ACK leaves room for one more SACK block.
-        if multipath && subflow.state != State::Confirming {
+        if multipath && !completes && subflow.state != State::Confirming {
             let ack = Dss { data_ack: Some(self.data_ack(sacking)), ..Dss::default() };
             segment.options.dss = Some(ack);
         }
@@ -339,7 +341,7 @@ impl Connection {
         for option in left_out.mptcp() {
             let mut alone = beside.clone();
             alone.options.push_mptcp(option.clone());
-            assert!(alone.options.wire_length() <= 40, "an option of ours fits a segment of its own");
+            assert!(alone.options.wire_length() <= OPTION_SPACE, "an option of ours fits a segment of its own");
             self.transmit_segment(index, alone, Purpose::Signal, shared);
         }
     }

@@ -115,8 +115,10 @@ pub(crate) struct Connection {
     /// Statistics of subflows that are gone.
     pub(crate) buried: Vec<SubflowStats>,
     next_subflow: u16,
-    /// More than the initial subflow was ever there, so plain TCP is no way out.
+    /// More than the initial subflow was ever there, as far as the peer can know, so plain TCP is no way out.
     ever_joined: bool,
+    /// A further subflow was open for data, so the peer knows as well that plain TCP is no way out.
+    peer_knows_of_join: bool,
     outgoing: Outgoing,
     receiver: Receiver,
     scheduler: Box<dyn Scheduler>,
@@ -173,6 +175,7 @@ impl Connection {
             buried: Vec::new(),
             next_subflow: 0,
             ever_joined: false,
+            peer_knows_of_join: false,
             outgoing: Outgoing {
                 buffer: SendBuffer::default(),
                 unsent: RangeSet::new(),
@@ -330,11 +333,18 @@ impl Connection {
         if self.is_known() {
             shared.event(self.id, Event::Fallback(reason));
         }
-        while let Some(index) = self.subflows.iter().position(Subflow::is_half_open_join) {
+        while let Some(index) = self.subflows.iter().position(Subflow::is_unanswered_join) {
             self.kill(now, index, ResetReason::MptcpError, shared);
         }
         self.announce_infinite(reason);
         self.place_plainly(now, shared);
+        // What the subflow has acknowledged is acknowledged; perhaps nothing more will come to say so.
+        if let Some(subflow) = self.subflows.first() {
+            let una = subflow.recovery.snd_una();
+            let window = subflow.snd_edge.saturating_sub(una);
+            let acked = una.saturating_sub(1).min(self.outgoing.buffer.end());
+            self.on_data_ack(now, acked, window, shared);
+        }
         if self.role == Role::Server || self.remote_key.is_some() {
             shared.routes.push(crate::shared::Route::RemoveToken(self.local_key.token(), self.id));
         }
@@ -350,7 +360,7 @@ impl Connection {
     fn can_fall_back_at(&self, at: u64) -> bool {
         let in_order = self.outgoing.in_order && self.receiver.in_order() && self.receiver.stream_next() + 1 == at;
         let complete = self.outgoing.fin_acked && self.receiver.finished();
-        let alone = self.subflows.iter().filter(|subflow| !subflow.is_half_open_join()).count() == 1;
+        let alone = self.subflows.iter().filter(|subflow| !subflow.is_unanswered_join()).count() == 1;
         !self.ever_joined && alone && in_order && !complete
     }
 

@@ -417,6 +417,11 @@ impl Connection {
             self.outgoing.reinject.clear();
             return;
         }
+        if !self.peer_knows_of_join {
+            // There is no other subflow, and the peer may have become plain TCP: it takes whatever comes for what is next
+            // (RFC 8684 §3.7). So nothing is repeated under other sequence numbers before there was a second subflow.
+            return;
+        }
         while let Some((start, range_end)) = self.outgoing.reinject.first() {
             let (start, carried_until) = match self.outgoing.log.range_at(start) {
                 Some((_, end)) => (start, end),

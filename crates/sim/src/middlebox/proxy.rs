@@ -68,11 +68,14 @@ impl Element for Proxy {
         if segment.payload.is_empty() || syn || rst || !concerns(*only, direction) {
             return out.forward(direction, segment);
         }
-        let (Some(next), Some(_)) = (way.next, way.receiver) else { return out.forward(direction, segment) };
+        let Some(next) = way.next else { return out.forward(direction, segment) };
         let end = segment.seq + segment.payload.len() as u64;
         let fresh = !segment.seq.after(next) && end.after(next);
         let ack = if fresh { end } else { next };
         way.next = Some(ack);
+        if way.receiver.is_none() {
+            return out.forward(direction, segment);
+        }
         let echo = segment.options.timestamps.map_or(0, |timestamps| timestamps.value);
         pending.push_back(Pending { at: now + *delay, direction, flow: segment.flow, ack, echo });
         if fresh && *lose > 0 {

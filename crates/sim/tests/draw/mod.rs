@@ -72,7 +72,7 @@ fn middlebox(draw: &mut Stream) -> MiddleboxSpec {
         },
         3 => Middlebox::RewriteSequence,
         4 => {
-            let options = SplitOptions::Copied;
+            let options = if draw.chance(0.5) { SplitOptions::Copied } else { SplitOptions::First };
             Middlebox::Split { size: log(draw, 100, 1400) as u16, options, direction }
         }
         5 => {

@@ -14,8 +14,6 @@ pub(super) struct Ip {
     pub start: usize,
     /// Where the packet ends by its length field; what follows is padding of the link. May lie beyond a snapped capture.
     pub end: usize,
-    /// False if the IPv4 header checksum is wrong. IPv6 has none.
-    pub checksum_good: bool,
 }
 
 /// Reads the IP header and whatever extension headers follow. With `offload`, a length of zero means as much as there is,
@@ -53,8 +51,6 @@ fn read_v4(packet: &[u8], offload: bool) -> Result<Ip, ParseError> {
     if fixed[9] != TCP {
         return Err(ParseError::NotTcp(fixed[9]));
     }
-    let mut checksum = Checksum::new();
-    checksum.add(&packet[..start]);
     let header = IpHeader {
         id: u32::from(u16::from_be_bytes([fixed[4], fixed[5]])),
         ttl: fixed[8],
@@ -68,7 +64,6 @@ fn read_v4(packet: &[u8], offload: bool) -> Result<Ip, ParseError> {
         header,
         start,
         end,
-        checksum_good: checksum.sum() == 0xffff,
     })
 }
 
@@ -93,7 +88,7 @@ fn read_v6(packet: &[u8], offload: bool) -> Result<Ip, ParseError> {
         let octets: [u8; 16] = fixed[at..at + 16].try_into().expect("an IPv6 header has room for two addresses");
         Ipv6Addr::from(octets).into()
     };
-    Ok(Ip { src: address(8), dst: address(24), header, start, end, checksum_good: true })
+    Ok(Ip { src: address(8), dst: address(24), header, start, end })
 }
 
 /// Walks the extension headers from the fixed header on to where TCP begins.
