@@ -74,6 +74,24 @@ fn repetitions_have_a_directory_each() {
 }
 
 #[test]
+fn what_middleboxes_do_stands_beside_the_packet() {
+    let here = scenario("capture-middlebox");
+    let boxes = r#"path.wlan.middlebox=[{ kind = "split", size = "536B", end = "server" }]"#;
+    succeed(&here, &["run", "small.toml", "--set", boxes, "--pcap", "split"]);
+    let boxes = r#"path.lte.middlebox=[{ kind = "mtu-blackhole", size = "800B", end = "server" }]"#;
+    succeed(&here, &["run", "small.toml", "--set", boxes, "--set", "run.stop=\"5s\"", "--pcap", "mtu"]);
+    for (file, said) in [
+        ("split/server.pcapng", "a middlebox will change: payload of 1420 bytes to 536"),
+        ("split/client.pcapng", "a middlebox changed: payload of 1420 bytes to 536"),
+        ("split/client.pcapng", "comes from a middlebox, which made it, merged it or held it back"),
+        ("mtu/server.pcapng", "kept by a middlebox at the server's end of lte: dropped, merged or held back"),
+    ] {
+        let text = String::from_utf8_lossy(&fs::read(here.join(file)).unwrap()).into_owned();
+        assert!(text.contains(said), "`{said}` is missing in {file}");
+    }
+}
+
+#[test]
 fn what_cannot_be_written_is_said_and_nothing_half_written_stays() {
     let here = scenario("capture-failure");
     fs::write(here.join("file"), "").unwrap();

@@ -7,7 +7,7 @@ use anabranch_engine::{Choice, Detector, Purpose, Reason};
 use anabranch_net::{Change, DropCause, QueueLimit};
 use anabranch_sim::{
     Affected, Condition, Content, Direction, End, Host, Loss, Middlebox, MiddleboxSpec, Observer, PacketId, Sight,
-    Spec, Stripped, TimedChange, Workload, run, run_observed,
+    Spec, TimedChange, Workload, run, run_observed,
 };
 use anabranch_units::{Bytes, Duration, Instant, Rate, SubflowId};
 use common::*;
@@ -19,8 +19,9 @@ struct Notes {
     sent: BTreeMap<PacketId, (Host, Option<Purpose>)>,
     received: BTreeMap<PacketId, Vec<(Host, Condition)>>,
     lost: BTreeMap<PacketId, (String, DropCause)>,
+    kept: BTreeSet<PacketId>,
+    made: u64,
     datagrams: u64,
-    stripped: u64,
 }
 
 impl Notes {
@@ -50,15 +51,21 @@ impl Observer for Notes {
     fn on_received(&mut self, sight: Sight<'_>, condition: Condition) {
         assert!(self.last <= sight.at);
         self.last = sight.at;
-        if let Content::Segment(segment) = sight.content {
-            self.stripped += u64::from(!segment.options.has_mptcp());
+        if sight.id == PacketId::default() {
+            self.made += 1;
+        } else {
+            self.received.entry(sight.id).or_default().push((sight.host, condition));
         }
-        self.received.entry(sight.id).or_default().push((sight.host, condition));
     }
 
     fn on_lost(&mut self, id: PacketId, loss: Loss<'_>) {
         let before = self.lost.insert(id, (loss.link.to_owned(), loss.cause));
         assert!(before.is_none() && !self.received.contains_key(&id), "what is lost does not arrive");
+    }
+
+    fn on_kept(&mut self, id: PacketId, path: usize, end: End) {
+        assert_eq!((path, end), (0, End::Server));
+        assert!(self.sent.contains_key(&id) && self.kept.insert(id));
     }
 }
 
@@ -79,7 +86,7 @@ fn every_packet_has_a_beginning_and_an_end() {
         start: Duration::ZERO,
         stop: ms(300),
     };
-    let mut spec = spec(paths, vec![download(1_000_000), udp]);
+    let spec = spec(paths, vec![download(1_000_000), udp]);
     let plain = run(&spec).unwrap();
     let (notes, outcome) = Notes::of(&spec);
     assert_eq!(outcome.digest, plain.digest, "a run is the same whether someone watches or not");
@@ -103,10 +110,19 @@ fn every_packet_has_a_beginning_and_an_end() {
         assert_eq!(counted, (dropped.queue, dropped.loss, dropped.down), "{}", link.name);
     }
     assert!(damaged > 0 && copies > 0 && notes.lost.len() > 10, "the scenario has something of everything");
-    spec.paths[0].middleboxes =
-        vec![MiddleboxSpec { kind: Middlebox::strip(Stripped::AfterHandshake), end: End::Client }];
+}
+
+#[test]
+fn what_middleboxes_keep_or_make_is_told() {
+    let coalesce = Middlebox::Coalesce { size: 4000, wait: ms(1), direction: None };
+    let mut spec = spec(vec![path("a", 20, 10), path("b", 10, 30)], vec![download(1_000_000)]);
+    spec.paths[0].middleboxes = vec![MiddleboxSpec { end: End::Server, ..MiddleboxSpec::new(coalesce) }];
     let (notes, _) = Notes::of(&spec);
-    assert!(notes.stripped > 0, "what is received is what the middlebox left");
+    for id in notes.sent.keys() {
+        let ends = [notes.received.contains_key(id), notes.lost.contains_key(id), notes.kept.contains(id)];
+        assert_eq!(ends.iter().filter(|it| **it).count(), 1, "{id:?} has one end: {ends:?}");
+    }
+    assert!(!notes.kept.is_empty() && notes.made > 0 && notes.made < notes.kept.len() as u64);
 }
 
 #[test]

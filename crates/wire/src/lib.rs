@@ -23,6 +23,6 @@ pub use flow::FlowKey;
 pub use mptcp::{
     AddAddr, DataSeq, Dss, JoinAck, JoinSyn, JoinSynAck, Map, MpCapable, MpOption, RemoveAddr, ResetReason,
 };
-pub use options::{Foreign, Handshake, OPTION_SPACE, Options, SackBlock, SackBlocks, Timestamps, UnknownOption};
+pub use options::{Foreign, Handshake, Options, SackBlock, SackBlocks, Timestamps, UnknownOption};
 pub use plan::{plan, sack_room};
 pub use segment::{Ecn, Flags, IpHeader, Segment};

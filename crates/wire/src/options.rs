@@ -208,4 +208,4 @@ impl Options {
 }
 
 /// What a TCP header has for options (RFC 9293 §3.1: the data offset has four bits).
-pub const OPTION_SPACE: u64 = 40;
+pub(crate) const OPTION_SPACE: u64 = 40;

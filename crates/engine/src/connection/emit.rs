@@ -102,8 +102,6 @@ impl Connection {
     fn pure_ack(&mut self, now: Instant, index: usize, offset: u64, options: Vec<MpOption>) -> Segment {
         let multipath = self.mode == Mode::Multipath;
         let mut segment = self.base(now, index, Flags::ACK, offset);
-        // The third ACK carries what ends the handshake and no DSS, as Linux has it.
-        let completes = options.iter().any(|option| matches!(option, MpOption::Capable(_) | MpOption::JoinAck(_)));
         for option in options {
             segment.options.push_mptcp(option);
         }
@@ -113,7 +111,7 @@ impl Connection {
         let subflow = &mut self.subflows[index];
         let sacking = subflow.sack && (!subflow.ofo.is_empty() || subflow.ack.duplicate.is_some());
         // A short DATA_ACK leaves room for one more SACK block.
-        if multipath && !completes && subflow.state != State::Confirming {
+        if multipath && subflow.state != State::Confirming {
             let ack = Dss { data_ack: Some(self.data_ack(sacking)), ..Dss::default() };
             segment.options.dss = Some(ack);
         }
@@ -341,7 +339,7 @@ impl Connection {
         for option in left_out.mptcp() {
             let mut alone = beside.clone();
             alone.options.push_mptcp(option.clone());
-            assert!(alone.options.wire_length() <= OPTION_SPACE, "an option of ours fits a segment of its own");
+            assert!(alone.options.wire_length() <= 40, "an option of ours fits a segment of its own");
             self.transmit_segment(index, alone, Purpose::Signal, shared);
         }
     }

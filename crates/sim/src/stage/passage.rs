@@ -66,8 +66,12 @@ impl Stage<'_> {
         departure: Option<Departing>,
     ) -> bool {
         let mut left = std::mem::take(&mut self.passage.left);
+        let id = moving.id;
         self.passage.chains[path][end as usize].pass(self.now, moving, &mut left);
         self.passage.set_deadline();
+        if !left.iter().any(|moving| moving.id == id) {
+            self.watch_kept(id, path, end);
+        }
         self.leave_middleboxes(path, end, left, departure)
     }
 
