@@ -7,8 +7,8 @@ use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
 use anabranch_units::{Dsn, Instant};
 use anabranch_wire::{
-    DataSeq, Dss, Flags, FlowKey, Handshake, Map, MpCapable, MpOption, OPTION_SPACE, Options, SackBlock, SackBlocks,
-    Segment, Timestamps, dss_checksum, plan, sack_room,
+    DataSeq, Dss, Flags, FlowKey, Handshake, Map, MpCapable, MpOption, Options, SackBlock, SackBlocks, Segment,
+    Timestamps, dss_checksum, plan, sack_room,
 };
 
 /// A sent segment ends with the DATA_FIN. The other bits of `Sent::flags` are recovery's.
