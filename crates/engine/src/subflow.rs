@@ -129,8 +129,9 @@ pub(crate) struct Subflow {
     pub(crate) unplaced: Unplaced,
     /// When bytes without a mapping have waited long enough for it.
     pub(crate) unmapped_until: Option<Instant>,
-    /// ACKs of data in a row that had no DSS.
+    /// ACKs of data in a row that had no DSS, and when the first of them came.
     pub(crate) bare_acks: u32,
+    pub(crate) bare_since: Instant,
     /// Data timeouts that found the oldest data acknowledged here and not at the data level.
     pub(crate) unconfirmed: u32,
     pub(crate) ts_recent: u32,
@@ -217,6 +218,7 @@ impl Subflow {
             unplaced: Unplaced::default(),
             unmapped_until: None,
             bare_acks: 0,
+            bare_since: Instant::ZERO,
             unconfirmed: 0,
             ts_recent: 0,
             ts_recent_at: Instant::ZERO,
