@@ -53,7 +53,8 @@ impl Connection {
             self.on_last_subflow_gone(now, shared);
         }
         if !self.gone {
-            self.schedule_rejoin(now, &subflow.flow, subflow.confirmed, shared);
+            let worked = subflow.confirmed && subflow.unconfirmed <= super::timers::MAX_UNCONFIRMED;
+            self.schedule_rejoin(now, &subflow.flow, worked, shared);
         }
     }
 
@@ -197,6 +198,9 @@ impl Connection {
             MpOption::TcpReset { transient, reason } => Some((*transient, *reason)),
             _ => None,
         });
+        if segment.options.mptcp().iter().any(|option| matches!(option, MpOption::Fail { .. })) {
+            shared.counters.fails_received += 1;
+        }
         let Some((transient, reason)) = told else { return };
         *shared.counters.reset_reasons_received.entry(reason).or_default() += 1;
         let subflow = &self.subflows[index];
