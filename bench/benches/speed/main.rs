@@ -160,17 +160,33 @@ fn packets(options: &Options) -> Vec<Figure> {
     figures.iter_mut().take(3).for_each(|figure| figure.goal = Some(Goal::AtLeast(1.0)));
     let ratio = Figure::new("packets", "their cost per packet, to that of one", "times", Spread::of(ratios));
     figures.push(ratio.with(Goal::AtMost(3.0)));
+    figures.extend(through_codec(options));
     figures.extend(rates(", CPU", processor));
     figures
 }
 
-fn allocations(options: &Options) -> Vec<Figure> {
+/// What a run costs with segments as bytes, to what it costs with segments as values, in turn.
+fn through_codec(options: &Options) -> Vec<Figure> {
     let figure = |run: Run| {
         let seconds = run.seconds(options.quick);
-        let spread = Spread::exactly(run.allocations(seconds));
-        Figure::new("allocations", run.name(), "per packet", spread).with(Goal::AtMost(0.01))
+        let cost = |codec| run.play_through(seconds, codec).processor_nanos();
+        let rounds = if options.quick { 5 } else { 15 };
+        let ratios = (0..rounds).map(|_| cost(true) / cost(false)).collect();
+        let name = format!("through the codec: {}", run.name());
+        Figure::new("packets", name, "times", Spread::of(ratios)).with(Goal::AtMost(1.3))
     };
-    [Run::Tcp, Run::Bulk, Run::Clean].into_iter().map(figure).collect()
+    [Run::Bulk, Run::Clean].into_iter().map(figure).collect()
+}
+
+fn allocations(options: &Options) -> Vec<Figure> {
+    let figure = |run: Run, codec: bool| {
+        let seconds = run.seconds(options.quick);
+        let spread = Spread::exactly(run.allocations(seconds, codec));
+        let name = if codec { format!("through the codec: {}", run.name()) } else { run.name().to_owned() };
+        Figure::new("allocations", name, "per packet", spread).with(Goal::AtMost(0.01))
+    };
+    let values = [Run::Tcp, Run::Bulk, Run::Clean].map(|run| figure(run, false));
+    values.into_iter().chain([figure(Run::Bulk, true)]).collect()
 }
 
 fn memory(options: &Options) -> Vec<Figure> {
