@@ -24,7 +24,7 @@ cargo bench -p anabranch-bench [-- OPTIONS]
 
   --quick        shorter runs, fewer of them: for a look, not for a comparison
   --json         print JSON instead of tables
-  --only TABLE   one table: packets, allocations, memory, decisions, forecasts or codec
+  --only TABLE   one table: packets, bytes, allocations, memory, decisions, forecasts or codec
   --play RUN     play one run once, for a profiler: tcp, bulk, clean or many
   --seconds N    how long that one lasts, in virtual time";
 
@@ -59,8 +59,9 @@ fn main() -> ExitCode {
         options.only.get_or_insert("allocations".to_owned());
     }
     let mut figures = Vec::new();
-    let tables: [(&str, &str, Measure); 6] = [
+    let tables: [(&str, &str, Measure); 7] = [
         ("packets", "Delivered data packets per second on one core: of wall time, then of processor time", packets),
+        ("bytes", "Processor time of a run with segments as bytes, to that with segments as values", through_codec),
         ("allocations", "Allocations per delivered data packet, in the steady state", allocations),
         ("memory", "Memory", memory),
         ("decisions", "One decision of a scheduler with its event, amortised", decisions),
@@ -160,7 +161,6 @@ fn packets(options: &Options) -> Vec<Figure> {
     figures.iter_mut().take(3).for_each(|figure| figure.goal = Some(Goal::AtLeast(1.0)));
     let ratio = Figure::new("packets", "their cost per packet, to that of one", "times", Spread::of(ratios));
     figures.push(ratio.with(Goal::AtMost(3.0)));
-    figures.extend(through_codec(options));
     figures.extend(rates(", CPU", processor));
     figures
 }
@@ -172,8 +172,7 @@ fn through_codec(options: &Options) -> Vec<Figure> {
         let cost = |codec| run.play_through(seconds, codec).processor_nanos();
         let rounds = if options.quick { 5 } else { 15 };
         let ratios = (0..rounds).map(|_| cost(true) / cost(false)).collect();
-        let name = format!("through the codec: {}", run.name());
-        Figure::new("packets", name, "times", Spread::of(ratios)).with(Goal::AtMost(1.3))
+        Figure::new("bytes", run.name(), "times", Spread::of(ratios)).with(Goal::AtMost(1.3))
     };
     [Run::Bulk, Run::Clean].into_iter().map(figure).collect()
 }
