@@ -15,6 +15,7 @@ mod endpoint;
 mod event;
 mod idle;
 mod mapping;
+mod pieces;
 mod profile;
 mod purpose;
 mod ranges;

@@ -1,5 +1,6 @@
 //! One subflow: a TCP connection inside the MPTCP connection (RFC 9293), without its congestion window.
 
+use crate::connection::Original;
 use crate::deadline::earliest;
 use crate::mapping::MappingTable;
 use crate::reassembly::{Limits, Reassembly};
@@ -12,6 +13,7 @@ use anabranch_policy::congestion::Controller;
 use anabranch_policy::forecast::LossEstimate;
 use anabranch_units::{AddressId, Bytes, Duration, Instant, Nonce, SubflowId, SubflowSeq};
 use anabranch_wire::FlowKey;
+use std::collections::VecDeque;
 
 /// Where a subflow stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,6 +107,8 @@ pub(crate) struct Subflow {
     /// Window probes in a row that nothing answered.
     pub(crate) unanswered_probes: u32,
     pub(crate) fin_sent: bool,
+    /// With checksums: what was sent and not acknowledged, as it was first sent.
+    pub(crate) originals: VecDeque<Original>,
     /// When a subflow that we closed alone is reset, should the peer not close it as well.
     pub(crate) linger_until: Option<Instant>,
     /// The peer withdrew its address: it is reset then unless something arrives (RFC 8684 §3.4.2).
@@ -125,8 +129,9 @@ pub(crate) struct Subflow {
     pub(crate) unplaced: Unplaced,
     /// When bytes without a mapping have waited long enough for it.
     pub(crate) unmapped_until: Option<Instant>,
-    /// ACKs of data in a row that had no DSS.
+    /// ACKs of data in a row that had no DSS, and when the first of them came.
     pub(crate) bare_acks: u32,
+    pub(crate) bare_since: Instant,
     /// Data timeouts that found the oldest data acknowledged here and not at the data level.
     pub(crate) unconfirmed: u32,
     /// Since the last of them, nothing new goes here until the data before this offset is acknowledged at the data level.
@@ -201,6 +206,7 @@ impl Subflow {
             last_sent: None,
             unanswered_probes: 0,
             fin_sent: false,
+            originals: VecDeque::new(),
             linger_until: None,
             doubt: None,
             first_hop: 0,
@@ -214,6 +220,7 @@ impl Subflow {
             unplaced: Unplaced::default(),
             unmapped_until: None,
             bare_acks: 0,
+            bare_since: Instant::ZERO,
             unconfirmed: 0,
             doubted_until: None,
             ts_recent: 0,
