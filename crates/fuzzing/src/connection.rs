@@ -39,6 +39,8 @@ struct Wire {
     history: [VecDeque<Segment>; 2],
     /// Someone has given the connection up.
     aborted: bool,
+    /// He loses and delays, but never lies.
+    faithful: bool,
 }
 
 impl Wire {
@@ -55,6 +57,7 @@ impl Wire {
             queues: Default::default(),
             history: Default::default(),
             aborted: false,
+            faithful: script.one_in(3),
         }
     }
 
@@ -121,6 +124,11 @@ impl Wire {
         let choice = script.any::<u8>();
         let to = usize::from(choice >> 7);
         match choice & 15 {
+            4 | 5 | 9..=12 if self.faithful => {
+                if let Some(segment) = self.queues[to].pop_front() {
+                    self.deliver(to, segment);
+                }
+            }
             0..=3 => {
                 for _ in 0..=script.below(4) {
                     if let Some(segment) = self.queues[to].pop_front() {
