@@ -4,7 +4,7 @@ use crate::mapping::Mappings;
 use crate::sequence::{Count, Sequence};
 use crate::signal::Signal;
 use anabranch_units::{Duration, Instant, Key, SubflowSeq};
-use anabranch_wire::{Dss, FlowKey, JoinAck, JoinSyn, JoinSynAck, Map, MpCapable, ResetReason};
+use anabranch_wire::{FlowKey, JoinAck, JoinSyn, JoinSynAck, Map, MpCapable, ResetReason};
 use std::ops::Range;
 
 /// Side 0 is the source of `key`.
@@ -75,11 +75,9 @@ pub(crate) struct Side {
     pub sequence: Sequence,
     pub mappings: Mappings,
     pub packets: u64,
-    /// Packets with an MPTCP option.
+    /// Packets with an MPTCP option, SYN and RST not counted.
     pub mptcp: u64,
-    /// Packets since the last with an MPTCP option, or all; packets whose options are cut are not counted.
-    pub bare: u64,
-    /// Of these, packets with data.
+    /// Packets with data since the last with an MPTCP option, or all; packets whose options are cut are not counted.
     pub bare_data: u64,
     /// Packets with a DSS.
     pub dss: u64,
@@ -228,7 +226,6 @@ impl Side {
             mappings: Mappings::default(),
             packets: 0,
             mptcp: 0,
-            bare: 0,
             bare_data: 0,
             dss: 0,
             options_cut: 0,
@@ -292,17 +289,13 @@ impl Side {
         !self.pending.is_empty()
     }
 
-    /// Counts a packet by its MPTCP options.
-    pub fn count(&mut self, has_mptcp: bool, dss: Option<&Dss>, has_data: bool, options_cut: bool) {
-        self.packets += 1;
-        self.dss += u64::from(dss.is_some());
-        self.options_cut += u64::from(options_cut);
+    /// Counts a packet, neither SYN nor RST, by its MPTCP options.
+    pub fn count(&mut self, has_mptcp: bool, has_dss: bool, has_data: bool) {
+        self.dss += u64::from(has_dss);
         if has_mptcp {
             self.mptcp += 1;
-            self.bare = 0;
             self.bare_data = 0;
-        } else if !options_cut {
-            self.bare += 1;
+        } else {
             self.bare_data += u64::from(has_data);
         }
     }

@@ -45,6 +45,8 @@ pub(crate) struct Totals {
     pub ignored_packets: u64,
     pub ignored_connections: u64,
     pub bad_checksums: u64,
+    /// Packets cut within their options.
+    pub options_cut: u64,
 }
 
 /// One packet on its way through.
@@ -75,6 +77,7 @@ impl Inspector {
         self.totals.last_at = Some(last.map_or(at, |last| last.max(at)));
         let segment = &captured.segment;
         self.totals.mptcp += u64::from(has_mptcp(segment));
+        self.totals.options_cut += u64::from(captured.options_cut);
         self.totals.bad_checksums += u64::from(captured.checksum == ChecksumStatus::Bad);
 
         let (print, verdict) = self.copies.check(captured, interface, at);
@@ -145,10 +148,12 @@ impl Inspector {
         let side = &mut flow.sides[packet.from];
         let options = &packet.segment.options;
         let is_data = packet.length > 0;
-        // A bare RST or SYN says nothing about whether options get through.
-        let counts = !packet.segment.flags.has(Flags::RST) && !packet.segment.flags.has(Flags::SYN);
-        let as_mptcp = has_mptcp(packet.segment) || !counts;
-        side.count(as_mptcp, options.dss.as_ref(), is_data, captured.options_cut);
+        side.packets += 1;
+        side.options_cut += u64::from(captured.options_cut);
+        // SYN and RST say nothing about whether options get through.
+        if !packet.segment.flags.has(Flags::RST) && !packet.segment.flags.has(Flags::SYN) && !captured.options_cut {
+            side.count(has_mptcp(packet.segment), options.dss.is_some(), is_data);
+        }
         side.payload_cut += u64::from((captured.segment.payload.len() as u64) < packet.length);
         side.bad_checksums += u64::from(captured.checksum == ChecksumStatus::Bad);
         side.broken_options += u64::from(!options.broken().is_empty());

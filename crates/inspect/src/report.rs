@@ -329,6 +329,8 @@ pub struct PlainReport {
     pub bytes: [u64; 2],
     /// Packets with bytes that had passed before.
     pub retransmitted_segments: [u64; 2],
+    /// Packets whose options were cut by the capture: there may have been MPTCP in them.
+    pub options_cut_packets: u64,
     /// If MPTCP was offered, what became of it.
     pub fallback: Option<FallbackReport>,
     /// If an MP_JOIN was seen.

@@ -81,7 +81,7 @@ impl Summary<'_> {
             }),
             end: end(connection, &flows, sides),
             captured: captured(&flows, sides),
-            subflows: flows.iter().map(|(flow, member)| self.subflow(flow, *member, connection)).collect(),
+            subflows: flows.iter().map(|(flow, member)| self.subflow(flow, *member, connection, sides)).collect(),
             directions: [0, 1].map(|side| self.direction(side, &connection.streams[side])),
             signals: signals.into_iter().map(|(_, signal)| signal).collect(),
             unknown: unknown::of_connection(connection, &flows, fallback.is_some(), sides),
@@ -89,7 +89,7 @@ impl Summary<'_> {
         }
     }
 
-    fn subflow(&self, flow: &Flow, member: Member, connection: &Connection) -> SubflowReport {
+    fn subflow(&self, flow: &Flow, member: Member, connection: &Connection, sides: [&str; 2]) -> SubflowReport {
         // By side of the connection, like everything in a report.
         let by_side = [0, 1].map(|side| member.side(side));
         let hmac = join_hmacs(flow, member, connection);
@@ -104,7 +104,7 @@ impl Summary<'_> {
                 (By::Numbers, ..) => "inferred",
                 (By::Alone, ..) => "unknown",
             },
-            outcome: outcome(flow),
+            outcome: outcome(flow, by_side.map(|side| sides[side])),
             address_ids: by_side.map(|side| join_facts(flow, side).map(|(id, _)| id)),
             backup: by_side.map(|side| join_facts(flow, side).map(|(_, backup)| backup)),
             hmac: by_side.map(|side| hmac[side]),
@@ -253,8 +253,14 @@ impl Summary<'_> {
             handshake_rtt_ms: flow.handshake_rtt().map(Duration::as_millis_f64),
             bytes: by_side.map(|side| flow.sides[side].sequence.unique()),
             retransmitted_segments: by_side.map(|side| retransmitted(flow, side).0),
+            options_cut_packets: flow.sides.iter().map(|side| side.options_cut).sum(),
             fallback: fallback(flow),
-            join: join.then(|| format!("MP_JOIN to a connection that is not in the capture: {}", outcome(flow))),
+            join: join.then(|| {
+                format!(
+                    "MP_JOIN to a connection that is not in the capture: {}",
+                    outcome(flow, ["one side", "the other side"])
+                )
+            }),
         }
     }
 }
@@ -356,7 +362,7 @@ fn end(connection: &Connection, flows: &[(&Flow, Member)], sides: [&str; 2]) -> 
         Some(member.side(signal.from))
     });
     if let Some(side) = fast_close {
-        return format!("MP_FASTCLOSE from the {}", sides[side]).replace("the A", "A").replace("the B", "B");
+        return format!("MP_FASTCLOSE from {}", article(sides[side]));
     }
     let fins = connection.streams.each_ref().map(|stream| (stream.fin.is_some(), stream.fin_acked()));
     match fins {
@@ -371,7 +377,7 @@ fn end(connection: &Connection, flows: &[(&Flow, Member)], sides: [&str; 2]) -> 
         (true, _) => "all subflows closed or reset".to_owned(),
         (false, _) if fins[0].0 || fins[1].0 => {
             let side = usize::from(!fins[0].0);
-            format!("half closed when the capture ends: DATA_FIN from {} only", sides[side])
+            format!("half closed when the capture ends: DATA_FIN from {} only", article(sides[side]))
         }
         (false, _) => "open when the capture ends".to_owned(),
     }
@@ -396,10 +402,14 @@ fn captured(flows: &[(&Flow, Member)], sides: [&str; 2]) -> Option<String> {
         })
     };
     let (beyond, opener) = by_handshake.or_else(by_data)?;
-    let article = |name: &str| if name.len() == 1 { name.to_owned() } else { format!("the {name}") };
     Some(match beyond {
         x if x > 0.85 => format!("near {}", article(sides[opener])),
         x if x < 0.15 => format!("near {}", article(sides[1 - opener])),
         _ => "in between".to_owned(),
     })
+}
+
+/// A side in a sentence.
+pub(crate) fn article(side: &str) -> String {
+    if side.len() == 1 { side.to_owned() } else { format!("the {side}") }
 }

@@ -3,6 +3,7 @@
 use crate::connection::Connection;
 use crate::flow::{By, Flow, Member, Offer, Side};
 use crate::inspector::Totals;
+use crate::summary::article;
 
 /// Notes about the capture as a whole.
 pub(crate) fn of_capture(totals: &Totals) -> Vec<String> {
@@ -13,6 +14,7 @@ pub(crate) fn of_capture(totals: &Totals) -> Vec<String> {
         }
     };
     note(totals.copies, "{n} packets were captured more than once; each is counted once");
+    note(totals.options_cut, "{n} packets were cut within their options: MPTCP in them, if any, is not seen");
     note(totals.timeless, "{n} packets have no time and are taken for simultaneous with the one before");
     note(totals.backwards, "{n} packets are older than the one before them by more than could be put in order");
     note(totals.bad_checksums, "{n} packets have a wrong checksum: usual where the sender's network card computes it");
@@ -29,8 +31,7 @@ pub(crate) fn of_connection(
     sides: [&str; 2],
 ) -> Vec<String> {
     let mut notes = Vec::new();
-    let name =
-        |side: usize| if sides[side].len() == 1 { sides[side].to_owned() } else { format!("the {}", sides[side]) };
+    let name = |side: usize| article(sides[side]);
     match connection.keys {
         [None, None] if !flows.iter().any(|(_, member)| member.by == By::Capable) => notes.push(
             "The MP_CAPABLE handshake is not in the capture: version, keys and initial data sequence numbers are not \

@@ -4,6 +4,7 @@ use crate::connection::Connection;
 use crate::flow::{Flow, Member, Offer};
 use crate::report::FallbackReport;
 use crate::signal::What;
+use crate::summary::article;
 use anabranch_units::same_mac;
 use anabranch_wire::ResetReason;
 
@@ -40,8 +41,8 @@ pub(crate) fn join_hmacs(flow: &Flow, member: Member, connection: &Connection) -
     verdicts
 }
 
-/// Whether a subflow came to be.
-pub(crate) fn outcome(flow: &Flow) -> String {
+/// Whether a subflow came to be; `sides` names the sides of the flow.
+pub(crate) fn outcome(flow: &Flow, sides: [&str; 2]) -> String {
     let shake = &flow.shake;
     let Some(opener) = flow.opener else { return "in use when the capture began".to_owned() };
     let [own, peer] = [opener, 1 - opener].map(|side| &flow.sides[side]);
@@ -64,9 +65,9 @@ pub(crate) fn outcome(flow: &Flow) -> String {
     }
     let is_used = own.mappings.count + peer.mappings.count > 0 || peer.dss > 0;
     if is_join && !is_used {
-        for (side, who) in [(peer, "the side that was asked"), (own, "the side that asked")] {
+        for (side, who) in [(peer, sides[1 - opener]), (own, sides[opener])] {
             if let Some(reason) = reset(side) {
-                return format!("reset by {who}{reason}");
+                return format!("reset by {}{reason}", article(who));
             }
         }
         if shake.ack_at.is_none() {

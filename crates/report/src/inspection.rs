@@ -103,7 +103,6 @@ fn subflows(connection: &ConnectionReport) -> String {
         ("subflow", Align::Right),
         (a, Align::Left),
         (b, Align::Left),
-        ("by", Align::Left),
         ("opened by", Align::Left),
         ("start", Align::Right),
         ("handshake RTT", Align::Right),
@@ -114,16 +113,16 @@ fn subflows(connection: &ConnectionReport) -> String {
     ]);
     for subflow in &connection.subflows {
         let [end_a, end_b] = subflow.endpoints.clone();
+        let who = subflow.opened_by.map_or("not known", |side| connection.sides[side]);
         let by = match subflow.hmac {
-            [None, None] => subflow.origin.to_owned(),
-            verdicts => format!("{}, HMAC {}", subflow.origin, hmacs(verdicts)),
+            [None, None] => format!("{who}, {}", subflow.origin),
+            verdicts => format!("{who}, {}, HMAC {}", subflow.origin, hmacs(verdicts)),
         };
         table.row([
             subflow.number.to_string(),
             end_a,
             end_b,
             by,
-            subflow.opened_by.map_or("not known", |side| connection.sides[side]).to_owned(),
             time(subflow.start_s),
             subflow.handshake_rtt_ms.map_or("not known".to_owned(), ms),
             data_rtt(subflow),
@@ -142,13 +141,17 @@ fn hmacs(verdicts: [Option<&'static str>; 2]) -> String {
     }
 }
 
-/// The longer of the two ways from the capture and back: the one to the far side.
+/// The ways from the capture to both sides and back make a whole round trip. Where only one was measured it stands for all
+/// if the handshake says that it is most of it.
 fn data_rtt(subflow: &SubflowReport) -> String {
-    let longer = |rtt: &&anabranch_inspect::RttReport| (rtt.min_ms.unwrap_or(-1.0) * 1e6) as i64;
-    let rtt = subflow.data_rtt.iter().max_by_key(longer);
-    match rtt.and_then(|rtt| rtt.min_ms.zip(rtt.median_ms)) {
-        Some((min, median)) => format!("{} / {}", ms(min), ms(median)),
-        None => "not known".to_owned(),
+    let measured = subflow.data_rtt.each_ref().map(|rtt| rtt.min_ms.zip(rtt.median_ms));
+    match (measured, subflow.handshake_rtt_ms) {
+        ([Some(a), Some(b)], _) => format!("{} / {}", ms(a.0 + b.0), ms(a.1 + b.1)),
+        ([Some(one), None] | [None, Some(one)], Some(handshake)) if one.0 > handshake / 2.0 => {
+            format!("{} / {}", ms(one.0), ms(one.1))
+        }
+        ([Some(one), None] | [None, Some(one)], None) => format!("≥ {}", ms(one.0)),
+        _ => "not known".to_owned(),
     }
 }
 
@@ -241,6 +244,8 @@ fn directions(connection: &ConnectionReport) -> String {
         ("DATA_FIN", Align::Left),
     ]);
     for direction in &connection.directions {
+        // A rate over a few segments means nothing.
+        let goodput = direction.goodput_mbit_s.filter(|_| direction.segments >= 10);
         let share = direction.out_of_order_segments as f64 / direction.segments.max(1) as f64;
         let depth = match direction.reorder_depth_mean_bytes {
             Some(mean) => format!("{} / {}", bytes(mean), amount(direction.reorder_depth_max_bytes)),
@@ -258,7 +263,7 @@ fn directions(connection: &ConnectionReport) -> String {
         table.row([
             connection.sides[direction.from].to_owned(),
             amount(direction.bytes),
-            direction.goodput_mbit_s.map_or(String::new(), |rate| format!("{} Mbit/s", short(rate))),
+            goodput.map_or(String::new(), |rate| format!("{} Mbit/s", short(rate))),
             format!("{} ({})", count(direction.out_of_order_segments, "segment"), percent(share)),
             depth,
             amount(direction.held_max_bytes),
@@ -362,16 +367,23 @@ fn plain(all: &[PlainReport]) -> String {
         ("RTT", Align::Right),
         ("sent", Align::Right),
         ("received", Align::Right),
-        ("MPTCP", Align::Left),
     ]);
-    // Those that tell something about MPTCP come first, and all of them.
-    let (telling, others): (Vec<_>, Vec<_>) = all.iter().partition(|p| p.fallback.is_some() || p.join.is_some());
-    for one in telling.iter().chain(others.iter().take(SHOWN_PLAIN)) {
+    // Those that tell something about MPTCP come first.
+    let tells = |one: &&PlainReport| one.fallback.is_some() || one.join.is_some();
+    let (telling, others): (Vec<_>, Vec<_>) = all.iter().partition(tells);
+    let mut said = String::new();
+    for one in telling.iter().chain(&others).take(SHOWN_PLAIN) {
         let mptcp = match (&one.fallback, &one.join) {
-            (Some(fallback), _) => fell_back(fallback),
-            (None, Some(join)) => join.clone(),
-            (None, None) => String::new(),
+            (Some(fallback), _) => Some(fell_back(fallback)),
+            (None, Some(join)) => Some(join.clone()),
+            (None, None) if one.options_cut_packets > 0 => {
+                Some(format!("{} packets were cut within their options", one.options_cut_packets))
+            }
+            (None, None) => None,
         };
+        if let Some(mptcp) = mptcp {
+            line(&mut said, &format!("  {}: {mptcp}", one.endpoints[0]));
+        }
         table.row([
             one.endpoints[0].clone(),
             one.endpoints[1].clone(),
@@ -380,16 +392,11 @@ fn plain(all: &[PlainReport]) -> String {
             one.handshake_rtt_ms.map_or(String::new(), ms),
             amount(one.bytes[0]),
             amount(one.bytes[1]),
-            mptcp,
         ]);
     }
-    let rest = others.len().saturating_sub(SHOWN_PLAIN);
-    let rest = if rest > 0 {
-        format!("  and {rest} more without a trace of MPTCP (all of them: --json)\n")
-    } else {
-        String::new()
-    };
-    format!("\nOther TCP connections:\n{table}{rest}")
+    let rest = all.len().saturating_sub(SHOWN_PLAIN);
+    let rest = if rest > 0 { format!("  and {rest} more (all of them: --json)\n") } else { String::new() };
+    format!("\nOther TCP connections:\n{table}{rest}{said}")
 }
 
 fn fell_back(fallback: &FallbackReport) -> String {
@@ -425,4 +432,4 @@ fn count(n: u64, what: &str) -> String {
 }
 
 const SHOWN_GAPS: usize = 5;
-const SHOWN_PLAIN: usize = 20;
+const SHOWN_PLAIN: usize = 25;
