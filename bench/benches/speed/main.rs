@@ -3,6 +3,7 @@
 //! Prints delivered data packets per second of wall time on one core, the cost of decisions and forecasts, memory and
 //! allocations; each number as the median of several, with the extremes. README.md says what they mean.
 
+mod codec;
 mod counting;
 mod decide;
 mod figure;
@@ -23,7 +24,7 @@ cargo bench -p anabranch-bench [-- OPTIONS]
 
   --quick        shorter runs, fewer of them: for a look, not for a comparison
   --json         print JSON instead of tables
-  --only TABLE   one table: packets, allocations, memory, decisions or forecasts
+  --only TABLE   one table: packets, allocations, memory, decisions, forecasts or codec
   --play RUN     play one run once, for a profiler: tcp, bulk, clean or many
   --seconds N    how long that one lasts, in virtual time";
 
@@ -58,12 +59,17 @@ fn main() -> ExitCode {
         options.only.get_or_insert("allocations".to_owned());
     }
     let mut figures = Vec::new();
-    let tables: [(&str, &str, Measure); 5] = [
+    let tables: [(&str, &str, Measure); 6] = [
         ("packets", "Delivered data packets per second on one core: of wall time, then of processor time", packets),
         ("allocations", "Allocations per delivered data packet, in the steady state", allocations),
         ("memory", "Memory", memory),
         ("decisions", "One decision of a scheduler with its event, amortised", decisions),
         ("forecasts", "One forecast", forecasts),
+        (
+            "codec",
+            "One packet written or read; headers alone, then with 1420 bytes of payload copied and summed",
+            codec,
+        ),
     ];
     for (table, title, measure) in tables {
         if options.only.as_ref().is_some_and(|only| only != table) {
@@ -219,6 +225,22 @@ fn forecasts(_: &Options) -> Vec<Figure> {
             figures.push(Figure::new("forecasts", name, "ns", spread));
         }
     }
+    figures
+}
+
+fn codec(_: &Options) -> Vec<Figure> {
+    let figure = |name: String, unit, spread| Figure::new("codec", name, unit, spread);
+    let mut figures = Vec::new();
+    for line in codec::all() {
+        let codec::Line { name, emit, parse, emit_whole, parse_whole, allocations } = line;
+        figures.push(figure(format!("{name}: emit headers"), "ns", emit).with(Goal::AtMost(60.0)));
+        figures.push(figure(format!("{name}: parse headers"), "ns", parse).with(Goal::AtMost(60.0)));
+        figures.push(figure(format!("{name}: emit, whole"), "ns", emit_whole));
+        figures.push(figure(format!("{name}: parse, whole"), "ns", parse_whole));
+        let allocations = Spread::exactly(allocations);
+        figures.push(figure(format!("{name}: allocations"), "per packet", allocations).with(Goal::AtMost(0.0)));
+    }
+    figures.push(figure("checksum".to_owned(), "GB/s", codec::checksum()).with(Goal::AtLeast(15.0)));
     figures
 }
 

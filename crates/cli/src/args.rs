@@ -116,6 +116,8 @@ pub enum What {
     AckPaths,
     /// When bytes in flight are repeated on another subflow.
     Reinjection,
+    /// What can stand on a path and interfere.
+    Middleboxes,
     /// The stacks a host can resemble.
     Profiles,
     /// The scenarios in this program.

@@ -142,6 +142,18 @@ impl Endpoint {
         });
     }
 
+    /// Closes one subflow of several with a FIN; what it carried is sent again on the others (RFC 8684 §3.3.3, §3.4.2). False
+    /// if it is not open or the only one.
+    pub fn close_subflow(&mut self, now: Instant, id: ConnectionId, subflow: SubflowId) -> bool {
+        let mut closed = false;
+        self.with(now, id, |connection, shared| {
+            if let Some(index) = connection.position(subflow) {
+                closed = connection.close_subflow(now, index, shared);
+            }
+        });
+        closed
+    }
+
     /// A segment has arrived. Its TCP checksum was right.
     pub fn handle_segment(&mut self, now: Instant, mut segment: Segment) {
         let flow = segment.flow.reversed();

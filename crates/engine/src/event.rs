@@ -54,6 +54,15 @@ pub enum Event {
     SubflowEstablished(SubflowId),
     /// A subflow is gone.
     SubflowClosed(SubflowId),
+    /// The peer reset a subflow and said why (MP_TCPRST, RFC 8684 §3.6); `SubflowClosed` follows.
+    SubflowReset {
+        /// Which.
+        subflow: SubflowId,
+        /// Why.
+        reason: ResetReason,
+        /// Trying again later may work.
+        transient: bool,
+    },
 }
 
 /// Why a connection is plain TCP although MPTCP was asked for (RFC 8684 §3.7).
@@ -86,6 +95,10 @@ pub struct Counters {
     pub resets_sent: BTreeMap<ResetReason, u64>,
     /// RSTs accepted.
     pub resets_received: u64,
+    /// Those that said why (MP_TCPRST, RFC 8684 §3.6), by reason.
+    pub reset_reasons_received: BTreeMap<ResetReason, u64>,
+    /// ADD_ADDRs ignored because their identifier stands for another address (RFC 8684 §3.4.1).
+    pub conflicting_add_addr: u64,
     /// Joins refused: unknown token, bad HMAC, or over a limit.
     pub joins_refused: u64,
     /// Handshakes given up because too many were under way.

@@ -223,6 +223,9 @@ fn shift(spec: &mut Spec, late: Duration) {
     for change in &mut spec.changes {
         change.at += late;
     }
+    for middlebox in spec.paths.iter_mut().flat_map(|path| &mut path.middleboxes) {
+        middlebox.kind.shift(late);
+    }
     for workload in &mut spec.workloads {
         match workload {
             Workload::Bulk { start, .. }

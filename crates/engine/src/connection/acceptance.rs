@@ -103,7 +103,7 @@ impl Connection {
                 return;
             }
         }
-        self.on_reset(now, index, shared);
+        self.on_reset(now, index, segment, shared);
     }
 
     /// A SYN on a synchronised subflow: the peer has not seen our third ACK, or somebody guesses.

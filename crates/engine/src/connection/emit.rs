@@ -7,7 +7,8 @@ use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
 use anabranch_units::{Dsn, Instant};
 use anabranch_wire::{
-    DataSeq, Dss, Flags, FlowKey, Handshake, Map, MpCapable, MpOption, SackBlock, SackBlocks, Segment, Timestamps,
+    DataSeq, Dss, Flags, FlowKey, Handshake, Map, MpCapable, MpOption, Options, SackBlock, SackBlocks, Segment,
+    Timestamps, plan, sack_room,
 };
 
 /// A sent segment ends with the DATA_FIN. The other bits of `Sent::flags` are recovery's.
@@ -17,8 +18,6 @@ pub(super) const DATA_FIN: u8 = 2;
 const TIMESTAMPS: u32 = 12;
 /// A DSS with an 8-byte DATA_ACK and a mapping with an 8-byte DSN, padded.
 const DSS_WITH_MAP: u32 = 28;
-/// The largest header leaves 40 bytes for options (RFC 9293 §3.1).
-const OPTION_SPACE: u64 = 40;
 /// Payload worth sending, whatever a peer's MSS option says (Linux `tcp_min_snd_mss`, less its headers).
 const SMALLEST_MSS: u32 = 8;
 
@@ -112,9 +111,6 @@ impl Connection {
         if multipath && subflow.state != State::Confirming {
             let ack = Dss { data_ack: Some(self.data_ack(sacking)), ..Dss::default() };
             segment.options.dss = Some(ack);
-            if segment.options.wire_length() > OPTION_SPACE {
-                segment.options.dss = None;
-            }
         }
         if sacking {
             self.add_sack(index, &mut segment);
@@ -123,9 +119,7 @@ impl Connection {
     }
 
     fn add_sack(&mut self, index: usize, segment: &mut Segment) {
-        let free = OPTION_SPACE.saturating_sub(segment.options.wire_length());
-        // Kind and length, padded to four, then eight bytes a block.
-        let room = (free.saturating_sub(4) / 8) as usize;
+        let room = sack_room(&segment.options);
         let subflow = &mut self.subflows[index];
         let mut blocks = SackBlocks::default();
         let wire = |start: u64, end: u64| SackBlock { start: subflow.irs + start, end: subflow.irs + end };
@@ -134,7 +128,7 @@ impl Connection {
             blocks.push(wire(start, end));
         }
         let mut runs = [(0, 0); 4];
-        let most = room.min(SackBlocks::MAX) - usize::from(duplicate.is_some()).min(room);
+        let most = room - usize::from(duplicate.is_some());
         let count = subflow.ofo.sack_blocks(most, &mut runs);
         for (start, end) in &runs[..count] {
             blocks.push(wire(*start, *end));
@@ -289,12 +283,52 @@ impl Connection {
         self.transmit_segment(index, segment, Purpose::Reset, shared);
     }
 
-    pub(super) fn transmit_segment(&mut self, index: usize, segment: Segment, purpose: Purpose, shared: &mut Shared) {
+    pub(super) fn transmit_segment(
+        &mut self,
+        index: usize,
+        mut segment: Segment,
+        purpose: Purpose,
+        shared: &mut Shared,
+    ) {
+        let left_out = plan(&mut segment.options).map(|left_out| (left_out, self.beside(index, &segment)));
         let subflow = &mut self.subflows[index];
+        // As Linux numbers a socket's IPv4 packets, which tells a repeated segment from a copied packet. An IPv6 flow label
+        // names the flow instead, and stays unset.
+        if segment.flow.src.is_ipv4() {
+            subflow.packets_sent = subflow.packets_sent.wrapping_add(1);
+            let first = (subflow.iss.get() >> 16) as u16;
+            segment.ip.id = u32::from(first.wrapping_add(subflow.packets_sent));
+        }
         if shared.config.profile.tsq.is_some() {
             subflow.first_hop += segment.wire_length().get();
         }
         shared.send(tag(self.id, subflow.id), segment, purpose);
+        if let Some((left_out, beside)) = left_out {
+            self.on_left_out(index, *left_out, &beside, shared);
+        }
+    }
+
+    /// A pure ACK that says what `segment` says, without its MPTCP options.
+    fn beside(&self, index: usize, segment: &Segment) -> Segment {
+        let subflow = &self.subflows[index];
+        let seq = subflow.seq(subflow.recovery.snd_nxt());
+        let mut beside = Segment::new(segment.flow, Flags::ACK, seq, segment.ack);
+        beside.window = segment.window;
+        beside.options.timestamps = segment.options.timestamps;
+        beside
+    }
+
+    /// What found no room on a segment: each control option goes onto a segment of its own, a DATA_ACK onto the next ACK.
+    /// SACK blocks wait for the next one as well, which says them again.
+    fn on_left_out(&mut self, index: usize, left_out: Options, beside: &Segment, shared: &mut Shared) {
+        assert!(left_out.dss.is_none_or(|dss| dss.map.is_none()), "data keeps its mapping");
+        self.subflows[index].ack.now |= left_out.dss.is_some();
+        for option in left_out.mptcp() {
+            let mut alone = beside.clone();
+            alone.options.push_mptcp(option.clone());
+            assert!(alone.options.wire_length() <= 40, "an option of ours fits a segment of its own");
+            self.transmit_segment(index, alone, Purpose::Signal, shared);
+        }
     }
 }
 

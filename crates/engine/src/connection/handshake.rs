@@ -120,7 +120,6 @@ impl Connection {
         subflow.loss = shared.loss_estimate(&flow);
         subflow.local_address = self.address_id(&flow, shared);
         subflow.backup_local = shared.config.addresses.iter().any(|address| address.ip == flow.src && address.backup);
-        self.ever_joined |= subflow.is_join() && !half_open_join;
         shared.routes.push(Route::Add(flow, self.id, id));
         self.subflows.push(subflow);
         self.subflows.len() - 1
@@ -203,6 +202,7 @@ impl Connection {
         if segment.flags.has(Flags::RST) {
             if acks_syn {
                 shared.counters.resets_received += 1;
+                self.note_reset_reason(index, segment, shared);
                 self.bury(now, index, shared);
             }
             return;
@@ -268,6 +268,7 @@ impl Connection {
         if !same_mac(&answer.hmac, &expected.first_8()) {
             return self.refuse_join(now, index, shared);
         }
+        self.ever_joined = true;
         self.take_syn(now, index, segment, shared);
         let rtt = self.handshake_rtt(now, index, segment);
         let subflow = &mut self.subflows[index];
@@ -426,6 +427,7 @@ impl Connection {
         subflow.state = State::Established;
         subflow.handshake = None;
         let (id, mss) = (subflow.id, Bytes::new(u64::from(subflow.mss)));
+        self.peer_knows_of_join |= subflow.is_join();
         self.timers.abandoned = None;
         self.congestion.add(id, mss);
         shared.event(self.id, Event::SubflowEstablished(id));

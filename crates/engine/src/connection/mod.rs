@@ -2,11 +2,12 @@
 //!
 //! The parts by noun: `handshake` (how subflows begin), `input` (a segment arrives), `acceptance` (whether it counts),
 //! `acknowledgment`, `options`, `signal` (DSS) and `payload` (what it says and carries), `receiver` (data in order for the
-//! application), `output` (what leaves next), `emit` (segments put together), `paths` (which subflows there should be),
+//! application), `output` (what leaves next), `emit` (segments put together), `paths` (which subflows there should be) and `addresses`,
 //! `closing` (how subflows and connections end), `timers`.
 
 mod acceptance;
 mod acknowledgment;
+mod addresses;
 mod check;
 mod closing;
 mod emit;
@@ -36,6 +37,7 @@ use anabranch_policy::{Event as PolicyEvent, SubflowView};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Key, SubflowId};
 use anabranch_wire::ResetReason;
 use bytes::Bytes as Payload;
+use closing::FastClosing;
 use output::Waiting;
 use paths::PathManager;
 use receiver::Receiver;
@@ -110,8 +112,10 @@ pub(crate) struct Connection {
     /// Statistics of subflows that are gone.
     pub(crate) buried: Vec<SubflowStats>,
     next_subflow: u16,
-    /// More than the initial subflow was ever there, so plain TCP is no way out.
+    /// More than the initial subflow was ever there, as far as the peer can know, so plain TCP is no way out.
     ever_joined: bool,
+    /// A further subflow was open for data, so the peer knows as well that plain TCP is no way out.
+    peer_knows_of_join: bool,
     outgoing: Outgoing,
     receiver: Receiver,
     scheduler: Box<dyn Scheduler>,
@@ -135,6 +139,8 @@ pub(crate) struct Connection {
     /// Closed in order, and gone as soon as the application has read the rest.
     closed_unread: bool,
     reported_open: bool,
+    /// MP_FASTCLOSE was sent on an ACK and waits for its answer.
+    fast_closing: Option<FastClosing>,
 }
 
 impl Connection {
@@ -165,6 +171,7 @@ impl Connection {
             buried: Vec::new(),
             next_subflow: 0,
             ever_joined: false,
+            peer_knows_of_join: false,
             outgoing: Outgoing {
                 buffer: SendBuffer::default(),
                 unsent: RangeSet::new(),
@@ -198,6 +205,7 @@ impl Connection {
             gone: false,
             closed_unread: false,
             reported_open: false,
+            fast_closing: None,
         }
     }
 
@@ -315,10 +323,17 @@ impl Connection {
         if self.is_known() {
             shared.event(self.id, Event::Fallback(reason));
         }
-        while let Some(index) = self.subflows.iter().position(Subflow::is_half_open_join) {
+        while let Some(index) = self.subflows.iter().position(Subflow::is_unanswered_join) {
             self.kill(now, index, ResetReason::MptcpError, shared);
         }
         self.place_plainly(now, shared);
+        // What the subflow has acknowledged is acknowledged; perhaps nothing more will come to say so.
+        if let Some(subflow) = self.subflows.first() {
+            let una = subflow.recovery.snd_una();
+            let window = subflow.snd_edge.saturating_sub(una);
+            let acked = una.saturating_sub(1).min(self.outgoing.buffer.end());
+            self.on_data_ack(now, acked, window, shared);
+        }
         if self.role == Role::Server || self.remote_key.is_some() {
             shared.routes.push(crate::shared::Route::RemoveToken(self.local_key.token(), self.id));
         }
@@ -334,7 +349,7 @@ impl Connection {
     fn can_fall_back_at(&self, at: u64) -> bool {
         let in_order = self.outgoing.in_order && self.receiver.in_order() && self.receiver.stream_next() + 1 == at;
         let complete = self.outgoing.fin_acked && self.receiver.finished();
-        let alone = self.subflows.iter().filter(|subflow| !subflow.is_half_open_join()).count() == 1;
+        let alone = self.subflows.iter().filter(|subflow| !subflow.is_unanswered_join()).count() == 1;
         !self.ever_joined && alone && in_order && !complete
     }
 

@@ -98,7 +98,7 @@ impl Connection {
             self.fall_back(now, if first { FallbackReason::FirstData } else { FallbackReason::OptionsLost }, shared);
             return true;
         }
-        if !proven && segment.payload.is_empty() {
+        if !proven && acks_data && segment.payload.is_empty() {
             // RFC 8684 §3.7: on an additional subflow the first acknowledgment without a DATA_ACK is the end of it.
             self.kill(now, index, ResetReason::Middlebox, shared);
             return false;

@@ -89,7 +89,7 @@ impl Waiting {
 impl Connection {
     /// Puts everything that may leave now into the endpoint's queue.
     pub(crate) fn transmit(&mut self, now: Instant, shared: &mut Shared) {
-        if self.gone {
+        if self.gone || self.fast_closing.is_some() {
             return;
         }
         if self.mode != Mode::Negotiating || self.role == super::Role::Client {
@@ -417,6 +417,11 @@ impl Connection {
             self.outgoing.reinject.clear();
             return;
         }
+        if !self.peer_knows_of_join {
+            // There is no other subflow, and the peer may have become plain TCP: it takes whatever comes for what is next
+            // (RFC 8684 §3.7). So nothing is repeated under other sequence numbers before there was a second subflow.
+            return;
+        }
         while let Some((start, range_end)) = self.outgoing.reinject.first() {
             let (start, carried_until) = match self.outgoing.log.range_at(start) {
                 Some((_, end)) => (start, end),
@@ -460,13 +465,15 @@ impl Connection {
             return false;
         }
         let slot = subflow.slot;
+        let ends_stream = self.outgoing.fin_sent && self.outgoing.fin == Some(start + length);
+        let flags = if ends_stream { emit::DATA_FIN } else { 0 };
         subflow.counts.reinjected += length;
         self.restart_after_idle(now, index);
         self.outgoing.in_order = false;
         self.outgoing.reinject.remove(start, start + length);
         self.outgoing.log.mark(start, start + length, slot);
         self.stats.reinjected += length;
-        let piece = Piece { start, length, flags: 0, purpose: Purpose::Reinjection(reason) };
+        let piece = Piece { start, length, flags, purpose: Purpose::Reinjection(reason) };
         self.push_data(now, index, piece, shared);
         true
     }

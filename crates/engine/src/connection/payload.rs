@@ -230,7 +230,7 @@ impl Connection {
             }
             return;
         }
-        // A subflow's FIN without DATA_FIN ends that subflow only (RFC 8684 §3.3.3): answer in kind.
+        // A subflow's FIN without DATA_FIN ends that subflow only, not the stream (RFC 8684 §3.3.3): answer in kind.
         if !self.receiver.finished() || !self.outgoing.fin_acked {
             self.leave_subflow(now, index, shared);
         }

@@ -43,6 +43,9 @@ fn due(timer: &mut Option<Instant>, now: Instant) -> bool {
     due
 }
 
+/// Data timeouts after which a subflow that acknowledges what never arrives is closed: the first may be a lost DATA_ACK,
+/// the others each follow a probe that was answered or lost.
+const MAX_UNCONFIRMED: u32 = 3;
 /// The longest wait between repetitions at the data level, as for a subflow (RFC 6298 §2.5 allows 60 s or more).
 const MAX_BACKOFF: u32 = 6;
 
@@ -58,11 +61,17 @@ impl Connection {
         if self.gone {
             return None;
         }
+        if let Some(closing) = &self.fast_closing {
+            return Some(closing.deadline);
+        }
         let own = earliest([self.timers.deadline(), self.paths_deadline()]);
         self.subflows.iter().fold(own, |first, subflow| earliest([first, subflow.deadline()]))
     }
 
     pub(crate) fn on_deadline(&mut self, now: Instant, shared: &mut Shared) {
+        if self.fast_closing.is_some() {
+            return self.on_fast_close_timeout(now, shared);
+        }
         let mut index = 0;
         while index < self.subflows.len() && !self.gone {
             let id = self.subflows[index].id;
@@ -102,6 +111,13 @@ impl Connection {
         }
         if subflow.handshake.is_some_and(|timer| timer.deadline <= now) {
             return self.on_handshake_timeout(now, index, shared);
+        }
+        if due(&mut subflow.linger_until, now) && self.mode == Mode::Multipath {
+            return self.kill(now, index, ResetReason::Unspecified, shared);
+        }
+        let subflow = &mut self.subflows[index];
+        if subflow.doubt.is_some_and(|doubt| doubt.deadline <= now) {
+            return self.on_doubt(now, index, shared);
         }
         if due(&mut subflow.unmapped_until, now) {
             // RFC 8684 §3.7: data without a mapping cannot be delivered, and the subflow is broken.
@@ -236,10 +252,13 @@ impl Connection {
                     .iter()
                     .any(|sent| sent.len > 0 && sent.data <= una && una < sent.data + u64::from(sent.len))
             });
+            if holder.is_none() {
+                return self.on_unconfirmed_data(now, una, end, shared);
+            }
             // Alone, and still repairing it: its own retransmission is what will help.
-            if usable > 1 || holder.is_none() {
+            if usable > 1 {
                 self.outgoing.reinject.insert(una, end, Reason::DataTimeout);
-                if self.mode == Mode::Multipath && usable > 1 {
+                if self.mode == Mode::Multipath {
                     let open = self.subflows.iter().filter(|subflow| subflow.is_open());
                     let slots: Vec<_> = open.map(|subflow| subflow.slot).collect();
                     if slots.iter().all(|slot| self.outgoing.log.carriers(una) & bit(*slot) != 0) {
@@ -258,6 +277,38 @@ impl Connection {
                     self.send_data_fin(now, index, fin, purpose, shared);
                 }
             }
+        }
+        self.arm_data_timer(now);
+    }
+
+    /// Subflows have acknowledged the oldest data, but no DATA_ACK has come: a middlebox acknowledged what it then lost, or
+    /// the DATA_ACK is lost. The peer is asked; what those subflows carried goes elsewhere; and if that happens again and
+    /// again, there is a hole in the subflow that nobody will fill, so it is closed (RFC 8684 §3.3.2, §3.7).
+    fn on_unconfirmed_data(&mut self, now: Instant, una: u64, end: u64, shared: &mut Shared) {
+        self.outgoing.reinject.insert(una, end, Reason::DataTimeout);
+        let carriers = self.outgoing.log.carriers(una);
+        let mut index = 0;
+        while index < self.subflows.len() && !self.gone {
+            let subflow = &mut self.subflows[index];
+            if !subflow.is_open() || carriers & 1 << subflow.slot == 0 {
+                index += 1;
+                continue;
+            }
+            subflow.unconfirmed += 1;
+            if subflow.unconfirmed > MAX_UNCONFIRMED {
+                // What it alone has carried is sent again elsewhere.
+                self.kill(now, index, ResetReason::Middlebox, shared);
+                continue;
+            }
+            let slot = subflow.slot;
+            let carried: Vec<_> = self.outgoing.log.carried_by(slot).collect();
+            for (start, end) in carried {
+                if end > una && self.outgoing.log.carriers(start.max(una)) == 1 << slot {
+                    self.outgoing.reinject.insert(start.max(una), end, Reason::DataTimeout);
+                }
+            }
+            self.send_window_probe(now, index, shared);
+            index += 1;
         }
         self.arm_data_timer(now);
     }

@@ -250,7 +250,9 @@ impl Puppet {
     }
 
     pub fn pump(&mut self) {
-        loop {
+        // Sending may end something and so make an event: both must have nothing, one after the other.
+        let mut quiet = 0;
+        while quiet < 2 {
             let mut busy = false;
             while let Some((id, event)) = self.host.poll_event() {
                 busy = true;
@@ -269,9 +271,7 @@ impl Puppet {
                 self.out.push(transmit.segment);
             }
             self.host.check(self.now).unwrap();
-            if !busy {
-                return;
-            }
+            quiet = if busy { 0 } else { quiet + 1 };
         }
     }
 

@@ -14,14 +14,15 @@ pub(super) fn purpose(purpose: Purpose, scheduler: Option<&str>) -> String {
 
 /// How it was lost.
 pub(super) fn loss(loss: &Loss<'_>) -> String {
-    let Loss { at, link, cause } = loss;
+    let Loss { link, cause, .. } = loss;
     let why = match cause {
         DropCause::QueueFull => "queue full",
         DropCause::Loss => "random loss",
         DropCause::Down => "link down",
         DropCause::Blackhole => "black hole",
     };
-    format!("lost: {why} on {link} at {at}")
+    // Without the time: Wireshark counts equal comments.
+    format!("lost: {why} on {link}")
 }
 
 /// What an interface leads to.
@@ -74,7 +75,7 @@ mod tests {
         }
         let at = Instant::ZERO + Duration::from_millis(1500);
         let lost = Loss { at, link: "wlan/down", cause: DropCause::QueueFull };
-        assert_eq!(loss(&lost), "lost: queue full on wlan/down at 1.500000000s");
+        assert_eq!(loss(&lost), "lost: queue full on wlan/down");
     }
 
     #[test]

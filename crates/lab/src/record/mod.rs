@@ -8,7 +8,7 @@ use crate::{Scenario, VERSION};
 use alteration::alterations;
 use anabranch_capture::{Backlog, Direction, Interface, Packet, Section, Ticket, WriteError, Writer, udp};
 use anabranch_engine::Purpose;
-use anabranch_sim::{Condition, Content, Host, Loss, Observer, PacketId, Sight, Spec, Workload};
+use anabranch_sim::{Condition, Content, End, Host, Loss, Observer, PacketId, Sight, Spec, Workload};
 use anabranch_wire::Segment;
 use bytes::BytesMut;
 use std::collections::BTreeMap;
@@ -23,6 +23,8 @@ pub struct Recorder {
     under_way: BTreeMap<PacketId, UnderWay>,
     /// The schedulers of client and server.
     schedulers: [String; 2],
+    /// Their names.
+    paths: Vec<String>,
     /// The first thing that went wrong; nothing is written after it.
     failure: Option<WriteError>,
     scratch: BytesMut,
@@ -68,6 +70,7 @@ impl Recorder {
             files: hosts(&spec).into_iter().map(create).collect::<Result<_, _>>()?,
             under_way: BTreeMap::new(),
             schedulers: scenario.schedulers(),
+            paths: scenario.paths(),
             failure: None,
             scratch: BytesMut::new(),
         })
@@ -159,7 +162,7 @@ impl Observer for Recorder {
             comments.push("damaged on the way: the checksum fails, the host discards it".to_owned());
         }
         if sight.id == PacketId::default() {
-            comments.push("made by a middlebox".to_owned());
+            comments.push("comes from a middlebox, which made it, merged it or held it back".to_owned());
         } else if sent.is_none() {
             comments.push("a copy that a link made".to_owned());
         }
@@ -191,6 +194,14 @@ impl Observer for Recorder {
     fn on_lost(&mut self, id: PacketId, loss: Loss<'_>) {
         if let Some(sent) = self.under_way.remove(&id) {
             self.settle(&sent, Some(describe::loss(&loss)));
+        }
+    }
+
+    fn on_kept(&mut self, id: PacketId, path: usize, end: End) {
+        if let Some(sent) = self.under_way.remove(&id) {
+            let (end, path) = (if end == End::Client { "client" } else { "server" }, &self.paths[path]);
+            let comment = format!("kept by a middlebox at the {end}'s end of {path}: dropped, merged or held back");
+            self.settle(&sent, Some(comment));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod changes;
 mod hosts;
+mod middleboxes;
 mod paths;
 mod policies;
 mod workloads;

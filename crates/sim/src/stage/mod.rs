@@ -1,9 +1,11 @@
 //! What applications act on: hosts, sessions, links, timers and the transfers they report.
 
 mod dialogue;
+mod passage;
 mod traffic;
 mod watch;
 
+use self::passage::Passage;
 use self::traffic::Departures;
 use self::watch::Watch;
 use crate::digest::Digest;
@@ -11,7 +13,7 @@ use crate::host::Host;
 use crate::pool::Pool;
 use crate::session::{ByteStream, News, Session};
 use crate::topology::{PerDirection, Topology, address, service};
-use crate::{Direction, EventRecord, Middlebox, Observer, Transfer, UdpOutcome};
+use crate::{Direction, EventRecord, Observer, Transfer, UdpOutcome};
 use anabranch_units::Instant;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -32,7 +34,10 @@ pub(crate) struct Stage<'a> {
     pub(crate) corrupted: u64,
     /// Some first hop reports departures, so endpoints wait for them; where none does, packets depart at once.
     answers_departures: bool,
-    middleboxes: Vec<Middlebox>,
+    pub(crate) passage: Passage,
+    /// A middlebox alters payload, so that what is read may be other than what was written.
+    alters_payload: bool,
+    pub(crate) altered_bytes: u64,
     pool: Pool,
     primary: usize,
     /// Sessions whose server has not accepted, by the address of their client.
@@ -76,7 +81,9 @@ impl<'a> Stage<'a> {
             packets: 0,
             corrupted: 0,
             answers_departures: spec.paths.iter().any(|path| path.nic.is_some()),
-            middleboxes: spec.paths.iter().map(|path| path.middlebox).collect(),
+            passage: Passage::new(spec),
+            alters_payload: spec.paths.iter().flat_map(|path| &path.middleboxes).any(|it| it.kind.alters_payload()),
+            altered_bytes: 0,
             pool: Pool::default(),
             primary: spec.primary,
             awaited: BTreeMap::new(),

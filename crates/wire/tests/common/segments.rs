@@ -85,6 +85,15 @@ pub fn options() -> impl Strategy<Value = Options> {
     })
 }
 
+/// Wishes that need not fit.
+pub fn wishes() -> impl Strategy<Value = Options> {
+    vec(wish(), 0..12).prop_map(|wishes| {
+        let mut options = Options::default();
+        wishes.into_iter().for_each(|wish| grant(wish, &mut options));
+        options
+    })
+}
+
 fn grant(wish: Wish, options: &mut Options) {
     match wish {
         Wish::Timestamps(timestamps) => options.timestamps = Some(timestamps),
