@@ -82,6 +82,10 @@ pub enum FallbackReason {
     OptionsLost,
     /// The peer sent an infinite mapping.
     InfiniteMapping,
+    /// A DSS checksum was wrong on the only subflow, and we sent MP_FAIL.
+    ChecksumFailed,
+    /// The peer sent MP_FAIL on the only subflow.
+    PeerFailed,
     /// Both ends opened at once, which leaves no one to answer MP_CAPABLE.
     SimultaneousOpen,
 }
@@ -111,6 +115,10 @@ pub struct Counters {
     pub unacceptable: u64,
     /// Data refused because it lay beyond the window or memory limits.
     pub refused_data: u64,
+    /// Mappings whose DSS checksum was wrong.
+    pub checksum_failures: u64,
+    /// MP_FAILs received, those on a RST included.
+    pub fails_received: u64,
     /// ADD_ADDRs with a wrong HMAC.
     pub bad_add_addr: u64,
 }

@@ -1,5 +1,6 @@
 //! One subflow: a TCP connection inside the MPTCP connection (RFC 9293), without its congestion window.
 
+use crate::connection::Original;
 use crate::deadline::earliest;
 use crate::mapping::MappingTable;
 use crate::reassembly::{Limits, Reassembly};
@@ -12,6 +13,7 @@ use anabranch_policy::congestion::Controller;
 use anabranch_policy::forecast::LossEstimate;
 use anabranch_units::{AddressId, Bytes, Duration, Instant, Nonce, SubflowId, SubflowSeq};
 use anabranch_wire::FlowKey;
+use std::collections::VecDeque;
 
 /// Where a subflow stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,6 +107,8 @@ pub(crate) struct Subflow {
     /// Window probes in a row that nothing answered.
     pub(crate) unanswered_probes: u32,
     pub(crate) fin_sent: bool,
+    /// With checksums: what was sent and not acknowledged, as it was first sent.
+    pub(crate) originals: VecDeque<Original>,
     /// When a subflow that we closed alone is reset, should the peer not close it as well.
     pub(crate) linger_until: Option<Instant>,
     /// The peer withdrew its address: it is reset then unless something arrives (RFC 8684 §3.4.2).
@@ -199,6 +203,7 @@ impl Subflow {
             last_sent: None,
             unanswered_probes: 0,
             fin_sent: false,
+            originals: VecDeque::new(),
             linger_until: None,
             doubt: None,
             first_hop: 0,

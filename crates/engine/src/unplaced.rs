@@ -41,7 +41,6 @@ impl Unplaced {
     }
 
     /// The first `length` bytes, piece by piece.
-    #[allow(dead_code)]
     pub(crate) fn first(&self, length: u64) -> impl Iterator<Item = &[u8]> {
         let mut left = length as usize;
         self.pieces.iter().map_while(move |piece| {

@@ -197,6 +197,9 @@ impl Connection {
             MpOption::TcpReset { transient, reason } => Some((*transient, *reason)),
             _ => None,
         });
+        if segment.options.mptcp().iter().any(|option| matches!(option, MpOption::Fail { .. })) {
+            shared.counters.fails_received += 1;
+        }
         let Some((transient, reason)) = told else { return };
         *shared.counters.reset_reasons_received.entry(reason).or_default() += 1;
         let subflow = &self.subflows[index];

@@ -8,7 +8,7 @@ use crate::subflow::{State, Subflow};
 use anabranch_units::{Dsn, Instant};
 use anabranch_wire::{
     DataSeq, Dss, Flags, FlowKey, Handshake, Map, MpCapable, MpOption, Options, SackBlock, SackBlocks, Segment,
-    Timestamps, plan, sack_room,
+    Timestamps, dss_checksum, plan, sack_room,
 };
 
 /// A sent segment ends with the DATA_FIN. The other bits of `Sent::flags` are recovery's.
@@ -38,7 +38,7 @@ impl Connection {
         self.local_idsn + 1 + offset
     }
 
-    fn remote_dsn(&self, offset: u64) -> Dsn {
+    pub(super) fn remote_dsn(&self, offset: u64) -> Dsn {
         self.remote_idsn + 1 + offset
     }
 
@@ -105,6 +105,9 @@ impl Connection {
         for option in options {
             segment.options.push_mptcp(option);
         }
+        if let Some(dsn) = self.retreat.fail.filter(|_| self.mode == Mode::Plain) {
+            segment.options.push_mptcp(MpOption::Fail { dsn });
+        }
         let subflow = &mut self.subflows[index];
         let sacking = subflow.sack && (!subflow.ofo.is_empty() || subflow.ack.duplicate.is_some());
         // A short DATA_ACK leaves room for one more SACK block.
@@ -158,7 +161,9 @@ impl Connection {
     ) {
         let offset = self.subflows[index].recovery.snd_nxt();
         let mut segment = self.base(now, index, Flags::ACK, offset);
-        let map = Map { dsn: DataSeq::Long(self.dsn(fin)), subflow_seq: 0, length: 1, checksum: None };
+        let dsn = self.dsn(fin);
+        let checksum = self.checksum.then(|| dss_checksum(dsn, 0, 1, []));
+        let map = Map { dsn: DataSeq::Long(dsn), subflow_seq: 0, length: 1, checksum };
         segment.options.dss = Some(Dss { data_ack: Some(self.data_ack(false)), map: Some(map), data_fin: true });
         self.transmit_segment(index, segment, purpose, shared);
     }
@@ -181,7 +186,9 @@ impl Connection {
                 self.refill(sent)
             };
         }
-        if self.mode != Mode::Plain {
+        if self.mode == Mode::Plain {
+            segment.options.dss = self.infinite_mapping(sent);
+        } else {
             self.add_mapping(index, sent, &mut segment);
         }
         let subflow = &mut self.subflows[index];
@@ -203,7 +210,6 @@ impl Connection {
     }
 
     fn add_mapping(&mut self, index: usize, sent: &Sent, segment: &mut Segment) {
-        let subflow = &self.subflows[index];
         if sent.len == 0 {
             if self.mode == Mode::Multipath {
                 segment.options.dss = Some(Dss { data_ack: Some(self.data_ack(false)), ..Dss::default() });
@@ -211,19 +217,26 @@ impl Connection {
             return;
         }
         let data_fin = sent.flags & DATA_FIN != 0;
-        let first_data = sent.data == 0 && !self.confirmed && !subflow.is_join() && self.role == super::Role::Client;
+        let map = if self.checksum {
+            let (payload, map) = self.seal(index, sent, std::mem::take(&mut segment.payload), data_fin);
+            segment.payload = payload;
+            map
+        } else {
+            Map {
+                dsn: DataSeq::Long(self.dsn(sent.data)),
+                subflow_seq: sent.start as u32,
+                length: sent.len as u16 + u16::from(data_fin),
+                checksum: None,
+            }
+        };
+        let joined = self.subflows[index].is_join();
+        let first_data = sent.data == 0 && !self.confirmed && !joined && self.role == super::Role::Client;
         if first_data && !data_fin && self.remote_key.is_some() {
             // The client's first data repeats the keys until the peer has shown that it has them (RFC 8684 §3.1).
-            let capable = self.capable(true, Some((sent.len as u16, None)));
+            let capable = self.capable(true, Some((map.length, map.checksum)));
             segment.options.push_mptcp(MpOption::Capable(capable));
             return;
         }
-        let map = Map {
-            dsn: DataSeq::Long(self.dsn(sent.data)),
-            subflow_seq: sent.start as u32,
-            length: sent.len as u16 + u16::from(data_fin),
-            checksum: None,
-        };
         segment.options.dss = Some(Dss { data_ack: Some(self.data_ack(false)), map: Some(map), data_fin });
     }
 
@@ -232,7 +245,7 @@ impl Connection {
         let has_own = keys || self.role == super::Role::Server;
         MpCapable {
             version: 1,
-            checksum_required: false,
+            checksum_required: self.checksum,
             extensibility: false,
             no_join_to_source: self.deny_join_to_initial,
             other_flags: 0,

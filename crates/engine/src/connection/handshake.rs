@@ -462,7 +462,7 @@ fn acceptable_offer(capable: &MpCapable) -> bool {
 
 /// An MP_CAPABLE we can serve: our version with HMAC-SHA256 and without extensions (RFC 8684 §3.1).
 fn usable(capable: &MpCapable) -> bool {
-    capable.version == VERSION && capable.hmac_sha256 && !capable.extensibility && !capable.checksum_required
+    capable.version == VERSION && capable.hmac_sha256 && !capable.extensibility
 }
 
 /// The version of RFC 8684.

@@ -64,6 +64,9 @@ impl Connection {
                 return;
             }
         } else {
+            if !self.check_retreat(now, index, segment.options.dss.as_ref(), shared) {
+                return;
+            }
             self.handle_plain_ack(now, index, segment, ack, shared);
         }
         if !segment.payload.is_empty() || segment.flags.has(Flags::FIN) {

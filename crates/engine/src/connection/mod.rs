@@ -3,7 +3,7 @@
 //! The parts by noun: `handshake` (how subflows begin), `input` (a segment arrives), `acceptance` (whether it counts),
 //! `acknowledgment`, `options`, `signal` (DSS) and `payload` (what it says and carries), `receiver` (data in order for the
 //! application), `output` (what leaves next), `emit` (segments put together), `paths` (which subflows there should be) and `addresses`,
-//! `closing` (how subflows and connections end), `timers`.
+//! `integrity` (checksums and MP_FAIL), `closing` (how subflows and connections end), `timers`.
 
 mod acceptance;
 mod acknowledgment;
@@ -13,6 +13,7 @@ mod closing;
 mod emit;
 mod handshake;
 mod input;
+mod integrity;
 mod options;
 mod output;
 mod paths;
@@ -38,6 +39,7 @@ use anabranch_units::{Bytes, Dsn, Duration, Instant, Key, SubflowId};
 use anabranch_wire::ResetReason;
 use bytes::Bytes as Payload;
 use closing::FastClosing;
+use integrity::Retreat;
 use output::Waiting;
 use paths::PathManager;
 use receiver::Receiver;
@@ -45,6 +47,7 @@ use timers::Timers;
 
 pub(crate) use emit::reset_for;
 pub(crate) use handshake::Accept;
+pub(crate) use integrity::Original;
 
 /// Which side of the connection this is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -141,6 +144,7 @@ pub(crate) struct Connection {
     reported_open: bool,
     /// MP_FASTCLOSE was sent on an ACK and waits for its answer.
     fast_closing: Option<FastClosing>,
+    retreat: Retreat,
 }
 
 impl Connection {
@@ -206,6 +210,7 @@ impl Connection {
             closed_unread: false,
             reported_open: false,
             fast_closing: None,
+            retreat: Retreat::default(),
         }
     }
 
@@ -253,6 +258,11 @@ impl Connection {
                 self.subflows.iter_mut().filter(|subflow| subflow.is_open()).max_by_key(|s| s.ack.last_data)
         {
             subflow.ack.now = true;
+        }
+        if self.checksum && self.receiver.unread() == 0 {
+            for index in 0..self.subflows.len() {
+                self.admit_rest(index);
+            }
         }
         if self.receiver.take_end_of_stream() {
             shared.event(self.id, Event::PeerFinished);
@@ -326,6 +336,7 @@ impl Connection {
         while let Some(index) = self.subflows.iter().position(Subflow::is_unanswered_join) {
             self.kill(now, index, ResetReason::MptcpError, shared);
         }
+        self.announce_infinite(reason);
         self.place_plainly(now, shared);
         // What the subflow has acknowledged is acknowledged; perhaps nothing more will come to say so.
         if let Some(subflow) = self.subflows.first() {

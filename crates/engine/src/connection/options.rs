@@ -2,7 +2,7 @@
 
 use super::{Connection, Mode, Role};
 use crate::FallbackReason;
-use crate::mapping::Mapping;
+use crate::mapping::{Mapping, Proof};
 use crate::shared::Shared;
 use crate::subflow::State;
 use anabranch_units::Instant;
@@ -14,6 +14,10 @@ const BARE_ACKS: u32 = 3;
 impl Connection {
     pub(super) fn handle_options(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) {
         if self.mode != Mode::Multipath {
+            // After a fallback nothing but MP_FAIL means anything.
+            if self.stats.fallback.is_some() && segment.options.mptcp().iter().any(is_fail) {
+                self.on_fail(now, index, shared);
+            }
             return;
         }
         let id = self.subflows[index].id;
@@ -33,22 +37,38 @@ impl Connection {
                 }
                 MpOption::RemoveAddr(remove) => self.on_remove_addr(now, remove, shared),
                 MpOption::Capable(capable) => {
-                    if let Some((length, _)) = capable.data.filter(|_| self.role == Role::Server) {
+                    if let Some(data) = capable.data.filter(|_| self.role == Role::Server) {
                         self.confirm(now, index, shared);
-                        let map = Mapping { subflow: 1, data: 0, length: u64::from(length), proof: None };
-                        if self.subflows[index].rcv_nxt < 1 + map.length
-                            && self.subflows[index].maps.insert(map).is_err()
-                        {
-                            self.bad_mapping(now, index, ResetReason::MptcpError, shared);
-                        }
+                        self.take_first_data(now, index, data, shared);
                     }
                 }
                 MpOption::JoinAck(_) => {
                     // Our fourth ACK was lost.
                     self.subflows[index].ack.now = true;
                 }
-                MpOption::JoinSyn(_) | MpOption::JoinSynAck(_) | MpOption::Fail { .. } | MpOption::TcpReset { .. } => {}
+                MpOption::Fail { .. } => self.on_fail(now, index, shared),
+                MpOption::JoinSyn(_) | MpOption::JoinSynAck(_) | MpOption::TcpReset { .. } => {}
             }
+        }
+    }
+
+    /// The mapping that MP_CAPABLE carries with the first data (RFC 8684 §3.1): length and checksum.
+    fn take_first_data(
+        &mut self,
+        now: Instant,
+        index: usize,
+        (length, checksum): (u16, Option<u16>),
+        shared: &mut Shared,
+    ) {
+        let proof = checksum.filter(|_| self.checksum).map(|checksum| Proof { checksum, data_fin: false });
+        let map = Mapping { subflow: 1, data: 0, length: u64::from(length), proof };
+        let subflow = &mut self.subflows[index];
+        if subflow.placed() >= map.end() {
+            return;
+        }
+        let missing = self.checksum && proof.is_none();
+        if missing || subflow.maps.insert(map).is_err() {
+            self.bad_mapping(now, index, ResetReason::MptcpError, shared);
         }
     }
 
@@ -119,4 +139,8 @@ impl Connection {
             self.on_confirmed(now, shared);
         }
     }
+}
+
+fn is_fail(option: &MpOption) -> bool {
+    matches!(option, MpOption::Fail { .. })
 }

@@ -1,6 +1,7 @@
 //! The bytes of a segment: through subflow order and their mapping to the data level.
 
 use super::{Connection, Mode};
+use crate::mapping::Mapping;
 use crate::shared::Shared;
 use crate::{Event, FallbackReason};
 use anabranch_units::Instant;
@@ -136,12 +137,27 @@ impl Connection {
             let at = subflow.unplaced.start();
             let Some(map) = subflow.maps.covering(at) else { break self.await_mapping(now, index, at, shared) };
             subflow.unmapped_until = None;
+            if let Some(proof) = map.proof {
+                if subflow.unplaced.len() < map.length {
+                    self.await_rest(index, &map);
+                    break true;
+                }
+                if !self.verify(index, &map, proof, None) {
+                    break self.on_checksum_failure(now, index, &map, shared);
+                }
+            }
+            let subflow = &mut self.subflows[index];
             while let Some(chunk) = subflow.unplaced.pop(map.end().saturating_sub(subflow.unplaced.start())) {
                 let data = map.data + (subflow.unplaced.start() - chunk.len() as u64 - map.subflow);
                 self.receiver.receive(now, data, chunk);
                 if subflow.unplaced.start() == map.end() {
                     break;
                 }
+            }
+            if map.proof.is_some_and(|proof| proof.data_fin)
+                && !self.take_data_fin(now, index, map.data + map.length, shared)
+            {
+                break false;
             }
         };
         if alive {
@@ -160,13 +176,32 @@ impl Connection {
             return true;
         }
         let subflow = &mut self.subflows[index];
-        if subflow.unplaced.len() > shared.config.receive_buffer.get() {
+        let window = shared.config.receive_buffer.get();
+        // A mapping that must come whole may be larger than the window.
+        let bound = if self.checksum { window.max(u64::from(u16::MAX)) } else { window };
+        if subflow.unplaced.len() > bound {
             self.bad_mapping(now, index, ResetReason::Middlebox, shared);
             return false;
         }
         let wait = subflow.rtt.rto();
         subflow.unmapped_until.get_or_insert(now + wait);
         true
+    }
+
+    /// The application has read everything: a mapping that is still arriving may go on.
+    pub(super) fn admit_rest(&mut self, index: usize) {
+        let subflow = &self.subflows[index];
+        let waiting = if subflow.unplaced.is_empty() { None } else { subflow.maps.covering(subflow.unplaced.start()) };
+        if let Some(map) = waiting {
+            self.await_rest(index, &map);
+        }
+    }
+
+    /// A mapping with a checksum is handed on as a whole, so the window must admit the whole of it, however small the buffer.
+    fn await_rest(&mut self, index: usize, map: &Mapping) {
+        if self.receiver.admit(map.data, map.data + map.length) {
+            self.subflows[index].ack.now = true;
+        }
     }
 
     /// What waited for a mapping waited in vain: now the subflow's bytes are the stream's.

@@ -16,6 +16,8 @@ pub(super) struct Receiver {
     buffer: u64,
     /// The right edge of the window as last told.
     told_edge: u64,
+    /// The window reaches at least here, for the sake of a mapping that must arrive whole.
+    admitted: u64,
     /// Offset of the peer's DATA_FIN.
     fin: Option<u64>,
     reported_end: bool,
@@ -41,6 +43,7 @@ impl Receiver {
             unread: 0,
             buffer: buffer.get(),
             told_edge: 0,
+            admitted: 0,
             fin: None,
             reported_end: false,
             segments: 0,
@@ -67,7 +70,19 @@ impl Receiver {
     /// The right edge of the window: never moves back (RFC 9293 §3.8.6).
     pub(super) fn edge(&self) -> u64 {
         // The DATA_FIN takes a number but no space.
-        (self.stream_next() + self.buffer.saturating_sub(self.unread)).max(self.told_edge)
+        (self.stream_next() + self.buffer.saturating_sub(self.unread)).max(self.told_edge).max(self.admitted)
+    }
+
+    /// A mapping of `start..end` is only worth anything as a whole. If it holds the byte that is next and is larger than the
+    /// buffer, the window must reach its end, or the two ends would wait for each other; at most 64 KiB, and not while the
+    /// application lags behind. True if the window has grown.
+    pub(super) fn admit(&mut self, start: u64, end: u64) -> bool {
+        let next = start <= self.next && self.next < end;
+        let grows = next && self.unread == 0 && end > self.edge();
+        if grows {
+            self.admitted = end;
+        }
+        grows
     }
 
     /// The window to advertise, relative to `next`.
@@ -168,7 +183,8 @@ impl Receiver {
 
     /// Bytes held, in order or not, and the bound they must keep.
     pub(super) fn memory(&self) -> (u64, u64) {
-        (self.unread + self.ofo.bytes(), self.buffer)
+        // A mapping that was admitted as a whole may be larger than the buffer.
+        (self.unread + self.ofo.bytes(), self.buffer.max(if self.admitted > 0 { u64::from(u16::MAX) } else { 0 }))
     }
 
     pub(super) fn fill(&self, stats: &mut ConnectionStats) {

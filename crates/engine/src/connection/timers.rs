@@ -290,7 +290,7 @@ impl Connection {
         let mut index = 0;
         while index < self.subflows.len() && !self.gone {
             let subflow = &mut self.subflows[index];
-            if !subflow.is_open() || carriers & 1 << subflow.slot == 0 {
+            if !subflow.is_open() || carriers & bit(subflow.slot) == 0 {
                 index += 1;
                 continue;
             }
@@ -303,7 +303,7 @@ impl Connection {
             let slot = subflow.slot;
             let carried: Vec<_> = self.outgoing.log.carried_by(slot).collect();
             for (start, end) in carried {
-                if end > una && self.outgoing.log.carriers(start.max(una)) == 1 << slot {
+                if end > una && self.outgoing.log.carriers(start.max(una)) == bit(slot) {
                     self.outgoing.reinject.insert(start.max(una), end, Reason::DataTimeout);
                 }
             }
