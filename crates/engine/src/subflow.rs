@@ -1,8 +1,8 @@
 //! One subflow: a TCP connection inside the MPTCP connection (RFC 9293), without its congestion window.
 
-use crate::connection::Original;
 use crate::deadline::earliest;
 use crate::mapping::MappingTable;
+use crate::originals::Originals;
 use crate::reassembly::{Limits, Reassembly};
 use crate::recovery::{self, Recovery};
 use crate::rtt::RttEstimator;
@@ -13,7 +13,6 @@ use anabranch_policy::congestion::Controller;
 use anabranch_policy::forecast::LossEstimate;
 use anabranch_units::{AddressId, Bytes, Duration, Instant, Nonce, SubflowId, SubflowSeq};
 use anabranch_wire::FlowKey;
-use std::collections::VecDeque;
 
 /// Where a subflow stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -108,7 +107,7 @@ pub(crate) struct Subflow {
     pub(crate) unanswered_probes: u32,
     pub(crate) fin_sent: bool,
     /// With checksums: what was sent and not acknowledged, as it was first sent.
-    pub(crate) originals: VecDeque<Original>,
+    pub(crate) originals: Originals,
     /// When a subflow that we closed alone is reset, should the peer not close it as well.
     pub(crate) linger_until: Option<Instant>,
     /// The peer withdrew its address: it is reset then unless something arrives (RFC 8684 §3.4.2).
@@ -206,7 +205,7 @@ impl Subflow {
             last_sent: None,
             unanswered_probes: 0,
             fin_sent: false,
-            originals: VecDeque::new(),
+            originals: Originals::default(),
             linger_until: None,
             doubt: None,
             first_hop: 0,

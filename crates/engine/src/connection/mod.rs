@@ -47,7 +47,6 @@ use timers::Timers;
 
 pub(crate) use emit::reset_for;
 pub(crate) use handshake::Accept;
-pub(crate) use integrity::Original;
 
 /// Which side of the connection this is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -128,6 +127,8 @@ pub(crate) struct Connection {
     congestion: Controller,
     /// Where the client's first SYN went.
     first_remote: Option<std::net::SocketAddr>,
+    /// Our address on the initial subflow, which has identifier 0 as long as the connection lives.
+    first_local: Option<std::net::IpAddr>,
     paths: PathManager,
     timers: Timers,
     waiting: Waiting,
@@ -198,6 +199,7 @@ impl Connection {
             reinjection: (policies.reinjection)(),
             congestion: Controller::new((policies.congestion)(), rules),
             first_remote: None,
+            first_local: None,
             paths: PathManager::default(),
             timers: Timers::default(),
             waiting: Waiting::new(now),
@@ -345,9 +347,7 @@ impl Connection {
             let acked = una.saturating_sub(1).min(self.outgoing.buffer.end());
             self.on_data_ack(now, acked, window, shared);
         }
-        if self.role == Role::Server || self.remote_key.is_some() {
-            shared.routes.push(crate::shared::Route::RemoveToken(self.local_key.token(), self.id));
-        }
+        shared.routes.push(crate::shared::Route::RemoveToken(self.local_key.token(), self.id));
     }
 
     /// True while plain TCP can still take over: one subflow ever, everything in order on it, and not yet at the end.
