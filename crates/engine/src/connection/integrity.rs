@@ -37,11 +37,17 @@ enum Infinite {
 #[derive(Debug)]
 pub(crate) struct Original {
     start: u64,
+    data: u64,
     payload: Payload,
     map: Map,
 }
 
 impl Original {
+    /// The byte at data offset `at` is in it.
+    pub(crate) fn holds(&self, at: u64) -> bool {
+        (self.data..self.data + self.payload.len() as u64).contains(&at)
+    }
+
     fn end(&self) -> u64 {
         self.start + self.payload.len() as u64
     }
@@ -59,7 +65,7 @@ impl Connection {
             let dsn = self.local_idsn + 1 + sent.data;
             let checksum = dss_checksum(dsn, sent.start as u32, length, [payload.as_ref()]);
             let map = Map { dsn: DataSeq::Long(dsn), subflow_seq: sent.start as u32, length, checksum: Some(checksum) };
-            originals.insert(at, Original { start: sent.start, payload: payload.clone(), map });
+            originals.insert(at, Original { start: sent.start, data: sent.data, payload: payload.clone(), map });
             return (payload, map);
         }
         let original = &originals[at];
