@@ -54,6 +54,11 @@ impl Originals {
         self.0.get(index).filter(|original| original.start <= at)
     }
 
+    /// Whether the byte at data offset `at` is among them.
+    pub(crate) fn hold(&self, at: u64) -> bool {
+        self.0.iter().any(|original| (original.data..original.data + original.payload.len() as u64).contains(&at))
+    }
+
     /// The peer has everything before subflow offset `una`.
     pub(crate) fn release(&mut self, una: u64) {
         if self.0.is_empty() {

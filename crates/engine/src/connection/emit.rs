@@ -291,7 +291,7 @@ impl Connection {
             if answer { (subflow.sack, subflow.timestamps) } else { (profile.sack, profile.timestamps) };
         let scaling = if answer { subflow.rcv_scale > 0 || subflow.snd_scale > 0 } else { profile.window_scaling };
         segment.options.handshake = Some(Box::new(Handshake {
-            mss: Some(profile.mss),
+            mss: Some(profile.mss_towards(subflow.flow.dst)),
             window_scale: scaling.then_some(subflow.rcv_scale),
             sack_permitted: sack,
         }));

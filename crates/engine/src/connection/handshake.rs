@@ -186,7 +186,7 @@ impl Connection {
             options.window_scale,
         );
         // Without the option RFC 9293 §3.7.1 assumes 536.
-        subflow.mss_option = profile.mss.min(options.mss.unwrap_or(536));
+        subflow.mss_option = profile.mss_towards(subflow.flow.dst).min(options.mss.unwrap_or(536));
         subflow.mss = emit::payload_room(subflow, self.mode);
         subflow.snd_wnd = syn.window;
         subflow.snd_edge = 1 + u64::from(syn.window);
@@ -429,6 +429,7 @@ impl Connection {
         let subflow = &mut self.subflows[index];
         subflow.state = State::Established;
         subflow.handshake = None;
+        subflow.recovery.consult(&subflow.rtt);
         let (id, mss) = (subflow.id, Bytes::new(u64::from(subflow.mss)));
         self.peer_knows_of_join |= subflow.is_join();
         self.timers.abandoned = None;

@@ -255,11 +255,10 @@ impl Connection {
 
     /// Consequences of the application having read: a wider window to tell, the end of the stream to report.
     fn after_read(&mut self, shared: &mut Shared) {
-        if self.receiver.window_worth_telling(u64::from(shared.config.profile.mss))
-            && let Some(subflow) =
-                self.subflows.iter_mut().filter(|subflow| subflow.is_open()).max_by_key(|s| s.ack.last_data)
-        {
-            subflow.ack.now = true;
+        let open = self.subflows.iter_mut().filter(|subflow| subflow.is_open());
+        if let Some(subflow) = open.max_by_key(|subflow| subflow.ack.last_data) {
+            let most = u64::from(u16::MAX) << subflow.rcv_scale;
+            subflow.ack.now |= self.receiver.window_worth_telling(u64::from(shared.config.profile.mss), most);
         }
         if self.checksum && self.receiver.unread() == 0 {
             for index in 0..self.subflows.len() {
