@@ -458,6 +458,21 @@ fn a_path_that_swallows_large_packets_is_left_for_the_other() {
     }
 }
 
+/// With one path the sender gives up, for it does not search for a size that passes (RFC 4821); it does not hang.
+#[test]
+fn the_only_path_swallowing_large_packets_is_an_honest_error() {
+    for direction in BOTH {
+        let mut spec = alone(&[Middlebox::MtuBlackhole { size: 1000, from: ms(300), direction: None }], direction);
+        spec.client.rejoin = None;
+        spec.stop = Duration::from_secs(3000);
+        let outcome = run(&spec).unwrap();
+        assert!(!outcome.finished && outcome.middleboxes[0].dropped > 15, "{:?}", outcome.middleboxes);
+        assert!(outcome.end.since(Instant::ZERO) < spec.stop, "the sender gives up");
+        let (sender, _) = roles(direction);
+        assert_eq!(resets(&outcome, sender, ResetReason::UnacceptablePerformance), 1, "{direction:?}");
+    }
+}
+
 /// SYNs with MP_CAPABLE that are never answered are followed by one without (RFC 8684 §3.7).
 #[test]
 fn a_syn_without_the_option_follows_those_that_are_dropped() {
