@@ -255,6 +255,7 @@ fn codec(_: &Options) -> Vec<Figure> {
         let allocations = Spread::exactly(allocations);
         figures.push(figure(format!("{name}: allocations"), "per packet", allocations).with(Goal::AtMost(0.0)));
     }
+    figures.push(figure("options planned, all fit".to_owned(), "ns", codec::plan()));
     figures.push(figure("checksum".to_owned(), "GB/s", codec::checksum()).with(Goal::AtLeast(15.0)));
     figures
 }
