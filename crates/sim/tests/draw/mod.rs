@@ -135,6 +135,7 @@ fn host(draw: &mut Stream) -> HostSpec {
     host.multipath = draw.chance(0.9);
     host.send_buffer = Bytes::new(log(draw, 1460, 4 << 20));
     host.receive_buffer = Bytes::new(log(draw, 1460, 4 << 20));
+    host.dss_checksum = draw.chance(0.3);
     host.max_subflows = 1 + draw.below(8) as usize;
     host
 }
