@@ -26,7 +26,7 @@ pub fn spec(seed: Seed) -> Spec {
         spec.shared = vec![SharedLink { name: "core".to_owned(), down, up }];
     }
     // From a stream of its own, so that the other draws are what they were.
-    spec.client.checksum = seed.stream("swarm/checksum").chance(0.2);
+    spec.client.dss_checksum = seed.stream("swarm/checksum").chance(0.2);
     spec.seed = seed;
     spec.primary = draw.below(count as u64) as usize;
     spec.server.addresses = 1 + usize::from(draw.chance(0.1));
