@@ -3,6 +3,7 @@
 //! Prints delivered data packets per second of wall time on one core, the cost of decisions and forecasts, memory and
 //! allocations; each number as the median of several, with the extremes. README.md says what they mean.
 
+mod codec;
 mod counting;
 mod decide;
 mod figure;
@@ -23,7 +24,7 @@ cargo bench -p anabranch-bench [-- OPTIONS]
 
   --quick        shorter runs, fewer of them: for a look, not for a comparison
   --json         print JSON instead of tables
-  --only TABLE   one table: packets, allocations, memory, decisions or forecasts
+  --only TABLE   one table: packets, bytes, allocations, memory, decisions, forecasts or codec
   --play RUN     play one run once, for a profiler: tcp, bulk, clean or many
   --seconds N    how long that one lasts, in virtual time";
 
@@ -58,12 +59,18 @@ fn main() -> ExitCode {
         options.only.get_or_insert("allocations".to_owned());
     }
     let mut figures = Vec::new();
-    let tables: [(&str, &str, Measure); 5] = [
+    let tables: [(&str, &str, Measure); 7] = [
         ("packets", "Delivered data packets per second on one core: of wall time, then of processor time", packets),
+        ("bytes", "Processor time of a run with segments as bytes, to that with segments as values", through_codec),
         ("allocations", "Allocations per delivered data packet, in the steady state", allocations),
         ("memory", "Memory", memory),
         ("decisions", "One decision of a scheduler with its event, amortised", decisions),
         ("forecasts", "One forecast", forecasts),
+        (
+            "codec",
+            "One packet written or read; headers alone, then with 1420 bytes of payload copied and summed",
+            codec,
+        ),
     ];
     for (table, title, measure) in tables {
         if options.only.as_ref().is_some_and(|only| only != table) {
@@ -158,13 +165,27 @@ fn packets(options: &Options) -> Vec<Figure> {
     figures
 }
 
-fn allocations(options: &Options) -> Vec<Figure> {
+/// What a run costs with segments as bytes, to what it costs with segments as values, in turn.
+fn through_codec(options: &Options) -> Vec<Figure> {
     let figure = |run: Run| {
         let seconds = run.seconds(options.quick);
-        let spread = Spread::exactly(run.allocations(seconds));
-        Figure::new("allocations", run.name(), "per packet", spread).with(Goal::AtMost(0.01))
+        let cost = |codec| run.play_through(seconds, codec).processor_nanos();
+        let rounds = if options.quick { 5 } else { 15 };
+        let ratios = (0..rounds).map(|_| cost(true) / cost(false)).collect();
+        Figure::new("bytes", run.name(), "times", Spread::of(ratios)).with(Goal::AtMost(1.3))
     };
-    [Run::Tcp, Run::Bulk, Run::Clean].into_iter().map(figure).collect()
+    [Run::Bulk, Run::Clean].into_iter().map(figure).collect()
+}
+
+fn allocations(options: &Options) -> Vec<Figure> {
+    let figure = |run: Run, codec: bool| {
+        let seconds = run.seconds(options.quick);
+        let spread = Spread::exactly(run.allocations(seconds, codec));
+        let name = if codec { format!("through the codec: {}", run.name()) } else { run.name().to_owned() };
+        Figure::new("allocations", name, "per packet", spread).with(Goal::AtMost(0.01))
+    };
+    let values = [Run::Tcp, Run::Bulk, Run::Clean].map(|run| figure(run, false));
+    values.into_iter().chain([figure(Run::Bulk, true)]).collect()
 }
 
 fn memory(options: &Options) -> Vec<Figure> {
@@ -219,6 +240,23 @@ fn forecasts(_: &Options) -> Vec<Figure> {
             figures.push(Figure::new("forecasts", name, "ns", spread));
         }
     }
+    figures
+}
+
+fn codec(_: &Options) -> Vec<Figure> {
+    let figure = |name: String, unit, spread| Figure::new("codec", name, unit, spread);
+    let mut figures = Vec::new();
+    for line in codec::all() {
+        let codec::Line { name, emit, parse, emit_whole, parse_whole, allocations } = line;
+        figures.push(figure(format!("{name}: emit headers"), "ns", emit).with(Goal::AtMost(60.0)));
+        figures.push(figure(format!("{name}: parse headers"), "ns", parse).with(Goal::AtMost(60.0)));
+        figures.push(figure(format!("{name}: emit, whole"), "ns", emit_whole));
+        figures.push(figure(format!("{name}: parse, whole"), "ns", parse_whole));
+        let allocations = Spread::exactly(allocations);
+        figures.push(figure(format!("{name}: allocations"), "per packet", allocations).with(Goal::AtMost(0.0)));
+    }
+    figures.push(figure("options planned, all fit".to_owned(), "ns", codec::plan()));
+    figures.push(figure("checksum".to_owned(), "GB/s", codec::checksum()).with(Goal::AtLeast(15.0)));
     figures
 }
 

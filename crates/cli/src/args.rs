@@ -60,7 +60,8 @@ pub struct Common {
 #[command(after_help = "Examples:
   anabranch run wlan-lte
   anabranch run lossy --set host.scheduler=late --events events.jsonl
-  anabranch run my.toml --repeat 10 --csv runs.csv")]
+  anabranch run my.toml --repeat 10 --csv runs.csv
+  anabranch run path-failure --seed 7 --set host.scheduler=late --pcap captures")]
 pub struct RunArgs {
     /// A scenario file, or the name of a shipped scenario (`anabranch list scenarios`).
     pub scenario: String,
@@ -70,6 +71,10 @@ pub struct RunArgs {
     /// Write what happened to every packet to this file, one JSON object per line.
     #[arg(long, value_name = "FILE")]
     pub events: Option<PathBuf>,
+    /// Write what each host sends and receives to DIR/client.pcapng, DIR/server.pcapng and so on, for Wireshark and tshark;
+    /// with --repeat to DIR/seed-N/. (For a row of a comparison: --seed and --set host.scheduler=NAME.)
+    #[arg(long, value_name = "DIR")]
+    pub pcap: Option<PathBuf>,
 }
 
 /// Arguments of `compare`.
@@ -134,6 +139,8 @@ pub enum What {
     AckPaths,
     /// When bytes in flight are repeated on another subflow.
     Reinjection,
+    /// What can stand on a path and interfere.
+    Middleboxes,
     /// The stacks a host can resemble.
     Profiles,
     /// The scenarios in this program.

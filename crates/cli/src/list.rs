@@ -10,6 +10,7 @@ use anabranch_policy::registry::{
     ACK_PATHS, CONGESTION, Domain, Entry, Parameter, REINJECTIONS, SCHEDULERS, Value, WINDOWS,
 };
 use anabranch_report::{Align, Table};
+use anabranch_sim::{MIDDLEBOXES, MiddleboxInfo};
 use serde::Serialize;
 
 /// One line of a list.
@@ -41,6 +42,7 @@ pub fn list(args: &ListArgs) -> Result<(), Failure> {
         What::Windows => entries(WINDOWS),
         What::AckPaths => entries(ACK_PATHS),
         What::Reinjection => entries(REINJECTIONS),
+        What::Middleboxes => middleboxes(),
         What::Profiles => Profile::NAMES.iter().map(|name| plain(name, profile_about(name))).collect(),
         What::Scenarios => scenarios()?,
     };
@@ -102,6 +104,15 @@ fn parameter(p: &Parameter) -> ParameterItem {
 
 fn plain(name: &str, about: &str) -> Item {
     Item { name: name.to_owned(), about: about.to_owned(), paper: None, parameters: Vec::new() }
+}
+
+fn middleboxes() -> Vec<Item> {
+    let item = |info: &MiddleboxInfo| {
+        let keys = if info.keys.is_empty() { String::new() } else { format!(": {}", info.keys) };
+        let paper = Some(info.source.to_owned());
+        Item { paper, ..plain(info.name, &format!("{}{keys}", info.about)) }
+    };
+    MIDDLEBOXES.iter().map(item).collect()
 }
 
 fn profile_about(name: &str) -> &'static str {

@@ -3,7 +3,7 @@
 use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::output;
-use anabranch_lab::{Run, Scenario};
+use anabranch_lab::{Keep, Run, Scenario};
 use anabranch_report::{Header, run_rows};
 use std::fmt::Write;
 
@@ -12,9 +12,10 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let scenario = Scenario::load(&args.scenario, &args.common.sets)?;
     let (seed, repeat) = (args.common.seed.unwrap_or(scenario.seed), args.common.repeat.unwrap_or(1));
     let header = Header::new(&scenario, seed, repeat as usize);
+    let keep = Keep { events: args.events.is_some(), captures: args.pcap.clone() };
     let bar = output::progress(repeat as usize);
     let seeds: Vec<u64> = (0..u64::from(repeat)).map(|n| seed.wrapping_add(n)).collect();
-    let runs = anabranch_lab::run_seeds(&scenario, &seeds, args.events.is_some(), args.common.jobs, &|| bar.inc(1));
+    let runs = anabranch_lab::run_seeds(&scenario, &seeds, &keep, args.common.jobs, &|| bar.inc(1));
     bar.finish_and_clear();
     let runs = runs?;
 

@@ -146,7 +146,9 @@ fn what_fails_ends_with_1() {
 #[test]
 fn lists_schema_and_completions() {
     let here = directory("lists");
-    for what in ["schedulers", "congestion", "windows", "ack-paths", "reinjection", "profiles", "scenarios"] {
+    for what in
+        ["schedulers", "congestion", "windows", "ack-paths", "reinjection", "middleboxes", "profiles", "scenarios"]
+    {
         let items: serde_json::Value = serde_json::from_str(&succeed(&here, &["list", what, "--json"])).unwrap();
         let items = items.as_array().unwrap();
         let text = succeed(&here, &["list", what]);

@@ -37,10 +37,28 @@ pub struct Config {
     pub send_buffer: Bytes,
     /// Bytes received and not read; the largest window advertised.
     pub receive_buffer: Bytes,
-    /// Connections in the three-way handshake; further SYNs are dropped.
+    /// Connections in the three-way handshake; a further SYN takes the place of one of them, chosen at random.
     pub max_half_open: usize,
+    /// Require DSS checksums (flag A of MP_CAPABLE, RFC 8684 §3.1). They are used as well if the peer requires them.
+    pub checksum: bool,
+    /// How `Endpoint::abort` tells the peer.
+    pub fast_close: FastClose,
+    /// The port that ADD_ADDR names; `None` leaves it out, and the peer uses that of the initial subflow (RFC 8684 §3.4.1).
+    pub announced_port: Option<u16>,
+    /// Forbid the peer to open subflows to the address and port of the initial one (flag C, RFC 8684 §3.1).
+    pub deny_join_to_initial: bool,
     /// The policies.
     pub policies: Policies,
+}
+
+/// The two forms of a fast close (RFC 8684 §3.5).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum FastClose {
+    /// Option R: MP_FASTCLOSE on a RST of every subflow, and the connection is gone at once (what Linux does).
+    #[default]
+    Rst,
+    /// Option A: MP_FASTCLOSE on an ACK of one subflow, repeated up to three times until the peer's RST arrives.
+    Ack,
 }
 
 /// One address of a host.
@@ -85,6 +103,10 @@ impl Config {
             send_buffer: Bytes::new(4 << 20),
             receive_buffer: Bytes::new(6 << 20),
             max_half_open: 1024,
+            checksum: false,
+            fast_close: FastClose::Rst,
+            announced_port: None,
+            deny_join_to_initial: false,
             policies: Policies::default(),
         }
     }

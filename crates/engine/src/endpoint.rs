@@ -1,10 +1,11 @@
 //! A host's MPTCP: connections, and how segments, timers and applications reach them.
 
+use crate::chosen::Chosen;
 use crate::connection::{Accept, Connection};
 use crate::demux::Demux;
 use crate::shared::{Oracle, Route, Shared};
 use crate::{Config, ConnectionId, ConnectionStats, Counters, Event, Purpose, SubflowStats, connection};
-use anabranch_units::{Bytes, Instant, Seed, SubflowId};
+use anabranch_units::{Bytes, Dsn, Instant, Key, Seed, SubflowId};
 use anabranch_wire::{Flags, MpOption, ResetReason, Segment};
 use bytes::Bytes as Payload;
 use std::cmp::Reverse;
@@ -35,7 +36,8 @@ pub struct Endpoint {
     timers: BinaryHeap<Reverse<(Instant, u32, u32)>>,
     /// Connections that may have something to send.
     ready: VecDeque<u32>,
-    half_open: usize,
+    /// Connections whose handshake the peer has not completed, in no order.
+    half_open: Vec<u32>,
     /// What is left of connections that are gone.
     closed: BTreeMap<ConnectionId, (ConnectionStats, Vec<SubflowStats>)>,
 }
@@ -45,7 +47,8 @@ struct Slot {
     connection: Option<Box<Connection>>,
     armed: Option<Instant>,
     queued: bool,
-    half_open: bool,
+    /// Where it stands in `Endpoint::half_open`.
+    half_open: Option<usize>,
 }
 
 impl Endpoint {
@@ -63,6 +66,7 @@ impl Endpoint {
             oracles: Vec::new(),
             down: Vec::new(),
             next_port: Shared::first_port(),
+            chosen: Chosen::default(),
         };
         Endpoint {
             shared,
@@ -71,7 +75,7 @@ impl Endpoint {
             listening: Vec::new(),
             timers: BinaryHeap::new(),
             ready: VecDeque::new(),
-            half_open: 0,
+            half_open: Vec::new(),
             closed: BTreeMap::new(),
         }
     }
@@ -136,6 +140,18 @@ impl Endpoint {
                 connection.set_backup(now, index, backup, shared);
             }
         });
+    }
+
+    /// Closes one subflow of several with a FIN; what it carried is sent again on the others (RFC 8684 §3.3.3, §3.4.2). False
+    /// if it is not open or the only one.
+    pub fn close_subflow(&mut self, now: Instant, id: ConnectionId, subflow: SubflowId) -> bool {
+        let mut closed = false;
+        self.with(now, id, |connection, shared| {
+            if let Some(index) = connection.position(subflow) {
+                closed = connection.close_subflow(now, index, shared);
+            }
+        });
+        closed
     }
 
     /// A segment has arrived. Its TCP checksum was right.
@@ -245,6 +261,17 @@ impl Endpoint {
         }
     }
 
+    /// For tests: the next connection gets `key` in place of a random one, unless its token is taken.
+    pub fn set_next_key(&mut self, key: Key) {
+        self.shared.chosen.add_key(key);
+    }
+
+    /// For tests: the stream of whoever has `key` begins after `idsn` in place of the key's hash (RFC 8684 §3.1), so that it
+    /// can wrap soon. Both ends must agree.
+    pub fn pin_idsn(&mut self, key: Key, idsn: Dsn) {
+        self.shared.chosen.pin(key, idsn);
+    }
+
     /// What a connection counted; stays after it is gone, until `forget`.
     pub fn connection(&self, id: ConnectionId) -> Option<ConnectionStats> {
         let alive = self.get(id).map(Connection::stats);
@@ -329,9 +356,19 @@ impl Endpoint {
     }
 
     fn accept(&mut self, now: Instant, syn: &Segment) {
-        if self.half_open >= self.shared.config.max_half_open {
+        if self.half_open.len() >= self.shared.config.max_half_open {
             self.shared.counters.half_open_dropped += 1;
-            return;
+            if self.half_open.is_empty() {
+                return;
+            }
+            // A flood mostly drives out its own; an honest handshake among it has a fair chance to end.
+            let victim = self.shared.chance.below(self.half_open.len() as u64) as usize;
+            let index = self.half_open[victim];
+            if let Some(connection) = &mut self.connections[index as usize].connection {
+                connection.give_up_handshake(&mut self.shared);
+            }
+            self.apply_routes();
+            self.arm(index);
         }
         let id = self.allocate();
         let connection = Connection::accept(now, id, syn, &mut self.shared);
@@ -365,7 +402,7 @@ impl Endpoint {
             return ConnectionId { index, generation: slot.generation };
         }
         let index = self.connections.len() as u32;
-        self.connections.push(Slot { generation: 0, connection: None, armed: None, queued: false, half_open: false });
+        self.connections.push(Slot { generation: 0, connection: None, armed: None, queued: false, half_open: None });
         ConnectionId { index, generation: 0 }
     }
 
@@ -384,10 +421,22 @@ impl Endpoint {
                 self.ready.push_back(index);
             }
             let half_open = connection.is_half_open();
-            if half_open != slot.half_open {
-                slot.half_open = half_open;
-                self.half_open = if half_open { self.half_open + 1 } else { self.half_open - 1 };
+            if half_open != slot.half_open.is_some() {
+                if half_open {
+                    slot.half_open = Some(self.half_open.len());
+                    self.half_open.push(index);
+                } else {
+                    self.leave_half_open(index);
+                }
             }
+        }
+    }
+
+    fn leave_half_open(&mut self, index: u32) {
+        let Some(at) = self.connections[index as usize].half_open.take() else { return };
+        self.half_open.swap_remove(at);
+        if let Some(moved) = self.half_open.get(at) {
+            self.connections[*moved as usize].half_open = Some(at);
         }
     }
 
@@ -403,9 +452,7 @@ impl Endpoint {
             self.shared.counters.refused_data += connection.refused();
             slot.connection = None;
             slot.armed = None;
-            if std::mem::take(&mut slot.half_open) {
-                self.half_open -= 1;
-            }
+            self.leave_half_open(index);
             self.free.push(index);
             if self.free.len() == self.connections.len() {
                 self.timers.clear();

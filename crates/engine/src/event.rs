@@ -54,6 +54,15 @@ pub enum Event {
     SubflowEstablished(SubflowId),
     /// A subflow is gone.
     SubflowClosed(SubflowId),
+    /// The peer reset a subflow and said why (MP_TCPRST, RFC 8684 §3.6); `SubflowClosed` follows.
+    SubflowReset {
+        /// Which.
+        subflow: SubflowId,
+        /// Why.
+        reason: ResetReason,
+        /// Trying again later may work.
+        transient: bool,
+    },
 }
 
 /// Why a connection is plain TCP although MPTCP was asked for (RFC 8684 §3.7).
@@ -73,6 +82,12 @@ pub enum FallbackReason {
     OptionsLost,
     /// The peer sent an infinite mapping.
     InfiniteMapping,
+    /// A DSS checksum was wrong on the only subflow, and we sent MP_FAIL.
+    ChecksumFailed,
+    /// The peer sent MP_FAIL on the only subflow.
+    PeerFailed,
+    /// Both ends opened at once, which leaves no one to answer MP_CAPABLE.
+    SimultaneousOpen,
 }
 
 /// What an endpoint counted, over all its connections.
@@ -84,16 +99,26 @@ pub struct Counters {
     pub resets_sent: BTreeMap<ResetReason, u64>,
     /// RSTs accepted.
     pub resets_received: u64,
+    /// Those that said why (MP_TCPRST, RFC 8684 §3.6), by reason.
+    pub reset_reasons_received: BTreeMap<ResetReason, u64>,
+    /// ADD_ADDRs ignored because their identifier stands for another address (RFC 8684 §3.4.1).
+    pub conflicting_add_addr: u64,
     /// Joins refused: unknown token, bad HMAC, or over a limit.
     pub joins_refused: u64,
-    /// SYNs dropped because too many handshakes were under way.
+    /// Handshakes given up because too many were under way.
     pub half_open_dropped: u64,
+    /// Joins given up for the same reason.
+    pub half_open_joins_dropped: u64,
     /// Segments that belonged to no connection.
     pub unknown_flow: u64,
     /// Segments outside the window, with bad acknowledgments or failing PAWS.
     pub unacceptable: u64,
     /// Data refused because it lay beyond the window or memory limits.
     pub refused_data: u64,
+    /// Mappings whose DSS checksum was wrong.
+    pub checksum_failures: u64,
+    /// MP_FAILs received, those on a RST included.
+    pub fails_received: u64,
     /// ADD_ADDRs with a wrong HMAC.
     pub bad_add_addr: u64,
 }

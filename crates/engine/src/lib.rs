@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod buffer;
+mod chosen;
 mod config;
 mod connection;
 mod deadline;
@@ -15,6 +16,7 @@ mod endpoint;
 mod event;
 mod idle;
 mod mapping;
+mod pieces;
 mod profile;
 mod purpose;
 mod ranges;
@@ -26,8 +28,9 @@ mod sent_log;
 mod shared;
 mod stats;
 mod subflow;
+mod unplaced;
 
-pub use config::{Config, Factory, LocalAddress, Policies};
+pub use config::{Config, Factory, FastClose, LocalAddress, Policies};
 pub use endpoint::{Endpoint, Transmit};
 pub use event::{ConnectionId, Counters, Event, FallbackReason};
 pub use profile::Profile;

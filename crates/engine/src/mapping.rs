@@ -14,10 +14,22 @@ pub(crate) struct Mapping {
     pub(crate) data: u64,
     /// Bytes, a DATA_FIN not counted.
     pub(crate) length: u64,
+    /// What proves it, if the connection uses checksums.
+    pub(crate) proof: Option<Proof>,
+}
+
+/// What a mapping with a checksum says beside where its bytes belong (RFC 8684 §3.3.1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Proof {
+    /// The checksum as received, over the pseudo-header and all bytes of the mapping.
+    pub(crate) checksum: u16,
+    /// A DATA_FIN follows its last byte, and counts in the length that the checksum covers.
+    pub(crate) data_fin: bool,
 }
 
 impl Mapping {
-    fn end(&self) -> u64 {
+    /// The offset after its last byte.
+    pub(crate) fn end(&self) -> u64 {
         self.subflow + self.length
     }
 }
@@ -34,14 +46,17 @@ pub(crate) struct MappingTable(VecDeque<Mapping>);
 const MAX_MAPPINGS: usize = 1 << 14;
 
 impl MappingTable {
-    /// Takes a mapping in. One that overlaps another must say the same of the overlap. True if it is held now, false if
-    /// there is no room for it.
+    /// Takes a mapping in. One that overlaps another must say the same of the overlap, and be the same if either has a
+    /// checksum, which holds for the whole of it. True if it is held now, false if there is no room for it.
     pub(crate) fn insert(&mut self, new: Mapping) -> Result<bool, Contradiction> {
         if new.length == 0 {
             return Ok(true);
         }
         let at = self.0.partition_point(|held| held.end() <= new.subflow);
         for held in self.0.range(at..).take_while(|held| held.subflow < new.end()) {
+            if (held.proof.is_some() || new.proof.is_some()) && *held != new {
+                return Err(Contradiction);
+            }
             // Equal offsets between the two levels: the overlap is described alike.
             if held.data.wrapping_sub(held.subflow) != new.data.wrapping_sub(new.subflow) {
                 return Err(Contradiction);
@@ -63,7 +78,7 @@ impl MappingTable {
             };
             if start < gap_end {
                 let data = new.data + (start - new.subflow);
-                self.0.insert(index, Mapping { subflow: start, data, length: gap_end - start });
+                self.0.insert(index, Mapping { subflow: start, data, length: gap_end - start, ..new });
                 index += 1;
             }
             start = next_start.max(gap_end);
@@ -72,14 +87,13 @@ impl MappingTable {
         Ok(true)
     }
 
-    /// Where the byte at subflow offset `at` belongs, and how many following bytes go with it.
-    pub(crate) fn lookup(&self, at: u64) -> Option<(u64, u64)> {
+    /// The mapping that covers the byte at subflow offset `at`.
+    pub(crate) fn covering(&self, at: u64) -> Option<Mapping> {
         let index = match self.0.front() {
             Some(front) if at < front.end() => 0,
             _ => self.0.partition_point(|held| held.end() <= at),
         };
-        let held = self.0.get(index).filter(|held| held.subflow <= at)?;
-        Some((held.data + (at - held.subflow), held.end() - at))
+        self.0.get(index).filter(|held| held.subflow <= at).copied()
     }
 
     /// Forgets mappings that end at or before the subflow offset `at`.
@@ -98,21 +112,41 @@ impl MappingTable {
 mod tests {
     use super::*;
 
+    fn map(subflow: u64, data: u64, length: u64) -> Mapping {
+        Mapping { subflow, data, length, proof: None }
+    }
+
+    fn lookup(table: &MappingTable, at: u64) -> Option<(u64, u64)> {
+        table.covering(at).map(|map| (map.data + (at - map.subflow), map.end() - at))
+    }
+
+    /// A checksum covers the whole mapping, so no part of it may be described by another (RFC 8684 §3.3.1).
+    #[test]
+    fn a_mapping_with_a_checksum_is_never_cut() {
+        let mut table = MappingTable::default();
+        let proven = |map: Mapping, checksum| Mapping { proof: Some(Proof { checksum, data_fin: false }), ..map };
+        assert_eq!(table.insert(proven(map(1, 0, 50), 7)), Ok(true));
+        assert_eq!(table.insert(proven(map(1, 0, 50), 7)), Ok(true));
+        assert_eq!(table.insert(proven(map(1, 0, 50), 8)), Err(Contradiction));
+        assert_eq!(table.insert(proven(map(21, 20, 50), 7)), Err(Contradiction));
+        assert_eq!(table.insert(proven(map(51, 50, 50), 9)), Ok(true));
+        assert_eq!(table.covering(60), Some(proven(map(51, 50, 50), 9)));
+    }
+
     #[test]
     fn a_repeated_map_is_held_once_and_a_contradiction_is_found() {
         let mut table = MappingTable::default();
-        let map = Mapping { subflow: 1, data: 100, length: 50 };
-        assert_eq!((table.insert(map), table.insert(map)), (Ok(true), Ok(true)));
+        assert_eq!((table.insert(map(1, 100, 50)), table.insert(map(1, 100, 50))), (Ok(true), Ok(true)));
         assert_eq!(table.0.len(), 1);
-        assert_eq!(table.insert(Mapping { subflow: 40, data: 500, length: 50 }), Err(Contradiction));
-        assert_eq!(table.insert(Mapping { subflow: 40, data: 139, length: 50 }), Ok(true));
-        assert_eq!(table.lookup(50), Some((149, 1)));
-        assert_eq!(table.lookup(51), Some((150, 39)));
-        assert_eq!(table.lookup(90), None);
+        assert_eq!(table.insert(map(40, 500, 50)), Err(Contradiction));
+        assert_eq!(table.insert(map(40, 139, 50)), Ok(true));
+        assert_eq!(lookup(&table, 50), Some((149, 1)));
+        assert_eq!(lookup(&table, 51), Some((150, 39)));
+        assert_eq!(lookup(&table, 90), None);
         table.release(51);
-        assert_eq!(table.lookup(50), None);
-        assert_eq!(table.insert(Mapping { subflow: 60, data: 159, length: 100 }), Ok(true));
-        assert_eq!(table.lookup(95), Some((194, 65)));
+        assert_eq!(lookup(&table, 50), None);
+        assert_eq!(table.insert(map(60, 159, 100)), Ok(true));
+        assert_eq!(lookup(&table, 95), Some((194, 65)));
         table.release(1000);
         assert!(table.is_empty());
     }
@@ -120,9 +154,7 @@ mod tests {
     #[test]
     fn memory_is_bounded() {
         let mut table = MappingTable::default();
-        let held = (0..2 * MAX_MAPPINGS as u64)
-            .filter(|i| table.insert(Mapping { subflow: i * 2, data: i * 2, length: 1 }) == Ok(true))
-            .count();
+        let held = (0..2 * MAX_MAPPINGS as u64).filter(|i| table.insert(map(i * 2, i * 2, 1)) == Ok(true)).count();
         assert_eq!(held, MAX_MAPPINGS);
     }
 }

@@ -25,10 +25,21 @@ pub(crate) struct SentLog {
     unacked: [u64; MAX_SUBFLOWS],
 }
 
+/// The bit of a slot; none for [`NO_SLOT`].
+pub(crate) const fn bit(slot: u8) -> u16 {
+    match 1u16.checked_shl(slot as u32) {
+        Some(bit) => bit,
+        None => 0,
+    }
+}
+
+/// What a subflow has that may carry nothing yet.
+pub(crate) const NO_SLOT: u8 = u8::MAX;
+
 impl SentLog {
     /// `start..start + length` left for the first time, on the subflow in `slot`.
     pub(crate) fn push(&mut self, start: u64, length: u32, slot: u8) {
-        let record = Record { start, length, carriers: 1 << slot, first: slot };
+        let record = Record { start, length, carriers: bit(slot), first: slot };
         self.unacked[usize::from(slot)] += u64::from(length);
         match self.records.back() {
             Some(last) if last.start > start => {
@@ -43,7 +54,7 @@ impl SentLog {
     pub(crate) fn mark(&mut self, start: u64, end: u64, slot: u8) {
         let first = self.first_ending_after(start);
         for record in self.records.range_mut(first..).take_while(|record| record.start < end) {
-            record.carriers |= 1 << slot;
+            record.carriers |= bit(slot);
         }
     }
 
@@ -64,7 +75,7 @@ impl SentLog {
     pub(crate) fn carried_by(&self, slot: u8) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.records
             .iter()
-            .filter(move |record| record.carriers & 1 << slot != 0)
+            .filter(move |record| record.carriers & bit(slot) != 0)
             .map(|record| (record.start, record.start + u64::from(record.length)))
     }
 
@@ -90,13 +101,13 @@ impl SentLog {
 
     /// Bytes first carried by the subflow in `slot` and not DATA_ACKed.
     pub(crate) fn unacked(&self, slot: u8) -> u64 {
-        self.unacked[usize::from(slot)]
+        self.unacked.get(usize::from(slot)).copied().unwrap_or(0)
     }
 
     /// The subflow in `slot` is gone; the slot may be given to another.
     pub(crate) fn forget(&mut self, slot: u8) {
         for record in &mut self.records {
-            record.carriers &= !(1 << slot);
+            record.carriers &= !bit(slot);
         }
     }
 

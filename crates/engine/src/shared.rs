@@ -1,5 +1,6 @@
 //! What the connections of one endpoint share: settings, output queues, counters, chance.
 
+use crate::chosen::Chosen;
 use crate::demux::Demux;
 use crate::{Config, ConnectionId, Counters, Event, FallbackReason, Purpose, Transmit};
 use anabranch_policy::forecast::LossEstimate;
@@ -42,6 +43,7 @@ pub(crate) struct Shared {
     /// Local addresses whose interface is down.
     pub(crate) down: Vec<IpAddr>,
     pub(crate) next_port: u16,
+    pub(crate) chosen: Chosen,
 }
 
 /// First of the dynamic ports (RFC 6335 §6).
@@ -51,7 +53,7 @@ impl Shared {
     /// A key whose token names no other connection (RFC 8684 §3.1).
     pub(crate) fn new_key(&mut self) -> Key {
         loop {
-            let key = Key::new(self.chance.next_u64());
+            let key = self.chosen.next_key().unwrap_or_else(|| Key::new(self.chance.next_u64()));
             if !self.tokens.contains_key(&key.token()) {
                 return key;
             }
@@ -59,6 +61,10 @@ impl Shared {
     }
 
     pub(crate) fn event(&mut self, id: ConnectionId, event: Event) {
+        // One of these says all that several in a row would.
+        if event == Event::Readable && self.events.back() == Some(&(id, event)) {
+            return;
+        }
         self.events.push_back((id, event));
     }
 
@@ -66,10 +72,9 @@ impl Shared {
         self.out.push_back(Transmit { segment, tag, purpose });
     }
 
-    /// Counts and reports that a connection fell back.
-    pub(crate) fn fell_back(&mut self, id: ConnectionId, reason: FallbackReason) {
+    /// Counts that a connection fell back.
+    pub(crate) fn fell_back(&mut self, reason: FallbackReason) {
         *self.counters.fallbacks.entry(reason).or_default() += 1;
-        self.event(id, Event::Fallback(reason));
     }
 
     /// The MP_TCPRST option for a reset of ours, counted (RFC 8684 §3.6).

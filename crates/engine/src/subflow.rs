@@ -1,16 +1,19 @@
 //! One subflow: a TCP connection inside the MPTCP connection (RFC 9293), without its congestion window.
 
+use crate::connection::Original;
 use crate::deadline::earliest;
 use crate::mapping::MappingTable;
 use crate::reassembly::{Limits, Reassembly};
 use crate::recovery::{self, Recovery};
 use crate::rtt::RttEstimator;
+use crate::unplaced::Unplaced;
 use crate::{AckReason, Profile, SubflowStats};
 use anabranch_policy::SubflowView;
 use anabranch_policy::congestion::Controller;
 use anabranch_policy::forecast::LossEstimate;
 use anabranch_units::{AddressId, Bytes, Duration, Instant, Nonce, SubflowId, SubflowSeq};
 use anabranch_wire::FlowKey;
+use std::collections::VecDeque;
 
 /// Where a subflow stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,6 +44,13 @@ pub(crate) struct HandshakeTimer {
     pub(crate) deadline: Instant,
     pub(crate) timeout: Duration,
     pub(crate) retries: u32,
+}
+
+/// A keepalive under way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Doubt {
+    pub(crate) deadline: Instant,
+    pub(crate) probes: u32,
 }
 
 /// Received and not yet acknowledged (RFC 5681 §4.2).
@@ -97,9 +107,17 @@ pub(crate) struct Subflow {
     /// Window probes in a row that nothing answered.
     pub(crate) unanswered_probes: u32,
     pub(crate) fin_sent: bool,
+    /// With checksums: what was sent and not acknowledged, as it was first sent.
+    pub(crate) originals: VecDeque<Original>,
+    /// When a subflow that we closed alone is reset, should the peer not close it as well.
+    pub(crate) linger_until: Option<Instant>,
+    /// The peer withdrew its address: it is reset then unless something arrives (RFC 8684 §3.4.2).
+    pub(crate) doubt: Option<Doubt>,
     /// Bytes below us that the first hop has not sent (TCP Small Queues).
     pub(crate) first_hop: u64,
     pub(crate) throttled: bool,
+    /// Packets sent, modulo 2¹⁶: the IPv4 identification.
+    pub(crate) packets_sent: u16,
 
     // Receiving.
     pub(crate) irs: SubflowSeq,
@@ -107,6 +125,17 @@ pub(crate) struct Subflow {
     pub(crate) rcv_scale: u8,
     pub(crate) ofo: Reassembly,
     pub(crate) maps: MappingTable,
+    /// In order here, and not yet handed to the data level.
+    pub(crate) unplaced: Unplaced,
+    /// When bytes without a mapping have waited long enough for it.
+    pub(crate) unmapped_until: Option<Instant>,
+    /// ACKs of data in a row that had no DSS, and when the first of them came.
+    pub(crate) bare_acks: u32,
+    pub(crate) bare_since: Instant,
+    /// Data timeouts that found the oldest data acknowledged here and not at the data level.
+    pub(crate) unconfirmed: u32,
+    /// Since the last of them, nothing new goes here until the data before this offset is acknowledged at the data level.
+    pub(crate) doubted_until: Option<u64>,
     pub(crate) ts_recent: u32,
     /// When `ts_recent` was taken.
     pub(crate) ts_recent_at: Instant,
@@ -177,13 +206,23 @@ impl Subflow {
             last_sent: None,
             unanswered_probes: 0,
             fin_sent: false,
+            originals: VecDeque::new(),
+            linger_until: None,
+            doubt: None,
             first_hop: 0,
             throttled: false,
+            packets_sent: 0,
             irs: SubflowSeq::new(0),
             rcv_nxt: 1,
             rcv_scale: if profile.window_scaling { shift_for(receive_buffer) } else { 0 },
             ofo: Reassembly::new(Limits { bytes: receive_buffer.get(), fragments: MAX_FRAGMENTS }),
             maps: MappingTable::default(),
+            unplaced: Unplaced::default(),
+            unmapped_until: None,
+            bare_acks: 0,
+            bare_since: Instant::ZERO,
+            unconfirmed: 0,
+            doubted_until: None,
             ts_recent: 0,
             ts_recent_at: Instant::ZERO,
             ack: Acknowledging { quick: profile.quick_acks, ..Acknowledging::default() },
@@ -222,9 +261,25 @@ impl Subflow {
         self.state == State::Established && !self.fin_sent
     }
 
+    /// Both FINs have come through.
+    pub(crate) fn is_closed(&self) -> bool {
+        let fin_acked = self.fin_sent && self.recovery.snd_una() == self.recovery.snd_nxt();
+        fin_acked && self.peer_fin.is_some_and(|fin| self.rcv_nxt > fin)
+    }
+
     /// May carry new data (reference 1.2).
     pub(crate) fn is_usable(&self) -> bool {
-        self.is_open() && !self.potentially_failed && self.rtt.srtt().is_some()
+        self.is_open() && !self.potentially_failed && self.doubted_until.is_none() && self.rtt.srtt().is_some()
+    }
+
+    /// A join that the peer asked for and has not completed: nothing is proven of it, and it may be one of a flood.
+    pub(crate) fn is_half_open_join(&self) -> bool {
+        self.state == State::SynReceived && self.is_join()
+    }
+
+    /// A join that the peer does not count on yet: it has not seen our SYN/ACK answered, or we have none.
+    pub(crate) fn is_unanswered_join(&self) -> bool {
+        self.is_half_open_join() || (self.state == State::SynSent && self.is_join())
     }
 
     pub(crate) fn is_join(&self) -> bool {
@@ -258,10 +313,17 @@ impl Subflow {
         }
     }
 
+    /// Offset of the first byte that the data level has not had.
+    pub(crate) fn placed(&self) -> u64 {
+        if self.unplaced.is_empty() { self.rcv_nxt } else { self.unplaced.start() }
+    }
+
     /// The earliest of its timers.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let handshake = self.handshake.map(|timer| timer.deadline);
-        earliest([handshake, self.recovery.deadline(), self.ack.deadline])
+        let doubt = self.doubt.map(|doubt| doubt.deadline);
+        let rare = if self.fin_sent || doubt.is_some() { earliest([self.linger_until, doubt]) } else { None };
+        earliest([handshake, self.recovery.deadline(), self.ack.deadline, self.unmapped_until, rare])
     }
 
     /// What a policy may know of it; `share` is what the receive-window policy allows it.

@@ -5,7 +5,7 @@
 
 mod common;
 
-use anabranch_engine::{Config, Event};
+use anabranch_engine::{Config, Event, FastClose};
 use anabranch_units::{AddressId, Duration, Key, Nonce, Seed, Stream, SubflowSeq, Token};
 use anabranch_wire::{
     AddAddr, DataSeq, Dss, Flags, FlowKey, Handshake, JoinAck, JoinSyn, Map, MpCapable, MpOption, RemoveAddr,
@@ -100,7 +100,8 @@ fn lie(chance: &mut Stream, segment: &mut Segment) {
         4..=6 => {
             let dss = segment.options.dss.get_or_insert(Dss::default());
             if let Some(map) = &mut dss.map {
-                match chance.below(3) {
+                match chance.below(4) {
+                    3 => map.checksum = map.checksum.map(|sum| sum ^ 1).filter(|_| chance.chance(0.7)),
                     0 => map.dsn = data_seq(chance, map.dsn),
                     1 => map.subflow_seq = near(chance, map.subflow_seq),
                     _ => map.length = number(chance) as u16,
@@ -209,6 +210,9 @@ fn hosts(chance: &mut Stream) -> (Config, Config) {
         host.receive_buffer = common::buffer(20_000 + chance.below(100_000));
         host.close_timeout = Duration::from_secs(20);
         host.max_half_open = 16;
+        host.checksum = chance.chance(0.3);
+        host.fast_close = if chance.chance(0.3) { FastClose::Ack } else { FastClose::Rst };
+        host.deny_join_to_initial = chance.chance(0.1);
     }
     (client, server)
 }
@@ -573,7 +577,7 @@ fn no_fallback_once_the_two_levels_are_out_of_step() {
     bare.options.strip_mptcp();
     pair.hosts[CLIENT].handle_segment(pair.now, again);
     pair.hosts[CLIENT].handle_segment(pair.now, bare);
-    pair.run(Duration::ZERO);
+    pair.run(Duration::from_secs(2));
     assert!(!pair.has(CLIENT, |event| matches!(event, Event::Fallback(_))), "{:?}", pair.events[CLIENT]);
     assert!(pair.has(CLIENT, |event| matches!(event, Event::SubflowClosed(_))), "{:?}", pair.events[CLIENT]);
 }

@@ -16,6 +16,7 @@ mod error;
 pub mod file;
 mod measured;
 pub mod quantity;
+mod record;
 mod resolve;
 mod run;
 mod scenario;
@@ -26,8 +27,9 @@ mod tree;
 
 pub use error::ScenarioError;
 pub use measured::Measured;
+pub use record::Recorder;
 pub use resolve::Chosen;
-pub use run::{Run, RunError, panic_text, run, run_seeds};
+pub use run::{Keep, Run, RunError, panic_text, run, run_seeds};
 pub use scenario::{Origin, Scenario};
 pub use schema::schema;
 

@@ -2,11 +2,12 @@
 //!
 //! Results stand in the order in which the runs were asked for, whatever thread was done first.
 
-use crate::{Measured, Scenario};
-use anabranch_sim::{Outcome, Spec};
+use crate::{Measured, Recorder, Scenario};
+use anabranch_sim::{Observer, Outcome, Spec};
 use rayon::prelude::*;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 
 /// A run and what it answered.
 #[derive(Clone, Debug)]
@@ -30,12 +31,25 @@ pub struct RunError {
     pub command: String,
 }
 
-/// Runs the scenario once with this seed; `events` asks for a record of every packet.
-pub fn run(scenario: &Scenario, seed: u64, events: bool) -> Result<Run, RunError> {
+/// What to keep of a run besides its numbers.
+#[derive(Clone, Debug, Default)]
+pub struct Keep {
+    /// A record of every packet, in the outcome.
+    pub events: bool,
+    /// Capture files in this directory; with several runs, in a directory `seed-N` below it for each.
+    pub captures: Option<PathBuf>,
+}
+
+/// Runs the scenario once with this seed.
+pub fn run(scenario: &Scenario, seed: u64, keep: &Keep) -> Result<Run, RunError> {
     let mut spec = scenario.spec(seed);
-    spec.record_events = events;
+    spec.record_events = keep.events;
     let command = scenario.origin.command(seed);
-    let outcome = play(&spec).map_err(|problem| RunError { problem, command: command.clone() })?;
+    let outcome = match &keep.captures {
+        None => play(&spec, None),
+        Some(directory) => capture(scenario, seed, &spec, directory),
+    };
+    let outcome = outcome.map_err(|problem| RunError { problem, command: command.clone() })?;
     Ok(Run { command, measured: Measured::of(&spec, &outcome), outcome })
 }
 
@@ -43,11 +57,15 @@ pub fn run(scenario: &Scenario, seed: u64, events: bool) -> Result<Run, RunError
 pub fn run_seeds(
     scenario: &Scenario,
     seeds: &[u64],
-    events: bool,
+    keep: &Keep,
     jobs: usize,
     done: &(dyn Fn() + Sync),
 ) -> Result<Vec<Run>, RunError> {
-    in_parallel(seeds, jobs, done, &|seed| run(scenario, *seed, events))
+    let apart = |seed: u64| match &keep.captures {
+        Some(directory) if seeds.len() > 1 => Keep { captures: Some(directory.join(format!("seed-{seed}"))), ..*keep },
+        _ => keep.clone(),
+    };
+    in_parallel(seeds, jobs, done, &|seed| run(scenario, *seed, &apart(*seed)))
 }
 
 /// Runs all variants on `jobs` threads (0: one per processor) and calls `done` after each.
@@ -56,7 +74,7 @@ pub(crate) fn run_all(
     jobs: usize,
     done: &(dyn Fn() + Sync),
 ) -> Result<Vec<Measured>, RunError> {
-    in_parallel(runs, jobs, done, &|(scenario, seed)| run(scenario, *seed, false).map(|run| run.measured))
+    in_parallel(runs, jobs, done, &|(scenario, seed)| run(scenario, *seed, &Keep::default()).map(|run| run.measured))
 }
 
 /// Results in the order of `work`; the first failure in that order is the one reported.
@@ -79,9 +97,21 @@ fn in_parallel<W: Sync, R: Send>(
     results.into_iter().collect()
 }
 
-fn play(spec: &Spec) -> Result<Outcome, String> {
+/// Plays a run with capture files of it.
+fn capture(scenario: &Scenario, seed: u64, spec: &Spec, directory: &Path) -> Result<Outcome, String> {
+    let mut recorder = Recorder::create(directory, scenario, seed).map_err(|error| error.to_string())?;
+    let outcome = play(spec, Some(&mut recorder))?;
+    recorder.finish().map_err(|error| error.to_string())?;
+    Ok(outcome)
+}
+
+fn play(spec: &Spec, observer: Option<&mut dyn Observer>) -> Result<Outcome, String> {
     // The simulator asserts what must hold in every run; a broken promise ends this run and not the program.
-    match catch_unwind(AssertUnwindSafe(|| anabranch_sim::run(spec))) {
+    let played = catch_unwind(AssertUnwindSafe(|| match observer {
+        Some(observer) => anabranch_sim::run_observed(spec, observer),
+        None => anabranch_sim::run(spec),
+    }));
+    match played {
         Ok(result) => result.map_err(|error| error.to_string()),
         Err(panic) => Err(panic_text(&*panic)),
     }

@@ -36,6 +36,8 @@ pub struct Scenario {
     pub origin: Origin,
     spec: Spec,
     spread: Duration,
+    /// Of client and server, by name.
+    schedulers: [String; 2],
     /// The scheduler as the scenario has it, with its parameters.
     scheduler: Option<Policy>,
 }
@@ -114,6 +116,7 @@ impl Scenario {
             origin,
             spec: resolved.spec,
             spread: resolved.spread,
+            schedulers: resolved.schedulers,
             scheduler: file.host.scheduler.map(|at| at.value),
         })
     }
@@ -128,6 +131,11 @@ impl Scenario {
         let paths = &self.spec.paths;
         let crosses = |link: &String| paths.iter().filter(|path| path.via.as_ref() == Some(link)).count();
         self.spec.shared.iter().any(|link| crosses(&link.name) > 1)
+    }
+
+    /// The schedulers of client and server.
+    pub(crate) fn schedulers(&self) -> [String; 2] {
+        self.schedulers.clone()
     }
 
     /// The run with this seed.
@@ -157,6 +165,7 @@ impl Scenario {
         resolve::with_scheduler(&mut scenario.spec, &policy)
             .map_err(|Problem { problem, help, .. }| ScenarioError::plain(problem, help))?;
         scenario.policies.scheduler = policy.to_string();
+        scenario.schedulers = [policy.to_string(), policy.to_string()];
         if own.is_none() {
             scenario.origin.sets.push(format!("host.scheduler=\"{name}\""));
         }
@@ -213,6 +222,9 @@ fn shift(spec: &mut Spec, late: Duration) {
     spec.stop += late;
     for change in &mut spec.changes {
         change.at += late;
+    }
+    for middlebox in spec.paths.iter_mut().flat_map(|path| &mut path.middleboxes) {
+        middlebox.kind.shift(late);
     }
     for workload in &mut spec.workloads {
         match workload {

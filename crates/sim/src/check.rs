@@ -26,6 +26,12 @@ pub(crate) fn check(spec: &Spec) -> Result<(), SpecError> {
             return Err(SpecError::DuplicateName(name.clone()));
         }
     }
+    for path in &spec.paths {
+        for middlebox in &path.middleboxes {
+            let place = || format!("{}/{}", path.name, middlebox.kind.name());
+            middlebox.kind.check().map_err(|what| SpecError::Middlebox { place: place(), what })?;
+        }
+    }
     for timed in &spec.changes {
         if let Change::Loss(model) = &timed.change {
             let place = format!("change of {} at {}", timed.path, timed.at);

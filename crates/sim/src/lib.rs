@@ -6,6 +6,7 @@
 
 mod apps;
 mod check;
+mod codec;
 mod digest;
 mod host;
 mod middlebox;
@@ -19,11 +20,13 @@ mod stage;
 mod topology;
 mod world;
 
+pub use middlebox::{
+    End, MIDDLEBOXES, Middlebox, MiddleboxInfo, MiddleboxOutcome, MiddleboxSpec, SplitOptions, Stripped,
+    StrippedOptions, SynOption, Unmapped,
+};
 pub use observe::{Condition, Content, Loss, Observer, PacketId, Sight};
 pub use outcome::{
     ConnectionOutcome, EventKind, EventRecord, Host, LinkOutcome, Outcome, SubflowOutcome, Transfer, UdpOutcome,
 };
-pub use spec::{
-    Affected, Direction, Extent, HostSpec, Middlebox, PathSpec, SharedLink, Spec, SpecError, TimedChange, Workload,
-};
+pub use spec::{Affected, Direction, Extent, HostSpec, PathSpec, SharedLink, Spec, SpecError, TimedChange, Workload};
 pub use world::{run, run_observed};

@@ -1,6 +1,6 @@
 //! Who watches a run packet by packet: what stands between the simulator and a capture file.
 
-use crate::Host;
+use crate::{End, Host};
 use anabranch_engine::Purpose;
 use anabranch_net::DropCause;
 use anabranch_units::{Bytes, Instant};
@@ -12,8 +12,10 @@ pub trait Observer {
     fn on_sent(&mut self, sight: Sight<'_>, purpose: Option<Purpose>);
     /// A packet has reached a host.
     fn on_received(&mut self, sight: Sight<'_>, condition: Condition);
-    /// A packet was lost. May be told late, and out of the order of time.
+    /// A link lost a packet. May be told late, and out of the order of time.
     fn on_lost(&mut self, id: PacketId, loss: Loss<'_>);
+    /// A packet ended in the middleboxes at one end of a path: dropped, or part of another that they made.
+    fn on_kept(&mut self, id: PacketId, path: usize, end: End);
 }
 
 /// A packet at a host.

@@ -1,5 +1,6 @@
 //! What a run answers.
 
+use crate::MiddleboxOutcome;
 use crate::topology::{owner, path_between};
 use anabranch_engine::{ConnectionStats, Counters, SubflowStats};
 use anabranch_net::LinkStats;
@@ -31,6 +32,11 @@ pub struct Outcome {
     pub packets: u64,
     /// Packets that a host discarded because its checksum failed.
     pub corrupted: u64,
+    /// In the order of paths, each path's in the order from the client to the server.
+    pub middleboxes: Vec<MiddleboxOutcome>,
+    /// Bytes that an application read otherwise than they were written. Only a middlebox that alters payload can bring that
+    /// about, and only where no DSS checksum was negotiated: nobody can see it then (RFC 8684 §3.3).
+    pub altered_bytes: u64,
     /// What happened, if [`Spec::record_events`](crate::Spec::record_events) asked for it.
     pub events: Option<Vec<EventRecord>>,
     /// Of the client and of the server.

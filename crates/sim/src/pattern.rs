@@ -43,17 +43,24 @@ fn compare(mut begin: usize, mut data: &[u8]) -> bool {
     true
 }
 
+/// How many bytes of `data` are not what the stream holds from `offset` on.
+pub(crate) fn differences(offset: u64, data: &[u8]) -> u64 {
+    let differs = |(n, byte): &(u64, &u8)| PATTERN[phase(offset + n)] != **byte;
+    (0..).zip(data).filter(differs).count() as u64
+}
+
 #[inline]
 fn phase(offset: u64) -> usize {
     (offset % PERIOD as u64) as usize
 }
 
 fn generate() -> Vec<u8> {
-    // Knuth's MMIX generator; its upper byte shows no short period.
+    // Knuth's MMIX generator; its upper bits show no short period. Letters only: among bytes of all values Wireshark's
+    // heuristics find the beginnings of protocols.
     let mut state = 1u64;
     let step = |_| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 56) as u8
+        b'a' + (((state >> 56) * 26) >> 8) as u8
     };
     (0..PERIOD).map(step).collect()
 }
@@ -75,8 +82,10 @@ mod tests {
         }
         assert!(matches(far, &stream), "copied, across the end of the pattern");
         assert!(!matches(far + 1, &stream));
+        assert_eq!(differences(far, &stream), 0);
         stream[30] ^= 1;
         assert!(!matches(far, &stream));
+        assert_eq!(differences(far, &stream), 1);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What a run consists of.
 
+use crate::MiddleboxSpec;
 use anabranch_engine::{Factory, LocalAddress, Policies, Profile};
 use anabranch_net::{Change, ConfigError, LinkConfig};
 use anabranch_policy::congestion::CongestionControl;
@@ -33,6 +34,9 @@ pub struct Spec {
     pub linger: Option<Duration>,
     /// What happens to links.
     pub changes: Vec<TimedChange>,
+    /// Send every TCP segment through the codec: as the bytes of a packet, checksums included, and back. The run is the
+    /// same, but slower, and shows that nothing travels that has no bytes.
+    pub codec: bool,
     /// Keep a record of every packet sent and delivered.
     pub record_events: bool,
     /// Tell the senders the true mean loss rate of each path.
@@ -57,8 +61,8 @@ pub struct PathSpec {
     pub via: Option<String>,
     /// The client announces subflows over this path as backups.
     pub backup: bool,
-    /// What a middlebox on the path does.
-    pub middlebox: Middlebox,
+    /// What stands on the path, in the order from the client to the server.
+    pub middleboxes: Vec<MiddleboxSpec>,
 }
 
 /// A link that several paths cross, between the server's first hop and the paths' own links.
@@ -70,24 +74,6 @@ pub struct SharedLink {
     pub down: LinkConfig,
     /// From client to server.
     pub up: LinkConfig,
-}
-
-/// From which segments MPTCP options are removed on the way.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Middlebox {
-    /// None.
-    #[default]
-    None,
-    /// SYN.
-    Syn,
-    /// SYN/ACK.
-    SynAck,
-    /// Segments after the SYN that still carry MP_CAPABLE or MP_JOIN.
-    ThirdAck,
-    /// All.
-    All,
-    /// All but those of the handshake.
-    AfterHandshake,
 }
 
 /// One host, its addresses apart.
@@ -123,6 +109,16 @@ pub enum Direction {
     Down,
     /// From client to server.
     Up,
+}
+
+impl Direction {
+    /// The other one.
+    pub const fn reversed(self) -> Self {
+        match self {
+            Direction::Down => Direction::Up,
+            Direction::Up => Direction::Down,
+        }
+    }
 }
 
 /// Which directions of a path a change affects.
@@ -270,6 +266,14 @@ pub enum SpecError {
     /// Something to send that is nothing.
     #[error("{0} is empty; sizes and rates of workloads are above zero")]
     Empty(&'static str),
+    /// A middlebox that cannot be.
+    #[error("{place}: {what}")]
+    Middlebox {
+        /// Path and kind.
+        place: String,
+        /// What would be accepted, and why.
+        what: &'static str,
+    },
     /// A link that cannot be.
     #[error("{place}: {error}")]
     Link {
@@ -294,6 +298,7 @@ impl Spec {
             stop: Duration::from_secs(3600),
             linger: None,
             changes: Vec::new(),
+            codec: false,
             record_events: false,
             loss_oracle: false,
             audit: false,
@@ -313,7 +318,7 @@ impl Spec {
 impl PathSpec {
     /// A path over these links and nothing else.
     pub fn new(name: &str, down: LinkConfig, up: LinkConfig) -> Self {
-        PathSpec { name: name.to_owned(), down, up, nic: None, via: None, backup: false, middlebox: Middlebox::None }
+        PathSpec { name: name.to_owned(), down, up, nic: None, via: None, backup: false, middleboxes: Vec::new() }
     }
 }
 

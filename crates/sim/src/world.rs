@@ -1,7 +1,7 @@
 //! The loop of virtual time.
 //!
-//! The next thing to happen is the earliest of: a packet at a host, an endpoint's timer, a change to a link, an
-//! application's timer. What happens at the same time happens in this order, and hosts in the order of their numbers; so
+//! The next thing to happen is the earliest of: a packet at a host, an endpoint's timer, a middlebox's timer, a change to a
+//! link, an application's timer. What happens at the same time happens in this order, and hosts in the order of their numbers; so
 //! specification and seed fix everything.
 
 use crate::apps::{self, App};
@@ -71,6 +71,7 @@ struct Scheduled<'a> {
 enum Turn {
     Network,
     Host(usize),
+    Middlebox,
     Change,
     App,
 }
@@ -131,6 +132,10 @@ impl<'a> World<'a> {
                     self.stage.touch(host);
                     self.settle();
                 }
+                Turn::Middlebox => {
+                    self.stage.wake_middleboxes();
+                    self.settle();
+                }
                 Turn::Change => self.change(),
                 Turn::App => {
                     if let Some((app, token)) = self.stage.pop_timer() {
@@ -153,6 +158,10 @@ impl<'a> World<'a> {
             if host.deadline < next.0 {
                 next = (host.deadline, Turn::Host(number));
             }
+        }
+        let middleboxes = self.stage.passage.deadline();
+        if middleboxes < next.0 {
+            next = (middleboxes, Turn::Middlebox);
         }
         if let Some(change) = self.changes.get(self.changed)
             && change.at < next.0
@@ -263,7 +272,9 @@ impl<'a> World<'a> {
 
     fn is_quiet(&self) -> bool {
         let is_quiet = |host: &Host| host.deadline == Instant::MAX && host.endpoint.connections() == 0;
-        self.stage.topology.network.next_time().is_none() && self.stage.hosts.iter().all(is_quiet)
+        let passage =
+            self.stage.topology.network.next_time().is_none() && self.stage.passage.deadline() == Instant::MAX;
+        passage && self.stage.hosts.iter().all(is_quiet)
     }
 
     /// Checks at the end what is too slow to check all along.
@@ -296,6 +307,8 @@ impl<'a> World<'a> {
             digest: self.stage.digest.value(),
             packets: self.stage.packets,
             corrupted: self.stage.corrupted,
+            middleboxes: self.stage.passage.outcomes(),
+            altered_bytes: self.stage.altered_bytes,
             events: self.stage.events,
             counters,
         }

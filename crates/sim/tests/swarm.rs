@@ -7,8 +7,9 @@
 mod common;
 mod draw;
 
-use anabranch_sim::{Spec, run};
+use anabranch_sim::{Outcome, Spec, run};
 use anabranch_units::{Duration, Seed};
+use anabranch_wire::ResetReason;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What is wrong with the run of a seed, if anything.
@@ -26,7 +27,7 @@ fn fault(seed: u64) -> Option<String> {
 
 fn verdict(spec: &Spec) -> Option<String> {
     let outcome = run(spec).unwrap();
-    if !outcome.finished {
+    if !outcome.finished && !is_honest_failure(spec, &outcome) {
         let left: Vec<_> = outcome.transfers.iter().filter(|transfer| transfer.finished.is_none()).collect();
         return Some(format!("not finished at {}: {left:?}", outcome.end));
     }
@@ -38,12 +39,20 @@ fn verdict(spec: &Spec) -> Option<String> {
     if overruled > 0 {
         return Some(format!("{overruled} decisions of the scheduler had to be overruled"));
     }
-    for transfer in &outcome.transfers {
+    for transfer in outcome.transfers.iter().filter(|_| outcome.finished) {
         if Some(transfer.bytes) != transfer.asked {
             return Some(format!("{} delivered {} of {:?}", transfer.label, transfer.bytes, transfer.asked));
         }
     }
     None
+}
+
+/// A middlebox took options away in the middle, the two ends found out at different times, and one of them could not follow
+/// the other to plain TCP any more: a reset that says so is all that is left (RFC 8684 §3.7).
+fn is_honest_failure(spec: &Spec, outcome: &Outcome) -> bool {
+    let interferes = spec.paths.iter().any(|path| !path.middleboxes.is_empty());
+    let says_so = |counters: &anabranch_engine::Counters| counters.resets_sent.contains_key(&ResetReason::Middlebox);
+    interferes && outcome.counters.iter().any(says_so)
 }
 
 #[test]
@@ -92,4 +101,4 @@ fn digests_do_not_depend_on_the_build() {
     assert_eq!(format!("{all:016x}"), DIGEST);
 }
 
-const DIGEST: &str = "1a8302b00397751a";
+const DIGEST: &str = "1526ce7280cf28c9";

@@ -5,9 +5,7 @@ mod common;
 
 use anabranch_net::{Change, QueueLimit};
 use anabranch_policy::registry::REINJECTIONS;
-use anabranch_sim::{
-    Affected, Direction, EventKind, EventRecord, Extent, Middlebox, SpecError, TimedChange, Workload, run,
-};
+use anabranch_sim::{Affected, Direction, Extent, SpecError, TimedChange, Workload, run};
 use anabranch_units::{Bytes, Duration, Rate, Seed};
 use common::*;
 use std::sync::Arc;
@@ -166,38 +164,6 @@ fn a_dead_path_delays_but_loses_nothing() {
         let took = outcome.transfers[0].duration().unwrap();
         assert!(took < Duration::from_secs(8), "{change:?}, notified {notify}: {took}");
     }
-}
-
-#[test]
-fn a_middlebox_costs_multipath_and_nothing_else() {
-    for (middlebox, multipath) in [
-        (Middlebox::None, true),
-        (Middlebox::Syn, false),
-        (Middlebox::SynAck, false),
-        (Middlebox::ThirdAck, false),
-        (Middlebox::All, false),
-        (Middlebox::AfterHandshake, false),
-    ] {
-        let mut first = path("a", 10, 10);
-        first.middlebox = middlebox;
-        let outcome = complete(&spec(vec![first], vec![download(300_000)]));
-        assert_eq!(outcome.connections[0].multipath, multipath, "{middlebox:?}");
-    }
-}
-
-#[test]
-fn a_second_path_that_strips_mappings_costs_little() {
-    let mut second = path("b", 10, 5);
-    second.middlebox = Middlebox::AfterHandshake;
-    let mut spec = spec(vec![path("a", 10, 10), second], vec![download(5_000_000)]);
-    spec.record_events = true;
-    let alone = complete(&spec.single_path(0)).transfers[0].duration().unwrap();
-    let outcome = complete(&spec);
-    let both = outcome.transfers[0].duration().unwrap();
-    assert!(both < alone.mul_f64(1.05), "{both}, alone {alone}");
-    // Of more than four seconds: tried at once, after one and after three.
-    let is_join = |event: &&EventRecord| event.path == 1 && event.kind == EventKind::Sent && event.flags == 0x02;
-    assert_eq!(outcome.events.unwrap().iter().filter(is_join).count(), 3);
 }
 
 #[test]

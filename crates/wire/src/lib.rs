@@ -11,6 +11,7 @@ mod error;
 mod flow;
 mod mptcp;
 mod options;
+mod plan;
 mod segment;
 
 pub use checksum::{Checksum, dss_checksum};
@@ -23,4 +24,5 @@ pub use mptcp::{
     AddAddr, DataSeq, Dss, JoinAck, JoinSyn, JoinSynAck, Map, MpCapable, MpOption, RemoveAddr, ResetReason,
 };
 pub use options::{Foreign, Handshake, Options, SackBlock, SackBlocks, Timestamps, UnknownOption};
+pub use plan::{plan, sack_room};
 pub use segment::{Ecn, Flags, IpHeader, Segment};

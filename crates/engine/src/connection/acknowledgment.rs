@@ -1,6 +1,7 @@
 //! What a segment acknowledges: at the subflow (RFC 9293, RFC 2018) and at the data level (RFC 8684 §3.3.2).
 
 use super::Connection;
+use super::integrity::forget_originals;
 use crate::Event;
 use crate::recovery::{AckIn, Phase};
 use crate::shared::Shared;
@@ -34,6 +35,9 @@ impl Connection {
             subflow.rtt.sample(now, rtt);
         }
         subflow.recovery.rearm(now, &subflow.rtt);
+        if !subflow.originals.is_empty() {
+            forget_originals(&mut subflow.originals, subflow.recovery.snd_una());
+        }
         if out.newly_lost > 0 {
             subflow.loss.on_lost(out.newly_lost);
         }
@@ -98,6 +102,7 @@ impl Connection {
             out.reinject.remove_below(data);
             self.timers.data_backoff = 0;
             self.arm_data_timer(now);
+            self.settle_doubts(now, data);
             let out = &mut self.outgoing;
             if out.writer_waits {
                 out.writer_waits = false;

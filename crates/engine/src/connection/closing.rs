@@ -3,15 +3,28 @@
 use super::paths::PathManager;
 use super::timers::Timers;
 use super::{Connection, Mode};
+use crate::config::FastClose;
 use crate::recovery::FIN;
+use crate::sent_log::bit;
 use crate::shared::{Route, Shared};
+use crate::subflow::{State, Subflow};
 use crate::{Event, Purpose, Reason};
-use anabranch_units::{Duration, Instant, Key};
-use anabranch_wire::{MpOption, ResetReason};
+use anabranch_units::{Duration, Instant, Key, SubflowId};
+use anabranch_wire::{MpOption, ResetReason, Segment};
 
 /// The shortest time a closed plain TCP connection stays to acknowledge a repeated FIN. RFC 9293 says twice the maximum
 /// segment lifetime, minutes; a simulated path has no segments that old.
 const SHORTEST_TIME_WAIT: Duration = Duration::from_secs(1);
+
+/// Repetitions of an unanswered MP_FASTCLOSE (RFC 8684 §3.5 recommends 3).
+const MAX_FAST_CLOSES: u32 = 3;
+
+/// FASTCLOSE_WAIT (RFC 8684 §3.5): only the peer's RST, or its own MP_FASTCLOSE, means anything now.
+pub(super) struct FastClosing {
+    pub(super) deadline: Instant,
+    /// MP_FASTCLOSEs sent.
+    tries: u32,
+}
 
 /// Statistics kept of subflows that are gone.
 const MAX_BURIED: usize = 256;
@@ -30,16 +43,9 @@ impl Connection {
             }
         }
         self.congestion.remove(subflow.id);
-        let alone = 1u16 << subflow.slot;
-        let una = self.outgoing.una;
-        let orphans: Vec<_> = self.outgoing.log.carried_by(subflow.slot).collect();
-        for (start, end) in orphans {
-            if end > una && self.outgoing.log.carriers(start.max(una)) == alone {
-                self.outgoing.reinject.insert(start.max(una), end, Reason::Gone(subflow.id));
-            }
-        }
+        self.give_back(subflow.id, subflow.slot);
         self.outgoing.log.forget(subflow.slot);
-        if self.is_known() {
+        if self.is_known() && !subflow.is_half_open_join() {
             shared.event(self.id, Event::SubflowClosed(subflow.id));
         }
         self.subflows_changed(now);
@@ -47,7 +53,19 @@ impl Connection {
             self.on_last_subflow_gone(now, shared);
         }
         if !self.gone {
-            self.schedule_rejoin(now, &subflow.flow, subflow.confirmed, shared);
+            let worked = subflow.confirmed && subflow.unconfirmed <= super::timers::MAX_UNCONFIRMED;
+            self.schedule_rejoin(now, &subflow.flow, worked, shared);
+        }
+    }
+
+    /// What only subflow `id` in `slot` carried is to be sent again elsewhere.
+    fn give_back(&mut self, id: SubflowId, slot: u8) {
+        let una = self.outgoing.una;
+        let orphans: Vec<_> = self.outgoing.log.carried_by(slot).collect();
+        for (start, end) in orphans {
+            if end > una && self.outgoing.log.carriers(start.max(una)) == bit(slot) {
+                self.outgoing.reinject.insert(start.max(una), end, Reason::Gone(id));
+            }
         }
     }
 
@@ -89,17 +107,56 @@ impl Connection {
         }
     }
 
-    /// The application gives up: reset everything, and say so (RFC 8684 §3.5).
+    /// Another handshake needs the place of this one (RFC 4987 §3.3's recycling of half-open connections).
+    pub(crate) fn give_up_handshake(&mut self, shared: &mut Shared) {
+        self.finish(Event::Reset, shared);
+    }
+
+    /// The application gives up: end everything, and say so (RFC 8684 §3.5).
     pub(crate) fn abort(&mut self, now: Instant, shared: &mut Shared) {
+        let key = self.remote_key.filter(|_| self.mode == Mode::Multipath);
+        if let (FastClose::Ack, Some(_), Some(index)) = (shared.config.fast_close, key, self.control_subflow()) {
+            return self.start_fast_close(now, index, shared);
+        }
         for index in 0..self.subflows.len() {
             let mut options = Vec::new();
-            if let Some(receiver_key) = self.remote_key.filter(|_| self.mode == Mode::Multipath) {
+            if let Some(receiver_key) = key {
                 options.push(MpOption::FastClose { receiver_key });
                 options.push(shared.reset_option(ResetReason::Unspecified));
             }
             self.send_reset(now, index, options, shared);
         }
         self.finish(Event::Reset, shared);
+    }
+
+    /// Option A of RFC 8684 §3.5: MP_FASTCLOSE on an ACK of one subflow, RSTs on all others, and a wait for the peer's RST.
+    fn start_fast_close(&mut self, now: Instant, index: usize, shared: &mut Shared) {
+        if self.fast_closing.is_some() {
+            return;
+        }
+        let id = self.subflows[index].id;
+        self.fast_closing = Some(FastClosing { deadline: now, tries: 0 });
+        while let Some(other) = self.subflows.iter().position(|subflow| subflow.id != id) {
+            self.kill(now, other, ResetReason::Unspecified, shared);
+        }
+        self.timers = Timers::default();
+        self.paths = PathManager::default();
+        self.on_fast_close_timeout(now, shared);
+    }
+
+    /// MP_FASTCLOSE has not been answered (or not been sent yet).
+    pub(super) fn on_fast_close_timeout(&mut self, now: Instant, shared: &mut Shared) {
+        let Some(closing) = &mut self.fast_closing else { return };
+        let Some((subflow, receiver_key)) = self.subflows.first().zip(self.remote_key) else { return };
+        let option = MpOption::FastClose { receiver_key };
+        if closing.tries > MAX_FAST_CLOSES {
+            let reason = shared.reset_option(ResetReason::Unspecified);
+            self.send_reset(now, 0, vec![option, reason], shared);
+            return self.finish(Event::Reset, shared);
+        }
+        closing.tries += 1;
+        closing.deadline = now + subflow.rtt.rto();
+        self.send_ack(now, 0, vec![option], shared);
     }
 
     /// MP_FASTCLOSE: honoured with the right key, ignored otherwise. True if the connection is gone.
@@ -119,9 +176,13 @@ impl Connection {
     }
 
     /// A valid RST on subflow `index`.
-    pub(super) fn on_reset(&mut self, now: Instant, index: usize, shared: &mut Shared) {
+    pub(super) fn on_reset(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) {
         shared.counters.resets_received += 1;
+        if self.fast_closing.is_some() {
+            return self.finish(Event::Reset, shared);
+        }
         if self.mode == Mode::Multipath {
+            self.note_reset_reason(index, segment, shared);
             self.bury(now, index, shared);
             return;
         }
@@ -131,12 +192,34 @@ impl Connection {
         self.finish(if all_sent && all_received { Event::Closed } else { Event::Reset }, shared);
     }
 
+    /// MP_TCPRST (RFC 8684 §3.6): told to the application, and after a permanent error the path is not tried again.
+    pub(super) fn note_reset_reason(&mut self, index: usize, segment: &Segment, shared: &mut Shared) {
+        let told = segment.options.mptcp().iter().find_map(|option| match option {
+            MpOption::TcpReset { transient, reason } => Some((*transient, *reason)),
+            _ => None,
+        });
+        if segment.options.mptcp().iter().any(|option| matches!(option, MpOption::Fail { .. })) {
+            shared.counters.fails_received += 1;
+        }
+        let Some((transient, reason)) = told else { return };
+        *shared.counters.reset_reasons_received.entry(reason).or_default() += 1;
+        let subflow = &self.subflows[index];
+        if self.is_known() {
+            shared.event(self.id, Event::SubflowReset { subflow: subflow.id, reason, transient });
+        }
+        if !transient {
+            self.paths.bar(&subflow.flow);
+        }
+    }
+
     /// Sends the FINs that are due and ends what has ended.
     pub(super) fn advance_closing(&mut self, now: Instant, shared: &mut Shared) {
         match self.mode {
             Mode::Multipath => {
                 if self.outgoing.fin_acked && self.receiver.finished() {
                     self.close_subflows(now, shared);
+                } else {
+                    self.release_left_subflows(now, shared);
                 }
             }
             Mode::Plain => self.close_plain(now, shared),
@@ -149,7 +232,7 @@ impl Connection {
         let mut index = 0;
         while index < self.subflows.len() {
             let subflow = &self.subflows[index];
-            if subflow.state != crate::subflow::State::Established {
+            if subflow.state != State::Established {
                 self.send_reset(now, index, Vec::new(), shared);
                 self.bury(now, index, shared);
                 continue;
@@ -157,10 +240,7 @@ impl Connection {
             if !subflow.fin_sent {
                 self.send_fin(now, index, shared);
             }
-            let subflow = &self.subflows[index];
-            let fin_acked = subflow.recovery.snd_una() == subflow.recovery.snd_nxt();
-            let fin_received = subflow.peer_fin.is_some_and(|fin| subflow.rcv_nxt > fin);
-            if fin_acked && fin_received {
+            if self.subflows[index].is_closed() {
                 // All data is DATA_ACKed; a peer that repeats its FIN gets a RST, which loses nothing any more.
                 if self.subflows[index].ack.now || self.subflows[index].ack.deadline.is_some() {
                     self.send_ack(now, index, Vec::new(), shared);
@@ -181,7 +261,7 @@ impl Connection {
     fn close_plain(&mut self, now: Instant, shared: &mut Shared) {
         let Some(subflow) = self.subflows.first() else { return };
         let drained = self.outgoing.unsent.is_empty() && self.outgoing.fin.is_some();
-        if drained && !subflow.fin_sent && subflow.state == crate::subflow::State::Established {
+        if drained && !subflow.fin_sent && subflow.state == State::Established {
             self.send_fin(now, 0, shared);
         }
         let subflow = &self.subflows[0];
@@ -193,13 +273,37 @@ impl Connection {
         }
     }
 
-    /// The peer has closed subflow `index` alone: answer in kind, and send elsewhere what it carried.
+    /// Closes subflow `index` alone (RFC 8684 §3.3.3): what it carried is sent elsewhere, and it stays until both FINs have
+    /// come through, ours repeated like data.
     pub(super) fn leave_subflow(&mut self, now: Instant, index: usize, shared: &mut Shared) {
-        if !self.subflows[index].fin_sent {
-            self.send_fin(now, index, shared);
+        let subflow = &mut self.subflows[index];
+        if subflow.fin_sent || subflow.state != State::Established {
+            return;
         }
-        self.send_ack(now, index, Vec::new(), shared);
-        self.bury(now, index, shared);
+        subflow.linger_until = Some(now + shared.config.close_timeout);
+        let (id, slot) = (subflow.id, subflow.slot);
+        self.give_back(id, slot);
+        self.send_fin(now, index, shared);
+    }
+
+    /// Subflows that are closed both ways while the connection goes on.
+    fn release_left_subflows(&mut self, now: Instant, shared: &mut Shared) {
+        while let Some(index) = self.subflows.iter().position(Subflow::is_closed) {
+            if self.subflows[index].ack.now || self.subflows[index].ack.deadline.is_some() {
+                self.send_ack(now, index, Vec::new(), shared);
+            }
+            self.bury(now, index, shared);
+        }
+    }
+
+    /// The application closes one subflow of several. False if there is no such subflow, or no other.
+    pub(crate) fn close_subflow(&mut self, now: Instant, index: usize, shared: &mut Shared) -> bool {
+        let possible =
+            self.mode == Mode::Multipath && self.subflows[index].is_open() && self.open_subflows().count() > 1;
+        if possible {
+            self.leave_subflow(now, index, shared);
+        }
+        possible
     }
 
     fn send_fin(&mut self, now: Instant, index: usize, shared: &mut Shared) {

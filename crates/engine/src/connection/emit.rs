@@ -7,7 +7,8 @@ use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
 use anabranch_units::{Dsn, Instant};
 use anabranch_wire::{
-    DataSeq, Dss, Flags, FlowKey, Handshake, Map, MpCapable, MpOption, SackBlock, SackBlocks, Segment, Timestamps,
+    DataSeq, Dss, Flags, FlowKey, Handshake, Map, MpCapable, MpOption, Options, SackBlock, SackBlocks, Segment,
+    Timestamps, dss_checksum, plan, sack_room,
 };
 
 /// A sent segment ends with the DATA_FIN. The other bits of `Sent::flags` are recovery's.
@@ -17,8 +18,6 @@ pub(super) const DATA_FIN: u8 = 2;
 const TIMESTAMPS: u32 = 12;
 /// A DSS with an 8-byte DATA_ACK and a mapping with an 8-byte DSN, padded.
 const DSS_WITH_MAP: u32 = 28;
-/// The largest header leaves 40 bytes for options (RFC 9293 §3.1).
-const OPTION_SPACE: u64 = 40;
 /// Payload worth sending, whatever a peer's MSS option says (Linux `tcp_min_snd_mss`, less its headers).
 const SMALLEST_MSS: u32 = 8;
 
@@ -39,7 +38,7 @@ impl Connection {
         self.local_idsn + 1 + offset
     }
 
-    fn remote_dsn(&self, offset: u64) -> Dsn {
+    pub(super) fn remote_dsn(&self, offset: u64) -> Dsn {
         self.remote_idsn + 1 + offset
     }
 
@@ -106,15 +105,15 @@ impl Connection {
         for option in options {
             segment.options.push_mptcp(option);
         }
+        if let Some(dsn) = self.retreat.fail.filter(|_| self.mode == Mode::Plain) {
+            segment.options.push_mptcp(MpOption::Fail { dsn });
+        }
         let subflow = &mut self.subflows[index];
         let sacking = subflow.sack && (!subflow.ofo.is_empty() || subflow.ack.duplicate.is_some());
         // A short DATA_ACK leaves room for one more SACK block.
         if multipath && subflow.state != State::Confirming {
             let ack = Dss { data_ack: Some(self.data_ack(sacking)), ..Dss::default() };
             segment.options.dss = Some(ack);
-            if segment.options.wire_length() > OPTION_SPACE {
-                segment.options.dss = None;
-            }
         }
         if sacking {
             self.add_sack(index, &mut segment);
@@ -123,9 +122,7 @@ impl Connection {
     }
 
     fn add_sack(&mut self, index: usize, segment: &mut Segment) {
-        let free = OPTION_SPACE.saturating_sub(segment.options.wire_length());
-        // Kind and length, padded to four, then eight bytes a block.
-        let room = (free.saturating_sub(4) / 8) as usize;
+        let room = sack_room(&segment.options);
         let subflow = &mut self.subflows[index];
         let mut blocks = SackBlocks::default();
         let wire = |start: u64, end: u64| SackBlock { start: subflow.irs + start, end: subflow.irs + end };
@@ -134,7 +131,7 @@ impl Connection {
             blocks.push(wire(start, end));
         }
         let mut runs = [(0, 0); 4];
-        let most = room.min(SackBlocks::MAX) - usize::from(duplicate.is_some()).min(room);
+        let most = room - usize::from(duplicate.is_some());
         let count = subflow.ofo.sack_blocks(most, &mut runs);
         for (start, end) in &runs[..count] {
             blocks.push(wire(*start, *end));
@@ -164,7 +161,9 @@ impl Connection {
     ) {
         let offset = self.subflows[index].recovery.snd_nxt();
         let mut segment = self.base(now, index, Flags::ACK, offset);
-        let map = Map { dsn: DataSeq::Long(self.dsn(fin)), subflow_seq: 0, length: 1, checksum: None };
+        let dsn = self.dsn(fin);
+        let checksum = self.checksum.then(|| dss_checksum(dsn, 0, 1, []));
+        let map = Map { dsn: DataSeq::Long(dsn), subflow_seq: 0, length: 1, checksum };
         segment.options.dss = Some(Dss { data_ack: Some(self.data_ack(false)), map: Some(map), data_fin: true });
         self.transmit_segment(index, segment, purpose, shared);
     }
@@ -187,7 +186,9 @@ impl Connection {
                 self.refill(sent)
             };
         }
-        if self.mode != Mode::Plain {
+        if self.mode == Mode::Plain {
+            segment.options.dss = self.infinite_mapping(sent);
+        } else {
             self.add_mapping(index, sent, &mut segment);
         }
         let subflow = &mut self.subflows[index];
@@ -209,7 +210,6 @@ impl Connection {
     }
 
     fn add_mapping(&mut self, index: usize, sent: &Sent, segment: &mut Segment) {
-        let subflow = &self.subflows[index];
         if sent.len == 0 {
             if self.mode == Mode::Multipath {
                 segment.options.dss = Some(Dss { data_ack: Some(self.data_ack(false)), ..Dss::default() });
@@ -217,19 +217,26 @@ impl Connection {
             return;
         }
         let data_fin = sent.flags & DATA_FIN != 0;
-        let first_data = sent.data == 0 && !self.confirmed && !subflow.is_join() && self.role == super::Role::Client;
+        let map = if self.checksum {
+            let (payload, map) = self.seal(index, sent, std::mem::take(&mut segment.payload), data_fin);
+            segment.payload = payload;
+            map
+        } else {
+            Map {
+                dsn: DataSeq::Long(self.dsn(sent.data)),
+                subflow_seq: sent.start as u32,
+                length: sent.len as u16 + u16::from(data_fin),
+                checksum: None,
+            }
+        };
+        let joined = self.subflows[index].is_join();
+        let first_data = sent.data == 0 && !self.confirmed && !joined && self.role == super::Role::Client;
         if first_data && !data_fin && self.remote_key.is_some() {
             // The client's first data repeats the keys until the peer has shown that it has them (RFC 8684 §3.1).
-            let capable = self.capable(true, Some((sent.len as u16, None)));
+            let capable = self.capable(true, Some((map.length, map.checksum)));
             segment.options.push_mptcp(MpOption::Capable(capable));
             return;
         }
-        let map = Map {
-            dsn: DataSeq::Long(self.dsn(sent.data)),
-            subflow_seq: sent.start as u32,
-            length: sent.len as u16 + u16::from(data_fin),
-            checksum: None,
-        };
         segment.options.dss = Some(Dss { data_ack: Some(self.data_ack(false)), map: Some(map), data_fin });
     }
 
@@ -238,9 +245,9 @@ impl Connection {
         let has_own = keys || self.role == super::Role::Server;
         MpCapable {
             version: 1,
-            checksum_required: false,
+            checksum_required: self.checksum,
             extensibility: false,
-            no_join_to_source: false,
+            no_join_to_source: self.deny_join_to_initial,
             other_flags: 0,
             hmac_sha256: true,
             sender_key: has_own.then_some(self.local_key),
@@ -289,12 +296,52 @@ impl Connection {
         self.transmit_segment(index, segment, Purpose::Reset, shared);
     }
 
-    pub(super) fn transmit_segment(&mut self, index: usize, segment: Segment, purpose: Purpose, shared: &mut Shared) {
+    pub(super) fn transmit_segment(
+        &mut self,
+        index: usize,
+        mut segment: Segment,
+        purpose: Purpose,
+        shared: &mut Shared,
+    ) {
+        let left_out = plan(&mut segment.options).map(|left_out| (left_out, self.beside(index, &segment)));
         let subflow = &mut self.subflows[index];
+        // As Linux numbers a socket's IPv4 packets, which tells a repeated segment from a copied packet. An IPv6 flow label
+        // names the flow instead, and stays unset.
+        if segment.flow.src.is_ipv4() {
+            subflow.packets_sent = subflow.packets_sent.wrapping_add(1);
+            let first = (subflow.iss.get() >> 16) as u16;
+            segment.ip.id = u32::from(first.wrapping_add(subflow.packets_sent));
+        }
         if shared.config.profile.tsq.is_some() {
             subflow.first_hop += segment.wire_length().get();
         }
         shared.send(tag(self.id, subflow.id), segment, purpose);
+        if let Some((left_out, beside)) = left_out {
+            self.on_left_out(index, *left_out, &beside, shared);
+        }
+    }
+
+    /// A pure ACK that says what `segment` says, without its MPTCP options.
+    fn beside(&self, index: usize, segment: &Segment) -> Segment {
+        let subflow = &self.subflows[index];
+        let seq = subflow.seq(subflow.recovery.snd_nxt());
+        let mut beside = Segment::new(segment.flow, Flags::ACK, seq, segment.ack);
+        beside.window = segment.window;
+        beside.options.timestamps = segment.options.timestamps;
+        beside
+    }
+
+    /// What found no room on a segment: each control option goes onto a segment of its own, a DATA_ACK onto the next ACK.
+    /// SACK blocks wait for the next one as well, which says them again.
+    fn on_left_out(&mut self, index: usize, left_out: Options, beside: &Segment, shared: &mut Shared) {
+        assert!(left_out.dss.is_none_or(|dss| dss.map.is_none()), "data keeps its mapping");
+        self.subflows[index].ack.now |= left_out.dss.is_some();
+        for option in left_out.mptcp() {
+            let mut alone = beside.clone();
+            alone.options.push_mptcp(option.clone());
+            assert!(alone.options.wire_length() <= 40, "an option of ours fits a segment of its own");
+            self.transmit_segment(index, alone, Purpose::Signal, shared);
+        }
     }
 }
 

@@ -1,14 +1,15 @@
 //! How connections and subflows begin: MP_CAPABLE (RFC 8684 §3.1) and MP_JOIN (§3.2) on TCP's three-way handshake.
 
 use super::{Connection, Mode, Role, emit};
+use crate::sent_log::NO_SLOT;
 use crate::shared::{Route, Shared};
 use crate::subflow::{HandshakeTimer, Origin, State, Subflow};
 use crate::{ConnectionId, Event, FallbackReason, Purpose};
 use anabranch_units::{AddressId, Bytes, Duration, Instant, Key, Nonce, SubflowId, SubflowSeq, join_hmac, same_mac};
 use anabranch_wire::{Flags, FlowKey, JoinAck, JoinSyn, JoinSynAck, MpCapable, MpOption, ResetReason, Segment};
 
-/// A join that takes longer than the first SYN/ACK's timeout (RFC 6298 §2.1) may have to make room for another.
-const STALE_JOIN: Duration = Duration::from_secs(1);
+/// Joins of one connection whose third ACK has not come.
+const MAX_HALF_OPEN_JOINS: usize = 32;
 
 /// What became of a join request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,14 +33,15 @@ impl Connection {
 
     /// A connection that a peer opens with `syn`.
     pub(crate) fn accept(now: Instant, id: ConnectionId, syn: &Segment, shared: &mut Shared) -> Self {
-        let capable = find_capable(syn).filter(|capable| shared.config.multipath && usable(capable));
+        let capable = find_capable(syn).filter(|capable| shared.config.multipath && acceptable_offer(capable));
         let mode = if capable.is_some() { Mode::Negotiating } else { Mode::Plain };
         let mut connection = Connection::new(now, id, Role::Server, mode, shared);
         let index = connection.add_subflow(syn.flow.reversed(), Origin::Initial, State::SynReceived, shared);
         if mode == Mode::Plain && shared.config.multipath {
             connection.stats.fallback = Some(FallbackReason::Syn);
-            shared.fell_back(id, FallbackReason::Syn);
+            shared.fell_back(FallbackReason::Syn);
         }
+        connection.checksum |= capable.is_some_and(|capable| capable.checksum_required);
         if mode == Mode::Negotiating {
             shared.routes.push(Route::AddToken(connection.local_key.token(), id));
         }
@@ -54,11 +56,11 @@ impl Connection {
         if self.mode != Mode::Multipath || closing || self.gone {
             return Accept::Refused(ResetReason::MptcpError);
         }
-        if self.subflows.len() >= shared.config.max_subflows.min(crate::config::MAX_SUBFLOWS)
-            && !self.give_up_stale_join(now, shared)
-        {
+        let initial = self.initial().is_some_and(|subflow| subflow.flow.source() == syn.flow.destination());
+        if !self.has_room_for_join(shared) || (self.deny_join_to_initial && initial) {
             return Accept::Refused(ResetReason::Prohibited);
         }
+        self.make_room_for_half_open(now, shared);
         let own = Nonce(shared.chance.next_u32());
         let origin = Origin::Join { own, peer: Some(join.nonce) };
         let index = self.add_subflow(syn.flow.reversed(), origin, State::SynReceived, shared);
@@ -70,18 +72,24 @@ impl Connection {
         Accept::Joined
     }
 
-    /// Makes room for a new join at the cost of the oldest that has not been completed for a while, so that whoever knows
-    /// the token and sends SYNs only (RFC 8684 §5) keeps honest joins out for no longer than that.
-    fn give_up_stale_join(&mut self, now: Instant, shared: &mut Shared) -> bool {
-        let half_open = self.subflows.iter().enumerate().filter(|(_, s)| s.state == State::SynReceived && s.is_join());
-        let ages = half_open.filter_map(|(index, s)| s.handshake.map(|timer| (now.since(timer.first_sent), index)));
-        match ages.max_by_key(|(age, _)| *age) {
-            Some((age, index)) if age >= STALE_JOIN => {
-                shared.counters.half_open_dropped += 1;
-                self.bury(now, index, shared);
-                true
-            }
-            _ => false,
+    /// Whether one more subflow may be established.
+    fn has_room_for_join(&self, shared: &Shared) -> bool {
+        let there = self.subflows.iter().filter(|subflow| !subflow.is_half_open_join()).count();
+        there < shared.config.max_subflows.min(crate::config::MAX_SUBFLOWS)
+    }
+
+    /// Joins under way are bounded apart from subflows, so that a flood of them takes no subflow's place. A new one drives
+    /// out another at random: whoever sends many mostly drives out his own.
+    fn make_room_for_half_open(&mut self, now: Instant, shared: &mut Shared) {
+        let half_open = self.subflows.iter().filter(|subflow| subflow.is_half_open_join()).count();
+        if half_open < MAX_HALF_OPEN_JOINS {
+            return;
+        }
+        let victim = shared.chance.below(half_open as u64) as usize;
+        let mut joins = self.subflows.iter().enumerate().filter(|(_, subflow)| subflow.is_half_open_join());
+        if let Some((index, _)) = joins.nth(victim) {
+            shared.counters.half_open_joins_dropped += 1;
+            self.bury(now, index, shared);
         }
     }
 
@@ -100,14 +108,18 @@ impl Connection {
         }
         let id = SubflowId(self.next_subflow);
         self.next_subflow = self.next_subflow.wrapping_add(1);
-        let slot = self.slot().expect("the number of subflows was checked against the slots");
+        let half_open_join = state == State::SynReceived && origin != Origin::Initial;
+        let slot = if half_open_join {
+            NO_SLOT
+        } else {
+            self.slot().expect("the number of subflows was checked against the slots")
+        };
         let config = &shared.config;
         let mut subflow = Subflow::new(id, slot, flow, origin, state, &config.profile, config.receive_buffer);
         subflow.iss = SubflowSeq::new(shared.chance.next_u32());
         subflow.loss = shared.loss_estimate(&flow);
         subflow.local_address = self.address_id(&flow, shared);
         subflow.backup_local = shared.config.addresses.iter().any(|address| address.ip == flow.src && address.backup);
-        self.ever_joined |= subflow.is_join();
         shared.routes.push(Route::Add(flow, self.id, id));
         self.subflows.push(subflow);
         self.subflows.len() - 1
@@ -190,11 +202,14 @@ impl Connection {
         if segment.flags.has(Flags::RST) {
             if acks_syn {
                 shared.counters.resets_received += 1;
+                self.note_reset_reason(index, segment, shared);
                 self.bury(now, index, shared);
             }
             return;
         }
-        // A bare SYN would be a simultaneous open, which our peers never do.
+        if segment.flags.has(Flags::SYN) && !acks_syn && self.subflows[index].origin == Origin::Initial {
+            return self.cross_syn(now, index, segment, shared);
+        }
         if !segment.flags.has(Flags::SYN) || !acks_syn {
             return;
         }
@@ -204,18 +219,32 @@ impl Connection {
         }
     }
 
+    /// Both ends opened at once (RFC 9293 §3.5). Nobody answers MP_CAPABLE then, so what follows is plain TCP.
+    fn cross_syn(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) {
+        if self.mode == Mode::Negotiating {
+            self.fall_back(now, FallbackReason::SimultaneousOpen, shared);
+        }
+        self.take_syn(now, index, segment, shared);
+        self.subflows[index].state = State::SynReceived;
+        self.start_handshake(now, index, shared);
+    }
+
     fn finish_initial(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) {
         if self.mode == Mode::Negotiating {
-            let answer = find_capable(segment).filter(usable).and_then(|capable| capable.sender_key);
-            match answer {
-                Some(key) if !self.gave_up_mptcp => {
+            let answer = find_capable(segment).filter(usable);
+            let key = answer.and_then(|capable| capable.sender_key);
+            match answer.zip(key) {
+                // A key reflected to its owner proves nothing, and would let HMACs be reflected as well.
+                Some((answer, key)) if !self.gave_up_mptcp && key != self.local_key => {
                     self.mode = Mode::Multipath;
-                    self.take_remote_key(key);
+                    self.take_remote_key(key, shared);
+                    self.checksum |= answer.checksum_required;
+                    self.paths.deny_initial(answer.no_join_to_source);
                     shared.routes.push(Route::AddToken(self.local_key.token(), self.id));
                 }
                 _ => {
                     let lost = self.gave_up_mptcp;
-                    self.fall_back(if lost { FallbackReason::SynLost } else { FallbackReason::SynAck }, shared);
+                    self.fall_back(now, if lost { FallbackReason::SynLost } else { FallbackReason::SynAck }, shared);
                 }
             }
         }
@@ -239,6 +268,7 @@ impl Connection {
         if !same_mac(&answer.hmac, &expected.first_8()) {
             return self.refuse_join(now, index, shared);
         }
+        self.ever_joined = true;
         self.take_syn(now, index, segment, shared);
         let rtt = self.handshake_rtt(now, index, segment);
         let subflow = &mut self.subflows[index];
@@ -279,8 +309,14 @@ impl Connection {
         shared: &mut Shared,
     ) -> bool {
         if segment.flags.has(Flags::SYN) {
-            // Our SYN/ACK was lost.
-            if segment.seq == self.subflows[index].irs {
+            let subflow = &self.subflows[index];
+            let answers = segment.flags.has(Flags::ACK) && segment.ack == subflow.seq(1);
+            if segment.seq == subflow.irs && answers && self.role == Role::Client {
+                // After a simultaneous open each end gets a SYN/ACK for its SYN (RFC 9293 §3.5).
+                self.establish(now, index, segment, shared);
+                self.subflows[index].ack.now = true;
+            } else if segment.seq == subflow.irs {
+                // Our SYN/ACK was lost.
                 self.send_handshake(now, index, shared);
             }
             return false;
@@ -308,13 +344,13 @@ impl Connection {
         if self.mode == Mode::Negotiating {
             let keys = find_capable(segment).filter(usable);
             match keys.and_then(|capable| capable.sender_key.zip(capable.receiver_key)) {
-                Some((theirs, ours)) if ours == self.local_key => {
+                Some((theirs, ours)) if ours == self.local_key && theirs != self.local_key => {
                     self.mode = Mode::Multipath;
-                    self.take_remote_key(theirs);
+                    self.take_remote_key(theirs, shared);
                 }
                 // Data with a DSS has overtaken the third ACK; the keys will come.
                 None if segment.options.dss.is_some() => return false,
-                _ => self.fall_back(FallbackReason::ThirdAck, shared),
+                _ => self.fall_back(now, FallbackReason::ThirdAck, shared),
             }
         }
         self.establish(now, index, segment, shared);
@@ -337,6 +373,13 @@ impl Connection {
         let expected = self.remote_key.zip(peer).map(|(key, peer)| join_hmac(key, self.local_key, peer, own));
         match (hmac, expected) {
             (Some(hmac), Some(expected)) if same_mac(&hmac, &expected.first_20()) => {
+                let Some(slot) = self.slot().filter(|_| self.has_room_for_join(shared)) else {
+                    shared.counters.joins_refused += 1;
+                    self.kill(now, index, ResetReason::Prohibited, shared);
+                    return false;
+                };
+                self.subflows[index].slot = slot;
+                self.ever_joined = true;
                 self.establish(now, index, segment, shared);
                 // The fourth ACK.
                 self.subflows[index].ack.now = true;
@@ -351,9 +394,9 @@ impl Connection {
         }
     }
 
-    fn take_remote_key(&mut self, key: Key) {
+    fn take_remote_key(&mut self, key: Key, shared: &Shared) {
         self.remote_key = Some(key);
-        self.remote_idsn = key.idsn();
+        self.remote_idsn = shared.chosen.idsn(key);
     }
 
     /// The handshake of subflow `index` is complete.
@@ -365,10 +408,11 @@ impl Connection {
         }
         if subflow.state == State::SynReceived {
             // What the handshake's window said was unscaled; the ACK's is scaled.
+            let scale = if segment.flags.has(Flags::SYN) { 0 } else { subflow.snd_scale };
             subflow.snd_wnd = segment.window;
-            subflow.snd_edge = 1 + (u64::from(segment.window) << subflow.snd_scale);
+            subflow.snd_edge = 1 + (u64::from(segment.window) << scale);
             if !subflow.is_join() {
-                self.outgoing.edge = u64::from(segment.window) << subflow.snd_scale;
+                self.outgoing.edge = u64::from(segment.window) << scale;
                 self.outgoing.largest_window = self.outgoing.edge;
             }
         }
@@ -383,6 +427,7 @@ impl Connection {
         subflow.state = State::Established;
         subflow.handshake = None;
         let (id, mss) = (subflow.id, Bytes::new(u64::from(subflow.mss)));
+        self.peer_knows_of_join |= subflow.is_join();
         self.timers.abandoned = None;
         self.congestion.add(id, mss);
         shared.event(self.id, Event::SubflowEstablished(id));
@@ -409,7 +454,16 @@ pub(crate) fn find_capable(segment: &Segment) -> Option<MpCapable> {
     })
 }
 
-/// An MP_CAPABLE we can serve: version 1 with HMAC-SHA256 and without extensions (RFC 8684 §3.1).
-fn usable(capable: &MpCapable) -> bool {
-    capable.version == 1 && capable.hmac_sha256 && !capable.extensibility && !capable.checksum_required
+/// An MP_CAPABLE in a SYN that we can answer. A host that knows later versions as well puts the highest of them there, and
+/// ours in the answer says what to use; version 0 is another protocol (RFC 8684 §3.1).
+fn acceptable_offer(capable: &MpCapable) -> bool {
+    capable.sender_key.is_none() && usable(&MpCapable { version: capable.version.min(VERSION), ..*capable })
 }
+
+/// An MP_CAPABLE we can serve: our version with HMAC-SHA256 and without extensions (RFC 8684 §3.1).
+fn usable(capable: &MpCapable) -> bool {
+    capable.version == VERSION && capable.hmac_sha256 && !capable.extensibility
+}
+
+/// The version of RFC 8684.
+const VERSION: u8 = 1;

@@ -2,16 +2,18 @@
 //!
 //! The parts by noun: `handshake` (how subflows begin), `input` (a segment arrives), `acceptance` (whether it counts),
 //! `acknowledgment`, `options`, `signal` (DSS) and `payload` (what it says and carries), `receiver` (data in order for the
-//! application), `output` (what leaves next), `emit` (segments put together), `paths` (which subflows there should be),
-//! `closing` (how subflows and connections end), `timers`.
+//! application), `output` (what leaves next), `emit` (segments put together), `paths` (which subflows there should be) and `addresses`,
+//! `integrity` (checksums and MP_FAIL), `closing` (how subflows and connections end), `timers`.
 
 mod acceptance;
 mod acknowledgment;
+mod addresses;
 mod check;
 mod closing;
 mod emit;
 mod handshake;
 mod input;
+mod integrity;
 mod options;
 mod output;
 mod paths;
@@ -34,7 +36,10 @@ use anabranch_policy::reinjection::Reinjection;
 use anabranch_policy::scheduler::Scheduler;
 use anabranch_policy::{Event as PolicyEvent, SubflowView};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Key, SubflowId};
+use anabranch_wire::ResetReason;
 use bytes::Bytes as Payload;
+use closing::FastClosing;
+use integrity::Retreat;
 use output::Waiting;
 use paths::PathManager;
 use receiver::Receiver;
@@ -42,6 +47,7 @@ use timers::Timers;
 
 pub(crate) use emit::reset_for;
 pub(crate) use handshake::Accept;
+pub(crate) use integrity::Original;
 
 /// Which side of the connection this is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,6 +103,10 @@ pub(crate) struct Connection {
     pub(crate) confirmed: bool,
     /// The client had to leave MP_CAPABLE out of its SYN.
     pub(crate) gave_up_mptcp: bool,
+    /// DSS checksums are in use: one side requires them (RFC 8684 §3.1).
+    checksum: bool,
+    /// We forbid joins to the address and port of the initial subflow.
+    deny_join_to_initial: bool,
     pub(crate) local_key: Key,
     pub(crate) remote_key: Option<Key>,
     local_idsn: Dsn,
@@ -105,8 +115,10 @@ pub(crate) struct Connection {
     /// Statistics of subflows that are gone.
     pub(crate) buried: Vec<SubflowStats>,
     next_subflow: u16,
-    /// More than the initial subflow was ever there, so plain TCP is no way out.
+    /// More than the initial subflow was ever there, as far as the peer can know, so plain TCP is no way out.
     ever_joined: bool,
+    /// A further subflow was open for data, so the peer knows as well that plain TCP is no way out.
+    peer_knows_of_join: bool,
     outgoing: Outgoing,
     receiver: Receiver,
     scheduler: Box<dyn Scheduler>,
@@ -130,6 +142,9 @@ pub(crate) struct Connection {
     /// Closed in order, and gone as soon as the application has read the rest.
     closed_unread: bool,
     reported_open: bool,
+    /// MP_FASTCLOSE was sent on an ACK and waits for its answer.
+    fast_closing: Option<FastClosing>,
+    retreat: Retreat,
 }
 
 impl Connection {
@@ -150,14 +165,17 @@ impl Connection {
             mode,
             confirmed: false,
             gave_up_mptcp: false,
+            checksum: config.checksum,
+            deny_join_to_initial: config.deny_join_to_initial,
             local_key,
             remote_key: None,
-            local_idsn: local_key.idsn(),
+            local_idsn: shared.chosen.idsn(local_key),
             remote_idsn: Dsn::new(0),
             subflows: Vec::new(),
             buried: Vec::new(),
             next_subflow: 0,
             ever_joined: false,
+            peer_knows_of_join: false,
             outgoing: Outgoing {
                 buffer: SendBuffer::default(),
                 unsent: RangeSet::new(),
@@ -191,6 +209,8 @@ impl Connection {
             gone: false,
             closed_unread: false,
             reported_open: false,
+            fast_closing: None,
+            retreat: Retreat::default(),
         }
     }
 
@@ -238,6 +258,11 @@ impl Connection {
                 self.subflows.iter_mut().filter(|subflow| subflow.is_open()).max_by_key(|s| s.ack.last_data)
         {
             subflow.ack.now = true;
+        }
+        if self.checksum && self.receiver.unread() == 0 {
+            for index in 0..self.subflows.len() {
+                self.admit_rest(index);
+            }
         }
         if self.receiver.take_end_of_stream() {
             shared.event(self.id, Event::PeerFinished);
@@ -294,7 +319,7 @@ impl Connection {
     }
 
     /// Gives MPTCP up for plain TCP on the only subflow.
-    fn fall_back(&mut self, reason: FallbackReason, shared: &mut Shared) {
+    fn fall_back(&mut self, now: Instant, reason: FallbackReason, shared: &mut Shared) {
         self.mode = Mode::Plain;
         self.stats.fallback = Some(reason);
         // Nothing of the data level is left to be said.
@@ -304,7 +329,22 @@ impl Connection {
         for subflow in self.subflows.iter_mut().filter(|subflow| subflow.state != State::Established) {
             subflow.mss = emit::payload_room(subflow, Mode::Plain);
         }
-        shared.fell_back(self.id, reason);
+        shared.fell_back(reason);
+        if self.is_known() {
+            shared.event(self.id, Event::Fallback(reason));
+        }
+        while let Some(index) = self.subflows.iter().position(Subflow::is_unanswered_join) {
+            self.kill(now, index, ResetReason::MptcpError, shared);
+        }
+        self.announce_infinite(reason);
+        self.place_plainly(now, shared);
+        // What the subflow has acknowledged is acknowledged; perhaps nothing more will come to say so.
+        if let Some(subflow) = self.subflows.first() {
+            let una = subflow.recovery.snd_una();
+            let window = subflow.snd_edge.saturating_sub(una);
+            let acked = una.saturating_sub(1).min(self.outgoing.buffer.end());
+            self.on_data_ack(now, acked, window, shared);
+        }
         if self.role == Role::Server || self.remote_key.is_some() {
             shared.routes.push(crate::shared::Route::RemoveToken(self.local_key.token(), self.id));
         }
@@ -312,7 +352,7 @@ impl Connection {
 
     /// True while plain TCP can still take over: one subflow ever, everything in order on it, and not yet at the end.
     fn can_fall_back(&self) -> bool {
-        self.subflows.first().is_some_and(|subflow| self.can_fall_back_at(subflow.rcv_nxt))
+        self.subflows.first().is_some_and(|subflow| self.can_fall_back_at(subflow.placed()))
     }
 
     /// The same when subflow offset `at` is the next to be taken: from here on it is the stream's, so both must have come
@@ -320,7 +360,8 @@ impl Connection {
     fn can_fall_back_at(&self, at: u64) -> bool {
         let in_order = self.outgoing.in_order && self.receiver.in_order() && self.receiver.stream_next() + 1 == at;
         let complete = self.outgoing.fin_acked && self.receiver.finished();
-        !self.ever_joined && self.subflows.len() == 1 && in_order && !complete
+        let alone = self.subflows.iter().filter(|subflow| !subflow.is_unanswered_join()).count() == 1;
+        !self.ever_joined && alone && in_order && !complete
     }
 
     fn open_subflows(&self) -> impl Iterator<Item = &Subflow> {
@@ -335,6 +376,10 @@ impl Connection {
         if !self.reported_open {
             self.reported_open = true;
             let multipath = self.mode == Mode::Multipath;
+            if let (Role::Server, Some(reason)) = (self.role, self.stats.fallback) {
+                // From before the application knew of the connection.
+                shared.event(self.id, Event::Fallback(reason));
+            }
             let event = match self.role {
                 Role::Client => Event::Connected { multipath },
                 Role::Server => Event::Accepted { multipath },

@@ -2,15 +2,22 @@
 
 use super::{Connection, Mode, Role};
 use crate::FallbackReason;
-use crate::mapping::Mapping;
+use crate::mapping::{Mapping, Proof};
 use crate::shared::Shared;
 use crate::subflow::State;
 use anabranch_units::Instant;
 use anabranch_wire::{Flags, MpOption, ResetReason, Segment};
 
+/// ACKs of data without DSS in a row, over at least one RTO, that mean options no longer get through.
+const BARE_ACKS: u32 = 3;
+
 impl Connection {
     pub(super) fn handle_options(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) {
         if self.mode != Mode::Multipath {
+            // After a fallback nothing but MP_FAIL means anything.
+            if self.stats.fallback.is_some() && segment.options.mptcp().iter().any(is_fail) {
+                self.on_fail(now, index, shared);
+            }
             return;
         }
         let id = self.subflows[index].id;
@@ -30,22 +37,38 @@ impl Connection {
                 }
                 MpOption::RemoveAddr(remove) => self.on_remove_addr(now, remove, shared),
                 MpOption::Capable(capable) => {
-                    if let Some((length, _)) = capable.data.filter(|_| self.role == Role::Server) {
+                    if let Some(data) = capable.data.filter(|_| self.role == Role::Server) {
                         self.confirm(now, index, shared);
-                        let map = Mapping { subflow: 1, data: 0, length: u64::from(length) };
-                        if self.subflows[index].rcv_nxt < 1 + map.length
-                            && self.subflows[index].maps.insert(map).is_err()
-                        {
-                            self.bad_mapping(now, index, ResetReason::MptcpError, shared);
-                        }
+                        self.take_first_data(now, index, data, shared);
                     }
                 }
                 MpOption::JoinAck(_) => {
                     // Our fourth ACK was lost.
                     self.subflows[index].ack.now = true;
                 }
-                MpOption::JoinSyn(_) | MpOption::JoinSynAck(_) | MpOption::Fail { .. } | MpOption::TcpReset { .. } => {}
+                MpOption::Fail { .. } => self.on_fail(now, index, shared),
+                MpOption::JoinSyn(_) | MpOption::JoinSynAck(_) | MpOption::TcpReset { .. } => {}
             }
+        }
+    }
+
+    /// The mapping that MP_CAPABLE carries with the first data (RFC 8684 §3.1): length and checksum.
+    fn take_first_data(
+        &mut self,
+        now: Instant,
+        index: usize,
+        (length, checksum): (u16, Option<u16>),
+        shared: &mut Shared,
+    ) {
+        let proof = checksum.filter(|_| self.checksum).map(|checksum| Proof { checksum, data_fin: false });
+        let map = Mapping { subflow: 1, data: 0, length: u64::from(length), proof };
+        let subflow = &mut self.subflows[index];
+        if subflow.placed() >= map.end() {
+            return;
+        }
+        let missing = self.checksum && proof.is_none();
+        if missing || subflow.maps.insert(map).is_err() {
+            self.bad_mapping(now, index, ResetReason::MptcpError, shared);
         }
     }
 
@@ -63,6 +86,7 @@ impl Connection {
             return true;
         }
         if segment.options.dss.is_some() {
+            self.subflows[index].bare_acks = 0;
             self.confirm(now, index, shared);
             return true;
         }
@@ -80,26 +104,31 @@ impl Connection {
             return true;
         }
         let acks_data = ack > subflow.recovery.snd_una() && ack > 1 && self.outgoing.nxt > 0;
-        // MPTCP peers put a DSS on their FINs too; a bare one closes a stream of plain TCP.
-        let bare = segment.payload.is_empty() && !segment.flags.has(Flags::FIN);
-        if bare && !acks_data {
+        // MPTCP peers put a DSS on their FINs too; a bare one closes a stream of plain TCP. Data may lie under a mapping
+        // that came or comes apart from it: whether it does is found out when it is next in order.
+        let bare_fin = segment.payload.is_empty() && segment.flags.has(Flags::FIN);
+        if !acks_data && !bare_fin {
             return true;
         }
-        let first = !self.confirmed;
-        if self.can_fall_back() {
-            self.fall_back(if first { FallbackReason::FirstData } else { FallbackReason::OptionsLost }, shared);
+        let (proven, first) = (subflow.confirmed, !self.confirmed);
+        let subflow = &mut self.subflows[index];
+        if subflow.bare_acks == 0 {
+            subflow.bare_since = now;
+        }
+        subflow.bare_acks += u32::from(acks_data);
+        // A proxy that acknowledges on the peer's behalf makes many before the peer's first has made its way.
+        let lasting = subflow.bare_acks >= BARE_ACKS && now.since(subflow.bare_since) >= subflow.rtt.rto();
+        // A stock kernel sends an ACK without DSS now and then, so a confirmed subflow must show a few in a row.
+        let enough = first || bare_fin || lasting;
+        if enough && self.can_fall_back() {
+            self.fall_back(now, if first { FallbackReason::FirstData } else { FallbackReason::OptionsLost }, shared);
             return true;
         }
-        if bare {
-            // An ACK without DSS among others with it (a stock kernel sends some) says nothing bad by itself; one on a
-            // subflow that never showed an option does.
-            if subflow.confirmed {
-                return true;
-            }
+        if !proven && acks_data && segment.payload.is_empty() {
+            // RFC 8684 §3.7: on an additional subflow the first acknowledgment without a DATA_ACK is the end of it.
             self.kill(now, index, ResetReason::Middlebox, shared);
             return false;
         }
-        // Data may lie under a mapping that came earlier; without one `handle_payload` will find out.
         true
     }
 
@@ -116,4 +145,8 @@ impl Connection {
             self.on_confirmed(now, shared);
         }
     }
+}
+
+fn is_fail(option: &MpOption) -> bool {
+    matches!(option, MpOption::Fail { .. })
 }

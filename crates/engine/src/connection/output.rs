@@ -2,6 +2,7 @@
 
 use super::{Connection, Mode, emit};
 use crate::recovery::Sent;
+use crate::sent_log::bit;
 use crate::shared::Shared;
 use crate::stats::Blocked;
 use crate::{Choice, Detector, Purpose, Reason};
@@ -88,7 +89,7 @@ impl Waiting {
 impl Connection {
     /// Puts everything that may leave now into the endpoint's queue.
     pub(crate) fn transmit(&mut self, now: Instant, shared: &mut Shared) {
-        if self.gone {
+        if self.gone || self.fast_closing.is_some() {
             return;
         }
         if self.mode != Mode::Negotiating || self.role == super::Role::Client {
@@ -416,6 +417,11 @@ impl Connection {
             self.outgoing.reinject.clear();
             return;
         }
+        if !self.peer_knows_of_join {
+            // There is no other subflow, and the peer may have become plain TCP: it takes whatever comes for what is next
+            // (RFC 8684 §3.7). So nothing is repeated under other sequence numbers before there was a second subflow.
+            return;
+        }
         while let Some((start, range_end)) = self.outgoing.reinject.first() {
             let (start, carried_until) = match self.outgoing.log.range_at(start) {
                 Some((_, end)) => (start, end),
@@ -426,11 +432,11 @@ impl Connection {
                 }
             };
             let mut carriers = self.outgoing.log.carriers(start);
-            let all = self.views.iter().all(|view| self.slot_of(view.id).is_some_and(|slot| carriers & 1 << slot != 0));
+            let all = self.views.iter().all(|view| self.slot_of(view.id).is_some_and(|slot| carriers & bit(slot) != 0));
             if all || self.waiting.repeat_anywhere {
                 carriers = 0;
             }
-            let fresh = |view: &&SubflowView| self.slot_of(view.id).is_some_and(|slot| carriers & 1 << slot == 0);
+            let fresh = |view: &&SubflowView| self.slot_of(view.id).is_some_and(|slot| carriers & bit(slot) == 0);
             let candidates = self.views.iter().filter(|view| view.has_room()).filter(fresh);
             let Some(on) = candidates.min_by_key(|view| (view.srtt, view.id)).map(|view| view.id) else { return };
             let end = range_end.min(carried_until);
@@ -459,13 +465,15 @@ impl Connection {
             return false;
         }
         let slot = subflow.slot;
+        let ends_stream = self.outgoing.fin_sent && self.outgoing.fin == Some(start + length);
+        let flags = if ends_stream { emit::DATA_FIN } else { 0 };
         subflow.counts.reinjected += length;
         self.restart_after_idle(now, index);
         self.outgoing.in_order = false;
         self.outgoing.reinject.remove(start, start + length);
         self.outgoing.log.mark(start, start + length, slot);
         self.stats.reinjected += length;
-        let piece = Piece { start, length, flags: 0, purpose: Purpose::Reinjection(reason) };
+        let piece = Piece { start, length, flags, purpose: Purpose::Reinjection(reason) };
         self.push_data(now, index, piece, shared);
         true
     }
@@ -483,7 +491,7 @@ impl Connection {
         let carriers = self.outgoing.log.carriers(una);
         let mut ids = [SubflowId(0); crate::config::MAX_SUBFLOWS];
         let mut count = 0;
-        for subflow in self.subflows.iter().filter(|subflow| carriers & 1 << subflow.slot != 0) {
+        for subflow in self.subflows.iter().filter(|subflow| carriers & bit(subflow.slot) != 0) {
             ids[count] = subflow.id;
             count += 1;
         }
@@ -509,7 +517,7 @@ impl Connection {
                 self.congestion.penalise(now, *id);
             }
         }
-        let legal = self.slot_of(on).is_some_and(|slot| carriers & 1 << slot == 0);
+        let legal = self.slot_of(on).is_some_and(|slot| carriers & bit(slot) == 0);
         let reason = if cause == Cause::Window { Reason::Window } else { Reason::Drained };
         if rescue.reinject
             && legal

@@ -1,6 +1,7 @@
 //! The bytes of a segment: through subflow order and their mapping to the data level.
 
 use super::{Connection, Mode};
+use crate::mapping::Mapping;
 use crate::shared::Shared;
 use crate::{Event, FallbackReason};
 use anabranch_units::Instant;
@@ -107,46 +108,126 @@ impl Connection {
         own_map: Option<u64>,
         shared: &mut Shared,
     ) -> bool {
-        let length = payload.len() as u64;
-        let at = self.subflows[index].rcv_nxt;
+        let subflow = &mut self.subflows[index];
+        let (at, length) = (subflow.rcv_nxt, payload.len() as u64);
+        subflow.rcv_nxt += length;
+        subflow.counts.bytes_received += length;
         let before = self.receiver.next();
         if let Some(data) = own_map {
             self.receiver.receive(now, data, payload);
         } else if self.mode == Mode::Plain {
             self.receiver.receive(now, at - 1, payload);
-        } else if !self.consume_mapped(now, index, at, payload, shared) {
-            return false;
+        } else {
+            subflow.unplaced.push(at, payload);
+            return self.place(now, index, shared);
+        }
+        self.on_placed(now, index, before, shared);
+        true
+    }
+
+    /// Hands the data level what has a mapping. False if the subflow is gone.
+    pub(super) fn place(&mut self, now: Instant, index: usize, shared: &mut Shared) -> bool {
+        let before = self.receiver.next();
+        let alive = loop {
+            let subflow = &mut self.subflows[index];
+            if subflow.unplaced.is_empty() {
+                subflow.unmapped_until = None;
+                break true;
+            }
+            let at = subflow.unplaced.start();
+            let Some(map) = subflow.maps.covering(at) else { break self.await_mapping(now, index, at, shared) };
+            subflow.unmapped_until = None;
+            if let Some(proof) = map.proof {
+                if subflow.unplaced.len() < map.length {
+                    self.await_rest(index, &map);
+                    break true;
+                }
+                if !self.verify(index, &map, proof, None) {
+                    break self.on_checksum_failure(now, index, &map, shared);
+                }
+            }
+            let subflow = &mut self.subflows[index];
+            while let Some(chunk) = subflow.unplaced.pop(map.end().saturating_sub(subflow.unplaced.start())) {
+                let data = map.data + (subflow.unplaced.start() - chunk.len() as u64 - map.subflow);
+                self.receiver.receive(now, data, chunk);
+                if subflow.unplaced.start() == map.end() {
+                    break;
+                }
+            }
+            if map.proof.is_some_and(|proof| proof.data_fin)
+                && !self.take_data_fin(now, index, map.data + map.length, shared)
+            {
+                break false;
+            }
+        };
+        if alive {
+            self.on_placed(now, index, before, shared);
+        }
+        alive
+    }
+
+    /// The byte at subflow offset `at` is next and no mapping covers it. RFC 8684 §3.7: options no longer get through, so
+    /// plain TCP takes over if it can; otherwise the mapping may still come, but not for ever, nor behind more than a
+    /// window of data (§3.3.1). False if the subflow is gone.
+    fn await_mapping(&mut self, now: Instant, index: usize, at: u64, shared: &mut Shared) -> bool {
+        if self.can_fall_back_at(at) {
+            let reason = if self.confirmed { FallbackReason::OptionsLost } else { FallbackReason::FirstData };
+            self.fall_back(now, reason, shared);
+            return true;
         }
         let subflow = &mut self.subflows[index];
-        subflow.rcv_nxt = at + length;
-        subflow.counts.bytes_received += length;
-        if own_map.is_none() {
-            subflow.maps.release(subflow.rcv_nxt);
+        let window = shared.config.receive_buffer.get();
+        // A mapping that must come whole may be larger than the window.
+        let bound = if self.checksum { window.max(u64::from(u16::MAX)) } else { window };
+        if subflow.unplaced.len() > bound {
+            self.bad_mapping(now, index, ResetReason::Middlebox, shared);
+            return false;
+        }
+        let wait = subflow.rtt.rto();
+        subflow.unmapped_until.get_or_insert(now + wait);
+        true
+    }
+
+    /// The application has read everything: a mapping that is still arriving may go on.
+    pub(super) fn admit_rest(&mut self, index: usize) {
+        let subflow = &self.subflows[index];
+        let waiting = if subflow.unplaced.is_empty() { None } else { subflow.maps.covering(subflow.unplaced.start()) };
+        if let Some(map) = waiting {
+            self.await_rest(index, &map);
+        }
+    }
+
+    /// A mapping with a checksum is handed on as a whole, so the window must admit the whole of it, however small the buffer.
+    fn await_rest(&mut self, index: usize, map: &Mapping) {
+        if self.receiver.admit(map.data, map.data + map.length) {
+            self.subflows[index].ack.now = true;
+        }
+    }
+
+    /// What waited for a mapping waited in vain: now the subflow's bytes are the stream's.
+    pub(super) fn place_plainly(&mut self, now: Instant, shared: &mut Shared) {
+        let before = self.receiver.next();
+        let Some(subflow) = self.subflows.first_mut() else { return };
+        subflow.unmapped_until = None;
+        let mut at = subflow.placed();
+        while let Some(chunk) = subflow.unplaced.pop(u64::MAX) {
+            let length = chunk.len() as u64;
+            self.receiver.receive(now, at - 1, chunk);
+            at += length;
+        }
+        self.on_placed(now, 0, before, shared);
+    }
+
+    /// The data level has had bytes of subflow `index`; it stood at `before`.
+    fn on_placed(&mut self, now: Instant, index: usize, before: u64, shared: &mut Shared) {
+        let subflow = &mut self.subflows[index];
+        if !subflow.maps.is_empty() {
+            subflow.maps.release(subflow.placed());
         }
         if self.receiver.next() > before {
             shared.event(self.id, Event::Readable);
             self.route_data_ack(now, index);
         }
-        true
-    }
-
-    fn consume_mapped(&mut self, now: Instant, index: usize, at: u64, payload: Payload, shared: &mut Shared) -> bool {
-        let mut done = 0;
-        while done < payload.len() {
-            let Some((data, left)) = self.subflows[index].maps.lookup(at + done as u64) else {
-                if self.can_fall_back_at(at + done as u64) {
-                    self.fall_back(FallbackReason::OptionsLost, shared);
-                    self.receiver.receive(now, at - 1 + done as u64, payload.slice(done..));
-                    return true;
-                }
-                self.bad_mapping(now, index, ResetReason::Middlebox, shared);
-                return false;
-            };
-            let take = (left as usize).min(payload.len() - done);
-            self.receiver.receive(now, data, payload.slice(done..done + take));
-            done += take;
-        }
-        true
     }
 
     /// The ACK path policy may want the DATA_ACK on another subflow as well.
@@ -184,7 +265,7 @@ impl Connection {
             }
             return;
         }
-        // A subflow's FIN without DATA_FIN ends that subflow only (RFC 8684 §3.3.3): answer in kind.
+        // A subflow's FIN without DATA_FIN ends that subflow only, not the stream (RFC 8684 §3.3.3): answer in kind.
         if !self.receiver.finished() || !self.outgoing.fin_acked {
             self.leave_subflow(now, index, shared);
         }

@@ -1,21 +1,23 @@
 //! The receiving half of the data level: reassembly by data offset, the shared window, the end of the stream.
 
 use crate::ConnectionStats;
+use crate::pieces::Pieces;
 use crate::reassembly::{Limits, Reassembly};
 use anabranch_units::{Bytes, Duration, Instant};
 use bytes::Bytes as Payload;
-use std::collections::VecDeque;
 
 pub(super) struct Receiver {
     /// Next data offset expected; one beyond the stream once the DATA_FIN counts.
     next: u64,
     ofo: Reassembly,
     /// In order, not read yet.
-    ready: VecDeque<Payload>,
+    ready: Pieces,
     unread: u64,
     buffer: u64,
     /// The right edge of the window as last told.
     told_edge: u64,
+    /// The window reaches at least here, for the sake of a mapping that must arrive whole.
+    admitted: u64,
     /// Offset of the peer's DATA_FIN.
     fin: Option<u64>,
     reported_end: bool,
@@ -37,10 +39,11 @@ impl Receiver {
         Receiver {
             next: 0,
             ofo: Reassembly::new(Limits { bytes: buffer.get(), fragments: MAX_FRAGMENTS }),
-            ready: VecDeque::new(),
+            ready: Pieces::default(),
             unread: 0,
             buffer: buffer.get(),
             told_edge: 0,
+            admitted: 0,
             fin: None,
             reported_end: false,
             segments: 0,
@@ -67,7 +70,19 @@ impl Receiver {
     /// The right edge of the window: never moves back (RFC 9293 §3.8.6).
     pub(super) fn edge(&self) -> u64 {
         // The DATA_FIN takes a number but no space.
-        (self.stream_next() + self.buffer.saturating_sub(self.unread)).max(self.told_edge)
+        (self.stream_next() + self.buffer.saturating_sub(self.unread)).max(self.told_edge).max(self.admitted)
+    }
+
+    /// A mapping of `start..end` is only worth anything as a whole. If it holds the byte that is next and is larger than the
+    /// buffer, the window must reach its end, or the two ends would wait for each other; at most 64 KiB, and not while the
+    /// application lags behind. True if the window has grown.
+    pub(super) fn admit(&mut self, start: u64, end: u64) -> bool {
+        let next = start <= self.next && self.next < end;
+        let grows = next && self.unread == 0 && end > self.edge();
+        if grows {
+            self.admitted = end;
+        }
+        grows
     }
 
     /// The window to advertise, relative to `next`.
@@ -145,7 +160,7 @@ impl Receiver {
     }
 
     pub(super) fn read(&mut self) -> Option<Payload> {
-        let chunk = self.ready.pop_front()?;
+        let chunk = self.ready.pop()?;
         self.unread -= chunk.len() as u64;
         Some(chunk)
     }
@@ -168,7 +183,8 @@ impl Receiver {
 
     /// Bytes held, in order or not, and the bound they must keep.
     pub(super) fn memory(&self) -> (u64, u64) {
-        (self.unread + self.ofo.bytes(), self.buffer)
+        // A mapping that was admitted as a whole may be larger than the buffer.
+        (self.unread + self.ofo.bytes(), self.buffer.max(if self.admitted > 0 { u64::from(u16::MAX) } else { 0 }))
     }
 
     pub(super) fn fill(&self, stats: &mut ConnectionStats) {
@@ -187,7 +203,7 @@ impl Receiver {
         self.next += length;
         self.received += length;
         self.unread += length;
-        self.ready.push_back(chunk);
+        self.ready.push(chunk);
     }
 
     fn take_fin(&mut self) {

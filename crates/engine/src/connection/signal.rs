@@ -2,10 +2,11 @@
 
 use super::Connection;
 use crate::FallbackReason;
-use crate::mapping::Mapping;
+use crate::mapping::{Mapping, Proof};
 use crate::shared::Shared;
 use anabranch_units::{Instant, SubflowSeq};
 use anabranch_wire::{Dss, Map, ResetReason, Segment};
+use bytes::Bytes as Payload;
 
 impl Connection {
     /// True if the subflow is still there.
@@ -27,7 +28,7 @@ impl Connection {
         let Some(map) = dss.map else { return true };
         if map.length == 0 {
             if self.can_fall_back() {
-                self.fall_back(FallbackReason::InfiniteMapping, shared);
+                self.fall_back(now, FallbackReason::InfiniteMapping, shared);
                 return true;
             }
             self.bad_mapping(now, index, ResetReason::MptcpError, shared);
@@ -54,34 +55,74 @@ impl Connection {
         shared: &mut Shared,
     ) -> bool {
         let length = u64::from(map.length) - u64::from(data_fin);
-        if data_fin && !self.receiver.receive_fin(data + length) {
-            self.bad_mapping(now, index, ResetReason::MptcpError, shared);
-            return false;
-        }
-        if data_fin {
-            self.subflows[index].ack.now = true;
-            self.after_read(shared);
-        }
+        let proof = match (self.checksum, map.checksum) {
+            (true, Some(checksum)) => Some(Proof { checksum, data_fin }),
+            (true, None) => {
+                // §3.3: a checksum that was agreed on and is not there means a broken subflow.
+                self.bad_mapping(now, index, ResetReason::MptcpError, shared);
+                return false;
+            }
+            // §3.3: one that was not agreed on is ignored.
+            (false, _) => None,
+        };
         if length == 0 {
-            return true;
+            // A DATA_FIN of its own, whose checksum covers just the pseudo-header.
+            let lone = Mapping { subflow: u64::from(map.subflow_seq), data, length, proof };
+            if proof.is_some_and(|proof| !self.verify(index, &lone, proof, Some(&Payload::new()))) {
+                return self.on_checksum_failure(now, index, &lone, shared);
+            }
+            return self.take_data_fin(now, index, data, shared);
+        }
+        if data_fin && proof.is_none() && !self.take_data_fin(now, index, data + length, shared) {
+            return false;
         }
         let subflow = &mut self.subflows[index];
         let Some(first) = SubflowSeq::new(map.subflow_seq).offset_near(SubflowSeq::new(0), subflow.rcv_nxt) else {
             return true;
         };
+        let mapping = Mapping { subflow: first, data, length, proof };
         // The common case needs no table: the map is the segment's own, and the segment is next.
         let own = first == start && length == segment.payload.len() as u64;
-        if own && start == subflow.rcv_nxt && subflow.maps.is_empty() && subflow.ofo.is_empty() {
-            self.waiting.own_map = Some(data);
+        if own
+            && start == subflow.rcv_nxt
+            && subflow.maps.is_empty()
+            && subflow.ofo.is_empty()
+            && subflow.unplaced.is_empty()
+        {
+            match proof {
+                None => {
+                    self.waiting.own_map = Some(data);
+                    return true;
+                }
+                Some(proof) if !proof.data_fin && self.verify(index, &mapping, proof, Some(&segment.payload)) => {
+                    self.waiting.own_map = Some(data);
+                    return true;
+                }
+                Some(_) => {}
+            }
+        }
+        let subflow = &mut self.subflows[index];
+        if first + length <= subflow.placed() {
             return true;
         }
-        if first + length <= subflow.rcv_nxt {
-            return true;
-        }
-        if subflow.maps.insert(Mapping { subflow: first, data, length }).is_err() {
+        // What is proven as a whole cannot begin where something else has ended already.
+        let cut = proof.is_some() && first < subflow.placed();
+        if cut || subflow.maps.insert(mapping).is_err() {
             self.bad_mapping(now, index, ResetReason::MptcpError, shared);
             return false;
         }
+        // It may be what earlier bytes wait for.
+        self.subflows[index].unplaced.is_empty() || self.place(now, index, shared)
+    }
+
+    /// The peer's stream ends at data offset `at` (§3.3.3). False if the subflow is gone.
+    pub(super) fn take_data_fin(&mut self, now: Instant, index: usize, at: u64, shared: &mut Shared) -> bool {
+        if !self.receiver.receive_fin(at) {
+            self.bad_mapping(now, index, ResetReason::MptcpError, shared);
+            return false;
+        }
+        self.subflows[index].ack.now = true;
+        self.after_read(shared);
         true
     }
 

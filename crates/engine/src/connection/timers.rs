@@ -3,6 +3,7 @@
 use super::{Connection, Mode};
 use crate::deadline::earliest;
 use crate::recovery::Fired;
+use crate::sent_log::bit;
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
 use crate::{Event, Purpose, Reason, subflow::Origin};
@@ -42,8 +43,17 @@ fn due(timer: &mut Option<Instant>, now: Instant) -> bool {
     due
 }
 
+/// Data timeouts after which a subflow that acknowledges what never arrives is closed: the first may be a lost DATA_ACK,
+/// the others each follow a probe that was answered or lost.
+pub(super) const MAX_UNCONFIRMED: u32 = 3;
 /// The longest wait between repetitions at the data level, as for a subflow (RFC 6298 §2.5 allows 60 s or more).
 const MAX_BACKOFF: u32 = 6;
+
+/// SYN/ACKs repeated to a join: fewer than for a connection, since the peer can simply ask again.
+const JOIN_RETRIES: u32 = 3;
+
+/// How long we wait for the fourth ACK of a join.
+const CONFIRMATION_LIMIT: Duration = Duration::from_secs(30);
 
 impl Connection {
     /// When to call `on_deadline`.
@@ -51,11 +61,17 @@ impl Connection {
         if self.gone {
             return None;
         }
+        if let Some(closing) = &self.fast_closing {
+            return Some(closing.deadline);
+        }
         let own = earliest([self.timers.deadline(), self.paths_deadline()]);
         self.subflows.iter().fold(own, |first, subflow| earliest([first, subflow.deadline()]))
     }
 
     pub(crate) fn on_deadline(&mut self, now: Instant, shared: &mut Shared) {
+        if self.fast_closing.is_some() {
+            return self.on_fast_close_timeout(now, shared);
+        }
         let mut index = 0;
         while index < self.subflows.len() && !self.gone {
             let id = self.subflows[index].id;
@@ -95,6 +111,17 @@ impl Connection {
         }
         if subflow.handshake.is_some_and(|timer| timer.deadline <= now) {
             return self.on_handshake_timeout(now, index, shared);
+        }
+        if due(&mut subflow.linger_until, now) && self.mode == Mode::Multipath {
+            return self.kill(now, index, ResetReason::Unspecified, shared);
+        }
+        let subflow = &mut self.subflows[index];
+        if subflow.doubt.is_some_and(|doubt| doubt.deadline <= now) {
+            return self.on_doubt(now, index, shared);
+        }
+        if due(&mut subflow.unmapped_until, now) {
+            // RFC 8684 §3.7: data without a mapping cannot be delivered, and the subflow is broken.
+            return self.kill(now, index, ResetReason::Middlebox, shared);
         }
         while self.subflows.get(index).is_some_and(|s| s.recovery.deadline().is_some_and(|at| at <= now)) {
             let subflow = &mut self.subflows[index];
@@ -167,7 +194,7 @@ impl Connection {
             let carried: Vec<_> = self.outgoing.log.carried_by(slot).collect();
             for (start, end) in carried {
                 // Once per segment and subflow: what another has carried as well is on its way already.
-                if end > una && self.outgoing.log.carriers(start.max(una)) == 1 << slot {
+                if end > una && self.outgoing.log.carriers(start.max(una)) == bit(slot) {
                     self.outgoing.reinject.insert(start.max(una), end, Reason::Rto(id));
                 }
             }
@@ -179,8 +206,14 @@ impl Connection {
         let profile = &shared.config.profile;
         let (retries, with_mptcp, max_rto) = (profile.syn_retries, profile.syn_retries_with_mptcp, profile.max_rto);
         let subflow = &mut self.subflows[index];
+        let retries = if subflow.is_half_open_join() { retries.min(JOIN_RETRIES) } else { retries };
         let Some(timer) = &mut subflow.handshake else { return };
-        if timer.retries >= retries {
+        let given_up = match subflow.state {
+            // Its pauses follow the RTT, so on a fast path the count is reached in no time.
+            State::Confirming => now.since(timer.first_sent) >= CONFIRMATION_LIMIT,
+            _ => timer.retries >= retries,
+        };
+        if given_up {
             if self.mode == Mode::Multipath && subflow.is_join() {
                 return self.bury(now, index, shared);
             }
@@ -204,22 +237,35 @@ impl Connection {
 
     /// Data waits too long for its DATA_ACK: repeat the oldest, whatever carried it.
     fn on_data_timeout(&mut self, now: Instant, shared: &mut Shared) {
+        if self.subflows.first().is_some_and(|subflow| subflow.bare_acks > 0) && self.can_fall_back() {
+            // The subflow acknowledges and the data level does not: the peer is plain TCP by now, and would take what is
+            // repeated for new data.
+            return self.fall_back(now, crate::FallbackReason::OptionsLost, shared);
+        }
         self.timers.data_backoff += 1;
         let una = self.outgoing.una;
         if let Some((_, end)) = self.outgoing.log.range_at(una) {
             let usable = self.subflows.iter().filter(|subflow| subflow.is_usable()).count();
+            if usable == 0 {
+                // In doubt is better than not at all.
+                self.settle_doubts(now, u64::MAX);
+            }
             let holder = self.subflows.iter().find(|subflow| {
                 subflow
                     .recovery
                     .iter()
                     .any(|sent| sent.len > 0 && sent.data <= una && una < sent.data + u64::from(sent.len))
             });
+            if holder.is_none() {
+                return self.on_unconfirmed_data(now, una, end, shared);
+            }
             // Alone, and still repairing it: its own retransmission is what will help.
-            if usable > 1 || holder.is_none() {
+            if usable > 1 {
                 self.outgoing.reinject.insert(una, end, Reason::DataTimeout);
-                if self.mode == Mode::Multipath && usable > 1 {
-                    let slots: Vec<_> = self.subflows.iter().map(|subflow| subflow.slot).collect();
-                    if slots.iter().all(|slot| self.outgoing.log.carriers(una) & 1 << slot != 0) {
+                if self.mode == Mode::Multipath {
+                    let open = self.subflows.iter().filter(|subflow| subflow.is_open());
+                    let slots: Vec<_> = open.map(|subflow| subflow.slot).collect();
+                    if slots.iter().all(|slot| self.outgoing.log.carriers(una) & bit(*slot) != 0) {
                         self.waiting.repeat_anywhere = true;
                     }
                 }
@@ -237,6 +283,53 @@ impl Connection {
             }
         }
         self.arm_data_timer(now);
+    }
+
+    /// Subflows have acknowledged the oldest data, but no DATA_ACK has come: a middlebox acknowledged what it then lost, or
+    /// the DATA_ACK is lost. The peer is asked; what those subflows carried goes elsewhere, and for as long as it is under way
+    /// nothing new goes to them. If that happens again and again, they do more harm than good (RFC 8684 §3.3.2, §3.7).
+    fn on_unconfirmed_data(&mut self, now: Instant, una: u64, end: u64, shared: &mut Shared) {
+        self.outgoing.reinject.insert(una, end, Reason::DataTimeout);
+        let carriers = self.outgoing.log.carriers(una);
+        let suspect = |subflow: &Subflow| subflow.is_open() && carriers & bit(subflow.slot) != 0;
+        let others = self.subflows.iter().any(|subflow| subflow.is_usable() && !suspect(subflow));
+        let mut index = 0;
+        while index < self.subflows.len() && !self.gone {
+            let subflow = &mut self.subflows[index];
+            if !suspect(subflow) {
+                index += 1;
+                continue;
+            }
+            subflow.unconfirmed += 1;
+            subflow.doubted_until = others.then_some(self.outgoing.nxt);
+            if subflow.unconfirmed > MAX_UNCONFIRMED {
+                // What it alone has carried is sent again elsewhere.
+                self.kill(now, index, ResetReason::Middlebox, shared);
+                continue;
+            }
+            let slot = subflow.slot;
+            let carried: Vec<_> = self.outgoing.log.carried_by(slot).collect();
+            for (start, end) in carried {
+                if end > una && self.outgoing.log.carriers(start.max(una)) == bit(slot) {
+                    self.outgoing.reinject.insert(start.max(una), end, Reason::DataTimeout);
+                }
+            }
+            self.send_window_probe(now, index, shared);
+            index += 1;
+        }
+        self.subflows_changed(now);
+        self.arm_data_timer(now);
+    }
+
+    /// All before `una` has arrived: subflows that were in doubt for older data get another chance.
+    pub(super) fn settle_doubts(&mut self, now: Instant, una: u64) {
+        let mut settled = false;
+        for subflow in &mut self.subflows {
+            settled |= subflow.doubted_until.take_if(|until| *until <= una).is_some();
+        }
+        if settled {
+            self.subflows_changed(now);
+        }
     }
 
     /// (Re)starts the data-level timer if anything waits for a DATA_ACK.

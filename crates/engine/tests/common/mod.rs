@@ -1,6 +1,8 @@
 //! Two endpoints and a wire with one delay for each path, for tests of the protocol itself.
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub mod puppet;
+
 use anabranch_engine::{Config, ConnectionId, Endpoint, Event, LocalAddress, Profile};
 use anabranch_units::{Bytes, Duration, Instant, Seed};
 use anabranch_wire::Segment;

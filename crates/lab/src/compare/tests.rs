@@ -127,7 +127,12 @@ fn every_run_is_counted_finishes_and_can_be_repeated_alone() {
     {
         for run in &group.runs {
             assert!(run.finished && run.completion_s.unwrap() > 0.0, "{}: {run:?}", group.name);
-            assert_eq!(crate::run(scenario, run.seed, false).unwrap().measured, *run, "{}", group.name);
+            assert_eq!(
+                crate::run(scenario, run.seed, &crate::Keep::default()).unwrap().measured,
+                *run,
+                "{}",
+                group.name
+            );
         }
     }
 }

@@ -3,9 +3,13 @@
 //! What the types cannot say (of `rate` and `down` only one, a `via` that names a link) is checked when the file is
 //! resolved.
 
+mod middlebox;
 mod policy;
 mod value;
 
+pub use middlebox::{
+    EndName, MiddleboxTable, SplitName, StrippedName, StrippedOptionsName, SynOptionName, UnmappedName,
+};
 pub use policy::Policy;
 pub use value::{At, Loss, LossTable, Of, OrOff, Quantity, Share, Speed, Unit};
 
@@ -22,6 +26,8 @@ use std::collections::BTreeMap;
 pub struct File {
     /// One line on what this is for.
     pub about: Option<String>,
+    /// Every TCP segment travels as the bytes of a packet; false unless given. Results are the same.
+    pub codec: Option<bool>,
     /// The paths between the hosts, by name.
     pub path: BTreeMap<String, At<PathTable>>,
     /// Links that several paths cross, by name.
@@ -82,8 +88,9 @@ pub struct PathTable {
     pub via: Option<At<String>>,
     /// Used only when no other path works.
     pub backup: Option<bool>,
-    /// A middlebox that removes MPTCP options from these segments.
-    pub middlebox: Option<MiddleboxName>,
+    /// Middleboxes on the path, in the order from the client to the server; see `anabranch list middleboxes`.
+    #[serde(default)]
+    pub middlebox: Vec<At<MiddleboxTable>>,
 }
 
 /// A link that several paths cross.
@@ -114,24 +121,6 @@ pub struct ReorderTable {
     pub probability: Of<Share>,
     /// By how much.
     pub delay: Of<Duration>,
-}
-
-/// The segments from which a middlebox removes MPTCP options.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum MiddleboxName {
-    /// None.
-    None,
-    /// SYN.
-    Syn,
-    /// SYN/ACK.
-    SynAck,
-    /// The third of the handshake.
-    ThirdAck,
-    /// All.
-    All,
-    /// All but those of the handshake.
-    AfterHandshake,
 }
 
 /// A host: the profile it starts from, single knobs, buffers and policies.

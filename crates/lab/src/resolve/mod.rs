@@ -2,6 +2,7 @@
 
 mod changes;
 mod hosts;
+mod middleboxes;
 mod paths;
 mod policies;
 mod workloads;
@@ -28,6 +29,8 @@ pub(crate) struct Resolved {
     pub(crate) spread: Duration,
     /// The policies of the host that sends the data of the first workload.
     pub(crate) policies: Chosen,
+    /// The schedulers of client and server.
+    pub(crate) schedulers: [String; 2],
 }
 
 /// Repetitions of a comparison: with 20, an interval is half a standard deviation wide to either side.
@@ -49,6 +52,7 @@ pub(crate) fn resolve(file: &File, traces: &mut Traces<'_>) -> Result<Resolved, 
     spec.stop = file.run.stop.as_ref().map_or(STOP, |stop| stop.value.0);
     spec.workloads = workloads::workloads(file, &names, spec.stop)?;
     spec.changes = changes::changes(file, &names, traces)?;
+    spec.codec = file.codec.unwrap_or(false);
     spec.loss_oracle = file.run.loss_oracle.unwrap_or(false);
     let seed = file.run.seed.unwrap_or(1);
     spec.seed = Seed(seed);
@@ -72,13 +76,14 @@ pub(crate) fn resolve(file: &File, traces: &mut Traces<'_>) -> Result<Resolved, 
         }
         Some(at) => at.value,
     };
+    let schedulers = [client_chosen.scheduler.clone(), server_chosen.scheduler.clone()];
     let direction = workloads::direction(&spec.workloads);
     let policies = match direction {
         anabranch_sim::Direction::Down => server_chosen,
         anabranch_sim::Direction::Up => client_chosen,
     };
     let spread = file.run.spread.as_ref().map_or(Duration::ZERO, |at| at.value.0);
-    Ok(Resolved { spec, seed, repeat, measure, spread, policies })
+    Ok(Resolved { spec, seed, repeat, measure, spread, policies, schedulers })
 }
 
 /// Puts another scheduler on both hosts.

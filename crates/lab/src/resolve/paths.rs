@@ -1,11 +1,11 @@
 //! Paths and shared links.
 
-use super::{Traces, known};
+use super::{Traces, known, middleboxes};
 use crate::error::Problem;
-use crate::file::{At, File, LinkTable, Loss, LossTable, MiddleboxName, Of, PathTable, Share, Speed, Unit};
+use crate::file::{At, File, LinkTable, Loss, LossTable, Of, PathTable, Share, Speed, Unit};
 use crate::quantity::Queue;
 use anabranch_net::{LinkConfig, LossModel, QueueLimit, Reordering, Service};
-use anabranch_sim::{Middlebox, PathSpec, SharedLink};
+use anabranch_sim::{PathSpec, SharedLink};
 use anabranch_units::Duration;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -101,19 +101,8 @@ fn path(name: &str, at: &At<PathTable>, links: &[String], traces: &mut Traces<'_
     };
     spec.via = table.via.as_ref().map(|at| at.value.clone());
     spec.backup = table.backup.unwrap_or(false);
-    spec.middlebox = table.middlebox.map_or(Middlebox::None, middlebox);
+    spec.middleboxes = table.middlebox.iter().map(middleboxes::middlebox).collect::<Result<_, _>>()?;
     Ok(spec)
-}
-
-fn middlebox(name: MiddleboxName) -> Middlebox {
-    match name {
-        MiddleboxName::None => Middlebox::None,
-        MiddleboxName::Syn => Middlebox::Syn,
-        MiddleboxName::SynAck => Middlebox::SynAck,
-        MiddleboxName::ThirdAck => Middlebox::ThirdAck,
-        MiddleboxName::All => Middlebox::All,
-        MiddleboxName::AfterHandshake => Middlebox::AfterHandshake,
-    }
 }
 
 /// Down and up, from `rate` or from `down` and `up`.

@@ -31,13 +31,17 @@ pub(super) fn workloads(file: &File, paths: &[String], stop: Duration) -> Result
     Ok(all)
 }
 
+pub(super) const fn way(name: DirectionName) -> Direction {
+    match name {
+        DirectionName::Down => Direction::Down,
+        DirectionName::Up => Direction::Up,
+    }
+}
+
 fn workload(at: &At<WorkloadTable>, paths: &[String], stop: Duration) -> Result<Workload, Problem> {
     let table = &at.value;
     only_own_keys(table)?;
-    let direction = match table.direction.as_ref().map(|at| at.value) {
-        None | Some(DirectionName::Down) => Direction::Down,
-        Some(DirectionName::Up) => Direction::Up,
-    };
+    let direction = table.direction.as_ref().map_or(Direction::Down, |at| way(at.value));
     let start = time(&table.start);
     Ok(match table.kind {
         WorkloadKind::Bulk => Workload::Bulk { direction, start, duration: duration(at)? },

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
 use anabranch_net::{LossModel, QueueLimit};
-use anabranch_sim::{Affected, Extent, Middlebox};
+use anabranch_sim::{Affected, Extent, MIDDLEBOXES, Middlebox, MiddleboxSpec, Stripped, Unmapped};
 use anabranch_units::{Bytes, Rate};
 
 const PATHS: &str = "[path.wlan]\nrate = \"25mbit\"\ndelay = \"10ms\"\n[path.lte]\ndown = \"lte.down\"\nup = \"5mbit\"\nrtt = \"60ms\"\n";
@@ -30,6 +30,22 @@ fn the_shipped_scenarios_are_read() {
     }
 }
 
+/// Through the codec everything is as without it: the digest of every event, what is measured, and the scenario's own digest.
+#[test]
+fn the_codec_changes_no_result() {
+    for shipped in SHIPPED {
+        let run = |sets: &[&str]| {
+            let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+            let scenario = Scenario::load(shipped.name, &sets).unwrap();
+            let run = crate::run(&scenario, 1, &crate::Keep::default()).unwrap();
+            (scenario.spec(1).codec, scenario.digest, run.outcome.digest, run.measured)
+        };
+        let (values, bytes) = (run(&[]), run(&["codec=true"]));
+        assert_eq!((values.0, bytes.0), (false, true));
+        assert_eq!((values.1, values.2, values.3), (bytes.1, bytes.2, bytes.3), "{}", shipped.name);
+    }
+}
+
 #[test]
 fn paths_stand_in_the_order_of_the_file_with_what_it_says() {
     let text = r#"
@@ -48,7 +64,7 @@ fn paths_stand_in_the_order_of_the_file_with_what_it_says() {
         corrupt = "0.2%"
         nic = "1gbit"
         via = "core"
-        middlebox = "syn-ack"
+        middlebox = [{ kind = "strip", from = "syn-ack" }, { kind = "nat", rebind = "2s", end = "server" }]
         [path.dsl]
         rate = "10mbit"
         delay = "20ms"
@@ -66,9 +82,29 @@ fn paths_stand_in_the_order_of_the_file_with_what_it_says() {
     assert_eq!((wlan.down.duplication, wlan.down.corruption), (0.001, 0.002));
     assert_eq!(wlan.down.reordering.unwrap().extra, ms(3));
     assert_eq!((wlan.nic, wlan.via.as_deref()), (Some(Rate::from_mbps(1000)), Some("core")));
-    assert_eq!((wlan.middlebox, wlan.backup, dsl.backup), (Middlebox::SynAck, false, true));
+    assert_eq!((wlan.backup, dsl.backup), (false, true));
+    let nat = Middlebox::Nat { rebind: Some(Duration::from_secs(2)), unmapped: Unmapped::Dropped };
+    let strip = MiddleboxSpec::new(Middlebox::strip(Stripped::SynAck));
+    assert_eq!((wlan.middleboxes.as_slice(), dsl.middleboxes.len()), (&[strip, MiddleboxSpec::at_server(nat)][..], 0));
     assert_eq!((dsl.down.queue, dsl.down.loss.clone()), (QueueLimit::Packets(100), LossModel::None));
     assert_eq!(spec.shared[0].down.service.mean_rate(), Rate::from_mbps(50));
+}
+
+/// Every kind of middlebox is in the list under the name that the file accepts, with the defaults that the list states.
+#[test]
+fn the_list_of_middleboxes_is_what_a_file_accepts() {
+    for info in MIDDLEBOXES {
+        let scenario = read(&format!(
+            "[path.a]\nrate = \"1mbit\"\ndelay = \"1ms\"\nmiddlebox = [{{ kind = \"{}\" }}]\n{BULK}",
+            info.name
+        ));
+        assert_eq!(scenario.unwrap().spec(1).paths[0].middleboxes[0].kind.name(), info.name);
+    }
+    let help = read("[path.a]\nrate = \"1mbit\"\ndelay = \"1ms\"\nmiddlebox = [{ kind = \"\" }]").err().unwrap();
+    for info in MIDDLEBOXES {
+        assert!(help.help().unwrap().contains(info.name), "{}", info.name);
+    }
+    assert_eq!(help.help().unwrap().split(", ").count(), MIDDLEBOXES.len());
 }
 
 #[test]
@@ -159,7 +195,12 @@ fn what_is_wrong_is_shown_with_what_would_be_accepted() {
         path("rate = \"25mbit\"\ndelay = 10"),
         path("rate = \"25mbit\"\ndelay = \"10ms\"\nloss = 0.01"),
         path("rate = \"25mbit\"\ndelay = \"10ms\"\nbackup = \"yes\""),
-        path("rate = \"25mbit\"\ndelay = \"10ms\"\nmiddlebox = \"sin\""),
+        path("rate = \"25mbit\"\ndelay = \"10ms\"\nmiddlebox = \"strip\""),
+        path("rate = \"25mbit\"\ndelay = \"10ms\"\nmiddlebox = [{ kind = \"stripp\" }]"),
+        path("rate = \"25mbit\"\ndelay = \"10ms\"\nmiddlebox = [{ kind = \"strip\", from = \"sin\" }]"),
+        path("rate = \"25mbit\"\ndelay = \"10ms\"\nmiddlebox = [{ kind = \"nat\", size = \"5B\" }]"),
+        path("rate = \"25mbit\"\ndelay = \"10ms\"\nmiddlebox = [{ kind = \"split\", size = \"0B\" }]"),
+        path("rate = \"25mbit\"\ndelay = \"10ms\"\nmiddlebox = [{ kind = \"split\", size = \"1MiB\" }]"),
         path("rate = \"25mbit\"\ndelay = \"10ms\"\nloss = { model = \"gilbert-elliott\", p-good-bad = \"1%\" }"),
         path("rate = \"25mbit\"\ndelay = \"10ms\"\ndelay = \"11ms\""),
         path("rate = 25mbit"),

@@ -50,13 +50,17 @@ impl Stage<'_> {
                 self.report_failure(session);
                 self.leave(host, id, session);
             }
-            Event::Fallback(_) | Event::SubflowEstablished(_) | Event::SubflowClosed(_) => {}
+            Event::Fallback(_)
+            | Event::SubflowEstablished(_)
+            | Event::SubflowClosed(_)
+            | Event::SubflowReset { .. } => {}
         }
     }
 
     /// Finds the session of a connection that the server just learned of.
     fn accept(&mut self, host: usize, id: ConnectionId) -> bool {
         let client = self.hosts[host].endpoint.subflows(id).first().map(|subflow| subflow.remote);
+        let client = client.map(|client| self.passage.inside(client));
         let Some(session) = client.and_then(|client| self.awaited.remove(&client)) else {
             return false;
         };
@@ -72,14 +76,18 @@ impl Stage<'_> {
         let Session { app, concluded, streams, .. } = &mut self.sessions[session];
         let stream = streams.of_mut(direction);
         while let Some(chunk) = endpoint.read(now, id) {
+            let intact = pattern::matches(stream.read, &chunk);
+            if !intact && self.alters_payload {
+                self.altered_bytes += pattern::differences(stream.read, &chunk);
+            }
             assert!(
-                pattern::matches(stream.read, &chunk),
+                intact || self.alters_payload,
                 "what the application reads is what was written, from byte {} of session {session} on",
                 stream.read
             );
             stream.read += chunk.len() as u64;
         }
-        assert!(stream.read <= stream.written, "no byte is read that was not written");
+        assert!(stream.read <= stream.written || self.alters_payload, "no byte is read that was not written");
         if stream.milestone.is_some_and(|milestone| stream.read >= milestone) && !*concluded {
             stream.milestone = None;
             self.news.push_back((*app, session, News::Reached(direction)));
@@ -165,5 +173,6 @@ fn code(event: &Event) -> u64 {
         Event::Fallback(_) => 10,
         Event::SubflowEstablished(subflow) => 11 + (u64::from(subflow.0) << 8),
         Event::SubflowClosed(subflow) => 12 + (u64::from(subflow.0) << 8),
+        Event::SubflowReset { subflow, .. } => 13 + (u64::from(subflow.0) << 8),
     }
 }

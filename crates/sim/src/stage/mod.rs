@@ -1,18 +1,22 @@
 //! What applications act on: hosts, sessions, links, timers and the transfers they report.
 
 mod dialogue;
+mod passage;
 mod traffic;
 mod watch;
 
+use self::passage::Passage;
 use self::traffic::Departures;
 use self::watch::Watch;
+use crate::codec::{Codec, Frame};
 use crate::digest::Digest;
 use crate::host::Host;
 use crate::pool::Pool;
 use crate::session::{ByteStream, News, Session};
 use crate::topology::{PerDirection, Topology, address, service};
-use crate::{Direction, EventRecord, Middlebox, Observer, Transfer, UdpOutcome};
+use crate::{Direction, EventRecord, Observer, Transfer, UdpOutcome};
 use anabranch_units::Instant;
+use anabranch_wire::Segment;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::net::SocketAddr;
@@ -32,8 +36,14 @@ pub(crate) struct Stage<'a> {
     pub(crate) corrupted: u64,
     /// Some first hop reports departures, so endpoints wait for them; where none does, packets depart at once.
     answers_departures: bool,
-    middleboxes: Vec<Middlebox>,
-    pool: Pool,
+    pub(crate) passage: Passage,
+    /// A middlebox alters payload, so that what is read may be other than what was written.
+    alters_payload: bool,
+    pub(crate) altered_bytes: u64,
+    pool: Pool<Segment>,
+    /// If segments travel as bytes.
+    codec: Option<Codec>,
+    frames: Pool<Frame>,
     primary: usize,
     /// Sessions whose server has not accepted, by the address of their client.
     awaited: BTreeMap<SocketAddr, usize>,
@@ -76,8 +86,12 @@ impl<'a> Stage<'a> {
             packets: 0,
             corrupted: 0,
             answers_departures: spec.paths.iter().any(|path| path.nic.is_some()),
-            middleboxes: spec.paths.iter().map(|path| path.middlebox).collect(),
+            passage: Passage::new(spec),
+            alters_payload: spec.paths.iter().flat_map(|path| &path.middleboxes).any(|it| it.kind.alters_payload()),
+            altered_bytes: 0,
             pool: Pool::default(),
+            codec: spec.codec.then(|| Codec::new(spec.seed, spec.audit)),
+            frames: Pool::default(),
             primary: spec.primary,
             awaited: BTreeMap::new(),
             timers: BinaryHeap::new(),

@@ -2,10 +2,12 @@
 
 use super::Stage;
 use super::watch::{packet_of, tag};
+use crate::codec::Frame;
+use crate::middlebox::Moving;
 use crate::outcome;
 use crate::pool::Packet;
 use crate::topology::{owner, path_between};
-use crate::{Direction, EventKind};
+use crate::{Direction, End, EventKind, PacketId};
 use anabranch_engine::Transmit;
 use anabranch_net::{Delivery, Departure};
 use anabranch_units::Bytes;
@@ -27,30 +29,80 @@ impl Stage<'_> {
         self.digest.add(self.now.as_nanos());
         self.digest
             .add((delivery.route.index() as u64) << 33 | u64::from(delivery.corrupted) << 32 | delivery.size.get());
-        let pooled = match delivery.packet {
-            Packet::Segment(pooled) => pooled,
+        let Delivery { route, size, corrupted, .. } = delivery;
+        let id = packet_of(delivery.tag);
+        if corrupted {
+            self.corrupted += 1;
+        }
+        let segment = match delivery.packet {
+            Packet::Segment(pooled) if corrupted => return self.discard(&pooled.take(), id),
+            Packet::Segment(pooled) => pooled.take(),
+            Packet::Frame(pooled) if corrupted => return self.discard_frame(pooled.take(), id),
+            Packet::Frame(pooled) => self.read_frame(pooled.take()),
             Packet::Datagram(udp) => {
-                let Delivery { route, size, corrupted, .. } = delivery;
-                self.watch_datagram_received(packet_of(delivery.tag), udp as usize, route, size, corrupted);
+                self.watch_datagram_received(id, udp as usize, route, size, corrupted);
                 let udp = &mut self.udp[udp as usize];
-                udp.received += u64::from(!delivery.corrupted);
-                udp.bytes += if delivery.corrupted { Bytes::ZERO } else { delivery.size };
-                self.corrupted += u64::from(delivery.corrupted);
+                udp.received += u64::from(!corrupted);
+                udp.bytes += if corrupted { Bytes::ZERO } else { size };
                 return;
             }
         };
-        let segment = pooled.take();
+        let path = path_between(segment.flow.src, segment.flow.dst);
+        let (end, direction) = match owner(segment.flow.dst).0 % 2 {
+            0 => (End::Client, Direction::Down),
+            _ => (End::Server, Direction::Up),
+        };
+        if self.passage.is_free(path, end) {
+            self.hand_over(segment, id);
+        } else {
+            self.pass_middleboxes(path, end, Moving { direction, segment, id }, None);
+        }
+    }
+
+    /// A damaged segment has reached its host.
+    #[cold]
+    fn discard(&mut self, segment: &Segment, id: PacketId) {
+        self.watch_received(id, segment, true);
+        if self.events.is_some() {
+            let (host, _) = owner(segment.flow.dst);
+            self.record(host, EventKind::Corrupted, segment);
+        }
+    }
+
+    /// The same as bytes.
+    #[cold]
+    fn discard_frame(&mut self, frame: Frame, id: PacketId) {
+        let codec = self.codec.as_mut().expect("frames come from the codec");
+        codec.read_damaged(&frame);
+        let segment = self.read_frame(frame);
+        self.discard(&segment, id);
+    }
+
+    /// There and back, for what crosses no link.
+    pub(super) fn through_codec(&mut self, segment: Segment) -> Segment {
+        match &mut self.codec {
+            None => segment,
+            Some(codec) => {
+                let frame = codec.write(segment);
+                codec.read(frame)
+            }
+        }
+    }
+
+    #[inline]
+    fn read_frame(&mut self, frame: Frame) -> Segment {
+        self.codec.as_mut().expect("frames come from the codec").read(frame)
+    }
+
+    /// A segment has reached its host.
+    #[inline]
+    pub(super) fn hand_over(&mut self, segment: Segment, id: PacketId) {
         self.digest.add(u64::from(segment.seq.get()) << 32 | u64::from(segment.ack.get()));
         let (host, _) = owner(segment.flow.dst);
         if self.events.is_some() {
-            let kind = if delivery.corrupted { EventKind::Corrupted } else { EventKind::Received };
-            self.record(host, kind, &segment);
+            self.record(host, EventKind::Received, &segment);
         }
-        self.watch_received(packet_of(delivery.tag), &segment, delivery.corrupted);
-        if delivery.corrupted {
-            self.corrupted += 1;
-            return;
-        }
+        self.watch_received(id, &segment, false);
         self.packets += u64::from(!segment.payload.is_empty());
         self.hosts[host].endpoint.handle_segment(self.now, segment);
         self.touch(host);
@@ -59,9 +111,8 @@ impl Stage<'_> {
     /// A packet left a first hop.
     #[inline]
     pub(crate) fn depart(&mut self, departure: Departure) {
-        if let Some((host, tag)) = self.departures.settle(departure.tag) {
-            self.hosts[host].endpoint.handle_departure(self.now, tag, departure.size);
-            self.touch(host);
+        if let Some(departing) = self.departures.settle(departure.tag) {
+            self.report_departure(departing);
         }
     }
 
@@ -77,23 +128,46 @@ impl Stage<'_> {
     }
 
     #[inline]
-    fn forward(&mut self, host: usize, Transmit { mut segment, tag: host_tag, purpose }: Transmit) {
+    fn forward(&mut self, host: usize, Transmit { segment, tag, purpose }: Transmit) {
         let path = path_between(segment.flow.src, segment.flow.dst);
         assert!(path < self.topology.paths(), "a segment travels between addresses that exist: {:?}", segment.flow);
         if self.events.is_some() {
             self.record(host, EventKind::Sent, &segment);
         }
         let id = self.watch_sent(host, &segment, purpose);
-        self.middleboxes[path].pass(&mut segment);
-        let direction = if host.is_multiple_of(2) { Direction::Up } else { Direction::Down };
-        let (route, size) = (self.topology.route(path, direction), segment.wire_length());
-        let notified = self.topology.has_nic(path);
-        let departure = if notified { self.departures.expect(Some((host, host_tag))) } else { 0 };
-        let packet = Packet::Segment(self.pool.put(segment));
-        self.topology.network.send(self.now, route, packet, size, tag(id, departure));
-        if self.answers_departures && !notified {
-            self.hosts[host].endpoint.handle_departure(self.now, host_tag, size);
+        let (direction, end) =
+            if host.is_multiple_of(2) { (Direction::Up, End::Client) } else { (Direction::Down, End::Server) };
+        let departing = Departing { host, tag, size: segment.wire_length() };
+        let waits = self.topology.has_nic(path);
+        let moving = Moving { direction, segment, id };
+        let departs_later = if self.passage.is_free(path, end) {
+            self.send_on_links(path, moving, waits.then_some(departing));
+            waits
+        } else {
+            self.pass_middleboxes(path, end, moving, waits.then_some(departing))
+        };
+        if self.answers_departures && !departs_later {
+            self.report_departure(departing);
         }
+    }
+
+    /// A segment enters the links of a path. `departing` is to be told when the first hop has sent it.
+    #[inline]
+    pub(super) fn send_on_links(&mut self, path: usize, moving: Moving, departing: Option<Departing>) {
+        let Moving { direction, segment, id } = moving;
+        let (route, size) = (self.topology.route(path, direction), segment.wire_length());
+        let departure = if self.topology.has_nic(path) { self.departures.expect(departing) } else { 0 };
+        let packet = match &mut self.codec {
+            None => Packet::Segment(self.pool.put(segment)),
+            Some(codec) => Packet::Frame(self.frames.put(codec.write(segment))),
+        };
+        self.topology.network.send(self.now, route, packet, size, tag(id, departure));
+    }
+
+    #[inline]
+    fn report_departure(&mut self, Departing { host, tag, size }: Departing) {
+        self.hosts[host].endpoint.handle_departure(self.now, tag, size);
+        self.touch(host);
     }
 
     #[cold]
@@ -104,17 +178,26 @@ impl Stage<'_> {
     }
 }
 
-/// What waits at first hops: each packet's host and the tag that the host gave it. The network carries the index.
+/// A packet as its host knows it, whatever has become of it on the way to the first hop.
+#[derive(Clone, Copy)]
+pub(super) struct Departing {
+    host: usize,
+    /// Given by the host.
+    tag: u64,
+    size: Bytes,
+}
+
+/// What waits at first hops. The network carries the index.
 #[derive(Default)]
 pub(super) struct Departures {
-    waiting: Vec<Option<(usize, u64)>>,
+    waiting: Vec<Option<Departing>>,
     free: Vec<u32>,
 }
 
 impl Departures {
     /// A tag for a packet that will depart; `None` if nobody waits for that.
     #[inline]
-    fn expect(&mut self, whose: Option<(usize, u64)>) -> u32 {
+    fn expect(&mut self, whose: Option<Departing>) -> u32 {
         match self.free.pop() {
             Some(slot) => {
                 self.waiting[slot as usize] = whose;
@@ -128,7 +211,7 @@ impl Departures {
     }
 
     #[inline]
-    fn settle(&mut self, tag: u64) -> Option<(usize, u64)> {
+    fn settle(&mut self, tag: u64) -> Option<Departing> {
         let slot = tag as u32; // The upper half is the packet's number.
         self.free.push(slot);
         self.waiting[slot as usize].take()

@@ -3,7 +3,7 @@
 use super::Stage;
 use crate::observe::{Condition, Content, Loss, Observer, PacketId, Sight};
 use crate::topology::{owner, path_between};
-use crate::{Direction, Host};
+use crate::{Direction, End, Host};
 use anabranch_engine::Purpose;
 use anabranch_units::Bytes;
 use anabranch_wire::Segment;
@@ -82,6 +82,15 @@ impl Stage<'_> {
         }
     }
 
+    /// A segment went into the middleboxes there and did not come out.
+    pub(super) fn watch_kept(&mut self, id: PacketId, path: usize, end: End) {
+        if let Some(observer) = &mut self.watch.observer
+            && id != PacketId::default()
+        {
+            observer.on_kept(id, path, end);
+        }
+    }
+
     /// Tells what links have dropped since this was last called.
     #[inline]
     pub(crate) fn report_losses(&mut self) {
@@ -113,7 +122,9 @@ impl Stage<'_> {
     fn tell_losses_of_links(&mut self) {
         while let Some(drop) = self.topology.network.poll_drop() {
             let link = self.topology.network.link_name(drop.link);
-            if let Some(observer) = &mut self.watch.observer {
+            if let Some(observer) = &mut self.watch.observer
+                && packet_of(drop.tag) != PacketId::default()
+            {
                 observer.on_lost(packet_of(drop.tag), Loss { at: drop.at, link, cause: drop.cause });
             }
         }

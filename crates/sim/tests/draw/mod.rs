@@ -3,7 +3,10 @@
 use anabranch_engine::{Factory, Policies, Profile};
 use anabranch_net::{Change, LinkConfig, LossModel, QueueLimit, Reordering};
 use anabranch_policy::registry::{ACK_PATHS, CONGESTION, Entry, REINJECTIONS, SCHEDULERS, WINDOWS};
-use anabranch_sim::{Affected, Direction, HostSpec, Middlebox, PathSpec, SharedLink, Spec, TimedChange, Workload};
+use anabranch_sim::{
+    Affected, Direction, End, HostSpec, Middlebox, MiddleboxSpec, PathSpec, SharedLink, Spec, SplitOptions, Stripped,
+    StrippedOptions, SynOption, TimedChange, Unmapped, Workload,
+};
 use anabranch_units::{Bytes, Duration, Rate, Seed, Stream};
 use std::sync::Arc;
 
@@ -31,10 +34,12 @@ pub fn spec(seed: Seed) -> Spec {
     spec.linger = Some(Duration::from_secs(HORIZON));
     spec.audit = true;
     spec.loss_oracle = draw.chance(0.5);
+    spec.codec = draw.chance(0.25);
     spec
 }
 
 /// The path swallows everything, both ways, from one second on.
+#[allow(dead_code)] // For the swarm alone.
 pub fn blackhole(spec: &Spec, path: usize) -> TimedChange {
     TimedChange {
         at: Duration::from_secs(1),
@@ -49,12 +54,38 @@ fn path(draw: &mut Stream, number: usize) -> PathSpec {
     let mut path = PathSpec::new(&format!("path{number}"), link(draw), link(draw));
     path.nic = draw.chance(0.2).then(|| Rate::from_bps(log(draw, 1_000_000, 10_000_000_000)));
     path.backup = draw.chance(0.1);
-    const BOXES: [Middlebox; 5] =
-        [Middlebox::Syn, Middlebox::SynAck, Middlebox::ThirdAck, Middlebox::All, Middlebox::AfterHandshake];
     if draw.chance(0.2) {
-        path.middlebox = BOXES[draw.below(BOXES.len() as u64) as usize];
+        path.middleboxes = (0..1 + draw.below(2)).map(|_| middlebox(draw)).collect();
     }
     path
+}
+
+/// Any that lets a connection survive: none that loses for good what it has acknowledged, none that alters payload.
+fn middlebox(draw: &mut Stream) -> MiddleboxSpec {
+    let direction = [None, Some(Direction::Down), Some(Direction::Up)][draw.below(3) as usize];
+    let from = [Stripped::Syn, Stripped::SynAck, Stripped::ThirdAck, Stripped::All, Stripped::AfterHandshake];
+    let kind = match draw.below(8) {
+        0..3 => Middlebox::Strip {
+            from: from[draw.below(from.len() as u64) as usize],
+            options: [StrippedOptions::Mptcp, StrippedOptions::AddAddr, StrippedOptions::Control]
+                [draw.below(3) as usize],
+            after: if draw.chance(0.5) { 0 } else { draw.below(100) },
+            direction,
+        },
+        3 => Middlebox::RewriteSequence,
+        4 => {
+            let options = if draw.chance(0.5) { SplitOptions::Copied } else { SplitOptions::First };
+            Middlebox::Split { size: log(draw, 100, 1400) as u16, options, direction }
+        }
+        5 => {
+            let wait = Duration::from_micros(log(draw, 10, 10_000));
+            Middlebox::Coalesce { size: log(draw, 1000, 10_000) as u16, wait, direction }
+        }
+        6 => Middlebox::Nat { rebind: None, unmapped: Unmapped::Dropped },
+        _ => Middlebox::DropSyn { option: if draw.chance(0.5) { SynOption::Capable } else { SynOption::Join } },
+    };
+    let end = if draw.chance(0.5) { End::Client } else { End::Server };
+    MiddleboxSpec { kind, end }
 }
 
 fn link(draw: &mut Stream) -> LinkConfig {

@@ -14,8 +14,6 @@ pub(super) struct Ip {
     pub start: usize,
     /// Where the packet ends by its length field; what follows is padding of the link. May lie beyond a snapped capture.
     pub end: usize,
-    /// False if the IPv4 header checksum is wrong. IPv6 has none.
-    pub checksum_good: bool,
 }
 
 /// Reads the IP header and whatever extension headers follow. With `offload`, a length of zero means as much as there is,
@@ -53,8 +51,6 @@ fn read_v4(packet: &[u8], offload: bool) -> Result<Ip, ParseError> {
     if fixed[9] != TCP {
         return Err(ParseError::NotTcp(fixed[9]));
     }
-    let mut checksum = Checksum::new();
-    checksum.add(&packet[..start]);
     let header = IpHeader {
         id: u32::from(u16::from_be_bytes([fixed[4], fixed[5]])),
         ttl: fixed[8],
@@ -68,7 +64,6 @@ fn read_v4(packet: &[u8], offload: bool) -> Result<Ip, ParseError> {
         header,
         start,
         end,
-        checksum_good: checksum.sum() == 0xffff,
     })
 }
 
@@ -93,7 +88,7 @@ fn read_v6(packet: &[u8], offload: bool) -> Result<Ip, ParseError> {
         let octets: [u8; 16] = fixed[at..at + 16].try_into().expect("an IPv6 header has room for two addresses");
         Ipv6Addr::from(octets).into()
     };
-    Ok(Ip { src: address(8), dst: address(24), header, start, end, checksum_good: true })
+    Ok(Ip { src: address(8), dst: address(24), header, start, end })
 }
 
 /// Walks the extension headers from the fixed header on to where TCP begins.
@@ -104,7 +99,9 @@ fn walk(packet: &[u8], mut next: u8) -> Result<usize, ParseError> {
         if next == TCP {
             return Ok(at);
         }
-        if !matches!(next, HOP_BY_HOP | ROUTING | FRAGMENT | DESTINATION) {
+        // Hop-by-hop options stand first or not at all (RFC 8200 §4).
+        let is_misplaced = next == HOP_BY_HOP && at != V6_HEADER;
+        if is_misplaced || !matches!(next, HOP_BY_HOP | ROUTING | FRAGMENT | DESTINATION) {
             return Err(ParseError::NotTcp(next));
         }
         let cut = |need: usize| ParseError::Truncated { layer: Layer::Extension, need, have: packet.len() };
@@ -204,3 +201,48 @@ const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;
 const DESTINATION: u8 = 60;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A packet with these extension headers, each its kind, its length beyond 8 bytes and its bytes 2 and 3.
+    fn packet(chain: &[(u8, u8, [u8; 2])]) -> Vec<u8> {
+        let mut packet = vec![0; V6_HEADER];
+        (packet[0], packet[6]) = (0x60, chain.first().map_or(TCP, |first| first.0));
+        for (n, (_, length, bytes)) in chain.iter().enumerate() {
+            let next = chain.get(n + 1).map_or(TCP, |header| header.0);
+            packet.extend_from_slice(&[next, *length, bytes[0], bytes[1], 0, 0, 0, 0]);
+            packet.resize(packet.len() + 8 * usize::from(*length), 0);
+        }
+        packet[5] = (packet.len() - V6_HEADER) as u8;
+        packet
+    }
+
+    #[test]
+    fn extension_headers_are_walked_as_rfc_8200_says() {
+        let options = |kind| (kind, 1, [0, 0]);
+        for (chain, expected) in [
+            (vec![], Ok(40)),
+            (vec![options(HOP_BY_HOP), options(DESTINATION), options(ROUTING), options(DESTINATION)], Ok(104)),
+            (vec![options(DESTINATION), options(HOP_BY_HOP)], Err(ParseError::NotTcp(HOP_BY_HOP))),
+            (vec![(ROUTING, 0, [0, 1])], Err(ParseError::SourceRoute)),
+            // An atomic fragment, whatever its reserved bits; a first one; one that is not the first.
+            (vec![(FRAGMENT, 0, [0, 0b110])], Ok(48)),
+            (vec![(FRAGMENT, 0, [0, 1])], Err(ParseError::Fragment)),
+            (vec![(FRAGMENT, 0, [0, 8])], Err(ParseError::Fragment)),
+            // The second byte of a fragment header is no length.
+            (vec![(FRAGMENT, 0, [0, 0]), options(DESTINATION)], Ok(64)),
+            (vec![options(DESTINATION); MOST_EXTENSIONS], Ok(40 + 16 * MOST_EXTENSIONS)),
+            (vec![options(DESTINATION); MOST_EXTENSIONS + 1], Err(ParseError::Extensions)),
+            (vec![(51, 1, [0, 0])], Err(ParseError::NotTcp(51))),
+            (vec![(DESTINATION, 0, [0, 0]), (50, 0, [0, 0])], Err(ParseError::NotTcp(50))),
+        ] {
+            assert_eq!(read(&packet(&chain), false).map(|ip| ip.start), expected, "{chain:?}");
+        }
+        let mut cut = packet(&[options(DESTINATION)]);
+        cut.truncate(50);
+        let error = ParseError::Truncated { layer: Layer::Extension, need: 56, have: 50 };
+        assert_eq!(read(&cut, false).map(|ip| ip.start), Err(error));
+    }
+}

@@ -13,7 +13,7 @@ mod writer;
 
 use crate::error::{EmitError, Layer, ParseError};
 use crate::options::OPTION_SPACE;
-use crate::{Flags, FlowKey, Segment};
+use crate::{Checksum, Flags, FlowKey, Options, Segment};
 use anabranch_units::SubflowSeq;
 use bytes::{BufMut, Bytes, BytesMut};
 use writer::Writer;
@@ -109,12 +109,13 @@ pub fn parse(packet: &Bytes, checksums: Checksums) -> Result<Segment, ParseError
     if ip.end > packet.len() {
         return Err(ParseError::Truncated { layer: Layer::Ip, need: ip.end, have: packet.len() });
     }
-    let mut tcp = read_tcp(&packet[..ip.end], &ip)?;
+    let tcp = read_tcp(&packet[..ip.end], &ip)?;
     if checksums == Checksums::Verify {
-        verify(&ip, &[&packet[ip.start..ip.end]])?;
+        verify(&ip, &packet[..ip.start], &[&packet[ip.start..ip.end]])?;
     }
-    tcp.segment.payload = packet.slice(tcp.payload..ip.end);
-    Ok(tcp.segment)
+    let mut segment = tcp.segment(&ip, packet.slice(tcp.payload..ip.end));
+    options::read(tcp.options, false, &mut segment.options);
+    Ok(segment)
 }
 
 /// Parses a packet whose payload lies apart from its headers, as [`emit_headers`] leaves it. `headers` and `payload`
@@ -126,15 +127,16 @@ pub fn parse_parts(headers: &[u8], payload: Bytes, checksums: Checksums) -> Resu
     if ip.end != have {
         return Err(ParseError::Truncated { layer: Layer::Ip, need: ip.end, have });
     }
-    let mut tcp = read_tcp(headers, &ip)?;
+    let tcp = read_tcp(headers, &ip)?;
     if tcp.payload != headers.len() {
         return Err(ParseError::Truncated { layer: Layer::Tcp, need: tcp.payload, have: headers.len() });
     }
     if checksums == Checksums::Verify {
-        verify(&ip, &[&headers[ip.start..], &payload])?;
+        verify(&ip, &headers[..ip.start], &[&headers[ip.start..], &payload])?;
     }
-    tcp.segment.payload = payload;
-    Ok(tcp.segment)
+    let mut segment = tcp.segment(&ip, payload);
+    options::read(tcp.options, false, &mut segment.options);
+    Ok(segment)
 }
 
 /// Whether a captured packet's checksums are right.
@@ -170,63 +172,77 @@ pub fn parse_captured(captured: &Bytes) -> Result<Captured, ParseError> {
     let tcp = read_tcp(&captured[..end], &ip)?;
     let checksum = if ip.end > captured.len() {
         ChecksumStatus::Unknown
-    } else if verify(&ip, &[&captured[ip.start..ip.end]]).is_ok() {
+    } else if verify(&ip, &captured[..ip.start], &[&captured[ip.start..ip.end]]).is_ok() {
         ChecksumStatus::Good
     } else {
         ChecksumStatus::Bad
     };
-    let mut segment = tcp.segment;
-    segment.payload = captured.slice(tcp.payload.min(end)..end);
-    Ok(Captured { segment, payload_length: ip.end - tcp.payload, checksum, options_cut: tcp.payload > end })
+    let options_cut = tcp.payload > end;
+    let mut segment = tcp.segment(&ip, captured.slice(tcp.payload.min(end)..end));
+    options::read(tcp.options, options_cut, &mut segment.options);
+    Ok(Captured { segment, payload_length: ip.end - tcp.payload, checksum, options_cut })
 }
 
-/// A TCP header as read.
-struct Tcp {
-    /// Everything but the payload.
-    segment: Segment,
+/// A TCP header whose lengths are right.
+struct Tcp<'a> {
+    fixed: &'a [u8; TCP_HEADER],
+    /// The options, as far as they are there.
+    options: &'a [u8],
     /// Where in the packet the payload begins; beyond its captured part if the options were cut.
     payload: usize,
 }
 
-/// Reads the TCP header. `packet` ends with the packet, or where it was cut.
+/// Finds the parts of the TCP header. `packet` ends with the packet, or where it was cut.
 #[inline]
-fn read_tcp(packet: &[u8], ip: &ip::Ip) -> Result<Tcp, ParseError> {
+fn read_tcp<'a>(packet: &'a [u8], ip: &ip::Ip) -> Result<Tcp<'a>, ParseError> {
     let cut = |need: usize, have: usize| ParseError::Truncated { layer: Layer::Tcp, need, have };
     let tcp = packet.get(ip.start..).unwrap_or_default();
-    let Some((fixed, options)) = tcp.split_first_chunk::<TCP_HEADER>() else {
+    let Some((fixed, rest)) = tcp.split_first_chunk::<TCP_HEADER>() else {
         return Err(cut(TCP_HEADER, tcp.len()));
     };
     let header = usize::from(fixed[12] >> 4) * 4;
-    let Some(options_length) = header.checked_sub(TCP_HEADER) else {
+    let Some(options) = header.checked_sub(TCP_HEADER) else {
         return Err(ParseError::HeaderLength { layer: Layer::Tcp, length: header });
     };
     if ip.start + header > ip.end {
         return Err(cut(header, ip.end - ip.start));
     }
-    let is_cut = options_length > options.len();
-    let options = options::read(&options[..options_length.min(options.len())], is_cut);
-    let u16_at = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
-    let seq_at =
-        |at: usize| SubflowSeq::new(u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]));
-    let segment = Segment {
-        flow: FlowKey { src: ip.src, dst: ip.dst, src_port: u16_at(0), dst_port: u16_at(2) },
-        ip: ip.header,
-        flags: Flags(fixed[13]),
-        reserved: fixed[12] & 0x0f,
-        window: u16_at(14),
-        urgent: u16_at(18),
-        seq: seq_at(4),
-        ack: seq_at(8),
-        options,
-        payload: Bytes::new(),
-    };
-    Ok(Tcp { segment, payload: ip.start + header })
+    Ok(Tcp { fixed, options: &rest[..options.min(rest.len())], payload: ip.start + header })
+}
+
+impl Tcp<'_> {
+    /// The segment without its options, which are read into it: a segment is large, and moving it costs.
+    #[inline]
+    fn segment(&self, ip: &ip::Ip, payload: Bytes) -> Segment {
+        let u16_at = |at: usize| u16::from_be_bytes([self.fixed[at], self.fixed[at + 1]]);
+        let seq_at = |at: usize| {
+            let field = [self.fixed[at], self.fixed[at + 1], self.fixed[at + 2], self.fixed[at + 3]];
+            SubflowSeq::new(u32::from_be_bytes(field))
+        };
+        Segment {
+            flow: FlowKey { src: ip.src, dst: ip.dst, src_port: u16_at(0), dst_port: u16_at(2) },
+            ip: ip.header,
+            flags: Flags(self.fixed[13]),
+            reserved: self.fixed[12] & 0x0f,
+            window: u16_at(14),
+            urgent: u16_at(18),
+            seq: seq_at(4),
+            ack: seq_at(8),
+            options: Options::default(),
+            payload,
+        }
+    }
 }
 
 /// Checks the IPv4 header checksum and the TCP checksum over `pieces`, header and payload.
-fn verify(ip: &ip::Ip, pieces: &[&[u8]]) -> Result<(), ParseError> {
-    if !ip.checksum_good {
-        return Err(ParseError::IpChecksum);
+#[inline]
+fn verify(ip: &ip::Ip, ip_header: &[u8], pieces: &[&[u8]]) -> Result<(), ParseError> {
+    if ip.src.is_ipv4() {
+        let mut sum = Checksum::new();
+        sum.add(ip_header);
+        if sum.sum() != 0xffff {
+            return Err(ParseError::IpChecksum);
+        }
     }
     let length = pieces.iter().map(|piece| piece.len()).sum();
     let mut sum = ip::pseudo_header(ip.src, ip.dst, length);

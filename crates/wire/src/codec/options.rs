@@ -7,11 +7,10 @@ use crate::error::EmitError;
 use crate::{MpOption, Options, SackBlock, Timestamps};
 use anabranch_units::SubflowSeq;
 
-/// Reads the options of a header. With `cut`, the header goes on beyond `bytes`, and an option that does the same is not
+/// Reads the options of a header into `options`. With `cut`, the header goes on beyond `bytes`, and an option that does the same is not
 /// taken for a broken one.
 #[inline]
-pub(super) fn read(bytes: &[u8], cut: bool) -> Options {
-    let mut options = Options::default();
+pub(super) fn read(bytes: &[u8], cut: bool, options: &mut Options) {
     let mut rest = bytes;
     while let [kind, after_kind @ ..] = rest {
         match *kind {
@@ -30,12 +29,11 @@ pub(super) fn read(bytes: &[u8], cut: bool) -> Options {
             break;
         }
         let (option, behind) = rest.split_at(length);
-        if !understand(option, &mut options) {
+        if !understand(option, options) {
             options.push_unknown(*kind, &option[2..]);
         }
         rest = behind;
     }
-    options
 }
 
 /// Takes one option in; false if it is unknown, malformed, or there already.

@@ -1,6 +1,8 @@
 //! Captures of two Linux 6.18 kernels talking to each other, which lie beside the repository where it is developed.
 #![allow(dead_code)]
 
+pub mod segments;
+
 use bytes::Bytes;
 use std::io::Write;
 use std::path::PathBuf;

@@ -1,0 +1,122 @@
+//! `--pcap` as its users meet it: which files there are, that they repeat, and what is left when something fails.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{anabranch, directory, names, succeed};
+use std::fs;
+use std::path::Path;
+
+/// Something of everything that stands in a capture: loss, a full queue, a competing TCP, UDP.
+const SCENARIO: &str = r#"
+[path.wlan]
+rate = "5mbit"
+delay = "10ms"
+loss = "2%"
+queue = "10p"
+[path.lte]
+rate = "2mbit"
+delay = "30ms"
+[[workload]]
+kind = "files"
+size = "100kB"
+[[workload]]
+kind = "tcp"
+path = "lte"
+size = "20kB"
+[[workload]]
+kind = "udp"
+path = "wlan"
+rate = "200kbit"
+"#;
+
+fn scenario(test: &str) -> std::path::PathBuf {
+    let here = directory(test);
+    fs::write(here.join("small.toml"), SCENARIO).unwrap();
+    here
+}
+
+fn files(directory: &Path) -> Vec<(String, Vec<u8>)> {
+    names(directory).into_iter().map(|name| (name.clone(), fs::read(directory.join(name)).unwrap())).collect()
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes() {
+    let here = scenario("capture-bytes");
+    for (out, seed) in [("a", "7"), ("b", "7"), ("c", "8")] {
+        succeed(&here, &["run", "small.toml", "--seed", seed, "--pcap", out]);
+    }
+    let [a, b, c] = ["a", "b", "c"].map(|out| files(&here.join(out)));
+    let hosts = ["client.pcapng", "server.pcapng", "tcp1-client.pcapng", "tcp1-server.pcapng"];
+    assert_eq!(a.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), hosts);
+    assert!(a == b, "the same seed, the same bytes");
+    assert!(a.iter().zip(&c).all(|(a, c)| a.1 != c.1), "another seed, other bytes");
+    let text = String::from_utf8_lossy(&a[0].1).into_owned();
+    for said in ["anabranch run small.toml --seed 7", "client/wlan", "down 5mbit 10ms queue 10 packets loss 2.000%"] {
+        assert!(text.contains(said), "{said} is missing");
+    }
+}
+
+#[test]
+fn a_capture_does_not_change_the_run() {
+    let here = scenario("capture-run");
+    let plain = succeed(&here, &["run", "small.toml", "--json"]);
+    assert_eq!(succeed(&here, &["run", "small.toml", "--json", "--pcap", "out"]), plain);
+}
+
+#[test]
+fn repetitions_have_a_directory_each() {
+    let here = scenario("capture-repeat");
+    succeed(&here, &["run", "small.toml", "--seed", "7", "--repeat", "2", "--pcap", "all"]);
+    succeed(&here, &["run", "small.toml", "--seed", "8", "--pcap", "one"]);
+    assert_eq!(names(&here.join("all")), ["seed-7", "seed-8"]);
+    assert!(files(&here.join("all/seed-8")) == files(&here.join("one")), "a repetition is the run with its seed");
+}
+
+#[test]
+fn what_middleboxes_do_stands_beside_the_packet() {
+    let here = scenario("capture-middlebox");
+    let boxes = r#"path.wlan.middlebox=[{ kind = "split", size = "536B", end = "server" }]"#;
+    succeed(&here, &["run", "small.toml", "--set", boxes, "--pcap", "split"]);
+    let boxes = r#"path.lte.middlebox=[{ kind = "mtu-blackhole", size = "800B", end = "server" }]"#;
+    succeed(&here, &["run", "small.toml", "--set", boxes, "--set", "run.stop=\"5s\"", "--pcap", "mtu"]);
+    for (file, said) in [
+        ("split/server.pcapng", "a middlebox will change: payload of 1420 bytes to 536"),
+        ("split/client.pcapng", "a middlebox changed: payload of 1420 bytes to 536"),
+        ("split/client.pcapng", "comes from a middlebox, which made it, merged it or held it back"),
+        ("mtu/server.pcapng", "kept by a middlebox at the server's end of lte: dropped, merged or held back"),
+    ] {
+        let text = String::from_utf8_lossy(&fs::read(here.join(file)).unwrap()).into_owned();
+        assert!(text.contains(said), "`{said}` is missing in {file}");
+    }
+}
+
+#[test]
+fn what_cannot_be_written_is_said_and_nothing_half_written_stays() {
+    let here = scenario("capture-failure");
+    fs::write(here.join("file"), "").unwrap();
+    let output = anabranch(&here, &["run", "small.toml", "--pcap", "file"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
+    assert!(said.contains("cannot write file: "), "{said}");
+
+    // A run that breaks: more competitors than the simulator has addresses for.
+    let competitor = "[[workload]]\nkind = \"tcp\"\npath = \"wlan\"\nsize = \"1kB\"\n";
+    fs::write(here.join("crowd.toml"), format!("{SCENARIO}{}", competitor.repeat(127))).unwrap();
+    let output = anabranch(&here, &["run", "crowd.toml", "--pcap", "broken"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(names(&here.join("broken")), [""; 0]);
+}
+
+/// A disk that is full in the middle of the run.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_said_and_nothing_half_written_stays() {
+    let here = scenario("capture-full");
+    fs::create_dir_all(here.join("full")).unwrap();
+    std::os::unix::fs::symlink("/dev/full", here.join("full/client.pcapng.part")).unwrap();
+    let output = anabranch(&here, &["run", "small.toml", "--pcap", "full"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(1) && said.contains("No space left"), "{said}");
+    assert_eq!(names(&here.join("full")), [""; 0]);
+}

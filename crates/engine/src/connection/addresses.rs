@@ -1,0 +1,169 @@
+//! What the two ends tell each other of their addresses: ADD_ADDR and REMOVE_ADDR (RFC 8684 §3.4).
+
+use super::{Connection, Mode, Role};
+use crate::shared::Shared;
+use crate::subflow::{Doubt, State};
+use anabranch_units::{AddressId, Instant, add_addr_hmac, same_mac};
+use anabranch_wire::{AddAddr, MpOption, RemoveAddr, ResetReason};
+use std::net::{IpAddr, SocketAddr};
+
+/// An address of ours that the peer should know.
+#[derive(Clone, Copy)]
+pub(super) struct Announcement {
+    pub(super) id: AddressId,
+    pub(super) address: IpAddr,
+    sent: u32,
+    pub(super) next: Instant,
+}
+
+/// ADD_ADDR is repeated this often without an echo (as Linux does).
+const MAX_ANNOUNCEMENTS: u32 = 3;
+/// Addresses remembered of a peer.
+const MAX_REMOTE: usize = 8;
+/// Keepalives to a subflow whose address was withdrawn, an RTO apart.
+const DOUBT_PROBES: u32 = 2;
+
+impl Connection {
+    /// A subflow was established: announce our further addresses once.
+    pub(super) fn on_established_paths(&mut self, now: Instant, shared: &mut Shared) {
+        if self.mode != Mode::Multipath || !shared.config.announce || self.role == Role::Client || self.ever_joined {
+            return;
+        }
+        let Some(initial) = self.initial().map(|subflow| subflow.flow) else { return };
+        for (position, address) in shared.config.addresses.iter().enumerate() {
+            if address.ip != initial.src && !shared.down.contains(&address.ip) {
+                let id = AddressId((position + 1) as u8);
+                self.paths.announcements.push(Announcement { id, address: address.ip, sent: 0, next: now });
+            }
+        }
+        self.announce(now, shared);
+    }
+
+    /// An interface of ours came up again.
+    pub(super) fn announce_again(&mut self, now: Instant, id: Option<AddressId>, address: IpAddr, shared: &mut Shared) {
+        let initial = self.initial().is_some_and(|subflow| subflow.flow.src == address);
+        let Some(id) = id.filter(|_| shared.config.announce && self.role == Role::Server && !initial) else { return };
+        if self.paths.announcements.iter().all(|announcement| announcement.id != id) {
+            self.paths.announcements.push(Announcement { id, address, sent: 0, next: now });
+        }
+        self.announce(now, shared);
+    }
+
+    pub(super) fn announce(&mut self, now: Instant, shared: &mut Shared) {
+        let Some((index, key)) = self.control_subflow().zip(self.remote_key) else { return };
+        let mut due = Vec::new();
+        let timeout = self.subflows[index].rtt.rto();
+        let port = shared.config.announced_port;
+        for announcement in &mut self.paths.announcements {
+            if announcement.next <= now && announcement.sent < MAX_ANNOUNCEMENTS {
+                announcement.next = now + timeout * (1 << announcement.sent);
+                announcement.sent += 1;
+                let (id, address) = (announcement.id, announcement.address);
+                let hmac = add_addr_hmac(self.local_key, key, id, address, port);
+                due.push(AddAddr { id, address, port, hmac: Some(hmac.last_8()) });
+            }
+        }
+        self.paths
+            .announcements
+            .retain(|announcement| announcement.sent < MAX_ANNOUNCEMENTS || announcement.next > now);
+        for add in due {
+            if !self.paths.announced.contains(&add.id) {
+                self.paths.announced.push(add.id);
+            }
+            self.send_ack(now, index, vec![MpOption::AddAddr(add)], shared);
+        }
+    }
+
+    /// An address of the peer, or the echo of one of ours (RFC 8684 §3.4.1).
+    pub(super) fn on_add_addr(&mut self, now: Instant, index: usize, add: &AddAddr, shared: &mut Shared) {
+        let Some(hmac) = add.hmac else {
+            self.paths.announcements.retain(|ours| (ours.id, ours.address) != (add.id, add.address));
+            return;
+        };
+        let Some(key) = self.remote_key else { return };
+        let expected = add_addr_hmac(key, self.local_key, add.id, add.address, add.port);
+        if !same_mac(&hmac, &expected.last_8()) {
+            shared.counters.bad_add_addr += 1;
+            return;
+        }
+        if self.contradicts(add) {
+            shared.counters.conflicting_add_addr += 1;
+            return;
+        }
+        self.send_ack(now, index, vec![MpOption::AddAddr(AddAddr { hmac: None, ..*add })], shared);
+        let Some(first) = self.first_remote else { return };
+        let port = add.port.unwrap_or(first.port());
+        // Two ends on one host may well use its loopback addresses.
+        let local = add.address.is_loopback() && !first.ip().is_loopback();
+        if port == 0 || local || !is_unicast(add.address) {
+            return;
+        }
+        let address = SocketAddr::new(add.address, port);
+        if first == address {
+            self.paths.deny_initial(false);
+        } else if self.paths.remote.len() < MAX_REMOTE && !self.paths.remote.contains(&(add.id, address)) {
+            self.paths.remote.push((add.id, address));
+        }
+        self.join_missing(now, shared);
+    }
+
+    /// An identifier keeps its address until it is removed; only another port may be added to it (RFC 8684 §3.4.1).
+    fn contradicts(&self, add: &AddAddr) -> bool {
+        let known = self.paths.remote.iter().any(|(id, address)| *id == add.id && address.ip() != add.address);
+        let used = self.subflows.iter().any(|subflow| {
+            // A NAT may have changed where a subflow seems to come from, but not where ours went.
+            let chosen = self.role == Role::Client && subflow.state != State::SynSent;
+            chosen && subflow.remote_address == add.id && subflow.flow.dst != add.address
+        });
+        known || used
+    }
+
+    /// The peer withdraws addresses (RFC 8684 §3.4.2): nothing is opened to them any more, and a subflow that uses one is
+    /// reset unless it shows that it still works.
+    pub(super) fn on_remove_addr(&mut self, now: Instant, remove: &RemoveAddr, shared: &mut Shared) {
+        for id in &remove.ids {
+            self.paths.remote.retain(|(known, _)| known != id);
+            if *id == AddressId(0) {
+                self.paths.deny_initial(true);
+            }
+            while let Some(index) = self.subflows.iter().position(|subflow| {
+                subflow.remote_address == *id && matches!(subflow.state, State::SynSent) && subflow.is_join()
+            }) {
+                self.bury(now, index, shared);
+            }
+            for index in 0..self.subflows.len() {
+                let subflow = &mut self.subflows[index];
+                if subflow.remote_address == *id && subflow.state == State::Established && subflow.doubt.is_none() {
+                    subflow.doubt = Some(Doubt { deadline: now, probes: 0 });
+                    // New data goes elsewhere meanwhile.
+                    subflow.potentially_failed = true;
+                    self.on_doubt(now, index, shared);
+                }
+            }
+        }
+        self.subflows_changed(now);
+    }
+
+    /// A subflow to a withdrawn address has not shown any life: ask again, and then reset it.
+    pub(super) fn on_doubt(&mut self, now: Instant, index: usize, shared: &mut Shared) {
+        let others = self.open_subflows().count() > 1;
+        let subflow = &mut self.subflows[index];
+        let Some(doubt) = &mut subflow.doubt else { return };
+        if doubt.probes < DOUBT_PROBES {
+            doubt.probes += 1;
+            doubt.deadline = now + subflow.rtt.rto();
+            return self.send_window_probe(now, index, shared);
+        }
+        subflow.doubt = None;
+        // The last one stays: its timers will find out.
+        if others || !subflow.is_open() {
+            self.kill(now, index, ResetReason::Unspecified, shared);
+        }
+    }
+}
+
+/// An address that a host can have; a peer must not make us knock at everybody's door.
+fn is_unicast(address: IpAddr) -> bool {
+    let broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
+    !(address.is_unspecified() || address.is_multicast() || broadcast)
+}

@@ -1,0 +1,262 @@
+//! ADD_ADDR and REMOVE_ADDR (RFC 8684 §3.4).
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use anabranch_engine::Config;
+use anabranch_units::{AddressId, Duration, SubflowSeq, add_addr_hmac};
+use anabranch_wire::{AddAddr, Flags, MpOption, RemoveAddr, ResetReason, Segment, Timestamps};
+use common::puppet::{KEY, Line, Puppet, capable, handshake, reason};
+use common::{PATTERN, PORT, client_ip, config, server_ip};
+use std::net::{IpAddr, SocketAddr};
+
+fn client() -> Config {
+    let mut config = config([client_ip(0)]);
+    config.rejoin = None;
+    config
+}
+
+fn connected() -> (Puppet, Line) {
+    let (mut puppet, line) = Puppet::connected(client(), capable());
+    puppet.confirm(line, 1, 0);
+    puppet.take();
+    (puppet, line)
+}
+
+fn add(puppet: &Puppet, id: u8, address: IpAddr, port: Option<u16>) -> AddAddr {
+    let hmac = add_addr_hmac(KEY, puppet.theirs.unwrap(), AddressId(id), address, port);
+    AddAddr { id: AddressId(id), address, port, hmac: Some(hmac.last_8()) }
+}
+
+fn announce(puppet: &mut Puppet, line: Line, add: AddAddr) -> Vec<Segment> {
+    puppet.send(line.ack(1), |s| s.options.push_mptcp(MpOption::AddAddr(add)));
+    puppet.take()
+}
+
+fn echoes(out: &[Segment]) -> Vec<AddAddr> {
+    let options = out.iter().flat_map(|s| s.options.mptcp());
+    options
+        .filter_map(|option| match option {
+            MpOption::AddAddr(add) => Some(*add),
+            _ => None,
+        })
+        .collect()
+}
+
+fn joins(out: &[Segment]) -> Vec<SocketAddr> {
+    out.iter().filter(|s| s.flags == Flags::SYN).map(|s| s.flow.destination()).collect()
+}
+
+/// §3.4.1: a good announcement is echoed without HMAC and joined, at its port or at that of the initial subflow.
+#[test]
+fn a_good_announcement_is_echoed_and_joined() {
+    for port in [None, Some(5555)] {
+        let (mut puppet, line) = connected();
+        let good = add(&puppet, 3, server_ip(1), port);
+        let out = announce(&mut puppet, line, good);
+        assert_eq!(echoes(&out), [AddAddr { hmac: None, ..good }]);
+        assert_eq!(joins(&out), [SocketAddr::new(server_ip(1), port.unwrap_or(PORT))]);
+        // Its repetition (our echo was lost) is echoed again, and joined no second time.
+        let out = announce(&mut puppet, line, good);
+        assert_eq!((echoes(&out).len(), joins(&out).len()), (1, 0));
+    }
+}
+
+/// §3.4.1: the HMAC covers identifier, address and port; with a wrong one the option is silently ignored.
+#[test]
+fn a_bad_hmac_is_silently_ignored() {
+    let (mut puppet, line) = connected();
+    let good = add(&puppet, 3, server_ip(1), Some(5555));
+    for bad in [
+        AddAddr { id: AddressId(4), ..good },
+        AddAddr { address: server_ip(2), ..good },
+        AddAddr { port: Some(5556), ..good },
+        AddAddr { port: None, ..good },
+        AddAddr { hmac: Some([0; 8]), ..good },
+    ] {
+        assert!(announce(&mut puppet, line, bad).is_empty());
+    }
+    assert_eq!(puppet.host.counters().bad_add_addr, 5);
+}
+
+/// §3.4.1: an identifier keeps its address; only another port may be added to it. To replace it, it is removed first.
+#[test]
+fn an_identifier_keeps_its_address() {
+    let (mut puppet, line) = connected();
+    let first = add(&puppet, 3, server_ip(1), None);
+    announce(&mut puppet, line, first);
+    let moved = add(&puppet, 3, server_ip(2), None);
+    assert!(announce(&mut puppet, line, moved).is_empty());
+    assert_eq!(puppet.host.counters().conflicting_add_addr, 1);
+    let port = add(&puppet, 3, server_ip(1), Some(5555));
+    assert_eq!(echoes(&announce(&mut puppet, line, port)).len(), 1);
+    let remove = RemoveAddr { ids: vec![AddressId(3)] };
+    puppet.send(line.ack(1), |s| s.options.push_mptcp(MpOption::RemoveAddr(remove)));
+    let out = announce(&mut puppet, line, moved);
+    assert_eq!((echoes(&out).len(), joins(&out)), (1, vec![SocketAddr::new(server_ip(2), PORT)]));
+}
+
+/// Neither a flood of announcements nor addresses that no host has make us send or keep anything.
+#[test]
+fn hostile_announcements_are_harmless() {
+    let (mut puppet, line) = connected();
+    for address in [[0, 0, 0, 0], [255, 255, 255, 255], [224, 0, 0, 1], [127, 0, 0, 1]] {
+        let strange = add(&puppet, 9, IpAddr::from(address), None);
+        assert!(joins(&announce(&mut puppet, line, strange)).is_empty(), "{address:?}");
+    }
+    let zero = add(&puppet, 9, server_ip(1), Some(0));
+    assert!(joins(&announce(&mut puppet, line, zero)).is_empty());
+    let v6 = add(&puppet, 10, IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, 1]), None);
+    let out = announce(&mut puppet, line, v6);
+    assert_eq!((echoes(&out).len(), joins(&out).len()), (1, 0), "no address of ours is of that family");
+    let mut syns = 0;
+    for i in 20..250 {
+        let more = add(&puppet, i, IpAddr::from([10, 9, i, 1]), None);
+        syns += joins(&announce(&mut puppet, line, more)).len();
+    }
+    assert!(syns <= 8, "{syns}");
+}
+
+fn server(addresses: u8) -> Config {
+    config((0..addresses).map(server_ip))
+}
+
+/// §3.4.1: repeated until echoed, at most three times.
+#[test]
+fn an_announcement_is_repeated_until_echoed() {
+    for echo in [false, true] {
+        let (mut puppet, line) = Puppet::accepted(server(2));
+        let ours = echoes(&puppet.take());
+        assert_eq!(ours.len(), 1);
+        let theirs = puppet.theirs.unwrap();
+        let hmac = add_addr_hmac(theirs, KEY, AddressId(2), server_ip(1), None).last_8();
+        assert_eq!(ours[0], AddAddr { id: AddressId(2), address: server_ip(1), port: None, hmac: Some(hmac) });
+        if echo {
+            // An echo of something else is none.
+            puppet.send(line.ack(1), |s| s.options.push_mptcp(MpOption::AddAddr(AddAddr { hmac: None, ..ours[0] })));
+        }
+        puppet.wait(Duration::from_secs(30));
+        assert_eq!(echoes(&puppet.take()).len(), if echo { 0 } else { 2 });
+    }
+}
+
+/// §3.4.1: the largest announcement, of an IPv6 address with a port, fits beside timestamps as well.
+#[test]
+fn the_largest_announcement_fits() {
+    let v6 = IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, 1]);
+    for (timestamps, port) in [(true, None), (true, Some(81)), (false, Some(81))] {
+        let mut config = config([server_ip(0), v6]);
+        config.announced_port = port;
+        let mut puppet = Puppet::new(config);
+        let stamp = timestamps.then_some(Timestamps { value: 1, echo: 0 });
+        let flow =
+            anabranch_wire::FlowKey::new(SocketAddr::new(client_ip(0), 4000), SocketAddr::new(server_ip(0), PORT));
+        let mut syn = Segment::new(flow, Flags::SYN, SubflowSeq::new(1000), SubflowSeq::new(0));
+        syn.options.handshake = handshake();
+        syn.options.timestamps = stamp;
+        syn.options.push_mptcp(MpOption::Capable(capable()));
+        puppet.deliver(syn);
+        let line = puppet.answered(Line { flow, irs: SubflowSeq::new(0), ack: 1 });
+        let keys = puppet.keys(None);
+        puppet.send(line.ack(1), |s| {
+            s.options.timestamps = stamp;
+            s.options.push_mptcp(MpOption::Capable(keys));
+        });
+        let ours = echoes(&puppet.take());
+        assert_eq!(ours.len(), 1, "timestamps {timestamps}, port {port:?}");
+        assert_eq!((ours[0].address, ours[0].port), (v6, port));
+    }
+}
+
+fn two() -> (Puppet, Line, Line) {
+    let (mut puppet, line) = Puppet::accepted(server(1));
+    let map = puppet.map(1, 0, 10);
+    puppet.data(line, 1, &PATTERN[..10], Some(map));
+    let second = puppet.join(1);
+    puppet.wait(Duration::from_millis(100));
+    puppet.take();
+    (puppet, line, second)
+}
+
+fn remove(puppet: &mut Puppet, line: Line, ids: &[u8]) {
+    let ids = ids.iter().copied().map(AddressId).collect();
+    puppet.send(line.ack(11), |s| s.options.push_mptcp(MpOption::RemoveAddr(RemoveAddr { ids })));
+}
+
+/// §3.4.2: a subflow whose address is withdrawn is asked for signs of life, and reset if there are none.
+#[test]
+fn a_withdrawn_address_takes_its_dead_subflow_along() {
+    let (mut puppet, line, second) = two();
+    remove(&mut puppet, line, &[1]);
+    let probes = puppet.take();
+    assert!(probes.iter().any(|s| second.carries(s) && s.payload.is_empty()), "a keepalive: {probes:#?}");
+    assert!(!probes.iter().any(|s| s.flags.has(Flags::RST)));
+    puppet.wait(Duration::from_secs(3));
+    let out = puppet.take();
+    assert!(out.iter().any(|s| second.carries(s) && reason(s) == Some(ResetReason::Unspecified)), "{out:#?}");
+    assert_eq!(puppet.host.subflows(puppet.id.unwrap()).iter().filter(|s| s.established).count(), 1);
+}
+
+/// §3.4.2: "If a response is received, the path SHOULD NOT be removed."
+#[test]
+fn a_subflow_that_answers_the_keepalive_stays() {
+    let (mut puppet, line, second) = two();
+    remove(&mut puppet, line, &[1]);
+    puppet.confirm(second, 1, 0);
+    puppet.wait(Duration::from_secs(10));
+    assert!(!puppet.take().iter().any(|s| s.flags.has(Flags::RST)));
+    let map = puppet.map(1, 10, 10);
+    puppet.data(second, 1, &PATTERN[10..20], Some(map));
+    assert!(puppet.read == PATTERN[..20]);
+}
+
+/// §3.4.2: unknown identifiers are silently ignored, also in a list with known ones; the last subflow stays.
+#[test]
+fn unknown_identifiers_are_ignored() {
+    let (mut puppet, line, second) = two();
+    remove(&mut puppet, line, &[7, 200]);
+    assert!(puppet.take().is_empty());
+    remove(&mut puppet, line, &[7, 1, 9]);
+    puppet.wait(Duration::from_secs(3));
+    assert!(puppet.take().iter().any(|s| second.carries(s) && s.flags.has(Flags::RST)));
+    remove(&mut puppet, line, &[0]);
+    puppet.wait(Duration::from_secs(3));
+    assert!(!puppet.take().iter().any(|s| s.flags.has(Flags::RST)));
+    let map = puppet.map(11, 10, 10);
+    puppet.data(line, 11, &PATTERN[10..20], Some(map));
+    assert!(puppet.read == PATTERN[..20]);
+}
+
+/// §3.4.2: no subflow is opened to a withdrawn address, be it the initial one.
+#[test]
+fn nothing_is_opened_to_a_withdrawn_address() {
+    for withdrawn in [false, true] {
+        let mut config = config([client_ip(0), client_ip(1)]);
+        config.full_mesh = true;
+        let mut puppet = Puppet::connected(config, capable());
+        let line = puppet.1;
+        if withdrawn {
+            // Before anything else confirmed the session.
+            let remove = RemoveAddr { ids: vec![AddressId(0)] };
+            puppet.0.send(line.ack(1), |s| s.options.push_mptcp(MpOption::RemoveAddr(remove)));
+        }
+        puppet.0.take();
+        puppet.0.confirm(line, 1, 0);
+        assert_eq!(joins(&puppet.0.take()).len(), usize::from(!withdrawn));
+    }
+}
+
+/// §3.4.2: our own interface goes down: the address is withdrawn although no subflow used it, and announced when it is back.
+#[test]
+fn an_announced_address_is_withdrawn_with_its_interface() {
+    let (mut puppet, line) = Puppet::accepted(server(2));
+    let ours = echoes(&puppet.take());
+    puppet.send(line.ack(1), |s| s.options.push_mptcp(MpOption::AddAddr(AddAddr { hmac: None, ..ours[0] })));
+    puppet.host.set_carrier(puppet.now, server_ip(1), false);
+    puppet.pump();
+    let removed = RemoveAddr { ids: vec![AddressId(2)] };
+    assert!(puppet.take().iter().any(|s| s.options.mptcp().contains(&MpOption::RemoveAddr(removed.clone()))));
+    puppet.host.set_carrier(puppet.now, server_ip(1), true);
+    puppet.pump();
+    assert_eq!(echoes(&puppet.take()), ours);
+}

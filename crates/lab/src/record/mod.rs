@@ -1,0 +1,250 @@
+//! A run as capture files: one for each host, as `tcpdump` there would write it, with what only the simulator knows beside
+//! the packets.
+
+mod alteration;
+mod describe;
+
+use crate::{Scenario, VERSION};
+use alteration::alterations;
+use anabranch_capture::{Backlog, Direction, Interface, Packet, Section, Ticket, WriteError, Writer, udp};
+use anabranch_engine::Purpose;
+use anabranch_sim::{Condition, Content, End, Host, Loss, Observer, PacketId, Sight, Spec, Workload};
+use anabranch_wire::Segment;
+use bytes::BytesMut;
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::{Path, PathBuf};
+
+/// Writes what it observes into a directory. Without [`Recorder::finish`] nothing stays there.
+pub struct Recorder {
+    files: Vec<HostFile>,
+    /// Sent, and neither received nor known to be lost.
+    under_way: BTreeMap<PacketId, UnderWay>,
+    /// The schedulers of client and server.
+    schedulers: [String; 2],
+    /// Their names.
+    paths: Vec<String>,
+    /// The first thing that went wrong; nothing is written after it.
+    failure: Option<WriteError>,
+    scratch: BytesMut,
+}
+
+struct HostFile {
+    host: Host,
+    writer: Writer,
+    backlog: Backlog,
+}
+
+struct UnderWay {
+    file: usize,
+    ticket: Ticket,
+    /// As its host sent it; `None` for a datagram.
+    segment: Option<Segment>,
+}
+
+impl Recorder {
+    /// Creates the directory and the files of a run of `scenario`.
+    ///
+    /// # Errors
+    /// If one of them cannot be written.
+    pub fn create(directory: &Path, scenario: &Scenario, seed: u64) -> Result<Self, WriteError> {
+        let fail = |error| WriteError { path: directory.to_owned(), error };
+        fs::create_dir_all(directory).map_err(fail)?;
+        let spec = scenario.spec(seed);
+        let section = Section {
+            application: format!("anabranch {VERSION}"),
+            comment: format!(
+                "scenario {} ({}), seed {seed}; this repeats it: {}",
+                scenario.name,
+                scenario.digest,
+                scenario.origin.command(seed)
+            ),
+        };
+        let create = |host: Host| {
+            let path = directory.join(file_name(host));
+            let writer = Writer::create(&path, &section, &interfaces(host, &spec))?;
+            Ok(HostFile { host, writer, backlog: Backlog::new(HELD) })
+        };
+        Ok(Recorder {
+            files: hosts(&spec).into_iter().map(create).collect::<Result<_, _>>()?,
+            under_way: BTreeMap::new(),
+            schedulers: scenario.schedulers(),
+            paths: scenario.paths(),
+            failure: None,
+            scratch: BytesMut::new(),
+        })
+    }
+
+    /// Completes the files. The run has ended: what is under way now never arrives.
+    ///
+    /// # Errors
+    /// If a file could not be written, now or since the beginning.
+    pub fn finish(mut self) -> Result<(), WriteError> {
+        for file in 0..self.files.len() {
+            self.files[file].backlog.close("still under way when the run ended");
+            self.write(file);
+        }
+        match self.failure {
+            Some(failure) => Err(failure),
+            None => self.files.into_iter().try_for_each(|file| file.writer.finish()),
+        }
+    }
+
+    fn file_of(&self, host: Host) -> usize {
+        self.files.iter().position(|file| file.host == host).expect("each host of the run has its file")
+    }
+
+    /// The packet as it stands in the file.
+    fn packet(&mut self, sight: &Sight<'_>, direction: Direction, comments: Vec<String>) -> Packet {
+        let (bytes, comments) = match sight.content {
+            Content::Segment(segment) => self.segment(segment, comments),
+            Content::Datagram { flow, from_client, size } => {
+                (datagram(sight.path, flow, from_client, size.get()), comments)
+            }
+        };
+        Packet { interface: sight.path as u32, direction, at: sight.at, bytes, comments }
+    }
+
+    fn segment(&mut self, segment: &Segment, mut comments: Vec<String>) -> (Vec<u8>, Vec<String>) {
+        self.scratch.clear();
+        if let Err(error) = anabranch_wire::emit(segment, &mut self.scratch) {
+            // The simulator moves values, which may hold what no packet can; the rest of the capture is still worth having.
+            comments.push(format!("this segment has no bytes: {error}"));
+        }
+        (self.scratch.to_vec(), comments)
+    }
+
+    fn push(&mut self, file: usize, packet: Packet, settled: bool) -> Ticket {
+        let ticket = self.files[file].backlog.push(packet, settled);
+        self.write(file);
+        ticket
+    }
+
+    fn settle(&mut self, under_way: &UnderWay, comment: Option<String>) {
+        self.files[under_way.file].backlog.settle(under_way.ticket, comment);
+        self.write(under_way.file);
+    }
+
+    /// Writes what waits for nothing.
+    fn write(&mut self, file: usize) {
+        let HostFile { writer, backlog, .. } = &mut self.files[file];
+        while let Some(packet) = backlog.pop() {
+            if self.failure.is_none() {
+                self.failure = writer.packet(&packet).err();
+            }
+        }
+    }
+}
+
+impl Observer for Recorder {
+    fn on_sent(&mut self, sight: Sight<'_>, purpose: Option<Purpose>) {
+        let file = self.file_of(sight.host);
+        let scheduler = match sight.host {
+            Host::Client => Some(self.schedulers[0].as_str()),
+            Host::Server => Some(self.schedulers[1].as_str()),
+            _ => None,
+        };
+        let comments = purpose.map(|purpose| describe::purpose(purpose, scheduler)).into_iter().collect();
+        let packet = self.packet(&sight, Direction::Outbound, comments);
+        let ticket = self.push(file, packet, false);
+        let segment = match sight.content {
+            Content::Segment(segment) => Some(segment.clone()),
+            Content::Datagram { .. } => None,
+        };
+        self.under_way.insert(sight.id, UnderWay { file, ticket, segment });
+    }
+
+    fn on_received(&mut self, sight: Sight<'_>, condition: Condition) {
+        let sent = self.under_way.remove(&sight.id);
+        let mut comments = Vec::new();
+        if condition == Condition::Damaged {
+            comments.push("damaged on the way: the checksum fails, the host discards it".to_owned());
+        }
+        if sight.id == PacketId::default() {
+            comments.push("comes from a middlebox, which made it, merged it or held it back".to_owned());
+        } else if sent.is_none() {
+            comments.push("a copy that a link made".to_owned());
+        }
+        let altered = match (&sent, sight.content) {
+            (Some(UnderWay { segment: Some(before), .. }), Content::Segment(after)) => alterations(before, after),
+            _ => Vec::new(),
+        };
+        if !altered.is_empty() {
+            comments.push(format!("a middlebox changed: {}", altered.join(", ")));
+        }
+        let file = self.file_of(sight.host);
+        let mut packet = self.packet(&sight, Direction::Inbound, comments);
+        if condition == Condition::Damaged {
+            damage(&mut packet.bytes);
+        }
+        self.push(file, packet, true);
+        if let Some(sent) = sent {
+            let comment = match condition {
+                Condition::Damaged => Some("lost: damaged on the way".to_owned()),
+                Condition::Intact if !altered.is_empty() => {
+                    Some(format!("a middlebox will change: {}", altered.join(", ")))
+                }
+                Condition::Intact => None,
+            };
+            self.settle(&sent, comment);
+        }
+    }
+
+    fn on_lost(&mut self, id: PacketId, loss: Loss<'_>) {
+        if let Some(sent) = self.under_way.remove(&id) {
+            self.settle(&sent, Some(describe::loss(&loss)));
+        }
+    }
+
+    fn on_kept(&mut self, id: PacketId, path: usize, end: End) {
+        if let Some(sent) = self.under_way.remove(&id) {
+            let (end, path) = (if end == End::Client { "client" } else { "server" }, &self.paths[path]);
+            let comment = format!("kept by a middlebox at the {end}'s end of {path}: dropped, merged or held back");
+            self.settle(&sent, Some(comment));
+        }
+    }
+}
+
+/// The hosts of a run: client and server, then a pair for each competing TCP.
+fn hosts(spec: &Spec) -> Vec<Host> {
+    let pairs = spec.workloads.iter().filter(|workload| matches!(workload, Workload::Tcp { .. })).count();
+    let competing = (1..=pairs as u8).flat_map(|pair| [Host::CompetingClient(pair), Host::CompetingServer(pair)]);
+    [Host::Client, Host::Server].into_iter().chain(competing).collect()
+}
+
+/// What a host's file is called.
+fn file_name(host: Host) -> PathBuf {
+    format!("{host}.pcapng").into()
+}
+
+fn interfaces(host: Host, spec: &Spec) -> Vec<Interface> {
+    let one = |path: &anabranch_sim::PathSpec| Interface {
+        name: format!("{host}/{}", path.name),
+        description: describe::path(path, &spec.shared),
+    };
+    spec.paths.iter().map(one).collect()
+}
+
+/// UDP workloads have no hosts of their own: their packets pass between the first addresses of client and server.
+fn datagram(path: usize, flow: usize, from_client: bool, size: u64) -> Vec<u8> {
+    let port = FIRST_UDP_PORT.saturating_add(flow as u16);
+    let client = SocketAddrV4::new(Ipv4Addr::new(10, 0, path as u8, 1), port);
+    let server = SocketAddrV4::new(Ipv4Addr::new(10, 1, 0, 1), port);
+    if from_client { udp(client, server, size) } else { udp(server, client, size) }
+}
+
+/// Makes the checksum wrong, which is how a receiver knows. (Which bytes were hit does not matter to anyone.)
+fn damage(bytes: &mut [u8]) {
+    const PROTOCOL: usize = 9;
+    const TCP: u8 = 6;
+    let offset = if bytes.get(PROTOCOL) == Some(&TCP) { 20 + 16 } else { 20 + 6 };
+    if let Some(byte) = bytes.get_mut(offset) {
+        *byte ^= 0xff;
+    }
+}
+
+/// Bytes of packets held back for each file: the transit of 2 s at 100 Mbit/s.
+const HELD: usize = 32 << 20;
+/// The first of the dynamic ports (RFC 6335 §6).
+const FIRST_UDP_PORT: u16 = 49152;

@@ -1,0 +1,373 @@
+//! Middleboxes: what paths do to segments besides delaying and losing them.
+//!
+//! Each path has a list of boxes, in the order from the client to the server. A box stands at one [`End`] of the path:
+//! between the client and the path's first link, or between its last link and the server. It sees both directions, may
+//! hold state for each flow, hold segments back and make segments of its own. Which kinds there are, and where each is
+//! described, is in [`MIDDLEBOXES`].
+//!
+//! A box handles segments as values. Whoever puts them on the wire computes the TCP checksum afresh, as a box that alters
+//! what it forwards does; the DSS checksum is left as it was, which is how a peer can tell (RFC 8684 §3.3).
+
+mod alter;
+mod catalogue;
+mod chain;
+mod coalesce;
+mod filter;
+mod flow;
+mod nat;
+mod proxy;
+mod rewrite;
+mod split;
+mod strip;
+
+pub(crate) use chain::Chain;
+
+pub use catalogue::{MIDDLEBOXES, MiddleboxInfo};
+
+use crate::{Direction, PacketId};
+use anabranch_units::{Duration, Instant, Stream};
+use anabranch_wire::Segment;
+use std::net::SocketAddr;
+
+/// A middlebox of a path.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MiddleboxSpec {
+    /// What it does.
+    pub kind: Middlebox,
+    /// Where it stands.
+    pub end: End,
+}
+
+/// Where on a path a middlebox stands.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum End {
+    /// Between the client and the path's first link.
+    #[default]
+    Client,
+    /// Between the path's last link and the server.
+    Server,
+}
+
+/// What a middlebox does. A `direction` restricts it to segments that travel this way; `None` is both.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Middlebox {
+    /// Removes MPTCP options.
+    Strip {
+        /// From which segments.
+        from: Stripped,
+        /// Which of them.
+        options: StrippedOptions,
+        /// It begins after so many segments of a flow in a direction.
+        after: u64,
+        /// Which way the segments travel.
+        direction: Option<Direction>,
+    },
+    /// Gives each flow random initial sequence numbers of its own, both ways, SACK blocks included.
+    RewriteSequence,
+    /// Cuts segments into pieces.
+    Split {
+        /// Most payload of a piece \[B\].
+        size: u16,
+        /// Which pieces keep the MPTCP options.
+        options: SplitOptions,
+        /// Which way the segments travel.
+        direction: Option<Direction>,
+    },
+    /// Merges a segment with the next if that continues it; the first one's options stay, the other's are lost.
+    Coalesce {
+        /// Most payload of a merged segment \[B\].
+        size: u16,
+        /// How long a segment is held for the next.
+        wait: Duration,
+        /// Which way the segments travel.
+        direction: Option<Direction>,
+    },
+    /// Replaces bytes of each flow's stream, once, as an application-level gateway does; where that changes the length,
+    /// sequence and acknowledgment numbers are adjusted.
+    AlterPayload {
+        /// Where in the subflow's stream, counted from its first byte.
+        offset: u32,
+        /// How many bytes are replaced.
+        remove: u16,
+        /// By how many.
+        insert: u16,
+        /// Which way the data travel.
+        direction: Option<Direction>,
+    },
+    /// Acknowledges data towards their sender before their receiver has, without the options that it does not know.
+    EarlyAck {
+        /// How long its acknowledgment takes: the round trip that the sender sees.
+        delay: Duration,
+        /// Of the segments that it has acknowledged, each that many-th is lost; 0 for none.
+        lose: u32,
+        /// Which way the data travel.
+        direction: Option<Direction>,
+    },
+    /// Gives the client's side another address and other ports.
+    Nat {
+        /// When all mappings are lost: later packets of a flow come from another port.
+        rebind: Option<Duration>,
+        /// What becomes of packets to a port without a mapping.
+        unmapped: Unmapped,
+    },
+    /// Packets above a size vanish and nobody is told.
+    MtuBlackhole {
+        /// The largest IP packet that passes \[B\].
+        size: u16,
+        /// From when on, since the beginning of the run.
+        from: Duration,
+        /// Which way the packets travel.
+        direction: Option<Direction>,
+    },
+    /// Drops SYNs that carry an MPTCP option.
+    DropSyn {
+        /// Which one.
+        option: SynOption,
+    },
+}
+
+/// From which segments options are removed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stripped {
+    /// SYN.
+    Syn,
+    /// SYN/ACK.
+    SynAck,
+    /// Segments after the SYN that carry MP_CAPABLE or MP_JOIN.
+    ThirdAck,
+    /// All.
+    All,
+    /// All but those of the handshake.
+    AfterHandshake,
+}
+
+/// Which MPTCP options are removed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StrippedOptions {
+    /// All.
+    Mptcp,
+    /// DSS.
+    Dss,
+    /// ADD_ADDR.
+    AddAddr,
+    /// All but MP_CAPABLE, MP_JOIN and DSS: what a box that has heard of MPTCP may still not know.
+    Control,
+}
+
+/// Which pieces of a cut segment keep its MPTCP options.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SplitOptions {
+    /// Each, as network interfaces do that segment (TSO).
+    Copied,
+    /// The first.
+    First,
+}
+
+/// What becomes of packets to a port that a NAT has no mapping for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unmapped {
+    /// Dropped in silence.
+    Dropped,
+    /// Answered with a RST.
+    Reset,
+}
+
+/// The option whose SYNs are dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SynOption {
+    /// MP_CAPABLE.
+    Capable,
+    /// MP_JOIN.
+    Join,
+}
+
+/// What a middlebox has done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MiddleboxOutcome {
+    /// Path, kind and, where a path has several, number: `wlan/strip`, `wlan/nat-2`.
+    pub name: String,
+    /// Segments forwarded otherwise than they came; every piece of a cut one counts, and a merged one once.
+    pub altered: u64,
+    /// Segments not forwarded.
+    pub dropped: u64,
+    /// Segments of its own making.
+    pub made: u64,
+}
+
+impl MiddleboxSpec {
+    /// At the client's end.
+    pub const fn new(kind: Middlebox) -> Self {
+        MiddleboxSpec { kind, end: End::Client }
+    }
+
+    /// At the server's end.
+    pub const fn at_server(kind: Middlebox) -> Self {
+        MiddleboxSpec { kind, end: End::Server }
+    }
+}
+
+impl Middlebox {
+    /// Removes all MPTCP options from these segments, both ways.
+    pub const fn strip(from: Stripped) -> Self {
+        Middlebox::Strip { from, options: StrippedOptions::Mptcp, after: 0, direction: None }
+    }
+
+    /// Its name in [`MIDDLEBOXES`].
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Middlebox::Strip { .. } => "strip",
+            Middlebox::RewriteSequence => "rewrite-sequence",
+            Middlebox::Split { .. } => "split",
+            Middlebox::Coalesce { .. } => "coalesce",
+            Middlebox::AlterPayload { .. } => "alter-payload",
+            Middlebox::EarlyAck { .. } => "early-ack",
+            Middlebox::Nat { .. } => "nat",
+            Middlebox::MtuBlackhole { .. } => "mtu-blackhole",
+            Middlebox::DropSyn { .. } => "drop-syn",
+        }
+    }
+
+    /// Lets what it does at a time happen later.
+    pub fn shift(&mut self, late: Duration) {
+        match self {
+            Middlebox::Nat { rebind: Some(at), .. } => *at += late,
+            Middlebox::MtuBlackhole { from, .. } if !from.is_zero() => *from += late,
+            _ => {}
+        }
+    }
+
+    /// Whether applications may read other bytes than were written, if nobody notices.
+    pub(crate) const fn alters_payload(&self) -> bool {
+        matches!(self, Middlebox::AlterPayload { .. })
+    }
+
+    /// Refuses numbers that mean nothing.
+    ///
+    /// # Errors
+    /// What would be accepted, and why.
+    pub const fn check(&self) -> Result<(), &'static str> {
+        match self {
+            Middlebox::Split { size: 0, .. } => Err("a piece holds at least one byte"),
+            Middlebox::Coalesce { size, .. } if *size > LARGEST_MERGED => {
+                Err("a merged segment fits an IP packet: at most 65000 bytes")
+            }
+            Middlebox::AlterPayload { remove: 0, insert: 0, .. } => Err("nothing replaced by nothing alters nothing"),
+            Middlebox::AlterPayload { insert, .. } if *insert > LARGEST_INSERT => {
+                Err("what is inserted fits a segment: at most 1000 bytes")
+            }
+            Middlebox::EarlyAck { delay, .. } if delay.is_zero() => {
+                Err("an acknowledgment takes time: a delay above zero")
+            }
+            Middlebox::MtuBlackhole { size, .. } if *size < SMALLEST_MTU => {
+                Err("every IPv4 link carries packets of 68 bytes (RFC 791 §3.2)")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn build(&self, stream: Stream) -> Box<dyn Element> {
+        match *self {
+            Middlebox::Strip { from, options, after, direction } => {
+                Box::new(strip::Strip::new(from, options, after, direction))
+            }
+            Middlebox::RewriteSequence => Box::new(rewrite::Rewrite::new(stream)),
+            Middlebox::Split { size, options, direction } => Box::new(split::Split { size, options, direction }),
+            Middlebox::Coalesce { size, wait, direction } => Box::new(coalesce::Coalesce::new(size, wait, direction)),
+            Middlebox::AlterPayload { offset, remove, insert, direction } => {
+                Box::new(alter::Alter::new(offset, remove, insert, direction))
+            }
+            Middlebox::EarlyAck { delay, lose, direction } => Box::new(proxy::Proxy::new(delay, lose, direction)),
+            Middlebox::Nat { rebind, unmapped } => Box::new(nat::Nat::new(rebind, unmapped, stream)),
+            Middlebox::MtuBlackhole { size, from, direction } => {
+                Box::new(filter::MtuBlackhole { size, from: Instant::ZERO + from, direction })
+            }
+            Middlebox::DropSyn { option } => Box::new(filter::DropSyn { option }),
+        }
+    }
+}
+
+/// A box at work: segments and time in, segments and a deadline out.
+trait Element {
+    /// A segment arrives, travelling `direction`.
+    fn pass(&mut self, now: Instant, direction: Direction, segment: Segment, out: &mut Out<'_>);
+
+    /// When to call `on_deadline`; `Instant::MAX` for never.
+    fn deadline(&self) -> Instant {
+        Instant::MAX
+    }
+
+    /// Time has passed.
+    fn on_deadline(&mut self, _now: Instant, _out: &mut Out<'_>) {}
+
+    /// What the client's side calls the address that the server's side knows as `outside`.
+    fn inside(&self, outside: SocketAddr) -> SocketAddr {
+        outside
+    }
+}
+
+/// A segment on its way past the boxes.
+pub(crate) struct Moving {
+    pub(crate) direction: Direction,
+    pub(crate) segment: Segment,
+    /// Of the packet that a host sent, if this is what became of it.
+    pub(crate) id: PacketId,
+}
+
+/// Where a box puts what it lets go.
+struct Out<'a> {
+    segments: &'a mut Vec<Moving>,
+    counts: &'a mut MiddleboxOutcome,
+    /// Of the segment that has just come; the first that is forwarded has it from there.
+    id: PacketId,
+}
+
+impl<'a> Out<'a> {
+    fn new(segments: &'a mut Vec<Moving>, counts: &'a mut MiddleboxOutcome) -> Self {
+        Out { segments, counts, id: PacketId::default() }
+    }
+
+    /// As it came.
+    fn forward(&mut self, direction: Direction, segment: Segment) {
+        let id = std::mem::take(&mut self.id);
+        self.segments.push(Moving { direction, segment, id });
+    }
+
+    /// Otherwise than it came.
+    fn forward_altered(&mut self, direction: Direction, segment: Segment) {
+        self.counts.altered += 1;
+        self.forward(direction, segment);
+    }
+
+    /// A segment that came earlier.
+    fn release(&mut self, direction: Direction, segment: Segment, altered: bool) {
+        self.counts.altered += u64::from(altered);
+        self.segments.push(Moving { direction, segment, id: PacketId::default() });
+    }
+
+    /// A segment that the box made.
+    fn make(&mut self, direction: Direction, segment: Segment) {
+        self.counts.made += 1;
+        self.segments.push(Moving { direction, segment, id: PacketId::default() });
+    }
+
+    /// The segment goes no further.
+    fn drop(&mut self) {
+        self.counts.dropped += 1;
+    }
+}
+
+/// What one box lets go of one segment.
+#[cfg(test)]
+fn through(element: &mut dyn Element, now: Instant, direction: Direction, segment: Segment) -> Vec<Moving> {
+    let mut segments = Vec::new();
+    let mut counts = MiddleboxOutcome { name: String::new(), altered: 0, dropped: 0, made: 0 };
+    element.pass(now, direction, segment, &mut Out::new(&mut segments, &mut counts));
+    segments
+}
+
+/// Leaves room for headers in the 16 bits of an IP packet's length.
+const LARGEST_MERGED: u16 = 65_000;
+/// Keeps a full segment of 1460 bytes, with what is inserted, far from the same limit.
+const LARGEST_INSERT: u16 = 1000;
+/// RFC 791 §3.2.
+const SMALLEST_MTU: u16 = 68;

@@ -1,0 +1,120 @@
+//! A performance-enhancing proxy that acknowledges early (RFC 3135 §3.1.2), and does nothing else of what such proxies do.
+//!
+//! It knows no MPTCP: its acknowledgments carry neither DSS nor SACK. It buffers nothing, so what it loses after having
+//! acknowledged it is repeated by nobody but a sender that keeps data until the DATA_ACK (RFC 8684 §3.3.2).
+
+use super::flow::{Flows, concerns};
+use super::{Element, Out};
+use crate::Direction;
+use crate::topology::PerDirection;
+use anabranch_units::{Duration, Instant, SubflowSeq};
+use anabranch_wire::{Flags, FlowKey, Segment, Timestamps};
+use std::collections::VecDeque;
+
+pub(super) struct Proxy {
+    delay: Duration,
+    lose: u32,
+    direction: Option<Direction>,
+    flows: Flows<PerDirection<Way>>,
+    /// Acknowledgments to be sent, in the order of time.
+    pending: VecDeque<Pending>,
+}
+
+/// Data that travel one way, and what is known of their receiver.
+#[derive(Clone, Copy, Default)]
+struct Way {
+    /// All before this has passed.
+    next: Option<SubflowSeq>,
+    acknowledged: u32,
+    receiver: Option<Receiver>,
+}
+
+/// What the receiver's own segments have shown last.
+#[derive(Clone, Copy)]
+struct Receiver {
+    seq: SubflowSeq,
+    window: u16,
+    clock: Option<u32>,
+}
+
+struct Pending {
+    at: Instant,
+    /// Of the data.
+    direction: Direction,
+    flow: FlowKey,
+    ack: SubflowSeq,
+    echo: u32,
+}
+
+impl Proxy {
+    pub(super) fn new(delay: Duration, lose: u32, direction: Option<Direction>) -> Self {
+        Proxy { delay, lose, direction, flows: Flows::new(), pending: VecDeque::new() }
+    }
+}
+
+impl Element for Proxy {
+    fn pass(&mut self, now: Instant, direction: Direction, segment: Segment, out: &mut Out<'_>) {
+        let Proxy { delay, lose, direction: only, flows, pending } = self;
+        let ways = flows.of(direction, &segment, || PerDirection { down: Way::default(), up: Way::default() });
+        let (syn, rst) = (segment.flags.has(Flags::SYN), segment.flags.has(Flags::RST));
+        if !syn && !rst {
+            // The window of a SYN is not scaled (RFC 7323 §2.2), so it says nothing here.
+            ways.of_mut(direction.reversed()).observe(&segment);
+        }
+        let way = ways.of_mut(direction);
+        if syn {
+            way.next = Some(segment.seq + 1);
+        }
+        if segment.payload.is_empty() || syn || rst || !concerns(*only, direction) {
+            return out.forward(direction, segment);
+        }
+        let Some(next) = way.next else { return out.forward(direction, segment) };
+        let end = segment.seq + segment.payload.len() as u64;
+        let fresh = !segment.seq.after(next) && end.after(next);
+        let ack = if fresh { end } else { next };
+        way.next = Some(ack);
+        if way.receiver.is_none() {
+            return out.forward(direction, segment);
+        }
+        let echo = segment.options.timestamps.map_or(0, |timestamps| timestamps.value);
+        pending.push_back(Pending { at: now + *delay, direction, flow: segment.flow, ack, echo });
+        if fresh && *lose > 0 {
+            way.acknowledged += 1;
+            if way.acknowledged % *lose == 0 {
+                return out.drop();
+            }
+        }
+        out.forward(direction, segment);
+    }
+
+    fn deadline(&self) -> Instant {
+        self.pending.front().map_or(Instant::MAX, |first| first.at)
+    }
+
+    fn on_deadline(&mut self, now: Instant, out: &mut Out<'_>) {
+        while self.deadline() <= now
+            && let Some(due) = self.pending.pop_front()
+        {
+            let mut answer = Segment::new(due.flow.reversed(), Flags::ACK, SubflowSeq::new(0), due.ack);
+            let back = due.direction.reversed();
+            let ways = self.flows.of(back, &answer, || PerDirection { down: Way::default(), up: Way::default() });
+            let Some(receiver) = ways.of(due.direction).receiver else { continue };
+            (answer.seq, answer.window) = (receiver.seq, receiver.window);
+            answer.options.timestamps = receiver.clock.map(|value| Timestamps { value, echo: due.echo });
+            out.make(back, answer);
+        }
+    }
+}
+
+impl Way {
+    /// A segment of the receiver of these data.
+    fn observe(&mut self, segment: &Segment) {
+        let end = segment.seq + segment.sequence_length();
+        let known = self.receiver.filter(|known| known.seq.after(end));
+        self.receiver = Some(Receiver {
+            seq: known.map_or(end, |known| known.seq),
+            window: segment.window,
+            clock: segment.options.timestamps.map(|timestamps| timestamps.value),
+        });
+    }
+}

@@ -1,0 +1,39 @@
+//! Gives each flow initial sequence numbers of its own.
+
+use super::flow::Flows;
+use super::{Element, Out};
+use crate::Direction;
+use crate::topology::PerDirection;
+use anabranch_units::{Instant, Stream, SubflowSeq};
+use anabranch_wire::{Flags, SackBlock, SackBlocks, Segment};
+
+/// Adds to the numbers of each direction what was drawn for it, and takes it off those that come back.
+pub(super) struct Rewrite {
+    chance: Stream,
+    flows: Flows<PerDirection<u32>>,
+}
+
+impl Rewrite {
+    pub(super) fn new(chance: Stream) -> Self {
+        Rewrite { chance, flows: Flows::new() }
+    }
+}
+
+impl Element for Rewrite {
+    fn pass(&mut self, _now: Instant, direction: Direction, mut segment: Segment, out: &mut Out<'_>) {
+        let Rewrite { chance, flows } = self;
+        let offsets = flows.of(direction, &segment, || PerDirection { down: chance.next_u32(), up: chance.next_u32() });
+        let (own, back) = (*offsets.of(direction), *offsets.of(direction.reversed()));
+        let restored = |seq: SubflowSeq| seq + u64::from(back.wrapping_neg());
+        segment.seq = segment.seq + u64::from(own);
+        if segment.flags.has(Flags::ACK) {
+            segment.ack = restored(segment.ack);
+        }
+        let mut blocks = SackBlocks::default();
+        for block in segment.options.sack.as_slice() {
+            blocks.push(SackBlock { start: restored(block.start), end: restored(block.end) });
+        }
+        segment.options.sack = blocks;
+        out.forward_altered(direction, segment);
+    }
+}

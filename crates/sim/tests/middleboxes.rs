@@ -1,0 +1,496 @@
+//! What each middlebox brings about: data intact or an honest error, the reaction of RFC 8684, and its reason counted.
+//!
+//! Nothing here tests that bytes are the right ones: every run does, and panics if one is not (see `pattern`), except
+//! where a middlebox alters payload; then [`Outcome::altered_bytes`] says how many.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use anabranch_engine::FallbackReason;
+use anabranch_sim::{
+    Direction, End, EventKind, EventRecord, Middlebox, MiddleboxSpec, Outcome, Spec, SpecError, SplitOptions, Stripped,
+    StrippedOptions, SynOption, Unmapped, run,
+};
+use anabranch_units::{Duration, Instant};
+use anabranch_wire::ResetReason;
+use common::*;
+
+const CLIENT: usize = 0;
+const SERVER: usize = 1;
+const BOTH: [Direction; 2] = [Direction::Down, Direction::Up];
+const SIZE: u64 = 1_000_000;
+
+/// One path, with these boxes at the client's end.
+fn alone(boxes: &[Middlebox], direction: Direction) -> Spec {
+    with(&[boxes], direction)
+}
+
+/// The first of two paths has the boxes.
+fn on_first(boxes: &[Middlebox], direction: Direction) -> Spec {
+    with(&[boxes, &[]], direction)
+}
+
+/// The second of two paths has the boxes.
+fn on_second(boxes: &[Middlebox], direction: Direction) -> Spec {
+    with(&[&[], boxes], direction)
+}
+
+fn with(paths: &[&[Middlebox]], direction: Direction) -> Spec {
+    let path = |(number, boxes): (usize, &&[Middlebox])| {
+        let mut path = path(["a", "b"][number], 10, 10 + 5 * number as u64);
+        path.middleboxes = boxes.iter().cloned().map(MiddleboxSpec::new).collect();
+        path
+    };
+    spec(paths.iter().enumerate().map(path).collect(), vec![files(direction, &[SIZE], false)])
+}
+
+fn fallbacks(outcome: &Outcome) -> [Vec<FallbackReason>; 2] {
+    [CLIENT, SERVER].map(|host| outcome.counters[host].fallbacks.keys().copied().collect())
+}
+
+fn resets(outcome: &Outcome, host: usize, reason: ResetReason) -> u64 {
+    outcome.counters[host].resets_sent.get(&reason).copied().unwrap_or(0)
+}
+
+/// Payload bytes that first left on this path.
+fn carried(outcome: &Outcome, path: usize) -> u64 {
+    let on = outcome.connections[0].subflows.iter().filter(|subflow| subflow.path == path);
+    on.map(|subflow| subflow.stats.bytes_first_sent).sum()
+}
+
+fn reinjected(outcome: &Outcome) -> u64 {
+    outcome.connections[0].sender.as_ref().unwrap().reinjected
+}
+
+/// The one that sends the data, and the one that receives it.
+fn roles(direction: Direction) -> (usize, usize) {
+    match direction {
+        Direction::Down => (SERVER, CLIENT),
+        Direction::Up => (CLIENT, SERVER),
+    }
+}
+
+#[test]
+fn options_stripped_from_the_handshake_leave_plain_tcp() {
+    use FallbackReason::{FirstData, OptionsLost, Syn, SynAck, ThirdAck};
+    for (from, client, server) in [
+        // from                    what the client sees, what the server sees (RFC 8684 §3.7)
+        (Stripped::Syn, SynAck, Syn),
+        (Stripped::SynAck, SynAck, ThirdAck),
+        (Stripped::ThirdAck, FirstData, ThirdAck),
+        (Stripped::All, SynAck, Syn),
+        (Stripped::AfterHandshake, FirstData, OptionsLost),
+    ] {
+        for direction in BOTH {
+            for spec in [alone, on_first].map(|spec| spec(&[Middlebox::strip(from)], direction)) {
+                let outcome = complete(&spec);
+                assert!(!outcome.connections[0].multipath, "{from:?}");
+                assert_eq!(fallbacks(&outcome), [vec![client], vec![server]], "{from:?} {direction:?}");
+                assert!(outcome.middleboxes[0].altered > 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn options_stripped_from_a_join_cost_that_subflow_only() {
+    for (from, refuses) in [
+        // from            who sees that the handshake of MP_JOIN is not one (RFC 8684 §3.2)
+        (Stripped::Syn, CLIENT),
+        (Stripped::SynAck, CLIENT),
+        (Stripped::ThirdAck, SERVER),
+        (Stripped::All, CLIENT),
+    ] {
+        for direction in BOTH {
+            let outcome = complete(&on_second(&[Middlebox::strip(from)], direction));
+            assert!(outcome.connections[0].multipath, "{from:?}");
+            assert_eq!((carried(&outcome, 0), carried(&outcome, 1)), (SIZE, 0), "{from:?} {direction:?}");
+            let refused = outcome.counters[refuses].joins_refused;
+            assert_eq!((refused, resets(&outcome, refuses, ResetReason::MptcpError)), (1, 1), "{from:?} {direction:?}");
+        }
+    }
+}
+
+/// Data without a mapping on a second subflow: reset, for middlebox interference (RFC 8684 §3.7).
+#[test]
+fn a_second_path_that_strips_mappings_costs_little() {
+    for options in [StrippedOptions::Mptcp, StrippedOptions::Dss] {
+        let strip = Middlebox::Strip { from: Stripped::AfterHandshake, options, after: 0, direction: None };
+        let mut spec = on_second(&[strip], Direction::Down);
+        spec.workloads = vec![download(5_000_000)];
+        spec.record_events = true;
+        let alone = complete(&spec.single_path(0)).transfers[0].duration().unwrap();
+        let outcome = complete(&spec);
+        let both = outcome.transfers[0].duration().unwrap();
+        assert!(both < alone.mul_f64(1.05), "{both}, alone {alone}");
+        assert!(resets(&outcome, CLIENT, ResetReason::Middlebox) > 0);
+        // Of more than four seconds: tried at once, after one and after three.
+        let is_join = |event: &&EventRecord| event.path == 1 && event.kind == EventKind::Sent && event.flags == 0x02;
+        assert_eq!(outcome.events.unwrap().iter().filter(is_join).count(), 3);
+    }
+}
+
+/// Uploading, the client never hears of its join's completion and sends nothing there.
+#[test]
+fn a_join_that_is_never_confirmed_carries_nothing() {
+    let outcome = complete(&on_second(&[Middlebox::strip(Stripped::AfterHandshake)], Direction::Up));
+    assert_eq!((carried(&outcome, 0), carried(&outcome, 1)), (SIZE, 0));
+    assert!(outcome.middleboxes[0].altered > 0);
+}
+
+#[test]
+fn options_that_stop_getting_through_are_noticed_in_the_middle() {
+    let strip = Middlebox::Strip { from: Stripped::All, options: StrippedOptions::Mptcp, after: 100, direction: None };
+    for direction in BOTH {
+        let outcome = complete(&alone(std::slice::from_ref(&strip), direction));
+        assert_eq!(fallbacks(&outcome), [(); 2].map(|()| vec![FallbackReason::OptionsLost]));
+
+        for spec in [on_first, on_second].map(|spec| spec(std::slice::from_ref(&strip), direction)) {
+            let outcome = complete(&spec);
+            let (_, receiver) = roles(direction);
+            assert_eq!(resets(&outcome, receiver, ResetReason::Middlebox), 1, "{direction:?}");
+            assert!(outcome.connections[0].multipath && reinjected(&outcome) > 0, "what it carried goes elsewhere");
+        }
+    }
+}
+
+#[test]
+fn an_address_whose_announcement_is_dropped_is_not_joined() {
+    let subflows = |boxes: &[Middlebox], direction| {
+        let mut spec = alone(boxes, direction);
+        spec.server.addresses = 2;
+        let outcome = complete(&spec);
+        let dropped = outcome.middleboxes.first().map_or(0, |middlebox| middlebox.altered);
+        (outcome.connections[0].subflows.len(), outcome.connections[0].multipath, dropped)
+    };
+    for direction in BOTH {
+        assert_eq!(subflows(&[], direction), (2, true, 0));
+        for options in [StrippedOptions::AddAddr, StrippedOptions::Control] {
+            let strip = Middlebox::Strip { from: Stripped::All, options, after: 0, direction: Some(Direction::Down) };
+            // Without its echo, ADD_ADDR is repeated (RFC 8684 §3.4.1), as long as the connection lasts and three times at most.
+            let (subflows, multipath, dropped) = subflows(&[strip], direction);
+            assert_eq!((subflows, multipath), (1, true), "{options:?}");
+            assert!((2..=3).contains(&dropped), "{dropped}");
+        }
+    }
+}
+
+/// Mappings count from the subflow's first byte for this very reason (RFC 8684 §3.3.1). The run is the same to the
+/// nanosecond, which it would not be if a SACK block kept the other side's numbers.
+#[test]
+fn other_sequence_numbers_change_nothing() {
+    for direction in BOTH {
+        for place in [alone, on_first, on_second] {
+            let lossy = |boxes: &[Middlebox]| {
+                let mut spec = place(boxes, direction);
+                for path in &mut spec.paths {
+                    path.down.loss = anabranch_net::LossModel::Bernoulli { p: 0.02 };
+                    path.up.loss = anabranch_net::LossModel::Bernoulli { p: 0.02 };
+                }
+                complete(&spec)
+            };
+            let (without, rewritten) = (lossy(&[]), lossy(&[Middlebox::RewriteSequence]));
+            assert!(rewritten.middleboxes[0].altered > 0 && rewritten.connections[0].multipath);
+            assert_eq!(rewritten.transfers, without.transfers);
+            let lost =
+                |outcome: &Outcome| outcome.connections[0].subflows.iter().map(|s| s.stats.retransmitted).sum::<u64>();
+            assert!(lost(&rewritten) > 0 && lost(&rewritten) == lost(&without));
+        }
+    }
+}
+
+/// One mapping over several segments, each with it or only the first (RFC 8684 §3.3.1).
+#[test]
+fn segments_that_are_cut_stay_multipath() {
+    for options in [SplitOptions::Copied, SplitOptions::First] {
+        for direction in BOTH {
+            let split = Middlebox::Split { size: 536, options, direction: None };
+            for spec in [alone, on_first, on_second].map(|spec| spec(std::slice::from_ref(&split), direction)) {
+                let outcome = complete(&spec);
+                // 1420 bytes are three pieces.
+                assert!(outcome.middleboxes[0].altered > 500, "{:?}", outcome.middleboxes);
+                assert!(outcome.connections[0].multipath, "{options:?}");
+                assert_eq!(fallbacks(&outcome), [vec![], vec![]], "{options:?}");
+                assert!(outcome.counters.iter().all(|counters| counters.resets_sent.is_empty()));
+                let paths = spec.paths.len();
+                assert!((0..paths).all(|path| carried(&outcome, path) > SIZE / 10), "every path is used");
+            }
+        }
+    }
+}
+
+/// Of two mappings one is lost with its segment's options: the bytes under it have none (RFC 8684 §3.7).
+#[test]
+fn merged_segments_lose_a_mapping_and_that_is_noticed() {
+    let coalesce = Middlebox::Coalesce { size: 2920, wait: ms(2), direction: None };
+    for direction in BOTH {
+        let outcome = complete(&alone(std::slice::from_ref(&coalesce), direction));
+        assert!(outcome.middleboxes[0].altered > 0);
+        let (_, receiver) = roles(direction);
+        assert_eq!(fallbacks(&outcome)[receiver], [FallbackReason::OptionsLost], "{direction:?}");
+        assert!(!outcome.connections[0].multipath);
+
+        let outcome = complete(&on_second(std::slice::from_ref(&coalesce), direction));
+        assert_eq!(resets(&outcome, receiver, ResetReason::Middlebox), 1, "{direction:?}");
+        assert!(outcome.connections[0].multipath && reinjected(&outcome) > 0);
+    }
+    // On the first path it happens before there is a second subflow: the join is given up.
+    let outcome = complete(&on_first(&[coalesce], Direction::Down));
+    assert_eq!(fallbacks(&outcome), [(); 2].map(|()| vec![FallbackReason::OptionsLost]));
+    assert_eq!(resets(&outcome, CLIENT, ResetReason::MptcpError), 1);
+}
+
+/// Small segments, where a merged one is no larger than a full one: two halves of a packet meet again.
+#[test]
+fn pieces_that_are_merged_again_are_as_before() {
+    let split = Middlebox::Split { size: 710, options: SplitOptions::First, direction: Some(Direction::Down) };
+    let coalesce = Middlebox::Coalesce { size: 1420, wait: ms(2), direction: Some(Direction::Down) };
+    let mut spec = alone(&[coalesce], Direction::Down);
+    spec.paths[0].middleboxes.push(MiddleboxSpec::at_server(split));
+    let outcome = complete(&spec);
+    assert!(outcome.middleboxes.iter().all(|middlebox| middlebox.altered > 500), "{:?}", outcome.middleboxes);
+    assert!(outcome.connections[0].multipath);
+}
+
+/// Without the DSS checksum nobody can see it (RFC 8684 §3.3): the application reads other bytes, as with plain TCP, and
+/// only the simulator, which knows what was written, can count them.
+#[test]
+fn altered_payload_goes_unseen_without_a_checksum() {
+    let alter = |remove, insert| Middlebox::AlterPayload { offset: 50_000, remove, insert, direction: None };
+    for direction in BOTH {
+        for spec in [alone, on_first, on_second].map(|spec| spec(&[alter(4, 4)], direction)) {
+            let outcome = complete(&spec);
+            assert_eq!((outcome.altered_bytes, outcome.middleboxes[0].altered), (4, 1), "{direction:?}");
+            assert!(outcome.connections[0].multipath);
+        }
+        // With plain TCP as well, so that it is nothing that MPTCP could be blamed for.
+        let mut plain = alone(&[alter(4, 4)], direction);
+        (plain.client.multipath, plain.server.multipath) = (false, false);
+        assert_eq!(complete(&plain).altered_bytes, 4);
+    }
+}
+
+/// What is inserted has no mapping, and that is seen even without a checksum: plain TCP, which reads what the box wrote.
+#[test]
+fn inserted_bytes_have_no_mapping() {
+    let alter = Middlebox::AlterPayload { offset: 50_000, remove: 4, insert: 8, direction: None };
+    for direction in BOTH {
+        let outcome = complete(&alone(std::slice::from_ref(&alter), direction));
+        assert_eq!(outcome.middleboxes[0].altered, 1);
+        let (_, receiver) = roles(direction);
+        assert_eq!(fallbacks(&outcome)[receiver], [FallbackReason::OptionsLost], "{direction:?}");
+        assert!(outcome.altered_bytes >= 8);
+    }
+}
+
+/// An acknowledgment of the subflow does not mean that the peer has the data: only a DATA_ACK frees them (RFC 8684
+/// §3.3.2). Here nothing is lost, and a sender takes the proxy's acknowledgments for what they are.
+#[test]
+fn early_acknowledgments_do_no_harm() {
+    for direction in BOTH {
+        let proxy = Middlebox::EarlyAck { delay: ms(1), lose: 0, direction: Some(direction) };
+        let far = if direction == Direction::Up { End::Server } else { End::Client };
+        for (place, path) in [(alone as fn(&[Middlebox], Direction) -> Spec, 0), (on_first, 0), (on_second, 1)] {
+            let mut spec = place(&[], direction);
+            spec.paths[path].middleboxes = vec![MiddleboxSpec { kind: proxy.clone(), end: far }];
+            let outcome = complete(&spec);
+            assert!(outcome.middleboxes[0].made > 100, "{:?}", outcome.middleboxes);
+            assert!(outcome.connections[0].multipath, "{direction:?}");
+        }
+        // The proxy beside the sender: the round trip that it sees is the proxy's. A round trip's worth of acknowledgments
+        // without DSS on the only subflow looks as if options no longer got through (§3.7).
+        let near = if direction == Direction::Up { End::Client } else { End::Server };
+        let mut spec = alone(&[], direction);
+        spec.paths[0].middleboxes = vec![MiddleboxSpec { kind: proxy, end: near }];
+        let outcome = complete(&spec);
+        let srtt = outcome.connections[0].subflows[0].stats.srtt.unwrap();
+        assert!(srtt < ms(5), "{srtt} over a path of 20 ms");
+        assert_eq!(fallbacks(&outcome)[roles(direction).0], [FallbackReason::OptionsLost], "{direction:?}");
+    }
+}
+
+/// What the proxy loses after having acknowledged it leaves a hole in the subflow. The sender has kept the data, sends all
+/// that the subflow carried behind the hole on the other one, and nothing is missing.
+#[test]
+fn what_was_acknowledged_and_lost_is_sent_again_elsewhere() {
+    for (place, path, direction) in [
+        (on_first as fn(&[Middlebox], Direction) -> Spec, 0, Direction::Down),
+        (on_second, 1, Direction::Down),
+        (on_second, 1, Direction::Up),
+    ] {
+        let proxy = Middlebox::EarlyAck { delay: ms(1), lose: 50, direction: Some(direction) };
+        let outcome = complete(&place(std::slice::from_ref(&proxy), direction));
+        assert!(outcome.middleboxes[0].dropped > 3, "{:?}", outcome.middleboxes);
+        assert!(outcome.connections[0].multipath);
+        let repeated: u64 = outcome.connections[0]
+            .subflows
+            .iter()
+            .map(|it| if it.path == path { 0 } else { it.stats.reinjected })
+            .sum();
+        assert!(repeated > 50 * 1420, "{repeated}");
+        assert!(outcome.end.since(Instant::ZERO) < Duration::from_secs(2), "{}", outcome.end);
+        // And if that goes on, the subflow is given up again and again, less and less often.
+        let mut long = place(&[proxy], direction);
+        long.workloads = vec![files(direction, &[20 * SIZE], false)];
+        let alone = complete(&long.single_path(1 - path)).transfers[0].duration().unwrap();
+        let outcome = complete(&long);
+        let took = outcome.transfers[0].duration().unwrap();
+        assert!(took < alone.mul_f64(1.5), "{took}, {alone} alone");
+        assert!(resets(&outcome, roles(direction).0, ResetReason::Middlebox) > 0);
+    }
+}
+
+/// With one path there is nowhere else to send it, and plain TCP would have lost it as well. Nobody is told that it arrived.
+#[test]
+fn what_was_acknowledged_and_lost_on_the_only_path_is_an_error() {
+    for direction in BOTH {
+        let mut spec = alone(&[Middlebox::EarlyAck { delay: ms(1), lose: 50, direction: Some(direction) }], direction);
+        spec.stop = Duration::from_secs(3000);
+        let outcome = run(&spec).unwrap();
+        assert!(!outcome.finished && outcome.transfers[0].bytes < SIZE);
+        assert!(outcome.end.since(Instant::ZERO) < spec.stop, "the sender gives up");
+        let (sender, _) = roles(direction);
+        let reasons = outcome.counters[sender].resets_sent.values().sum::<u64>();
+        assert!(reasons > 0, "and says so");
+    }
+}
+
+#[test]
+fn another_address_and_other_ports_change_nothing() {
+    let nat = Middlebox::Nat { rebind: None, unmapped: Unmapped::Dropped };
+    for direction in BOTH {
+        for place in [alone, on_first, on_second] {
+            let (without, translated) =
+                (complete(&place(&[], direction)), complete(&place(std::slice::from_ref(&nat), direction)));
+            assert!(translated.middleboxes[0].altered > 0 && translated.connections[0].multipath);
+            assert_eq!(translated.transfers, without.transfers);
+        }
+        let outcome = complete(&alone(std::slice::from_ref(&nat), Direction::Down));
+        let seen = outcome.connections[0].subflows[0].stats.remote;
+        assert_ne!(seen.ip(), std::net::IpAddr::from([10, 0, 0, 1]), "the server sees another client");
+    }
+}
+
+/// A mapping that is lost makes the client's segments those of a stranger, which the server resets; MPTCP joins anew
+/// (RFC 8684 §3.2, break before make) or goes on with its other subflow.
+#[test]
+fn a_connection_survives_the_loss_of_its_nat_mapping() {
+    for unmapped in [Unmapped::Dropped, Unmapped::Reset] {
+        let nat = Middlebox::Nat { rebind: Some(ms(400)), unmapped };
+        for direction in BOTH {
+            for spec in [on_first, on_second].map(|spec| spec(std::slice::from_ref(&nat), direction)) {
+                let outcome = complete(&spec);
+                assert!(outcome.middleboxes[0].dropped > 0);
+                assert!(outcome.counters[CLIENT].resets_received > 0, "{unmapped:?} {direction:?}");
+                assert!(outcome.counters[SERVER].unknown_flow > 0, "{unmapped:?} {direction:?}");
+                assert!(outcome.end.since(Instant::ZERO) < Duration::from_secs(2), "{}", outcome.end);
+            }
+        }
+        // With nothing else: the uploading client hears of it and joins again after a second.
+        let outcome = complete(&alone(std::slice::from_ref(&nat), Direction::Up));
+        let before = |subflow: &&anabranch_sim::SubflowOutcome| subflow.stats.bytes_first_sent > 0;
+        assert_eq!(outcome.connections[0].subflows.iter().filter(before).count(), 2, "one before, one after");
+    }
+}
+
+/// A client that only listens does not learn that nothing can reach it any more; its server gives up, and says so.
+#[test]
+fn a_lost_mapping_without_traffic_from_inside_is_an_honest_error() {
+    for (unmapped, seconds, reason) in [(Unmapped::Dropped, 1200, 1), (Unmapped::Reset, 100, 0)] {
+        let mut spec = alone(&[Middlebox::Nat { rebind: Some(ms(400)), unmapped }], Direction::Down);
+        spec.stop = Duration::from_secs(seconds);
+        let outcome = run(&spec).unwrap();
+        assert!(!outcome.finished && outcome.transfers[0].bytes < SIZE);
+        assert_eq!(resets(&outcome, SERVER, ResetReason::UnacceptablePerformance), reason, "{unmapped:?}");
+        assert_eq!(outcome.counters[SERVER].resets_received, 1 - reason, "{unmapped:?}");
+        assert!(outcome.end.since(Instant::ZERO) < spec.stop, "the server has given up");
+    }
+}
+
+#[test]
+fn a_path_that_swallows_large_packets_is_left_for_the_other() {
+    for direction in BOTH {
+        let hole = Middlebox::MtuBlackhole { size: 1000, from: ms(300), direction: Some(direction) };
+        for spec in [on_first, on_second].map(|spec| spec(std::slice::from_ref(&hole), direction)) {
+            let outcome = complete(&spec);
+            assert!(outcome.middleboxes[0].dropped > 0 && reinjected(&outcome) > 0, "{direction:?}");
+            let rtos: u64 = outcome.connections[0].subflows.iter().map(|subflow| subflow.stats.rtos).sum();
+            assert!(rtos > 0, "nothing but its timer can tell the sender");
+            assert!(outcome.end.since(Instant::ZERO) < Duration::from_secs(3), "{}", outcome.end);
+        }
+    }
+}
+
+/// SYNs with MP_CAPABLE that are never answered are followed by one without (RFC 8684 §3.7).
+#[test]
+fn a_syn_without_the_option_follows_those_that_are_dropped() {
+    for direction in BOTH {
+        for spec in [alone, on_first].map(|spec| spec(&[Middlebox::DropSyn { option: SynOption::Capable }], direction))
+        {
+            let outcome = complete(&spec);
+            assert_eq!(outcome.middleboxes[0].dropped, 3, "the first, and two repetitions as Linux has them");
+            assert_eq!(fallbacks(&outcome), [vec![FallbackReason::SynLost], vec![FallbackReason::Syn]]);
+            assert_eq!(outcome.connections[0].subflows.len(), 1);
+        }
+    }
+}
+
+#[test]
+fn joins_that_are_dropped_leave_the_first_subflow_alone() {
+    for direction in BOTH {
+        let outcome = complete(&on_second(&[Middlebox::DropSyn { option: SynOption::Join }], direction));
+        assert!(outcome.middleboxes[0].dropped > 0);
+        assert_eq!((carried(&outcome, 0), carried(&outcome, 1)), (SIZE, 0));
+        assert!(outcome.connections[0].multipath);
+    }
+}
+
+/// A line of boxes, some at either end, that MPTCP was designed to pass (RFC 8684 §6).
+#[test]
+fn boxes_are_combined() {
+    for direction in BOTH {
+        let nat = Middlebox::Nat { rebind: None, unmapped: Unmapped::Reset };
+        let split = Middlebox::Split { size: 600, options: SplitOptions::Copied, direction: None };
+        let mut spec = on_first(&[nat.clone(), Middlebox::RewriteSequence], direction);
+        spec.paths[0].middleboxes.extend([split, nat].map(MiddleboxSpec::at_server));
+        let outcome = complete(&spec);
+        let names: Vec<_> = outcome.middleboxes.iter().map(|middlebox| middlebox.name.as_str()).collect();
+        assert_eq!(names, ["a/nat", "a/rewrite-sequence", "a/split", "a/nat-2"]);
+        assert!(outcome.middleboxes.iter().all(|middlebox| middlebox.altered > 0), "{:?}", outcome.middleboxes);
+        assert!(outcome.connections[0].multipath && fallbacks(&outcome) == [vec![], vec![]]);
+    }
+}
+
+/// TCP Small Queues counts what the host sent, whatever becomes of it: a first hop does not fill up with what a box made of
+/// it, nor does the host wait for what a box has dropped.
+#[test]
+fn a_host_hears_of_the_departure_of_what_it_sent() {
+    let hole = Middlebox::MtuBlackhole { size: 1000, from: ms(100), direction: None };
+    let strip = Middlebox::Strip { from: Stripped::All, options: StrippedOptions::Mptcp, after: 5, direction: None };
+    let split = Middlebox::Split { size: 536, options: SplitOptions::Copied, direction: None };
+    for (kind, paths) in [(split, 1), (strip, 1), (hole, 2)] {
+        for direction in BOTH {
+            let mut spec = if paths == 1 { alone(&[], direction) } else { on_first(&[], direction) };
+            let end = if direction == Direction::Up { End::Client } else { End::Server };
+            spec.paths[0].middleboxes = vec![MiddleboxSpec { kind: kind.clone(), end }];
+            spec.workloads = vec![files(direction, &[3 * SIZE], false)];
+            let without = complete(&spec).transfers[0].duration().unwrap();
+            for path in &mut spec.paths {
+                path.nic = Some(anabranch_units::Rate::from_mbps(1000));
+            }
+            let took = complete(&spec).transfers[0].duration().unwrap();
+            assert!(took < without.mul_f64(1.1), "{kind:?} {direction:?}: {took}, {without} without interfaces");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let refusal = |kind: Middlebox| run(&alone(&[kind], Direction::Down)).unwrap_err();
+    let split = refusal(Middlebox::Split { size: 0, options: SplitOptions::Copied, direction: None });
+    assert!(matches!(split, SpecError::Middlebox { .. }));
+    assert_eq!(split.to_string(), "a/split: a piece holds at least one byte");
+    refusal(Middlebox::EarlyAck { delay: Duration::ZERO, lose: 0, direction: None });
+    refusal(Middlebox::AlterPayload { offset: 0, remove: 0, insert: 0, direction: None });
+    refusal(Middlebox::MtuBlackhole { size: 67, from: Duration::ZERO, direction: None });
+}

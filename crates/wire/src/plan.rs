@@ -1,0 +1,188 @@
+//! What goes into the 40 bytes of options when not everything fits.
+//!
+//! Granted in this order, and within one line in the order of the wish list:
+//!
+//! 1. MSS, window scale, SACK-permitted and timestamps, which a peer expects in every segment once negotiated
+//!    (RFC 7323 §3.2);
+//! 2. MP_CAPABLE and MP_JOIN, without which there is no subflow; MP_FASTCLOSE and MP_TCPRST, for whose sake the segment
+//!    is sent;
+//! 3. on a segment with data, the mapping, without which the data is lost to the connection (RFC 8684 §3.3.1), and with it
+//!    the DATA_ACK, of 4 bytes if 8 do not fit, left out if those do not either;
+//! 4. MP_FAIL, MP_PRIO, REMOVE_ADDR, ADD_ADDR and its echo: what does not fit goes onto a segment of its own;
+//! 5. on a segment without a mapping, the DATA_ACK, of 4 bytes if 8 do not fit;
+//! 6. SACK, of as many blocks as there is room for, as in Linux;
+//! 7. options that we do not understand.
+//!
+//! What 1 and 2 hold fits in every combination that the RFCs permit, and so does a mapping with DATA_ACK, checksum and
+//! timestamps: exactly.
+
+use crate::options::OPTION_SPACE;
+use crate::{DataSeq, Dss, Foreign, MpOption, Options, SackBlocks};
+
+/// Makes `options` fit the header, by the priorities above. What had to leave comes back and is the caller's to send:
+/// together the two are the wish list, except that a DATA_ACK may have been cut to its low half.
+///
+/// Options are padded as Linux does. Only an MPTCP option that finds no room beside the timestamps in any segment
+/// (ADD_ADDR of an IPv6 address with port) goes without padding, if it is alone with them.
+#[inline]
+#[must_use = "what did not fit is for another segment"]
+pub fn plan(options: &mut Options) -> Option<Box<Options>> {
+    let (length, packed) = options.layout();
+    if length <= OPTION_SPACE && (!packed || is_alone(options)) { None } else { choose(options) }
+}
+
+/// SACK blocks that [`plan`] will grant beside `options`, which hold none yet.
+pub fn sack_room(options: &Options) -> usize {
+    // Kind and length with their padding, then eight bytes a block.
+    let free = OPTION_SPACE.saturating_sub(options.wire_length());
+    (free.saturating_sub(4) / 8).min(SackBlocks::MAX as u64) as usize
+}
+
+/// True if nothing but one MPTCP option stands beside the timestamps.
+fn is_alone(options: &Options) -> bool {
+    let Options { timestamps: _, sack, dss, handshake, mptcp, foreign } = options;
+    let one = mptcp.as_ref().is_some_and(|options| options.len() == 1);
+    one && dss.is_none() && sack.is_empty() && handshake.is_none() && foreign.is_none()
+}
+
+/// Deals out the space.
+#[cold]
+fn choose(options: &mut Options) -> Option<Box<Options>> {
+    let Options { timestamps, sack, dss, handshake, mptcp, foreign } = std::mem::take(options);
+    let mut left_out = Options::default();
+    (options.timestamps, options.handshake) = (timestamps, handshake);
+    let mut room = Room(OPTION_SPACE.saturating_sub(options.wire_length()));
+
+    let wishes = mptcp.map(|wishes| *wishes).unwrap_or_default();
+    let mut granted: Vec<bool> = wishes.iter().map(|wish| is_due(wish) && room.take(wish.wire_length())).collect();
+    let has_map = dss.is_some_and(|dss| dss.map.is_some());
+    if has_map {
+        (options.dss, left_out.dss) = room.take_dss(dss);
+    }
+    for (wish, granted) in wishes.iter().zip(&mut granted) {
+        *granted = *granted || (!is_due(wish) && room.take(wish.wire_length()));
+    }
+    if !has_map {
+        (options.dss, left_out.dss) = room.take_dss(dss);
+    }
+    for (wish, granted) in wishes.into_iter().zip(granted) {
+        if granted { options.push_mptcp(wish) } else { left_out.push_mptcp(wish) }
+    }
+    for block in sack.as_slice() {
+        // Kind and length with their padding take four bytes, each block eight.
+        let needed = if options.sack.is_empty() { 12 } else { 8 };
+        let to = if left_out.sack.is_empty() && room.take(needed) { &mut options.sack } else { &mut left_out.sack };
+        assert!(to.push(*block), "a part has no more blocks than the whole");
+    }
+    if let Some(foreign) = foreign {
+        let Foreign { unknown, broken } = *foreign;
+        for option in unknown {
+            let to = if room.take(2 + option.data.len() as u64) { &mut *options } else { &mut left_out };
+            to.push_unknown(option.kind, &option.data);
+        }
+        if !broken.is_empty() {
+            let to = if room.take(broken.len() as u64) { &mut *options } else { &mut left_out };
+            to.set_broken(&broken);
+        }
+    }
+    (left_out != Options::default()).then(|| Box::new(left_out))
+}
+
+/// True for what makes the segment what it is.
+fn is_due(option: &MpOption) -> bool {
+    match option {
+        MpOption::Capable(_) | MpOption::JoinSyn(_) | MpOption::JoinSynAck(_) | MpOption::JoinAck(_) => true,
+        MpOption::FastClose { .. } | MpOption::TcpReset { .. } => true,
+        MpOption::Fail { .. } | MpOption::Prio { .. } | MpOption::RemoveAddr(_) | MpOption::AddAddr(_) => false,
+    }
+}
+
+/// Bytes not yet given away.
+struct Room(u64);
+
+impl Room {
+    /// Takes space for an option of `length` bytes and its padding; false if there is not enough.
+    fn take(&mut self, length: u64) -> bool {
+        let left = self.0.checked_sub(length.next_multiple_of(4));
+        self.0 = left.unwrap_or(self.0);
+        left.is_some()
+    }
+
+    /// Takes space for as much of a DSS as fits: that, and what is left out.
+    fn take_dss(&mut self, wish: Option<Dss>) -> (Option<Dss>, Option<Dss>) {
+        let Some(wish) = wish else { return (None, None) };
+        for data_ack in [wish.data_ack, wish.data_ack.map(shortened)] {
+            let dss = Dss { data_ack, ..wish };
+            if self.take(dss.wire_length()) {
+                return (Some(dss), None);
+            }
+        }
+        let bare = Dss { data_ack: None, ..wish };
+        if wish.map.is_some() && self.take(bare.wire_length()) {
+            return (Some(bare), Some(Dss { data_ack: wish.data_ack, ..Dss::default() }));
+        }
+        (None, Some(wish))
+    }
+}
+
+fn shortened(ack: DataSeq) -> DataSeq {
+    match ack {
+        DataSeq::Long(dsn) => DataSeq::Short(dsn.low()),
+        short @ DataSeq::Short(_) => short,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{AddAddr, Map, SackBlock, Timestamps};
+    use anabranch_units::{AddressId, Dsn, SubflowSeq};
+
+    fn wishes(dss: Option<(bool, bool)>, blocks: u32, mptcp: Vec<MpOption>) -> Options {
+        let mut options = Options { timestamps: Some(Timestamps { value: 1, echo: 2 }), ..Options::default() };
+        options.dss = dss.map(|(ack, map)| Dss {
+            data_ack: ack.then_some(DataSeq::Long(Dsn::new(7))),
+            map: map.then_some(Map { dsn: DataSeq::Long(Dsn::new(9)), subflow_seq: 1, length: 9, checksum: Some(3) }),
+            data_fin: false,
+        });
+        for n in 0..blocks {
+            assert!(options.sack.push(SackBlock { start: SubflowSeq::new(n), end: SubflowSeq::new(n + 1) }));
+        }
+        mptcp.into_iter().for_each(|option| options.push_mptcp(option));
+        options
+    }
+
+    /// With timestamps (12): a full map takes 28, a DATA_ACK 12 or 8, n SACK blocks 4 + 8n.
+    #[test]
+    fn worked_examples() {
+        let prio = || MpOption::Prio { backup: true };
+        let add = |port| {
+            let (address, hmac) = ([9; 16].into(), Some([5; 8]));
+            MpOption::AddAddr(AddAddr { id: AddressId(1), address, port, hmac })
+        };
+        // wishes                                               DSS  blocks  MPTCP  left out: DSS  blocks  MPTCP
+        for (wishes, granted, left) in [
+            (wishes(Some((true, true)), 0, vec![]), (28, 0, 0), (0, 0, 0)),
+            (wishes(Some((true, true)), 3, vec![prio()]), (28, 0, 0), (0, 3, 1)),
+            (wishes(Some((true, false)), 4, vec![]), (12, 1, 0), (0, 3, 0)),
+            (wishes(Some((true, false)), 1, vec![prio()]), (12, 1, 1), (0, 0, 0)),
+            (wishes(Some((true, false)), 4, vec![prio()]), (12, 1, 1), (0, 3, 0)),
+            (wishes(None, 4, vec![]), (0, 3, 0), (0, 1, 0)),
+            (wishes(Some((true, false)), 0, vec![add(None)]), (0, 0, 1), (12, 0, 0)),
+            (wishes(None, 0, vec![add(Some(80))]), (0, 0, 1), (0, 0, 0)),
+            (wishes(Some((true, false)), 0, vec![add(Some(80))]), (12, 0, 0), (0, 0, 1)),
+        ] {
+            let seen = |options: &Options| {
+                let dss = options.dss.map_or(0, |dss| dss.wire_length().next_multiple_of(4));
+                (dss, options.sack.as_slice().len(), options.mptcp().len())
+            };
+            let mut options = wishes.clone();
+            let left_out = plan(&mut options).unwrap_or_default();
+            assert_eq!((seen(&options), seen(&left_out)), (granted, left), "{wishes:?}");
+            assert!(options.wire_length() <= OPTION_SPACE);
+            let without = Options { sack: SackBlocks::default(), ..options.clone() };
+            let asked = wishes.sack.as_slice().len();
+            assert_eq!(sack_room(&without).min(asked), options.sack.as_slice().len(), "{wishes:?}");
+        }
+    }
+}
