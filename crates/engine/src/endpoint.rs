@@ -1,10 +1,11 @@
 //! A host's MPTCP: connections, and how segments, timers and applications reach them.
 
+use crate::chosen::Chosen;
 use crate::connection::{Accept, Connection};
 use crate::demux::Demux;
 use crate::shared::{Oracle, Route, Shared};
 use crate::{Config, ConnectionId, ConnectionStats, Counters, Event, Purpose, SubflowStats, connection};
-use anabranch_units::{Bytes, Instant, Seed, SubflowId};
+use anabranch_units::{Bytes, Dsn, Instant, Key, Seed, SubflowId};
 use anabranch_wire::{Flags, MpOption, ResetReason, Segment};
 use bytes::Bytes as Payload;
 use std::cmp::Reverse;
@@ -65,6 +66,7 @@ impl Endpoint {
             oracles: Vec::new(),
             down: Vec::new(),
             next_port: Shared::first_port(),
+            chosen: Chosen::default(),
         };
         Endpoint {
             shared,
@@ -257,6 +259,17 @@ impl Endpoint {
                 subflow.loss.set_oracle(self.shared.oracle(&subflow.flow));
             }
         }
+    }
+
+    /// For tests: the next connection gets `key` in place of a random one, unless its token is taken.
+    pub fn set_next_key(&mut self, key: Key) {
+        self.shared.chosen.add_key(key);
+    }
+
+    /// For tests: the stream of whoever has `key` begins after `idsn` in place of the key's hash (RFC 8684 §3.1), so that it
+    /// can wrap soon. Both ends must agree.
+    pub fn pin_idsn(&mut self, key: Key, idsn: Dsn) {
+        self.shared.chosen.pin(key, idsn);
     }
 
     /// What a connection counted; stays after it is gone, until `forget`.

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod buffer;
+mod chosen;
 mod config;
 mod connection;
 mod deadline;

@@ -1,5 +1,6 @@
 //! What the connections of one endpoint share: settings, output queues, counters, chance.
 
+use crate::chosen::Chosen;
 use crate::demux::Demux;
 use crate::{Config, ConnectionId, Counters, Event, FallbackReason, Purpose, Transmit};
 use anabranch_policy::forecast::LossEstimate;
@@ -42,6 +43,7 @@ pub(crate) struct Shared {
     /// Local addresses whose interface is down.
     pub(crate) down: Vec<IpAddr>,
     pub(crate) next_port: u16,
+    pub(crate) chosen: Chosen,
 }
 
 /// First of the dynamic ports (RFC 6335 §6).
@@ -51,7 +53,7 @@ impl Shared {
     /// A key whose token names no other connection (RFC 8684 §3.1).
     pub(crate) fn new_key(&mut self) -> Key {
         loop {
-            let key = Key::new(self.chance.next_u64());
+            let key = self.chosen.next_key().unwrap_or_else(|| Key::new(self.chance.next_u64()));
             if !self.tokens.contains_key(&key.token()) {
                 return key;
             }

@@ -237,7 +237,7 @@ impl Connection {
                 // A key reflected to its owner proves nothing, and would let HMACs be reflected as well.
                 Some((answer, key)) if !self.gave_up_mptcp && key != self.local_key => {
                     self.mode = Mode::Multipath;
-                    self.take_remote_key(key);
+                    self.take_remote_key(key, shared);
                     self.checksum |= answer.checksum_required;
                     self.paths.deny_initial(answer.no_join_to_source);
                     shared.routes.push(Route::AddToken(self.local_key.token(), self.id));
@@ -346,7 +346,7 @@ impl Connection {
             match keys.and_then(|capable| capable.sender_key.zip(capable.receiver_key)) {
                 Some((theirs, ours)) if ours == self.local_key && theirs != self.local_key => {
                     self.mode = Mode::Multipath;
-                    self.take_remote_key(theirs);
+                    self.take_remote_key(theirs, shared);
                 }
                 // Data with a DSS has overtaken the third ACK; the keys will come.
                 None if segment.options.dss.is_some() => return false,
@@ -394,9 +394,9 @@ impl Connection {
         }
     }
 
-    fn take_remote_key(&mut self, key: Key) {
+    fn take_remote_key(&mut self, key: Key, shared: &Shared) {
         self.remote_key = Some(key);
-        self.remote_idsn = key.idsn();
+        self.remote_idsn = shared.chosen.idsn(key);
     }
 
     /// The handshake of subflow `index` is complete.

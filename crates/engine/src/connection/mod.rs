@@ -169,7 +169,7 @@ impl Connection {
             deny_join_to_initial: config.deny_join_to_initial,
             local_key,
             remote_key: None,
-            local_idsn: local_key.idsn(),
+            local_idsn: shared.chosen.idsn(local_key),
             remote_idsn: Dsn::new(0),
             subflows: Vec::new(),
             buried: Vec::new(),
