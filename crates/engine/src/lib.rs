@@ -16,6 +16,7 @@ mod endpoint;
 mod event;
 mod idle;
 mod mapping;
+mod pieces;
 mod profile;
 mod purpose;
 mod ranges;

@@ -129,10 +129,13 @@ pub(crate) struct Subflow {
     pub(crate) unplaced: Unplaced,
     /// When bytes without a mapping have waited long enough for it.
     pub(crate) unmapped_until: Option<Instant>,
-    /// ACKs of data in a row that had no DSS.
+    /// ACKs of data in a row that had no DSS, and when the first of them came.
     pub(crate) bare_acks: u32,
+    pub(crate) bare_since: Instant,
     /// Data timeouts that found the oldest data acknowledged here and not at the data level.
     pub(crate) unconfirmed: u32,
+    /// Since the last of them, nothing new goes here until the data before this offset is acknowledged at the data level.
+    pub(crate) doubted_until: Option<u64>,
     pub(crate) ts_recent: u32,
     /// When `ts_recent` was taken.
     pub(crate) ts_recent_at: Instant,
@@ -217,7 +220,9 @@ impl Subflow {
             unplaced: Unplaced::default(),
             unmapped_until: None,
             bare_acks: 0,
+            bare_since: Instant::ZERO,
             unconfirmed: 0,
+            doubted_until: None,
             ts_recent: 0,
             ts_recent_at: Instant::ZERO,
             ack: Acknowledging { quick: profile.quick_acks, ..Acknowledging::default() },
@@ -264,7 +269,7 @@ impl Subflow {
 
     /// May carry new data (reference 1.2).
     pub(crate) fn is_usable(&self) -> bool {
-        self.is_open() && !self.potentially_failed && self.rtt.srtt().is_some()
+        self.is_open() && !self.potentially_failed && self.doubted_until.is_none() && self.rtt.srtt().is_some()
     }
 
     /// A join that the peer asked for and has not completed: nothing is proven of it, and it may be one of a flood.

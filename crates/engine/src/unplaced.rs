@@ -3,15 +3,15 @@
 //!
 //! They are acknowledged on the subflow and not at the data level. What a peer may make us hold is bounded by the caller.
 
+use crate::pieces::Pieces;
 use bytes::Bytes;
-use std::collections::VecDeque;
 
 /// A queue of payloads without gaps, by subflow offset.
 #[derive(Debug, Default)]
 pub(crate) struct Unplaced {
     start: u64,
     length: u64,
-    pieces: VecDeque<Bytes>,
+    pieces: Pieces,
 }
 
 impl Unplaced {
@@ -22,7 +22,7 @@ impl Unplaced {
         }
         assert!(self.start + self.length == at, "subflow bytes come in order");
         self.length += payload.len() as u64;
-        self.pieces.push_back(payload);
+        self.pieces.push(payload);
     }
 
     /// Offset of the first byte; meaningless if there is none.
@@ -53,12 +53,12 @@ impl Unplaced {
     /// Takes up to `most` bytes off the front, at most one piece.
     pub(crate) fn pop(&mut self, most: u64) -> Option<Bytes> {
         let front = self.pieces.front_mut()?;
-        let payload = if front.len() as u64 <= most { self.pieces.pop_front()? } else { front.split_to(most as usize) };
+        let payload = if front.len() as u64 <= most { self.pieces.pop()? } else { front.split_to(most as usize) };
         self.start += payload.len() as u64;
         self.length -= payload.len() as u64;
         if self.length == 0 {
             // Most subflows never hold anything; those that did give the room back.
-            crate::idle::release_if_empty(&mut self.pieces);
+            self.pieces.release();
         }
         Some(payload)
     }

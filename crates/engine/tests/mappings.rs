@@ -202,6 +202,7 @@ fn acks_without_dss_count_before_confirmation_and_hardly_after() {
     puppet.confirm(line.acking(2001), 11, 2000);
     puppet.send(line.acking(3001).ack(11), |_| {});
     assert!(!puppet.has(|event| matches!(event, Event::Fallback(_))));
+    puppet.wait(Duration::from_secs(1));
     puppet.send(line.acking(3501).ack(11), |_| {});
     puppet.send(line.acking(4001).ack(11), |_| {});
     assert!(fell_back(&puppet, FallbackReason::OptionsLost), "{:?}", puppet.events);

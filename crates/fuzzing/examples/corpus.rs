@@ -11,7 +11,7 @@ fn main() -> std::io::Result<()> {
     for (target, name) in Target::ALL {
         let folder = folder.join(name);
         std::fs::create_dir_all(&folder)?;
-        for (n, input) in seeds(target, 48, 1).iter().enumerate() {
+        for (n, input) in seeds(target, 32, 1).iter().enumerate() {
             std::fs::write(folder.join(format!("seed-{n:02}")), input)?;
         }
     }

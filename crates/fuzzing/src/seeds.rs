@@ -91,9 +91,11 @@ fn packets() -> Vec<Vec<u8>> {
                         segment.payload.is_empty(),
                     );
                     if layouts.insert(layout) {
+                        // A little of the payload is enough.
+                        let payload = segment.payload.slice(..segment.payload.len().min(8));
                         let mut out = BytesMut::new();
-                        emit(&segment, &mut out).expect("what an endpoint sends can be written");
-                        out.truncate(160);
+                        emit(&Segment { payload, ..segment.clone() }, &mut out)
+                            .expect("what an endpoint sends can be written");
                         packets.push(out.to_vec());
                     }
                     // Something is lost now and then, for the sake of SACK.

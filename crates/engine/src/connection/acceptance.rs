@@ -32,7 +32,7 @@ impl Connection {
                         && now.since(subflow.ts_recent_at) <= PAWS_EXPIRY =>
                 {
                     shared.counters.unacceptable += 1;
-                    subflow.ack.now = true;
+                    self.answer_unacceptable(now, index, segment, shared);
                     return None;
                 }
                 // RFC 7323 §3.2: once negotiated, every segment carries it.
@@ -65,7 +65,7 @@ impl Connection {
                         self.take_late_data_ack(now, segment, index, shared);
                     }
                 }
-                self.subflows[index].ack.now = true;
+                self.answer_unacceptable(now, index, segment, shared);
             }
             return None;
         };
@@ -114,6 +114,16 @@ impl Connection {
         let unconfirmed = subflow.state == State::Confirming || (!subflow.is_join() && !self.confirmed);
         if repeated && unconfirmed {
             self.send_third_ack(now, index, shared);
+        } else {
+            self.challenge(now, index, shared);
+        }
+    }
+
+    /// An ACK for what was not acceptable (RFC 9293 §3.10.7.4). Data is acknowledged each time, since its sender waits for
+    /// that; bare ACKs are answered like a challenge, or two ends that disagree would answer each other for ever.
+    fn answer_unacceptable(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) {
+        if segment.sequence_length() > 0 {
+            self.subflows[index].ack.now = true;
         } else {
             self.challenge(now, index, shared);
         }

@@ -102,6 +102,7 @@ impl Connection {
             out.reinject.remove_below(data);
             self.timers.data_backoff = 0;
             self.arm_data_timer(now);
+            self.settle_doubts(now, data);
             let out = &mut self.outgoing;
             if out.writer_waits {
                 out.writer_waits = false;

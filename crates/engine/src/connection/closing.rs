@@ -53,7 +53,8 @@ impl Connection {
             self.on_last_subflow_gone(now, shared);
         }
         if !self.gone {
-            self.schedule_rejoin(now, &subflow.flow, subflow.confirmed, shared);
+            let worked = subflow.confirmed && subflow.unconfirmed <= super::timers::MAX_UNCONFIRMED;
+            self.schedule_rejoin(now, &subflow.flow, worked, shared);
         }
     }
 

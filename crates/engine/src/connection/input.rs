@@ -27,11 +27,6 @@ impl Connection {
         if self.fast_closing.is_some() {
             return self.handle_options(now, index, segment, shared);
         }
-        if self.subflows[index].doubt.take().is_some() {
-            // The path of a withdrawn address still works: whoever withdrew it must close it (RFC 8684 §3.4.2).
-            self.subflows[index].potentially_failed = false;
-            self.subflows_changed(now);
-        }
         if segment.flags.has(Flags::SYN) || !segment.flags.has(Flags::ACK) {
             // RFC 5961 §4: no SYN resets a connection; our ACK tells an honest peer what we have.
             return self.answer_syn(now, index, segment, shared);
@@ -47,6 +42,11 @@ impl Connection {
             self.subflows[index].ts_recent_at = now;
         }
         self.subflows[index].unanswered_probes = 0;
+        if self.subflows[index].doubt.take().is_some() {
+            // The path of a withdrawn address still works: whoever withdrew it must close it (RFC 8684 §3.4.2).
+            self.subflows[index].potentially_failed = false;
+            self.subflows_changed(now);
+        }
         if segment.options.mptcp.is_some() {
             self.handle_options(now, index, segment, shared);
             if self.gone || self.position(id) != Some(index) {

@@ -8,7 +8,7 @@ use crate::subflow::State;
 use anabranch_units::Instant;
 use anabranch_wire::{Flags, MpOption, ResetReason, Segment};
 
-/// ACKs of data without DSS in a row that mean options no longer get through.
+/// ACKs of data without DSS in a row, over at least one RTO, that mean options no longer get through.
 const BARE_ACKS: u32 = 3;
 
 impl Connection {
@@ -111,9 +111,15 @@ impl Connection {
             return true;
         }
         let (proven, first) = (subflow.confirmed, !self.confirmed);
-        self.subflows[index].bare_acks += u32::from(acks_data);
+        let subflow = &mut self.subflows[index];
+        if subflow.bare_acks == 0 {
+            subflow.bare_since = now;
+        }
+        subflow.bare_acks += u32::from(acks_data);
+        // A proxy that acknowledges on the peer's behalf makes many before the peer's first has made its way.
+        let lasting = subflow.bare_acks >= BARE_ACKS && now.since(subflow.bare_since) >= subflow.rtt.rto();
         // A stock kernel sends an ACK without DSS now and then, so a confirmed subflow must show a few in a row.
-        let enough = first || bare_fin || self.subflows[index].bare_acks >= BARE_ACKS;
+        let enough = first || bare_fin || lasting;
         if enough && self.can_fall_back() {
             self.fall_back(now, if first { FallbackReason::FirstData } else { FallbackReason::OptionsLost }, shared);
             return true;

@@ -1,17 +1,17 @@
 //! The receiving half of the data level: reassembly by data offset, the shared window, the end of the stream.
 
 use crate::ConnectionStats;
+use crate::pieces::Pieces;
 use crate::reassembly::{Limits, Reassembly};
 use anabranch_units::{Bytes, Duration, Instant};
 use bytes::Bytes as Payload;
-use std::collections::VecDeque;
 
 pub(super) struct Receiver {
     /// Next data offset expected; one beyond the stream once the DATA_FIN counts.
     next: u64,
     ofo: Reassembly,
     /// In order, not read yet.
-    ready: VecDeque<Payload>,
+    ready: Pieces,
     unread: u64,
     buffer: u64,
     /// The right edge of the window as last told.
@@ -39,7 +39,7 @@ impl Receiver {
         Receiver {
             next: 0,
             ofo: Reassembly::new(Limits { bytes: buffer.get(), fragments: MAX_FRAGMENTS }),
-            ready: VecDeque::new(),
+            ready: Pieces::default(),
             unread: 0,
             buffer: buffer.get(),
             told_edge: 0,
@@ -160,7 +160,7 @@ impl Receiver {
     }
 
     pub(super) fn read(&mut self) -> Option<Payload> {
-        let chunk = self.ready.pop_front()?;
+        let chunk = self.ready.pop()?;
         self.unread -= chunk.len() as u64;
         Some(chunk)
     }
@@ -203,7 +203,7 @@ impl Receiver {
         self.next += length;
         self.received += length;
         self.unread += length;
-        self.ready.push_back(chunk);
+        self.ready.push(chunk);
     }
 
     fn take_fin(&mut self) {

@@ -45,7 +45,7 @@ fn due(timer: &mut Option<Instant>, now: Instant) -> bool {
 
 /// Data timeouts after which a subflow that acknowledges what never arrives is closed: the first may be a lost DATA_ACK,
 /// the others each follow a probe that was answered or lost.
-const MAX_UNCONFIRMED: u32 = 3;
+pub(super) const MAX_UNCONFIRMED: u32 = 3;
 /// The longest wait between repetitions at the data level, as for a subflow (RFC 6298 §2.5 allows 60 s or more).
 const MAX_BACKOFF: u32 = 6;
 
@@ -246,6 +246,10 @@ impl Connection {
         let una = self.outgoing.una;
         if let Some((_, end)) = self.outgoing.log.range_at(una) {
             let usable = self.subflows.iter().filter(|subflow| subflow.is_usable()).count();
+            if usable == 0 {
+                // In doubt is better than not at all.
+                self.settle_doubts(now, u64::MAX);
+            }
             let holder = self.subflows.iter().find(|subflow| {
                 subflow
                     .recovery
@@ -282,19 +286,22 @@ impl Connection {
     }
 
     /// Subflows have acknowledged the oldest data, but no DATA_ACK has come: a middlebox acknowledged what it then lost, or
-    /// the DATA_ACK is lost. The peer is asked; what those subflows carried goes elsewhere; and if that happens again and
-    /// again, there is a hole in the subflow that nobody will fill, so it is closed (RFC 8684 §3.3.2, §3.7).
+    /// the DATA_ACK is lost. The peer is asked; what those subflows carried goes elsewhere, and for as long as it is under way
+    /// nothing new goes to them. If that happens again and again, they do more harm than good (RFC 8684 §3.3.2, §3.7).
     fn on_unconfirmed_data(&mut self, now: Instant, una: u64, end: u64, shared: &mut Shared) {
         self.outgoing.reinject.insert(una, end, Reason::DataTimeout);
         let carriers = self.outgoing.log.carriers(una);
+        let suspect = |subflow: &Subflow| subflow.is_open() && carriers & bit(subflow.slot) != 0;
+        let others = self.subflows.iter().any(|subflow| subflow.is_usable() && !suspect(subflow));
         let mut index = 0;
         while index < self.subflows.len() && !self.gone {
             let subflow = &mut self.subflows[index];
-            if !subflow.is_open() || carriers & bit(subflow.slot) == 0 {
+            if !suspect(subflow) {
                 index += 1;
                 continue;
             }
             subflow.unconfirmed += 1;
+            subflow.doubted_until = others.then_some(self.outgoing.nxt);
             if subflow.unconfirmed > MAX_UNCONFIRMED {
                 // What it alone has carried is sent again elsewhere.
                 self.kill(now, index, ResetReason::Middlebox, shared);
@@ -310,7 +317,19 @@ impl Connection {
             self.send_window_probe(now, index, shared);
             index += 1;
         }
+        self.subflows_changed(now);
         self.arm_data_timer(now);
+    }
+
+    /// All before `una` has arrived: subflows that were in doubt for older data get another chance.
+    pub(super) fn settle_doubts(&mut self, now: Instant, una: u64) {
+        let mut settled = false;
+        for subflow in &mut self.subflows {
+            settled |= subflow.doubted_until.take_if(|until| *until <= una).is_some();
+        }
+        if settled {
+            self.subflows_changed(now);
+        }
     }
 
     /// (Re)starts the data-level timer if anything waits for a DATA_ACK.

@@ -1,0 +1,81 @@
+//! A queue of payloads that a peer cannot make expensive by sending single bytes.
+
+use bytes::{Bytes, BytesMut};
+use std::collections::VecDeque;
+
+/// Payloads in order. Many small ones in a row are joined: each would cost its bookkeeping and pin a whole packet.
+#[derive(Debug, Default)]
+pub(crate) struct Pieces {
+    queue: VecDeque<Bytes>,
+    /// Small pieces in a row at the end.
+    small: usize,
+}
+
+/// Pieces smaller than this are small.
+const SMALL: usize = 256;
+/// So many of them in a row become one.
+const ROW: usize = 1024;
+
+impl Pieces {
+    pub(crate) fn push(&mut self, piece: Bytes) {
+        self.small = if piece.len() < SMALL { self.small + 1 } else { 0 };
+        self.queue.push_back(piece);
+        if self.small >= ROW {
+            self.join_row();
+        }
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Bytes> {
+        let piece = self.queue.pop_front();
+        self.small = self.small.min(self.queue.len());
+        piece
+    }
+
+    pub(crate) fn front_mut(&mut self) -> Option<&mut Bytes> {
+        self.queue.front_mut()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Bytes> {
+        self.queue.iter()
+    }
+
+    /// Gives memory back if nothing is in it.
+    pub(crate) fn release(&mut self) {
+        crate::idle::release_if_empty(&mut self.queue);
+    }
+
+    #[cold]
+    fn join_row(&mut self) {
+        let from = self.queue.len() - self.small.min(self.queue.len());
+        let mut joined = BytesMut::new();
+        for piece in self.queue.drain(from..) {
+            joined.extend_from_slice(&piece);
+        }
+        self.queue.push_back(joined.freeze());
+        self.small = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn single_bytes_are_joined_and_stay_in_order() {
+        let mut pieces = Pieces::default();
+        pieces.push(vec![7; 2000].into());
+        for i in 0..100_000u32 {
+            pieces.push(vec![i as u8].into());
+        }
+        assert!(pieces.queue.len() <= 2 + 100_000 / ROW + ROW);
+        assert_eq!(pieces.pop().map(|piece| piece.len()), Some(2000));
+        let mut next = 0u32;
+        while let Some(piece) = pieces.pop() {
+            for byte in piece {
+                assert_eq!(byte, next as u8);
+                next += 1;
+            }
+        }
+        assert_eq!((next, pieces.small), (100_000, 0));
+    }
+}
