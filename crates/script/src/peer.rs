@@ -112,7 +112,7 @@ impl World {
         let maps = if side == Side::Host { &line.host_maps } else { &line.peer_maps };
         let covers = |map: &&Known| (map.subflow..map.subflow + map.length).contains(&seq);
         let before = maps.iter().rev().filter(|map| map.subflow <= seq).max_by_key(|map| map.subflow);
-        maps.iter().rev().find(covers).or(before).map_or(seq, |map| map.data + (seq - map.subflow))
+        maps.iter().rev().find(covers).or(before).map_or(seq, |map| map.data.wrapping_add(seq - map.subflow))
     }
 
     /// Takes in what a segment of `side` says.

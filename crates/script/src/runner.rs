@@ -98,6 +98,8 @@ struct Runner {
 
 /// Segments and calls shown before a failure.
 const AROUND: usize = 8;
+/// Statements of one script, loops unrolled.
+const MAX_STATEMENTS: u64 = 10_000_000;
 /// Deadlines of the endpoint that may fall on one moment.
 const MAX_STUCK: u32 = 100_000;
 
@@ -142,6 +144,10 @@ impl Runner {
 
     fn statement(&mut self, statement: &Statement, line: &Line) -> Result<(), ScriptError> {
         self.passed.statements += 1;
+        if self.passed.statements > MAX_STATEMENTS {
+            let help = format!("at most {MAX_STATEMENTS} statements, loops unrolled");
+            return Err(ScriptError::refused(line, &(0..line.text.len()), "the script does not end", help));
+        }
         match &statement.action {
             Action::Host(fields) => return self.set(line, |settings| settings.host(fields, line)),
             Action::Peer(fields) => return self.set(line, |settings| settings.peer(fields, line)),
