@@ -24,7 +24,7 @@ cargo bench -p anabranch-bench [-- OPTIONS]
 
   --quick        shorter runs, fewer of them: for a look, not for a comparison
   --json         print JSON instead of tables
-  --only TABLE   one table: packets, allocations, memory, decisions, forecasts or codec
+  --only TABLE   one table: packets, bytes, allocations, memory, decisions, forecasts or codec
   --play RUN     play one run once, for a profiler: tcp, bulk, clean or many
   --seconds N    how long that one lasts, in virtual time";
 
@@ -59,8 +59,9 @@ fn main() -> ExitCode {
         options.only.get_or_insert("allocations".to_owned());
     }
     let mut figures = Vec::new();
-    let tables: [(&str, &str, Measure); 6] = [
+    let tables: [(&str, &str, Measure); 7] = [
         ("packets", "Delivered data packets per second on one core: of wall time, then of processor time", packets),
+        ("bytes", "Processor time of a run with segments as bytes, to that with segments as values", through_codec),
         ("allocations", "Allocations per delivered data packet, in the steady state", allocations),
         ("memory", "Memory", memory),
         ("decisions", "One decision of a scheduler with its event, amortised", decisions),
@@ -164,13 +165,27 @@ fn packets(options: &Options) -> Vec<Figure> {
     figures
 }
 
-fn allocations(options: &Options) -> Vec<Figure> {
+/// What a run costs with segments as bytes, to what it costs with segments as values, in turn.
+fn through_codec(options: &Options) -> Vec<Figure> {
     let figure = |run: Run| {
         let seconds = run.seconds(options.quick);
-        let spread = Spread::exactly(run.allocations(seconds));
-        Figure::new("allocations", run.name(), "per packet", spread).with(Goal::AtMost(0.01))
+        let cost = |codec| run.play_through(seconds, codec).processor_nanos();
+        let rounds = if options.quick { 5 } else { 15 };
+        let ratios = (0..rounds).map(|_| cost(true) / cost(false)).collect();
+        Figure::new("bytes", run.name(), "times", Spread::of(ratios)).with(Goal::AtMost(1.3))
     };
-    [Run::Tcp, Run::Bulk, Run::Clean].into_iter().map(figure).collect()
+    [Run::Bulk, Run::Clean].into_iter().map(figure).collect()
+}
+
+fn allocations(options: &Options) -> Vec<Figure> {
+    let figure = |run: Run, codec: bool| {
+        let seconds = run.seconds(options.quick);
+        let spread = Spread::exactly(run.allocations(seconds, codec));
+        let name = if codec { format!("through the codec: {}", run.name()) } else { run.name().to_owned() };
+        Figure::new("allocations", name, "per packet", spread).with(Goal::AtMost(0.01))
+    };
+    let values = [Run::Tcp, Run::Bulk, Run::Clean].map(|run| figure(run, false));
+    values.into_iter().chain([figure(Run::Bulk, true)]).collect()
 }
 
 fn memory(options: &Options) -> Vec<Figure> {
@@ -240,6 +255,7 @@ fn codec(_: &Options) -> Vec<Figure> {
         let allocations = Spread::exactly(allocations);
         figures.push(figure(format!("{name}: allocations"), "per packet", allocations).with(Goal::AtMost(0.0)));
     }
+    figures.push(figure("options planned, all fit".to_owned(), "ns", codec::plan()));
     figures.push(figure("checksum".to_owned(), "GB/s", codec::checksum()).with(Goal::AtLeast(15.0)));
     figures
 }

@@ -91,7 +91,12 @@ impl Run {
 
     /// Plays it.
     pub fn play(self, seconds: u64) -> Played {
-        let spec = self.spec(seconds);
+        self.play_through(seconds, false)
+    }
+
+    /// Plays it, with segments as bytes if `codec`.
+    pub fn play_through(self, seconds: u64, codec: bool) -> Played {
+        let spec = Spec { codec, ..self.spec(seconds) };
         let (calls, begin, cpu) = (counting::calls(), Instant::now(), processor_nanos());
         let outcome = run(&spec).expect("the specifications above are sound");
         let wall_nanos = begin.elapsed().as_nanos() as f64;
@@ -99,9 +104,9 @@ impl Run {
         Played { outcome, wall_nanos, processor_nanos, allocations: counting::calls() - calls }
     }
 
-    /// Allocations per delivered data packet in the second half of a run twice as long.
-    pub fn allocations(self, seconds: u64) -> f64 {
-        let (half, whole) = (self.play(seconds), self.play(2 * seconds));
+    /// Allocations per delivered data packet in the second half of a run twice as long, with segments as bytes if `codec`.
+    pub fn allocations(self, seconds: u64, codec: bool) -> f64 {
+        let (half, whole) = (self.play_through(seconds, codec), self.play_through(2 * seconds, codec));
         let packets = whole.outcome.packets - half.outcome.packets;
         whole.allocations.saturating_sub(half.allocations) as f64 / packets as f64
     }

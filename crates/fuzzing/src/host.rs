@@ -25,7 +25,7 @@ pub(crate) struct Host {
 }
 
 /// What the application has done on one connection.
-#[derive(Default)]
+#[derive(Default, Debug)]
 pub(crate) struct Stream {
     pub written: u64,
     pub read: u64,
@@ -138,6 +138,9 @@ impl Host {
             Event::SubflowEstablished(_) => self.subflows += 1,
             Event::PeerFinished => stream.finished = true,
             Event::Reset => self.resets += 1,
+            Event::Fallback(reason) => {
+                assert!(self.tampered, "fell back for {reason:?} though nobody changed anything")
+            }
             _ => {}
         }
     }

@@ -4,7 +4,7 @@
 //! gets past every handshake; then he lies. In the end an honest client is served all the same.
 
 use crate::host::{Host, PORT, config};
-use crate::mutate::{corrupt, lie};
+use crate::mutate::{corrupt, lie, sign};
 use crate::script::Script;
 use crate::segments;
 use anabranch_engine::{Config, Endpoint, LocalAddress, Profile};
@@ -50,6 +50,8 @@ struct Peer {
     /// The endpoint's key.
     other: Option<Key>,
     nonce: Nonce,
+    /// DSS checksums were asked for.
+    checksum: bool,
     seq: SubflowSeq,
     /// Subflow offset of the next byte, and its offset in the data.
     sent: u32,
@@ -133,6 +135,7 @@ impl Stranger {
             own: Key::new(u64::from(script.any::<u8>())),
             other: None,
             nonce: Nonce(u32::from(script.any::<u8>())),
+            checksum: false,
             seq: seq + 1,
             sent: 1,
             data: 0,
@@ -149,12 +152,16 @@ impl Stranger {
             0 => {}
             1 if !known.is_empty() => {
                 let joined = script.of(&known);
-                (peer.own, peer.other) = (joined.own, joined.other);
+                (peer.own, peer.other, peer.checksum) = (joined.own, joined.other, joined.checksum);
                 let token = joined.other.map(Key::token).expect("only such are known");
                 let (backup, address) = (script.any(), AddressId(script.below(4)));
                 segment.options.push_mptcp(MpOption::JoinSyn(JoinSyn { backup, address, token, nonce: peer.nonce }));
             }
-            _ => segment.options.push_mptcp(MpOption::Capable(capable(script, None, None))),
+            _ => {
+                let capable = capable(script, None, None);
+                peer.checksum = capable.checksum_required;
+                segment.options.push_mptcp(MpOption::Capable(capable));
+            }
         }
         for _ in 0..script.of(&[0, 0, 0, 1]) {
             lie(script, &mut segment);
@@ -172,6 +179,10 @@ impl Stranger {
         let Some(peer) = self.peers.get_mut(&flow) else { return };
         let mut segment = turned(&seen);
         segment.window = 60_000;
+        if script.any() {
+            // Behind all that he has sent, acknowledged or not.
+            segment.seq = peer.seq;
+        }
         let offer = seen.options.mptcp().iter().find_map(|option| match option {
             MpOption::Capable(capable) => Some((capable.sender_key, None)),
             MpOption::JoinSynAck(join) => Some((None, Some(join.nonce))),
@@ -184,7 +195,7 @@ impl Stranger {
                 let mut capable = capable(script, Some(peer.own), Some(other));
                 let length = script.of(&[0u8, 0, 1, 100]);
                 if length > 0 {
-                    capable.data = Some((length.into(), None));
+                    capable.data = Some((length.into(), peer.checksum.then_some(0)));
                     segment.payload = Bytes::from(vec![0; length.into()]);
                 }
                 segment.options.push_mptcp(MpOption::Capable(capable));
@@ -201,7 +212,7 @@ impl Stranger {
                     dsn: if script.one_in(4) { DataSeq::Short(dsn.low()) } else { DataSeq::Long(dsn) },
                     subflow_seq: if length == 0 { 0 } else { peer.sent },
                     length: length + u16::from(fin),
-                    checksum: None,
+                    checksum: peer.checksum.then_some(0),
                 };
                 let ack = match seen.options.dss.and_then(|dss| dss.map) {
                     Some(map) => DataSeq::Long(map.dsn.near(other.idsn()) + u64::from(map.length)),
@@ -216,6 +227,8 @@ impl Stranger {
             (_, None) => segment.payload = Bytes::copy_from_slice(script.bytes(40)),
         }
         peer.seq = segment.seq + segment.payload.len() as u64;
+        let idsn = peer.own.idsn();
+        sign(&mut segment, idsn);
         for _ in 0..script.of(&[0, 0, 1, 3]) {
             lie(script, &mut segment);
         }
@@ -257,6 +270,7 @@ fn observe(segment: Segment, peers: &mut BTreeMap<FlowKey, Peer>, seen: &mut Vec
         for option in segment.options.mptcp() {
             if let MpOption::Capable(capable) = option {
                 peer.other = capable.sender_key.or(peer.other);
+                peer.checksum |= capable.checksum_required;
             }
         }
     }

@@ -2,8 +2,8 @@
 
 use crate::script::Script;
 use crate::segments;
-use anabranch_units::SubflowSeq;
-use anabranch_wire::{DataSeq, Dss, Flags, Segment, emit};
+use anabranch_units::{Dsn, SubflowSeq};
+use anabranch_wire::{DataSeq, Dss, Flags, MpOption, Segment, dss_checksum, emit};
 use bytes::{Bytes, BytesMut};
 
 /// Changes one thing.
@@ -69,6 +69,27 @@ fn shape_dss(script: &mut Script<'_>, segment: &mut Segment) {
             1 => map.length = script.number() as u16,
             2 => map.checksum = script.any::<bool>().then(|| script.any()),
             _ => {}
+        }
+    }
+}
+
+/// Puts the DSS checksum right for a mapping that this segment carries whole (RFC 8684 §3.3.1), if it has one. `idsn` tells
+/// what a short data sequence number stands for.
+pub(crate) fn sign(segment: &mut Segment, idsn: Dsn) {
+    let payload = segment.payload.clone();
+    let data_fin = segment.options.dss.is_some_and(|dss| dss.data_fin);
+    if let Some(map) = segment.options.dss.as_mut().and_then(|dss| dss.map.as_mut())
+        && usize::from(map.length) == payload.len() + usize::from(data_fin)
+    {
+        let sum = dss_checksum(map.dsn.near(idsn), map.subflow_seq, map.length, [&payload[..]]);
+        map.checksum = map.checksum.map(|_| sum);
+    }
+    for option in segment.options.mptcp.iter_mut().flat_map(|options| options.iter_mut()) {
+        if let MpOption::Capable(capable) = option
+            && let Some((length, Some(checksum))) = &mut capable.data
+            && usize::from(*length) == payload.len()
+        {
+            *checksum = dss_checksum(idsn + 1, 1, *length, [&payload[..]]);
         }
     }
 }

@@ -11,6 +11,8 @@ fn run(target: Target, name: &str, generated: u64) {
     let mut files: Vec<_> = std::fs::read_dir(corpus(name))
         .expect("the corpus is checked in")
         .map(|entry| entry.expect("the corpus can be read").path())
+        // What a fuzzer has added is named by its hash.
+        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().contains('-')))
         .collect();
     files.sort();
     assert!(files.len() >= 10, "{} files in the corpus of {name}", files.len());
@@ -37,5 +39,5 @@ fn listener() {
 
 #[test]
 fn connection() {
-    run(Target::Connection, "connection", 1_000);
+    run(Target::Connection, "connection", 2_000);
 }

@@ -161,7 +161,7 @@ fn write_table(out: &mut String, table: &DeTable<'_>, traces: &BTreeMap<String, 
     for (key, value) in table {
         let path = format!("{path}.{}", key.get_ref());
         let mut held = String::new();
-        if path != ".run.seed" && path != ".run.repeat" && path != ".about" {
+        if path != ".run.seed" && path != ".run.repeat" && path != ".codec" && path != ".about" {
             write_value(&mut held, value.get_ref(), traces, &path);
         }
         // An empty table says as much as none.

@@ -6,6 +6,7 @@
 
 mod apps;
 mod check;
+mod codec;
 mod digest;
 mod host;
 mod middlebox;

@@ -4,6 +4,7 @@
 //! there; whatever becomes of the packet, dropped or delivered, its place is free again when it is dropped. In the steady
 //! state nothing is allocated.
 
+use crate::codec::Frame;
 use anabranch_wire::Segment;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,89 +13,104 @@ use std::rc::Rc;
 #[derive(Clone, Debug)]
 pub(crate) enum Packet {
     /// A TCP segment.
-    Segment(Pooled),
+    Segment(Pooled<Segment>),
+    /// A TCP segment as bytes.
+    Frame(Pooled<Frame>),
     /// A datagram of this UDP workload, numbered among those.
     Datagram(u32),
 }
 
-/// Where segments wait. Cheap to clone: clones are the same pool.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Pool(Rc<RefCell<Slots>>);
+/// Where segments, or frames, wait.
+#[derive(Debug)]
+pub(crate) struct Pool<T>(Rc<RefCell<Slots<T>>>);
 
-#[derive(Debug, Default)]
-struct Slots {
-    segments: Vec<Option<Segment>>,
+#[derive(Debug)]
+struct Slots<T> {
+    items: Vec<Option<T>>,
     /// Used last first, so that the same few stay in the cache.
     free: Vec<u32>,
 }
 
-/// A segment in the pool.
+/// Something in the pool.
 #[derive(Debug)]
-pub(crate) struct Pooled {
+pub(crate) struct Pooled<T> {
     slot: u32,
-    pool: Pool,
+    pool: Pool<T>,
 }
 
-impl Pool {
-    /// Puts a segment in.
+impl<T> Default for Pool<T> {
+    fn default() -> Self {
+        Pool(Rc::new(RefCell::new(Slots { items: Vec::new(), free: Vec::new() })))
+    }
+}
+
+impl<T> Clone for Pool<T> {
+    /// The same pool.
+    fn clone(&self) -> Self {
+        Pool(Rc::clone(&self.0))
+    }
+}
+
+impl<T> Pool<T> {
+    /// Puts something in.
     #[inline]
-    pub(crate) fn put(&self, segment: Segment) -> Pooled {
+    pub(crate) fn put(&self, item: T) -> Pooled<T> {
         let mut slots = self.0.borrow_mut();
         let slot = match slots.free.pop() {
             Some(slot) => {
-                slots.segments[slot as usize] = Some(segment);
+                slots.items[slot as usize] = Some(item);
                 slot
             }
             None => {
-                slots.segments.push(Some(segment));
-                (slots.segments.len() - 1) as u32
+                slots.items.push(Some(item));
+                (slots.items.len() - 1) as u32
             }
         };
         Pooled { slot, pool: self.clone() }
     }
 
-    /// How many segments are inside.
+    /// How many are inside.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         let slots = self.0.borrow();
-        slots.segments.len() - slots.free.len()
+        slots.items.len() - slots.free.len()
     }
 }
 
-impl Pooled {
-    /// Takes the segment out.
+impl<T> Pooled<T> {
+    /// Takes it out.
     #[inline]
-    pub(crate) fn take(mut self) -> Segment {
+    pub(crate) fn take(mut self) -> T {
         let mut slots = self.pool.0.borrow_mut();
-        let taken = slots.segments[self.slot as usize].take();
+        let taken = slots.items[self.slot as usize].take();
         slots.free.push(self.slot);
         drop(slots);
         self.slot = EMPTY;
-        taken.expect("a slot holds its segment until the one handle to it is gone")
+        taken.expect("a slot holds what it was given until the one handle to it is gone")
     }
 }
 
-impl Clone for Pooled {
+impl<T: Clone> Clone for Pooled<T> {
     /// A copy with a place of its own, for links that duplicate.
     fn clone(&self) -> Self {
-        let copy = self.pool.0.borrow().segments[self.slot as usize].clone();
-        self.pool.put(copy.expect("a slot holds its segment until the one handle to it is gone"))
+        let copy = self.pool.0.borrow().items[self.slot as usize].clone();
+        self.pool.put(copy.expect("a slot holds what it was given until the one handle to it is gone"))
     }
 }
 
-impl Drop for Pooled {
+impl<T> Drop for Pooled<T> {
     #[inline]
     fn drop(&mut self) {
         if self.slot == EMPTY {
             return;
         }
         let mut slots = self.pool.0.borrow_mut();
-        slots.segments[self.slot as usize] = None;
+        slots.items[self.slot as usize] = None;
         slots.free.push(self.slot);
     }
 }
 
-/// The slot of a handle whose segment was taken out.
+/// The slot of a handle from which was taken.
 const EMPTY: u32 = u32::MAX;
 
 #[cfg(test)]
@@ -121,6 +137,6 @@ mod tests {
         assert_eq!(copy.take().seq, SubflowSeq::new(1));
         assert_eq!(third.take().seq, SubflowSeq::new(3));
         assert_eq!(pool.len(), 0);
-        assert_eq!(pool.0.borrow().segments.len(), 3);
+        assert_eq!(pool.0.borrow().items.len(), 3);
     }
 }

@@ -34,6 +34,9 @@ pub struct Spec {
     pub linger: Option<Duration>,
     /// What happens to links.
     pub changes: Vec<TimedChange>,
+    /// Send every TCP segment through the codec: as the bytes of a packet, checksums included, and back. The run is the
+    /// same, but slower, and shows that nothing travels that has no bytes.
+    pub codec: bool,
     /// Keep a record of every packet sent and delivered.
     pub record_events: bool,
     /// Tell the senders the true mean loss rate of each path.
@@ -295,6 +298,7 @@ impl Spec {
             stop: Duration::from_secs(3600),
             linger: None,
             changes: Vec::new(),
+            codec: false,
             record_events: false,
             loss_oracle: false,
             audit: false,

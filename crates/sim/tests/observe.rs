@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+#[allow(dead_code)] // The swarm uses more of it.
+mod draw;
 
 use anabranch_engine::{Choice, Detector, Purpose, Reason};
 use anabranch_net::{Change, DropCause, QueueLimit};
@@ -9,7 +11,7 @@ use anabranch_sim::{
     Affected, Condition, Content, Direction, End, Host, Loss, Middlebox, MiddleboxSpec, Observer, PacketId, Sight,
     Spec, TimedChange, Workload, run, run_observed,
 };
-use anabranch_units::{Bytes, Duration, Instant, Rate, SubflowId};
+use anabranch_units::{Bytes, Duration, Instant, Rate, Seed, SubflowId};
 use common::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -165,5 +167,58 @@ fn losses_show_what_finds_them() {
         spec.server.profile = profile;
         let (notes, _) = Notes::of(&spec);
         assert!(notes.has(Purpose::Retransmission(detector)), "{detector:?}: {:?}", notes.purposes());
+    }
+}
+
+/// Only which packets have begun and which have ended.
+#[derive(Default)]
+struct Ends {
+    last: Instant,
+    sent: BTreeSet<PacketId>,
+    ended: BTreeSet<PacketId>,
+}
+
+impl Ends {
+    fn end(&mut self, id: PacketId) {
+        assert!(id == PacketId::default() || self.sent.contains(&id), "what ends has begun");
+        self.ended.insert(id);
+    }
+}
+
+impl Observer for Ends {
+    fn on_sent(&mut self, sight: Sight<'_>, _purpose: Option<Purpose>) {
+        assert!(self.last <= sight.at && self.sent.insert(sight.id));
+        self.last = sight.at;
+    }
+
+    fn on_received(&mut self, sight: Sight<'_>, _condition: Condition) {
+        assert!(self.last <= sight.at);
+        self.last = sight.at;
+        self.end(sight.id);
+    }
+
+    fn on_lost(&mut self, id: PacketId, _loss: Loss<'_>) {
+        self.end(id);
+    }
+
+    fn on_kept(&mut self, id: PacketId, _path: usize, _end: End) {
+        self.end(id);
+    }
+}
+
+/// Runs as the swarm draws them, with middleboxes, faults and changes of all kinds.
+#[test]
+fn in_any_run_packets_end_and_the_run_is_the_same() {
+    for seed in 0..100 {
+        let mut spec = draw::spec(Seed(seed));
+        spec.audit = false;
+        let plain = run(&spec).unwrap();
+        let mut ends = Ends::default();
+        let observed = run_observed(&spec, &mut ends).unwrap();
+        assert_eq!(observed.digest, plain.digest, "seed {seed}");
+        if observed.quiet {
+            ends.ended.remove(&PacketId::default());
+            assert_eq!(ends.sent.len(), ends.ended.len(), "seed {seed}: every packet ends");
+        }
     }
 }

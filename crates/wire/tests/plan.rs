@@ -17,6 +17,20 @@ fn padded(option: &MpOption) -> u64 {
     option.wire_length().next_multiple_of(4)
 }
 
+/// Bytes that options take if each is padded by itself.
+fn padded_apart(options: &Options) -> u64 {
+    let Options { timestamps, handshake, sack, dss, mptcp, foreign } = options.clone();
+    let none = Options::default;
+    let unknown = foreign.iter().flat_map(|foreign| &foreign.unknown);
+    let unknown = unknown.map(|option| (2 + option.data.len() as u64).next_multiple_of(4)).sum::<u64>();
+    Options { timestamps, handshake, ..none() }.wire_length()
+        + Options { sack, ..none() }.wire_length()
+        + Options { dss, ..none() }.wire_length()
+        + mptcp.iter().flat_map(|options| options.iter()).map(padded).sum::<u64>()
+        + unknown
+        + (options.broken().len() as u64).next_multiple_of(4)
+}
+
 /// The two lists dealt back into one, each MPTCP option and unknown option where it stood.
 fn together(granted: &Options, left_out: &Options, wish: &Options) -> Options {
     let mut all = granted.clone();
@@ -92,6 +106,14 @@ proptest! {
             prop_assert_eq!(granted.dss.and_then(|dss| dss.map), map.map, "data keeps its mapping");
             prop_assert_eq!(granted.dss.map(|dss| dss.data_fin), Some(map.data_fin));
         }
+
+        // No DSS that says nothing takes the place of one that did not fit.
+        let says = |dss: anabranch_wire::Dss| dss.map.is_some() || dss.data_ack.is_some();
+        prop_assert!(!wish.dss.is_some_and(says) || granted.dss.is_none_or(says));
+        // Padded as Linux pads, but for one MPTCP option alone with timestamps.
+        let only = Options { timestamps: granted.timestamps, mptcp: granted.mptcp.clone(), ..Options::default() };
+        let is_alone = granted == only && granted.mptcp().len() == 1;
+        prop_assert!(is_alone || padded_apart(&granted) <= 40);
 
         // Nothing waits that would have fitted after all.
         let free = 40 - granted.wire_length();

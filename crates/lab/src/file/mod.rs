@@ -26,6 +26,8 @@ use std::collections::BTreeMap;
 pub struct File {
     /// One line on what this is for.
     pub about: Option<String>,
+    /// Every TCP segment travels as the bytes of a packet; false unless given. Results are the same.
+    pub codec: Option<bool>,
     /// The paths between the hosts, by name.
     pub path: BTreeMap<String, At<PathTable>>,
     /// Links that several paths cross, by name.

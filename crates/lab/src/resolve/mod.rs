@@ -52,6 +52,7 @@ pub(crate) fn resolve(file: &File, traces: &mut Traces<'_>) -> Result<Resolved, 
     spec.stop = file.run.stop.as_ref().map_or(STOP, |stop| stop.value.0);
     spec.workloads = workloads::workloads(file, &names, spec.stop)?;
     spec.changes = changes::changes(file, &names, traces)?;
+    spec.codec = file.codec.unwrap_or(false);
     spec.loss_oracle = file.run.loss_oracle.unwrap_or(false);
     let seed = file.run.seed.unwrap_or(1);
     spec.seed = Seed(seed);

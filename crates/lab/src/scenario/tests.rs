@@ -30,6 +30,22 @@ fn the_shipped_scenarios_are_read() {
     }
 }
 
+/// Through the codec everything is as without it: the digest of every event, what is measured, and the scenario's own digest.
+#[test]
+fn the_codec_changes_no_result() {
+    for shipped in SHIPPED {
+        let run = |sets: &[&str]| {
+            let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+            let scenario = Scenario::load(shipped.name, &sets).unwrap();
+            let run = crate::run(&scenario, 1, &crate::Keep::default()).unwrap();
+            (scenario.spec(1).codec, scenario.digest, run.outcome.digest, run.measured)
+        };
+        let (values, bytes) = (run(&[]), run(&["codec=true"]));
+        assert_eq!((values.0, bytes.0), (false, true));
+        assert_eq!((values.1, values.2, values.3), (bytes.1, bytes.2, bytes.3), "{}", shipped.name);
+    }
+}
+
 #[test]
 fn paths_stand_in_the_order_of_the_file_with_what_it_says() {
     let text = r#"

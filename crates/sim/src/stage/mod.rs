@@ -8,6 +8,7 @@ mod watch;
 use self::passage::Passage;
 use self::traffic::Departures;
 use self::watch::Watch;
+use crate::codec::{Codec, Frame};
 use crate::digest::Digest;
 use crate::host::Host;
 use crate::pool::Pool;
@@ -15,6 +16,7 @@ use crate::session::{ByteStream, News, Session};
 use crate::topology::{PerDirection, Topology, address, service};
 use crate::{Direction, EventRecord, Observer, Transfer, UdpOutcome};
 use anabranch_units::Instant;
+use anabranch_wire::Segment;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::net::SocketAddr;
@@ -38,7 +40,10 @@ pub(crate) struct Stage<'a> {
     /// A middlebox alters payload, so that what is read may be other than what was written.
     alters_payload: bool,
     pub(crate) altered_bytes: u64,
-    pool: Pool,
+    pool: Pool<Segment>,
+    /// If segments travel as bytes.
+    codec: Option<Codec>,
+    frames: Pool<Frame>,
     primary: usize,
     /// Sessions whose server has not accepted, by the address of their client.
     awaited: BTreeMap<SocketAddr, usize>,
@@ -85,6 +90,8 @@ impl<'a> Stage<'a> {
             alters_payload: spec.paths.iter().flat_map(|path| &path.middleboxes).any(|it| it.kind.alters_payload()),
             altered_bytes: 0,
             pool: Pool::default(),
+            codec: spec.codec.then(|| Codec::new(spec.seed, spec.audit)),
+            frames: Pool::default(),
             primary: spec.primary,
             awaited: BTreeMap::new(),
             timers: BinaryHeap::new(),

@@ -103,7 +103,9 @@ impl Stage<'_> {
             let arrives =
                 matches!((end, moving.direction), (End::Client, Direction::Down) | (End::Server, Direction::Up));
             if arrives {
-                self.hand_over(moving.segment, moving.id);
+                // What a box has made, or sends back, has crossed no link.
+                let segment = self.through_codec(moving.segment);
+                self.hand_over(segment, moving.id);
             } else {
                 self.send_on_links(path, moving, departure.take());
             }

@@ -2,6 +2,7 @@
 
 use super::Stage;
 use super::watch::{packet_of, tag};
+use crate::codec::Frame;
 use crate::middlebox::Moving;
 use crate::outcome;
 use crate::pool::Packet;
@@ -28,28 +29,24 @@ impl Stage<'_> {
         self.digest.add(self.now.as_nanos());
         self.digest
             .add((delivery.route.index() as u64) << 33 | u64::from(delivery.corrupted) << 32 | delivery.size.get());
-        let pooled = match delivery.packet {
-            Packet::Segment(pooled) => pooled,
+        let Delivery { route, size, corrupted, .. } = delivery;
+        let id = packet_of(delivery.tag);
+        if corrupted {
+            self.corrupted += 1;
+        }
+        let segment = match delivery.packet {
+            Packet::Segment(pooled) if corrupted => return self.discard(&pooled.take(), id),
+            Packet::Segment(pooled) => pooled.take(),
+            Packet::Frame(pooled) if corrupted => return self.discard_frame(pooled.take(), id),
+            Packet::Frame(pooled) => self.read_frame(pooled.take()),
             Packet::Datagram(udp) => {
-                let Delivery { route, size, corrupted, .. } = delivery;
-                self.watch_datagram_received(packet_of(delivery.tag), udp as usize, route, size, corrupted);
+                self.watch_datagram_received(id, udp as usize, route, size, corrupted);
                 let udp = &mut self.udp[udp as usize];
-                udp.received += u64::from(!delivery.corrupted);
-                udp.bytes += if delivery.corrupted { Bytes::ZERO } else { delivery.size };
-                self.corrupted += u64::from(delivery.corrupted);
+                udp.received += u64::from(!corrupted);
+                udp.bytes += if corrupted { Bytes::ZERO } else { size };
                 return;
             }
         };
-        let (segment, id) = (pooled.take(), packet_of(delivery.tag));
-        if delivery.corrupted {
-            self.watch_received(id, &segment, true);
-            self.corrupted += 1;
-            if self.events.is_some() {
-                let (host, _) = owner(segment.flow.dst);
-                self.record(host, EventKind::Corrupted, &segment);
-            }
-            return;
-        }
         let path = path_between(segment.flow.src, segment.flow.dst);
         let (end, direction) = match owner(segment.flow.dst).0 % 2 {
             0 => (End::Client, Direction::Down),
@@ -60,6 +57,41 @@ impl Stage<'_> {
         } else {
             self.pass_middleboxes(path, end, Moving { direction, segment, id }, None);
         }
+    }
+
+    /// A damaged segment has reached its host.
+    #[cold]
+    fn discard(&mut self, segment: &Segment, id: PacketId) {
+        self.watch_received(id, segment, true);
+        if self.events.is_some() {
+            let (host, _) = owner(segment.flow.dst);
+            self.record(host, EventKind::Corrupted, segment);
+        }
+    }
+
+    /// The same as bytes.
+    #[cold]
+    fn discard_frame(&mut self, frame: Frame, id: PacketId) {
+        let codec = self.codec.as_mut().expect("frames come from the codec");
+        codec.read_damaged(&frame);
+        let segment = self.read_frame(frame);
+        self.discard(&segment, id);
+    }
+
+    /// There and back, for what crosses no link.
+    pub(super) fn through_codec(&mut self, segment: Segment) -> Segment {
+        match &mut self.codec {
+            None => segment,
+            Some(codec) => {
+                let frame = codec.write(segment);
+                codec.read(frame)
+            }
+        }
+    }
+
+    #[inline]
+    fn read_frame(&mut self, frame: Frame) -> Segment {
+        self.codec.as_mut().expect("frames come from the codec").read(frame)
     }
 
     /// A segment has reached its host.
@@ -125,7 +157,10 @@ impl Stage<'_> {
         let Moving { direction, segment, id } = moving;
         let (route, size) = (self.topology.route(path, direction), segment.wire_length());
         let departure = if self.topology.has_nic(path) { self.departures.expect(departing) } else { 0 };
-        let packet = Packet::Segment(self.pool.put(segment));
+        let packet = match &mut self.codec {
+            None => Packet::Segment(self.pool.put(segment)),
+            Some(codec) => Packet::Frame(self.frames.put(codec.write(segment))),
+        };
         self.topology.network.send(self.now, route, packet, size, tag(id, departure));
     }
 

@@ -34,10 +34,12 @@ pub fn spec(seed: Seed) -> Spec {
     spec.linger = Some(Duration::from_secs(HORIZON));
     spec.audit = true;
     spec.loss_oracle = draw.chance(0.5);
+    spec.codec = draw.chance(0.25);
     spec
 }
 
 /// The path swallows everything, both ways, from one second on.
+#[allow(dead_code)] // For the swarm alone.
 pub fn blackhole(spec: &Spec, path: usize) -> TimedChange {
     TimedChange {
         at: Duration::from_secs(1),
