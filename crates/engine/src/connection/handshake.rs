@@ -408,6 +408,11 @@ impl Connection {
         }
         if subflow.state == State::SynReceived {
             // What the handshake's window said was unscaled; the ACK's is scaled.
+            if let Some(timestamps) = segment.options.timestamps {
+                // What leaves in answer, as ADD_ADDR does, echoes it.
+                subflow.ts_recent = timestamps.value;
+                subflow.ts_recent_at = now;
+            }
             let scale = if segment.flags.has(Flags::SYN) { 0 } else { subflow.snd_scale };
             subflow.snd_wnd = segment.window;
             subflow.snd_edge = 1 + (u64::from(segment.window) << scale);

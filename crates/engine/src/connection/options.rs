@@ -66,8 +66,8 @@ impl Connection {
         if subflow.placed() >= map.end() {
             return;
         }
-        let missing = self.checksum && proof.is_none();
-        if missing || subflow.maps.insert(map).is_err() {
+        let unexpected = self.checksum != checksum.is_some();
+        if unexpected || subflow.maps.insert(map).is_err() {
             self.bad_mapping(now, index, ResetReason::MptcpError, shared);
         }
     }

@@ -57,13 +57,12 @@ impl Connection {
         let length = u64::from(map.length) - u64::from(data_fin);
         let proof = match (self.checksum, map.checksum) {
             (true, Some(checksum)) => Some(Proof { checksum, data_fin }),
-            (true, None) => {
-                // §3.3: a checksum that was agreed on and is not there means a broken subflow.
+            (false, None) => None,
+            // §3.3.1: one that was agreed on and is not there, or the other way round, means a broken subflow.
+            (true, None) | (false, Some(_)) => {
                 self.bad_mapping(now, index, ResetReason::MptcpError, shared);
                 return false;
             }
-            // §3.3: one that was not agreed on is ignored.
-            (false, _) => None,
         };
         if length == 0 {
             // A DATA_FIN of its own, whose checksum covers just the pseudo-header.
