@@ -118,6 +118,7 @@ impl Connection {
         let mut subflow = Subflow::new(id, slot, flow, origin, state, &config.profile, config.receive_buffer);
         subflow.iss = SubflowSeq::new(shared.chance.next_u32());
         subflow.loss = shared.loss_estimate(&flow);
+        self.initial_address.get_or_insert(flow.src);
         subflow.local_address = self.address_id(&flow, shared);
         subflow.backup_local = shared.config.addresses.iter().any(|address| address.ip == flow.src && address.backup);
         shared.routes.push(Route::Add(flow, self.id, id));
@@ -127,7 +128,7 @@ impl Connection {
 
     /// The address the initial subflow uses has identifier 0 (RFC 8684 §3.2); the others one more than their position.
     pub(super) fn address_id(&self, flow: &FlowKey, shared: &Shared) -> AddressId {
-        let initial = self.initial().map(|subflow| subflow.flow.src);
+        let initial = self.initial_address;
         if initial.is_none_or(|ip| ip == flow.src) {
             return AddressId(0);
         }

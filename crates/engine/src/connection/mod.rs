@@ -103,6 +103,10 @@ pub(crate) struct Connection {
     pub(crate) confirmed: bool,
     /// The client had to leave MP_CAPABLE out of its SYN.
     pub(crate) gave_up_mptcp: bool,
+    /// The peer has sent a 64-bit DSN, so DATA_ACKs have 64 bits as well (RFC 8684 §3.3.2).
+    long_dsn: bool,
+    /// Our address of the initial subflow, which has identifier 0 for as long as the connection lives (RFC 8684 §3.4.1).
+    initial_address: Option<std::net::IpAddr>,
     /// DSS checksums are in use: one side requires them (RFC 8684 §3.1).
     checksum: bool,
     /// We forbid joins to the address and port of the initial subflow.
@@ -165,6 +169,8 @@ impl Connection {
             mode,
             confirmed: false,
             gave_up_mptcp: false,
+            long_dsn: false,
+            initial_address: None,
             checksum: config.checksum,
             deny_join_to_initial: config.deny_join_to_initial,
             local_key,

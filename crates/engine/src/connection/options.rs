@@ -31,10 +31,7 @@ impl Connection {
                     self.subflows[index].backup_remote = *backup;
                     self.subflows_changed(now);
                 }
-                MpOption::AddAddr(add) => {
-                    self.confirm(now, index, shared);
-                    self.on_add_addr(now, index, add, shared);
-                }
+                MpOption::AddAddr(add) => self.on_add_addr(now, index, add, shared),
                 MpOption::RemoveAddr(remove) => self.on_remove_addr(now, remove, shared),
                 MpOption::Capable(capable) => {
                     if let Some(data) = capable.data.filter(|_| self.role == Role::Server) {

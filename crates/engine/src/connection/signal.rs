@@ -5,7 +5,7 @@ use crate::FallbackReason;
 use crate::mapping::{Mapping, Proof};
 use crate::shared::Shared;
 use anabranch_units::{Instant, SubflowSeq};
-use anabranch_wire::{Dss, Map, ResetReason, Segment};
+use anabranch_wire::{DataSeq, Dss, Map, ResetReason, Segment};
 use bytes::Bytes as Payload;
 
 impl Connection {
@@ -34,6 +34,7 @@ impl Connection {
             self.bad_mapping(now, index, ResetReason::MptcpError, shared);
             return false;
         }
+        self.long_dsn |= matches!(map.dsn, DataSeq::Long(_));
         let Some(data) = self.data_offset(map.dsn) else {
             // Before the start of the stream: nothing of ours. An old duplicate cannot be, since there is no earlier stream.
             self.bad_mapping(now, index, ResetReason::MptcpError, shared);
