@@ -10,7 +10,7 @@ use crate::report::Report;
 use crate::sequence::{Data, Sent};
 use crate::signal::{Signal, What, version_0};
 use crate::summary;
-use anabranch_units::{Instant, Key, Token};
+use anabranch_units::{Instant, Token};
 use anabranch_wire::{Captured, Checksum, ChecksumStatus, DataSeq, Flags, FlowKey, Map, MpCapable, MpOption, Segment};
 use bytes::Bytes;
 use std::collections::HashMap;
@@ -280,17 +280,17 @@ impl Inspector {
                 connection.checksums[member.side(opener)].get_or_insert(syn.checksum_required);
             }
         }
-        for (side, key) in self.flows[flow].keys.into_iter().enumerate() {
-            if let Some(key) = key {
-                self.learn(member, side, key);
-            }
-        }
+        self.learn_all(flow);
     }
 
-    fn learn(&mut self, member: Member, side: usize, key: Key) {
-        let side = member.side(side);
-        if let Some(token) = self.connections[member.connection].set_key(side, key) {
-            self.by_token.insert(token, (member.connection, side));
+    /// The connection of a flow learns the keys that the flow carried.
+    fn learn_all(&mut self, flow: usize) {
+        let Some(member) = self.flows[flow].member else { return };
+        for (side, key) in self.flows[flow].keys.into_iter().enumerate() {
+            let side = member.side(side);
+            if let Some(token) = key.and_then(|key| self.connections[member.connection].set_key(side, key)) {
+                self.by_token.insert(token, (member.connection, side));
+            }
         }
     }
 
@@ -356,10 +356,14 @@ impl Inspector {
                 flow.dss_tries += 1;
                 let has_data = dss.map.is_some_and(|map| map.length > 0);
                 if has_data || flow.dss_tries >= MOST_TRIES {
-                    let opener = flow.opener;
+                    let (opener, offered) = (flow.opener, flow.shake.syn);
                     let Some(connection) = self.new_connection() else { return };
                     self.connections[connection].opener_known = opener.is_some();
+                    if let Offer::Capable(capable) = offered {
+                        self.connections[connection].version = Some(capable.version);
+                    }
                     self.enlist(packet.flow, connection, opener == Some(1), By::Alone);
+                    self.learn_all(packet.flow);
                 }
             }
             (Some(_), None) => {}
