@@ -193,7 +193,7 @@ fn traffic(connection: &ConnectionReport) -> String {
         ("bytes", Align::Right),
         ("share", Align::Right),
         ("sent again", Align::Right),
-        ("reinjected here", Align::Right),
+        ("repeated data", Align::Right),
         ("overtaken", Align::Right),
         ("not captured", Align::Right),
         ("unmapped", Align::Right),
@@ -305,7 +305,11 @@ fn reinjections(connection: &ConnectionReport) -> String {
             ms(reinjection.mean_delay_ms),
         ]);
     }
-    if all().next().is_none() { String::new() } else { format!("\n  Reinjections:\n{table}") }
+    if all().next().is_none() {
+        String::new()
+    } else {
+        format!("\n  Reinjections, by what came first to the capture:\n{table}")
+    }
 }
 
 fn gaps(connection: &ConnectionReport) -> String {
