@@ -145,6 +145,15 @@ impl Input {
                 let strays = packets(reader.strays());
                 notes.push(format!("{strays} passed over: of interfaces that the file does not describe"));
             }
+            let damages = reader.damages();
+            if let Some(first) = &damages.first {
+                let more = if damages.count > 1 {
+                    format!(", and in {} more places", damages.count - 1)
+                } else {
+                    String::new()
+                };
+                notes.push(format!("damaged {first}{more}; {} bytes passed over", damages.bytes));
+            }
             for interface in reader.interfaces().iter().filter(|interface| interface.dropped > 0) {
                 let name = interface.name.as_deref().unwrap_or("an interface");
                 notes.push(format!("the capturing program lost {} on {name}", packets(interface.dropped)));
