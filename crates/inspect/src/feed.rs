@@ -138,20 +138,25 @@ impl Input {
                 Reason::Cut => "cut before the end of their TCP header".to_owned(),
                 Reason::Malformed => "with damaged headers".to_owned(),
             };
-            notes.push(format!("{count} packets {of}"));
+            notes.push(format!("{} {of}", packets(count)));
         }
         if let Some(reader) = &self.reader {
             if reader.strays() > 0 {
-                notes.push(format!("{} packets of interfaces that the file does not describe", reader.strays()));
+                let strays = packets(reader.strays());
+                notes.push(format!("{strays} of interfaces that the file does not describe"));
             }
             for interface in reader.interfaces().iter().filter(|interface| interface.dropped > 0) {
                 let name = interface.name.as_deref().unwrap_or("an interface");
-                notes.push(format!("the capturing program lost {} packets on {name}", interface.dropped));
+                notes.push(format!("the capturing program lost {} on {name}", packets(interface.dropped)));
             }
         }
         let (name, is_capture, error) = (self.name, self.is_capture, self.error);
         FileReport { name, is_capture, packets: self.packets, tcp_packets: self.tcp, error, notes }
     }
+}
+
+fn packets(count: u64) -> String {
+    if count == 1 { "1 packet".to_owned() } else { format!("{count} packets") }
 }
 
 /// The TCP segment in a record.

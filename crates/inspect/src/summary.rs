@@ -392,13 +392,13 @@ fn captured(flows: &[(&Flow, Member)], sides: [&str; 2]) -> Option<String> {
     }
     let by_handshake = flows.iter().find_map(|(flow, member)| {
         let (all, beyond) = (flow.handshake_rtt()?, flow.handshake_far()?);
-        (!all.is_zero()).then(|| (beyond.per(all), member.side(flow.opener.unwrap_or(0))))
+        (all >= MEANINGFUL).then(|| (beyond.per(all), member.side(flow.opener.unwrap_or(0))))
     });
     let by_data = || {
         flows.iter().find_map(|(flow, member)| {
             let least = [0, 1].map(|side| flow.sides[member.side(side)].sequence.rtt.min());
             let (a, b) = (least[0]?.as_secs_f64(), least[1]?.as_secs_f64());
-            (a + b > 0.0).then(|| (a / (a + b), 0))
+            (a + b >= MEANINGFUL.as_secs_f64()).then(|| (a / (a + b), 0))
         })
     };
     let (beyond, opener) = by_handshake.or_else(by_data)?;
@@ -408,6 +408,9 @@ fn captured(flows: &[(&Flow, Member)], sides: [&str; 2]) -> Option<String> {
         _ => "in between".to_owned(),
     })
 }
+
+/// Below this, a round trip is what hosts take to think and says nothing about distance.
+const MEANINGFUL: Duration = Duration::from_millis(1);
 
 /// A side in a sentence.
 pub(crate) fn article(side: &str) -> String {

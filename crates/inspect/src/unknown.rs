@@ -10,7 +10,7 @@ pub(crate) fn of_capture(totals: &Totals) -> Vec<String> {
     let mut notes = Vec::new();
     let mut note = |count: u64, text: &str| {
         if count > 0 {
-            notes.push(text.replace("{n}", &count.to_string()));
+            notes.push(counted(text, count));
         }
     };
     note(totals.copies, "{n} packets were captured more than once; each is counted once");
@@ -94,18 +94,18 @@ fn of_subflow(flow: &Flow, member: Member, notes: &mut Vec<String>) {
         note("its handshake is not in the capture, nor is what was sent before.".to_owned());
     }
     let sum = |of: fn(&Side) -> u64| flow.sides.iter().map(of).sum::<u64>();
-    let mut counted = |count: u64, text: &str| {
+    let mut many = |count: u64, text: &str| {
         if count > 0 {
-            note(text.replace("{n}", &count.to_string()));
+            note(counted(text, count));
         }
     };
-    counted(sum(|side| side.options_cut), "{n} packets were cut within their options.");
-    counted(sum(|side| side.payload_cut), "{n} packets were cut within their data.");
-    counted(sum(|side| side.broken_options), "{n} packets have options that break off.");
-    counted(sum(|side| side.sequence.missing()), "{n} bytes were acknowledged by TCP and are not in the capture.");
-    counted(sum(|side| side.sequence.strange), "{n} sequence or acknowledgment numbers are far from all others.");
-    counted(sum(|side| side.mappings.conflicts), "{n} mappings contradict earlier ones and were ignored.");
-    counted(flow.more_signals, "{n} further signals are not listed.");
+    many(sum(|side| side.options_cut), "{n} packets were cut within their options.");
+    many(sum(|side| side.payload_cut), "{n} packets were cut within their data.");
+    many(sum(|side| side.broken_options), "{n} packets have options that break off.");
+    many(sum(|side| side.sequence.missing()), "{n} bytes were acknowledged by TCP and are not in the capture.");
+    many(sum(|side| side.sequence.strange), "{n} sequence or acknowledgment numbers are far from all others.");
+    many(sum(|side| side.mappings.conflicts), "{n} mappings contradict earlier ones and were ignored.");
+    many(flow.more_signals, "{n} further signals are not listed.");
     if flow.copies_undecided() {
         note("most packets are there twice and nothing tells copies from repeats; taken for copies.".to_owned());
     }
@@ -119,4 +119,16 @@ fn of_subflow(flow: &Flow, member: Member, notes: &mut Vec<String>) {
             note(format!("no packet from {from} to {to} is in the capture."));
         }
     }
+}
+
+/// Puts a number in place of `{n}`, and takes the plural back for one.
+fn counted(text: &str, count: u64) -> String {
+    let text = text.replace("{n}", &count.to_string());
+    if count != 1 {
+        return text;
+    }
+    let singular =
+        [("1 packets were", "1 packet was"), ("1 packets have", "1 packet has"), ("1 packets are", "1 packet is")];
+    let singular = singular.iter().find(|(plural, _)| text.starts_with(plural));
+    singular.map_or(text.clone(), |(plural, one)| text.replacen(plural, one, 1))
 }

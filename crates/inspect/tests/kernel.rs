@@ -271,3 +271,36 @@ fn a_truncated_file_is_analysed_as_far_as_it_goes() {
     assert!(report.files[0].error.as_ref().unwrap().starts_with("the file ends within a packet"));
     assert_eq!(report.connections[0].directions[1].bytes, 130_000);
 }
+
+/// Every kind of damage that single bytes can do, in headers above all.
+#[test]
+fn damaged_captures_never_panic() {
+    let mut state = 88_172_645_463_325_252_u64;
+    let mut random = move |below: usize| {
+        // Xorshift (Marsaglia 2003).
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % below as u64) as usize
+    };
+    for name in [ADD_ADDR_JOIN, CSUM_PRIO, V6] {
+        let Some(records) = records(name) else { return };
+        let file = pcap(101, false, &records);
+        for _ in 0..60 {
+            let mut damaged = records.clone();
+            for _ in 0..random(40) {
+                let record = random(damaged.len());
+                let bytes = &mut damaged[record].bytes;
+                let at = random(bytes.len().min(100));
+                bytes[at] = random(256) as u8;
+            }
+            raw("damaged", &damaged);
+            let mut file = file.clone();
+            for _ in 0..random(20) {
+                let at = random(file.len());
+                file[at] = random(256) as u8;
+            }
+            report("damaged", &[file]);
+        }
+    }
+}

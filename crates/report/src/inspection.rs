@@ -28,7 +28,7 @@ fn files(report: &Report) -> String {
         if !file.is_capture {
             continue;
         }
-        line(&mut text, &format!("{}: {} packets, {} of them TCP", file.name, file.packets, file.tcp_packets));
+        line(&mut text, &format!("{}: {}, {} of them TCP", file.name, count(file.packets, "packet"), file.tcp_packets));
         for note in &file.notes {
             line(&mut text, &format!("  {note}"));
         }
@@ -39,7 +39,7 @@ fn files(report: &Report) -> String {
     let capture = &report.capture;
     let of = count(report.connections.len() as u64, "MPTCP connection");
     let plain = count(report.plain_tcp.len() as u64, "other TCP connection");
-    line(&mut text, &format!("{}, {of}, {plain}", time(capture.duration_s)));
+    line(&mut text, &format!("{}: {of}, {plain}", span(capture.duration_s)));
     for note in &capture.notes {
         line(&mut text, &format!("  {note}"));
     }
@@ -52,9 +52,9 @@ fn one(connection: &ConnectionReport) -> String {
     let [name_a, name_b] = connection.sides;
     line(&mut text, &format!("\nConnection {}: {a} ({name_a}) to {b} ({name_b})", connection.number));
     line(&mut text, &format!("  {}", facts(connection)));
-    let (start, duration) = (time(connection.start_s), time(connection.duration_s));
+    let (start, duration) = (time(connection.start_s), span(connection.duration_s));
     let captured = connection.captured.as_ref().map_or(String::new(), |place| format!("; captured {place}"));
-    line(&mut text, &format!("  from {start} on, {duration}; {}{captured}", connection.end));
+    line(&mut text, &format!("  begins at {start}, lasts {duration}; {}{captured}", connection.end));
     if let Some(fallback) = &connection.fallback {
         line(&mut text, &format!("  {}", fell_back(fallback)));
     }
@@ -113,10 +113,10 @@ fn subflows(connection: &ConnectionReport) -> String {
     ]);
     for subflow in &connection.subflows {
         let [end_a, end_b] = subflow.endpoints.clone();
-        let who = subflow.opened_by.map_or("not known", |side| connection.sides[side]);
+        let who = subflow.opened_by.map_or(String::new(), |side| format!("{}, ", connection.sides[side]));
         let by = match subflow.hmac {
-            [None, None] => format!("{who}, {}", subflow.origin),
-            verdicts => format!("{who}, {}, HMAC {}", subflow.origin, hmacs(verdicts)),
+            [None, None] => format!("{who}{}", subflow.origin),
+            verdicts => format!("{who}{}, HMAC {}", subflow.origin, hmacs(verdicts)),
         };
         table.row([
             subflow.number.to_string(),
@@ -209,7 +209,7 @@ fn traffic(connection: &ConnectionReport) -> String {
             let sums = sums.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
             let zero = match sent.zero_windows {
                 0 => "0".to_owned(),
-                n => format!("{n} ({})", time(sent.zero_window_s)),
+                n => format!("{n} ({})", span(sent.zero_window_s)),
             };
             table.row([
                 subflow.number.to_string(),
@@ -268,7 +268,7 @@ fn directions(connection: &ConnectionReport) -> String {
             depth,
             amount(direction.held_max_bytes),
             direction.gaps.to_string(),
-            time(direction.hol_blocked_s),
+            span(direction.hol_blocked_s),
             missing,
             fin,
         ]);
@@ -388,7 +388,7 @@ fn plain(all: &[PlainReport]) -> String {
             one.endpoints[0].clone(),
             one.endpoints[1].clone(),
             time(one.start_s),
-            time(one.duration_s),
+            span(one.duration_s),
             one.handshake_rtt_ms.map_or(String::new(), ms),
             amount(one.bytes[0]),
             amount(one.bytes[1]),
@@ -425,6 +425,15 @@ fn ms(ms: f64) -> String {
 /// A time since the beginning, or a span, with the digits that packets need.
 fn time(seconds: f64) -> String {
     if seconds == 0.0 { "0 s".to_owned() } else { format!("{seconds:.3} s") }
+}
+
+/// How long something lasted.
+fn span(seconds: f64) -> String {
+    match seconds {
+        0.0 => "0".to_owned(),
+        s if s < 0.9995 => ms(s * 1e3),
+        s => format!("{} s", short(s)),
+    }
 }
 
 fn count(n: u64, what: &str) -> String {

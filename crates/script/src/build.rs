@@ -278,7 +278,7 @@ impl Builder<'_> {
             Some(dsn) => Some(dsn),
             None if own => Some(DataSeq::Long(Dsn::new(self.idsn(Side::Peer)?.get().wrapping_add(start as u64)))),
             None if data_fin => {
-                let next = self.text.field("data").map(|_| start + segment.payload.len() as i64);
+                let next = self.text.field("data").map(|_| start.wrapping_add(segment.payload.len() as i64));
                 let Some(next) = next else {
                     let arg = option.arg("fin").expect("DATA_FIN was just seen");
                     return self.refuse(arg, "fin says where: dss(fin, dsn=1001), or dss(map, fin) with data");
@@ -300,7 +300,7 @@ impl Builder<'_> {
             None if lone => 0,
             None => {
                 let line = &self.world.lines[self.at];
-                (segment.seq.distance(line.peer_isn) + i32::from(segment.flags.has(Flags::SYN))) as u32
+                segment.seq.distance(line.peer_isn).wrapping_add(i32::from(segment.flags.has(Flags::SYN))) as u32
             }
         };
         let near = Dsn::new(self.idsn(Side::Peer)?.get().wrapping_add(start as u64));

@@ -6,7 +6,7 @@ use crate::peer::World;
 use crate::statement::Field;
 use crate::text::Line;
 use crate::value;
-use anabranch_engine::{Config, LocalAddress, Profile};
+use anabranch_engine::{Config, FastClose, LocalAddress, Profile};
 use anabranch_policy::registry::{CONGESTION, REINJECTIONS, SCHEDULERS};
 use anabranch_units::{Bytes, Dsn, Key, Seed};
 use std::net::IpAddr;
@@ -31,6 +31,8 @@ const HOST: &[&str] = &[
     "receive_buffer",
     "max_half_open",
     "deny_join",
+    "fast_close",
+    "announced_port",
     "mss",
     "sack",
     "timestamps",
@@ -119,6 +121,14 @@ impl Settings {
             "send_buffer" => config.send_buffer = bytes()?,
             "receive_buffer" => config.receive_buffer = bytes()?,
             "max_half_open" => config.max_half_open = number(1 << 20)? as usize,
+            "fast_close" => {
+                config.fast_close = match text {
+                    "rst" => FastClose::Rst,
+                    "ack" => FastClose::Ack,
+                    _ => return Err(refuse("rst or ack")),
+                }
+            }
+            "announced_port" => config.announced_port = Some(number(65_535)? as u16),
             "deny_join" => config.deny_join_to_initial = on()?,
             "mss" => config.profile.mss = number(65_535)? as u16,
             "sack" => config.profile.sack = on()?,
