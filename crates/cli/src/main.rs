@@ -9,6 +9,7 @@ mod failure;
 mod list;
 mod output;
 mod run;
+mod script;
 
 use args::{Args, Command};
 use clap::{CommandFactory, Parser};
@@ -39,6 +40,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Run(args) => run::run(&args),
         Command::Compare(args) => compare::compare(&args),
         Command::List(args) => list::list(&args),
+        Command::Script(args) => script::script(&args),
         Command::Schema => output::print(&format!("{}\n", anabranch_lab::schema())),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -264,7 +264,8 @@ pub(crate) fn shorten(text: &SegmentText) -> SegmentText {
     let seq = text.field("seq").and_then(|field| field.value.clone());
     let data = text.field("data").and_then(|field| field.value.as_deref()?.split_once(':'));
     let (start, length) = data.map_or((None, 0), |(start, end)| {
-        let length = start.parse::<i64>().ok().zip(end.parse::<i64>().ok()).map_or(0, |(start, end)| end.wrapping_sub(start));
+        let length =
+            start.parse::<i64>().ok().zip(end.parse::<i64>().ok()).map_or(0, |(start, end)| end.wrapping_sub(start));
         (Some(start.to_owned()), length)
     });
     for option in short.options.iter_mut().filter(|option| option.name == "dss") {

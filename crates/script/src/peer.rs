@@ -176,7 +176,13 @@ impl World {
 }
 
 impl Line {
-    pub(crate) fn new(name: String, host: (IpAddr, Option<u16>), peer: SocketAddr, conversation: usize, n: usize) -> Self {
+    pub(crate) fn new(
+        name: String,
+        host: (IpAddr, Option<u16>),
+        peer: SocketAddr,
+        conversation: usize,
+        n: usize,
+    ) -> Self {
         Line {
             name,
             host,

@@ -490,20 +490,15 @@ impl Runner {
         Err(ScriptError::Failed(Box::new(failed)))
     }
 
-    fn expect(
-        &mut self,
-        when: Option<When>,
-        name: &str,
-        wanted: &SegmentText,
-        line: &Line,
-    ) -> Result<(), ScriptError> {
+    fn expect(&mut self, when: Option<When>, name: &str, wanted: &SegmentText, line: &Line) -> Result<(), ScriptError> {
         let at = self.known(name, line)?;
         let (low, high) = self.window(when);
         let here = |runner: &Self| runner.pending.iter().position(|sent| sent.line == Some(at) || sent.line.is_none());
         self.advance(high, |runner| here(runner).is_some());
         let stated = format!("{name} > {wanted}");
         let Some(index) = here(self) else {
-            let mut failed = self.failure(line, format!("nothing was sent on `{name}` until {}", time(high.as_nanos())));
+            let mut failed =
+                self.failure(line, format!("nothing was sent on `{name}` until {}", time(high.as_nanos())));
             failed.expected = Some(stated);
             if let Some(other) = self.pending.front() {
                 failed.got = Some(format!("@{} {}", time(other.at.as_nanos()), other.shown));
@@ -516,7 +511,11 @@ impl Runner {
             found = vec!["subflow: no subflow of the script has these addresses".to_owned()];
         }
         if sent.at < low || sent.at > high {
-            let span = if low == high { time(low.as_nanos()) } else { format!("{}..{}", time(low.as_nanos()), time(high.as_nanos())) };
+            let span = if low == high {
+                time(low.as_nanos())
+            } else {
+                format!("{}..{}", time(low.as_nanos()), time(high.as_nanos()))
+            };
             found.insert(0, format!("time: expected @{span}, got @{}", time(sent.at.as_nanos())));
         }
         let shown = format!("@{} {}", time(sent.at.as_nanos()), sent.shown);
@@ -558,9 +557,8 @@ impl Runner {
                 };
                 self.host();
                 let host = self.host.as_ref().expect("the endpoint was just made");
-                let got = stats::value(host, id, &self.world, name).map_err(|help| {
-                    ScriptError::refused(line, at, format!("`{name}` cannot be checked"), help)
-                })?;
+                let got = stats::value(host, id, &self.world, name)
+                    .map_err(|help| ScriptError::refused(line, at, format!("`{name}` cannot be checked"), help))?;
                 match stats::holds(&got, *compare, value) {
                     Some(true) => {}
                     Some(false) => {
@@ -608,4 +606,3 @@ fn through_the_codec(segment: &Segment) -> Result<Segment, String> {
     emit(segment, &mut bytes).map_err(|error| error.to_string())?;
     parse_bytes(&bytes.freeze(), Checksums::Verify).map_err(|error| error.to_string())
 }
-

@@ -42,7 +42,10 @@ fn main() -> ExitCode {
         }
     }
     let Passed { injected, expected, .. } = total;
-    println!("conformance: {run} scripts, {} failed ({injected} segments injected, {expected} expected)", failing.len());
+    println!(
+        "conformance: {run} scripts, {} failed ({injected} segments injected, {expected} expected)",
+        failing.len()
+    );
     for name in &failing {
         println!("  failed: {name}");
     }

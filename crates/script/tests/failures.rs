@@ -96,7 +96,9 @@ fn numbers_events_and_reads_are_checked() {
 /// The bytes that reach the application are compared with what the peer sent there.
 #[test]
 fn wrong_bytes_are_found() {
-    let wrong = failed("a < P. data=1:101 mp_capable\na > . mptcp=*\na < P. data=101:201 payload=bad dss(map)\ndrain\nread 200\n");
+    let wrong = failed(
+        "a < P. data=1:101 mp_capable\na > . mptcp=*\na < P. data=101:201 payload=bad dss(map)\ndrain\nread 200\n",
+    );
     assert!(wrong.problem.contains("are not what the peer sent"), "{wrong}");
 }
 
@@ -106,7 +108,10 @@ fn scripts_that_are_wrong_are_refused_with_a_place() {
         ("listen 80\nfrobnicate\n", ["t.script:2", "no statement", "frobnicate"]),
         ("a < S\n", ["t.script:1", "there is no subflow `a`", "declare it"]),
         ("subflow a host 10.1.0.1:80 peer 10.0.0.1:1\na < . seq=1\n", ["t.script:2", "is not known yet", "expect"]),
-        ("subflow a host 10.1.0.1:80 peer 10.0.0.1:1\na < S dss(ack=1)\n", ["t.script:2", "number is not known", "expect"]),
+        (
+            "subflow a host 10.1.0.1:80 peer 10.0.0.1:1\na < S dss(ack=1)\n",
+            ["t.script:2", "number is not known", "expect"],
+        ),
         ("include nothing.inc\n", ["t.script:1", "includes nothing", "file"]),
         ("repeat 3 as i\nnothing\n", ["t.script:1", "without `end`", "close it"]),
         ("check {j} = 1\n", ["t.script:1", "`j` has no value", "loop variables"]),

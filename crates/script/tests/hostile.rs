@@ -17,13 +17,20 @@ fn spoiled_scripts_do_not_panic() {
             let text = std::fs::read_to_string(file.path()).expect("a script");
             let text = text.replace("include ../setup/server.inc", &server);
             if !text.contains("include") && !text.contains("repeat") {
-                words.extend(text.lines().skip(1).flat_map(|line| line.split([' ', '=', ',', '(', ')'])).map(str::to_owned));
+                words.extend(
+                    text.lines().skip(1).flat_map(|line| line.split([' ', '=', ',', '(', ')'])).map(str::to_owned),
+                );
                 texts.push(text);
             }
         }
     }
-    words.extend(["18446744073709551615", "-1", "abs:0", "0xffffffffffffffff", "9999999h", "1:65536", "*", ""].map(str::to_owned));
-    words.extend(["-9223372036854775808:-9223372036854775000", "4294967295", "65535", "{1/0}", "256k"].map(str::to_owned));
+    words.extend(
+        ["18446744073709551615", "-1", "abs:0", "0xffffffffffffffff", "9999999h", "1:65536", "*", ""]
+            .map(str::to_owned),
+    );
+    words.extend(
+        ["-9223372036854775808:-9223372036854775000", "4294967295", "65535", "{1/0}", "256k"].map(str::to_owned),
+    );
     let mut chance = Seed(5).stream("spoiled scripts");
     let (mut run, mut held) = (0, 0);
     for text in texts.iter().cycle().take(1500) {
@@ -41,5 +48,8 @@ fn spoiled_scripts_do_not_panic() {
         run += 1;
         held += u32::from(run_text("spoiled", &text).is_ok());
     }
-    assert!(run == 1500 && held > 50 && held < 1400, "{held} of {run} hold: the spoiling spoils nothing, or everything");
+    assert!(
+        run == 1500 && held > 50 && held < 1400,
+        "{held} of {run} hold: the spoiling spoils nothing, or everything"
+    );
 }
