@@ -19,6 +19,8 @@ pub enum Command {
     Run(RunArgs),
     /// Run all schedulers over a scenario and rank them.
     Compare(CompareArgs),
+    /// Say what happened in a capture of MPTCP, anybody's: pcap or pcapng.
+    Inspect(InspectArgs),
     /// List what a scenario can name.
     List(ListArgs),
     /// Run conformance scripts: one endpoint against a peer whose every segment is written down.
@@ -108,6 +110,27 @@ pub struct ScriptArgs {
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Print JSON: for each script its result, and where, what was expected and what came if it does not hold.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `inspect`.
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "Examples:
+  anabranch inspect capture.pcapng
+  anabranch inspect wlan0.pcap lte0.pcap                one report over captures of the same time
+  anabranch inspect capture.pcapng --connection 2 --json
+  tcpdump -i any -w - tcp | anabranch inspect -
+
+Exit status 0: analysed, as far as it could be read. 2: a file is no capture, or there is no such connection.")]
+pub struct InspectArgs {
+    /// Captures of the same time, in pcap or pcapng, gzipped or not; `-` is standard input.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Show only this connection.
+    #[arg(long, value_name = "N")]
+    pub connection: Option<usize>,
+    /// Print JSON instead of tables.
     #[arg(long)]
     pub json: bool,
 }

@@ -6,6 +6,7 @@
 mod args;
 mod compare;
 mod failure;
+mod inspect;
 mod list;
 mod output;
 mod run;
@@ -39,6 +40,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
     match command {
         Command::Run(args) => run::run(&args),
         Command::Compare(args) => compare::compare(&args),
+        Command::Inspect(args) => inspect::inspect(&args),
         Command::List(args) => list::list(&args),
         Command::Script(args) => script::script(&args),
         Command::Schema => output::print(&format!("{}\n", anabranch_lab::schema())),

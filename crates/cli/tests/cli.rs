@@ -162,3 +162,46 @@ fn lists_schema_and_completions() {
     assert_eq!(schema["title"], "Scenario");
     assert!(succeed(&here, &["completions", "bash"]).contains("compare"));
 }
+
+/// A capture with the SYN of an MPTCP connection that nobody answers: raw IPv4 in pcap.
+fn tiny_capture() -> Vec<u8> {
+    let mut syn = vec![0x45, 0, 0, 44, 0, 1, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+    syn.extend([0x9c, 0x40, 0x01, 0xbb, 0, 0, 0, 9, 0, 0, 0, 0, 0x60, 2, 1, 0, 0, 0, 0, 0, 30, 4, 1, 1]);
+    let mut file: Vec<u8> =
+        [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 101, 1, 0, 44, 44].map(u32::to_le_bytes).concat();
+    file.extend(syn);
+    file
+}
+
+#[test]
+fn inspect_reads_what_it_can_and_refuses_what_is_no_capture() {
+    let here = directory("inspect");
+    std::fs::write(here.join("tiny.pcap"), tiny_capture()).unwrap();
+    std::fs::write(here.join("cut.pcap"), &tiny_capture()[..60]).unwrap();
+    std::fs::write(here.join("empty.pcap"), "").unwrap();
+    let text = succeed(&here, &["inspect", "tiny.pcap"]);
+    assert!(text.starts_with("tiny.pcap: 1 packet, 1 of them TCP\n"), "{text}");
+    assert!(text.contains("MP_CAPABLE offered, unknown: no answer was captured"), "{text}");
+    let text = succeed(&here, &["inspect", "cut.pcap"]);
+    assert!(text.contains("stopped reading: the file ends within a packet"), "{text}");
+    let json = succeed(&here, &["inspect", "tiny.pcap", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["plain_tcp"][0]["endpoints"][0], "10.0.0.1:40000");
+    assert_eq!(json["plain_tcp"][0]["fallback"]["step"], "SYN/ACK");
+    for (file, why) in [
+        ("empty.pcap", "the file is empty"),
+        ("small.toml", "neither pcap nor pcapng"),
+        ("missing.pcap", "No such file"),
+    ] {
+        let (status, error) = fail(&here, &["inspect", file]);
+        assert_eq!(status, 2);
+        assert!(error.contains(file) && error.contains(why), "{error}");
+    }
+    let (status, error) = fail(&here, &["inspect", "tiny.pcap", "--connection", "1"]);
+    assert!(status == 2 && error.contains("there are none"), "{error}");
+    // One of two can be read: it is, and the other is named.
+    let both = anabranch(&here, &["inspect", "tiny.pcap", "empty.pcap"]);
+    assert_eq!(both.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&both.stdout).contains("tiny.pcap: 1 packet"));
+    assert!(String::from_utf8_lossy(&both.stderr).contains("empty.pcap"));
+}

@@ -5,12 +5,14 @@
 #![forbid(unsafe_code)]
 
 mod comparison;
+mod inspection;
 mod number;
 mod rows;
 mod runs;
 mod table;
 
 pub use comparison::comparison;
+pub use inspection::inspection;
 pub use rows::{Header, Row, comparison_rows, csv, json, run_rows};
 pub use runs::runs;
 pub use table::{Align, Table};

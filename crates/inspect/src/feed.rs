@@ -1,0 +1,207 @@
+//! From files to packets in the order of time.
+//!
+//! The files of one analysis are captures of the same time, for instance one per interface. Records within a file may be
+//! out of order by a little (several interfaces, several queues); each file is sorted within a bounded number of records.
+
+use crate::inspector::Inspector;
+use crate::limits::Limits;
+use crate::report::{FileReport, Report};
+use anabranch_capture::{LinkError, LinkType, ReadError, Reader, Record};
+use anabranch_units::Instant;
+use anabranch_wire::{Captured, ParseError, parse_captured};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::path::{Path, PathBuf};
+
+/// Reads capture files and analyses what can be read of them; `-` is standard input. Troubles stand in
+/// [`Report::files`]; a file of which nothing could be read has `is_capture` false there.
+pub fn inspect(paths: &[PathBuf], limits: Limits) -> Report {
+    let mut inspector = Inspector::new(limits);
+    let mut inputs: Vec<Input> = paths.iter().map(|path| Input::open(path)).collect();
+    loop {
+        let next = inputs.iter_mut().enumerate().filter_map(|(index, input)| Some((input.next_at()?, index))).min();
+        let Some((_, index)) = next else { break };
+        let Some((at, interface, packet)) = inputs[index].next_packet() else { continue };
+        inspector.packet(at, (index as u32) << 16 | interface, &packet);
+    }
+    Report { files: inputs.into_iter().map(Input::report).collect(), ..inspector.finish() }
+}
+
+/// One file.
+struct Input {
+    name: String,
+    reader: Option<Reader>,
+    is_capture: bool,
+    error: Option<String>,
+    waiting: BinaryHeap<Reverse<Waiting>>,
+    waiting_bytes: usize,
+    /// The last time read, for records that have none.
+    last_at: Instant,
+    packets: u64,
+    tcp: u64,
+    passed_over: BTreeMap<Reason, u64>,
+}
+
+/// A record by its time, then by its place in the file.
+struct Waiting {
+    at: Instant,
+    number: u64,
+    record: Record,
+}
+
+/// Why a packet is not analysed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Reason {
+    UnknownLink(LinkType),
+    NotIp,
+    NotTcp,
+    Fragment,
+    Cut,
+    Malformed,
+}
+
+impl Input {
+    fn open(path: &Path) -> Self {
+        let name = path.display().to_string();
+        let reader = if name == "-" { Reader::new(std::io::stdin()) } else { Reader::open(path) };
+        let mut input = Input {
+            name,
+            reader: None,
+            is_capture: reader.is_ok(),
+            error: None,
+            waiting: BinaryHeap::new(),
+            waiting_bytes: 0,
+            last_at: Instant::ZERO,
+            packets: 0,
+            tcp: 0,
+            passed_over: BTreeMap::new(),
+        };
+        match reader {
+            Ok(reader) => input.reader = Some(reader),
+            Err(error) => input.fail(&error),
+        }
+        input.fill();
+        input
+    }
+
+    fn fail(&mut self, error: &ReadError) {
+        self.error = Some(error.to_string());
+    }
+
+    /// Reads ahead as far as is needed to put records in order.
+    fn fill(&mut self) {
+        while self.waiting.len() < MOST_WAITING && self.waiting_bytes < MOST_WAITING_BYTES {
+            let Some(reader) = &mut self.reader else { return };
+            match reader.next_record() {
+                Ok(Some(record)) => {
+                    self.last_at = record.at.unwrap_or(self.last_at);
+                    self.waiting_bytes += record.bytes.len();
+                    self.packets += 1;
+                    self.waiting.push(Reverse(Waiting { at: self.last_at, number: self.packets, record }));
+                }
+                Ok(None) => return,
+                Err(error) => return self.fail(&error),
+            }
+        }
+    }
+
+    fn next_at(&mut self) -> Option<Instant> {
+        self.waiting.peek().map(|Reverse(waiting)| waiting.at)
+    }
+
+    /// The next record, if it is a TCP segment: time, interface, segment.
+    fn next_packet(&mut self) -> Option<(Option<Instant>, u32, Captured)> {
+        let Reverse(Waiting { record, .. }) = self.waiting.pop()?;
+        self.waiting_bytes -= record.bytes.len();
+        self.fill();
+        let link = self.reader.as_ref()?.interfaces().get(record.interface as usize)?.link;
+        match segment(link, &record) {
+            Ok(captured) => {
+                self.tcp += 1;
+                Some((record.at, record.interface & 0xffff, captured))
+            }
+            Err(reason) => {
+                *self.passed_over.entry(reason).or_default() += 1;
+                None
+            }
+        }
+    }
+
+    fn report(self) -> FileReport {
+        let mut notes = Vec::new();
+        for (reason, count) in self.passed_over {
+            let of = match reason {
+                Reason::UnknownLink(link) => format!("of link type {link}, which is not understood"),
+                Reason::NotIp => "that are not IP".to_owned(),
+                Reason::NotTcp => "that are not TCP".to_owned(),
+                Reason::Fragment => "that are IP fragments".to_owned(),
+                Reason::Cut => "cut before the end of their TCP header".to_owned(),
+                Reason::Malformed => "with damaged headers".to_owned(),
+            };
+            notes.push(format!("{} {of}", packets(count)));
+        }
+        if let Some(reader) = &self.reader {
+            if reader.strays() > 0 {
+                let strays = packets(reader.strays());
+                notes.push(format!("{strays} of interfaces that the file does not describe"));
+            }
+            for interface in reader.interfaces().iter().filter(|interface| interface.dropped > 0) {
+                let name = interface.name.as_deref().unwrap_or("an interface");
+                notes.push(format!("the capturing program lost {} on {name}", packets(interface.dropped)));
+            }
+        }
+        let (name, is_capture, error) = (self.name, self.is_capture, self.error);
+        FileReport { name, is_capture, packets: self.packets, tcp_packets: self.tcp, error, notes }
+    }
+}
+
+fn packets(count: u64) -> String {
+    if count == 1 { "1 packet".to_owned() } else { format!("{count} packets") }
+}
+
+/// The TCP segment in a record.
+fn segment(link: LinkType, record: &Record) -> Result<Captured, Reason> {
+    let packet = link.ip_packet(&record.bytes).map_err(|error| match error {
+        LinkError::Unknown(link) => Reason::UnknownLink(link),
+        LinkError::NotIp => Reason::NotIp,
+        LinkError::Cut => Reason::Cut,
+    })?;
+    let mut captured = parse_captured(&packet).map_err(|error| match error {
+        ParseError::NotTcp(_) => Reason::NotTcp,
+        ParseError::Fragment => Reason::Fragment,
+        ParseError::Truncated { .. } if (record.bytes.len() as u64) < u64::from(record.original_length) => Reason::Cut,
+        _ => Reason::Malformed,
+    })?;
+    // A packet that the network card was to cut into many says 0 for its length; then only the record knows.
+    let no_length = match packet.first().map(|byte| byte >> 4) {
+        Some(4) => packet.get(2..4) == Some(&[0, 0]),
+        _ => packet.get(4..6) == Some(&[0, 0]),
+    };
+    if no_length {
+        captured.payload_length += record.original_length as usize - record.bytes.len();
+    }
+    Ok(captured)
+}
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Self) -> bool {
+        (self.at, self.number) == (other.at, other.number)
+    }
+}
+
+impl Eq for Waiting {}
+
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Waiting {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.number).cmp(&(other.at, other.number))
+    }
+}
+
+const MOST_WAITING: usize = 4096;
+const MOST_WAITING_BYTES: usize = 32 << 20;

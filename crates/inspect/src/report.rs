@@ -1,0 +1,338 @@
+//! The report: plain values with their units in their names, as `--json` prints them. Times are seconds since the first
+//! packet of the capture. What is not known is absent (`null`), never zero.
+
+use serde::Serialize;
+
+/// Everything that was found.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Report {
+    /// The files, in the order in which they were named.
+    pub files: Vec<FileReport>,
+    /// The capture as a whole.
+    pub capture: CaptureReport,
+    /// MPTCP connections, in the order in which they were first seen.
+    pub connections: Vec<ConnectionReport>,
+    /// TCP connections that are no subflow, in the order in which they were first seen.
+    pub plain_tcp: Vec<PlainReport>,
+}
+
+/// One file.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct FileReport {
+    /// Its name as given.
+    pub name: String,
+    /// False if it could not be opened, is empty, or is no capture.
+    pub is_capture: bool,
+    /// Packets read from it.
+    pub packets: u64,
+    /// Of these, TCP.
+    pub tcp_packets: u64,
+    /// Why the file, or the rest of it, could not be read.
+    pub error: Option<String>,
+    /// What was passed over, and what the file says it lost.
+    pub notes: Vec<String>,
+}
+
+/// All files together.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct CaptureReport {
+    /// The first packet, in nanoseconds since 1970.
+    pub start_unix_ns: Option<u64>,
+    /// From the first packet to the last.
+    pub duration_s: f64,
+    /// TCP packets.
+    pub tcp_packets: u64,
+    /// Of these, with an MPTCP option.
+    pub mptcp_packets: u64,
+    /// Packets captured a second time, not counted elsewhere.
+    pub copies: u64,
+    /// What holds for all of it.
+    pub notes: Vec<String>,
+}
+
+/// One MPTCP connection. Where there are two of something, the first belongs to the side that opened the connection, if
+/// `opener_known`, else to the side that was seen first.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct ConnectionReport {
+    /// From 1 on.
+    pub number: usize,
+    /// Whether the first side is known to have opened the connection.
+    pub opener_known: bool,
+    /// Names of the two sides in texts: `client` and `server`, or `A` and `B`.
+    pub sides: [&'static str; 2],
+    /// Address and port of the two sides on the first subflow.
+    pub endpoints: [String; 2],
+    /// When it was first seen.
+    pub start_s: f64,
+    /// Until it was last seen.
+    pub duration_s: f64,
+    /// 0 is RFC 6824, 1 is RFC 8684.
+    pub version: Option<u8>,
+    /// Whether DSS checksums are in use.
+    pub dss_checksum: Option<bool>,
+    /// What is known of the two sides' keys.
+    pub keys: [KeyReport; 2],
+    /// How it ended.
+    pub end: String,
+    /// If MPTCP was given up.
+    pub fallback: Option<FallbackReport>,
+    /// Where it was captured: `near the client`, `near the server`, `in between`, `at two points`.
+    pub captured: Option<String>,
+    /// In the order in which they were first seen.
+    pub subflows: Vec<SubflowReport>,
+    /// What each side sent at the data level.
+    pub directions: [DirectionReport; 2],
+    /// Signals about addresses, priorities, failures, in the order of time.
+    pub signals: Vec<SignalReport>,
+    /// What the capture does not show.
+    pub unknown: Vec<String>,
+}
+
+/// What is known of one side's key.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct KeyReport {
+    /// Hexadecimal.
+    pub key: Option<String>,
+    /// Hexadecimal.
+    pub token: Option<String>,
+    /// Initial data sequence number, hexadecimal.
+    pub idsn: Option<String>,
+}
+
+/// MPTCP was given up.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct FallbackReport {
+    /// `SYN`, `SYN/ACK`, `third ACK`, `first data`, `data`.
+    pub step: &'static str,
+    /// Why, as far as it shows.
+    pub reason: String,
+}
+
+/// One subflow.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct SubflowReport {
+    /// From 0 on.
+    pub number: u32,
+    /// Address and port of the two sides of the connection.
+    pub endpoints: [String; 2],
+    /// Which side sent the SYN: index into `sides`.
+    pub opened_by: Option<usize>,
+    /// `MP_CAPABLE`, `MP_JOIN`, `inferred` (by data sequence numbers), `unknown`.
+    pub origin: &'static str,
+    /// Whether it came to be, and if not, why.
+    pub outcome: String,
+    /// Address identifiers of the two sides.
+    pub address_ids: [Option<u8>; 2],
+    /// Backup flags in the MP_JOIN of the two sides.
+    pub backup: [Option<bool>; 2],
+    /// MP_JOIN authenticators of the two sides: `good`, `bad`, `unknown`.
+    pub hmac: [Option<&'static str>; 2],
+    /// When it was first seen.
+    pub start_s: f64,
+    /// Until it was last seen.
+    pub duration_s: f64,
+    /// From SYN to third ACK: a whole round trip wherever the capture was made.
+    pub handshake_rtt_ms: Option<f64>,
+    /// Of this, the way from the capture to the side that was opened and back.
+    pub handshake_rtt_beyond_ms: Option<f64>,
+    /// From data of each side, passing the capture, to its acknowledgment.
+    pub data_rtt: [RttReport; 2],
+    /// What each side sent.
+    pub sent: [SubflowDirectionReport; 2],
+    /// How each side ended it.
+    pub ends: [Option<EndReport>; 2],
+}
+
+/// Round-trip times.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct RttReport {
+    /// Samples.
+    pub samples: u64,
+    /// Least.
+    pub min_ms: Option<f64>,
+    /// Middle.
+    pub median_ms: Option<f64>,
+}
+
+/// What one side sent on one subflow.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct SubflowDirectionReport {
+    /// All packets.
+    pub packets: u64,
+    /// Packets with data, repeats included.
+    pub data_segments: u64,
+    /// Bytes of the TCP stream, each once.
+    pub bytes: u64,
+    /// Bytes of the connection that came here first.
+    pub data_bytes: u64,
+    /// Their share of all bytes of this direction.
+    pub share: Option<f64>,
+    /// Bytes of the connection that had come before with another subflow sequence number.
+    pub repeated_data_bytes: u64,
+    /// Packets with bytes that had passed before.
+    pub retransmitted_segments: u64,
+    /// Those bytes.
+    pub retransmitted_bytes: u64,
+    /// Packets sent again after the first was lost before it came to the capture.
+    pub retransmitted_unseen_segments: u64,
+    /// Packets that others of the same subflow overtook.
+    pub reordered_segments: u64,
+    /// Keep-alives and window probes.
+    pub keep_alives: u64,
+    /// Bytes acknowledged that are not in the capture.
+    pub missing_bytes: u64,
+    /// Bytes without a mapping.
+    pub unmapped_bytes: u64,
+    /// Mappings.
+    pub mappings: u64,
+    /// Mappings that contradict earlier ones.
+    pub conflicting_mappings: u64,
+    /// DSS checksums that are right.
+    pub dss_checksums_good: u64,
+    /// That are wrong.
+    pub dss_checksums_bad: u64,
+    /// That cannot be verified.
+    pub dss_checksums_unverifiable: u64,
+    /// Packets with a wrong TCP or IP checksum.
+    pub bad_tcp_checksums: u64,
+    /// Times in which this side let its peer send nothing.
+    pub zero_windows: u64,
+    /// How long they lasted together.
+    pub zero_window_s: f64,
+}
+
+/// How one side ended a subflow.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct EndReport {
+    /// `FIN` or `RST`.
+    pub kind: &'static str,
+    /// When.
+    pub at_s: f64,
+    /// Reason of MP_TCPRST (RFC 8684 §3.6).
+    pub reason: Option<String>,
+    /// Code of the reason.
+    pub reason_code: Option<u8>,
+    /// Its T flag: trying again later may work.
+    pub transient: Option<bool>,
+    /// The RST carried MP_FASTCLOSE.
+    pub fast_close: bool,
+}
+
+/// What one side sent at the data level.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct DirectionReport {
+    /// Index into `sides`.
+    pub from: usize,
+    /// Bytes, each once.
+    pub bytes: u64,
+    /// From the first byte to the last.
+    pub duration_s: Option<f64>,
+    /// Bytes over that time.
+    pub goodput_mbit_s: Option<f64>,
+    /// Bytes acknowledged at the data level that are not in the capture.
+    pub missing_bytes: u64,
+    /// Bytes acknowledged in a direction whose data is not in the capture.
+    pub acknowledged_unseen_bytes: Option<u64>,
+    /// When the DATA_FIN was first seen.
+    pub data_fin_s: Option<f64>,
+    /// Whether it was acknowledged.
+    pub data_fin_acknowledged: bool,
+    /// Segments with new bytes.
+    pub segments: u64,
+    /// Of these, arrived above the first missing byte.
+    pub out_of_order_segments: u64,
+    /// Their bytes.
+    pub out_of_order_bytes: u64,
+    /// From the first missing byte to the segment's end, at most.
+    pub reorder_depth_max_bytes: u64,
+    /// On average over the segments out of order.
+    pub reorder_depth_mean_bytes: Option<f64>,
+    /// Most bytes that waited behind missing ones at one time.
+    pub held_max_bytes: u64,
+    /// Stretches of missing bytes with later ones before them.
+    pub gaps: u64,
+    /// Time in which any was open: bytes that had come waited behind missing ones.
+    pub hol_blocked_s: f64,
+    /// The longest, longest first.
+    pub longest_gaps: Vec<GapReport>,
+    /// Bytes sent a second time with another subflow sequence number, by pair of subflows.
+    pub reinjections: Vec<ReinjectionReport>,
+}
+
+/// A stretch of missing bytes.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct GapReport {
+    /// When later bytes came.
+    pub at_s: f64,
+    /// Until it was filled.
+    pub duration_ms: f64,
+    /// Data sequence number of the first missing byte, relative to the IDSN if that is known, else to the first seen.
+    pub dsn: i64,
+    /// Missing bytes.
+    pub bytes: u64,
+    /// The subflow on which its last bytes came.
+    pub filled_by: Option<u32>,
+    /// `filled`, `not in the capture` (it was acknowledged), `open` (when the capture ended).
+    pub end: &'static str,
+}
+
+/// Bytes carried twice.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct ReinjectionReport {
+    /// The subflow that carried them first; absent if it is too long ago.
+    pub first_on: Option<u32>,
+    /// The subflow that carried them again.
+    pub again_on: u32,
+    /// Segments.
+    pub segments: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Of these, acknowledged at the data level already.
+    pub already_acknowledged_bytes: u64,
+    /// How long after the first, on average.
+    pub mean_delay_ms: f64,
+}
+
+/// A signal.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct SignalReport {
+    /// When it first passed.
+    pub at_s: f64,
+    /// Index into `sides`.
+    pub from: usize,
+    /// Number of the subflow on which it passed.
+    pub subflow: u32,
+    /// `ADD_ADDR`, `ADD_ADDR echo`, `REMOVE_ADDR`, `MP_PRIO`, `MP_FAIL`, `MP_FASTCLOSE`, `infinite mapping`.
+    pub kind: &'static str,
+    /// What it says.
+    pub text: String,
+    /// The authenticator of ADD_ADDR, the key of MP_FASTCLOSE: `good`, `bad`, `unknown`.
+    pub verified: Option<&'static str>,
+    /// Times it passed.
+    pub count: u64,
+}
+
+/// A TCP connection that is no subflow.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct PlainReport {
+    /// Address and port of the two sides; the first sent the SYN, if that is known.
+    pub endpoints: [String; 2],
+    /// Whether the first side is known to have opened the connection.
+    pub opener_known: bool,
+    /// When it was first seen.
+    pub start_s: f64,
+    /// Until it was last seen.
+    pub duration_s: f64,
+    /// From SYN to third ACK.
+    pub handshake_rtt_ms: Option<f64>,
+    /// Bytes that each side sent, each once.
+    pub bytes: [u64; 2],
+    /// Packets with bytes that had passed before.
+    pub retransmitted_segments: [u64; 2],
+    /// Packets whose options were cut by the capture: there may have been MPTCP in them.
+    pub options_cut_packets: u64,
+    /// If MPTCP was offered, what became of it.
+    pub fallback: Option<FallbackReport>,
+    /// If an MP_JOIN was seen.
+    pub join: Option<String>,
+}
