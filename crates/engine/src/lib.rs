@@ -16,6 +16,7 @@ mod endpoint;
 mod event;
 mod idle;
 mod mapping;
+mod originals;
 mod pieces;
 mod profile;
 mod purpose;

@@ -2,13 +2,14 @@
 
 use crate::rtt::RtoRule;
 use anabranch_units::Duration;
+use std::net::IpAddr;
 
 /// The knobs of one host's TCP. Each can be set alone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
     /// The profile these values started from.
     pub name: &'static str,
-    /// The MSS option: 1460 for IPv4 in 1500-byte packets. A segment's payload is this minus the options it carries.
+    /// The MSS option: 1460 for IPv4 in 1500-byte packets; 20 less goes out over IPv6. A segment's payload is this minus the options it carries.
     pub mss: u16,
     /// Initial window in segments (RFC 6928: 10; RFC 3390: 3 at this MSS).
     pub initial_window: u32,
@@ -51,7 +52,15 @@ pub struct Profile {
     pub max_consecutive_rtos: u32,
 }
 
+/// What an IPv6 header is longer than an IPv4 header.
+const IPV6_EXTRA: u16 = 20;
+
 impl Profile {
+    /// The MSS option for a subflow to this address: packets are of one size, headers are not (RFC 9293 §3.7.1).
+    pub(crate) fn mss_towards(&self, remote: IpAddr) -> u16 {
+        if remote.is_ipv6() { self.mss.saturating_sub(IPV6_EXTRA) } else { self.mss }
+    }
+
     /// The names of all profiles.
     pub const NAMES: &'static [&'static str] = &["linux", "linux-3.14", "ns3", "rfc"];
 

@@ -80,7 +80,10 @@ impl Shared {
     /// The MP_TCPRST option for a reset of ours, counted (RFC 8684 §3.6).
     pub(crate) fn reset_option(&mut self, reason: ResetReason) -> MpOption {
         *self.counters.resets_sent.entry(reason).or_default() += 1;
-        MpOption::TcpReset { transient: matches!(reason, ResetReason::UnacceptablePerformance), reason }
+        // Prohibited are subflows beyond the limit: there may be room when another has gone.
+        use ResetReason::{LackOfResources, Prohibited, UnacceptablePerformance};
+        let transient = matches!(reason, UnacceptablePerformance | LackOfResources | Prohibited);
+        MpOption::TcpReset { transient, reason }
     }
 
     /// Milliseconds for the timestamps option (RFC 7323 §5.4).

@@ -1,8 +1,8 @@
 //! One subflow: a TCP connection inside the MPTCP connection (RFC 9293), without its congestion window.
 
-use crate::connection::Original;
 use crate::deadline::earliest;
 use crate::mapping::MappingTable;
+use crate::originals::Originals;
 use crate::reassembly::{Limits, Reassembly};
 use crate::recovery::{self, Recovery};
 use crate::rtt::RttEstimator;
@@ -13,7 +13,6 @@ use anabranch_policy::congestion::Controller;
 use anabranch_policy::forecast::LossEstimate;
 use anabranch_units::{AddressId, Bytes, Duration, Instant, Nonce, SubflowId, SubflowSeq};
 use anabranch_wire::FlowKey;
-use std::collections::VecDeque;
 
 /// Where a subflow stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -90,8 +89,11 @@ pub(crate) struct Subflow {
     pub(crate) mss_option: u16,
     /// Payload of a full segment with the options of the steady state.
     pub(crate) mss: u32,
-    /// What the peer's subflow-level window admits: offset.
+    /// What the peer's subflow-level window admits: offset. Follows the latest segment (RFC 9293 §3.10.7.4), back as well.
     pub(crate) snd_edge: u64,
+    /// Offset and acknowledgment of the segment that last set it.
+    pub(crate) snd_wl1: u64,
+    pub(crate) snd_wl2: u64,
     /// The window field of the latest segment, to tell duplicate ACKs from window updates.
     pub(crate) snd_wnd: u16,
     pub(crate) snd_scale: u8,
@@ -108,7 +110,7 @@ pub(crate) struct Subflow {
     pub(crate) unanswered_probes: u32,
     pub(crate) fin_sent: bool,
     /// With checksums: what was sent and not acknowledged, as it was first sent.
-    pub(crate) originals: VecDeque<Original>,
+    pub(crate) originals: Originals,
     /// When a subflow that we closed alone is reset, should the peer not close it as well.
     pub(crate) linger_until: Option<Instant>,
     /// The peer withdrew its address: it is reset then unless something arrives (RFC 8684 §3.4.2).
@@ -193,9 +195,11 @@ impl Subflow {
             recovery: Recovery::new(recovery_config(profile, profile.sack), 1, Instant::ZERO),
             rtt: RttEstimator::new(profile.rto),
             loss: LossEstimate::new(),
-            mss_option: profile.mss,
-            mss: u32::from(profile.mss),
+            mss_option: profile.mss_towards(flow.dst),
+            mss: u32::from(profile.mss_towards(flow.dst)),
             snd_edge: 0,
+            snd_wl1: 0,
+            snd_wl2: 0,
             snd_wnd: 0,
             snd_scale: 0,
             sack: false,
@@ -206,7 +210,7 @@ impl Subflow {
             last_sent: None,
             unanswered_probes: 0,
             fin_sent: false,
-            originals: VecDeque::new(),
+            originals: Originals::default(),
             linger_until: None,
             doubt: None,
             first_hop: 0,
@@ -311,6 +315,12 @@ impl Subflow {
             (_, _, 1) => AckReason::AtOnce,
             _ => AckReason::Second,
         }
+    }
+
+    /// Its own retransmission will bring the segment that holds the byte at data offset `una`; a part of it may have been
+    /// acknowledged here.
+    pub(crate) fn is_repairing(&self, una: u64) -> bool {
+        self.originals.hold(una)
     }
 
     /// Offset of the first byte that the data level has not had.

@@ -194,7 +194,8 @@ impl Wire {
     fn application(&mut self, script: &mut Script<'_>, host: usize) {
         let Some(id) = self.ids[host] else { return };
         match script.below(16) {
-            0..=10 => self.hosts[host].write(self.now, id, script.number() % 20_000),
+            0..=8 => self.hosts[host].write(self.now, id, script.number() % 20_000),
+            9 | 10 => self.hosts[host].deaf ^= true,
             11 | 12 => {
                 let subflow = SubflowId(script.below(3).into());
                 self.hosts[host].endpoint.set_backup(self.now, id, subflow, script.any());
@@ -258,11 +259,14 @@ impl Wire {
     /// The fuzzer has gone: what both ends say is delivered. Nothing may be lost unless he lied or someone gave up.
     fn calm(&mut self) {
         for host in 0..2 {
+            self.hosts[host].deaf = false;
             for number in 0..2 {
                 self.hosts[host].endpoint.set_carrier(self.now, address(host as u8, number), true);
             }
         }
         self.settle();
+        // With him goes what was under way: a window that has just opened is known to nobody.
+        self.queues.iter_mut().for_each(VecDeque::clear);
         // Timeouts may have grown long, so the waits grow too.
         for step in 0..MOST_CALM {
             (0..4).for_each(|_| self.round());

@@ -20,6 +20,8 @@ pub(crate) struct Host {
     pub subflows: usize,
     /// Connections that ended otherwise than in order.
     pub resets: usize,
+    /// Its application does not read for a while.
+    pub deaf: bool,
     /// The stream cannot be vouched for any more.
     pub tampered: bool,
 }
@@ -62,7 +64,15 @@ impl Host {
     pub fn new(config: Config, seed: u64) -> Self {
         let mut endpoint = Endpoint::new(config, Seed(seed));
         endpoint.listen(PORT);
-        Host { endpoint, connections: BTreeMap::new(), accepted: 0, subflows: 0, resets: 0, tampered: false }
+        Host {
+            endpoint,
+            connections: BTreeMap::new(),
+            accepted: 0,
+            subflows: 0,
+            resets: 0,
+            deaf: false,
+            tampered: false,
+        }
     }
 
     /// A segment arrives: as bytes, if it has any.
@@ -87,7 +97,7 @@ impl Host {
                 is_idle = false;
                 self.on_event(id, event);
             }
-            let ids: Vec<_> = self.connections.keys().copied().collect();
+            let ids: Vec<_> = self.connections.keys().copied().filter(|_| !self.deaf).collect();
             for id in ids {
                 while let Some(chunk) = self.endpoint.read(now, id) {
                     is_idle = false;

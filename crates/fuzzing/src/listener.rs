@@ -30,6 +30,8 @@ pub fn listener(bytes: &[u8]) {
         }
         stranger.step(&mut script);
     }
+    stranger.host.deaf = false;
+    stranger.settle();
     stranger.wait(Duration::from_secs(400));
     stranger.honest();
 }
@@ -82,7 +84,8 @@ impl Stranger {
             }
             _ => {
                 if let Some(id) = self.host.connection(script.any()) {
-                    match script.below(6) {
+                    match script.below(7) {
+                        6 => self.host.deaf ^= true,
                         0..=2 => self.host.write(self.now, id, script.number() % 10_000),
                         3 => self.host.endpoint.shutdown(self.now, id),
                         4 => {

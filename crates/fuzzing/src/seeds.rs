@@ -52,12 +52,11 @@ pub fn seeds(target: Target, count: u64, seed: u64) -> Vec<Vec<u8>> {
             return packet;
         }
         let length = chance.below(400);
-        // Few different bytes make long runs of a few kinds of steps.
-        let kinds: Vec<u8> = (0..1 + chance.below(24)).map(|_| chance.next_u32() as u8).collect();
-        let is_narrow = chance.chance(0.4);
+        // Kinds of steps are numbered modulo small numbers: bytes of few residues make long runs of a few kinds.
+        let (modulus, residues) = ([1, 10, 16][chance.below(3) as usize], [chance.next_u32(), chance.next_u32()]);
         let byte = |_| {
-            let byte = chance.next_u32() as u8;
-            if is_narrow { kinds[usize::from(byte) % kinds.len()] } else { byte }
+            let (byte, residue) = (chance.next_u32(), residues[chance.below(2) as usize] % modulus);
+            if chance.chance(0.9) { (byte % (250 / modulus) * modulus + residue) as u8 } else { byte as u8 }
         };
         (0..length).map(byte).collect()
     };

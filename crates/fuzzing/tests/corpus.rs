@@ -1,4 +1,4 @@
-//! The checked-in corpus, and a few thousand inputs more, the same in every run.
+//! The checked-in corpus, and a few thousand inputs more, the same in every run; `FUZZ_COUNT` and `FUZZ_SEED` ask for others.
 
 use anabranch_fuzzing::{Target, seeds};
 use std::path::PathBuf;
@@ -21,7 +21,9 @@ fn run(target: Target, name: &str, generated: u64) {
         println!("{}", file.display()); // Shown if it fails.
         target.run(&input);
     }
-    for (n, input) in seeds(target, generated, 0).iter().enumerate() {
+    let setting = |name| std::env::var(name).ok().and_then(|n: String| n.parse().ok());
+    let (generated, seed) = (setting("FUZZ_COUNT").unwrap_or(generated), setting("FUZZ_SEED").unwrap_or(0));
+    for (n, input) in seeds(target, generated, seed).iter().enumerate() {
         println!("generated {n}: {input:?}");
         target.run(input);
     }

@@ -167,7 +167,8 @@ impl Builder<'_> {
                 let Some((start, end)) = block.split_once(':') else {
                     return self.refuse(field, "sack=1001:2001,3001:4001");
                 };
-                let block = SackBlock { start: self.sequence(field, start, isn)?, end: self.sequence(field, end, isn)? };
+                let block =
+                    SackBlock { start: self.sequence(field, start, isn)?, end: self.sequence(field, end, isn)? };
                 if !segment.options.sack.push(block) {
                     return self.refuse(field, "at most four blocks");
                 }
@@ -177,7 +178,8 @@ impl Builder<'_> {
         for field in text.fields.iter().filter(|field| field.name == "option") {
             let parts = field.value.as_deref().and_then(|text| text.split_once(','));
             let parts = parts.and_then(|(kind, data)| {
-                let kind = value::number(kind.trim()).and_then(|kind| u8::try_from(kind).ok()).filter(|kind| *kind > 1)?;
+                let kind =
+                    value::number(kind.trim()).and_then(|kind| u8::try_from(kind).ok()).filter(|kind| *kind > 1)?;
                 value::hex(data).map(|data| UnknownOption { kind, data })
             });
             let Some(option) = parts else {
@@ -276,7 +278,7 @@ impl Builder<'_> {
             Some(dsn) => Some(dsn),
             None if own => Some(DataSeq::Long(Dsn::new(self.idsn(Side::Peer)?.get().wrapping_add(start as u64)))),
             None if data_fin => {
-                let next = self.text.field("data").map(|_| start + segment.payload.len() as i64);
+                let next = self.text.field("data").map(|_| start.wrapping_add(segment.payload.len() as i64));
                 let Some(next) = next else {
                     let arg = option.arg("fin").expect("DATA_FIN was just seen");
                     return self.refuse(arg, "fin says where: dss(fin, dsn=1001), or dss(map, fin) with data");
@@ -298,7 +300,7 @@ impl Builder<'_> {
             None if lone => 0,
             None => {
                 let line = &self.world.lines[self.at];
-                (segment.seq.distance(line.peer_isn) + i32::from(segment.flags.has(Flags::SYN))) as u32
+                segment.seq.distance(line.peer_isn).wrapping_add(i32::from(segment.flags.has(Flags::SYN))) as u32
             }
         };
         let near = Dsn::new(self.idsn(Side::Peer)?.get().wrapping_add(start as u64));
@@ -330,7 +332,8 @@ impl Builder<'_> {
             }
             None => None,
         };
-        let other_flags = "DEFG".chars().zip([8, 4, 2, 1]).filter(|(c, _)| flags.contains(*c)).map(|(_, bit)| bit).sum();
+        let other_flags =
+            "DEFG".chars().zip([8, 4, 2, 1]).filter(|(c, _)| flags.contains(*c)).map(|(_, bit)| bit).sum();
         Ok(MpCapable {
             version: self.maybe(option, "v")?.unwrap_or(1),
             checksum_required: flags.contains('A'),

@@ -91,10 +91,10 @@ impl Describer<'_> {
         let seq = i64::from(segment.seq.distance(isn)) + i64::from(segment.flags.has(Flags::SYN));
         let own = segment.options.dss.and_then(|dss| dss.map).and_then(|map| {
             let data = self.world.relative(self.at, self.side, map.dsn)?;
-            Some(data + (seq - i64::from(map.subflow_seq as i32)))
+            Some(data.wrapping_add(seq - i64::from(map.subflow_seq as i32)))
         });
         let data = own.unwrap_or_else(|| self.world.data_at(self.at, self.side, seq));
-        fields.push(field("data", format!("{data}:{}", data + length)));
+        fields.push(field("data", format!("{data}:{}", data.wrapping_add(length))));
         if !matches(self.side, data, &segment.payload) {
             fields.push(field("payload", "other"));
         }
@@ -264,7 +264,8 @@ pub(crate) fn shorten(text: &SegmentText) -> SegmentText {
     let seq = text.field("seq").and_then(|field| field.value.clone());
     let data = text.field("data").and_then(|field| field.value.as_deref()?.split_once(':'));
     let (start, length) = data.map_or((None, 0), |(start, end)| {
-        let length = start.parse::<i64>().ok().zip(end.parse::<i64>().ok()).map_or(0, |(start, end)| end - start);
+        let length =
+            start.parse::<i64>().ok().zip(end.parse::<i64>().ok()).map_or(0, |(start, end)| end.wrapping_sub(start));
         (Some(start.to_owned()), length)
     });
     for option in short.options.iter_mut().filter(|option| option.name == "dss") {
@@ -272,7 +273,7 @@ pub(crate) fn shorten(text: &SegmentText) -> SegmentText {
         let own = start.is_some()
             && value(option, "dsn8") == start
             && value(option, "ssn") == seq
-            && value(option, "len") == Some((length + i64::from(option.arg("fin").is_some())).to_string());
+            && value(option, "len") == Some(length.wrapping_add(i64::from(option.arg("fin").is_some())).to_string());
         if own {
             option.args.retain(|arg| !["ssn", "len"].contains(&arg.name.as_str()));
         }

@@ -50,12 +50,7 @@ pub struct Failed {
 }
 
 impl ScriptError {
-    pub(crate) fn refused(
-        line: &Line,
-        at: &Range<usize>,
-        problem: impl Into<String>,
-        help: impl Into<String>,
-    ) -> Self {
+    pub(crate) fn refused(line: &Line, at: &Range<usize>, problem: impl Into<String>, help: impl Into<String>) -> Self {
         ScriptError::Refused(Box::new(Refused {
             place: line.place(),
             problem: problem.into(),

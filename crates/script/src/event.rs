@@ -63,6 +63,9 @@ mod tests {
         assert_eq!(words(&Event::Accepted { multipath: true }, name), ["accepted", "mptcp"]);
         assert_eq!(words(&Event::Fallback(FallbackReason::ThirdAck), name), ["fallback", "third-ack"]);
         assert_eq!(words(&Event::SubflowClosed(SubflowId(2)), name), ["subflow-closed", "#2"]);
-        assert_eq!((kebab(&ResetReason::MptcpError), kebab(&ResetReason::Other(9))), ("mptcp-error".into(), "other(9)".into()));
+        assert_eq!(
+            (kebab(&ResetReason::MptcpError), kebab(&ResetReason::Other(9))),
+            ("mptcp-error".into(), "other(9)".into())
+        );
     }
 }

@@ -10,7 +10,11 @@ use std::path::Path;
 pub(crate) enum Item {
     Line(Line),
     /// `repeat COUNT as NAME` … `end`; the number runs from 0.
-    Repeat { count: u64, name: String, body: Vec<Item> },
+    Repeat {
+        count: u64,
+        name: String,
+        body: Vec<Item>,
+    },
 }
 
 /// How deep files include each other and loops nest.
@@ -41,7 +45,12 @@ pub(crate) fn items(source: &Source, folder: Option<&Path>, depth: usize) -> Res
             None => {}
             Some("include") => {
                 let [_, name] = words[..] else {
-                    return Err(ScriptError::refused(&line, &whole, "`include` takes a file", "write: include server.inc"));
+                    return Err(ScriptError::refused(
+                        &line,
+                        &whole,
+                        "`include` takes a file",
+                        "write: include server.inc",
+                    ));
                 };
                 items.extend(included(&line, name, folder, depth)?);
             }
@@ -50,7 +59,8 @@ pub(crate) fn items(source: &Source, folder: Option<&Path>, depth: usize) -> Res
                     [_, count, "as", name] => value::number(count).map(|count| (count, name)),
                     _ => None,
                 };
-                let Some((count, name)) = parsed.filter(|(count, _)| (0..=i128::from(MAX_TURNS)).contains(count)) else {
+                let Some((count, name)) = parsed.filter(|(count, _)| (0..=i128::from(MAX_TURNS)).contains(count))
+                else {
                     let help = format!("write: repeat 100 as i, with at most {MAX_TURNS} turns");
                     return Err(ScriptError::refused(&line, &whole, "`repeat` takes a number and a name", help));
                 };
@@ -186,16 +196,22 @@ mod tests {
     #[test]
     fn sums() {
         let variables = vec![("i".to_owned(), 7)];
-        for (text, value) in
-            [("i", Some(7)), ("1024+i*2", Some(1038)), ("(i+1)*2 % 5", Some(1)), ("i/0", None), ("j", None), ("1 2", None)]
-        {
+        for (text, value) in [
+            ("i", Some(7)),
+            ("1024+i*2", Some(1038)),
+            ("(i+1)*2 % 5", Some(1)),
+            ("i/0", None),
+            ("j", None),
+            ("1 2", None),
+        ] {
             assert_eq!(Sum::evaluate(text, &variables), value, "{text}");
         }
     }
 
     #[test]
     fn loops_nest() {
-        let source = Source { name: "t".into(), text: "repeat 2 as i\na\nrepeat 3 as j\nb{i+j}\nend\nend\nc # not d\n".into() };
+        let source =
+            Source { name: "t".into(), text: "repeat 2 as i\na\nrepeat 3 as j\nb{i+j}\nend\nend\nc # not d\n".into() };
         let items = items(&source, None, 0).expect("a good script");
         assert!(matches!(&items[..], [Item::Repeat { count: 2, body, .. }, Item::Line(line)]
             if body.len() == 2 && line.text == "c" && line.number == 7));

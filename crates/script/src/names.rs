@@ -1,8 +1,10 @@
 //! The names that statements, fields and options may have.
 
 /// Fields of a segment.
-pub(crate) const FIELDS: &[&str] =
-    &["seq", "ack", "win", "data", "len", "payload", "urg", "mss", "wscale", "sack_ok", "sack", "ts", "mptcp", "option", "broken"];
+pub(crate) const FIELDS: &[&str] = &[
+    "seq", "ack", "win", "data", "len", "payload", "urg", "mss", "wscale", "sack_ok", "sack", "ts", "mptcp", "option",
+    "broken",
+];
 
 /// MPTCP options with their arguments.
 pub(crate) const OPTIONS: &[(&str, &[&str])] = &[

@@ -290,7 +290,12 @@ impl<'a> Parser<'a> {
             }
             if !accepted.contains(&arg.name.as_str()) {
                 let problem = format!("`{}` is no argument of {name}", arg.name);
-                return Err(ScriptError::refused(self.line, &arg.at, problem, suggest(&arg.name, accepted.iter().copied())));
+                return Err(ScriptError::refused(
+                    self.line,
+                    &arg.at,
+                    problem,
+                    suggest(&arg.name, accepted.iter().copied()),
+                ));
             }
             args.push(arg);
         }

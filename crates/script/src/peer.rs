@@ -112,7 +112,7 @@ impl World {
         let maps = if side == Side::Host { &line.host_maps } else { &line.peer_maps };
         let covers = |map: &&Known| (map.subflow..map.subflow + map.length).contains(&seq);
         let before = maps.iter().rev().filter(|map| map.subflow <= seq).max_by_key(|map| map.subflow);
-        maps.iter().rev().find(covers).or(before).map_or(seq, |map| map.data + (seq - map.subflow))
+        maps.iter().rev().find(covers).or(before).map_or(seq, |map| map.data.wrapping_add(seq - map.subflow))
     }
 
     /// Takes in what a segment of `side` says.
@@ -176,7 +176,13 @@ impl World {
 }
 
 impl Line {
-    pub(crate) fn new(name: String, host: (IpAddr, Option<u16>), peer: SocketAddr, conversation: usize, n: usize) -> Self {
+    pub(crate) fn new(
+        name: String,
+        host: (IpAddr, Option<u16>),
+        peer: SocketAddr,
+        conversation: usize,
+        n: usize,
+    ) -> Self {
         Line {
             name,
             host,
@@ -184,9 +190,9 @@ impl Line {
             conversation,
             host_isn: None,
             // Any numbers will do; a wrap on the way shows more than none.
-            peer_isn: SubflowSeq::new(0xffff_fe00_u32.wrapping_add(n as u32 * 0x10_0000)),
+            peer_isn: SubflowSeq::new(0xffff_fe00_u32.wrapping_add((n as u32).wrapping_mul(0x10_0000))),
             host_nonce: None,
-            peer_nonce: Nonce(0x0a0b_0c00 + n as u32),
+            peer_nonce: Nonce(0x0a0b_0c00_u32.wrapping_add(n as u32)),
             host_next: 0,
             peer_next: 0,
             host_maps: Vec::new(),

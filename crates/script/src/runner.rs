@@ -15,10 +15,10 @@ use crate::stats;
 use crate::text::{Line, Source};
 use crate::value::{self, time};
 use anabranch_engine::{ConnectionId, Endpoint};
-use anabranch_units::{Instant, Key, Nonce, SubflowSeq};
+use anabranch_units::{Instant, Key, Nonce, SubflowId, SubflowSeq};
 use anabranch_wire::{Checksums, Segment, emit, parse as parse_bytes};
 use bytes::BytesMut;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 
 /// A script that holds.
@@ -89,6 +89,8 @@ struct Runner {
     pending: VecDeque<Sent>,
     events: Vec<(Option<usize>, Vec<String>)>,
     around: VecDeque<String>,
+    /// What the endpoint's subflows are called, those that are gone included.
+    names: BTreeMap<(ConnectionId, SubflowId), String>,
     passed: Passed,
     /// The endpoint broke a promise; reported with the next statement.
     broken: Option<String>,
@@ -96,6 +98,8 @@ struct Runner {
 
 /// Segments and calls shown before a failure.
 const AROUND: usize = 8;
+/// Statements of one script, loops unrolled.
+const MAX_STATEMENTS: u64 = 10_000_000;
 /// Deadlines of the endpoint that may fall on one moment.
 const MAX_STUCK: u32 = 100_000;
 
@@ -109,6 +113,7 @@ impl Runner {
             pending: VecDeque::new(),
             events: Vec::new(),
             around: VecDeque::new(),
+            names: BTreeMap::new(),
             passed: Passed::default(),
             broken: None,
         }
@@ -139,6 +144,10 @@ impl Runner {
 
     fn statement(&mut self, statement: &Statement, line: &Line) -> Result<(), ScriptError> {
         self.passed.statements += 1;
+        if self.passed.statements > MAX_STATEMENTS {
+            let help = format!("at most {MAX_STATEMENTS} statements, loops unrolled");
+            return Err(ScriptError::refused(line, &(0..line.text.len()), "the script does not end", help));
+        }
         match &statement.action {
             Action::Host(fields) => return self.set(line, |settings| settings.host(fields, line)),
             Action::Peer(fields) => return self.set(line, |settings| settings.peer(fields, line)),
@@ -298,7 +307,7 @@ impl Runner {
         Ok(())
     }
 
-    fn close_subflow(&mut self, id: ConnectionId, subflow: anabranch_units::SubflowId) -> bool {
+    fn close_subflow(&mut self, id: ConnectionId, subflow: SubflowId) -> bool {
         let now = self.now;
         self.host().close_subflow(now, id, subflow)
     }
@@ -377,12 +386,13 @@ impl Runner {
         }
         for (id, event) in events {
             let at = self.identify(id);
-            let subflows = self.host().subflows(id);
-            let words = event::words(&event, |subflow| {
-                let stats = subflows.iter().rev().find(|stats| stats.id == subflow);
-                let line = stats.and_then(|stats| self.world.named(stats.local, stats.remote));
-                line.map_or_else(|| format!("#{subflow}"), |line| self.world.lines[line].name.clone())
-            });
+            for stats in self.host().subflows(id) {
+                if let Some(line) = self.world.named(stats.local, stats.remote) {
+                    self.names.entry((id, stats.id)).or_insert_with(|| self.world.lines[line].name.clone());
+                }
+            }
+            let known = |subflow| self.names.get(&(id, subflow)).cloned();
+            let words = event::words(&event, |subflow| known(subflow).unwrap_or_else(|| format!("#{subflow}")));
             self.events.push((at, words));
         }
     }
@@ -480,20 +490,15 @@ impl Runner {
         Err(ScriptError::Failed(Box::new(failed)))
     }
 
-    fn expect(
-        &mut self,
-        when: Option<When>,
-        name: &str,
-        wanted: &SegmentText,
-        line: &Line,
-    ) -> Result<(), ScriptError> {
+    fn expect(&mut self, when: Option<When>, name: &str, wanted: &SegmentText, line: &Line) -> Result<(), ScriptError> {
         let at = self.known(name, line)?;
         let (low, high) = self.window(when);
         let here = |runner: &Self| runner.pending.iter().position(|sent| sent.line == Some(at) || sent.line.is_none());
         self.advance(high, |runner| here(runner).is_some());
         let stated = format!("{name} > {wanted}");
         let Some(index) = here(self) else {
-            let mut failed = self.failure(line, format!("nothing was sent on `{name}` until {}", time(high.as_nanos())));
+            let mut failed =
+                self.failure(line, format!("nothing was sent on `{name}` until {}", time(high.as_nanos())));
             failed.expected = Some(stated);
             if let Some(other) = self.pending.front() {
                 failed.got = Some(format!("@{} {}", time(other.at.as_nanos()), other.shown));
@@ -506,7 +511,11 @@ impl Runner {
             found = vec!["subflow: no subflow of the script has these addresses".to_owned()];
         }
         if sent.at < low || sent.at > high {
-            let span = if low == high { time(low.as_nanos()) } else { format!("{}..{}", time(low.as_nanos()), time(high.as_nanos())) };
+            let span = if low == high {
+                time(low.as_nanos())
+            } else {
+                format!("{}..{}", time(low.as_nanos()), time(high.as_nanos()))
+            };
             found.insert(0, format!("time: expected @{span}, got @{}", time(sent.at.as_nanos())));
         }
         let shown = format!("@{} {}", time(sent.at.as_nanos()), sent.shown);
@@ -548,9 +557,8 @@ impl Runner {
                 };
                 self.host();
                 let host = self.host.as_ref().expect("the endpoint was just made");
-                let got = stats::value(host, id, &self.world, name).map_err(|help| {
-                    ScriptError::refused(line, at, format!("`{name}` cannot be checked"), help)
-                })?;
+                let got = stats::value(host, id, &self.world, name)
+                    .map_err(|help| ScriptError::refused(line, at, format!("`{name}` cannot be checked"), help))?;
                 match stats::holds(&got, *compare, value) {
                     Some(true) => {}
                     Some(false) => {
@@ -598,4 +606,3 @@ fn through_the_codec(segment: &Segment) -> Result<Segment, String> {
     emit(segment, &mut bytes).map_err(|error| error.to_string())?;
     parse_bytes(&bytes.freeze(), Checksums::Verify).map_err(|error| error.to_string())
 }
-

@@ -6,7 +6,7 @@ use crate::peer::World;
 use crate::statement::Field;
 use crate::text::Line;
 use crate::value;
-use anabranch_engine::{Config, LocalAddress, Profile};
+use anabranch_engine::{Config, FastClose, LocalAddress, Profile};
 use anabranch_policy::registry::{CONGESTION, REINJECTIONS, SCHEDULERS};
 use anabranch_units::{Bytes, Dsn, Key, Seed};
 use std::net::IpAddr;
@@ -31,6 +31,8 @@ const HOST: &[&str] = &[
     "receive_buffer",
     "max_half_open",
     "deny_join",
+    "fast_close",
+    "announced_port",
     "mss",
     "sack",
     "timestamps",
@@ -60,8 +62,7 @@ pub(crate) struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         // Scripts want to see one cause and one effect: no delayed ACKs, probes and timestamps unless asked for.
-        let profile =
-            Profile { tsq: None, delayed_ack: None, tlp: false, timestamps: false, ..Profile::linux() };
+        let profile = Profile { tsq: None, delayed_ack: None, tlp: false, timestamps: false, ..Profile::linux() };
         let address = LocalAddress { ip: IpAddr::from([10, 1, 0, 1]), backup: false };
         let mut config = Config::new(profile, vec![address]);
         config.announce = false;
@@ -96,12 +97,15 @@ impl Settings {
         let time = || value::duration(text).ok_or_else(|| refuse("a time such as 40ms"));
         let maybe_time = || if text == "off" { Ok(None) } else { time().map(Some) };
         match field.name.as_str() {
-            "addresses" => config.addresses = addresses(text, false).ok_or_else(|| refuse("addresses=10.1.0.1,fd00::1"))?,
+            "addresses" => {
+                config.addresses = addresses(text, false).ok_or_else(|| refuse("addresses=10.1.0.1,fd00::1"))?
+            }
             "backup_addresses" => {
                 config.addresses.extend(addresses(text, true).ok_or_else(|| refuse("backup_addresses=10.1.1.1"))?);
             }
             "profile" => {
-                let profile = Profile::named(text).ok_or_else(|| refuse(&suggest(text, Profile::NAMES.iter().copied())))?;
+                let profile =
+                    Profile::named(text).ok_or_else(|| refuse(&suggest(text, Profile::NAMES.iter().copied())))?;
                 config.profile = Profile { tsq: None, ..profile };
             }
             "seed" => self.seed = Seed(number(i128::from(u64::MAX))? as u64),
@@ -117,6 +121,14 @@ impl Settings {
             "send_buffer" => config.send_buffer = bytes()?,
             "receive_buffer" => config.receive_buffer = bytes()?,
             "max_half_open" => config.max_half_open = number(1 << 20)? as usize,
+            "fast_close" => {
+                config.fast_close = match text {
+                    "rst" => FastClose::Rst,
+                    "ack" => FastClose::Ack,
+                    _ => return Err(refuse("rst or ack")),
+                }
+            }
+            "announced_port" => config.announced_port = Some(number(65_535)? as u16),
             "deny_join" => config.deny_join_to_initial = on()?,
             "mss" => config.profile.mss = number(65_535)? as u16,
             "sack" => config.profile.sack = on()?,
@@ -162,7 +174,9 @@ impl Settings {
         if let Some(key) = host_key {
             host.set_next_key(key);
         }
-        for (key, idsn) in [host_key.zip(self.host_idsn), self.peer_idsn.map(|idsn| (self.peer_key, idsn))].into_iter().flatten() {
+        for (key, idsn) in
+            [host_key.zip(self.host_idsn), self.peer_idsn.map(|idsn| (self.peer_key, idsn))].into_iter().flatten()
+        {
             host.pin_idsn(key, idsn);
             world.pinned.push((key, idsn));
         }

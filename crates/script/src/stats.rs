@@ -40,12 +40,7 @@ pub(crate) const COUNTERS: &[&str] = &[
 ];
 
 /// The value called `name`; `Err` says what would be accepted.
-pub(crate) fn value(
-    host: &Endpoint,
-    id: Option<ConnectionId>,
-    world: &World,
-    name: &str,
-) -> Result<String, String> {
+pub(crate) fn value(host: &Endpoint, id: Option<ConnectionId>, world: &World, name: &str) -> Result<String, String> {
     if name == "connections" {
         return Ok(host.connections().to_string());
     }
@@ -108,7 +103,8 @@ fn of_owner(
     }
     let subflows = id.map(|id| host.subflows(id)).unwrap_or_default();
     let wanted = world.line(owner);
-    let found = subflows.iter().rev().find(|subflow| wanted.is_some() && world.named(subflow.local, subflow.remote) == wanted);
+    let found =
+        subflows.iter().rev().find(|subflow| wanted.is_some() && world.named(subflow.local, subflow.remote) == wanted);
     let Some(subflow) = found else {
         return if wanted.is_some() && field == "established" {
             Ok("no".to_owned())

@@ -41,7 +41,8 @@ impl Line {
     /// The part of the source that `at` in this line stands for; the whole line if variables moved it.
     pub(crate) fn span(&self, at: &Range<usize>) -> SourceSpan {
         let line = self.source.text[self.start..].lines().next().unwrap_or_default();
-        let (start, end) = if self.verbatim { (at.start.min(line.len()), at.end.min(line.len())) } else { (0, line.len()) };
+        let (start, end) =
+            if self.verbatim { (at.start.min(line.len()), at.end.min(line.len())) } else { (0, line.len()) };
         SourceSpan::from(self.start + start..self.start + end.max(start))
     }
 

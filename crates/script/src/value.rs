@@ -107,7 +107,10 @@ mod tests {
     #[test]
     fn values() {
         assert_eq!(number("0xffff_fff0"), Some(0xffff_fff0));
-        assert_eq!((number("-3"), number("64k"), number("x"), number("--3"), number("")), (Some(-3), Some(65536), None, None, None));
+        assert_eq!(
+            (number("-3"), number("64k"), number("x"), number("--3"), number("")),
+            (Some(-3), Some(65536), None, None, None)
+        );
         assert_eq!((range("5"), range("1..4"), range("4..1")), (Some((5, 5)), Some((1, 4)), None));
         assert_eq!(range("7.."), Some((7, i128::MAX)));
         assert_eq!(duration("1.5s"), Some(Duration::from_millis(1500)));

@@ -89,6 +89,8 @@ pub struct HostSpec {
     pub full_mesh: bool,
     /// Announces further addresses with ADD_ADDR.
     pub announce: bool,
+    /// Requires DSS checksums (RFC 8684 §3.3.1); one host that does is enough.
+    pub dss_checksum: bool,
     /// When the path of a dead subflow is tried again.
     pub rejoin: Option<Duration>,
     /// Bytes written and not yet acknowledged, per connection.
@@ -332,6 +334,7 @@ impl HostSpec {
             max_subflows: defaults.max_subflows,
             full_mesh: defaults.full_mesh,
             announce: defaults.announce,
+            dss_checksum: defaults.checksum,
             rejoin: defaults.rejoin,
             send_buffer: defaults.send_buffer,
             receive_buffer: defaults.receive_buffer,
@@ -347,6 +350,7 @@ impl HostSpec {
             max_subflows: self.max_subflows,
             full_mesh: self.full_mesh,
             announce: self.announce,
+            checksum: self.dss_checksum,
             rejoin: self.rejoin,
             send_buffer: self.send_buffer,
             receive_buffer: self.receive_buffer,

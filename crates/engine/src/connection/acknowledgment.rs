@@ -1,7 +1,6 @@
 //! What a segment acknowledges: at the subflow (RFC 9293, RFC 2018) and at the data level (RFC 8684 §3.3.2).
 
 use super::Connection;
-use super::integrity::forget_originals;
 use crate::Event;
 use crate::recovery::{AckIn, Phase};
 use crate::shared::Shared;
@@ -9,14 +8,16 @@ use anabranch_units::{Bytes, Instant, SubflowSeq};
 use anabranch_wire::{Flags, Segment};
 
 impl Connection {
-    pub(super) fn handle_ack(&mut self, now: Instant, index: usize, segment: &Segment, ack: u64) {
+    pub(super) fn handle_ack(&mut self, now: Instant, index: usize, start: u64, segment: &Segment, ack: u64) {
         let subflow = &mut self.subflows[index];
         let scaled = u64::from(segment.window) << subflow.snd_scale;
         let same_window = segment.window == subflow.snd_wnd;
         let una = subflow.recovery.snd_una();
-        if ack >= una {
+        let newer = subflow.snd_wl1 < start || (subflow.snd_wl1 == start && subflow.snd_wl2 <= ack);
+        if ack >= una && newer {
             subflow.snd_wnd = segment.window;
-            subflow.snd_edge = subflow.snd_edge.max(ack + scaled);
+            subflow.snd_edge = ack + scaled;
+            (subflow.snd_wl1, subflow.snd_wl2) = (start, ack);
         }
         let sacks = segment.options.sack.as_slice();
         let pure = segment.payload.is_empty() && !segment.flags.has(Flags::FIN);
@@ -35,9 +36,7 @@ impl Connection {
             subflow.rtt.sample(now, rtt);
         }
         subflow.recovery.rearm(now, &subflow.rtt);
-        if !subflow.originals.is_empty() {
-            forget_originals(&mut subflow.originals, subflow.recovery.snd_una());
-        }
+        subflow.originals.release(subflow.recovery.snd_una());
         if out.newly_lost > 0 {
             subflow.loss.on_lost(out.newly_lost);
         }

@@ -29,9 +29,9 @@ impl Connection {
         if self.mode != Mode::Multipath || !shared.config.announce || self.role == Role::Client || self.ever_joined {
             return;
         }
-        let Some(initial) = self.initial().map(|subflow| subflow.flow) else { return };
+        let Some(initial) = self.first_local else { return };
         for (position, address) in shared.config.addresses.iter().enumerate() {
-            if address.ip != initial.src && !shared.down.contains(&address.ip) {
+            if address.ip != initial && !shared.down.contains(&address.ip) {
                 let id = AddressId((position + 1) as u8);
                 self.paths.announcements.push(Announcement { id, address: address.ip, sent: 0, next: now });
             }
@@ -41,7 +41,7 @@ impl Connection {
 
     /// An interface of ours came up again.
     pub(super) fn announce_again(&mut self, now: Instant, id: Option<AddressId>, address: IpAddr, shared: &mut Shared) {
-        let initial = self.initial().is_some_and(|subflow| subflow.flow.src == address);
+        let initial = self.first_local == Some(address);
         let Some(id) = id.filter(|_| shared.config.announce && self.role == Role::Server && !initial) else { return };
         if self.paths.announcements.iter().all(|announcement| announcement.id != id) {
             self.paths.announcements.push(Announcement { id, address, sent: 0, next: now });

@@ -2,6 +2,7 @@
 
 use super::{Connection, Mode};
 use crate::Purpose;
+use crate::originals::Original;
 use crate::recovery::{FIN, Sent};
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
@@ -10,6 +11,7 @@ use anabranch_wire::{
     DataSeq, Dss, Flags, FlowKey, Handshake, Map, MpCapable, MpOption, Options, SackBlock, SackBlocks, Segment,
     Timestamps, dss_checksum, plan, sack_room,
 };
+use bytes::Bytes as Payload;
 
 /// A sent segment ends with the DATA_FIN. The other bits of `Sent::flags` are recovery's.
 pub(super) const DATA_FIN: u8 = 2;
@@ -177,19 +179,17 @@ impl Connection {
             flags = flags.with(Flags::FIN);
         }
         let mut segment = self.base(now, index, flags, sent.start);
-        if sent.len > 0 {
-            // What was DATA_ACKed through another subflow is gone from the buffer, but its subflow sequence numbers must
-            // still be filled; the peer drops bytes it has, so any will do.
-            segment.payload = if sent.data >= self.outgoing.buffer.start() {
-                self.outgoing.buffer.slice(sent.data, sent.len as usize)
-            } else {
-                self.refill(sent)
-            };
-        }
+        let map = if sent.len > 0 {
+            let (payload, map) = self.piece(index, sent);
+            segment.payload = payload;
+            Some(map)
+        } else {
+            None
+        };
         if self.mode == Mode::Plain {
             segment.options.dss = self.infinite_mapping(sent);
         } else {
-            self.add_mapping(index, sent, &mut segment);
+            self.add_mapping(index, sent, map, &mut segment);
         }
         let subflow = &mut self.subflows[index];
         subflow.last_sent = Some(now);
@@ -201,34 +201,54 @@ impl Connection {
         self.transmit_segment(index, segment, purpose, shared);
     }
 
-    fn refill(&mut self, sent: &Sent) -> bytes::Bytes {
-        let gone = (self.outgoing.buffer.start() - sent.data).min(u64::from(sent.len));
-        let kept = self.outgoing.buffer.slice(sent.data + gone, (u64::from(sent.len) - gone) as usize);
-        let mut whole = bytes::BytesMut::zeroed(gone as usize);
-        whole.extend_from_slice(&kept);
-        whole.freeze()
+    /// The payload and mapping of data that leaves as `sent`: as they were the first time. A mapping with a checksum only
+    /// counts as a whole, so a part of a segment goes with the whole segment's.
+    fn piece(&mut self, index: usize, sent: &Sent) -> (Payload, Map) {
+        let length = sent.len as usize;
+        if let Some(original) = self.subflows[index].originals.get(sent.start) {
+            let payload = original.slice(sent.start, length);
+            let map = if original.checksum.is_some() {
+                self.mapping(
+                    original.start,
+                    original.data,
+                    original.payload.len(),
+                    original.data_fin,
+                    original.checksum,
+                )
+            } else {
+                self.mapping(sent.start, sent.data, length, sent.flags & DATA_FIN != 0, None)
+            };
+            return (payload, map);
+        }
+        let payload = self.outgoing.buffer.slice(sent.data, length);
+        let data_fin = sent.flags & DATA_FIN != 0;
+        let mut map = self.mapping(sent.start, sent.data, length, data_fin, None);
+        if self.checksum && self.mode != Mode::Plain {
+            let dsn = self.dsn(sent.data);
+            map.checksum = Some(dss_checksum(dsn, map.subflow_seq, map.length, [payload.as_ref()]));
+        }
+        let original = Original { start: sent.start, data: sent.data, payload, checksum: map.checksum, data_fin };
+        let kept = self.subflows[index].originals.push(original);
+        (kept.payload.clone(), map)
     }
 
-    fn add_mapping(&mut self, index: usize, sent: &Sent, segment: &mut Segment) {
-        if sent.len == 0 {
+    fn mapping(&self, start: u64, data: u64, length: usize, data_fin: bool, checksum: Option<u16>) -> Map {
+        Map {
+            dsn: DataSeq::Long(self.dsn(data)),
+            subflow_seq: start as u32,
+            length: length as u16 + u16::from(data_fin),
+            checksum,
+        }
+    }
+
+    fn add_mapping(&mut self, index: usize, sent: &Sent, map: Option<Map>, segment: &mut Segment) {
+        let Some(map) = map else {
             if self.mode == Mode::Multipath {
                 segment.options.dss = Some(Dss { data_ack: Some(self.data_ack(false)), ..Dss::default() });
             }
             return;
-        }
-        let data_fin = sent.flags & DATA_FIN != 0;
-        let map = if self.checksum {
-            let (payload, map) = self.seal(index, sent, std::mem::take(&mut segment.payload), data_fin);
-            segment.payload = payload;
-            map
-        } else {
-            Map {
-                dsn: DataSeq::Long(self.dsn(sent.data)),
-                subflow_seq: sent.start as u32,
-                length: sent.len as u16 + u16::from(data_fin),
-                checksum: None,
-            }
         };
+        let data_fin = sent.flags & DATA_FIN != 0;
         let joined = self.subflows[index].is_join();
         let first_data = sent.data == 0 && !self.confirmed && !joined && self.role == super::Role::Client;
         if first_data && !data_fin && self.remote_key.is_some() {
@@ -271,7 +291,7 @@ impl Connection {
             if answer { (subflow.sack, subflow.timestamps) } else { (profile.sack, profile.timestamps) };
         let scaling = if answer { subflow.rcv_scale > 0 || subflow.snd_scale > 0 } else { profile.window_scaling };
         segment.options.handshake = Some(Box::new(Handshake {
-            mss: Some(profile.mss),
+            mss: Some(profile.mss_towards(subflow.flow.dst)),
             window_scale: scaling.then_some(subflow.rcv_scale),
             sack_permitted: sack,
         }));

@@ -26,6 +26,10 @@ impl Connection {
         let mode = if shared.config.multipath { Mode::Negotiating } else { Mode::Plain };
         let mut connection = Connection::new(now, id, Role::Client, mode, shared);
         connection.first_remote = Some(flow.destination());
+        if mode == Mode::Negotiating {
+            // No other connection of this host may draw the same key meanwhile (RFC 8684 §3.1).
+            shared.routes.push(Route::AddToken(connection.local_key.token(), id));
+        }
         let index = connection.add_subflow(flow, Origin::Initial, State::SynSent, shared);
         connection.start_handshake(now, index, shared);
         connection
@@ -119,6 +123,7 @@ impl Connection {
         subflow.iss = SubflowSeq::new(shared.chance.next_u32());
         subflow.loss = shared.loss_estimate(&flow);
         subflow.local_address = self.address_id(&flow, shared);
+        self.first_local.get_or_insert(flow.src);
         subflow.backup_local = shared.config.addresses.iter().any(|address| address.ip == flow.src && address.backup);
         shared.routes.push(Route::Add(flow, self.id, id));
         self.subflows.push(subflow);
@@ -127,8 +132,7 @@ impl Connection {
 
     /// The address the initial subflow uses has identifier 0 (RFC 8684 §3.2); the others one more than their position.
     pub(super) fn address_id(&self, flow: &FlowKey, shared: &Shared) -> AddressId {
-        let initial = self.initial().map(|subflow| subflow.flow.src);
-        if initial.is_none_or(|ip| ip == flow.src) {
+        if self.first_local.is_none_or(|ip| ip == flow.src) {
             return AddressId(0);
         }
         let position = shared.config.addresses.iter().position(|address| address.ip == flow.src);
@@ -182,7 +186,7 @@ impl Connection {
             options.window_scale,
         );
         // Without the option RFC 9293 §3.7.1 assumes 536.
-        subflow.mss_option = profile.mss.min(options.mss.unwrap_or(536));
+        subflow.mss_option = profile.mss_towards(subflow.flow.dst).min(options.mss.unwrap_or(536));
         subflow.mss = emit::payload_room(subflow, self.mode);
         subflow.snd_wnd = syn.window;
         subflow.snd_edge = 1 + u64::from(syn.window);
@@ -240,7 +244,6 @@ impl Connection {
                     self.take_remote_key(key, shared);
                     self.checksum |= answer.checksum_required;
                     self.paths.deny_initial(answer.no_join_to_source);
-                    shared.routes.push(Route::AddToken(self.local_key.token(), self.id));
                 }
                 _ => {
                     let lost = self.gave_up_mptcp;
@@ -426,6 +429,7 @@ impl Connection {
         let subflow = &mut self.subflows[index];
         subflow.state = State::Established;
         subflow.handshake = None;
+        subflow.recovery.consult(&subflow.rtt);
         let (id, mss) = (subflow.id, Bytes::new(u64::from(subflow.mss)));
         self.peer_knows_of_join |= subflow.is_join();
         self.timers.abandoned = None;

@@ -56,7 +56,7 @@ impl Connection {
         if !self.check_negotiation(now, index, segment, ack, shared) {
             return;
         }
-        self.handle_ack(now, index, segment, ack);
+        self.handle_ack(now, index, start, segment, ack);
         if self.mode == Mode::Multipath {
             if let Some(dss) = segment.options.dss
                 && !self.handle_dss(now, index, start, segment, &dss, shared)

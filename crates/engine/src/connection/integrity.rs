@@ -12,7 +12,6 @@ use crate::shared::Shared;
 use anabranch_units::{Dsn, Instant};
 use anabranch_wire::{DataSeq, Dss, Map, MpOption, ResetReason, dss_checksum};
 use bytes::Bytes as Payload;
-use std::collections::VecDeque;
 
 /// The way back to plain TCP, as far as the peer may not know of it yet.
 #[derive(Debug, Default)]
@@ -33,40 +32,7 @@ enum Infinite {
     On(u64),
 }
 
-/// A segment as first sent, kept while its checksum may have to be sent again.
-#[derive(Debug)]
-pub(crate) struct Original {
-    start: u64,
-    payload: Payload,
-    map: Map,
-}
-
-impl Original {
-    fn end(&self) -> u64 {
-        self.start + self.payload.len() as u64
-    }
-}
-
 impl Connection {
-    /// The payload and mapping of data that leaves as `sent`. Both stay as they were when the data was first sent, also when
-    /// the peer has acknowledged a part of it: a mapping with a checksum only counts as a whole, and the peer may have
-    /// another part of the first copy.
-    pub(super) fn seal(&mut self, index: usize, sent: &Sent, payload: Payload, data_fin: bool) -> (Payload, Map) {
-        let originals = &mut self.subflows[index].originals;
-        let at = originals.partition_point(|original| original.end() <= sent.start);
-        if originals.get(at).is_none_or(|original| original.start > sent.start) {
-            let length = sent.len as u16 + u16::from(data_fin);
-            let dsn = self.local_idsn + 1 + sent.data;
-            let checksum = dss_checksum(dsn, sent.start as u32, length, [payload.as_ref()]);
-            let map = Map { dsn: DataSeq::Long(dsn), subflow_seq: sent.start as u32, length, checksum: Some(checksum) };
-            originals.insert(at, Original { start: sent.start, payload: payload.clone(), map });
-            return (payload, map);
-        }
-        let original = &originals[at];
-        let from = (sent.start - original.start) as usize;
-        (original.payload.slice(from..from + sent.len as usize), original.map)
-    }
-
     /// Whether a mapping's bytes are what its checksum says.
     fn is_intact<'a>(&self, map: &Mapping, proof: Proof, bytes: impl Iterator<Item = &'a [u8]>) -> bool {
         let length = map.length as u16 + u16::from(proof.data_fin);
@@ -145,7 +111,6 @@ impl Connection {
         );
         if let (true, Some(_), Some(subflow)) = (told, self.remote_key, self.subflows.first_mut()) {
             self.retreat.infinite = Infinite::Due { after: subflow.recovery.snd_nxt() };
-            subflow.originals = VecDeque::new();
         }
     }
 
@@ -205,12 +170,4 @@ impl Connection {
             )
         )
     }
-}
-
-/// The peer has everything before subflow offset `una`: what was sent there is not needed again.
-pub(super) fn forget_originals(originals: &mut VecDeque<Original>, una: u64) {
-    while originals.front().is_some_and(|original| original.end() <= una) {
-        originals.pop_front();
-    }
-    crate::idle::release_if_empty(originals);
 }

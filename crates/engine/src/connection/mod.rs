@@ -47,7 +47,6 @@ use timers::Timers;
 
 pub(crate) use emit::reset_for;
 pub(crate) use handshake::Accept;
-pub(crate) use integrity::Original;
 
 /// Which side of the connection this is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -128,6 +127,8 @@ pub(crate) struct Connection {
     congestion: Controller,
     /// Where the client's first SYN went.
     first_remote: Option<std::net::SocketAddr>,
+    /// Our address on the initial subflow, which has identifier 0 as long as the connection lives.
+    first_local: Option<std::net::IpAddr>,
     paths: PathManager,
     timers: Timers,
     waiting: Waiting,
@@ -198,6 +199,7 @@ impl Connection {
             reinjection: (policies.reinjection)(),
             congestion: Controller::new((policies.congestion)(), rules),
             first_remote: None,
+            first_local: None,
             paths: PathManager::default(),
             timers: Timers::default(),
             waiting: Waiting::new(now),
@@ -253,11 +255,10 @@ impl Connection {
 
     /// Consequences of the application having read: a wider window to tell, the end of the stream to report.
     fn after_read(&mut self, shared: &mut Shared) {
-        if self.receiver.window_worth_telling(u64::from(shared.config.profile.mss))
-            && let Some(subflow) =
-                self.subflows.iter_mut().filter(|subflow| subflow.is_open()).max_by_key(|s| s.ack.last_data)
-        {
-            subflow.ack.now = true;
+        let open = self.subflows.iter_mut().filter(|subflow| subflow.is_open());
+        if let Some(subflow) = open.max_by_key(|subflow| subflow.ack.last_data) {
+            let most = u64::from(u16::MAX) << subflow.rcv_scale;
+            subflow.ack.now |= self.receiver.window_worth_telling(u64::from(shared.config.profile.mss), most);
         }
         if self.checksum && self.receiver.unread() == 0 {
             for index in 0..self.subflows.len() {
@@ -345,9 +346,7 @@ impl Connection {
             let acked = una.saturating_sub(1).min(self.outgoing.buffer.end());
             self.on_data_ack(now, acked, window, shared);
         }
-        if self.role == Role::Server || self.remote_key.is_some() {
-            shared.routes.push(crate::shared::Route::RemoveToken(self.local_key.token(), self.id));
-        }
+        shared.routes.push(crate::shared::Route::RemoveToken(self.local_key.token(), self.id));
     }
 
     /// True while plain TCP can still take over: one subflow ever, everything in order on it, and not yet at the end.

@@ -97,6 +97,8 @@ impl Connection {
         }
         remotes.extend(self.paths.remote.iter().filter(|(_, address)| *address != first));
         let limit = shared.config.max_subflows.min(crate::config::MAX_SUBFLOWS);
+        // A path that the peer called hopeless is not tried while there is another (RFC 8684 §3.6 SHOULD NOT).
+        let choosy = !self.subflows.is_empty();
         let locals: Vec<IpAddr> = shared.config.addresses.iter().map(|address| address.ip).collect();
         for local in locals.into_iter().filter(|local| !shared.down.contains(local)).collect::<Vec<_>>() {
             for (id, remote) in &remotes {
@@ -104,7 +106,7 @@ impl Connection {
                 let same_family = local.is_ipv4() == remote.is_ipv4();
                 let too_early = |retry: &Retry| {
                     let here = (retry.local, retry.remote) == (local, remote.ip());
-                    here && (retry.barred || retry.at.is_some_and(|at| at > now))
+                    here && ((retry.barred && choosy) || retry.at.is_some_and(|at| at > now))
                 };
                 if self.paths.retries.iter().any(too_early) {
                     continue;

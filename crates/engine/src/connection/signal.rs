@@ -112,7 +112,11 @@ impl Connection {
             return false;
         }
         // It may be what earlier bytes wait for.
-        self.subflows[index].unplaced.is_empty() || self.place(now, index, shared)
+        if self.subflows[index].unplaced.is_empty() {
+            return true;
+        }
+        self.subflows[index].ack.now = true;
+        self.place(now, index, shared)
     }
 
     /// The peer's stream ends at data offset `at` (§3.3.3). False if the subflow is gone.

@@ -250,13 +250,7 @@ impl Connection {
                 // In doubt is better than not at all.
                 self.settle_doubts(now, u64::MAX);
             }
-            let holder = self.subflows.iter().find(|subflow| {
-                subflow
-                    .recovery
-                    .iter()
-                    .any(|sent| sent.len > 0 && sent.data <= una && una < sent.data + u64::from(sent.len))
-            });
-            if holder.is_none() {
+            if !self.subflows.iter().any(|subflow| subflow.is_repairing(una)) {
                 return self.on_unconfirmed_data(now, una, end, shared);
             }
             // Alone, and still repairing it: its own retransmission is what will help.

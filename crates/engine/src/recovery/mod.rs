@@ -189,6 +189,11 @@ impl Recovery {
         self.schedule_probe(now);
     }
 
+    /// Takes the estimate over, for timers that start before the first ACK of data: the handshake gives a sample as well.
+    pub fn consult(&mut self, rtt: &RttEstimator) {
+        self.timers.consult(rtt);
+    }
+
     /// Whether the application has data waiting; early retransmit is for when it has not (RFC 5827 §3.1).
     pub fn set_has_unsent(&mut self, has_unsent: bool) {
         self.has_unsent = has_unsent;

@@ -151,6 +151,8 @@ pub struct HostTable {
     pub full_mesh: Option<bool>,
     /// Further addresses are announced (ADD_ADDR).
     pub announce: Option<bool>,
+    /// DSS checksums, which show what altered payload on the way; used if either host has them.
+    pub dss_checksum: Option<bool>,
     /// The path of a dead subflow is tried again after this; or false.
     pub rejoin: Option<OrOff>,
     /// How many addresses the server has; the client has one per path.

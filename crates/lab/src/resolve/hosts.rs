@@ -89,6 +89,7 @@ fn settings(table: &HostTable, host: &mut HostSpec) -> Result<(), Problem> {
     put(&mut host.max_subflows, within("max-subflows", table.max_subflows.as_ref(), MAX_SUBFLOWS)?);
     put(&mut host.full_mesh, table.full_mesh);
     put(&mut host.announce, table.announce);
+    put(&mut host.dss_checksum, table.dss_checksum);
     put(&mut host.rejoin, table.rejoin.map(|span| span.0));
     put(&mut host.addresses, within("addresses", table.addresses.as_ref(), 255)?);
     Ok(())

@@ -120,11 +120,13 @@ fn hosts_take_a_profile_then_single_knobs_then_what_is_their_own() {
         [client]
         receive-buffer = "32KiB"
         rejoin = false
+        dss-checksum = true
     "#;
     let scenario = read(&format!("{PATHS}{hosts}{BULK}")).unwrap();
     let spec = scenario.spec(1);
     assert_eq!((spec.client.receive_buffer, spec.server.receive_buffer), (Bytes::new(32_768), Bytes::new(65_536)));
     assert_eq!((spec.client.rejoin, spec.server.rejoin), (None, Some(Duration::from_secs(1))));
+    assert_eq!((spec.client.dss_checksum, spec.server.dss_checksum), (true, false));
     let profile = spec.server.profile;
     assert_eq!((profile.name, profile.sack, profile.rack, profile.delayed_ack), ("ns3", true, false, None));
     assert_eq!(scenario.policies.scheduler, "round-robin");

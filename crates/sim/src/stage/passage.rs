@@ -107,7 +107,8 @@ impl Stage<'_> {
                 let segment = self.through_codec(moving.segment);
                 self.hand_over(segment, moving.id);
             } else {
-                self.send_on_links(path, moving, departure.take());
+                let size = moving.segment.wire_length();
+                self.send_on_links(path, moving, size, departure.take());
             }
         }
         self.passage.left = left;

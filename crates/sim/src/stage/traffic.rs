@@ -73,8 +73,8 @@ impl Stage<'_> {
     #[cold]
     fn discard_frame(&mut self, frame: Frame, id: PacketId) {
         let codec = self.codec.as_mut().expect("frames come from the codec");
-        codec.read_damaged(&frame);
-        let segment = self.read_frame(frame);
+        let segment = codec.read(frame);
+        codec.read_damaged(&segment);
         self.discard(&segment, id);
     }
 
@@ -137,11 +137,12 @@ impl Stage<'_> {
         let id = self.watch_sent(host, &segment, purpose);
         let (direction, end) =
             if host.is_multiple_of(2) { (Direction::Up, End::Client) } else { (Direction::Down, End::Server) };
-        let departing = Departing { host, tag, size: segment.wire_length() };
+        let size = segment.wire_length();
+        let departing = Departing { host, tag, size };
         let waits = self.topology.has_nic(path);
         let moving = Moving { direction, segment, id };
         let departs_later = if self.passage.is_free(path, end) {
-            self.send_on_links(path, moving, waits.then_some(departing));
+            self.send_on_links(path, moving, size, waits.then_some(departing));
             waits
         } else {
             self.pass_middleboxes(path, end, moving, waits.then_some(departing))
@@ -151,11 +152,11 @@ impl Stage<'_> {
         }
     }
 
-    /// A segment enters the links of a path. `departing` is to be told when the first hop has sent it.
+    /// A segment enters the links of a path as a packet of `size`. `departing` is to be told when the first hop has sent it.
     #[inline]
-    pub(super) fn send_on_links(&mut self, path: usize, moving: Moving, departing: Option<Departing>) {
+    pub(super) fn send_on_links(&mut self, path: usize, moving: Moving, size: Bytes, departing: Option<Departing>) {
         let Moving { direction, segment, id } = moving;
-        let (route, size) = (self.topology.route(path, direction), segment.wire_length());
+        let route = self.topology.route(path, direction);
         let departure = if self.topology.has_nic(path) { self.departures.expect(departing) } else { 0 };
         let packet = match &mut self.codec {
             None => Packet::Segment(self.pool.put(segment)),

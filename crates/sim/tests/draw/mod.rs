@@ -25,6 +25,8 @@ pub fn spec(seed: Seed) -> Spec {
         let (down, up) = (link(draw), link(draw));
         spec.shared = vec![SharedLink { name: "core".to_owned(), down, up }];
     }
+    // From a stream of its own, so that the other draws are what they were.
+    spec.client.dss_checksum = seed.stream("swarm/checksum").chance(0.2);
     spec.seed = seed;
     spec.primary = draw.below(count as u64) as usize;
     spec.server.addresses = 1 + usize::from(draw.chance(0.1));
@@ -133,6 +135,7 @@ fn host(draw: &mut Stream) -> HostSpec {
     host.multipath = draw.chance(0.9);
     host.send_buffer = Bytes::new(log(draw, 1460, 4 << 20));
     host.receive_buffer = Bytes::new(log(draw, 1460, 4 << 20));
+    host.dss_checksum = draw.chance(0.3);
     host.max_subflows = 1 + draw.below(8) as usize;
     host
 }

@@ -271,7 +271,7 @@ pub(super) fn write(option: &MpOption, out: &mut Writer) -> Result<(), EmitError
     Ok(())
 }
 
-/// Option subtypes (RFC 8684 §8.2, table 3).
+/// Option subtypes (RFC 8684 §7.2, table 3).
 const CAPABLE: u8 = 0;
 const JOIN: u8 = 1;
 const DSS: u8 = 2;

@@ -1,0 +1,97 @@
+//! What left on one subflow and is not acknowledged there, as it left.
+//!
+//! RFC 8684 §3.3.2 and §3.3.6: data is kept until it is acknowledged at the data level *and* by every subflow that carried
+//! it. A repetition on the same subflow has the same bytes under the same sequence numbers, and the same mapping and
+//! checksum, also when the data came through elsewhere meanwhile: middleboxes and the peer may hold the first copy (§6).
+
+use bytes::Bytes as Payload;
+use std::collections::VecDeque;
+
+/// A segment's data as first sent.
+#[derive(Debug)]
+pub(crate) struct Original {
+    /// First subflow offset.
+    pub(crate) start: u64,
+    /// First data offset.
+    pub(crate) data: u64,
+    pub(crate) payload: Payload,
+    /// Of the mapping, if checksums were agreed on.
+    pub(crate) checksum: Option<u16>,
+    /// The mapping ends with the DATA_FIN.
+    pub(crate) data_fin: bool,
+}
+
+impl Original {
+    fn end(&self) -> u64 {
+        self.start + self.payload.len() as u64
+    }
+
+    /// `length` bytes from subflow offset `start` on.
+    pub(crate) fn slice(&self, start: u64, length: usize) -> Payload {
+        let from = (start - self.start) as usize;
+        self.payload.slice(from..from + length)
+    }
+}
+
+/// By subflow offset, in order, without gaps.
+#[derive(Debug, Default)]
+pub(crate) struct Originals(VecDeque<Original>);
+
+impl Originals {
+    /// Sent for the first time, behind all others.
+    pub(crate) fn push(&mut self, original: Original) -> &Original {
+        self.0.push_back(original);
+        self.0.back().expect("it was just put there")
+    }
+
+    /// What holds subflow offset `at`.
+    pub(crate) fn get(&self, at: u64) -> Option<&Original> {
+        // New data lies behind all that was sent.
+        if self.0.back().is_none_or(|last| last.end() <= at) {
+            return None;
+        }
+        let index = self.0.partition_point(|original| original.end() <= at);
+        self.0.get(index).filter(|original| original.start <= at)
+    }
+
+    /// Whether the byte at data offset `at` is among them.
+    pub(crate) fn hold(&self, at: u64) -> bool {
+        self.0.iter().any(|original| (original.data..original.data + original.payload.len() as u64).contains(&at))
+    }
+
+    /// The peer has everything before subflow offset `una`.
+    pub(crate) fn release(&mut self, una: u64) {
+        if self.0.is_empty() {
+            return;
+        }
+        while self.0.front().is_some_and(|original| original.end() <= una) {
+            self.0.pop_front();
+        }
+        if self.0.is_empty() {
+            // Most connections are idle most of the time.
+            self.0 = VecDeque::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_cut_in_two_is_found_in_what_was_sent() {
+        let mut originals = Originals::default();
+        for (start, payload) in [(1, &b"abcd"[..]), (5, b"efgh")] {
+            let payload = Payload::from_static(payload);
+            originals.push(Original { start, data: start - 1, payload, checksum: None, data_fin: false });
+        }
+        assert_eq!(originals.get(6).unwrap().slice(6, 2), "fg");
+        assert!(originals.get(9).is_none());
+        originals.release(4);
+        assert_eq!(originals.get(4).unwrap().slice(4, 1), "d", "the first is not acknowledged as a whole");
+        originals.release(5);
+        assert!(originals.get(4).is_none());
+        originals.release(9);
+        assert_eq!(originals.0.capacity(), 0);
+    }
+}
