@@ -23,6 +23,8 @@ pub enum Command {
     Inspect(InspectArgs),
     /// List what a scenario can name.
     List(ListArgs),
+    /// Run conformance scripts: one endpoint against a peer whose every segment is written down.
+    Script(ScriptArgs),
     /// Print the JSON schema of scenario files.
     Schema,
     /// Print a completion script for a shell.
@@ -93,6 +95,23 @@ pub struct CompareArgs {
     /// The schedulers to compare, with commas between; all unless given.
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     pub schedulers: Vec<String>,
+}
+
+/// Arguments of `script`.
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "Examples:
+  anabranch script conformance/join/server.script
+  anabranch script conformance --json
+  anabranch script my.script && echo it holds
+
+The format is described in docs/scripts.md. Exit status 1: a script does not hold; 2: a script is not well written.")]
+pub struct ScriptArgs {
+    /// Scripts, or folders of *.script files.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Print JSON: for each script its result, and where, what was expected and what came if it does not hold.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `inspect`.

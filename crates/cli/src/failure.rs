@@ -11,6 +11,10 @@ pub enum Failure {
     Refused(Report),
     /// A run broke, or results could not be written.
     Failed(Report),
+    /// Scripts do not hold; the report is out already.
+    ScriptsFailed,
+    /// Scripts are not well written; the report is out already.
+    ScriptsRefused,
     /// Whoever read our output has gone, for instance `head`.
     ReaderGone,
 }
@@ -25,15 +29,15 @@ impl Failure {
     pub fn print(&self) {
         match self {
             Failure::Refused(report) | Failure::Failed(report) => eprintln!("{report:?}"),
-            Failure::ReaderGone => {}
+            Failure::ScriptsFailed | Failure::ScriptsRefused | Failure::ReaderGone => {}
         }
     }
 
     /// 2 for what is refused, 1 for what failed.
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Failure::Refused(_) => ExitCode::from(2),
-            Failure::Failed(_) => ExitCode::from(1),
+            Failure::Refused(_) | Failure::ScriptsRefused => ExitCode::from(2),
+            Failure::Failed(_) | Failure::ScriptsFailed => ExitCode::from(1),
             Failure::ReaderGone => ExitCode::SUCCESS,
         }
     }

@@ -10,6 +10,7 @@ mod inspect;
 mod list;
 mod output;
 mod run;
+mod script;
 
 use args::{Args, Command};
 use clap::{CommandFactory, Parser};
@@ -41,6 +42,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Compare(args) => compare::compare(&args),
         Command::Inspect(args) => inspect::inspect(&args),
         Command::List(args) => list::list(&args),
+        Command::Script(args) => script::script(&args),
         Command::Schema => output::print(&format!("{}\n", anabranch_lab::schema())),
         Command::Completions { shell } => {
             let mut script = Vec::new();

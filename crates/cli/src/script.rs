@@ -1,0 +1,93 @@
+//! `anabranch script`.
+
+use crate::args::ScriptArgs;
+use crate::failure::Failure;
+use crate::output;
+use anabranch_script::{Passed, ScriptError, run_file};
+use miette::Report;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+/// Runs every script and says of each whether it holds.
+pub fn script(args: &ScriptArgs) -> Result<(), Failure> {
+    let mut files = Vec::new();
+    for path in &args.files {
+        collect(path, &mut files)?;
+    }
+    if files.is_empty() {
+        return Err(Failure::Refused(miette::miette!(
+            help = "name a FILE.script, or a folder that holds some",
+            "there is no script in what was named"
+        )));
+    }
+    let results: Vec<_> = files.iter().map(|path| (path, run_file(path))).collect();
+    let failed = results.iter().filter(|(_, result)| result.is_err()).count();
+    let refused = results.iter().any(|(_, result)| result.as_ref().is_err_and(ScriptError::is_refused));
+    let mut text = String::new();
+    if args.json {
+        let scripts: Vec<Value> = results.iter().map(|(path, result)| row(path, result)).collect();
+        let all = json!({ "scripts": scripts, "passed": files.len() - failed, "failed": failed });
+        text = serde_json::to_string_pretty(&all).map_err(|error| Failure::writing("JSON", error))? + "\n";
+    } else {
+        for (path, result) in &results {
+            match result {
+                Ok(_) => text += &format!("ok      {}\n", path.display()),
+                Err(error) => text += &format!("failed  {}\n{}\n", path.display(), shown(error)),
+            }
+        }
+        let (scripts, count) = (if files.len() == 1 { "script" } else { "scripts" }, files.len());
+        text += &format!("{count} {scripts}, {failed} failed\n");
+    }
+    output::print(&text)?;
+    // A script that is wrong is the caller's fault, one that does not hold the endpoint's.
+    match (failed, refused) {
+        (0, _) => Ok(()),
+        (_, true) => Err(Failure::ScriptsRefused),
+        (_, false) => Err(Failure::ScriptsFailed),
+    }
+}
+
+/// What did not hold is shown as it stands, since wrapped lines could not be pasted.
+fn shown(error: &ScriptError) -> String {
+    match error.failed() {
+        Some(failed) => format!("{failed}\n"),
+        None => format!("{:?}", Report::new(error.clone())),
+    }
+}
+
+fn row(path: &Path, result: &Result<Passed, ScriptError>) -> Value {
+    let script = path.display().to_string();
+    match result {
+        Ok(Passed { statements, injected, expected }) => json!({
+            "script": script, "result": "ok",
+            "statements": statements, "injected": injected, "expected": expected,
+        }),
+        Err(error) => match error.failed() {
+            Some(failed) => json!({
+                "script": script, "result": "failed", "place": failed.place, "problem": failed.problem,
+                "expected": failed.expected, "got": failed.got,
+                "differences": failed.differences, "before": failed.around,
+            }),
+            None => json!({ "script": script, "result": "refused", "problem": error.to_string() }),
+        },
+    }
+}
+
+/// The file itself, or every `*.script` below a folder, in the order of names.
+fn collect(path: &Path, into: &mut Vec<PathBuf>) -> Result<(), Failure> {
+    if !path.is_dir() {
+        into.push(path.to_owned());
+        return Ok(());
+    }
+    let entries = std::fs::read_dir(path)
+        .map_err(|error| Failure::Refused(miette::miette!("cannot read {}: {error}", path.display())))?;
+    let mut inside: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    inside.sort();
+    for path in inside {
+        let is_script = path.extension().is_some_and(|extension| extension == "script");
+        if path.is_dir() || is_script {
+            collect(&path, into)?;
+        }
+    }
+    Ok(())
+}
