@@ -17,5 +17,5 @@ mod write;
 pub use backlog::{Backlog, Packet, Ticket};
 pub use datagram::udp;
 pub use link::{LinkError, LinkType};
-pub use read::{CapturedAt, ReadError, Reader, Record};
+pub use read::{CapturedAt, Damages, ReadError, Reader, Record};
 pub use write::{Direction, EPOCH, Interface, Section, WriteError, Writer};

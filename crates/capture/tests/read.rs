@@ -188,6 +188,7 @@ fn what_cannot_be_read_is_said_and_what_was_before_it_stays() {
     assert_eq!(message(&pcap[..52]), (1, cut.into()));
     let mut damaged = pcap.clone();
     damaged[43 + 8..43 + 12].copy_from_slice(&u32::MAX.to_le_bytes());
+    damaged[43 + 16..].fill(0xee);
     assert_eq!(message(&damaged), (1, "damaged at byte 43: a packet of 4294967295 bytes".into()));
 
     let garbage = [&ng[..], &[0xff; 40]].concat();
@@ -204,10 +205,35 @@ fn what_cannot_be_read_is_said_and_what_was_before_it_stays() {
 }
 
 #[test]
+fn reading_goes_on_behind_damage() {
+    for order in ORDERS {
+        let records: Vec<(u32, u32, &[u8], u32)> = vec![(5, 7, b"abc", 3), (6, 7, b"defg", 4), (7, 8, b"hi", 90)];
+        let pcap = order.pcap(0xa1b2_c3d4, 101, &records);
+        let [first, rest] = [&pcap[..24 + 19], &pcap[24 + 19..]];
+        let head = [order.section(), order.interface(101, 0, &[]), order.enhanced(0, 1, b"abcd", 4)].concat();
+        let tail = [order.enhanced(0, 2, b"efgh", 4), order.enhanced(0, 3, b"i", 1)].concat();
+        for (before, behind) in [(first, rest), (&head, &tail)] {
+            for garbage in [&[0xff; 41][..], &[0xde, 0xad, 0xbe, 0xef].repeat(30)] {
+                let file = [before, garbage, behind].concat();
+                let mut reader = Reader::new(Cursor::new(file)).unwrap();
+                let mut records = 0;
+                while reader.next_record().unwrap().is_some() {
+                    records += 1;
+                }
+                let damages = reader.damages();
+                assert_eq!((records, damages.count, damages.bytes), (3, 1, garbage.len() as u64));
+                let said = damages.first.as_ref().unwrap();
+                assert!(said.starts_with(&format!("at byte {}: ", before.len())), "{said}");
+            }
+        }
+    }
+}
+
+#[test]
 fn lengths_that_the_file_does_not_hold_cost_no_memory() {
     let order = ORDERS[0];
     let mut file = order.pcap(0xa1b2_c3d4, 101, &[]);
-    file.extend([1, 2, 16 << 20, 16 << 20].map(|n| order.word(n)).concat());
+    file.extend([1, 2, 1 << 18, 1 << 18].map(|n| order.word(n)).concat());
     assert!(matches!(read(&file), (records, Some(ReadError::Cut { .. })) if records.is_empty()));
     let block = [order.section(), [order.word(0x0bad), order.word(0xffff_fff0)].concat()].concat();
     assert!(matches!(read(&block).1, Some(ReadError::Cut { have: 8, .. })));

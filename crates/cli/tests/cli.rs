@@ -205,3 +205,27 @@ fn inspect_reads_what_it_can_and_refuses_what_is_no_capture() {
     assert!(String::from_utf8_lossy(&both.stdout).contains("tiny.pcap: 1 packet"));
     assert!(String::from_utf8_lossy(&both.stderr).contains("empty.pcap"));
 }
+
+/// What a capture shows of a run is what the simulator counted: retransmissions, reinjections, shares, bytes.
+#[test]
+fn inspect_finds_what_the_simulator_knows() {
+    let here = directory("inspect-run");
+    for scenario in ["lossy", "path-failure"] {
+        let run = succeed(&here, &["run", scenario, "--seed", "1", "--pcap", "captures", "--json"]);
+        let found = succeed(&here, &["inspect", "captures/server.pcapng", "--json"]);
+        let [run, found] = [run, found].map(|json| serde_json::from_str::<serde_json::Value>(&json).unwrap());
+        let (run, connection) = (&run["runs"][0], &found["connections"][0]);
+        assert_eq!(found["connections"].as_array().unwrap().len(), 1);
+        let subflows = connection["subflows"].as_array().unwrap();
+        let sum = |field: &str| subflows.iter().map(|s| s["sent"][1][field].as_u64().unwrap()).sum::<u64>();
+        assert_eq!(sum("retransmitted_segments"), run["retransmitted"].as_u64().unwrap(), "{scenario}");
+        assert_eq!(sum("repeated_data_bytes"), run["reinjected_bytes"].as_u64().unwrap(), "{scenario}");
+        for (subflow, share) in subflows.iter().zip(run["shares"].as_array().unwrap()) {
+            // The simulator counts by who delivered first, the capture by who sent first.
+            let difference = subflow["sent"][1]["share"].as_f64().unwrap() - share.as_f64().unwrap();
+            assert!(difference.abs() < 0.02, "{scenario}: {difference}");
+        }
+        assert_eq!(connection["unknown"].as_array().unwrap().len(), 0, "{scenario}: {}", connection["unknown"]);
+        assert_eq!(connection["captured"], "near the server");
+    }
+}

@@ -202,14 +202,16 @@ fn a_missing_checksum_resets_the_subflow() {
     assert!(puppet.read.is_empty());
 }
 
-/// §3.3: a checksum that was not agreed on is ignored.
+/// §3.3.1: so does one that was not agreed on.
 #[test]
-fn an_unexpected_checksum_is_ignored() {
+fn an_unexpected_checksum_resets_the_subflow() {
     let (mut puppet, line) = Puppet::accepted(server());
-    let dss = spoiled(sealed(&puppet, 1, 0, &PATTERN[..100], false));
+    puppet.take();
+    let dss = sealed(&puppet, 1, 0, &PATTERN[..100], false);
     puppet.data(line, 1, &PATTERN[..100], Some(dss));
-    assert!(puppet.read == PATTERN[..100]);
-    assert_eq!(puppet.host.counters().checksum_failures, 0);
+    let out = puppet.take();
+    assert!(out.iter().any(|s| reason(s) == Some(ResetReason::MptcpError)), "{out:#?}");
+    assert!(puppet.read.is_empty());
 }
 
 /// §3.7: several subflows: RST with MP_FAIL (the DSN of the mapping that failed) and MP_TCPRST 6; nothing of it is delivered,

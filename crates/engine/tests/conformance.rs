@@ -267,7 +267,7 @@ fn a_data_ack_is_not_needed_on_every_segment() {
     assert_eq!(puppet.host.connection(puppet.id.unwrap()).unwrap().data_acked, 9000);
 }
 
-/// 3.3.6-1: data that was sent again on another subflow, and DATA_ACKed there, is still repeated where it was lost.
+/// 3.3.2-4, 3.3.6-1, 3.3.6-2: data that was sent again on another subflow, and DATA_ACKed there, is still repeated where it was lost.
 #[test]
 fn a_retransmission_stays_on_its_subflow() {
     let (mut puppet, line, second) = two();
@@ -286,7 +286,8 @@ fn a_retransmission_stays_on_its_subflow() {
     let repeated: Vec<_> = carrying(&out, line).collect();
     assert!(!repeated.is_empty());
     for segment in repeated {
-        assert_eq!((segment.seq, segment.payload.len()), (original.seq, original.payload.len()));
+        assert_eq!(segment.seq, original.seq);
+        assert!(segment.payload == original.payload, "the same bytes");
         assert_eq!((map(segment).dsn, map(segment).subflow_seq), (map(&original).dsn, map(&original).subflow_seq));
     }
 }
@@ -300,4 +301,41 @@ fn a_working_subflow_is_closed_by_fin() {
     let out = puppet.take();
     assert!(out.iter().any(|s| second.carries(s) && s.flags.has(Flags::FIN)), "{out:#?}");
     assert!(out.iter().all(|s| !s.flags.has(Flags::RST) && s.options.mptcp().is_empty()), "{out:#?}");
+}
+
+/// 3.1-3: a key whose token another connection has is not taken, on either side and from the first segment on.
+#[test]
+fn no_two_connections_have_one_key() {
+    let key = Key::new(42);
+    let mut puppet = Puppet::new(server());
+    let mut keys = Vec::new();
+    for path in 0..3 {
+        puppet.host.set_next_key(key);
+        puppet.syn(MpOption::Capable(capable()), path);
+        let answer = puppet.take().remove(0);
+        keys.extend(answer.options.mptcp().iter().find_map(|option| match option {
+            MpOption::Capable(theirs) => theirs.sender_key,
+            _ => None,
+        }));
+    }
+    assert_eq!(keys[0], key);
+    assert!(keys.len() == 3 && keys[1] != key && keys[2] != key && keys[1] != keys[2], "{keys:?}");
+
+    let mut puppet = Puppet::new(client(1));
+    let mut keys = Vec::new();
+    for _ in 0..2 {
+        puppet.host.set_next_key(key);
+        puppet.host.open(puppet.now, client_ip(0), SocketAddr::new(server_ip(0), PORT));
+    }
+    puppet.pump();
+    for _ in 0..2 {
+        puppet.answer(MpOption::Capable(MpCapable { sender_key: Some(KEY), ..capable() }));
+        let third = puppet.out.iter().flat_map(|s| s.options.mptcp()).find_map(|option| match option {
+            MpOption::Capable(ours) => ours.sender_key,
+            _ => None,
+        });
+        keys.extend(third);
+        puppet.out.retain(|s| s.flags == Flags::SYN);
+    }
+    assert!(keys.len() == 2 && keys[0] == key && keys[1] != key, "{keys:?}");
 }

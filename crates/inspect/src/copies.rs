@@ -61,7 +61,7 @@ impl Copies {
                 if v4_id || segment.options.timestamps.is_some() || first.interface != interface || first.ttl != ttl {
                     return (print, Verdict::Copy { acknowledges: first.acknowledges });
                 }
-                place.insert(seen);
+                place.insert(Seen { acknowledges: first.acknowledges, ..seen });
                 Verdict::Undecided
             }
         };

@@ -131,19 +131,28 @@ impl Input {
         let mut notes = Vec::new();
         for (reason, count) in self.passed_over {
             let of = match reason {
-                Reason::UnknownLink(link) => format!("of link type {link}, which is not understood"),
-                Reason::NotIp => "that are not IP".to_owned(),
-                Reason::NotTcp => "that are not TCP".to_owned(),
-                Reason::Fragment => "that are IP fragments".to_owned(),
-                Reason::Cut => "cut before the end of their TCP header".to_owned(),
-                Reason::Malformed => "with damaged headers".to_owned(),
+                Reason::UnknownLink(link) => format!("link type {link} is not understood"),
+                Reason::NotIp => "not IP".to_owned(),
+                Reason::NotTcp => "not TCP".to_owned(),
+                Reason::Fragment => "IP fragments".to_owned(),
+                Reason::Cut => "cut before the end of the TCP header".to_owned(),
+                Reason::Malformed => "damaged headers".to_owned(),
             };
-            notes.push(format!("{} {of}", packets(count)));
+            notes.push(format!("{} passed over: {of}", packets(count)));
         }
         if let Some(reader) = &self.reader {
             if reader.strays() > 0 {
                 let strays = packets(reader.strays());
-                notes.push(format!("{strays} of interfaces that the file does not describe"));
+                notes.push(format!("{strays} passed over: of interfaces that the file does not describe"));
+            }
+            let damages = reader.damages();
+            if let Some(first) = &damages.first {
+                let more = if damages.count > 1 {
+                    format!(", and in {} more places", damages.count - 1)
+                } else {
+                    String::new()
+                };
+                notes.push(format!("damaged {first}{more}; {} bytes passed over", damages.bytes));
             }
             for interface in reader.interfaces().iter().filter(|interface| interface.dropped > 0) {
                 let name = interface.name.as_deref().unwrap_or("an interface");

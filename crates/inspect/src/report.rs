@@ -146,6 +146,9 @@ pub struct SubflowReport {
 /// Round-trip times.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct RttReport {
+    /// True if they span the whole path, because the packets were captured at both ends; else the way from the capture to the
+    /// peer and back.
+    pub whole_path: bool,
     /// Samples.
     pub samples: u64,
     /// Least.
@@ -229,6 +232,8 @@ pub struct DirectionReport {
     pub duration_s: Option<f64>,
     /// Bytes over that time.
     pub goodput_mbit_s: Option<f64>,
+    /// Bytes that have passed without a mapping, so that their place is not known.
+    pub unmapped_bytes: u64,
     /// Bytes acknowledged at the data level that are not in the capture.
     pub missing_bytes: u64,
     /// Bytes acknowledged in a direction whose data is not in the capture.

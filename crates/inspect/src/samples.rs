@@ -48,7 +48,8 @@ impl Samples {
     }
 }
 
-const MOST: usize = 512;
+/// Enough for a median; there are up to eight of these for each subflow.
+const MOST: usize = 128;
 
 #[cfg(test)]
 mod tests {
@@ -60,7 +61,7 @@ mod tests {
         (0..100_000u64).rev().for_each(|n| samples.push(Duration::from_nanos(n)));
         assert_eq!((samples.count(), samples.min()), (100_000, Some(Duration::ZERO)));
         let median = samples.median().expect("there are samples").as_nanos();
-        assert!((49_000..51_000).contains(&median), "{median}");
+        assert!((48_000..52_000).contains(&median), "{median}");
         assert!(samples.kept.len() < MOST);
     }
 }

@@ -65,6 +65,7 @@ impl Summary<'_> {
         } else {
             None
         };
+        let captured = captured(&flows, sides);
         ConnectionReport {
             number,
             opener_known: connection.opener_known,
@@ -80,11 +81,14 @@ impl Summary<'_> {
                 idsn: connection.keys[side].map(|key| format!("{:016x}", connection.hashing().idsn(key).get())),
             }),
             end: end(connection, &flows, sides),
-            captured: captured(&flows, sides),
+            captured: captured.clone(),
             subflows: flows.iter().map(|(flow, member)| self.subflow(flow, *member, connection, sides)).collect(),
-            directions: [0, 1].map(|side| self.direction(side, &connection.streams[side])),
+            directions: [0, 1].map(|side| {
+                let unmapped = |(flow, member): &(&Flow, Member)| flow.sides[member.side(side)].mappings.unmapped;
+                self.direction(side, &connection.streams[side], flows.iter().map(unmapped).sum())
+            }),
             signals: signals.into_iter().map(|(_, signal)| signal).collect(),
-            unknown: unknown::of_connection(connection, &flows, fallback.is_some(), sides),
+            unknown: unknown::of_connection(connection, &flows, fallback.is_some(), captured.as_deref(), sides),
             fallback,
         }
     }
@@ -101,6 +105,7 @@ impl Summary<'_> {
                 (By::Capable, ..) => "MP_CAPABLE",
                 (By::Token, ..) => "MP_JOIN",
                 (_, Offer::JoinSyn(_), ..) | (_, _, Offer::JoinSynAck(_), _) | (.., Offer::JoinAck(_)) => "MP_JOIN",
+                (_, Offer::Capable(_), ..) | (_, _, Offer::Capable(_), _) | (.., Offer::Capable(_)) => "MP_CAPABLE",
                 (By::Numbers, ..) => "inferred",
                 (By::Alone, ..) => "unknown",
             },
@@ -140,7 +145,8 @@ impl Summary<'_> {
         })
     }
 
-    fn direction(&self, from: usize, stream: &Stream) -> DirectionReport {
+    /// `unmapped` bytes have passed, and nobody knows where they belong.
+    fn direction(&self, from: usize, stream: &Stream, unmapped: u64) -> DirectionReport {
         let duration = stream.first_at.zip(stream.last_at).map(|(first, last)| last.since(first));
         let bytes = stream.coverage.unique;
         let order = &stream.order;
@@ -151,9 +157,11 @@ impl Summary<'_> {
             duration_s: duration.map(Duration::as_secs_f64),
             goodput_mbit_s: (duration.filter(|duration| !duration.is_zero()))
                 .map(|duration| bytes as f64 * 8e-6 / duration.as_secs_f64()),
-            missing_bytes: stream.coverage.missing,
+            unmapped_bytes: unmapped,
+            missing_bytes: stream.coverage.missing.saturating_sub(unmapped),
             acknowledged_unseen_bytes: unseen
-                .map(|(acked, first)| (acked - first).max(0).unsigned_abs())
+                .map(|(acked, first)| acked.min(stream.fin.unwrap_or(acked)) - first)
+                .map(|bytes| bytes.max(0).unsigned_abs().saturating_sub(unmapped))
                 .filter(|&bytes| bytes > 0),
             data_fin_s: stream.fin_at.map(|at| self.seconds(at)),
             data_fin_acknowledged: stream.fin_acked(),
@@ -300,8 +308,10 @@ fn retransmitted(flow: &Flow, side: usize) -> (u64, u64) {
 fn rtt(side: &Side) -> RttReport {
     // Where acknowledgments were captured twice, the first copy may be from the far end.
     let (near, far) = (&side.sequence.rtt, &side.sequence.rtt_far);
-    let samples: &Samples = if far.count() * 2 > near.count() { far } else { near };
+    let whole_path = far.count() * 2 > near.count();
+    let samples: &Samples = if whole_path { far } else { near };
     RttReport {
+        whole_path,
         samples: samples.count(),
         min_ms: samples.min().map(Duration::as_millis_f64),
         median_ms: samples.median().map(Duration::as_millis_f64),
@@ -388,7 +398,7 @@ fn captured(flows: &[(&Flow, Member)], sides: [&str; 2]) -> Option<String> {
     let packets: u64 = flows.iter().map(|(flow, _)| flow.sides[0].packets + flow.sides[1].packets).sum();
     let copies: u64 = flows.iter().map(|(flow, _)| flow.copies).sum();
     if copies * 2 > packets || flows.iter().any(|(flow, _)| flow.copies_undecided()) {
-        return Some("at two points, or twice at one".to_owned());
+        return Some(TWO_POINTS.to_owned());
     }
     let by_handshake = flows.iter().find_map(|(flow, member)| {
         let (all, beyond) = (flow.handshake_rtt()?, flow.handshake_far()?);
@@ -411,6 +421,9 @@ fn captured(flows: &[(&Flow, Member)], sides: [&str; 2]) -> Option<String> {
 
 /// Below this, a round trip is what hosts take to think and says nothing about distance.
 const MEANINGFUL: Duration = Duration::from_millis(1);
+
+/// Where most packets were captured twice.
+pub(crate) const TWO_POINTS: &str = "at two points, or twice at one";
 
 /// A side in a sentence.
 pub(crate) fn article(side: &str) -> String {

@@ -3,7 +3,7 @@
 use crate::connection::Connection;
 use crate::flow::{By, Flow, Member, Offer, Side};
 use crate::inspector::Totals;
-use crate::summary::article;
+use crate::summary::{TWO_POINTS, article};
 
 /// Notes about the capture as a whole.
 pub(crate) fn of_capture(totals: &Totals) -> Vec<String> {
@@ -28,16 +28,23 @@ pub(crate) fn of_connection(
     connection: &Connection,
     flows: &[(&Flow, Member)],
     fell_back: bool,
+    captured: Option<&str>,
     sides: [&str; 2],
 ) -> Vec<String> {
     let mut notes = Vec::new();
     let name = |side: usize| article(sides[side]);
     match connection.keys {
-        [None, None] if !flows.iter().any(|(_, member)| member.by == By::Capable) => notes.push(
-            "The MP_CAPABLE handshake is not in the capture: version, keys and initial data sequence numbers are not \
-             known, authenticators cannot be verified, and bytes count from the first one captured."
-                .to_owned(),
-        ),
+        [None, None] if !flows.iter().any(|(_, member)| member.by == By::Capable) => {
+            let is_in = flows.iter().any(|(flow, _)| matches!(flow.shake.syn, Offer::Capable(_) | Offer::Cut));
+            let what = if is_in {
+                "The keys are not in the capture"
+            } else {
+                "The MP_CAPABLE handshake is not in the capture"
+            };
+            notes.push(format!(
+                "{what}: authenticators cannot be verified, and bytes count from the first one captured."
+            ));
+        }
         [Some(_), Some(_)] => {}
         keys => {
             for side in [0, 1].into_iter().filter(|&side| keys[side].is_none()) {
@@ -52,16 +59,22 @@ pub(crate) fn of_connection(
     if !connection.opener_known {
         notes.push("Who opened the connection is not known: A is the side that was seen first.".to_owned());
     }
+    if captured == Some(TWO_POINTS) {
+        let text = "Order, gaps and losses are those of the first copy of each packet; a capture of the receiver alone shows \
+                    what arrived.";
+        notes.push(text.to_owned());
+    }
     for (flow, member) in flows {
         of_subflow(flow, *member, &mut notes);
     }
     for (side, stream) in connection.streams.iter().enumerate() {
-        if !fell_back && stream.coverage.missing > 0 {
-            notes.push(format!(
-                "{} bytes from {} were acknowledged and are not in the capture.",
-                stream.coverage.missing,
-                name(side)
-            ));
+        let unmapped: u64 = flows.iter().map(|(flow, member)| flow.sides[member.side(side)].mappings.unmapped).sum();
+        if !fell_back && unmapped > 0 {
+            notes.push(format!("{unmapped} bytes from {} have no mapping in the capture.", name(side)));
+        }
+        let missing = stream.coverage.missing.saturating_sub(unmapped);
+        if !fell_back && missing > 0 {
+            notes.push(format!("{missing} bytes from {} were acknowledged and are not in the capture.", name(side)));
         }
         if stream.strange > 0 {
             notes.push(format!(

@@ -214,7 +214,7 @@ fn snapped_packets_leave_checksums_open() {
     snapped.iter_mut().for_each(|record| record.bytes.truncate(30));
     let report = raw("snapped", &snapped);
     assert_eq!(report.connections.len() + report.plain_tcp.len(), 0);
-    assert!(report.files[0].notes[0].contains("cut before the end of their TCP header"), "{:?}", report.files[0].notes);
+    assert!(report.files[0].notes[0].contains("cut before the end of the TCP header"), "{:?}", report.files[0].notes);
 }
 
 #[test]
@@ -248,11 +248,16 @@ fn two_capture_points_in_one_file_are_one_connection() {
             let connection = &found.connections[0];
             assert_eq!(connection.directions[1].bytes, bytes);
             assert_eq!(connection.captured.as_deref(), Some("at two points, or twice at one"));
+            assert!(connection.unknown.iter().any(|note| note.contains("first copy")), "{:?}", connection.unknown);
             for sent in connection.subflows.iter().flat_map(|subflow| &subflow.sent) {
                 assert_eq!(sent.retransmitted_segments, 0, "{name}: copies are no retransmissions");
             }
         }
         assert_eq!(two_files.capture.copies, records.len() as u64);
+        // The second point is 5 ms away, by a clock that runs 5 ms late for both directions: 10 ms from first data to last
+        // acknowledgment become 15.
+        let rtt = &two_files.connections[0].subflows[0].data_rtt[0];
+        assert!(rtt.whole_path && (15.0..19.0).contains(&rtt.min_ms.unwrap()), "{rtt:?}");
     }
 }
 

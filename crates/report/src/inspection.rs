@@ -144,13 +144,18 @@ fn hmacs(verdicts: [Option<&'static str>; 2]) -> String {
 /// The ways from the capture to both sides and back make a whole round trip. Where only one was measured it stands for all
 /// if the handshake says that it is most of it.
 fn data_rtt(subflow: &SubflowReport) -> String {
+    let whole = subflow.data_rtt.iter().filter(|rtt| rtt.whole_path).find_map(|rtt| rtt.min_ms.zip(rtt.median_ms));
+    if let Some((min, median)) = whole {
+        return format!("{} / {}", ms(min), ms(median));
+    }
     let measured = subflow.data_rtt.each_ref().map(|rtt| rtt.min_ms.zip(rtt.median_ms));
     match (measured, subflow.handshake_rtt_ms) {
         ([Some(a), Some(b)], _) => format!("{} / {}", ms(a.0 + b.0), ms(a.1 + b.1)),
         ([Some(one), None] | [None, Some(one)], Some(handshake)) if one.0 > handshake / 2.0 => {
             format!("{} / {}", ms(one.0), ms(one.1))
         }
-        ([Some(one), None] | [None, Some(one)], None) => format!("≥ {}", ms(one.0)),
+        // Less than a millisecond is what the near side takes to think.
+        ([Some(one), None] | [None, Some(one)], None) if one.0 >= 1.0 => format!("≥ {}", ms(one.0)),
         _ => "not known".to_owned(),
     }
 }
@@ -188,7 +193,7 @@ fn traffic(connection: &ConnectionReport) -> String {
         ("bytes", Align::Right),
         ("share", Align::Right),
         ("sent again", Align::Right),
-        ("reinjected here", Align::Right),
+        ("repeated data", Align::Right),
         ("overtaken", Align::Right),
         ("not captured", Align::Right),
         ("unmapped", Align::Right),
@@ -300,7 +305,11 @@ fn reinjections(connection: &ConnectionReport) -> String {
             ms(reinjection.mean_delay_ms),
         ]);
     }
-    if all().next().is_none() { String::new() } else { format!("\n  Reinjections:\n{table}") }
+    if all().next().is_none() {
+        String::new()
+    } else {
+        format!("\n  Reinjections, by what came first to the capture:\n{table}")
+    }
 }
 
 fn gaps(connection: &ConnectionReport) -> String {

@@ -89,7 +89,19 @@ pub struct Reader {
     interfaces: Vec<CapturedAt>,
     /// Packets of interfaces that were never described.
     strays: u64,
+    damages: Damages,
     ended: bool,
+}
+
+/// Places where records could not be read, and those behind them could.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Damages {
+    /// How many.
+    pub count: u64,
+    /// Bytes passed over, from each damaged record on.
+    pub bytes: u64,
+    /// What was wrong with the first.
+    pub first: Option<String>,
 }
 
 enum Format {
@@ -141,23 +153,59 @@ impl Reader {
             source.some(12, &mut bytes)?;
             return Err(ReadError::NotACapture(bytes));
         };
-        Ok(Reader { source, format, interfaces, strays: 0, ended: false })
+        Ok(Reader { source, format, interfaces, strays: 0, damages: Damages::default(), ended: false })
     }
 
     /// The next packet; `None` at the end.
     ///
     /// # Errors
-    /// Once, if the rest cannot be read; the next call answers `None`.
+    /// Once, if the rest cannot be read; the next call answers `None`. Damage behind which records go on is no error and
+    /// stands in [`Reader::damages`].
     pub fn next_record(&mut self) -> Result<Option<Record>, ReadError> {
         if self.ended {
             return Ok(None);
         }
-        let record = match &mut self.format {
-            Format::Pcap(header) => header.record(&mut self.source),
-            Format::Pcapng(section) => section.record(&mut self.source, &mut self.interfaces, &mut self.strays),
+        let record = loop {
+            let record = match &mut self.format {
+                Format::Pcap(header) => header.record(&mut self.source),
+                Format::Pcapng(section) => section.record(&mut self.source, &mut self.interfaces, &mut self.strays),
+            };
+            match record {
+                Err(ReadError::Damaged { at, what }) => {
+                    if !self.go_on(at, &what)? {
+                        break Err(ReadError::Damaged { at, what });
+                    }
+                }
+                other => break other,
+            }
         };
         self.ended = !matches!(record, Ok(Some(_)));
         record
+    }
+
+    /// Looks for records behind damage at byte `at`; false if there are none within reach.
+    fn go_on(&mut self, at: u64, what: &str) -> Result<bool, ReadError> {
+        self.ended = true;
+        let mut bytes = Vec::new();
+        self.source.some(REACH, &mut bytes)?;
+        let found = match &self.format {
+            Format::Pcap(header) => header.find(&bytes),
+            Format::Pcapng(section) => section.find(&bytes),
+        };
+        let Some(found) = found.filter(|_| self.damages.count < MOST_DAMAGES) else {
+            return Ok(false);
+        };
+        self.ended = false;
+        self.source.give_back(bytes.split_off(found));
+        self.damages.count += 1;
+        self.damages.bytes += self.source.at() - at;
+        self.damages.first.get_or_insert_with(|| format!("at byte {at}: {what}"));
+        Ok(true)
+    }
+
+    /// Where reading went on after damage.
+    pub fn damages(&self) -> &Damages {
+        &self.damages
     }
 
     /// The interfaces described so far, those of all sections in the order of the file.
@@ -175,3 +223,7 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 const BUFFER: usize = 256 * 1024;
 /// No packet is longer: the largest snap length that `tcpdump` knows is 256 KiB, the largest super-packet of Linux 512 KiB.
 const LONGEST_PACKET: u32 = 16 << 20;
+/// Damage is looked past as far as this.
+const REACH: u64 = 1 << 20;
+/// Each costs a search; a file with more is damage throughout.
+const MOST_DAMAGES: u64 = 100;

@@ -10,6 +10,10 @@ pub(super) struct Header {
     pub link: LinkType,
     big: bool,
     nanoseconds: bool,
+    /// No packet is longer.
+    longest: u32,
+    /// Seconds of the latest record, which the next is not far from.
+    seconds: u32,
     /// Bytes of a record's header: 16, or 24 in a variant of old Linux distributions.
     record_header: usize,
 }
@@ -28,16 +32,19 @@ impl Header {
         source.exact(&mut rest, "the file header", 0)?;
         // The upper half may say how long the frame check sequence is.
         let link = word(&rest[16..], big) & 0xffff;
+        let snap = word(&rest[12..], big);
         Ok(Some(Header {
             link: LinkType(link as u16),
             big,
             nanoseconds: number == NANO,
+            longest: if snap <= LONGEST_PACKET { snap.max(USUAL_SNAP) } else { USUAL_SNAP },
+            seconds: 0,
             record_header: if number == MODIFIED { 24 } else { 16 },
         }))
     }
 
     /// The next record.
-    pub fn record(&self, source: &mut Source) -> Result<Option<Record>, ReadError> {
+    pub fn record(&mut self, source: &mut Source) -> Result<Option<Record>, ReadError> {
         let begin = source.at();
         let mut header = [0; 24];
         let header = &mut header[..self.record_header];
@@ -51,16 +58,34 @@ impl Header {
         }
         let field = |at: usize| word(&header[at..], self.big);
         let (seconds, fraction, length, original_length) = (field(0), field(4), field(8), field(12));
-        if length > LONGEST_PACKET {
+        if length > self.longest {
             let what = format!("a packet of {length} bytes");
             return Err(ReadError::Damaged { at: begin, what });
         }
+        self.seconds = seconds;
         let unit = if self.nanoseconds { 1 } else { 1_000 };
         let at = u64::from(seconds) * 1_000_000_000 + u64::from(fraction) * unit;
         let bytes = source.vec(length, "a packet", begin)?;
         // Some programs leave the original length 0, or write what they kept into the wrong field.
         let original_length = original_length.max(length);
         Ok(Some(Record { at: Some(Instant::from_nanos(at)), interface: 0, original_length, bytes: bytes.into() }))
+    }
+}
+
+impl Header {
+    /// Where in `bytes` records go on after damage: two headers, one behind the other or the last at the end, with lengths and
+    /// times that can be.
+    pub fn find(&self, bytes: &[u8]) -> Option<usize> {
+        let plausible = |at: usize| {
+            let header = bytes.get(at..at + self.record_header)?;
+            let field = |at: usize| word(&header[at..], self.big);
+            let (seconds, fraction, length, original) = (field(0), field(4), field(8), field(12));
+            let near = seconds.abs_diff(self.seconds) < NEAR;
+            let whole = if self.nanoseconds { 1_000_000_000 } else { 1_000_000 };
+            let fits = length > 0 && length <= original && length <= self.longest && original <= LONGEST_PACKET;
+            (near && fraction < whole && fits).then_some(at + self.record_header + length as usize)
+        };
+        (0..bytes.len()).find(|&at| plausible(at).is_some_and(|next| next == bytes.len() || plausible(next).is_some()))
     }
 }
 
@@ -72,3 +97,7 @@ fn word(bytes: &[u8], big: bool) -> u32 {
 const MICRO: u32 = 0xa1b2_c3d4;
 const NANO: u32 = 0xa1b2_3c4d;
 const MODIFIED: u32 = 0xa1b2_cd34;
+/// The snap length of `tcpdump` and Wireshark unless told otherwise.
+const USUAL_SNAP: u32 = 256 * 1024;
+/// Seconds that a capture may pause.
+const NEAR: u32 = 86_400;

@@ -128,6 +128,20 @@ impl Section {
         Ok(Some(Block { kind, at, length: length - 12 }))
     }
 
+    /// Where in `bytes` blocks go on after damage: one of a known type whose length stands at both its ends.
+    pub fn find(&self, bytes: &[u8]) -> Option<usize> {
+        let plausible = |at: &usize| {
+            let head = bytes.get(*at..*at + 8)?;
+            let kind = if head[..4] == SECTION_HEADER { SECTION } else { self.word(head) };
+            let length = self.word(&head[4..]);
+            let known = matches!(kind, SECTION | INTERFACE | PACKET | SIMPLE_PACKET | STATISTICS | ENHANCED_PACKET);
+            let fits = (12..LONGEST_PACKET).contains(&length) && length.is_multiple_of(4);
+            let end = bytes.get(*at + (length as usize).checked_sub(4)?..)?.get(..4)?;
+            (known && fits && self.word(end) == length).then_some(())
+        };
+        (0..bytes.len()).find(|at| plausible(at).is_some())
+    }
+
     fn body(&self, source: &mut Source, block: &Block, what: &'static str) -> Result<Bytes, ReadError> {
         if block.length > LONGEST_PACKET + 64 * 1024 {
             let what = format!("a block of type 0x{:08x} and {} bytes", block.kind, u64::from(block.length) + 12);

@@ -1,7 +1,7 @@
 //! Bytes with a position, for messages that say where.
 
 use super::ReadError;
-use std::io::{BufRead, ErrorKind, Read};
+use std::io::{BufRead, Cursor, ErrorKind, Read};
 
 /// The uncompressed file.
 pub(super) struct Source {
@@ -67,6 +67,13 @@ impl Source {
             return Ok(bytes);
         }
         Err(ReadError::Cut { what, at: begin, have: before + have, need: before + u64::from(n) })
+    }
+
+    /// Gives bytes back that were read last.
+    pub fn give_back(&mut self, bytes: Vec<u8>) {
+        self.at -= bytes.len() as u64;
+        let behind = std::mem::replace(&mut self.input, Box::new(std::io::empty()));
+        self.input = Box::new(Cursor::new(bytes).chain(behind));
     }
 
     /// Reads past `n` bytes.

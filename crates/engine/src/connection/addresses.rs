@@ -29,7 +29,7 @@ impl Connection {
         if self.mode != Mode::Multipath || !shared.config.announce || self.role == Role::Client || self.ever_joined {
             return;
         }
-        let Some(initial) = self.first_local else { return };
+        let Some(initial) = self.initial_address else { return };
         for (position, address) in shared.config.addresses.iter().enumerate() {
             if address.ip != initial && !shared.down.contains(&address.ip) {
                 let id = AddressId((position + 1) as u8);
@@ -41,7 +41,7 @@ impl Connection {
 
     /// An interface of ours came up again.
     pub(super) fn announce_again(&mut self, now: Instant, id: Option<AddressId>, address: IpAddr, shared: &mut Shared) {
-        let initial = self.first_local == Some(address);
+        let initial = self.initial_address == Some(address);
         let Some(id) = id.filter(|_| shared.config.announce && self.role == Role::Server && !initial) else { return };
         if self.paths.announcements.iter().all(|announcement| announcement.id != id) {
             self.paths.announcements.push(Announcement { id, address, sent: 0, next: now });
@@ -90,6 +90,8 @@ impl Connection {
             shared.counters.conflicting_add_addr += 1;
             return;
         }
+        // Only now: an option that anybody could have made proves nothing.
+        self.confirm(now, index, shared);
         self.send_ack(now, index, vec![MpOption::AddAddr(AddAddr { hmac: None, ..*add })], shared);
         let Some(first) = self.first_remote else { return };
         let port = add.port.unwrap_or(first.port());

@@ -112,9 +112,9 @@ impl Connection {
         }
         let subflow = &mut self.subflows[index];
         let sacking = subflow.sack && (!subflow.ofo.is_empty() || subflow.ack.duplicate.is_some());
-        // A short DATA_ACK leaves room for one more SACK block.
+        // A short DATA_ACK leaves room for one more SACK block, where it is allowed.
         if multipath && subflow.state != State::Confirming {
-            let ack = Dss { data_ack: Some(self.data_ack(sacking)), ..Dss::default() };
+            let ack = Dss { data_ack: Some(self.data_ack(sacking && !self.long_dsn)), ..Dss::default() };
             segment.options.dss = Some(ack);
         }
         if sacking {

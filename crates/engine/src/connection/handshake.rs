@@ -122,8 +122,8 @@ impl Connection {
         let mut subflow = Subflow::new(id, slot, flow, origin, state, &config.profile, config.receive_buffer);
         subflow.iss = SubflowSeq::new(shared.chance.next_u32());
         subflow.loss = shared.loss_estimate(&flow);
+        self.initial_address.get_or_insert(flow.src);
         subflow.local_address = self.address_id(&flow, shared);
-        self.first_local.get_or_insert(flow.src);
         subflow.backup_local = shared.config.addresses.iter().any(|address| address.ip == flow.src && address.backup);
         shared.routes.push(Route::Add(flow, self.id, id));
         self.subflows.push(subflow);
@@ -132,7 +132,8 @@ impl Connection {
 
     /// The address the initial subflow uses has identifier 0 (RFC 8684 §3.2); the others one more than their position.
     pub(super) fn address_id(&self, flow: &FlowKey, shared: &Shared) -> AddressId {
-        if self.first_local.is_none_or(|ip| ip == flow.src) {
+        let initial = self.initial_address;
+        if initial.is_none_or(|ip| ip == flow.src) {
             return AddressId(0);
         }
         let position = shared.config.addresses.iter().position(|address| address.ip == flow.src);
@@ -411,6 +412,11 @@ impl Connection {
         }
         if subflow.state == State::SynReceived {
             // What the handshake's window said was unscaled; the ACK's is scaled.
+            if let Some(timestamps) = segment.options.timestamps {
+                // What leaves in answer, as ADD_ADDR does, echoes it.
+                subflow.ts_recent = timestamps.value;
+                subflow.ts_recent_at = now;
+            }
             let scale = if segment.flags.has(Flags::SYN) { 0 } else { subflow.snd_scale };
             subflow.snd_wnd = segment.window;
             subflow.snd_edge = 1 + (u64::from(segment.window) << scale);

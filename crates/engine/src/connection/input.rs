@@ -24,9 +24,6 @@ impl Connection {
         if segment.flags.has(Flags::RST) {
             return self.check_reset(now, index, start, segment, shared);
         }
-        if self.fast_closing.is_some() {
-            return self.handle_options(now, index, segment, shared);
-        }
         if segment.flags.has(Flags::SYN) || !segment.flags.has(Flags::ACK) {
             // RFC 5961 §4: no SYN resets a connection; our ACK tells an honest peer what we have.
             return self.answer_syn(now, index, segment, shared);
@@ -37,6 +34,9 @@ impl Connection {
             return self.challenge(now, index, shared);
         };
         let id = subflow.id;
+        if self.fast_closing.is_some() {
+            return self.handle_options(now, index, segment, shared);
+        }
         if let Some(timestamps) = segment.options.timestamps.filter(|_| start <= subflow.rcv_nxt) {
             self.subflows[index].ts_recent = timestamps.value;
             self.subflows[index].ts_recent_at = now;

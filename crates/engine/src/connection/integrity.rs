@@ -27,9 +27,19 @@ enum Infinite {
     #[default]
     Never,
     /// On the first new data segment.
-    Due { after: u64 },
-    /// It was that at this subflow offset, and goes with it when it is repeated.
-    On(u64),
+    Due {
+        /// The subflow offset where new data begins.
+        after: u64,
+        /// The first data offset that was not DATA_ACKed when MPTCP was given up.
+        from: u64,
+    },
+    /// It was the one at this subflow offset, and goes with it when it is repeated.
+    On {
+        /// Where the segment begins on the subflow.
+        start: u64,
+        /// As above.
+        from: u64,
+    },
 }
 
 impl Connection {
@@ -110,24 +120,24 @@ impl Connection {
                 | FallbackReason::PeerFailed
         );
         if let (true, Some(_), Some(subflow)) = (told, self.remote_key, self.subflows.first_mut()) {
-            self.retreat.infinite = Infinite::Due { after: subflow.recovery.snd_nxt() };
+            self.retreat.infinite = Infinite::Due { after: subflow.recovery.snd_nxt(), from: self.outgoing.una };
         }
     }
 
     /// The infinite mapping that goes with `sent`, if it is the segment for it: from the first byte that was not DATA_ACKed
     /// on, the subflow's order is the stream's. The checksum is zero (§3.3.1).
     pub(super) fn infinite_mapping(&mut self, sent: &Sent) -> Option<Dss> {
-        match self.retreat.infinite {
-            Infinite::Due { after } if sent.len > 0 && sent.start >= after => {
-                self.retreat.infinite = Infinite::On(sent.start);
+        let from = match self.retreat.infinite {
+            Infinite::Due { after, from } if sent.len > 0 && sent.start >= after => {
+                self.retreat.infinite = Infinite::On { start: sent.start, from };
+                from
             }
-            Infinite::On(start) if start == sent.start => {}
+            Infinite::On { start, from } if start == sent.start => from,
             _ => return None,
-        }
-        let una = self.outgoing.una.min(sent.data);
+        };
         let map = Map {
-            dsn: DataSeq::Long(self.dsn(una)),
-            subflow_seq: (una + 1) as u32,
+            dsn: DataSeq::Long(self.dsn(from)),
+            subflow_seq: (from + 1) as u32,
             length: 0,
             checksum: self.checksum.then_some(0),
         };

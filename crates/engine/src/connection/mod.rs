@@ -102,6 +102,10 @@ pub(crate) struct Connection {
     pub(crate) confirmed: bool,
     /// The client had to leave MP_CAPABLE out of its SYN.
     pub(crate) gave_up_mptcp: bool,
+    /// The peer has sent a 64-bit DSN, so DATA_ACKs have 64 bits as well (RFC 8684 §3.3.2).
+    long_dsn: bool,
+    /// Our address of the initial subflow, which has identifier 0 for as long as the connection lives (RFC 8684 §3.4.1).
+    initial_address: Option<std::net::IpAddr>,
     /// DSS checksums are in use: one side requires them (RFC 8684 §3.1).
     checksum: bool,
     /// We forbid joins to the address and port of the initial subflow.
@@ -127,8 +131,6 @@ pub(crate) struct Connection {
     congestion: Controller,
     /// Where the client's first SYN went.
     first_remote: Option<std::net::SocketAddr>,
-    /// Our address on the initial subflow, which has identifier 0 as long as the connection lives.
-    first_local: Option<std::net::IpAddr>,
     paths: PathManager,
     timers: Timers,
     waiting: Waiting,
@@ -166,6 +168,8 @@ impl Connection {
             mode,
             confirmed: false,
             gave_up_mptcp: false,
+            long_dsn: false,
+            initial_address: None,
             checksum: config.checksum,
             deny_join_to_initial: config.deny_join_to_initial,
             local_key,
@@ -199,7 +203,6 @@ impl Connection {
             reinjection: (policies.reinjection)(),
             congestion: Controller::new((policies.congestion)(), rules),
             first_remote: None,
-            first_local: None,
             paths: PathManager::default(),
             timers: Timers::default(),
             waiting: Waiting::new(now),

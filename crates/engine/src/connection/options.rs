@@ -31,10 +31,7 @@ impl Connection {
                     self.subflows[index].backup_remote = *backup;
                     self.subflows_changed(now);
                 }
-                MpOption::AddAddr(add) => {
-                    self.confirm(now, index, shared);
-                    self.on_add_addr(now, index, add, shared);
-                }
+                MpOption::AddAddr(add) => self.on_add_addr(now, index, add, shared),
                 MpOption::RemoveAddr(remove) => self.on_remove_addr(now, remove, shared),
                 MpOption::Capable(capable) => {
                     if let Some(data) = capable.data.filter(|_| self.role == Role::Server) {
@@ -66,8 +63,8 @@ impl Connection {
         if subflow.placed() >= map.end() {
             return;
         }
-        let missing = self.checksum && proof.is_none();
-        if missing || subflow.maps.insert(map).is_err() {
+        let unexpected = self.checksum != checksum.is_some();
+        if unexpected || subflow.maps.insert(map).is_err() {
             self.bad_mapping(now, index, ResetReason::MptcpError, shared);
         }
     }

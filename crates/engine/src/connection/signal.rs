@@ -5,7 +5,7 @@ use crate::FallbackReason;
 use crate::mapping::{Mapping, Proof};
 use crate::shared::Shared;
 use anabranch_units::{Instant, SubflowSeq};
-use anabranch_wire::{Dss, Map, ResetReason, Segment};
+use anabranch_wire::{DataSeq, Dss, Map, ResetReason, Segment};
 use bytes::Bytes as Payload;
 
 impl Connection {
@@ -34,6 +34,7 @@ impl Connection {
             self.bad_mapping(now, index, ResetReason::MptcpError, shared);
             return false;
         }
+        self.long_dsn |= matches!(map.dsn, DataSeq::Long(_));
         let Some(data) = self.data_offset(map.dsn) else {
             // Before the start of the stream: nothing of ours. An old duplicate cannot be, since there is no earlier stream.
             self.bad_mapping(now, index, ResetReason::MptcpError, shared);
@@ -57,13 +58,12 @@ impl Connection {
         let length = u64::from(map.length) - u64::from(data_fin);
         let proof = match (self.checksum, map.checksum) {
             (true, Some(checksum)) => Some(Proof { checksum, data_fin }),
-            (true, None) => {
-                // §3.3: a checksum that was agreed on and is not there means a broken subflow.
+            (false, None) => None,
+            // §3.3.1: one that was agreed on and is not there, or the other way round, means a broken subflow.
+            (true, None) | (false, Some(_)) => {
                 self.bad_mapping(now, index, ResetReason::MptcpError, shared);
                 return false;
             }
-            // §3.3: one that was not agreed on is ignored.
-            (false, _) => None,
         };
         if length == 0 {
             // A DATA_FIN of its own, whose checksum covers just the pseudo-header.
