@@ -85,10 +85,10 @@ mod tests {
             let payload = Payload::from_static(payload);
             originals.push(Original { start, data: start - 1, payload, checksum: None, data_fin: false });
         }
-        assert_eq!(originals.get(6).unwrap().slice(6, 2), "fg");
+        assert_eq!(originals.get(6).expect("it was sent").slice(6, 2), "fg");
         assert!(originals.get(9).is_none());
         originals.release(4);
-        assert_eq!(originals.get(4).unwrap().slice(4, 1), "d", "the first is not acknowledged as a whole");
+        assert_eq!(originals.get(4).expect("it was sent").slice(4, 1), "d", "the first is not acknowledged as a whole");
         originals.release(5);
         assert!(originals.get(4).is_none());
         originals.release(9);

@@ -39,7 +39,7 @@ fn two() -> (Puppet, Line, Line) {
     (puppet, line, second)
 }
 
-fn carrying<'a>(out: &'a [Segment], line: Line) -> impl Iterator<Item = &'a Segment> {
+fn carrying(out: &[Segment], line: Line) -> impl Iterator<Item = &Segment> {
     out.iter().filter(move |s| line.carries(s) && !s.payload.is_empty())
 }
 

@@ -56,7 +56,11 @@ impl Watch {
         assert!(!segment.flags.has(Flags::URG) && segment.urgent == 0, "3.3.1-2: no urgent data: {segment:?}");
         let dss = segment.options.dss;
         if let Some(ack) = dss.and_then(|dss| dss.data_ack) {
+            let is_short = matches!(ack, DataSeq::Short(_));
             let ack = ack.near(speaker.edge.unwrap_or_else(|| peer.unwrap().idsn()));
+            // The first data may have been MP_CAPABLE's, which has no number; all that follows has one of 64 bits.
+            let numbered = ack.distance(peer.unwrap().idsn()) > 1500;
+            assert!(!(numbered && is_short), "3.3.2-1: 64-bit numbers, 32-bit DATA_ACK: {segment:?}");
             let edge = ack + (u64::from(segment.window) << spoken.scale);
             let back = speaker.edge.map_or(0, |before| before.distance(edge));
             // The field counts in units of the scale and is rounded down, so less than one unit is lost (RFC 7323 §2.4).
@@ -130,7 +134,7 @@ fn watch(seed: u64, loss: f64, receive_buffer: u64, checksum: bool) -> Watch {
     Rc::into_inner(watch).unwrap().into_inner()
 }
 
-/// 3.3.1-1, -2, -5, -8, 3.3.4-1, 3.7-1.
+/// 3.3.1-1, -2, -5, -8, 3.3.2-1, 3.3.4-1, 3.7-1.
 #[test]
 fn every_segment_keeps_the_laws() {
     for seed in 1..9 {

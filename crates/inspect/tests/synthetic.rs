@@ -4,8 +4,8 @@
 use anabranch_inspect::{Inspector, Limits, Report};
 use anabranch_units::{AddressId, Dsn, Duration, Instant, Key, Nonce, SubflowSeq, add_addr_hmac, join_hmac};
 use anabranch_wire::{
-    AddAddr, DataSeq, Dss, Flags, FlowKey, JoinAck, JoinSyn, JoinSynAck, Map, MpCapable, MpOption, ResetReason,
-    Segment, dss_checksum, emit, parse_captured,
+    AddAddr, DataSeq, Dss, Flags, FlowKey, Foreign, JoinAck, JoinSyn, JoinSynAck, Map, MpCapable, MpOption,
+    ResetReason, Segment, UnknownOption, dss_checksum, emit, parse_captured,
 };
 use bytes::{Bytes, BytesMut};
 use proptest::prelude::*;
@@ -286,11 +286,67 @@ fn version_0_is_recognised() {
     const TOKEN: u32 = 0x796c_a109;
     let join = JoinSyn { backup: false, address: AddressId(2), token: anabranch_units::Token(TOKEN), nonce: Nonce(1) };
     lab.control(20, 2, 0, Flags::SYN, [0, 0], Some(MpOption::JoinSyn(join)));
+    // From Python's hmac: SHA-1 over both nonces with both keys, the server's first, and the client's first.
+    let hmac = [0x4b, 0x16, 0x5f, 0x2c, 0x10, 0x9b, 0xe8, 0x0d];
+    let join = JoinSynAck { backup: false, address: AddressId(0), hmac, nonce: Nonce(2) };
+    lab.control(40, 2, 1, syn_ack, [0, 1], Some(MpOption::JoinSynAck(join)));
+    let hmac = [
+        0xbe, 0x6a, 0x30, 0x29, 0xf9, 0x6f, 0x84, 0xc1, 0x9d, 0x94, 0xd8, 0x9c, 0xa5, 0xe7, 0x43, 0x36, 0x9e, 0x31,
+        0x0f, 0xcf,
+    ];
+    lab.control(40, 2, 0, Flags::ACK, [1, 1], Some(MpOption::JoinAck(JoinAck { hmac })));
+    // The first bytes of the server with the lower half of their number, as version 0 mostly has them, and a checksum over
+    // the whole number: the last 8 bytes of SHA-1(key), and one.
+    let first = Dsn::new(0x3324e82bb44e8cc9) + 1;
+    let mut segment = Segment::new(flow(2, 1), Flags::ACK, seq(1, 1), seq(0, 1));
+    segment.payload = Bytes::from_static(b"version 0");
+    let checksum = Some(dss_checksum(first, 1, 9, [&segment.payload[..]]));
+    let map = Map { dsn: DataSeq::Short(first.low()), subflow_seq: 1, length: 9, checksum };
+    segment.options.dss = Some(Dss { data_ack: None, map: Some(map), data_fin: false });
+    lab.send(50, segment);
+    // ADD_ADDR of version 0 has the IP version where version 1 has its echo flag, and no authenticator.
+    let mut segment = Segment::new(flow(1, 1), Flags::ACK, seq(1, 1), seq(0, 1));
+    let add = UnknownOption { kind: 30, data: vec![0x34, 7, 10, 1, 2, 3] };
+    segment.options.foreign = Some(Box::new(Foreign { unknown: vec![add], broken: Vec::new() }));
+    lab.send(60, segment);
     let report = lab.finish();
+    assert_eq!(report.connections.len(), 1);
     let connection = &report.connections[0];
     assert_eq!((connection.version, connection.dss_checksum), (Some(0), Some(true)));
     assert_eq!(connection.keys[1].token.as_deref(), Some(format!("{TOKEN:08x}").as_str()));
     assert_eq!(connection.subflows.len(), 2, "the join found its connection");
+    assert_eq!(connection.subflows[1].hmac, [Some("good"), Some("good")]);
+    let sent = &connection.subflows[1].sent[1];
+    assert_eq!((sent.data_bytes, sent.dss_checksums_good), (9, 1));
+    assert_eq!(connection.directions[1].gaps, 0, "it is where the stream begins");
+    assert_eq!(
+        (connection.signals[0].kind, connection.signals[0].text.as_str()),
+        ("ADD_ADDR", "address 7 is 10.1.2.3")
+    );
+    assert!(connection.unknown.is_empty(), "{:?}", connection.unknown);
+}
+
+/// The server joins: the token is the client's, and the sides of that subflow are the other way round.
+#[test]
+fn a_join_from_the_server() {
+    let mut lab = Lab::new();
+    lab.open();
+    let syn_ack = Flags::SYN.with(Flags::ACK);
+    let join = JoinSyn { backup: false, address: AddressId(8), token: CLIENT.token(), nonce: Nonce(1) };
+    lab.control(50, 3, 1, Flags::SYN, [0, 0], Some(MpOption::JoinSyn(join)));
+    let hmac = join_hmac(CLIENT, SERVER, Nonce(2), Nonce(1)).first_8();
+    let join = JoinSynAck { backup: false, address: AddressId(9), hmac, nonce: Nonce(2) };
+    lab.control(60, 3, 0, syn_ack, [0, 1], Some(MpOption::JoinSynAck(join)));
+    let hmac = join_hmac(SERVER, CLIENT, Nonce(1), Nonce(2)).first_20();
+    lab.control(60, 3, 1, Flags::ACK, [1, 1], Some(MpOption::JoinAck(JoinAck { hmac })));
+    lab.data(70, 3, 1, 1, 100);
+    let report = lab.finish();
+    assert_eq!(report.connections.len(), 1);
+    let subflow = &report.connections[0].subflows[2];
+    assert_eq!((subflow.opened_by, subflow.address_ids), (Some(1), [Some(9), Some(8)]));
+    assert_eq!(subflow.hmac, [Some("good"), Some("good")]);
+    assert_eq!(subflow.endpoints, ["10.0.3.1:40000", "10.0.3.2:443"]);
+    assert_eq!((subflow.sent[0].data_bytes, subflow.sent[1].data_bytes), (0, 100));
 }
 
 /// Two subflows with 32-bit numbers only, from the middle on.
@@ -316,6 +372,37 @@ fn subflows_in_the_middle_with_short_numbers() {
     let said = connection.unknown.join("\n");
     assert!(said.contains("Only the lower half"), "{said}");
     assert!(said.contains("no packet from 10.0.1.1:40000"), "{said}");
+}
+
+/// Mappings of 300 bytes, repeated on each of their segments as segmentation offload does it; the capture begins with the
+/// second segment of the first. Where the subflow's numbers begin shows only in the second mapping.
+#[test]
+fn a_capture_that_begins_inside_a_mapping() {
+    // The second time without the end of the first mapping, and without a third.
+    for (segments, bytes, mappings, gaps) in [(&[1u64, 2, 3, 4, 5, 6, 7, 8][..], 800, 3, 0), (&[1, 3, 4, 5], 400, 2, 1)]
+    {
+        let mut lab = Lab::new();
+        for &n in segments {
+            let mapping = n / 3;
+            let mut segment = Segment::new(flow(1, 1), Flags::ACK, seq(1, 7_001 + n * 100), seq(0, 1));
+            let map = Map {
+                dsn: DataSeq::Long(Dsn::new(u64::MAX - 400) + mapping * 300),
+                subflow_seq: 7_001 + mapping as u32 * 300,
+                length: 300,
+                checksum: None,
+            };
+            segment.options.dss = Some(Dss { data_ack: None, map: Some(map), data_fin: false });
+            segment.payload = Bytes::from(vec![7; 100]);
+            lab.send(n, segment);
+        }
+        let report = lab.finish();
+        let connection = &report.connections[0];
+        let direction = &connection.directions[0];
+        assert_eq!((direction.bytes, direction.gaps, direction.unmapped_bytes), (bytes, gaps, 0), "{segments:?}");
+        assert_eq!(direction.reinjections.len(), 0);
+        let sent = &connection.subflows[0].sent[0];
+        assert_eq!((sent.mappings, sent.conflicting_mappings, sent.data_bytes), (mappings, 0, bytes));
+    }
 }
 
 #[test]

@@ -7,20 +7,21 @@
 //! 2. MP_CAPABLE and MP_JOIN, without which there is no subflow; MP_FASTCLOSE and MP_TCPRST, for whose sake the segment
 //!    is sent;
 //! 3. on a segment with data, the mapping, without which the data is lost to the connection (RFC 8684 §3.3.1), and with it
-//!    the DATA_ACK, of 4 bytes if 8 do not fit, left out if those do not either;
+//!    the DATA_ACK, if that fits as well;
 //! 4. MP_FAIL, MP_PRIO, REMOVE_ADDR, ADD_ADDR and its echo: what does not fit goes onto a segment of its own;
-//! 5. on a segment without a mapping, the DATA_ACK, of 4 bytes if 8 do not fit;
+//! 5. on a segment without a mapping, the DATA_ACK;
 //! 6. SACK, of as many blocks as there is room for, as in Linux;
 //! 7. options that we do not understand.
 //!
 //! What 1 and 2 hold fits in every combination that the RFCs permit, and so does a mapping with DATA_ACK, checksum and
-//! timestamps: exactly.
+//! timestamps: exactly. A DATA_ACK is never cut to four bytes to make it fit: what came with a 64-bit DSN is to be
+//! acknowledged with as many (RFC 8684 §3.3.2).
 
 use crate::options::OPTION_SPACE;
-use crate::{DataSeq, Dss, Foreign, MpOption, Options, SackBlocks};
+use crate::{Dss, Foreign, MpOption, Options, SackBlocks};
 
 /// Makes `options` fit the header, by the priorities above. What had to leave comes back and is the caller's to send:
-/// together the two are the wish list, except that a DATA_ACK may have been cut to its low half.
+/// together the two are the wish list.
 ///
 /// Options are padded as Linux does. Only an MPTCP option that finds no room beside the timestamps in any segment
 /// (ADD_ADDR of an IPv6 address with port) goes without padding, if it is alone with them.
@@ -111,11 +112,8 @@ impl Room {
     /// Takes space for as much of a DSS as fits: that, and what is left out.
     fn take_dss(&mut self, wish: Option<Dss>) -> (Option<Dss>, Option<Dss>) {
         let Some(wish) = wish else { return (None, None) };
-        for data_ack in [wish.data_ack, wish.data_ack.map(shortened)] {
-            let dss = Dss { data_ack, ..wish };
-            if self.take(dss.wire_length()) {
-                return (Some(dss), None);
-            }
+        if self.take(wish.wire_length()) {
+            return (Some(wish), None);
         }
         let bare = Dss { data_ack: None, ..wish };
         if wish.map.is_some() && self.take(bare.wire_length()) {
@@ -125,17 +123,10 @@ impl Room {
     }
 }
 
-fn shortened(ack: DataSeq) -> DataSeq {
-    match ack {
-        DataSeq::Long(dsn) => DataSeq::Short(dsn.low()),
-        short @ DataSeq::Short(_) => short,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AddAddr, Map, SackBlock, Timestamps};
+    use crate::{AddAddr, DataSeq, Map, SackBlock, Timestamps};
     use anabranch_units::{AddressId, Dsn, SubflowSeq};
 
     fn wishes(dss: Option<(bool, bool)>, blocks: u32, mptcp: Vec<MpOption>) -> Options {
@@ -160,6 +151,9 @@ mod tests {
             let (address, hmac) = ([9; 16].into(), Some([5; 8]));
             MpOption::AddAddr(AddAddr { id: AddressId(1), address, port, hmac })
         };
+        // Eight bytes are left beside it, not enough for a whole DATA_ACK.
+        let address = [10, 0, 0, 1].into();
+        let v4 = MpOption::AddAddr(AddAddr { id: AddressId(1), address, port: Some(80), hmac: Some([5; 8]) });
         // wishes                                               DSS  blocks  MPTCP  left out: DSS  blocks  MPTCP
         for (wishes, granted, left) in [
             (wishes(Some((true, true)), 0, vec![]), (28, 0, 0), (0, 0, 0)),
@@ -169,6 +163,7 @@ mod tests {
             (wishes(Some((true, false)), 4, vec![prio()]), (12, 1, 1), (0, 3, 0)),
             (wishes(None, 4, vec![]), (0, 3, 0), (0, 1, 0)),
             (wishes(Some((true, false)), 0, vec![add(None)]), (0, 0, 1), (12, 0, 0)),
+            (wishes(Some((true, false)), 0, vec![v4]), (0, 0, 1), (12, 0, 0)),
             (wishes(None, 0, vec![add(Some(80))]), (0, 0, 1), (0, 0, 0)),
             (wishes(Some((true, false)), 0, vec![add(Some(80))]), (12, 0, 0), (0, 0, 1)),
         ] {
