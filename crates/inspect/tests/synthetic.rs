@@ -355,11 +355,12 @@ fn a_join_from_the_server() {
 fn one_short_number_makes_no_kinship() {
     let mut lab = Lab::new();
     for n in 0..8u64 {
-        let path = 1 + (n % 2) as u8;
-        let mut segment = Segment::new(flow(path, 1), Flags::ACK, seq(1, 5_001), seq(0, 701));
+        let mut key = flow(1, 1);
+        key.dst_port += (n % 2) as u16;
+        let mut segment = Segment::new(key, Flags::ACK, seq(1, 5_001), seq(0, 701));
         let data_ack = Some(DataSeq::Short(1000 + n as u32));
         let map = (n >= 4).then(|| {
-            let dsn = DataSeq::Long(Dsn::new((n % 2) << 40 | 500));
+            let dsn = DataSeq::Long(Dsn::new((n % 2) << 40 | 0x7000_0000));
             segment.payload = Bytes::from(vec![7; 100]);
             Map { dsn, subflow_seq: 5_001, length: 100, checksum: None }
         });
