@@ -354,12 +354,12 @@ fn a_join_from_the_server() {
 #[test]
 fn one_short_number_makes_no_kinship() {
     let mut lab = Lab::new();
-    for n in 0..8u64 {
+    for n in 0..12u64 {
         let mut key = flow(1, 1);
         key.dst_port += (n % 2) as u16;
         let mut segment = Segment::new(key, Flags::ACK, seq(1, 5_001), seq(0, 701));
         let data_ack = Some(DataSeq::Short(1000 + n as u32));
-        let map = (n >= 4).then(|| {
+        let map = (n >= 10).then(|| {
             let dsn = DataSeq::Long(Dsn::new((n % 2) << 40 | 0x7000_0000));
             segment.payload = Bytes::from(vec![7; 100]);
             Map { dsn, subflow_seq: 5_001, length: 100, checksum: None }
