@@ -26,7 +26,7 @@ pub mod stats;
 mod tree;
 
 pub use error::ScenarioError;
-pub use measured::Measured;
+pub use measured::{Measured, MiddleboxCounts};
 pub use record::Recorder;
 pub use resolve::Chosen;
 pub use run::{Keep, Run, RunError, panic_text, run, run_seeds};

@@ -5,9 +5,11 @@
 //! all subflows together (LATE's definition).
 
 use crate::file::MeasureName;
-use anabranch_sim::{ConnectionOutcome, Outcome, Spec, Transfer, Workload};
+use anabranch_engine::Counters;
+use anabranch_sim::{ConnectionOutcome, MiddleboxOutcome, Outcome, Spec, Transfer, Workload};
 use anabranch_units::{Duration, Instant};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// One run in numbers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -53,8 +55,38 @@ pub struct Measured {
     pub overruled: u64,
     /// Connections that gave MPTCP up.
     pub fallbacks: u64,
+    /// Fallbacks to plain TCP at both hosts, by the reason each counted.
+    pub fallback_reasons: BTreeMap<String, u64>,
+    /// Resets that both hosts sent, by the reason they gave (MP_TCPRST).
+    pub reset_reasons: BTreeMap<String, u64>,
+    /// DSS checksums that failed.
+    pub checksum_failures: u64,
+    /// Bytes that an application read otherwise than they were written, which a middlebox brought about and nobody saw.
+    pub altered_bytes: u64,
+    /// What each middlebox did.
+    pub middleboxes: Vec<MiddleboxCounts>,
     /// Digest of everything that happened.
     pub events_digest: String,
+}
+
+/// What a middlebox did, in segments.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MiddleboxCounts {
+    /// Path and kind.
+    pub name: String,
+    /// Forwarded otherwise than they came.
+    pub altered: u64,
+    /// Not forwarded.
+    pub dropped: u64,
+    /// Of its own making.
+    pub made: u64,
+}
+
+impl MiddleboxCounts {
+    fn of(outcome: &MiddleboxOutcome) -> Self {
+        let MiddleboxOutcome { name, altered, dropped, made } = outcome;
+        MiddleboxCounts { name: name.clone(), altered: *altered, dropped: *dropped, made: *made }
+    }
 }
 
 impl Measured {
@@ -103,6 +135,11 @@ impl Measured {
             hol_blocked_s: seconds(receiver(|stats| stats.hol_blocked.as_nanos())),
             overruled: sender(|stats| stats.overruled),
             fallbacks: sender(|stats| u64::from(stats.fallback.is_some())),
+            fallback_reasons: reasons(outcome, |counters| &counters.fallbacks),
+            reset_reasons: reasons(outcome, |counters| &counters.resets_sent),
+            checksum_failures: outcome.counters.iter().map(|counters| counters.checksum_failures).sum(),
+            altered_bytes: outcome.altered_bytes,
+            middleboxes: outcome.middleboxes.iter().map(MiddleboxCounts::of).collect(),
             events_digest: format!("{:016x}", outcome.digest),
         }
     }
@@ -122,6 +159,15 @@ impl Measured {
             sent => self.rtos as f64 / sent as f64,
         }
     }
+}
+
+/// A count by reason over both hosts.
+fn reasons<R: std::fmt::Debug>(outcome: &Outcome, of: fn(&Counters) -> &BTreeMap<R, u64>) -> BTreeMap<String, u64> {
+    let mut all = BTreeMap::new();
+    for (reason, count) in outcome.counters.iter().flat_map(of) {
+        *all.entry(format!("{reason:?}")).or_default() += count;
+    }
+    all
 }
 
 fn shares(paths: usize, connections: &[&ConnectionOutcome]) -> Vec<f64> {

@@ -163,7 +163,7 @@ pub fn json(header: &Header, summary: Option<&Summary>, rows: &[Row<'_>]) -> Res
 }
 
 /// Units are part of the name.
-const COLUMNS: [&str; 26] = [
+const COLUMNS: [&str; 28] = [
     "version",
     "scenario",
     "digest",
@@ -189,6 +189,8 @@ const COLUMNS: [&str; 26] = [
     "hol_blocked_s",
     "overruled",
     "fallbacks",
+    "checksum_failures",
+    "altered_bytes",
     "events_digest",
 ];
 
@@ -220,6 +222,8 @@ fn cells(header: &Header, row: &Row<'_>) -> Vec<String> {
         m.hol_blocked_s.to_string(),
         m.overruled.to_string(),
         m.fallbacks.to_string(),
+        m.checksum_failures.to_string(),
+        m.altered_bytes.to_string(),
         m.events_digest.clone(),
     ]
 }

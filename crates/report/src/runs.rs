@@ -3,10 +3,12 @@
 use crate::number::{bytes, percent, seconds, short, with_interval};
 use crate::rows::Header;
 use crate::table::{Align, Table};
-use anabranch_lab::Run;
+use anabranch_lab::{MiddleboxCounts, Run};
 use anabranch_lab::file::MeasureName;
+
 use anabranch_lab::stats::Estimate;
 use anabranch_sim::{ConnectionOutcome, Outcome};
+use std::collections::BTreeMap;
 
 /// The tables of these runs.
 pub fn runs(header: &Header, measure: MeasureName, runs: &[Run]) -> String {
@@ -27,6 +29,7 @@ fn in_full(header: &Header, run: &Run) -> String {
         let packets = |n: &dyn Fn(&anabranch_sim::UdpOutcome) -> u64| outcome.udp.iter().map(n).sum::<u64>();
         text += &format!("UDP: {} packets sent, {} received\n\n", packets(&|u| u.sent), packets(&|u| u.received));
     }
+    text += &interference(run);
     let end = if outcome.finished { "all transfers are through" } else { "NOT all transfers are through" };
     text += &format!("{end} after {:.3} s; events {:016x}\n", outcome.end.as_secs_f64(), outcome.digest);
     text
@@ -121,6 +124,40 @@ fn links(outcome: &Outcome) -> Table {
         ]);
     }
     table
+}
+
+/// What middleboxes did and what came of it; nothing if there was nothing.
+fn interference(run: &Run) -> String {
+    let measured = &run.measured;
+    let mut text = String::new();
+    if !measured.middleboxes.is_empty() {
+        let columns = ["altered", "dropped", "made"].map(|name| (name, Align::Right));
+        let mut table = Table::new([("middlebox", Align::Left)].into_iter().chain(columns));
+        for MiddleboxCounts { name, altered, dropped, made } in &measured.middleboxes {
+            table.row([name.clone(), altered.to_string(), dropped.to_string(), made.to_string()]);
+        }
+        text += &format!("{table}\n");
+    }
+    let list = |reasons: &BTreeMap<String, u64>| {
+        let each: Vec<_> = reasons.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
+        each.join(", ")
+    };
+    for (what, reasons) in
+        [("fallbacks to plain TCP", &measured.fallback_reasons), ("resets sent", &measured.reset_reasons)]
+    {
+        if !reasons.is_empty() {
+            text += &format!("{what}, both hosts: {}\n", list(reasons));
+        }
+    }
+    if measured.checksum_failures > 0 {
+        text += &format!("DSS checksums that failed: {}\n", measured.checksum_failures);
+    }
+    if measured.altered_bytes > 0 {
+        let bytes = measured.altered_bytes;
+        text +=
+            &format!("{bytes} bytes were altered on the way, and nobody noticed: dss-checksum = true would show it\n");
+    }
+    if text.is_empty() { text } else { text + "\n" }
 }
 
 fn repeated(header: &Header, measure: MeasureName, runs: &[Run]) -> String {
