@@ -98,7 +98,7 @@ impl Connection {
         }
         for option in segment.options.mptcp() {
             if let MpOption::FastClose { receiver_key } = option
-                && self.on_fast_close(now, *receiver_key, true, shared)
+                && self.on_fast_close(now, index, *receiver_key, true, shared)
             {
                 return;
             }
