@@ -160,22 +160,23 @@ impl Connection {
     }
 
     /// MP_FASTCLOSE: honoured with the right key, ignored otherwise. True if the connection is gone.
+    ///
+    /// `reset` is the subflow on whose RST it came, if it was no ACK.
     pub(super) fn on_fast_close(
         &mut self,
         now: Instant,
-        index: usize,
         key: Key,
-        reset: bool,
+        reset: Option<SubflowId>,
         shared: &mut Shared,
     ) -> bool {
         if key != self.local_key || self.mode != Mode::Multipath {
             return false;
         }
         shared.counters.resets_received += 1;
-        for other in 0..self.subflows.len() {
-            // On an ACK it wants an answer (§3.5); a RST gets none (RFC 9293 §3.10.7), but the other subflows are told.
-            if !reset || other != index {
-                self.send_reset(now, other, Vec::new(), shared);
+        for index in 0..self.subflows.len() {
+            // On an ACK it wants an answer (§3.5); on a RST that subflow is gone already, the others are told.
+            if reset != Some(self.subflows[index].id) {
+                self.send_reset(now, index, Vec::new(), shared);
             }
         }
         self.finish(Event::Reset, shared);
