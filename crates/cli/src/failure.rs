@@ -2,6 +2,7 @@
 
 use anabranch_lab::{RunError, ScenarioError};
 use miette::Report;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Why the command ended early.
@@ -28,7 +29,10 @@ impl Failure {
     /// Shows it on standard error.
     pub fn print(&self) {
         match self {
-            Failure::Refused(report) | Failure::Failed(report) => eprintln!("{report:?}"),
+            // Nobody may be listening there; the exit status tells all the same.
+            Failure::Refused(report) | Failure::Failed(report) => {
+                let _ = writeln!(std::io::stderr(), "{report:?}");
+            }
             Failure::ScriptsFailed | Failure::ScriptsRefused | Failure::ReaderGone => {}
         }
     }

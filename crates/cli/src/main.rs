@@ -15,6 +15,7 @@ mod script;
 use args::{Args, Command};
 use clap::{CommandFactory, Parser};
 use failure::Failure;
+use std::io::Write;
 use std::panic::catch_unwind;
 use std::process::ExitCode;
 
@@ -30,7 +31,7 @@ fn main() -> ExitCode {
             failure.exit_code()
         }
         Err(panic) => {
-            eprintln!("anabranch has a bug: {}", anabranch_lab::panic_text(&*panic));
+            let _ = writeln!(std::io::stderr(), "anabranch has a bug: {}", anabranch_lab::panic_text(&*panic));
             ExitCode::from(1)
         }
     }

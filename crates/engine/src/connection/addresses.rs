@@ -90,8 +90,6 @@ impl Connection {
             shared.counters.conflicting_add_addr += 1;
             return;
         }
-        // Only now: an option that anybody could have made proves nothing.
-        self.confirm(now, index, shared);
         self.send_ack(now, index, vec![MpOption::AddAddr(AddAddr { hmac: None, ..*add })], shared);
         let Some(first) = self.first_remote else { return };
         let port = add.port.unwrap_or(first.port());

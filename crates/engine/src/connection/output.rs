@@ -235,6 +235,11 @@ impl Connection {
     fn survey(&mut self, now: Instant) {
         self.views.clear();
         self.usage.clear();
+        // Exactly: most connections are idle most of the time, and keep these.
+        let subflows = self.subflows.len();
+        self.views.reserve_exact(subflows);
+        self.usage.reserve_exact(subflows);
+        self.limits.reserve_exact(subflows.saturating_sub(self.limits.len()));
         let regular = self.subflows.iter().any(|subflow| subflow.is_usable() && !subflow.backup());
         let eligible = |subflow: &&crate::subflow::Subflow| subflow.is_usable() && subflow.backup() != regular;
         // A connection whose only subflows have failed goes on using them: there is nothing better.
