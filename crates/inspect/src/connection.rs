@@ -4,8 +4,6 @@ use crate::stream::Stream;
 use crate::version::Version;
 use anabranch_units::{Key, Token};
 use anabranch_wire::Dss;
-use std::collections::BTreeSet;
-use std::net::IpAddr;
 
 /// Side 0 opened it, if that is known.
 #[derive(Clone, Debug)]
@@ -27,7 +25,6 @@ pub(crate) struct Connection {
     pub key_conflicts: u64,
     /// Another connection turned out to be the same: all of this one is there.
     pub merged: bool,
-    addresses: BTreeSet<IpAddr>,
 }
 
 impl Connection {
@@ -43,7 +40,6 @@ impl Connection {
             opener_known: false,
             key_conflicts: 0,
             merged: false,
-            addresses: BTreeSet::new(),
         }
     }
 
@@ -69,41 +65,31 @@ impl Connection {
         self.tokens[side]
     }
 
-    /// Adds the addresses of a subflow to those that show kinship.
-    pub fn add_addresses(&mut self, addresses: [IpAddr; 2]) {
-        if self.addresses.len() < MOST_ADDRESSES {
-            self.addresses.extend(addresses);
-        }
-    }
-
-    /// True if no data sequence number of it is known.
-    pub fn is_unplaced(&self) -> bool {
-        !self.streams.iter().any(Stream::is_placed)
+    /// True while it may turn out to be a part of another.
+    pub fn is_unsettled(&self) -> bool {
+        !self.streams.iter().any(Stream::is_settled)
     }
 
     /// Whether a segment from `side` of an unknown flow can be of this connection, by its numbers. 64-bit numbers so near
-    /// each other are no chance; of 32-bit ones, two must fit, or one and an address.
-    pub fn is_kin(&self, side: usize, dss: &Dss, addresses: [IpAddr; 2]) -> bool {
-        let mut weight = 0;
+    /// each other are no chance; of 32-bit ones, two must fit.
+    pub fn is_kin(&self, side: usize, dss: &Dss) -> bool {
+        let (mut weight, mut long) = (0, false);
         let numbers = [(side, dss.map.filter(|map| map.length > 0).map(|map| map.dsn)), (1 - side, dss.data_ack)];
         for (side, number) in numbers {
             let Some(number) = number else { continue };
             let Some(distance) = self.streams[side].distance(number) else { continue };
-            let (near, worth) = match number {
-                anabranch_wire::DataSeq::Long(_) => (NEAR_LONG, 2),
-                anabranch_wire::DataSeq::Short(_) => (NEAR_SHORT, 1),
-            };
-            if distance > near {
+            let is_long = self.streams[side].knows_whole(number);
+            if distance > if is_long { NEAR_LONG } else { NEAR_SHORT } {
                 return false;
             }
-            weight += worth;
+            weight += 1;
+            long |= is_long;
         }
-        let shared = addresses.iter().any(|address| self.addresses.contains(address));
-        weight > 0 && weight + u32::from(shared) >= 2
+        // One number of 32 bits is near by chance in one of 128 connections.
+        long || weight >= 2
     }
 }
 
 const NEAR_LONG: u64 = 1 << 32;
 /// Sixteen times the largest window in common use.
 const NEAR_SHORT: u64 = 1 << 24;
-const MOST_ADDRESSES: usize = 64;

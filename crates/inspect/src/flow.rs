@@ -159,6 +159,9 @@ pub(crate) struct Handshake {
     pub syn_at: Option<Instant>,
     pub syn_ack_at: Option<Instant>,
     pub ack_at: Option<Instant>,
+    /// Sequence numbers of SYN and SYN/ACK.
+    pub syn_seq: Option<SubflowSeq>,
+    pub syn_ack_seq: Option<SubflowSeq>,
     pub syns: u64,
     /// SYNs without MPTCP after one with.
     pub bare_syns: u64,

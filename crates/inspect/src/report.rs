@@ -125,7 +125,7 @@ pub struct SubflowReport {
     pub address_ids: [Option<u8>; 2],
     /// Backup flags in the MP_JOIN of the two sides.
     pub backup: [Option<bool>; 2],
-    /// MP_JOIN authenticators of the two sides: `good`, `bad`, `unknown`.
+    /// MP_JOIN authenticators of the two sides: `good`, `bad`, `unknown` (no keys), `not captured`.
     pub hmac: [Option<&'static str>; 2],
     /// When it was first seen.
     pub start_s: f64,

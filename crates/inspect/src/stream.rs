@@ -200,9 +200,15 @@ impl Stream {
         }
     }
 
-    /// True once any data sequence number is known.
-    pub fn is_placed(&self) -> bool {
-        self.base.is_some()
+    /// Whether all 64 bits of `seq` and of this stream's numbers are known.
+    pub fn knows_whole(&self, seq: DataSeq) -> bool {
+        matches!(seq, DataSeq::Long(_)) && self.base.is_some_and(|base| base.upper)
+    }
+
+    /// True once a whole data sequence number is known, or bytes have passed: what is known so far could not be moved into
+    /// another stream any more.
+    pub fn is_settled(&self) -> bool {
+        self.first_at.is_some() || self.base.is_some_and(|base| base.upper)
     }
 
     /// Bytes pass on a subflow that have not passed there with the same subflow sequence number. Remembers at most

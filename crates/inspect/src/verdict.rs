@@ -17,6 +17,9 @@ pub(crate) fn compared(expected: Option<&[u8]>, found: &[u8]) -> &'static str {
     }
 }
 
+/// Of an authenticator in a segment that the capture does not hold.
+const NOT_CAPTURED: &str = "not captured";
+
 /// Authenticators in MP_JOIN, by side of the flow.
 pub(crate) fn join_hmacs(flow: &Flow, member: Member, connection: &Connection) -> [Option<&'static str>; 2] {
     let mut verdicts = [None; 2];
@@ -31,13 +34,23 @@ pub(crate) fn join_hmacs(flow: &Flow, member: Member, connection: &Connection) -
         let (own_nonce, peer_nonce) = if own == opener { (opening, opened) } else { (opened, opening) };
         Some(connection.hashing().join_hmac(key(own)?, key(1 - own)?, own_nonce, peer_nonce))
     };
-    if let Offer::JoinSynAck(syn_ack) = flow.shake.syn_ack {
-        let expected = expected(1 - opener);
-        verdicts[1 - opener] = Some(compared(expected.as_ref().map(|mac| &mac[..8]), &syn_ack.hmac));
-    }
-    if let Offer::JoinAck(ack) = flow.shake.ack {
-        verdicts[opener] = Some(compared(expected(opener).as_ref().map(<[u8; 20]>::as_slice), &ack.hmac));
-    }
+    let shake = &flow.shake;
+    let is_join = [shake.syn, shake.syn_ack, shake.ack]
+        .iter()
+        .any(|offer| matches!(offer, Offer::JoinSyn(_) | Offer::JoinSynAck(_) | Offer::JoinAck(_)));
+    // The opener went on after its SYN, so there was an answer, and an ACK of that.
+    let own = &flow.sides[opener];
+    let went_on = own.packets > shake.syns + u64::from(own.reset.is_some());
+    let missed =
+        |offer: Offer| (is_join && went_on && matches!(offer, Offer::Unseen | Offer::Cut)).then_some(NOT_CAPTURED);
+    verdicts[1 - opener] = match shake.syn_ack {
+        Offer::JoinSynAck(syn_ack) => Some(compared(expected(1 - opener).as_ref().map(|mac| &mac[..8]), &syn_ack.hmac)),
+        other => missed(other),
+    };
+    verdicts[opener] = match shake.ack {
+        Offer::JoinAck(ack) => Some(compared(expected(opener).as_ref().map(<[u8; 20]>::as_slice), &ack.hmac)),
+        other => missed(other),
+    };
     verdicts
 }
 

@@ -349,6 +349,29 @@ fn a_join_from_the_server() {
     assert_eq!((subflow.sent[0].data_bytes, subflow.sent[1].data_bytes), (0, 100));
 }
 
+/// Two connections between the same hosts, from the middle on. Their 32-bit DATA_ACKs are near each other, which happens to one
+/// pair in 128; the whole numbers that follow are not.
+#[test]
+fn one_short_number_makes_no_kinship() {
+    let mut lab = Lab::new();
+    for n in 0..12u64 {
+        let mut key = flow(1, 1);
+        key.dst_port += (n % 2) as u16;
+        let mut segment = Segment::new(key, Flags::ACK, seq(1, 5_001), seq(0, 701));
+        let data_ack = Some(DataSeq::Short(1000 + n as u32));
+        let map = (n >= 10).then(|| {
+            let dsn = DataSeq::Long(Dsn::new((n % 2) << 40 | 0x7000_0000));
+            segment.payload = Bytes::from(vec![7; 100]);
+            Map { dsn, subflow_seq: 5_001, length: 100, checksum: None }
+        });
+        segment.options.dss = Some(Dss { data_ack, map, data_fin: false });
+        lab.send(n, segment);
+    }
+    let report = lab.finish();
+    let subflows: Vec<_> = report.connections.iter().map(|connection| connection.subflows.len()).collect();
+    assert_eq!(subflows, [1, 1]);
+}
+
 /// Two subflows with 32-bit numbers only, from the middle on.
 #[test]
 fn subflows_in_the_middle_with_short_numbers() {

@@ -96,9 +96,10 @@ impl Connection {
         if start != self.subflows[index].rcv_nxt {
             return self.challenge(now, index, shared);
         }
+        let id = self.subflows[index].id;
         for option in segment.options.mptcp() {
             if let MpOption::FastClose { receiver_key } = option
-                && self.on_fast_close(now, *receiver_key, true, shared)
+                && self.on_fast_close(now, *receiver_key, Some(id), shared)
             {
                 return;
             }

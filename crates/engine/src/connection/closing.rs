@@ -160,14 +160,22 @@ impl Connection {
     }
 
     /// MP_FASTCLOSE: honoured with the right key, ignored otherwise. True if the connection is gone.
-    pub(super) fn on_fast_close(&mut self, now: Instant, key: Key, reset: bool, shared: &mut Shared) -> bool {
+    ///
+    /// `reset` is the subflow on whose RST it came, if it was no ACK.
+    pub(super) fn on_fast_close(
+        &mut self,
+        now: Instant,
+        key: Key,
+        reset: Option<SubflowId>,
+        shared: &mut Shared,
+    ) -> bool {
         if key != self.local_key || self.mode != Mode::Multipath {
             return false;
         }
         shared.counters.resets_received += 1;
         for index in 0..self.subflows.len() {
             // On an ACK it wants an answer (§3.5); on a RST that subflow is gone already, the others are told.
-            if !reset || self.subflows.len() > 1 {
+            if reset != Some(self.subflows[index].id) {
                 self.send_reset(now, index, Vec::new(), shared);
             }
         }

@@ -25,7 +25,7 @@ impl Connection {
             let Some(index) = self.position(id).filter(|_| !self.gone) else { return };
             match option {
                 MpOption::FastClose { receiver_key } => {
-                    self.on_fast_close(now, *receiver_key, false, shared);
+                    self.on_fast_close(now, *receiver_key, None, shared);
                 }
                 MpOption::Prio { backup } => {
                     self.subflows[index].backup_remote = *backup;

@@ -29,9 +29,9 @@ impl Inspector {
         let Some(dss) = &segment.options.dss else { return };
         let needs_kin = match self.flows[flow].member {
             None => true,
-            Some(member) => self.connections[member.connection].is_unplaced(),
+            Some(member) => self.connections[member.connection].is_unsettled(),
         };
-        if needs_kin {
+        if needs_kin && self.flows[flow].dss_tries < MOST_COMPARISONS {
             self.infer(packet);
         }
         if let (Some(ack), Some(member)) = (dss.data_ack, self.flows[flow].member) {
@@ -187,3 +187,6 @@ impl Inspector {
         }
     }
 }
+
+/// A flow is compared with all connections so often, which bounds what a flood of flows costs.
+const MOST_COMPARISONS: u32 = 64;

@@ -20,6 +20,7 @@ impl Inspector {
             flow.opener.get_or_insert(from);
             shake.syns += 1;
             shake.syn_at.get_or_insert(at);
+            shake.syn_seq = Some(segment.seq);
             match (shake.syn, offer) {
                 (Offer::Unseen | Offer::Cut, offer) => shake.syn = offer,
                 (Offer::Capable(_) | Offer::JoinSyn(_), Offer::Nothing) => shake.bare_syns += 1,
@@ -30,6 +31,8 @@ impl Inspector {
             flow.opener.get_or_insert(1 - from);
             shake.syn_acks += 1;
             shake.syn_ack_at.get_or_insert(at);
+            shake.syn_seq.get_or_insert(segment.ack + MINUS_ONE);
+            shake.syn_ack_seq = Some(segment.seq);
             if matches!(shake.syn_ack, Offer::Unseen | Offer::Cut) {
                 shake.syn_ack = offer;
             }
@@ -44,7 +47,17 @@ impl Inspector {
                 }
                 _ => false,
             };
-            let by_place = flow.opener == Some(from) && shake.syn_ack_at.is_some();
+            // Without such options it is the one that acknowledges nothing but the SYN/ACK; a later one says nothing about
+            // a third ACK that the capture missed.
+            let by_place = flow.opener == Some(from)
+                && packet.length == 0
+                && segment.options.dss.is_none()
+                && shake.syn_seq.is_some_and(|seq| segment.seq == seq + 1)
+                && shake.syn_ack_seq.is_some_and(|seq| segment.ack == seq + 1);
+            if !by_option && !by_place && matches!(offer, Offer::Capable(_)) && shake.ack == Offer::Unseen {
+                // The first data completes the handshake as well (RFC 8684 §3.1).
+                shake.ack = offer;
+            }
             if by_option || by_place {
                 flow.opener.get_or_insert(from);
                 shake.ack = offer;

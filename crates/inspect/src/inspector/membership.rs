@@ -83,22 +83,36 @@ impl Inspector {
         let group = &mut self.connections[connection];
         let subflow = group.flows.len() as u32;
         group.flows.push(flow);
-        group.add_addresses([self.flows[flow].key.src, self.flows[flow].key.dst]);
         self.flows[flow].member = Some(Member { connection, subflow, swapped, by });
     }
 
     /// Finds the connection of a flow that has said nothing but a DSS.
     pub(super) fn infer(&mut self, packet: &Packet<'_>) {
         let Some(dss) = &packet.segment.options.dss else { return };
-        let key = self.flows[packet.flow].key;
-        let addresses = [key.src, key.dst];
         let own = self.flows[packet.flow].member;
-        let kin = self.connections.iter().enumerate().rev().take(MOST_COMPARED).find_map(|(index, connection)| {
+        self.flows[packet.flow].dss_tries += 1;
+        let known = own.map(|own| self.connections[own.connection].tokens);
+        let latest = self.connections.iter().enumerate().rev().take(MOST_COMPARED);
+        let mut fitting = latest.filter(|(_, connection)| !connection.merged).filter_map(|(index, connection)| {
+            let fits = |&side: &usize| {
+                // A side has one token.
+                let turned = own.is_some_and(|own| own.side(packet.from) != side);
+                let tokens = known.unwrap_or_default();
+                let agree = [0, 1].into_iter().all(|own| {
+                    let theirs = connection.tokens[own ^ usize::from(turned)];
+                    tokens[own].is_none() || theirs.is_none() || tokens[own] == theirs
+                });
+                agree && connection.is_kin(side, dss)
+            };
             let other = own.is_none_or(|own| own.connection != index);
-            (other && !connection.merged)
-                .then(|| [0, 1].into_iter().find(|&side| connection.is_kin(side, dss, addresses)))?
-                .map(|side| (index, side))
+            let side = [0, 1].into_iter().find(fits).filter(|_| other)?;
+            Some((index, side))
         });
+        // Where several fit, none is believed.
+        let kin = match (fitting.next(), fitting.next()) {
+            (Some(only), None) => Some(only),
+            _ => None,
+        };
         match (own, kin) {
             (None, Some((connection, side))) => {
                 self.enlist(packet.flow, connection, packet.from ^ side == 1, By::Numbers);
@@ -110,7 +124,6 @@ impl Inspector {
             }
             (None, None) => {
                 let flow = &mut self.flows[packet.flow];
-                flow.dss_tries += 1;
                 let has_data = dss.map.is_some_and(|map| map.length > 0);
                 if has_data || flow.dss_tries >= MOST_TRIES {
                     let (opener, offered) = (flow.opener, flow.shake.syn);
