@@ -21,6 +21,7 @@ pub(crate) const NAMES: &[&str] = &[
     "ofo_now",
     "ofo_bytes",
     "write_space",
+    "drained",
 ];
 
 /// Names after a subflow and a dot.

@@ -134,3 +134,33 @@ fn the_whole_script_is_read_first() {
     let error = run_text("t.script", "check subflows = 9\nlisten eighty\n").expect_err("it is no script");
     assert!(matches!(error, ScriptError::Refused(_)), "{error}");
 }
+
+/// What the peer sent is shown so that, pasted, it sends the same again.
+#[test]
+fn what_was_injected_can_be_pasted() {
+    let lines = [
+        "a < P. data=1:101 mp_capable",
+        "a < P. seq=1 data=1:101 dss(dsn4=1, ack4=1, len=2000)",
+        "a < P. data=5:105 payload=bad dss(map, fin, csum=bad)",
+        "a < . seq=-5 ack=abs:77 win=3 dss(fin, dsn=1, csum)",
+        "a < PU. urg=3 seq=abs:0x10 len=7 ts=5:6 sack=1:2,3:9",
+        "a < R. mp_fastclose(key=bad) mp_tcprst(reason=9, transient=yes)",
+        "a < . mp_prio(backup) mp_fail(dsn=-4)",
+        "a < S mss=9 wscale=3 sack_ok mp_join(id=4, backup, token=0x11, nonce=0xff)",
+        "a < . add_addr(id=1, addr=fd00::1, port=8, hmac=bad)",
+        "a < . add_addr(id=1, addr=1.2.3.4, echo) remove_addr(1, 2, 255)",
+        "a < FW. mp_capable(v=3, flags=ABCDEFG, receiver=bad, sender=0x11, len=5, csum=0x1234)",
+        "a < - option(30, f0 01) option(254, 99) broken(1e 00)",
+        "a < . dss(dsn=abs:0xffffffffffffffff, ssn=-3, len=0, csum=0, ack=abs:5)",
+    ];
+    let injected = |line: &str| {
+        let failed = failed(&format!("{line}\ndrain\ncheck subflows = 99\n"));
+        failed.around.iter().rev().find(|line| line.contains(" a < ")).unwrap().clone()
+    };
+    for line in lines {
+        let shown = injected(line);
+        // A changed byte, and an HMAC or checksum of no known value, are shown as what they are not.
+        let again = shown.replace("payload=other", "payload=bad");
+        assert_eq!(injected(&again), shown, "{line}");
+    }
+}

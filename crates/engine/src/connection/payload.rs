@@ -265,8 +265,9 @@ impl Connection {
             }
             return;
         }
-        // A subflow's FIN without DATA_FIN ends that subflow only, not the stream (RFC 8684 §3.3.3): answer in kind.
-        if !self.receiver.finished() || !self.outgoing.fin_acked {
+        // A subflow's FIN without DATA_FIN ends that subflow only, not the stream (RFC 8684 §3.3.3): answer in kind. After the
+        // peer's DATA_FIN it only says once more that nothing comes from there; ours may still flow the other way.
+        if !self.receiver.finished() {
             self.leave_subflow(now, index, shared);
         }
     }

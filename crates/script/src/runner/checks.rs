@@ -82,8 +82,10 @@ impl Runner {
                 };
                 self.host();
                 let host = self.host.as_ref().expect("the endpoint was just made");
-                let got = stats::value(host, id, &self.world, name)
-                    .map_err(|help| ScriptError::refused(line, at, format!("`{name}` cannot be checked"), help))?;
+                let drained = || Ok(self.drained.to_string());
+                let got = if name == "drained" { drained() } else { stats::value(host, id, &self.world, name) };
+                let got =
+                    got.map_err(|help| ScriptError::refused(line, at, format!("`{name}` cannot be checked"), help))?;
                 match stats::holds(&got, *compare, value) {
                     Some(true) => {}
                     Some(false) => {
@@ -102,6 +104,7 @@ impl Runner {
                 if count < *least || count > *most {
                     return Err(self.failed(line, format!("{count} segments were sent, expected {least} to {most}")));
                 }
+                self.drained += self.pending.len() as u64;
                 self.pending.clear();
             }
             _ => {}

@@ -87,6 +87,8 @@ struct Runner {
     around: VecDeque<String>,
     /// What the endpoint's subflows are called, those that are gone included.
     names: BTreeMap<(ConnectionId, SubflowId), String>,
+    /// Segments taken by `drain`.
+    drained: u64,
     passed: Passed,
     /// The endpoint broke a promise; reported with the next statement.
     broken: Option<String>,
@@ -110,6 +112,7 @@ impl Runner {
             events: Vec::new(),
             around: VecDeque::new(),
             names: BTreeMap::new(),
+            drained: 0,
             passed: Passed::default(),
             broken: None,
         }
