@@ -333,9 +333,13 @@ impl Connection {
             }
             return false;
         }
-        let Some(ack) = segment.ack.offset_near(subflow.iss, 1) else { return false };
-        if !segment.flags.has(Flags::ACK) || ack != 1 {
+        let acks_syn = segment.flags.has(Flags::ACK) && segment.ack == subflow.seq(1);
+        if !acks_syn {
             shared.counters.unacceptable += 1;
+            // RFC 9293 §3.10.7.4: an ACK of something else comes from another connection.
+            if let Some(reset) = emit::reset_for(segment, Vec::new()).filter(|_| segment.flags.has(Flags::ACK)) {
+                self.transmit_segment(index, reset, Purpose::Reset, shared);
+            }
             return false;
         }
         match subflow.origin {

@@ -28,6 +28,8 @@ enum Attempt {
     TooShort,
     /// The peer's window admits only a part of it (RFC 9293 §3.8.6.2.1).
     SillyWindow,
+    /// The window of this subflow alone admits nothing worth sending.
+    SubflowWindow,
 }
 
 /// What the sender waits for, and since when; and marks that live between a decision and its consequence.
@@ -180,6 +182,7 @@ impl Connection {
             return if nothing_new { Obstacle::Application } else { Obstacle::Cwnd };
         }
         self.reinject(now, shared);
+        let mut window_shut = false;
         loop {
             let unsent = self.outgoing.unsent.total();
             let any_room = self.views.iter().any(SubflowView::has_room);
@@ -200,10 +203,10 @@ impl Connection {
                     continue;
                 }
             }
-            if !any_room {
+            if !any_room && !window_shut {
                 return Obstacle::Cwnd;
             }
-            if sendable == 0 {
+            if !any_room || sendable == 0 {
                 return self.window_blocked(now, unsent, sendable, shared);
             }
             let (on, skip) = match self.decide(now, unsent, sendable) {
@@ -218,6 +221,11 @@ impl Connection {
                 Attempt::Sent => {}
                 Attempt::TooShort => return Obstacle::Application,
                 Attempt::SillyWindow => return self.window_blocked(now, unsent, sendable, shared),
+                Attempt::SubflowWindow => {
+                    // What the peer admits on one subflow says nothing of the others.
+                    self.views.iter_mut().filter(|view| view.id == on).for_each(|view| view.open = false);
+                    window_shut = true;
+                }
             }
         }
     }
@@ -336,10 +344,11 @@ impl Connection {
         let mss = u64::from(subflow.mss);
         let subflow_room = subflow.snd_edge.saturating_sub(subflow.recovery.snd_nxt());
         let whole = mss.min(range_end - start);
-        let length = whole.min(out.edge.saturating_sub(start)).min(subflow_room);
+        let admitted = whole.min(out.edge.saturating_sub(start));
+        let length = admitted.min(subflow_room);
         let idle = out.una == out.nxt;
         if length == 0 || (length < whole && !idle) {
-            return Attempt::SillyWindow;
+            return if subflow_room < admitted { Attempt::SubflowWindow } else { Attempt::SillyWindow };
         }
         let ends_stream = start + length == out.buffer.end();
         if nagle && length < mss && ends_stream && !idle && out.fin.is_none() {
