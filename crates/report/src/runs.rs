@@ -3,8 +3,8 @@
 use crate::number::{bytes, percent, seconds, short, with_interval};
 use crate::rows::Header;
 use crate::table::{Align, Table};
-use anabranch_lab::{MiddleboxCounts, Run};
 use anabranch_lab::file::MeasureName;
+use anabranch_lab::{MiddleboxCounts, Run};
 
 use anabranch_lab::stats::Estimate;
 use anabranch_sim::{ConnectionOutcome, Outcome};

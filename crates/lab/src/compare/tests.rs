@@ -24,6 +24,11 @@ fn measured(seed: u64, completion_s: f64, goodput_bps: f64) -> Measured {
         hol_blocked_s: 0.0,
         overruled: 0,
         fallbacks: 0,
+        fallback_reasons: Default::default(),
+        reset_reasons: Default::default(),
+        checksum_failures: 0,
+        altered_bytes: 0,
+        middleboxes: Vec::new(),
         events_digest: String::new(),
     }
 }
