@@ -38,9 +38,8 @@ pub(crate) fn join_hmacs(flow: &Flow, member: Member, connection: &Connection) -
     let is_join = [shake.syn, shake.syn_ack, shake.ack]
         .iter()
         .any(|offer| matches!(offer, Offer::JoinSyn(_) | Offer::JoinSynAck(_) | Offer::JoinAck(_)));
-    // The opener went on after its SYN, so there was an answer, and an ACK of that.
-    let own = &flow.sides[opener];
-    let went_on = own.packets > shake.syns + u64::from(own.reset.is_some());
+    // Nobody sends a DSS there before the handshake is through.
+    let went_on = flow.sides.iter().any(|side| side.dss > 0);
     let missed =
         |offer: Offer| (is_join && went_on && matches!(offer, Offer::Unseen | Offer::Cut)).then_some(NOT_CAPTURED);
     verdicts[1 - opener] = match shake.syn_ack {
