@@ -11,6 +11,11 @@ use std::fmt::Write;
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let scenario = Scenario::load(&args.scenario, &args.common.sets)?;
     let (seed, repeat) = (args.common.seed.unwrap_or(scenario.seed), args.common.repeat.unwrap_or(1));
+    if let Some(directory) = &args.pcap {
+        // Before the run rather than after a part of it.
+        let made = std::fs::create_dir_all(directory);
+        made.map_err(|error| Failure::writing(&directory.display().to_string(), error))?;
+    }
     let header = Header::new(&scenario, seed, repeat as usize);
     let keep = Keep { events: args.events.is_some(), captures: args.pcap.clone() };
     let bar = output::progress(repeat as usize);
