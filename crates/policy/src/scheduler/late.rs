@@ -20,7 +20,7 @@
 //! byte, its ACK would not end the wait, so the fastest subflow with room sends that byte.
 
 use super::{Scheduler, ack_due, flag};
-use crate::forecast::{self, Conditions, Forecaster, Switches};
+use crate::forecast::{self, Conditions, Forecast, Forecaster, Switches};
 use crate::registry::{Parameter, Params};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Instant, SubflowId};
@@ -219,16 +219,7 @@ fn delivered(
     if first_window >= needed {
         return rest;
     }
-    let peer = u32::try_from(window.get() / mss).unwrap_or(u32::MAX);
-    let path = slave.cwnd_at_loss.map_or(u32::MAX, |at_loss| u32::try_from(at_loss.get() / mss).unwrap_or(u32::MAX));
-    let conditions = Conditions {
-        rtt: slave.srtt,
-        rto: slave.rto,
-        cwnd,
-        ssthresh: slave.ssthresh_segments(),
-        loss: slave.loss,
-        max_cwnd: Some(path.max(cwnd).min(peer)),
-    };
+    let conditions = Conditions::of(slave).bounded(slave, window, true);
     Bytes::new(mss).times(whole(forecaster.expected(master.srtt / 2, &conditions))).min(rest)
 }
 
