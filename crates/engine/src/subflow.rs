@@ -11,7 +11,7 @@ use crate::{AckReason, Profile, SubflowStats};
 use anabranch_policy::SubflowView;
 use anabranch_policy::congestion::Controller;
 use anabranch_policy::forecast::LossEstimate;
-use anabranch_units::{AddressId, Bytes, Duration, Instant, Nonce, SubflowId, SubflowSeq};
+use anabranch_units::{AddressId, Bytes, Dsn, Duration, Instant, Nonce, SubflowId, SubflowSeq};
 use anabranch_wire::FlowKey;
 
 /// Where a subflow stands.
@@ -106,6 +106,8 @@ pub(crate) struct Subflow {
     /// A tail loss probe is due.
     pub(crate) probe_now: bool,
     pub(crate) last_sent: Option<Instant>,
+    /// The highest DATA_ACK that came here.
+    pub(crate) data_acked: Option<Dsn>,
     /// Window probes in a row that nothing answered.
     pub(crate) unanswered_probes: u32,
     pub(crate) fin_sent: bool,
@@ -208,6 +210,7 @@ impl Subflow {
             retransmit_now: false,
             probe_now: false,
             last_sent: None,
+            data_acked: None,
             unanswered_probes: 0,
             fin_sent: false,
             originals: Originals::default(),
@@ -359,6 +362,7 @@ impl Subflow {
             loss: self.loss.rate(),
             sent: self.recovery.snd_nxt() - 1,
             acked: self.recovery.snd_una() - 1,
+            data_acked: self.data_acked,
             open: self.recovery.phase() != recovery::Phase::Loss && unacked < share.get() && window_left > 0,
             throttled: self.throttled,
             last_sent: self.last_sent,

@@ -40,6 +40,9 @@ pub struct SubflowView {
     pub sent: u64,
     /// Subflow-level bytes cumulatively acknowledged since the subflow began.
     pub acked: u64,
+    /// The highest DATA_ACK that came on this subflow: what the receiver had in order when what this subflow carries
+    /// arrived, where `View::data_una` says what it has by now. `None` before the first.
+    pub data_acked: Option<Dsn>,
     /// False while the subflow may carry no new data whatever its window: RTO recovery, or its receive-window share is
     /// used up.
     pub open: bool,
@@ -88,6 +91,7 @@ impl SubflowView {
             loss: 0.0,
             sent: 0,
             acked: 0,
+            data_acked: None,
             open: true,
             throttled: false,
             last_sent: None,

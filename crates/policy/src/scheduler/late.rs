@@ -223,9 +223,9 @@ fn delivered(
     whole_segments(forecaster.expected(master.srtt / 2, &conditions), Bytes::new(mss)).min(rest)
 }
 
-const OVERSHOOT: &str = "overshoot";
-const RTO_ROUND_END: &str = "rto_round_end";
-const TLP: &str = "tlp";
+pub(super) const OVERSHOOT: &str = "overshoot";
+pub(super) const RTO_ROUND_END: &str = "rto_round_end";
+pub(super) const TLP: &str = "tlp";
 const STRICT: &str = "strict";
 /// What can be set.
 pub(super) const PARAMETERS: &[Parameter] = &[
