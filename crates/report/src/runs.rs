@@ -153,9 +153,12 @@ fn interference(run: &Run) -> String {
         text += &format!("DSS checksums that failed: {}\n", measured.checksum_failures);
     }
     if measured.altered_bytes > 0 {
-        let bytes = measured.altered_bytes;
-        text +=
-            &format!("{bytes} bytes were altered on the way, and nobody noticed: dss-checksum = true would show it\n");
+        let why = if measured.checksum_failures > 0 {
+            "after the fallback to plain TCP nothing protects them"
+        } else {
+            "dss-checksum = true would show it"
+        };
+        text += &format!("{} bytes were altered on the way, and nobody noticed: {why}\n", measured.altered_bytes);
     }
     if text.is_empty() { text } else { text + "\n" }
 }
