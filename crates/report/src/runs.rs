@@ -3,6 +3,7 @@
 use crate::number::{bytes, percent, seconds, short, with_interval};
 use crate::rows::Header;
 use crate::table::{Align, Table};
+use anabranch_engine::Overruled;
 use anabranch_lab::file::MeasureName;
 use anabranch_lab::{MiddleboxCounts, Run};
 
@@ -75,8 +76,12 @@ fn about(connection: &ConnectionOutcome) -> String {
         text += &format!(
             "\nsender blocked by cwnd {cwnd}, receive window {window}, scheduler {scheduler}, application {application}"
         );
-        if sender.overruled > 0 {
-            text += &format!("; scheduler overruled {} times", sender.overruled);
+        let Overruled { impossible, starving, looping } = sender.overruled;
+        for (times, why) in [(impossible, "impossible"), (starving, "it starved the connection"), (looping, "it span")]
+        {
+            if times > 0 {
+                text += &format!("; scheduler overruled {times} times: {why}");
+            }
         }
         if let Some(reason) = &sender.fallback {
             text += &format!("; fell back to plain TCP: {reason:?}");
