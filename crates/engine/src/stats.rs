@@ -33,7 +33,7 @@ pub struct ConnectionStats {
     pub reinjected: u64,
     /// Bytes received more than once at the data level.
     pub duplicates: u64,
-    /// Scheduler decisions that were impossible or would have starved the connection.
+    /// Decisions that were impossible or would have starved the connection: a scheduler's, or shares of the window.
     pub overruled: u64,
     /// Why MPTCP was given up.
     pub fallback: Option<FallbackReason>,
@@ -48,7 +48,7 @@ pub struct ConnectionStats {
 pub struct Blocked {
     /// Data waited and every congestion window was full (or the first hop's queue, with TSQ).
     pub cwnd: Duration,
-    /// Data waited, a subflow had room, and the peer's window was used up.
+    /// Data waited, a subflow had room, and the peer's window was used up, or each such subflow's share of it.
     pub receive_window: Duration,
     /// Data waited, a subflow had room, the window was open, and the scheduler waited.
     pub scheduler: Duration,

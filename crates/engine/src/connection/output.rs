@@ -6,7 +6,7 @@ use crate::sent_log::bit;
 use crate::shared::Shared;
 use crate::stats::Blocked;
 use crate::{Choice, Detector, Purpose, Reason};
-use anabranch_policy::receive_window::Usage;
+use anabranch_policy::receive_window::{Buffers, Usage};
 use anabranch_policy::reinjection::{Cause, Opportunity};
 use anabranch_policy::{Decision, Event as PolicyEvent, SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant, SubflowId};
@@ -177,7 +177,7 @@ impl Connection {
         if nothing_new && self.outgoing.una == self.outgoing.nxt {
             return Obstacle::Application;
         }
-        self.survey(now);
+        self.survey(now, shared);
         if self.views.is_empty() {
             return if nothing_new { Obstacle::Application } else { Obstacle::Cwnd };
         }
@@ -185,17 +185,20 @@ impl Connection {
         let mut window_shut = false;
         loop {
             let unsent = self.outgoing.unsent.total();
-            let any_room = self.views.iter().any(SubflowView::has_room);
             if unsent == 0 {
-                if any_room && self.views.len() > 1 {
+                if self.views.len() > 1 {
                     self.rescue(now, Cause::Drained, shared);
                 }
                 return Obstacle::Application;
             }
+            let any_room = self.views.iter().any(SubflowView::has_room);
             // A tail loss probe sends new data whatever the window of congestion control says (RFC 8985 §7.3).
             let sendable = self.outgoing.unsent.below(self.outgoing.edge);
             if sendable > 0
-                && let Some(index) = self.subflows.iter().position(|subflow| subflow.probe_now && subflow.is_usable())
+                && let Some(index) = self.subflows.iter().position(|subflow| {
+                    let used_up = self.views.iter().any(|view| view.id == subflow.id && view.share.is_zero());
+                    subflow.probe_now && subflow.is_usable() && !used_up
+                })
             {
                 let sent = self.send_new(now, index, Bytes::ZERO, sendable, false, shared) == Attempt::Sent;
                 self.subflows[index].probe_now &= !sent;
@@ -204,7 +207,8 @@ impl Connection {
                 }
             }
             if !any_room && !window_shut {
-                return Obstacle::Cwnd;
+                let share_used_up = self.views.iter().any(SubflowView::has_room_to_repeat);
+                return if share_used_up { Obstacle::ReceiveWindow } else { Obstacle::Cwnd };
             }
             if !any_room || sendable == 0 {
                 return self.window_blocked(now, unsent, sendable, shared);
@@ -240,14 +244,14 @@ impl Connection {
     }
 
     /// Copies out what policies may know. Usable subflows only, and backups only if there is no other.
-    fn survey(&mut self, now: Instant) {
+    fn survey(&mut self, now: Instant, shared: &Shared) {
         self.views.clear();
         self.usage.clear();
         // Exactly: most connections are idle most of the time, and keep these.
         let subflows = self.subflows.len();
         self.views.reserve_exact(subflows);
         self.usage.reserve_exact(subflows);
-        self.limits.reserve_exact(subflows.saturating_sub(self.limits.len()));
+        self.shares.reserve_exact(subflows.saturating_sub(self.shares.len()));
         let regular = self.subflows.iter().any(|subflow| subflow.is_usable() && !subflow.backup());
         let eligible = |subflow: &&crate::subflow::Subflow| subflow.is_usable() && subflow.backup() != regular;
         // A connection whose only subflows have failed goes on using them: there is nothing better.
@@ -257,25 +261,38 @@ impl Connection {
             if !use_it {
                 continue;
             }
-            let unacked = self.outgoing.log.unacked(subflow.slot);
-            let cwnd = self.congestion.cwnd(subflow.id);
-            let srtt = subflow.rtt.srtt().unwrap_or(Duration::MAX);
-            self.usage.push(Usage { id: subflow.id, srtt, cwnd, unacked: Bytes::new(unacked) });
+            self.usage.push(Usage {
+                id: subflow.id,
+                mss: Bytes::new(u64::from(subflow.mss)),
+                srtt: subflow.rtt.srtt().unwrap_or(Duration::MAX),
+                cwnd: self.congestion.cwnd(subflow.id),
+                outstanding: subflow.flight_size(),
+                unacked: Bytes::new(self.outgoing.log.unacked(subflow.slot)),
+                acked: subflow.recovery.snd_una() - 1,
+            });
         }
-        self.limits.clear();
-        self.limits.resize(self.usage.len(), Bytes::MAX);
+        self.shares.clear();
+        self.shares.resize(self.usage.len(), Bytes::MAX);
         let out = &self.outgoing;
-        let window = Bytes::new(out.edge.saturating_sub(out.una));
         if self.usage.len() > 1 {
-            let buffer = Bytes::new(out.largest_window);
-            self.receive_window.share(now, window, buffer, &self.usage, &mut self.limits);
+            let buffers = Buffers {
+                window: Bytes::new(out.edge.saturating_sub(out.una)),
+                receive: Bytes::new(out.largest_window),
+                send: shared.config.send_buffer,
+            };
+            self.receive_window.share(now, &buffers, &self.usage, &mut self.shares);
+            let idle = out.una == out.nxt && self.usage.iter().all(|one| one.outstanding.is_zero());
+            if idle && self.shares.iter().all(|share| share.is_zero()) {
+                // Nothing is under way that could open a share.
+                self.stats.overruled += 1;
+                self.shares.fill(Bytes::MAX);
+            }
         }
         let mut subflows = self.subflows.iter();
-        for (usage, share) in self.usage.iter().zip(&self.limits) {
+        for (usage, share) in self.usage.iter().zip(&self.shares) {
             // Both stand in the order of the subflows.
             let subflow = subflows.find(|subflow| subflow.id == usage.id);
-            let view = subflow.and_then(|subflow| subflow.view(&self.congestion, *share, usage.unacked.get()));
-            self.views.extend(view);
+            self.views.extend(subflow.and_then(|subflow| subflow.view(&self.congestion, *share)));
         }
         let usable = self.views.iter().fold(0, |bits, view| bits | 1u32 << (view.id.0 % 32));
         if usable != self.usable {
@@ -402,6 +419,7 @@ impl Connection {
     /// Records and sends a piece of the stream on subflow `index`, and refreshes its view.
     fn push_data(&mut self, now: Instant, index: usize, piece: Piece, shared: &mut Shared) {
         let Piece { start, length, flags, purpose } = piece;
+        let fresh = matches!(purpose, Purpose::NewData(_));
         let subflow = &mut self.subflows[index];
         subflow.recovery.set_has_unsent(!self.outgoing.unsent.is_empty());
         subflow.recovery.on_sent(now, length as u32, start, flags);
@@ -419,6 +437,9 @@ impl Connection {
             view.sent = sent_total;
             view.last_sent = Some(now);
             view.throttled = throttled;
+            if fresh {
+                view.share = view.share.saturating_sub(Bytes::new(length));
+            }
         }
     }
 
@@ -451,7 +472,7 @@ impl Connection {
                 carriers = 0;
             }
             let fresh = |view: &&SubflowView| self.slot_of(view.id).is_some_and(|slot| carriers & bit(slot) == 0);
-            let candidates = self.views.iter().filter(|view| view.has_room()).filter(fresh);
+            let candidates = self.views.iter().filter(|view| view.has_room_to_repeat()).filter(fresh);
             let Some(on) = candidates.min_by_key(|view| (view.srtt, view.id)).map(|view| view.id) else { return };
             let end = range_end.min(carried_until);
             let reason = self.outgoing.reinject.reason(start).unwrap_or(Reason::DataTimeout);
@@ -517,7 +538,7 @@ impl Connection {
             window: Bytes::new(self.outgoing.edge.saturating_sub(una)),
             data_una: self.local_idsn + 1 + una,
         };
-        let Some(on) = view.fastest_with_room().map(|subflow| subflow.id) else { return };
+        let Some(on) = view.fastest_with_room_to_repeat().map(|subflow| subflow.id) else { return };
         let opportunity = Opportunity {
             cause,
             send_buffer_full: self.outgoing.writer_waits,

@@ -11,7 +11,7 @@ mod forecaster;
 mod fps;
 mod late;
 mod loss;
-mod number;
+pub(crate) mod number;
 #[cfg(test)]
 mod properties;
 mod window;
