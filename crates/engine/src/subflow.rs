@@ -363,6 +363,9 @@ impl Subflow {
             share,
             throttled: self.throttled,
             last_sent: self.last_sent,
+            pacing: None,
+            bdp: None,
+            truth: None,
         })
     }
 

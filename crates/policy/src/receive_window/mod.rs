@@ -60,6 +60,7 @@ pub const WINDOWS: &[Entry<dyn ReceiveWindow>] = &[
         about: "whichever subflow sends first uses it",
         paper: Some("RFC 8684 §3.3.4"),
         parameters: &[],
+        source: include_str!("shared.rs"),
         build: |_| Box::new(Shared),
     },
     Entry {
@@ -86,6 +87,7 @@ pub const WINDOWS: &[Entry<dyn ReceiveWindow>] = &[
                 domain: Domain::Flag { default: false },
             },
         ],
+        source: include_str!("even.rs"),
         build: |p| Box::new(Even::new(p.flag("receive"), p.flag("send"), p.flag("in_flight"))),
     },
     Entry {
@@ -118,6 +120,7 @@ pub const WINDOWS: &[Entry<dyn ReceiveWindow>] = &[
                 domain: Domain::Flag { default: true },
             },
         ],
+        source: include_str!("rbp.rs"),
         build: |p| {
             Box::new(Rbp::new(p.number("beta"), p.flag("per_rtt"), p.number("hysteresis"), p.flag("whole_segments")))
         },
