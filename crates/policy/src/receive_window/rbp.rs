@@ -89,7 +89,7 @@ impl Subflow {
     /// Eq. 1.
     fn average(&mut self, now: Instant, one: &Usage, beta: f64, per_rtt: bool) {
         let times = if per_rtt {
-            u32::from(now.since(self.averaged) >= one.srtt)
+            u32::from(now.since(self.averaged) >= one.srtt.max(Duration::from_nanos(1)))
         } else {
             let segments = one.acked.saturating_sub(self.counted) / one.mss.get().max(1);
             self.counted += segments * one.mss.get();
