@@ -145,6 +145,7 @@ fn any_subflow() -> impl Strategy<Value = SubflowView> {
                 sent: sent + acked,
                 acked,
                 open,
+                share: Bytes::MAX,
                 throttled,
                 last_sent: None,
                 pacing,

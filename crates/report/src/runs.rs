@@ -76,12 +76,15 @@ fn about(connection: &ConnectionOutcome) -> String {
         text += &format!(
             "\nsender blocked by cwnd {cwnd}, receive window {window}, scheduler {scheduler}, application {application}"
         );
-        let Overruled { impossible, starving, looping } = sender.overruled;
+        let Overruled { impossible, starving, looping, shares } = sender.overruled;
         for (times, why) in [(impossible, "impossible"), (starving, "it starved the connection"), (looping, "it span")]
         {
             if times > 0 {
                 text += &format!("; scheduler overruled {times} times: {why}");
             }
+        }
+        if shares > 0 {
+            text += &format!("; receive-window policy overruled {shares} times: no subflow had a share");
         }
         if let Some(reason) = &sender.fallback {
             text += &format!("; fell back to plain TCP: {reason:?}");

@@ -141,7 +141,7 @@ pub(crate) struct Connection {
     /// Scratch: the usable subflows, for one round of decisions.
     views: Vec<SubflowView>,
     usage: Vec<Usage>,
-    limits: Vec<Bytes>,
+    shares: Vec<Bytes>,
     usable: u32,
     pub(crate) stats: ConnectionStats,
     /// Nothing is left to do or to say.
@@ -215,7 +215,7 @@ impl Connection {
             watchdog: Watchdog::default(),
             views: Vec::new(),
             usage: Vec::new(),
-            limits: Vec::new(),
+            shares: Vec::new(),
             usable: 0,
             stats: ConnectionStats { opened_at: now, ..ConnectionStats::default() },
             gone: false,
