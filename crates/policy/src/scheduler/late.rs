@@ -239,7 +239,7 @@ fn whole(segments: f64) -> u64 {
 
 /// Whether the peer's window admits the whole segment that begins `skip` bytes into the unsent data. The first one may be
 /// cut short: if it cannot leave, nothing can.
-fn fits(view: &View<'_>, skip: Bytes, mss: Bytes) -> bool {
+pub(super) fn fits(view: &View<'_>, skip: Bytes, mss: Bytes) -> bool {
     if skip.is_zero() {
         return !view.sendable.is_zero();
     }
