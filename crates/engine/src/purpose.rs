@@ -77,6 +77,8 @@ pub enum Reason {
     Window,
     /// No new data is left, and the reinjection policy repeats the oldest.
     Drained,
+    /// The scheduler sends copies (redundant transmission).
+    Scheduler,
 }
 
 /// Why an ACK left by itself.
@@ -118,6 +120,7 @@ impl fmt::Display for Purpose {
                 Reason::DataTimeout => f.write_str("reinjection: data-level timeout"),
                 Reason::Window => f.write_str("reinjection: the peer's window is full"),
                 Reason::Drained => f.write_str("reinjection: no new data left"),
+                Reason::Scheduler => f.write_str("copy: the scheduler sends redundantly"),
             },
             Purpose::DataFin { retries: 0 } => f.write_str("DATA_FIN"),
             Purpose::DataFin { retries } => write!(f, "DATA_FIN, repeated after timeout {retries}"),

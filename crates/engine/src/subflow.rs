@@ -362,6 +362,9 @@ impl Subflow {
             open: self.recovery.phase() != recovery::Phase::Loss && unacked < share.get() && window_left > 0,
             throttled: self.throttled,
             last_sent: self.last_sent,
+            pacing: None,
+            bdp: None,
+            truth: None,
         })
     }
 

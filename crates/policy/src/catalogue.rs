@@ -13,6 +13,7 @@
 //!     about: "like min-rtt",
 //!     paper: None,
 //!     parameters: &[],
+//!     source: "",
 //!    
 //!     build: |_| Box::new(MinRtt),
 //! };
@@ -118,7 +119,7 @@ mod tests {
     use crate::scheduler::MinRtt;
 
     fn mine(name: &'static str) -> Entry<dyn Scheduler> {
-        Entry { name, about: "", paper: None, parameters: &[], build: |_| Box::new(MinRtt) }
+        Entry { name, about: "", paper: None, parameters: &[], source: "", build: |_| Box::new(MinRtt) }
     }
 
     #[test]

@@ -35,7 +35,7 @@ use anabranch_policy::receive_window::{ReceiveWindow, Usage};
 use anabranch_policy::reinjection::Reinjection;
 use anabranch_policy::scheduler::Scheduler;
 use anabranch_policy::{Event as PolicyEvent, SubflowView};
-use anabranch_units::{Bytes, Dsn, Duration, Instant, Key, SubflowId};
+use anabranch_units::{Bytes, Dsn, Duration, Instant, Key, Seed, SubflowId};
 use anabranch_wire::ResetReason;
 use bytes::Bytes as Payload;
 use closing::FastClosing;
@@ -155,6 +155,8 @@ impl Connection {
         let local_key = shared.new_key();
         let config = &shared.config;
         let policies = &config.policies;
+        let mut scheduler = (policies.scheduler)();
+        scheduler.seed(Seed(local_key.get()));
         let rules = Rules {
             initial_window: anabranch_policy::congestion::InitialWindow::Segments(config.profile.initial_window),
             idle_restart: config.profile.idle_restart,
@@ -197,7 +199,7 @@ impl Connection {
                 in_order: true,
             },
             receiver: Receiver::new(config.receive_buffer),
-            scheduler: (policies.scheduler)(),
+            scheduler,
             receive_window: (policies.receive_window)(),
             ack_path: (policies.ack_path)(),
             reinjection: (policies.reinjection)(),
@@ -323,6 +325,7 @@ impl Connection {
         match switch {
             Switch::Scheduler(factory) => {
                 self.scheduler = factory();
+                self.scheduler.seed(Seed(self.local_key.get()));
                 self.scheduler.observe(now, &PolicyEvent::SubflowsChanged);
                 if !self.outgoing.unsent.is_empty() {
                     self.scheduler.observe(now, &PolicyEvent::DataWritten);

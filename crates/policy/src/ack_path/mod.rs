@@ -29,5 +29,6 @@ pub const ACK_PATHS: &[Entry<dyn AckPath>] = &[Entry {
     about: "the path on which the data came",
     paper: Some("RFC 8684 §3.3.2"),
     parameters: &[],
+    source: include_str!("own.rs"),
     build: |_| Box::new(Own),
 }];
