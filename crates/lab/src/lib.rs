@@ -15,6 +15,7 @@ pub mod compare;
 mod error;
 pub mod file;
 mod measured;
+pub mod pairwise;
 pub mod quantity;
 mod record;
 mod resolve;
@@ -26,7 +27,7 @@ pub mod stats;
 mod tree;
 mod variant;
 
-pub use error::ScenarioError;
+pub use error::{ScenarioError, nearest};
 pub use measured::{Measured, MiddleboxCounts};
 pub use record::Recorder;
 pub use run::{Keep, Run, RunError, panic_text, run, run_seeds};

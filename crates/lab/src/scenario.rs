@@ -10,7 +10,7 @@ use crate::variant::{Chosen, Switched};
 use anabranch_net::Trace;
 use anabranch_policy::Catalogue;
 use anabranch_sim::{Spec, Workload};
-use anabranch_units::{Duration, Seed};
+use anabranch_units::{Duration, Instant, Seed};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -109,7 +109,8 @@ impl Scenario {
             parsed.insert(key, Arc::clone(&trace));
             Ok(trace)
         };
-        let resolved = resolve::resolve(catalogue, &file, &mut traces).map_err(|problem| tree.sources.error(problem))?;
+        let resolved =
+            resolve::resolve(catalogue, &file, &mut traces).map_err(|problem| tree.sources.error(problem))?;
         Ok(Scenario {
             name: name.to_owned(),
             about: file.about.clone(),
@@ -150,17 +151,30 @@ impl Scenario {
         &self.policies[1 - self.sender]
     }
 
-    /// The schedulers of client and server.
-    pub(crate) fn schedulers(&self) -> [String; 2] {
-        [0, 1].map(|host: usize| self.policies[host].scheduler.to_string())
+    /// The schedulers of client and server by name, each with the time from which on it is in use, in this order.
+    pub(crate) fn schedulers(&self, seed: u64) -> [Vec<(Instant, String)>; 2] {
+        [0, 1].map(|host: usize| {
+            let mut all = vec![(Instant::ZERO, self.policies[host].scheduler.name.clone())];
+            let other = ["server", "client"][host];
+            for switched in self.switched.iter().filter(|it| it.seam == "scheduler" && it.host != other) {
+                let at = Instant::ZERO + self.late(seed) + Duration::from_nanos((switched.at_s * 1e9).round() as u64);
+                all.push((at, switched.policy.name.clone()));
+            }
+            all.sort_by_key(|(at, _)| *at);
+            all
+        })
+    }
+
+    /// How much later than in the file everything begins.
+    fn late(&self, seed: u64) -> Duration {
+        Duration::from_nanos(Seed(seed).stream("run/spread").below(self.spread.as_nanos()))
     }
 
     /// The run with this seed.
     pub fn spec(&self, seed: u64) -> Spec {
         let mut spec = self.spec.clone();
         spec.seed = Seed(seed);
-        let late = Duration::from_nanos(Seed(seed).stream("run/spread").below(self.spread.as_nanos()));
-        shift(&mut spec, late);
+        shift(&mut spec, self.late(seed));
         spec
     }
 

@@ -99,8 +99,7 @@ impl<'a> World<'a> {
         };
         let switch =
             |timed: &'a TimedSwitch| Scheduled { at: Instant::ZERO + timed.at, what: Happening::Switch(timed) };
-        let mut changes: Vec<_> =
-            spec.changes.iter().map(change).chain(spec.switches.iter().map(switch)).collect();
+        let mut changes: Vec<_> = spec.changes.iter().map(change).chain(spec.switches.iter().map(switch)).collect();
         changes.sort_by_key(|change| change.at); // Stable: of equal times the first listed comes first.
         let mut stage = Stage::new(spec, topology, hosts, observer);
         for server in stage.hosts.iter_mut().skip(1).step_by(2) {

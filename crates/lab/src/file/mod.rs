@@ -371,3 +371,13 @@ pub enum MeasureName {
     /// Payload bits per second, all transfers together; more is better.
     Goodput,
 }
+
+impl MeasureName {
+    /// In words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            MeasureName::CompletionTime => "completion time",
+            MeasureName::Goodput => "goodput",
+        }
+    }
+}

@@ -62,8 +62,7 @@ fn one(at: &At<ChangeTable>, names: &[String], traces: &mut Traces<'_>) -> Resul
     Ok(changes.into_iter().map(timed).collect())
 }
 
-const LINK_KEYS: &str =
-    "accepted: rate, delay, jitter, loss, state = \"down\" | \"up\" | \"blackhole\" | \"restore\"";
+const LINK_KEYS: &str = "accepted: rate, delay, jitter, loss, state = \"down\" | \"up\" | \"blackhole\" | \"restore\"";
 
 /// A change that names no path: it may change policies, and no link.
 fn without_path(at: &At<ChangeTable>) -> Result<Vec<TimedChange>, Problem> {

@@ -22,7 +22,8 @@ pub(super) fn host(catalogue: &Catalogue, tables: &[&HostTable]) -> Result<(Host
     };
     let c = catalogue;
     let (scheduler, scheduler_chosen) = policy(&c.schedulers, Policies::SCHEDULER, tables, |t| t.scheduler.as_ref())?;
-    let (congestion, congestion_chosen) = policy(&c.congestion, Policies::CONGESTION, tables, |t| t.congestion.as_ref())?;
+    let (congestion, congestion_chosen) =
+        policy(&c.congestion, Policies::CONGESTION, tables, |t| t.congestion.as_ref())?;
     let (receive_window, window_chosen) = policy(&c.windows, Policies::RECEIVE_WINDOW, tables, |t| t.window.as_ref())?;
     let (ack_path, ack_path_chosen) = policy(&c.ack_paths, Policies::ACK_PATH, tables, |t| t.ack_path.as_ref())?;
     let (reinjection, reinjection_chosen) =
