@@ -1,6 +1,7 @@
 //! Runs of one scenario on the terminal: one in full, or many in a line each.
 
 use crate::number::{bytes, percent, seconds, short, with_interval};
+use crate::policies::policies;
 use crate::rows::Header;
 use crate::table::{Align, Table};
 use anabranch_engine::Overruled;
@@ -14,8 +15,8 @@ use std::collections::BTreeMap;
 /// The tables of these runs.
 pub fn runs(header: &Header, measure: MeasureName, runs: &[Run]) -> String {
     match runs {
-        [one] => format!("{header}, scheduler {}\n\n{}", header.policies.scheduler, in_full(header, one)),
-        many => format!("{header}, scheduler {}\n\n{}", header.policies.scheduler, repeated(header, measure, many)),
+        [one] => format!("{header}\n\n{}\n{}", in_full(header, one), policies(header)),
+        many => format!("{header}\n\n{}\n{}", repeated(header, measure, many), policies(header)),
     }
 }
 
