@@ -15,7 +15,7 @@ mod fps;
 mod kept;
 mod late;
 mod loss;
-mod number;
+pub(crate) mod number;
 #[cfg(test)]
 mod properties;
 mod window;
