@@ -3,9 +3,11 @@
 mod blest;
 mod blest_kernel;
 mod ecf;
+mod edpf;
 mod late;
 mod min_rtt;
 mod otias;
+mod peekaboo;
 mod round_robin;
 mod single;
 mod sttf;
@@ -20,9 +22,11 @@ use anabranch_units::{Instant, Seed};
 pub use blest::Blest;
 pub use blest_kernel::BlestKernel;
 pub use ecf::Ecf;
+pub use edpf::Edpf;
 pub use late::Late;
 pub use min_rtt::MinRtt;
 pub use otias::Otias;
+pub use peekaboo::Peekaboo;
 pub use round_robin::RoundRobin;
 pub use single::Single;
 pub use sttf::{Sttf, SttfCode};
@@ -94,6 +98,22 @@ pub const SCHEDULERS: &[Entry<dyn Scheduler>] = &[
         parameters: blest_kernel::PARAMETERS,
         source: include_str!("blest_kernel.rs"),
         build: |p| Box::new(BlestKernel::new(p)),
+    },
+    Entry {
+        name: "peekaboo",
+        about: "learns whether to wait for the fast subflow or to send on the next one (LinUCB); draws from the seed",
+        paper: Some("Wu et al. 2020"),
+        parameters: peekaboo::PARAMETERS,
+        source: include_str!("peekaboo.rs"),
+        build: |p| Box::new(Peekaboo::new(p)),
+    },
+    Entry {
+        name: "edpf",
+        about: "earliest delivery path first: an oracle that needs the simulator's rates and delays",
+        paper: Some("Chebrolu et al. 2005"),
+        parameters: edpf::PARAMETERS,
+        source: include_str!("edpf.rs"),
+        build: |p| Box::new(Edpf::new(p)),
     },
     Entry {
         name: "otias",
