@@ -8,9 +8,9 @@ use crate::recovery::{self, Recovery};
 use crate::rtt::RttEstimator;
 use crate::unplaced::Unplaced;
 use crate::{AckReason, Profile, SubflowStats};
-use anabranch_policy::SubflowView;
 use anabranch_policy::congestion::Controller;
 use anabranch_policy::forecast::LossEstimate;
+use anabranch_policy::{SubflowView, Truth};
 use anabranch_units::{AddressId, Bytes, Dsn, Duration, Instant, Nonce, SubflowId, SubflowSeq};
 use anabranch_wire::FlowKey;
 
@@ -85,6 +85,8 @@ pub(crate) struct Subflow {
     pub(crate) recovery: Recovery,
     pub(crate) rtt: RttEstimator,
     pub(crate) loss: LossEstimate,
+    /// What the driver told of its path.
+    pub(crate) truth: Option<Truth>,
     /// The smaller of the two MSS options.
     pub(crate) mss_option: u16,
     /// Payload of a full segment with the options of the steady state.
@@ -197,6 +199,7 @@ impl Subflow {
             recovery: Recovery::new(recovery_config(profile, profile.sack), 1, Instant::ZERO),
             rtt: RttEstimator::new(profile.rto),
             loss: LossEstimate::new(),
+            truth: None,
             mss_option: profile.mss_towards(flow.dst),
             mss: u32::from(profile.mss_towards(flow.dst)),
             snd_edge: 0,
@@ -369,7 +372,7 @@ impl Subflow {
             last_sent: self.last_sent,
             pacing: None,
             bdp: None,
-            truth: None,
+            truth: self.truth,
         })
     }
 

@@ -64,9 +64,9 @@ pub struct SubflowView {
 /// The path itself, in the direction of the data.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Truth {
-    /// Rate of the slowest link.
+    /// Rate of the slowest link, by a trace its mean; zero while the way leads nowhere.
     pub rate: Rate,
-    /// One-way propagation delay, without queues and serialisation.
+    /// One-way propagation delay, mean jitter included, without queues and serialisation.
     pub delay: Duration,
     /// Probability that a packet is lost at random.
     pub loss: f64,

@@ -5,6 +5,7 @@ mod blest_kernel;
 mod cp;
 mod dpsaf;
 mod ecf;
+mod edpf;
 mod f2p_dps;
 mod feedback;
 mod fps;
@@ -13,6 +14,7 @@ mod late_nested;
 mod min_rtt;
 mod ocps;
 mod otias;
+mod peekaboo;
 mod prospects;
 mod round_robin;
 mod single;
@@ -30,9 +32,11 @@ use anabranch_units::{Instant, Seed};
 pub use blest::Blest;
 pub use blest_kernel::BlestKernel;
 pub use ecf::Ecf;
+pub use edpf::Edpf;
 pub use late::Late;
 pub use min_rtt::MinRtt;
 pub use otias::Otias;
+pub use peekaboo::Peekaboo;
 pub use round_robin::RoundRobin;
 pub use single::Single;
 pub use sttf::{Sttf, SttfCode};
@@ -152,6 +156,22 @@ pub const SCHEDULERS: &[Entry<dyn Scheduler>] = &[
         parameters: dpsaf::PARAMETERS,
         source: include_str!("dpsaf.rs"),
         build: |p| Box::new(dpsaf::scheduler(p)),
+    },
+    Entry {
+        name: "peekaboo",
+        about: "learns whether to wait for the fast subflow or to send on the next one (LinUCB); draws from the seed",
+        paper: Some("Wu et al. 2020"),
+        parameters: peekaboo::PARAMETERS,
+        source: include_str!("peekaboo.rs"),
+        build: |p| Box::new(Peekaboo::new(p)),
+    },
+    Entry {
+        name: "edpf",
+        about: "earliest delivery path first: an oracle that needs the simulator's rates and delays",
+        paper: Some("Chebrolu et al. 2005"),
+        parameters: edpf::PARAMETERS,
+        source: include_str!("edpf.rs"),
+        build: |p| Box::new(Edpf::new(p)),
     },
     Entry {
         name: "otias",
