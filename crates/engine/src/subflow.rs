@@ -360,6 +360,7 @@ impl Subflow {
             sent: self.recovery.snd_nxt() - 1,
             acked: self.recovery.snd_una() - 1,
             open: self.recovery.phase() != recovery::Phase::Loss && unacked < share.get() && window_left > 0,
+            backup: self.backup(),
             throttled: self.throttled,
             last_sent: self.last_sent,
             pacing: None,

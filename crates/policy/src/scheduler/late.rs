@@ -128,7 +128,7 @@ impl Late {
             if subflow.has_room() {
                 let own = !block.left.is_zero();
                 let skip = if own { head } else { self.assigned };
-                if (own || conserve) && fits(view, skip, subflow.mss) {
+                if (own || conserve) && view.admits(skip, subflow.mss) {
                     return Some(Decision::Send { on: subflow.id, skip });
                 }
             }
@@ -235,15 +235,6 @@ fn delivered(
 /// Rounds half up. No data, no number and less than nothing give zero.
 fn whole(segments: f64) -> u64 {
     (segments + 0.5) as u64
-}
-
-/// Whether the peer's window admits the whole segment that begins `skip` bytes into the unsent data. The first one may be
-/// cut short: if it cannot leave, nothing can.
-fn fits(view: &View<'_>, skip: Bytes, mss: Bytes) -> bool {
-    if skip.is_zero() {
-        return !view.sendable.is_zero();
-    }
-    skip < view.unsent && skip + mss.min(view.unsent.saturating_sub(skip)) <= view.sendable
 }
 
 const OVERSHOOT: &str = "overshoot";
