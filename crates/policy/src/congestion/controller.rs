@@ -69,6 +69,17 @@ impl Controller {
         Controller { algorithm, rules, flows: Vec::new(), pasts: Vec::new() }
     }
 
+    /// Goes on with another algorithm, which finds windows, thresholds and recoveries as they are.
+    pub fn replace(&mut self, now: Instant, algorithm: Box<dyn CongestionControl>) {
+        self.algorithm = algorithm;
+        for on in 0..self.flows.len() {
+            self.algorithm.on_flow_added(on);
+        }
+        for on in 0..self.flows.len() {
+            self.algorithm.on_reset(now, on, &self.flows);
+        }
+    }
+
     /// A subflow with segments of `mss` begins, with the initial window and no threshold. No effect if it is there.
     pub fn add(&mut self, id: SubflowId, mss: Bytes) {
         let Err(at) = self.flows.binary_search_by_key(&id, |flow| flow.id) else {
@@ -224,18 +235,34 @@ impl Controller {
             return;
         };
         if self.rules.idle_restart {
+            let restarted = self.restarted(on, idle, rto);
             let flow = &mut self.flows[on];
-            let restart = self.rules.initial_window.bytes(flow.mss).min(flow.cwnd);
             flow.ssthresh = flow.ssthresh.max(0.75 * flow.cwnd);
-            let mut left = idle.saturating_sub(rto);
-            while !left.is_zero() && flow.cwnd > restart {
-                flow.cwnd /= 2.0;
-                left = left.saturating_sub(rto);
-            }
-            flow.cwnd = flow.cwnd.max(restart);
+            flow.cwnd = restarted;
             self.pasts[on].undo = None;
         }
         self.algorithm.on_reset(now, on, &self.flows);
+    }
+
+    /// The window that `on_idle` would leave.
+    pub fn cwnd_after_idle(&self, id: SubflowId, idle: Duration, rto: Duration) -> Bytes {
+        match self.find(id) {
+            Some(on) if self.rules.idle_restart && !self.flows[on].recovering && idle > rto => {
+                Bytes::new(self.restarted(on, idle, rto) as u64)
+            }
+            _ => self.cwnd(id),
+        }
+    }
+
+    fn restarted(&self, on: usize, idle: Duration, rto: Duration) -> f64 {
+        let flow = &self.flows[on];
+        let restart = self.rules.initial_window.bytes(flow.mss).min(flow.cwnd);
+        let (mut cwnd, mut left) = (flow.cwnd, idle.saturating_sub(rto));
+        while !left.is_zero() && cwnd > restart {
+            cwnd /= 2.0;
+            left = left.saturating_sub(rto);
+        }
+        cwnd.max(restart)
     }
 
     /// A reinjection policy asks to slow the subflow down (reference section 2.2). A subflow that repairs losses has
@@ -467,6 +494,25 @@ mod tests {
         assert_eq!(state(&c), (1250, Some(2000)));
         c.penalise(T, A);
         assert_eq!(state(&c), (1000, Some(2000)));
+    }
+
+    #[test]
+    fn another_algorithm_takes_the_windows_over() {
+        let mut c = controller(RULES);
+        c.add(SubflowId(2), MSS);
+        ack(&mut c, 2000);
+        c.on_fast_retransmit(T, A, Bytes::new(12_000));
+        let before = (c.flows().to_vec(), c.cwnd_at_loss(A));
+        c.replace(T, Box::new(crate::congestion::Cubic::new(0.4, 0.7, true)));
+        assert_eq!((c.flows().to_vec(), c.cwnd_at_loss(A)), before);
+        // The recovery goes on, and the next loss is answered by the new one: β = 0.7 of 6000.
+        c.on_recovered(T, A);
+        c.on_ack(T, A, Bytes::new(1), None, true);
+        c.on_fast_retransmit(T, A, Bytes::new(6000));
+        assert_eq!(state(&c).0, 4200);
+        // What was halved by the old one is given back all the same.
+        c.on_spurious(T, A);
+        assert_eq!(state(&c).0, 6000);
     }
 
     #[test]

@@ -21,7 +21,7 @@
 //! the ACKs of the other direction are not counted. When nothing is in flight on the subflow that holds the first unsent byte,
 //! nothing would end the wait, so the fastest subflow with room sends that byte.
 
-use super::late::fits;
+use super::skip::fits;
 use super::{Scheduler, flag, wait_for};
 use crate::registry::{Parameter, Params};
 use crate::{Decision, Event, SubflowView, View};

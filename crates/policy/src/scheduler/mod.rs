@@ -4,12 +4,16 @@ mod blest;
 mod blest_kernel;
 mod ecf;
 mod edpf;
+mod f2p_dps;
+mod fps;
 mod late;
 mod min_rtt;
 mod otias;
 mod peekaboo;
+mod prospects;
 mod round_robin;
 mod single;
+mod skip;
 mod sttf;
 mod tags;
 #[cfg(test)]
@@ -114,6 +118,22 @@ pub const SCHEDULERS: &[Entry<dyn Scheduler>] = &[
         parameters: edpf::PARAMETERS,
         source: include_str!("edpf.rs"),
         build: |p| Box::new(Edpf::new(p)),
+    },
+    Entry {
+        name: "fps",
+        about: "a slow subflow starts behind what the faster ones deliver meanwhile if nothing is lost",
+        paper: Some("Mirani et al. 2010, after Ni et al. 2014"),
+        parameters: fps::PARAMETERS,
+        source: include_str!("fps.rs"),
+        build: |p| Box::new(fps::Fps::scheduler(p)),
+    },
+    Entry {
+        name: "f2p-dps",
+        about: "FPS with the losses that are to be expected on either subflow; the equations repaired",
+        paper: Some("Ni et al. 2014"),
+        parameters: f2p_dps::PARAMETERS,
+        source: include_str!("f2p_dps.rs"),
+        build: |p| Box::new(f2p_dps::F2pDps::scheduler(p)),
     },
     Entry {
         name: "otias",

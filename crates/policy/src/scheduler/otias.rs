@@ -20,7 +20,7 @@
 //! a model-based congestion control a window is the bandwidth-delay product. When nothing is in flight on the subflow that holds
 //! the first unsent byte, nothing would end the wait, so the fastest subflow with room sends that byte.
 
-use super::late::fits;
+use super::skip::fits;
 use super::tags::{Tags, places};
 use super::{Scheduler, flag, wait_for};
 use crate::registry::{Parameter, Params};

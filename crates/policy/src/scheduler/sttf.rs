@@ -33,7 +33,7 @@ mod arrivals;
 mod clock;
 mod code;
 
-use super::late::fits;
+use super::skip::fits;
 use super::{MinRtt, Scheduler, flag, number, wait_for};
 use crate::registry::{Parameter, Params};
 use crate::{Decision, SubflowView, View};

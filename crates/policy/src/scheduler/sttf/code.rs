@@ -20,7 +20,7 @@
 use super::{ALPHA, ALPHA_PARAMETER, Arrivals, Clock, Growth, OVERSHOOT, OVERSHOOT_ABOUT, Rank};
 use super::{growth, is_symmetric};
 use crate::registry::{Parameter, Params};
-use crate::scheduler::late::fits;
+use crate::scheduler::skip::fits;
 use crate::scheduler::tags::{Tags, places};
 use crate::scheduler::{MinRtt, Scheduler, flag, wait_for};
 use crate::{Decision, Event, SubflowView, View};
