@@ -342,6 +342,12 @@ impl Subflow {
         earliest([handshake, self.recovery.deadline(), self.ack.deadline, self.unmapped_until, rare])
     }
 
+    /// How long nothing was sent or under way, if that is longer than a timeout.
+    pub(crate) fn idle(&self, now: Instant) -> Option<Duration> {
+        let last = self.last_sent.filter(|_| self.recovery.is_empty())?;
+        Some(now.since(last)).filter(|idle| *idle > self.rtt.rto())
+    }
+
     /// What a policy may know of it; `share` is the new data that the receive-window policy allows it.
     pub(crate) fn view(&self, congestion: &Controller, share: Bytes) -> Option<SubflowView> {
         let srtt = self.rtt.srtt()?;

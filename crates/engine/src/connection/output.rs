@@ -373,7 +373,15 @@ impl Connection {
         for (usage, share) in self.usage.iter().zip(&self.shares) {
             // Both stand in the order of the subflows.
             let subflow = subflows.find(|subflow| subflow.id == usage.id);
-            self.views.extend(subflow.and_then(|subflow| subflow.view(&self.congestion, *share)));
+            self.views.extend(subflow.and_then(|subflow| {
+                let view = subflow.view(&self.congestion, *share)?;
+                // What idling will have cost it by the time it sends.
+                let restarted = subflow.idle(now).map(|idle| {
+                    let cwnd = self.congestion.cwnd_after_idle(subflow.id, idle, subflow.rtt.rto());
+                    SubflowView { cwnd, ..view }
+                });
+                Some(restarted.unwrap_or(view))
+            }));
         }
         let usable = self.views.iter().fold(0, |bits, view| bits | 1u32 << (view.id.0 % 32));
         if usable != self.usable {
@@ -506,11 +514,8 @@ impl Connection {
     /// RFC 2861: a window not used for longer than a timeout says nothing about the path any more.
     fn restart_after_idle(&mut self, now: Instant, index: usize) {
         let subflow = &self.subflows[index];
-        if let Some(last) = subflow.last_sent.filter(|_| subflow.recovery.is_empty()) {
-            let (idle, rto) = (now.since(last), subflow.rtt.rto());
-            if idle > rto {
-                self.congestion.on_idle(now, subflow.id, idle, rto);
-            }
+        if let Some(idle) = subflow.idle(now) {
+            self.congestion.on_idle(now, subflow.id, idle, subflow.rtt.rto());
         }
     }
 
