@@ -198,7 +198,7 @@ pub const CONGESTION: &[Entry<dyn CongestionControl>] = &[
         paper: Some("Cao 2012"),
         parameters: wvegas::PARAMETERS,
         source: include_str!("wvegas.rs"),
-        build: |p| Box::new(WVegas::new(p.number("total_alpha"), p.number("gamma"), p.flag("lisa"))),
+        build: |p| Box::new(WVegas::new(p.number("total_alpha"), p.number("gamma"), p.flag("drain"), p.flag("lisa"))),
     },
     Entry {
         name: "mveno-r",

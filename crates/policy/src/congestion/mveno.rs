@@ -56,3 +56,50 @@ impl CongestionControl for MVeno {
         self.backlogs.remove(at);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_units::{Duration, SubflowId};
+
+    /// Windows are counted in segments here: the MSS is 1. The flows of LIA's vector (reference section 12.5).
+    fn flow(id: u16, cwnd: f64, rtt_ms: u64) -> Flow {
+        let srtt = Some(Duration::from_millis(rtt_ms));
+        Flow { id: SubflowId(id), mss: 1.0, cwnd, ssthresh: 1.0, srtt, recovering: false, counted: true }
+    }
+
+    fn mveno(samples: &[[u64; 2]]) -> MVeno {
+        let mut mveno = MVeno::new(3.0, false);
+        for (on, samples) in samples.iter().enumerate() {
+            mveno.on_flow_added(on);
+            for rtt_ms in samples {
+                let ack = Ack { rtt: Some(Duration::from_millis(*rtt_ms)), ..Ack::default() };
+                mveno.on_ack(Instant::ZERO, on, &ack, &[]);
+            }
+        }
+        mveno
+    }
+
+    #[test]
+    fn linked_increase_and_venos_decrease() {
+        let flows = [flow(0, 10.0, 10), flow(1, 20.0, 100)];
+        // No queue: LIA's 0.069444 and 0.05, and a loss takes a fifth.
+        let mut short = mveno(&[[10, 11], [100, 101]]);
+        // 10 · 10/20 = 5 and 20 · 25/125 = 4 packets queued: half of the increase, and a loss takes a half.
+        let mut long = mveno(&[[10, 20], [100, 125]]);
+        for (mveno, scale, left) in [(&mut short, 1.0, 0.8), (&mut long, 0.5, 0.5)] {
+            for (on, increment) in [(0, 0.0694444), (1, 0.05)] {
+                assert!((mveno.avoidance(Instant::ZERO, on, 1.0, &flows) - increment * scale).abs() < 5e-7, "{on}");
+                assert_eq!(mveno.on_fast_retransmit(Instant::ZERO, on, 20.0, &flows), 20.0 * left);
+            }
+        }
+    }
+
+    #[test]
+    fn one_subflow_is_veno() {
+        let flows = [flow(0, 10.0, 30), Flow { counted: false, ..flow(1, 50.0, 10) }];
+        let mut mveno = mveno(&[[30, 30], [10, 10]]);
+        assert!((mveno.avoidance(Instant::ZERO, 0, 1.0, &flows) - 0.1).abs() < 1e-12);
+        assert!((mveno.avoidance(Instant::ZERO, 1, 1.0, &flows) - 0.02).abs() < 1e-12);
+    }
+}

@@ -154,3 +154,91 @@ impl CongestionControl for Vegas {
 pub(super) const LEAST_SAMPLES: u32 = 3;
 /// No delay makes a window smaller.
 pub(super) const LEAST_SEGMENTS: f64 = 2.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::RateSample;
+    use anabranch_units::SubflowId;
+
+    /// Windows are counted in segments here: the MSS is 1.
+    fn flow(cwnd: f64, ssthresh: f64) -> [Flow; 1] {
+        [Flow { id: SubflowId(0), mss: 1.0, cwnd, ssthresh, srtt: None, recovering: false, counted: true }]
+    }
+
+    /// Vegas that has seen 100 ms, with a round under way.
+    fn vegas() -> Vegas {
+        let mut vegas = Vegas::default();
+        vegas.on_flow_added(0);
+        vegas.on_ack(Instant::ZERO, 0, &ack(100, None), &flow(2.0, 1.0));
+        (vegas.memories[0].samples, vegas.memories[0].least) = (0, None);
+        vegas
+    }
+
+    fn ack(rtt_ms: u64, prior_delivered: Option<u64>) -> Ack {
+        let sample =
+            prior_delivered.map(|prior_delivered| RateSample { prior_delivered, rate: None, app_limited: false });
+        Ack { rtt: Some(Duration::from_millis(rtt_ms)), delivered: 1, sample, ..Ack::default() }
+    }
+
+    /// The answer to a round with these samples \[ms\].
+    fn round(vegas: &mut Vegas, samples: &[u64], flows: &[Flow]) -> Option<Window> {
+        let (last, before) = samples.split_last().expect("a round has an end");
+        for rtt in before {
+            assert_eq!(vegas.on_ack(Instant::ZERO, 0, &ack(*rtt, None), flows), None);
+        }
+        vegas.on_ack(Instant::ZERO, 0, &ack(*last, Some(1)), flows)
+    }
+
+    /// diff by a throw-away Python script, with the smallest RTT of the round.
+    #[test]
+    fn worked_example() {
+        for (cwnd, samples, expected) in [
+            // w      RTT              w         diff
+            (20.0, [300, 110, 400], Some(21.0)), // 1.82 < α
+            (20.0, [125, 125, 125], None),       // 4 is within α..β
+            (20.0, [130, 131, 130], Some(19.0)), // 4.62 > β
+            (6.0, [900, 900, 900], Some(5.0)),   // 5.33 > β
+            (20.0, [100, 100, 100], Some(21.0)), // 0
+        ] {
+            let window = round(&mut vegas(), &samples, &flow(cwnd, 3.0));
+            assert_eq!(window.map(|window| window.cwnd), expected, "{cwnd} {samples:?}");
+        }
+        let lowest = round(&mut Vegas::new(0.0, 0.5, 1.0).with(vegas()), &[900, 900, 900], &flow(2.0, 2.0));
+        assert_eq!(lowest, Some(Window { cwnd: 2.0, ssthresh: 0.0 }), "two segments stay");
+    }
+
+    impl Vegas {
+        fn with(mut self, other: Vegas) -> Vegas {
+            self.memories = other.memories;
+            self
+        }
+    }
+
+    /// 30 · 3/103 = 0.87 ends nothing, 30 · 4/104 = 1.15 does: w = 30 · 100/104 + 1 = 29.85, ssthresh one less.
+    #[test]
+    fn slow_start_ends_with_the_first_packet_queued() {
+        let mut vegas = vegas();
+        let flows = flow(30.0, f64::INFINITY);
+        assert_eq!(round(&mut vegas, &[103, 103, 103], &flows), None);
+        let window = round(&mut vegas, &[104, 104, 104], &flows).expect("more than a packet");
+        assert!((window.cwnd - 29.8461538).abs() < 1e-6 && (window.ssthresh - 28.8461538).abs() < 1e-6, "{window:?}");
+    }
+
+    #[test]
+    fn few_samples_and_repairs_are_renos() {
+        let mut vegas = vegas();
+        let flows = flow(20.0, 3.0);
+        assert_eq!(round(&mut vegas, &[200, 200], &flows), None);
+        assert_eq!(vegas.avoidance(Instant::ZERO, 0, 1.0, &flows), 0.05);
+        round(&mut vegas, &[125, 125, 125], &flows);
+        assert_eq!(vegas.avoidance(Instant::ZERO, 0, 1.0, &flows), 0.0);
+        assert_eq!(vegas.on_fast_retransmit(Instant::ZERO, 0, 20.0, &flows), 10.0);
+        assert_eq!(round(&mut vegas, &[200, 200, 200], &flows), None);
+        assert_eq!(vegas.avoidance(Instant::ZERO, 0, 1.0, &flows), 0.05);
+        vegas.on_recovered(Instant::ZERO, 0, &flows);
+        assert_eq!(vegas.avoidance(Instant::ZERO, 0, 1.0, &flows), 0.0);
+        // The first ACK only begins a round; the smallest RTT is remembered.
+        assert_eq!(round(&mut vegas, &[130, 130, 130, 130], &flows), Some(Window { cwnd: 19.0, ssthresh: 3.0 }));
+    }
+}

@@ -113,3 +113,34 @@ impl CongestionControl for Veno {
         self.backlogs.remove(at);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_units::SubflowId;
+
+    /// Base 100 ms and now 110 ms; windows are counted in segments: the MSS is 1. β = 3 is reached with 33.
+    #[test]
+    fn worked_example() {
+        for (cwnd, increment, left) in [
+            // w       +/ACK      after a loss
+            (20.0, 1.0 / 20.0, 16.0),  // 20 · 10/110 = 1.82: random
+            (32.9, 1.0 / 32.9, 26.32), // 2.99: random
+            (33.0, 0.5 / 33.0, 16.5),  // 3: congestion
+            (60.0, 0.5 / 60.0, 30.0),  // 5.45: congestion
+        ] {
+            let mut veno = Veno::default();
+            veno.on_flow_added(0);
+            for rtt_ms in [100, 150, 110] {
+                let ack = Ack { rtt: Some(Duration::from_millis(rtt_ms)), ..Ack::default() };
+                assert_eq!(veno.on_ack(Instant::ZERO, 0, &ack, &[]), None);
+            }
+            let flow =
+                Flow { id: SubflowId(0), mss: 1.0, cwnd, ssthresh: 1.0, srtt: None, recovering: false, counted: true };
+            let flows = [flow];
+            assert!((veno.avoidance(Instant::ZERO, 0, 1.0, &flows) - increment).abs() < 1e-12, "{cwnd}");
+            assert!((veno.on_fast_retransmit(Instant::ZERO, 0, cwnd, &flows) - left).abs() < 1e-12, "{cwnd}");
+            assert!((veno.on_rto(Instant::ZERO, 0, cwnd, &flows) - left).abs() < 1e-12, "{cwnd}");
+        }
+    }
+}
