@@ -12,7 +12,7 @@ use crate::{AckReason, Profile, SubflowStats};
 use anabranch_policy::SubflowView;
 use anabranch_policy::congestion::Controller;
 use anabranch_policy::forecast::LossEstimate;
-use anabranch_units::{AddressId, Bytes, Duration, Instant, Nonce, SubflowId, SubflowSeq};
+use anabranch_units::{AddressId, Bytes, Dsn, Duration, Instant, Nonce, SubflowId, SubflowSeq};
 use anabranch_wire::FlowKey;
 
 /// Where a subflow stands.
@@ -107,6 +107,8 @@ pub(crate) struct Subflow {
     /// A tail loss probe is due.
     pub(crate) probe_now: bool,
     pub(crate) last_sent: Option<Instant>,
+    /// The highest DATA_ACK that came here.
+    pub(crate) data_acked: Option<Dsn>,
     /// Window probes in a row that nothing answered.
     pub(crate) unanswered_probes: u32,
     pub(crate) fin_sent: bool,
@@ -211,6 +213,7 @@ impl Subflow {
             retransmit_now: false,
             probe_now: false,
             last_sent: None,
+            data_acked: None,
             unanswered_probes: 0,
             fin_sent: false,
             originals: Originals::default(),
@@ -340,8 +343,8 @@ impl Subflow {
         earliest([handshake, self.recovery.deadline(), self.ack.deadline, self.unmapped_until, self.pacer.wake, rare])
     }
 
-    /// What a policy may know of it; `share` is what the receive-window policy allows it.
-    pub(crate) fn view(&self, congestion: &Controller, share: Bytes, unacked: u64) -> Option<SubflowView> {
+    /// What a policy may know of it; `share` is the new data that the receive-window policy allows it.
+    pub(crate) fn view(&self, congestion: &Controller, share: Bytes) -> Option<SubflowView> {
         let srtt = self.rtt.srtt()?;
         let cwnd = congestion.cwnd(self.id);
         let model = congestion.model(self.id, Some(srtt));
@@ -364,7 +367,9 @@ impl Subflow {
             loss: self.loss.rate(),
             sent: self.recovery.snd_nxt() - 1,
             acked: self.recovery.snd_una() - 1,
-            open: self.recovery.phase() != recovery::Phase::Loss && unacked < share.get() && window_left > 0,
+            data_acked: self.data_acked,
+            open: self.recovery.phase() != recovery::Phase::Loss && window_left > 0,
+            share,
             throttled: self.throttled,
             last_sent: self.last_sent,
             pacing: model.map(|model| model.pacing),

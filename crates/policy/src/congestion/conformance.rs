@@ -242,7 +242,7 @@ fn one_takes_over_from_another_while_the_connection_runs() {
             }
             apply(&mut controller, Instant::ZERO, SubflowId(1), &Step::FastRetransmit(10_000));
             let flows = controller.flows().to_vec();
-            controller.replace(after.build_default());
+            controller.replace(Instant::ZERO, after.build_default());
             assert_eq!(controller.flows(), flows, "{} to {}", before.name, after.name);
             let path = Path { rtt: Some(9), lost: 0, in_flight: 9, since: 0, rate: Some(9), app_limited: false };
             for (id, step) in [

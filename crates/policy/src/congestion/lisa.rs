@@ -128,7 +128,7 @@ mod tests {
         let mut c = connection(false, 30_000);
         c.add(SubflowId(1), Bytes::new(4000));
         c.set_counted(SubflowId(1), true);
-        c.replace(Box::new(Lia { lisa: true }));
+        c.replace(Instant::ZERO, Box::new(Lia { lisa: true }));
         c.add(SubflowId(2), Bytes::new(500));
         assert_eq!(windows(&c), [30_000, 35_000, 5_000]);
     }
