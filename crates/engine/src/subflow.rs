@@ -3,6 +3,7 @@
 use crate::deadline::earliest;
 use crate::mapping::MappingTable;
 use crate::originals::Originals;
+use crate::pacer::Pacer;
 use crate::reassembly::{Limits, Reassembly};
 use crate::recovery::{self, Recovery};
 use crate::rtt::RttEstimator;
@@ -121,7 +122,9 @@ pub(crate) struct Subflow {
     pub(crate) doubt: Option<Doubt>,
     /// Bytes below us that the first hop has not sent (TCP Small Queues).
     pub(crate) first_hop: u64,
+    /// Held back by TCP Small Queues or by pacing.
     pub(crate) throttled: bool,
+    pub(crate) pacer: Pacer,
     /// Packets sent, modulo 2¹⁶: the IPv4 identification.
     pub(crate) packets_sent: u16,
 
@@ -221,6 +224,7 @@ impl Subflow {
             doubt: None,
             first_hop: 0,
             throttled: false,
+            pacer: Pacer::default(),
             packets_sent: 0,
             irs: SubflowSeq::new(0),
             rcv_nxt: 1,
@@ -339,19 +343,19 @@ impl Subflow {
         let handshake = self.handshake.map(|timer| timer.deadline);
         let doubt = self.doubt.map(|doubt| doubt.deadline);
         let rare = if self.fin_sent || doubt.is_some() { earliest([self.linger_until, doubt]) } else { None };
-        earliest([handshake, self.recovery.deadline(), self.ack.deadline, self.unmapped_until, rare])
+        earliest([handshake, self.recovery.deadline(), self.ack.deadline, self.unmapped_until, self.pacer.wake, rare])
     }
 
-    /// How long nothing was sent or under way, if that is longer than a timeout.
+    /// How long nothing was sent or under way.
     pub(crate) fn idle(&self, now: Instant) -> Option<Duration> {
-        let last = self.last_sent.filter(|_| self.recovery.is_empty())?;
-        Some(now.since(last)).filter(|idle| *idle > self.rtt.rto())
+        self.last_sent.filter(|_| self.recovery.is_empty()).map(|last| now.since(last))
     }
 
     /// What a policy may know of it; `share` is the new data that the receive-window policy allows it.
     pub(crate) fn view(&self, congestion: &Controller, share: Bytes) -> Option<SubflowView> {
         let srtt = self.rtt.srtt()?;
         let cwnd = congestion.cwnd(self.id);
+        let model = congestion.model(self.id, Some(srtt));
         let in_flight = self.in_flight();
         let window_left = self.snd_edge.saturating_sub(self.recovery.snd_nxt());
         Some(SubflowView {
@@ -377,8 +381,8 @@ impl Subflow {
             backup: self.backup(),
             throttled: self.throttled,
             last_sent: self.last_sent,
-            pacing: None,
-            bdp: None,
+            pacing: model.map(|model| model.pacing),
+            bdp: model.and_then(|model| model.bdp),
             truth: self.truth,
         })
     }

@@ -133,7 +133,7 @@ impl Connection {
             return;
         }
         if self.mode != Mode::Negotiating || self.role == super::Role::Client {
-            self.throttle(shared);
+            self.throttle(now, shared);
             self.retransmit(now, shared);
             if self.mode != Mode::Negotiating {
                 let obstacle = self.send_stream(now, shared);
@@ -154,20 +154,49 @@ impl Connection {
                 self.send_ack(now, index, Vec::new(), shared);
             }
         }
+        self.settle_pacing(now);
         self.arm_persist_timer(now);
     }
 
-    /// TCP Small Queues: a subflow whose first hop holds enough is held back (reference 8.1: the larger of two segments
-    /// and what the pacing rate sends in a millisecond).
-    fn throttle(&mut self, shared: &Shared) {
-        let Some(span) = shared.config.profile.tsq else { return };
+    /// Holds back a subflow whose next segment is not due yet by its pacing, and one whose first hop holds enough (TCP Small
+    /// Queues, reference 8.1: the larger of two segments and what the pacing rate sends in a millisecond).
+    fn throttle(&mut self, now: Instant, shared: &Shared) {
+        let profile = &shared.config.profile;
         for subflow in &mut self.subflows {
-            let Some(srtt) = subflow.rtt.srtt() else { continue };
-            let cwnd = self.congestion.cwnd(subflow.id);
-            let pace = SubflowView::linux_pace(cwnd, self.congestion.ssthresh(subflow.id), srtt);
-            let rate_share = pace.as_bps() as f64 / 8.0 * span.as_secs_f64();
-            let limit = (rate_share as u64).max(2 * u64::from(shared.config.profile.mss));
-            subflow.throttled = subflow.first_hop > limit;
+            let model = self.congestion.model(subflow.id, subflow.rtt.srtt());
+            let early = model.is_some() && !subflow.pacer.is_open(now);
+            let crowded = profile.tsq.zip(subflow.rtt.srtt()).is_some_and(|(span, srtt)| {
+                let cwnd = self.congestion.cwnd(subflow.id);
+                // What does not pace is taken to.
+                let unpaced = || SubflowView::linux_pace(cwnd, self.congestion.ssthresh(subflow.id), srtt);
+                let pace = model.map_or_else(unpaced, |model| model.pacing);
+                subflow.first_hop > pace.bytes_in(span).get().max(2 * u64::from(profile.mss))
+            });
+            subflow.throttled = early || crowded;
+        }
+    }
+
+    /// A segment of subflow `index` leaves: the next one is put off if its congestion control paces.
+    fn pace(&mut self, now: Instant, index: usize, payload: u32) {
+        let subflow = &mut self.subflows[index];
+        if let Some(model) = self.congestion.model(subflow.id, subflow.rtt.srtt()) {
+            subflow.pacer.on_sent(now, Bytes::new(u64::from(payload)), model.pacing);
+        }
+    }
+
+    /// Nothing more leaves now. Sets the alarm of those that pacing holds back; tells those with room that they have too
+    /// little to send, so that what they deliver is not taken for what the path can.
+    fn settle_pacing(&mut self, now: Instant) {
+        if !self.congestion.is_model_based() {
+            return;
+        }
+        for subflow in &mut self.subflows {
+            let room = subflow.in_flight() + Bytes::new(u64::from(subflow.mss)) <= self.congestion.cwnd(subflow.id);
+            let repairs = subflow.recovery.next_retransmission().is_some();
+            subflow.pacer.arm(now, room || repairs);
+            if room && !repairs && !subflow.throttled {
+                subflow.recovery.mark_app_limited();
+            }
         }
     }
 
@@ -182,6 +211,9 @@ impl Connection {
                 };
                 let cwnd = self.congestion.cwnd(subflow.id);
                 let fits = subflow.in_flight() + Bytes::new(u64::from(sent.len)) <= cwnd;
+                if self.congestion.is_model_based() && !subflow.pacer.is_open(now) {
+                    break;
+                }
                 if !fits && !subflow.retransmit_now && subflow.recovery.in_flight() > 0 {
                     break;
                 }
@@ -196,6 +228,7 @@ impl Connection {
         let subflow = &mut self.subflows[index];
         subflow.recovery.on_retransmit(now, sent.start, &subflow.rtt);
         subflow.recovery.rearm(now, &subflow.rtt);
+        self.pace(now, index, sent.len);
         self.send_data(now, index, sent, Purpose::Retransmission(detector), shared);
     }
 
@@ -511,7 +544,8 @@ impl Connection {
         Attempt::Sent
     }
 
-    /// RFC 2861: a window not used for longer than a timeout says nothing about the path any more.
+    /// RFC 2861: a window not used for longer than a timeout says nothing about the path any more. Congestion control is told
+    /// of shorter pauses too.
     fn restart_after_idle(&mut self, now: Instant, index: usize) {
         let subflow = &self.subflows[index];
         if let Some(idle) = subflow.idle(now) {
@@ -530,8 +564,9 @@ impl Connection {
         let sent = subflow.recovery.iter().next_back().copied().expect("the segment was just recorded");
         subflow.recovery.rearm(now, &subflow.rtt);
         let (id, in_flight, sent_total) = (subflow.id, subflow.in_flight(), subflow.recovery.snd_nxt() - 1);
+        self.pace(now, index, sent.len);
         self.send_data(now, index, &sent, purpose, shared);
-        self.throttle(shared);
+        self.throttle(now, shared);
         let throttled = self.subflows[index].throttled;
         // Idling may have cost it some.
         let cwnd = self.congestion.cwnd(id);

@@ -68,12 +68,16 @@ const PLENTY: u64 = 6 << 20;
 #[test]
 fn look() {
     let clean = [path("fast", 10, 10), path("slow", 10, 100)];
-    for name in ["min-rtt", "fps", "f2p-dps", "f2p-dps-printed", "ocps-r", "stms-r", "dpsaf-r", "cp-r", "late", "late-nested"] {
+    for name in
+        ["min-rtt", "fps", "f2p-dps", "f2p-dps-printed", "ocps-r", "stms-r", "dpsaf-r", "cp-r", "late", "late-nested"]
+    {
         println!("clean {name:18} {:?}", mean(&clean, 5_000_000, PLENTY, 1, name, &[]));
     }
     for p in [0.001, 0.01, 0.03, 0.05] {
         let paper = [lossy_path("fast", 5, 50, p), lossy_path("slow", 2, 250, 0.001)];
-        for name in ["min-rtt", "fps", "f2p-dps", "f2p-dps-printed", "ocps-r", "dpsaf-r", "stms-r", "late", "late-nested"] {
+        for name in
+            ["min-rtt", "fps", "f2p-dps", "f2p-dps-printed", "ocps-r", "dpsaf-r", "stms-r", "late", "late-nested"]
+        {
             println!("paper {p} {name:18} {:?}", mean(&paper, 3_000_000, PLENTY, 4, name, &[]));
         }
     }
