@@ -12,7 +12,10 @@ use crate::subflow::Subflow;
 use anabranch_policy::View;
 use anabranch_policy::congestion::Controller;
 use anabranch_policy::reinjection::{Marks, Outstanding, Picture, Piece, Repeat, Standing};
-use anabranch_units::{Bytes, Dsn, Instant};
+use anabranch_units::{Bytes, Dsn, Duration, Instant};
+
+/// The policy may be anybody's code: it shall not spin.
+const SHORTEST_SLEEP: Duration = Duration::from_micros(100);
 
 /// The record of sent data as policies see it.
 struct Record<'a> {
@@ -96,7 +99,7 @@ impl Connection {
             let picture = Picture { view: &view, standings: &self.standings, outstanding: &record };
             let Some(repeat) = self.reinjection.next(now, &picture) else { return };
             let Some(range) = self.checked(&repeat) else {
-                self.stats.overruled += 1;
+                self.stats.overruled.copies += 1;
                 return;
             };
             if self.repeat_on(now, repeat.on, range, Reason::Policy(repeat.why), shared).is_none() {
@@ -115,7 +118,7 @@ impl Connection {
         let shown = self.views.iter().find(|view| view.id == repeat.on);
         let standing = || self.standings.iter().find(|standing| standing.id == repeat.on);
         let able = match shown {
-            Some(view) => view.has_room(),
+            Some(view) => view.has_room_to_repeat(),
             None => standing().is_some_and(|standing| standing.usable && standing.has_room),
         };
         (fresh && able).then_some((offset, end))
@@ -134,13 +137,14 @@ impl Connection {
         self.take_standings();
         let (view, record) = picture(&self.views, &self.outgoing, self.local_idsn);
         let picture = Picture { view: &view, standings: &self.standings, outstanding: &record };
-        self.timers.reinjection = self.reinjection.wake(now, &picture).filter(|at| *at > now);
+        let wanted = self.reinjection.wake(now, &picture).filter(|at| *at > now);
+        self.timers.reinjection = wanted.map(|at| at.max(now + SHORTEST_SLEEP));
     }
 
     /// The timer of the reinjection policy has run out. What it wants copied is asked for when the connection sends next,
     /// which is at once.
-    pub(super) fn wake_reinjection(&mut self, now: Instant) {
-        self.survey(now);
+    pub(super) fn wake_reinjection(&mut self, now: Instant, shared: &Shared) {
+        self.survey(now, shared);
         if !self.copies {
             return;
         }

@@ -2,8 +2,9 @@
 //!
 //! The parts by noun: `handshake` (how subflows begin), `input` (a segment arrives), `acceptance` (whether it counts),
 //! `acknowledgment`, `options`, `signal` (DSS) and `payload` (what it says and carries), `receiver` (data in order for the
-//! application), `output` (what leaves next), `copies` (of sent data, for the reinjection policy), `emit` (segments put together), `paths` (which subflows there should be) and `addresses`,
-//! `integrity` (checksums and MP_FAIL), `closing` (how subflows and connections end), `timers`.
+//! application), `output` (what leaves next), `copies` (of sent data, for the reinjection policy), `emit` (segments put
+//! together), `paths` (which subflows there should be) and `addresses`, `integrity` (checksums and MP_FAIL), `closing` (how
+//! subflows and connections end), `timers`, `watchdog` (schedulers that misbehave).
 
 mod acceptance;
 mod acknowledgment;
@@ -22,6 +23,7 @@ mod payload;
 mod receiver;
 mod signal;
 mod timers;
+mod watchdog;
 
 use crate::buffer::SendBuffer;
 use crate::ranges::RangeSet;
@@ -29,7 +31,7 @@ use crate::reinject::Reinjections;
 use crate::sent_log::SentLog;
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
-use crate::{ConnectionId, ConnectionStats, Event, FallbackReason, SubflowStats};
+use crate::{ConnectionId, ConnectionStats, Event, FallbackReason, SubflowStats, Switch};
 use anabranch_policy::ack_path::AckPath;
 use anabranch_policy::congestion::{Controller, Rules};
 use anabranch_policy::receive_window::{ReceiveWindow, Usage};
@@ -45,6 +47,7 @@ use output::Waiting;
 use paths::PathManager;
 use receiver::Receiver;
 use timers::Timers;
+use watchdog::Watchdog;
 
 pub(crate) use emit::reset_for;
 pub(crate) use handshake::Accept;
@@ -135,10 +138,11 @@ pub(crate) struct Connection {
     paths: PathManager,
     timers: Timers,
     waiting: Waiting,
+    watchdog: Watchdog,
     /// Scratch: the usable subflows, for one round of decisions.
     views: Vec<SubflowView>,
     usage: Vec<Usage>,
-    limits: Vec<Bytes>,
+    shares: Vec<Bytes>,
     /// Scratch: the open subflows, if the reinjection policy asks for copies.
     standings: Vec<Standing>,
     /// It does, and may.
@@ -213,9 +217,10 @@ impl Connection {
             paths: PathManager::default(),
             timers: Timers::default(),
             waiting: Waiting::new(now),
+            watchdog: Watchdog::default(),
             views: Vec::new(),
             usage: Vec::new(),
-            limits: Vec::new(),
+            shares: Vec::new(),
             standings: Vec::new(),
             copies: false,
             usable: 0,
@@ -325,6 +330,24 @@ impl Connection {
             self.congestion.set_counted(subflow.id, subflow.is_usable());
         }
         self.scheduler.observe(now, &PolicyEvent::SubflowsChanged);
+    }
+
+    /// Goes on with another policy. A new scheduler learns of what there is as if it had just come about; windows stay.
+    pub(crate) fn switch(&mut self, now: Instant, switch: &Switch) {
+        match switch {
+            Switch::Scheduler(factory) => {
+                self.scheduler = factory();
+                self.scheduler.seed(Seed(self.local_key.get()));
+                self.scheduler.observe(now, &PolicyEvent::SubflowsChanged);
+                if !self.outgoing.unsent.is_empty() {
+                    self.scheduler.observe(now, &PolicyEvent::DataWritten);
+                }
+            }
+            Switch::Congestion(factory) => self.congestion.replace(now, factory()),
+            Switch::ReceiveWindow(factory) => self.receive_window = factory(),
+            Switch::AckPath(factory) => self.ack_path = factory(),
+            Switch::Reinjection(factory) => self.reinjection = factory(),
+        }
     }
 
     fn initial(&self) -> Option<&Subflow> {

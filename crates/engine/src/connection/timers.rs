@@ -99,9 +99,11 @@ impl Connection {
             self.timers.persist_backoff += 1;
             self.probe_windows(now, shared);
         }
-        due(&mut self.timers.ask_again, now);
+        if due(&mut self.timers.ask_again, now) {
+            self.watchdog.wake();
+        }
         if due(&mut self.timers.reinjection, now) {
-            self.wake_reinjection(now);
+            self.wake_reinjection(now, shared);
         }
         if self.paths_deadline().is_some_and(|at| at <= now) {
             self.on_paths_deadline(now, shared);

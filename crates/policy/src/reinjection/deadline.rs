@@ -121,8 +121,9 @@ impl Deadline {
 
     /// The class of each path decides between those that can take the piece, then the SRTT.
     fn taker(&self, picture: &Picture<'_>, piece: &Piece, min_srtt: Duration) -> Option<SubflowId> {
-        let takers =
-            picture.marked().filter(|(subflow, standing)| subflow.has_room() && !standing.mark.meets(piece.carriers));
+        let takers = picture
+            .marked()
+            .filter(|(subflow, standing)| subflow.has_room_to_repeat() && !standing.mark.meets(piece.carriers));
         let key = |(subflow, standing): &(&SubflowView, &Standing)| {
             (self.limits.class(subflow, standing.timeouts, min_srtt), subflow.srtt, subflow.id)
         };

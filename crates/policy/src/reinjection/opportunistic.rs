@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(ask_with(&mut policy, 0, slow, &[FAST, SLOW], WINDOW, 0b01).penalise, 0);
         assert_eq!(ask_with(&mut policy, 1, slow, &[FAST, SLOW], WINDOW, 0b10).penalise, 0b10);
         // One whose share of the window is used up carries no new data, but nothing is wrong with it.
-        let used_up = SubflowView { open: false, ..slow };
+        let used_up = SubflowView { share: Bytes::ZERO, ..slow };
         assert_eq!(ask(&mut Opportunistic::new(true), 0, used_up, &[SLOW], WINDOW).penalise, 1);
     }
 }

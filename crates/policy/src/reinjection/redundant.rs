@@ -90,7 +90,7 @@ impl Reinjection for Redundant {
     fn next(&mut self, _now: Instant, picture: &Picture<'_>) -> Option<Repeat> {
         self.begin(picture);
         self.flight.release(picture.view.data_una);
-        for (subflow, standing) in picture.marked().filter(|(subflow, _)| subflow.has_room()) {
+        for (subflow, standing) in picture.marked().filter(|(subflow, _)| subflow.has_room_to_repeat()) {
             if let Some(piece) = self.due(subflow.id, standing.mark, picture) {
                 return Some(Repeat { on: subflow.id, from: piece.from, why: Why::Redundancy });
             }

@@ -49,7 +49,7 @@ impl Reinjection for Tail {
         }
         let (una, end) = (picture.view.data_una, picture.view.unsent_from);
         let mut best = None;
-        for (subflow, standing) in picture.marked().filter(|(subflow, _)| subflow.has_room()) {
+        for (subflow, standing) in picture.marked().filter(|(subflow, _)| subflow.has_room_to_repeat()) {
             let cursor = self.cursor(subflow.id, una);
             let elsewhere = |piece: &super::Piece| piece.is_single() && !piece.carriers.meets(standing.mark);
             let piece = picture.first_piece(*cursor, end, elsewhere);
