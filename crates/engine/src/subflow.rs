@@ -104,6 +104,10 @@ pub(crate) struct Subflow {
     pub(crate) timestamps: bool,
     /// Potentially failed: its data was reinjected after a timeout, and nothing has arrived since (reference 1.2).
     pub(crate) potentially_failed: bool,
+    /// The reinjection policy has seen it stuck too often, and nothing has arrived since (reference 2.3).
+    pub(crate) stale: bool,
+    /// When the latest acceptable segment arrived.
+    pub(crate) heard: Instant,
     /// Fast recovery has begun: its first retransmission leaves whatever the window says (RFC 6675 §5 (4.3)).
     pub(crate) retransmit_now: bool,
     /// A tail loss probe is due.
@@ -213,6 +217,8 @@ impl Subflow {
             sack: false,
             timestamps: false,
             potentially_failed: false,
+            stale: false,
+            heard: Instant::ZERO,
             retransmit_now: false,
             probe_now: false,
             last_sent: None,
@@ -283,7 +289,11 @@ impl Subflow {
 
     /// May carry new data (reference 1.2).
     pub(crate) fn is_usable(&self) -> bool {
-        self.is_open() && !self.potentially_failed && self.doubted_until.is_none() && self.rtt.srtt().is_some()
+        self.is_open()
+            && !self.potentially_failed
+            && !self.stale
+            && self.doubted_until.is_none()
+            && self.rtt.srtt().is_some()
     }
 
     /// A join that the peer asked for and has not completed: nothing is proven of it, and it may be one of a flood.

@@ -2,15 +2,16 @@
 //!
 //! The parts by noun: `handshake` (how subflows begin), `input` (a segment arrives), `acceptance` (whether it counts),
 //! `acknowledgment`, `options`, `signal` (DSS) and `payload` (what it says and carries), `receiver` (data in order for the
-//! application), `output` (what leaves next), `emit` (segments put together), `paths` (which subflows there should be) and `addresses`,
-//! `integrity` (checksums and MP_FAIL), `closing` (how subflows and connections end), `timers`,
-//! `watchdog` (schedulers that misbehave).
+//! application), `output` (what leaves next), `copies` (of sent data, for the reinjection policy), `emit` (segments put
+//! together), `paths` (which subflows there should be) and `addresses`, `integrity` (checksums and MP_FAIL), `closing` (how
+//! subflows and connections end), `timers`, `watchdog` (schedulers that misbehave).
 
 mod acceptance;
 mod acknowledgment;
 mod addresses;
 mod check;
 mod closing;
+mod copies;
 mod emit;
 mod handshake;
 mod input;
@@ -34,7 +35,7 @@ use crate::{ConnectionId, ConnectionStats, Event, FallbackReason, SubflowStats, 
 use anabranch_policy::ack_path::AckPath;
 use anabranch_policy::congestion::{Controller, Rules};
 use anabranch_policy::receive_window::{ReceiveWindow, Usage};
-use anabranch_policy::reinjection::Reinjection;
+use anabranch_policy::reinjection::{Reinjection, Standing};
 use anabranch_policy::scheduler::Scheduler;
 use anabranch_policy::{Event as PolicyEvent, SubflowView};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Key, Seed, SubflowId};
@@ -142,6 +143,10 @@ pub(crate) struct Connection {
     views: Vec<SubflowView>,
     usage: Vec<Usage>,
     shares: Vec<Bytes>,
+    /// Scratch: the open subflows, if the reinjection policy asks for copies.
+    standings: Vec<Standing>,
+    /// It does, and may.
+    copies: bool,
     usable: u32,
     pub(crate) stats: ConnectionStats,
     /// Nothing is left to do or to say.
@@ -216,6 +221,8 @@ impl Connection {
             views: Vec::new(),
             usage: Vec::new(),
             shares: Vec::new(),
+            standings: Vec::new(),
+            copies: false,
             usable: 0,
             stats: ConnectionStats { opened_at: now, ..ConnectionStats::default() },
             gone: false,

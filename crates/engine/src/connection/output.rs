@@ -2,7 +2,7 @@
 
 use super::{Connection, Mode, Outgoing, emit, watchdog};
 use crate::deadline::earliest;
-use crate::recovery::Sent;
+use crate::recovery::{Phase, Sent};
 use crate::sent_log::bit;
 use crate::shared::Shared;
 use crate::stats::Blocked;
@@ -113,7 +113,7 @@ impl Outgoing {
 }
 
 /// What policies may know, with `unsent` bytes of which the peer admits the first `sendable`.
-fn view<'a>(subflows: &'a [SubflowView], out: &Outgoing, idsn: Dsn, unsent: u64, sendable: u64) -> View<'a> {
+pub(super) fn view<'a>(subflows: &'a [SubflowView], out: &Outgoing, idsn: Dsn, unsent: u64, sendable: u64) -> View<'a> {
     let dsn = |offset: u64| idsn + 1 + offset;
     View {
         subflows,
@@ -141,6 +141,7 @@ impl Connection {
                     self.watchdog.acquit();
                 }
                 self.waiting.note(now, obstacle);
+                self.arm_reinjection(now);
                 self.send_tail_probes(now, shared);
                 self.finish_stream(now, shared);
                 self.advance_closing(now, shared);
@@ -258,6 +259,7 @@ impl Connection {
         let mut window_shut = false;
         let mut vain = 0;
         loop {
+            self.copy(now, shared);
             let unsent = self.outgoing.unsent.total();
             let any_room = self.views.iter().any(SubflowView::has_room);
             let room_to_repeat = any_room || self.views.iter().any(SubflowView::has_room_to_repeat);
@@ -358,7 +360,7 @@ impl Connection {
     }
 
     /// Copies out what policies may know. Usable subflows only, and backups only if there is no other.
-    fn survey(&mut self, now: Instant, shared: &Shared) {
+    pub(super) fn survey(&mut self, now: Instant, shared: &Shared) {
         self.views.clear();
         self.usage.clear();
         // Exactly: most connections are idle most of the time, and keep these.
@@ -416,6 +418,7 @@ impl Connection {
                 Some(restarted.unwrap_or(view))
             }));
         }
+        self.take_standings();
         let usable = self.views.iter().fold(0, |bits, view| bits | 1u32 << (view.id.0 % 32));
         if usable != self.usable {
             self.usable = usable;
@@ -478,7 +481,7 @@ impl Connection {
 
     /// Whether data may leave once more under other sequence numbers. While there is no other subflow, the peer may have
     /// become plain TCP: it takes whatever comes for what is next (RFC 8684 §3.7).
-    fn may_reinject(&self) -> bool {
+    pub(super) fn may_reinject(&self) -> bool {
         self.mode == Mode::Multipath && self.peer_knows_of_join
     }
 
@@ -517,7 +520,7 @@ impl Connection {
         let fits = after <= self.congestion.cwnd(subflow.id) || subflow.probe_now;
         assert!(fits, "new data stays inside the congestion window, a tail loss probe apart");
         out.unsent.remove(start, start + length);
-        out.log.push(start, length as u32, subflow.slot);
+        out.log.push(now, start, length as u32, subflow.slot);
         let mut flags = 0;
         if ends_stream && out.fin.is_some() && out.unsent.is_empty() && self.mode == Mode::Multipath && self.confirmed {
             flags |= emit::DATA_FIN;
@@ -541,6 +544,7 @@ impl Connection {
         let (on, dsn) = (self.subflows[index].id, self.dsn(start));
         let event = PolicyEvent::Sent { on, dsn, skip, length: Bytes::new(length) };
         self.scheduler.observe(now, &event);
+        self.tell_of_sending(now, index, start, length);
         Attempt::Sent
     }
 
@@ -580,6 +584,7 @@ impl Connection {
                 view.share = view.share.saturating_sub(Bytes::new(length));
             }
         }
+        self.renew_standing(index);
     }
 
     /// Sends what waits to be repeated on another subflow, lowest SRTT first (reference 1.4).
@@ -621,7 +626,7 @@ impl Connection {
     }
 
     /// Repeats up to a segment of `start..end` on subflow `on`; how many bytes. `None` if it cannot.
-    fn repeat_on(
+    pub(super) fn repeat_on(
         &mut self,
         now: Instant,
         on: SubflowId,
@@ -650,7 +655,7 @@ impl Connection {
         Some(length)
     }
 
-    fn slot_of(&self, id: SubflowId) -> Option<u8> {
+    pub(super) fn slot_of(&self, id: SubflowId) -> Option<u8> {
         self.subflows.iter().find(|subflow| subflow.id == id).map(|subflow| subflow.slot)
     }
 
@@ -662,9 +667,10 @@ impl Connection {
         }
         let carriers = self.outgoing.log.carriers(una);
         let mut ids = [SubflowId(0); crate::config::MAX_SUBFLOWS];
-        let mut count = 0;
+        let (mut count, mut calm) = (0, 0);
         for subflow in self.subflows.iter().filter(|subflow| carriers & bit(subflow.slot) != 0) {
             ids[count] = subflow.id;
+            calm |= u32::from(subflow.recovery.phase() == Phase::Open) << count;
             count += 1;
         }
         let (unsent, sendable) = (self.outgoing.unsent.total(), self.outgoing.unsent.below(self.outgoing.edge));
@@ -675,6 +681,7 @@ impl Connection {
             send_buffer_full: self.outgoing.writer_waits,
             on,
             carriers: &ids[..count],
+            calm,
             view: &view,
         };
         let rescue = self.reinjection.on_opportunity(now, &opportunity);
