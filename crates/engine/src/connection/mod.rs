@@ -2,12 +2,13 @@
 //!
 //! The parts by noun: `handshake` (how subflows begin), `input` (a segment arrives), `acceptance` (whether it counts),
 //! `acknowledgment`, `options`, `signal` (DSS) and `payload` (what it says and carries), `receiver` (data in order for the
-//! application), `output` (what leaves next), `emit` (segments put together), `paths` (which subflows there should be) and `addresses`,
+//! application; `autotune`: its buffer), `output` (what leaves next), `emit` (segments put together), `paths` (which subflows there should be) and `addresses`,
 //! `integrity` (checksums and MP_FAIL), `closing` (how subflows and connections end), `timers`.
 
 mod acceptance;
 mod acknowledgment;
 mod addresses;
+mod autotune;
 mod check;
 mod closing;
 mod emit;
@@ -198,7 +199,7 @@ impl Connection {
                 writer_waits: false,
                 in_order: true,
             },
-            receiver: Receiver::new(config.receive_buffer),
+            receiver: Receiver::new(config.receive_buffer, config.initial_receive_buffer, config.profile.mss),
             scheduler,
             receive_window: (policies.receive_window)(),
             ack_path: (policies.ack_path)(),
