@@ -37,14 +37,52 @@ pub struct ConnectionStats {
     pub reinjected: u64,
     /// Bytes received more than once at the data level.
     pub duplicates: u64,
-    /// Decisions that were impossible or would have starved the connection: a scheduler's, or shares of the window.
-    pub overruled: u64,
+    /// What the engine did not let the scheduler do.
+    pub overruled: Overruled,
     /// Why MPTCP was given up.
     pub fallback: Option<FallbackReason>,
     /// What the sender waited for.
     pub blocked: Blocked,
     /// Receiver: how long arrived bytes waited behind a missing DSN (head-of-line blocking).
     pub hol_blocked: Duration,
+}
+
+/// What a scheduler did that the engine does not let it do.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Misconduct {
+    /// A subflow that cannot carry data now, data that cannot leave, a copy of what is not in flight, or a wait while
+    /// nothing is in flight that could end it.
+    Impossible,
+    /// It left the first unsent byte for longer than a subflow takes to notice a loss, although it could leave.
+    Starving,
+    /// It had itself woken again and again to do nothing.
+    Looping,
+}
+
+/// How often a scheduler was overruled, by reason.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Overruled {
+    /// [`Misconduct::Impossible`]: min-RTT decided instead.
+    pub impossible: u64,
+    /// [`Misconduct::Starving`]: min-RTT decided instead.
+    pub starving: u64,
+    /// [`Misconduct::Looping`]: from then on only what happens woke it, until data left.
+    pub looping: u64,
+}
+
+impl Overruled {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.impossible + self.starving + self.looping
+    }
+
+    pub(crate) fn count_mut(&mut self, why: Misconduct) -> &mut u64 {
+        match why {
+            Misconduct::Impossible => &mut self.impossible,
+            Misconduct::Starving => &mut self.starving,
+            Misconduct::Looping => &mut self.looping,
+        }
+    }
 }
 
 /// How long a sender could not send, by what kept it.

@@ -110,7 +110,7 @@ pub(crate) struct Subflow {
     /// Window probes in a row that nothing answered.
     pub(crate) unanswered_probes: u32,
     pub(crate) fin_sent: bool,
-    /// With checksums: what was sent and not acknowledged, as it was first sent.
+    /// What was sent and is not acknowledged here, as it was first sent.
     pub(crate) originals: Originals,
     /// When a subflow that we closed alone is reset, should the peer not close it as well.
     pub(crate) linger_until: Option<Instant>,

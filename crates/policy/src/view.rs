@@ -126,7 +126,7 @@ impl SubflowView {
     }
 }
 
-fn segments(amount: Bytes, mss: Bytes) -> u32 {
+pub(crate) fn segments(amount: Bytes, mss: Bytes) -> u32 {
     u32::try_from(amount.get() / mss.get().max(1)).unwrap_or(u32::MAX)
 }
 

@@ -34,10 +34,11 @@ fn verdict(spec: &Spec) -> Option<String> {
     if !outcome.quiet {
         return Some(format!("not quiet after {}", outcome.end));
     }
-    let overruled: u64 =
-        outcome.connections.iter().filter_map(|c| c.sender.as_ref()).map(|stats| stats.overruled).sum();
-    if overruled > 0 {
-        return Some(format!("{overruled} decisions of the scheduler had to be overruled"));
+    for stats in outcome.connections.iter().filter_map(|c| c.sender.as_ref()) {
+        // Whoever waits for the fastest subflow while that repairs a loss by timeout may well be found starving.
+        if stats.overruled.impossible + stats.overruled.looping > 0 {
+            return Some(format!("the scheduler had to be overruled: {:?}", stats.overruled));
+        }
     }
     for transfer in outcome.transfers.iter().filter(|_| outcome.finished) {
         if Some(transfer.bytes) != transfer.asked {

@@ -2,8 +2,9 @@
 //!
 //! The parts by noun: `handshake` (how subflows begin), `input` (a segment arrives), `acceptance` (whether it counts),
 //! `acknowledgment`, `options`, `signal` (DSS) and `payload` (what it says and carries), `receiver` (data in order for the
-//! application; `autotune`: its buffer), `output` (what leaves next), `emit` (segments put together), `paths` (which subflows there should be) and `addresses`,
-//! `integrity` (checksums and MP_FAIL), `closing` (how subflows and connections end), `timers`.
+//! application; `autotune`: its buffer), `output` (what leaves next), `emit` (segments put together), `paths` (which subflows
+//! there should be) and `addresses`, `integrity` (checksums and MP_FAIL), `closing` (how subflows and connections end), `timers`,
+//! `watchdog` (schedulers that misbehave).
 
 mod acceptance;
 mod acknowledgment;
@@ -22,6 +23,7 @@ mod payload;
 mod receiver;
 mod signal;
 mod timers;
+mod watchdog;
 
 use crate::buffer::SendBuffer;
 use crate::ranges::RangeSet;
@@ -45,6 +47,7 @@ use output::Waiting;
 use paths::PathManager;
 use receiver::Receiver;
 use timers::Timers;
+use watchdog::Watchdog;
 
 pub(crate) use emit::reset_for;
 pub(crate) use handshake::Accept;
@@ -135,6 +138,7 @@ pub(crate) struct Connection {
     paths: PathManager,
     timers: Timers,
     waiting: Waiting,
+    watchdog: Watchdog,
     /// Scratch: the usable subflows, for one round of decisions.
     views: Vec<SubflowView>,
     usage: Vec<Usage>,
@@ -209,6 +213,7 @@ impl Connection {
             paths: PathManager::default(),
             timers: Timers::default(),
             waiting: Waiting::new(now),
+            watchdog: Watchdog::default(),
             views: Vec::new(),
             usage: Vec::new(),
             shares: Vec::new(),

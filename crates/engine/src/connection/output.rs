@@ -1,11 +1,12 @@
 //! What leaves next: retransmissions, reinjections, new data as the scheduler says, then the ACKs that nothing carried.
 
-use super::{Connection, Mode, Outgoing, emit};
+use super::{Connection, Mode, Outgoing, emit, watchdog};
+use crate::deadline::earliest;
 use crate::recovery::Sent;
 use crate::sent_log::bit;
 use crate::shared::Shared;
 use crate::stats::Blocked;
-use crate::{Choice, Detector, Purpose, Reason};
+use crate::{Choice, Detector, Misconduct, Purpose, Reason};
 use anabranch_policy::receive_window::{Buffers, Usage};
 use anabranch_policy::reinjection::{Cause, Opportunity};
 use anabranch_policy::{Decision, Event as PolicyEvent, SubflowView, View};
@@ -97,6 +98,18 @@ impl Waiting {
     }
 }
 
+impl Outgoing {
+    /// Whether the peer's window admits a segment of `mss` that begins `skip` bytes into the unsent data. Only the first
+    /// may be cut short: if that cannot leave, nothing can.
+    fn admits(&self, skip: Bytes, mss: Bytes) -> bool {
+        match self.unsent.nth(skip.get()) {
+            Some((start, _)) if skip.is_zero() => start < self.edge,
+            Some((start, end)) => end.min(start + mss.get()) <= self.edge,
+            None => false,
+        }
+    }
+}
+
 /// What policies may know, with `unsent` bytes of which the peer admits the first `sendable`.
 fn view<'a>(subflows: &'a [SubflowView], out: &Outgoing, idsn: Dsn, unsent: u64, sendable: u64) -> View<'a> {
     let dsn = |offset: u64| idsn + 1 + offset;
@@ -122,6 +135,9 @@ impl Connection {
             self.retransmit(now, shared);
             if self.mode != Mode::Negotiating {
                 let obstacle = self.send_stream(now, shared);
+                if obstacle != Obstacle::Scheduler {
+                    self.watchdog.acquit();
+                }
                 self.waiting.note(now, obstacle);
                 self.send_tail_probes(now, shared);
                 self.finish_stream(now, shared);
@@ -237,14 +253,14 @@ impl Connection {
             if (!any_room || sendable == 0) && !copies {
                 return self.window_blocked(now, unsent, sendable, shared);
             }
-            let (on, attempt) = match self.decide(now, unsent, sendable) {
+            let (on, attempt) = match self.decide(now, unsent, sendable, shared) {
                 Verdict::New(on, skip) => {
                     let Some(index) = self.position(on) else { return Obstacle::Scheduler };
                     (on, self.send_new(now, index, skip, sendable, shared.config.profile.nagle, shared))
                 }
                 Verdict::Copy(on, offset) => (on, self.send_copy(now, on, offset, shared)),
                 Verdict::Wait(until) => {
-                    self.timers.ask_again = until.filter(|at| *at > now);
+                    self.timers.ask_again = until;
                     return match (unsent, sendable) {
                         (0, _) => self.drained(now, shared),
                         (_, 0) => self.window_blocked(now, unsent, sendable, shared),
@@ -334,7 +350,6 @@ impl Connection {
             let idle = out.una == out.nxt && self.usage.iter().all(|one| one.outstanding.is_zero());
             if idle && self.shares.iter().all(|share| share.is_zero()) {
                 // Nothing is under way that could open a share.
-                self.stats.overruled += 1;
                 self.shares.fill(Bytes::MAX);
             }
         }
@@ -351,19 +366,29 @@ impl Connection {
         }
     }
 
-    /// Asks the scheduler, and checks the answer: an impossible one, or a wait while nothing is in flight that could end
-    /// it, is overruled by min-RTT.
-    fn decide(&mut self, now: Instant, unsent: u64, sendable: u64) -> Verdict {
+    /// Asks the scheduler, and checks the answer. It is overruled by min-RTT if it asks for what cannot be done, waits
+    /// while nothing is in flight that could end it, or leaves the first unsent byte for too long.
+    fn decide(&mut self, now: Instant, unsent: u64, sendable: u64, shared: &mut Shared) -> Verdict {
         if let [only] = self.views.as_slice() {
             return Verdict::New(only.id, Bytes::ZERO);
         }
         let view = view(&self.views, &self.outgoing, self.local_idsn, unsent, sendable);
         self.waiting.overruled = false;
-        match self.scheduler.decide(now, &view) {
+        let decision = self.scheduler.decide(now, &view);
+        if matches!(decision, Decision::Send { skip: Bytes::ZERO, .. }) {
+            self.watchdog.acquit();
+        }
+        // New data could leave.
+        let possible = sendable > 0 && view.subflows.iter().any(SubflowView::has_room);
+        let patience = possible.then(|| self.watchdog.waiting_since(now) + watchdog::patience(&self.views));
+        let starving = patience.is_some_and(|end| end <= now);
+        let why = match decision {
             Decision::Send { on, skip } => {
-                let legal = view.subflow(on).is_some_and(SubflowView::has_room) && skip < view.sendable;
-                if legal {
-                    return Verdict::New(on, skip);
+                let subflow = view.subflow(on).filter(|subflow| subflow.has_room());
+                match subflow.is_some_and(|subflow| self.outgoing.admits(skip, subflow.mss)) {
+                    true if !starving => return Verdict::New(on, skip),
+                    true => Misconduct::Starving,
+                    false => Misconduct::Impossible,
                 }
             }
             Decision::Repeat { on, from } => {
@@ -373,21 +398,25 @@ impl Connection {
                 if fresh && view.subflow(on).is_some_and(SubflowView::has_room_to_repeat) && self.may_reinject() {
                     return Verdict::Copy(on, offset);
                 }
+                Misconduct::Impossible
             }
             Decision::Wait { until } => {
+                let until = until.filter(|at| *at > now);
                 let hopeful = view.subflows.iter().any(|subflow| !subflow.in_flight.is_zero() || subflow.throttled);
-                let shut = sendable == 0 || !view.subflows.iter().any(SubflowView::has_room);
-                if hopeful || shut || until.is_some_and(|at| at > now) {
-                    return Verdict::Wait(until);
+                if !starving && (hopeful || until.is_some() || !possible) {
+                    let (own, spins) = self.watchdog.timer(until);
+                    if spins {
+                        self.overrule(Misconduct::Looping, shared);
+                    }
+                    return Verdict::Wait(earliest([own, patience]));
                 }
+                if starving { Misconduct::Starving } else { Misconduct::Impossible }
             }
-        }
-        self.stats.overruled += 1;
+        };
+        let best = view.fastest_with_room().filter(|_| possible).map(|best| best.id);
+        self.overrule(why, shared);
         self.waiting.overruled = true;
-        match view.fastest_with_room().filter(|_| sendable > 0) {
-            Some(best) => Verdict::New(best.id, Bytes::ZERO),
-            None => Verdict::Wait(None),
-        }
+        best.map_or(Verdict::Wait(None), |on| Verdict::New(on, Bytes::ZERO))
     }
 
     /// Whether data may leave once more under other sequence numbers. While there is no other subflow, the peer may have
@@ -419,7 +448,8 @@ impl Connection {
             return if subflow_room < admitted { Attempt::SubflowWindow } else { Attempt::SillyWindow };
         }
         let ends_stream = start + length == out.buffer.end();
-        if nagle && length < mss && ends_stream && !idle && out.fin.is_none() {
+        // What was skipped may be all that the acknowledgment of the rest waits for.
+        if nagle && skip.is_zero() && length < mss && ends_stream && !idle && out.fin.is_none() {
             return Attempt::TooShort;
         }
         self.restart_after_idle(now, index);
@@ -470,6 +500,7 @@ impl Connection {
 
     /// Records and sends a piece of the stream on subflow `index`, and refreshes its view.
     fn push_data(&mut self, now: Instant, index: usize, piece: Piece, shared: &mut Shared) {
+        self.watchdog.on_sent();
         let Piece { start, length, flags, purpose } = piece;
         let fresh = matches!(purpose, Purpose::NewData(_));
         let subflow = &mut self.subflows[index];

@@ -3,10 +3,14 @@
 mod blest;
 mod blest_kernel;
 mod ecf;
+mod f2p_dps;
+mod fps;
 mod late;
 mod min_rtt;
+mod prospects;
 mod round_robin;
 mod single;
+mod skip;
 #[cfg(test)]
 mod testing;
 
@@ -89,6 +93,22 @@ pub const SCHEDULERS: &[Entry<dyn Scheduler>] = &[
         parameters: blest_kernel::PARAMETERS,
         source: include_str!("blest_kernel.rs"),
         build: |p| Box::new(BlestKernel::new(p)),
+    },
+    Entry {
+        name: "fps",
+        about: "a slow subflow starts behind what the faster ones deliver meanwhile if nothing is lost",
+        paper: Some("Mirani et al. 2010, after Ni et al. 2014"),
+        parameters: fps::PARAMETERS,
+        source: include_str!("fps.rs"),
+        build: |p| Box::new(fps::Fps::scheduler(p)),
+    },
+    Entry {
+        name: "f2p-dps",
+        about: "FPS with the losses that are to be expected on either subflow; the equations repaired",
+        paper: Some("Ni et al. 2014"),
+        parameters: f2p_dps::PARAMETERS,
+        source: include_str!("f2p_dps.rs"),
+        build: |p| Box::new(f2p_dps::F2pDps::scheduler(p)),
     },
     Entry {
         name: "late",
