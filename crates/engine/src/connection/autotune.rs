@@ -25,7 +25,8 @@ pub(super) struct Autotune {
     look_at: Instant,
 }
 
-/// Segments that Linux assumes to be read in a round trip at first: its initial window.
+/// Segments that are assumed to be read in a round trip at first: Linux's initial window. But half of the buffer at most, or a
+/// small one, which bounds what is read in a round trip, would never grow.
 const FIRST_SEGMENTS: u64 = 10;
 /// Segments added to the target.
 const SPARE_SEGMENTS: u64 = 16;
@@ -37,7 +38,7 @@ impl Autotune {
         Autotune {
             most: most.get(),
             mss,
-            before: first.get().min(FIRST_SEGMENTS * mss).max(1),
+            before: (first.get() / 2).min(FIRST_SEGMENTS * mss).max(1),
             read: 0,
             began: Instant::ZERO,
             look_at: Instant::ZERO,
@@ -66,8 +67,8 @@ impl Autotune {
         }
         self.before = read;
         let target = 2 * u128::from(read) + u128::from(SPARE_SEGMENTS * self.mss);
-        let growth = target * u128::from(read - before) / u128::from(before);
-        Some(u64::try_from(target + 2 * growth).unwrap_or(u64::MAX).min(self.most))
+        let growth = target.saturating_mul(u128::from(read - before)) / u128::from(before);
+        Some(u64::try_from(target.saturating_add(growth.saturating_mul(2))).unwrap_or(u64::MAX).min(self.most))
     }
 }
 
@@ -101,6 +102,14 @@ mod tests {
         // A slower subflow has joined.
         assert!(tuning.target(at(100), RTT * 3).is_none() && !tuning.is_due(at(299)));
         assert!(tuning.target(at(300), RTT * 3).is_some());
+    }
+
+    #[test]
+    fn a_buffer_of_a_segment_grows() {
+        let mut tuning = Autotune::new(Bytes::new(1460), Bytes::new(6 << 20), 1460);
+        tuning.on_read(1460);
+        // Twice what was read and sixteen segments, and as much again twice.
+        assert_eq!(tuning.target(at(100), RTT), Some(18 * 1460 * 3));
     }
 
     #[test]

@@ -43,7 +43,9 @@ const MAX_FRAGMENTS: usize = 1 << 14;
 impl Receiver {
     /// A buffer of this size; one of the other size that grows up to it, if there is one.
     pub(super) fn new(buffer: Bytes, initial: Option<Bytes>, mss: u16) -> Self {
-        let first = initial.map_or(buffer, |initial| initial.min(buffer));
+        // A segment, and not less than the scaled window can say.
+        let least = u64::from(mss).max(buffer.get() >> 15);
+        let first = initial.map_or(buffer, |initial| initial.max(Bytes::new(least)).min(buffer));
         Receiver {
             next: 0,
             ofo: Reassembly::new(Limits { bytes: buffer.get(), fragments: MAX_FRAGMENTS }),
