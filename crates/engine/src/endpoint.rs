@@ -4,7 +4,7 @@ use crate::chosen::Chosen;
 use crate::connection::{Accept, Connection};
 use crate::demux::Demux;
 use crate::shared::{Oracle, Route, Shared};
-use crate::{Config, ConnectionId, ConnectionStats, Counters, Event, Purpose, SubflowStats, connection};
+use crate::{Config, ConnectionId, ConnectionStats, Counters, Event, Purpose, SubflowStats, Switch, connection};
 use anabranch_units::{Bytes, Dsn, Instant, Key, Seed, SubflowId};
 use anabranch_wire::{Flags, MpOption, ResetReason, Segment};
 use bytes::Bytes as Payload;
@@ -131,6 +131,23 @@ impl Endpoint {
     /// Gives a connection up at once (MP_FASTCLOSE, RST).
     pub fn abort(&mut self, now: Instant, id: ConnectionId) {
         self.with(now, id, |connection, shared| connection.abort(now, shared));
+    }
+
+    /// Goes on with another policy, in all connections and those to come. Nothing that was sent or decided is taken back;
+    /// what the old policy had in mind is forgotten.
+    pub fn switch(&mut self, now: Instant, switch: &Switch) {
+        self.shared.config.policies.switch(switch);
+        for index in 0..self.connections.len() {
+            if let Some(connection) = &mut self.connections[index].connection {
+                connection.switch(now, switch);
+                self.touch(index as u32);
+            }
+        }
+    }
+
+    /// The same for one connection alone.
+    pub fn switch_connection(&mut self, now: Instant, id: ConnectionId, switch: &Switch) {
+        self.with(now, id, |connection, _| connection.switch(now, switch));
     }
 
     /// Asks for a subflow to be used only when no other works, or withdraws that (MP_PRIO).

@@ -31,7 +31,7 @@ mod stats;
 mod subflow;
 mod unplaced;
 
-pub use config::{Config, Factory, FastClose, LocalAddress, Policies};
+pub use config::{Config, Factory, FastClose, LocalAddress, Policies, Switch};
 pub use endpoint::{Endpoint, Transmit};
 pub use event::{ConnectionId, Counters, Event, FallbackReason};
 pub use profile::Profile;

@@ -37,7 +37,7 @@ pub struct ConnectionStats {
     pub reinjected: u64,
     /// Bytes received more than once at the data level.
     pub duplicates: u64,
-    /// What the engine did not let the scheduler do.
+    /// What the engine did not let policies do.
     pub overruled: Overruled,
     /// Why MPTCP was given up.
     pub fallback: Option<FallbackReason>,
@@ -59,7 +59,7 @@ pub enum Misconduct {
     Looping,
 }
 
-/// How often a scheduler was overruled, by reason.
+/// How often a policy was overruled, by reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Overruled {
     /// [`Misconduct::Impossible`]: min-RTT decided instead.
@@ -68,12 +68,14 @@ pub struct Overruled {
     pub starving: u64,
     /// [`Misconduct::Looping`]: from then on only what happens woke it, until data left.
     pub looping: u64,
+    /// The receive-window policy shut every subflow out while nothing was under way: for that moment they shared it.
+    pub shares: u64,
 }
 
 impl Overruled {
     /// All of them.
     pub fn total(&self) -> u64 {
-        self.impossible + self.starving + self.looping
+        self.impossible + self.starving + self.looping + self.shares
     }
 
     pub(crate) fn count_mut(&mut self, why: Misconduct) -> &mut u64 {

@@ -1,6 +1,7 @@
 //! Runs of one scenario on the terminal: one in full, or many in a line each.
 
 use crate::number::{bytes, percent, seconds, short, with_interval};
+use crate::policies::policies;
 use crate::rows::Header;
 use crate::table::{Align, Table};
 use anabranch_engine::Overruled;
@@ -14,8 +15,8 @@ use std::collections::BTreeMap;
 /// The tables of these runs.
 pub fn runs(header: &Header, measure: MeasureName, runs: &[Run]) -> String {
     match runs {
-        [one] => format!("{header}, scheduler {}\n\n{}", header.policies.scheduler, in_full(header, one)),
-        many => format!("{header}, scheduler {}\n\n{}", header.policies.scheduler, repeated(header, measure, many)),
+        [one] => format!("{header}\n\n{}\n{}", in_full(header, one), policies(header)),
+        many => format!("{header}\n\n{}\n{}", repeated(header, measure, many), policies(header)),
     }
 }
 
@@ -76,12 +77,15 @@ fn about(connection: &ConnectionOutcome) -> String {
         text += &format!(
             "\nsender blocked by cwnd {cwnd}, receive window {window}, scheduler {scheduler}, application {application}"
         );
-        let Overruled { impossible, starving, looping } = sender.overruled;
+        let Overruled { impossible, starving, looping, shares } = sender.overruled;
         for (times, why) in [(impossible, "impossible"), (starving, "it starved the connection"), (looping, "it span")]
         {
             if times > 0 {
                 text += &format!("; scheduler overruled {times} times: {why}");
             }
+        }
+        if shares > 0 {
+            text += &format!("; receive-window policy overruled {shares} times: no subflow had a share");
         }
         if let Some(reason) = &sender.fallback {
             text += &format!("; fell back to plain TCP: {reason:?}");

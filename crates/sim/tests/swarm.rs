@@ -36,7 +36,7 @@ fn verdict(spec: &Spec) -> Option<String> {
     }
     for stats in outcome.connections.iter().filter_map(|c| c.sender.as_ref()) {
         // Whoever waits for the fastest subflow while that repairs a loss by timeout may well be found starving.
-        if stats.overruled.impossible + stats.overruled.looping > 0 {
+        if stats.overruled.total() > stats.overruled.starving {
             return Some(format!("the scheduler had to be overruled: {:?}", stats.overruled));
         }
     }
@@ -102,4 +102,4 @@ fn digests_do_not_depend_on_the_build() {
     assert_eq!(format!("{all:016x}"), DIGEST);
 }
 
-const DIGEST: &str = "3663525d4f153615";
+const DIGEST: &str = "867c599584ec1ad1";

@@ -31,7 +31,7 @@ use crate::reinject::Reinjections;
 use crate::sent_log::SentLog;
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
-use crate::{ConnectionId, ConnectionStats, Event, FallbackReason, SubflowStats};
+use crate::{ConnectionId, ConnectionStats, Event, FallbackReason, SubflowStats, Switch};
 use anabranch_policy::ack_path::AckPath;
 use anabranch_policy::congestion::{Controller, Rules};
 use anabranch_policy::receive_window::{ReceiveWindow, Usage};
@@ -324,6 +324,24 @@ impl Connection {
             self.congestion.set_counted(subflow.id, subflow.is_usable());
         }
         self.scheduler.observe(now, &PolicyEvent::SubflowsChanged);
+    }
+
+    /// Goes on with another policy. A new scheduler learns of what there is as if it had just come about; windows stay.
+    pub(crate) fn switch(&mut self, now: Instant, switch: &Switch) {
+        match switch {
+            Switch::Scheduler(factory) => {
+                self.scheduler = factory();
+                self.scheduler.seed(Seed(self.local_key.get()));
+                self.scheduler.observe(now, &PolicyEvent::SubflowsChanged);
+                if !self.outgoing.unsent.is_empty() {
+                    self.scheduler.observe(now, &PolicyEvent::DataWritten);
+                }
+            }
+            Switch::Congestion(factory) => self.congestion.replace(now, factory()),
+            Switch::ReceiveWindow(factory) => self.receive_window = factory(),
+            Switch::AckPath(factory) => self.ack_path = factory(),
+            Switch::Reinjection(factory) => self.reinjection = factory(),
+        }
     }
 
     fn initial(&self) -> Option<&Subflow> {

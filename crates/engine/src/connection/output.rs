@@ -350,6 +350,7 @@ impl Connection {
             let idle = out.una == out.nxt && self.usage.iter().all(|one| one.outstanding.is_zero());
             if idle && self.shares.iter().all(|share| share.is_zero()) {
                 // Nothing is under way that could open a share.
+                self.stats.overruled.shares += 1;
                 self.shares.fill(Bytes::MAX);
             }
         }
@@ -378,9 +379,8 @@ impl Connection {
         if matches!(decision, Decision::Send { skip: Bytes::ZERO, .. }) {
             self.watchdog.acquit();
         }
-        // New data could leave.
-        let possible = sendable > 0 && view.subflows.iter().any(SubflowView::has_room);
-        let patience = possible.then(|| self.watchdog.waiting_since(now) + watchdog::patience(&self.views));
+        let could_send = sendable > 0 && view.subflows.iter().any(SubflowView::has_room);
+        let patience = could_send.then(|| self.watchdog.waiting_since(now) + watchdog::patience(&self.views));
         let starving = patience.is_some_and(|end| end <= now);
         let why = match decision {
             Decision::Send { on, skip } => {
@@ -403,7 +403,7 @@ impl Connection {
             Decision::Wait { until } => {
                 let until = until.filter(|at| *at > now);
                 let hopeful = view.subflows.iter().any(|subflow| !subflow.in_flight.is_zero() || subflow.throttled);
-                if !starving && (hopeful || until.is_some() || !possible) {
+                if !starving && (hopeful || until.is_some() || !could_send) {
                     let (own, spins) = self.watchdog.timer(until);
                     if spins {
                         self.overrule(Misconduct::Looping, shared);
@@ -413,7 +413,7 @@ impl Connection {
                 if starving { Misconduct::Starving } else { Misconduct::Impossible }
             }
         };
-        let best = view.fastest_with_room().filter(|_| possible).map(|best| best.id);
+        let best = view.fastest_with_room().filter(|_| could_send).map(|best| best.id);
         self.overrule(why, shared);
         self.waiting.overruled = true;
         best.map_or(Verdict::Wait(None), |on| Verdict::New(on, Bytes::ZERO))
