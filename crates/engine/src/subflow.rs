@@ -7,6 +7,7 @@ use crate::pacer::Pacer;
 use crate::reassembly::{Limits, Reassembly};
 use crate::recovery::{self, Recovery};
 use crate::rtt::RttEstimator;
+use crate::shared::Shared;
 use crate::unplaced::Unplaced;
 use crate::{AckReason, Profile, SubflowStats};
 use anabranch_policy::congestion::Controller;
@@ -152,6 +153,9 @@ pub(crate) struct Subflow {
     pub(crate) ts_recent: u32,
     /// When `ts_recent` was taken.
     pub(crate) ts_recent_at: Instant,
+    /// What a receiver of data sees of the RTT: how long ago the echoed timestamp was sent. Smoothed.
+    pub(crate) echo_rtt: Option<Duration>,
+    pub(crate) last_echo: u32,
     pub(crate) ack: Acknowledging,
     /// When a segment that made no sense was last answered.
     pub(crate) challenged: Option<Instant>,
@@ -245,6 +249,8 @@ impl Subflow {
             doubted_until: None,
             ts_recent: 0,
             ts_recent_at: Instant::ZERO,
+            echo_rtt: None,
+            last_echo: 0,
             ack: Acknowledging { quick: profile.quick_acks, ..Acknowledging::default() },
             challenged: None,
             peer_fin: None,
@@ -323,6 +329,26 @@ impl Subflow {
     /// Bytes that congestion control counts as under way.
     pub(crate) fn in_flight(&self) -> Bytes {
         Bytes::new(self.recovery.in_flight())
+    }
+
+    /// A segment of `length` payload bytes echoed our timestamp. A full one left on arrival of the ACK that bore the timestamp,
+    /// if the sender had more to send (Linux `tcp_rcv_rtt_measure_ts`).
+    pub(crate) fn on_echo(&mut self, now: Instant, echo: u32, length: usize) {
+        if echo == self.last_echo || (length as u64) < u64::from(self.mss) {
+            return;
+        }
+        self.last_echo = echo;
+        // A clock of milliseconds; an echo from the future is no honest peer's.
+        let age = Shared::timestamp(now).wrapping_sub(echo);
+        if i32::try_from(age).is_ok() {
+            let sample = Duration::from_millis(u64::from(age.max(1)));
+            self.echo_rtt = Some(self.echo_rtt.map_or(sample, |rtt| (rtt * 7 + sample) / 8));
+        }
+    }
+
+    /// The RTT as far as a receiver of data knows it.
+    pub(crate) fn receiver_rtt(&self) -> Option<Duration> {
+        if self.is_open() { self.echo_rtt.or(self.rtt.srtt()) } else { None }
     }
 
     /// Why an ACK by itself would leave now.

@@ -69,6 +69,9 @@ fn about(connection: &ConnectionOutcome) -> String {
         let (count, peak) = (receiver.ofo_count, receiver.ofo_peak);
         let held = seconds(receiver.hol_blocked.as_secs_f64());
         text += &format!(": {count} segments out of order, {peak} at once, in-order data held up for {held}");
+        if let Some(size) = receiver.autotuned_buffer {
+            text += &format!(", receive buffer grown to {}", bytes(size as f64));
+        }
     }
     if let Some(sender) = &connection.sender {
         let blocked = &sender.blocked;

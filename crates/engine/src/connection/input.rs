@@ -40,6 +40,9 @@ impl Connection {
         if let Some(timestamps) = segment.options.timestamps.filter(|_| start <= subflow.rcv_nxt) {
             self.subflows[index].ts_recent = timestamps.value;
             self.subflows[index].ts_recent_at = now;
+            if self.receiver.is_autotuned() {
+                self.subflows[index].on_echo(now, timestamps.echo, segment.payload.len());
+            }
         }
         self.subflows[index].unanswered_probes = 0;
         self.subflows[index].heard = now;

@@ -2,13 +2,14 @@
 //!
 //! The parts by noun: `handshake` (how subflows begin), `input` (a segment arrives), `acceptance` (whether it counts),
 //! `acknowledgment`, `options`, `signal` (DSS) and `payload` (what it says and carries), `receiver` (data in order for the
-//! application), `output` (what leaves next), `copies` (of sent data, for the reinjection policy), `emit` (segments put
-//! together), `paths` (which subflows there should be) and `addresses`, `integrity` (checksums and MP_FAIL), `closing` (how
-//! subflows and connections end), `timers`, `watchdog` (schedulers that misbehave).
+//! application; `autotune`: its buffer), `output` (what leaves next), `copies` (of sent data, for the reinjection policy),
+//! `emit` (segments put together), `paths` (which subflows there should be) and `addresses`, `integrity` (checksums and
+//! MP_FAIL), `closing` (how subflows and connections end), `timers`, `watchdog` (schedulers that misbehave).
 
 mod acceptance;
 mod acknowledgment;
 mod addresses;
+mod autotune;
 mod check;
 mod closing;
 mod copies;
@@ -207,7 +208,7 @@ impl Connection {
                 writer_waits: false,
                 in_order: true,
             },
-            receiver: Receiver::new(config.receive_buffer),
+            receiver: Receiver::new(config.receive_buffer, config.initial_receive_buffer, config.profile.mss),
             scheduler,
             receive_window: (policies.receive_window)(),
             ack_path: (policies.ack_path)(),

@@ -473,7 +473,7 @@ impl Connection {
                 if starving { Misconduct::Starving } else { Misconduct::Impossible }
             }
         };
-        let best = view.fastest_with_room().filter(|_| sendable > 0).map(|best| best.id);
+        let best = view.fastest_with_room().filter(|_| could_send).map(|best| best.id);
         self.overrule(why, shared);
         self.waiting.overruled = true;
         best.map_or(Verdict::Wait(None), |on| Verdict::New(on, Bytes::ZERO))
