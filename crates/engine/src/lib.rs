@@ -37,4 +37,4 @@ pub use event::{ConnectionId, Counters, Event, FallbackReason};
 pub use profile::Profile;
 pub use purpose::{AckReason, Choice, Detector, Purpose, Reason};
 pub use rtt::RtoRule;
-pub use stats::{Blocked, ConnectionStats, SubflowStats};
+pub use stats::{Blocked, ConnectionStats, Misconduct, Overruled, SubflowStats};

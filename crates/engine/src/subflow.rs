@@ -109,7 +109,7 @@ pub(crate) struct Subflow {
     /// Window probes in a row that nothing answered.
     pub(crate) unanswered_probes: u32,
     pub(crate) fin_sent: bool,
-    /// With checksums: what was sent and not acknowledged, as it was first sent.
+    /// What was sent and is not acknowledged here, as it was first sent.
     pub(crate) originals: Originals,
     /// When a subflow that we closed alone is reset, should the peer not close it as well.
     pub(crate) linger_until: Option<Instant>,
@@ -336,8 +336,8 @@ impl Subflow {
         earliest([handshake, self.recovery.deadline(), self.ack.deadline, self.unmapped_until, rare])
     }
 
-    /// What a policy may know of it; `share` is what the receive-window policy allows it.
-    pub(crate) fn view(&self, congestion: &Controller, share: Bytes, unacked: u64) -> Option<SubflowView> {
+    /// What a policy may know of it; `share` is the new data that the receive-window policy allows it.
+    pub(crate) fn view(&self, congestion: &Controller, share: Bytes) -> Option<SubflowView> {
         let srtt = self.rtt.srtt()?;
         let cwnd = congestion.cwnd(self.id);
         let in_flight = self.in_flight();
@@ -359,7 +359,8 @@ impl Subflow {
             loss: self.loss.rate(),
             sent: self.recovery.snd_nxt() - 1,
             acked: self.recovery.snd_una() - 1,
-            open: self.recovery.phase() != recovery::Phase::Loss && unacked < share.get() && window_left > 0,
+            open: self.recovery.phase() != recovery::Phase::Loss && window_left > 0,
+            share,
             throttled: self.throttled,
             last_sent: self.last_sent,
             pacing: None,

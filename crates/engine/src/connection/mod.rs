@@ -3,7 +3,8 @@
 //! The parts by noun: `handshake` (how subflows begin), `input` (a segment arrives), `acceptance` (whether it counts),
 //! `acknowledgment`, `options`, `signal` (DSS) and `payload` (what it says and carries), `receiver` (data in order for the
 //! application), `output` (what leaves next), `emit` (segments put together), `paths` (which subflows there should be) and `addresses`,
-//! `integrity` (checksums and MP_FAIL), `closing` (how subflows and connections end), `timers`.
+//! `integrity` (checksums and MP_FAIL), `closing` (how subflows and connections end), `timers`,
+//! `watchdog` (schedulers that misbehave).
 
 mod acceptance;
 mod acknowledgment;
@@ -21,6 +22,7 @@ mod payload;
 mod receiver;
 mod signal;
 mod timers;
+mod watchdog;
 
 use crate::buffer::SendBuffer;
 use crate::ranges::RangeSet;
@@ -44,6 +46,7 @@ use output::Waiting;
 use paths::PathManager;
 use receiver::Receiver;
 use timers::Timers;
+use watchdog::Watchdog;
 
 pub(crate) use emit::reset_for;
 pub(crate) use handshake::Accept;
@@ -134,10 +137,11 @@ pub(crate) struct Connection {
     paths: PathManager,
     timers: Timers,
     waiting: Waiting,
+    watchdog: Watchdog,
     /// Scratch: the usable subflows, for one round of decisions.
     views: Vec<SubflowView>,
     usage: Vec<Usage>,
-    limits: Vec<Bytes>,
+    shares: Vec<Bytes>,
     usable: u32,
     pub(crate) stats: ConnectionStats,
     /// Nothing is left to do or to say.
@@ -208,9 +212,10 @@ impl Connection {
             paths: PathManager::default(),
             timers: Timers::default(),
             waiting: Waiting::new(now),
+            watchdog: Watchdog::default(),
             views: Vec::new(),
             usage: Vec::new(),
-            limits: Vec::new(),
+            shares: Vec::new(),
             usable: 0,
             stats: ConnectionStats { opened_at: now, ..ConnectionStats::default() },
             gone: false,

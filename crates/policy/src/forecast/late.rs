@@ -108,18 +108,16 @@ impl Model for Late {
         if left < self.repair {
             // Nothing lost now can be repaired in time, and no later round arrives.
             let delivered = all * (1.0 - self.loss);
-            return outcome(Outcome { probability: 1.0, delivered, rounds: 1, timeout: false, next: grown });
+            return outcome(Outcome::new(1.0, delivered, 1, false, grown));
         }
         let odds = self.odds(window.cwnd());
-        outcome(Outcome { probability: odds.no_loss, delivered: all, rounds: 1, timeout: false, next: grown });
+        outcome(Outcome::new(odds.no_loss, all, 1, false, grown));
         if odds.fast_retransmit > 0.0 {
-            let probability = odds.fast_retransmit;
-            outcome(Outcome { probability, delivered: all, rounds: 2, timeout: false, next: window.halved() });
+            outcome(Outcome::new(odds.fast_retransmit, all, 2, false, window.halved()));
         }
         if odds.timeout > 0.0 {
             let delivered = if left >= self.rto_repair { all } else { odds.before_timeout };
-            let next = window.restarted();
-            outcome(Outcome { probability: odds.timeout, delivered, rounds: 0, timeout: true, next });
+            outcome(Outcome::new(odds.timeout, delivered, 0, true, window.restarted()));
         }
     }
 }
@@ -154,7 +152,7 @@ impl Odds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::forecast::Forecaster;
+    use crate::forecast::{Forecast, Forecaster};
 
     fn expected(switches: Switches, [horizon, rtt, rto]: [u64; 3], loss: f64, cwnd: u32, ssthresh: u32) -> f64 {
         let conditions = Conditions {

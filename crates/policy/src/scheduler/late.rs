@@ -19,8 +19,9 @@
 //! the present one, and never more than the peer's. When nothing is in flight on the subflow that holds the first unsent
 //! byte, its ACK would not end the wait, so the fastest subflow with room sends that byte.
 
+use super::skip::{fits, whole_segments};
 use super::{Scheduler, ack_due, flag};
-use crate::forecast::{self, Conditions, Forecaster, Switches};
+use crate::forecast::{self, Conditions, Forecast, Forecaster, Switches};
 use crate::registry::{Parameter, Params};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Instant, SubflowId};
@@ -212,38 +213,14 @@ fn delivered(
     window: Bytes,
 ) -> Bytes {
     let (mss, cwnd) = (slave.mss.get().max(1), slave.cwnd_segments());
-    let needed = rest.get().div_ceil(mss);
     // Its first window arrives in any case, since it is faster than the master. Often that is all there is to send, and
     // a forecast could only say more.
-    let first_window = whole(f64::from(cwnd) * (1.0 - slave.loss));
-    if first_window >= needed {
+    let first_window = f64::from(cwnd) * (1.0 - slave.loss);
+    if whole_segments(first_window, Bytes::new(mss)) >= rest {
         return rest;
     }
-    let peer = u32::try_from(window.get() / mss).unwrap_or(u32::MAX);
-    let path = slave.cwnd_at_loss.map_or(u32::MAX, |at_loss| u32::try_from(at_loss.get() / mss).unwrap_or(u32::MAX));
-    let conditions = Conditions {
-        rtt: slave.srtt,
-        rto: slave.rto,
-        cwnd,
-        ssthresh: slave.ssthresh_segments(),
-        loss: slave.loss,
-        max_cwnd: Some(path.max(cwnd).min(peer)),
-    };
-    Bytes::new(mss).times(whole(forecaster.expected(master.srtt / 2, &conditions))).min(rest)
-}
-
-/// Rounds half up. No data, no number and less than nothing give zero.
-fn whole(segments: f64) -> u64 {
-    (segments + 0.5) as u64
-}
-
-/// Whether the peer's window admits the whole segment that begins `skip` bytes into the unsent data. The first one may be
-/// cut short: if it cannot leave, nothing can.
-fn fits(view: &View<'_>, skip: Bytes, mss: Bytes) -> bool {
-    if skip.is_zero() {
-        return !view.sendable.is_zero();
-    }
-    skip < view.unsent && skip + mss.min(view.unsent.saturating_sub(skip)) <= view.sendable
+    let conditions = Conditions::of(slave).bounded(slave, window, true);
+    whole_segments(forecaster.expected(master.srtt / 2, &conditions), Bytes::new(mss)).min(rest)
 }
 
 const OVERSHOOT: &str = "overshoot";

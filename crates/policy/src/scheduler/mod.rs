@@ -3,10 +3,17 @@
 mod blest;
 mod blest_kernel;
 mod ecf;
+mod f2p_dps;
+mod fps;
 mod late;
 mod min_rtt;
+mod otias;
+mod prospects;
 mod round_robin;
 mod single;
+mod skip;
+mod sttf;
+mod tags;
 #[cfg(test)]
 mod testing;
 
@@ -19,8 +26,10 @@ pub use blest_kernel::BlestKernel;
 pub use ecf::Ecf;
 pub use late::Late;
 pub use min_rtt::MinRtt;
+pub use otias::Otias;
 pub use round_robin::RoundRobin;
 pub use single::Single;
+pub use sttf::{Sttf, SttfCode};
 
 /// Decides which subflow carries which bytes next. Sees the view, touches nothing else.
 ///
@@ -91,6 +100,46 @@ pub const SCHEDULERS: &[Entry<dyn Scheduler>] = &[
         build: |p| Box::new(BlestKernel::new(p)),
     },
     Entry {
+        name: "fps",
+        about: "a slow subflow starts behind what the faster ones deliver meanwhile if nothing is lost",
+        paper: Some("Mirani et al. 2010, after Ni et al. 2014"),
+        parameters: fps::PARAMETERS,
+        source: include_str!("fps.rs"),
+        build: |p| Box::new(fps::Fps::scheduler(p)),
+    },
+    Entry {
+        name: "f2p-dps",
+        about: "FPS with the losses that are to be expected on either subflow; the equations repaired",
+        paper: Some("Ni et al. 2014"),
+        parameters: f2p_dps::PARAMETERS,
+        source: include_str!("f2p_dps.rs"),
+        build: |p| Box::new(f2p_dps::F2pDps::scheduler(p)),
+    },
+    Entry {
+        name: "otias",
+        about: "each segment joins the queue in which it is expected to arrive first, even behind a full window",
+        paper: Some("Yang et al. 2014"),
+        parameters: otias::PARAMETERS,
+        source: include_str!("otias.rs"),
+        build: |p| Box::new(Otias::new(p)),
+    },
+    Entry {
+        name: "sttf",
+        about: "each segment where it is predicted to arrive first, with slow-start growth; assigned anew all the time",
+        paper: Some("Hurtig et al. 2019"),
+        parameters: sttf::PARAMETERS,
+        source: include_str!("sttf.rs"),
+        build: |p| Box::new(Sttf::new(p)),
+    },
+    Entry {
+        name: "sttf-code",
+        about: "STTF as its authors' kernel has it: last RTT sample, overshoot, assigned anew when shares change",
+        paper: Some("Karlstad MPTCP kernel, after Hurtig et al. 2019"),
+        parameters: sttf::CODE_PARAMETERS,
+        source: include_str!("sttf/code.rs"),
+        build: |p| Box::new(SttfCode::new(p)),
+    },
+    Entry {
         name: "late",
         about: "the slowest subflow starts behind what the others are expected to deliver by then, losses included",
         paper: Some("Yang et al., LATE"),
@@ -103,6 +152,14 @@ pub const SCHEDULERS: &[Entry<dyn Scheduler>] = &[
 /// Whether waiting for `subflow` can end: an acknowledgment of it is due. Who waits for anything else waits for nothing.
 fn ack_due(subflow: &SubflowView) -> bool {
     !subflow.in_flight.is_zero()
+}
+
+/// Waits for the subflow that is to send the first unsent byte. If no ACK of it is due, the fastest with room sends it.
+fn wait_for(holder: Option<&SubflowView>, view: &View<'_>) -> Decision {
+    match view.fastest_with_room() {
+        Some(fastest) if !holder.is_some_and(ack_due) && !view.sendable.is_zero() => Decision::send(fastest.id),
+        _ => Decision::WAIT,
+    }
 }
 
 /// A pure number in `min..=max`.
