@@ -51,6 +51,6 @@ fn the_json_says_who_beat_whom() {
     assert!((1.5..2.1).contains(&mean) && two["winner"] == "min-rtt", "{two}");
     assert!(two["speed"]["low"].as_f64().unwrap() < mean && mean < two["speed"]["high"].as_f64().unwrap());
     let last = json["schedulers"].as_array().unwrap().last().unwrap();
-    assert!(last["name"] == "single" && last["lost"].as_u64() > Some(6), "{last}");
+    assert!(last["name"] == "single" && last["lost"].as_u64() > last["won"].as_u64(), "{last}");
     assert!(last["parameters"].is_object());
 }

@@ -2,12 +2,10 @@
 
 use anabranch_engine::{Factory, Policies, Profile, Switch};
 use anabranch_net::{Change, LinkConfig, LossModel, QueueLimit, Reordering};
-use anabranch_policy::registry::{
-    ACK_PATHS, CONGESTION, Domain, Entry, REINJECTIONS, SCHEDULERS, Value, WINDOWS,
-};
+use anabranch_policy::registry::{ACK_PATHS, CONGESTION, Domain, Entry, REINJECTIONS, SCHEDULERS, Value, WINDOWS};
 use anabranch_sim::{
-    Affected, Direction, End, Host, HostSpec, Middlebox, MiddleboxSpec, PathSpec, SharedLink, Spec, SplitOptions, Stripped,
-    StrippedOptions, SynOption, TimedChange, TimedSwitch, Unmapped, Workload,
+    Affected, Direction, End, Host, HostSpec, Middlebox, MiddleboxSpec, PathSpec, SharedLink, Spec, SplitOptions,
+    Stripped, StrippedOptions, SynOption, TimedChange, TimedSwitch, Unmapped, Workload,
 };
 use anabranch_units::{Bytes, Duration, Rate, Seed, Stream};
 use std::collections::BTreeMap;

@@ -43,7 +43,7 @@ fn chain<T: ?Sized>(table: &'static [Entry<T>], wrap: fn(anabranch_engine::Facto
     let outcome = complete(&spec);
     assert!(outcome.transfers[0].finished.unwrap() > Instant::ZERO + until, "all switches were made under way");
     let sender = outcome.connections[0].sender.as_ref().unwrap();
-    assert_eq!(sender.overruled, 0, "no scheduler is led astray by what another began");
+    assert_eq!(sender.overruled.total(), 0, "none is led astray by what another began: {:?}", sender.overruled);
     outcome
 }
 
@@ -64,11 +64,12 @@ fn every_window_ack_path_and_reinjection_policy_goes_on_from_every_other() {
     chain(REINJECTIONS, Switch::Reinjection);
 }
 
-/// A download of 2 MB that is switched at half a second.
+/// A download of 8 MB that is switched after a second.
 fn switched(from: Policies, host: Option<Host>, switches: &[Switch]) -> Outcome {
-    let mut spec = spec(vec![lossy_path("a", 10, 10, 0.002), lossy_path("b", 10, 30, 0.002)], vec![download(2_000_000)]);
+    let mut spec =
+        spec(vec![lossy_path("a", 10, 10, 0.002), lossy_path("b", 10, 30, 0.002)], vec![download(8_000_000)]);
     spec.server.policies = from;
-    let timed = |switch: &Switch| TimedSwitch { at: ms(500), host, switch: switch.clone() };
+    let timed = |switch: &Switch| TimedSwitch { at: ms(1000), host, switch: switch.clone() };
     spec.switches = switches.iter().map(timed).collect();
     complete(&spec)
 }
@@ -105,7 +106,7 @@ fn the_new_scheduler_decides_from_there_on() {
     let on_b = |outcome: &Outcome| outcome.connections[0].subflows[1].stats.bytes_first_sent;
     let (before, after) = (switched(single(), None, &[]), switched(single(), None, std::slice::from_ref(&min_rtt)));
     assert_eq!(on_b(&before), 0);
-    assert!(on_b(&after) > 300_000, "{}", on_b(&after));
+    assert!(on_b(&after) > 1_000_000, "{}", on_b(&after));
     assert!(goodput(&after) > 1.3 * goodput(&before), "{} {}", goodput(&before), goodput(&after));
     // The other host sends nothing, so that what it is told has no effect.
     assert_eq!(on_b(&switched(single(), Some(Host::Client), &[min_rtt])), 0);
@@ -117,8 +118,7 @@ fn the_new_congestion_control_grows_the_windows_it_finds() {
     let cubic = switched(plain(), None, &[Switch::Congestion(policy(CONGESTION, "cubic", &[]))]);
     assert_ne!(cubic.digest, reno.digest);
     // From the first segment on would be something else again.
-    let from_the_start =
-        switched(Policies { congestion: policy(CONGESTION, "cubic", &[]), ..plain() }, None, &[]);
+    let from_the_start = switched(Policies { congestion: policy(CONGESTION, "cubic", &[]), ..plain() }, None, &[]);
     assert_ne!(cubic.digest, from_the_start.digest);
 }
 
