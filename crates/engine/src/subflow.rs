@@ -8,10 +8,10 @@ use crate::recovery::{self, Recovery};
 use crate::rtt::RttEstimator;
 use crate::unplaced::Unplaced;
 use crate::{AckReason, Profile, SubflowStats};
-use anabranch_policy::SubflowView;
 use anabranch_policy::congestion::Controller;
 use anabranch_policy::forecast::LossEstimate;
-use anabranch_units::{AddressId, Bytes, Duration, Instant, Nonce, SubflowId, SubflowSeq};
+use anabranch_policy::{SubflowView, Truth};
+use anabranch_units::{AddressId, Bytes, Dsn, Duration, Instant, Nonce, SubflowId, SubflowSeq};
 use anabranch_wire::FlowKey;
 
 /// Where a subflow stands.
@@ -85,6 +85,8 @@ pub(crate) struct Subflow {
     pub(crate) recovery: Recovery,
     pub(crate) rtt: RttEstimator,
     pub(crate) loss: LossEstimate,
+    /// What the driver told of its path.
+    pub(crate) truth: Option<Truth>,
     /// The smaller of the two MSS options.
     pub(crate) mss_option: u16,
     /// Payload of a full segment with the options of the steady state.
@@ -106,6 +108,8 @@ pub(crate) struct Subflow {
     /// A tail loss probe is due.
     pub(crate) probe_now: bool,
     pub(crate) last_sent: Option<Instant>,
+    /// The highest DATA_ACK that came here.
+    pub(crate) data_acked: Option<Dsn>,
     /// Window probes in a row that nothing answered.
     pub(crate) unanswered_probes: u32,
     pub(crate) fin_sent: bool,
@@ -195,6 +199,7 @@ impl Subflow {
             recovery: Recovery::new(recovery_config(profile, profile.sack), 1, Instant::ZERO),
             rtt: RttEstimator::new(profile.rto),
             loss: LossEstimate::new(),
+            truth: None,
             mss_option: profile.mss_towards(flow.dst),
             mss: u32::from(profile.mss_towards(flow.dst)),
             snd_edge: 0,
@@ -208,6 +213,7 @@ impl Subflow {
             retransmit_now: false,
             probe_now: false,
             last_sent: None,
+            data_acked: None,
             unanswered_probes: 0,
             fin_sent: false,
             originals: Originals::default(),
@@ -359,13 +365,14 @@ impl Subflow {
             loss: self.loss.rate(),
             sent: self.recovery.snd_nxt() - 1,
             acked: self.recovery.snd_una() - 1,
+            data_acked: self.data_acked,
             open: self.recovery.phase() != recovery::Phase::Loss && window_left > 0,
             share,
             throttled: self.throttled,
             last_sent: self.last_sent,
             pacing: None,
             bdp: None,
-            truth: None,
+            truth: self.truth,
         })
     }
 

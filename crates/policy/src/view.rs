@@ -40,6 +40,9 @@ pub struct SubflowView {
     pub sent: u64,
     /// Subflow-level bytes cumulatively acknowledged since the subflow began.
     pub acked: u64,
+    /// The highest DATA_ACK that came on this subflow: what the receiver had in order when what this subflow carries
+    /// arrived, where `View::data_una` says what it has by now. `None` before the first.
+    pub data_acked: Option<Dsn>,
     /// False while the subflow may carry no further data whatever its window: RTO recovery, or a full window of the peer.
     pub open: bool,
     /// New data that its share of the peer's window still admits (the receive-window policy's limit); `Bytes::MAX` under
@@ -61,9 +64,9 @@ pub struct SubflowView {
 /// The path itself, in the direction of the data.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Truth {
-    /// Rate of the slowest link.
+    /// Rate of the slowest link, by a trace its mean; zero while the way leads nowhere.
     pub rate: Rate,
-    /// One-way propagation delay, without queues and serialisation.
+    /// One-way propagation delay, mean jitter included, without queues and serialisation.
     pub delay: Duration,
     /// Probability that a packet is lost at random.
     pub loss: f64,
@@ -90,6 +93,7 @@ impl SubflowView {
             loss: 0.0,
             sent: 0,
             acked: 0,
+            data_acked: None,
             open: true,
             share: Bytes::MAX,
             throttled: false,

@@ -144,6 +144,7 @@ fn any_subflow() -> impl Strategy<Value = SubflowView> {
                 loss,
                 sent: sent + acked,
                 acked,
+                data_acked: (acked % 3 > 0).then(|| Dsn::new(acked)),
                 open,
                 share: Bytes::MAX,
                 throttled,
@@ -503,6 +504,7 @@ impl Toy {
     /// Everything that is due by now, and what of it a scheduler is told.
     fn advance(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
+        let acked_before: Vec<_> = self.flows.iter().map(|flow| flow.acked).collect();
         self.copies.retain(|&(segment, flow, due)| {
             if due <= self.now {
                 let flow = &mut self.flows[flow];
@@ -531,6 +533,12 @@ impl Toy {
             }
             *segment = State::Done;
             *delivered = true;
+        }
+        let una = self.delivered.iter().position(|&delivered| !delivered).unwrap_or(self.delivered.len());
+        for (flow, acked) in self.flows.iter_mut().zip(acked_before) {
+            if flow.acked > acked {
+                flow.data_acked = Some(Dsn::new(una as u64 * MSS));
+            }
         }
         let before = self.shown();
         while self.changes.first().is_some_and(|change| change.0 <= self.now) {
