@@ -368,6 +368,7 @@ impl Subflow {
             data_acked: self.data_acked,
             open: self.recovery.phase() != recovery::Phase::Loss && window_left > 0,
             share,
+            backup: self.backup(),
             throttled: self.throttled,
             last_sent: self.last_sent,
             pacing: None,
