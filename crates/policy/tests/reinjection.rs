@@ -223,7 +223,8 @@ impl Toy {
         {
             self.now = at;
             let stale = self.show(|picture| policy.on_wake(self.now, picture));
-            let usable = |mark: Marks| self.standings.iter().any(|s| s.usable && !stale.meets(s.mark) && s.mark != mark);
+            let usable =
+                |mark: Marks| self.standings.iter().any(|s| s.usable && !stale.meets(s.mark) && s.mark != mark);
             if stale != Marks::NONE && !usable(Marks::NONE) {
                 return Err(format!("all that is usable is stale: {stale:?}"));
             }
