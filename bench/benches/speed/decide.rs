@@ -59,10 +59,12 @@ fn one(scheduler: &mut dyn Scheduler, subflows: &mut [SubflowView], now: &mut In
         unsent: Bytes::new(4_000_000),
         sendable: Bytes::new(2_000_000),
         window: Bytes::new(4_000_000),
+        buffer: Bytes::new(4_000_000),
         data_una: Dsn::new(1),
+        unsent_from: Dsn::new(1),
     };
     if let Decision::Send { on, skip } = black_box(scheduler.decide(*now, black_box(&view))) {
-        scheduler.observe(*now, &Event::Sent { on, skip, length: Bytes::new(MSS) });
+        scheduler.observe(*now, &Event::Sent { on, dsn: Dsn::new(1), skip, length: Bytes::new(MSS) });
         subflows[usize::from(on.0)].sent += MSS;
     }
     subflows[at].in_flight = subflows[at].cwnd;

@@ -28,6 +28,8 @@ pub enum Purpose {
     WindowProbe,
     /// An ACK that nothing carried.
     Ack(AckReason),
+    /// The same on the path of another subflow, with that one's addresses.
+    DetouredAck(AckReason),
     /// An ACK that carries an MPTCP message: ADD_ADDR, its echo, REMOVE_ADDR, MP_PRIO.
     Signal,
     /// The answer to what may be a blind attack (RFC 5961).
@@ -77,6 +79,8 @@ pub enum Reason {
     Window,
     /// No new data is left, and the reinjection policy repeats the oldest.
     Drained,
+    /// The scheduler sends copies (redundant transmission).
+    Scheduler,
 }
 
 /// Why an ACK left by itself.
@@ -118,11 +122,13 @@ impl fmt::Display for Purpose {
                 Reason::DataTimeout => f.write_str("reinjection: data-level timeout"),
                 Reason::Window => f.write_str("reinjection: the peer's window is full"),
                 Reason::Drained => f.write_str("reinjection: no new data left"),
+                Reason::Scheduler => f.write_str("copy: the scheduler sends redundantly"),
             },
             Purpose::DataFin { retries: 0 } => f.write_str("DATA_FIN"),
             Purpose::DataFin { retries } => write!(f, "DATA_FIN, repeated after timeout {retries}"),
             Purpose::Fin => f.write_str("FIN"),
             Purpose::WindowProbe => f.write_str("window probe"),
+            Purpose::DetouredAck(reason) => write!(f, "{}, on another subflow's path", Purpose::Ack(*reason)),
             Purpose::Ack(reason) => f.write_str(match reason {
                 AckReason::Delayed => "ACK: delayed",
                 AckReason::Second => "ACK: at least two segments",

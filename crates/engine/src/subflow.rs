@@ -1,5 +1,6 @@
 //! One subflow: a TCP connection inside the MPTCP connection (RFC 9293), without its congestion window.
 
+use crate::connection::Detour;
 use crate::deadline::earliest;
 use crate::mapping::MappingTable;
 use crate::originals::Originals;
@@ -142,6 +143,7 @@ pub(crate) struct Subflow {
     /// When `ts_recent` was taken.
     pub(crate) ts_recent_at: Instant,
     pub(crate) ack: Acknowledging,
+    pub(crate) detour: Detour,
     /// When a segment that made no sense was last answered.
     pub(crate) challenged: Option<Instant>,
     /// Offset of the peer's FIN.
@@ -165,6 +167,8 @@ pub(crate) struct Counts {
 
 /// Fragments one subflow may hold out of order, beside the limit in bytes.
 const MAX_FRAGMENTS: usize = 1 << 13;
+/// After so long without a segment the peer's timestamp clock may have come round (RFC 7323 §5.5: 24 days).
+const PAWS_EXPIRY: Duration = Duration::from_secs(24 * 24 * 3600);
 /// RFC 5681 §3.2.
 const DUP_THRESHOLD: u32 = 3;
 /// The largest window shift (RFC 7323 §2.3).
@@ -230,6 +234,7 @@ impl Subflow {
             ts_recent: 0,
             ts_recent_at: Instant::ZERO,
             ack: Acknowledging { quick: profile.quick_acks, ..Acknowledging::default() },
+            detour: Detour::default(),
             challenged: None,
             peer_fin: None,
             confirmed: false,
@@ -293,6 +298,11 @@ impl Subflow {
     /// The wire's number for one of our offsets.
     pub(crate) fn seq(&self, offset: u64) -> SubflowSeq {
         self.iss + offset
+    }
+
+    /// This timestamp lies before the latest (RFC 7323 §5.3), and the peer's clock cannot have come round meanwhile.
+    pub(crate) fn is_old(&self, timestamp: u32, now: Instant) -> bool {
+        (timestamp.wrapping_sub(self.ts_recent) as i32) < 0 && now.since(self.ts_recent_at) <= PAWS_EXPIRY
     }
 
     /// FlightSize (RFC 5681 §2): sent and not cumulatively acknowledged.
@@ -362,6 +372,9 @@ impl Subflow {
             open: self.recovery.phase() != recovery::Phase::Loss && unacked < share.get() && window_left > 0,
             throttled: self.throttled,
             last_sent: self.last_sent,
+            pacing: None,
+            bdp: None,
+            truth: None,
         })
     }
 

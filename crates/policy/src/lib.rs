@@ -13,7 +13,7 @@ pub mod reinjection;
 pub mod scheduler;
 mod view;
 
-pub use view::{Decision, Event, SubflowView, View};
+pub use view::{Decision, Event, SubflowView, Truth, View};
 
 /// The worked example of CONTRIBUTING.md, compiled.
 #[cfg(doctest)]

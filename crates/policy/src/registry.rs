@@ -22,6 +22,8 @@ pub struct Entry<T: ?Sized + 'static> {
     pub paper: Option<&'static str>,
     /// What can be set.
     pub parameters: &'static [Parameter],
+    /// The source of its module, whose first lines are its documentation (`include_str!`).
+    pub source: &'static str,
     /// Makes one for a connection. The parameters were checked against `parameters`.
     pub build: fn(&Params) -> Box<T>,
 }

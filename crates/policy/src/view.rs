@@ -1,6 +1,6 @@
 //! What a policy may know, and what it may say.
 
-use anabranch_units::{Bytes, Dsn, Duration, Instant, SubflowId};
+use anabranch_units::{Bytes, Dsn, Duration, Instant, Rate, SubflowId};
 
 /// One usable subflow, copied out of the connection for one decision.
 ///
@@ -47,6 +47,24 @@ pub struct SubflowView {
     pub throttled: bool,
     /// When it last sent data; `None` if never.
     pub last_sent: Option<Instant>,
+    /// What congestion control paces it at; `None` if it does not pace.
+    pub pacing: Option<Rate>,
+    /// The bandwidth-delay product, under a congestion control that models the path (BBR): a forecast takes it for a
+    /// window that does not grow (reference section 5.9).
+    pub bdp: Option<Bytes>,
+    /// What the simulator knows of the path: for oracles, `None` in the real world.
+    pub truth: Option<Truth>,
+}
+
+/// The path itself, in the direction of the data.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Truth {
+    /// Rate of the slowest link.
+    pub rate: Rate,
+    /// One-way propagation delay, without queues and serialisation.
+    pub delay: Duration,
+    /// Probability that a packet is lost at random.
+    pub loss: f64,
 }
 
 impl SubflowView {
@@ -73,6 +91,9 @@ impl SubflowView {
             open: true,
             throttled: false,
             last_sent: None,
+            pacing: None,
+            bdp: None,
+            truth: None,
         }
     }
 
@@ -112,8 +133,12 @@ pub struct View<'a> {
     pub sendable: Bytes,
     /// The peer's receive window, shared by all subflows (RFC 8684 §3.3.4): bytes from `data_una` to its right edge.
     pub window: Bytes,
+    /// The largest such window so far: what the peer's receive buffer holds.
+    pub buffer: Bytes,
     /// First DSN not acknowledged at the data level.
     pub data_una: Dsn,
+    /// First DSN never sent, or the end of what was written: everything from `data_una` to here was sent.
+    pub unsent_from: Dsn,
 }
 
 impl<'a> View<'a> {
@@ -155,6 +180,14 @@ pub enum Decision {
         /// Unsent bytes to leave for others.
         skip: Bytes,
     },
+    /// A copy, here, of the data that begins at `from`: sent, not acknowledged, and not carried by this subflow yet. The
+    /// engine sends up to a segment of it.
+    Repeat {
+        /// The subflow, which must have room.
+        on: SubflowId,
+        /// From `View::data_una` on, before `View::unsent_from`.
+        from: Dsn,
+    },
     /// Nothing now. Asked again at the next event, or at `until` if that is sooner.
     Wait {
         /// When to ask again at the latest.
@@ -180,9 +213,20 @@ pub enum Event {
     Sent {
         /// The subflow.
         on: SubflowId,
+        /// The first byte.
+        dsn: Dsn,
         /// Where the bytes stood in the unsent data.
         skip: Bytes,
         /// How many.
+        length: Bytes,
+    },
+    /// A copy that the scheduler asked for left ([`Decision::Repeat`]).
+    Repeated {
+        /// The subflow.
+        on: SubflowId,
+        /// The first byte.
+        dsn: Dsn,
+        /// How many bytes.
         length: Bytes,
     },
     /// Loss recovery began (fast retransmit, RACK).

@@ -4,8 +4,8 @@
 
 use anabranch_policy::registry::{Domain, Entry, SCHEDULERS, Value, find};
 use anabranch_policy::scheduler::Scheduler;
-use anabranch_policy::{Decision, Event, SubflowView, View};
-use anabranch_units::{Bytes, Dsn, Duration, Instant, Seed, Stream, SubflowId};
+use anabranch_policy::{Decision, Event, SubflowView, Truth, View};
+use anabranch_units::{Bytes, Dsn, Duration, Instant, Rate, Seed, Stream, SubflowId};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -55,7 +55,9 @@ fn every_accepted_parameter_builds() {
         unsent: Bytes::new(50 * MSS),
         sendable: Bytes::new(50 * MSS),
         window: Bytes::new(60 * MSS),
+        buffer: Bytes::new(60 * MSS),
         data_una: Dsn::new(1),
+        unsent_from: Dsn::new(1 + 10 * MSS),
     };
     let subflows = [plain(0, 20, 10, 10), plain(1, 90, 10, 2)];
     for entry in SCHEDULERS {
@@ -86,6 +88,8 @@ struct Moment {
     unsent: u64,
     sendable: u64,
     window: u64,
+    /// Sent and not acknowledged, before the first unsent byte.
+    sent: u64,
     event: Option<Event>,
 }
 
@@ -96,7 +100,9 @@ impl Moment {
             unsent: Bytes::new(self.unsent),
             sendable: Bytes::new(self.sendable),
             window: Bytes::new(self.window),
+            buffer: Bytes::new(self.window.max(self.sendable)),
             data_una: Dsn::new(1),
+            unsent_from: Dsn::new(1 + self.sent),
         }
     }
 
@@ -112,8 +118,14 @@ fn any_subflow() -> impl Strategy<Value = SubflowView> {
     let windows = (0u64..80, prop::option::of(0u64..80), 0u64..60_000, prop::option::of(0u64..80));
     let times = (prop_oneof![micros(2_000_000), micros(50_000)], micros(500_000), micros(300_000), micros(2_000_000));
     let state = (prop::bool::weighted(0.9), prop::bool::weighted(0.1), prop::bool::weighted(0.3));
-    (0u16..6, 1u64..1500, windows, times, loss, state, 0u64..100_000, 0u64..100_000).prop_map(
-        |(id, mss, (cwnd, ssthresh, in_flight, at_loss), (srtt, rttvar, spread, rto), loss, state, sent, acked)| {
+    let counts = (0u64..100_000, 0u64..100_000);
+    let rate = || prop_oneof![Just(Rate::from_bps(0)), (0..2_000_000_000_u64).prop_map(Rate::from_bps)];
+    let truth = (rate(), micros(500_000), 0.0..=1.0).prop_map(|(rate, delay, loss)| Truth { rate, delay, loss });
+    let rarely = (prop::option::of(rate()), prop::option::weighted(0.2, 0u64..100_000), prop::option::of(truth));
+    (0u16..6, 1u64..1500, windows, times, loss, state, counts, rarely).prop_map(
+        |(id, mss, (cwnd, ssthresh, in_flight, at_loss), (srtt, rttvar, spread, rto), loss, state, counts, rarely)| {
+            let (sent, acked) = counts;
+            let (pacing, bdp, truth) = rarely;
             let (open, throttled, idle) = state;
             SubflowView {
                 id: SubflowId(id),
@@ -135,6 +147,9 @@ fn any_subflow() -> impl Strategy<Value = SubflowView> {
                 open,
                 throttled,
                 last_sent: None,
+                pacing,
+                bdp: bdp.map(Bytes::new),
+                truth,
             }
         },
     )
@@ -143,8 +158,10 @@ fn any_subflow() -> impl Strategy<Value = SubflowView> {
 fn any_event() -> impl Strategy<Value = Event> {
     let on = || (0u16..6).prop_map(SubflowId);
     let bytes = || (0u64..100_000).prop_map(Bytes::new);
+    let dsn = || (0u64..200_000).prop_map(Dsn::new);
     prop_oneof![
-        4 => (on(), bytes(), bytes()).prop_map(|(on, skip, length)| Event::Sent { on, skip, length }),
+        4 => (on(), dsn(), bytes(), bytes()).prop_map(|(on, dsn, skip, length)| Event::Sent { on, dsn, skip, length }),
+        1 => (on(), dsn(), bytes()).prop_map(|(on, dsn, length)| Event::Repeated { on, dsn, length }),
         1 => on().prop_map(|on| Event::FastRetransmit { on }),
         1 => on().prop_map(|on| Event::Rto { on }),
         1 => Just(Event::SubflowsChanged),
@@ -160,14 +177,15 @@ fn any_moment() -> impl Strategy<Value = Moment> {
         subflows.dedup_by_key(|subflow| subflow.id);
         subflows
     });
-    let amounts = (prop_oneof![0u64..3_000, 0u64..300_000], 0u64..=100, 0u64..400_000);
+    let amounts = (prop_oneof![0u64..3_000, 0u64..300_000], 0u64..=100, 0u64..400_000, 0u64..100_000);
     (0u64..200_000, subflows, amounts, prop::option::of(any_event())).prop_map(
-        |(later_by, subflows, (unsent, percent, window), event)| Moment {
+        |(later_by, subflows, (unsent, percent, window, sent), event)| Moment {
             later_by: Duration::from_micros(later_by),
             subflows,
             unsent,
             sendable: (unsent * percent).div_ceil(100),
             window,
+            sent,
             event,
         },
     )
@@ -182,6 +200,14 @@ fn check(now: Instant, view: &View<'_>, decision: Decision) -> Result<(), String
             }
             if skip >= view.sendable {
                 return Err(format!("skips {skip}, sendable are {}", view.sendable));
+            }
+        }
+        Decision::Repeat { on, from } => {
+            if !view.subflow(on).is_some_and(SubflowView::has_room) {
+                return Err(format!("{on:?} cannot carry a copy"));
+            }
+            if from.before(view.data_una) || !from.before(view.unsent_from) {
+                return Err(format!("a copy of {from}, which is not in flight"));
             }
         }
         Decision::Wait { until } => {
@@ -271,6 +297,12 @@ struct Toy {
     usable: Vec<bool>,
     /// What became of each segment of the transfer.
     segments: Vec<State>,
+    /// Which of them the peer has, by whatever way.
+    delivered: Vec<bool>,
+    /// Copies that the scheduler sent: segment, flow, when it is acknowledged.
+    copies: Vec<(usize, usize, Instant)>,
+    /// Bit n: flow n carried the segment.
+    carriers: Vec<u32>,
     /// How many of them the application has written.
     written: usize,
     window: usize,
@@ -313,6 +345,9 @@ impl Toy {
             flows,
             usable: vec![true; n as usize],
             segments: vec![State::Unsent; total],
+            delivered: vec![false; total],
+            copies: Vec::new(),
+            carriers: vec![0; total],
             written: total.div_ceil(2),
             window: chance.between(2, 100) as usize,
             changes,
@@ -324,7 +359,7 @@ impl Toy {
     fn run(mut self, one: &mut dyn Scheduler, other: &mut dyn Scheduler) -> Result<Instant, String> {
         // One RTT per segment on the slowest subflow, each lost once, is slower than anything sensible.
         let limit = Instant::ZERO + Duration::from_millis(1300) * (self.segments.len() as u64 + 10);
-        while self.segments.iter().any(|&segment| segment != State::Done) {
+        while self.delivered.contains(&false) {
             let tell = |now, event: Event, one: &mut dyn Scheduler, other: &mut dyn Scheduler| {
                 one.observe(now, &event);
                 other.observe(now, &event);
@@ -332,24 +367,29 @@ impl Toy {
             let mut wake = None;
             loop {
                 let unsent = self.unsent();
-                let una = self.segments.iter().position(|&segment| segment != State::Done).unwrap();
+                let una = self.delivered.iter().position(|&delivered| !delivered).unwrap();
                 let sendable = unsent.iter().filter(|&&at| at < una + self.window).count();
                 let usable: Vec<_> = (0..self.flows.len()).filter(|&at| self.usable[at]).collect();
                 let subflows: Vec<_> = usable.iter().map(|&at| self.flows[at]).collect();
                 let with_room = subflows.iter().filter(|subflow| subflow.has_room()).min_by_key(|subflow| subflow.srtt);
                 let Some(with_room) = with_room else { break };
-                if sendable == 0 {
-                    if !unsent.is_empty() {
-                        tell(self.now, Event::WindowBlocked { on: with_room.id }, one, other);
-                    }
+                let copies = one.repeats() && subflows.len() > 1;
+                if sendable == 0 && !unsent.is_empty() {
+                    tell(self.now, Event::WindowBlocked { on: with_room.id }, one, other);
+                }
+                if sendable == 0 && !copies {
                     break;
                 }
+                let first_unsent = unsent.first().copied().unwrap_or(self.written);
+                let dsn = |segment: usize| Dsn::new(segment as u64 * MSS);
                 let view = View {
                     subflows: &subflows,
                     unsent: Bytes::new(unsent.len() as u64 * MSS),
                     sendable: Bytes::new(sendable as u64 * MSS),
                     window: Bytes::new(self.window as u64 * MSS),
-                    data_una: Dsn::new(una as u64 * MSS),
+                    buffer: Bytes::new(self.window as u64 * MSS),
+                    data_una: dsn(una),
+                    unsent_from: dsn(first_unsent),
                 };
                 let decision = match subflows.len() {
                     1 => Decision::send(subflows[0].id),
@@ -358,19 +398,33 @@ impl Toy {
                 if subflows.len() > 1 && decision != other.decide(self.now, &view) {
                     return Err("the same history, another decision".to_owned());
                 }
-                check(self.now, &view, decision)?;
+                if sendable > 0 || decision != Decision::WAIT {
+                    check(self.now, &view, decision)?;
+                }
                 match decision {
                     Decision::Wait { until } => {
                         wake = until;
                         break;
                     }
                     Decision::Send { on, skip } => {
-                        self.send(usize::from(on.0), unsent[(skip.get() / MSS) as usize]);
-                        tell(self.now, Event::Sent { on, skip, length: Bytes::new(MSS) }, one, other);
+                        let segment = unsent[(skip.get() / MSS) as usize];
+                        self.send(usize::from(on.0), segment);
+                        tell(
+                            self.now,
+                            Event::Sent { on, dsn: dsn(segment), skip, length: Bytes::new(MSS) },
+                            one,
+                            other,
+                        );
+                    }
+                    Decision::Repeat { on, from } => {
+                        let segment = (from.get() / MSS) as usize;
+                        self.repeat(usize::from(on.0), segment)?;
+                        tell(self.now, Event::Repeated { on, dsn: dsn(segment), length: Bytes::new(MSS) }, one, other);
                     }
                 }
             }
-            let due = self.segments.iter().filter_map(|segment| segment.due());
+            let copies = self.copies.iter().map(|copy| copy.2);
+            let due = self.segments.iter().filter_map(|segment| segment.due()).chain(copies);
             let changes = self.changes.first().map(|change| change.0);
             let Some(next) = due.chain(changes).chain(wake).min() else {
                 return Err("starved: nothing will ever happen again".to_owned());
@@ -391,19 +445,43 @@ impl Toy {
     }
 
     fn send(&mut self, on: usize, segment: usize) {
+        let (due, lost) = self.carry(on, segment);
+        self.segments[segment] = State::InFlight { flow: on, due, lost };
+    }
+
+    fn repeat(&mut self, on: usize, segment: usize) -> Result<(), String> {
+        if self.carriers[segment] & 1 << on != 0 {
+            return Err(format!("segment {segment} went on {on} before"));
+        }
+        let (due, _) = self.carry(on, segment);
+        self.copies.push((segment, on, due));
+        Ok(())
+    }
+
+    /// When the segment is acknowledged, and whether that takes a timeout.
+    fn carry(&mut self, on: usize, segment: usize) -> (Instant, bool) {
         let lost = self.chance.chance(0.02);
         let flow = &mut self.flows[on];
-        let due = self.now + if lost { flow.rto + flow.srtt } else { flow.srtt };
-        self.segments[segment] = State::InFlight { flow: on, due, lost };
         flow.in_flight += flow.mss;
         flow.sent += MSS;
         flow.last_sent = Some(self.now);
+        self.carriers[segment] |= 1 << on;
+        (self.now + if lost { flow.rto + flow.srtt } else { flow.srtt }, lost)
     }
 
     /// Everything that is due by now, and what of it a scheduler is told.
     fn advance(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
-        for segment in &mut self.segments {
+        self.copies.retain(|&(segment, flow, due)| {
+            if due <= self.now {
+                let flow = &mut self.flows[flow];
+                flow.in_flight -= flow.mss;
+                flow.acked += MSS;
+                self.delivered[segment] = true;
+            }
+            due > self.now
+        });
+        for (segment, delivered) in self.segments.iter_mut().zip(&mut self.delivered) {
             if segment.due().is_none_or(|due| due > self.now) {
                 continue;
             }
@@ -421,6 +499,7 @@ impl Toy {
                 }
             }
             *segment = State::Done;
+            *delivered = true;
         }
         while self.changes.first().is_some_and(|change| change.0 <= self.now) {
             let (_, flow) = self.changes.remove(0);
@@ -443,6 +522,7 @@ impl Toy {
     fn fail(&mut self, on: usize) {
         self.usable[on] = false;
         self.flows[on].in_flight = Bytes::ZERO;
+        self.copies.retain(|copy| copy.1 != on);
         let due = self.now + Duration::from_millis(200);
         for segment in &mut self.segments {
             if matches!(segment, State::InFlight { flow, .. } if *flow == on) {

@@ -29,4 +29,5 @@ pub use outcome::{
     ConnectionOutcome, EventKind, EventRecord, Host, LinkOutcome, Outcome, SubflowOutcome, Transfer, UdpOutcome,
 };
 pub use spec::{Affected, Direction, Extent, HostSpec, PathSpec, SharedLink, Spec, SpecError, TimedChange, Workload};
+pub use topology::client_address;
 pub use world::{run, run_observed};

@@ -2,7 +2,8 @@
 //!
 //! The parts by noun: `handshake` (how subflows begin), `input` (a segment arrives), `acceptance` (whether it counts),
 //! `acknowledgment`, `options`, `signal` (DSS) and `payload` (what it says and carries), `receiver` (data in order for the
-//! application), `output` (what leaves next), `emit` (segments put together), `paths` (which subflows there should be) and `addresses`,
+//! application), `output` (what leaves next), `emit` (segments put together), `detour` (ACKs on another subflow's path) and `probing` (which path that
+//! should be), `paths` (which subflows there should be) and `addresses`,
 //! `integrity` (checksums and MP_FAIL), `closing` (how subflows and connections end), `timers`.
 
 mod acceptance;
@@ -10,6 +11,7 @@ mod acknowledgment;
 mod addresses;
 mod check;
 mod closing;
+mod detour;
 mod emit;
 mod handshake;
 mod input;
@@ -18,6 +20,7 @@ mod options;
 mod output;
 mod paths;
 mod payload;
+mod probing;
 mod receiver;
 mod signal;
 mod timers;
@@ -29,22 +32,24 @@ use crate::sent_log::SentLog;
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
 use crate::{ConnectionId, ConnectionStats, Event, FallbackReason, SubflowStats};
-use anabranch_policy::ack_path::AckPath;
+use anabranch_policy::ack_path::{AckPath, AckRoute};
 use anabranch_policy::congestion::{Controller, Rules};
 use anabranch_policy::receive_window::{ReceiveWindow, Usage};
 use anabranch_policy::reinjection::Reinjection;
 use anabranch_policy::scheduler::Scheduler;
 use anabranch_policy::{Event as PolicyEvent, SubflowView};
-use anabranch_units::{Bytes, Dsn, Duration, Instant, Key, SubflowId};
+use anabranch_units::{Bytes, Dsn, Duration, Instant, Key, Seed, SubflowId};
 use anabranch_wire::ResetReason;
 use bytes::Bytes as Payload;
 use closing::FastClosing;
 use integrity::Retreat;
 use output::Waiting;
 use paths::PathManager;
+use probing::Prober;
 use receiver::Receiver;
 use timers::Timers;
 
+pub(crate) use detour::{Detour, is_pure_ack};
 pub(crate) use emit::reset_for;
 pub(crate) use handshake::Accept;
 
@@ -132,11 +137,16 @@ pub(crate) struct Connection {
     /// Where the client's first SYN went.
     first_remote: Option<std::net::SocketAddr>,
     paths: PathManager,
+    /// Both ends can put the addresses of an ACK back that took another subflow's path.
+    detours_agreed: bool,
+    prober: Prober,
     timers: Timers,
     waiting: Waiting,
     /// Scratch: the usable subflows, for one round of decisions.
     views: Vec<SubflowView>,
     usage: Vec<Usage>,
+    /// Scratch: the open subflows, for the ACK path policy.
+    routes: Vec<AckRoute>,
     limits: Vec<Bytes>,
     usable: u32,
     pub(crate) stats: ConnectionStats,
@@ -155,6 +165,8 @@ impl Connection {
         let local_key = shared.new_key();
         let config = &shared.config;
         let policies = &config.policies;
+        let mut scheduler = (policies.scheduler)();
+        scheduler.seed(Seed(local_key.get()));
         let rules = Rules {
             initial_window: anabranch_policy::congestion::InitialWindow::Segments(config.profile.initial_window),
             idle_restart: config.profile.idle_restart,
@@ -197,17 +209,20 @@ impl Connection {
                 in_order: true,
             },
             receiver: Receiver::new(config.receive_buffer),
-            scheduler: (policies.scheduler)(),
+            scheduler,
             receive_window: (policies.receive_window)(),
             ack_path: (policies.ack_path)(),
             reinjection: (policies.reinjection)(),
             congestion: Controller::new((policies.congestion)(), rules),
             first_remote: None,
             paths: PathManager::default(),
+            detours_agreed: false,
+            prober: Prober::default(),
             timers: Timers::default(),
             waiting: Waiting::new(now),
             views: Vec::new(),
             usage: Vec::new(),
+            routes: Vec::new(),
             limits: Vec::new(),
             usable: 0,
             stats: ConnectionStats { opened_at: now, ..ConnectionStats::default() },

@@ -1,6 +1,6 @@
 //! What leaves next: retransmissions, reinjections, new data as the scheduler says, then the ACKs that nothing carried.
 
-use super::{Connection, Mode, emit};
+use super::{Connection, Mode, Outgoing, emit};
 use crate::recovery::Sent;
 use crate::sent_log::bit;
 use crate::shared::Shared;
@@ -9,7 +9,7 @@ use crate::{Choice, Detector, Purpose, Reason};
 use anabranch_policy::receive_window::Usage;
 use anabranch_policy::reinjection::{Cause, Opportunity};
 use anabranch_policy::{Decision, Event as PolicyEvent, SubflowView, View};
-use anabranch_units::{Bytes, Duration, Instant, SubflowId};
+use anabranch_units::{Bytes, Dsn, Duration, Instant, SubflowId};
 
 /// What keeps the sender from sending.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,6 +43,15 @@ pub(super) struct Waiting {
     pub(super) own_map: Option<u64>,
     /// The scheduler's latest answer was impossible.
     overruled: bool,
+}
+
+/// A scheduler's decision, checked.
+enum Verdict {
+    /// The unsent data so many bytes from the front.
+    New(SubflowId, Bytes),
+    /// A copy of the sent data at this offset.
+    Copy(SubflowId, u64),
+    Wait(Option<Instant>),
 }
 
 /// A piece of the stream about to be sent.
@@ -85,6 +94,20 @@ impl Waiting {
         *counter += waited;
         self.since = now;
         self.obstacle = obstacle;
+    }
+}
+
+/// What policies may know, with `unsent` bytes of which the peer admits the first `sendable`.
+fn view<'a>(subflows: &'a [SubflowView], out: &Outgoing, idsn: Dsn, unsent: u64, sendable: u64) -> View<'a> {
+    let dsn = |offset: u64| idsn + 1 + offset;
+    View {
+        subflows,
+        unsent: Bytes::new(unsent),
+        sendable: Bytes::new(sendable),
+        window: Bytes::new(out.edge.saturating_sub(out.una)),
+        buffer: Bytes::new(out.largest_window),
+        data_una: dsn(out.una),
+        unsent_from: dsn(out.unsent.first().map_or(out.buffer.end(), |(start, _)| start)),
     }
 }
 
@@ -186,11 +209,9 @@ impl Connection {
         loop {
             let unsent = self.outgoing.unsent.total();
             let any_room = self.views.iter().any(SubflowView::has_room);
-            if unsent == 0 {
-                if any_room && self.views.len() > 1 {
-                    self.rescue(now, Cause::Drained, shared);
-                }
-                return Obstacle::Application;
+            let copies = any_room && self.views.len() > 1 && self.scheduler.repeats() && self.may_reinject();
+            if unsent == 0 && !copies {
+                return self.drained(now, any_room, shared);
             }
             // A tail loss probe sends new data whatever the window of congestion control says (RFC 8985 §7.3).
             let sendable = self.outgoing.unsent.below(self.outgoing.edge);
@@ -206,18 +227,25 @@ impl Connection {
             if !any_room && !window_shut {
                 return Obstacle::Cwnd;
             }
-            if !any_room || sendable == 0 {
+            if !any_room || (sendable == 0 && !copies) {
                 return self.window_blocked(now, unsent, sendable, shared);
             }
-            let (on, skip) = match self.decide(now, unsent, sendable) {
-                Ok(choice) => choice,
-                Err(until) => {
+            let (on, attempt) = match self.decide(now, unsent, sendable) {
+                Verdict::New(on, skip) => {
+                    let Some(index) = self.position(on) else { return Obstacle::Scheduler };
+                    (on, self.send_new(now, index, skip, sendable, shared.config.profile.nagle, shared))
+                }
+                Verdict::Copy(on, offset) => (on, self.send_copy(now, on, offset, shared)),
+                Verdict::Wait(until) => {
                     self.timers.ask_again = until.filter(|at| *at > now);
-                    return Obstacle::Scheduler;
+                    return match (unsent, sendable) {
+                        (0, _) => self.drained(now, any_room, shared),
+                        (_, 0) => self.window_blocked(now, unsent, sendable, shared),
+                        _ => Obstacle::Scheduler,
+                    };
                 }
             };
-            let Some(index) = self.position(on) else { return Obstacle::Scheduler };
-            match self.send_new(now, index, skip, sendable, shared.config.profile.nagle, shared) {
+            match attempt {
                 Attempt::Sent => {}
                 Attempt::TooShort => return Obstacle::Application,
                 Attempt::SillyWindow => return self.window_blocked(now, unsent, sendable, shared),
@@ -230,9 +258,29 @@ impl Connection {
         }
     }
 
+    /// There is nothing new to send.
+    fn drained(&mut self, now: Instant, any_room: bool, shared: &mut Shared) -> Obstacle {
+        if any_room && self.views.len() > 1 {
+            self.rescue(now, Cause::Drained, shared);
+        }
+        Obstacle::Application
+    }
+
+    /// The scheduler's copy of the sent data at `offset`.
+    fn send_copy(&mut self, now: Instant, on: SubflowId, offset: u64, shared: &mut Shared) -> Attempt {
+        let Some((_, end)) = self.outgoing.log.range_at(offset) else { return Attempt::SubflowWindow };
+        let Some(length) = self.repeat_on(now, on, (offset, end), Reason::Scheduler, shared) else {
+            return Attempt::SubflowWindow;
+        };
+        let event = PolicyEvent::Repeated { on, dsn: self.dsn(offset), length: Bytes::new(length) };
+        self.scheduler.observe(now, &event);
+        Attempt::Sent
+    }
+
     /// The peer's window keeps unsent data from a subflow with room.
     fn window_blocked(&mut self, now: Instant, unsent: u64, sendable: u64, shared: &mut Shared) -> Obstacle {
-        if let Some(on) = self.view(unsent, sendable).fastest_with_room().map(|subflow| subflow.id) {
+        let view = view(&self.views, &self.outgoing, self.local_idsn, unsent, sendable);
+        if let Some(on) = view.fastest_with_room().map(|subflow| subflow.id) {
             self.scheduler.observe(now, &PolicyEvent::WindowBlocked { on });
         }
         self.rescue(now, Cause::Window, shared);
@@ -284,48 +332,48 @@ impl Connection {
         }
     }
 
-    fn view(&self, unsent: u64, sendable: u64) -> View<'_> {
-        View {
-            subflows: &self.views,
-            unsent: Bytes::new(unsent),
-            sendable: Bytes::new(sendable),
-            window: Bytes::new(self.outgoing.edge.saturating_sub(self.outgoing.una)),
-            data_una: self.dsn(self.outgoing.una),
-        }
-    }
-
     /// Asks the scheduler, and checks the answer: an impossible one, or a wait while nothing is in flight that could end
-    /// it, is overruled by min-RTT. `Err` is a wait.
-    fn decide(&mut self, now: Instant, unsent: u64, sendable: u64) -> Result<(SubflowId, Bytes), Option<Instant>> {
+    /// it, is overruled by min-RTT.
+    fn decide(&mut self, now: Instant, unsent: u64, sendable: u64) -> Verdict {
         if let [only] = self.views.as_slice() {
-            return Ok((only.id, Bytes::ZERO));
+            return Verdict::New(only.id, Bytes::ZERO);
         }
-        let view = View {
-            subflows: &self.views,
-            unsent: Bytes::new(unsent),
-            sendable: Bytes::new(sendable),
-            window: Bytes::new(self.outgoing.edge.saturating_sub(self.outgoing.una)),
-            data_una: self.local_idsn + 1 + self.outgoing.una,
-        };
+        let view = view(&self.views, &self.outgoing, self.local_idsn, unsent, sendable);
         self.waiting.overruled = false;
         match self.scheduler.decide(now, &view) {
             Decision::Send { on, skip } => {
                 let legal = view.subflow(on).is_some_and(SubflowView::has_room) && skip < view.sendable;
                 if legal {
-                    return Ok((on, skip));
+                    return Verdict::New(on, skip);
+                }
+            }
+            Decision::Repeat { on, from } => {
+                let offset = from.get().wrapping_sub(view.data_una.get()).saturating_add(self.outgoing.una);
+                let carriers = self.outgoing.log.carriers(offset);
+                let fresh = carriers != 0 && self.slot_of(on).is_some_and(|slot| carriers & bit(slot) == 0);
+                if fresh && view.subflow(on).is_some_and(SubflowView::has_room) && self.may_reinject() {
+                    return Verdict::Copy(on, offset);
                 }
             }
             Decision::Wait { until } => {
                 let hopeful = view.subflows.iter().any(|subflow| !subflow.in_flight.is_zero() || subflow.throttled);
-                if hopeful || until.is_some_and(|at| at > now) {
-                    return Err(until);
+                if hopeful || sendable == 0 || until.is_some_and(|at| at > now) {
+                    return Verdict::Wait(until);
                 }
             }
         }
         self.stats.overruled += 1;
         self.waiting.overruled = true;
-        let best = view.fastest_with_room().map(|subflow| subflow.id);
-        best.map(|on| (on, Bytes::ZERO)).ok_or(None)
+        match view.fastest_with_room().filter(|_| sendable > 0) {
+            Some(best) => Verdict::New(best.id, Bytes::ZERO),
+            None => Verdict::Wait(None),
+        }
+    }
+
+    /// Whether data may leave once more under other sequence numbers. While there is no other subflow, the peer may have
+    /// become plain TCP: it takes whatever comes for what is next (RFC 8684 §3.7).
+    fn may_reinject(&self) -> bool {
+        self.mode == Mode::Multipath && self.peer_knows_of_join
     }
 
     /// Sends the next segment of new data, `skip` bytes into the unsent, on subflow `index`, unless it is better to wait.
@@ -383,7 +431,8 @@ impl Connection {
         if self.timers.data.is_none() {
             self.arm_data_timer(now);
         }
-        let event = PolicyEvent::Sent { on: self.subflows[index].id, skip, length: Bytes::new(length) };
+        let (on, dsn) = (self.subflows[index].id, self.dsn(start));
+        let event = PolicyEvent::Sent { on, dsn, skip, length: Bytes::new(length) };
         self.scheduler.observe(now, &event);
         Attempt::Sent
     }
@@ -431,9 +480,7 @@ impl Connection {
             self.outgoing.reinject.clear();
             return;
         }
-        if !self.peer_knows_of_join {
-            // There is no other subflow, and the peer may have become plain TCP: it takes whatever comes for what is next
-            // (RFC 8684 §3.7). So nothing is repeated under other sequence numbers before there was a second subflow.
+        if !self.may_reinject() {
             return;
         }
         while let Some((start, range_end)) = self.outgoing.reinject.first() {
@@ -455,14 +502,14 @@ impl Connection {
             let Some(on) = candidates.min_by_key(|view| (view.srtt, view.id)).map(|view| view.id) else { return };
             let end = range_end.min(carried_until);
             let reason = self.outgoing.reinject.reason(start).unwrap_or(Reason::DataTimeout);
-            if !self.repeat_on(now, on, (start, end), reason, shared) {
+            if self.repeat_on(now, on, (start, end), reason, shared).is_none() {
                 return;
             }
             self.waiting.repeat_anywhere = false;
         }
     }
 
-    /// Repeats up to a segment of `start..end` on subflow `on`. False if it cannot.
+    /// Repeats up to a segment of `start..end` on subflow `on`; how many bytes. `None` if it cannot.
     fn repeat_on(
         &mut self,
         now: Instant,
@@ -470,13 +517,13 @@ impl Connection {
         (start, end): (u64, u64),
         reason: Reason,
         shared: &mut Shared,
-    ) -> bool {
-        let Some(index) = self.position(on) else { return false };
+    ) -> Option<u64> {
+        let index = self.position(on)?;
         let subflow = &mut self.subflows[index];
         let room = subflow.snd_edge.saturating_sub(subflow.recovery.snd_nxt());
         let length = (end - start).min(u64::from(subflow.mss)).min(room);
         if length == 0 {
-            return false;
+            return None;
         }
         let slot = subflow.slot;
         let ends_stream = self.outgoing.fin_sent && self.outgoing.fin == Some(start + length);
@@ -489,7 +536,7 @@ impl Connection {
         self.stats.reinjected += length;
         let piece = Piece { start, length, flags, purpose: Purpose::Reinjection(reason) };
         self.push_data(now, index, piece, shared);
-        true
+        Some(length)
     }
 
     fn slot_of(&self, id: SubflowId) -> Option<u8> {
@@ -510,13 +557,7 @@ impl Connection {
             count += 1;
         }
         let (unsent, sendable) = (self.outgoing.unsent.total(), self.outgoing.unsent.below(self.outgoing.edge));
-        let view = View {
-            subflows: &self.views,
-            unsent: Bytes::new(unsent),
-            sendable: Bytes::new(sendable),
-            window: Bytes::new(self.outgoing.edge.saturating_sub(una)),
-            data_una: self.local_idsn + 1 + una,
-        };
+        let view = view(&self.views, &self.outgoing, self.local_idsn, unsent, sendable);
         let Some(on) = view.fastest_with_room().map(|subflow| subflow.id) else { return };
         let opportunity = Opportunity {
             cause,
@@ -536,7 +577,7 @@ impl Connection {
         if rescue.reinject
             && legal
             && let Some((_, end)) = self.outgoing.log.range_at(una)
-            && self.repeat_on(now, on, (una, end), reason, shared)
+            && self.repeat_on(now, on, (una, end), reason, shared).is_some()
         {
             self.scheduler.observe(now, &PolicyEvent::Reinjected { on });
         }

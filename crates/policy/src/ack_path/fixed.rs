@@ -1,7 +1,8 @@
 //! One path for all: every pure ACK travels on the path that was named before the run, or on its own if that is not there.
 //!
-//! J. Cheng, J. Hwang, A. Tang. *Acceleration of Multipath TCP by Letting ACKs Take the Shortest Path* (section V-A: "ACKs on
-//! static lowest-latency path"). The RTT of subflow k becomes `d_k + d_m` in place of `2 d_k`.
+//! J. Cheng, J. Hwang, A. Tang. *Acceleration of Multipath TCP by Letting ACKs Take the Shortest Path.* IEEE Sarnoff
+//! Symposium 2019 (section V-A: "ACKs on static lowest-latency path"). The RTT of subflow k becomes `d_k + d_m` in place of
+//! `2 d_k`.
 //!
 //! Where we differ: the paper's rule for the receiver matches `SYN = 0, FIN = 0, ACK = 1`, so data and RST of that host as well;
 //! ours moves pure ACKs only. The path is named by an address of either host (a scenario may use its name), since the paper

@@ -87,6 +87,7 @@ pub const ACK_PATHS: &[Entry<dyn AckPath>] = &[
         about: "the path on which the data came",
         paper: Some("RFC 8684 §3.3.2"),
         parameters: &[],
+        source: include_str!("own.rs"),
         build: |_| Box::new(Own),
     },
     Entry {
@@ -94,6 +95,7 @@ pub const ACK_PATHS: &[Entry<dyn AckPath>] = &[
         about: "DATA_ACK early on the fastest subflow, the TCP ACK on its own; any peer",
         paper: Some("RFC 8684 §3.3.2"),
         parameters: &[],
+        source: include_str!("data_ack_fast.rs"),
         build: |_| Box::new(DataAckFast),
     },
     Entry {
@@ -101,6 +103,7 @@ pub const ACK_PATHS: &[Entry<dyn AckPath>] = &[
         about: "all pure ACKs on one path, between hosts with ack-rewrite",
         paper: Some("Cheng 2019"),
         parameters: fixed::PARAMETERS,
+        source: include_str!("fixed.rs"),
         build: |parameters| Box::new(Fixed::new(parameters)),
     },
     Entry {
@@ -108,6 +111,7 @@ pub const ACK_PATHS: &[Entry<dyn AckPath>] = &[
         about: "all pure ACKs on the path with the lowest latency by probes, between hosts with ack-rewrite",
         paper: Some("Cheng 2019"),
         parameters: probed::PARAMETERS,
+        source: include_str!("probed.rs"),
         build: |parameters| Box::new(Probed::new(parameters)),
     },
 ];

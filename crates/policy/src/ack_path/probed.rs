@@ -1,7 +1,8 @@
 //! The path with the lowest latency, by probes: every pure ACK travels there, and changes over when another is better by λ.
 //!
-//! J. Cheng, J. Hwang, A. Tang. *Acceleration of Multipath TCP by Letting ACKs Take the Shortest Path* (section IV-B). Every τ
-//! the receiver sends several ICMP echo requests on each path; with `R_i` the round trip on path i and m the present path
+//! J. Cheng, J. Hwang, A. Tang. *Acceleration of Multipath TCP by Letting ACKs Take the Shortest Path.* IEEE Sarnoff
+//! Symposium 2019 (section IV-B). Every τ the receiver sends several ICMP echo requests on each path; with `R_i` the round trip
+//! on path i and m the present path
 //! ```text
 //! m := argmin_i R_i    if    R_m − min_i R_i > λ
 //! ```

@@ -71,6 +71,7 @@ pub const CONGESTION: &[Entry<dyn CongestionControl>] = &[
         about: "one segment per round trip, half on loss; each subflow by itself",
         paper: Some("RFC 5681, RFC 6582"),
         parameters: &[],
+        source: include_str!("reno.rs"),
         build: |_| Box::new(Reno),
     },
     Entry {
@@ -97,6 +98,7 @@ pub const CONGESTION: &[Entry<dyn CongestionControl>] = &[
                 domain: Domain::Flag { default: true },
             },
         ],
+        source: include_str!("cubic.rs"),
         build: |p| Box::new(Cubic::new(p.number("c"), p.number("beta"), p.flag("fast_convergence"))),
     },
     Entry {
@@ -104,6 +106,7 @@ pub const CONGESTION: &[Entry<dyn CongestionControl>] = &[
         about: "linked increases: all subflows together grow like one TCP on the best path",
         paper: Some("RFC 6356"),
         parameters: &[],
+        source: include_str!("lia.rs"),
         build: |_| Box::new(Lia),
     },
 ];

@@ -34,5 +34,6 @@ pub const WINDOWS: &[Entry<dyn ReceiveWindow>] = &[Entry {
     about: "whichever subflow sends first uses it",
     paper: Some("RFC 8684 §3.3.4"),
     parameters: &[],
+    source: include_str!("shared.rs"),
     build: |_| Box::new(Shared),
 }];

@@ -68,6 +68,7 @@ pub const REINJECTIONS: &[Entry<dyn Reinjection>] = &[
         about: "never: what a subflow lost, it repairs itself",
         paper: None,
         parameters: &[],
+        source: include_str!("none.rs"),
         build: |_| Box::new(Never),
     },
     Entry {
@@ -75,6 +76,7 @@ pub const REINJECTIONS: &[Entry<dyn Reinjection>] = &[
         about: "a timeout repeats all the subflow carries on the others",
         paper: Some("Linux MPTCP v0.8x"),
         parameters: &[],
+        source: include_str!("on_rto.rs"),
         build: |_| Box::new(OnRto),
     },
     Entry {
@@ -87,6 +89,7 @@ pub const REINJECTIONS: &[Entry<dyn Reinjection>] = &[
             unit: "",
             domain: Domain::Flag { default: true },
         }],
+        source: include_str!("opportunistic.rs"),
         build: |p| Box::new(Opportunistic::new(p.flag("penalise"))),
     },
 ];

@@ -117,8 +117,15 @@ mod tests {
         (cause, send_buffer_full): (Cause, bool),
     ) -> Rescue {
         let subflows = [subflow(FAST, 10, 10), slow];
-        let zero = Bytes::ZERO;
-        let view = View { subflows: &subflows, unsent: zero, sendable: zero, window: zero, data_una: Dsn::new(0) };
+        let view = View {
+            subflows: &subflows,
+            unsent: Bytes::ZERO,
+            sendable: Bytes::ZERO,
+            window: Bytes::ZERO,
+            buffer: Bytes::ZERO,
+            data_una: Dsn::new(0),
+            unsent_from: Dsn::new(0),
+        };
         let opportunity = Opportunity { cause, send_buffer_full, on: FAST, carriers, view: &view };
         policy.on_opportunity(Instant::ZERO + Duration::from_millis(ms), &opportunity)
     }

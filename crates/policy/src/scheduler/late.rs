@@ -187,7 +187,7 @@ impl Scheduler for Late {
             Event::FastRetransmit { .. } | Event::Rto { .. } | Event::SubflowsChanged | Event::DataWritten => {
                 self.stale = true;
             }
-            Event::WindowBlocked { .. } | Event::Reinjected { .. } => {}
+            Event::Repeated { .. } | Event::WindowBlocked { .. } | Event::Reinjected { .. } => {}
         }
     }
 }

@@ -12,7 +12,7 @@ mod testing;
 
 use crate::registry::{Domain, Entry, Parameter};
 use crate::{Decision, Event, SubflowView, View};
-use anabranch_units::Instant;
+use anabranch_units::{Instant, Seed};
 
 pub use blest::Blest;
 pub use blest_kernel::BlestKernel;
@@ -31,6 +31,13 @@ pub trait Scheduler: Send {
     fn decide(&mut self, now: Instant, view: &View<'_>) -> Decision;
     /// Called for each event in the order it happened. Most schedulers have no use for it.
     fn observe(&mut self, _now: Instant, _event: &Event) {}
+    /// Whether it sends copies ([`Decision::Repeat`]): it is asked then also while nothing is unsent and something is
+    /// not acknowledged.
+    fn repeats(&self) -> bool {
+        false
+    }
+    /// Called once before all else: the only chance there is. Draw from `seed.stream("name of the scheduler")`.
+    fn seed(&mut self, _seed: Seed) {}
 }
 
 /// Every policy of this kind.
@@ -40,6 +47,7 @@ pub const SCHEDULERS: &[Entry<dyn Scheduler>] = &[
         about: "everything on one subflow; the baseline",
         paper: None,
         parameters: single::PARAMETERS,
+        source: include_str!("single.rs"),
         build: |p| Box::new(Single::new(p)),
     },
     Entry {
@@ -47,6 +55,7 @@ pub const SCHEDULERS: &[Entry<dyn Scheduler>] = &[
         about: "the subflows take turns",
         paper: None,
         parameters: round_robin::PARAMETERS,
+        source: include_str!("round_robin.rs"),
         build: |p| Box::new(RoundRobin::new(p)),
     },
     Entry {
@@ -54,6 +63,7 @@ pub const SCHEDULERS: &[Entry<dyn Scheduler>] = &[
         about: "the lowest SRTT with room",
         paper: Some("Linux MPTCP v0.95, default"),
         parameters: &[],
+        source: include_str!("min_rtt.rs"),
         build: |_| Box::new(MinRtt),
     },
     Entry {
@@ -61,6 +71,7 @@ pub const SCHEDULERS: &[Entry<dyn Scheduler>] = &[
         about: "waits for the fastest subflow while that completes the data earlier",
         paper: Some("Lim et al. 2017"),
         parameters: ecf::PARAMETERS,
+        source: include_str!("ecf.rs"),
         build: |p| Box::new(Ecf::new(p)),
     },
     Entry {
@@ -68,6 +79,7 @@ pub const SCHEDULERS: &[Entry<dyn Scheduler>] = &[
         about: "skips a slow subflow that would let the send window block the fast one; as printed",
         paper: Some("Ferlin et al. 2016"),
         parameters: blest::PARAMETERS,
+        source: include_str!("blest.rs"),
         build: |p| Box::new(Blest::new(p)),
     },
     Entry {
@@ -75,6 +87,7 @@ pub const SCHEDULERS: &[Entry<dyn Scheduler>] = &[
         about: "BLEST as Linux MPTCP has it: other constants, whole rounds, slow start",
         paper: Some("Linux MPTCP v0.95, after Ferlin et al. 2016"),
         parameters: blest_kernel::PARAMETERS,
+        source: include_str!("blest_kernel.rs"),
         build: |p| Box::new(BlestKernel::new(p)),
     },
     Entry {
@@ -82,6 +95,7 @@ pub const SCHEDULERS: &[Entry<dyn Scheduler>] = &[
         about: "the slowest subflow starts behind what the others are expected to deliver by then, losses included",
         paper: Some("Yang et al., LATE"),
         parameters: late::PARAMETERS,
+        source: include_str!("late.rs"),
         build: |p| Box::new(Late::new(p)),
     },
 ];

@@ -83,7 +83,7 @@ mod tests {
         (0..n)
             .map(|_| match scheduler.decide(at(0), &view(subflows, 50)) {
                 Decision::Send { on, .. } => on.0,
-                Decision::Wait { .. } => 99,
+                _ => 99,
             })
             .collect()
     }

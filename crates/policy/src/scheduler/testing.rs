@@ -29,6 +29,8 @@ pub fn view(subflows: &[SubflowView], unsent: u64) -> View<'_> {
         unsent: segments(unsent),
         sendable: segments(unsent),
         window: segments(1_000_000),
+        buffer: segments(1_000_000),
         data_una: Dsn::new(1),
+        unsent_from: Dsn::new(1),
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::registry;
 use crate::scheduler::SCHEDULERS;
 use crate::scheduler::testing::*;
-use anabranch_units::Duration;
+use anabranch_units::{Dsn, Duration};
 use std::collections::BTreeMap;
 
 fn late(strict: bool) -> Late {
@@ -24,7 +24,7 @@ fn send(on: SubflowId, skip: u64) -> Decision {
 }
 
 fn sent(late: &mut Late, on: SubflowId, skip: u64, n: u64) {
-    late.observe(at(0), &Event::Sent { on, skip: segments(skip), length: segments(n) });
+    late.observe(at(0), &Event::Sent { on, dsn: Dsn::new(1), skip: segments(skip), length: segments(n) });
 }
 
 /// Segments left in each block.
@@ -183,8 +183,8 @@ fn blocks_are_dealt_out_again_when_something_changes() {
         (Event::Rto { on: SLOW }, true),
         (Event::SubflowsChanged, true),
         (Event::DataWritten, true),
-        (Event::Sent { on: FAST, skip: Bytes::ZERO, length: segments(70) }, true), // all blocks are empty
-        (Event::Sent { on: FAST, skip: Bytes::ZERO, length: segments(69) }, false),
+        (Event::Sent { on: FAST, dsn: Dsn::new(1), skip: Bytes::ZERO, length: segments(70) }, true), // all blocks are empty
+        (Event::Sent { on: FAST, dsn: Dsn::new(1), skip: Bytes::ZERO, length: segments(69) }, false),
         (Event::WindowBlocked { on: FAST }, false),
         (Event::Reinjected { on: FAST }, false),
     ] {

@@ -1,0 +1,33 @@
+//! Each policy against its neighbours: a simulation whose outcome changes, in the direction its paper argues, when the one is
+//! swapped for the other.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod ack_path;
+mod congestion;
+mod forecast;
+mod plan;
+mod reinjection;
+mod simple;
+mod switching;
+mod window;
+
+use anabranch_policy::registry::{Entry, Value};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Makes the policy called `name`, with these parameters set.
+#[allow(dead_code)]
+fn policy<T: ?Sized>(
+    table: &'static [Entry<T>],
+    name: &str,
+    given: &[(&str, Value)],
+) -> Arc<dyn Fn() -> Box<T> + Send + Sync> {
+    let entry = table.iter().find(|entry| entry.name == name).unwrap();
+    let given: BTreeMap<String, Value> =
+        given.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+    let params = entry.params(&given).unwrap();
+    Arc::new(move || (entry.build)(&params))
+}

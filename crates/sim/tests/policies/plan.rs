@@ -1,0 +1,1 @@
+//! Schedulers that plan ahead or learn.

@@ -1,0 +1,1 @@
+//! Policies swapped in the middle of a transfer.
