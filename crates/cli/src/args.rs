@@ -84,6 +84,7 @@ pub struct RunArgs {
 #[command(after_help = "Examples:
   anabranch compare
   anabranch compare asymmetric-10-100 --schedulers min-rtt,blest,late --repeat 50
+  anabranch compare --all --repeat 5 --json
   anabranch compare wlan-lte --set 'path.lte.down=\"recording.down\"' --csv runs.csv")]
 pub struct CompareArgs {
     /// A scenario file, or the name of a shipped scenario.
@@ -95,6 +96,9 @@ pub struct CompareArgs {
     /// The schedulers to compare, with commas between; all unless given.
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     pub schedulers: Vec<String>,
+    /// Every scheduler against every other, over all shipped scenarios.
+    #[arg(long, conflicts_with_all = ["scenario", "csv"])]
+    pub all: bool,
 }
 
 /// Arguments of `script`.
@@ -137,9 +141,15 @@ pub struct InspectArgs {
 
 /// Arguments of `list`.
 #[derive(ClapArgs, Debug)]
+#[command(after_help = "Examples:
+  anabranch list schedulers
+  anabranch list schedulers late
+  anabranch list congestion --json")]
 pub struct ListArgs {
     /// What to list.
     pub what: What,
+    /// Only the one of this name, with its documentation.
+    pub name: Option<String>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

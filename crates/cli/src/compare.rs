@@ -1,24 +1,29 @@
-//! `anabranch compare`.
+//! `anabranch compare`, over one scenario or all shipped ones.
 
-use crate::args::CompareArgs;
+use crate::args::{Common, CompareArgs};
 use crate::failure::Failure;
 use crate::output;
 use anabranch_lab::Scenario;
 use anabranch_lab::compare::Plan;
+use anabranch_lab::pairwise::Tournament;
+use anabranch_lab::shipped::SHIPPED;
 use anabranch_lab::stats::Estimate;
+use anabranch_policy::Catalogue;
 use anabranch_report::{Header, comparison_rows};
+use std::sync::Arc;
 
 /// Runs all schedulers and the baselines, and ranks them.
-pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
-    let scenario = Scenario::load(&args.scenario, &args.common.sets)?;
+pub fn compare(catalogue: &Arc<Catalogue>, args: &CompareArgs) -> Result<(), Failure> {
+    let scenario = Scenario::load(catalogue, &args.scenario, &args.common.sets)?;
     let seed = args.common.seed.unwrap_or(scenario.seed);
     let repeat = args.common.repeat.map_or(scenario.repeat, |n| n as usize);
     let header = Header::new(&scenario, seed, repeat);
     let schedulers = match args.schedulers.as_slice() {
-        [] => Scenario::default_schedulers(),
+        [] => scenario.default_schedulers(),
         named => named.to_vec(),
     };
     let plan = Plan::new(scenario, &schedulers, seed, repeat)?;
+    let header = header.comparing(plan.schedulers());
     let bar = output::progress(plan.len());
     let comparison = plan.run(args.common.jobs, &|| bar.inc(1));
     bar.finish_and_clear();
@@ -45,4 +50,21 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
         None => "\nOne row per run in a file: --csv compare.csv\n".to_owned(),
     };
     output::print(&format!("{}{files}", anabranch_report::comparison(&header, &summary, &singles)))
+}
+
+/// Runs every scheduler against every other over the shipped scenarios.
+pub fn pairwise(catalogue: &Arc<Catalogue>, args: &CompareArgs) -> Result<(), Failure> {
+    let Common { sets, seed, repeat, jobs, json, .. } = &args.common;
+    let scenarios = SHIPPED.iter().map(|shipped| Scenario::load(catalogue, shipped.name, sets));
+    let scenarios = scenarios.collect::<Result<Vec<_>, _>>()?;
+    let tournament = Tournament::new(scenarios, &args.schedulers, *seed, repeat.map(|n| n as usize))?;
+    let bar = output::progress(tournament.len());
+    let standings = tournament.run(*jobs, &|name| bar.set_message(format!(" of {name}")), &|| bar.inc(1));
+    bar.finish_and_clear();
+    let standings = standings?;
+    if *json {
+        let json = serde_json::to_string_pretty(&standings).map_err(|error| Failure::writing("JSON", error))?;
+        return output::print(&format!("{json}\n"));
+    }
+    output::print(&anabranch_report::pairwise(&standings, output::width()))
 }

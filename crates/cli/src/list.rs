@@ -1,19 +1,19 @@
-//! `anabranch list`: what a scenario can name, from the one registry.
+//! `anabranch list`: what a scenario can name, from the catalogue; and what one policy is, from its source.
 
 use crate::args::{ListArgs, What};
 use crate::failure::Failure;
-use crate::output;
+use crate::{documentation, output};
 use anabranch_engine::Profile;
-use anabranch_lab::Scenario;
 use anabranch_lab::shipped::SHIPPED;
-use anabranch_policy::registry::{
-    ACK_PATHS, CONGESTION, Domain, Entry, Parameter, REINJECTIONS, SCHEDULERS, Value, WINDOWS,
-};
-use anabranch_report::{Align, Table};
+use anabranch_lab::{Scenario, nearest};
+use anabranch_policy::registry::{Domain, Entry, Parameter, Value};
+use anabranch_policy::{Catalogue, Table};
+use anabranch_report::hang;
 use anabranch_sim::{MIDDLEBOXES, MiddleboxInfo};
 use serde::Serialize;
+use std::sync::Arc;
 
-/// One line of a list.
+/// One entry of a list.
 #[derive(Serialize)]
 struct Item {
     name: String,
@@ -22,6 +22,9 @@ struct Item {
     paper: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     parameters: Vec<ParameterItem>,
+    /// Markdown; only where one entry is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    documentation: Option<String>,
 }
 
 /// One parameter of a policy.
@@ -34,59 +37,111 @@ struct ParameterItem {
     accepted: String,
 }
 
-/// Prints a list.
-pub fn list(args: &ListArgs) -> Result<(), Failure> {
+/// Prints a list, or one entry of it with its documentation.
+pub fn list(catalogue: &Arc<Catalogue>, args: &ListArgs) -> Result<(), Failure> {
     let items = match args.what {
-        What::Schedulers => entries(SCHEDULERS),
-        What::Congestion => entries(CONGESTION),
-        What::Windows => entries(WINDOWS),
-        What::AckPaths => entries(ACK_PATHS),
-        What::Reinjection => entries(REINJECTIONS),
+        What::Schedulers => entries(&catalogue.schedulers),
+        What::Congestion => entries(&catalogue.congestion),
+        What::Windows => entries(&catalogue.windows),
+        What::AckPaths => entries(&catalogue.ack_paths),
+        What::Reinjection => entries(&catalogue.reinjections),
         What::Middleboxes => middleboxes(),
         What::Profiles => Profile::NAMES.iter().map(|name| plain(name, profile_about(name))).collect(),
-        What::Scenarios => scenarios()?,
+        What::Scenarios => scenarios(catalogue)?,
     };
-    if args.json {
-        let json = serde_json::to_string_pretty(&items).map_err(|error| Failure::writing("JSON", error))?;
-        return output::print(&format!("{json}\n"));
-    }
-    output::print(&text(&items))
+    let text = match &args.name {
+        None if args.json => shown(true, &without_documentation(items), |_| String::new())?,
+        None => text(&items, output::width()),
+        Some(name) => {
+            let item = items.iter().find(|item| item.name == *name).ok_or_else(|| unknown(name, &items))?;
+            shown(args.json, item, |item| in_full(item, output::width()))?
+        }
+    };
+    output::print(&text)
 }
 
-fn text(items: &[Item]) -> String {
-    let mut table = Table::new([("name", Align::Left), ("what it does", Align::Left), ("from", Align::Left)]);
-    for item in items {
-        table.row([item.name.clone(), item.about.clone(), item.paper.clone().unwrap_or_default()]);
+fn shown<T: Serialize>(json: bool, what: &T, text: impl Fn(&T) -> String) -> Result<String, Failure> {
+    match json {
+        true => Ok(serde_json::to_string_pretty(what).map_err(|error| Failure::writing("JSON", error))? + "\n"),
+        false => Ok(text(what)),
     }
-    let mut text = table.to_string();
-    if items.iter().any(|item| !item.parameters.is_empty()) {
-        let columns = ["policy", "parameter", "default", "unit", "accepted", "what it does"];
-        let mut table = Table::new(columns.map(|name| (name, Align::Left)));
-        for item in items {
-            for p in &item.parameters {
-                let (default, unit) = (shown(&p.default), p.unit.to_owned());
-                let name = p.name.to_owned();
-                table.row([item.name.clone(), name, default, unit, p.accepted.clone(), p.about.to_owned()]);
-            }
+}
+
+fn without_documentation(items: Vec<Item>) -> Vec<Item> {
+    items.into_iter().map(|item| Item { documentation: None, ..item }).collect()
+}
+
+fn unknown(name: &str, items: &[Item]) -> Failure {
+    let names: Vec<&str> = items.iter().map(|item| item.name.as_str()).collect();
+    let near = nearest(name, names.iter().copied()).map_or(String::new(), |near| format!("did you mean `{near}`? "));
+    let help = format!("{near}there are: {}", names.join(", "));
+    Failure::Refused(miette::miette!(help = help, "there is nothing called `{name}` in this list"))
+}
+
+/// Each entry by name, with its line, its paper and its parameters beside and below.
+fn text(items: &[Item], width: usize) -> String {
+    let column = items.iter().map(|item| item.name.chars().count()).max().unwrap_or(0);
+    let entry = |item: &Item| {
+        let paper = item.paper.as_ref().map_or(String::new(), |paper| format!(" [{paper}]"));
+        let mut text = hang(&format!("{:<column$}  ", item.name), &format!("{}{paper}", item.about), width);
+        for parameter in &item.parameters {
+            text += &hang(&format!("{}  ", " ".repeat(column)), &brief(parameter), width);
         }
-        text += &format!("\n{table}");
+        text
+    };
+    // Entries with parameters stand apart, so that one can see where the next begins.
+    let between = if items.iter().any(|item| !item.parameters.is_empty()) { "\n" } else { "" };
+    let all: Vec<String> = items.iter().map(entry).collect();
+    let hint = match items.iter().any(|item| item.documentation.is_some()) {
+        true => "\nMore on one of them: its name behind this command.\n",
+        false => "",
+    };
+    all.join(between) + hint
+}
+
+/// One entry with its documentation and its parameters.
+fn in_full(item: &Item, width: usize) -> String {
+    let paper = item.paper.as_ref().map_or(String::new(), |paper| format!(" [{paper}]"));
+    let mut text = hang(&format!("{}  ", item.name), &format!("{}{paper}", item.about), width);
+    if let Some(markdown) = item.documentation.as_ref().filter(|text| !text.is_empty()) {
+        text += &format!("\n{}", documentation::laid_out(markdown, width));
+    }
+    if !item.parameters.is_empty() {
+        text += "\nParameters:\n";
+    }
+    for parameter in &item.parameters {
+        text += &format!("  {}\n", value(parameter));
+        text += &hang("      ", parameter.about, width);
+        text += &hang("      ", &format!("accepted: {}", parameter.accepted), width);
     }
     text
 }
 
-/// Whole numbers without a decimal point.
-fn shown(default: &serde_json::Value) -> String {
-    default.as_f64().map_or_else(|| default.to_string(), |number| number.to_string())
+/// `beta = 0.25 (0 to 10): hysteresis β`
+fn brief(parameter: &ParameterItem) -> String {
+    format!("{} ({}): {}", value(parameter), parameter.accepted, parameter.about)
 }
 
-fn entries<T: ?Sized>(table: &[Entry<T>]) -> Vec<Item> {
+/// `interval = 10 ms`
+fn value(parameter: &ParameterItem) -> String {
+    let ParameterItem { name, unit, default, .. } = parameter;
+    // Whole numbers without a decimal point.
+    let default = default.as_f64().map_or_else(|| default.to_string(), |number| number.to_string());
+    match unit.is_empty() {
+        true => format!("{name} = {default}"),
+        false => format!("{name} = {default} {unit}"),
+    }
+}
+
+fn entries<T: ?Sized>(table: &Table<T>) -> Vec<Item> {
     let item = |entry: &Entry<T>| Item {
         name: entry.name.to_owned(),
         about: entry.about.to_owned(),
         paper: entry.paper.map(str::to_owned),
         parameters: entry.parameters.iter().map(parameter).collect(),
+        documentation: Some(documentation::of(entry.source)),
     };
-    table.iter().map(item).collect()
+    table.entries().iter().map(item).collect()
 }
 
 fn parameter(p: &Parameter) -> ParameterItem {
@@ -103,7 +158,8 @@ fn parameter(p: &Parameter) -> ParameterItem {
 }
 
 fn plain(name: &str, about: &str) -> Item {
-    Item { name: name.to_owned(), about: about.to_owned(), paper: None, parameters: Vec::new() }
+    let (name, about) = (name.to_owned(), about.to_owned());
+    Item { name, about, paper: None, parameters: Vec::new(), documentation: None }
 }
 
 fn middleboxes() -> Vec<Item> {
@@ -125,7 +181,10 @@ fn profile_about(name: &str) -> &'static str {
     }
 }
 
-fn scenarios() -> Result<Vec<Item>, Failure> {
-    let item = |name: &str| Ok(plain(name, Scenario::load(name, &[])?.about.as_deref().unwrap_or_default()));
+fn scenarios(catalogue: &Arc<Catalogue>) -> Result<Vec<Item>, Failure> {
+    let item = |name: &str| {
+        let about = Scenario::load(catalogue, name, &[])?.about;
+        Ok(plain(name, about.as_deref().unwrap_or_default()))
+    };
     SHIPPED.iter().map(|shipped| item(shipped.name)).collect()
 }

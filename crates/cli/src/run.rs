@@ -4,12 +4,14 @@ use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::output;
 use anabranch_lab::{Keep, Run, Scenario};
+use anabranch_policy::Catalogue;
 use anabranch_report::{Header, run_rows};
 use std::fmt::Write;
+use std::sync::Arc;
 
 /// Runs the scenario, once unless told otherwise.
-pub fn run(args: &RunArgs) -> Result<(), Failure> {
-    let scenario = Scenario::load(&args.scenario, &args.common.sets)?;
+pub fn run(catalogue: &Arc<Catalogue>, args: &RunArgs) -> Result<(), Failure> {
+    let scenario = Scenario::load(catalogue, &args.scenario, &args.common.sets)?;
     let (seed, repeat) = (args.common.seed.unwrap_or(scenario.seed), args.common.repeat.unwrap_or(1));
     if let Some(directory) = &args.pcap {
         // Before the run rather than after a part of it.
@@ -24,7 +26,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     bar.finish_and_clear();
     let runs = runs?;
 
-    let rows = run_rows(&header.policies.scheduler, &runs);
+    let rows = run_rows(&header, &runs);
     if let Some(path) = &args.common.csv {
         let csv = anabranch_report::csv(&header, &rows);
         output::write(path, &csv.map_err(|error| Failure::writing("CSV", error))?)?;

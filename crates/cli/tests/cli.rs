@@ -229,3 +229,26 @@ fn inspect_finds_what_the_simulator_knows() {
         assert_eq!(connection["captured"], "near the server");
     }
 }
+
+/// What a middlebox altered is in the results, whether somebody noticed or not.
+#[test]
+fn what_middleboxes_did_is_shown() {
+    let here = directory("middleboxes");
+    let set = r#"path.wlan.middlebox=[{kind="alter-payload",offset=1000}]"#;
+    let unseen = ["run", "small.toml", "--set", set];
+    let text = succeed(&here, &[&unseen[..], &["--seed", "1"]].concat());
+    assert!(text.contains("wlan/alter-payload"), "{text}");
+    assert!(text.contains("bytes were altered on the way, and nobody noticed"), "{text}");
+    let json = succeed(&here, &[&unseen[..], &["--seed", "1", "--json"]].concat());
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let run = &json["runs"][0];
+    assert!(run["altered_bytes"].as_u64() > Some(0) && run["checksum_failures"] == 0, "{run}");
+    assert_eq!(
+        (&run["middleboxes"][0]["name"], &run["middleboxes"][0]["dropped"]),
+        (&"wlan/alter-payload".into(), &0.into())
+    );
+
+    let seen = succeed(&here, &[&unseen[..], &["--seed", "1", "--set", "host.dss-checksum=true"]].concat());
+    assert!(seen.contains("DSS checksums that failed: 2") && seen.contains("ChecksumFailed"), "{seen}");
+    assert!(seen.contains("after the fallback to plain TCP nothing protects them"), "{seen}");
+}

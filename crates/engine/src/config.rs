@@ -41,6 +41,9 @@ pub struct Config {
     pub max_half_open: usize,
     /// Require DSS checksums (flag A of MP_CAPABLE, RFC 8684 §3.1). They are used as well if the peer requires them.
     pub checksum: bool,
+    /// What the driver tells of loss rates takes the place of estimates ([`Endpoint::set_truth`](crate::Endpoint::set_truth);
+    /// reference 4.3).
+    pub loss_oracle: bool,
     /// How `Endpoint::abort` tells the peer.
     pub fast_close: FastClose,
     /// The port that ADD_ADDR names; `None` leaves it out, and the peer uses that of the initial subflow (RFC 8684 §3.4.1).
@@ -88,6 +91,21 @@ pub struct Policies {
     pub reinjection: Factory<dyn Reinjection>,
 }
 
+/// A policy to go on with in the place of another.
+#[derive(Clone)]
+pub enum Switch {
+    /// Which bytes leave on which subflow.
+    Scheduler(Factory<dyn Scheduler>),
+    /// How much may be in flight.
+    Congestion(Factory<dyn CongestionControl>),
+    /// How the peer's window is shared out.
+    ReceiveWindow(Factory<dyn ReceiveWindow>),
+    /// Which path a DATA_ACK takes.
+    AckPath(Factory<dyn AckPath>),
+    /// When bytes in flight are repeated elsewhere.
+    Reinjection(Factory<dyn Reinjection>),
+}
+
 /// Most subflows a connection can have: each has a bit in the log of sent data.
 pub(crate) const MAX_SUBFLOWS: usize = 16;
 
@@ -107,6 +125,7 @@ impl Config {
             receive_buffer: Bytes::new(6 << 20),
             max_half_open: 1024,
             checksum: false,
+            loss_oracle: false,
             fast_close: FastClose::Rst,
             announced_port: None,
             deny_join_to_initial: false,
@@ -116,15 +135,39 @@ impl Config {
     }
 }
 
+impl Policies {
+    /// The scheduler unless another is named.
+    pub const SCHEDULER: &str = "min-rtt";
+    /// The congestion control unless another is named.
+    pub const CONGESTION: &str = "lia";
+    /// The receive-window policy unless another is named.
+    pub const RECEIVE_WINDOW: &str = "shared";
+    /// The ACK-path policy unless another is named.
+    pub const ACK_PATH: &str = "own";
+    /// The reinjection policy unless another is named.
+    pub const REINJECTION: &str = "opportunistic";
+
+    /// Puts one in the place of another.
+    pub fn switch(&mut self, switch: &Switch) {
+        match switch.clone() {
+            Switch::Scheduler(factory) => self.scheduler = factory,
+            Switch::Congestion(factory) => self.congestion = factory,
+            Switch::ReceiveWindow(factory) => self.receive_window = factory,
+            Switch::AckPath(factory) => self.ack_path = factory,
+            Switch::Reinjection(factory) => self.reinjection = factory,
+        }
+    }
+}
+
 impl Default for Policies {
-    /// `min-rtt`, `lia`, `shared`, `own`, `opportunistic`: the out-of-tree Linux kernel's choice.
+    /// The out-of-tree Linux kernel's choice.
     fn default() -> Self {
         Policies {
-            scheduler: factory(SCHEDULERS, "min-rtt"),
-            congestion: factory(CONGESTION, "lia"),
-            receive_window: factory(WINDOWS, "shared"),
-            ack_path: factory(ACK_PATHS, "own"),
-            reinjection: factory(REINJECTIONS, "opportunistic"),
+            scheduler: factory(SCHEDULERS, Policies::SCHEDULER),
+            congestion: factory(CONGESTION, Policies::CONGESTION),
+            receive_window: factory(WINDOWS, Policies::RECEIVE_WINDOW),
+            ack_path: factory(ACK_PATHS, Policies::ACK_PATH),
+            reinjection: factory(REINJECTIONS, Policies::REINJECTION),
         }
     }
 }

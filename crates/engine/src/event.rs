@@ -1,5 +1,6 @@
 //! What an endpoint tells its application and its operator.
 
+use crate::Misconduct;
 use anabranch_units::SubflowId;
 use anabranch_wire::ResetReason;
 use std::collections::BTreeMap;
@@ -63,6 +64,8 @@ pub enum Event {
         /// Trying again later may work.
         transient: bool,
     },
+    /// The scheduler does what the engine does not let it do, for the first time of this kind.
+    SchedulerOverruled(Misconduct),
 }
 
 /// Why a connection is plain TCP although MPTCP was asked for (RFC 8684 §3.7).

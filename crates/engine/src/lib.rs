@@ -31,10 +31,10 @@ mod stats;
 mod subflow;
 mod unplaced;
 
-pub use config::{Config, Factory, FastClose, LocalAddress, Policies};
+pub use config::{Config, Factory, FastClose, LocalAddress, Policies, Switch};
 pub use endpoint::{Endpoint, Transmit};
 pub use event::{ConnectionId, Counters, Event, FallbackReason};
 pub use profile::Profile;
 pub use purpose::{AckReason, Choice, Detector, Purpose, Reason};
 pub use rtt::RtoRule;
-pub use stats::{Blocked, ConnectionStats, SubflowStats};
+pub use stats::{Blocked, ConnectionStats, Misconduct, Overruled, SubflowStats};

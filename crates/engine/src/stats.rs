@@ -33,8 +33,8 @@ pub struct ConnectionStats {
     pub reinjected: u64,
     /// Bytes received more than once at the data level.
     pub duplicates: u64,
-    /// Scheduler decisions that were impossible or would have starved the connection.
-    pub overruled: u64,
+    /// What the engine did not let policies do.
+    pub overruled: Overruled,
     /// Why MPTCP was given up.
     pub fallback: Option<FallbackReason>,
     /// Pure ACKs that took another subflow's path.
@@ -54,12 +54,52 @@ pub struct ConnectionStats {
     pub hol_blocked: Duration,
 }
 
+/// What a scheduler did that the engine does not let it do.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Misconduct {
+    /// A subflow that cannot carry data now, data that cannot leave, a copy of what is not in flight, or a wait while
+    /// nothing is in flight that could end it.
+    Impossible,
+    /// It left the first unsent byte for longer than a subflow takes to notice a loss, although it could leave.
+    Starving,
+    /// It had itself woken again and again to do nothing.
+    Looping,
+}
+
+/// How often a policy was overruled, by reason.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Overruled {
+    /// [`Misconduct::Impossible`]: min-RTT decided instead.
+    pub impossible: u64,
+    /// [`Misconduct::Starving`]: min-RTT decided instead.
+    pub starving: u64,
+    /// [`Misconduct::Looping`]: from then on only what happens woke it, until data left.
+    pub looping: u64,
+    /// The receive-window policy shut every subflow out while nothing was under way: for that moment they shared it.
+    pub shares: u64,
+}
+
+impl Overruled {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.impossible + self.starving + self.looping + self.shares
+    }
+
+    pub(crate) fn count_mut(&mut self, why: Misconduct) -> &mut u64 {
+        match why {
+            Misconduct::Impossible => &mut self.impossible,
+            Misconduct::Starving => &mut self.starving,
+            Misconduct::Looping => &mut self.looping,
+        }
+    }
+}
+
 /// How long a sender could not send, by what kept it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Blocked {
     /// Data waited and every congestion window was full (or the first hop's queue, with TSQ).
     pub cwnd: Duration,
-    /// Data waited, a subflow had room, and the peer's window was used up.
+    /// Data waited, a subflow had room, and the peer's window was used up, or each such subflow's share of it.
     pub receive_window: Duration,
     /// Data waited, a subflow had room, the window was open, and the scheduler waited.
     pub scheduler: Duration,

@@ -9,10 +9,10 @@ use crate::recovery::{self, Recovery};
 use crate::rtt::RttEstimator;
 use crate::unplaced::Unplaced;
 use crate::{AckReason, Profile, SubflowStats};
-use anabranch_policy::SubflowView;
 use anabranch_policy::congestion::Controller;
 use anabranch_policy::forecast::LossEstimate;
-use anabranch_units::{AddressId, Bytes, Duration, Instant, Nonce, SubflowId, SubflowSeq};
+use anabranch_policy::{SubflowView, Truth};
+use anabranch_units::{AddressId, Bytes, Dsn, Duration, Instant, Nonce, SubflowId, SubflowSeq};
 use anabranch_wire::FlowKey;
 
 /// Where a subflow stands.
@@ -86,6 +86,8 @@ pub(crate) struct Subflow {
     pub(crate) recovery: Recovery,
     pub(crate) rtt: RttEstimator,
     pub(crate) loss: LossEstimate,
+    /// What the driver told of its path.
+    pub(crate) truth: Option<Truth>,
     /// The smaller of the two MSS options.
     pub(crate) mss_option: u16,
     /// Payload of a full segment with the options of the steady state.
@@ -107,10 +109,12 @@ pub(crate) struct Subflow {
     /// A tail loss probe is due.
     pub(crate) probe_now: bool,
     pub(crate) last_sent: Option<Instant>,
+    /// The highest DATA_ACK that came here.
+    pub(crate) data_acked: Option<Dsn>,
     /// Window probes in a row that nothing answered.
     pub(crate) unanswered_probes: u32,
     pub(crate) fin_sent: bool,
-    /// With checksums: what was sent and not acknowledged, as it was first sent.
+    /// What was sent and is not acknowledged here, as it was first sent.
     pub(crate) originals: Originals,
     /// When a subflow that we closed alone is reset, should the peer not close it as well.
     pub(crate) linger_until: Option<Instant>,
@@ -199,6 +203,7 @@ impl Subflow {
             recovery: Recovery::new(recovery_config(profile, profile.sack), 1, Instant::ZERO),
             rtt: RttEstimator::new(profile.rto),
             loss: LossEstimate::new(),
+            truth: None,
             mss_option: profile.mss_towards(flow.dst),
             mss: u32::from(profile.mss_towards(flow.dst)),
             snd_edge: 0,
@@ -212,6 +217,7 @@ impl Subflow {
             retransmit_now: false,
             probe_now: false,
             last_sent: None,
+            data_acked: None,
             unanswered_probes: 0,
             fin_sent: false,
             originals: Originals::default(),
@@ -346,8 +352,8 @@ impl Subflow {
         earliest([handshake, self.recovery.deadline(), self.ack.deadline, self.unmapped_until, rare])
     }
 
-    /// What a policy may know of it; `share` is what the receive-window policy allows it.
-    pub(crate) fn view(&self, congestion: &Controller, share: Bytes, unacked: u64) -> Option<SubflowView> {
+    /// What a policy may know of it; `share` is the new data that the receive-window policy allows it.
+    pub(crate) fn view(&self, congestion: &Controller, share: Bytes) -> Option<SubflowView> {
         let srtt = self.rtt.srtt()?;
         let cwnd = congestion.cwnd(self.id);
         let in_flight = self.in_flight();
@@ -369,12 +375,14 @@ impl Subflow {
             loss: self.loss.rate(),
             sent: self.recovery.snd_nxt() - 1,
             acked: self.recovery.snd_una() - 1,
-            open: self.recovery.phase() != recovery::Phase::Loss && unacked < share.get() && window_left > 0,
+            data_acked: self.data_acked,
+            open: self.recovery.phase() != recovery::Phase::Loss && window_left > 0,
+            share,
             throttled: self.throttled,
             last_sent: self.last_sent,
             pacing: None,
             bdp: None,
-            truth: None,
+            truth: self.truth,
         })
     }
 

@@ -5,8 +5,8 @@ mod common;
 
 use anabranch_engine::Config;
 use anabranch_units::{AddressId, Duration, SubflowSeq, add_addr_hmac};
-use anabranch_wire::{AddAddr, Flags, MpOption, RemoveAddr, ResetReason, Segment, Timestamps};
-use common::puppet::{KEY, Line, Puppet, capable, handshake, reason};
+use anabranch_wire::{AddAddr, Flags, MpCapable, MpOption, RemoveAddr, ResetReason, Segment, Timestamps};
+use common::puppet::{KEY, Line, Puppet, handshake, reason};
 use common::{PATTERN, PORT, client_ip, config, server_ip};
 use std::net::{IpAddr, SocketAddr};
 
@@ -17,7 +17,7 @@ fn client() -> Config {
 }
 
 fn connected() -> (Puppet, Line) {
-    let (mut puppet, line) = Puppet::connected(client(), capable());
+    let (mut puppet, line) = Puppet::connected(client(), MpCapable::OFFER);
     puppet.confirm(line, 1, 0);
     puppet.take();
     (puppet, line)
@@ -154,7 +154,7 @@ fn the_largest_announcement_fits() {
         let mut syn = Segment::new(flow, Flags::SYN, SubflowSeq::new(1000), SubflowSeq::new(0));
         syn.options.handshake = handshake();
         syn.options.timestamps = stamp;
-        syn.options.push_mptcp(MpOption::Capable(capable()));
+        syn.options.push_mptcp(MpOption::Capable(MpCapable::OFFER));
         puppet.deliver(syn);
         let line = puppet.answered(Line { flow, irs: SubflowSeq::new(0), ack: 1 });
         let keys = puppet.keys(None);
@@ -233,7 +233,7 @@ fn nothing_is_opened_to_a_withdrawn_address() {
     for withdrawn in [false, true] {
         let mut config = config([client_ip(0), client_ip(1)]);
         config.full_mesh = true;
-        let mut puppet = Puppet::connected(config, capable());
+        let mut puppet = Puppet::connected(config, MpCapable::OFFER);
         let line = puppet.1;
         if withdrawn {
             // Before anything else confirmed the session.

@@ -7,7 +7,7 @@ use anabranch_engine::{Config, Event, FallbackReason};
 use anabranch_units::{Duration, Seed};
 use anabranch_wire::{DataSeq, Dss, Flags, Map, MpCapable, MpOption, ResetReason, Segment, dss_checksum};
 use bytes::Bytes as Payload;
-use common::puppet::{KEY, Line, Puppet, capable, reason};
+use common::puppet::{KEY, Line, Puppet, reason};
 use common::{CLIENT, PATTERN, Pair, SERVER, client_ip, config, server_ip};
 
 fn server() -> Config {
@@ -70,7 +70,7 @@ fn either_side_can_require_checksums() {
         puppet.id = Some(id);
         puppet.pump();
         assert_eq!(offer(&puppet.out[0]).unwrap().checksum_required, ours);
-        let answer = MpCapable { sender_key: Some(KEY), checksum_required: theirs, ..capable() };
+        let answer = MpCapable { sender_key: Some(KEY), checksum_required: theirs, ..MpCapable::OFFER };
         puppet.answer(MpOption::Capable(answer));
         puppet.theirs = offer(&puppet.out[0]).unwrap().sender_key;
         assert_eq!(offer(&puppet.out[0]).unwrap().checksum_required, ours || theirs);
@@ -84,7 +84,7 @@ fn either_side_can_require_checksums() {
         let mut config = server();
         config.checksum = ours;
         let mut puppet = Puppet::new(config);
-        puppet.syn(MpOption::Capable(MpCapable { checksum_required: theirs, ..capable() }), 0);
+        puppet.syn(MpOption::Capable(MpCapable { checksum_required: theirs, ..MpCapable::OFFER }), 0);
         assert_eq!(offer(&puppet.out[0]).unwrap().checksum_required, ours || theirs);
     }
 }

@@ -5,9 +5,9 @@ mod common;
 
 use anabranch_engine::{Config, Event, FastClose};
 use anabranch_units::{Duration, Key, SubflowId};
-use anabranch_wire::{DataSeq, Dss, Flags, MpOption, ResetReason, Segment};
+use anabranch_wire::{DataSeq, Dss, Flags, MpCapable, MpOption, ResetReason, Segment};
 use bytes::Bytes as Payload;
-use common::puppet::{KEY, Line, Puppet, capable, reason};
+use common::puppet::{KEY, Line, Puppet, reason};
 use common::{CLIENT, PATTERN, Pair, SERVER, client_ip, config, server_ip};
 
 fn server() -> Config {
@@ -344,7 +344,7 @@ fn reset_reasons_are_reported() {
 #[test]
 fn a_permanent_error_bars_the_path() {
     for transient in [false, true] {
-        let (mut puppet, line) = Puppet::connected(config((0..2).map(client_ip)), capable());
+        let (mut puppet, line) = Puppet::connected(config((0..2).map(client_ip)), MpCapable::OFFER);
         puppet.confirm(line, 1, 0);
         let syn = puppet.out.iter().find(|s| s.flags == Flags::SYN).unwrap().clone();
         let mut reset = Segment::new(

@@ -7,7 +7,7 @@ use anabranch_engine::{Config, Event, FallbackReason};
 use anabranch_units::{AddressId, Dsn, Duration, Key, SubflowId, add_addr_hmac};
 use anabranch_wire::{AddAddr, Dss, Flags, MpCapable, MpOption, RemoveAddr, Segment};
 use bytes::Bytes as Payload;
-use common::puppet::{KEY, Line, Puppet, capable, handshake};
+use common::puppet::{KEY, Line, Puppet, handshake};
 use common::{PATTERN, PORT, client_ip, config, server_ip};
 use std::net::SocketAddr;
 
@@ -102,9 +102,9 @@ fn options_outside_the_window_are_not_read() {
 #[test]
 fn nothing_of_mptcp_follows_a_failed_handshake() {
     for answer in [
-        MpCapable { version: 0, ..capable() },
-        MpCapable { extensibility: true, ..capable() },
-        MpCapable { hmac_sha256: false, ..capable() },
+        MpCapable { version: 0, ..MpCapable::OFFER },
+        MpCapable { extensibility: true, ..MpCapable::OFFER },
+        MpCapable { hmac_sha256: false, ..MpCapable::OFFER },
     ] {
         let (mut puppet, line) = Puppet::connected(client(2), answer);
         puppet.theirs = Some(Key::new(1));
@@ -145,7 +145,7 @@ fn a_fallback_is_for_good() {
 /// 3.1-7: no subflow is opened before a DSS has been received; acknowledgments and other options are not enough.
 #[test]
 fn no_subflow_before_a_dss() {
-    let (mut puppet, line) = Puppet::connected(client(2), capable());
+    let (mut puppet, line) = Puppet::connected(client(2), MpCapable::OFFER);
     let joins = |puppet: &mut Puppet| puppet.take().iter().filter(|s| s.flags == Flags::SYN).count();
     puppet.send(line.ack(1), |_| {});
     puppet.send(line.ack(1), |s| s.options.push_mptcp(MpOption::Prio { backup: false }));
@@ -311,7 +311,7 @@ fn no_two_connections_have_one_key() {
     let mut keys = Vec::new();
     for path in 0..3 {
         puppet.host.set_next_key(key);
-        puppet.syn(MpOption::Capable(capable()), path);
+        puppet.syn(MpOption::Capable(MpCapable::OFFER), path);
         let answer = puppet.take().remove(0);
         keys.extend(answer.options.mptcp().iter().find_map(|option| match option {
             MpOption::Capable(theirs) => theirs.sender_key,
@@ -329,7 +329,7 @@ fn no_two_connections_have_one_key() {
     }
     puppet.pump();
     for _ in 0..2 {
-        puppet.answer(MpOption::Capable(MpCapable { sender_key: Some(KEY), ..capable() }));
+        puppet.answer(MpOption::Capable(MpCapable { sender_key: Some(KEY), ..MpCapable::OFFER }));
         let third = puppet.out.iter().flat_map(|s| s.options.mptcp()).find_map(|option| match option {
             MpOption::Capable(ours) => ours.sender_key,
             _ => None,

@@ -7,7 +7,7 @@ use anabranch_engine::{Config, Event, FallbackReason};
 use anabranch_units::{AddressId, Duration, Key, Nonce, SubflowSeq, Token, join_hmac};
 use anabranch_wire::{Flags, FlowKey, JoinAck, JoinSyn, JoinSynAck, MpCapable, MpOption, ResetReason, Segment};
 use bytes::Bytes as Payload;
-use common::puppet::{KEY, Line, Puppet, WINDOW, capable, handshake, reason};
+use common::puppet::{KEY, Line, Puppet, WINDOW, handshake, reason};
 use common::{PATTERN, PORT, client_ip, config, server_ip};
 use std::net::SocketAddr;
 
@@ -38,14 +38,18 @@ fn resets(puppet: &mut Puppet) -> Vec<Segment> {
 #[test]
 fn only_a_usable_offer_is_answered() {
     for (what, syn, answered) in [
-        ("version 1", capable(), true),
-        ("version 0, another protocol", MpCapable { version: 0, ..capable() }, false),
-        ("version 2: answered with ours", MpCapable { version: 2, ..capable() }, true),
-        ("flag B: silently ignored", MpCapable { extensibility: true, ..capable() }, false),
-        ("no algorithm: treated as plain TCP", MpCapable { hmac_sha256: false, ..capable() }, false),
-        ("flags D to G: ignored", MpCapable { other_flags: 0xf, ..capable() }, true),
-        ("flag C of a client concerns the server alone", MpCapable { no_join_to_source: true, ..capable() }, true),
-        ("a key in the SYN is version 0", MpCapable { sender_key: Some(KEY), ..capable() }, false),
+        ("version 1", MpCapable::OFFER, true),
+        ("version 0, another protocol", MpCapable { version: 0, ..MpCapable::OFFER }, false),
+        ("version 2: answered with ours", MpCapable { version: 2, ..MpCapable::OFFER }, true),
+        ("flag B: silently ignored", MpCapable { extensibility: true, ..MpCapable::OFFER }, false),
+        ("no algorithm: treated as plain TCP", MpCapable { hmac_sha256: false, ..MpCapable::OFFER }, false),
+        ("flags D to G: ignored", MpCapable { other_flags: 0xf, ..MpCapable::OFFER }, true),
+        (
+            "flag C of a client concerns the server alone",
+            MpCapable { no_join_to_source: true, ..MpCapable::OFFER },
+            true,
+        ),
+        ("a key in the SYN is version 0", MpCapable { sender_key: Some(KEY), ..MpCapable::OFFER }, false),
     ] {
         let mut puppet = Puppet::new(server());
         puppet.syn(MpOption::Capable(syn), 0);
@@ -74,11 +78,11 @@ fn a_plain_syn_gets_a_plain_answer() {
 #[test]
 fn an_unusable_answer_means_plain_tcp() {
     for (what, answer, good) in [
-        ("good", capable(), true),
-        ("version 0", MpCapable { version: 0, ..capable() }, false),
-        ("version 2, which was not asked for", MpCapable { version: 2, ..capable() }, false),
-        ("flag B", MpCapable { extensibility: true, ..capable() }, false),
-        ("no algorithm", MpCapable { hmac_sha256: false, ..capable() }, false),
+        ("good", MpCapable::OFFER, true),
+        ("version 0", MpCapable { version: 0, ..MpCapable::OFFER }, false),
+        ("version 2, which was not asked for", MpCapable { version: 2, ..MpCapable::OFFER }, false),
+        ("flag B", MpCapable { extensibility: true, ..MpCapable::OFFER }, false),
+        ("no algorithm", MpCapable { hmac_sha256: false, ..MpCapable::OFFER }, false),
     ] {
         let (mut puppet, _) = Puppet::connected(client(1), answer);
         assert!(puppet.has(|event| *event == Event::Connected { multipath: good }), "{what}: {:?}", puppet.events);
@@ -99,16 +103,16 @@ fn the_syn_offers_version_1_without_a_key() {
     let mut puppet = Puppet::new(client(1));
     puppet.host.open(puppet.now, client_ip(0), SocketAddr::new(server_ip(0), PORT));
     puppet.pump();
-    assert_eq!(offer(&puppet.out[0]), Some(capable()));
+    assert_eq!(offer(&puppet.out[0]), Some(MpCapable::OFFER));
 }
 
 /// §3.1: keys are unique at their sender; one that comes back to it is a reflection, which would let HMACs be reflected.
 #[test]
 fn a_reflected_key_is_no_key() {
     let mut puppet = Puppet::new(server());
-    let line = puppet.syn(MpOption::Capable(capable()), 0);
+    let line = puppet.syn(MpOption::Capable(MpCapable::OFFER), 0);
     let line = puppet.answered(line);
-    let keys = MpCapable { sender_key: puppet.theirs, receiver_key: puppet.theirs, ..capable() };
+    let keys = MpCapable { sender_key: puppet.theirs, receiver_key: puppet.theirs, ..MpCapable::OFFER };
     puppet.send(line.ack(1), |s| s.options.push_mptcp(MpOption::Capable(keys)));
     assert!(fell_back(&puppet, FallbackReason::ThirdAck));
 }
@@ -118,11 +122,11 @@ fn a_reflected_key_is_no_key() {
 fn a_third_ack_without_the_right_keys_means_plain_tcp() {
     for keys in [
         None,
-        Some(MpCapable { sender_key: Some(KEY), ..capable() }),
-        Some(MpCapable { sender_key: Some(KEY), receiver_key: Some(Key::new(1)), ..capable() }),
+        Some(MpCapable { sender_key: Some(KEY), ..MpCapable::OFFER }),
+        Some(MpCapable { sender_key: Some(KEY), receiver_key: Some(Key::new(1)), ..MpCapable::OFFER }),
     ] {
         let mut puppet = Puppet::new(server());
-        let line = puppet.syn(MpOption::Capable(capable()), 0);
+        let line = puppet.syn(MpOption::Capable(MpCapable::OFFER), 0);
         let line = puppet.answered(line);
         puppet.send(line.ack(1), |s| {
             if let Some(keys) = keys {
@@ -143,7 +147,7 @@ fn a_third_ack_without_the_right_keys_means_plain_tcp() {
 #[test]
 fn data_with_the_keys_replaces_a_lost_third_ack() {
     let mut puppet = Puppet::new(server());
-    let line = puppet.syn(MpOption::Capable(capable()), 0);
+    let line = puppet.syn(MpOption::Capable(MpCapable::OFFER), 0);
     let line = puppet.answered(line);
     // A segment that overtakes it has no meaning yet, and is sent again.
     let map = puppet.map(101, 100, 100);
@@ -162,7 +166,7 @@ fn data_with_the_keys_replaces_a_lost_third_ack() {
 #[test]
 fn the_first_data_carries_the_keys_until_confirmed() {
     for confirmed in [false, true] {
-        let (mut puppet, line) = Puppet::connected(client(1), capable());
+        let (mut puppet, line) = Puppet::connected(client(1), MpCapable::OFFER);
         if confirmed {
             puppet.confirm(line, 1, 0);
         }
@@ -190,7 +194,7 @@ fn a_simultaneous_open_becomes_plain_tcp() {
     let mut crossing = Segment::new(line.flow, Flags::SYN, SubflowSeq::new(1000), SubflowSeq::new(0));
     crossing.window = WINDOW;
     crossing.options.handshake = handshake();
-    crossing.options.push_mptcp(MpOption::Capable(capable()));
+    crossing.options.push_mptcp(MpOption::Capable(MpCapable::OFFER));
     puppet.deliver(crossing.clone());
     let answer = puppet.take().remove(0);
     assert_eq!(answer.flags, Flags::SYN.with(Flags::ACK));
@@ -233,7 +237,7 @@ fn a_join_that_names_no_mptcp_connection_is_reset() {
 #[test]
 fn a_join_before_the_third_ack_is_reset() {
     let mut puppet = Puppet::new(server());
-    let line = puppet.syn(MpOption::Capable(capable()), 0);
+    let line = puppet.syn(MpOption::Capable(MpCapable::OFFER), 0);
     puppet.answered(line);
     let join = join_syn(&puppet, 1);
     puppet.syn(MpOption::JoinSyn(join), 1);
@@ -321,7 +325,7 @@ fn joins_beyond_the_limit_or_where_forbidden_are_prohibited() {
     let mut denying = server();
     denying.deny_join_to_initial = true;
     let mut puppet = Puppet::new(denying);
-    puppet.syn(MpOption::Capable(capable()), 0);
+    puppet.syn(MpOption::Capable(MpCapable::OFFER), 0);
     assert!(offer(&puppet.out[0]).unwrap().no_join_to_source, "flag C (§3.1)");
     let (mut puppet, _) = {
         let mut denying = server();
@@ -354,7 +358,8 @@ fn an_address_identifier_may_be_used_twice() {
 #[test]
 fn flag_c_keeps_the_client_from_joining() {
     for denied in [false, true] {
-        let (mut puppet, line) = Puppet::connected(client(2), MpCapable { no_join_to_source: denied, ..capable() });
+        let (mut puppet, line) =
+            Puppet::connected(client(2), MpCapable { no_join_to_source: denied, ..MpCapable::OFFER });
         puppet.take();
         puppet.confirm(line, 1, 0);
         let joins = puppet.take().iter().filter(|s| s.flags == Flags::SYN).count();
@@ -365,7 +370,7 @@ fn flag_c_keeps_the_client_from_joining() {
 /// §3.2: the third ACK is repeated until the fourth arrives, and no data is sent before.
 #[test]
 fn a_joining_client_waits_for_the_fourth_ack() {
-    let (mut puppet, line) = Puppet::connected(client(2), capable());
+    let (mut puppet, line) = Puppet::connected(client(2), MpCapable::OFFER);
     puppet.confirm(line, 1, 0);
     let nonce = |s: &Segment| {
         s.options.mptcp().iter().find_map(|option| match option {
@@ -401,7 +406,7 @@ fn a_joining_client_refuses_a_bad_answer() {
         MpOption::JoinSynAck(JoinSynAck { backup: false, address: AddressId(0), hmac: [1; 8], nonce: Nonce(77) }),
         MpOption::Prio { backup: false },
     ] {
-        let (mut puppet, line) = Puppet::connected(client(2), capable());
+        let (mut puppet, line) = Puppet::connected(client(2), MpCapable::OFFER);
         puppet.confirm(line, 1, 0);
         puppet.answer(answer);
         let out = resets(&mut puppet);

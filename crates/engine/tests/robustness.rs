@@ -6,9 +6,9 @@ mod common;
 
 use anabranch_engine::{Config, Event};
 use anabranch_units::{Duration, SubflowSeq};
-use anabranch_wire::{DataSeq, Dss, Flags, FlowKey, MpOption, Segment, Timestamps};
+use anabranch_wire::{DataSeq, Dss, Flags, FlowKey, MpCapable, MpOption, Segment, Timestamps};
 use bytes::Bytes as Payload;
-use common::puppet::{Line, Puppet, WINDOW, capable, handshake};
+use common::puppet::{Line, Puppet, WINDOW, handshake};
 use common::{CLIENT, PATTERN, PORT, Pair, SERVER, client_ip, config, server_ip};
 use std::net::SocketAddr;
 
@@ -185,7 +185,7 @@ fn old_timestamps_are_refused_until_they_expire() {
     let mut syn = Segment::new(flow, Flags::SYN, SubflowSeq::new(1000), SubflowSeq::new(0));
     syn.options.handshake = handshake();
     syn.options.timestamps = stamp(5000);
-    syn.options.push_mptcp(MpOption::Capable(capable()));
+    syn.options.push_mptcp(MpOption::Capable(MpCapable::OFFER));
     puppet.deliver(syn);
     let line = puppet.answered(Line { flow, irs: SubflowSeq::new(0), ack: 1 });
     let keys = puppet.keys(None);
@@ -234,7 +234,7 @@ fn data_beyond_the_window_is_refused() {
     small.multipath = false;
     let (mut puppet, line) = {
         let mut puppet = Puppet::new(small);
-        let line = puppet.syn(MpOption::Capable(capable()), 0);
+        let line = puppet.syn(MpOption::Capable(MpCapable::OFFER), 0);
         let line = puppet.answered(line);
         puppet.send(line.ack(1), |_| {});
         (puppet, line)

@@ -37,17 +37,7 @@ fn seq(side: usize, offset: u64) -> SubflowSeq {
 }
 
 fn capable(sender_key: Option<Key>, receiver_key: Option<Key>) -> MpOption {
-    MpOption::Capable(MpCapable {
-        version: 1,
-        checksum_required: false,
-        extensibility: false,
-        no_join_to_source: false,
-        other_flags: 0,
-        hmac_sha256: true,
-        sender_key,
-        receiver_key,
-        data: None,
-    })
+    MpOption::Capable(MpCapable { sender_key, receiver_key, ..MpCapable::OFFER })
 }
 
 impl Lab {
@@ -75,6 +65,12 @@ impl Lab {
 
     /// Both handshakes, ten and twenty milliseconds.
     fn open(&mut self) {
+        self.open_but_for_the_last_ack();
+        let join = JoinAck { hmac: join_hmac(CLIENT, SERVER, Nonce(7), Nonce(8)).first_20() };
+        self.control(40, 2, 0, Flags::ACK, [1, 1], Some(MpOption::JoinAck(join)));
+    }
+
+    fn open_but_for_the_last_ack(&mut self) {
         let syn_ack = Flags::SYN.with(Flags::ACK);
         self.control(0, 1, 0, Flags::SYN, [0, 0], Some(capable(None, None)));
         self.control(10, 1, 1, syn_ack, [0, 1], Some(capable(Some(SERVER), None)));
@@ -85,8 +81,6 @@ impl Lab {
         let hmac = join_hmac(SERVER, CLIENT, b, a).first_8();
         let join = JoinSynAck { backup: false, address: AddressId(4), hmac, nonce: b };
         self.control(40, 2, 1, syn_ack, [0, 1], Some(MpOption::JoinSynAck(join)));
-        let join = JoinAck { hmac: join_hmac(CLIENT, SERVER, a, b).first_20() };
-        self.control(40, 2, 0, Flags::ACK, [1, 1], Some(MpOption::JoinAck(join)));
     }
 
     /// The server sends `length` bytes of the connection from relative DSN `dsn` on, at `offset` of a path.
@@ -158,6 +152,20 @@ fn reinjection_order_and_gaps_add_up() {
     assert_eq!(connection.subflows[1].backup, [Some(true), Some(false)]);
     assert!((connection.subflows[1].handshake_rtt_ms.unwrap() - 20.0).abs() < 1e-6);
     assert_eq!(connection.captured.as_deref(), Some("near the client"));
+}
+
+/// The capture has missed the third ACK of the join. The next ACK comes much later, and says nothing about the handshake.
+#[test]
+fn a_later_ack_is_not_taken_for_the_third() {
+    let mut lab = Lab::new();
+    lab.open_but_for_the_last_ack();
+    lab.data(1500, 2, 1, 1, 100);
+    lab.ack(1510, 2, 1, 1);
+    lab.ack(1520, 2, 101, 101);
+    let report = lab.finish();
+    let subflow = &report.connections[0].subflows[1];
+    assert_eq!(subflow.handshake_rtt_ms, None);
+    assert_eq!(subflow.hmac, [Some("not captured"), Some("good")]);
 }
 
 /// A subflow that loses its second packet before the capture: the third shows the hole, the second fills it late.

@@ -6,7 +6,7 @@
 use crate::file::MeasureName;
 use crate::run::run_all;
 use crate::stats::Estimate;
-use crate::{Measured, RunError, Scenario, ScenarioError};
+use crate::{Chosen, Measured, RunError, Scenario, ScenarioError, Variant};
 use serde::Serialize;
 
 /// The scheduler that the others are measured by.
@@ -45,6 +45,8 @@ pub struct Comparison {
 pub struct Group {
     /// The scheduler, or the path.
     pub name: String,
+    /// What the sender ran with; of a single path, its congestion control.
+    pub policies: Chosen,
     /// One run per seed.
     pub runs: Vec<Measured>,
 }
@@ -113,12 +115,27 @@ pub struct Baseline {
 impl Plan {
     /// `schedulers` by name; `repeat` runs of each, from `seed` on.
     pub fn new(scenario: Scenario, schedulers: &[String], seed: u64, repeat: usize) -> Result<Plan, ScenarioError> {
+        let single = |(n, name)| (name, scenario.single_path(n));
+        let singles = scenario.paths().into_iter().enumerate().map(single).collect();
+        Ok(Plan { singles, ..Plan::between(scenario, schedulers, seed, repeat)? })
+    }
+
+    /// The same without the baselines.
+    pub(crate) fn between(
+        scenario: Scenario,
+        schedulers: &[String],
+        seed: u64,
+        repeat: usize,
+    ) -> Result<Plan, ScenarioError> {
         let candidate = |name: &String| Ok((name.clone(), scenario.with_scheduler(name)?));
         let candidates = schedulers.iter().map(candidate).collect::<Result<_, ScenarioError>>()?;
-        let singles =
-            scenario.paths().into_iter().enumerate().map(|(n, name)| (name, scenario.single_path(n))).collect();
         let seeds = (0..repeat as u64).map(|n| seed.wrapping_add(n)).collect();
-        Ok(Plan { scenario, candidates, singles, seeds })
+        Ok(Plan { scenario, candidates, singles: Vec::new(), seeds })
+    }
+
+    /// The candidates' schedulers, with their parameters.
+    pub fn schedulers(&self) -> Vec<Variant> {
+        self.candidates.iter().map(|(_, scenario)| scenario.policies().scheduler.clone()).collect()
     }
 
     /// How many runs it takes.
@@ -137,8 +154,9 @@ impl Plan {
         let runs: Vec<(&Scenario, u64)> =
             variants.iter().flat_map(|(_, scenario)| self.seeds.iter().map(move |seed| (scenario, *seed))).collect();
         let mut results = run_all(&runs, jobs, done)?.into_iter();
-        let mut group = |(name, _): &(String, Scenario)| Group {
+        let mut group = |(name, scenario): &(String, Scenario)| Group {
             name: name.clone(),
+            policies: scenario.policies().clone(),
             runs: results.by_ref().take(self.seeds.len()).collect(),
         };
         Ok(Comparison {
@@ -213,10 +231,7 @@ impl Comparison {
         let sum = sum_of_paths(measure, &singles, self.seeds.len());
         let (path, values) = singles.into_iter().reduce(|a, b| if is_better(measure, &b.1, &a.1) { b } else { a })?;
         Some(Summary {
-            measure: match measure {
-                MeasureName::CompletionTime => "completion time",
-                MeasureName::Goodput => "goodput",
-            },
+            measure: measure.name(),
             unit: match measure {
                 MeasureName::CompletionTime => "s",
                 MeasureName::Goodput => "bit/s",

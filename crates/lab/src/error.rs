@@ -96,7 +96,7 @@ impl Sources {
 }
 
 /// The accepted name that `wrong` is most likely meant to be, if one is near enough.
-pub(crate) fn nearest<'a>(wrong: &str, accepted: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(wrong: &str, accepted: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (wrong.len() / 3).max(1);
     let best = accepted.into_iter().map(|name| (distance(wrong, name), name)).min_by_key(|(distance, _)| *distance)?;
     (best.0 <= limit).then_some(best.1)

@@ -15,6 +15,7 @@ pub mod compare;
 mod error;
 pub mod file;
 mod measured;
+pub mod pairwise;
 pub mod quantity;
 mod record;
 mod resolve;
@@ -24,14 +25,15 @@ mod schema;
 pub mod shipped;
 pub mod stats;
 mod tree;
+mod variant;
 
-pub use error::ScenarioError;
+pub use error::{ScenarioError, nearest};
 pub use measured::{Measured, MiddleboxCounts};
 pub use record::Recorder;
-pub use resolve::Chosen;
 pub use run::{Keep, Run, RunError, panic_text, run, run_seeds};
 pub use scenario::{Origin, Scenario};
 pub use schema::schema;
+pub use variant::{Chosen, Settings, Switched, Variant};
 
 /// The version that stands on every row of results.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

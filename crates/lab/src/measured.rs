@@ -133,7 +133,7 @@ impl Measured {
             blocked_scheduler_s: seconds(sender(|stats| stats.blocked.scheduler.as_nanos())),
             blocked_application_s: seconds(sender(|stats| stats.blocked.application.as_nanos())),
             hol_blocked_s: seconds(receiver(|stats| stats.hol_blocked.as_nanos())),
-            overruled: sender(|stats| stats.overruled),
+            overruled: sender(|stats| stats.overruled.total()),
             fallbacks: sender(|stats| u64::from(stats.fallback.is_some())),
             fallback_reasons: reasons(outcome, |counters| &counters.fallbacks),
             reset_reasons: reasons(outcome, |counters| &counters.resets_sent),

@@ -3,13 +3,14 @@
 use crate::ScenarioError;
 use crate::error::{Problem, nearest};
 use crate::file::{At, File, MeasureName, Policy};
-use crate::resolve::{self, Chosen};
+use crate::resolve;
 use crate::shipped::{self, SHIPPED};
 use crate::tree::{Tree, hex};
+use crate::variant::{Chosen, Switched};
 use anabranch_net::Trace;
-use anabranch_policy::registry::SCHEDULERS;
+use anabranch_policy::Catalogue;
 use anabranch_sim::{Spec, Workload};
-use anabranch_units::{Duration, Seed};
+use anabranch_units::{Duration, Instant, Seed};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,14 +31,17 @@ pub struct Scenario {
     pub repeat: usize,
     /// What ranks.
     pub measure: MeasureName,
-    /// The policies of the host that sends.
-    pub policies: Chosen,
+    /// Policies that take the place of others in the course of the run.
+    pub switched: Vec<Switched>,
     /// How to name it on the command line, overrides included.
     pub origin: Origin,
     spec: Spec,
     spread: Duration,
-    /// Of client and server, by name.
-    schedulers: [String; 2],
+    catalogue: Arc<Catalogue>,
+    /// Of client and server.
+    policies: [Chosen; 2],
+    /// Which of the two sends.
+    sender: usize,
     /// The scheduler as the scenario has it, with its parameters.
     scheduler: Option<Policy>,
 }
@@ -58,14 +62,14 @@ impl Scenario {
     /// The shipped scenario of that name, or else the file, with each `KEY=VALUE` of `sets` laid over it.
     ///
     /// Traces named in the file are found beside it, traces named in `sets` from the current directory.
-    pub fn load(name: &str, sets: &[String]) -> Result<Scenario, ScenarioError> {
+    pub fn load(catalogue: &Arc<Catalogue>, name: &str, sets: &[String]) -> Result<Scenario, ScenarioError> {
         let origin = Origin { scenario: name.to_owned(), sets: sets.to_vec() };
         if let Some(shipped) = shipped::find(name) {
             let read = |trace: &str, from_set: bool| match shipped::trace(trace) {
                 Some(text) if !from_set => Ok(text.to_owned()),
                 _ => std::fs::read_to_string(trace),
             };
-            return Scenario::read(shipped.name, &format!("{name}.toml"), shipped.text, origin, &read);
+            return Scenario::read(catalogue, shipped.name, &format!("{name}.toml"), shipped.text, origin, &read);
         }
         let path = Path::new(name);
         let text = std::fs::read_to_string(path).map_err(|error| not_found(name, &error))?;
@@ -75,11 +79,12 @@ impl Scenario {
             false => std::fs::read_to_string(directory.join(trace)),
         };
         let stem = path.file_stem().map_or_else(|| name.into(), |stem| stem.to_string_lossy());
-        Scenario::read(&stem, name, &text, origin, &read)
+        Scenario::read(catalogue, &stem, name, &text, origin, &read)
     }
 
     /// From text; traces come from `read`, which also learns whether the name stood in a `--set`.
     pub fn read(
+        catalogue: &Arc<Catalogue>,
         name: &str,
         file_name: &str,
         text: &str,
@@ -104,7 +109,8 @@ impl Scenario {
             parsed.insert(key, Arc::clone(&trace));
             Ok(trace)
         };
-        let resolved = resolve::resolve(&file, &mut traces).map_err(|problem| tree.sources.error(problem))?;
+        let resolved =
+            resolve::resolve(catalogue, &file, &mut traces).map_err(|problem| tree.sources.error(problem))?;
         Ok(Scenario {
             name: name.to_owned(),
             about: file.about.clone(),
@@ -112,11 +118,13 @@ impl Scenario {
             seed: resolved.seed,
             repeat: resolved.repeat,
             measure: resolved.measure,
-            policies: resolved.policies,
+            switched: resolved.switched,
             origin,
             spec: resolved.spec,
             spread: resolved.spread,
-            schedulers: resolved.schedulers,
+            catalogue: Arc::clone(catalogue),
+            policies: resolved.policies,
+            sender: resolved.sender,
             scheduler: file.host.scheduler.map(|at| at.value),
         })
     }
@@ -133,17 +141,40 @@ impl Scenario {
         self.spec.shared.iter().any(|link| crosses(&link.name) > 1)
     }
 
-    /// The schedulers of client and server.
-    pub(crate) fn schedulers(&self) -> [String; 2] {
-        self.schedulers.clone()
+    /// The policies of the host that sends.
+    pub fn policies(&self) -> &Chosen {
+        &self.policies[self.sender]
+    }
+
+    /// The policies of the host that receives.
+    pub fn receiver(&self) -> &Chosen {
+        &self.policies[1 - self.sender]
+    }
+
+    /// The schedulers of client and server by name, each with the time from which on it is in use, in this order.
+    pub(crate) fn schedulers(&self, seed: u64) -> [Vec<(Instant, String)>; 2] {
+        [0, 1].map(|host: usize| {
+            let mut all = vec![(Instant::ZERO, self.policies[host].scheduler.name.clone())];
+            let other = ["server", "client"][host];
+            for switched in self.switched.iter().filter(|it| it.seam == "scheduler" && it.host != other) {
+                let at = Instant::ZERO + self.late(seed) + Duration::from_nanos((switched.at_s * 1e9).round() as u64);
+                all.push((at, switched.policy.name.clone()));
+            }
+            all.sort_by_key(|(at, _)| *at);
+            all
+        })
+    }
+
+    /// How much later than in the file everything begins.
+    fn late(&self, seed: u64) -> Duration {
+        Duration::from_nanos(Seed(seed).stream("run/spread").below(self.spread.as_nanos()))
     }
 
     /// The run with this seed.
     pub fn spec(&self, seed: u64) -> Spec {
         let mut spec = self.spec.clone();
         spec.seed = Seed(seed);
-        let late = Duration::from_nanos(Seed(seed).stream("run/spread").below(self.spread.as_nanos()));
-        shift(&mut spec, late);
+        shift(&mut spec, self.late(seed));
         spec
     }
 
@@ -162,10 +193,9 @@ impl Scenario {
         let own = self.scheduler.as_ref().filter(|own| own.name == name);
         let policy = own.cloned().unwrap_or_else(|| Policy::named(name));
         let mut scenario = self.clone();
-        resolve::with_scheduler(&mut scenario.spec, &policy)
+        let variant = resolve::with_scheduler(&self.catalogue, &mut scenario.spec, &policy)
             .map_err(|Problem { problem, help, .. }| ScenarioError::plain(problem, help))?;
-        scenario.policies.scheduler = policy.to_string();
-        scenario.schedulers = [policy.to_string(), policy.to_string()];
+        scenario.policies.iter_mut().for_each(|host| host.scheduler = variant.clone());
         if own.is_none() {
             scenario.origin.sets.push(format!("host.scheduler=\"{name}\""));
         }
@@ -173,8 +203,8 @@ impl Scenario {
     }
 
     /// The schedulers that a comparison runs unless told otherwise: all but `single`, whose place the baselines take.
-    pub fn default_schedulers() -> Vec<String> {
-        SCHEDULERS.iter().map(|entry| entry.name.to_owned()).filter(|name| name != "single").collect()
+    pub fn default_schedulers(&self) -> Vec<String> {
+        self.catalogue.schedulers.names().filter(|name| *name != "single").map(str::to_owned).collect()
     }
 }
 
@@ -222,6 +252,9 @@ fn shift(spec: &mut Spec, late: Duration) {
     spec.stop += late;
     for change in &mut spec.changes {
         change.at += late;
+    }
+    for switch in &mut spec.switches {
+        switch.at += late;
     }
     for middlebox in spec.paths.iter_mut().flat_map(|path| &mut path.middleboxes) {
         middlebox.kind.shift(late);

@@ -1,11 +1,74 @@
 //! The JSON schema of scenario files, for editors.
 
 use crate::file::File;
+use anabranch_policy::registry::{Domain, Entry};
+use anabranch_policy::{Catalogue, Table};
+use serde_json::{Map, Value, json};
 
-/// The schema as JSON text.
-pub fn schema() -> String {
-    let schema = schemars::schema_for!(File);
+/// The schema as JSON text. Wherever a policy is named it accepts those of the catalogue, with their parameters.
+pub fn schema(catalogue: &Catalogue) -> String {
+    let mut schema = schemars::schema_for!(File).to_value();
+    for (key, policies) in [
+        ("scheduler", any_of(&catalogue.schedulers)),
+        ("congestion", any_of(&catalogue.congestion)),
+        ("window", any_of(&catalogue.windows)),
+        ("ack-path", any_of(&catalogue.ack_paths)),
+        ("reinjection", any_of(&catalogue.reinjections)),
+    ] {
+        schema["$defs"][key] = policies;
+        point(&mut schema, key, None);
+    }
+    if let Some(definitions) = schema["$defs"].as_object_mut() {
+        definitions.remove("Policy");
+    }
     serde_json::to_string_pretty(&schema).expect("a schema is plain JSON")
+}
+
+/// Has every property called `key` that is a policy refer to the definition of that name.
+fn point(schema: &mut Value, key: &str, property: Option<&str>) {
+    match schema {
+        Value::Object(keywords) => {
+            for (name, value) in keywords.iter_mut() {
+                if name == "$ref" && value == "#/$defs/Policy" && property == Some(key) {
+                    *value = format!("#/$defs/{key}").into();
+                } else if name == "properties" {
+                    let properties = value.as_object_mut().into_iter().flatten();
+                    properties.for_each(|(name, value)| point(value, key, Some(name)));
+                } else {
+                    point(value, key, property);
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| point(item, key, property)),
+        _ => {}
+    }
+}
+
+/// The name of a policy, or a table with its name and parameters.
+fn any_of<T: ?Sized>(table: &Table<T>) -> Value {
+    let one = |entry: &Entry<T>| {
+        let mut properties = Map::new();
+        properties.insert("name".to_owned(), json!({ "description": entry.about, "const": entry.name }));
+        for p in entry.parameters {
+            let mut property = match p.domain {
+                Domain::Number { default, min, max } => {
+                    json!({ "type": "number", "default": default, "minimum": min, "maximum": max })
+                }
+                Domain::Flag { default } => json!({ "type": "boolean", "default": default }),
+                Domain::Text { default } => json!({ "type": "string", "default": default }),
+            };
+            let unit = if p.unit.is_empty() { String::new() } else { format!(" [{}]", p.unit) };
+            property["description"] = format!("{}{unit}", p.about).into();
+            properties.insert(p.name.to_owned(), property);
+        }
+        json!({ "type": "object", "properties": properties, "required": ["name"], "additionalProperties": false })
+    };
+    let names: Vec<&str> = table.names().collect();
+    let choices = [json!({ "enum": names })].into_iter().chain(table.entries().iter().map(one));
+    json!({
+        "description": format!("A {} by name, or a table with its name and parameters; see `anabranch list`.", table.kind()),
+        "anyOf": choices.collect::<Vec<_>>(),
+    })
 }
 
 #[cfg(test)]
@@ -13,7 +76,6 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::shipped::SHIPPED;
-    use serde_json::Value;
 
     /// Whether `value` is what `schema` says, for the keywords that our schemas use.
     fn accepts(root: &Value, schema: &Value, value: &Value) -> bool {
@@ -64,7 +126,7 @@ mod tests {
     }
 
     fn judge(text: &str) -> bool {
-        let schema: Value = serde_json::from_str(&schema()).unwrap();
+        let schema: Value = serde_json::from_str(&schema(&Catalogue::default())).unwrap();
         let value: Value = toml::from_str(text).unwrap();
         accepts(&schema, &schema, &value)
     }
@@ -76,9 +138,19 @@ mod tests {
         }
         let base = "[path.a]\nrate = \"1mbit\"\n[[workload]]\nkind = \"bulk\"\n";
         assert!(judge(base));
-        for wrong in
-            ["[rum]\n", "[run]\nsed = 3\n", "[run]\nseed = \"3\"\n", "[path.b]\nrate = 5\n", "[path.b]\nloss = {}\n"]
-        {
+        assert!(judge(&format!(
+            "{base}[host]\nscheduler = \"ecf\"\ncongestion = {{ name = \"cubic\", beta = 0.5 }}\n"
+        )));
+        for wrong in [
+            "[host]\nscheduler = \"cubic\"\n",
+            "[host]\ncongestion = { name = \"cubic\", beta = 50 }\n",
+            "[[change]]\nat = \"1s\"\nwindow = { name = \"shared\", x = 1 }\n",
+            "[rum]\n",
+            "[run]\nsed = 3\n",
+            "[run]\nseed = \"3\"\n",
+            "[path.b]\nrate = 5\n",
+            "[path.b]\nloss = {}\n",
+        ] {
             assert!(!judge(&format!("{base}{wrong}")), "{wrong}");
         }
         assert!(!judge("[path.a]\nrate = \"1mbit\"\n"), "a scenario without workload");
@@ -86,7 +158,7 @@ mod tests {
 
     #[test]
     fn every_table_refuses_unknown_keys_and_every_key_is_explained() {
-        let schema: Value = serde_json::from_str(&schema()).unwrap();
+        let schema: Value = serde_json::from_str(&schema(&Catalogue::default())).unwrap();
         let tables = schema["$defs"].as_object().unwrap().values().chain([&schema]);
         for table in tables.filter(|table| table.get("properties").is_some()) {
             assert_eq!(table["additionalProperties"], Value::Bool(false), "{table}");

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ack_path;
+mod catalogue;
 pub mod congestion;
 pub mod forecast;
 pub mod receive_window;
@@ -13,6 +14,7 @@ pub mod reinjection;
 pub mod scheduler;
 mod view;
 
+pub use catalogue::{Catalogue, NameTaken, Table};
 pub use view::{Decision, Event, SubflowView, Truth, View};
 
 /// The worked example of CONTRIBUTING.md, compiled.

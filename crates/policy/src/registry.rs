@@ -118,17 +118,21 @@ pub enum ParamError {
 }
 
 /// The entry called `name` in `table`; `kind` names the table in the error.
-pub fn find<T: ?Sized>(
-    table: &'static [Entry<T>],
-    kind: &'static str,
-    name: &str,
-) -> Result<&'static Entry<T>, ParamError> {
+pub fn find<'a, T: ?Sized>(table: &'a [Entry<T>], kind: &'static str, name: &str) -> Result<&'a Entry<T>, ParamError> {
     table.iter().find(|entry| entry.name == name).ok_or_else(|| ParamError::UnknownPolicy {
         kind,
         name: name.to_owned(),
         known: join(table.iter().map(|entry| entry.name)),
     })
 }
+
+impl<T: ?Sized> Clone for Entry<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: ?Sized> Copy for Entry<T> {}
 
 impl<T: ?Sized> Entry<T> {
     /// The parameters with `given` in place of the defaults.

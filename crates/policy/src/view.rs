@@ -40,9 +40,14 @@ pub struct SubflowView {
     pub sent: u64,
     /// Subflow-level bytes cumulatively acknowledged since the subflow began.
     pub acked: u64,
-    /// False while the subflow may carry no new data whatever its window: RTO recovery, or its receive-window share is
-    /// used up.
+    /// The highest DATA_ACK that came on this subflow: what the receiver had in order when what this subflow carries
+    /// arrived, where `View::data_una` says what it has by now. `None` before the first.
+    pub data_acked: Option<Dsn>,
+    /// False while the subflow may carry no further data whatever its window: RTO recovery, or a full window of the peer.
     pub open: bool,
+    /// New data that its share of the peer's window still admits (the receive-window policy's limit); `Bytes::MAX` under
+    /// the shared window. What was sent before needs no share.
+    pub share: Bytes,
     /// True while TCP Small Queues hold the subflow back: its first hop has enough.
     pub throttled: bool,
     /// When it last sent data; `None` if never.
@@ -59,9 +64,9 @@ pub struct SubflowView {
 /// The path itself, in the direction of the data.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Truth {
-    /// Rate of the slowest link.
+    /// Rate of the slowest link, by a trace its mean; zero while the way leads nowhere.
     pub rate: Rate,
-    /// One-way propagation delay, without queues and serialisation.
+    /// One-way propagation delay, mean jitter included, without queues and serialisation.
     pub delay: Duration,
     /// Probability that a packet is lost at random.
     pub loss: f64,
@@ -88,7 +93,9 @@ impl SubflowView {
             loss: 0.0,
             sent: 0,
             acked: 0,
+            data_acked: None,
             open: true,
+            share: Bytes::MAX,
             throttled: false,
             last_sent: None,
             pacing: None,
@@ -102,8 +109,13 @@ impl SubflowView {
         self.cwnd.saturating_sub(self.in_flight)
     }
 
-    /// True if a full segment may leave now.
+    /// True if a full segment of new data may leave now.
     pub fn has_room(&self) -> bool {
+        !self.share.is_zero() && self.has_room_to_repeat()
+    }
+
+    /// True if a full segment may leave now that another subflow has carried before (A-RBP-4: such data has its share).
+    pub fn has_room_to_repeat(&self) -> bool {
         self.open && !self.throttled && self.in_flight + self.mss <= self.cwnd
     }
 
@@ -118,7 +130,7 @@ impl SubflowView {
     }
 }
 
-fn segments(amount: Bytes, mss: Bytes) -> u32 {
+pub(crate) fn segments(amount: Bytes, mss: Bytes) -> u32 {
     u32::try_from(amount.get() / mss.get().max(1)).unwrap_or(u32::MAX)
 }
 
@@ -152,6 +164,11 @@ impl<'a> View<'a> {
         lowest_srtt(self.subflows.iter().filter(|subflow| subflow.has_room()))
     }
 
+    /// The same for data that was sent before.
+    pub fn fastest_with_room_to_repeat(&self) -> Option<&'a SubflowView> {
+        lowest_srtt(self.subflows.iter().filter(|subflow| subflow.has_room_to_repeat()))
+    }
+
     /// The subflow called `id`.
     pub fn subflow(&self, id: SubflowId) -> Option<&'a SubflowView> {
         self.subflows.iter().find(|subflow| subflow.id == id)
@@ -183,7 +200,7 @@ pub enum Decision {
     /// A copy, here, of the data that begins at `from`: sent, not acknowledged, and not carried by this subflow yet. The
     /// engine sends up to a segment of it.
     Repeat {
-        /// The subflow, which must have room.
+        /// The subflow, which must have room; its share of the window does not matter.
         on: SubflowId,
         /// From `View::data_una` on, before `View::unsent_from`.
         from: Dsn,

@@ -1,8 +1,10 @@
 //! A comparison on the terminal: who won, by how much, how sure that is, and what held the others back.
 
 use crate::number::{bytes, percent, seconds, short, with_interval};
+use crate::policies::policies;
 use crate::rows::Header;
 use crate::table::{Align, Table};
+use crate::wrap::hang;
 use anabranch_lab::compare::{REFERENCE, Ranked, Summary};
 use anabranch_lab::stats::Estimate;
 use std::fmt::Write;
@@ -12,7 +14,7 @@ pub fn comparison(header: &Header, summary: &Summary, singles: &[(String, Estima
     let unit = Unit::of(summary);
     let mut text = format!("{header}\n\n");
     write!(text, "{}\n{}\n", ranking(header, summary, singles, unit), limits(summary))
-        .and_then(|()| write!(text, "{}", words(summary, unit)))
+        .and_then(|()| write!(text, "{}\n{}", words(summary, unit), policies(header)))
         .expect("writing to a String cannot fail");
     text
 }
@@ -134,7 +136,7 @@ fn first_place(summary: &Summary, best: &Ranked, unit: Unit) -> String {
         (_, 1, _) | (_, _, 1) => "\n".to_owned(),
         ([], ..) => "\nIts lead over every other is significant.\n".to_owned(),
         (close, all, _) if close.len() + 1 == all => "\nNone of the others can be told from it.\n".to_owned(),
-        (close, ..) => format!("\nNot to be told from it: {}.\n", close.join(", ")),
+        (close, ..) => format!("\n{}", hang("Not to be told from it: ", &format!("{}.", close.join(", ")), 110)),
     };
     text
 }

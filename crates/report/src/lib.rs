@@ -7,12 +7,17 @@
 mod comparison;
 mod inspection;
 mod number;
+mod pairwise;
+mod policies;
 mod rows;
 mod runs;
 mod table;
+mod wrap;
 
 pub use comparison::comparison;
 pub use inspection::inspection;
+pub use pairwise::pairwise;
 pub use rows::{Header, Row, comparison_rows, csv, json, run_rows};
 pub use runs::runs;
 pub use table::{Align, Table};
+pub use wrap::{hang, wrap};

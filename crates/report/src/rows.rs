@@ -2,7 +2,7 @@
 //! it has been cut off from everything else.
 
 use anabranch_lab::compare::{Comparison, Group, Summary};
-use anabranch_lab::{Chosen, Measured, Run, Scenario, VERSION};
+use anabranch_lab::{Chosen, Measured, Run, Scenario, Switched, VERSION, Variant};
 use serde::Serialize;
 use std::fmt;
 
@@ -27,6 +27,15 @@ pub struct Header {
     pub paths: Vec<String>,
     /// The policies of the host that sends.
     pub policies: Chosen,
+    /// Those of the host that receives, where they differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receiver_policies: Option<Chosen>,
+    /// In a comparison, the schedulers that ran in the place of the scenario's own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub schedulers: Vec<Variant>,
+    /// Policies that took the place of others in the course of the run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub switched: Vec<Switched>,
 }
 
 /// One run among the results.
@@ -36,6 +45,8 @@ pub struct Row<'a> {
     pub kind: &'static str,
     /// The scheduler, or the path.
     pub name: &'a str,
+    /// What the sender ran with.
+    pub policies: &'a Chosen,
     /// Its numbers.
     pub measured: &'a Measured,
 }
@@ -52,12 +63,23 @@ impl Header {
             seed,
             repeat,
             paths: scenario.paths(),
-            policies: scenario.policies.clone(),
+            policies: scenario.policies().clone(),
+            receiver_policies: Some(scenario.receiver()).filter(|it| *it != scenario.policies()).cloned(),
+            schedulers: Vec::new(),
+            switched: scenario.switched.clone(),
         }
+    }
+
+    /// The same for a comparison of these schedulers.
+    pub fn comparing(self, schedulers: Vec<Variant>) -> Self {
+        Header { schedulers, ..self }
     }
 
     #[cfg(test)]
     pub(crate) fn for_tests() -> Self {
+        use anabranch_lab::Settings;
+        use anabranch_policy::registry::Value;
+        let plain = |name: &str| Variant { name: name.to_owned(), parameters: Settings::default() };
         Header {
             version: "0.0.0",
             scenario: "wlan-lte".to_owned(),
@@ -69,46 +91,52 @@ impl Header {
             paths: vec!["wlan".to_owned(), "lte".to_owned()],
             policies: Chosen {
                 profile: "linux".to_owned(),
-                scheduler: "min-rtt".to_owned(),
-                congestion: "lia".to_owned(),
-                window: "shared".to_owned(),
-                ack_path: "own".to_owned(),
-                reinjection: "opportunistic".to_owned(),
+                scheduler: plain("min-rtt"),
+                congestion: Variant {
+                    name: "cubic".to_owned(),
+                    parameters: Settings(vec![("beta".to_owned(), Value::Number(0.7))]),
+                },
+                window: plain("shared"),
+                ack_path: plain("own"),
+                reinjection: plain("opportunistic"),
             },
+            receiver_policies: None,
+            schedulers: Vec::new(),
+            switched: Vec::new(),
         }
     }
 }
 
 impl fmt::Display for Header {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Chosen { profile, congestion, window, ack_path, reinjection, .. } = &self.policies;
         writeln!(f, "{}: {}", self.scenario, self.about.as_deref().unwrap_or("no description"))?;
         write!(f, "anabranch {}, scenario {}, ", self.version, &self.digest[..12.min(self.digest.len())])?;
         match self.repeat {
-            1 => writeln!(f, "seed {}", self.seed)?,
-            n => writeln!(f, "seeds {} to {}", self.seed, self.seed.wrapping_add(n as u64 - 1))?,
+            1 => write!(f, "seed {}", self.seed)?,
+            n => write!(f, "seeds {} to {}", self.seed, self.seed.wrapping_add(n as u64 - 1))?,
         }
-        for set in &self.sets {
-            writeln!(f, "set {set}")?;
+        write!(f, ", profile {}", self.policies.profile)?;
+        if self.schedulers.is_empty() {
+            write!(f, ", scheduler {}", self.policies.scheduler.name)?;
         }
-        write!(f, "profile {profile}, congestion {congestion}, window {window}, ")?;
-        write!(f, "ack-path {ack_path}, reinjection {reinjection}")
+        self.sets.iter().try_for_each(|set| write!(f, "\nset {set}"))
     }
 }
 
 /// The rows of a comparison: schedulers in the order asked for, then the baselines.
 pub fn comparison_rows(comparison: &Comparison) -> Vec<Row<'_>> {
     fn rows<'a>(kind: &'static str, groups: &'a [Group]) -> impl Iterator<Item = Row<'a>> {
-        groups
-            .iter()
-            .flat_map(move |group| group.runs.iter().map(move |measured| Row { kind, name: &group.name, measured }))
+        groups.iter().flat_map(move |group| {
+            group.runs.iter().map(move |measured| Row { kind, name: &group.name, policies: &group.policies, measured })
+        })
     }
     rows("scheduler", &comparison.candidates).chain(rows("single-path", &comparison.singles)).collect()
 }
 
 /// The rows of runs of one scenario.
-pub fn run_rows<'a>(scheduler: &'a str, runs: &'a [Run]) -> Vec<Row<'a>> {
-    runs.iter().map(|run| Row { kind: "scheduler", name: scheduler, measured: &run.measured }).collect()
+pub fn run_rows<'a>(header: &'a Header, runs: &'a [Run]) -> Vec<Row<'a>> {
+    let (policies, name) = (&header.policies, &header.policies.scheduler.name);
+    runs.iter().map(|run| Row { kind: "scheduler", name, policies, measured: &run.measured }).collect()
 }
 
 /// The rows as CSV with a header line.
@@ -163,7 +191,7 @@ pub fn json(header: &Header, summary: Option<&Summary>, rows: &[Row<'_>]) -> Res
 }
 
 /// Units are part of the name.
-const COLUMNS: [&str; 28] = [
+const COLUMNS: [&str; 29] = [
     "version",
     "scenario",
     "digest",
@@ -192,6 +220,7 @@ const COLUMNS: [&str; 28] = [
     "checksum_failures",
     "altered_bytes",
     "events_digest",
+    "policies",
 ];
 
 fn cells(header: &Header, row: &Row<'_>) -> Vec<String> {
@@ -225,5 +254,15 @@ fn cells(header: &Header, row: &Row<'_>) -> Vec<String> {
         m.checksum_failures.to_string(),
         m.altered_bytes.to_string(),
         m.events_digest.clone(),
+        policies(row),
     ]
+}
+
+/// What the sender ran with, all parameters included; of a single path, plain TCP, what counts there.
+fn policies(row: &Row<'_>) -> String {
+    let counts = |seam: &str| row.kind == "scheduler" || seam == "congestion";
+    let each: Vec<String> = (row.policies.seams().iter().filter(|(seam, _)| counts(seam)))
+        .map(|(seam, policy)| format!("{seam} {policy}"))
+        .collect();
+    each.join("; ")
 }

@@ -1,8 +1,10 @@
 //! Runs of one scenario on the terminal: one in full, or many in a line each.
 
 use crate::number::{bytes, percent, seconds, short, with_interval};
+use crate::policies::policies;
 use crate::rows::Header;
 use crate::table::{Align, Table};
+use anabranch_engine::Overruled;
 use anabranch_lab::file::MeasureName;
 use anabranch_lab::{MiddleboxCounts, Run};
 
@@ -13,8 +15,8 @@ use std::collections::BTreeMap;
 /// The tables of these runs.
 pub fn runs(header: &Header, measure: MeasureName, runs: &[Run]) -> String {
     match runs {
-        [one] => format!("{header}, scheduler {}\n\n{}", header.policies.scheduler, in_full(header, one)),
-        many => format!("{header}, scheduler {}\n\n{}", header.policies.scheduler, repeated(header, measure, many)),
+        [one] => format!("{header}\n\n{}\n{}", in_full(header, one), policies(header)),
+        many => format!("{header}\n\n{}\n{}", repeated(header, measure, many), policies(header)),
     }
 }
 
@@ -75,8 +77,15 @@ fn about(connection: &ConnectionOutcome) -> String {
         text += &format!(
             "\nsender blocked by cwnd {cwnd}, receive window {window}, scheduler {scheduler}, application {application}"
         );
-        if sender.overruled > 0 {
-            text += &format!("; scheduler overruled {} times", sender.overruled);
+        let Overruled { impossible, starving, looping, shares } = sender.overruled;
+        for (times, why) in [(impossible, "impossible"), (starving, "it starved the connection"), (looping, "it span")]
+        {
+            if times > 0 {
+                text += &format!("; scheduler overruled {times} times: {why}");
+            }
+        }
+        if shares > 0 {
+            text += &format!("; receive-window policy overruled {shares} times: no subflow had a share");
         }
         if let Some(reason) = &sender.fallback {
             text += &format!("; fell back to plain TCP: {reason:?}");
@@ -153,9 +162,12 @@ fn interference(run: &Run) -> String {
         text += &format!("DSS checksums that failed: {}\n", measured.checksum_failures);
     }
     if measured.altered_bytes > 0 {
-        let bytes = measured.altered_bytes;
-        text +=
-            &format!("{bytes} bytes were altered on the way, and nobody noticed: dss-checksum = true would show it\n");
+        let why = if measured.checksum_failures > 0 {
+            "after the fallback to plain TCP nothing protects them"
+        } else {
+            "dss-checksum = true would show it"
+        };
+        text += &format!("{} bytes were altered on the way, and nobody noticed: {why}\n", measured.altered_bytes);
     }
     if text.is_empty() { text } else { text + "\n" }
 }

@@ -44,6 +44,7 @@ pub(crate) fn words(event: &Event, name: impl Fn(anabranch_units::SubflowId) -> 
             words.push(if *multipath { "mptcp" } else { "tcp" }.to_owned());
         }
         Event::Fallback(reason) => words.push(kebab(reason)),
+        Event::SchedulerOverruled(why) => words.push(kebab(why)),
         Event::SubflowEstablished(id) | Event::SubflowClosed(id) => words.push(name(*id)),
         _ => {}
     }

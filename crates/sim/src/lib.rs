@@ -28,6 +28,8 @@ pub use observe::{Condition, Content, Loss, Observer, PacketId, Sight};
 pub use outcome::{
     ConnectionOutcome, EventKind, EventRecord, Host, LinkOutcome, Outcome, SubflowOutcome, Transfer, UdpOutcome,
 };
-pub use spec::{Affected, Direction, Extent, HostSpec, PathSpec, SharedLink, Spec, SpecError, TimedChange, Workload};
+pub use spec::{
+    Affected, Direction, Extent, HostSpec, PathSpec, SharedLink, Spec, SpecError, TimedChange, TimedSwitch, Workload,
+};
 pub use topology::client_address;
 pub use world::{run, run_observed};

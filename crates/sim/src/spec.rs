@@ -1,7 +1,7 @@
 //! What a run consists of.
 
-use crate::MiddleboxSpec;
-use anabranch_engine::{Factory, LocalAddress, Policies, Profile};
+use crate::{Host, MiddleboxSpec};
+use anabranch_engine::{Factory, LocalAddress, Policies, Profile, Switch};
 use anabranch_net::{Change, ConfigError, LinkConfig};
 use anabranch_policy::congestion::CongestionControl;
 use anabranch_units::{Bytes, Duration, Rate, Seed};
@@ -34,12 +34,14 @@ pub struct Spec {
     pub linger: Option<Duration>,
     /// What happens to links.
     pub changes: Vec<TimedChange>,
+    /// Which policies take the place of others.
+    pub switches: Vec<TimedSwitch>,
     /// Send every TCP segment through the codec: as the bytes of a packet, checksums included, and back. The run is the
     /// same, but slower, and shows that nothing travels that has no bytes.
     pub codec: bool,
     /// Keep a record of every packet sent and delivered.
     pub record_events: bool,
-    /// Tell the senders the true mean loss rate of each path.
+    /// Senders take the true mean loss rate of each path in place of an estimate.
     pub loss_oracle: bool,
     /// Check every endpoint's invariants after every event. Slow: for tests.
     pub audit: bool,
@@ -239,6 +241,17 @@ pub struct TimedChange {
     pub notify: bool,
 }
 
+/// A policy that takes the place of another while the run goes on. At the same time as a change to links, it comes after it.
+#[derive(Clone)]
+pub struct TimedSwitch {
+    /// When.
+    pub at: Duration,
+    /// The host; both if none is named. Competing TCP keeps what it has.
+    pub host: Option<Host>,
+    /// What.
+    pub switch: Switch,
+}
+
 /// A run that cannot be.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SpecError {
@@ -302,6 +315,7 @@ impl Spec {
             stop: Duration::from_secs(3600),
             linger: None,
             changes: Vec::new(),
+            switches: Vec::new(),
             codec: false,
             record_events: false,
             loss_oracle: false,

@@ -5,10 +5,12 @@
 //! specification and seed fix everything.
 
 use crate::apps::{self, App};
-use crate::host::{self, Host};
+use crate::host;
 use crate::stage::{Stage, TransferState};
 use crate::topology::{SERVICE, Topology, address};
-use crate::{ConnectionOutcome, Direction, Observer, Outcome, Spec, SpecError, Workload, check};
+use crate::{
+    ConnectionOutcome, Direction, Host, Observer, Outcome, Spec, SpecError, TimedChange, TimedSwitch, Workload, check,
+};
 use anabranch_net::{Change, LinkId, Output};
 use anabranch_units::Instant;
 
@@ -61,10 +63,17 @@ struct World<'a> {
 
 struct Scheduled<'a> {
     at: Instant,
-    links: Vec<LinkId>,
-    change: &'a Change,
-    /// The path whose interface at the client shows it.
-    shown: Option<usize>,
+    what: Happening<'a>,
+}
+
+enum Happening<'a> {
+    Change {
+        links: Vec<LinkId>,
+        change: &'a Change,
+        /// The path whose interface at the client shows it.
+        shown: Option<usize>,
+    },
+    Switch(&'a TimedSwitch),
 }
 
 /// Who is next.
@@ -82,16 +91,15 @@ impl<'a> World<'a> {
         let topology = Topology::new(spec)?;
         check::names(spec, &topology)?;
         let hosts = host::all(spec, &topology);
-        let mut changes: Vec<_> = spec
-            .changes
-            .iter()
-            .map(|timed| Scheduled {
-                at: Instant::ZERO + timed.at,
-                links: topology.affected(&timed.path, timed.affected).unwrap_or_default(),
-                change: &timed.change,
-                shown: topology.path_named(&timed.path).filter(|_| timed.notify),
-            })
-            .collect();
+        let change = |timed: &'a TimedChange| {
+            let links = topology.affected(&timed.path, timed.affected).unwrap_or_default();
+            let shown = topology.path_named(&timed.path).filter(|_| timed.notify);
+            let what = Happening::Change { links, change: &timed.change, shown };
+            Scheduled { at: Instant::ZERO + timed.at, what }
+        };
+        let switch =
+            |timed: &'a TimedSwitch| Scheduled { at: Instant::ZERO + timed.at, what: Happening::Switch(timed) };
+        let mut changes: Vec<_> = spec.changes.iter().map(change).chain(spec.switches.iter().map(switch)).collect();
         changes.sort_by_key(|change| change.at); // Stable: of equal times the first listed comes first.
         let mut stage = Stage::new(spec, topology, hosts, observer);
         for server in stage.hosts.iter_mut().skip(1).step_by(2) {
@@ -101,7 +109,7 @@ impl<'a> World<'a> {
         apps.iter_mut().for_each(|app| app.begin(&mut stage));
         let mut world =
             World { spec, stage, apps, waited_for: waited_for(&spec.workloads), changes, changed: 0, lingering: false };
-        world.tell_losses();
+        world.tell_truths();
         Ok(world)
     }
 
@@ -201,8 +209,20 @@ impl<'a> World<'a> {
 
     /// Makes the next change.
     fn change(&mut self) {
-        let Scheduled { links, change, shown, .. } = &self.changes[self.changed];
+        let Scheduled { what, .. } = &self.changes[self.changed];
         self.changed += 1;
+        let (links, change, shown) = match what {
+            Happening::Change { links, change, shown } => (links, change, shown),
+            Happening::Switch(timed) => {
+                for (number, host) in [Host::Client, Host::Server].into_iter().enumerate() {
+                    if timed.host.is_none_or(|named| named == host) {
+                        self.stage.hosts[number].endpoint.switch(self.stage.now, &timed.switch);
+                        self.stage.touch(number);
+                    }
+                }
+                return self.settle();
+            }
+        };
         for &link in links {
             self.stage.topology.apply(self.stage.now, link, change);
         }
@@ -217,24 +237,18 @@ impl<'a> World<'a> {
                 self.stage.touch(client);
             }
         }
-        if matches!(change, Change::Loss(_)) {
-            self.tell_losses();
-        }
+        self.tell_truths();
         self.settle();
     }
 
-    /// Tells the senders the true loss of each path, if they are to know.
-    fn tell_losses(&mut self) {
-        if !self.spec.loss_oracle {
-            return;
-        }
+    /// Tells the senders what there is to know of each path, for policies that ask.
+    fn tell_truths(&mut self) {
         for path in 0..self.stage.topology.paths() {
-            let (up, down) = (Direction::Up, Direction::Down);
-            let (up, down) = (self.stage.topology.loss(path, up), self.stage.topology.loss(path, down));
+            let [up, down] = [Direction::Up, Direction::Down].map(|way| Some(self.stage.topology.truth(path, way)));
             let client = address(0, path);
-            self.stage.hosts[0].endpoint.set_loss_oracle(client, None, Some(up));
+            self.stage.hosts[0].endpoint.set_truth(client, None, up);
             for index in 0..self.spec.server.addresses {
-                self.stage.hosts[1].endpoint.set_loss_oracle(address(1, index), Some(client), Some(down));
+                self.stage.hosts[1].endpoint.set_truth(address(1, index), Some(client), down);
             }
         }
     }
@@ -271,7 +285,7 @@ impl<'a> World<'a> {
     }
 
     fn is_quiet(&self) -> bool {
-        let is_quiet = |host: &Host| host.deadline == Instant::MAX && host.endpoint.connections() == 0;
+        let is_quiet = |host: &host::Host| host.deadline == Instant::MAX && host.endpoint.connections() == 0;
         let passage =
             self.stage.topology.network.next_time().is_none() && self.stage.passage.deadline() == Instant::MAX;
         passage && self.stage.hosts.iter().all(is_quiet)

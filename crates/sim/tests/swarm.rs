@@ -34,10 +34,11 @@ fn verdict(spec: &Spec) -> Option<String> {
     if !outcome.quiet {
         return Some(format!("not quiet after {}", outcome.end));
     }
-    let overruled: u64 =
-        outcome.connections.iter().filter_map(|c| c.sender.as_ref()).map(|stats| stats.overruled).sum();
-    if overruled > 0 {
-        return Some(format!("{overruled} decisions of the scheduler had to be overruled"));
+    for stats in outcome.connections.iter().filter_map(|c| c.sender.as_ref()) {
+        // Whoever waits for the fastest subflow while that repairs a loss by timeout may well be found starving.
+        if stats.overruled.total() > stats.overruled.starving {
+            return Some(format!("the scheduler had to be overruled: {:?}", stats.overruled));
+        }
     }
     for transfer in outcome.transfers.iter().filter(|_| outcome.finished) {
         if Some(transfer.bytes) != transfer.asked {
@@ -101,4 +102,4 @@ fn digests_do_not_depend_on_the_build() {
     assert_eq!(format!("{all:016x}"), DIGEST);
 }
 
-const DIGEST: &str = "bd6e01c9c720bf23";
+const DIGEST: &str = "867c599584ec1ad1";

@@ -86,6 +86,21 @@ pub struct MpCapable {
     pub data: Option<(u16, Option<u16>)>,
 }
 
+impl MpCapable {
+    /// What a SYN offers when it wants nothing special: version 1 with HMAC-SHA256, no keys, no other flag.
+    pub const OFFER: MpCapable = MpCapable {
+        version: 1,
+        checksum_required: false,
+        extensibility: false,
+        no_join_to_source: false,
+        other_flags: 0,
+        hmac_sha256: true,
+        sender_key: None,
+        receiver_key: None,
+        data: None,
+    };
+}
+
 /// MP_JOIN on a SYN (RFC 8684 §3.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JoinSyn {
@@ -261,17 +276,7 @@ mod tests {
     /// The lengths that Linux 6.18 puts on the wire (kernel-interop reference, section 1).
     #[test]
     fn lengths_match_the_kernel() {
-        let capable = MpCapable {
-            version: 1,
-            checksum_required: false,
-            extensibility: false,
-            no_join_to_source: false,
-            other_flags: 0,
-            hmac_sha256: true,
-            sender_key: None,
-            receiver_key: None,
-            data: None,
-        };
+        let capable = MpCapable::OFFER;
         let key = Some(Key::new(1));
         for (option, length) in [
             (capable, 4),

@@ -125,17 +125,7 @@ fn what_has_no_layout_is_refused() {
     use anabranch_units::{Key, SubflowSeq};
     use anabranch_wire::{Flags, FlowKey, MpCapable, MpOption, RemoveAddr, Segment, UnknownOption};
     let flow = FlowKey::new(([10, 0, 0, 1], 1).into(), ([10, 1, 0, 1], 2).into());
-    let capable = MpCapable {
-        version: 1,
-        checksum_required: false,
-        extensibility: false,
-        no_join_to_source: false,
-        other_flags: 0,
-        hmac_sha256: true,
-        sender_key: None,
-        receiver_key: None,
-        data: None,
-    };
+    let capable = MpCapable::OFFER;
     type Spoil = fn(&mut Segment, MpCapable);
     let cases: [(&str, Spoil); 11] = [
         ("different families", |s, _| s.flow.dst = [9; 16].into()),

@@ -271,15 +271,12 @@ impl Connection {
     pub(super) fn capable(&self, keys: bool, data: Option<(u16, Option<u16>)>) -> MpCapable {
         let has_own = keys || self.role == super::Role::Server;
         MpCapable {
-            version: 1,
             checksum_required: self.checksum,
-            extensibility: false,
             no_join_to_source: self.deny_join_to_initial,
-            other_flags: 0,
-            hmac_sha256: true,
             sender_key: has_own.then_some(self.local_key),
             receiver_key: self.remote_key.filter(|_| keys),
             data,
+            ..MpCapable::OFFER
         }
     }
 

@@ -2,9 +2,9 @@
 //!
 //! The parts by noun: `handshake` (how subflows begin), `input` (a segment arrives), `acceptance` (whether it counts),
 //! `acknowledgment`, `options`, `signal` (DSS) and `payload` (what it says and carries), `receiver` (data in order for the
-//! application), `output` (what leaves next), `emit` (segments put together), `detour` (ACKs on another subflow's path) and `probing` (which path that
-//! should be), `paths` (which subflows there should be) and `addresses`,
-//! `integrity` (checksums and MP_FAIL), `closing` (how subflows and connections end), `timers`.
+//! application), `output` (what leaves next), `emit` (segments put together), `detour` (ACKs on another subflow's path) and
+//! `probing` (which path that should be), `paths` (which subflows there should be) and `addresses`, `integrity` (checksums and
+//! MP_FAIL), `closing` (how subflows and connections end), `timers`, `watchdog` (schedulers that misbehave).
 
 mod acceptance;
 mod acknowledgment;
@@ -24,6 +24,7 @@ mod probing;
 mod receiver;
 mod signal;
 mod timers;
+mod watchdog;
 
 use crate::buffer::SendBuffer;
 use crate::ranges::RangeSet;
@@ -31,7 +32,7 @@ use crate::reinject::Reinjections;
 use crate::sent_log::SentLog;
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
-use crate::{ConnectionId, ConnectionStats, Event, FallbackReason, SubflowStats};
+use crate::{ConnectionId, ConnectionStats, Event, FallbackReason, SubflowStats, Switch};
 use anabranch_policy::ack_path::{AckPath, AckRoute};
 use anabranch_policy::congestion::{Controller, Rules};
 use anabranch_policy::receive_window::{ReceiveWindow, Usage};
@@ -48,6 +49,7 @@ use paths::PathManager;
 use probing::Prober;
 use receiver::Receiver;
 use timers::Timers;
+use watchdog::Watchdog;
 
 pub(crate) use detour::{Detour, is_pure_ack};
 pub(crate) use emit::reset_for;
@@ -142,12 +144,13 @@ pub(crate) struct Connection {
     prober: Prober,
     timers: Timers,
     waiting: Waiting,
+    watchdog: Watchdog,
     /// Scratch: the usable subflows, for one round of decisions.
     views: Vec<SubflowView>,
     usage: Vec<Usage>,
     /// Scratch: the open subflows, for the ACK path policy.
     routes: Vec<AckRoute>,
-    limits: Vec<Bytes>,
+    shares: Vec<Bytes>,
     usable: u32,
     pub(crate) stats: ConnectionStats,
     /// Nothing is left to do or to say.
@@ -220,10 +223,11 @@ impl Connection {
             prober: Prober::default(),
             timers: Timers::default(),
             waiting: Waiting::new(now),
+            watchdog: Watchdog::default(),
             views: Vec::new(),
             usage: Vec::new(),
             routes: Vec::new(),
-            limits: Vec::new(),
+            shares: Vec::new(),
             usable: 0,
             stats: ConnectionStats { opened_at: now, ..ConnectionStats::default() },
             gone: false,
@@ -331,6 +335,24 @@ impl Connection {
             self.congestion.set_counted(subflow.id, subflow.is_usable());
         }
         self.scheduler.observe(now, &PolicyEvent::SubflowsChanged);
+    }
+
+    /// Goes on with another policy. A new scheduler learns of what there is as if it had just come about; windows stay.
+    pub(crate) fn switch(&mut self, now: Instant, switch: &Switch) {
+        match switch {
+            Switch::Scheduler(factory) => {
+                self.scheduler = factory();
+                self.scheduler.seed(Seed(self.local_key.get()));
+                self.scheduler.observe(now, &PolicyEvent::SubflowsChanged);
+                if !self.outgoing.unsent.is_empty() {
+                    self.scheduler.observe(now, &PolicyEvent::DataWritten);
+                }
+            }
+            Switch::Congestion(factory) => self.congestion.replace(now, factory()),
+            Switch::ReceiveWindow(factory) => self.receive_window = factory(),
+            Switch::AckPath(factory) => self.ack_path = factory(),
+            Switch::Reinjection(factory) => self.reinjection = factory(),
+        }
     }
 
     fn initial(&self) -> Option<&Subflow> {

@@ -1,12 +1,13 @@
 //! What leaves next: retransmissions, reinjections, new data as the scheduler says, then the ACKs that nothing carried.
 
-use super::{Connection, Mode, Outgoing, emit};
+use super::{Connection, Mode, Outgoing, emit, watchdog};
+use crate::deadline::earliest;
 use crate::recovery::Sent;
 use crate::sent_log::bit;
 use crate::shared::Shared;
 use crate::stats::Blocked;
-use crate::{Choice, Detector, Purpose, Reason};
-use anabranch_policy::receive_window::Usage;
+use crate::{Choice, Detector, Misconduct, Purpose, Reason};
+use anabranch_policy::receive_window::{Buffers, Usage};
 use anabranch_policy::reinjection::{Cause, Opportunity};
 use anabranch_policy::{Decision, Event as PolicyEvent, SubflowView, View};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, SubflowId};
@@ -97,6 +98,18 @@ impl Waiting {
     }
 }
 
+impl Outgoing {
+    /// Whether the peer's window admits a segment of `mss` that begins `skip` bytes into the unsent data. Only the first
+    /// may be cut short: if that cannot leave, nothing can.
+    fn admits(&self, skip: Bytes, mss: Bytes) -> bool {
+        match self.unsent.nth(skip.get()) {
+            Some((start, _)) if skip.is_zero() => start < self.edge,
+            Some((start, end)) => end.min(start + mss.get()) <= self.edge,
+            None => false,
+        }
+    }
+}
+
 /// What policies may know, with `unsent` bytes of which the peer admits the first `sendable`.
 fn view<'a>(subflows: &'a [SubflowView], out: &Outgoing, idsn: Dsn, unsent: u64, sendable: u64) -> View<'a> {
     let dsn = |offset: u64| idsn + 1 + offset;
@@ -122,6 +135,9 @@ impl Connection {
             self.retransmit(now, shared);
             if self.mode != Mode::Negotiating {
                 let obstacle = self.send_stream(now, shared);
+                if obstacle != Obstacle::Scheduler {
+                    self.watchdog.acquit();
+                }
                 self.waiting.note(now, obstacle);
                 self.send_tail_probes(now, shared);
                 self.finish_stream(now, shared);
@@ -200,7 +216,7 @@ impl Connection {
         if nothing_new && self.outgoing.una == self.outgoing.nxt {
             return Obstacle::Application;
         }
-        self.survey(now);
+        self.survey(now, shared);
         if self.views.is_empty() {
             return if nothing_new { Obstacle::Application } else { Obstacle::Cwnd };
         }
@@ -209,14 +225,18 @@ impl Connection {
         loop {
             let unsent = self.outgoing.unsent.total();
             let any_room = self.views.iter().any(SubflowView::has_room);
-            let copies = any_room && self.views.len() > 1 && self.scheduler.repeats() && self.may_reinject();
+            let room_to_repeat = any_room || self.views.iter().any(SubflowView::has_room_to_repeat);
+            let copies = room_to_repeat && self.views.len() > 1 && self.scheduler.repeats() && self.may_reinject();
             if unsent == 0 && !copies {
-                return self.drained(now, any_room, shared);
+                return self.drained(now, shared);
             }
             // A tail loss probe sends new data whatever the window of congestion control says (RFC 8985 §7.3).
             let sendable = self.outgoing.unsent.below(self.outgoing.edge);
             if sendable > 0
-                && let Some(index) = self.subflows.iter().position(|subflow| subflow.probe_now && subflow.is_usable())
+                && let Some(index) = self.subflows.iter().position(|subflow| {
+                    let used_up = self.views.iter().any(|view| view.id == subflow.id && view.share.is_zero());
+                    subflow.probe_now && subflow.is_usable() && !used_up
+                })
             {
                 let sent = self.send_new(now, index, Bytes::ZERO, sendable, false, shared) == Attempt::Sent;
                 self.subflows[index].probe_now &= !sent;
@@ -224,23 +244,27 @@ impl Connection {
                     continue;
                 }
             }
-            if !any_room && !window_shut {
+            if !room_to_repeat && !window_shut {
                 return Obstacle::Cwnd;
             }
-            if !any_room || (sendable == 0 && !copies) {
+            if !any_room && !copies && !window_shut {
+                return Obstacle::ReceiveWindow;
+            }
+            if (!any_room || sendable == 0) && !copies {
                 return self.window_blocked(now, unsent, sendable, shared);
             }
-            let (on, attempt) = match self.decide(now, unsent, sendable) {
+            let (on, attempt) = match self.decide(now, unsent, sendable, shared) {
                 Verdict::New(on, skip) => {
                     let Some(index) = self.position(on) else { return Obstacle::Scheduler };
                     (on, self.send_new(now, index, skip, sendable, shared.config.profile.nagle, shared))
                 }
                 Verdict::Copy(on, offset) => (on, self.send_copy(now, on, offset, shared)),
                 Verdict::Wait(until) => {
-                    self.timers.ask_again = until.filter(|at| *at > now);
+                    self.timers.ask_again = until;
                     return match (unsent, sendable) {
-                        (0, _) => self.drained(now, any_room, shared),
+                        (0, _) => self.drained(now, shared),
                         (_, 0) => self.window_blocked(now, unsent, sendable, shared),
+                        _ if !any_room => Obstacle::ReceiveWindow,
                         _ => Obstacle::Scheduler,
                     };
                 }
@@ -259,10 +283,8 @@ impl Connection {
     }
 
     /// There is nothing new to send.
-    fn drained(&mut self, now: Instant, any_room: bool, shared: &mut Shared) -> Obstacle {
-        if any_room && self.views.len() > 1 {
-            self.rescue(now, Cause::Drained, shared);
-        }
+    fn drained(&mut self, now: Instant, shared: &mut Shared) -> Obstacle {
+        self.rescue(now, Cause::Drained, shared);
         Obstacle::Application
     }
 
@@ -288,14 +310,14 @@ impl Connection {
     }
 
     /// Copies out what policies may know. Usable subflows only, and backups only if there is no other.
-    fn survey(&mut self, now: Instant) {
+    fn survey(&mut self, now: Instant, shared: &Shared) {
         self.views.clear();
         self.usage.clear();
         // Exactly: most connections are idle most of the time, and keep these.
         let subflows = self.subflows.len();
         self.views.reserve_exact(subflows);
         self.usage.reserve_exact(subflows);
-        self.limits.reserve_exact(subflows.saturating_sub(self.limits.len()));
+        self.shares.reserve_exact(subflows.saturating_sub(self.shares.len()));
         let regular = self.subflows.iter().any(|subflow| subflow.is_usable() && !subflow.backup());
         let eligible = |subflow: &&crate::subflow::Subflow| subflow.is_usable() && subflow.backup() != regular;
         // A connection whose only subflows have failed goes on using them: there is nothing better.
@@ -305,25 +327,38 @@ impl Connection {
             if !use_it {
                 continue;
             }
-            let unacked = self.outgoing.log.unacked(subflow.slot);
-            let cwnd = self.congestion.cwnd(subflow.id);
-            let srtt = subflow.rtt.srtt().unwrap_or(Duration::MAX);
-            self.usage.push(Usage { id: subflow.id, srtt, cwnd, unacked: Bytes::new(unacked) });
+            self.usage.push(Usage {
+                id: subflow.id,
+                mss: Bytes::new(u64::from(subflow.mss)),
+                srtt: subflow.rtt.srtt().unwrap_or(Duration::MAX),
+                cwnd: self.congestion.cwnd(subflow.id),
+                outstanding: subflow.flight_size(),
+                unacked: Bytes::new(self.outgoing.log.unacked(subflow.slot)),
+                acked: subflow.recovery.snd_una() - 1,
+            });
         }
-        self.limits.clear();
-        self.limits.resize(self.usage.len(), Bytes::MAX);
+        self.shares.clear();
+        self.shares.resize(self.usage.len(), Bytes::MAX);
         let out = &self.outgoing;
-        let window = Bytes::new(out.edge.saturating_sub(out.una));
         if self.usage.len() > 1 {
-            let buffer = Bytes::new(out.largest_window);
-            self.receive_window.share(now, window, buffer, &self.usage, &mut self.limits);
+            let buffers = Buffers {
+                window: Bytes::new(out.edge.saturating_sub(out.una)),
+                receive: Bytes::new(out.largest_window),
+                send: shared.config.send_buffer,
+            };
+            self.receive_window.share(now, &buffers, &self.usage, &mut self.shares);
+            let idle = out.una == out.nxt && self.usage.iter().all(|one| one.outstanding.is_zero());
+            if idle && self.shares.iter().all(|share| share.is_zero()) {
+                // Nothing is under way that could open a share.
+                self.stats.overruled.shares += 1;
+                self.shares.fill(Bytes::MAX);
+            }
         }
         let mut subflows = self.subflows.iter();
-        for (usage, share) in self.usage.iter().zip(&self.limits) {
+        for (usage, share) in self.usage.iter().zip(&self.shares) {
             // Both stand in the order of the subflows.
             let subflow = subflows.find(|subflow| subflow.id == usage.id);
-            let view = subflow.and_then(|subflow| subflow.view(&self.congestion, *share, usage.unacked.get()));
-            self.views.extend(view);
+            self.views.extend(subflow.and_then(|subflow| subflow.view(&self.congestion, *share)));
         }
         let usable = self.views.iter().fold(0, |bits, view| bits | 1u32 << (view.id.0 % 32));
         if usable != self.usable {
@@ -332,42 +367,56 @@ impl Connection {
         }
     }
 
-    /// Asks the scheduler, and checks the answer: an impossible one, or a wait while nothing is in flight that could end
-    /// it, is overruled by min-RTT.
-    fn decide(&mut self, now: Instant, unsent: u64, sendable: u64) -> Verdict {
+    /// Asks the scheduler, and checks the answer. It is overruled by min-RTT if it asks for what cannot be done, waits
+    /// while nothing is in flight that could end it, or leaves the first unsent byte for too long.
+    fn decide(&mut self, now: Instant, unsent: u64, sendable: u64, shared: &mut Shared) -> Verdict {
         if let [only] = self.views.as_slice() {
             return Verdict::New(only.id, Bytes::ZERO);
         }
         let view = view(&self.views, &self.outgoing, self.local_idsn, unsent, sendable);
         self.waiting.overruled = false;
-        match self.scheduler.decide(now, &view) {
+        let decision = self.scheduler.decide(now, &view);
+        if matches!(decision, Decision::Send { skip: Bytes::ZERO, .. }) {
+            self.watchdog.acquit();
+        }
+        let could_send = sendable > 0 && view.subflows.iter().any(SubflowView::has_room);
+        let patience = could_send.then(|| self.watchdog.waiting_since(now) + watchdog::patience(&self.views));
+        let starving = patience.is_some_and(|end| end <= now);
+        let why = match decision {
             Decision::Send { on, skip } => {
-                let legal = view.subflow(on).is_some_and(SubflowView::has_room) && skip < view.sendable;
-                if legal {
-                    return Verdict::New(on, skip);
+                let subflow = view.subflow(on).filter(|subflow| subflow.has_room());
+                match subflow.is_some_and(|subflow| self.outgoing.admits(skip, subflow.mss)) {
+                    true if !starving => return Verdict::New(on, skip),
+                    true => Misconduct::Starving,
+                    false => Misconduct::Impossible,
                 }
             }
             Decision::Repeat { on, from } => {
                 let offset = from.get().wrapping_sub(view.data_una.get()).saturating_add(self.outgoing.una);
                 let carriers = self.outgoing.log.carriers(offset);
                 let fresh = carriers != 0 && self.slot_of(on).is_some_and(|slot| carriers & bit(slot) == 0);
-                if fresh && view.subflow(on).is_some_and(SubflowView::has_room) && self.may_reinject() {
+                if fresh && view.subflow(on).is_some_and(SubflowView::has_room_to_repeat) && self.may_reinject() {
                     return Verdict::Copy(on, offset);
                 }
+                Misconduct::Impossible
             }
             Decision::Wait { until } => {
+                let until = until.filter(|at| *at > now);
                 let hopeful = view.subflows.iter().any(|subflow| !subflow.in_flight.is_zero() || subflow.throttled);
-                if hopeful || sendable == 0 || until.is_some_and(|at| at > now) {
-                    return Verdict::Wait(until);
+                if !starving && (hopeful || until.is_some() || !could_send) {
+                    let (own, spins) = self.watchdog.timer(until);
+                    if spins {
+                        self.overrule(Misconduct::Looping, shared);
+                    }
+                    return Verdict::Wait(earliest([own, patience]));
                 }
+                if starving { Misconduct::Starving } else { Misconduct::Impossible }
             }
-        }
-        self.stats.overruled += 1;
+        };
+        let best = view.fastest_with_room().filter(|_| sendable > 0).map(|best| best.id);
+        self.overrule(why, shared);
         self.waiting.overruled = true;
-        match view.fastest_with_room().filter(|_| sendable > 0) {
-            Some(best) => Verdict::New(best.id, Bytes::ZERO),
-            None => Verdict::Wait(None),
-        }
+        best.map_or(Verdict::Wait(None), |on| Verdict::New(on, Bytes::ZERO))
     }
 
     /// Whether data may leave once more under other sequence numbers. While there is no other subflow, the peer may have
@@ -399,7 +448,8 @@ impl Connection {
             return if subflow_room < admitted { Attempt::SubflowWindow } else { Attempt::SillyWindow };
         }
         let ends_stream = start + length == out.buffer.end();
-        if nagle && length < mss && ends_stream && !idle && out.fin.is_none() {
+        // What was skipped may be all that the acknowledgment of the rest waits for.
+        if nagle && skip.is_zero() && length < mss && ends_stream && !idle && out.fin.is_none() {
             return Attempt::TooShort;
         }
         self.restart_after_idle(now, index);
@@ -450,7 +500,9 @@ impl Connection {
 
     /// Records and sends a piece of the stream on subflow `index`, and refreshes its view.
     fn push_data(&mut self, now: Instant, index: usize, piece: Piece, shared: &mut Shared) {
+        self.watchdog.on_sent();
         let Piece { start, length, flags, purpose } = piece;
+        let fresh = matches!(purpose, Purpose::NewData(_));
         let subflow = &mut self.subflows[index];
         subflow.recovery.set_has_unsent(!self.outgoing.unsent.is_empty());
         subflow.recovery.on_sent(now, length as u32, start, flags);
@@ -468,6 +520,9 @@ impl Connection {
             view.sent = sent_total;
             view.last_sent = Some(now);
             view.throttled = throttled;
+            if fresh {
+                view.share = view.share.saturating_sub(Bytes::new(length));
+            }
         }
     }
 
@@ -498,7 +553,7 @@ impl Connection {
                 carriers = 0;
             }
             let fresh = |view: &&SubflowView| self.slot_of(view.id).is_some_and(|slot| carriers & bit(slot) == 0);
-            let candidates = self.views.iter().filter(|view| view.has_room()).filter(fresh);
+            let candidates = self.views.iter().filter(|view| view.has_room_to_repeat()).filter(fresh);
             let Some(on) = candidates.min_by_key(|view| (view.srtt, view.id)).map(|view| view.id) else { return };
             let end = range_end.min(carried_until);
             let reason = self.outgoing.reinject.reason(start).unwrap_or(Reason::DataTimeout);
@@ -558,7 +613,7 @@ impl Connection {
         }
         let (unsent, sendable) = (self.outgoing.unsent.total(), self.outgoing.unsent.below(self.outgoing.edge));
         let view = view(&self.views, &self.outgoing, self.local_idsn, unsent, sendable);
-        let Some(on) = view.fastest_with_room().map(|subflow| subflow.id) else { return };
+        let Some(on) = view.fastest_with_room_to_repeat().map(|subflow| subflow.id) else { return };
         let opportunity = Opportunity {
             cause,
             send_buffer_full: self.outgoing.writer_waits,

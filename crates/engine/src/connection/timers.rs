@@ -97,7 +97,9 @@ impl Connection {
             self.timers.persist_backoff += 1;
             self.probe_windows(now, shared);
         }
-        due(&mut self.timers.ask_again, now);
+        if due(&mut self.timers.ask_again, now) {
+            self.watchdog.wake();
+        }
         if self.paths_deadline().is_some_and(|at| at <= now) {
             self.on_paths_deadline(now, shared);
         }

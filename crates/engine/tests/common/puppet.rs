@@ -40,20 +40,6 @@ pub struct Line {
     pub ack: u64,
 }
 
-pub fn capable() -> MpCapable {
-    MpCapable {
-        version: 1,
-        checksum_required: false,
-        extensibility: false,
-        no_join_to_source: false,
-        other_flags: 0,
-        hmac_sha256: true,
-        sender_key: None,
-        receiver_key: None,
-        data: None,
-    }
-}
-
 pub fn handshake() -> Option<Box<Handshake>> {
     Some(Box::new(Handshake { mss: Some(1460), window_scale: None, sack_permitted: false }))
 }
@@ -84,7 +70,8 @@ impl Puppet {
 
     /// Opens a connection to the endpoint.
     pub fn open(&mut self) -> Line {
-        let mut line = self.syn(MpOption::Capable(MpCapable { checksum_required: self.checksum, ..capable() }), 0);
+        let mut line =
+            self.syn(MpOption::Capable(MpCapable { checksum_required: self.checksum, ..MpCapable::OFFER }), 0);
         line = self.answered(line);
         let keys = self.keys(None);
         self.send(line.ack(1), |s| s.options.push_mptcp(MpOption::Capable(keys)));
@@ -98,7 +85,7 @@ impl Puppet {
             sender_key: Some(KEY),
             receiver_key: self.theirs,
             data,
-            ..capable()
+            ..MpCapable::OFFER
         }
     }
 

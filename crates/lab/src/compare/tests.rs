@@ -1,6 +1,8 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
-use crate::Origin;
+use crate::{Origin, Settings, Variant};
+use anabranch_policy::Catalogue;
+use std::sync::Arc;
 
 fn measured(seed: u64, completion_s: f64, goodput_bps: f64) -> Measured {
     Measured {
@@ -35,7 +37,16 @@ fn measured(seed: u64, completion_s: f64, goodput_bps: f64) -> Measured {
 
 fn group(name: &str, values: &[f64]) -> Group {
     let runs = values.iter().enumerate().map(|(n, value)| measured(n as u64, *value, *value)).collect();
-    Group { name: name.to_owned(), runs }
+    let policy = |name: &str| Variant { name: name.to_owned(), parameters: Settings::default() };
+    let policies = Chosen {
+        profile: "linux".to_owned(),
+        scheduler: policy(name),
+        congestion: policy("lia"),
+        window: policy("shared"),
+        ack_path: policy("own"),
+        reinjection: policy("none"),
+    };
+    Group { name: name.to_owned(), policies, runs }
 }
 
 fn comparison(measure: MeasureName) -> Comparison {
@@ -102,8 +113,10 @@ const SCENARIO: &str = r#"
 fn plan(repeat: usize) -> Plan {
     let origin = Origin { scenario: "test.toml".into(), sets: vec![] };
     let none = |_: &str, _| Err(std::io::ErrorKind::NotFound.into());
-    let scenario = Scenario::read("test", "test.toml", SCENARIO, origin, &none).unwrap();
-    Plan::new(scenario, &Scenario::default_schedulers(), 7, repeat).unwrap()
+    let scenario =
+        Scenario::read(&Arc::new(Catalogue::default()), "test", "test.toml", SCENARIO, origin, &none).unwrap();
+    let schedulers = scenario.default_schedulers();
+    Plan::new(scenario, &schedulers, 7, repeat).unwrap()
 }
 
 #[test]

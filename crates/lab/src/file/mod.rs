@@ -44,7 +44,7 @@ pub struct File {
     pub server: HostTable,
     /// What is sent.
     pub workload: Vec<At<WorkloadTable>>,
-    /// What happens to links in the course of the run.
+    /// What happens to links and policies in the course of the run.
     #[serde(default)]
     pub change: Vec<At<ChangeTable>>,
     /// How often and how long it is run.
@@ -137,6 +137,9 @@ pub struct HostTable {
     pub window: Option<At<Policy>>,
     /// Which path an ACK takes.
     pub ack_path: Option<At<Policy>>,
+    /// Pure ACKs may take another subflow's path, with addresses rewritten, if both hosts have this: what the ACK paths fixed
+    /// and probed need. Not part of MPTCP; false unless given.
+    pub ack_rewrite: Option<bool>,
     /// When bytes in flight are repeated on another subflow.
     pub reinjection: Option<At<Policy>>,
     /// Bytes written and not yet acknowledged, per connection.
@@ -281,14 +284,14 @@ pub enum DirectionName {
     Up,
 }
 
-/// A change to the links of a path while the run goes on.
+/// A change to the links of a path, or to the policies of the hosts, while the run goes on.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ChangeTable {
     /// When.
     pub at: Of<Duration>,
     /// The path or shared link that changes.
-    pub path: At<String>,
+    pub path: Option<At<String>>,
     /// One direction only; both unless given.
     pub direction: Option<DirectionName>,
     /// Another rate or trace.
@@ -303,6 +306,28 @@ pub struct ChangeTable {
     pub state: Option<StateName>,
     /// Whether the client's interface sees the carrier go and come (`state = "down"` and `"up"`); true unless given.
     pub notify: Option<At<bool>>,
+    /// The host whose policies change; both unless given.
+    pub host: Option<At<HostName>>,
+    /// Another scheduler, from here on.
+    pub scheduler: Option<At<Policy>>,
+    /// Another congestion control; the windows stay as they are.
+    pub congestion: Option<At<Policy>>,
+    /// Another way to share out the peer's window.
+    pub window: Option<At<Policy>>,
+    /// Another rule for the path of ACKs.
+    pub ack_path: Option<At<Policy>>,
+    /// Another rule for what is repeated on other subflows.
+    pub reinjection: Option<At<Policy>>,
+}
+
+/// One of the two hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum HostName {
+    /// The one that opens connections.
+    Client,
+    /// The one that accepts them.
+    Server,
 }
 
 /// Life and death of a link.
@@ -348,4 +373,14 @@ pub enum MeasureName {
     CompletionTime,
     /// Payload bits per second, all transfers together; more is better.
     Goodput,
+}
+
+impl MeasureName {
+    /// In words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            MeasureName::CompletionTime => "completion time",
+            MeasureName::Goodput => "goodput",
+        }
+    }
 }

@@ -24,16 +24,6 @@ impl Policy {
     }
 }
 
-impl fmt::Display for Policy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)?;
-        for (n, (name, value)) in self.parameters.iter().enumerate() {
-            write!(f, "{}{name}={value}", if n == 0 { "(" } else { "," })?;
-        }
-        if self.parameters.is_empty() { Ok(()) } else { f.write_str(")") }
-    }
-}
-
 impl<'de> Deserialize<'de> for Policy {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(PolicyVisitor)

@@ -9,6 +9,7 @@ use alteration::alterations;
 use anabranch_capture::{Backlog, Direction, Interface, Packet, Section, Ticket, WriteError, Writer, udp};
 use anabranch_engine::Purpose;
 use anabranch_sim::{Condition, Content, End, Host, Loss, Observer, PacketId, Sight, Spec, Workload};
+use anabranch_units::Instant;
 use anabranch_wire::Segment;
 use bytes::BytesMut;
 use std::collections::BTreeMap;
@@ -21,8 +22,8 @@ pub struct Recorder {
     files: Vec<HostFile>,
     /// Sent, and neither received nor known to be lost.
     under_way: BTreeMap<PacketId, UnderWay>,
-    /// The schedulers of client and server.
-    schedulers: [String; 2],
+    /// The schedulers of client and server, each with the time from which on it is in use.
+    schedulers: [Vec<(Instant, String)>; 2],
     /// Their names.
     paths: Vec<String>,
     /// The first thing that went wrong; nothing is written after it.
@@ -69,7 +70,7 @@ impl Recorder {
         Ok(Recorder {
             files: hosts(&spec).into_iter().map(create).collect::<Result<_, _>>()?,
             under_way: BTreeMap::new(),
-            schedulers: scenario.schedulers(),
+            schedulers: scenario.schedulers(seed),
             paths: scenario.paths(),
             failure: None,
             scratch: BytesMut::new(),
@@ -141,11 +142,15 @@ impl Recorder {
 impl Observer for Recorder {
     fn on_sent(&mut self, sight: Sight<'_>, purpose: Option<Purpose>) {
         let file = self.file_of(sight.host);
-        let scheduler = match sight.host {
-            Host::Client => Some(self.schedulers[0].as_str()),
-            Host::Server => Some(self.schedulers[1].as_str()),
+        let host = match sight.host {
+            Host::Client => Some(0),
+            Host::Server => Some(1),
             _ => None,
         };
+        let scheduler = host.and_then(|host: usize| {
+            let mut until_now = self.schedulers[host].iter().rev().filter(|(since, _)| *since <= sight.at);
+            until_now.next().map(|(_, name)| name.as_str())
+        });
         let comments = purpose.map(|purpose| describe::purpose(purpose, scheduler)).into_iter().collect();
         let packet = self.packet(&sight, Direction::Outbound, comments);
         let ticket = self.push(file, packet, false);

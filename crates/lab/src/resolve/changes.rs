@@ -1,7 +1,7 @@
 //! What happens to links in the course of the run.
 
 use super::paths::{loss_model, service};
-use super::{Traces, known};
+use super::{Traces, known, switches};
 use crate::error::Problem;
 use crate::file::{At, ChangeTable, DirectionName, File, StateName};
 use anabranch_net::{Change, Service};
@@ -19,7 +19,8 @@ pub(super) fn changes(file: &File, paths: &[String], traces: &mut Traces<'_>) ->
 
 fn one(at: &At<ChangeTable>, names: &[String], traces: &mut Traces<'_>) -> Result<Vec<TimedChange>, Problem> {
     let table = &at.value;
-    known("path", &table.path, names)?;
+    let Some(path) = &table.path else { return without_path(at) };
+    known("path", path, names)?;
     let mut changes = Vec::new();
     if let Some(rate) = &table.rate {
         changes.push(match service(rate, traces)? {
@@ -39,8 +40,7 @@ fn one(at: &At<ChangeTable>, names: &[String], traces: &mut Traces<'_>) -> Resul
         StateName::Restore => Change::Restore,
     }));
     if changes.is_empty() {
-        let help = "accepted: rate, delay, jitter, loss, state = \"down\" | \"up\" | \"blackhole\" | \"restore\"";
-        return Err(Problem::at(&at.span, "this changes nothing", help));
+        return Err(Problem::at(&at.span, "this changes nothing on its path", LINK_KEYS));
     }
     let carrier = matches!(table.state, Some(StateName::Down | StateName::Up));
     if let Some(notify) = table.notify.as_ref().filter(|_| !carrier) {
@@ -54,10 +54,26 @@ fn one(at: &At<ChangeTable>, names: &[String], traces: &mut Traces<'_>) -> Resul
     };
     let timed = |change| TimedChange {
         at: table.at.value.0,
-        path: table.path.value.clone(),
+        path: path.value.clone(),
         affected,
         change,
         notify: carrier && table.notify.as_ref().is_none_or(|at| at.value),
     };
     Ok(changes.into_iter().map(timed).collect())
+}
+
+const LINK_KEYS: &str = "accepted: rate, delay, jitter, loss, state = \"down\" | \"up\" | \"blackhole\" | \"restore\"";
+
+/// A change that names no path: it may change policies, and no link.
+fn without_path(at: &At<ChangeTable>) -> Result<Vec<TimedChange>, Problem> {
+    let ChangeTable { direction, rate, delay, jitter, loss, state, notify, .. } = &at.value;
+    let rates = rate.is_some() || delay.is_some() || jitter.is_some() || loss.is_some();
+    if rates || state.is_some() || direction.is_some() || notify.is_some() {
+        return Err(Problem::at(&at.span, "this does not say which path changes", "accepted: path = NAME"));
+    }
+    if !switches::switches_anything(&at.value) {
+        let help = format!("{LINK_KEYS} with a path; scheduler, congestion, window, ack-path, reinjection without");
+        return Err(Problem::at(&at.span, "this changes nothing", help));
+    }
+    Ok(Vec::new())
 }

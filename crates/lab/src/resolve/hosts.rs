@@ -1,80 +1,66 @@
 //! Hosts: a profile, what is changed in it, and the policies.
 
-use super::policies::given;
+use super::policies::{Found, build, given};
 use crate::error::{Problem, suggest};
 use crate::file::{At, HostTable, Policy, RtoName};
+use crate::variant::Chosen;
 use anabranch_engine::{Policies, Profile, RtoRule};
-use anabranch_policy::registry::{ACK_PATHS, CONGESTION, REINJECTIONS, SCHEDULERS, WINDOWS};
+use anabranch_policy::{Catalogue, Table};
 use anabranch_sim::HostSpec;
 use anabranch_units::Duration;
-
-/// The policies of a host by name, for reports.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
-pub struct Chosen {
-    /// The profile it starts from.
-    pub profile: String,
-    /// Which bytes leave on which subflow.
-    pub scheduler: String,
-    /// How much may be in flight.
-    pub congestion: String,
-    /// How the peer's window is shared out.
-    pub window: String,
-    /// Which path an ACK takes.
-    pub ack_path: String,
-    /// When bytes in flight are repeated elsewhere.
-    pub reinjection: String,
-}
 
 /// Most subflows a connection can have.
 const MAX_SUBFLOWS: usize = 16;
 
 /// A host after several tables, of which the later ones override.
-pub(super) fn host(tables: &[&HostTable]) -> Result<(HostSpec, Chosen), Problem> {
+pub(super) fn host(catalogue: &Catalogue, tables: &[&HostTable]) -> Result<(HostSpec, Chosen), Problem> {
     let profile = match last(tables, |table| table.profile.as_ref()) {
         None => Profile::linux(),
         Some(at) => Profile::named(&at.value).ok_or_else(|| {
             Problem::at(&at.span, format!("there is no profile `{}`", at.value), suggest(&at.value, Profile::NAMES))
         })?,
     };
-    let policies = Policies::default();
-    let mut chosen = Chosen {
+    let c = catalogue;
+    let (scheduler, scheduler_chosen) = policy(&c.schedulers, Policies::SCHEDULER, tables, |t| t.scheduler.as_ref())?;
+    let (congestion, congestion_chosen) =
+        policy(&c.congestion, Policies::CONGESTION, tables, |t| t.congestion.as_ref())?;
+    let (receive_window, window_chosen) = policy(&c.windows, Policies::RECEIVE_WINDOW, tables, |t| t.window.as_ref())?;
+    let (ack_path, ack_path_chosen) = policy(&c.ack_paths, Policies::ACK_PATH, tables, |t| t.ack_path.as_ref())?;
+    let (reinjection, reinjection_chosen) =
+        policy(&c.reinjections, Policies::REINJECTION, tables, |t| t.reinjection.as_ref())?;
+    let chosen = Chosen {
         profile: profile.name.to_owned(),
-        scheduler: "min-rtt".to_owned(),
-        congestion: "lia".to_owned(),
-        window: "shared".to_owned(),
-        ack_path: "own".to_owned(),
-        reinjection: "opportunistic".to_owned(),
+        scheduler: scheduler_chosen,
+        congestion: congestion_chosen,
+        window: window_chosen,
+        ack_path: ack_path_chosen,
+        reinjection: reinjection_chosen,
     };
+    let policies = Policies { scheduler, congestion, receive_window, ack_path, reinjection };
     let mut host = HostSpec::new(profile, policies);
     for table in tables {
-        policies_of(table, &mut host.policies, &mut chosen)?;
         settings(table, &mut host)?;
         knobs(table, &mut host.profile)?;
     }
     Ok((host, chosen))
 }
 
-fn last<'a, T>(tables: &[&'a HostTable], key: impl Fn(&'a HostTable) -> Option<&'a T>) -> Option<&'a T> {
-    tables.iter().rev().find_map(|table| key(table))
+/// The policy that the last table names, or else the default. Each name must be right, also one that is overridden.
+fn policy<'a, T: ?Sized>(
+    table: &Table<T>,
+    default: &str,
+    tables: &[&'a HostTable],
+    key: impl Fn(&'a HostTable) -> Option<&'a At<Policy>>,
+) -> Result<Found<T>, Problem> {
+    let mut found = None;
+    for host in tables {
+        found = given(table, key(host))?.or(found);
+    }
+    found.map_or_else(|| build(table, &Policy::named(default), &(0..0)), Ok)
 }
 
-fn policies_of(table: &HostTable, policies: &mut Policies, chosen: &mut Chosen) -> Result<(), Problem> {
-    let note = |name: &mut String, given: &Option<At<Policy>>| {
-        if let Some(at) = given {
-            *name = at.value.to_string();
-        }
-    };
-    put(&mut policies.scheduler, given(SCHEDULERS, "scheduler", table.scheduler.as_ref())?);
-    put(&mut policies.congestion, given(CONGESTION, "congestion control", table.congestion.as_ref())?);
-    put(&mut policies.receive_window, given(WINDOWS, "receive window", table.window.as_ref())?);
-    put(&mut policies.ack_path, given(ACK_PATHS, "ACK path", table.ack_path.as_ref())?);
-    put(&mut policies.reinjection, given(REINJECTIONS, "reinjection", table.reinjection.as_ref())?);
-    note(&mut chosen.scheduler, &table.scheduler);
-    note(&mut chosen.congestion, &table.congestion);
-    note(&mut chosen.window, &table.window);
-    note(&mut chosen.ack_path, &table.ack_path);
-    note(&mut chosen.reinjection, &table.reinjection);
-    Ok(())
+fn last<'a, T>(tables: &[&'a HostTable], key: impl Fn(&'a HostTable) -> Option<&'a T>) -> Option<&'a T> {
+    tables.iter().rev().find_map(|table| key(table))
 }
 
 fn settings(table: &HostTable, host: &mut HostSpec) -> Result<(), Problem> {

@@ -5,15 +5,15 @@ mod hosts;
 mod middleboxes;
 mod paths;
 mod policies;
+mod switches;
 mod workloads;
-
-pub use hosts::Chosen;
 
 use crate::error::{Problem, suggest};
 use crate::file::{At, File, MeasureName, Policy};
+use crate::variant::{Chosen, Switched, Variant};
 use anabranch_net::Trace;
-use anabranch_policy::registry::SCHEDULERS;
-use anabranch_sim::{HostSpec, Spec, Workload};
+use anabranch_policy::Catalogue;
+use anabranch_sim::{Direction, HostSpec, Spec, Workload};
 use anabranch_units::{Duration, Seed};
 use std::sync::Arc;
 
@@ -27,10 +27,12 @@ pub(crate) struct Resolved {
     pub(crate) repeat: usize,
     pub(crate) measure: MeasureName,
     pub(crate) spread: Duration,
-    /// The policies of the host that sends the data of the first workload.
-    pub(crate) policies: Chosen,
-    /// The schedulers of client and server.
-    pub(crate) schedulers: [String; 2],
+    /// The policies of client and server.
+    pub(crate) policies: [Chosen; 2],
+    /// Which of the two sends the data of the first workload.
+    pub(crate) sender: usize,
+    /// Policies that take the place of others.
+    pub(crate) switched: Vec<Switched>,
 }
 
 /// Repetitions of a comparison: with 20, an interval is half a standard deviation wide to either side.
@@ -40,18 +42,20 @@ const STOP: Duration = Duration::from_secs(60);
 /// More are a mistake, and would fill the memory with results.
 const MAX_REPEAT: usize = 100_000;
 
-pub(crate) fn resolve(file: &File, traces: &mut Traces<'_>) -> Result<Resolved, Problem> {
+pub(crate) fn resolve(catalogue: &Catalogue, file: &File, traces: &mut Traces<'_>) -> Result<Resolved, Problem> {
     let shared = paths::shared(file, traces)?;
     let paths = paths::paths(file, traces)?;
     let names: Vec<String> = paths.iter().map(|path| path.name.clone()).collect();
-    let (client, client_chosen) = hosts::host(&[&file.host, &file.client])?;
-    let (server, server_chosen) = hosts::host(&[&file.host, &file.server])?;
+    let (client, client_chosen) = hosts::host(catalogue, &[&file.host, &file.client])?;
+    let (server, server_chosen) = hosts::host(catalogue, &[&file.host, &file.server])?;
 
     let mut spec = Spec::new(paths, client, server);
     spec.shared = shared;
     spec.stop = file.run.stop.as_ref().map_or(STOP, |stop| stop.value.0);
-    spec.workloads = workloads::workloads(file, &names, spec.stop)?;
+    spec.workloads = workloads::workloads(catalogue, file, &names, spec.stop)?;
     spec.changes = changes::changes(file, &names, traces)?;
+    let switched;
+    (spec.switches, switched) = switches::switches(catalogue, file)?;
     spec.codec = file.codec.unwrap_or(false);
     spec.loss_oracle = file.run.loss_oracle.unwrap_or(false);
     let seed = file.run.seed.unwrap_or(1);
@@ -76,23 +80,22 @@ pub(crate) fn resolve(file: &File, traces: &mut Traces<'_>) -> Result<Resolved, 
         }
         Some(at) => at.value,
     };
-    let schedulers = [client_chosen.scheduler.clone(), server_chosen.scheduler.clone()];
-    let direction = workloads::direction(&spec.workloads);
-    let policies = match direction {
-        anabranch_sim::Direction::Down => server_chosen,
-        anabranch_sim::Direction::Up => client_chosen,
+    let policies = [client_chosen, server_chosen];
+    let sender = match workloads::direction(&spec.workloads) {
+        Direction::Down => 1,
+        Direction::Up => 0,
     };
     let spread = file.run.spread.as_ref().map_or(Duration::ZERO, |at| at.value.0);
-    Ok(Resolved { spec, seed, repeat, measure, spread, policies, schedulers })
+    Ok(Resolved { spec, seed, repeat, measure, spread, policies, sender, switched })
 }
 
-/// Puts another scheduler on both hosts.
-pub(crate) fn with_scheduler(spec: &mut Spec, policy: &Policy) -> Result<(), Problem> {
-    let scheduler = policies::build(SCHEDULERS, "scheduler", policy, &(0..0))?;
+/// Puts another scheduler on both hosts; says which.
+pub(crate) fn with_scheduler(catalogue: &Catalogue, spec: &mut Spec, policy: &Policy) -> Result<Variant, Problem> {
+    let (scheduler, variant) = policies::build(&catalogue.schedulers, policy, &(0..0))?;
     let put = |host: &mut HostSpec| host.policies.scheduler = scheduler.clone();
     put(&mut spec.client);
     put(&mut spec.server);
-    Ok(())
+    Ok(variant)
 }
 
 /// Refuses the name of a path that is not there.

@@ -1,32 +1,29 @@
-//! Policies by name, with their parameters, from the one registry.
+//! Policies by name, with their parameters, from the catalogue.
 
 use crate::error::{Problem, nearest};
 use crate::file::{At, Policy};
+use crate::variant::Variant;
 use anabranch_engine::Factory;
-use anabranch_policy::registry::{Entry, ParamError, find};
+use anabranch_policy::Table;
+use anabranch_policy::registry::ParamError;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A factory of what `policy` names in `table`; `at` is the place to blame.
-pub(crate) fn build<T: ?Sized>(
-    table: &'static [Entry<T>],
-    kind: &'static str,
-    policy: &Policy,
-    at: &Range<usize>,
-) -> Result<Factory<T>, Problem> {
-    let refuse = |error: ParamError| refusal(&error, table.iter().map(|entry| entry.name), at);
-    let entry = find(table, kind, &policy.name).map_err(refuse)?;
+/// How to make a policy, and what it is.
+pub(crate) type Found<T> = (Factory<T>, Variant);
+
+/// What `policy` names in `table`; `at` is the place to blame.
+pub(crate) fn build<T: ?Sized>(table: &Table<T>, policy: &Policy, at: &Range<usize>) -> Result<Found<T>, Problem> {
+    let refuse = |error: ParamError| refusal(&error, table.names(), at);
+    let entry = *table.find(&policy.name).map_err(refuse)?;
     let params = entry.params(&policy.parameters).map_err(refuse)?;
-    Ok(Arc::new(move || (entry.build)(&params)))
+    let variant = Variant::new(&entry, &params);
+    Ok((Arc::new(move || (entry.build)(&params)), variant))
 }
 
 /// The same for a policy that may not be given.
-pub(super) fn given<T: ?Sized>(
-    table: &'static [Entry<T>],
-    kind: &'static str,
-    policy: Option<&At<Policy>>,
-) -> Result<Option<Factory<T>>, Problem> {
-    policy.map(|at| build(table, kind, &at.value, &at.span)).transpose()
+pub(super) fn given<T: ?Sized>(table: &Table<T>, policy: Option<&At<Policy>>) -> Result<Option<Found<T>>, Problem> {
+    policy.map(|at| build(table, &at.value, &at.span)).transpose()
 }
 
 fn refusal<'a>(error: &ParamError, names: impl Iterator<Item = &'a str>, at: &Range<usize>) -> Problem {

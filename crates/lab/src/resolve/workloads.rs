@@ -4,7 +4,7 @@ use super::known;
 use super::policies::build;
 use crate::error::Problem;
 use crate::file::{At, DirectionName, File, Policy, WorkloadKind, WorkloadTable};
-use anabranch_policy::registry::CONGESTION;
+use anabranch_policy::Catalogue;
 use anabranch_sim::{Direction, Extent, Workload};
 use anabranch_units::{Bytes, Duration};
 use std::ops::Range;
@@ -20,8 +20,14 @@ pub(super) fn direction(workloads: &[Workload]) -> Direction {
     workloads.iter().find_map(direction).unwrap_or_default()
 }
 
-pub(super) fn workloads(file: &File, paths: &[String], stop: Duration) -> Result<Vec<Workload>, Problem> {
-    let all: Vec<Workload> = file.workload.iter().map(|at| workload(at, paths, stop)).collect::<Result<_, _>>()?;
+pub(super) fn workloads(
+    catalogue: &Catalogue,
+    file: &File,
+    paths: &[String],
+    stop: Duration,
+) -> Result<Vec<Workload>, Problem> {
+    let all = file.workload.iter().map(|at| workload(catalogue, at, paths, stop));
+    let all: Vec<Workload> = all.collect::<Result<_, _>>()?;
     let under_test = |w: &Workload| !matches!(w, Workload::Udp { .. } | Workload::Tcp { .. });
     if !all.iter().any(under_test) {
         let help = "accepted: at least one [[workload]] with kind = \"bulk\", \"files\" or \"bursts\"";
@@ -38,7 +44,12 @@ pub(super) const fn way(name: DirectionName) -> Direction {
     }
 }
 
-fn workload(at: &At<WorkloadTable>, paths: &[String], stop: Duration) -> Result<Workload, Problem> {
+fn workload(
+    catalogue: &Catalogue,
+    at: &At<WorkloadTable>,
+    paths: &[String],
+    stop: Duration,
+) -> Result<Workload, Problem> {
     let table = &at.value;
     only_own_keys(table)?;
     let direction = table.direction.as_ref().map_or(Direction::Down, |at| way(at.value));
@@ -95,7 +106,7 @@ fn workload(at: &At<WorkloadTable>, paths: &[String], stop: Duration) -> Result<
                 Some(at) => (at.value.clone(), at.span.clone()),
                 None => (Policy::named("cubic"), at.span.clone()),
             };
-            let congestion = build(CONGESTION, "congestion control", &policy, &span)?;
+            let (congestion, _) = build(&catalogue.congestion, &policy, &span)?;
             Workload::Tcp { path, direction, start, extent, congestion }
         }
     })

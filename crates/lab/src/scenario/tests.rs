@@ -1,6 +1,9 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
+use anabranch_engine::Switch;
 use anabranch_net::{LossModel, QueueLimit};
+use anabranch_policy::registry::{Entry, Value};
+use anabranch_policy::scheduler::{MinRtt, Scheduler as Policy};
 use anabranch_sim::{Affected, Extent, MIDDLEBOXES, Middlebox, MiddleboxSpec, Stripped, Unmapped};
 use anabranch_units::{Bytes, Rate};
 
@@ -9,12 +12,16 @@ const BULK: &str = "[[workload]]\nkind = \"bulk\"\nduration = \"5s\"\n";
 
 fn read_with(text: &str, sets: &[&str]) -> Result<Scenario, ScenarioError> {
     let origin = Origin { scenario: "test.toml".into(), sets: sets.iter().map(|set| (*set).to_owned()).collect() };
-    Scenario::read("test", "test.toml", text, origin, &|name, from_set| match (name, from_set) {
+    Scenario::read(&built_in(), "test", "test.toml", text, origin, &|name, from_set| match (name, from_set) {
         ("lte.down", false) => Ok("1\n2\n2\n".to_owned()),
         ("mine.down", true) => Ok("5\n".to_owned()),
         ("broken.down", _) => Ok("1\nx\n".to_owned()),
         _ => Err(std::io::ErrorKind::NotFound.into()),
     })
+}
+
+fn built_in() -> Arc<Catalogue> {
+    Arc::new(Catalogue::default())
 }
 
 fn read(text: &str) -> Result<Scenario, ScenarioError> {
@@ -24,7 +31,7 @@ fn read(text: &str) -> Result<Scenario, ScenarioError> {
 #[test]
 fn the_shipped_scenarios_are_read() {
     for shipped in SHIPPED {
-        let scenario = Scenario::load(shipped.name, &[]).unwrap();
+        let scenario = Scenario::load(&built_in(), shipped.name, &[]).unwrap();
         assert!(scenario.about.is_some() && scenario.paths().len() == 2, "{}", shipped.name);
         assert_eq!(scenario.digest.len(), 64);
     }
@@ -36,7 +43,7 @@ fn the_codec_changes_no_result() {
     for shipped in SHIPPED {
         let run = |sets: &[&str]| {
             let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
-            let scenario = Scenario::load(shipped.name, &sets).unwrap();
+            let scenario = Scenario::load(&built_in(), shipped.name, &sets).unwrap();
             let run = crate::run(&scenario, 1, &crate::Keep::default()).unwrap();
             (scenario.spec(1).codec, scenario.digest, run.outcome.digest, run.measured)
         };
@@ -129,7 +136,7 @@ fn hosts_take_a_profile_then_single_knobs_then_what_is_their_own() {
     assert_eq!((spec.client.dss_checksum, spec.server.dss_checksum), (true, false));
     let profile = spec.server.profile;
     assert_eq!((profile.name, profile.sack, profile.rack, profile.delayed_ack), ("ns3", true, false, None));
-    assert_eq!(scenario.policies.scheduler, "round-robin");
+    assert_eq!(scenario.policies().scheduler.name, "round-robin");
 }
 
 #[test]
@@ -298,7 +305,7 @@ fn a_variant_is_repeated_by_its_command() {
     let variant = scenario.with_scheduler("blest").unwrap();
     assert_eq!(variant.origin.sets, ["host.scheduler=\"blest\""]);
     let own = scenario.with_scheduler("ecf").unwrap();
-    assert_eq!((own.policies.scheduler.as_str(), own.origin.sets.len()), ("ecf(beta=0.5)", 0));
+    assert_eq!((own.policies().scheduler.parameters.0[0].1.clone(), own.origin.sets.len()), (Value::Number(0.5), 0));
     let single = scenario.single_path(1);
     let repeated =
         read_with(&format!("{PATHS}{BULK}"), &single.origin.sets.iter().map(String::as_str).collect::<Vec<_>>());
@@ -311,5 +318,82 @@ fn a_variant_is_repeated_by_its_command() {
 #[test]
 fn the_policies_reported_are_those_of_the_host_that_sends() {
     let text = format!("{PATHS}[client]\nscheduler = \"ecf\"\n{}direction = \"up\"\n", BULK);
-    assert_eq!(read(&text).unwrap().policies.scheduler, "ecf");
+    let scenario = read(&text).unwrap();
+    assert_eq!((&*scenario.policies().scheduler.name, &*scenario.receiver().scheduler.name), ("ecf", "min-rtt"));
+}
+
+#[test]
+fn a_scheduler_of_ones_own_is_found_by_its_name() {
+    let text = format!("{PATHS}[host]\nscheduler = \"mine\"\n{BULK}");
+    let origin = || Origin { scenario: "test.toml".into(), sets: vec![] };
+    let trace = |_: &str, _| Ok("1\n".to_owned());
+    let mine: Entry<dyn Policy> = Entry {
+        name: "mine",
+        about: "for this test",
+        paper: None,
+        parameters: &[],
+        source: "",
+        build: |_| Box::new(MinRtt),
+    };
+    let mut catalogue = Catalogue::default();
+    catalogue.schedulers.add(mine).unwrap();
+    let catalogue = Arc::new(catalogue);
+    let scenario = Scenario::read(&catalogue, "test", "test.toml", &text, origin(), &trace).unwrap();
+    assert_eq!(scenario.policies().scheduler.name, "mine");
+    assert!(scenario.default_schedulers().contains(&"mine".to_owned()));
+    assert!(scenario.with_scheduler("mine").is_ok());
+    assert!(read(&text).is_err(), "the registry itself knows nothing of it");
+}
+
+#[test]
+fn policies_change_hands_in_the_course_of_a_run() {
+    let change = r#"
+        [[change]]
+        at = "3s"
+        scheduler = { name = "ecf", beta = 0.5 }
+        congestion = "reno"
+        [[change]]
+        at = "4s"
+        host = "client"
+        reinjection = "none"
+        ack-path = "own"
+        window = "shared"
+        [[change]]
+        at = "5s"
+        path = "wlan"
+        rate = "1mbit"
+        scheduler = "round-robin"
+        [run]
+        spread = "10s"
+    "#;
+    let scenario = read(&format!("{PATHS}{BULK}{change}")).unwrap();
+    let said: Vec<_> = scenario.switched.iter().map(|s| (s.at_s, s.host, s.seam, &*s.policy.name)).collect();
+    let both = "both hosts";
+    let expected = [
+        (3.0, both, "scheduler", "ecf"),
+        (3.0, both, "congestion", "reno"),
+        (4.0, "client", "window", "shared"),
+        (4.0, "client", "ack-path", "own"),
+        (4.0, "client", "reinjection", "none"),
+        (5.0, both, "scheduler", "round-robin"),
+    ];
+    assert_eq!(said, expected);
+    assert_eq!(scenario.switched[0].policy.parameters.0[0], ("beta".to_owned(), Value::Number(0.5)));
+    let spec = scenario.spec(1);
+    assert_eq!((spec.switches.len(), spec.changes.len()), (6, 1));
+    assert!(matches!(spec.switches[1].switch, Switch::Congestion(_)));
+    assert_eq!(spec.switches[4].host, Some(anabranch_sim::Host::Client));
+    // They move with everything else.
+    assert_eq!(spec.switches[5].at, spec.changes[0].at);
+    assert!(spec.switches[0].at >= Duration::from_secs(3));
+    for (wrong, said) in [
+        ("at = \"3s\"\n", "this changes nothing"),
+        ("at = \"3s\"\nhost = \"client\"\npath = \"wlan\"\nrate = \"1mbit\"\n", "no policy of this host changes"),
+        ("at = \"3s\"\nrate = \"1mbit\"\n", "this does not say which path changes"),
+        ("at = \"3s\"\npath = \"wlan\"\nscheduler = \"ecf\"\n", "this changes nothing on its path"),
+        ("at = \"3s\"\nscheduler = \"efc\"\n", "there is no scheduler called `efc`"),
+    ] {
+        let error = read(&format!("{PATHS}{BULK}[[change]]\n{wrong}")).err().unwrap();
+        assert_eq!(error.to_string(), said);
+    }
 }

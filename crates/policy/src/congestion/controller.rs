@@ -69,6 +69,17 @@ impl Controller {
         Controller { algorithm, rules, flows: Vec::new(), pasts: Vec::new() }
     }
 
+    /// Goes on with another algorithm, which finds windows, thresholds and recoveries as they are.
+    pub fn replace(&mut self, now: Instant, algorithm: Box<dyn CongestionControl>) {
+        self.algorithm = algorithm;
+        for on in 0..self.flows.len() {
+            self.algorithm.on_flow_added(on);
+        }
+        for on in 0..self.flows.len() {
+            self.algorithm.on_reset(now, on, &self.flows);
+        }
+    }
+
     /// A subflow with segments of `mss` begins, with the initial window and no threshold. No effect if it is there.
     pub fn add(&mut self, id: SubflowId, mss: Bytes) {
         let Err(at) = self.flows.binary_search_by_key(&id, |flow| flow.id) else {
@@ -467,6 +478,25 @@ mod tests {
         assert_eq!(state(&c), (1250, Some(2000)));
         c.penalise(T, A);
         assert_eq!(state(&c), (1000, Some(2000)));
+    }
+
+    #[test]
+    fn another_algorithm_takes_the_windows_over() {
+        let mut c = controller(RULES);
+        c.add(SubflowId(2), MSS);
+        ack(&mut c, 2000);
+        c.on_fast_retransmit(T, A, Bytes::new(12_000));
+        let before = (c.flows().to_vec(), c.cwnd_at_loss(A));
+        c.replace(T, Box::new(crate::congestion::Cubic::new(0.4, 0.7, true)));
+        assert_eq!((c.flows().to_vec(), c.cwnd_at_loss(A)), before);
+        // The recovery goes on, and the next loss is answered by the new one: β = 0.7 of 6000.
+        c.on_recovered(T, A);
+        c.on_ack(T, A, Bytes::new(1), None, true);
+        c.on_fast_retransmit(T, A, Bytes::new(6000));
+        assert_eq!(state(&c).0, 4200);
+        // What was halved by the old one is given back all the same.
+        c.on_spurious(T, A);
+        assert_eq!(state(&c).0, 6000);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! probability only moves forward, and it lets plain sorted lists serve as queues: what takes one round is queued in the
 //! order in which it is due, and so is what takes more.
 
-use super::{Conditions, Model, Window};
+use super::{Conditions, Forecast, Model, Window};
 use anabranch_units::Duration;
 
 /// Evaluates forecasts with one model. Keeps its memory, so that it allocates nothing once it has seen the largest task.
@@ -58,12 +58,15 @@ impl<M: Model> Forecaster<M> {
     pub fn new(model: M) -> Self {
         Forecaster { model, scratch: Scratch::default() }
     }
+}
 
-    /// Expected number of segments that reach the peer within `horizon`, if a full window leaves now and each round
-    /// after it as soon as it may.
-    pub fn expected(&mut self, horizon: Duration, conditions: &Conditions) -> f64 {
+impl<M: Model> Forecast for Forecaster<M> {
+    fn expected(&mut self, horizon: Duration, conditions: &Conditions) -> f64 {
         let conditions = conditions.normalised();
         self.model.begin(&conditions);
+        if let Some(segments) = self.model.beside_histories(horizon, &conditions) {
+            return segments;
+        }
         let longest = conditions.rtt * MAX_ROUNDS;
         if horizon <= longest {
             return self.sum(horizon, &conditions);
@@ -73,7 +76,9 @@ impl<M: Model> Forecaster<M> {
         let per_round = (sum - before) / RATE_ROUNDS as f64;
         sum + per_round * horizon.saturating_sub(longest).per(conditions.rtt)
     }
+}
 
+impl<M: Model> Forecaster<M> {
     /// The expectation over all histories, for a horizon of at most `MAX_ROUNDS`.
     fn sum(&mut self, horizon: Duration, conditions: &Conditions) -> f64 {
         let Conditions { rtt, cwnd, ssthresh, max_cwnd, .. } = *conditions;
@@ -102,8 +107,8 @@ impl<M: Model> Forecaster<M> {
                 let left = horizon - row - rtt * rounds;
                 self.model.round(window, left, |outcome| {
                     assert!(outcome.rounds > 0 || outcome.timeout, "a round takes time");
-                    let probability = probability * outcome.probability;
-                    total += probability * outcome.delivered;
+                    total += probability * outcome.probability * outcome.delivered;
+                    let probability = probability * outcome.weight;
                     let due = rounds + u64::from(outcome.rounds);
                     let limit = if outcome.timeout { max_rounds_below } else { Some(max_rounds) };
                     if probability < NEGLIGIBLE || limit.is_none_or(|limit| due > limit) {

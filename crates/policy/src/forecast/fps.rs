@@ -22,14 +22,14 @@ impl Model for Fps {
 
     fn round(&mut self, window: Window, _left: Duration, mut outcome: impl FnMut(Outcome)) {
         let next = window.grown(self.overshoot);
-        outcome(Outcome { probability: 1.0, delivered: window.as_f64(), rounds: 1, timeout: false, next });
+        outcome(Outcome::new(1.0, window.as_f64(), 1, false, next));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::forecast::Forecaster;
+    use crate::forecast::{Forecast, Forecaster};
 
     fn fps(horizon_ms: u64, cwnd: u32, ssthresh: Option<u32>, overshoot: bool) -> f64 {
         let conditions = Conditions {

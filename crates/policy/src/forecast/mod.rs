@@ -7,38 +7,36 @@
 //! Windows are whole segments. A round begins with a full window at the decision instant, its data arrive half a round
 //! trip later and the next round begins with its ACKs. Losses are independent of each other.
 
+mod conditions;
+mod dpsaf;
+mod f2p;
 mod forecaster;
 mod fps;
+mod kept;
 mod late;
 mod loss;
-mod number;
+pub(crate) mod number;
 #[cfg(test)]
 mod properties;
 mod window;
 
+pub use conditions::Conditions;
+pub use dpsaf::Dpsaf;
+pub use f2p::{F2p, F2pSwitches, delivery_time, mean_timeout};
 pub use forecaster::{Forecaster, MAX_ROUNDS};
 pub use fps::Fps;
-pub use late::{Late, Switches};
+pub use kept::Kept;
+pub use late::{Late, Later, Switches};
 pub use loss::LossEstimate;
 pub use window::{Window, grow};
 
 use anabranch_units::Duration;
 
-/// What a forecast knows about one subflow.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Conditions {
-    /// Round-trip time. Zero counts as a nanosecond.
-    pub rtt: Duration,
-    /// Retransmission timeout without backoff. Less than the RTT counts as the RTT.
-    pub rto: Duration,
-    /// Congestion window in whole segments, all of it free. Zero counts as one.
-    pub cwnd: u32,
-    /// Slow-start threshold in segments; `None` before the first loss.
-    pub ssthresh: Option<u32>,
-    /// Probability that a segment is lost, 0 to 1.
-    pub loss: f64,
-    /// The largest window in segments that the path or the peer admits, where known. No later round exceeds it.
-    pub max_cwnd: Option<u32>,
+/// How many segments a subflow is expected to deliver.
+pub trait Forecast {
+    /// Expected number of segments that reach the peer within `horizon`, if a full window leaves now and each round
+    /// after it as soon as it may.
+    fn expected(&mut self, horizon: Duration, conditions: &Conditions) -> f64;
 }
 
 /// One round of TCP as a scheduler's paper sees it.
@@ -52,6 +50,11 @@ pub trait Model {
     /// Tells `outcome` everything that may come of sending all of `window` when `left` remains until the horizon. At
     /// least half an RTT does. The probabilities sum to one; outcomes that cannot happen may be left out.
     fn round(&mut self, window: Window, left: Duration, outcome: impl FnMut(Outcome));
+
+    /// The answer of a paper's literal reading that is no mean over histories.
+    fn beside_histories(&mut self, _horizon: Duration, _conditions: &Conditions) -> Option<f64> {
+        None
+    }
 }
 
 /// One way a round may end.
@@ -61,6 +64,8 @@ pub struct Outcome {
     pub probability: f64,
     /// Expected number of segments that arrive before the horizon, given this outcome.
     pub delivered: f64,
+    /// What later rounds count: the probability again, unless a paper is read literally that leaves it out.
+    pub weight: f64,
     /// Round trips until the next round begins.
     pub rounds: u32,
     /// Whether a timeout passes as well. A round takes time: without one, `rounds` is not zero.
@@ -69,17 +74,9 @@ pub struct Outcome {
     pub next: Window,
 }
 
-impl Conditions {
-    /// The same with every value in the range its field states.
-    fn normalised(self) -> Self {
-        let rtt = self.rtt.max(Duration::from_nanos(1));
-        Conditions {
-            rtt,
-            rto: self.rto.max(rtt),
-            cwnd: self.cwnd.max(1),
-            ssthresh: self.ssthresh,
-            loss: if self.loss > 0.0 { self.loss.min(1.0) } else { 0.0 },
-            max_cwnd: self.max_cwnd.map(|max| max.max(1)),
-        }
+impl Outcome {
+    /// One after which later rounds count as often as they happen.
+    pub fn new(probability: f64, delivered: f64, rounds: u32, timeout: bool, next: Window) -> Self {
+        Outcome { probability, delivered, weight: probability, rounds, timeout, next }
     }
 }

@@ -1,7 +1,7 @@
 //! Arithmetic that repeats on every platform.
 
 /// `base` to the power `exponent` by repeated squaring: multiplications only, in an order that the exponent fixes.
-pub(super) fn powi(mut base: f64, mut exponent: u32) -> f64 {
+pub(crate) fn powi(mut base: f64, mut exponent: u32) -> f64 {
     let mut power = 1.0;
     while exponent > 0 {
         if exponent & 1 == 1 {

@@ -1,6 +1,6 @@
 //! One window for all: any subflow may use as much of it as it can (RFC 8684 §3.3.4).
 
-use super::{ReceiveWindow, Usage};
+use super::{Buffers, ReceiveWindow, Usage};
 use anabranch_units::{Bytes, Instant};
 
 /// Narrows nothing.
@@ -8,19 +8,19 @@ use anabranch_units::{Bytes, Instant};
 pub struct Shared;
 
 impl ReceiveWindow for Shared {
-    fn share(&mut self, _now: Instant, _window: Bytes, _buffer: Bytes, _usage: &[Usage], limits: &mut [Bytes]) {
-        limits.fill(Bytes::MAX);
+    fn share(&mut self, _now: Instant, _buffers: &Buffers, _usage: &[Usage], shares: &mut [Bytes]) {
+        shares.fill(Bytes::MAX);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::receive_window::testing::{buffers, shares, subflow};
 
     #[test]
-    fn no_limit_binds() {
-        let mut limits = [Bytes::ZERO; 3];
-        Shared.share(Instant::ZERO, Bytes::new(1), Bytes::new(2), &[], &mut limits);
-        assert_eq!(limits, [Bytes::MAX; 3]);
+    fn no_share_binds() {
+        let usage = [subflow(0, 10, 10, 50_000), subflow(1, 100, 10, 0)];
+        assert_eq!(shares(&mut Shared, &buffers(1, 2), &usage), [u64::MAX; 2]);
     }
 }

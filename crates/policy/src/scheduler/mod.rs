@@ -2,11 +2,26 @@
 
 mod blest;
 mod blest_kernel;
+mod cp;
+mod dpsaf;
 mod ecf;
+mod edpf;
+mod f2p_dps;
+mod feedback;
+mod fps;
 mod late;
+mod late_nested;
 mod min_rtt;
+mod ocps;
+mod otias;
+mod peekaboo;
+mod prospects;
 mod round_robin;
 mod single;
+mod skip;
+mod stms;
+mod sttf;
+mod tags;
 #[cfg(test)]
 mod testing;
 
@@ -17,10 +32,14 @@ use anabranch_units::{Instant, Seed};
 pub use blest::Blest;
 pub use blest_kernel::BlestKernel;
 pub use ecf::Ecf;
+pub use edpf::Edpf;
 pub use late::Late;
 pub use min_rtt::MinRtt;
+pub use otias::Otias;
+pub use peekaboo::Peekaboo;
 pub use round_robin::RoundRobin;
 pub use single::Single;
+pub use sttf::{Sttf, SttfCode};
 
 /// Decides which subflow carries which bytes next. Sees the view, touches nothing else.
 ///
@@ -91,6 +110,94 @@ pub const SCHEDULERS: &[Entry<dyn Scheduler>] = &[
         build: |p| Box::new(BlestKernel::new(p)),
     },
     Entry {
+        name: "fps",
+        about: "a slow subflow starts behind what the faster ones deliver meanwhile if nothing is lost",
+        paper: Some("Mirani et al. 2010, after Ni et al. 2014"),
+        parameters: fps::PARAMETERS,
+        source: include_str!("fps.rs"),
+        build: |p| Box::new(fps::Fps::scheduler(p)),
+    },
+    Entry {
+        name: "ocps-r",
+        about: "FPS, corrected by whether the last round arrived early or late; reconstructed",
+        paper: Some("Ni et al. 2015 (abstract only)"),
+        parameters: ocps::PARAMETERS,
+        source: include_str!("ocps.rs"),
+        build: |p| Box::new(ocps::scheduler(p)),
+    },
+    Entry {
+        name: "stms-r",
+        about: "the slow subflow sends ahead by a gap of DSNs that closes when its data arrive; reconstructed",
+        paper: Some("Shi et al. 2018"),
+        parameters: &[],
+        source: include_str!("stms.rs"),
+        build: |_| Box::new(stms::Stms::scheduler()),
+    },
+    Entry {
+        name: "cp-r",
+        about: "min-RTT among as many subflows as the receive buffer bears; reconstructed",
+        paper: Some("Oh, Lee 2015 (abstract only)"),
+        parameters: cp::PARAMETERS,
+        source: include_str!("cp.rs"),
+        build: |p| Box::new(cp::Cp::new(p)),
+    },
+    Entry {
+        name: "f2p-dps",
+        about: "FPS with the losses that are to be expected on either subflow; the equations repaired",
+        paper: Some("Ni et al. 2014"),
+        parameters: f2p_dps::PARAMETERS,
+        source: include_str!("f2p_dps.rs"),
+        build: |p| Box::new(f2p_dps::F2pDps::scheduler(p)),
+    },
+    Entry {
+        name: "dpsaf-r",
+        about: "forward prediction by the most likely case of each round, corrected by feedback; reconstructed",
+        paper: Some("Xue et al. 2018 (abstract only)"),
+        parameters: dpsaf::PARAMETERS,
+        source: include_str!("dpsaf.rs"),
+        build: |p| Box::new(dpsaf::scheduler(p)),
+    },
+    Entry {
+        name: "peekaboo",
+        about: "learns whether to wait for the fast subflow or to send on the next one (LinUCB); draws from the seed",
+        paper: Some("Wu et al. 2020"),
+        parameters: peekaboo::PARAMETERS,
+        source: include_str!("peekaboo.rs"),
+        build: |p| Box::new(Peekaboo::new(p)),
+    },
+    Entry {
+        name: "edpf",
+        about: "earliest delivery path first: an oracle that needs the simulator's rates and delays",
+        paper: Some("Chebrolu et al. 2005"),
+        parameters: edpf::PARAMETERS,
+        source: include_str!("edpf.rs"),
+        build: |p| Box::new(Edpf::new(p)),
+    },
+    Entry {
+        name: "otias",
+        about: "each segment joins the queue in which it is expected to arrive first, even behind a full window",
+        paper: Some("Yang et al. 2014"),
+        parameters: otias::PARAMETERS,
+        source: include_str!("otias.rs"),
+        build: |p| Box::new(Otias::new(p)),
+    },
+    Entry {
+        name: "sttf",
+        about: "each segment where it is predicted to arrive first, with slow-start growth; assigned anew all the time",
+        paper: Some("Hurtig et al. 2019"),
+        parameters: sttf::PARAMETERS,
+        source: include_str!("sttf.rs"),
+        build: |p| Box::new(Sttf::new(p)),
+    },
+    Entry {
+        name: "sttf-code",
+        about: "STTF as its authors' kernel has it: last RTT sample, overshoot, assigned anew when shares change",
+        paper: Some("Karlstad MPTCP kernel, after Hurtig et al. 2019"),
+        parameters: sttf::CODE_PARAMETERS,
+        source: include_str!("sttf/code.rs"),
+        build: |p| Box::new(SttfCode::new(p)),
+    },
+    Entry {
         name: "late",
         about: "the slowest subflow starts behind what the others are expected to deliver by then, losses included",
         paper: Some("Yang et al., LATE"),
@@ -98,11 +205,27 @@ pub const SCHEDULERS: &[Entry<dyn Scheduler>] = &[
         source: include_str!("late.rs"),
         build: |p| Box::new(Late::new(p)),
     },
+    Entry {
+        name: "late-nested",
+        about: "LATE with each subflow as the master of all faster ones",
+        paper: Some("after Yang et al., LATE"),
+        parameters: late_nested::PARAMETERS,
+        source: include_str!("late_nested.rs"),
+        build: |p| Box::new(late_nested::LateNested::scheduler(p)),
+    },
 ];
 
 /// Whether waiting for `subflow` can end: an acknowledgment of it is due. Who waits for anything else waits for nothing.
 fn ack_due(subflow: &SubflowView) -> bool {
     !subflow.in_flight.is_zero()
+}
+
+/// Waits for the subflow that is to send the first unsent byte. If no ACK of it is due, the fastest with room sends it.
+fn wait_for(holder: Option<&SubflowView>, view: &View<'_>) -> Decision {
+    match view.fastest_with_room() {
+        Some(fastest) if !holder.is_some_and(ack_due) && !view.sendable.is_zero() => Decision::send(fastest.id),
+        _ => Decision::WAIT,
+    }
 }
 
 /// A pure number in `min..=max`.

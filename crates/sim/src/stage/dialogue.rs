@@ -53,7 +53,8 @@ impl Stage<'_> {
             Event::Fallback(_)
             | Event::SubflowEstablished(_)
             | Event::SubflowClosed(_)
-            | Event::SubflowReset { .. } => {}
+            | Event::SubflowReset { .. }
+            | Event::SchedulerOverruled(_) => {}
         }
     }
 
@@ -174,5 +175,6 @@ fn code(event: &Event) -> u64 {
         Event::SubflowEstablished(subflow) => 11 + (u64::from(subflow.0) << 8),
         Event::SubflowClosed(subflow) => 12 + (u64::from(subflow.0) << 8),
         Event::SubflowReset { subflow, .. } => 13 + (u64::from(subflow.0) << 8),
+        Event::SchedulerOverruled(_) => 14,
     }
 }

@@ -12,14 +12,15 @@ mod plan;
 mod reinjection;
 mod simple;
 mod switching;
+mod watchdog;
 mod window;
 
 use anabranch_policy::registry::{Entry, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Makes the policy called `name`, with these parameters set.
 #[allow(dead_code)]
+/// Makes the policy called `name`, with these parameters set.
 fn policy<T: ?Sized>(
     table: &'static [Entry<T>],
     name: &str,

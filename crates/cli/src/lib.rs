@@ -1,0 +1,72 @@
+//! The `anabranch` command: runs scenarios and compares schedulers.
+//!
+//! A program with policies of its own is this command with a longer [`Catalogue`]:
+//!
+//! ```no_run
+//! use anabranch_policy::Catalogue;
+//!
+//! fn main() -> std::process::ExitCode {
+//!     let mut catalogue = Catalogue::default();
+//!     // catalogue.schedulers.add(Entry { name: "mine", … })
+//!     anabranch_cli::main_with(catalogue)
+//! }
+//! ```
+//!
+//! Exit status 0: done. 1: a run failed, or a file could not be written. 2: the command line or the scenario is refused.
+#![forbid(unsafe_code)]
+
+mod args;
+mod compare;
+mod documentation;
+mod failure;
+mod inspect;
+mod list;
+mod output;
+mod run;
+mod script;
+
+use anabranch_policy::Catalogue;
+use args::{Args, Command};
+use clap::{CommandFactory, Parser};
+use failure::Failure;
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// The whole command, with the arguments of the process and these policies.
+pub fn main_with(catalogue: Catalogue) -> ExitCode {
+    let args = Args::parse();
+    let catalogue = Arc::new(catalogue);
+    // A broken promise of the simulator is reported as a failed run, with the command that repeats it, and anything else
+    // below; neither needs a trace of ours on top.
+    std::panic::set_hook(Box::new(|_| {}));
+    match catch_unwind(AssertUnwindSafe(|| dispatch(args.command, &catalogue))) {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(failure)) => {
+            failure.print();
+            failure.exit_code()
+        }
+        Err(panic) => {
+            let _ = writeln!(std::io::stderr(), "anabranch has a bug: {}", anabranch_lab::panic_text(&*panic));
+            ExitCode::from(1)
+        }
+    }
+}
+
+fn dispatch(command: Command, catalogue: &Arc<Catalogue>) -> Result<(), Failure> {
+    match command {
+        Command::Run(args) => run::run(catalogue, &args),
+        Command::Compare(args) if args.all => compare::pairwise(catalogue, &args),
+        Command::Compare(args) => compare::compare(catalogue, &args),
+        Command::Inspect(args) => inspect::inspect(&args),
+        Command::List(args) => list::list(catalogue, &args),
+        Command::Script(args) => script::script(&args),
+        Command::Schema => output::print(&format!("{}\n", anabranch_lab::schema(catalogue))),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Args::command(), "anabranch", &mut script);
+            output::print(&String::from_utf8_lossy(&script))
+        }
+    }
+}

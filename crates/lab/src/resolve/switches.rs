@@ -1,0 +1,55 @@
+//! Policies that take the place of others in the course of the run.
+
+use super::policies::given;
+use crate::error::Problem;
+use crate::file::{At, ChangeTable, File, HostName};
+use crate::variant::{Switched, Variant};
+use anabranch_engine::Switch;
+use anabranch_policy::Catalogue;
+use anabranch_sim::{Host, TimedSwitch};
+
+/// What the run does, and what a result says of it.
+pub(super) fn switches(catalogue: &Catalogue, file: &File) -> Result<(Vec<TimedSwitch>, Vec<Switched>), Problem> {
+    let mut all = (Vec::new(), Vec::new());
+    for at in &file.change {
+        one(catalogue, at, &mut all)?;
+    }
+    Ok(all)
+}
+
+/// Whether the change is one to policies.
+pub(super) fn switches_anything(table: &ChangeTable) -> bool {
+    let ChangeTable { scheduler, congestion, window, ack_path, reinjection, .. } = table;
+    [scheduler, congestion, window, ack_path, reinjection].into_iter().any(Option::is_some)
+}
+
+fn one(
+    catalogue: &Catalogue,
+    at: &At<ChangeTable>,
+    (switches, switched): &mut (Vec<TimedSwitch>, Vec<Switched>),
+) -> Result<(), Problem> {
+    let table = &at.value;
+    if let Some(host) = table.host.as_ref().filter(|_| !switches_anything(table)) {
+        let help = "accepted: beside scheduler, congestion, window, ack-path or reinjection";
+        return Err(Problem::at(&host.span, "no policy of this host changes", help));
+    }
+    let (host, named) = match table.host.as_ref().map(|at| at.value) {
+        None => (None, "both hosts"),
+        Some(HostName::Client) => (Some(Host::Client), "client"),
+        Some(HostName::Server) => (Some(Host::Server), "server"),
+    };
+    let time = table.at.value.0;
+    let mut add = |seam, found: Option<(Switch, Variant)>| {
+        if let Some((switch, policy)) = found {
+            switches.push(TimedSwitch { at: time, host, switch });
+            switched.push(Switched { at_s: time.as_secs_f64(), host: named, seam, policy });
+        }
+    };
+    let c = catalogue;
+    add("scheduler", given(&c.schedulers, table.scheduler.as_ref())?.map(|(f, v)| (Switch::Scheduler(f), v)));
+    add("congestion", given(&c.congestion, table.congestion.as_ref())?.map(|(f, v)| (Switch::Congestion(f), v)));
+    add("window", given(&c.windows, table.window.as_ref())?.map(|(f, v)| (Switch::ReceiveWindow(f), v)));
+    add("ack-path", given(&c.ack_paths, table.ack_path.as_ref())?.map(|(f, v)| (Switch::AckPath(f), v)));
+    add("reinjection", given(&c.reinjections, table.reinjection.as_ref())?.map(|(f, v)| (Switch::Reinjection(f), v)));
+    Ok(())
+}

@@ -1,0 +1,107 @@
+//! Which policies ran, with all their parameters: what stands in every result.
+
+use anabranch_policy::registry::{Entry, Params, Value};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use std::fmt;
+
+/// A policy with all its parameters, whether set or not.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Variant {
+    /// Its name.
+    pub name: String,
+    /// In the order of its entry.
+    pub parameters: Settings,
+}
+
+/// Parameters with their values, in order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings(pub Vec<(String, Value)>);
+
+/// The policies of a host.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Chosen {
+    /// The profile it starts from.
+    pub profile: String,
+    /// Which bytes leave on which subflow.
+    pub scheduler: Variant,
+    /// How much may be in flight.
+    pub congestion: Variant,
+    /// How the peer's window is shared out.
+    pub window: Variant,
+    /// Which path an ACK takes.
+    pub ack_path: Variant,
+    /// When bytes in flight are repeated elsewhere.
+    pub reinjection: Variant,
+}
+
+/// Policies that were put in the place of others while the run went on.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Switched {
+    /// When, after the beginning of the run \[s\].
+    pub at_s: f64,
+    /// `client`, `server` or `both hosts`.
+    pub host: &'static str,
+    /// The key of the policy: scheduler, congestion, window, ack-path or reinjection.
+    pub seam: &'static str,
+    /// What came in.
+    pub policy: Variant,
+}
+
+impl Variant {
+    pub(crate) fn new<T: ?Sized>(entry: &Entry<T>, params: &Params) -> Self {
+        let value = |name: &str| params.iter().find(|(other, _)| *other == name).map(|(_, value)| value.clone());
+        let parameters = entry.parameters.iter().filter_map(|p| Some((p.name.to_owned(), value(p.name)?)));
+        Variant { name: entry.name.to_owned(), parameters: Settings(parameters.collect()) }
+    }
+}
+
+impl Chosen {
+    /// Each policy with the key that names it in a scenario.
+    pub fn seams(&self) -> [(&'static str, &Variant); 5] {
+        [
+            ("scheduler", &self.scheduler),
+            ("congestion", &self.congestion),
+            ("window", &self.window),
+            ("ack-path", &self.ack_path),
+            ("reinjection", &self.reinjection),
+        ]
+    }
+}
+
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        for (n, (name, value)) in self.parameters.0.iter().enumerate() {
+            write!(f, "{}{name}={value}", if n == 0 { " (" } else { ", " })?;
+        }
+        if self.parameters.0.is_empty() { Ok(()) } else { f.write_str(")") }
+    }
+}
+
+impl Serialize for Settings {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, value) in &self.0 {
+            match value {
+                Value::Number(number) => map.serialize_entry(name, number)?,
+                Value::Flag(flag) => map.serialize_entry(name, flag)?,
+                Value::Text(text) => map.serialize_entry(name, text)?,
+            }
+        }
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variant_shows_all_its_parameters() {
+        let parameters = vec![("quantum".to_owned(), Value::Number(2.0)), ("cwnd".to_owned(), Value::Flag(true))];
+        let variant = Variant { name: "rr".to_owned(), parameters: Settings(parameters) };
+        assert_eq!(variant.to_string(), "rr (quantum=2, cwnd=true)");
+        let plain = Variant { name: "min-rtt".to_owned(), parameters: Settings::default() };
+        assert_eq!(plain.to_string(), "min-rtt");
+    }
+}

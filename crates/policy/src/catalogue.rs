@@ -1,0 +1,144 @@
+//! The policies that a program knows: those of the [`registry`](crate::registry), and what it adds at run time.
+//!
+//! A catalogue is passed to whoever looks a policy up by name; there is no global one.
+//!
+//! ```
+//! use anabranch_policy::registry::Entry;
+//! use anabranch_policy::scheduler::{MinRtt, Scheduler};
+//! use anabranch_policy::Catalogue;
+//!
+//! let mut catalogue = Catalogue::default();
+//! let mine: Entry<dyn Scheduler> = Entry {
+//!     name: "mine",
+//!     about: "like min-rtt",
+//!     paper: None,
+//!     parameters: &[],
+//!     source: "",
+//!    
+//!     build: |_| Box::new(MinRtt),
+//! };
+//! catalogue.schedulers.add(mine).expect("no other is called so");
+//! assert!(catalogue.schedulers.find("mine").is_ok());
+//! ```
+
+use crate::ack_path::AckPath;
+use crate::congestion::CongestionControl;
+use crate::receive_window::ReceiveWindow;
+use crate::registry::{ACK_PATHS, CONGESTION, Entry, ParamError, REINJECTIONS, SCHEDULERS, WINDOWS, find};
+use crate::reinjection::Reinjection;
+use crate::scheduler::Scheduler;
+
+/// All policies by name, one table for each seam.
+pub struct Catalogue {
+    /// Which bytes leave on which subflow.
+    pub schedulers: Table<dyn Scheduler>,
+    /// How much may be in flight.
+    pub congestion: Table<dyn CongestionControl>,
+    /// How the peer's window is shared out.
+    pub windows: Table<dyn ReceiveWindow>,
+    /// Which path an ACK takes.
+    pub ack_paths: Table<dyn AckPath>,
+    /// When bytes in flight are repeated elsewhere.
+    pub reinjections: Table<dyn Reinjection>,
+}
+
+/// The policies of one kind, in the order of the registry, then in that of their adding.
+pub struct Table<T: ?Sized + 'static> {
+    kind: &'static str,
+    entries: Vec<Entry<T>>,
+}
+
+/// An entry that a table does not take: its name is not free.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is a {kind} called `{name}` already")]
+pub struct NameTaken {
+    /// What was to be added: scheduler, congestion control, ….
+    pub kind: &'static str,
+    /// Its name.
+    pub name: &'static str,
+}
+
+impl Default for Catalogue {
+    /// The policies of the registry.
+    fn default() -> Self {
+        Catalogue {
+            schedulers: Table::new("scheduler", SCHEDULERS),
+            congestion: Table::new("congestion control", CONGESTION),
+            windows: Table::new("receive window", WINDOWS),
+            ack_paths: Table::new("ACK path", ACK_PATHS),
+            reinjections: Table::new("reinjection", REINJECTIONS),
+        }
+    }
+}
+
+impl<T: ?Sized + 'static> Table<T> {
+    fn new(kind: &'static str, entries: &[Entry<T>]) -> Self {
+        Table { kind, entries: entries.to_vec() }
+    }
+
+    /// What its entries are: scheduler, congestion control, ….
+    pub fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    /// Adds a policy at the end.
+    ///
+    /// # Errors
+    /// If there is one of that name.
+    pub fn add(&mut self, entry: Entry<T>) -> Result<(), NameTaken> {
+        if self.names().any(|name| name == entry.name) {
+            return Err(NameTaken { kind: self.kind, name: entry.name });
+        }
+        self.entries.push(entry);
+        Ok(())
+    }
+
+    /// The entry called `name`.
+    ///
+    /// # Errors
+    /// If there is none; the error lists the names there are.
+    pub fn find(&self, name: &str) -> Result<&Entry<T>, ParamError> {
+        find(&self.entries, self.kind, name)
+    }
+
+    /// All entries.
+    pub fn entries(&self) -> &[Entry<T>] {
+        &self.entries
+    }
+
+    /// The names of all entries.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.entries.iter().map(|entry| entry.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::scheduler::MinRtt;
+
+    fn mine(name: &'static str) -> Entry<dyn Scheduler> {
+        Entry { name, about: "", paper: None, parameters: &[], source: "", build: |_| Box::new(MinRtt) }
+    }
+
+    #[test]
+    fn what_is_added_is_found_behind_the_built_in_ones() {
+        let mut catalogue = Catalogue::default();
+        catalogue.schedulers.add(mine("mine")).unwrap();
+        assert_eq!(catalogue.schedulers.names().last(), Some("mine"));
+        assert_eq!(catalogue.schedulers.entries().len(), SCHEDULERS.len() + 1);
+        assert_eq!(catalogue.schedulers.find("mine").unwrap().name, "mine");
+        assert!(Catalogue::default().schedulers.find("mine").is_err(), "another catalogue knows nothing of it");
+    }
+
+    #[test]
+    fn a_name_is_given_once() {
+        let mut catalogue = Catalogue::default();
+        let taken = |name| Err(NameTaken { kind: "scheduler", name });
+        assert_eq!(catalogue.schedulers.add(mine("min-rtt")), taken("min-rtt"));
+        catalogue.schedulers.add(mine("mine")).unwrap();
+        assert_eq!(catalogue.schedulers.add(mine("mine")), taken("mine"));
+        assert_eq!(catalogue.schedulers.names().filter(|name| *name == "mine").count(), 1);
+    }
+}

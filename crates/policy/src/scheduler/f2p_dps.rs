@@ -1,0 +1,140 @@
+//! F2P-DPS, fine-grained forward prediction: FPS with every loss that may happen meanwhile; the paper's idea, its equations
+//! repaired.
+//!
+//! D. Ni, K. Xue, P. Hong, S. Shen. *Fine-grained Forward Prediction based Dynamic Packet Scheduling Mechanism for
+//! Multipath TCP in Lossy Networks.* IEEE ICCCN 2014.
+//!
+//! What is free of the slow subflow's window arrives after the expected time `T` of [`forecast::delivery_time`] (Eqs. 1, 2),
+//! its own losses included. The slow subflow starts behind what the faster ones are expected to deliver within `T`, over
+//! everything that may be lost and repaired ([`forecast::F2p`], Eqs. 3 to 22), rounded to whole segments.
+//!
+//! Where we differ: see [`forecast::F2p`] for the equations that had to be repaired; `f2p-dps-printed` evaluates them as
+//! they stand. `T` follows the free window from segment to segment. A timeout takes the present RTO without backoff. The
+//! sum over more than one faster subflow is ours; the paper has two. Forecasts begin with a fresh full window at the
+//! decision (`phase_aware`: in the round under way; A-PHASE).
+
+use super::flag;
+use super::prospects::Prospects;
+use super::skip::{Reserve, SkipAhead, whole_segments};
+use crate::forecast::{Conditions, F2p, F2pSwitches, Forecaster, delivery_time};
+use crate::registry::{Parameter, Params};
+use crate::{SubflowView, View};
+use anabranch_units::{Bytes, Instant};
+
+/// Forward prediction with losses.
+pub(super) struct F2pDps {
+    prospects: Prospects<Forecaster<F2p>>,
+}
+
+impl F2pDps {
+    /// With the switches from `parameters`.
+    pub(super) fn scheduler(parameters: &Params) -> SkipAhead<Self> {
+        let switches = F2pSwitches { multi: parameters.flag(MULTI), overshoot: parameters.flag(OVERSHOOT) };
+        let forecaster = Forecaster::new(F2p::new(switches));
+        let prospects = Prospects::new(forecaster, parameters.flag(PHASE_AWARE), |fast, _| Conditions::of(fast));
+        SkipAhead(F2pDps { prospects })
+    }
+}
+
+impl Reserve for F2pDps {
+    fn reserve(&mut self, now: Instant, slow: &SubflowView, view: &View<'_>) -> Bytes {
+        let horizon = delivery_time(&free_window(slow));
+        whole_segments(self.prospects.delivered(now, slow, view, horizon), slow.mss)
+    }
+
+    fn look(&mut self, now: Instant, view: &View<'_>) {
+        self.prospects.look(now, view);
+    }
+}
+
+/// The subflow under scheduling, with what is free of its window for its window.
+pub(super) fn free_window(slow: &SubflowView) -> Conditions {
+    let free = slow.room().get() / slow.mss.get().max(1);
+    Conditions { cwnd: u32::try_from(free).unwrap_or(u32::MAX), ..Conditions::of(slow) }
+}
+
+const MULTI: &str = "multi";
+const PHASE_AWARE: &str = "phase_aware";
+const OVERSHOOT: &str = "overshoot";
+/// What can be set.
+pub(super) const PARAMETERS: &[Parameter] = &[
+    flag(
+        MULTI,
+        "the forecast halves a window once per lost segment, as printed, not once per recovery (A-F2P-HALF)",
+        false,
+    ),
+    flag(PHASE_AWARE, "forecasts begin in the round under way instead of with a fresh window (A-PHASE)", false),
+    flag(OVERSHOOT, "the last doubling of slow start may exceed ssthresh (Eqs. 7, 8 nearly as printed)", false),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Decision;
+    use crate::registry::{Value, find};
+    use crate::scheduler::testing::*;
+    use crate::scheduler::{SCHEDULERS, Scheduler};
+    use anabranch_units::{Duration, SubflowId};
+    use std::collections::BTreeMap;
+
+    fn f2p(switches: &[&str]) -> Box<dyn Scheduler> {
+        let entry = find(SCHEDULERS, "scheduler", "f2p-dps").expect("it is in the table");
+        let given: BTreeMap<_, _> = switches.iter().map(|name| ((*name).to_owned(), Value::Flag(true))).collect();
+        (entry.build)(&entry.params(&given).expect("these are flags"))
+    }
+
+    /// The paper's paths: 100 ms with this loss, and full, before 500 ms with 0.1 %; windows of ten, threshold 16.
+    fn pair(loss: f64) -> [SubflowView; 2] {
+        let ssthresh = Some(segments(16));
+        let fast = SubflowView { ssthresh, loss, ..subflow(FAST, 100, 10, 10) };
+        [fast, SubflowView { ssthresh, loss: 0.001, ..subflow(SLOW, 500, 10, 0) }]
+    }
+
+    fn send(on: SubflowId, skip: u64) -> Decision {
+        Decision::Send { on, skip: segments(skip) }
+    }
+
+    /// The reference's expectations: 43 without loss; 42.5997, 39.3045, 33.6074 and 29.5311 (`multi`: 29.2856) of 43.
+    #[test]
+    fn the_slow_subflow_skips_less_the_more_is_lost_before_it() {
+        for (loss, switches, skip) in [
+            (0.0, &[][..], 43),
+            (0.001, &[], 43),
+            (0.01, &[], 39),
+            (0.03, &[], 34),
+            (0.05, &[], 30),
+            (0.05, &["multi"], 29),
+        ] {
+            assert_eq!(f2p(switches).decide(at(0), &view(&pair(loss), 500)), send(SLOW, skip), "{loss} {switches:?}");
+        }
+    }
+
+    /// Losses of its own delay the slow subflow, so that the fast one delivers more meanwhile. With 20 % and ten free a
+    /// fast retransmit (750 ms) is likely, T = 696 ms.
+    #[test]
+    fn the_slow_subflow_skips_more_the_more_it_loses_itself() {
+        let [fast, slow] = pair(0.0);
+        let lossy = SubflowView { loss: 0.2, ..slow };
+        assert_eq!(f2p(&[]).decide(at(0), &view(&[fast, lossy], 900)), send(SLOW, 10 + 16 + 17 + 18 + 19 + 20 + 21));
+        let one_free = SubflowView { in_flight: segments(9), ..lossy };
+        // T = 0.8 · 250 + 0.2 · (1165 + 250) = 483 ms.
+        assert_eq!(f2p(&[]).decide(at(0), &view(&[fast, one_free], 900)), send(SLOW, 10 + 16 + 17 + 18 + 19));
+    }
+
+    #[test]
+    fn the_slow_subflow_is_silent_at_the_end_of_the_data() {
+        assert_eq!(f2p(&[]).decide(at(0), &view(&pair(0.03), 35)), send(SLOW, 34));
+        assert_eq!(f2p(&[]).decide(at(0), &view(&pair(0.03), 34)), Decision::WAIT);
+    }
+
+    #[test]
+    fn all_faster_subflows_count_until_they_fail() {
+        let [fast, slow] = pair(0.03);
+        let twin = SubflowView { id: SubflowId(2), ..fast };
+        let mut f2p = f2p(&[]);
+        assert_eq!(f2p.decide(at(0), &view(&[fast, slow, twin], 500)), send(SLOW, 67)); // 2 · 33.6074
+        assert_eq!(f2p.decide(at(0), &view(&[fast, slow], 500)), send(SLOW, 34));
+        let quicker = SubflowView { srtt: Duration::from_millis(20), ..slow };
+        assert_eq!(f2p.decide(at(0), &view(&[fast, quicker], 500)), send(SLOW, 0));
+    }
+}

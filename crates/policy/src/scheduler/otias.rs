@@ -1,0 +1,119 @@
+//! OTIAS, out-of-order transmission for in-order arrival: each segment joins the queue in which it is expected to arrive first.
+//!
+//! F. Yang, Q. Wang, P. D. Amer. *Out-of-Order Transmission for In-Order Arrival Scheduling for Multipath TCP.* IEEE WAINA
+//! Workshops 2014; and its implementation in the Karlstad kernel.
+//!
+//! With `q` segments waiting for a subflow and `free = cwnd - in flight`, the next one would arrive there after
+//! ```text
+//! (wait + 1/2) · SRTT,    wait = 0                                 if q < free
+//!                         wait = ceil((q - free + 1) / cwnd)       otherwise
+//! ```
+//! It joins the queue where that is least (the lower id on a tie), even behind a full window, and stays there. The window is
+//! taken to be constant and the delays to be symmetric.
+//!
+//! A queue is a tag on unsent bytes: no segment moves before it is sent. What waits for a subflow that is no longer usable
+//! loses its tag and is put where it now arrives first; it keeps its place in the order of the data.
+//!
+//! Where we differ: the original has `floor((q - free) / cwnd)`, by which the first segment that does not fit still arrives
+//! after SRTT/2; `floor` brings that back (A-OTIAS). The code leaves out subflows that TCP Small Queues hold back;
+//! `throttled` does so as well. Only what the peer's window admits is assigned. Subflows in RTO recovery get nothing new. Under
+//! a model-based congestion control a window is the bandwidth-delay product. When nothing is in flight on the subflow that holds
+//! the first unsent byte, nothing would end the wait, so the fastest subflow with room sends that byte.
+
+use super::skip::fits;
+use super::tags::{Tags, places};
+use super::{Scheduler, flag, wait_for};
+use crate::registry::{Parameter, Params};
+use crate::{Decision, Event, SubflowView, View};
+use anabranch_units::{Bytes, Duration, Instant};
+
+/// Out-of-order transmission for in-order arrival.
+pub struct Otias {
+    floor: bool,
+    leave_out_throttled: bool,
+    tags: Tags,
+}
+
+impl Otias {
+    /// With the switches from `parameters`.
+    pub fn new(parameters: &Params) -> Self {
+        Otias { floor: parameters.flag(FLOOR), leave_out_throttled: parameters.flag(THROTTLED), tags: Tags::default() }
+    }
+
+    /// Puts the unsent bytes that the peer's window admits into queues, as far as they are in none.
+    fn assign(&mut self, view: &View<'_>) {
+        while self.tags.total() < view.sendable {
+            let Some((place, segments)) = best(view, &self.tags, self.floor, self.leave_out_throttled) else { return };
+            let mss = view.subflows[place].mss.max(Bytes::new(1));
+            self.tags.push(place, mss.times(segments).min(view.sendable - self.tags.total()));
+        }
+    }
+}
+
+impl Scheduler for Otias {
+    fn decide(&mut self, _now: Instant, view: &View<'_>) -> Decision {
+        if !self.tags.is_of(view) {
+            let (floor, leave_out) = (self.floor, self.leave_out_throttled);
+            self.tags.adopt(view, |tags| best(view, tags, floor, leave_out).map(|(place, _)| place));
+        }
+        self.tags.truncate(view.unsent);
+        self.assign(view);
+        match self.tags.first_of(places(view, SubflowView::has_room)) {
+            Some((place, skip)) if fits(view, skip, view.subflows[place].mss) => {
+                Decision::Send { on: view.subflows[place].id, skip }
+            }
+            _ => wait_for(self.tags.holder().map(|place| &view.subflows[place]), view),
+        }
+    }
+
+    fn observe(&mut self, _now: Instant, event: &Event) {
+        if let Event::Sent { skip, length, .. } = *event {
+            self.tags.remove(skip, length);
+        }
+    }
+}
+
+/// Where the next segment is expected to arrive first, and how many there are for which that does not change.
+fn best(view: &View<'_>, tags: &Tags, floor: bool, leave_out_throttled: bool) -> Option<(usize, u64)> {
+    let mut best: Option<(Duration, usize, u64)> = None;
+    for (place, subflow) in view.subflows.iter().enumerate() {
+        if !subflow.open || leave_out_throttled && subflow.throttled {
+            continue;
+        }
+        let (arrival, alike) = expected(subflow, tags.queued(place), floor);
+        if best.is_none_or(|(earliest, ..)| arrival < earliest) {
+            best = Some((arrival, place, alike));
+        }
+    }
+    best.map(|(_, place, alike)| (place, alike))
+}
+
+/// When a segment behind `queued` is expected to arrive, and how many are that join the queue there one after the other.
+fn expected(subflow: &SubflowView, queued: Bytes, floor: bool) -> (Duration, u64) {
+    let mss = subflow.mss.get().max(1);
+    let (queued, free) = (queued.get().div_ceil(mss), subflow.room().get() / mss);
+    let half = subflow.srtt / 2;
+    if queued < free {
+        return (half, free - queued);
+    }
+    let cwnd = (subflow.bdp.unwrap_or(subflow.cwnd).get() / mss).max(1);
+    let (full_windows, behind) = ((queued - free) / cwnd, (queued - free) % cwnd);
+    // ceil((n + 1) / cwnd) is floor(n / cwnd) + 1.
+    let wait = if floor { full_windows } else { full_windows + 1 };
+    (half + subflow.srtt * wait, cwnd - behind)
+}
+
+const FLOOR: &str = "floor";
+const THROTTLED: &str = "throttled";
+/// What can be set.
+pub(super) const PARAMETERS: &[Parameter] = &[
+    flag(
+        FLOOR,
+        "round full windows down, as first published: the first segment that does not fit waits for nothing",
+        false,
+    ),
+    flag(THROTTLED, "assign nothing to subflows that TCP Small Queues hold back, as in the authors' code", false),
+];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! What the faster subflows will deliver, for the schedulers that forecast it round by round.
+
+use super::skip::faster;
+use crate::forecast::{Conditions, Forecast, Kept, grow};
+use crate::{SubflowView, View};
+use anabranch_units::{Duration, Instant, SubflowId};
+use std::collections::VecDeque;
+
+/// Forecasts of one kind for all pairs of subflows.
+pub(super) struct Prospects<F> {
+    forecasts: Kept<F>,
+    /// What a forecast takes from a faster subflow.
+    conditions: fn(&SubflowView, &View<'_>) -> Conditions,
+    /// When the rounds under way end, if forecasts are to begin there (A-PHASE).
+    flights: Option<Vec<Flight>>,
+}
+
+/// What one subflow has in flight.
+struct Flight {
+    id: SubflowId,
+    /// As [`SubflowView::sent`] when last seen.
+    sent: u64,
+    /// When it was sent, and the offset behind it.
+    bursts: VecDeque<(Instant, u64)>,
+}
+
+/// More bursts than this count with the latest one.
+const BURSTS: usize = 1024;
+
+impl<F: Forecast> Prospects<F> {
+    /// Forecasts that begin with a full window at the decision or, if `phase_aware`, with what is free of it now, and with
+    /// whole windows when the oldest segment in flight is due.
+    pub(super) fn new(forecast: F, phase_aware: bool, conditions: fn(&SubflowView, &View<'_>) -> Conditions) -> Self {
+        Prospects { forecasts: Kept::new(forecast), conditions, flights: phase_aware.then(Vec::new) }
+    }
+
+    /// To be told before each decision.
+    pub(super) fn look(&mut self, now: Instant, view: &View<'_>) {
+        let Some(flights) = &mut self.flights else { return };
+        flights.retain(|flight| view.subflow(flight.id).is_some());
+        for subflow in view.subflows {
+            let known = flights.iter().position(|flight| flight.id == subflow.id).unwrap_or_else(|| {
+                flights.push(Flight { id: subflow.id, sent: subflow.acked, bursts: VecDeque::new() });
+                flights.len() - 1
+            });
+            flights[known].follow(subflow.last_sent.unwrap_or(now), subflow);
+        }
+    }
+
+    /// How many segments, of `slow`'s size, the faster subflows are expected to deliver within `horizon`.
+    pub(super) fn delivered(&mut self, now: Instant, slow: &SubflowView, view: &View<'_>, horizon: Duration) -> f64 {
+        let mut bytes = 0.0;
+        for fast in faster(view, slow) {
+            let conditions = (self.conditions)(fast, view);
+            let due = self.flights.as_ref().and_then(|flights| {
+                let flight = flights.iter().find(|flight| flight.id == fast.id)?;
+                let (oldest, _) = flight.bursts.front()?;
+                Some((*oldest + fast.srtt).since(now))
+            });
+            let segments = match due {
+                None => self.forecasts.expected(slow.id, fast.id, horizon, &conditions),
+                Some(due) => self.mid_round(fast, due, horizon, &conditions),
+            };
+            bytes += segments * fast.mss.as_f64();
+        }
+        bytes / slow.mss.get().max(1) as f64
+    }
+
+    /// What is free of `fast`'s window leaves now, and the next whole window when the oldest segment in flight is `due`.
+    fn mid_round(&mut self, fast: &SubflowView, due: Duration, horizon: Duration, conditions: &Conditions) -> f64 {
+        let free = fast.room().get() / fast.mss.get().max(1);
+        let now = match u32::try_from(free).unwrap_or(u32::MAX).min(conditions.cwnd) {
+            0 => 0.0,
+            // One round of it: what follows is the next window's.
+            cwnd => self.forecasts.once(horizon.min(fast.srtt), &Conditions { cwnd, ..*conditions }),
+        };
+        if due > horizon {
+            return now;
+        }
+        let next = Conditions { cwnd: grow(conditions.cwnd, conditions.ssthresh), ..*conditions };
+        now + self.forecasts.once(horizon.saturating_sub(due), &next)
+    }
+}
+
+impl Flight {
+    fn follow(&mut self, last_sent: Instant, subflow: &SubflowView) {
+        if subflow.sent > self.sent {
+            self.sent = subflow.sent;
+            let full = self.bursts.len() >= BURSTS;
+            match self.bursts.back_mut() {
+                Some(latest) if full || latest.0 == last_sent => latest.1 = subflow.sent,
+                _ => self.bursts.push_back((last_sent, subflow.sent)),
+            }
+        }
+        while self.bursts.front().is_some_and(|burst| burst.1 <= subflow.acked) {
+            self.bursts.pop_front();
+        }
+    }
+}
