@@ -53,6 +53,9 @@ pub struct Config {
     pub announced_port: Option<u16>,
     /// Forbid the peer to open subflows to the address and port of the initial one (flag C, RFC 8684 §3.1).
     pub deny_join_to_initial: bool,
+    /// Let the policies' ACK path move pure ACKs to the path of another subflow, by rewriting addresses, with peers that can
+    /// too; not part of RFC 8684 (see `connection/detour.rs`).
+    pub ack_rewrite: bool,
     /// The policies.
     pub policies: Policies,
 }
@@ -85,7 +88,7 @@ pub struct Policies {
     pub congestion: Factory<dyn CongestionControl>,
     /// How the peer's window is shared out.
     pub receive_window: Factory<dyn ReceiveWindow>,
-    /// Which path a DATA_ACK takes.
+    /// Which path an ACK takes.
     pub ack_path: Factory<dyn AckPath>,
     /// When bytes in flight are repeated elsewhere.
     pub reinjection: Factory<dyn Reinjection>,
@@ -130,6 +133,7 @@ impl Config {
             fast_close: FastClose::Rst,
             announced_port: None,
             deny_join_to_initial: false,
+            ack_rewrite: false,
             policies: Policies::default(),
         }
     }

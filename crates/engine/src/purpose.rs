@@ -29,6 +29,8 @@ pub enum Purpose {
     WindowProbe,
     /// An ACK that nothing carried.
     Ack(AckReason),
+    /// The same on the path of another subflow, with that one's addresses.
+    DetouredAck(AckReason),
     /// An ACK that carries an MPTCP message: ADD_ADDR, its echo, REMOVE_ADDR, MP_PRIO.
     Signal,
     /// The answer to what may be a blind attack (RFC 5961).
@@ -133,6 +135,7 @@ impl fmt::Display for Purpose {
             Purpose::DataFin { retries } => write!(f, "DATA_FIN, repeated after timeout {retries}"),
             Purpose::Fin => f.write_str("FIN"),
             Purpose::WindowProbe => f.write_str("window probe"),
+            Purpose::DetouredAck(reason) => write!(f, "{}, on another subflow's path", Purpose::Ack(*reason)),
             Purpose::Ack(reason) => f.write_str(match reason {
                 AckReason::Delayed => "ACK: delayed",
                 AckReason::Second => "ACK: at least two segments",

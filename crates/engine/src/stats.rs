@@ -41,6 +41,17 @@ pub struct ConnectionStats {
     pub overruled: Overruled,
     /// Why MPTCP was given up.
     pub fallback: Option<FallbackReason>,
+    /// Pure ACKs that took another subflow's path.
+    pub acks_detoured: u64,
+    /// Pure ACKs that the ACK path policy wanted elsewhere and that kept their path: the hosts have not agreed, another
+    /// subflow has the same ports, the other path loses them, or the connection is just beginning or ending.
+    pub acks_kept: u64,
+    /// Pure ACKs of the peer that came on another subflow's path.
+    pub acks_restored: u64,
+    /// How often a subflow's ACKs fell back to its own path because they did not arrive.
+    pub ack_fallbacks: u64,
+    /// Echo requests sent to measure paths.
+    pub probes_sent: u64,
     /// What the sender waited for.
     pub blocked: Blocked,
     /// Receiver: how long arrived bytes waited behind a missing DSN (head-of-line blocking).

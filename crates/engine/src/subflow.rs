@@ -1,5 +1,6 @@
 //! One subflow: a TCP connection inside the MPTCP connection (RFC 9293), without its congestion window.
 
+use crate::connection::Detour;
 use crate::deadline::earliest;
 use crate::mapping::MappingTable;
 use crate::originals::Originals;
@@ -157,6 +158,7 @@ pub(crate) struct Subflow {
     pub(crate) echo_rtt: Option<Duration>,
     pub(crate) last_echo: u32,
     pub(crate) ack: Acknowledging,
+    pub(crate) detour: Detour,
     /// When a segment that made no sense was last answered.
     pub(crate) challenged: Option<Instant>,
     /// Offset of the peer's FIN.
@@ -180,6 +182,8 @@ pub(crate) struct Counts {
 
 /// Fragments one subflow may hold out of order, beside the limit in bytes.
 const MAX_FRAGMENTS: usize = 1 << 13;
+/// After so long without a segment the peer's timestamp clock may have come round (RFC 7323 §5.5: 24 days).
+const PAWS_EXPIRY: Duration = Duration::from_secs(24 * 24 * 3600);
 /// RFC 5681 §3.2.
 const DUP_THRESHOLD: u32 = 3;
 /// The largest window shift (RFC 7323 §2.3).
@@ -252,6 +256,7 @@ impl Subflow {
             echo_rtt: None,
             last_echo: 0,
             ack: Acknowledging { quick: profile.quick_acks, ..Acknowledging::default() },
+            detour: Detour::default(),
             challenged: None,
             peer_fin: None,
             confirmed: false,
@@ -319,6 +324,11 @@ impl Subflow {
     /// The wire's number for one of our offsets.
     pub(crate) fn seq(&self, offset: u64) -> SubflowSeq {
         self.iss + offset
+    }
+
+    /// This timestamp lies before the latest (RFC 7323 §5.3), and the peer's clock cannot have come round meanwhile.
+    pub(crate) fn is_old(&self, timestamp: u32, now: Instant) -> bool {
+        (timestamp.wrapping_sub(self.ts_recent) as i32) < 0 && now.since(self.ts_recent_at) <= PAWS_EXPIRY
     }
 
     /// FlightSize (RFC 5681 §2): sent and not cumulatively acknowledged.

@@ -93,6 +93,8 @@ pub struct HostSpec {
     pub announce: bool,
     /// Requires DSS checksums (RFC 8684 §3.3.1); one host that does is enough.
     pub dss_checksum: bool,
+    /// Can move pure ACKs to other subflows' paths by rewriting addresses, if the other host can too.
+    pub ack_rewrite: bool,
     /// When the path of a dead subflow is tried again.
     pub rejoin: Option<Duration>,
     /// Bytes written and not yet acknowledged, per connection.
@@ -351,6 +353,7 @@ impl HostSpec {
             full_mesh: defaults.full_mesh,
             announce: defaults.announce,
             dss_checksum: defaults.checksum,
+            ack_rewrite: defaults.ack_rewrite,
             rejoin: defaults.rejoin,
             send_buffer: defaults.send_buffer,
             receive_buffer: defaults.receive_buffer,
@@ -368,6 +371,7 @@ impl HostSpec {
             full_mesh: self.full_mesh,
             announce: self.announce,
             checksum: self.dss_checksum,
+            ack_rewrite: self.ack_rewrite,
             rejoin: self.rejoin,
             send_buffer: self.send_buffer,
             receive_buffer: self.receive_buffer,

@@ -5,7 +5,7 @@ use super::{Connection, Mode};
 use crate::shared::Shared;
 use crate::subflow::State;
 use anabranch_units::Instant;
-use anabranch_wire::{Flags, Segment};
+use anabranch_wire::{Flags, Segment, Timestamps};
 
 impl Connection {
     /// A segment of this subflow. Its payload is taken out.
@@ -37,7 +37,8 @@ impl Connection {
         if self.fast_closing.is_some() {
             return self.handle_options(now, index, segment, shared);
         }
-        if let Some(timestamps) = segment.options.timestamps.filter(|_| start <= subflow.rcv_nxt) {
+        let newest = |timestamps: &Timestamps| start <= subflow.rcv_nxt && !subflow.is_old(timestamps.value, now);
+        if let Some(timestamps) = segment.options.timestamps.filter(newest) {
             self.subflows[index].ts_recent = timestamps.value;
             self.subflows[index].ts_recent_at = now;
             if self.receiver.is_autotuned() {

@@ -3,7 +3,8 @@
 //! The parts by noun: `handshake` (how subflows begin), `input` (a segment arrives), `acceptance` (whether it counts),
 //! `acknowledgment`, `options`, `signal` (DSS) and `payload` (what it says and carries), `receiver` (data in order for the
 //! application; `autotune`: its buffer), `output` (what leaves next), `copies` (of sent data, for the reinjection policy),
-//! `emit` (segments put together), `paths` (which subflows there should be) and `addresses`, `integrity` (checksums and
+//! `emit` (segments put together), `detour` (ACKs on another subflow's path) and `probing` (which path that should be),
+//! `paths` (which subflows there should be) and `addresses`, `integrity` (checksums and
 //! MP_FAIL), `closing` (how subflows and connections end), `timers`, `watchdog` (schedulers that misbehave).
 
 mod acceptance;
@@ -13,6 +14,7 @@ mod autotune;
 mod check;
 mod closing;
 mod copies;
+mod detour;
 mod emit;
 mod handshake;
 mod input;
@@ -21,6 +23,7 @@ mod options;
 mod output;
 mod paths;
 mod payload;
+mod probing;
 mod receiver;
 mod signal;
 mod timers;
@@ -33,7 +36,7 @@ use crate::sent_log::SentLog;
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
 use crate::{ConnectionId, ConnectionStats, Event, FallbackReason, SubflowStats, Switch};
-use anabranch_policy::ack_path::AckPath;
+use anabranch_policy::ack_path::{AckPath, AckRoute};
 use anabranch_policy::congestion::{Controller, Rules};
 use anabranch_policy::receive_window::{ReceiveWindow, Usage};
 use anabranch_policy::reinjection::{Reinjection, Standing};
@@ -46,10 +49,12 @@ use closing::FastClosing;
 use integrity::Retreat;
 use output::Waiting;
 use paths::PathManager;
+use probing::Prober;
 use receiver::Receiver;
 use timers::Timers;
 use watchdog::Watchdog;
 
+pub(crate) use detour::{Detour, is_pure_ack};
 pub(crate) use emit::reset_for;
 pub(crate) use handshake::Accept;
 
@@ -137,12 +142,17 @@ pub(crate) struct Connection {
     /// Where the client's first SYN went.
     first_remote: Option<std::net::SocketAddr>,
     paths: PathManager,
+    /// Both ends can put the addresses of an ACK back that took another subflow's path.
+    detours_agreed: bool,
+    prober: Prober,
     timers: Timers,
     waiting: Waiting,
     watchdog: Watchdog,
     /// Scratch: the usable subflows, for one round of decisions.
     views: Vec<SubflowView>,
     usage: Vec<Usage>,
+    /// Scratch: the open subflows, for the ACK path policy.
+    routes: Vec<AckRoute>,
     shares: Vec<Bytes>,
     /// Scratch: the open subflows, if the reinjection policy asks for copies.
     standings: Vec<Standing>,
@@ -216,11 +226,14 @@ impl Connection {
             congestion: Controller::new((policies.congestion)(), rules),
             first_remote: None,
             paths: PathManager::default(),
+            detours_agreed: false,
+            prober: Prober::default(),
             timers: Timers::default(),
             waiting: Waiting::new(now),
             watchdog: Watchdog::default(),
             views: Vec::new(),
             usage: Vec::new(),
+            routes: Vec::new(),
             shares: Vec::new(),
             standings: Vec::new(),
             copies: false,

@@ -66,7 +66,7 @@ impl Connection {
         if let Some(closing) = &self.fast_closing {
             return Some(closing.deadline);
         }
-        let own = earliest([self.timers.deadline(), self.paths_deadline()]);
+        let own = earliest([self.timers.deadline(), self.paths_deadline(), self.probing_deadline()]);
         self.subflows.iter().fold(own, |first, subflow| earliest([first, subflow.deadline()]))
     }
 
@@ -108,6 +108,7 @@ impl Connection {
         if self.paths_deadline().is_some_and(|at| at <= now) {
             self.on_paths_deadline(now, shared);
         }
+        self.on_probing_deadline(now, shared);
     }
 
     fn on_subflow_deadline(&mut self, now: Instant, index: usize, shared: &mut Shared) {

@@ -139,6 +139,9 @@ pub struct HostTable {
     pub window: Option<At<Policy>>,
     /// Which path an ACK takes.
     pub ack_path: Option<At<Policy>>,
+    /// Pure ACKs may take another subflow's path, with addresses rewritten, if both hosts have this: what the ACK paths fixed
+    /// and probed need. Not part of MPTCP; false unless given.
+    pub ack_rewrite: Option<bool>,
     /// When bytes in flight are repeated on another subflow.
     pub reinjection: Option<At<Policy>>,
     /// Bytes written and not yet acknowledged, per connection.
