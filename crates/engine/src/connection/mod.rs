@@ -326,8 +326,11 @@ impl Connection {
 
     /// Tells the policies that the set of usable subflows may have changed.
     fn subflows_changed(&mut self, now: Instant) {
+        // A backup beside a regular subflow carries nothing, and its window says nothing (reference 5.0).
+        let regular = self.subflows.iter().any(|subflow| subflow.is_usable() && !subflow.backup());
         for subflow in &self.subflows {
-            self.congestion.set_counted(subflow.id, subflow.is_usable());
+            let counted = subflow.is_usable() && subflow.backup() != regular;
+            self.congestion.set_counted(subflow.id, counted);
         }
         self.scheduler.observe(now, &PolicyEvent::SubflowsChanged);
     }

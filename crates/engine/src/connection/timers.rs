@@ -112,6 +112,8 @@ impl Connection {
 
     fn on_subflow_deadline(&mut self, now: Instant, index: usize, shared: &mut Shared) {
         let subflow = &mut self.subflows[index];
+        // What waited for it leaves as soon as all timers are through.
+        due(&mut subflow.pacer.wake, now);
         if subflow.ack.deadline.is_some_and(|at| at <= now) {
             subflow.ack.deadline = None;
             subflow.ack.now = true;
