@@ -71,6 +71,13 @@ impl SentLog {
         Some((record.start, record.start + u64::from(record.length)))
     }
 
+    /// From `offset` on, the rest of the first record that the subflow in `slot` did not carry.
+    pub(crate) fn first_not_carried(&self, slot: u8, offset: u64) -> Option<(u64, u64)> {
+        let records = self.records.range(self.first_ending_after(offset)..);
+        let record = records.into_iter().find(|record| record.carriers & bit(slot) == 0)?;
+        Some((record.start.max(offset), record.start + u64::from(record.length)))
+    }
+
     /// All ranges that the subflow in `slot` carried, in order.
     pub(crate) fn carried_by(&self, slot: u8) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.records

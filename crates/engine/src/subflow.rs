@@ -11,7 +11,7 @@ use crate::{AckReason, Profile, SubflowStats};
 use anabranch_policy::congestion::Controller;
 use anabranch_policy::forecast::LossEstimate;
 use anabranch_policy::{SubflowView, Truth};
-use anabranch_units::{AddressId, Bytes, Duration, Instant, Nonce, SubflowId, SubflowSeq};
+use anabranch_units::{AddressId, Bytes, Dsn, Duration, Instant, Nonce, SubflowId, SubflowSeq};
 use anabranch_wire::FlowKey;
 
 /// Where a subflow stands.
@@ -108,6 +108,8 @@ pub(crate) struct Subflow {
     /// A tail loss probe is due.
     pub(crate) probe_now: bool,
     pub(crate) last_sent: Option<Instant>,
+    /// The highest DATA_ACK that came here.
+    pub(crate) data_acked: Option<Dsn>,
     /// Window probes in a row that nothing answered.
     pub(crate) unanswered_probes: u32,
     pub(crate) fin_sent: bool,
@@ -211,6 +213,7 @@ impl Subflow {
             retransmit_now: false,
             probe_now: false,
             last_sent: None,
+            data_acked: None,
             unanswered_probes: 0,
             fin_sent: false,
             originals: Originals::default(),
@@ -368,8 +371,10 @@ impl Subflow {
             loss: self.loss.rate(),
             sent: self.recovery.snd_nxt() - 1,
             acked: self.recovery.snd_una() - 1,
+            data_acked: self.data_acked,
             open: self.recovery.phase() != recovery::Phase::Loss && window_left > 0,
             share,
+            backup: self.backup(),
             throttled: self.throttled,
             last_sent: self.last_sent,
             pacing: None,

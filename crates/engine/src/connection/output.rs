@@ -31,6 +31,8 @@ enum Attempt {
     SillyWindow,
     /// The window of this subflow alone admits nothing worth sending.
     SubflowWindow,
+    /// The subflow that was to carry a copy has carried everything.
+    NothingToCopy,
 }
 
 /// What the sender waits for, and since when; and marks that live between a decision and its consequence.
@@ -162,9 +164,8 @@ impl Connection {
         for subflow in &mut self.subflows {
             let Some(srtt) = subflow.rtt.srtt() else { continue };
             let cwnd = self.congestion.cwnd(subflow.id);
-            // Linux paces at 2 cwnd/srtt in slow start and 1.2 cwnd/srtt after it.
-            let ratio = if self.congestion.ssthresh(subflow.id).is_none_or(|s| cwnd < s) { 2.0 } else { 1.2 };
-            let rate_share = cwnd.as_f64() * ratio * span.per(srtt);
+            let pace = SubflowView::linux_pace(cwnd, self.congestion.ssthresh(subflow.id), srtt);
+            let rate_share = pace.as_bps() as f64 / 8.0 * span.as_secs_f64();
             let limit = (rate_share as u64).max(2 * u64::from(shared.config.profile.mss));
             subflow.throttled = subflow.first_hop > limit;
         }
@@ -222,6 +223,7 @@ impl Connection {
         }
         self.reinject(now, shared);
         let mut window_shut = false;
+        let mut vain = 0;
         loop {
             let unsent = self.outgoing.unsent.total();
             let any_room = self.views.iter().any(SubflowView::has_room);
@@ -273,6 +275,12 @@ impl Connection {
                 Attempt::Sent => {}
                 Attempt::TooShort => return Obstacle::Application,
                 Attempt::SillyWindow => return self.window_blocked(now, unsent, sendable, shared),
+                // Once per subflow a scheduler may not know; then it does not listen.
+                Attempt::NothingToCopy if vain < self.views.len() => vain += 1,
+                Attempt::NothingToCopy => {
+                    self.timers.ask_again = Some(now + watchdog::patience(&self.views));
+                    return Obstacle::Scheduler;
+                }
                 Attempt::SubflowWindow => {
                     // What the peer admits on one subflow says nothing of the others.
                     self.views.iter_mut().filter(|view| view.id == on).for_each(|view| view.open = false);
@@ -288,15 +296,22 @@ impl Connection {
         Obstacle::Application
     }
 
-    /// The scheduler's copy of the sent data at `offset`.
+    /// The scheduler's copy of the first sent data from `offset` on that subflow `on` has not carried.
     fn send_copy(&mut self, now: Instant, on: SubflowId, offset: u64, shared: &mut Shared) -> Attempt {
-        let Some((_, end)) = self.outgoing.log.range_at(offset) else { return Attempt::SubflowWindow };
-        let Some(length) = self.repeat_on(now, on, (offset, end), Reason::Scheduler, shared) else {
-            return Attempt::SubflowWindow;
+        let Some(slot) = self.slot_of(on) else { return Attempt::SubflowWindow };
+        let out = &self.outgoing;
+        let unsent_from = out.unsent.first().map_or(out.buffer.end(), |(start, _)| start);
+        let fresh = out.log.first_not_carried(slot, offset).filter(|(start, _)| *start < unsent_from);
+        let (start, length) = match fresh {
+            Some((start, end)) => match self.repeat_on(now, on, (start, end), Reason::Scheduler, shared) {
+                Some(length) => (start, length),
+                None => return Attempt::SubflowWindow,
+            },
+            None => (unsent_from, 0),
         };
-        let event = PolicyEvent::Repeated { on, dsn: self.dsn(offset), length: Bytes::new(length) };
+        let event = PolicyEvent::Repeated { on, dsn: self.dsn(start), length: Bytes::new(length) };
         self.scheduler.observe(now, &event);
-        Attempt::Sent
+        if length == 0 { Attempt::NothingToCopy } else { Attempt::Sent }
     }
 
     /// The peer's window keeps unsent data from a subflow with room.
@@ -401,12 +416,13 @@ impl Connection {
             }
             Decision::Repeat { on, from } => {
                 let offset = from.get().wrapping_sub(view.data_una.get()).saturating_add(self.outgoing.una);
-                let carriers = self.outgoing.log.carriers(offset);
-                let fresh = carriers != 0 && self.slot_of(on).is_some_and(|slot| carriers & bit(slot) == 0);
-                if fresh && view.subflow(on).is_some_and(SubflowView::has_room_to_repeat) && self.may_reinject() {
+                let sent = from.before(view.unsent_from) && self.outgoing.log.carriers(offset) != 0;
+                let legal =
+                    sent && view.subflow(on).is_some_and(SubflowView::has_room_to_repeat) && self.may_reinject();
+                if legal && !starving {
                     return Verdict::Copy(on, offset);
                 }
-                Misconduct::Impossible
+                if legal { Misconduct::Starving } else { Misconduct::Impossible }
             }
             Decision::Wait { until } => {
                 let until = until.filter(|at| *at > now);

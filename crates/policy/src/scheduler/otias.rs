@@ -20,9 +20,8 @@
 //! a model-based congestion control a window is the bandwidth-delay product. When nothing is in flight on the subflow that holds
 //! the first unsent byte, nothing would end the wait, so the fastest subflow with room sends that byte.
 
-use super::skip::fits;
 use super::tags::{Tags, places};
-use super::{Scheduler, flag, wait_for};
+use super::{Scheduler, flag, quotient, wait_for};
 use crate::registry::{Parameter, Params};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant};
@@ -59,7 +58,7 @@ impl Scheduler for Otias {
         self.tags.truncate(view.unsent);
         self.assign(view);
         match self.tags.first_of(places(view, SubflowView::has_room)) {
-            Some((place, skip)) if fits(view, skip, view.subflows[place].mss) => {
+            Some((place, skip)) if view.admits(skip, view.subflows[place].mss) => {
                 Decision::Send { on: view.subflows[place].id, skip }
             }
             _ => wait_for(self.tags.holder().map(|place| &view.subflows[place]), view),
@@ -91,13 +90,14 @@ fn best(view: &View<'_>, tags: &Tags, floor: bool, leave_out_throttled: bool) ->
 /// When a segment behind `queued` is expected to arrive, and how many are that join the queue there one after the other.
 fn expected(subflow: &SubflowView, queued: Bytes, floor: bool) -> (Duration, u64) {
     let mss = subflow.mss.get().max(1);
-    let (queued, free) = (queued.get().div_ceil(mss), subflow.room().get() / mss);
+    let (queued, free) = (quotient(queued.get() + mss - 1, mss), quotient(subflow.room().get(), mss));
     let half = subflow.srtt / 2;
     if queued < free {
         return (half, free - queued);
     }
-    let cwnd = (subflow.bdp.unwrap_or(subflow.cwnd).get() / mss).max(1);
-    let (full_windows, behind) = ((queued - free) / cwnd, (queued - free) % cwnd);
+    let cwnd = quotient(subflow.bdp.unwrap_or(subflow.cwnd).get(), mss).max(1);
+    let full_windows = quotient(queued - free, cwnd);
+    let behind = queued - free - full_windows * cwnd;
     // ceil((n + 1) / cwnd) is floor(n / cwnd) + 1.
     let wait = if floor { full_windows } else { full_windows + 1 };
     (half + subflow.srtt * wait, cwnd - behind)

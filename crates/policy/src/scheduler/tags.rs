@@ -90,7 +90,18 @@ impl Tags {
 
     /// Forgets the tags of whatever is behind the first `unsent` bytes.
     pub(super) fn truncate(&mut self, unsent: Bytes) {
-        self.remove(unsent, self.total.saturating_sub(unsent));
+        // From the back, since there is next to nothing to do as a rule.
+        while self.total > unsent
+            && let Some(last) = self.runs.back_mut()
+        {
+            let gone = last.length.min(self.total - unsent);
+            last.length -= gone;
+            self.queues[last.place].1 -= gone;
+            self.total -= gone;
+            if last.length.is_zero() {
+                self.runs.pop_back();
+            }
+        }
     }
 
     /// Forgets all tags.

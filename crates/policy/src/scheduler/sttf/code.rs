@@ -20,9 +20,8 @@
 use super::{ALPHA, ALPHA_PARAMETER, Arrivals, Clock, Growth, OVERSHOOT, OVERSHOOT_ABOUT, Rank};
 use super::{growth, is_symmetric};
 use crate::registry::{Parameter, Params};
-use crate::scheduler::skip::fits;
 use crate::scheduler::tags::{Tags, places};
-use crate::scheduler::{MinRtt, Scheduler, flag, wait_for};
+use crate::scheduler::{MinRtt, Scheduler, flag, quotient, wait_for};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant};
 
@@ -132,7 +131,7 @@ impl Scheduler for SttfCode {
         }
         let room = places(view, SubflowView::has_room);
         match self.tags.first_of(room) {
-            Some((place, skip)) if fits(view, skip, view.subflows[place].mss) => {
+            Some((place, skip)) if view.admits(skip, view.subflows[place].mss) => {
                 Decision::Send { on: view.subflows[place].id, skip }
             }
             _ => wait_for(self.tags.holder().map(|place| &view.subflows[place]), view),
@@ -147,7 +146,8 @@ impl Scheduler for SttfCode {
 }
 
 fn segments(amount: Bytes, subflow: &SubflowView) -> u64 {
-    amount.get().div_ceil(subflow.mss.get().max(1))
+    let mss = subflow.mss.get().max(1);
+    quotient(amount.get() + mss - 1, mss)
 }
 
 /// What can be set.
