@@ -339,6 +339,14 @@ fn wait_for(holder: Option<&SubflowView>, view: &View<'_>) -> Decision {
     }
 }
 
+/// `a / b`, which is twice as fast where both are small.
+fn quotient(a: u64, b: u64) -> u64 {
+    match (u32::try_from(a), u32::try_from(b)) {
+        (Ok(a), Ok(b)) => u64::from(a / b),
+        _ => a / b,
+    }
+}
+
 /// A pure number in `min..=max`.
 const fn number(name: &'static str, about: &'static str, default: f64, min: f64, max: f64) -> Parameter {
     Parameter { name, about, unit: "", domain: Domain::Number { default, min, max } }
