@@ -44,6 +44,9 @@ pub struct Config {
     pub max_half_open: usize,
     /// Require DSS checksums (flag A of MP_CAPABLE, RFC 8684 §3.1). They are used as well if the peer requires them.
     pub checksum: bool,
+    /// What the driver tells of loss rates takes the place of estimates ([`Endpoint::set_truth`](crate::Endpoint::set_truth);
+    /// reference 4.3).
+    pub loss_oracle: bool,
     /// How `Endpoint::abort` tells the peer.
     pub fast_close: FastClose,
     /// The port that ADD_ADDR names; `None` leaves it out, and the peer uses that of the initial subflow (RFC 8684 §3.4.1).
@@ -123,6 +126,7 @@ impl Config {
             initial_receive_buffer: None,
             max_half_open: 1024,
             checksum: false,
+            loss_oracle: false,
             fast_close: FastClose::Rst,
             announced_port: None,
             deny_join_to_initial: false,

@@ -3,8 +3,9 @@
 use crate::chosen::Chosen;
 use crate::connection::{Accept, Connection};
 use crate::demux::Demux;
-use crate::shared::{Oracle, Route, Shared};
+use crate::shared::{Route, Shared, Told};
 use crate::{Config, ConnectionId, ConnectionStats, Counters, Event, Purpose, SubflowStats, Switch, connection};
+use anabranch_policy::Truth;
 use anabranch_units::{Bytes, Dsn, Instant, Key, Seed, SubflowId};
 use anabranch_wire::{Flags, MpOption, ResetReason, Segment};
 use bytes::Bytes as Payload;
@@ -63,7 +64,7 @@ impl Endpoint {
             counters: Counters::default(),
             tokens: BTreeMap::new(),
             chance: seed.stream("endpoint"),
-            oracles: Vec::new(),
+            truths: Vec::new(),
             down: Vec::new(),
             next_port: Shared::first_port(),
             chosen: Chosen::default(),
@@ -264,16 +265,22 @@ impl Endpoint {
         self.apply_routes();
     }
 
-    /// Tells the true loss rate towards a peer, in place of the estimate (reference 4.3's oracle mode); `None` takes it
+    /// Tells what a simulator knows of the way from one of our addresses to a peer's, or to any: policies find it in
+    /// `SubflowView::truth`, and with [`Config::loss_oracle`] its loss rate takes the place of the estimate. `None` takes it
     /// back.
-    pub fn set_loss_oracle(&mut self, local: IpAddr, remote: Option<IpAddr>, loss: Option<f64>) {
-        self.shared.oracles.retain(|oracle| (oracle.local, oracle.remote) != (local, remote));
-        if let Some(loss) = loss {
-            self.shared.oracles.push(Oracle { local, remote, loss });
+    pub fn set_truth(&mut self, local: IpAddr, remote: Option<IpAddr>, truth: Option<Truth>) {
+        let known = |told: &&Told| (told.local, told.remote) == (local, remote);
+        if self.shared.truths.iter().find(known).map(|told| told.truth) == truth {
+            return;
+        }
+        self.shared.truths.retain(|told| (told.local, told.remote) != (local, remote));
+        if let Some(truth) = truth {
+            self.shared.truths.push(Told { local, remote, truth });
         }
         for connection in self.connections.iter_mut().filter_map(|slot| slot.connection.as_mut()) {
             for subflow in &mut connection.subflows {
-                subflow.loss.set_oracle(self.shared.oracle(&subflow.flow));
+                subflow.truth = self.shared.truth(&subflow.flow);
+                subflow.loss.set_oracle(self.shared.loss_oracle(&subflow.flow));
             }
         }
     }

@@ -3,6 +3,7 @@
 use crate::chosen::Chosen;
 use crate::demux::Demux;
 use crate::{Config, ConnectionId, Counters, Event, FallbackReason, Purpose, Transmit};
+use anabranch_policy::Truth;
 use anabranch_policy::forecast::LossEstimate;
 use anabranch_units::{Instant, Key, Stream, SubflowId, Token};
 use anabranch_wire::{FlowKey, MpOption, ResetReason, Segment};
@@ -20,12 +21,12 @@ pub(crate) enum Route {
     RemoveToken(Token, ConnectionId),
 }
 
-/// A loss rate that the simulator knows.
+/// What the driver told of the way between two addresses.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Oracle {
+pub(crate) struct Told {
     pub(crate) local: IpAddr,
     pub(crate) remote: Option<IpAddr>,
-    pub(crate) loss: f64,
+    pub(crate) truth: Truth,
 }
 
 pub(crate) struct Shared {
@@ -39,7 +40,7 @@ pub(crate) struct Shared {
     pub(crate) tokens: BTreeMap<Token, ConnectionId>,
     pub(crate) counters: Counters,
     pub(crate) chance: Stream,
-    pub(crate) oracles: Vec<Oracle>,
+    pub(crate) truths: Vec<Told>,
     /// Local addresses whose interface is down.
     pub(crate) down: Vec<IpAddr>,
     pub(crate) next_port: u16,
@@ -115,16 +116,21 @@ impl Shared {
         FIRST_DYNAMIC_PORT
     }
 
-    /// A loss estimate for a subflow between these addresses, true if the simulator told the rate.
+    /// A loss estimate for a subflow between these addresses; no estimate if the driver told the rate and it is to be used.
     pub(crate) fn loss_estimate(&self, flow: &FlowKey) -> LossEstimate {
         let mut estimate = LossEstimate::new();
-        estimate.set_oracle(self.oracle(flow));
+        estimate.set_oracle(self.loss_oracle(flow));
         estimate
     }
 
-    pub(crate) fn oracle(&self, flow: &FlowKey) -> Option<f64> {
-        let known =
-            |oracle: &&Oracle| oracle.local == flow.src && oracle.remote.is_none_or(|remote| remote == flow.dst);
-        self.oracles.iter().rev().find(known).map(|oracle| oracle.loss)
+    /// The true loss rate between these addresses, if it is to take the place of the estimate.
+    pub(crate) fn loss_oracle(&self, flow: &FlowKey) -> Option<f64> {
+        self.truth(flow).filter(|_| self.config.loss_oracle).map(|truth| truth.loss)
+    }
+
+    /// What the driver told of the way between these addresses; the latest that fits.
+    pub(crate) fn truth(&self, flow: &FlowKey) -> Option<Truth> {
+        let fits = |told: &&Told| told.local == flow.src && told.remote.is_none_or(|remote| remote == flow.dst);
+        self.truths.iter().rev().find(fits).map(|told| told.truth)
     }
 }

@@ -70,12 +70,14 @@ pub struct Overruled {
     pub looping: u64,
     /// The receive-window policy shut every subflow out while nothing was under way: for that moment they shared it.
     pub shares: u64,
+    /// The reinjection policy asked for a copy that could not be: it got none.
+    pub copies: u64,
 }
 
 impl Overruled {
     /// All of them.
     pub fn total(&self) -> u64 {
-        self.impossible + self.starving + self.looping + self.shares
+        self.impossible + self.starving + self.looping + self.shares + self.copies
     }
 
     pub(crate) fn count_mut(&mut self, why: Misconduct) -> &mut u64 {

@@ -3,16 +3,17 @@
 use crate::deadline::earliest;
 use crate::mapping::MappingTable;
 use crate::originals::Originals;
+use crate::pacer::Pacer;
 use crate::reassembly::{Limits, Reassembly};
 use crate::recovery::{self, Recovery};
 use crate::rtt::RttEstimator;
 use crate::shared::Shared;
 use crate::unplaced::Unplaced;
 use crate::{AckReason, Profile, SubflowStats};
-use anabranch_policy::SubflowView;
 use anabranch_policy::congestion::Controller;
 use anabranch_policy::forecast::LossEstimate;
-use anabranch_units::{AddressId, Bytes, Duration, Instant, Nonce, SubflowId, SubflowSeq};
+use anabranch_policy::{SubflowView, Truth};
+use anabranch_units::{AddressId, Bytes, Dsn, Duration, Instant, Nonce, SubflowId, SubflowSeq};
 use anabranch_wire::FlowKey;
 
 /// Where a subflow stands.
@@ -86,6 +87,8 @@ pub(crate) struct Subflow {
     pub(crate) recovery: Recovery,
     pub(crate) rtt: RttEstimator,
     pub(crate) loss: LossEstimate,
+    /// What the driver told of its path.
+    pub(crate) truth: Option<Truth>,
     /// The smaller of the two MSS options.
     pub(crate) mss_option: u16,
     /// Payload of a full segment with the options of the steady state.
@@ -102,11 +105,17 @@ pub(crate) struct Subflow {
     pub(crate) timestamps: bool,
     /// Potentially failed: its data was reinjected after a timeout, and nothing has arrived since (reference 1.2).
     pub(crate) potentially_failed: bool,
+    /// The reinjection policy has seen it stuck too often, and nothing has arrived since (reference 2.3).
+    pub(crate) stale: bool,
+    /// When the latest acceptable segment arrived.
+    pub(crate) heard: Instant,
     /// Fast recovery has begun: its first retransmission leaves whatever the window says (RFC 6675 §5 (4.3)).
     pub(crate) retransmit_now: bool,
     /// A tail loss probe is due.
     pub(crate) probe_now: bool,
     pub(crate) last_sent: Option<Instant>,
+    /// The highest DATA_ACK that came here.
+    pub(crate) data_acked: Option<Dsn>,
     /// Window probes in a row that nothing answered.
     pub(crate) unanswered_probes: u32,
     pub(crate) fin_sent: bool,
@@ -118,7 +127,9 @@ pub(crate) struct Subflow {
     pub(crate) doubt: Option<Doubt>,
     /// Bytes below us that the first hop has not sent (TCP Small Queues).
     pub(crate) first_hop: u64,
+    /// Held back by TCP Small Queues or by pacing.
     pub(crate) throttled: bool,
+    pub(crate) pacer: Pacer,
     /// Packets sent, modulo 2¹⁶: the IPv4 identification.
     pub(crate) packets_sent: u16,
 
@@ -199,6 +210,7 @@ impl Subflow {
             recovery: Recovery::new(recovery_config(profile, profile.sack), 1, Instant::ZERO),
             rtt: RttEstimator::new(profile.rto),
             loss: LossEstimate::new(),
+            truth: None,
             mss_option: profile.mss_towards(flow.dst),
             mss: u32::from(profile.mss_towards(flow.dst)),
             snd_edge: 0,
@@ -209,9 +221,12 @@ impl Subflow {
             sack: false,
             timestamps: false,
             potentially_failed: false,
+            stale: false,
+            heard: Instant::ZERO,
             retransmit_now: false,
             probe_now: false,
             last_sent: None,
+            data_acked: None,
             unanswered_probes: 0,
             fin_sent: false,
             originals: Originals::default(),
@@ -219,6 +234,7 @@ impl Subflow {
             doubt: None,
             first_hop: 0,
             throttled: false,
+            pacer: Pacer::default(),
             packets_sent: 0,
             irs: SubflowSeq::new(0),
             rcv_nxt: 1,
@@ -279,7 +295,11 @@ impl Subflow {
 
     /// May carry new data (reference 1.2).
     pub(crate) fn is_usable(&self) -> bool {
-        self.is_open() && !self.potentially_failed && self.doubted_until.is_none() && self.rtt.srtt().is_some()
+        self.is_open()
+            && !self.potentially_failed
+            && !self.stale
+            && self.doubted_until.is_none()
+            && self.rtt.srtt().is_some()
     }
 
     /// A join that the peer asked for and has not completed: nothing is proven of it, and it may be one of a flood.
@@ -359,13 +379,19 @@ impl Subflow {
         let handshake = self.handshake.map(|timer| timer.deadline);
         let doubt = self.doubt.map(|doubt| doubt.deadline);
         let rare = if self.fin_sent || doubt.is_some() { earliest([self.linger_until, doubt]) } else { None };
-        earliest([handshake, self.recovery.deadline(), self.ack.deadline, self.unmapped_until, rare])
+        earliest([handshake, self.recovery.deadline(), self.ack.deadline, self.unmapped_until, self.pacer.wake, rare])
+    }
+
+    /// How long nothing was sent or under way.
+    pub(crate) fn idle(&self, now: Instant) -> Option<Duration> {
+        self.last_sent.filter(|_| self.recovery.is_empty()).map(|last| now.since(last))
     }
 
     /// What a policy may know of it; `share` is the new data that the receive-window policy allows it.
     pub(crate) fn view(&self, congestion: &Controller, share: Bytes) -> Option<SubflowView> {
         let srtt = self.rtt.srtt()?;
         let cwnd = congestion.cwnd(self.id);
+        let model = congestion.model(self.id, Some(srtt));
         let in_flight = self.in_flight();
         let window_left = self.snd_edge.saturating_sub(self.recovery.snd_nxt());
         Some(SubflowView {
@@ -385,13 +411,15 @@ impl Subflow {
             loss: self.loss.rate(),
             sent: self.recovery.snd_nxt() - 1,
             acked: self.recovery.snd_una() - 1,
+            data_acked: self.data_acked,
             open: self.recovery.phase() != recovery::Phase::Loss && window_left > 0,
             share,
+            backup: self.backup(),
             throttled: self.throttled,
             last_sent: self.last_sent,
-            pacing: None,
-            bdp: None,
-            truth: None,
+            pacing: model.map(|model| model.pacing),
+            bdp: model.and_then(|model| model.bdp),
+            truth: self.truth,
         })
     }
 

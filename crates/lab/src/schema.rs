@@ -55,7 +55,7 @@ fn any_of<T: ?Sized>(table: &Table<T>) -> Value {
                     json!({ "type": "number", "default": default, "minimum": min, "maximum": max })
                 }
                 Domain::Flag { default } => json!({ "type": "boolean", "default": default }),
-                Domain::Text { default } => json!({ "type": "string", "default": default }),
+                Domain::Text { default, .. } => json!({ "type": "string", "default": default }),
             };
             let unit = if p.unit.is_empty() { String::new() } else { format!(" [{}]", p.unit) };
             property["description"] = format!("{}{unit}", p.about).into();

@@ -80,7 +80,7 @@ fn about(connection: &ConnectionOutcome) -> String {
         text += &format!(
             "\nsender blocked by cwnd {cwnd}, receive window {window}, scheduler {scheduler}, application {application}"
         );
-        let Overruled { impossible, starving, looping, shares } = sender.overruled;
+        let Overruled { impossible, starving, looping, shares, copies } = sender.overruled;
         for (times, why) in [(impossible, "impossible"), (starving, "it starved the connection"), (looping, "it span")]
         {
             if times > 0 {
@@ -89,6 +89,9 @@ fn about(connection: &ConnectionOutcome) -> String {
         }
         if shares > 0 {
             text += &format!("; receive-window policy overruled {shares} times: no subflow had a share");
+        }
+        if copies > 0 {
+            text += &format!("; reinjection policy overruled {copies} times: an impossible copy");
         }
         if let Some(reason) = &sender.fallback {
             text += &format!("; fell back to plain TCP: {reason:?}");

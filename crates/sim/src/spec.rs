@@ -41,7 +41,7 @@ pub struct Spec {
     pub codec: bool,
     /// Keep a record of every packet sent and delivered.
     pub record_events: bool,
-    /// Tell the senders the true mean loss rate of each path.
+    /// Senders take the true mean loss rate of each path in place of an estimate.
     pub loss_oracle: bool,
     /// Check every endpoint's invariants after every event. Slow: for tests.
     pub audit: bool,

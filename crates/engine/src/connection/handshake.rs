@@ -122,6 +122,7 @@ impl Connection {
         let mut subflow = Subflow::new(id, slot, flow, origin, state, &config.profile, config.receive_buffer);
         subflow.iss = SubflowSeq::new(shared.chance.next_u32());
         subflow.loss = shared.loss_estimate(&flow);
+        subflow.truth = shared.truth(&flow);
         self.initial_address.get_or_insert(flow.src);
         subflow.local_address = self.address_id(&flow, shared);
         subflow.backup_local = shared.config.addresses.iter().any(|address| address.ip == flow.src && address.backup);

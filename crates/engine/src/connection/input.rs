@@ -45,6 +45,10 @@ impl Connection {
             }
         }
         self.subflows[index].unanswered_probes = 0;
+        self.subflows[index].heard = now;
+        if std::mem::take(&mut self.subflows[index].stale) {
+            self.subflows_changed(now);
+        }
         if self.subflows[index].doubt.take().is_some() {
             // The path of a withdrawn address still works: whoever withdrew it must close it (RFC 8684 §3.4.2).
             self.subflows[index].potentially_failed = false;

@@ -2,9 +2,9 @@
 //!
 //! The parts by noun: `handshake` (how subflows begin), `input` (a segment arrives), `acceptance` (whether it counts),
 //! `acknowledgment`, `options`, `signal` (DSS) and `payload` (what it says and carries), `receiver` (data in order for the
-//! application; `autotune`: its buffer), `output` (what leaves next), `emit` (segments put together), `paths` (which subflows
-//! there should be) and `addresses`, `integrity` (checksums and MP_FAIL), `closing` (how subflows and connections end), `timers`,
-//! `watchdog` (schedulers that misbehave).
+//! application; `autotune`: its buffer), `output` (what leaves next), `copies` (of sent data, for the reinjection policy),
+//! `emit` (segments put together), `paths` (which subflows there should be) and `addresses`, `integrity` (checksums and
+//! MP_FAIL), `closing` (how subflows and connections end), `timers`, `watchdog` (schedulers that misbehave).
 
 mod acceptance;
 mod acknowledgment;
@@ -12,6 +12,7 @@ mod addresses;
 mod autotune;
 mod check;
 mod closing;
+mod copies;
 mod emit;
 mod handshake;
 mod input;
@@ -35,7 +36,7 @@ use crate::{ConnectionId, ConnectionStats, Event, FallbackReason, SubflowStats, 
 use anabranch_policy::ack_path::AckPath;
 use anabranch_policy::congestion::{Controller, Rules};
 use anabranch_policy::receive_window::{ReceiveWindow, Usage};
-use anabranch_policy::reinjection::Reinjection;
+use anabranch_policy::reinjection::{Reinjection, Standing};
 use anabranch_policy::scheduler::Scheduler;
 use anabranch_policy::{Event as PolicyEvent, SubflowView};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Key, Seed, SubflowId};
@@ -143,6 +144,10 @@ pub(crate) struct Connection {
     views: Vec<SubflowView>,
     usage: Vec<Usage>,
     shares: Vec<Bytes>,
+    /// Scratch: the open subflows, if the reinjection policy asks for copies.
+    standings: Vec<Standing>,
+    /// It does, and may.
+    copies: bool,
     usable: u32,
     pub(crate) stats: ConnectionStats,
     /// Nothing is left to do or to say.
@@ -217,6 +222,8 @@ impl Connection {
             views: Vec::new(),
             usage: Vec::new(),
             shares: Vec::new(),
+            standings: Vec::new(),
+            copies: false,
             usable: 0,
             stats: ConnectionStats { opened_at: now, ..ConnectionStats::default() },
             gone: false,
@@ -320,8 +327,11 @@ impl Connection {
 
     /// Tells the policies that the set of usable subflows may have changed.
     fn subflows_changed(&mut self, now: Instant) {
+        // A backup beside a regular subflow carries nothing, and its window says nothing (reference 5.0).
+        let regular = self.subflows.iter().any(|subflow| subflow.is_usable() && !subflow.backup());
         for subflow in &self.subflows {
-            self.congestion.set_counted(subflow.id, subflow.is_usable());
+            let counted = subflow.is_usable() && subflow.backup() != regular;
+            self.congestion.set_counted(subflow.id, counted);
         }
         self.scheduler.observe(now, &PolicyEvent::SubflowsChanged);
     }

@@ -64,6 +64,9 @@ impl<M: Model> Forecast for Forecaster<M> {
     fn expected(&mut self, horizon: Duration, conditions: &Conditions) -> f64 {
         let conditions = conditions.normalised();
         self.model.begin(&conditions);
+        if let Some(segments) = self.model.beside_histories(horizon, &conditions) {
+            return segments;
+        }
         let longest = conditions.rtt * MAX_ROUNDS;
         if horizon <= longest {
             return self.sum(horizon, &conditions);

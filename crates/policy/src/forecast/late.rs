@@ -11,11 +11,12 @@
 //!
 //! Where we differ: Eqs. 9, 14 and 22 add the later rounds without the probability of the branch that leads to them,
 //! which counts more than the loss-free maximum; here each branch goes on with its own probability and all three
-//! outcomes. The sum of Eq. 15 starts at one lost segment, or windows of one and two have probabilities above one.
+//! outcomes ([`Later`] has the literal readings). The sum of Eq. 15 starts at one lost segment, or windows of one and two
+//! have probabilities above one ([`Switches::from_zero`]).
 //! Slow start stops at the threshold (Eq. 7 may pass it: [`Switches::overshoot`]), and the threshold is at least two.
 
 use super::number::powi;
-use super::{Conditions, Model, Outcome, Window};
+use super::{Conditions, MAX_ROUNDS, Model, Outcome, Window};
 use anabranch_units::Duration;
 
 /// LATE's model of a round.
@@ -44,6 +45,32 @@ pub struct Switches {
     /// The sender probes for tail loss (RFC 8985 §7): only the loss of a whole window needs a timeout, everything else
     /// takes as long as a fast retransmit.
     pub tlp: bool,
+    /// How Eqs. 9, 14 and 22 count the later rounds (A-LATE-1).
+    pub later: Later,
+    /// The sum of Eq. 15 begins at `w - 2` lost segments even if that is none, so that windows of one and two count their
+    /// undisturbed round twice (A-LATE-3, as printed).
+    pub from_zero: bool,
+}
+
+/// How the estimate of a round goes on (A-LATE-1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Later {
+    /// Each outcome's probability times all outcomes of the rounds after it, as the paper's text asks for.
+    #[default]
+    Weighted,
+    /// All outcomes of the rounds after it, without the probability: Eqs. 9, 14 and 22 as printed, their later term read as
+    /// the whole estimate.
+    Unweighted,
+    /// The same, their later term read as the same branch's estimate alone: three chains that never meet.
+    OwnBranch,
+}
+
+/// One of the paper's three categories, for [`Later::OwnBranch`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Chain {
+    NoLoss,
+    FastRetransmit,
+    Timeout,
 }
 
 /// What may happen to one window.
@@ -71,12 +98,12 @@ impl Late {
     fn odds(&mut self, cwnd: u32) -> Odds {
         let at = cwnd as usize;
         if at >= KEPT_WINDOWS {
-            return Odds::of(cwnd, self.loss, self.switches.tlp);
+            return Odds::of(cwnd, self.loss, self.switches);
         }
         if at >= self.odds.len() {
             self.odds.resize(at + 1, None);
         }
-        *self.odds[at].get_or_insert_with(|| Odds::of(cwnd, self.loss, self.switches.tlp))
+        *self.odds[at].get_or_insert_with(|| Odds::of(cwnd, self.loss, self.switches))
     }
 }
 
@@ -111,20 +138,74 @@ impl Model for Late {
             return outcome(Outcome::new(1.0, delivered, 1, false, grown));
         }
         let odds = self.odds(window.cwnd());
-        outcome(Outcome::new(odds.no_loss, all, 1, false, grown));
-        if odds.fast_retransmit > 0.0 {
-            outcome(Outcome::new(odds.fast_retransmit, all, 2, false, window.halved()));
+        let unweighted = self.switches.later != Later::Weighted;
+        let mut tell = |probability, delivered, rounds, timeout, next| {
+            let told = Outcome::new(probability, delivered, rounds, timeout, next);
+            if unweighted {
+                outcome(Outcome { weight: 1.0, ..told });
+            } else if probability > 0.0 {
+                outcome(told);
+            }
+        };
+        tell(odds.no_loss, all, 1, false, grown);
+        if window.cwnd() > DUPLICATE_ACKS || odds.fast_retransmit > 0.0 {
+            tell(odds.fast_retransmit, all, 2, false, window.halved());
         }
-        if odds.timeout > 0.0 {
-            let delivered = if left >= self.rto_repair { all } else { odds.before_timeout };
-            outcome(Outcome::new(odds.timeout, delivered, 0, true, window.restarted()));
+        let delivered = if left >= self.rto_repair { all } else { odds.before_timeout };
+        tell(odds.timeout, delivered, 0, true, window.restarted());
+    }
+
+    fn beside_histories(&mut self, horizon: Duration, conditions: &Conditions) -> Option<f64> {
+        (self.switches.later == Later::OwnBranch).then(|| self.own_branches(horizon, conditions))
+    }
+}
+
+impl Late {
+    /// Eqs. 9, 14 and 22 with their later term read as the same branch's estimate alone: the sum of three chains. Beyond
+    /// [`MAX_ROUNDS`] they are cut off.
+    fn own_branches(&mut self, horizon: Duration, conditions: &Conditions) -> f64 {
+        let window = Window::new(conditions.cwnd, conditions.ssthresh);
+        if horizon < self.repair {
+            return self.chain(Chain::NoLoss, horizon, window, conditions);
         }
+        [Chain::NoLoss, Chain::FastRetransmit, Chain::Timeout]
+            .map(|chain| self.chain(chain, horizon, window, conditions))
+            .iter()
+            .sum()
+    }
+
+    /// One chain, over all the rounds that it has.
+    fn chain(&mut self, chain: Chain, mut left: Duration, mut window: Window, conditions: &Conditions) -> f64 {
+        let Conditions { rtt, max_cwnd, .. } = *conditions;
+        let mut sum = 0.0;
+        for _ in 0..MAX_ROUNDS {
+            let all = window.as_f64();
+            if left < rtt / 2 {
+                break;
+            }
+            if left < self.repair {
+                return sum + all * (1.0 - self.loss);
+            }
+            let odds = self.odds(window.cwnd());
+            let takes;
+            (sum, takes, window) = match chain {
+                Chain::NoLoss => (sum + odds.no_loss * all, rtt, window.grown(self.switches.overshoot)),
+                Chain::FastRetransmit if window.cwnd() <= DUPLICATE_ACKS => break,
+                Chain::FastRetransmit => (sum + odds.fast_retransmit * all, rtt * 2, window.halved()),
+                Chain::Timeout if left < self.rto_repair => return sum + odds.timeout * odds.before_timeout,
+                Chain::Timeout => (sum + odds.timeout * all, self.timeout, window.restarted()),
+            };
+            left = left.saturating_sub(takes);
+            window = window.capped(max_cwnd.unwrap_or(Window::MAX));
+        }
+        sum
     }
 }
 
 impl Odds {
     /// For `cwnd` segments, each lost with probability `loss`.
-    fn of(cwnd: u32, loss: f64, tlp: bool) -> Self {
+    fn of(cwnd: u32, loss: f64, switches: Switches) -> Self {
+        let Switches { tlp, from_zero, .. } = switches;
         let (w, kept) = (f64::from(cwnd), 1.0 - loss);
         let no_loss = powi(kept, cwnd);
         // P(w), P(w-1), P(w-2): none, one or two segments get through. None of them is the case without loss.
@@ -137,6 +218,10 @@ impl Odds {
             (none_through, 0.0)
         } else {
             (none_through + one_through + two_through, one_through + 2.0 * two_through)
+        };
+        let (timeout, arrive) = match from_zero && cwnd <= 2 {
+            true => (timeout + no_loss, arrive + w * no_loss),
+            false => (timeout, arrive),
         };
         let always_timeout = if tlp { cwnd == 1 } else { cwnd <= DUPLICATE_ACKS };
         Odds {
@@ -201,12 +286,49 @@ mod tests {
         assert!(of(Switches { tlp: true, ..Switches::default() }) > plain);
     }
 
+    /// What the equations say if taken at their word (A-LATE-1): the reference's numbers, and some of our own from plain
+    /// recursions in Python, apart from this code. At no loss both count more than all that can be sent.
+    #[test]
+    fn literal_readings() {
+        for (later, times, loss, cwnd, ssthresh, segments) in [
+            (Later::Unweighted, [50, 10, 210], 0.0, 10, 10, 97.0),
+            (Later::Unweighted, [50, 10, 210], 0.01, 10, 10, 96.6499),
+            (Later::Unweighted, [50, 10, 210], 0.05, 10, 10, 95.2426),
+            (Later::Unweighted, [120, 10, 30], 0.03, 6, 5, 1657.4851),
+            (Later::Unweighted, [300, 10, 40], 0.03, 6, 5, 3033609.7928),
+            (Later::OwnBranch, [50, 10, 210], 0.0, 10, 10, 62.0),
+            (Later::OwnBranch, [50, 10, 210], 0.01, 10, 10, 57.9781),
+            (Later::OwnBranch, [50, 10, 210], 0.05, 10, 10, 45.7399),
+            (Later::OwnBranch, [120, 10, 30], 0.03, 6, 5, 102.1025),
+            (Later::OwnBranch, [300, 10, 210], 0.03, 6, 5, 326.4120),
+            (Later::OwnBranch, [10, 20, 220], 0.01, 10, 10, 9.9),
+            (Later::OwnBranch, [9, 20, 220], 0.01, 10, 10, 0.0),
+        ] {
+            let got = expected(Switches { later, ..Switches::default() }, times, loss, cwnd, ssthresh);
+            assert!((got - segments).abs() <= 0.00005, "{later:?} {times:?} ms, loss {loss}: {got}, not {segments}");
+        }
+    }
+
+    /// A-LATE-3: at 10 % windows of one and two have probabilities that sum to 1.9 and 1.81. The numbers are from Python.
+    #[test]
+    fn the_sum_of_eq_15_as_printed() {
+        let switches = Switches { from_zero: true, ..Switches::default() };
+        for (cwnd, sum) in [(1, 1.9), (2, 1.81), (3, 1.0)] {
+            let odds = Odds::of(cwnd, 0.1, switches);
+            assert!((odds.no_loss + odds.fast_retransmit + odds.timeout - sum).abs() < 1e-12, "{cwnd}");
+        }
+        for (times, cwnd, segments) in [([50, 10, 210], 1, 10.4835), ([50, 10, 20], 2, 19.6090)] {
+            let got = expected(switches, times, 0.1, cwnd, cwnd);
+            assert!((got - segments).abs() <= 0.00005, "{times:?} {cwnd}: {got}, not {segments}");
+        }
+    }
+
     #[test]
     fn probabilities_sum_to_one() {
-        for tlp in [false, true] {
+        for switches in [Switches::default(), Switches { tlp: true, ..Switches::default() }] {
             for cwnd in 1..=200 {
                 for percent in 0..=90 {
-                    let odds = Odds::of(cwnd, f64::from(percent) / 100.0, tlp);
+                    let odds = Odds::of(cwnd, f64::from(percent) / 100.0, switches);
                     let sum = odds.no_loss + odds.fast_retransmit + odds.timeout;
                     assert!((sum - 1.0).abs() < 1e-12, "w {cwnd}, {percent} %: {sum}");
                     assert!(odds.fast_retransmit >= 0.0 && odds.before_timeout <= 2.0);
@@ -218,12 +340,12 @@ mod tests {
     /// w = 4, l = 0.1: P(0) = 0.6561, P(1) = 4 · 0.1 · 0.729 = 0.2916, the rest times out.
     #[test]
     fn small_windows_by_hand() {
-        let odds = Odds::of(4, 0.1, false);
+        let odds = Odds::of(4, 0.1, Switches::default());
         assert!((odds.no_loss - 0.6561).abs() < 1e-12 && (odds.fast_retransmit - 0.2916).abs() < 1e-12);
         assert!((odds.timeout - 0.0523).abs() < 1e-12);
         // P(2) = 6 · 0.01 · 0.81 = 0.0486 leaves two, P(3) = 4 · 0.001 · 0.9 = 0.0036 leaves one.
         assert!((odds.before_timeout - (2.0 * 0.0486 + 0.0036) / 0.0523).abs() < 1e-12);
         // With a tail-loss probe only the loss of all four times out.
-        assert!((Odds::of(4, 0.1, true).timeout - 0.0001).abs() < 1e-15);
+        assert!((Odds::of(4, 0.1, Switches { tlp: true, ..Switches::default() }).timeout - 0.0001).abs() < 1e-15);
     }
 }

@@ -10,6 +10,7 @@
 mod conditions;
 mod dpsaf;
 mod f2p;
+mod f2p_printed;
 mod forecaster;
 mod fps;
 mod kept;
@@ -23,10 +24,11 @@ mod window;
 pub use conditions::Conditions;
 pub use dpsaf::Dpsaf;
 pub use f2p::{F2p, F2pSwitches, delivery_time, mean_timeout};
+pub use f2p_printed::{F2pPrinted, printed_delivery_time};
 pub use forecaster::{Forecaster, MAX_ROUNDS};
 pub use fps::Fps;
 pub use kept::Kept;
-pub use late::{Late, Switches};
+pub use late::{Late, Later, Switches};
 pub use loss::LossEstimate;
 pub use window::{Window, grow};
 
@@ -50,6 +52,11 @@ pub trait Model {
     /// Tells `outcome` everything that may come of sending all of `window` when `left` remains until the horizon. At
     /// least half an RTT does. The probabilities sum to one; outcomes that cannot happen may be left out.
     fn round(&mut self, window: Window, left: Duration, outcome: impl FnMut(Outcome));
+
+    /// The answer of a paper's literal reading that is no mean over histories.
+    fn beside_histories(&mut self, _horizon: Duration, _conditions: &Conditions) -> Option<f64> {
+        None
+    }
 }
 
 /// One way a round may end.

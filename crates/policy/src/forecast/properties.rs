@@ -1,9 +1,10 @@
 //! What must hold of every forecast, and three other ways to compute one.
 
-use super::{Conditions, Forecast, Forecaster, Fps, Late, MAX_ROUNDS, Switches, grow};
+use super::{Conditions, Forecast, Forecaster, Fps, Late, Later, MAX_ROUNDS, Switches, grow};
 use anabranch_units::{Duration, Seed, Stream};
 
-const PLAIN: Switches = Switches { overshoot: false, rto_round_end: false, tlp: false };
+const PLAIN: Switches =
+    Switches { overshoot: false, rto_round_end: false, tlp: false, later: Later::Weighted, from_zero: false };
 const ALL_SWITCHES: [Switches; 4] = [
     PLAIN,
     Switches { overshoot: true, ..PLAIN },

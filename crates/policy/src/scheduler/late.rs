@@ -18,19 +18,32 @@
 //! behind all blocks (`strict`: it idles). The largest window W of Fig. 5 is the window at the latest loss or, if larger,
 //! the present one, and never more than the peer's. When nothing is in flight on the subflow that holds the first unsent
 //! byte, its ACK would not end the wait, so the fastest subflow with room sends that byte.
+//!
+//! Of the reference's readings A-LATE-1 to 15 those that change what happens are parameters. The others: 2 and 4 only read
+//! an index; 6 (half of a small window, Eqs. 12, 13, 21) changes nothing, since a window of one grows to two whether its
+//! threshold is none, one or two; 9 has no other source; the loop of 11, taken literally, does not end (the remaining time
+//! becomes the duration of a round, which is never below half of one); 14 is `late-nested`.
 
-use super::skip::{fits, whole_segments};
+use super::skip::whole_segments;
 use super::{Scheduler, ack_due, flag};
-use crate::forecast::{self, Conditions, Forecast, Forecaster, Switches};
+use crate::forecast::{self, Conditions, Forecast, Forecaster, Later, Switches};
 use crate::registry::{Parameter, Params};
 use crate::{Decision, Event, SubflowView, View};
-use anabranch_units::{Bytes, Instant, SubflowId};
+use anabranch_units::{Bytes, Duration, Instant, SubflowId};
 
 /// Loss-aware throughput estimation.
 pub struct Late {
     forecaster: Forecaster<forecast::Late>,
     /// Subflows whose block is empty idle.
     strict: bool,
+    /// The largest window W is the peer's.
+    unbounded: bool,
+    /// The horizon is the master's whole RTT.
+    rtt: bool,
+    /// The master's block is its whole window.
+    master_cwnd: bool,
+    /// Any ACK of the master ends its round.
+    every_ack: bool,
     /// By ascending SRTT; the last is the master's. Together the first `assigned` unsent bytes.
     blocks: Vec<Block>,
     assigned: Bytes,
@@ -58,14 +71,25 @@ struct Dealt {
 impl Late {
     /// With the switches from `parameters`.
     pub fn new(parameters: &Params) -> Self {
+        let later = match (parameters.flag(UNWEIGHTED), parameters.flag(OWN_BRANCH)) {
+            (_, true) => Later::OwnBranch,
+            (true, false) => Later::Unweighted,
+            (false, false) => Later::Weighted,
+        };
         let switches = Switches {
             overshoot: parameters.flag(OVERSHOOT),
             rto_round_end: parameters.flag(RTO_ROUND_END),
             tlp: parameters.flag(TLP),
+            later,
+            from_zero: parameters.flag(FROM_ZERO),
         };
         Late {
             forecaster: Forecaster::new(forecast::Late::new(switches)),
             strict: parameters.flag(STRICT),
+            unbounded: parameters.flag(UNBOUNDED),
+            rtt: parameters.flag(RTT),
+            master_cwnd: parameters.flag(MASTER_CWND),
+            every_ack: parameters.flag(EVERY_ACK),
             blocks: Vec::new(),
             assigned: Bytes::ZERO,
             dealt: Dealt::default(),
@@ -89,7 +113,7 @@ impl Late {
             }
             fastest_first = Some(subflow);
         }
-        fastest_first.is_none_or(|master| self.dealt.is_over(now, master))
+        fastest_first.is_none_or(|master| self.dealt.is_over(now, master, self.every_ack))
     }
 
     /// Deals out the unsent bytes.
@@ -107,11 +131,13 @@ impl Late {
         let mut rest = view.unsent;
         for block in slaves {
             let slave = &view.subflows[block.at];
-            block.left = delivered(&mut self.forecaster, slave, master, rest, view.window);
+            let horizon = if self.rtt { master.srtt } else { master.srtt / 2 };
+            let conditions = Conditions::of(slave).bounded(slave, view.window, !self.unbounded);
+            block.left = delivered(&mut self.forecaster, slave, horizon, &conditions, rest);
             rest -= block.left;
         }
         if master.open {
-            let room = master.room().get();
+            let room = if self.master_cwnd { master.cwnd } else { master.room() }.get();
             master_block.left = Bytes::new(room - room % master.mss.get().max(1)).min(rest);
             rest -= master_block.left;
         }
@@ -129,7 +155,7 @@ impl Late {
             if subflow.has_room() {
                 let own = !block.left.is_zero();
                 let skip = if own { head } else { self.assigned };
-                if (own || conserve) && fits(view, skip, subflow.mss) {
+                if (own || conserve) && view.admits(skip, subflow.mss) {
                     return Some(Decision::Send { on: subflow.id, skip });
                 }
             }
@@ -196,43 +222,56 @@ impl Scheduler for Late {
 impl Dealt {
     /// Whether the ACK of the master's first segment since then has arrived, or any if it sent none; or its RTT passed
     /// without any.
-    fn is_over(&self, now: Instant, master: &SubflowView) -> bool {
+    fn is_over(&self, now: Instant, master: &SubflowView, every_ack: bool) -> bool {
         if master.acked == self.acked {
             return now.since(self.at) >= master.srtt;
         }
-        master.acked > self.sent || master.sent == self.sent
+        every_ack || master.acked > self.sent || master.sent == self.sent
     }
 }
 
-/// How much of `rest` the slave is expected to deliver while a segment travels on the master, in whole segments.
+/// How much of `rest` the slave is expected to deliver within `horizon`, in whole segments.
 fn delivered(
     forecaster: &mut Forecaster<forecast::Late>,
     slave: &SubflowView,
-    master: &SubflowView,
+    horizon: Duration,
+    conditions: &Conditions,
     rest: Bytes,
-    window: Bytes,
 ) -> Bytes {
-    let (mss, cwnd) = (slave.mss.get().max(1), slave.cwnd_segments());
+    let mss = Bytes::new(slave.mss.get().max(1));
     // Its first window arrives in any case, since it is faster than the master. Often that is all there is to send, and
     // a forecast could only say more.
-    let first_window = f64::from(cwnd) * (1.0 - slave.loss);
-    if whole_segments(first_window, Bytes::new(mss)) >= rest {
+    let first_window = whole_segments(f64::from(conditions.cwnd) * (1.0 - slave.loss), mss);
+    if first_window >= rest {
         return rest;
     }
-    let conditions = Conditions::of(slave).bounded(slave, window, true);
-    whole_segments(forecaster.expected(master.srtt / 2, &conditions), Bytes::new(mss)).min(rest)
+    whole_segments(forecaster.expected(horizon, conditions), mss).min(rest)
 }
 
-const OVERSHOOT: &str = "overshoot";
-const RTO_ROUND_END: &str = "rto_round_end";
-const TLP: &str = "tlp";
+pub(super) const OVERSHOOT: &str = "overshoot";
+pub(super) const RTO_ROUND_END: &str = "rto_round_end";
+pub(super) const TLP: &str = "tlp";
 const STRICT: &str = "strict";
+const UNWEIGHTED: &str = "unweighted";
+const OWN_BRANCH: &str = "own_branch";
+const FROM_ZERO: &str = "from_zero";
+const UNBOUNDED: &str = "unbounded";
+const RTT: &str = "rtt";
+const MASTER_CWND: &str = "master_cwnd";
+const EVERY_ACK: &str = "every_ack";
 /// What can be set.
 pub(super) const PARAMETERS: &[Parameter] = &[
-    flag(OVERSHOOT, "the last doubling of slow start may exceed ssthresh (Eq. 7 as printed)", false),
-    flag(RTO_ROUND_END, "the round after a timeout begins after RTO + RTT instead of RTO + RTT/2 (Eq. 19)", false),
+    flag(OVERSHOOT, "the last doubling of slow start may exceed ssthresh (Eq. 7 as printed; A-LATE-5)", false),
+    flag(RTO_ROUND_END, "the round after a timeout begins after RTO + RTT, not RTO + RTT/2 (Eq. 19; A-LATE-8)", false),
     flag(TLP, "tail-loss probes: only the loss of a whole window needs a timeout", false),
-    flag(STRICT, "a subflow that has sent its block idles until blocks are dealt out again", false),
+    flag(STRICT, "a subflow that has sent its block idles until blocks are dealt out again (A-LATE-13)", false),
+    flag(UNWEIGHTED, "Eqs. 9, 14, 22 as printed: all later rounds, without their probability (A-LATE-1)", false),
+    flag(OWN_BRANCH, "the same, but later rounds of the same branch only (A-LATE-1)", false),
+    flag(FROM_ZERO, "Eq. 15 as printed: from w - 2 lost segments even if that is none (A-LATE-3)", false),
+    flag(UNBOUNDED, "the largest window W is the peer's, not that of the latest loss (A-LATE-7)", false),
+    flag(RTT, "the horizon is the master's whole SRTT instead of half of it (A-LATE-10)", false),
+    flag(MASTER_CWND, "the master's block is its whole window, as printed, not what is free of it (A-LATE-12)", false),
+    flag(EVERY_ACK, "blocks are dealt out again at every ACK of the master (A-LATE-15)", false),
 ];
 
 #[cfg(test)]

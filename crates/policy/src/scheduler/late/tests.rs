@@ -8,9 +8,14 @@ use anabranch_units::{Dsn, Duration};
 use std::collections::BTreeMap;
 
 fn late(strict: bool) -> Late {
+    switched(if strict { &[STRICT] } else { &[] })
+}
+
+/// With these flags set.
+fn switched(flags: &[&str]) -> Late {
     let entry = registry::find(SCHEDULERS, "scheduler", "late").expect("it is in the table");
-    let given = BTreeMap::from([(STRICT.to_owned(), registry::Value::Flag(strict))]);
-    Late::new(&entry.params(&given).expect("`strict` is a flag"))
+    let given: BTreeMap<_, _> = flags.iter().map(|flag| ((*flag).to_owned(), registry::Value::Flag(true))).collect();
+    Late::new(&entry.params(&given).expect("these are flags"))
 }
 
 /// Slave: 10 ms, RTO 210 ms, window 10 in congestion avoidance and full. Master: 100 ms, window 10, empty.
@@ -216,5 +221,46 @@ fn one_subflow_takes_everything() {
     for strict in [false, true] {
         assert_eq!(late(strict).decide(at(0), &view(&[master], 1)), send(SLOW, 0));
         assert_eq!(late(strict).decide(at(0), &view(&[], 1)), Decision::WAIT);
+    }
+}
+
+/// The reference's numbers for A-LATE-1 (96.6, 58.0), and others by hand: W not taken from the latest loss, five rounds of
+/// 10 to 14 instead of 10; the whole RTT of 100 ms, ten rounds; the master's window of ten of which six are in flight.
+#[test]
+fn each_reading_changes_the_blocks_the_way_it_says() {
+    let [slave, master] = pair();
+    let lossy = SubflowView { loss: 0.01, ..slave };
+    let lost_at_ten = SubflowView { cwnd_at_loss: Some(segments(10)), ..slave };
+    let small =
+        SubflowView { cwnd: segments(1), in_flight: segments(1), ssthresh: Some(segments(1)), loss: 0.1, ..slave };
+    let busy = SubflowView { in_flight: segments(6), ..master };
+    for (flags, slave, master, blocks) in [
+        (&[][..], lossy, master, [51, 10]),
+        (&[UNWEIGHTED], lossy, master, [97, 10]),
+        (&[OWN_BRANCH], lossy, master, [58, 10]),
+        (&[OWN_BRANCH, UNWEIGHTED], lossy, master, [58, 10]),
+        (&[], small, master, [8, 10]),
+        (&[FROM_ZERO], small, master, [10, 10]),
+        (&[], lost_at_ten, master, [50, 10]),
+        (&[UNBOUNDED], lost_at_ten, master, [60, 10]),
+        (&[RTT], slave, master, [145, 10]),
+        (&[], slave, busy, [60, 4]),
+        (&[MASTER_CWND], slave, busy, [60, 10]),
+    ] {
+        let mut late = switched(flags);
+        late.decide(at(0), &view(&[slave, master], 5000));
+        assert_eq!(left(&late), blocks, "{flags:?}");
+    }
+}
+
+#[test]
+fn any_ack_of_the_master_ends_its_round_if_so_switched() {
+    for (flags, stale) in [(&[][..], false), (&[EVERY_ACK], true)] {
+        let mut late = switched(flags);
+        let [slave, mut master] = pair();
+        (master.sent, master.acked) = (4000, 0);
+        late.decide(at(0), &view(&[slave, master], 500));
+        (master.sent, master.acked) = (9000, 900);
+        assert_eq!(late.is_stale(at(1), &view(&[slave, master], 500)), stale, "{flags:?}");
     }
 }
