@@ -504,7 +504,10 @@ impl Connection {
         let admitted = whole.min(out.edge.saturating_sub(start));
         let length = admitted.min(subflow_room);
         let idle = out.una == out.nxt;
-        if length == 0 || (length < whole && !idle) {
+        // What is under way will widen the window; where nothing is, a part of a segment has to do. The others may have no
+        // share left, so that only this subflow can go on.
+        let silly = (admitted < whole && !idle) || (length < admitted && !subflow.recovery.is_empty());
+        if length == 0 || silly {
             return if subflow_room < admitted { Attempt::SubflowWindow } else { Attempt::SillyWindow };
         }
         let ends_stream = start + length == out.buffer.end();
