@@ -280,3 +280,21 @@ fn bbr_takes_a_sender_with_little_to_send_for_no_slow_path() {
     let cwnd = outcome.connections[0].subflows[0].stats.cwnd.get();
     assert!((180_000..260_000).contains(&cwnd), "{cwnd}");
 }
+
+/// A backup that carries nothing has an initial window and a short RTT, which would make every linked increase timid. It does
+/// not count: the one subflow in use grows as a single TCP does.
+#[test]
+fn an_idle_backup_does_not_hold_the_linked_increase_down() {
+    let goodput = |congestion| {
+        let mut paths = vec![lossy_path("a", 20, 40, 0.002), path("b", 20, 1)];
+        paths[1].backup = true;
+        let outcome = run(&bulk_over(paths, 30, congestion)).unwrap();
+        assert_eq!(outcome.connections[0].subflows[1].stats.bytes_first_sent, 0, "the backup is idle");
+        goodputs(&outcome)[0]
+    };
+    let reno = goodput("reno");
+    for congestion in ["lia", "olia", "balia"] {
+        let linked = goodput(congestion);
+        assert!((linked / reno - 1.0).abs() < 0.01, "{congestion}: {linked}, reno {reno}");
+    }
+}
