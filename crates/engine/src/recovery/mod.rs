@@ -394,6 +394,11 @@ impl Recovery {
         self.timers.backoff
     }
 
+    /// When the retransmission timer runs out, backoff included.
+    pub fn timeout(&self) -> Option<Instant> {
+        self.timers.rto_at
+    }
+
     /// Timeouts since `snd_una` last moved.
     pub fn consecutive_rtos(&self) -> u32 {
         self.consecutive_rtos

@@ -313,18 +313,34 @@ impl Controller {
             return;
         }
         if self.rules.idle_restart {
+            let restarted = self.restarted(on, idle, rto);
             let flow = &mut self.flows[on];
-            let restart = self.rules.initial_window.bytes(flow.mss).min(flow.cwnd);
             flow.ssthresh = flow.ssthresh.max(0.75 * flow.cwnd);
-            let mut left = idle.saturating_sub(rto);
-            while !left.is_zero() && flow.cwnd > restart {
-                flow.cwnd /= 2.0;
-                left = left.saturating_sub(rto);
-            }
-            flow.cwnd = flow.cwnd.max(restart);
+            flow.cwnd = restarted;
             self.pasts[on].undo = None;
         }
         self.algorithm.on_reset(now, on, &self.flows);
+    }
+
+    /// The window that `on_idle` would leave.
+    pub fn cwnd_after_idle(&self, id: SubflowId, idle: Duration, rto: Duration) -> Bytes {
+        match self.find(id) {
+            Some(on) if self.rules.idle_restart && !self.model_based && !self.flows[on].recovering && idle > rto => {
+                Bytes::new(self.restarted(on, idle, rto) as u64)
+            }
+            _ => self.cwnd(id),
+        }
+    }
+
+    fn restarted(&self, on: usize, idle: Duration, rto: Duration) -> f64 {
+        let flow = &self.flows[on];
+        let restart = self.rules.initial_window.bytes(flow.mss).min(flow.cwnd);
+        let (mut cwnd, mut left) = (flow.cwnd, idle.saturating_sub(rto));
+        while !left.is_zero() && cwnd > restart {
+            cwnd /= 2.0;
+            left = left.saturating_sub(rto);
+        }
+        cwnd.max(restart)
     }
 
     /// A reinjection policy asks to slow the subflow down (reference section 2.2). A subflow that repairs losses has
