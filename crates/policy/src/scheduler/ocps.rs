@@ -5,8 +5,8 @@
 //! TCP.* IEEE ICC 2015. Known to us from its abstract.
 //!
 //! A slow subflow `s` starts `max(0, N + d_s)` segments into the unsent data, where `N` is what FPS expects the faster ones to
-//! deliver meanwhile (see `fps`), and `d_s` follows from the DATA_ACKs that come back with its own ACKs: half of how much
-//! too early its data arrived is taken off, half of how much too late is added.
+//! deliver meanwhile (see `fps`), and `d_s` follows from what the receiver had when its data arrived: half of what was missing
+//! before them is taken off, half of what had overtaken them is added.
 //!
 //! Reconstructed (reference section 3.14): all but the idea, that an offset to the forecast of the next round is learnt
 //! from SACK. MPTCP has no SACK at the data level; what stands in its place is in the module `feedback`. The model is FPS

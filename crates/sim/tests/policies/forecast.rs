@@ -2,6 +2,7 @@
 
 use super::common::*;
 use super::policy;
+use anabranch_net::QueueLimit;
 use anabranch_policy::registry::{CONGESTION, REINJECTIONS, SCHEDULERS, Value};
 use anabranch_sim::{Outcome, PathSpec, Spec};
 use anabranch_units::{Bytes, Seed};
@@ -65,16 +66,59 @@ fn mean(paths: &[PathSpec], bytes: u64, buffer: u64, seeds: u64, name: &str, giv
 
 const PLENTY: u64 = 6 << 20;
 
+/// Queues of so many packets.
+fn queues(paths: Vec<PathSpec>, packets: u32) -> Vec<PathSpec> {
+    let limited = |mut path: PathSpec| {
+        (path.down.queue, path.up.queue) = (QueueLimit::Packets(packets), QueueLimit::Packets(packets));
+        path
+    };
+    paths.into_iter().map(limited).collect()
+}
+
 #[test]
 fn look() {
-    let clean = [path("fast", 10, 10), path("slow", 10, 100)];
-    for name in ["min-rtt", "fps", "f2p-dps", "f2p-dps-printed", "ocps-r", "stms-r", "dpsaf-r", "cp-r", "late", "late-nested"] {
-        println!("clean {name:18} {:?}", mean(&clean, 5_000_000, PLENTY, 1, name, &[]));
+    let show = |what: &str, s: Shown| {
+        println!("{what:40} {:7.2} s ofo {:6.0} blocked {:6.2} peak {:5.0} on {:.2?} {:x}", s.seconds, s.out_of_order, s.blocked, s.peak, s.on, s.digest)
+    };
+    let clean = queues(vec![path("fast", 10, 10), path("slow", 10, 100)], 60);
+    for name in ["min-rtt", "fps", "f2p-dps", "f2p-dps-printed", "ocps-r", "stms-r", "dpsaf-r", "late", "late-nested"] {
+        show(&format!("clean {name}"), mean(&clean, 10_000_000, PLENTY, 1, name, &[]));
     }
     for p in [0.001, 0.01, 0.03, 0.05] {
-        let paper = [lossy_path("fast", 5, 50, p), lossy_path("slow", 2, 250, 0.001)];
+        let paper = queues(vec![lossy_path("fast", 5, 50, p), lossy_path("slow", 2, 250, 0.001)], 100);
         for name in ["min-rtt", "fps", "f2p-dps", "f2p-dps-printed", "ocps-r", "dpsaf-r", "stms-r", "late", "late-nested"] {
-            println!("paper {p} {name:18} {:?}", mean(&paper, 3_000_000, PLENTY, 4, name, &[]));
+            for buffer in [PLENTY, 65536] {
+                show(&format!("paper {p} {buffer} {name}"), mean(&paper, 3_000_000, buffer, 4, name, &[]));
+            }
+        }
+    }
+    // Asymmetric.
+    for (forth, back) in [(200, 20), (20, 200)] {
+        let mut slow = path("slow", 10, forth);
+        slow.up.delay = ms(back);
+        let asym = queues(vec![path("fast", 10, 10), slow], 60);
+        for name in ["min-rtt", "fps", "ocps-r", "stms-r", "dpsaf-r"] {
+            show(&format!("asym {forth} {back} {name}"), mean(&asym, 20_000_000, PLENTY, 1, name, &[]));
+        }
+    }
+    let three = queues(vec![path("fast", 10, 10), path("middle", 10, 40), path("slow", 10, 100)], 60);
+    for name in ["min-rtt", "fps", "late", "late-nested"] {
+        show(&format!("three {name}"), mean(&three, 10_000_000, PLENTY, 1, name, &[]));
+        let lossy = queues(vec![lossy_path("fast", 10, 10, 0.005), lossy_path("middle", 10, 40, 0.005), lossy_path("slow", 10, 100, 0.005)], 60);
+        show(&format!("three lossy {name}"), mean(&lossy, 10_000_000, PLENTY, 3, name, &[]));
+    }
+    for strict in [false, true] {
+        show(&format!("late strict {strict}"), mean(&clean, 10_000_000, PLENTY, 1, "late", &[("strict", Value::Flag(strict))]));
+    }
+    for buffer in [65536, 262144, 1 << 20, PLENTY] {
+        for name in ["cp-r", "min-rtt"] {
+            show(&format!("cp {buffer} {name}"), mean(&clean, 5_000_000, buffer, 1, name, &[]));
+        }
+    }
+    for p in [0.0001, 0.002, 0.01, 0.03] {
+        let paths = queues(vec![lossy_path("fast", 50, 20, p), path("slow", 10, 100)], 200);
+        for (name, given) in [("ocps-r", &[][..]), ("dpsaf-r", &[("phase_aware", Value::Flag(false))])] {
+            show(&format!("star {p} {name}"), mean(&paths, 10_000_000, PLENTY, 2, name, given));
         }
     }
 }
