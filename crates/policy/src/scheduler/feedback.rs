@@ -136,7 +136,9 @@ impl Line {
 
     /// The first DSN of the oldest segment in flight, if it is acknowledged: then it is not any more.
     fn acknowledged(&mut self, acked: u64) -> Option<Dsn> {
-        self.in_flight.pop_front_if(|(end, _)| *end <= acked).map(|(_, dsn)| dsn)
+        let (_, dsn) = *self.in_flight.front().filter(|(end, _)| *end <= acked)?;
+        self.in_flight.pop_front();
+        Some(dsn)
     }
 
     /// Compares the watched batch with what was there when its first segment arrived, once its ACK tells.
