@@ -3,9 +3,10 @@
 use crate::chosen::Chosen;
 use crate::demux::Demux;
 use crate::{Config, ConnectionId, Counters, Event, FallbackReason, Purpose, Transmit};
+use anabranch_policy::Truth;
 use anabranch_policy::forecast::LossEstimate;
 use anabranch_units::{Instant, Key, Stream, SubflowId, Token};
-use anabranch_wire::{FlowKey, MpOption, ResetReason, Segment};
+use anabranch_wire::{Echo, FlowKey, MpOption, ResetReason, Segment};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
@@ -20,12 +21,12 @@ pub(crate) enum Route {
     RemoveToken(Token, ConnectionId),
 }
 
-/// A loss rate that the simulator knows.
+/// What the driver told of the way between two addresses.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Oracle {
+pub(crate) struct Told {
     pub(crate) local: IpAddr,
     pub(crate) remote: Option<IpAddr>,
-    pub(crate) loss: f64,
+    pub(crate) truth: Truth,
 }
 
 pub(crate) struct Shared {
@@ -39,12 +40,17 @@ pub(crate) struct Shared {
     pub(crate) tokens: BTreeMap<Token, ConnectionId>,
     pub(crate) counters: Counters,
     pub(crate) chance: Stream,
-    pub(crate) oracles: Vec<Oracle>,
+    pub(crate) truths: Vec<Told>,
     /// Local addresses whose interface is down.
     pub(crate) down: Vec<IpAddr>,
     pub(crate) next_port: u16,
     pub(crate) chosen: Chosen,
+    /// Echo requests and replies to be sent.
+    pub(crate) echoes: VecDeque<Echo>,
 }
+
+/// Echo requests and replies that wait for the driver.
+const MOST_ECHOES: usize = 1024;
 
 /// First of the dynamic ports (RFC 6335 §6).
 const FIRST_DYNAMIC_PORT: u16 = 49152;
@@ -66,6 +72,14 @@ impl Shared {
             return;
         }
         self.events.push_back((id, event));
+    }
+
+    /// Sends a probe, or answers one. A driver that never asks for them does not fill our memory.
+    pub(crate) fn echo(&mut self, echo: Echo) {
+        if self.echoes.len() == MOST_ECHOES {
+            self.echoes.pop_front();
+        }
+        self.echoes.push_back(echo);
     }
 
     pub(crate) fn send(&mut self, tag: u64, segment: Segment, purpose: Purpose) {
@@ -95,8 +109,11 @@ impl Shared {
     /// A flow to `remote` that no subflow uses. With every dynamic port in use the ports below serve as well.
     pub(crate) fn free_flow(&mut self, local: IpAddr, remote: SocketAddr) -> FlowKey {
         let mut flow = FlowKey::new(SocketAddr::new(local, self.port()), remote);
-        for _ in FIRST_DYNAMIC_PORT..u16::MAX {
-            if !self.demux.contains(&flow) {
+        // Where ACKs may come by way of other addresses their ports name the subflow, so they had better be its own.
+        let dynamic = u32::from(u16::MAX - FIRST_DYNAMIC_PORT);
+        for attempt in 0..2 * dynamic {
+            let own_ports = attempt >= dynamic || self.demux.with_ports(&flow).is_empty();
+            if own_ports && !self.demux.contains(&flow) {
                 return flow;
             }
             flow.src_port = self.port();
@@ -115,16 +132,21 @@ impl Shared {
         FIRST_DYNAMIC_PORT
     }
 
-    /// A loss estimate for a subflow between these addresses, true if the simulator told the rate.
+    /// A loss estimate for a subflow between these addresses; no estimate if the driver told the rate and it is to be used.
     pub(crate) fn loss_estimate(&self, flow: &FlowKey) -> LossEstimate {
         let mut estimate = LossEstimate::new();
-        estimate.set_oracle(self.oracle(flow));
+        estimate.set_oracle(self.loss_oracle(flow));
         estimate
     }
 
-    pub(crate) fn oracle(&self, flow: &FlowKey) -> Option<f64> {
-        let known =
-            |oracle: &&Oracle| oracle.local == flow.src && oracle.remote.is_none_or(|remote| remote == flow.dst);
-        self.oracles.iter().rev().find(known).map(|oracle| oracle.loss)
+    /// The true loss rate between these addresses, if it is to take the place of the estimate.
+    pub(crate) fn loss_oracle(&self, flow: &FlowKey) -> Option<f64> {
+        self.truth(flow).filter(|_| self.config.loss_oracle).map(|truth| truth.loss)
+    }
+
+    /// What the driver told of the way between these addresses; the latest that fits.
+    pub(crate) fn truth(&self, flow: &FlowKey) -> Option<Truth> {
+        let fits = |told: &&Told| told.local == flow.src && told.remote.is_none_or(|remote| remote == flow.dst);
+        self.truths.iter().rev().find(fits).map(|told| told.truth)
     }
 }

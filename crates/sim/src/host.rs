@@ -2,7 +2,7 @@
 
 use crate::topology::{Topology, address};
 use crate::{HostSpec, Spec, Workload};
-use anabranch_engine::{ConnectionId, Endpoint, LocalAddress};
+use anabranch_engine::{Config, ConnectionId, Endpoint, LocalAddress};
 use anabranch_units::{Instant, Seed};
 
 pub(crate) struct Host {
@@ -18,11 +18,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    fn new(spec: &HostSpec, addresses: Vec<LocalAddress>, seed: Seed, reports_departures: bool) -> Self {
-        let mut config = spec.config(addresses);
-        if !reports_departures {
-            config.profile.tsq = None;
-        }
+    fn new(config: Config, seed: Seed) -> Self {
         Host {
             endpoint: Endpoint::new(config, seed),
             deadline: Instant::MAX,
@@ -70,12 +66,17 @@ impl Host {
 
 /// The hosts of a run in the order of their numbers: client and server, then one pair for each competing TCP.
 pub(crate) fn all(spec: &Spec, topology: &Topology) -> Vec<Host> {
-    let reports = spec.paths.iter().any(|path| path.nic.is_some());
+    let reports_departures = spec.paths.iter().any(|path| path.nic.is_some());
+    let config = |host: &HostSpec, addresses| {
+        let mut config = Config { loss_oracle: spec.loss_oracle, ..host.config(addresses) };
+        config.profile.tsq = config.profile.tsq.filter(|_| reports_departures);
+        config
+    };
     let client_addresses = spec.paths.iter().enumerate().map(|(path, it)| local(0, path, it.backup)).collect();
     let server_addresses = (0..spec.server.addresses).map(|index| local(1, index, false)).collect();
     let mut hosts = vec![
-        Host::new(&spec.client, client_addresses, spec.seed.child("host/client"), reports),
-        Host::new(&spec.server, server_addresses, spec.seed.child("host/server"), reports),
+        Host::new(config(&spec.client, client_addresses), spec.seed.child("host/client")),
+        Host::new(config(&spec.server, server_addresses), spec.seed.child("host/server")),
     ];
     for workload in &spec.workloads {
         let Workload::Tcp { path, congestion, .. } = workload else {
@@ -88,7 +89,7 @@ pub(crate) fn all(spec: &Spec, topology: &Topology) -> Vec<Host> {
             let number = hosts.len();
             let index = if side == 0 { path } else { 0 };
             let seed = spec.seed.child(&format!("host/{number}"));
-            hosts.push(Host::new(&spec_of_host, vec![local(number, index, false)], seed, reports));
+            hosts.push(Host::new(config(&spec_of_host, vec![local(number, index, false)]), seed));
         }
     }
     hosts

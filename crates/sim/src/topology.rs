@@ -7,6 +7,7 @@
 use crate::pool::Packet;
 use crate::{Affected, Direction, LinkOutcome, PathSpec, Spec, SpecError};
 use anabranch_net::{Change, LinkConfig, LinkId, Network, QueueLimit, RouteId};
+use anabranch_policy::Truth;
 use anabranch_units::{Duration, Instant, Rate};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -16,8 +17,18 @@ pub(crate) struct Topology {
     paths: Vec<Path>,
     /// Names and links of shared links.
     shared: Vec<(String, PerDirection<LinkId>)>,
-    /// The mean loss of each link, by `LinkId::index`.
-    loss: Vec<f64>,
+    /// What there is to know of each link, by `LinkId::index`.
+    known: Vec<Known>,
+}
+
+/// One link as it is now.
+struct Known {
+    rate: Rate,
+    delay: Duration,
+    jitter: Duration,
+    loss: f64,
+    is_down: bool,
+    is_blackhole: bool,
 }
 
 struct Path {
@@ -67,6 +78,11 @@ pub(crate) const fn address(host: usize, index: usize) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(10, host as u8, index as u8, 1))
 }
 
+/// The client's address on path `path`, which names that path to a policy.
+pub const fn client_address(path: usize) -> IpAddr {
+    address(0, path)
+}
+
 /// The host that has this address, and the index of the address there.
 #[inline]
 pub(crate) fn owner(address: IpAddr) -> (usize, usize) {
@@ -89,7 +105,7 @@ pub(crate) fn path_between(local: IpAddr, remote: IpAddr) -> usize {
 impl Topology {
     /// Builds all links and routes, or says which cannot be.
     pub(crate) fn new(spec: &Spec) -> Result<Self, SpecError> {
-        let mut builder = Builder { spec, network: Network::new(), loss: Vec::new() };
+        let mut builder = Builder { spec, network: Network::new(), known: Vec::new() };
         // Results list the links of paths first, but a path's route needs its shared link.
         let own: Vec<_> = spec.paths.iter().map(|path| builder.own_links(path)).collect::<Result<_, _>>()?;
         let mut shared = Vec::new();
@@ -107,7 +123,7 @@ impl Topology {
             let routes = PerDirection { down: builder.route(&down), up: builder.route(&up) };
             paths.push(Path { name: path.name.clone(), own, routes, has_nic: nic.is_some() });
         }
-        Ok(Topology { network: builder.network, paths, shared, loss: builder.loss })
+        Ok(Topology { network: builder.network, paths, shared, known: builder.known })
     }
 
     pub(crate) fn paths(&self) -> usize {
@@ -151,16 +167,18 @@ impl Topology {
 
     /// Changes a link.
     pub(crate) fn apply(&mut self, now: Instant, link: LinkId, change: &Change) {
-        if let Change::Loss(model) = change {
-            self.loss[link.index()] = model.mean();
-        }
+        self.known[link.index()].apply(change);
         self.network.apply(now, link, change.clone()).expect("changes were checked before the run");
     }
 
-    /// The true mean loss of a path in one direction.
-    pub(crate) fn loss(&self, path: usize, direction: Direction) -> f64 {
-        let links = self.network.route(self.route(path, direction));
-        1.0 - links.map(|link| 1.0 - self.loss[link.index()]).product::<f64>()
+    /// What there is to know of a path in one direction.
+    pub(crate) fn truth(&self, path: usize, direction: Direction) -> Truth {
+        let links = || self.network.route(self.route(path, direction)).map(|link| &self.known[link.index()]);
+        Truth {
+            rate: links().map(Known::effective_rate).min().unwrap_or_default(),
+            delay: links().fold(Duration::ZERO, |sum, link| sum + link.delay + link.jitter / 2),
+            loss: 1.0 - links().map(|link| 1.0 - link.loss).product::<f64>(),
+        }
     }
 
     /// What all links have counted.
@@ -172,10 +190,41 @@ impl Topology {
     }
 }
 
+impl Known {
+    fn new(config: &LinkConfig) -> Self {
+        Known {
+            rate: config.service.mean_rate(),
+            delay: config.delay,
+            jitter: config.jitter,
+            loss: config.loss.mean(),
+            is_down: false,
+            is_blackhole: false,
+        }
+    }
+
+    fn apply(&mut self, change: &Change) {
+        match change {
+            Change::Rate(rate) => self.rate = *rate,
+            Change::Trace(trace) => self.rate = trace.mean_rate(),
+            Change::Delay(delay) => self.delay = *delay,
+            Change::Jitter(jitter) => self.jitter = *jitter,
+            Change::Loss(model) => self.loss = model.mean(),
+            Change::Down => self.is_down = true,
+            Change::Up => self.is_down = false,
+            Change::Blackhole => self.is_blackhole = true,
+            Change::Restore => self.is_blackhole = false,
+        }
+    }
+
+    fn effective_rate(&self) -> Rate {
+        if self.is_down || self.is_blackhole { Rate::default() } else { self.rate }
+    }
+}
+
 struct Builder<'a> {
     spec: &'a Spec,
     network: Network<Packet>,
-    loss: Vec<f64>,
+    known: Vec<Known>,
 }
 
 type Links = PerDirection<LinkId>;
@@ -200,7 +249,7 @@ impl Builder<'_> {
 
     fn link(&mut self, owner: &str, part: &str, config: LinkConfig) -> Result<LinkId, SpecError> {
         let place = format!("{owner}/{part}");
-        self.loss.push(config.loss.mean());
+        self.known.push(Known::new(&config));
         let added = self.network.add_link(config, &place, self.spec.seed);
         added.map_err(|error| SpecError::Link { place, error })
     }
@@ -274,13 +323,32 @@ mod tests {
     }
 
     #[test]
-    fn the_loss_of_a_path_is_that_of_all_its_links() {
-        let mut topology = Topology::new(&spec()).unwrap();
-        assert!((topology.loss(0, Direction::Down) - 0.55).abs() < 1e-12); // 1 - 0.9 · 0.5
-        assert!((topology.loss(1, Direction::Down) - 0.5).abs() < 1e-12);
-        let core = topology.affected("core", Affected::Down).unwrap();
-        topology.apply(Instant::ZERO, core[0], &Change::Loss(LossModel::None));
-        assert!((topology.loss(0, Direction::Down) - 0.1).abs() < 1e-12);
+    fn the_truth_of_a_path_is_that_of_all_its_links() {
+        let mut spec = spec();
+        spec.paths[0].down.delay = Duration::from_millis(7);
+        spec.paths[0].down.jitter = Duration::from_millis(4);
+        spec.shared[0].down.delay = Duration::from_millis(30);
+        spec.shared[0].down.service = Rate::from_mbps(3).into();
+        let mut topology = Topology::new(&spec).unwrap();
+        let near = topology.truth(0, Direction::Down);
+        assert_eq!((near.rate, near.delay), (Rate::from_mbps(1), Duration::from_millis(39)));
+        assert!((near.loss - 0.55).abs() < 1e-12); // 1 - 0.9 · 0.5
+        assert!((topology.truth(1, Direction::Down).loss - 0.5).abs() < 1e-12);
+        assert_eq!(topology.truth(0, Direction::Up).delay, Duration::ZERO);
+
+        let core = topology.affected("core", Affected::Down).unwrap()[0];
+        let mut after = |change| {
+            topology.apply(Instant::ZERO, core, &change);
+            topology.truth(0, Direction::Down)
+        };
+        assert!((after(Change::Loss(LossModel::None)).loss - 0.1).abs() < 1e-12);
+        assert_eq!(after(Change::Rate(Rate::from_bps(400))).rate, Rate::from_bps(400));
+        assert_eq!(after(Change::Delay(Duration::from_millis(1))).delay, Duration::from_millis(10));
+        assert_eq!(after(Change::Jitter(Duration::from_millis(2))).delay, Duration::from_millis(11));
+        assert!(after(Change::Blackhole).rate.is_zero());
+        assert!(after(Change::Down).rate.is_zero());
+        assert!(after(Change::Restore).rate.is_zero());
+        assert_eq!(after(Change::Up).rate, Rate::from_bps(400));
     }
 
     #[test]

@@ -109,7 +109,7 @@ impl<'a> World<'a> {
         apps.iter_mut().for_each(|app| app.begin(&mut stage));
         let mut world =
             World { spec, stage, apps, waited_for: waited_for(&spec.workloads), changes, changed: 0, lingering: false };
-        world.tell_losses();
+        world.tell_truths();
         Ok(world)
     }
 
@@ -237,24 +237,18 @@ impl<'a> World<'a> {
                 self.stage.touch(client);
             }
         }
-        if matches!(change, Change::Loss(_)) {
-            self.tell_losses();
-        }
+        self.tell_truths();
         self.settle();
     }
 
-    /// Tells the senders the true loss of each path, if they are to know.
-    fn tell_losses(&mut self) {
-        if !self.spec.loss_oracle {
-            return;
-        }
+    /// Tells the senders what there is to know of each path, for policies that ask.
+    fn tell_truths(&mut self) {
         for path in 0..self.stage.topology.paths() {
-            let (up, down) = (Direction::Up, Direction::Down);
-            let (up, down) = (self.stage.topology.loss(path, up), self.stage.topology.loss(path, down));
+            let [up, down] = [Direction::Up, Direction::Down].map(|way| Some(self.stage.topology.truth(path, way)));
             let client = address(0, path);
-            self.stage.hosts[0].endpoint.set_loss_oracle(client, None, Some(up));
+            self.stage.hosts[0].endpoint.set_truth(client, None, up);
             for index in 0..self.spec.server.addresses {
-                self.stage.hosts[1].endpoint.set_loss_oracle(address(1, index), Some(client), Some(down));
+                self.stage.hosts[1].endpoint.set_truth(address(1, index), Some(client), down);
             }
         }
     }

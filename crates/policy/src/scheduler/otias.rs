@@ -20,7 +20,6 @@
 //! a model-based congestion control a window is the bandwidth-delay product. When nothing is in flight on the subflow that holds
 //! the first unsent byte, nothing would end the wait, so the fastest subflow with room sends that byte.
 
-use super::skip::fits;
 use super::tags::{Tags, places};
 use super::{Scheduler, flag, wait_for};
 use crate::registry::{Parameter, Params};
@@ -59,7 +58,7 @@ impl Scheduler for Otias {
         self.tags.truncate(view.unsent);
         self.assign(view);
         match self.tags.first_of(places(view, SubflowView::has_room)) {
-            Some((place, skip)) if fits(view, skip, view.subflows[place].mss) => {
+            Some((place, skip)) if view.admits(skip, view.subflows[place].mss) => {
                 Decision::Send { on: view.subflows[place].id, skip }
             }
             _ => wait_for(self.tags.holder().map(|place| &view.subflows[place]), view),

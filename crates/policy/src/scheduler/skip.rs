@@ -38,7 +38,7 @@ impl<R: Reserve> Scheduler for SkipAhead<R> {
         while let Some(subflow) = next_with_room(view, asked) {
             let alone = faster(view, subflow).next().is_none();
             let skip = if alone { Bytes::ZERO } else { self.0.reserve(now, subflow, view) };
-            if fits(view, skip, subflow.mss) {
+            if view.admits(skip, subflow.mss) {
                 return Decision::Send { on: subflow.id, skip };
             }
             asked = Some(subflow);
@@ -63,15 +63,6 @@ pub(super) fn faster<'a>(view: &View<'a>, slow: &SubflowView) -> impl Iterator<I
 /// So many segments of this size, rounded half up to whole ones. Not a number and less than nothing give none.
 pub(super) fn whole_segments(segments: f64, mss: Bytes) -> Bytes {
     mss.times((segments + 0.5) as u64)
-}
-
-/// Whether the peer's window admits the whole segment that begins `skip` bytes into the unsent data. The first one may be
-/// cut short: if it cannot leave, nothing can.
-pub(super) fn fits(view: &View<'_>, skip: Bytes, mss: Bytes) -> bool {
-    if skip.is_zero() {
-        return !view.sendable.is_zero();
-    }
-    skip < view.unsent && skip + mss.min(view.unsent.saturating_sub(skip)) <= view.sendable
 }
 
 /// By SRTT, then id, the first with room behind `asked`.

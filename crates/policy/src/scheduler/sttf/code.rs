@@ -20,7 +20,6 @@
 use super::{ALPHA, ALPHA_PARAMETER, Arrivals, Clock, Growth, OVERSHOOT, OVERSHOOT_ABOUT, Rank};
 use super::{growth, is_symmetric};
 use crate::registry::{Parameter, Params};
-use crate::scheduler::skip::fits;
 use crate::scheduler::tags::{Tags, places};
 use crate::scheduler::{MinRtt, Scheduler, flag, wait_for};
 use crate::{Decision, Event, SubflowView, View};
@@ -132,7 +131,7 @@ impl Scheduler for SttfCode {
         }
         let room = places(view, SubflowView::has_room);
         match self.tags.first_of(room) {
-            Some((place, skip)) if fits(view, skip, view.subflows[place].mss) => {
+            Some((place, skip)) if view.admits(skip, view.subflows[place].mss) => {
                 Decision::Send { on: view.subflows[place].id, skip }
             }
             _ => wait_for(self.tags.holder().map(|place| &view.subflows[place]), view),

@@ -1,0 +1,224 @@
+//! DAPS, delay-aware packet scheduling: a plan of turns so that what is sent in order of the plan arrives in order.
+//!
+//! N. Kuhn, E. Lochin, A. Mifdaoui, G. Sarwar, O. Mehani, R. Boreli. *DAPS: Intelligent Delay-Aware Packet Scheduling for
+//! Multipath Transport.* IEEE ICC 2014. Constants and switches from the kernel of Karlstad University (LOWLAT).
+//!
+//! With forward delays `d_i = srtt_i / 2`, subflow `i` has a turn at each multiple of `d_i`, of equals the shorter delay
+//! first, until all coincide. A turn is one window of the stream: on two paths with `d_s = η d_f` the fast one has `η` turns
+//! before the slow one's, which so begins with segment `η · cwnd_f + 1`. Then a new plan is made.
+//!
+//! We lay out turns only until each subflow with room has one, or all that may be sent is dealt out. A turn is a number of
+//! bytes; it begins where the turns before it end, and shrinks as its bytes leave, whoever sends them.
+//!
+//! - `round_delay`: delays are rounded to multiples, or two of 37 and 38 ms would coincide after 1.4 s. 0: whole
+//!   milliseconds, as the paper has it.
+//! - `use_planned_cwnd`: windows as they are when the plan begins, not when a turn does.
+//! - `smooth_cwnd`: windows averaged with gain 1/8, one sample per window.
+//!
+//! Where we differ: turns come from a merge of the multiples, not from a loop over all milliseconds up to their least common
+//! multiple; a plan of 1,000 turns ends although they do not coincide, if each subflow had one. Nothing is moved into a subflow before it can leave
+//! (the kernel queues whole turns; the outcome is the same). A plan is dropped when the subflows change. Turns of a subflow
+//! that may not send (RTO recovery) are dropped, and it has none until it may. When the subflow that holds the first unsent
+//! byte has nothing in flight, the fastest with room sends that byte. What the kernel repeats when the peer's window is full
+//! is a policy of its own here: `reinjection`. The kernel takes microseconds for milliseconds; we do not.
+
+use super::per_subflow::PerSubflow;
+use super::{Scheduler, ack_due, flag, number};
+use crate::registry::{Parameter, Params};
+use crate::{Decision, Event, SubflowView, View};
+use anabranch_units::{Bytes, Instant};
+use std::collections::VecDeque;
+
+/// Delay-aware packet scheduling.
+pub struct Daps {
+    /// Delays are multiples of this [ms].
+    round_delay: u64,
+    use_planned_cwnd: bool,
+    smooth_cwnd: bool,
+    flows: PerSubflow<Flow>,
+    /// How many turns of the plan were laid out; `None` if there is no plan.
+    laid_out: Option<u32>,
+    /// Turns that are laid out, in order. Together the first `assigned` unsent bytes.
+    turns: VecDeque<Turn>,
+    assigned: Bytes,
+}
+
+/// What is known of one subflow.
+struct Flow {
+    /// Average window, in eighths of a segment; 0 before the first sample.
+    smoothed: u64,
+    /// What must be acknowledged before the next sample.
+    sample_at: u64,
+    /// Forward delay in this plan [ms].
+    delay: u64,
+    /// Its next multiple: when it has a turn.
+    next: u64,
+    /// Window when the plan began, in segments.
+    planned: u64,
+}
+
+/// A piece of the unsent data that one subflow is to send.
+struct Turn {
+    /// Its place in the view.
+    at: usize,
+    left: Bytes,
+}
+
+impl Daps {
+    /// With the rounding and the switches from `parameters`.
+    pub fn new(parameters: &Params) -> Self {
+        Daps {
+            round_delay: parameters.number(ROUND_DELAY) as u64,
+            use_planned_cwnd: parameters.flag(USE_PLANNED_CWND),
+            smooth_cwnd: parameters.flag(SMOOTH_CWND),
+            flows: PerSubflow::default(),
+            laid_out: None,
+            turns: VecDeque::new(),
+            assigned: Bytes::ZERO,
+        }
+    }
+
+    /// Keeps what is known of the subflows, and the turns, in step with the view.
+    fn follow(&mut self, view: &View<'_>) {
+        let first = |_: &SubflowView| Flow { smoothed: 0, sample_at: 0, delay: 1, next: 1, planned: 1 };
+        if self.flows.follow(view.subflows, first) {
+            self.turns.clear();
+            self.assigned = Bytes::ZERO;
+            self.laid_out = None;
+        }
+        for (flow, subflow) in self.flows.iter_mut().zip(view.subflows) {
+            flow.sample(subflow);
+        }
+        if view.subflows.iter().any(|subflow| !subflow.open) {
+            self.turns.retain(|turn| view.subflows[turn.at].open);
+            self.assigned = self.turns.iter().map(|turn| turn.left).sum();
+        }
+    }
+
+    fn begin_plan(&mut self, view: &View<'_>) {
+        for (flow, subflow) in self.flows.iter_mut().zip(view.subflows) {
+            flow.delay = rounded(subflow.srtt.as_millis() / 2, self.round_delay);
+            flow.next = flow.delay;
+            flow.planned = flow.window(subflow, self.smooth_cwnd);
+        }
+    }
+
+    /// Lays out the next turn of the plan. False if no subflow may have one.
+    fn lay_out(&mut self, view: &View<'_>) -> bool {
+        let laid_out = self.laid_out.unwrap_or_else(|| {
+            self.begin_plan(view);
+            0
+        });
+        let open = |(at, _): &(usize, &Flow)| view.subflows[*at].open;
+        let next = self.flows.iter().enumerate().filter(open).min_by_key(|(_, flow)| (flow.next, flow.delay));
+        let Some((at, due)) = next.map(|(at, flow)| (at, flow.next)) else { return false };
+        let subflow = &view.subflows[at];
+        let flow = &mut self.flows[at];
+        flow.next += flow.delay;
+        let window = if self.use_planned_cwnd { flow.planned } else { flow.window(subflow, self.smooth_cwnd) };
+        let amount = subflow.mss.times(window);
+        match self.turns.back_mut() {
+            Some(last) if last.at == at => last.left += amount,
+            _ => self.turns.push_back(Turn { at, left: amount }),
+        }
+        self.assigned += amount;
+        let mut flows = self.flows.iter().enumerate().filter(open).map(|(_, flow)| flow);
+        let is_over = match laid_out + 1 < LONGEST_PLAN {
+            true => flows.all(|flow| flow.next == due + flow.delay),
+            false => flows.all(|flow| flow.next > flow.delay),
+        };
+        self.laid_out = if is_over { None } else { Some(laid_out + 1) };
+        true
+    }
+}
+
+impl Scheduler for Daps {
+    fn decide(&mut self, _now: Instant, view: &View<'_>) -> Decision {
+        self.follow(view);
+        let (mut head, mut seen) = (Bytes::ZERO, 0);
+        loop {
+            while let Some(turn) = self.turns.get(seen) {
+                let subflow = &view.subflows[turn.at];
+                if subflow.has_room() && view.admits(head, subflow.mss) {
+                    return Decision::Send { on: subflow.id, skip: head };
+                }
+                head += turn.left;
+                seen += 1;
+            }
+            if self.turns.len() >= MOST_TURNS || self.assigned >= view.sendable || !self.lay_out(view) {
+                break;
+            }
+            // The new turn may have lengthened the last one seen.
+            head = self.assigned - self.turns.back().map_or(Bytes::ZERO, |turn| turn.left);
+            seen = self.turns.len() - 1;
+        }
+        let holder = self.turns.front().map(|turn| &view.subflows[turn.at]);
+        match view.fastest_with_room() {
+            Some(fastest) if !holder.is_some_and(ack_due) => Decision::send(fastest.id),
+            _ => Decision::WAIT,
+        }
+    }
+
+    fn observe(&mut self, _now: Instant, event: &Event) {
+        let Event::Sent { skip, length, .. } = *event else { return };
+        let (mut head, end, mut emptied) = (Bytes::ZERO, skip + length, false);
+        for turn in &mut self.turns {
+            let tail = head + turn.left;
+            let left_now = end.min(tail).saturating_sub(skip.max(head));
+            turn.left -= left_now;
+            self.assigned -= left_now;
+            emptied |= turn.left.is_zero();
+            head = tail;
+            if head >= end {
+                break;
+            }
+        }
+        if emptied {
+            self.turns.retain(|turn| !turn.left.is_zero());
+        }
+    }
+}
+
+impl Flow {
+    /// Takes a sample of the window, once per window.
+    fn sample(&mut self, subflow: &SubflowView) {
+        let cwnd = u64::from(subflow.cwnd_segments());
+        if self.smoothed == 0 {
+            self.smoothed = 8 * cwnd;
+        } else if subflow.acked >= self.sample_at {
+            self.smoothed = (self.smoothed - self.smoothed / 8 + cwnd).max(1);
+        } else {
+            return;
+        }
+        self.sample_at = subflow.sent;
+    }
+
+    /// How many segments a turn has.
+    fn window(&self, subflow: &SubflowView, smooth: bool) -> u64 {
+        if smooth { (self.smoothed / 8).max(1) } else { u64::from(subflow.cwnd_segments()) }
+    }
+}
+
+/// To the nearest multiple of `base` (half of it rounds up), at least 1.
+fn rounded(delay: u64, base: u64) -> u64 {
+    let rest = delay.checked_rem(base).unwrap_or(0);
+    let multiple = if rest < base / 2 { delay - rest } else { delay + (base - rest) };
+    if base < 2 { delay.max(1) } else { multiple.max(1) }
+}
+
+/// A plan whose turns do not coincide by then ends as soon as each subflow had one.
+const LONGEST_PLAN: u32 = 1_000;
+/// More turns than that are never laid out at a time. Neighbouring turns of one subflow count as one.
+const MOST_TURNS: usize = 256;
+const ROUND_DELAY: &str = "round_delay";
+const USE_PLANNED_CWND: &str = "use_planned_cwnd";
+const SMOOTH_CWND: &str = "smooth_cwnd";
+/// What can be set; defaults as in the kernel.
+pub(super) const PARAMETERS: &[Parameter] = &[
+    Parameter { unit: "ms", ..number(ROUND_DELAY, "delays are rounded to multiples of this", 4.0, 0.0, 255.0) },
+    flag(USE_PLANNED_CWND, "windows as they are when the plan begins, not when a turn does", true),
+    flag(SMOOTH_CWND, "windows averaged with gain 1/8, one sample per window", true),
+];
+
+#[cfg(test)]
+mod tests;
