@@ -452,7 +452,8 @@ impl Connection {
             }
             Decision::Repeat { on, from } => {
                 let offset = from.get().wrapping_sub(view.data_una.get()).saturating_add(self.outgoing.una);
-                let sent = from.before(view.unsent_from) && self.outgoing.log.carriers(offset) != 0;
+                // The subflow that carried it may be gone.
+                let sent = from.before(view.unsent_from) && self.outgoing.log.range_at(offset).is_some();
                 let legal =
                     sent && view.subflow(on).is_some_and(SubflowView::has_room_to_repeat) && self.may_reinject();
                 if legal && !starving {
