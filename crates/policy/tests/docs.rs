@@ -11,7 +11,15 @@ const HEAD: &str = "# Policies
 Everything that can be swapped, with its parameters. This file is made from the registry
 (`BLESS=1 cargo test -p anabranch-policy --test docs`); `anabranch list schedulers NAME` prints more on each.
 A scenario names a policy as `scheduler = \"ecf\"` or with parameters as `scheduler = { name = \"ecf\", beta = 0.5 }`,
-in `[host]`, `[client]` or `[server]`, and in a `[[change]]` with the time from which on it takes the place of another.
+in `[host]`, `[client]` or `[server]`. It takes the place of another while connections run, with nothing lost, by
+
+```toml
+[[change]]
+at = \"3s\"
+scheduler = { name = \"ecf\", beta = 0.5 }
+congestion = \"lia\"  # the windows stay as they are
+host = \"server\"     # both hosts unless given
+```
 ";
 
 /// Words in a cell: no bar may end it early.
