@@ -31,7 +31,7 @@ fn parameter(policy: &str, p: &Parameter) -> String {
     let (default, accepted) = match p.domain {
         Domain::Number { default, min, max } => (default.to_string(), format!("{min} to {max}")),
         Domain::Flag { default } => (default.to_string(), "true, false".to_owned()),
-        Domain::Text { default } => (format!("\"{default}\""), "text".to_owned()),
+        Domain::Text { default, .. } => (format!("\"{default}\""), cell(&p.domain.to_string())),
     };
     let (unit, about) = (cell(p.unit), cell(p.about));
     format!("| `{policy}` | `{}` | {default} | {unit} | {accepted} | {about} |\n", p.name)
