@@ -37,6 +37,9 @@ pub struct Config {
     pub send_buffer: Bytes,
     /// Bytes received and not read; the largest window advertised.
     pub receive_buffer: Bytes,
+    /// The receive buffer has this size at first and grows up to `receive_buffer` with what the application reads (Linux
+    /// `tcp_moderate_rcvbuf`); `None` for one of a fixed size.
+    pub initial_receive_buffer: Option<Bytes>,
     /// Connections in the three-way handshake; a further SYN takes the place of one of them, chosen at random.
     pub max_half_open: usize,
     /// Require DSS checksums (flag A of MP_CAPABLE, RFC 8684 §3.1). They are used as well if the peer requires them.
@@ -50,6 +53,9 @@ pub struct Config {
     pub announced_port: Option<u16>,
     /// Forbid the peer to open subflows to the address and port of the initial one (flag C, RFC 8684 §3.1).
     pub deny_join_to_initial: bool,
+    /// Let the policies' ACK path move pure ACKs to the path of another subflow, by rewriting addresses, with peers that can
+    /// too; not part of RFC 8684 (see `connection/detour.rs`).
+    pub ack_rewrite: bool,
     /// The policies.
     pub policies: Policies,
 }
@@ -82,7 +88,7 @@ pub struct Policies {
     pub congestion: Factory<dyn CongestionControl>,
     /// How the peer's window is shared out.
     pub receive_window: Factory<dyn ReceiveWindow>,
-    /// Which path a DATA_ACK takes.
+    /// Which path an ACK takes.
     pub ack_path: Factory<dyn AckPath>,
     /// When bytes in flight are repeated elsewhere.
     pub reinjection: Factory<dyn Reinjection>,
@@ -120,12 +126,14 @@ impl Config {
             close_timeout: Duration::from_secs(60),
             send_buffer: Bytes::new(4 << 20),
             receive_buffer: Bytes::new(6 << 20),
+            initial_receive_buffer: None,
             max_half_open: 1024,
             checksum: false,
             loss_oracle: false,
             fast_close: FastClose::Rst,
             announced_port: None,
             deny_join_to_initial: false,
+            ack_rewrite: false,
             policies: Policies::default(),
         }
     }

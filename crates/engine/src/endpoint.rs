@@ -7,7 +7,7 @@ use crate::shared::{Route, Shared, Told};
 use crate::{Config, ConnectionId, ConnectionStats, Counters, Event, Purpose, SubflowStats, Switch, connection};
 use anabranch_policy::Truth;
 use anabranch_units::{Bytes, Dsn, Instant, Key, Seed, SubflowId};
-use anabranch_wire::{Flags, MpOption, ResetReason, Segment};
+use anabranch_wire::{Echo, Flags, MpOption, ResetReason, Segment};
 use bytes::Bytes as Payload;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -27,7 +27,7 @@ pub struct Transmit {
 /// One host.
 ///
 /// After each call the driver takes what [`Endpoint::poll_event`] and then [`Endpoint::poll_transmit`] give, until both
-/// give nothing, and comes back at [`Endpoint::poll_timeout`] at the latest.
+/// give nothing, then what [`Endpoint::poll_echo`] gives, and comes back at [`Endpoint::poll_timeout`] at the latest.
 pub struct Endpoint {
     shared: Shared,
     connections: Vec<Slot>,
@@ -56,11 +56,10 @@ impl Endpoint {
     /// A host that has nothing open. All its chance comes from `seed`.
     pub fn new(config: Config, seed: Seed) -> Self {
         let shared = Shared {
-            config,
             out: VecDeque::new(),
             events: VecDeque::new(),
             routes: Vec::new(),
-            demux: Demux::new(),
+            demux: Demux::new(config.ack_rewrite),
             counters: Counters::default(),
             tokens: BTreeMap::new(),
             chance: seed.stream("endpoint"),
@@ -68,6 +67,8 @@ impl Endpoint {
             down: Vec::new(),
             next_port: Shared::first_port(),
             chosen: Chosen::default(),
+            echoes: VecDeque::new(),
+            config,
         };
         Endpoint {
             shared,
@@ -175,7 +176,10 @@ impl Endpoint {
     /// A segment has arrived. Its TCP checksum was right.
     pub fn handle_segment(&mut self, now: Instant, mut segment: Segment) {
         let flow = segment.flow.reversed();
-        let Some((id, subflow)) = self.shared.demux.find(&flow) else { return self.handle_stranger(now, &segment) };
+        let Some((id, subflow)) = self.shared.demux.find(&flow).or_else(|| self.put_addresses_back(&mut segment))
+        else {
+            return self.handle_stranger(now, &segment);
+        };
         let Some(connection) = slot_mut(&mut self.connections, id).and_then(|slot| slot.connection.as_mut()) else {
             return;
         };
@@ -186,6 +190,46 @@ impl Endpoint {
         if !self.shared.routes.is_empty() {
             self.apply_routes();
         }
+    }
+
+    /// A pure ACK of one of our subflows may have come by way of the addresses of another of the same connection, if both ends
+    /// have agreed to that. Nothing else is taken from between addresses that are not its subflow's own.
+    fn put_addresses_back(&mut self, segment: &mut Segment) -> Option<(ConnectionId, SubflowId)> {
+        if !self.shared.config.ack_rewrite || !connection::is_pure_ack(segment) {
+            return None;
+        }
+        let came_as = segment.flow.reversed();
+        let takes = |owner: &(ConnectionId, SubflowId)| {
+            self.get(owner.0).is_some_and(|connection| connection.takes_detour(owner.1, &came_as))
+        };
+        let mut owners = self.shared.demux.with_ports(&came_as).iter().filter(|(_, owner)| takes(owner));
+        let (Some((flow, owner)), None) = (owners.next().copied(), owners.next()) else { return None };
+        segment.flow = flow.reversed();
+        if let Some(connection) = slot_mut(&mut self.connections, owner.0).and_then(|slot| slot.connection.as_mut()) {
+            connection.stats.acks_restored += 1;
+        }
+        Some(owner)
+    }
+
+    /// An echo request or reply has arrived. Its checksum was right. A request to one of our addresses is answered.
+    pub fn handle_echo(&mut self, now: Instant, echo: Echo) {
+        if !self.is_local(echo.destination) {
+            return;
+        }
+        if !echo.reply {
+            return self.shared.echo(echo.answer());
+        }
+        // A request of ours bears the lower half of its connection's number.
+        for slot in self.connections.iter_mut().skip(usize::from(echo.identifier)).step_by(1 << 16) {
+            if let Some(connection) = &mut slot.connection {
+                connection.on_echo_reply(now, &echo);
+            }
+        }
+    }
+
+    /// The next echo request or reply to send.
+    pub fn poll_echo(&mut self) -> Option<Echo> {
+        self.shared.echoes.pop_front()
     }
 
     /// The first hop has sent a packet of `size` bytes (TCP Small Queues).

@@ -1,5 +1,6 @@
 //! Why a segment was sent: what its sender knows and the wire does not show.
 
+use anabranch_policy::reinjection::Why;
 use anabranch_units::SubflowId;
 use std::fmt;
 
@@ -28,6 +29,8 @@ pub enum Purpose {
     WindowProbe,
     /// An ACK that nothing carried.
     Ack(AckReason),
+    /// The same on the path of another subflow, with that one's addresses.
+    DetouredAck(AckReason),
     /// An ACK that carries an MPTCP message: ADD_ADDR, its echo, REMOVE_ADDR, MP_PRIO.
     Signal,
     /// The answer to what may be a blind attack (RFC 5961).
@@ -79,6 +82,10 @@ pub enum Reason {
     Drained,
     /// The scheduler sends copies (redundant transmission).
     Scheduler,
+    /// This subflow is stale: the reinjection policy has seen it stuck too often.
+    Stale(SubflowId),
+    /// The reinjection policy asked for a copy.
+    Policy(Why),
 }
 
 /// Why an ACK left by itself.
@@ -120,12 +127,15 @@ impl fmt::Display for Purpose {
                 Reason::DataTimeout => f.write_str("reinjection: data-level timeout"),
                 Reason::Window => f.write_str("reinjection: the peer's window is full"),
                 Reason::Drained => f.write_str("reinjection: no new data left"),
+                Reason::Stale(id) => write!(f, "reinjection: subflow {} is stale", id.0),
+                Reason::Policy(why) => write!(f, "reinjection: {why}"),
                 Reason::Scheduler => f.write_str("copy: the scheduler sends redundantly"),
             },
             Purpose::DataFin { retries: 0 } => f.write_str("DATA_FIN"),
             Purpose::DataFin { retries } => write!(f, "DATA_FIN, repeated after timeout {retries}"),
             Purpose::Fin => f.write_str("FIN"),
             Purpose::WindowProbe => f.write_str("window probe"),
+            Purpose::DetouredAck(reason) => write!(f, "{}, on another subflow's path", Purpose::Ack(*reason)),
             Purpose::Ack(reason) => f.write_str(match reason {
                 AckReason::Delayed => "ACK: delayed",
                 AckReason::Second => "ACK: at least two segments",

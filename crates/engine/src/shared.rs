@@ -6,7 +6,7 @@ use crate::{Config, ConnectionId, Counters, Event, FallbackReason, Purpose, Tran
 use anabranch_policy::Truth;
 use anabranch_policy::forecast::LossEstimate;
 use anabranch_units::{Instant, Key, Stream, SubflowId, Token};
-use anabranch_wire::{FlowKey, MpOption, ResetReason, Segment};
+use anabranch_wire::{Echo, FlowKey, MpOption, ResetReason, Segment};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
@@ -45,7 +45,12 @@ pub(crate) struct Shared {
     pub(crate) down: Vec<IpAddr>,
     pub(crate) next_port: u16,
     pub(crate) chosen: Chosen,
+    /// Echo requests and replies to be sent.
+    pub(crate) echoes: VecDeque<Echo>,
 }
+
+/// Echo requests and replies that wait for the driver.
+const MOST_ECHOES: usize = 1024;
 
 /// First of the dynamic ports (RFC 6335 §6).
 const FIRST_DYNAMIC_PORT: u16 = 49152;
@@ -67,6 +72,14 @@ impl Shared {
             return;
         }
         self.events.push_back((id, event));
+    }
+
+    /// Sends a probe, or answers one. A driver that never asks for them does not fill our memory.
+    pub(crate) fn echo(&mut self, echo: Echo) {
+        if self.echoes.len() == MOST_ECHOES {
+            self.echoes.pop_front();
+        }
+        self.echoes.push_back(echo);
     }
 
     pub(crate) fn send(&mut self, tag: u64, segment: Segment, purpose: Purpose) {
@@ -96,8 +109,11 @@ impl Shared {
     /// A flow to `remote` that no subflow uses. With every dynamic port in use the ports below serve as well.
     pub(crate) fn free_flow(&mut self, local: IpAddr, remote: SocketAddr) -> FlowKey {
         let mut flow = FlowKey::new(SocketAddr::new(local, self.port()), remote);
-        for _ in FIRST_DYNAMIC_PORT..u16::MAX {
-            if !self.demux.contains(&flow) {
+        // Where ACKs may come by way of other addresses their ports name the subflow, so they had better be its own.
+        let dynamic = u32::from(u16::MAX - FIRST_DYNAMIC_PORT);
+        for attempt in 0..2 * dynamic {
+            let own_ports = attempt >= dynamic || self.demux.with_ports(&flow).is_empty();
+            if own_ports && !self.demux.contains(&flow) {
                 return flow;
             }
             flow.src_port = self.port();

@@ -21,12 +21,16 @@ pub struct ConnectionStats {
     pub received: u64,
     /// Data segments received.
     pub segments_received: u64,
+    /// The size to which auto-tuning has brought the receive buffer; `None` if it is fixed.
+    pub autotuned_buffer: Option<u64>,
     /// Data segments whose DSN was above the next expected on arrival.
     pub ofo_count: u64,
     /// Fragments held out of order at the data level now.
     pub ofo_now: u64,
     /// The most held at once.
     pub ofo_peak: u64,
+    /// The time that they were held, added up over all of them: divided by that of a run, how many were held on average.
+    pub ofo_wait: Duration,
     /// Bytes held out of order at the data level now.
     pub ofo_bytes: u64,
     /// Bytes sent again on another subflow.
@@ -37,6 +41,17 @@ pub struct ConnectionStats {
     pub overruled: Overruled,
     /// Why MPTCP was given up.
     pub fallback: Option<FallbackReason>,
+    /// Pure ACKs that took another subflow's path.
+    pub acks_detoured: u64,
+    /// Pure ACKs that the ACK path policy wanted elsewhere and that kept their path: the hosts have not agreed, another
+    /// subflow has the same ports, the other path loses them, or the connection is just beginning or ending.
+    pub acks_kept: u64,
+    /// Pure ACKs of the peer that came on another subflow's path.
+    pub acks_restored: u64,
+    /// How often a subflow's ACKs fell back to its own path because they did not arrive.
+    pub ack_fallbacks: u64,
+    /// Echo requests sent to measure paths.
+    pub probes_sent: u64,
     /// What the sender waited for.
     pub blocked: Blocked,
     /// Receiver: how long arrived bytes waited behind a missing DSN (head-of-line blocking).
@@ -66,12 +81,14 @@ pub struct Overruled {
     pub looping: u64,
     /// The receive-window policy shut every subflow out while nothing was under way: for that moment they shared it.
     pub shares: u64,
+    /// The reinjection policy asked for a copy that could not be: it got none.
+    pub copies: u64,
 }
 
 impl Overruled {
     /// All of them.
     pub fn total(&self) -> u64 {
-        self.impossible + self.starving + self.looping + self.shares
+        self.impossible + self.starving + self.looping + self.shares + self.copies
     }
 
     pub(crate) fn count_mut(&mut self, why: Misconduct) -> &mut u64 {

@@ -1,11 +1,14 @@
 //! One subflow: a TCP connection inside the MPTCP connection (RFC 9293), without its congestion window.
 
+use crate::connection::Detour;
 use crate::deadline::earliest;
 use crate::mapping::MappingTable;
 use crate::originals::Originals;
+use crate::pacer::Pacer;
 use crate::reassembly::{Limits, Reassembly};
 use crate::recovery::{self, Recovery};
 use crate::rtt::RttEstimator;
+use crate::shared::Shared;
 use crate::unplaced::Unplaced;
 use crate::{AckReason, Profile, SubflowStats};
 use anabranch_policy::congestion::Controller;
@@ -103,6 +106,10 @@ pub(crate) struct Subflow {
     pub(crate) timestamps: bool,
     /// Potentially failed: its data was reinjected after a timeout, and nothing has arrived since (reference 1.2).
     pub(crate) potentially_failed: bool,
+    /// The reinjection policy has seen it stuck too often, and nothing has arrived since (reference 2.3).
+    pub(crate) stale: bool,
+    /// When the latest acceptable segment arrived.
+    pub(crate) heard: Instant,
     /// Fast recovery has begun: its first retransmission leaves whatever the window says (RFC 6675 §5 (4.3)).
     pub(crate) retransmit_now: bool,
     /// A tail loss probe is due.
@@ -121,7 +128,9 @@ pub(crate) struct Subflow {
     pub(crate) doubt: Option<Doubt>,
     /// Bytes below us that the first hop has not sent (TCP Small Queues).
     pub(crate) first_hop: u64,
+    /// Held back by TCP Small Queues or by pacing.
     pub(crate) throttled: bool,
+    pub(crate) pacer: Pacer,
     /// Packets sent, modulo 2¹⁶: the IPv4 identification.
     pub(crate) packets_sent: u16,
 
@@ -145,7 +154,11 @@ pub(crate) struct Subflow {
     pub(crate) ts_recent: u32,
     /// When `ts_recent` was taken.
     pub(crate) ts_recent_at: Instant,
+    /// What a receiver of data sees of the RTT: how long ago the echoed timestamp was sent. Smoothed.
+    pub(crate) echo_rtt: Option<Duration>,
+    pub(crate) last_echo: u32,
     pub(crate) ack: Acknowledging,
+    pub(crate) detour: Detour,
     /// When a segment that made no sense was last answered.
     pub(crate) challenged: Option<Instant>,
     /// Offset of the peer's FIN.
@@ -169,6 +182,8 @@ pub(crate) struct Counts {
 
 /// Fragments one subflow may hold out of order, beside the limit in bytes.
 const MAX_FRAGMENTS: usize = 1 << 13;
+/// After so long without a segment the peer's timestamp clock may have come round (RFC 7323 §5.5: 24 days).
+const PAWS_EXPIRY: Duration = Duration::from_secs(24 * 24 * 3600);
 /// RFC 5681 §3.2.
 const DUP_THRESHOLD: u32 = 3;
 /// The largest window shift (RFC 7323 §2.3).
@@ -210,6 +225,8 @@ impl Subflow {
             sack: false,
             timestamps: false,
             potentially_failed: false,
+            stale: false,
+            heard: Instant::ZERO,
             retransmit_now: false,
             probe_now: false,
             last_sent: None,
@@ -221,6 +238,7 @@ impl Subflow {
             doubt: None,
             first_hop: 0,
             throttled: false,
+            pacer: Pacer::default(),
             packets_sent: 0,
             irs: SubflowSeq::new(0),
             rcv_nxt: 1,
@@ -235,7 +253,10 @@ impl Subflow {
             doubted_until: None,
             ts_recent: 0,
             ts_recent_at: Instant::ZERO,
+            echo_rtt: None,
+            last_echo: 0,
             ack: Acknowledging { quick: profile.quick_acks, ..Acknowledging::default() },
+            detour: Detour::default(),
             challenged: None,
             peer_fin: None,
             confirmed: false,
@@ -279,7 +300,11 @@ impl Subflow {
 
     /// May carry new data (reference 1.2).
     pub(crate) fn is_usable(&self) -> bool {
-        self.is_open() && !self.potentially_failed && self.doubted_until.is_none() && self.rtt.srtt().is_some()
+        self.is_open()
+            && !self.potentially_failed
+            && !self.stale
+            && self.doubted_until.is_none()
+            && self.rtt.srtt().is_some()
     }
 
     /// A join that the peer asked for and has not completed: nothing is proven of it, and it may be one of a flood.
@@ -301,6 +326,11 @@ impl Subflow {
         self.iss + offset
     }
 
+    /// This timestamp lies before the latest (RFC 7323 §5.3), and the peer's clock cannot have come round meanwhile.
+    pub(crate) fn is_old(&self, timestamp: u32, now: Instant) -> bool {
+        (timestamp.wrapping_sub(self.ts_recent) as i32) < 0 && now.since(self.ts_recent_at) <= PAWS_EXPIRY
+    }
+
     /// FlightSize (RFC 5681 §2): sent and not cumulatively acknowledged.
     pub(crate) fn flight_size(&self) -> Bytes {
         Bytes::new(self.recovery.snd_nxt() - self.recovery.snd_una())
@@ -309,6 +339,26 @@ impl Subflow {
     /// Bytes that congestion control counts as under way.
     pub(crate) fn in_flight(&self) -> Bytes {
         Bytes::new(self.recovery.in_flight())
+    }
+
+    /// A segment of `length` payload bytes echoed our timestamp. A full one left on arrival of the ACK that bore the timestamp,
+    /// if the sender had more to send (Linux `tcp_rcv_rtt_measure_ts`).
+    pub(crate) fn on_echo(&mut self, now: Instant, echo: u32, length: usize) {
+        if echo == self.last_echo || (length as u64) < u64::from(self.mss) {
+            return;
+        }
+        self.last_echo = echo;
+        // A clock of milliseconds; an echo from the future is no honest peer's.
+        let age = Shared::timestamp(now).wrapping_sub(echo);
+        if i32::try_from(age).is_ok() {
+            let sample = Duration::from_millis(u64::from(age.max(1)));
+            self.echo_rtt = Some(self.echo_rtt.map_or(sample, |rtt| (rtt * 7 + sample) / 8));
+        }
+    }
+
+    /// The RTT as far as a receiver of data knows it.
+    pub(crate) fn receiver_rtt(&self) -> Option<Duration> {
+        if self.is_open() { self.echo_rtt.or(self.rtt.srtt()) } else { None }
     }
 
     /// Why an ACK by itself would leave now.
@@ -339,13 +389,19 @@ impl Subflow {
         let handshake = self.handshake.map(|timer| timer.deadline);
         let doubt = self.doubt.map(|doubt| doubt.deadline);
         let rare = if self.fin_sent || doubt.is_some() { earliest([self.linger_until, doubt]) } else { None };
-        earliest([handshake, self.recovery.deadline(), self.ack.deadline, self.unmapped_until, rare])
+        earliest([handshake, self.recovery.deadline(), self.ack.deadline, self.unmapped_until, self.pacer.wake, rare])
+    }
+
+    /// How long nothing was sent or under way.
+    pub(crate) fn idle(&self, now: Instant) -> Option<Duration> {
+        self.last_sent.filter(|_| self.recovery.is_empty()).map(|last| now.since(last))
     }
 
     /// What a policy may know of it; `share` is the new data that the receive-window policy allows it.
     pub(crate) fn view(&self, congestion: &Controller, share: Bytes) -> Option<SubflowView> {
         let srtt = self.rtt.srtt()?;
         let cwnd = congestion.cwnd(self.id);
+        let model = congestion.model(self.id, Some(srtt));
         let in_flight = self.in_flight();
         let window_left = self.snd_edge.saturating_sub(self.recovery.snd_nxt());
         Some(SubflowView {
@@ -371,8 +427,8 @@ impl Subflow {
             backup: self.backup(),
             throttled: self.throttled,
             last_sent: self.last_sent,
-            pacing: None,
-            bdp: None,
+            pacing: model.map(|model| model.pacing),
+            bdp: model.and_then(|model| model.bdp),
             truth: self.truth,
         })
     }

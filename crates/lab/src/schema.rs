@@ -138,6 +138,7 @@ mod tests {
         }
         let base = "[path.a]\nrate = \"1mbit\"\n[[workload]]\nkind = \"bulk\"\n";
         assert!(judge(base));
+        assert!(judge(&format!("{base}[host]\nreceive-buffer = {{ initial = \"64KiB\", max = \"4MiB\" }}\n")));
         assert!(judge(&format!(
             "{base}[host]\nscheduler = \"ecf\"\ncongestion = {{ name = \"cubic\", beta = 0.5 }}\n"
         )));

@@ -31,4 +31,5 @@ pub use outcome::{
 pub use spec::{
     Affected, Direction, Extent, HostSpec, PathSpec, SharedLink, Spec, SpecError, TimedChange, TimedSwitch, Workload,
 };
+pub use topology::client_address;
 pub use world::{run, run_observed};

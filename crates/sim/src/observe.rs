@@ -4,7 +4,7 @@ use crate::{End, Host};
 use anabranch_engine::Purpose;
 use anabranch_net::DropCause;
 use anabranch_units::{Bytes, Instant};
-use anabranch_wire::Segment;
+use anabranch_wire::{Echo, Segment};
 
 /// Watches every packet at every host, in the order of time. A run is the same with and without one.
 pub trait Observer {
@@ -39,6 +39,8 @@ pub struct Sight<'a> {
 pub enum Content<'a> {
     /// A TCP segment.
     Segment(&'a Segment),
+    /// A probe of a path, or its answer.
+    Echo(Echo),
     /// A datagram of a UDP workload.
     Datagram {
         /// Which, numbered among the UDP workloads.

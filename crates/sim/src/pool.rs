@@ -5,7 +5,7 @@
 //! state nothing is allocated.
 
 use crate::codec::Frame;
-use anabranch_wire::Segment;
+use anabranch_wire::{Echo, Segment};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -16,6 +16,8 @@ pub(crate) enum Packet {
     Segment(Pooled<Segment>),
     /// A TCP segment as bytes.
     Frame(Pooled<Frame>),
+    /// A probe of a path, or its answer.
+    Echo(Echo),
     /// A datagram of this UDP workload, numbered among those.
     Datagram(u32),
 }

@@ -93,12 +93,16 @@ pub struct HostSpec {
     pub announce: bool,
     /// Requires DSS checksums (RFC 8684 §3.3.1); one host that does is enough.
     pub dss_checksum: bool,
+    /// Can move pure ACKs to other subflows' paths by rewriting addresses, if the other host can too.
+    pub ack_rewrite: bool,
     /// When the path of a dead subflow is tried again.
     pub rejoin: Option<Duration>,
     /// Bytes written and not yet acknowledged, per connection.
     pub send_buffer: Bytes,
     /// Bytes received and not yet read, per connection.
     pub receive_buffer: Bytes,
+    /// The receive buffer has this size at first and tunes itself, up to `receive_buffer`; `None` for a fixed size.
+    pub initial_receive_buffer: Option<Bytes>,
     /// What can be swapped.
     pub policies: Policies,
     /// How many addresses the server has; 1 unless said otherwise. The client has one per path.
@@ -349,9 +353,11 @@ impl HostSpec {
             full_mesh: defaults.full_mesh,
             announce: defaults.announce,
             dss_checksum: defaults.checksum,
+            ack_rewrite: defaults.ack_rewrite,
             rejoin: defaults.rejoin,
             send_buffer: defaults.send_buffer,
             receive_buffer: defaults.receive_buffer,
+            initial_receive_buffer: defaults.initial_receive_buffer,
             policies,
             addresses: 1,
         }
@@ -365,9 +371,11 @@ impl HostSpec {
             full_mesh: self.full_mesh,
             announce: self.announce,
             checksum: self.dss_checksum,
+            ack_rewrite: self.ack_rewrite,
             rejoin: self.rejoin,
             send_buffer: self.send_buffer,
             receive_buffer: self.receive_buffer,
+            initial_receive_buffer: self.initial_receive_buffer,
             policies: self.policies.clone(),
             ..anabranch_engine::Config::new(self.profile.clone(), addresses)
         }

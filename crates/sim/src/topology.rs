@@ -78,6 +78,11 @@ pub(crate) const fn address(host: usize, index: usize) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(10, host as u8, index as u8, 1))
 }
 
+/// The client's address on path `path`, which names that path to a policy.
+pub const fn client_address(path: usize) -> IpAddr {
+    address(0, path)
+}
+
 /// The host that has this address, and the index of the address there.
 #[inline]
 pub(crate) fn owner(address: IpAddr) -> (usize, usize) {

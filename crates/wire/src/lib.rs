@@ -7,6 +7,7 @@
 
 mod checksum;
 mod codec;
+mod echo;
 mod error;
 mod flow;
 mod mptcp;
@@ -18,6 +19,7 @@ pub use checksum::{Checksum, dss_checksum};
 pub use codec::{
     Captured, ChecksumStatus, Checksums, TcpChecksum, emit, emit_headers, parse, parse_captured, parse_parts,
 };
+pub use echo::Echo;
 pub use error::{EmitError, Layer, ParseError};
 pub use flow::FlowKey;
 pub use mptcp::{

@@ -24,7 +24,8 @@ pub struct Options {
     pub foreign: Option<Box<Foreign>>,
 }
 
-/// Options kept as they came, so that they can be passed on and looked at. The engine ignores them.
+/// Options kept as they came, so that they can be passed on and looked at. The engine ignores them, one experiment of its own
+/// apart ([`Options::has_experiment`]).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Foreign {
     /// Unknown kinds; known ones whose length does not fit what they say about themselves; known ones there a second time.
@@ -179,6 +180,16 @@ impl Options {
         self.foreign.as_deref().map_or(&[], |foreign| &foreign.broken)
     }
 
+    /// Adds an experimental option (RFC 6994 §3.1) that says nothing but which experiment it is.
+    pub fn push_experiment(&mut self, experiment: u32) {
+        self.push_unknown(EXPERIMENTAL, &experiment.to_be_bytes());
+    }
+
+    /// True if the peer takes part in this experiment.
+    pub fn has_experiment(&self, experiment: u32) -> bool {
+        self.unknown().iter().any(|option| option.kind == EXPERIMENTAL && option.data == experiment.to_be_bytes())
+    }
+
     #[cold]
     pub(crate) fn push_unknown(&mut self, kind: u8, data: &[u8]) {
         self.foreign.get_or_insert_default().unknown.push(UnknownOption { kind, data: data.to_vec() });
@@ -207,5 +218,7 @@ impl Options {
     }
 }
 
+/// RFC 4727 §4.
+const EXPERIMENTAL: u8 = 253;
 /// What a TCP header has for options (RFC 9293 §3.1: the data offset has four bits).
 pub(crate) const OPTION_SPACE: u64 = 40;

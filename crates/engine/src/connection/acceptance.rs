@@ -1,6 +1,6 @@
 //! Which segments count: the checks of RFC 9293 §3.10.7.4, RFC 5961 and RFC 7323 §5 before anything is believed.
 
-use super::{Connection, Mode};
+use super::{Connection, Mode, is_pure_ack};
 use crate::Purpose;
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
@@ -9,9 +9,6 @@ use anabranch_wire::{Flags, MpOption, Segment};
 
 /// Between two challenge ACKs on one subflow (Linux `tcp_invalid_ratelimit`: 500 ms).
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(500);
-
-/// After so long without a segment the peer's timestamp clock may have come round (RFC 7323 §5.5: 24 days).
-const PAWS_EXPIRY: Duration = Duration::from_secs(24 * 24 * 3600);
 
 impl Connection {
     /// The subflow offset of an acceptable segment (RFC 9293 §3.10.7.4, RFC 7323 §5.3); others are answered and dropped.
@@ -28,8 +25,8 @@ impl Connection {
         if subflow.timestamps && !rst {
             match segment.options.timestamps {
                 Some(timestamps)
-                    if (timestamps.value.wrapping_sub(subflow.ts_recent) as i32) < 0
-                        && now.since(subflow.ts_recent_at) <= PAWS_EXPIRY =>
+                    if subflow.is_old(timestamps.value, now)
+                        && !(self.detours_agreed && is_late(subflow, segment, timestamps.value)) =>
                 {
                     shared.counters.unacceptable += 1;
                     self.answer_unacceptable(now, index, segment, shared);
@@ -59,6 +56,8 @@ impl Connection {
                 let repeated = start.filter(|start| length > 0 && start + length <= subflow.rcv_nxt);
                 if let Some(start) = repeated {
                     subflow.ack.duplicate = Some((start, start + length));
+                    self.on_repeated_arrival(now, index);
+                    let subflow = &self.subflows[index];
                     // The peer may have repeated it because its own view is stale: take what it acknowledges. What lies
                     // further back than a window is nobody's repetition.
                     if subflow.rcv_nxt - start <= window && acceptable_ack(subflow, segment).is_some() {
@@ -138,6 +137,13 @@ impl Connection {
             self.send_ack_for(now, index, Vec::new(), Purpose::Challenge, shared);
         }
     }
+}
+
+/// A pure ACK that a slower path than that of later ones has brought: older than the latest by less than a timeout. It does no
+/// harm, and may say what the later ones do not repeat (D-SACK).
+fn is_late(subflow: &Subflow, segment: &Segment, value: u32) -> bool {
+    let behind = Duration::from_millis(u64::from(subflow.ts_recent.wrapping_sub(value)));
+    is_pure_ack(segment) && behind <= subflow.rtt.rto()
 }
 
 /// What a segment acknowledges, if a peer may say that: nothing unsent, and nothing older than the largest window, which

@@ -97,7 +97,14 @@ impl Connection {
         shared: &mut Shared,
     ) {
         let offset = self.subflows[index].recovery.snd_nxt();
-        let segment = self.pure_ack(now, index, offset, options);
+        let mut segment = self.pure_ack(now, index, offset, options);
+        let mut purpose = purpose;
+        if let Purpose::Ack(reason) = purpose
+            && let Some(flow) = self.detour(now, index, shared)
+        {
+            segment.flow = flow;
+            purpose = Purpose::DetouredAck(reason);
+        }
         self.transmit_segment(index, segment, purpose, shared);
     }
 
@@ -294,6 +301,10 @@ impl Connection {
         }));
         if timestamps {
             segment.options.timestamps = Some(Timestamps { value: Shared::timestamp(now), echo: subflow.ts_recent });
+        }
+        let offers = !subflow.is_join() && option.is_some() && shared.config.ack_rewrite;
+        if offers && (!answer || self.detours_agreed) {
+            segment.options.push_experiment(super::detour::EXPERIMENT);
         }
         if let Some(option) = option {
             segment.options.push_mptcp(option);

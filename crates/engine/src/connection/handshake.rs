@@ -46,6 +46,7 @@ impl Connection {
             shared.fell_back(FallbackReason::Syn);
         }
         connection.checksum |= capable.is_some_and(|capable| capable.checksum_required);
+        connection.detours_agreed = mode == Mode::Negotiating && connection.takes_part(syn, shared);
         if mode == Mode::Negotiating {
             shared.routes.push(Route::AddToken(connection.local_key.token(), id));
         }
@@ -245,6 +246,7 @@ impl Connection {
                     self.mode = Mode::Multipath;
                     self.take_remote_key(key, shared);
                     self.checksum |= answer.checksum_required;
+                    self.detours_agreed = self.takes_part(segment, shared);
                     self.paths.deny_initial(answer.no_join_to_source);
                 }
                 _ => {

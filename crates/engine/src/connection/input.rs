@@ -5,7 +5,7 @@ use super::{Connection, Mode};
 use crate::shared::Shared;
 use crate::subflow::State;
 use anabranch_units::Instant;
-use anabranch_wire::{Flags, Segment};
+use anabranch_wire::{Flags, Segment, Timestamps};
 
 impl Connection {
     /// A segment of this subflow. Its payload is taken out.
@@ -37,11 +37,19 @@ impl Connection {
         if self.fast_closing.is_some() {
             return self.handle_options(now, index, segment, shared);
         }
-        if let Some(timestamps) = segment.options.timestamps.filter(|_| start <= subflow.rcv_nxt) {
+        let newest = |timestamps: &Timestamps| start <= subflow.rcv_nxt && !subflow.is_old(timestamps.value, now);
+        if let Some(timestamps) = segment.options.timestamps.filter(newest) {
             self.subflows[index].ts_recent = timestamps.value;
             self.subflows[index].ts_recent_at = now;
+            if self.receiver.is_autotuned() {
+                self.subflows[index].on_echo(now, timestamps.echo, segment.payload.len());
+            }
         }
         self.subflows[index].unanswered_probes = 0;
+        self.subflows[index].heard = now;
+        if std::mem::take(&mut self.subflows[index].stale) {
+            self.subflows_changed(now);
+        }
         if self.subflows[index].doubt.take().is_some() {
             // The path of a withdrawn address still works: whoever withdrew it must close it (RFC 8684 §3.4.2).
             self.subflows[index].potentially_failed = false;

@@ -2,15 +2,19 @@
 //!
 //! The parts by noun: `handshake` (how subflows begin), `input` (a segment arrives), `acceptance` (whether it counts),
 //! `acknowledgment`, `options`, `signal` (DSS) and `payload` (what it says and carries), `receiver` (data in order for the
-//! application), `output` (what leaves next), `emit` (segments put together), `paths` (which subflows there should be) and `addresses`,
-//! `integrity` (checksums and MP_FAIL), `closing` (how subflows and connections end), `timers`,
-//! `watchdog` (schedulers that misbehave).
+//! application; `autotune`: its buffer), `output` (what leaves next), `copies` (of sent data, for the reinjection policy),
+//! `emit` (segments put together), `detour` (ACKs on another subflow's path) and `probing` (which path that should be),
+//! `paths` (which subflows there should be) and `addresses`, `integrity` (checksums and
+//! MP_FAIL), `closing` (how subflows and connections end), `timers`, `watchdog` (schedulers that misbehave).
 
 mod acceptance;
 mod acknowledgment;
 mod addresses;
+mod autotune;
 mod check;
 mod closing;
+mod copies;
+mod detour;
 mod emit;
 mod handshake;
 mod input;
@@ -19,6 +23,7 @@ mod options;
 mod output;
 mod paths;
 mod payload;
+mod probing;
 mod receiver;
 mod signal;
 mod timers;
@@ -31,10 +36,10 @@ use crate::sent_log::SentLog;
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
 use crate::{ConnectionId, ConnectionStats, Event, FallbackReason, SubflowStats, Switch};
-use anabranch_policy::ack_path::AckPath;
+use anabranch_policy::ack_path::{AckPath, AckRoute};
 use anabranch_policy::congestion::{Controller, Rules};
 use anabranch_policy::receive_window::{ReceiveWindow, Usage};
-use anabranch_policy::reinjection::Reinjection;
+use anabranch_policy::reinjection::{Reinjection, Standing};
 use anabranch_policy::scheduler::Scheduler;
 use anabranch_policy::{Event as PolicyEvent, SubflowView};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Key, Seed, SubflowId};
@@ -44,10 +49,12 @@ use closing::FastClosing;
 use integrity::Retreat;
 use output::Waiting;
 use paths::PathManager;
+use probing::Prober;
 use receiver::Receiver;
 use timers::Timers;
 use watchdog::Watchdog;
 
+pub(crate) use detour::{Detour, is_pure_ack};
 pub(crate) use emit::reset_for;
 pub(crate) use handshake::Accept;
 
@@ -135,13 +142,22 @@ pub(crate) struct Connection {
     /// Where the client's first SYN went.
     first_remote: Option<std::net::SocketAddr>,
     paths: PathManager,
+    /// Both ends can put the addresses of an ACK back that took another subflow's path.
+    detours_agreed: bool,
+    prober: Prober,
     timers: Timers,
     waiting: Waiting,
     watchdog: Watchdog,
     /// Scratch: the usable subflows, for one round of decisions.
     views: Vec<SubflowView>,
     usage: Vec<Usage>,
+    /// Scratch: the open subflows, for the ACK path policy.
+    routes: Vec<AckRoute>,
     shares: Vec<Bytes>,
+    /// Scratch: the open subflows, if the reinjection policy asks for copies.
+    standings: Vec<Standing>,
+    /// It does, and may.
+    copies: bool,
     usable: u32,
     pub(crate) stats: ConnectionStats,
     /// Nothing is left to do or to say.
@@ -202,7 +218,7 @@ impl Connection {
                 writer_waits: false,
                 in_order: true,
             },
-            receiver: Receiver::new(config.receive_buffer),
+            receiver: Receiver::new(config.receive_buffer, config.initial_receive_buffer, config.profile.mss),
             scheduler,
             receive_window: (policies.receive_window)(),
             ack_path: (policies.ack_path)(),
@@ -210,12 +226,17 @@ impl Connection {
             congestion: Controller::new((policies.congestion)(), rules),
             first_remote: None,
             paths: PathManager::default(),
+            detours_agreed: false,
+            prober: Prober::default(),
             timers: Timers::default(),
             waiting: Waiting::new(now),
             watchdog: Watchdog::default(),
             views: Vec::new(),
             usage: Vec::new(),
+            routes: Vec::new(),
             shares: Vec::new(),
+            standings: Vec::new(),
+            copies: false,
             usable: 0,
             stats: ConnectionStats { opened_at: now, ..ConnectionStats::default() },
             gone: false,
@@ -319,8 +340,11 @@ impl Connection {
 
     /// Tells the policies that the set of usable subflows may have changed.
     fn subflows_changed(&mut self, now: Instant) {
+        // A backup beside a regular subflow carries nothing, and its window says nothing (reference 5.0).
+        let regular = self.subflows.iter().any(|subflow| subflow.is_usable() && !subflow.backup());
         for subflow in &self.subflows {
-            self.congestion.set_counted(subflow.id, subflow.is_usable());
+            let counted = subflow.is_usable() && subflow.backup() != regular;
+            self.congestion.set_counted(subflow.id, counted);
         }
         self.scheduler.observe(now, &PolicyEvent::SubflowsChanged);
     }

@@ -3,6 +3,7 @@
 use super::{Connection, Mode};
 use crate::mapping::Mapping;
 use crate::shared::Shared;
+use crate::subflow::Subflow;
 use crate::{Event, FallbackReason};
 use anabranch_units::Instant;
 use anabranch_wire::{Flags, ResetReason, Segment};
@@ -46,6 +47,7 @@ impl Connection {
             return;
         }
         self.note_arrival(now, index, start, end, shared);
+        self.wake_prober(now);
         let subflow = &mut self.subflows[index];
         if start > subflow.rcv_nxt {
             let length = segment.payload.len() as u64;
@@ -86,6 +88,7 @@ impl Connection {
         if idle {
             ack.quick = profile.quick_acks;
         }
+        subflow.detour.on_new(now, subflow.rtt.srtt().unwrap_or_else(|| subflow.rtt.rto()));
         ack.last_data = Some(now);
         ack.segments += 1;
         let in_order = start <= subflow.rcv_nxt && end > subflow.rcv_nxt && subflow.ofo.is_empty();
@@ -225,29 +228,25 @@ impl Connection {
             subflow.maps.release(subflow.placed());
         }
         if self.receiver.next() > before {
+            self.receiver.autotune(now, || self.subflows.iter().filter_map(Subflow::receiver_rtt).max());
             shared.event(self.id, Event::Readable);
             self.route_data_ack(now, index);
         }
     }
 
-    /// The ACK path policy may want the DATA_ACK on another subflow as well.
+    /// The ACK path policy may want the DATA_ACK on another subflow at once. Not on one without SACK, whose sender would take it
+    /// for a duplicate ACK.
     fn route_data_ack(&mut self, now: Instant, index: usize) {
         if self.subflows.len() < 2 || self.mode != Mode::Multipath {
             return;
         }
         let arrived = self.subflows[index].id;
-        let mut routes =
-            [anabranch_policy::ack_path::AckRoute { id: arrived, srtt: None }; crate::config::MAX_SUBFLOWS];
-        let mut count = 0;
-        for subflow in self.subflows.iter().filter(|subflow| subflow.is_open()) {
-            routes[count] = anabranch_policy::ack_path::AckRoute { id: subflow.id, srtt: subflow.rtt.srtt() };
-            count += 1;
-        }
-        let chosen = self.ack_path.choose(now, arrived, &routes[..count]);
+        self.survey_routes();
+        let chosen = self.ack_path.data_ack(now, arrived, &self.routes);
         if chosen != arrived
             && let Some(index) = self.position(chosen)
         {
-            self.subflows[index].ack.now = true;
+            self.subflows[index].ack.now |= self.subflows[index].sack;
         }
     }
 

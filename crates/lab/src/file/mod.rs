@@ -3,10 +3,12 @@
 //! What the types cannot say (of `rate` and `down` only one, a `via` that names a link) is checked when the file is
 //! resolved.
 
+mod buffer;
 mod middlebox;
 mod policy;
 mod value;
 
+pub use buffer::ReceiveBuffer;
 pub use middlebox::{
     EndName, MiddleboxTable, SplitName, StrippedName, StrippedOptionsName, SynOptionName, UnmappedName,
 };
@@ -137,12 +139,15 @@ pub struct HostTable {
     pub window: Option<At<Policy>>,
     /// Which path an ACK takes.
     pub ack_path: Option<At<Policy>>,
+    /// Pure ACKs may take another subflow's path, with addresses rewritten, if both hosts have this: what the ACK paths fixed
+    /// and probed need. Not part of MPTCP; false unless given.
+    pub ack_rewrite: Option<bool>,
     /// When bytes in flight are repeated on another subflow.
     pub reinjection: Option<At<Policy>>,
     /// Bytes written and not yet acknowledged, per connection.
     pub send_buffer: Option<Of<Bytes>>,
-    /// Bytes received and not yet read, per connection.
-    pub receive_buffer: Option<Of<Bytes>>,
+    /// Bytes received and not yet read, per connection: of a fixed size, or one that tunes itself.
+    pub receive_buffer: Option<At<ReceiveBuffer>>,
     /// False for plain TCP.
     pub multipath: Option<bool>,
     /// Subflows per connection.

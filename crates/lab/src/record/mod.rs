@@ -40,7 +40,7 @@ struct HostFile {
 struct UnderWay {
     file: usize,
     ticket: Ticket,
-    /// As its host sent it; `None` for a datagram.
+    /// As its host sent it; `None` for anything but TCP.
     segment: Option<Segment>,
 }
 
@@ -100,6 +100,7 @@ impl Recorder {
     fn packet(&mut self, sight: &Sight<'_>, direction: Direction, comments: Vec<String>) -> Packet {
         let (bytes, comments) = match sight.content {
             Content::Segment(segment) => self.segment(segment, comments),
+            Content::Echo(echo) => (echo.emit().unwrap_or_default(), comments),
             Content::Datagram { flow, from_client, size } => {
                 (datagram(sight.path, flow, from_client, size.get()), comments)
             }
@@ -155,7 +156,7 @@ impl Observer for Recorder {
         let ticket = self.push(file, packet, false);
         let segment = match sight.content {
             Content::Segment(segment) => Some(segment.clone()),
-            Content::Datagram { .. } => None,
+            Content::Echo(_) | Content::Datagram { .. } => None,
         };
         self.under_way.insert(sight.id, UnderWay { file, ticket, segment });
     }
@@ -242,8 +243,13 @@ fn datagram(path: usize, flow: usize, from_client: bool, size: u64) -> Vec<u8> {
 /// Makes the checksum wrong, which is how a receiver knows. (Which bytes were hit does not matter to anyone.)
 fn damage(bytes: &mut [u8]) {
     const PROTOCOL: usize = 9;
+    const ICMP: u8 = 1;
     const TCP: u8 = 6;
-    let offset = if bytes.get(PROTOCOL) == Some(&TCP) { 20 + 16 } else { 20 + 6 };
+    let offset = match bytes.get(PROTOCOL) {
+        Some(&TCP) => 20 + 16,
+        Some(&ICMP) => 20 + 2,
+        _ => 20 + 6,
+    };
     if let Some(byte) = bytes.get_mut(offset) {
         *byte ^= 0xff;
     }

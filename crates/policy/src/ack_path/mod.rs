@@ -1,34 +1,144 @@
 //! ACK-path policies: on which path an acknowledgment travels.
+//!
+//! RFC 8684 binds sequence and acknowledgment numbers of a subflow to its 4-tuple, so with an unknown peer only the DATA_ACK
+//! may travel elsewhere ([`AckPath::data_ack`]). Two hosts that have agreed to it can do more: a pure ACK leaves with the
+//! addresses of another subflow and the ports of its own, and the sender of the data puts the addresses back
+//! ([`AckPath::path`]; the engine's `connection/detour.rs`). What that is worth is in [`theory`].
 
+mod data_ack_fast;
+mod fixed;
 mod own;
+mod probed;
+pub mod theory;
 
+#[cfg(test)]
+mod conformance;
+
+pub use data_ack_fast::DataAckFast;
+pub use fixed::Fixed;
 pub use own::Own;
+pub use probed::Probed;
 
-use crate::registry::Entry;
+use crate::registry::{Domain, Entry, Parameter};
 use anabranch_units::{Duration, Instant, SubflowId};
+use std::net::IpAddr;
 
-/// One subflow as the receiver of data sees it.
+/// One open subflow as the receiver of data sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AckRoute {
     /// Which subflow.
     pub id: SubflowId,
-    /// Smoothed round-trip time, if there is a sample.
+    /// Smoothed round-trip time, if there is a sample. A host that only receives has one from the handshake, and no more.
     pub srtt: Option<Duration>,
+    /// Our address.
+    pub local: IpAddr,
+    /// The peer's.
+    pub remote: IpAddr,
 }
 
-/// Chooses the subflow whose path a pure ACK takes. A TCP ACK is bound to its own subflow (RFC 8684 §3.3.2); what may
-/// travel elsewhere with any peer is the DATA_ACK.
+/// How often the paths are to be probed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Probing {
+    /// From one round to the next (τ).
+    pub interval: Duration,
+    /// Probes on each path in a round.
+    pub probes: u32,
+}
+
+/// What the probes on one path have shown since the last round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Probe {
+    /// The subflow whose path it is.
+    pub id: SubflowId,
+    /// The shortest round trip of the replies that have come; `None` if none has.
+    pub best: Option<Duration>,
+    /// There were probes that had time enough to be answered, and none was.
+    pub down: bool,
+}
+
+/// Chooses where acknowledgments travel. Subflows come and go between any two calls; `routes` are the open ones, ordered by
+/// id.
 pub trait AckPath: Send {
-    /// The subflow that carries the DATA_ACK owed because data arrived on `arrived`, beside the TCP ACK there.
-    fn choose(&mut self, now: Instant, arrived: SubflowId, routes: &[AckRoute]) -> SubflowId;
+    /// The subflow that carries the DATA_ACK, at once, because data that arrived on `arrived` is next in the stream; the TCP
+    /// ACK follows there. Legal with any peer (RFC 8684 §3.3.2).
+    fn data_ack(&mut self, _now: Instant, arrived: SubflowId, _routes: &[AckRoute]) -> SubflowId {
+        arrived
+    }
+
+    /// The subflow whose path a pure ACK of `of` takes. Another than `of` only comes about if both hosts can rewrite
+    /// addresses.
+    fn path(&mut self, _now: Instant, of: SubflowId, _routes: &[AckRoute]) -> SubflowId {
+        of
+    }
+
+    /// Whether, and how, the paths are to be probed while data arrives.
+    fn probing(&self) -> Option<Probing> {
+        None
+    }
+
+    /// A round of probes has ended: one entry for each open subflow, ordered by id.
+    fn observe(&mut self, _now: Instant, _round: &[Probe]) {}
 }
 
 /// Every policy of this kind.
-pub const ACK_PATHS: &[Entry<dyn AckPath>] = &[Entry {
-    name: "own",
-    about: "the path on which the data came",
-    paper: Some("RFC 8684 §3.3.2"),
-    parameters: &[],
-    source: include_str!("own.rs"),
-    build: |_| Box::new(Own),
-}];
+pub const ACK_PATHS: &[Entry<dyn AckPath>] = &[
+    Entry {
+        name: "own",
+        about: "the path on which the data came",
+        paper: Some("RFC 8684 §3.3.2"),
+        parameters: &[],
+        source: include_str!("own.rs"),
+        build: |_| Box::new(Own),
+    },
+    Entry {
+        name: "data-ack-fast",
+        about: "DATA_ACK early on the fastest subflow, the TCP ACK on its own; any peer",
+        paper: Some("RFC 8684 §3.3.2"),
+        parameters: &[],
+        source: include_str!("data_ack_fast.rs"),
+        build: |_| Box::new(DataAckFast),
+    },
+    Entry {
+        name: "fixed",
+        about: "all pure ACKs on one path, between hosts with ack-rewrite",
+        paper: Some("Cheng 2019"),
+        parameters: fixed::PARAMETERS,
+        source: include_str!("fixed.rs"),
+        build: |parameters| Box::new(Fixed::new(parameters)),
+    },
+    Entry {
+        name: "probed",
+        about: "all pure ACKs on the path with the lowest latency by probes, between hosts with ack-rewrite",
+        paper: Some("Cheng 2019"),
+        parameters: probed::PARAMETERS,
+        source: include_str!("probed.rs"),
+        build: |parameters| Box::new(Probed::new(parameters)),
+    },
+];
+
+const fn number(
+    name: &'static str,
+    about: &'static str,
+    unit: &'static str,
+    (default, min, max): (f64, f64, f64),
+) -> Parameter {
+    Parameter { name, about, unit, domain: Domain::Number { default, min, max } }
+}
+
+#[cfg(test)]
+mod testing {
+    use super::*;
+
+    pub(super) const FIRST: SubflowId = SubflowId(0);
+    pub(super) const SECOND: SubflowId = SubflowId(1);
+    pub(super) const THIRD: SubflowId = SubflowId(2);
+
+    pub(super) fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    pub(super) fn route(id: SubflowId, srtt_ms: Option<u64>) -> AckRoute {
+        let path = id.0 as u8;
+        AckRoute { id, srtt: srtt_ms.map(ms), local: [10, 0, path, 1].into(), remote: [10, 1, 0, 1].into() }
+    }
+}

@@ -9,6 +9,7 @@ mod ecf;
 mod ecf_kernel;
 mod edpf;
 mod f2p_dps;
+mod f2p_dps_printed;
 mod feedback;
 mod fps;
 mod hsr;
@@ -233,7 +234,15 @@ pub const SCHEDULERS: &[Entry<dyn Scheduler>] = &[
         paper: Some("Ni et al. 2014"),
         parameters: f2p_dps::PARAMETERS,
         source: include_str!("f2p_dps.rs"),
-        build: |p| Box::new(f2p_dps::F2pDps::scheduler(p)),
+        build: |p| Box::new(f2p_dps::scheduler(p)),
+    },
+    Entry {
+        name: "f2p-dps-printed",
+        about: "F2P-DPS with the paper's equations as printed, as far as they can be evaluated",
+        paper: Some("Ni et al. 2014"),
+        parameters: &[],
+        source: include_str!("f2p_dps_printed.rs"),
+        build: |_| Box::new(f2p_dps_printed::scheduler()),
     },
     Entry {
         name: "dpsaf-r",

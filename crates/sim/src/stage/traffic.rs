@@ -11,7 +11,7 @@ use crate::{Direction, End, EventKind, PacketId};
 use anabranch_engine::Transmit;
 use anabranch_net::{Delivery, Departure};
 use anabranch_units::Bytes;
-use anabranch_wire::Segment;
+use anabranch_wire::{Echo, Segment};
 
 impl Stage<'_> {
     /// Sends a datagram of a UDP workload, numbered among those.
@@ -39,6 +39,7 @@ impl Stage<'_> {
             Packet::Segment(pooled) => pooled.take(),
             Packet::Frame(pooled) if corrupted => return self.discard_frame(pooled.take(), id),
             Packet::Frame(pooled) => self.read_frame(pooled.take()),
+            Packet::Echo(echo) => return self.hear(echo, id, corrupted),
             Packet::Datagram(udp) => {
                 self.watch_datagram_received(id, udp as usize, route, size, corrupted);
                 let udp = &mut self.udp[udp as usize];
@@ -56,6 +57,16 @@ impl Stage<'_> {
             self.hand_over(segment, id);
         } else {
             self.pass_middleboxes(path, end, Moving { direction, segment, id }, None);
+        }
+    }
+
+    /// A probe, or its answer, has reached its host. Middleboxes let it pass as it is.
+    fn hear(&mut self, echo: Echo, id: PacketId, corrupted: bool) {
+        self.watch_echo_received(id, path_between(echo.source, echo.destination), echo, corrupted);
+        if !corrupted {
+            let (host, _) = owner(echo.destination);
+            self.hosts[host].endpoint.handle_echo(self.now, echo);
+            self.touch(host);
         }
     }
 
@@ -124,7 +135,21 @@ impl Stage<'_> {
             self.forward(host, transmit);
             any = true;
         }
+        while let Some(echo) = self.hosts[host].endpoint.poll_echo() {
+            self.probe(host, echo);
+            any = true;
+        }
         any
+    }
+
+    fn probe(&mut self, host: usize, echo: Echo) {
+        let path = path_between(echo.source, echo.destination);
+        assert!(path < self.topology.paths(), "a probe travels between addresses that exist: {echo:?}");
+        let direction = if host.is_multiple_of(2) { Direction::Up } else { Direction::Down };
+        let departure = if self.topology.has_nic(path) { self.departures.expect(None) } else { 0 };
+        let tag = tag(self.watch_echo(host, path, echo), departure);
+        let route = self.topology.route(path, direction);
+        self.topology.network.send(self.now, route, Packet::Echo(echo), echo.wire_length(), tag);
     }
 
     #[inline]

@@ -6,7 +6,7 @@ use crate::topology::{owner, path_between};
 use crate::{Direction, End, Host};
 use anabranch_engine::Purpose;
 use anabranch_units::Bytes;
-use anabranch_wire::Segment;
+use anabranch_wire::{Echo, Segment};
 
 /// The observer, and the number of the packet it saw last.
 pub(super) struct Watch<'a> {
@@ -40,6 +40,24 @@ impl Stage<'_> {
         }
         let path = path_between(segment.flow.src, segment.flow.dst);
         self.tell_sent(host, path, Content::Segment(segment), Some(purpose))
+    }
+
+    /// A host sends a probe, or answers one.
+    #[inline]
+    pub(super) fn watch_echo(&mut self, host: usize, path: usize, echo: Echo) -> PacketId {
+        if !self.watch.is_on() {
+            return PacketId::default();
+        }
+        self.tell_sent(host, path, Content::Echo(echo), None)
+    }
+
+    /// A probe, or its answer, has come.
+    #[inline]
+    pub(super) fn watch_echo_received(&mut self, id: PacketId, path: usize, echo: Echo, corrupted: bool) {
+        if self.watch.is_on() {
+            let (host, _) = owner(echo.destination);
+            self.tell_received(host, path, id, Content::Echo(echo), corrupted);
+        }
     }
 
     /// A UDP workload sends a datagram.

@@ -140,6 +140,9 @@ fn host(draw: &mut Stream) -> HostSpec {
     host.multipath = draw.chance(0.9);
     host.send_buffer = Bytes::new(log(draw, 1460, 4 << 20));
     host.receive_buffer = Bytes::new(log(draw, 1460, 4 << 20));
+    if draw.chance(0.3) {
+        host.initial_receive_buffer = Some(Bytes::new(log(draw, 1, 1 << 18)));
+    }
     host.dss_checksum = draw.chance(0.3);
     host.max_subflows = 1 + draw.below(8) as usize;
     host
@@ -179,7 +182,7 @@ fn value(draw: &mut Stream, domain: Domain) -> Value {
         }),
         Domain::Flag { .. } => Value::Flag(draw.chance(0.5)),
         // What a text means is its policy's own affair.
-        Domain::Text { default } => Value::Text(default.to_owned()),
+        Domain::Text { default, .. } => Value::Text(default.to_owned()),
     }
 }
 

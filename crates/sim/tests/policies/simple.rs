@@ -184,7 +184,7 @@ fn daps_plans_for_arrival_in_order() {
     let (planned, smooth) = (run("daps", &rough), run("daps", &[]));
     for unplanned in ["round-robin", "min-rtt"].map(|scheduler| run(scheduler, &[])) {
         let (early, hol) = (receiver(&unplanned).ofo_count, receiver(&unplanned).hol_blocked);
-        assert!(receiver(&planned).ofo_count < early / 2, "{} against {early}", receiver(&planned).ofo_count);
+        assert!(receiver(&planned).ofo_count < early * 3 / 4, "{} against {early}", receiver(&planned).ofo_count);
         assert!(receiver(&planned).hol_blocked < hol.mul_f64(0.8), "{} against {hol}", receiver(&planned).hol_blocked);
         assert!(mean(&planned) < 1.05 * mean(&unplanned));
     }

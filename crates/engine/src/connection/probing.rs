@@ -1,0 +1,157 @@
+//! Probes of the paths, for an ACK path policy that asks for them: echo requests in rounds, while data arrives.
+//!
+//! A round is sent at once and judged when its replies must be there: after twice the longest round trip known, and before the next
+//! round. What counts is the fastest reply of each path since the last verdict. A path is down if none has come and there were
+//! probes that had half as long again as its latest round trip takes. Probes are sent only to a peer with which ACKs may change
+//! paths, and end after ten intervals in which no data arrived.
+
+use super::{Connection, Mode};
+use crate::deadline::earliest;
+use crate::shared::Shared;
+use anabranch_policy::ack_path::Probe;
+use anabranch_units::{Duration, Instant, SubflowId};
+use anabranch_wire::Echo;
+
+#[derive(Default)]
+pub(super) struct Prober {
+    /// When the next round is sent; `None` while nothing is probed.
+    next: Option<Instant>,
+    /// When the latest is judged.
+    verdict: Option<Instant>,
+    /// Of the latest probe.
+    sequence: u16,
+    unanswered: Vec<Unanswered>,
+    paths: Vec<Known>,
+}
+
+#[derive(Clone, Copy)]
+struct Unanswered {
+    sequence: u16,
+    subflow: SubflowId,
+    at: Instant,
+}
+
+/// What probes have shown of a path.
+struct Known {
+    subflow: SubflowId,
+    /// The fastest reply since the last verdict.
+    best: Option<Duration>,
+    /// The latest reply.
+    last: Option<Duration>,
+}
+
+/// Rounds after which a reply is not waited for any more.
+const PATIENCE: u64 = 8;
+/// Intervals without data after which probing ends.
+const IDLE: u64 = 10;
+/// No verdict comes sooner after a round than this.
+const SHORTEST_WAIT: Duration = Duration::from_millis(10);
+
+impl Connection {
+    pub(super) fn probing_deadline(&self) -> Option<Instant> {
+        earliest([self.prober.next, self.prober.verdict])
+    }
+
+    /// Data has arrived: if the policy wants probes, they begin.
+    pub(super) fn wake_prober(&mut self, now: Instant) {
+        if self.prober.next.is_none() && self.may_probe() && self.ack_path.probing().is_some() {
+            self.prober.next = Some(now);
+        }
+    }
+
+    fn may_probe(&self) -> bool {
+        self.detours_agreed && self.mode == Mode::Multipath && self.open_subflows().nth(1).is_some()
+    }
+
+    pub(super) fn on_probing_deadline(&mut self, now: Instant, shared: &mut Shared) {
+        if self.prober.verdict.is_some_and(|at| at <= now) {
+            self.prober.verdict = None;
+            self.judge_round(now);
+        }
+        if self.prober.next.is_none_or(|at| at > now) {
+            return;
+        }
+        self.prober.next = None;
+        let Some(probing) = self.ack_path.probing().filter(|_| self.may_probe()) else { return };
+        let interval = probing.interval.max(SHORTEST_WAIT);
+        let latest = self.subflows.iter().filter_map(|subflow| subflow.ack.last_data).max();
+        if latest.is_none_or(|latest| now.since(latest) > interval * IDLE) {
+            return;
+        }
+        self.prober.next = Some(now + interval);
+        self.prober.unanswered.retain(|probe| now.since(probe.at) < interval * PATIENCE);
+        let mut longest = SHORTEST_WAIT;
+        for index in 0..self.subflows.len() {
+            if self.subflows[index].is_open() {
+                longest = longest.max(self.round_trip(index).map_or(interval, |known| known * 2));
+                self.probe(now, index, probing.probes, shared);
+            }
+        }
+        self.prober.verdict = Some(now + longest.min(interval));
+    }
+
+    /// The latest round trip of a path, by probes or else by its subflow.
+    fn round_trip(&self, index: usize) -> Option<Duration> {
+        let subflow = &self.subflows[index];
+        let known = self.prober.paths.iter().find(|known| known.subflow == subflow.id);
+        known.and_then(|known| known.last).or(subflow.rtt.srtt())
+    }
+
+    fn probe(&mut self, now: Instant, index: usize, probes: u32, shared: &mut Shared) {
+        let subflow = &self.subflows[index];
+        for _ in 0..probes {
+            let prober = &mut self.prober;
+            prober.sequence = prober.sequence.wrapping_add(1);
+            prober.unanswered.push(Unanswered { sequence: prober.sequence, subflow: subflow.id, at: now });
+            shared.echo(Echo {
+                source: subflow.flow.src,
+                destination: subflow.flow.dst,
+                reply: false,
+                identifier: self.id.index() as u16,
+                sequence: prober.sequence,
+            });
+            self.stats.probes_sent += 1;
+        }
+    }
+
+    /// An answer to a probe of ours, if the sequence number and the addresses say so.
+    pub(crate) fn on_echo_reply(&mut self, now: Instant, echo: &Echo) {
+        let ours = |probe: &Unanswered| {
+            probe.sequence == echo.sequence
+                && self.subflows.iter().any(|subflow| {
+                    subflow.id == probe.subflow
+                        && (subflow.flow.src, subflow.flow.dst) == (echo.destination, echo.source)
+                })
+        };
+        let Some(at) = self.prober.unanswered.iter().position(ours) else { return };
+        let probe = self.prober.unanswered.swap_remove(at);
+        let trip = now.since(probe.at);
+        let paths = &mut self.prober.paths;
+        let position = paths.iter().position(|known| known.subflow == probe.subflow).unwrap_or_else(|| {
+            paths.push(Known { subflow: probe.subflow, best: None, last: None });
+            paths.len() - 1
+        });
+        let known = &mut paths[position];
+        known.last = Some(trip);
+        known.best = Some(known.best.map_or(trip, |best| best.min(trip)));
+    }
+
+    fn judge_round(&mut self, now: Instant) {
+        let interval = self.ack_path.probing().map_or(Duration::ZERO, |probing| probing.interval);
+        let mut round = Vec::with_capacity(self.subflows.len());
+        for index in 0..self.subflows.len() {
+            let subflow = &self.subflows[index];
+            if !subflow.is_open() {
+                continue;
+            }
+            let enough = self.round_trip(index).map_or(interval, |trip| trip + trip / 2);
+            let known = self.prober.paths.iter_mut().find(|known| known.subflow == subflow.id);
+            let best = known.and_then(|known| known.best.take());
+            let overdue = |probe: &Unanswered| probe.subflow == subflow.id && now.since(probe.at) >= enough;
+            let down = best.is_none() && self.prober.unanswered.iter().any(overdue);
+            round.push(Probe { id: subflow.id, best, down });
+        }
+        self.prober.paths.retain(|known| round.iter().any(|probe| probe.id == known.subflow));
+        self.ack_path.observe(now, &round);
+    }
+}

@@ -1,0 +1,188 @@
+//! The path with the lowest latency, by probes: every pure ACK travels there, and changes over when another is better by λ.
+//!
+//! J. Cheng, J. Hwang, A. Tang. *Acceleration of Multipath TCP by Letting ACKs Take the Shortest Path.* IEEE Sarnoff
+//! Symposium 2019 (section IV-B). Every τ the receiver sends several ICMP echo requests on each path; with `R_i` the round trip
+//! on path i and m the present path
+//! ```text
+//! m := argmin_i R_i    if    R_m − min_i R_i > λ
+//! ```
+//!
+//! Reconstructed (reference 7.1), since the paper states neither number, statistic nor λ: three probes, of which the
+//! shortest round trip counts; λ is the larger of 2 ms and 10 % of `R_m`; τ is 200 ms, the shorter of the paper's two. A path
+//! whose probes are all lost is down: it is left at once, whatever λ says, and not gone to before it answers again.
+//!
+//! Where we differ: before the first round every ACK stays on its own path. A path of which a round has brought no news keeps its
+//! latest value. With no path that answers, ACKs stay on their own. Round trips of probes are both directions together; the
+//! paper measures so as well, and where the directions differ the choice may be wrong.
+
+use super::{AckPath, AckRoute, Probe, Probing, number};
+use crate::registry::{Parameter, Params};
+use anabranch_units::{Duration, Instant, SubflowId};
+
+/// The path that probes found fastest.
+#[derive(Clone, Debug)]
+pub struct Probed {
+    probing: Probing,
+    /// λ, as a time and as a part of the present path's round trip: the larger counts.
+    least_gain: Duration,
+    least_share: f64,
+    /// The latest round trip of each path that is up.
+    known: Vec<(SubflowId, Duration)>,
+    current: Option<SubflowId>,
+}
+
+const TAU: &str = "tau";
+const LAMBDA: &str = "lambda";
+const LAMBDA_PERCENT: &str = "lambda_percent";
+const PROBES: &str = "probes";
+
+pub(super) const PARAMETERS: &[Parameter] = &[
+    number(TAU, "time between two rounds of probes (τ)", "ms", (200.0, 10.0, 60_000.0)),
+    number(LAMBDA, "how much better another path must be (λ), at least", "ms", (2.0, 0.0, 60_000.0)),
+    number(LAMBDA_PERCENT, "λ as a part of the present path's round trip; the larger counts", "%", (10.0, 0.0, 100.0)),
+    number(PROBES, "probes on each path in a round, of which the fastest counts", "", (3.0, 1.0, 16.0)),
+];
+
+impl Probed {
+    /// With `tau`, `lambda`, `lambda_percent` and `probes` from `parameters`.
+    pub fn new(parameters: &Params) -> Self {
+        let millis = |name| Duration::from_millis(1).mul_f64(parameters.number(name));
+        Probed {
+            probing: Probing { interval: millis(TAU), probes: parameters.number(PROBES) as u32 },
+            least_gain: millis(LAMBDA),
+            least_share: parameters.number(LAMBDA_PERCENT) / 100.0,
+            known: Vec::new(),
+            current: None,
+        }
+    }
+
+    fn value(&self, id: SubflowId) -> Option<Duration> {
+        self.known.iter().find(|(known, _)| *known == id).map(|(_, value)| *value)
+    }
+
+    fn learn(&mut self, probe: &Probe) {
+        match (self.known.iter_mut().find(|(id, _)| *id == probe.id), probe.best) {
+            (Some((_, value)), Some(best)) => *value = best,
+            (None, Some(best)) => self.known.push((probe.id, best)),
+            (_, None) => {}
+        }
+    }
+}
+
+impl AckPath for Probed {
+    fn path(&mut self, _now: Instant, of: SubflowId, routes: &[AckRoute]) -> SubflowId {
+        self.current.filter(|current| routes.iter().any(|route| route.id == *current)).unwrap_or(of)
+    }
+
+    fn probing(&self) -> Option<Probing> {
+        Some(self.probing)
+    }
+
+    fn observe(&mut self, _now: Instant, round: &[Probe]) {
+        round.iter().for_each(|probe| self.learn(probe));
+        // What is down, or no subflow any more, has no value.
+        self.known.retain(|(known, _)| round.iter().any(|probe| probe.id == *known && !probe.down));
+        let best = self.known.iter().map(|(id, value)| (*value, *id)).min();
+        let present = self.current.and_then(|current| self.value(current));
+        self.current = match (best, present) {
+            (None, _) => None,
+            (Some((_, best)), None) => Some(best),
+            (Some((value, best)), Some(present)) => {
+                let lambda = self.least_gain.max(present.mul_f64(self.least_share));
+                if value + lambda < present { Some(best) } else { self.current }
+            }
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::ACK_PATHS;
+    use super::super::testing::*;
+    use super::*;
+    use crate::registry::{Value, find};
+
+    /// A round trip in milliseconds, no news, or all lost.
+    #[derive(Clone, Copy)]
+    enum Seen {
+        Ms(u64),
+        Nothing,
+        Lost,
+    }
+    use Seen::{Lost, Ms, Nothing};
+
+    fn probed(given: &[(&str, f64)]) -> Box<dyn AckPath> {
+        let entry = find(ACK_PATHS, "ACK path", "probed").unwrap();
+        let given = given.iter().map(|(name, value)| ((*name).to_owned(), Value::Number(*value))).collect();
+        (entry.build)(&entry.params(&given).unwrap())
+    }
+
+    /// Where an ACK of the third subflow goes after each of these rounds of the first two.
+    fn trace(policy: &mut dyn AckPath, rounds: &[[Seen; 2]]) -> Vec<SubflowId> {
+        let routes = [route(FIRST, None), route(SECOND, None), route(THIRD, None)];
+        let decide = |round: &[Seen; 2]| {
+            let probe = |id, seen| match seen {
+                Ms(n) => Probe { id, best: Some(ms(n)), down: false },
+                Nothing => Probe { id, best: None, down: false },
+                Lost => Probe { id, best: None, down: true },
+            };
+            policy.observe(Instant::ZERO, &[probe(FIRST, round[0]), probe(SECOND, round[1])]);
+            policy.path(Instant::ZERO, THIRD, &routes)
+        };
+        rounds.iter().map(decide).collect()
+    }
+
+    #[test]
+    fn before_the_first_round_an_ack_keeps_its_path() {
+        assert_eq!(probed(&[]).path(Instant::ZERO, SECOND, &[route(FIRST, Some(1)), route(SECOND, Some(9))]), SECOND);
+        assert_eq!(probed(&[]).probing(), Some(Probing { interval: ms(200), probes: 3 }));
+    }
+
+    /// λ is max(2 ms, 10 % of the present path's round trip).
+    #[test]
+    fn changes_over_only_for_more_than_lambda() {
+        let mut policy = probed(&[]);
+        let rounds = [
+            [Ms(20), Ms(40)],
+            [Ms(40), Ms(37)], // 3 ms better, and λ is 4 ms.
+            [Ms(40), Ms(36)], // 4 ms: not more than λ.
+            [Ms(40), Ms(35)], // 5 ms.
+            [Ms(34), Ms(35)], // And not back for 1 ms.
+            [Ms(10), Ms(11)], // λ is 2 ms.
+            [Ms(8), Ms(11)],  // 3 ms.
+            [Nothing, Ms(7)], // The first still counts as 8 ms.
+            [Nothing, Ms(5)],
+        ];
+        let expected = [FIRST, FIRST, FIRST, SECOND, SECOND, SECOND, FIRST, FIRST, SECOND];
+        assert_eq!(trace(policy.as_mut(), &rounds), expected);
+    }
+
+    #[test]
+    fn a_dead_path_is_left_at_once_and_gone_back_to_when_it_answers() {
+        let mut policy = probed(&[("lambda", 1000.0)]);
+        let rounds =
+            [[Ms(20), Ms(40)], [Lost, Ms(40)], [Lost, Nothing], [Ms(20), Ms(40)], [Lost, Lost], [Ms(20), Lost]];
+        // λ = 1 s keeps it on the second after the first is back; with both down each ACK goes its own way.
+        assert_eq!(trace(policy.as_mut(), &rounds), [FIRST, SECOND, SECOND, SECOND, THIRD, FIRST]);
+    }
+
+    #[test]
+    fn lambda_is_the_larger_of_its_two_forms() {
+        let rounds = [[Ms(100), Ms(200)], [Ms(100), Ms(80)]];
+        assert_eq!(trace(probed(&[]).as_mut(), &rounds), [FIRST, SECOND]);
+        assert_eq!(trace(probed(&[("lambda", 20.0)]).as_mut(), &rounds), [FIRST, FIRST]);
+        assert_eq!(trace(probed(&[("lambda_percent", 20.0)]).as_mut(), &rounds), [FIRST, FIRST]);
+        assert_eq!(trace(probed(&[("lambda_percent", 19.0)]).as_mut(), &rounds), [FIRST, SECOND]);
+    }
+
+    #[test]
+    fn a_subflow_that_is_gone_is_no_path() {
+        let mut policy = probed(&[]);
+        trace(policy.as_mut(), &[[Ms(20), Ms(40)]]);
+        let left = [route(SECOND, None), route(THIRD, None)];
+        assert_eq!(policy.path(Instant::ZERO, THIRD, &left), THIRD, "gone before the round ends");
+        policy.observe(Instant::ZERO, &[Probe { id: SECOND, best: None, down: false }]);
+        assert_eq!(policy.path(Instant::ZERO, THIRD, &left), SECOND, "whose latest value is still 40 ms");
+    }
+}
