@@ -405,7 +405,7 @@ fn an_ack_path_may_be_named() {
     let fixed = r#"ack-path = { name = "fixed", path = "lte" }"#;
     let play = |scenario: &Scenario| crate::run(scenario, 1, &crate::Keep::default()).unwrap();
     let both = scenario(&format!("{fixed}\nack-rewrite = true"), "").unwrap();
-    assert_eq!(both.receiver().ack_path.to_string(), "fixed (path=lte)");
+    assert_eq!(both.receiver().ack_path.to_string(), "fixed (path=\"lte\")");
     let moved = play(&both);
     assert!(moved.measured.acks_detoured > 100 && moved.measured.probes_sent == 0, "{:?}", moved.measured);
     let unable = play(&scenario(fixed, "").unwrap()).measured;
