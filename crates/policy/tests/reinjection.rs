@@ -13,9 +13,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const MSS: u64 = 1000;
 
+type Build = Box<dyn Fn() -> Box<dyn Reinjection>>;
+
 /// Each policy with its defaults, with every flag turned over, and at both ends of every range.
-fn each_policy() -> Vec<(String, Box<dyn Fn() -> Box<dyn Reinjection>>)> {
-    let mut all: Vec<(String, Box<dyn Fn() -> Box<dyn Reinjection>>)> = Vec::new();
+fn each_policy() -> Vec<(String, Build)> {
+    let mut all: Vec<(String, Build)> = Vec::new();
     for entry in REINJECTIONS {
         let mut settings = vec![BTreeMap::new()];
         for parameter in entry.parameters {
