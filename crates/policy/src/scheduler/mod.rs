@@ -51,7 +51,6 @@ pub use edpf::Edpf;
 pub use hsr::Hsr;
 pub use late::Late;
 pub use linux_burst::LinuxBurst;
-pub use linux_proportional::LinuxProportional;
 pub use lts::Lts;
 pub use lws::Lws;
 pub use min_rtt::MinRtt;
@@ -306,7 +305,7 @@ pub const SCHEDULERS: &[Entry<dyn Scheduler>] = &[
         paper: Some("Barré 2011"),
         parameters: &[],
         source: include_str!("linux_proportional.rs"),
-        build: |_| Box::new(LinuxProportional),
+        build: |_| Box::new(linux_proportional::LinuxProportional::scheduler()),
     },
     Entry {
         name: "late",

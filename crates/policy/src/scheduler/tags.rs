@@ -104,6 +104,24 @@ impl Tags {
         }
     }
 
+    /// How many runs there are.
+    pub(super) fn runs(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// Forgets the tags of one place. Those behind move up, to the bytes that it waited for.
+    pub(super) fn withdraw(&mut self, place: usize) {
+        if self.queued(place).is_zero() {
+            return;
+        }
+        let before = std::mem::take(&mut self.runs);
+        self.queues.iter_mut().for_each(|(_, queued)| *queued = Bytes::ZERO);
+        self.total = Bytes::ZERO;
+        for run in before.into_iter().filter(|run| run.place != place) {
+            self.push(run.place, run.length);
+        }
+    }
+
     /// Forgets all tags.
     pub(super) fn clear(&mut self) {
         self.runs.clear();
@@ -209,6 +227,15 @@ mod tests {
         assert_eq!((runs(&tags), tags.queued(0).get(), tags.total().get()), (vec![(0, 20), (1, 5)], 20, 25));
         tags.truncate(Bytes::new(19));
         assert_eq!((runs(&tags), tags.first_of(0b10), tags.holder()), (vec![(0, 19)], None, Some(0)));
+    }
+
+    #[test]
+    fn what_is_withdrawn_is_left_to_those_behind() {
+        let mut tags = tags(&ids(&[FAST, SLOW, OTHER]), &[(0, 30), (1, 10), (0, 5), (2, 7)]);
+        tags.withdraw(1);
+        assert_eq!((runs(&tags), tags.queued(1), tags.total().get()), (vec![(0, 35), (2, 7)], Bytes::ZERO, 42));
+        tags.withdraw(0);
+        assert_eq!((runs(&tags), tags.queued(0), tags.total().get()), (vec![(2, 7)], Bytes::ZERO, 7));
     }
 
     #[test]
