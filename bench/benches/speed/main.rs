@@ -223,7 +223,7 @@ fn decisions(_: &Options) -> Vec<Figure> {
         let goal = match name {
             "min-rtt" => Some(30.0),
             "late" | "fps" | "f2p-dps" => Some(100.0),
-            "otias" | "sttf" | "sttf-code" | "edpf" | "peekaboo" => Some(200.0),
+            "otias" | "sttf" | "edpf" | "peekaboo" => Some(200.0),
             _ => None,
         };
         for ((subflows, unsent), spread) in decide::CASES.into_iter().zip(spreads) {
