@@ -105,7 +105,8 @@ mod tests {
         for n in 1..=10 {
             let sample = d.deliver(at(20 + n), 1250, Some((first, at(0), false)), None);
             // n segments in 20 + n ms.
-            assert_eq!(sample.unwrap().rate, Rate::of(Bytes::new(1250 * n), Duration::from_millis(20 + n)));
+            let rate = Rate::of(Bytes::new(1250 * n), Duration::from_millis(20 + n));
+            assert_eq!(sample, Some(RateSample { prior_delivered: 0, rate, app_limited: false }));
             second.push((d.departure(at(20 + n), false), at(20 + n), false));
         }
         // The first of the second flight: ten segments in the 20 ms since the first ACK, but the flight that it ends was
@@ -132,10 +133,10 @@ mod tests {
                 app_limited: false,
             })
         );
-        assert_eq!(d.deliver(at(22), 1250, Some((third, at(20), false)), None).unwrap().rate, {
-            // Two segments within 20 ms of sending, since the flight began with the first; 2 ms of ACKs.
-            Rate::of(Bytes::new(2500), Duration::from_millis(20))
-        });
+        // Two segments within the 20 ms of sending since the flight began with the first; the ACKs took 2 ms.
+        let rate = Rate::of(Bytes::new(2500), Duration::from_millis(20));
+        let expected = RateSample { prior_delivered: 1250, rate, app_limited: false };
+        assert_eq!(d.deliver(at(22), 1250, Some((third, at(20), false)), None), Some(expected));
     }
 
     #[test]

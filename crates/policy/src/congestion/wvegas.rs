@@ -138,7 +138,7 @@ impl CongestionControl for WVegas {
         memory.unsure = false;
         if let Some(rtt) = ack.rtt {
             memory.base = Some(memory.base.map_or(rtt, |base| base.min(rtt)));
-            memory.sum = memory.sum + rtt;
+            memory.sum += rtt;
             memory.samples += 1;
         }
         if memory.repairing || ack.in_recovery || !memory.round.ends(ack) {
