@@ -90,7 +90,7 @@ pub struct AckOut {
     pub delivered: u64,
     /// The same in segments.
     pub delivered_segments: u32,
-    /// How fast the network delivered, if a whole segment arrived.
+    /// How fast the network delivered (draft-cheng-iccrg-delivery-rate-estimation), if a whole segment arrived.
     pub rate: Option<RateSample>,
     /// An unambiguous RTT sample.
     pub rtt: Option<Duration>,

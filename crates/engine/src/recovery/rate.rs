@@ -8,7 +8,7 @@
 //! Where we differ: bytes are counted as the scoreboard counts them, parts of segments included.
 
 use anabranch_policy::congestion::RateSample;
-use anabranch_units::{Bytes, Duration, Instant, Rate};
+use anabranch_units::{Duration, Instant};
 
 /// What a segment notes when it leaves.
 #[derive(Clone, Copy, Debug, Default)]
@@ -72,9 +72,8 @@ impl Deliveries {
         let interval = sending.max(now.since(departure.delivered_at));
         // Shorter than any round trip: segments that were sent again and arrived the first time.
         let believable = min_rtt.is_none_or(|min| interval >= min);
-        let delivered = Bytes::new(self.next.delivered - departure.delivered);
-        let rate = Rate::of(delivered, interval).filter(|_| believable);
-        Some(RateSample { prior_delivered: departure.delivered, rate, app_limited })
+        let over = believable.then_some(interval);
+        Some(RateSample { prior_delivered: departure.delivered, over, app_limited })
     }
 
     /// Bytes delivered in all.
@@ -91,28 +90,25 @@ mod tests {
         Instant::ZERO + Duration::from_millis(ms)
     }
 
-    fn sample(prior_delivered: u64, mbps: Option<u64>, app_limited: bool) -> Option<RateSample> {
-        Some(RateSample { prior_delivered, rate: mbps.map(Rate::from_mbps), app_limited })
+    fn sample(prior_delivered: u64, over_ms: Option<u64>, app_limited: bool) -> Option<RateSample> {
+        Some(RateSample { prior_delivered, over: over_ms.map(Duration::from_millis), app_limited })
     }
 
-    /// Ten segments of 1250 bytes leave at once and are acknowledged 1 ms apart (10 Mbit/s) after 20 ms. Each takes the place of
-    /// an older one; the first sample of the second flight spans the whole first.
+    /// Ten segments of 1250 bytes leave at once and are acknowledged 1 ms apart (10 Mbit/s) after 20 ms. Each takes the
+    /// place of an older one.
     #[test]
     fn a_flight_is_as_fast_as_its_acks() {
         let mut d = Deliveries::default();
         let first = d.departure(at(0), true);
         let mut second = Vec::new();
         for n in 1..=10 {
-            let sample = d.deliver(at(20 + n), 1250, Some((first, at(0), false)), None);
             // n segments in 20 + n ms.
-            assert_eq!(sample.unwrap().rate, Rate::of(Bytes::new(1250 * n), Duration::from_millis(20 + n)));
+            assert_eq!(d.deliver(at(20 + n), 1250, Some((first, at(0), false)), None), sample(0, Some(20 + n), false));
             second.push((d.departure(at(20 + n), false), at(20 + n), false));
         }
         // The first of the second flight: ten segments in the 20 ms since the first ACK, but the flight that it ends was
         // begun with the first segment of all, 21 ms before it left.
-        let rate = Rate::of(Bytes::new(12_500), Duration::from_millis(21));
-        let expected = RateSample { prior_delivered: 1250, rate, app_limited: false };
-        assert_eq!(d.deliver(at(41), 1250, Some(second[0]), None), Some(expected));
+        assert_eq!(d.deliver(at(41), 1250, Some(second[0]), None), sample(1250, Some(21), false));
         assert_eq!(d.total(), 11 * 1250);
     }
 
@@ -123,19 +119,10 @@ mod tests {
         let second = d.departure(at(10), false);
         d.deliver(at(20), 1250, Some((first, at(0), false)), None);
         let third = d.departure(at(20), false);
-        // 1250 bytes a millisecond after the ACK before, but 10 ms after the segment before.
-        assert_eq!(
-            d.deliver(at(21), 1250, Some((second, at(10), false)), None),
-            Some(RateSample {
-                prior_delivered: 0,
-                rate: Rate::of(Bytes::new(2500), Duration::from_millis(21)),
-                app_limited: false,
-            })
-        );
-        assert_eq!(d.deliver(at(22), 1250, Some((third, at(20), false)), None).unwrap().rate, {
-            // Two segments within 20 ms of sending, since the flight began with the first; 2 ms of ACKs.
-            Rate::of(Bytes::new(2500), Duration::from_millis(20))
-        });
+        // A millisecond after the ACK before, but 21 ms after the flight began.
+        assert_eq!(d.deliver(at(21), 1250, Some((second, at(10), false)), None), sample(0, Some(21), false));
+        // Sent within the 20 ms since the flight began with the first; the ACKs took 2 ms.
+        assert_eq!(d.deliver(at(22), 1250, Some((third, at(20), false)), None), sample(1250, Some(20), false));
     }
 
     #[test]
@@ -149,7 +136,7 @@ mod tests {
         assert!(d.is_limited(), "what leaves until more arrives is limited");
         let second = d.departure(at(10), true);
         let limited = d.deliver(at(20), 1250, Some((second, at(10), true)), None);
-        assert_eq!(limited, sample(1250, Some(1), true));
+        assert_eq!(limited, sample(1250, Some(10), true));
         assert!(!d.is_limited());
     }
 

@@ -27,14 +27,23 @@ pub struct Ack {
     pub sample: Option<RateSample>,
 }
 
+impl Ack {
+    /// The delivery rate of the sample. A division, for those who want it.
+    pub fn delivery_rate(&self) -> Option<Rate> {
+        let sample = self.sample?;
+        Rate::of(Bytes::new(self.delivered.saturating_sub(sample.prior_delivered)), sample.over?)
+    }
+}
+
 /// A sample of the delivery rate (Y. Cheng, N. Cardwell, S. Hassas Yeganeh, V. Jacobson. *Delivery Rate Estimation.*
 /// draft-cheng-iccrg-delivery-rate-estimation), over the flight of the latest sent segment that this ACK delivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateSample {
     /// What [`Ack::delivered`] was when that segment left.
     pub prior_delivered: u64,
-    /// Delivered per time since then; `None` if the time is shorter than any round trip and cannot be believed.
-    pub rate: Option<Rate>,
+    /// How long it took to deliver what was delivered since; `None` if that is shorter than any round trip and cannot be
+    /// believed.
+    pub over: Option<Duration>,
     /// The sender had too little to send when that segment left, so that the path may be faster.
     pub app_limited: bool,
 }
@@ -86,7 +95,7 @@ mod tests {
     use super::*;
 
     fn ack(prior_delivered: u64, delivered: u64) -> Ack {
-        let sample = RateSample { prior_delivered, rate: None, app_limited: false };
+        let sample = RateSample { prior_delivered, over: None, app_limited: false };
         Ack { delivered, sample: Some(sample), ..Ack::default() }
     }
 

@@ -1,7 +1,7 @@
 //! What every congestion control keeps to, over the registry.
 
 use super::*;
-use anabranch_units::{Bytes, Rate};
+use anabranch_units::Bytes;
 use proptest::prelude::*;
 
 const MSS: [u64; 3] = [1460, 536, 9000];
@@ -26,17 +26,17 @@ struct Path {
     rtt: Option<u64>,
     lost: u64,
     in_flight: u64,
-    /// How much was delivered after the segment left that this ACK delivers, and how fast.
+    /// How much was delivered after the segment left that this ACK delivers, and in how many nanoseconds.
     since: u64,
-    rate: Option<u64>,
+    over: Option<u64>,
     app_limited: bool,
 }
 
 fn path() -> impl Strategy<Value = Path> {
     let rtt = prop::option::of(prop_oneof![0..3_000_000_000_u64, 10_000_000..10_500_000_u64]);
-    let rate = prop::option::of(prop_oneof![0..1_000_000_000_u64, Just(u64::MAX)]);
-    (rtt, 0..4000_u64, 0..200_000_u64, 0..200_000_u64, rate, any::<bool>()).prop_map(
-        |(rtt, lost, in_flight, since, rate, app_limited)| Path { rtt, lost, in_flight, since, rate, app_limited },
+    let over = prop::option::of(prop_oneof![0..3_000_000_000_u64, Just(u64::MAX)]);
+    (rtt, 0..4000_u64, 0..200_000_u64, 0..200_000_u64, over, any::<bool>()).prop_map(
+        |(rtt, lost, in_flight, since, over, app_limited)| Path { rtt, lost, in_flight, since, over, app_limited },
     )
 }
 
@@ -81,9 +81,9 @@ fn apply(controller: &mut Controller, now: Instant, id: SubflowId, step: &Step) 
         Step::Ack { bytes, srtt, limited, in_recovery, path } => {
             // Any number that does not fall.
             let delivered = now.as_nanos() / 1000;
-            let sample = path.rate.map(|rate| RateSample {
+            let sample = path.over.map(|over| RateSample {
                 prior_delivered: delivered.saturating_sub(path.since),
-                rate: Some(Rate::from_bps(rate)),
+                over: Some(Duration::from_nanos(over)),
                 app_limited: path.app_limited,
             });
             let ack = Ack {
@@ -188,7 +188,6 @@ fn windows(entry: &Entry<dyn CongestionControl>, queues: bool) -> Vec<Bytes> {
             let rtt = Duration::from_millis(base_ms * (PIPE + queue) / PIPE);
             for _ in 0..cwnd {
                 *delivered += 1000;
-                let rate = Rate::of(Bytes::new(cwnd * 1000), rtt);
                 let ack = Ack {
                     acked: Bytes::new(1000),
                     srtt: Some(rtt),
@@ -197,7 +196,7 @@ fn windows(entry: &Entry<dyn CongestionControl>, queues: bool) -> Vec<Bytes> {
                     in_flight: Bytes::new(cwnd * 1000 - 1000),
                     cwnd_limited: true,
                     delivered: *delivered,
-                    sample: Some(RateSample { prior_delivered: began, rate, app_limited: false }),
+                    sample: Some(RateSample { prior_delivered: began, over: Some(rtt), app_limited: false }),
                     ..Ack::default()
                 };
                 controller.on_ack(now, id, &ack);
@@ -244,7 +243,7 @@ fn one_takes_over_from_another_while_the_connection_runs() {
             let flows = controller.flows().to_vec();
             controller.replace(Instant::ZERO, after.build_default());
             assert_eq!(controller.flows(), flows, "{} to {}", before.name, after.name);
-            let path = Path { rtt: Some(9), lost: 0, in_flight: 9, since: 0, rate: Some(9), app_limited: false };
+            let path = Path { rtt: Some(9), lost: 0, in_flight: 9, since: 0, over: Some(9), app_limited: false };
             for (id, step) in [
                 (2, Step::Ack { bytes: 1000, srtt: Some(9), limited: true, in_recovery: false, path }),
                 (1, Step::Recovered),

@@ -138,7 +138,7 @@ impl CongestionControl for WVegas {
         memory.unsure = false;
         if let Some(rtt) = ack.rtt {
             memory.base = Some(memory.base.map_or(rtt, |base| base.min(rtt)));
-            memory.sum = memory.sum + rtt;
+            memory.sum += rtt;
             memory.samples += 1;
         }
         if memory.repairing || ack.in_recovery || !memory.round.ends(ack) {
@@ -258,7 +258,7 @@ mod tests {
             let ack = Ack { rtt: Some(ms(*rtt)), delivered: 1, ..Ack::default() };
             assert_eq!(wvegas.on_ack(Instant::ZERO, on, &ack, flows), None);
         }
-        let sample = RateSample { prior_delivered: 1, rate: None, app_limited: false };
+        let sample = RateSample { prior_delivered: 1, over: None, app_limited: false };
         let ack = Ack { rtt: Some(ms(*last)), delivered: 1, sample: Some(sample), ..Ack::default() };
         wvegas.on_ack(Instant::ZERO, on, &ack, flows)
     }

@@ -124,13 +124,11 @@ impl Path {
     fn update_bandwidth(&mut self, ack: &Ack) -> bool {
         let round_begins = self.round.ends(ack);
         self.rounds += u64::from(round_begins);
-        let Some((sample, rate)) = ack.sample.and_then(|sample| Some((sample, sample.rate?))) else {
-            return round_begins;
-        };
-        let rate = rate.as_bps() as f64 / 8.0;
-        if !self.is_limited(ack) || rate >= self.bandwidth.best() {
-            debug_assert!(sample.prior_delivered <= ack.delivered, "a segment leaves before it is delivered");
-            self.bandwidth.update(self.rounds, rate);
+        if let Some(rate) = ack.delivery_rate() {
+            let rate = rate.as_bps() as f64 / 8.0;
+            if !self.is_limited(ack) || rate >= self.bandwidth.best() {
+                self.bandwidth.update(self.rounds, rate);
+            }
         }
         round_begins
     }

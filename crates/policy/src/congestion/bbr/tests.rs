@@ -54,7 +54,11 @@ impl Sender {
             in_flight_before: Bytes::new(in_flight as u64 + 1000),
             in_flight: Bytes::new(in_flight as u64),
             delivered: self.delivered,
-            sample: Some(RateSample { prior_delivered, rate: Some(rate), app_limited: false }),
+            sample: Some(RateSample {
+                prior_delivered,
+                over: Some(rate.time_for(Bytes::new(1000))),
+                app_limited: false,
+            }),
             ..Ack::default()
         }
     }
@@ -112,7 +116,7 @@ fn startup_ends_when_three_rounds_bring_no_quarter_more() {
     // One product is 150 kB.
     sender.ack(at(900), Rate::from_mbps(12), 150_000.0 + SLACK + 1.0);
     assert_eq!(sender.path().mode, Mode::Drain);
-    sender.ack(at(1000), Rate::from_mbps(12), 150_000.0 + SLACK);
+    sender.ack(at(1000), Rate::from_mbps(12), 150_000.0 + SLACK - 1.0);
     assert!(matches!(sender.path().mode, Mode::ProbeBw(phase) if phase != 1));
 }
 
@@ -120,13 +124,13 @@ fn startup_ends_when_three_rounds_bring_no_quarter_more() {
 fn rounds_of_a_sender_with_too_little_to_send_end_no_startup_and_lower_no_rate() {
     let mut sender = Sender::new();
     for n in 0..20 {
-        let mut ack = sender.round(Rate::from_mbps(3), 5000.0);
+        let mut ack = sender.round(Rate::from_mbps(2), 5000.0);
         ack.sample.as_mut().expect("it has one").app_limited = n > 0;
         sender.take(at(100 * n), &ack);
     }
     assert!(!sender.path().filled && sender.path().mode == Mode::Startup);
     // The round of the only sample that counts is long past, and still nothing replaces it but what is faster.
-    assert_eq!(sender.path().bandwidth.best(), 375_000.0);
+    assert_eq!(sender.path().bandwidth.best(), 250_000.0);
     let mut ack = sender.round(Rate::from_mbps(4), 5000.0);
     ack.sample.as_mut().expect("it has one").app_limited = true;
     sender.take(at(2000), &ack);
