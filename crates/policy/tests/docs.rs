@@ -11,7 +11,15 @@ const HEAD: &str = "# Policies
 Everything that can be swapped, with its parameters. This file is made from the registry
 (`BLESS=1 cargo test -p anabranch-policy --test docs`); `anabranch list schedulers NAME` prints more on each.
 A scenario names a policy as `scheduler = \"ecf\"` or with parameters as `scheduler = { name = \"ecf\", beta = 0.5 }`,
-in `[host]`, `[client]` or `[server]`, and in a `[[change]]` with the time from which on it takes the place of another.
+in `[host]`, `[client]` or `[server]`. It takes the place of another while connections run, with nothing lost, by
+
+```toml
+[[change]]
+at = \"3s\"
+scheduler = { name = \"ecf\", beta = 0.5 }
+congestion = \"lia\"  # the windows stay as they are
+host = \"server\"     # both hosts unless given
+```
 ";
 
 /// Words in a cell: no bar may end it early.
@@ -23,7 +31,7 @@ fn parameter(policy: &str, p: &Parameter) -> String {
     let (default, accepted) = match p.domain {
         Domain::Number { default, min, max } => (default.to_string(), format!("{min} to {max}")),
         Domain::Flag { default } => (default.to_string(), "true, false".to_owned()),
-        Domain::Text { default, .. } => (format!("\"{default}\""), "text".to_owned()),
+        Domain::Text { default, .. } => (format!("\"{default}\""), cell(&p.domain.to_string())),
     };
     let (unit, about) = (cell(p.unit), cell(p.about));
     format!("| `{policy}` | `{}` | {default} | {unit} | {accepted} | {about} |\n", p.name)
