@@ -55,8 +55,7 @@ impl<F: Forecast + Send> Reserve for F2pDps<F> {
 
 /// The subflow under scheduling, with what is free of its window for its window.
 fn free_window(slow: &SubflowView) -> Conditions {
-    let free = slow.room().get() / slow.mss.get().max(1);
-    Conditions { cwnd: u32::try_from(free).unwrap_or(u32::MAX), ..Conditions::of(slow) }
+    Conditions { cwnd: slow.room_segments(), ..Conditions::of(slow) }
 }
 
 const MULTI: &str = "multi";

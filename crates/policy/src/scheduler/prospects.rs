@@ -68,8 +68,7 @@ impl<F: Forecast> Prospects<F> {
 
     /// What is free of `fast`'s window leaves now, and the next whole window when the oldest segment in flight is `due`.
     fn mid_round(&mut self, fast: &SubflowView, due: Duration, horizon: Duration, conditions: &Conditions) -> f64 {
-        let free = fast.room().get() / fast.mss.get().max(1);
-        let now = match u32::try_from(free).unwrap_or(u32::MAX).min(conditions.cwnd) {
+        let now = match fast.room_segments().min(conditions.cwnd) {
             0 => 0.0,
             // One round of it: what follows is the next window's.
             cwnd => self.forecasts.once(horizon.min(fast.srtt), &Conditions { cwnd, ..*conditions }),

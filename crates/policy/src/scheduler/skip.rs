@@ -7,7 +7,8 @@
 //! - A slower one begins behind its reserve, which counts unsent bytes: holes left earlier are not counted twice. It is
 //!   silent if all that is unsent is reserved, or if the peer's window does not admit what lies behind.
 //! - The reserve is asked for anew at every decision, from the subflows usable then. One that failed counts no more, nor
-//!   does one that may carry no new data for now (RTO recovery, a full window of the peer): the head would wait for it.
+//!   does one that may carry no new data for now (RTO recovery, its share of the peer's window used up): the head
+//!   would wait for it.
 //! - Silence is waiting for a faster subflow. If none has an acknowledgment under way, nothing would end it, and the head
 //!   goes to the fastest with room.
 
@@ -57,7 +58,7 @@ impl<R: Reserve> Scheduler for SkipAhead<R> {
 /// The subflows with a lower SRTT than `slow` that may carry new data, with room or without, in the order of their ids.
 pub(super) fn faster<'a>(view: &View<'a>, slow: &SubflowView) -> impl Iterator<Item = &'a SubflowView> {
     let srtt = slow.srtt;
-    view.subflows.iter().filter(move |subflow| subflow.srtt < srtt && subflow.open)
+    view.subflows.iter().filter(move |subflow| subflow.srtt < srtt && subflow.open && !subflow.share.is_zero())
 }
 
 /// So many segments of this size, rounded half up to whole ones. Not a number and less than nothing give none.
@@ -170,6 +171,8 @@ mod tests {
         assert_eq!(decide(7, &view(&[fast, slow, third], 100)), send(THIRD, 14));
         assert_eq!(decide(7, &view(&[shut, slow, third], 100)), send(THIRD, 7));
         assert_eq!(decide(7, &view(&[shut, third], 100)), send(THIRD, 0));
+        let without_share = SubflowView { share: Bytes::ZERO, ..fast };
+        assert_eq!(decide(7, &view(&[without_share, slow, third], 100)), send(THIRD, 7));
     }
 
     #[test]
