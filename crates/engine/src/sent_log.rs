@@ -164,6 +164,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_a_subflow_has_not_carried_is_found_from_anywhere() {
+        let mut log = SentLog::default();
+        (0..4).for_each(|at| log.push(100 * at, 100, (at % 2) as u8));
+        assert_eq!(log.first_not_carried(0, 0), Some((100, 200)));
+        assert_eq!(log.first_not_carried(0, 130), Some((130, 200)));
+        assert_eq!(
+            (log.first_not_carried(1, 130), log.first_not_carried(0, 200)),
+            (Some((200, 300)), Some((300, 400)))
+        );
+        log.mark(300, 400, 0);
+        assert_eq!((log.first_not_carried(0, 200), log.first_not_carried(0, 400)), (None, None));
+        // Nobody carries it any more, and so anybody may.
+        log.forget(0);
+        assert_eq!(log.first_not_carried(0, 0), Some((0, 100)));
+    }
+
+    #[test]
     fn copies_and_holes_are_told_apart() {
         let mut log = SentLog::default();
         let at = Instant::from_nanos;

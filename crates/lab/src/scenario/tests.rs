@@ -252,6 +252,8 @@ fn what_is_wrong_is_shown_with_what_would_be_accepted() {
         more("[host]\nscheduler = \"min-rt\""),
         more("[host]\nscheduler = { name = \"ecf\", bta = 0.3 }"),
         more("[host]\nscheduler = { name = \"ecf\", beta = -1 }"),
+        more("[host]\nscheduler = { name = \"ratio\", weights = \"0=3; 1=1\" }"),
+        more("[host]\nscheduler = { name = \"ratio\", weights = 3 }"),
         more("[host]\nprofile = \"linus\""),
         more("[host]\nmax-subflows = 99"),
         more("[run]\nprimary = \"wan\""),

@@ -3,9 +3,9 @@
 use crate::common::*;
 use crate::policy;
 use anabranch_engine::ConnectionStats;
-use anabranch_net::QueueLimit;
+use anabranch_net::{Change, QueueLimit};
 use anabranch_policy::registry::{SCHEDULERS, Value};
-use anabranch_sim::{Direction, Outcome, PathSpec, Workload};
+use anabranch_sim::{Affected, Direction, Outcome, PathSpec, TimedChange, Workload};
 use anabranch_units::{Bytes, Duration};
 
 /// 40 bursts of so many segments, this far apart. After two seconds windows are back at 10 segments (RFC 2861).
@@ -125,6 +125,26 @@ fn redundancy_buys_latency_with_throughput() {
 
     let [sum, best] = both.map(|scheduler| goodput(&under(scheduler, &[], 50, &lossy(0.0), bulk(5))));
     assert!(best < 0.55 * sum && best > 0.45 * sum, "{best} Mbit/s against {sum}");
+}
+
+/// Timeouts have data repeated by reinjection as well, which the scheduler is not told of, and a path goes and comes back. No
+/// copy that is asked for on top of that is impossible: it passes over what the subflow has carried.
+#[test]
+fn copies_and_reinjections_do_not_get_in_each_others_way() {
+    let mut spec = spec(
+        vec![lossy_path("a", 5, 30, 0.08), lossy_path("b", 5, 40, 0.08), lossy_path("c", 2, 90, 0.05)],
+        vec![download(600_000)],
+    );
+    spec.server.policies.scheduler = policy(SCHEDULERS, "redundant", &[]);
+    let change =
+        |at, change| TimedChange { at: ms(at), path: "b".to_owned(), affected: Affected::Both, change, notify: true };
+    spec.changes = vec![change(700, Change::Down), change(1500, Change::Up)];
+    let outcome = complete(&spec);
+    let connection = &outcome.connections[0];
+    let reinjections = connection.subflows.iter().map(|subflow| subflow.stats.rtos).sum::<u64>();
+    assert!(reinjections > 0, "there was something to reinject: {:?}", connection.subflows);
+    assert_eq!(sender(&outcome).overruled.total(), 0);
+    assert!(sender(&outcome).reinjected < 3 * 600_000, "{}", sender(&outcome).reinjected);
 }
 
 /// RTTs of 10 and 200 ms: what the slow path carries is some hundred segments early under minRTT. The prediction leaves room
