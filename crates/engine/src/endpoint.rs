@@ -7,7 +7,7 @@ use crate::shared::{Route, Shared, Told};
 use crate::{Config, ConnectionId, ConnectionStats, Counters, Event, Purpose, SubflowStats, Switch, connection};
 use anabranch_policy::Truth;
 use anabranch_units::{Bytes, Dsn, Instant, Key, Seed, SubflowId};
-use anabranch_wire::{Echo, Flags, MpOption, ResetReason, Segment};
+use anabranch_wire::{Echo, Flags, FlowKey, MpOption, ResetReason, Segment};
 use bytes::Bytes as Payload;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -192,18 +192,24 @@ impl Endpoint {
         }
     }
 
+    /// The subflow of ours that `came_as` (as we would send it) may belong to by its ports, between the addresses of another subflow
+    /// of the same connection; with its own flow. `None` also if there are several.
+    fn by_detour(&self, came_as: &FlowKey) -> Option<(FlowKey, (ConnectionId, SubflowId))> {
+        let takes = |owner: &(ConnectionId, SubflowId)| {
+            self.get(owner.0).is_some_and(|connection| connection.takes_detour(owner.1, came_as))
+        };
+        let mut owners = self.shared.demux.with_ports(came_as).iter().filter(|(_, owner)| takes(owner));
+        let found = owners.next().copied();
+        found.filter(|_| owners.next().is_none())
+    }
+
     /// A pure ACK of one of our subflows may have come by way of the addresses of another of the same connection, if both ends
     /// have agreed to that. Nothing else is taken from between addresses that are not its subflow's own.
     fn put_addresses_back(&mut self, segment: &mut Segment) -> Option<(ConnectionId, SubflowId)> {
         if !self.shared.config.ack_rewrite || !connection::is_pure_ack(segment) {
             return None;
         }
-        let came_as = segment.flow.reversed();
-        let takes = |owner: &(ConnectionId, SubflowId)| {
-            self.get(owner.0).is_some_and(|connection| connection.takes_detour(owner.1, &came_as))
-        };
-        let mut owners = self.shared.demux.with_ports(&came_as).iter().filter(|(_, owner)| takes(owner));
-        let (Some((flow, owner)), None) = (owners.next().copied(), owners.next()) else { return None };
+        let (flow, owner) = self.by_detour(&segment.flow.reversed())?;
         segment.flow = flow.reversed();
         if let Some(connection) = slot_mut(&mut self.connections, owner.0).and_then(|slot| slot.connection.as_mut()) {
             connection.stats.acks_restored += 1;
@@ -395,6 +401,13 @@ impl Endpoint {
             }
         }
         self.shared.counters.unknown_flow += 1;
+        let came_as = segment.flow.reversed();
+        if segment.flags.has(Flags::RST)
+            && let Some((_, (id, subflow))) = self.by_detour(&came_as)
+            && let Some(connection) = slot_mut(&mut self.connections, id).and_then(|slot| slot.connection.as_mut())
+        {
+            connection.on_detour_refused(now, subflow, &came_as);
+        }
         self.refuse(segment, None);
     }
 

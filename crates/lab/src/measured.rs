@@ -53,6 +53,14 @@ pub struct Measured {
     pub hol_blocked_s: f64,
     /// Scheduler decisions that the engine overruled.
     pub overruled: u64,
+    /// Pure ACKs of the receiver that took another subflow's path.
+    pub acks_detoured: u64,
+    /// Those that were to, and kept their own: the hosts cannot, or the other path loses them.
+    pub acks_kept: u64,
+    /// How often a subflow's ACKs fell back to their own path.
+    pub ack_fallbacks: u64,
+    /// Probes that the receiver sent to choose the path of its ACKs.
+    pub probes_sent: u64,
     /// Connections that gave MPTCP up.
     pub fallbacks: u64,
     /// Fallbacks to plain TCP at both hosts, by the reason each counted.
@@ -134,6 +142,10 @@ impl Measured {
             blocked_application_s: seconds(sender(|stats| stats.blocked.application.as_nanos())),
             hol_blocked_s: seconds(receiver(|stats| stats.hol_blocked.as_nanos())),
             overruled: sender(|stats| stats.overruled.total()),
+            acks_detoured: receiver(|stats| stats.acks_detoured),
+            acks_kept: receiver(|stats| stats.acks_kept),
+            ack_fallbacks: receiver(|stats| stats.ack_fallbacks),
+            probes_sent: receiver(|stats| stats.probes_sent),
             fallbacks: sender(|stats| u64::from(stats.fallback.is_some())),
             fallback_reasons: reasons(outcome, |counters| &counters.fallbacks),
             reset_reasons: reasons(outcome, |counters| &counters.resets_sent),

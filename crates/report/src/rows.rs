@@ -191,7 +191,7 @@ pub fn json(header: &Header, summary: Option<&Summary>, rows: &[Row<'_>]) -> Res
 }
 
 /// Units are part of the name.
-const COLUMNS: [&str; 29] = [
+const COLUMNS: [&str; 33] = [
     "version",
     "scenario",
     "digest",
@@ -216,6 +216,10 @@ const COLUMNS: [&str; 29] = [
     "blocked_application_s",
     "hol_blocked_s",
     "overruled",
+    "acks_detoured",
+    "acks_kept",
+    "ack_fallbacks",
+    "probes_sent",
     "fallbacks",
     "checksum_failures",
     "altered_bytes",
@@ -250,6 +254,10 @@ fn cells(header: &Header, row: &Row<'_>) -> Vec<String> {
         m.blocked_application_s.to_string(),
         m.hol_blocked_s.to_string(),
         m.overruled.to_string(),
+        m.acks_detoured.to_string(),
+        m.acks_kept.to_string(),
+        m.ack_fallbacks.to_string(),
+        m.probes_sent.to_string(),
         m.fallbacks.to_string(),
         m.checksum_failures.to_string(),
         m.altered_bytes.to_string(),

@@ -111,7 +111,8 @@ impl Connection {
     /// What to repeat, if the answer is possible: sent, not acknowledged at the data level, and for a usable subflow with
     /// room that has not carried it.
     fn checked(&self, repeat: &Repeat) -> Option<(u64, u64)> {
-        let offset = offset_of(repeat.from, &self.outgoing, self.local_idsn)?;
+        let una = self.dsn(self.outgoing.una);
+        let offset = offset_of(repeat.from, &self.outgoing, self.local_idsn).filter(|_| !repeat.from.before(una))?;
         let (_, end) = self.outgoing.log.range_at(offset)?;
         let carriers = self.outgoing.log.carriers(offset);
         let fresh = carriers != 0 && carriers & bit(self.slot_of(repeat.on)?) == 0;

@@ -9,7 +9,8 @@
 //! carries a message, which would be lost without a word where middleboxes drop what they have seen no SYN of. For those
 //! middleboxes also: every sixteenth ACK keeps its path, as do the first after a round trip of silence and each that reports
 //! repeated data. If data is repeated after such a silence, our ACKs do not arrive, and we need not wait for the timeout that the
-//! reference allows: the detour is barred, for a second at first and each time twice as long.
+//! reference allows: the detour is barred, for a second at first and each time twice as long. A RST that comes back from there bars
+//! it as well.
 //!
 //! The sender's RTT of a subflow is then the way of the data plus that of the other path's ACKs. Schedulers that take half of it
 //! for the way of the data are told nothing else; the order of the paths is the same, their distance half as large.
@@ -66,13 +67,17 @@ impl Detour {
     fn on_repeated(&mut self, now: Instant, srtt: Duration) -> bool {
         self.stay = true;
         let Some(via) = self.via.filter(|_| self.away > 0 && self.silence(now) >= srtt) else { return false };
+        self.bar(now, via);
+        true
+    }
+
+    fn bar(&mut self, now: Instant, via: SubflowId) {
         let length = match self.bar {
             Some(bar) if bar.via == via && now < bar.until + bar.length => (bar.length * 2).min(LONGEST_BAR),
             _ => SHORTEST_BAR,
         };
         self.bar = Some(Bar { via, until: now + length, length });
         self.away = 0;
-        true
     }
 
     fn is_barred(&self, now: Instant, via: SubflowId) -> bool {
@@ -158,6 +163,23 @@ impl Connection {
         let subflow = &mut self.subflows[index];
         let srtt = subflow.rtt.srtt().unwrap_or_else(|| subflow.rtt.rto());
         if subflow.detour.on_repeated(now, srtt) {
+            self.stats.ack_fallbacks += 1;
+        }
+    }
+}
+
+impl Connection {
+    /// A RST for the ports of subflow `id` came back as `flow` (as we would send it), between the addresses of another subflow: our
+    /// ACKs are nothing to whoever gets them there, for instance behind a NAT. Whoever forges it spoils a detour and nothing else.
+    pub(crate) fn on_detour_refused(&mut self, now: Instant, id: SubflowId, flow: &FlowKey) {
+        let between = |subflow: &&Subflow| (subflow.flow.src, subflow.flow.dst) == (flow.src, flow.dst);
+        let via = self.subflows.iter().find(between).map(|subflow| subflow.id);
+        let subflow = self.subflows.iter_mut().find(|subflow| subflow.id == id);
+        if let (Some(via), Some(subflow)) = (via, subflow)
+            && subflow.detour.via == Some(via)
+            && !subflow.detour.is_barred(now, via)
+        {
+            subflow.detour.bar(now, via);
             self.stats.ack_fallbacks += 1;
         }
     }

@@ -452,7 +452,8 @@ impl Connection {
             }
             Decision::Repeat { on, from } => {
                 let offset = from.get().wrapping_sub(view.data_una.get()).saturating_add(self.outgoing.una);
-                let sent = from.before(view.unsent_from) && self.outgoing.log.carriers(offset) != 0;
+                // The subflow that carried it may be gone.
+                let sent = from.before(view.unsent_from) && self.outgoing.log.range_at(offset).is_some();
                 let legal =
                     sent && view.subflow(on).is_some_and(SubflowView::has_room_to_repeat) && self.may_reinject();
                 if legal && !starving {
@@ -504,7 +505,10 @@ impl Connection {
         let admitted = whole.min(out.edge.saturating_sub(start));
         let length = admitted.min(subflow_room);
         let idle = out.una == out.nxt;
-        if length == 0 || (length < whole && !idle) {
+        // What is under way will widen the window; where nothing is, a part of a segment has to do. The others may have no
+        // share left, so that only this subflow can go on.
+        let silly = (admitted < whole && !idle) || (length < admitted && !subflow.recovery.is_empty());
+        if length == 0 || silly {
             return if subflow_room < admitted { Attempt::SubflowWindow } else { Attempt::SillyWindow };
         }
         let ends_stream = start + length == out.buffer.end();

@@ -1,6 +1,6 @@
 //! Hosts: a profile, what is changed in it, and the policies.
 
-use super::policies::{Found, build, given};
+use super::policies::{self, Found, build, given};
 use crate::error::{Problem, suggest};
 use crate::file::{At, HostTable, Policy, ReceiveBuffer, RtoName};
 use crate::variant::Chosen;
@@ -13,7 +13,11 @@ use anabranch_units::Duration;
 const MAX_SUBFLOWS: usize = 16;
 
 /// A host after several tables, of which the later ones override.
-pub(super) fn host(catalogue: &Catalogue, tables: &[&HostTable]) -> Result<(HostSpec, Chosen), Problem> {
+pub(super) fn host(
+    catalogue: &Catalogue,
+    tables: &[&HostTable],
+    paths: &[String],
+) -> Result<(HostSpec, Chosen), Problem> {
     let profile = match last(tables, |table| table.profile.as_ref()) {
         None => Profile::linux(),
         Some(at) => Profile::named(&at.value).ok_or_else(|| {
@@ -25,7 +29,10 @@ pub(super) fn host(catalogue: &Catalogue, tables: &[&HostTable]) -> Result<(Host
     let (congestion, congestion_chosen) =
         policy(&c.congestion, Policies::CONGESTION, tables, |t| t.congestion.as_ref())?;
     let (receive_window, window_chosen) = policy(&c.windows, Policies::RECEIVE_WINDOW, tables, |t| t.window.as_ref())?;
-    let (ack_path, ack_path_chosen) = policy(&c.ack_paths, Policies::ACK_PATH, tables, |t| t.ack_path.as_ref())?;
+    let (mut ack_path, mut ack_path_chosen) = build(&c.ack_paths, &Policy::named(Policies::ACK_PATH), &(0..0))?;
+    for at in tables.iter().filter_map(|table| table.ack_path.as_ref()) {
+        (ack_path, ack_path_chosen) = policies::ack_path(&c.ack_paths, at, paths)?;
+    }
     let (reinjection, reinjection_chosen) =
         policy(&c.reinjections, Policies::REINJECTION, tables, |t| t.reinjection.as_ref())?;
     let chosen = Chosen {
@@ -89,6 +96,7 @@ fn settings(table: &HostTable, host: &mut HostSpec) -> Result<(), Problem> {
     put(&mut host.full_mesh, table.full_mesh);
     put(&mut host.announce, table.announce);
     put(&mut host.dss_checksum, table.dss_checksum);
+    put(&mut host.ack_rewrite, table.ack_rewrite);
     put(&mut host.rejoin, table.rejoin.map(|span| span.0));
     put(&mut host.addresses, within("addresses", table.addresses.as_ref(), 255)?);
     Ok(())

@@ -46,8 +46,8 @@ pub(crate) fn resolve(catalogue: &Catalogue, file: &File, traces: &mut Traces<'_
     let shared = paths::shared(file, traces)?;
     let paths = paths::paths(file, traces)?;
     let names: Vec<String> = paths.iter().map(|path| path.name.clone()).collect();
-    let (client, client_chosen) = hosts::host(catalogue, &[&file.host, &file.client])?;
-    let (server, server_chosen) = hosts::host(catalogue, &[&file.host, &file.server])?;
+    let (client, client_chosen) = hosts::host(catalogue, &[&file.host, &file.client], &names)?;
+    let (server, server_chosen) = hosts::host(catalogue, &[&file.host, &file.server], &names)?;
 
     let mut spec = Spec::new(paths, client, server);
     spec.shared = shared;
@@ -55,7 +55,7 @@ pub(crate) fn resolve(catalogue: &Catalogue, file: &File, traces: &mut Traces<'_
     spec.workloads = workloads::workloads(catalogue, file, &names, spec.stop)?;
     spec.changes = changes::changes(file, &names, traces)?;
     let switched;
-    (spec.switches, switched) = switches::switches(catalogue, file)?;
+    (spec.switches, switched) = switches::switches(catalogue, file, &names)?;
     spec.codec = file.codec.unwrap_or(false);
     spec.loss_oracle = file.run.loss_oracle.unwrap_or(false);
     let seed = file.run.seed.unwrap_or(1);

@@ -1,11 +1,12 @@
 //! Policies by name, with their parameters, from the catalogue.
 
-use crate::error::{Problem, nearest};
+use crate::error::{Problem, nearest, suggest};
 use crate::file::{At, Policy};
 use crate::variant::Variant;
 use anabranch_engine::Factory;
 use anabranch_policy::Table;
-use anabranch_policy::registry::ParamError;
+use anabranch_policy::ack_path::AckPath;
+use anabranch_policy::registry::{ParamError, Value};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -24,6 +25,27 @@ pub(crate) fn build<T: ?Sized>(table: &Table<T>, policy: &Policy, at: &Range<usi
 /// The same for a policy that may not be given.
 pub(super) fn given<T: ?Sized>(table: &Table<T>, policy: Option<&At<Policy>>) -> Result<Option<Found<T>>, Problem> {
     policy.map(|at| build(table, &at.value, &at.span)).transpose()
+}
+
+/// The same for an ACK path, which may name a path: the engine knows it by the client's address there.
+pub(super) fn ack_path(
+    table: &Table<dyn AckPath>,
+    policy: &At<Policy>,
+    paths: &[String],
+) -> Result<Found<dyn AckPath>, Problem> {
+    let mut addressed = policy.value.clone();
+    if let Some(Value::Text(path)) = addressed.parameters.get_mut("path") {
+        if let Some(index) = paths.iter().position(|name| name == path) {
+            *path = anabranch_sim::client_address(index).to_string();
+        } else if !path.is_empty() && path.parse::<std::net::IpAddr>().is_err() {
+            let known: Vec<&str> = paths.iter().map(String::as_str).collect();
+            let problem = format!("`ack-path` names `{path}`, which is neither a path nor an address");
+            return Err(Problem::at(&policy.span, problem, suggest(path, &known)));
+        }
+    }
+    let (factory, _) = build(table, &addressed, &policy.span)?;
+    let (_, as_named) = build(table, &policy.value, &policy.span)?;
+    Ok((factory, as_named))
 }
 
 fn refusal<'a>(error: &ParamError, names: impl Iterator<Item = &'a str>, at: &Range<usize>) -> Problem {

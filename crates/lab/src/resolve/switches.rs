@@ -1,6 +1,6 @@
 //! Policies that take the place of others in the course of the run.
 
-use super::policies::given;
+use super::policies::{self, given};
 use crate::error::Problem;
 use crate::file::{At, ChangeTable, File, HostName};
 use crate::variant::{Switched, Variant};
@@ -9,10 +9,14 @@ use anabranch_policy::Catalogue;
 use anabranch_sim::{Host, TimedSwitch};
 
 /// What the run does, and what a result says of it.
-pub(super) fn switches(catalogue: &Catalogue, file: &File) -> Result<(Vec<TimedSwitch>, Vec<Switched>), Problem> {
+pub(super) fn switches(
+    catalogue: &Catalogue,
+    file: &File,
+    paths: &[String],
+) -> Result<(Vec<TimedSwitch>, Vec<Switched>), Problem> {
     let mut all = (Vec::new(), Vec::new());
     for at in &file.change {
-        one(catalogue, at, &mut all)?;
+        one(catalogue, at, paths, &mut all)?;
     }
     Ok(all)
 }
@@ -26,6 +30,7 @@ pub(super) fn switches_anything(table: &ChangeTable) -> bool {
 fn one(
     catalogue: &Catalogue,
     at: &At<ChangeTable>,
+    paths: &[String],
     (switches, switched): &mut (Vec<TimedSwitch>, Vec<Switched>),
 ) -> Result<(), Problem> {
     let table = &at.value;
@@ -49,7 +54,8 @@ fn one(
     add("scheduler", given(&c.schedulers, table.scheduler.as_ref())?.map(|(f, v)| (Switch::Scheduler(f), v)));
     add("congestion", given(&c.congestion, table.congestion.as_ref())?.map(|(f, v)| (Switch::Congestion(f), v)));
     add("window", given(&c.windows, table.window.as_ref())?.map(|(f, v)| (Switch::ReceiveWindow(f), v)));
-    add("ack-path", given(&c.ack_paths, table.ack_path.as_ref())?.map(|(f, v)| (Switch::AckPath(f), v)));
+    let ack_path = table.ack_path.as_ref().map(|at| policies::ack_path(&c.ack_paths, at, paths)).transpose()?;
+    add("ack-path", ack_path.map(|(f, v)| (Switch::AckPath(f), v)));
     add("reinjection", given(&c.reinjections, table.reinjection.as_ref())?.map(|(f, v)| (Switch::Reinjection(f), v)));
     Ok(())
 }

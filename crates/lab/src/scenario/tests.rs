@@ -424,3 +424,26 @@ fn policies_change_hands_in_the_course_of_a_run() {
         assert_eq!(error.to_string(), said);
     }
 }
+
+/// An ACK path is named as the scenario names it, moves ACKs between hosts that both can, and changes hands in the course of a run.
+#[test]
+fn an_ack_path_may_be_named() {
+    let scenario = |host: &str, more: &str| read(&format!("{PATHS}[host]\n{host}\n{more}{BULK}"));
+    let fixed = r#"ack-path = { name = "fixed", path = "lte" }"#;
+    let play = |scenario: &Scenario| crate::run(scenario, 1, &crate::Keep::default()).unwrap();
+    let both = scenario(&format!("{fixed}\nack-rewrite = true"), "").unwrap();
+    assert_eq!(both.receiver().ack_path.to_string(), "fixed (path=\"lte\")");
+    let moved = play(&both);
+    assert!(moved.measured.acks_detoured > 100 && moved.measured.probes_sent == 0, "{:?}", moved.measured);
+    let unable = play(&scenario(fixed, "").unwrap()).measured;
+    assert!(unable.acks_detoured == 0 && unable.acks_kept > 100, "{unable:?}");
+    let later = "[[change]]\nat = \"3s\"\nack-path = \"probed\"\n";
+    let switched = scenario(&format!("{fixed}\nack-rewrite = true"), later).unwrap();
+    let tau = &switched.switched[0].policy.parameters.0;
+    assert!(tau.contains(&("tau".to_owned(), Value::Number(200.0))), "printed with its parameters: {tau:?}");
+    let switched = play(&switched).measured;
+    assert!((20..100).contains(&switched.probes_sent), "two seconds of probes: {}", switched.probes_sent);
+    let unknown = scenario(r#"ack-path = { name = "fixed", path = "ltee" }"#, "").err().unwrap();
+    assert_eq!(unknown.to_string(), "`ack-path` names `ltee`, which is neither a path nor an address");
+    assert!(unknown.help().unwrap().contains("`lte`"), "{:?}", unknown.help());
+}

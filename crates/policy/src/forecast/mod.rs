@@ -19,6 +19,8 @@ mod loss;
 pub(crate) mod number;
 #[cfg(test)]
 mod properties;
+#[cfg(test)]
+mod properties_f2p;
 mod window;
 
 pub use conditions::Conditions;

@@ -7,8 +7,8 @@
 //! first, until all coincide. A turn is one window of the stream: on two paths with `d_s = η d_f` the fast one has `η` turns
 //! before the slow one's, which so begins with segment `η · cwnd_f + 1`. Then a new plan is made.
 //!
-//! We lay out turns only until each subflow with room has one, or all that may be sent is dealt out. A turn is a number of
-//! bytes; it begins where the turns before it end, and shrinks as its bytes leave, whoever sends them.
+//! We lay out turns only until a subflow with room has one, or all that may be sent is dealt out. A turn is a number of
+//! bytes; it begins where the turns before it end, and shrinks as its bytes leave, whoever sends them ([`Tags`]).
 //!
 //! - `round_delay`: delays are rounded to multiples, or two of 37 and 38 ms would coincide after 1.4 s. 0: whole
 //!   milliseconds, as the paper has it.
@@ -23,11 +23,11 @@
 //! is a policy of its own here: `reinjection`. The kernel takes microseconds for milliseconds; we do not.
 
 use super::per_subflow::PerSubflow;
+use super::tags::{Tags, places};
 use super::{Scheduler, ack_due, flag, number};
 use crate::registry::{Parameter, Params};
 use crate::{Decision, Event, SubflowView, View};
-use anabranch_units::{Bytes, Instant};
-use std::collections::VecDeque;
+use anabranch_units::Instant;
 
 /// Delay-aware packet scheduling.
 pub struct Daps {
@@ -38,9 +38,8 @@ pub struct Daps {
     flows: PerSubflow<Flow>,
     /// How many turns of the plan were laid out; `None` if there is no plan.
     laid_out: Option<u32>,
-    /// Turns that are laid out, in order. Together the first `assigned` unsent bytes.
-    turns: VecDeque<Turn>,
-    assigned: Bytes,
+    /// The turns that are laid out.
+    turns: Tags,
 }
 
 /// What is known of one subflow.
@@ -57,13 +56,6 @@ struct Flow {
     planned: u64,
 }
 
-/// A piece of the unsent data that one subflow is to send.
-struct Turn {
-    /// Its place in the view.
-    at: usize,
-    left: Bytes,
-}
-
 impl Daps {
     /// With the rounding and the switches from `parameters`.
     pub fn new(parameters: &Params) -> Self {
@@ -73,8 +65,7 @@ impl Daps {
             smooth_cwnd: parameters.flag(SMOOTH_CWND),
             flows: PerSubflow::default(),
             laid_out: None,
-            turns: VecDeque::new(),
-            assigned: Bytes::ZERO,
+            turns: Tags::default(),
         }
     }
 
@@ -83,15 +74,14 @@ impl Daps {
         let first = |_: &SubflowView| Flow { smoothed: 0, sample_at: 0, delay: 1, next: 1, planned: 1 };
         if self.flows.follow(view.subflows, first) {
             self.turns.clear();
-            self.assigned = Bytes::ZERO;
+            self.turns.adopt(view, |_| None);
             self.laid_out = None;
         }
         for (flow, subflow) in self.flows.iter_mut().zip(view.subflows) {
             flow.sample(subflow);
         }
-        if view.subflows.iter().any(|subflow| !subflow.open) {
-            self.turns.retain(|turn| view.subflows[turn.at].open);
-            self.assigned = self.turns.iter().map(|turn| turn.left).sum();
+        for (place, _) in view.subflows.iter().enumerate().filter(|(_, subflow)| !subflow.open) {
+            self.turns.withdraw(place);
         }
     }
 
@@ -103,56 +93,48 @@ impl Daps {
         }
     }
 
-    /// Lays out the next turn of the plan. False if no subflow may have one.
-    fn lay_out(&mut self, view: &View<'_>) -> bool {
+    /// Lays out the next turn of the plan; whose it is. `None` if no subflow may have one.
+    fn lay_out(&mut self, view: &View<'_>) -> Option<usize> {
         let laid_out = self.laid_out.unwrap_or_else(|| {
             self.begin_plan(view);
             0
         });
         let open = |(at, _): &(usize, &Flow)| view.subflows[*at].open;
         let next = self.flows.iter().enumerate().filter(open).min_by_key(|(_, flow)| (flow.next, flow.delay));
-        let Some((at, due)) = next.map(|(at, flow)| (at, flow.next)) else { return false };
+        let (at, due) = next.map(|(at, flow)| (at, flow.next))?;
         let subflow = &view.subflows[at];
         let flow = &mut self.flows[at];
         flow.next += flow.delay;
         let window = if self.use_planned_cwnd { flow.planned } else { flow.window(subflow, self.smooth_cwnd) };
-        let amount = subflow.mss.times(window);
-        match self.turns.back_mut() {
-            Some(last) if last.at == at => last.left += amount,
-            _ => self.turns.push_back(Turn { at, left: amount }),
-        }
-        self.assigned += amount;
+        self.turns.push(at, subflow.mss.times(window));
         let mut flows = self.flows.iter().enumerate().filter(open).map(|(_, flow)| flow);
         let is_over = match laid_out + 1 < LONGEST_PLAN {
             true => flows.all(|flow| flow.next == due + flow.delay),
             false => flows.all(|flow| flow.next > flow.delay),
         };
         self.laid_out = if is_over { None } else { Some(laid_out + 1) };
-        true
+        Some(at)
     }
 }
 
 impl Scheduler for Daps {
     fn decide(&mut self, _now: Instant, view: &View<'_>) -> Decision {
         self.follow(view);
-        let (mut head, mut seen) = (Bytes::ZERO, 0);
-        loop {
-            while let Some(turn) = self.turns.get(seen) {
-                let subflow = &view.subflows[turn.at];
-                if subflow.has_room() && view.admits(head, subflow.mss) {
-                    return Decision::Send { on: subflow.id, skip: head };
-                }
-                head += turn.left;
-                seen += 1;
+        let with_room = places(view, SubflowView::has_room);
+        let mut first = self.turns.first_of(with_room);
+        while first.is_none() && self.turns.total() < view.sendable && self.turns.runs() < MOST_RUNS {
+            match self.lay_out(view) {
+                Some(place) if with_room >> place & 1 != 0 => first = self.turns.first_of(with_room),
+                Some(_) => {}
+                None => break,
             }
-            if self.turns.len() >= MOST_TURNS || self.assigned >= view.sendable || !self.lay_out(view) {
-                break;
-            }
-            // The new turn may have lengthened the last one seen.
-            head = self.assigned - self.turns.back().map_or(Bytes::ZERO, |turn| turn.left);
-            seen = self.turns.len() - 1;
         }
-        let holder = self.turns.front().map(|turn| &view.subflows[turn.at]);
+        if let Some((subflow, skip)) = first.map(|(place, skip)| (&view.subflows[place], skip))
+            && view.admits(skip, subflow.mss)
+        {
+            return Decision::Send { on: subflow.id, skip };
+        }
+        let holder = self.turns.holder().map(|place| &view.subflows[place]);
         match view.fastest_with_room() {
             Some(fastest) if !holder.is_some_and(ack_due) => Decision::send(fastest.id),
             _ => Decision::WAIT,
@@ -160,21 +142,8 @@ impl Scheduler for Daps {
     }
 
     fn observe(&mut self, _now: Instant, event: &Event) {
-        let Event::Sent { skip, length, .. } = *event else { return };
-        let (mut head, end, mut emptied) = (Bytes::ZERO, skip + length, false);
-        for turn in &mut self.turns {
-            let tail = head + turn.left;
-            let left_now = end.min(tail).saturating_sub(skip.max(head));
-            turn.left -= left_now;
-            self.assigned -= left_now;
-            emptied |= turn.left.is_zero();
-            head = tail;
-            if head >= end {
-                break;
-            }
-        }
-        if emptied {
-            self.turns.retain(|turn| !turn.left.is_zero());
+        if let Event::Sent { skip, length, .. } = *event {
+            self.turns.remove(skip, length);
         }
     }
 }
@@ -208,8 +177,8 @@ fn rounded(delay: u64, base: u64) -> u64 {
 
 /// A plan whose turns do not coincide by then ends as soon as each subflow had one.
 const LONGEST_PLAN: u32 = 1_000;
-/// More turns than that are never laid out at a time. Neighbouring turns of one subflow count as one.
-const MOST_TURNS: usize = 256;
+/// More runs of turns than that are never laid out at a time.
+const MOST_RUNS: usize = 256;
 const ROUND_DELAY: &str = "round_delay";
 const USE_PLANNED_CWND: &str = "use_planned_cwnd";
 const SMOOTH_CWND: &str = "smooth_cwnd";

@@ -21,7 +21,7 @@
 //! the ACKs of the other direction are not counted. When nothing is in flight on the subflow that holds the first unsent byte,
 //! nothing would end the wait, so the fastest subflow with room sends that byte.
 
-use super::{Scheduler, flag, wait_for};
+use super::{Scheduler, flag, quotient, wait_for};
 use crate::registry::{Parameter, Params};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant, SubflowId};
@@ -97,7 +97,7 @@ impl Path {
     fn before(&self, now: Instant, time: Instant, ties: bool) -> u64 {
         let span = time.since(self.start(now)).as_nanos();
         let span = if ties { span } else { span.saturating_sub(1) };
-        span / self.serialisation.as_nanos().max(1)
+        quotient(span, self.serialisation.as_nanos().max(1))
     }
 }
 

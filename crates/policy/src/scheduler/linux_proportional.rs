@@ -14,40 +14,39 @@
 //! This counts what `j` sends in a whole `RTT_i`, though only what arrives in half of it is ahead of the slow segment, so it
 //! leaves out too much; kept as it is written (reference 3.4).
 //!
-//! Where we differ: where segments differ in size, `cwnd_j` is counted in segments of `i`. A faster subflow without room and
-//! without anything in flight does not count: nothing would end the wait for it.
+//! Where we differ: where segments differ in size, `cwnd_j` is counted in segments of `i`.
 
-use super::{Scheduler, ack_due};
-use crate::{Decision, SubflowView, View};
+use super::skip::{Reserve, SkipAhead, faster, whole_segments};
+use crate::{SubflowView, View};
 use anabranch_units::{Bytes, Instant};
 
 /// Prediction proportional to the RTTs.
-pub struct LinuxProportional;
+pub(super) struct LinuxProportional;
 
-impl Scheduler for LinuxProportional {
-    fn decide(&mut self, _now: Instant, view: &View<'_>) -> Decision {
-        // Slower ones begin further behind: if this one is silent, all are.
-        let Some(subflow) = view.fastest_with_room() else { return Decision::WAIT };
-        let skip = left_out(subflow, view);
-        if view.admits(skip, subflow.mss) { Decision::Send { on: subflow.id, skip } } else { Decision::WAIT }
+impl LinuxProportional {
+    /// There is nothing to set.
+    pub(super) fn scheduler() -> SkipAhead<Self> {
+        SkipAhead(LinuxProportional)
     }
 }
 
-/// What faster subflows, all of them full, send in one RTT of this one.
-fn left_out(subflow: &SubflowView, view: &View<'_>) -> Bytes {
-    let faster = view.subflows.iter().filter(|other| other.srtt < subflow.srtt && ack_due(other));
-    let sum: f64 = faster.map(|other| subflow.srtt.per(other.srtt) * other.cwnd.per(subflow.mss)).sum();
-    subflow.mss.times((sum + 0.5) as u64)
+impl Reserve for LinuxProportional {
+    fn reserve(&mut self, _now: Instant, slow: &SubflowView, view: &View<'_>) -> Bytes {
+        let sent = |fast: &SubflowView| slow.srtt.per(fast.srtt) * fast.cwnd.per(slow.mss);
+        whole_segments(faster(view, slow).map(sent).sum(), slow.mss)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Decision;
+    use crate::scheduler::Scheduler;
     use crate::scheduler::testing::*;
     use anabranch_units::SubflowId;
 
     fn decide(subflows: &[SubflowView], unsent: u64) -> Decision {
-        LinuxProportional.decide(at(0), &view(subflows, unsent))
+        LinuxProportional::scheduler().decide(at(0), &view(subflows, unsent))
     }
 
     /// The reference's numbers: RTT 500 against 100, window 10, N = 50.
@@ -62,25 +61,26 @@ mod tests {
         assert_eq!(decide(&[subflow(FAST, 100, 10, 9), full[1]], 1000), Decision::send(FAST));
     }
 
-    /// Three subflows: 100/30 · 4 + 100/70 · 5 = 13.33 + 7.14 = 20.48, so 20; each rounded up before the sum it were 21.
+    /// Three subflows: 100/30 · 4 + 100/70 · 5 = 13.33 + 7.14 = 20.48, so 20; each rounded up it were 22. Then windows of 4.03
+    /// and 5.15: 13.43 + 7.36 = 20.79, so 21; each rounded it were 20.
     #[test]
     fn the_sum_is_rounded_not_its_terms() {
         let third = SubflowId(2);
-        let subflows = [subflow(FAST, 30, 4, 4), subflow(SLOW, 70, 5, 5), subflow(third, 100, 10, 0)];
-        assert_eq!(decide(&subflows, 1000), Decision::Send { on: third, skip: segments(20) });
-        // 100/30 · 4.1 + 100/70 · 5.1 = 13.67 + 7.29 = 20.95.
-        let cwnd = |subflow: SubflowView| SubflowView { cwnd: subflow.cwnd + Bytes::new(100), ..subflow };
-        let subflows = [cwnd(subflows[0]), cwnd(subflows[1]), subflows[2]];
-        assert_eq!(decide(&subflows, 1000), Decision::Send { on: third, skip: segments(21) });
+        for (more, expected) in [((0, 0), 20), ((30, 150), 21)] {
+            let cwnd = |subflow: SubflowView, more| SubflowView { cwnd: subflow.cwnd + Bytes::new(more), ..subflow };
+            let (fast, slow) = (subflow(FAST, 30, 4, 4), subflow(SLOW, 70, 5, 5));
+            let subflows = [cwnd(fast, more.0), cwnd(slow, more.1), subflow(third, 100, 10, 0)];
+            assert_eq!(decide(&subflows, 1000), Decision::Send { on: third, skip: segments(expected) });
+        }
     }
 
     #[test]
     fn the_window_binds() {
         let full = [subflow(FAST, 100, 10, 10), subflow(SLOW, 500, 10, 0)];
         let within = |bytes| View { sendable: Bytes::new(bytes), ..view(&full, 1000) };
-        assert_eq!(LinuxProportional.decide(at(0), &within(50_999)), Decision::WAIT);
+        assert_eq!(LinuxProportional::scheduler().decide(at(0), &within(50_999)), Decision::WAIT);
         let send = Decision::Send { on: SLOW, skip: segments(50) };
-        assert_eq!(LinuxProportional.decide(at(0), &within(51_000)), send);
+        assert_eq!(LinuxProportional::scheduler().decide(at(0), &within(51_000)), send);
     }
 
     #[test]

@@ -38,7 +38,11 @@ impl Scheduler for Redundant {
                 *cursor = view.unsent_from;
             }
             let is_new = *cursor == view.unsent_from;
-            if !subflow.has_room() || (is_new && view.sendable.is_zero()) {
+            let may_send = match is_new {
+                true => subflow.has_room() && !view.sendable.is_zero(),
+                false => subflow.has_room_to_repeat(),
+            };
+            if !may_send {
                 continue;
             }
             self.turn = SubflowId(subflow.id.0.wrapping_add(1));

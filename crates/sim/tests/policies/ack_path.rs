@@ -4,7 +4,7 @@ use super::{common::*, policy};
 use anabranch_engine::{Policies, Profile};
 use anabranch_net::Change;
 use anabranch_policy::ack_path::theory::{self, Path};
-use anabranch_policy::registry::{ACK_PATHS, CONGESTION, Value};
+use anabranch_policy::registry::{ACK_PATHS, CONGESTION, REINJECTIONS, SCHEDULERS, Value};
 use anabranch_sim::*;
 use anabranch_units::{Bytes, Duration, Instant, Seed};
 
@@ -62,7 +62,8 @@ fn the_round_trip_is_that_of_the_data_and_of_the_acks() {
         let mut spec = experiment(paths, ack_path, &given, 5);
         (spec.codec, spec.audit, spec.linger) = (true, true, Some(Duration::from_secs(3000)));
         let outcome = run(&spec).unwrap();
-        assert_eq!(srtts(&outcome), expected, "{ack_path}");
+        let apart = srtts(&outcome).iter().zip(expected).map(|(srtt, expected)| srtt.abs_diff(expected)).max();
+        assert!(apart.unwrap() <= 1, "{ack_path}: {:?}", srtts(&outcome));
         let (sender, receiver) = ends(&outcome);
         assert_eq!(receiver.acks_detoured, sender.acks_restored + lost(&outcome), "{ack_path}");
         assert_eq!(receiver.acks_detoured > 0, expected != [20, 60], "{ack_path}");
@@ -175,7 +176,8 @@ fn through_a_nat_acks_fall_back_to_their_own_path() {
         let (sender, receiver) = ends(&fixed);
         println!("nat {nat}: {:.2} against {:.2}; {receiver:?}", goodput(&fixed), goodput(&own));
         assert_eq!(sender.acks_restored, 0, "none is taken for what it is");
-        assert!(goodput(&fixed) > 0.9 * goodput(&own), "{} against {}", goodput(&fixed), goodput(&own));
+        assert!(receiver.ack_fallbacks > 0 && receiver.acks_kept > 9 * receiver.acks_detoured, "{receiver:?}");
+        assert!(goodput(&fixed) > 0.97 * goodput(&own), "{} against {}", goodput(&fixed), goodput(&own));
     }
 }
 
@@ -198,16 +200,21 @@ fn with_an_unknown_peer_every_ack_keeps_its_path() {
 #[test]
 fn data_acks_early_free_a_small_window_and_no_congestion_window() {
     let play = |ack_path: &str, buffer: u64, loss: f64, seconds| {
-        let paths = vec![lossy_path("zero", 10, 10, loss), lossy_path("one", 50, 60, loss)];
+        let paths = vec![lossy_path("zero", 100, 10, loss), lossy_path("one", 100, 60, loss)];
         let mut spec = experiment(paths, ack_path, &[], seconds);
+        // Segments in turn, so that half of the window is always on the slow path, and nothing is repeated elsewhere.
+        spec.server.policies.scheduler = policy(SCHEDULERS, "round-robin", &[]);
+        spec.server.policies.reinjection = policy(REINJECTIONS, "none", &[]);
+        // Any peer will do.
         (spec.client.receive_buffer, spec.client.ack_rewrite) = (Bytes::new(buffer), false);
         run(&spec).unwrap()
     };
-    let (own, early) = (play("own", 300_000, 0.0, 30), play("data-ack-fast", 300_000, 0.0, 30));
+    let (own, early) = (play("own", 200_000, 0.0, 20), play("data-ack-fast", 200_000, 0.0, 20));
     println!("small window: {:.3} against {:.3}", goodput(&early), goodput(&own));
-    assert!(goodput(&early) > 1.03 * goodput(&own), "{} against {}", goodput(&early), goodput(&own));
+    // A window turns in 60 + 10 ms in place of 120 ms.
+    assert!(goodput(&early) > 1.3 * goodput(&own), "{} against {}", goodput(&early), goodput(&own));
     let (own, early) = (play("own", 16 << 20, 0.003, 60), play("data-ack-fast", 16 << 20, 0.003, 60));
     println!("loss-limited: {:.3} against {:.3}", goodput(&early), goodput(&own));
-    assert_eq!(srtts(&early), srtts(&own));
+    assert_eq!(srtts(&early)[1], srtts(&own)[1], "the slow subflow's round trip is what it was");
     assert!((goodput(&early) / goodput(&own) - 1.0).abs() < 0.02, "{} against {}", goodput(&early), goodput(&own));
 }

@@ -228,17 +228,25 @@ fn what_paces_sends_no_bursts() {
 }
 
 /// A scheduler that waits for a subflow which is only held back by its pacing is asked again when that may send: nobody
-/// needs to be overruled, and nothing is slower than the sum of the paths would have it.
+/// needs to be overruled, and those that use both paths are no slower than the faster path alone.
 #[test]
 fn schedulers_that_wait_for_a_paced_subflow_are_woken() {
-    for entry in SCHEDULERS {
+    let measure = |scheduler| {
         let mut spec = spec(vec![path("a", 10, 10), path("b", 5, 50)], vec![download(3_000_000)]);
         spec.server.policies.congestion = policy(CONGESTION, "bbr", &[]);
-        spec.server.policies.scheduler = policy(SCHEDULERS, entry.name, &[]);
+        spec.server.policies.scheduler = policy(SCHEDULERS, scheduler, &[]);
         let outcome = complete(&spec);
         let overruled = outcome.connections[0].sender.as_ref().unwrap().overruled;
-        assert_eq!(overruled, Default::default(), "{}", entry.name);
+        assert_eq!(overruled, Default::default(), "{scheduler}");
+        super::common::goodput(&outcome)
+    };
+    let alone = measure("single");
+    assert!(alone > 9.0, "{alone}");
+    for scheduler in ["min-rtt", "ecf", "blest", "blest-kernel", "late"] {
+        let goodput = measure(scheduler);
+        assert!(goodput > alone, "{scheduler}: {goodput} of {alone}");
     }
+    SCHEDULERS.iter().for_each(|entry| assert!(measure(entry.name) > 0.0));
 }
 
 /// A second subflow that joins over the same short queue: 100 and 200 kB, queues of 10 to 25 packets. Its initial window on
@@ -279,4 +287,22 @@ fn bbr_takes_a_sender_with_little_to_send_for_no_slow_path() {
     let outcome = run(&spec).unwrap();
     let cwnd = outcome.connections[0].subflows[0].stats.cwnd.get();
     assert!((180_000..260_000).contains(&cwnd), "{cwnd}");
+}
+
+/// A backup that carries nothing has an initial window and a short RTT, which would make every linked increase timid. It does
+/// not count: the one subflow in use grows as a single TCP does.
+#[test]
+fn an_idle_backup_does_not_hold_the_linked_increase_down() {
+    let goodput = |congestion| {
+        let mut paths = vec![lossy_path("a", 20, 40, 0.002), path("b", 20, 1)];
+        paths[1].backup = true;
+        let outcome = run(&bulk_over(paths, 30, congestion)).unwrap();
+        assert_eq!(outcome.connections[0].subflows[1].stats.bytes_first_sent, 0, "the backup is idle");
+        goodputs(&outcome)[0]
+    };
+    let reno = goodput("reno");
+    for congestion in ["lia", "olia", "balia"] {
+        let linked = goodput(congestion);
+        assert!((linked / reno - 1.0).abs() < 0.01, "{congestion}: {linked}, reno {reno}");
+    }
 }

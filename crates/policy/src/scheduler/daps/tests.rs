@@ -1,6 +1,6 @@
 use super::*;
 use crate::scheduler::testing::*;
-use anabranch_units::{Dsn, SubflowId};
+use anabranch_units::{Bytes, Dsn, SubflowId};
 
 fn daps(round_delay: u64, use_planned_cwnd: bool, smooth_cwnd: bool) -> Daps {
     Daps {
@@ -9,8 +9,7 @@ fn daps(round_delay: u64, use_planned_cwnd: bool, smooth_cwnd: bool) -> Daps {
         smooth_cwnd,
         flows: PerSubflow::default(),
         laid_out: None,
-        turns: VecDeque::new(),
-        assigned: Bytes::ZERO,
+        turns: Tags::default(),
     }
 }
 
@@ -20,14 +19,21 @@ fn path(id: u16, delay: u64, cwnd: u64, full: bool) -> SubflowView {
 }
 
 /// The first turns as (subflow, segments), neighbours of one subflow together.
-fn plan(daps: &mut Daps, subflows: &[SubflowView], turns: usize) -> Vec<(u16, u64)> {
+fn plan(daps: &mut Daps, subflows: &[SubflowView], runs: usize) -> Vec<(u16, u64)> {
     let view = view(subflows, 1_000_000);
     daps.follow(&view);
-    while daps.turns.len() <= turns {
-        assert!(daps.lay_out(&view));
+    while daps.turns.runs() <= runs {
+        assert!(daps.lay_out(&view).is_some());
     }
-    let turns = daps.turns.iter().take(turns);
-    turns.map(|turn| (subflows[turn.at].id.0, turn.left.get() / 1000)).collect()
+    let mut plan = Vec::new();
+    for _ in 0..runs {
+        let holder = daps.turns.holder().expect("a run for each");
+        let others = places(&view, |_| true) & !(1 << holder);
+        let (_, length) = daps.turns.first_of(others).expect("another run behind it");
+        plan.push((subflows[holder].id.0, length.get() / 1000));
+        daps.turns.remove(Bytes::ZERO, length);
+    }
+    plan
 }
 
 fn send(daps: &mut Daps, on: SubflowId, skip: u64, n: u64) {
@@ -163,8 +169,8 @@ fn long_plans_are_bounded() {
         .collect();
     let mut daps = daps(0, true, true);
     daps.decide(at(0), &view(&wild, 1_000_000));
-    assert!(daps.turns.len() <= MOST_TURNS, "{}", daps.turns.len());
-    assert!(wild.iter().enumerate().take(7).all(|(at, _)| daps.turns.iter().any(|turn| turn.at == at)));
+    assert_eq!(daps.turns.runs(), MOST_RUNS);
+    assert!((0..7).all(|place| !daps.turns.queued(place).is_zero()));
     let far = [path(0, 1, 1, true), path(1, 100_000, 1, false)];
     assert_eq!(daps.decide(at(0), &view(&far, 1_000_000)), Decision::Send { on: SLOW, skip: segments(100_000) });
 }
