@@ -25,8 +25,7 @@ pub fn pairwise(standings: &Standings, width: usize) -> String {
     }
     text +=
         &format!("\nFaster than {reference} by so many percent; 95 % intervals\n\n{}", speeds(standings, reference));
-    text +=
-        &format!("\nIn how many scenarios the one at the left beats the one above, less those where it is beaten\n\n");
+    text += "\nIn how many scenarios the one at the left beats the one above, less those where it is beaten\n\n";
     text += &matrix(standings, width);
     text += &format!(
         "\nWon, lost: pairs over all scenarios. A win is certain (the interval leaves out 0) and at least {} %; of so many\n\
