@@ -1,4 +1,5 @@
-//! What a decision costs: nanoseconds per decision with its `Sent` event, per scheduler, for 2 and 8 subflows.
+//! What a decision costs: nanoseconds per decision with its `Sent` event, per scheduler, for 2 and 8 subflows and for 10 and
+//! 1,000 unsent segments. What leaves is written again, so that their number stays.
 //!
 //! The subflows have room in turn, as their ACKs come. The slowest one's round ends every 200 decisions and every loss
 //! rate moves a little, which makes LATE forecast and deal out its blocks anew; its figure is amortised over that.
@@ -14,9 +15,14 @@ const MSS: u64 = 1400;
 /// Decisions per RTT of the slowest subflow.
 const ROUND: u64 = 200;
 
-/// For each scheduler its name and the figures for 2 and for 8 subflows.
-pub fn all() -> Vec<(&'static str, [Spread; 2])> {
-    let measure = |entry: &Entry<dyn Scheduler>| (entry.name, [2, 8].map(|n| nanos(&mut *entry.build_default(), n)));
+/// What is measured of each scheduler: subflows, and segments that wait.
+pub const CASES: [(u16, u64); 4] = [(2, 10), (2, 1000), (8, 10), (8, 1000)];
+
+/// For each scheduler its name and the figures of `CASES`.
+pub fn all() -> Vec<(&'static str, [Spread; CASES.len()])> {
+    let measure = |entry: &Entry<dyn Scheduler>| {
+        (entry.name, CASES.map(|(subflows, unsent)| nanos(&mut *entry.build_default(), subflows, unsent)))
+    };
     SCHEDULERS.iter().map(measure).collect()
 }
 
@@ -36,17 +42,17 @@ fn subflow(id: u16, n: u16) -> SubflowView {
 }
 
 /// Nanoseconds per decision.
-fn nanos(scheduler: &mut dyn Scheduler, n: u16) -> Spread {
+fn nanos(scheduler: &mut dyn Scheduler, n: u16, unsent: u64) -> Spread {
     let mut subflows: Vec<_> = (0..n).map(|id| subflow(id, n)).collect();
     let (mut now, mut step) = (Instant::ZERO, 0);
     Spread::per_call(ROUND, || {
-        one(scheduler, &mut subflows, &mut now, step);
+        one(scheduler, &mut subflows, unsent, &mut now, step);
         step += 1;
     })
 }
 
 /// An ACK makes room on one subflow, and the scheduler is asked.
-fn one(scheduler: &mut dyn Scheduler, subflows: &mut [SubflowView], now: &mut Instant, step: u64) {
+fn one(scheduler: &mut dyn Scheduler, subflows: &mut [SubflowView], unsent: u64, now: &mut Instant, step: u64) {
     let (at, last) = ((step % subflows.len() as u64) as usize, subflows.len() - 1);
     *now += Duration::from_micros(500); // 200 decisions in 100 ms
     subflows[at].in_flight = subflows[at].cwnd.saturating_sub(Bytes::new(MSS));
@@ -56,8 +62,8 @@ fn one(scheduler: &mut dyn Scheduler, subflows: &mut [SubflowView], now: &mut In
     }
     let view = View {
         subflows,
-        unsent: Bytes::new(4_000_000),
-        sendable: Bytes::new(2_000_000),
+        unsent: Bytes::new(MSS * unsent),
+        sendable: Bytes::new(MSS * unsent),
         window: Bytes::new(4_000_000),
         buffer: Bytes::new(4_000_000),
         data_una: Dsn::new(1),

@@ -119,7 +119,11 @@ fn in_full(item: &Item, width: usize) -> String {
 
 /// `beta = 0.25 (0 to 10): hysteresis β`
 fn brief(parameter: &ParameterItem) -> String {
-    format!("{} ({}): {}", value(parameter), parameter.accepted, parameter.about)
+    match parameter.default {
+        // A flag accepts what everybody expects.
+        serde_json::Value::Bool(_) => format!("{}: {}", value(parameter), parameter.about),
+        _ => format!("{} ({}): {}", value(parameter), parameter.accepted, parameter.about),
+    }
 }
 
 /// `interval = 10 ms`

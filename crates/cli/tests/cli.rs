@@ -158,9 +158,69 @@ fn lists_schema_and_completions() {
             assert!(text.contains(name) && !about.is_empty(), "{what}: {name}");
         }
     }
+    // Into a pipe there is one width, whoever reads.
+    let schedulers = succeed(&here, &["list", "schedulers"]);
+    assert!(schedulers.lines().all(|line| line.chars().count() <= 110), "{schedulers}");
+    assert!(schedulers.contains("  beta = 0.25 (0 to 10): hysteresis β"), "{schedulers}");
     let schema: serde_json::Value = serde_json::from_str(&succeed(&here, &["schema"])).unwrap();
     assert_eq!(schema["title"], "Scenario");
     assert!(succeed(&here, &["completions", "bash"]).contains("compare"));
+}
+
+/// Each policy of each list by itself: its name, the head of its module, its parameters.
+#[test]
+fn every_policy_is_explained() {
+    let here = directory("explained");
+    for what in ["schedulers", "congestion", "windows", "ack-paths", "reinjection"] {
+        let items: serde_json::Value = serde_json::from_str(&succeed(&here, &["list", what, "--json"])).unwrap();
+        for item in items.as_array().unwrap() {
+            let name = item["name"].as_str().unwrap();
+            assert!(item.get("documentation").is_none(), "a list is short");
+            let text = succeed(&here, &["list", what, name]);
+            let json = succeed(&here, &["list", what, name, "--json"]);
+            let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+            let first = json["documentation"].as_str().unwrap().split_whitespace().next().unwrap();
+            assert!(text.starts_with(name) && text.contains(first), "{text}");
+            for parameter in item["parameters"].as_array().into_iter().flatten() {
+                assert!(text.contains(&format!("\n  {} = ", parameter["name"].as_str().unwrap())), "{text}");
+            }
+        }
+    }
+    let text = succeed(&here, &["list", "schedulers", "ecf"]);
+    for said in ["beta = 0.25", "accepted: 0 to 10", "Lim"] {
+        assert!(text.contains(said), "{said} is missing in:\n{text}");
+    }
+    let (code, text) = fail(&here, &["list", "schedulers", "efc"]);
+    assert!(code == 2 && text.contains("did you mean `ecf`?"), "{text}");
+}
+
+/// Whatever ran is said with all its parameters, defaults too, in words, in JSON and in CSV.
+#[test]
+fn a_result_says_which_variant_ran() {
+    let here = directory("variants");
+    let set = "host.scheduler={name=\"ecf\",beta=0.5}";
+    let text = succeed(&here, &["run", "small.toml", "--set", set, "--set", "client.ack-path=own"]);
+    assert!(text.contains("  scheduler    ecf (beta=0.5)\n  congestion   lia"), "{text}");
+    assert!(text.contains("  reinjection  opportunistic (penalise=true"), "{text}");
+    assert!(!text.contains("at the receiver"), "{text}");
+    let args = ["run", "small.toml", "--set", set, "--set", "client.congestion=cubic", "--csv", "out.csv", "--json"];
+    let json: serde_json::Value = serde_json::from_str(&succeed(&here, &args)).unwrap();
+    assert_eq!(json["policies"]["scheduler"]["parameters"]["beta"], 0.5);
+    assert_eq!(json["policies"]["reinjection"]["parameters"]["penalise"], true);
+    assert_eq!(json["receiver_policies"]["congestion"]["parameters"]["fast_convergence"], true);
+    let csv = std::fs::read_to_string(here.join("out.csv")).unwrap();
+    assert!(csv.contains("scheduler ecf (beta=0.5); congestion lia"), "{csv}");
+    let text = succeed(&here, &["compare", "small.toml", "--schedulers", "late,min-rtt", "--repeat", "1"]);
+    assert!(text.contains("  schedulers   late (overshoot=false, rto_round_end=false, "), "{text}");
+    assert!(text.contains("without parameters: min-rtt\n"), "{text}");
+
+    let change = "[[change]]\nat = \"100ms\"\nscheduler = { name = \"ecf\", beta = 1 }\nreinjection = \"none\"\n";
+    std::fs::write(here.join("switched.toml"), SCENARIO.replace("[run]", &format!("{change}[run]"))).unwrap();
+    let text = succeed(&here, &["run", "switched.toml"]);
+    assert!(text.contains("  switched to  scheduler ecf (beta=1) from 0.1 s on, both hosts\n"), "{text}");
+    assert!(text.contains("               reinjection none from 0.1 s on, both hosts\n"), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&succeed(&here, &["run", "switched.toml", "--json"])).unwrap();
+    assert_eq!(json["switched"][0]["policy"]["parameters"]["beta"], 1.0);
 }
 
 /// A capture with the SYN of an MPTCP connection that nobody answers: raw IPv4 in pcap.

@@ -37,6 +37,9 @@ pub struct Config {
     pub send_buffer: Bytes,
     /// Bytes received and not read; the largest window advertised.
     pub receive_buffer: Bytes,
+    /// The receive buffer has this size at first and grows up to `receive_buffer` with what the application reads (Linux
+    /// `tcp_moderate_rcvbuf`); `None` for one of a fixed size.
+    pub initial_receive_buffer: Option<Bytes>,
     /// Connections in the three-way handshake; a further SYN takes the place of one of them, chosen at random.
     pub max_half_open: usize,
     /// Require DSS checksums (flag A of MP_CAPABLE, RFC 8684 §3.1). They are used as well if the peer requires them.
@@ -123,6 +126,7 @@ impl Config {
             close_timeout: Duration::from_secs(60),
             send_buffer: Bytes::new(4 << 20),
             receive_buffer: Bytes::new(6 << 20),
+            initial_receive_buffer: None,
             max_half_open: 1024,
             checksum: false,
             loss_oracle: false,

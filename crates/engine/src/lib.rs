@@ -17,6 +17,7 @@ mod event;
 mod idle;
 mod mapping;
 mod originals;
+mod pacer;
 mod pieces;
 mod profile;
 mod purpose;

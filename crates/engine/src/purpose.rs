@@ -1,5 +1,6 @@
 //! Why a segment was sent: what its sender knows and the wire does not show.
 
+use anabranch_policy::reinjection::Why;
 use anabranch_units::SubflowId;
 use std::fmt;
 
@@ -81,6 +82,10 @@ pub enum Reason {
     Drained,
     /// The scheduler sends copies (redundant transmission).
     Scheduler,
+    /// This subflow is stale: the reinjection policy has seen it stuck too often.
+    Stale(SubflowId),
+    /// The reinjection policy asked for a copy.
+    Policy(Why),
 }
 
 /// Why an ACK left by itself.
@@ -122,6 +127,8 @@ impl fmt::Display for Purpose {
                 Reason::DataTimeout => f.write_str("reinjection: data-level timeout"),
                 Reason::Window => f.write_str("reinjection: the peer's window is full"),
                 Reason::Drained => f.write_str("reinjection: no new data left"),
+                Reason::Stale(id) => write!(f, "reinjection: subflow {} is stale", id.0),
+                Reason::Policy(why) => write!(f, "reinjection: {why}"),
                 Reason::Scheduler => f.write_str("copy: the scheduler sends redundantly"),
             },
             Purpose::DataFin { retries: 0 } => f.write_str("DATA_FIN"),

@@ -5,17 +5,31 @@
 
 use crate::config::MAX_SUBFLOWS;
 use crate::idle::release_if_empty;
+use anabranch_units::Instant;
 use std::collections::VecDeque;
 
 /// One transmission's range of the stream.
 #[derive(Clone, Copy, Debug)]
 struct Record {
     start: u64,
+    /// When it left for the first time.
+    sent: Instant,
     length: u32,
     /// Bit n: the subflow in slot n carried it.
     carriers: u16,
     /// The slot that carried it first.
     first: u8,
+}
+
+/// A range of the stream with its history.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Carried {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// When it left for the first time.
+    pub(crate) sent: Instant,
+    /// The slots that carried it, as bits.
+    pub(crate) carriers: u16,
 }
 
 #[derive(Debug, Default)]
@@ -38,8 +52,8 @@ pub(crate) const NO_SLOT: u8 = u8::MAX;
 
 impl SentLog {
     /// `start..start + length` left for the first time, on the subflow in `slot`.
-    pub(crate) fn push(&mut self, start: u64, length: u32, slot: u8) {
-        let record = Record { start, length, carriers: bit(slot), first: slot };
+    pub(crate) fn push(&mut self, now: Instant, start: u64, length: u32, slot: u8) {
+        let record = Record { start, sent: now, length, carriers: bit(slot), first: slot };
         self.unacked[usize::from(slot)] += u64::from(length);
         match self.records.back() {
             Some(last) if last.start > start => {
@@ -52,10 +66,29 @@ impl SentLog {
 
     /// `start..end` left once more, on the subflow in `slot`.
     pub(crate) fn mark(&mut self, start: u64, end: u64, slot: u8) {
+        self.split(start);
+        self.split(end);
         let first = self.first_ending_after(start);
         for record in self.records.range_mut(first..).take_while(|record| record.start < end) {
             record.carriers |= bit(slot);
         }
+    }
+
+    /// Makes `offset` a border between records: segments of two sizes may carry the same data.
+    fn split(&mut self, offset: u64) {
+        let at = self.first_ending_after(offset);
+        let Some(record) = self.records.get_mut(at).filter(|record| record.start < offset) else { return };
+        let mut rest = *record;
+        record.length = (offset - record.start) as u32;
+        rest.start = offset;
+        rest.length -= record.length;
+        self.records.insert(at + 1, rest);
+    }
+
+    /// The record that holds `offset`, otherwise the first behind it.
+    pub(crate) fn at_or_after(&self, offset: u64) -> Option<Carried> {
+        let Record { start, sent, length, carriers, .. } = *self.records.get(self.first_ending_after(offset))?;
+        Some(Carried { start, end: start + u64::from(length), sent, carriers })
     }
 
     /// The slots that carried the byte at `offset`, as bits; none if it was not sent or is acknowledged.
@@ -69,6 +102,13 @@ impl SentLog {
         let at = self.first_ending_after(offset);
         let record = self.records.get(at).filter(|record| record.start <= offset)?;
         Some((record.start, record.start + u64::from(record.length)))
+    }
+
+    /// From `offset` on, the rest of the first record that the subflow in `slot` did not carry.
+    pub(crate) fn first_not_carried(&self, slot: u8, offset: u64) -> Option<(u64, u64)> {
+        let records = self.records.range(self.first_ending_after(offset)..);
+        let record = records.into_iter().find(|record| record.carriers & bit(slot) == 0)?;
+        Some((record.start.max(offset), record.start + u64::from(record.length)))
     }
 
     /// All ranges that the subflow in `slot` carried, in order.
@@ -126,13 +166,21 @@ mod tests {
     #[test]
     fn copies_and_holes_are_told_apart() {
         let mut log = SentLog::default();
-        log.push(0, 100, 0);
-        log.push(300, 100, 1);
-        log.push(100, 100, 0);
+        let at = Instant::from_nanos;
+        log.push(at(1), 0, 100, 0);
+        log.push(at(2), 300, 100, 1);
+        log.push(at(3), 100, 100, 0);
         assert_eq!((log.carriers(150), log.carriers(250), log.carriers(399)), (0b01, 0, 0b10));
         log.mark(50, 150, 1);
-        assert_eq!(log.carriers(199), 0b11);
-        assert_eq!(log.carried_by(1).collect::<Vec<_>>(), [(0, 100), (100, 200), (300, 400)]);
+        assert_eq!(
+            (log.carriers(49), log.carriers(50), log.carriers(149), log.carriers(150)),
+            (0b01, 0b11, 0b11, 0b01)
+        );
+        assert_eq!(log.carried_by(1).collect::<Vec<_>>(), [(50, 100), (100, 150), (300, 400)]);
+        let behind = Carried { start: 300, end: 400, sent: at(2), carriers: 0b10 };
+        assert_eq!((log.at_or_after(200), log.at_or_after(400)), (Some(behind), None));
+        let half = Carried { start: 100, end: 150, sent: at(3), carriers: 0b11 };
+        assert_eq!(log.at_or_after(149), Some(half));
         log.release(150);
         assert_eq!((log.unacked(0), log.unacked(1)), (50, 100));
         log.forget(1);

@@ -21,12 +21,16 @@ pub struct ConnectionStats {
     pub received: u64,
     /// Data segments received.
     pub segments_received: u64,
+    /// The size to which auto-tuning has brought the receive buffer; `None` if it is fixed.
+    pub autotuned_buffer: Option<u64>,
     /// Data segments whose DSN was above the next expected on arrival.
     pub ofo_count: u64,
     /// Fragments held out of order at the data level now.
     pub ofo_now: u64,
     /// The most held at once.
     pub ofo_peak: u64,
+    /// The time that they were held, added up over all of them: divided by that of a run, how many were held on average.
+    pub ofo_wait: Duration,
     /// Bytes held out of order at the data level now.
     pub ofo_bytes: u64,
     /// Bytes sent again on another subflow.
@@ -77,12 +81,14 @@ pub struct Overruled {
     pub looping: u64,
     /// The receive-window policy shut every subflow out while nothing was under way: for that moment they shared it.
     pub shares: u64,
+    /// The reinjection policy asked for a copy that could not be: it got none.
+    pub copies: u64,
 }
 
 impl Overruled {
     /// All of them.
     pub fn total(&self) -> u64 {
-        self.impossible + self.starving + self.looping + self.shares
+        self.impossible + self.starving + self.looping + self.shares + self.copies
     }
 
     pub(crate) fn count_mut(&mut self, why: Misconduct) -> &mut u64 {

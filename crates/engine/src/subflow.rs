@@ -4,9 +4,11 @@ use crate::connection::Detour;
 use crate::deadline::earliest;
 use crate::mapping::MappingTable;
 use crate::originals::Originals;
+use crate::pacer::Pacer;
 use crate::reassembly::{Limits, Reassembly};
 use crate::recovery::{self, Recovery};
 use crate::rtt::RttEstimator;
+use crate::shared::Shared;
 use crate::unplaced::Unplaced;
 use crate::{AckReason, Profile, SubflowStats};
 use anabranch_policy::congestion::Controller;
@@ -104,6 +106,10 @@ pub(crate) struct Subflow {
     pub(crate) timestamps: bool,
     /// Potentially failed: its data was reinjected after a timeout, and nothing has arrived since (reference 1.2).
     pub(crate) potentially_failed: bool,
+    /// The reinjection policy has seen it stuck too often, and nothing has arrived since (reference 2.3).
+    pub(crate) stale: bool,
+    /// When the latest acceptable segment arrived.
+    pub(crate) heard: Instant,
     /// Fast recovery has begun: its first retransmission leaves whatever the window says (RFC 6675 §5 (4.3)).
     pub(crate) retransmit_now: bool,
     /// A tail loss probe is due.
@@ -122,7 +128,9 @@ pub(crate) struct Subflow {
     pub(crate) doubt: Option<Doubt>,
     /// Bytes below us that the first hop has not sent (TCP Small Queues).
     pub(crate) first_hop: u64,
+    /// Held back by TCP Small Queues or by pacing.
     pub(crate) throttled: bool,
+    pub(crate) pacer: Pacer,
     /// Packets sent, modulo 2¹⁶: the IPv4 identification.
     pub(crate) packets_sent: u16,
 
@@ -146,6 +154,9 @@ pub(crate) struct Subflow {
     pub(crate) ts_recent: u32,
     /// When `ts_recent` was taken.
     pub(crate) ts_recent_at: Instant,
+    /// What a receiver of data sees of the RTT: how long ago the echoed timestamp was sent. Smoothed.
+    pub(crate) echo_rtt: Option<Duration>,
+    pub(crate) last_echo: u32,
     pub(crate) ack: Acknowledging,
     pub(crate) detour: Detour,
     /// When a segment that made no sense was last answered.
@@ -214,6 +225,8 @@ impl Subflow {
             sack: false,
             timestamps: false,
             potentially_failed: false,
+            stale: false,
+            heard: Instant::ZERO,
             retransmit_now: false,
             probe_now: false,
             last_sent: None,
@@ -225,6 +238,7 @@ impl Subflow {
             doubt: None,
             first_hop: 0,
             throttled: false,
+            pacer: Pacer::default(),
             packets_sent: 0,
             irs: SubflowSeq::new(0),
             rcv_nxt: 1,
@@ -239,6 +253,8 @@ impl Subflow {
             doubted_until: None,
             ts_recent: 0,
             ts_recent_at: Instant::ZERO,
+            echo_rtt: None,
+            last_echo: 0,
             ack: Acknowledging { quick: profile.quick_acks, ..Acknowledging::default() },
             detour: Detour::default(),
             challenged: None,
@@ -284,7 +300,11 @@ impl Subflow {
 
     /// May carry new data (reference 1.2).
     pub(crate) fn is_usable(&self) -> bool {
-        self.is_open() && !self.potentially_failed && self.doubted_until.is_none() && self.rtt.srtt().is_some()
+        self.is_open()
+            && !self.potentially_failed
+            && !self.stale
+            && self.doubted_until.is_none()
+            && self.rtt.srtt().is_some()
     }
 
     /// A join that the peer asked for and has not completed: nothing is proven of it, and it may be one of a flood.
@@ -321,6 +341,26 @@ impl Subflow {
         Bytes::new(self.recovery.in_flight())
     }
 
+    /// A segment of `length` payload bytes echoed our timestamp. A full one left on arrival of the ACK that bore the timestamp,
+    /// if the sender had more to send (Linux `tcp_rcv_rtt_measure_ts`).
+    pub(crate) fn on_echo(&mut self, now: Instant, echo: u32, length: usize) {
+        if echo == self.last_echo || (length as u64) < u64::from(self.mss) {
+            return;
+        }
+        self.last_echo = echo;
+        // A clock of milliseconds; an echo from the future is no honest peer's.
+        let age = Shared::timestamp(now).wrapping_sub(echo);
+        if i32::try_from(age).is_ok() {
+            let sample = Duration::from_millis(u64::from(age.max(1)));
+            self.echo_rtt = Some(self.echo_rtt.map_or(sample, |rtt| (rtt * 7 + sample) / 8));
+        }
+    }
+
+    /// The RTT as far as a receiver of data knows it.
+    pub(crate) fn receiver_rtt(&self) -> Option<Duration> {
+        if self.is_open() { self.echo_rtt.or(self.rtt.srtt()) } else { None }
+    }
+
     /// Why an ACK by itself would leave now.
     pub(crate) fn ack_reason(&self, now: Instant) -> AckReason {
         match (self.ack.duplicate, self.ofo.is_empty(), self.ack.segments) {
@@ -349,13 +389,19 @@ impl Subflow {
         let handshake = self.handshake.map(|timer| timer.deadline);
         let doubt = self.doubt.map(|doubt| doubt.deadline);
         let rare = if self.fin_sent || doubt.is_some() { earliest([self.linger_until, doubt]) } else { None };
-        earliest([handshake, self.recovery.deadline(), self.ack.deadline, self.unmapped_until, rare])
+        earliest([handshake, self.recovery.deadline(), self.ack.deadline, self.unmapped_until, self.pacer.wake, rare])
+    }
+
+    /// How long nothing was sent or under way.
+    pub(crate) fn idle(&self, now: Instant) -> Option<Duration> {
+        self.last_sent.filter(|_| self.recovery.is_empty()).map(|last| now.since(last))
     }
 
     /// What a policy may know of it; `share` is the new data that the receive-window policy allows it.
     pub(crate) fn view(&self, congestion: &Controller, share: Bytes) -> Option<SubflowView> {
         let srtt = self.rtt.srtt()?;
         let cwnd = congestion.cwnd(self.id);
+        let model = congestion.model(self.id, Some(srtt));
         let in_flight = self.in_flight();
         let window_left = self.snd_edge.saturating_sub(self.recovery.snd_nxt());
         Some(SubflowView {
@@ -378,10 +424,11 @@ impl Subflow {
             data_acked: self.data_acked,
             open: self.recovery.phase() != recovery::Phase::Loss && window_left > 0,
             share,
+            backup: self.backup(),
             throttled: self.throttled,
             last_sent: self.last_sent,
-            pacing: None,
-            bdp: None,
+            pacing: model.map(|model| model.pacing),
+            bdp: model.and_then(|model| model.bdp),
             truth: self.truth,
         })
     }

@@ -6,7 +6,7 @@
 use crate::compare::{Comparison, Plan, REFERENCE};
 use crate::file::MeasureName;
 use crate::stats::Estimate;
-use crate::{RunError, Scenario, ScenarioError, VERSION, Variant};
+use crate::{Chosen, RunError, Scenario, ScenarioError, VERSION, Variant};
 use serde::Serialize;
 
 /// What to run.
@@ -48,6 +48,8 @@ pub struct Bout {
     pub measure: &'static str,
     /// The seed of each repetition.
     pub seeds: Vec<u64>,
+    /// The policies of the host that sends; the schedulers that take part stand in the place of its scheduler.
+    pub policies: Chosen,
     /// Runs that did not finish, of all.
     pub unfinished: usize,
     /// Each two schedulers once, in the order of the standings.
@@ -164,6 +166,7 @@ fn bout(plan: &Plan, comparison: &Comparison) -> Bout {
         scenario: plan.scenario.name.clone(),
         digest: plan.scenario.digest.clone(),
         measure: comparison.measure.name(),
+        policies: plan.scenario.policies().clone(),
         seeds: comparison.seeds.clone(),
         unfinished: comparison.candidates.iter().flat_map(|group| &group.runs).filter(|run| !run.finished).count(),
         pairs,

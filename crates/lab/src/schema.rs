@@ -55,7 +55,7 @@ fn any_of<T: ?Sized>(table: &Table<T>) -> Value {
                     json!({ "type": "number", "default": default, "minimum": min, "maximum": max })
                 }
                 Domain::Flag { default } => json!({ "type": "boolean", "default": default }),
-                Domain::Text { default } => json!({ "type": "string", "default": default }),
+                Domain::Text { default, .. } => json!({ "type": "string", "default": default }),
             };
             let unit = if p.unit.is_empty() { String::new() } else { format!(" [{}]", p.unit) };
             property["description"] = format!("{}{unit}", p.about).into();
@@ -138,6 +138,7 @@ mod tests {
         }
         let base = "[path.a]\nrate = \"1mbit\"\n[[workload]]\nkind = \"bulk\"\n";
         assert!(judge(base));
+        assert!(judge(&format!("{base}[host]\nreceive-buffer = {{ initial = \"64KiB\", max = \"4MiB\" }}\n")));
         assert!(judge(&format!(
             "{base}[host]\nscheduler = \"ecf\"\ncongestion = {{ name = \"cubic\", beta = 0.5 }}\n"
         )));

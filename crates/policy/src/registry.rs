@@ -58,10 +58,14 @@ pub enum Domain {
         /// Value when not set.
         default: bool,
     },
-    /// Any text, for instance the name of a path.
+    /// A text of a certain form.
     Text {
         /// Value when not set.
         default: &'static str,
+        /// What it must be, as an error or a table says it.
+        form: &'static str,
+        /// What is wrong with a text that is not of this form.
+        check: fn(&str) -> Result<(), String>,
     },
 }
 
@@ -146,14 +150,12 @@ impl<T: ?Sized> Entry<T> {
                     known: join(self.parameters.iter().map(|p| p.name)),
                 });
             };
-            if !parameter.domain.accepts(value) {
-                return Err(ParamError::BadValue {
-                    policy: self.name,
-                    name: parameter.name,
-                    value: value.clone(),
-                    accepted: parameter.domain.to_string(),
-                });
-            }
+            parameter.domain.check(value).map_err(|accepted| ParamError::BadValue {
+                policy: self.name,
+                name: parameter.name,
+                value: value.clone(),
+                accepted,
+            })?;
             all.insert(parameter.name, value.clone());
         }
         Ok(Params(all))
@@ -171,15 +173,17 @@ impl Domain {
         match *self {
             Domain::Number { default, .. } => Value::Number(default),
             Domain::Flag { default } => Value::Flag(default),
-            Domain::Text { default } => Value::Text(default.to_owned()),
+            Domain::Text { default, .. } => Value::Text(default.to_owned()),
         }
     }
 
-    fn accepts(&self, value: &Value) -> bool {
+    /// What would be accepted instead, if `value` is not.
+    fn check(&self, value: &Value) -> Result<(), String> {
         match (self, value) {
-            (Domain::Number { min, max, .. }, Value::Number(n)) => (*min..=*max).contains(n),
-            (Domain::Flag { .. }, Value::Flag(_)) | (Domain::Text { .. }, Value::Text(_)) => true,
-            _ => false,
+            (Domain::Number { min, max, .. }, Value::Number(n)) if (*min..=*max).contains(n) => Ok(()),
+            (Domain::Flag { .. }, Value::Flag(_)) => Ok(()),
+            (Domain::Text { check, .. }, Value::Text(text)) => check(text).map_err(|why| format!("{self}, and {why}")),
+            _ => Err(self.to_string()),
         }
     }
 }
@@ -230,7 +234,7 @@ impl fmt::Display for Domain {
         match self {
             Domain::Number { min, max, .. } => write!(f, "a number from {min} to {max}"),
             Domain::Flag { .. } => write!(f, "true or false"),
-            Domain::Text { .. } => write!(f, "a text in quotes"),
+            Domain::Text { form, .. } => f.write_str(form),
         }
     }
 }

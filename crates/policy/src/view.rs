@@ -48,6 +48,8 @@ pub struct SubflowView {
     /// New data that its share of the peer's window still admits (the receive-window policy's limit); `Bytes::MAX` under
     /// the shared window. What was sent before needs no share.
     pub share: Bytes,
+    /// Of the backup class (MP_PRIO, or B in MP_JOIN); all subflows of a view are, or none.
+    pub backup: bool,
     /// True while TCP Small Queues hold the subflow back: its first hop has enough.
     pub throttled: bool,
     /// When it last sent data; `None` if never.
@@ -96,12 +98,25 @@ impl SubflowView {
             data_acked: None,
             open: true,
             share: Bytes::MAX,
+            backup: false,
             throttled: false,
             last_sent: None,
             pacing: None,
             bdp: None,
             truth: None,
         }
+    }
+
+    /// What it is paced at, or what Linux would pace it at if congestion control does not pace.
+    pub fn pace(&self) -> Rate {
+        self.pacing.unwrap_or_else(|| Self::linux_pace(self.cwnd, self.ssthresh, self.srtt))
+    }
+
+    /// The rate that Linux paces at where congestion control names none: `2 cwnd/srtt` in slow start, `1.2 cwnd/srtt` after
+    /// it (`tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`).
+    pub fn linux_pace(cwnd: Bytes, ssthresh: Option<Bytes>, srtt: Duration) -> Rate {
+        let ratio = if ssthresh.is_none_or(|ssthresh| cwnd < ssthresh) { 2.0 } else { 1.2 };
+        Rate::from_bps((8.0 * ratio * cwnd.as_f64() / srtt.as_secs_f64()) as u64)
     }
 
     /// What the congestion window still admits.
@@ -122,6 +137,11 @@ impl SubflowView {
     /// Congestion window in whole segments, at least 1.
     pub fn cwnd_segments(&self) -> u32 {
         segments(self.cwnd, self.mss).max(1)
+    }
+
+    /// What the congestion window still admits, in whole segments.
+    pub fn room_segments(&self) -> u32 {
+        segments(self.room(), self.mss)
     }
 
     /// Slow-start threshold in whole segments; `None` before the first loss.
@@ -156,17 +176,31 @@ pub struct View<'a> {
 impl<'a> View<'a> {
     /// The subflow with the lowest SRTT, whether or not it has room.
     pub fn fastest(&self) -> Option<&'a SubflowView> {
-        lowest_srtt(self.subflows.iter())
+        lowest(self.subflows.iter(), |subflow| subflow.srtt)
     }
 
     /// The subflow with the lowest SRTT among those with room.
     pub fn fastest_with_room(&self) -> Option<&'a SubflowView> {
-        lowest_srtt(self.subflows.iter().filter(|subflow| subflow.has_room()))
+        self.lowest_with_room(|subflow| subflow.srtt)
+    }
+
+    /// The subflow with the lowest `number` among those with room; of equals, the lowest id.
+    pub fn lowest_with_room<N: PartialOrd>(&self, number: impl Fn(&SubflowView) -> N) -> Option<&'a SubflowView> {
+        lowest(self.subflows.iter().filter(|subflow| subflow.has_room()), number)
+    }
+
+    /// Whether the peer's window admits the whole segment of at most `mss` bytes that begins `skip` bytes into the unsent
+    /// data. The first one may be cut short: if it cannot leave, nothing can.
+    pub fn admits(&self, skip: Bytes, mss: Bytes) -> bool {
+        if skip.is_zero() {
+            return !self.sendable.is_zero();
+        }
+        skip < self.unsent && skip + mss.min(self.unsent.saturating_sub(skip)) <= self.sendable
     }
 
     /// The same for data that was sent before.
     pub fn fastest_with_room_to_repeat(&self) -> Option<&'a SubflowView> {
-        lowest_srtt(self.subflows.iter().filter(|subflow| subflow.has_room_to_repeat()))
+        lowest(self.subflows.iter().filter(|subflow| subflow.has_room_to_repeat()), |subflow| subflow.srtt)
     }
 
     /// The subflow called `id`.
@@ -175,14 +209,18 @@ impl<'a> View<'a> {
     }
 }
 
-fn lowest_srtt<'a>(subflows: impl Iterator<Item = &'a SubflowView>) -> Option<&'a SubflowView> {
-    let mut best: Option<&SubflowView> = None;
+fn lowest<'a, N: PartialOrd>(
+    subflows: impl Iterator<Item = &'a SubflowView>,
+    number: impl Fn(&SubflowView) -> N,
+) -> Option<&'a SubflowView> {
+    let mut best: Option<(&SubflowView, N)> = None;
     for subflow in subflows {
-        if best.is_none_or(|best| subflow.srtt < best.srtt) {
-            best = Some(subflow);
+        let number = number(subflow);
+        if best.as_ref().is_none_or(|(_, lowest)| number < *lowest) {
+            best = Some((subflow, number));
         }
     }
-    best
+    best.map(|(subflow, _)| subflow)
 }
 
 /// What a scheduler answers.
@@ -197,8 +235,9 @@ pub enum Decision {
         /// Unsent bytes to leave for others.
         skip: Bytes,
     },
-    /// A copy, here, of the data that begins at `from`: sent, not acknowledged, and not carried by this subflow yet. The
-    /// engine sends up to a segment of it.
+    /// A copy, here, of the first data from `from` on that was sent and is not acknowledged, and that this subflow has not
+    /// carried yet (it may have, by way of a reinjection). The engine sends up to a segment of it, and says which
+    /// ([`Event::Repeated`]).
     Repeat {
         /// The subflow, which must have room; its share of the window does not matter.
         on: SubflowId,
@@ -241,9 +280,9 @@ pub enum Event {
     Repeated {
         /// The subflow.
         on: SubflowId,
-        /// The first byte.
+        /// The first byte; `View::unsent_from` if the subflow had carried everything.
         dsn: Dsn,
-        /// How many bytes.
+        /// How many bytes; none in that case.
         length: Bytes,
     },
     /// Loss recovery began (fast retransmit, RACK).

@@ -45,6 +45,20 @@ fn names_are_unique_and_everything_is_said_about_them() {
     for name in ["single", "round-robin", "min-rtt", "ecf", "blest", "blest-kernel", "late"] {
         assert!(find(SCHEDULERS, "scheduler", name).is_ok(), "{name}");
     }
+    for name in [
+        "weighted",
+        "ratio",
+        "redundant",
+        "linux-burst",
+        "hsr",
+        "lws",
+        "lts",
+        "ecf-kernel",
+        "daps",
+        "linux-proportional",
+    ] {
+        assert!(find(SCHEDULERS, "scheduler", name).is_ok(), "{name}");
+    }
 }
 
 /// Constructors read what they declare, at both ends of every range.
@@ -65,7 +79,7 @@ fn every_accepted_parameter_builds() {
             let values = match parameter.domain {
                 Domain::Number { min, max, .. } => vec![Value::Number(min), Value::Number(max)],
                 Domain::Flag { default } => vec![Value::Flag(!default)],
-                Domain::Text { .. } => vec![Value::Text(String::new())],
+                Domain::Text { default, .. } => vec![Value::Text(default.to_owned())],
             };
             for value in values {
                 let params = entry.params(&BTreeMap::from([(parameter.name.to_owned(), value)])).unwrap();
@@ -117,7 +131,7 @@ fn any_subflow() -> impl Strategy<Value = SubflowView> {
     let loss = prop_oneof![Just(0.0), Just(1e-4), Just(0.03), Just(0.5), Just(1.0)];
     let windows = (0u64..80, prop::option::of(0u64..80), 0u64..60_000, prop::option::of(0u64..80));
     let times = (prop_oneof![micros(2_000_000), micros(50_000)], micros(500_000), micros(300_000), micros(2_000_000));
-    let state = (prop::bool::weighted(0.9), prop::bool::weighted(0.1), prop::bool::weighted(0.3));
+    let state = (prop::bool::weighted(0.9), prop::bool::weighted(0.1), prop::bool::weighted(0.3), any::<bool>());
     let counts = (0u64..100_000, 0u64..100_000);
     let rate = || prop_oneof![Just(Rate::from_bps(0)), (0..2_000_000_000_u64).prop_map(Rate::from_bps)];
     let truth = (rate(), micros(500_000), 0.0..=1.0).prop_map(|(rate, delay, loss)| Truth { rate, delay, loss });
@@ -126,7 +140,7 @@ fn any_subflow() -> impl Strategy<Value = SubflowView> {
         |(id, mss, (cwnd, ssthresh, in_flight, at_loss), (srtt, rttvar, spread, rto), loss, state, counts, rarely)| {
             let (sent, acked) = counts;
             let (pacing, bdp, truth) = rarely;
-            let (open, throttled, idle) = state;
+            let (open, throttled, idle, backup) = state;
             SubflowView {
                 id: SubflowId(id),
                 mss: Bytes::new(mss),
@@ -147,6 +161,7 @@ fn any_subflow() -> impl Strategy<Value = SubflowView> {
                 data_acked: (acked % 3 > 0).then(|| Dsn::new(acked)),
                 open,
                 share: Bytes::MAX,
+                backup,
                 throttled,
                 last_sent: None,
                 pacing,
@@ -442,9 +457,15 @@ impl Toy {
                         );
                     }
                     Decision::Repeat { on, from } => {
-                        let segment = (from.get() / MSS) as usize;
-                        self.repeat(usize::from(on.0), segment)?;
-                        tell(self.now, Event::Repeated { on, dsn: dsn(segment), length: Bytes::new(MSS) }, one, other);
+                        let from = (from.get() / MSS) as usize;
+                        let copied = self.repeat(usize::from(on.0), from..first_unsent);
+                        let length = Bytes::new(if copied.is_some() { MSS } else { 0 });
+                        tell(
+                            self.now,
+                            Event::Repeated { on, dsn: dsn(copied.unwrap_or(first_unsent)), length },
+                            one,
+                            other,
+                        );
                     }
                 }
             }
@@ -481,13 +502,12 @@ impl Toy {
         self.segments[segment] = State::InFlight { flow: on, due, lost };
     }
 
-    fn repeat(&mut self, on: usize, segment: usize) -> Result<(), String> {
-        if self.carriers[segment] & 1 << on != 0 {
-            return Err(format!("segment {segment} went on {on} before"));
-        }
+    /// Copies the first of these segments that `on` has not carried; which one, if any.
+    fn repeat(&mut self, on: usize, mut among: std::ops::Range<usize>) -> Option<usize> {
+        let segment = among.find(|&segment| self.carriers[segment] & 1 << on == 0)?;
         let (due, _) = self.carry(on, segment);
         self.copies.push((segment, on, due));
-        Ok(())
+        Some(segment)
     }
 
     /// When the segment is acknowledged, and whether that takes a timeout.

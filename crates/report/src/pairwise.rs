@@ -1,6 +1,6 @@
 //! Every scheduler against every other on the terminal: how fast each is in each scenario, and who beats whom.
 
-use crate::policies::candidates;
+use crate::policies::{candidates, of_scenarios};
 use crate::table::{Align, Table};
 use anabranch_lab::pairwise::{LEAST, Ratio, Standings};
 
@@ -35,7 +35,8 @@ pub fn pairwise(standings: &Standings, width: usize) -> String {
         LEAST * 100.0
     );
     let schedulers: Vec<_> = standings.schedulers.iter().map(|standing| standing.scheduler.clone()).collect();
-    text + &candidates(&schedulers)
+    let scenarios: Vec<_> = letters().zip(standings.scenarios.iter().map(|bout| &bout.policies)).collect();
+    text + &candidates(&schedulers) + &of_scenarios(&scenarios)
 }
 
 fn letters() -> impl Iterator<Item = char> {

@@ -1,8 +1,8 @@
 //! Which policies ran, with all their parameters: what stands below every result.
 
 use crate::rows::Header;
-use crate::wrap::hang;
-use anabranch_lab::Variant;
+use crate::wrap::wrap;
+use anabranch_lab::{Chosen, Variant};
 
 /// Lines longer than this are broken.
 const WIDTH: usize = 110;
@@ -22,9 +22,9 @@ pub(crate) fn policies(header: &Header) -> String {
             text += &line("", format!("{other} at the receiver"));
         }
     }
-    for switched in &header.switched {
+    for (n, switched) in header.switched.iter().enumerate() {
         let what = format!("{} {} from {} s on, {}", switched.seam, switched.policy, switched.at_s, switched.host);
-        text += &line("switched to", what);
+        text += &line(if n == 0 { "switched to" } else { "" }, what);
     }
     text
 }
@@ -42,9 +42,31 @@ pub(crate) fn candidates(schedulers: &[Variant]) -> String {
     lines.into_iter().enumerate().map(|(n, text)| line(if n == 0 { "schedulers" } else { "" }, text)).collect()
 }
 
+/// All seams but the scheduler over several scenarios, each policy once, with the letters of those in which it ran.
+pub(crate) fn of_scenarios(scenarios: &[(char, &Chosen)]) -> String {
+    let mut text = String::new();
+    for (at, (seam, _)) in scenarios.first().map(|(_, chosen)| chosen.seams()).into_iter().flatten().enumerate().skip(1)
+    {
+        let mut seen: Vec<(&Variant, String)> = Vec::new();
+        for (letter, chosen) in scenarios {
+            let (_, policy) = chosen.seams()[at];
+            match seen.iter_mut().find(|(other, _)| *other == policy) {
+                Some((_, letters)) => letters.push(*letter),
+                None => seen.push((policy, letter.to_string())),
+            }
+        }
+        for (n, (policy, letters)) in seen.iter().enumerate() {
+            let letters = if letters.len() == scenarios.len() { String::new() } else { format!(" in {letters}") };
+            text += &line(if n == 0 { seam } else { "" }, format!("{policy}{letters}"));
+        }
+    }
+    text
+}
+
 fn line(label: &str, text: String) -> String {
     // Continued lines of one policy stand further in than the next policy.
-    hang(&format!("  {label:<11}  "), &text, WIDTH)
+    let lines = wrap(&text, WIDTH - 17).join(&format!("\n{:17}", ""));
+    format!("  {label:<11}  {lines}\n")
 }
 
 #[cfg(test)]

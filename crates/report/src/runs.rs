@@ -69,6 +69,9 @@ fn about(connection: &ConnectionOutcome) -> String {
         let (count, peak) = (receiver.ofo_count, receiver.ofo_peak);
         let held = seconds(receiver.hol_blocked.as_secs_f64());
         text += &format!(": {count} segments out of order, {peak} at once, in-order data held up for {held}");
+        if let Some(size) = receiver.autotuned_buffer {
+            text += &format!(", receive buffer grown to {}", bytes(size as f64));
+        }
     }
     if let Some(sender) = &connection.sender {
         let blocked = &sender.blocked;
@@ -77,7 +80,7 @@ fn about(connection: &ConnectionOutcome) -> String {
         text += &format!(
             "\nsender blocked by cwnd {cwnd}, receive window {window}, scheduler {scheduler}, application {application}"
         );
-        let Overruled { impossible, starving, looping, shares } = sender.overruled;
+        let Overruled { impossible, starving, looping, shares, copies } = sender.overruled;
         for (times, why) in [(impossible, "impossible"), (starving, "it starved the connection"), (looping, "it span")]
         {
             if times > 0 {
@@ -86,6 +89,9 @@ fn about(connection: &ConnectionOutcome) -> String {
         }
         if shares > 0 {
             text += &format!("; receive-window policy overruled {shares} times: no subflow had a share");
+        }
+        if copies > 0 {
+            text += &format!("; reinjection policy overruled {copies} times: an impossible copy");
         }
         if let Some(reason) = &sender.fallback {
             text += &format!("; fell back to plain TCP: {reason:?}");

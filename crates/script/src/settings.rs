@@ -29,6 +29,7 @@ const HOST: &[&str] = &[
     "close_timeout",
     "send_buffer",
     "receive_buffer",
+    "initial_receive_buffer",
     "max_half_open",
     "deny_join",
     "fast_close",
@@ -120,6 +121,7 @@ impl Settings {
             "close_timeout" => config.close_timeout = time()?,
             "send_buffer" => config.send_buffer = bytes()?,
             "receive_buffer" => config.receive_buffer = bytes()?,
+            "initial_receive_buffer" => config.initial_receive_buffer = Some(bytes()?),
             "max_half_open" => config.max_half_open = number(1 << 20)? as usize,
             "fast_close" => {
                 config.fast_close = match text {

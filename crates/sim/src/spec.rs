@@ -101,6 +101,8 @@ pub struct HostSpec {
     pub send_buffer: Bytes,
     /// Bytes received and not yet read, per connection.
     pub receive_buffer: Bytes,
+    /// The receive buffer has this size at first and tunes itself, up to `receive_buffer`; `None` for a fixed size.
+    pub initial_receive_buffer: Option<Bytes>,
     /// What can be swapped.
     pub policies: Policies,
     /// How many addresses the server has; 1 unless said otherwise. The client has one per path.
@@ -355,6 +357,7 @@ impl HostSpec {
             rejoin: defaults.rejoin,
             send_buffer: defaults.send_buffer,
             receive_buffer: defaults.receive_buffer,
+            initial_receive_buffer: defaults.initial_receive_buffer,
             policies,
             addresses: 1,
         }
@@ -372,6 +375,7 @@ impl HostSpec {
             rejoin: self.rejoin,
             send_buffer: self.send_buffer,
             receive_buffer: self.receive_buffer,
+            initial_receive_buffer: self.initial_receive_buffer,
             policies: self.policies.clone(),
             ..anabranch_engine::Config::new(self.profile.clone(), addresses)
         }

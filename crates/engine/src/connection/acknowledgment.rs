@@ -4,6 +4,7 @@ use super::Connection;
 use crate::Event;
 use crate::recovery::{AckIn, Phase};
 use crate::shared::Shared;
+use anabranch_policy::congestion::Ack;
 use anabranch_units::{Bytes, Instant, SubflowSeq};
 use anabranch_wire::{Flags, Segment};
 
@@ -50,6 +51,8 @@ impl Connection {
         // of it was used (Linux `tcp_is_cwnd_limited`).
         let used = in_flight.get() + mss;
         let limited = used > cwnd.get() || (slow_start && 2 * in_flight.get() >= cwnd.get());
+        let (in_flight_before, in_flight) = (in_flight, subflow.in_flight());
+        let (in_recovery, delivered) = (subflow.recovery.phase() == Phase::Recovery, subflow.recovery.delivered());
         if out.left_recovery {
             self.congestion.on_recovered(now, id);
         }
@@ -62,8 +65,21 @@ impl Connection {
         }
         if out.entered_recovery {
             self.enter_recovery(now, index, flight_size);
-        } else if out.delivered > 0 && self.subflows[index].recovery.phase() != Phase::Recovery {
-            self.congestion.on_ack(now, id, Bytes::new(out.delivered), srtt, limited);
+        }
+        if out.delivered > 0 {
+            let ack = Ack {
+                acked: Bytes::new(out.delivered),
+                lost: Bytes::new(out.newly_lost_bytes),
+                srtt,
+                rtt: out.rtt,
+                in_flight_before,
+                in_flight,
+                cwnd_limited: limited,
+                in_recovery,
+                delivered,
+                sample: out.rate,
+            };
+            self.congestion.on_ack(now, id, &ack);
         }
         if revived {
             self.subflows_changed(now);

@@ -41,8 +41,15 @@ impl Connection {
         if let Some(timestamps) = segment.options.timestamps.filter(newest) {
             self.subflows[index].ts_recent = timestamps.value;
             self.subflows[index].ts_recent_at = now;
+            if self.receiver.is_autotuned() {
+                self.subflows[index].on_echo(now, timestamps.echo, segment.payload.len());
+            }
         }
         self.subflows[index].unanswered_probes = 0;
+        self.subflows[index].heard = now;
+        if std::mem::take(&mut self.subflows[index].stale) {
+            self.subflows_changed(now);
+        }
         if self.subflows[index].doubt.take().is_some() {
             // The path of a withdrawn address still works: whoever withdrew it must close it (RFC 8684 §3.4.2).
             self.subflows[index].potentially_failed = false;

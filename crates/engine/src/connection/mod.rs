@@ -2,15 +2,18 @@
 //!
 //! The parts by noun: `handshake` (how subflows begin), `input` (a segment arrives), `acceptance` (whether it counts),
 //! `acknowledgment`, `options`, `signal` (DSS) and `payload` (what it says and carries), `receiver` (data in order for the
-//! application), `output` (what leaves next), `emit` (segments put together), `detour` (ACKs on another subflow's path) and
-//! `probing` (which path that should be), `paths` (which subflows there should be) and `addresses`, `integrity` (checksums and
+//! application; `autotune`: its buffer), `output` (what leaves next), `copies` (of sent data, for the reinjection policy),
+//! `emit` (segments put together), `detour` (ACKs on another subflow's path) and `probing` (which path that should be),
+//! `paths` (which subflows there should be) and `addresses`, `integrity` (checksums and
 //! MP_FAIL), `closing` (how subflows and connections end), `timers`, `watchdog` (schedulers that misbehave).
 
 mod acceptance;
 mod acknowledgment;
 mod addresses;
+mod autotune;
 mod check;
 mod closing;
+mod copies;
 mod detour;
 mod emit;
 mod handshake;
@@ -36,7 +39,7 @@ use crate::{ConnectionId, ConnectionStats, Event, FallbackReason, SubflowStats, 
 use anabranch_policy::ack_path::{AckPath, AckRoute};
 use anabranch_policy::congestion::{Controller, Rules};
 use anabranch_policy::receive_window::{ReceiveWindow, Usage};
-use anabranch_policy::reinjection::Reinjection;
+use anabranch_policy::reinjection::{Reinjection, Standing};
 use anabranch_policy::scheduler::Scheduler;
 use anabranch_policy::{Event as PolicyEvent, SubflowView};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Key, Seed, SubflowId};
@@ -151,6 +154,10 @@ pub(crate) struct Connection {
     /// Scratch: the open subflows, for the ACK path policy.
     routes: Vec<AckRoute>,
     shares: Vec<Bytes>,
+    /// Scratch: the open subflows, if the reinjection policy asks for copies.
+    standings: Vec<Standing>,
+    /// It does, and may.
+    copies: bool,
     usable: u32,
     pub(crate) stats: ConnectionStats,
     /// Nothing is left to do or to say.
@@ -211,7 +218,7 @@ impl Connection {
                 writer_waits: false,
                 in_order: true,
             },
-            receiver: Receiver::new(config.receive_buffer),
+            receiver: Receiver::new(config.receive_buffer, config.initial_receive_buffer, config.profile.mss),
             scheduler,
             receive_window: (policies.receive_window)(),
             ack_path: (policies.ack_path)(),
@@ -228,6 +235,8 @@ impl Connection {
             usage: Vec::new(),
             routes: Vec::new(),
             shares: Vec::new(),
+            standings: Vec::new(),
+            copies: false,
             usable: 0,
             stats: ConnectionStats { opened_at: now, ..ConnectionStats::default() },
             gone: false,
@@ -331,8 +340,11 @@ impl Connection {
 
     /// Tells the policies that the set of usable subflows may have changed.
     fn subflows_changed(&mut self, now: Instant) {
+        // A backup beside a regular subflow carries nothing, and its window says nothing (reference 5.0).
+        let regular = self.subflows.iter().any(|subflow| subflow.is_usable() && !subflow.backup());
         for subflow in &self.subflows {
-            self.congestion.set_counted(subflow.id, subflow.is_usable());
+            let counted = subflow.is_usable() && subflow.backup() != regular;
+            self.congestion.set_counted(subflow.id, counted);
         }
         self.scheduler.observe(now, &PolicyEvent::SubflowsChanged);
     }

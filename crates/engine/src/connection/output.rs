@@ -2,7 +2,7 @@
 
 use super::{Connection, Mode, Outgoing, emit, watchdog};
 use crate::deadline::earliest;
-use crate::recovery::Sent;
+use crate::recovery::{Phase, Sent};
 use crate::sent_log::bit;
 use crate::shared::Shared;
 use crate::stats::Blocked;
@@ -31,6 +31,8 @@ enum Attempt {
     SillyWindow,
     /// The window of this subflow alone admits nothing worth sending.
     SubflowWindow,
+    /// The subflow that was to carry a copy has carried everything.
+    NothingToCopy,
 }
 
 /// What the sender waits for, and since when; and marks that live between a decision and its consequence.
@@ -111,7 +113,7 @@ impl Outgoing {
 }
 
 /// What policies may know, with `unsent` bytes of which the peer admits the first `sendable`.
-fn view<'a>(subflows: &'a [SubflowView], out: &Outgoing, idsn: Dsn, unsent: u64, sendable: u64) -> View<'a> {
+pub(super) fn view<'a>(subflows: &'a [SubflowView], out: &Outgoing, idsn: Dsn, unsent: u64, sendable: u64) -> View<'a> {
     let dsn = |offset: u64| idsn + 1 + offset;
     View {
         subflows,
@@ -131,7 +133,7 @@ impl Connection {
             return;
         }
         if self.mode != Mode::Negotiating || self.role == super::Role::Client {
-            self.throttle(shared);
+            self.throttle(now, shared);
             self.retransmit(now, shared);
             if self.mode != Mode::Negotiating {
                 let obstacle = self.send_stream(now, shared);
@@ -139,6 +141,7 @@ impl Connection {
                     self.watchdog.acquit();
                 }
                 self.waiting.note(now, obstacle);
+                self.arm_reinjection(now);
                 self.send_tail_probes(now, shared);
                 self.finish_stream(now, shared);
                 self.advance_closing(now, shared);
@@ -152,21 +155,49 @@ impl Connection {
                 self.send_ack(now, index, Vec::new(), shared);
             }
         }
+        self.settle_pacing(now);
         self.arm_persist_timer(now);
     }
 
-    /// TCP Small Queues: a subflow whose first hop holds enough is held back (reference 8.1: the larger of two segments
-    /// and what the pacing rate sends in a millisecond).
-    fn throttle(&mut self, shared: &Shared) {
-        let Some(span) = shared.config.profile.tsq else { return };
+    /// Holds back a subflow whose next segment is not due yet by its pacing, and one whose first hop holds enough (TCP Small
+    /// Queues, reference 8.1: the larger of two segments and what the pacing rate sends in a millisecond).
+    fn throttle(&mut self, now: Instant, shared: &Shared) {
+        let profile = &shared.config.profile;
         for subflow in &mut self.subflows {
-            let Some(srtt) = subflow.rtt.srtt() else { continue };
-            let cwnd = self.congestion.cwnd(subflow.id);
-            // Linux paces at 2 cwnd/srtt in slow start and 1.2 cwnd/srtt after it.
-            let ratio = if self.congestion.ssthresh(subflow.id).is_none_or(|s| cwnd < s) { 2.0 } else { 1.2 };
-            let rate_share = cwnd.as_f64() * ratio * span.per(srtt);
-            let limit = (rate_share as u64).max(2 * u64::from(shared.config.profile.mss));
-            subflow.throttled = subflow.first_hop > limit;
+            let model = self.congestion.model(subflow.id, subflow.rtt.srtt());
+            let early = model.is_some() && !subflow.pacer.is_open(now);
+            let crowded = profile.tsq.zip(subflow.rtt.srtt()).is_some_and(|(span, srtt)| {
+                let cwnd = self.congestion.cwnd(subflow.id);
+                // What does not pace is taken to.
+                let unpaced = || SubflowView::linux_pace(cwnd, self.congestion.ssthresh(subflow.id), srtt);
+                let pace = model.map_or_else(unpaced, |model| model.pacing);
+                subflow.first_hop > pace.bytes_in(span).get().max(2 * u64::from(profile.mss))
+            });
+            subflow.throttled = early || crowded;
+        }
+    }
+
+    /// A segment of subflow `index` leaves: the next one is put off if its congestion control paces.
+    fn pace(&mut self, now: Instant, index: usize, payload: u32) {
+        let subflow = &mut self.subflows[index];
+        if let Some(model) = self.congestion.model(subflow.id, subflow.rtt.srtt()) {
+            subflow.pacer.on_sent(now, Bytes::new(u64::from(payload)), model.pacing);
+        }
+    }
+
+    /// Nothing more leaves now. Sets the alarm of those that pacing holds back; tells those with room that they have too
+    /// little to send, so that what they deliver is not taken for what the path can.
+    fn settle_pacing(&mut self, now: Instant) {
+        if !self.congestion.is_model_based() {
+            return;
+        }
+        for subflow in &mut self.subflows {
+            let room = subflow.in_flight() + Bytes::new(u64::from(subflow.mss)) <= self.congestion.cwnd(subflow.id);
+            let repairs = subflow.recovery.next_retransmission().is_some();
+            subflow.pacer.arm(now, room || repairs);
+            if room && !repairs && !subflow.throttled {
+                subflow.recovery.mark_app_limited();
+            }
         }
     }
 
@@ -181,6 +212,9 @@ impl Connection {
                 };
                 let cwnd = self.congestion.cwnd(subflow.id);
                 let fits = subflow.in_flight() + Bytes::new(u64::from(sent.len)) <= cwnd;
+                if self.congestion.is_model_based() && !subflow.pacer.is_open(now) {
+                    break;
+                }
                 if !fits && !subflow.retransmit_now && subflow.recovery.in_flight() > 0 {
                     break;
                 }
@@ -195,6 +229,7 @@ impl Connection {
         let subflow = &mut self.subflows[index];
         subflow.recovery.on_retransmit(now, sent.start, &subflow.rtt);
         subflow.recovery.rearm(now, &subflow.rtt);
+        self.pace(now, index, sent.len);
         self.send_data(now, index, sent, Purpose::Retransmission(detector), shared);
     }
 
@@ -222,7 +257,9 @@ impl Connection {
         }
         self.reinject(now, shared);
         let mut window_shut = false;
+        let mut vain = 0;
         loop {
+            self.copy(now, shared);
             let unsent = self.outgoing.unsent.total();
             let any_room = self.views.iter().any(SubflowView::has_room);
             let room_to_repeat = any_room || self.views.iter().any(SubflowView::has_room_to_repeat);
@@ -273,6 +310,12 @@ impl Connection {
                 Attempt::Sent => {}
                 Attempt::TooShort => return Obstacle::Application,
                 Attempt::SillyWindow => return self.window_blocked(now, unsent, sendable, shared),
+                // Once per subflow a scheduler may not know; then it does not listen.
+                Attempt::NothingToCopy if vain < self.views.len() => vain += 1,
+                Attempt::NothingToCopy => {
+                    self.timers.ask_again = Some(now + watchdog::patience(&self.views));
+                    return Obstacle::Scheduler;
+                }
                 Attempt::SubflowWindow => {
                     // What the peer admits on one subflow says nothing of the others.
                     self.views.iter_mut().filter(|view| view.id == on).for_each(|view| view.open = false);
@@ -288,15 +331,22 @@ impl Connection {
         Obstacle::Application
     }
 
-    /// The scheduler's copy of the sent data at `offset`.
+    /// The scheduler's copy of the first sent data from `offset` on that subflow `on` has not carried.
     fn send_copy(&mut self, now: Instant, on: SubflowId, offset: u64, shared: &mut Shared) -> Attempt {
-        let Some((_, end)) = self.outgoing.log.range_at(offset) else { return Attempt::SubflowWindow };
-        let Some(length) = self.repeat_on(now, on, (offset, end), Reason::Scheduler, shared) else {
-            return Attempt::SubflowWindow;
+        let Some(slot) = self.slot_of(on) else { return Attempt::SubflowWindow };
+        let out = &self.outgoing;
+        let unsent_from = out.unsent.first().map_or(out.buffer.end(), |(start, _)| start);
+        let fresh = out.log.first_not_carried(slot, offset).filter(|(start, _)| *start < unsent_from);
+        let (start, length) = match fresh {
+            Some((start, end)) => match self.repeat_on(now, on, (start, end), Reason::Scheduler, shared) {
+                Some(length) => (start, length),
+                None => return Attempt::SubflowWindow,
+            },
+            None => (unsent_from, 0),
         };
-        let event = PolicyEvent::Repeated { on, dsn: self.dsn(offset), length: Bytes::new(length) };
+        let event = PolicyEvent::Repeated { on, dsn: self.dsn(start), length: Bytes::new(length) };
         self.scheduler.observe(now, &event);
-        Attempt::Sent
+        if length == 0 { Attempt::NothingToCopy } else { Attempt::Sent }
     }
 
     /// The peer's window keeps unsent data from a subflow with room.
@@ -310,7 +360,7 @@ impl Connection {
     }
 
     /// Copies out what policies may know. Usable subflows only, and backups only if there is no other.
-    fn survey(&mut self, now: Instant, shared: &Shared) {
+    pub(super) fn survey(&mut self, now: Instant, shared: &Shared) {
         self.views.clear();
         self.usage.clear();
         // Exactly: most connections are idle most of the time, and keep these.
@@ -358,8 +408,17 @@ impl Connection {
         for (usage, share) in self.usage.iter().zip(&self.shares) {
             // Both stand in the order of the subflows.
             let subflow = subflows.find(|subflow| subflow.id == usage.id);
-            self.views.extend(subflow.and_then(|subflow| subflow.view(&self.congestion, *share)));
+            self.views.extend(subflow.and_then(|subflow| {
+                let view = subflow.view(&self.congestion, *share)?;
+                // What idling will have cost it by the time it sends.
+                let restarted = subflow.idle(now).map(|idle| {
+                    let cwnd = self.congestion.cwnd_after_idle(subflow.id, idle, subflow.rtt.rto());
+                    SubflowView { cwnd, ..view }
+                });
+                Some(restarted.unwrap_or(view))
+            }));
         }
+        self.take_standings();
         let usable = self.views.iter().fold(0, |bits, view| bits | 1u32 << (view.id.0 % 32));
         if usable != self.usable {
             self.usable = usable;
@@ -393,12 +452,14 @@ impl Connection {
             }
             Decision::Repeat { on, from } => {
                 let offset = from.get().wrapping_sub(view.data_una.get()).saturating_add(self.outgoing.una);
-                let carriers = self.outgoing.log.carriers(offset);
-                let fresh = carriers != 0 && self.slot_of(on).is_some_and(|slot| carriers & bit(slot) == 0);
-                if fresh && view.subflow(on).is_some_and(SubflowView::has_room_to_repeat) && self.may_reinject() {
+                // The subflow that carried it may be gone.
+                let sent = from.before(view.unsent_from) && self.outgoing.log.range_at(offset).is_some();
+                let legal =
+                    sent && view.subflow(on).is_some_and(SubflowView::has_room_to_repeat) && self.may_reinject();
+                if legal && !starving {
                     return Verdict::Copy(on, offset);
                 }
-                Misconduct::Impossible
+                if legal { Misconduct::Starving } else { Misconduct::Impossible }
             }
             Decision::Wait { until } => {
                 let until = until.filter(|at| *at > now);
@@ -413,7 +474,7 @@ impl Connection {
                 if starving { Misconduct::Starving } else { Misconduct::Impossible }
             }
         };
-        let best = view.fastest_with_room().filter(|_| sendable > 0).map(|best| best.id);
+        let best = view.fastest_with_room().filter(|_| could_send).map(|best| best.id);
         self.overrule(why, shared);
         self.waiting.overruled = true;
         best.map_or(Verdict::Wait(None), |on| Verdict::New(on, Bytes::ZERO))
@@ -421,7 +482,7 @@ impl Connection {
 
     /// Whether data may leave once more under other sequence numbers. While there is no other subflow, the peer may have
     /// become plain TCP: it takes whatever comes for what is next (RFC 8684 §3.7).
-    fn may_reinject(&self) -> bool {
+    pub(super) fn may_reinject(&self) -> bool {
         self.mode == Mode::Multipath && self.peer_knows_of_join
     }
 
@@ -444,7 +505,10 @@ impl Connection {
         let admitted = whole.min(out.edge.saturating_sub(start));
         let length = admitted.min(subflow_room);
         let idle = out.una == out.nxt;
-        if length == 0 || (length < whole && !idle) {
+        // What is under way will widen the window; where nothing is, a part of a segment has to do. The others may have no
+        // share left, so that only this subflow can go on.
+        let silly = (admitted < whole && !idle) || (length < admitted && !subflow.recovery.is_empty());
+        if length == 0 || silly {
             return if subflow_room < admitted { Attempt::SubflowWindow } else { Attempt::SillyWindow };
         }
         let ends_stream = start + length == out.buffer.end();
@@ -460,7 +524,7 @@ impl Connection {
         let fits = after <= self.congestion.cwnd(subflow.id) || subflow.probe_now;
         assert!(fits, "new data stays inside the congestion window, a tail loss probe apart");
         out.unsent.remove(start, start + length);
-        out.log.push(start, length as u32, subflow.slot);
+        out.log.push(now, start, length as u32, subflow.slot);
         let mut flags = 0;
         if ends_stream && out.fin.is_some() && out.unsent.is_empty() && self.mode == Mode::Multipath && self.confirmed {
             flags |= emit::DATA_FIN;
@@ -484,17 +548,16 @@ impl Connection {
         let (on, dsn) = (self.subflows[index].id, self.dsn(start));
         let event = PolicyEvent::Sent { on, dsn, skip, length: Bytes::new(length) };
         self.scheduler.observe(now, &event);
+        self.tell_of_sending(now, index, start, length);
         Attempt::Sent
     }
 
-    /// RFC 2861: a window not used for longer than a timeout says nothing about the path any more.
+    /// RFC 2861: a window not used for longer than a timeout says nothing about the path any more. Congestion control is told
+    /// of shorter pauses too.
     fn restart_after_idle(&mut self, now: Instant, index: usize) {
         let subflow = &self.subflows[index];
-        if let Some(last) = subflow.last_sent.filter(|_| subflow.recovery.is_empty()) {
-            let (idle, rto) = (now.since(last), subflow.rtt.rto());
-            if idle > rto {
-                self.congestion.on_idle(now, subflow.id, idle, rto);
-            }
+        if let Some(idle) = subflow.idle(now) {
+            self.congestion.on_idle(now, subflow.id, idle, subflow.rtt.rto());
         }
     }
 
@@ -509,8 +572,9 @@ impl Connection {
         let sent = subflow.recovery.iter().next_back().copied().expect("the segment was just recorded");
         subflow.recovery.rearm(now, &subflow.rtt);
         let (id, in_flight, sent_total) = (subflow.id, subflow.in_flight(), subflow.recovery.snd_nxt() - 1);
+        self.pace(now, index, sent.len);
         self.send_data(now, index, &sent, purpose, shared);
-        self.throttle(shared);
+        self.throttle(now, shared);
         let throttled = self.subflows[index].throttled;
         // Idling may have cost it some.
         let cwnd = self.congestion.cwnd(id);
@@ -524,6 +588,7 @@ impl Connection {
                 view.share = view.share.saturating_sub(Bytes::new(length));
             }
         }
+        self.renew_standing(index);
     }
 
     /// Sends what waits to be repeated on another subflow, lowest SRTT first (reference 1.4).
@@ -565,7 +630,7 @@ impl Connection {
     }
 
     /// Repeats up to a segment of `start..end` on subflow `on`; how many bytes. `None` if it cannot.
-    fn repeat_on(
+    pub(super) fn repeat_on(
         &mut self,
         now: Instant,
         on: SubflowId,
@@ -594,7 +659,7 @@ impl Connection {
         Some(length)
     }
 
-    fn slot_of(&self, id: SubflowId) -> Option<u8> {
+    pub(super) fn slot_of(&self, id: SubflowId) -> Option<u8> {
         self.subflows.iter().find(|subflow| subflow.id == id).map(|subflow| subflow.slot)
     }
 
@@ -606,9 +671,10 @@ impl Connection {
         }
         let carriers = self.outgoing.log.carriers(una);
         let mut ids = [SubflowId(0); crate::config::MAX_SUBFLOWS];
-        let mut count = 0;
+        let (mut count, mut calm) = (0, 0);
         for subflow in self.subflows.iter().filter(|subflow| carriers & bit(subflow.slot) != 0) {
             ids[count] = subflow.id;
+            calm |= u32::from(subflow.recovery.phase() == Phase::Open) << count;
             count += 1;
         }
         let (unsent, sendable) = (self.outgoing.unsent.total(), self.outgoing.unsent.below(self.outgoing.edge));
@@ -619,6 +685,7 @@ impl Connection {
             send_buffer_full: self.outgoing.writer_waits,
             on,
             carriers: &ids[..count],
+            calm,
             view: &view,
         };
         let rescue = self.reinjection.on_opportunity(now, &opportunity);

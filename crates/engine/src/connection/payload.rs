@@ -3,6 +3,7 @@
 use super::{Connection, Mode};
 use crate::mapping::Mapping;
 use crate::shared::Shared;
+use crate::subflow::Subflow;
 use crate::{Event, FallbackReason};
 use anabranch_units::Instant;
 use anabranch_wire::{Flags, ResetReason, Segment};
@@ -227,6 +228,7 @@ impl Connection {
             subflow.maps.release(subflow.placed());
         }
         if self.receiver.next() > before {
+            self.receiver.autotune(now, || self.subflows.iter().filter_map(Subflow::receiver_rtt).max());
             shared.event(self.id, Event::Readable);
             self.route_data_ack(now, index);
         }

@@ -1,5 +1,6 @@
 //! The receiving half of the data level: reassembly by data offset, the shared window, the end of the stream.
 
+use super::autotune::Autotune;
 use crate::ConnectionStats;
 use crate::pieces::Pieces;
 use crate::reassembly::{Limits, Reassembly};
@@ -14,6 +15,8 @@ pub(super) struct Receiver {
     ready: Pieces,
     unread: u64,
     buffer: u64,
+    /// The buffer grows.
+    autotune: Option<Box<Autotune>>,
     /// The right edge of the window as last told.
     told_edge: u64,
     /// The window reaches at least here, for the sake of a mapping that must arrive whole.
@@ -25,6 +28,9 @@ pub(super) struct Receiver {
     received: u64,
     ofo_count: u64,
     ofo_peak: u64,
+    /// Fragments times time, and up to when it was added up.
+    ofo_wait: Duration,
+    ofo_added: Instant,
     duplicates: u64,
     refused: u64,
     hol_since: Option<Instant>,
@@ -35,13 +41,18 @@ pub(super) struct Receiver {
 const MAX_FRAGMENTS: usize = 1 << 14;
 
 impl Receiver {
-    pub(super) fn new(buffer: Bytes) -> Self {
+    /// A buffer of this size; one of the other size that grows up to it, if there is one.
+    pub(super) fn new(buffer: Bytes, initial: Option<Bytes>, mss: u16) -> Self {
+        // A segment, and not less than the scaled window can say.
+        let least = u64::from(mss).max(buffer.get() >> 15);
+        let first = initial.map_or(buffer, |initial| initial.max(Bytes::new(least)).min(buffer));
         Receiver {
             next: 0,
             ofo: Reassembly::new(Limits { bytes: buffer.get(), fragments: MAX_FRAGMENTS }),
             ready: Pieces::default(),
             unread: 0,
-            buffer: buffer.get(),
+            buffer: first.get(),
+            autotune: initial.map(|_| Box::new(Autotune::new(first, buffer, mss))),
             told_edge: 0,
             admitted: 0,
             fin: None,
@@ -50,6 +61,8 @@ impl Receiver {
             received: 0,
             ofo_count: 0,
             ofo_peak: 0,
+            ofo_wait: Duration::ZERO,
+            ofo_added: Instant::ZERO,
             duplicates: 0,
             refused: 0,
             hol_since: None,
@@ -116,6 +129,10 @@ impl Receiver {
             self.refused += payload.len() as u64;
             return false;
         }
+        if !self.ofo.is_empty() {
+            self.ofo_wait += now.since(self.ofo_added) * self.ofo.fragments() as u64;
+        }
+        self.ofo_added = now;
         if offset > self.next {
             self.ofo_count += 1;
             let length = payload.len() as u64;
@@ -163,7 +180,25 @@ impl Receiver {
     pub(super) fn read(&mut self) -> Option<Payload> {
         let chunk = self.ready.pop()?;
         self.unread -= chunk.len() as u64;
+        if let Some(autotune) = &mut self.autotune {
+            autotune.on_read(chunk.len() as u64);
+        }
         Some(chunk)
+    }
+
+    /// A round trip may be over, after which the buffer may grow.
+    pub(super) fn autotune(&mut self, now: Instant, longest_rtt: impl FnOnce() -> Option<Duration>) {
+        if let Some(autotune) = self.autotune.as_deref_mut().filter(|autotune| autotune.is_due(now))
+            && let Some(rtt) = longest_rtt()
+            && let Some(target) = autotune.target(now, rtt)
+        {
+            self.buffer = self.buffer.max(target);
+        }
+    }
+
+    /// The round-trip times that the receiver of data measures are of use.
+    pub(super) fn is_autotuned(&self) -> bool {
+        self.autotune.is_some()
     }
 
     /// True once, when the stream has ended and everything was read.
@@ -191,9 +226,11 @@ impl Receiver {
     pub(super) fn fill(&self, stats: &mut ConnectionStats) {
         stats.received = self.received;
         stats.segments_received = self.segments;
+        stats.autotuned_buffer = self.autotune.is_some().then_some(self.buffer);
         stats.ofo_count = self.ofo_count;
         stats.ofo_now = self.ofo.fragments() as u64;
         stats.ofo_peak = self.ofo_peak;
+        stats.ofo_wait = self.ofo_wait;
         stats.ofo_bytes = self.ofo.bytes();
         stats.duplicates = self.duplicates;
         stats.hol_blocked = self.hol_blocked;

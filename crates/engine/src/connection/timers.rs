@@ -23,6 +23,8 @@ pub(super) struct Timers {
     pub(super) persist_backoff: u32,
     /// The scheduler wants to be asked again.
     pub(super) ask_again: Option<Instant>,
+    /// The reinjection policy wants to be woken.
+    pub(super) reinjection: Option<Instant>,
     /// No subflow is left and the connection waits for a new one; or all data is through and it waits for the last FINs.
     pub(super) abandoned: Option<Instant>,
     /// Plain TCP: everything is closed, and a repeated FIN may still arrive.
@@ -31,7 +33,7 @@ pub(super) struct Timers {
 
 impl Timers {
     fn deadline(&self) -> Option<Instant> {
-        earliest([self.data, self.persist, self.ask_again, self.abandoned, self.time_wait])
+        earliest([self.data, self.persist, self.ask_again, self.reinjection, self.abandoned, self.time_wait])
     }
 }
 
@@ -100,6 +102,9 @@ impl Connection {
         if due(&mut self.timers.ask_again, now) {
             self.watchdog.wake();
         }
+        if due(&mut self.timers.reinjection, now) {
+            self.wake_reinjection(now, shared);
+        }
         if self.paths_deadline().is_some_and(|at| at <= now) {
             self.on_paths_deadline(now, shared);
         }
@@ -108,6 +113,8 @@ impl Connection {
 
     fn on_subflow_deadline(&mut self, now: Instant, index: usize, shared: &mut Shared) {
         let subflow = &mut self.subflows[index];
+        // What waited for it leaves as soon as all timers are through.
+        due(&mut subflow.pacer.wake, now);
         if subflow.ack.deadline.is_some_and(|at| at <= now) {
             subflow.ack.deadline = None;
             subflow.ack.now = true;
@@ -191,17 +198,21 @@ impl Connection {
         self.scheduler.observe(now, &PolicyEvent::Rto { on: id });
         // With nothing else to carry the data, there is nothing to gain from declaring the subflow failed.
         if self.mode == Mode::Multipath && self.reinjection.on_rto(now, id) {
-            let slot = self.subflows[index].slot;
             self.subflows[index].potentially_failed = true;
-            let una = self.outgoing.una;
-            let carried: Vec<_> = self.outgoing.log.carried_by(slot).collect();
-            for (start, end) in carried {
-                // Once per segment and subflow: what another has carried as well is on its way already.
-                if end > una && self.outgoing.log.carriers(start.max(una)) == bit(slot) {
-                    self.outgoing.reinject.insert(start.max(una), end, Reason::Rto(id));
-                }
-            }
+            self.send_elsewhere(self.subflows[index].slot, Reason::Rto(id));
             self.subflows_changed(now);
+        }
+    }
+
+    /// What the subflow in `slot` alone has carried is repeated on another. Once per segment and subflow: what another has
+    /// carried as well is on its way already.
+    pub(super) fn send_elsewhere(&mut self, slot: u8, reason: Reason) {
+        let una = self.outgoing.una;
+        let carried: Vec<_> = self.outgoing.log.carried_by(slot).collect();
+        for (start, end) in carried {
+            if end > una && self.outgoing.log.carriers(start.max(una)) == bit(slot) {
+                self.outgoing.reinject.insert(start.max(una), end, reason);
+            }
         }
     }
 
@@ -305,12 +316,7 @@ impl Connection {
                 continue;
             }
             let slot = subflow.slot;
-            let carried: Vec<_> = self.outgoing.log.carried_by(slot).collect();
-            for (start, end) in carried {
-                if end > una && self.outgoing.log.carriers(start.max(una)) == bit(slot) {
-                    self.outgoing.reinject.insert(start.max(una), end, Reason::DataTimeout);
-                }
-            }
+            self.send_elsewhere(slot, Reason::DataTimeout);
             self.send_window_probe(now, index, shared);
             index += 1;
         }

@@ -2,6 +2,7 @@
 
 use anabranch_units::{Duration, Instant};
 
+use super::rate::Departure;
 use super::scoreboard::Sent;
 
 /// A transmission that is known to have arrived.
@@ -32,6 +33,16 @@ pub(super) struct Harvest {
     acknowledged: Option<Arrival>,
     selected: Option<Arrival>,
     acknowledged_a_repeat: bool,
+    latest: Option<Latest>,
+}
+
+/// Of what an ACK delivers, the transmission that left last: what it noted then.
+#[derive(Clone, Copy)]
+struct Latest {
+    order: u64,
+    departure: Departure,
+    sent_at: Instant,
+    limited: bool,
 }
 
 impl Harvest {
@@ -51,6 +62,7 @@ impl Harvest {
             acknowledged: None,
             selected: None,
             acknowledged_a_repeat: false,
+            latest: None,
         }
     }
 
@@ -89,9 +101,18 @@ impl Harvest {
         best.map(|arrival| arrival.rtt).or(self.timestamp_rtt.filter(|_| acked > 0))
     }
 
+    /// What the latest sent segment that this ACK delivers noted when it left, for a sample of the delivery rate.
+    pub(super) fn latest(&self) -> Option<(Departure, Instant, bool)> {
+        self.latest.map(|latest| (latest.departure, latest.sent_at, latest.limited))
+    }
+
     fn delivered(&mut self, sent: &Sent) -> Arrival {
         self.bytes += sent.end() - sent.start;
         self.segments += 1;
+        if self.latest.is_none_or(|latest| sent.order() > latest.order) {
+            let (departure, limited) = sent.departure();
+            self.latest = Some(Latest { order: sent.order(), departure, sent_at: sent.sent_at(), limited });
+        }
         let arrival = Arrival { order: sent.order(), sent_at: sent.sent_at(), rtt: self.now.since(sent.sent_at()) };
         let repeated = sent.was_retransmitted();
         self.fack = self.fack.max(sent.end());

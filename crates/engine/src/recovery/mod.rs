@@ -15,11 +15,13 @@
 mod harvest;
 mod newreno;
 mod rack;
+mod rate;
 mod scoreboard;
 #[cfg(test)]
 mod tests;
 mod timers;
 
+use anabranch_policy::congestion::RateSample;
 use anabranch_units::{Duration, Instant};
 
 use crate::Detector;
@@ -28,6 +30,7 @@ use crate::rtt::RttEstimator;
 use harvest::Harvest;
 use newreno::NewReno;
 use rack::Rack;
+use rate::Deliveries;
 use scoreboard::Scoreboard;
 pub use scoreboard::{FIN, Sent};
 use timers::Timers;
@@ -87,6 +90,8 @@ pub struct AckOut {
     pub delivered: u64,
     /// The same in segments.
     pub delivered_segments: u32,
+    /// How fast the network delivered, if a whole segment arrived.
+    pub rate: Option<RateSample>,
     /// An unambiguous RTT sample.
     pub rtt: Option<Duration>,
     /// Segments found lost.
@@ -133,6 +138,7 @@ pub struct Recovery {
     timers: Timers,
     rack: Rack,
     newreno: NewReno,
+    deliveries: Deliveries,
     phase: Phase,
     /// The current or latest episode ends, or ended, when this is acknowledged; `None` before the first one.
     recovery_point: Option<u64>,
@@ -165,6 +171,7 @@ impl Recovery {
             timers: Timers::new(config.max_rto),
             rack: Rack::new(first),
             newreno: NewReno::default(),
+            deliveries: Deliveries::default(),
             phase: Phase::Open,
             recovery_point: None,
             probe: None,
@@ -179,7 +186,8 @@ impl Recovery {
 
     /// New data left at `snd_nxt`. A segment without payload and FIN takes no sequence number and is ignored.
     pub fn on_sent(&mut self, now: Instant, len: u32, data: u64, flags: u8) {
-        self.board.push(now, len, data, flags);
+        let note = (self.deliveries.departure(now, self.board.is_empty()), self.deliveries.is_limited());
+        self.board.push(now, len, data, flags, note);
         self.newreno.sent(len);
         if self.board.is_empty() {
             return;
@@ -243,6 +251,7 @@ impl Recovery {
         out.newly_lost = segments;
         out.newly_lost_bytes = bytes;
         out.entered_recovery = self.settle_phase();
+        out.rate = self.deliveries.deliver(now, out.delivered, harvest.latest(), rtt.min());
         out
     }
 
@@ -309,7 +318,8 @@ impl Recovery {
     /// The segment at `start` was sent again.
     pub fn on_retransmit(&mut self, now: Instant, start: u64, rtt: &RttEstimator) {
         self.timers.consult(rtt);
-        let Some(sent) = self.board.repeat(now, start) else { return };
+        let note = (self.deliveries.departure(now, false), self.deliveries.is_limited());
+        let Some(sent) = self.board.repeat(now, start, note) else { return };
         self.retransmitted_segments += 1;
         self.repeated.insert(sent.start, sent.end());
         self.note_probe(true);
@@ -358,6 +368,16 @@ impl Recovery {
         self.board.totals().in_flight_segments.saturating_sub(self.newreno.credit_segments())
     }
 
+    /// Bytes known to have arrived, in all.
+    pub fn delivered(&self) -> u64 {
+        self.deliveries.total()
+    }
+
+    /// The sender has room here and nothing to send: what is delivered of the next segments says little of the path.
+    pub fn mark_app_limited(&mut self) {
+        self.deliveries.limit(self.in_flight());
+    }
+
     /// Nothing unacknowledged?
     pub fn is_empty(&self) -> bool {
         self.board.is_empty()
@@ -372,6 +392,11 @@ impl Recovery {
     #[cfg(test)]
     pub fn backoff(&self) -> u32 {
         self.timers.backoff
+    }
+
+    /// When the retransmission timer runs out, backoff included.
+    pub fn timeout(&self) -> Option<Instant> {
+        self.timers.rto_at
     }
 
     /// Timeouts since `snd_una` last moved.

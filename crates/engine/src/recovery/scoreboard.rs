@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use anabranch_units::Instant;
 
 use super::harvest::Harvest;
+use super::rate::Departure;
 use crate::idle::release_if_empty;
 use crate::ranges::RangeSet;
 
@@ -30,6 +31,7 @@ pub struct Sent {
     pub flags: u8,
     state: u8,
     sent_at: Instant,
+    departure: Departure,
     /// Counts transmissions, so that segments sent at one instant still have an order.
     order: u64,
     earlier: u64,
@@ -64,6 +66,11 @@ impl Sent {
 
     pub(super) fn order(&self) -> u64 {
         self.order
+    }
+
+    /// What it noted when it last left, and whether the sender had too little to send then.
+    pub(super) fn departure(&self) -> (Departure, bool) {
+        (self.departure, self.state & LIMITED != 0)
     }
 
     fn weight(&self) -> u64 {
@@ -157,14 +164,15 @@ impl Scoreboard {
         }
     }
 
-    pub(super) fn push(&mut self, now: Instant, len: u32, data: u64, flags: u8) {
+    pub(super) fn push(&mut self, now: Instant, len: u32, data: u64, flags: u8, note: (Departure, bool)) {
         let mut sent = Sent {
             start: self.snd_nxt,
             len,
             data,
             flags,
-            state: 0,
+            state: if note.1 { LIMITED } else { 0 },
             sent_at: now,
+            departure: note.0,
             order: 0,
             earlier: NONE,
             later: NONE,
@@ -322,7 +330,7 @@ impl Scoreboard {
     pub(super) fn lose_everything(&mut self) -> (u32, u64) {
         let reneged = self.segments.front().is_some_and(Sent::is_sacked);
         let before = self.totals;
-        let keep = if reneged { REPEATED } else { SACKED | REPEATED };
+        let keep = if reneged { REPEATED | LIMITED } else { SACKED | REPEATED | LIMITED };
         self.totals = Totals::default();
         self.pending.clear();
         for (i, sent) in self.segments.iter_mut().enumerate() {
@@ -345,7 +353,7 @@ impl Scoreboard {
     }
 
     /// Notes that the record at `start` was sent again; answers what was sent unless there is nothing to repeat there.
-    pub(super) fn repeat(&mut self, now: Instant, start: u64) -> Option<Sent> {
+    pub(super) fn repeat(&mut self, now: Instant, start: u64, note: (Departure, bool)) -> Option<Sent> {
         let id = match self.pending.first() {
             Some((id, _)) if self.get(id).is_some_and(|sent| sent.start == start) => id,
             _ => self.holding(start)?,
@@ -360,10 +368,12 @@ impl Scoreboard {
         }
         self.totals.subtract(sent.state, sent.weight());
         self.transmissions += 1;
-        let (order, state) = (self.transmissions, sent.state | IN_REPAIR | REPEATED);
+        let limited = if note.1 { LIMITED } else { 0 };
+        let (order, state) = (self.transmissions, sent.state & !LIMITED | IN_REPAIR | REPEATED | limited);
         let index = self.index(id)?;
         let record = &mut self.segments[index];
         record.sent_at = now;
+        record.departure = note.0;
         record.order = order;
         record.state = state;
         self.totals.add(state, sent.weight());
@@ -525,4 +535,6 @@ const LOST: u8 = 2;
 const IN_REPAIR: u8 = 4;
 /// Sent more than once; stays.
 const REPEATED: u8 = 8;
+/// Sent, or sent again, by a sender that had too little to send.
+const LIMITED: u8 = 16;
 const NONE: u64 = u64::MAX;

@@ -3,10 +3,12 @@
 //! What the types cannot say (of `rate` and `down` only one, a `via` that names a link) is checked when the file is
 //! resolved.
 
+mod buffer;
 mod middlebox;
 mod policy;
 mod value;
 
+pub use buffer::ReceiveBuffer;
 pub use middlebox::{
     EndName, MiddleboxTable, SplitName, StrippedName, StrippedOptionsName, SynOptionName, UnmappedName,
 };
@@ -144,8 +146,8 @@ pub struct HostTable {
     pub reinjection: Option<At<Policy>>,
     /// Bytes written and not yet acknowledged, per connection.
     pub send_buffer: Option<Of<Bytes>>,
-    /// Bytes received and not yet read, per connection.
-    pub receive_buffer: Option<Of<Bytes>>,
+    /// Bytes received and not yet read, per connection: of a fixed size, or one that tunes itself.
+    pub receive_buffer: Option<At<ReceiveBuffer>>,
     /// False for plain TCP.
     pub multipath: Option<bool>,
     /// Subflows per connection.

@@ -2,7 +2,7 @@
 
 use super::policies::{self, Found, build, given};
 use crate::error::{Problem, suggest};
-use crate::file::{At, HostTable, Policy, RtoName};
+use crate::file::{At, HostTable, Policy, ReceiveBuffer, RtoName};
 use crate::variant::Chosen;
 use anabranch_engine::{Policies, Profile, RtoRule};
 use anabranch_policy::{Catalogue, Table};
@@ -71,13 +71,26 @@ fn last<'a, T>(tables: &[&'a HostTable], key: impl Fn(&'a HostTable) -> Option<&
 }
 
 fn settings(table: &HostTable, host: &mut HostSpec) -> Result<(), Problem> {
-    for (key, at) in [("send-buffer", &table.send_buffer), ("receive-buffer", &table.receive_buffer)] {
-        if let Some(at) = at.as_ref().filter(|at| at.value.0.is_zero()) {
-            return Err(Problem::at(&at.span, format!("`{key}` is empty"), "accepted: any size from 1B"));
+    let empty = |key: &str, span| Problem::at(span, format!("`{key}` is empty"), "accepted: any size from 1B");
+    if let Some(at) = &table.send_buffer {
+        host.send_buffer = at.value.0;
+        if host.send_buffer.is_zero() {
+            return Err(empty("send-buffer", &at.span));
         }
     }
-    put(&mut host.send_buffer, table.send_buffer.as_ref().map(|at| at.value.0));
-    put(&mut host.receive_buffer, table.receive_buffer.as_ref().map(|at| at.value.0));
+    if let Some(at) = &table.receive_buffer {
+        (host.initial_receive_buffer, host.receive_buffer) = match at.value {
+            ReceiveBuffer::Fixed(size) => (None, size),
+            ReceiveBuffer::Tuned { initial, max } if initial > max => {
+                let problem = format!("`receive-buffer` begins with {initial} and ends with {max}");
+                return Err(Problem::at(&at.span, problem, "accepted: `initial` up to `max`"));
+            }
+            ReceiveBuffer::Tuned { initial, max } => (Some(initial), max),
+        };
+        if host.initial_receive_buffer.unwrap_or(host.receive_buffer).is_zero() {
+            return Err(empty("receive-buffer", &at.span));
+        }
+    }
     put(&mut host.multipath, table.multipath);
     put(&mut host.max_subflows, within("max-subflows", table.max_subflows.as_ref(), MAX_SUBFLOWS)?);
     put(&mut host.full_mesh, table.full_mesh);

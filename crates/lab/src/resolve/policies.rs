@@ -52,16 +52,14 @@ fn refusal<'a>(error: &ParamError, names: impl Iterator<Item = &'a str>, at: &Ra
     let text = error.to_string();
     // "there is no …; there are: …": the second half is what would be accepted.
     let (problem, help) = text.split_once("; ").unwrap_or((&text, "see `anabranch list`"));
-    let help = match error {
-        ParamError::UnknownPolicy { name, .. } => match nearest(name, names) {
-            Some(near) => format!("did you mean `{near}`? {help}"),
-            None => help.to_owned(),
-        },
-        ParamError::UnknownParameter { name, known, .. } => match nearest(name, known.split(", ")) {
-            Some(near) => format!("did you mean `{near}`? {help}"),
-            None => help.to_owned(),
-        },
-        ParamError::BadValue { .. } => help.to_owned(),
+    let near = match error {
+        ParamError::UnknownPolicy { name, .. } => nearest(name, names),
+        ParamError::UnknownParameter { name, known, .. } => nearest(name, known.split(", ")),
+        ParamError::BadValue { policy, name, value, accepted } => {
+            // Not cut in two: a text may hold anything.
+            return Problem::at(at, format!("`{policy}.{name}` is {value}"), format!("it must be {accepted}"));
+        }
     };
+    let help = near.map_or_else(|| help.to_owned(), |near| format!("did you mean `{near}`? {help}"));
     Problem::at(at, problem, help)
 }

@@ -140,6 +140,31 @@ fn hosts_take_a_profile_then_single_knobs_then_what_is_their_own() {
 }
 
 #[test]
+fn a_receive_buffer_is_fixed_or_tunes_itself() {
+    let buffers = |hosts: &str| {
+        read(&format!("{PATHS}{hosts}{BULK}")).map(|scenario| {
+            let spec = scenario.spec(1);
+            [spec.client, spec.server].map(|host| (host.initial_receive_buffer, host.receive_buffer))
+        })
+    };
+    let (kib, mib) = (|n: u64| Bytes::new(n << 10), |n: u64| Bytes::new(n << 20));
+    let both = "[host]\nreceive-buffer = { initial = \"16KiB\", max = \"2MiB\" }\n";
+    assert_eq!(buffers(both).unwrap(), [(Some(kib(16)), mib(2)); 2]);
+    let client = format!("{both}[client]\nreceive-buffer = \"1MiB\"\n[server]\nreceive-buffer = {{}}\n");
+    assert_eq!(buffers(&client).unwrap(), [(None, mib(1)), (Some(kib(64)), mib(6))]);
+    for (wrong, place) in [
+        ("{ initial = \"2MiB\", max = \"1MiB\" }", "begins with"),
+        ("{ initial = \"0B\" }", "is empty"),
+        ("\"0B\"", "is empty"),
+        ("{ start = \"1KiB\" }", "start"),
+        ("5", "unit"),
+    ] {
+        let error = buffers(&format!("[host]\nreceive-buffer = {wrong}\n")).unwrap_err();
+        assert!(error.to_string().contains(place), "{wrong}: {error}");
+    }
+}
+
+#[test]
 fn workloads_and_changes_are_what_they_say() {
     let text = r#"
         [[workload]]
@@ -248,7 +273,9 @@ fn what_is_wrong_is_shown_with_what_would_be_accepted() {
         let (quoted, help) = (error.quoted().unwrap_or("-"), error.help().unwrap_or("-"));
         said += &format!("[{quoted}] {error}\n    {help}\n");
     }
-    insta::assert_snapshot!(said);
+    // Which schedulers there are is told elsewhere (docs/policies.md).
+    let schedulers: Vec<&str> = built_in().schedulers.names().collect();
+    insta::assert_snapshot!(said.replace(&schedulers.join(", "), "[all of them]"));
 }
 
 #[test]

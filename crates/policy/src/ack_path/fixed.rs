@@ -36,7 +36,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[Parameter {
     name: PATH,
     about: "the path m: an address of either end, in scenarios its name; empty for that of the first subflow",
     unit: "",
-    domain: Domain::Text { default: "" },
+    domain: Domain::Text { default: "", form: "the name of a path or an address", check: |_| Ok(()) },
 }];
 
 impl Fixed {

@@ -1,7 +1,7 @@
 //! What every congestion control keeps to, over the registry.
 
 use super::*;
-use anabranch_units::Bytes;
+use anabranch_units::{Bytes, Rate};
 use proptest::prelude::*;
 
 const MSS: [u64; 3] = [1460, 536, 9000];
@@ -11,7 +11,7 @@ enum Step {
     Add,
     Remove,
     Counted(bool),
-    Ack { bytes: u64, srtt: Option<u64>, limited: bool },
+    Ack { bytes: u64, srtt: Option<u64>, limited: bool, in_recovery: bool, path: Path },
     FastRetransmit(u64),
     Recovered,
     Rto { in_flight: u64, first: bool },
@@ -20,13 +20,39 @@ enum Step {
     Penalise,
 }
 
+/// What an ACK may say beyond what every algorithm reads.
+#[derive(Clone, Copy, Debug)]
+struct Path {
+    rtt: Option<u64>,
+    lost: u64,
+    in_flight: u64,
+    /// How much was delivered after the segment left that this ACK delivers, and how fast.
+    since: u64,
+    rate: Option<u64>,
+    app_limited: bool,
+}
+
+fn path() -> impl Strategy<Value = Path> {
+    let rtt = prop::option::of(prop_oneof![0..3_000_000_000_u64, 10_000_000..10_500_000_u64]);
+    let rate = prop::option::of(prop_oneof![0..1_000_000_000_u64, Just(u64::MAX)]);
+    (rtt, 0..4000_u64, 0..200_000_u64, 0..200_000_u64, rate, any::<bool>()).prop_map(
+        |(rtt, lost, in_flight, since, rate, app_limited)| Path { rtt, lost, in_flight, since, rate, app_limited },
+    )
+}
+
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         2 => Just(Step::Add),
         1 => Just(Step::Remove),
         2 => any::<bool>().prop_map(Step::Counted),
-        40 => (prop_oneof![0..20_000_u64, Just(u64::MAX)], prop::option::of(0..3_000_000_000_u64), prop::bool::weighted(0.8))
-            .prop_map(|(bytes, srtt, limited)| Step::Ack { bytes, srtt, limited }),
+        40 => (
+            prop_oneof![0..20_000_u64, Just(u64::MAX)],
+            prop::option::of(0..3_000_000_000_u64),
+            prop::bool::weighted(0.8),
+            prop::bool::weighted(0.05),
+            path(),
+        )
+            .prop_map(|(bytes, srtt, limited, in_recovery, path)| Step::Ack { bytes, srtt, limited, in_recovery, path }),
         3 => (0..200_000_u64).prop_map(Step::FastRetransmit),
         4 => Just(Step::Recovered),
         2 => (0..200_000_u64, any::<bool>()).prop_map(|(in_flight, first)| Step::Rto { in_flight, first }),
@@ -52,8 +78,27 @@ fn apply(controller: &mut Controller, now: Instant, id: SubflowId, step: &Step) 
         Step::Add => controller.add(id, Bytes::new(MSS[usize::from(id.0) % MSS.len()])),
         Step::Remove => controller.remove(id),
         Step::Counted(counted) => controller.set_counted(id, counted),
-        Step::Ack { bytes, srtt, limited } => {
-            controller.on_ack(now, id, Bytes::new(bytes), srtt.map(Duration::from_nanos), limited);
+        Step::Ack { bytes, srtt, limited, in_recovery, path } => {
+            // Any number that does not fall.
+            let delivered = now.as_nanos() / 1000;
+            let sample = path.rate.map(|rate| RateSample {
+                prior_delivered: delivered.saturating_sub(path.since),
+                rate: Some(Rate::from_bps(rate)),
+                app_limited: path.app_limited,
+            });
+            let ack = Ack {
+                acked: Bytes::new(bytes),
+                lost: Bytes::new(path.lost),
+                srtt: srtt.map(Duration::from_nanos),
+                rtt: path.rtt.map(Duration::from_nanos),
+                in_flight_before: Bytes::new(path.in_flight),
+                in_flight: Bytes::new(path.in_flight / 2),
+                cwnd_limited: limited,
+                in_recovery,
+                delivered,
+                sample,
+            };
+            controller.on_ack(now, id, &ack);
         }
         Step::FastRetransmit(in_flight) => controller.on_fast_retransmit(now, id, Bytes::new(in_flight)),
         Step::Recovered => controller.on_recovered(now, id),
@@ -88,12 +133,26 @@ proptest! {
                 for flow in one.flows() {
                     prop_assert!(flow.cwnd.is_finite() && flow.cwnd >= flow.mss, "{}: {:?}", entry.name, flow);
                     prop_assert!(flow.ssthresh >= 2.0 * flow.mss, "{}: {:?}", entry.name, flow);
+                    let model = one.model(flow.id, Some(Duration::from_millis(1)));
+                    prop_assert_eq!(model, other.model(flow.id, Some(Duration::from_millis(1))));
+                    prop_assert_eq!(model.is_some(), one.is_model_based());
+                    prop_assert!(model.is_none_or(|model| !model.pacing.is_zero()), "{}: {:?}", entry.name, model);
                 }
                 let after = one.flows().iter().find(|flow| flow.id == id).copied();
                 let (Some(before), Some(after)) = (before, after) else { continue };
+                let model = one.is_model_based();
                 match step {
-                    Step::Ack { limited, .. } if before.recovering || !limited => {
-                        prop_assert_eq!(before.cwnd, after.cwnd, "{}: grew without need", entry.name);
+                    // What models the path sets its window by the model, at every ACK.
+                    Step::Ack { .. } if model => {}
+                    Step::Ack { in_recovery, .. } if before.recovering || *in_recovery => {
+                        prop_assert_eq!(before.cwnd, after.cwnd, "{}: changed its window in recovery", entry.name);
+                    }
+                    // What goes by delay may shrink.
+                    Step::Ack { limited: false, .. } => {
+                        prop_assert!(after.cwnd <= before.cwnd, "{}: grew without need", entry.name);
+                    }
+                    Step::Penalise | Step::Idle { .. } | Step::Spurious if model => {
+                        prop_assert_eq!(before.cwnd, after.cwnd, "{}: the model sets the window", entry.name);
                     }
                     Step::FastRetransmit(_) if before.recovering => prop_assert_eq!(before, after, "{}", entry.name),
                     Step::FastRetransmit(_) | Step::Rto { .. } | Step::Penalise => {
@@ -106,34 +165,56 @@ proptest! {
     }
 }
 
-/// Two subflows, some growth, a loss, ten seconds of growth: the windows afterwards \[bytes\].
-fn windows(entry: &Entry<dyn CongestionControl>) -> Vec<Bytes> {
+/// Two subflows of 100 and 50 ms over queues that hold what is beyond 40 segments, some growth, a loss, ten seconds of
+/// growth: the windows afterwards \[bytes\]. A round trip is as long as its queue makes it.
+fn windows(entry: &Entry<dyn CongestionControl>, queues: bool) -> Vec<Bytes> {
     let mut controller = controller(entry);
     let ids = [SubflowId(0), SubflowId(1)];
     for id in ids {
         controller.add(id, Bytes::new(1000));
         controller.set_counted(id, true);
     }
+    let mut delivered = [0_u64; 2];
     for round in 0..100 {
         let now = Instant::ZERO + Duration::from_millis(100) * round;
-        for (id, rtt_ms) in ids.into_iter().zip([100, 50]) {
+        for (id, base_ms) in ids.into_iter().zip([100, 50]) {
+            let delivered = &mut delivered[usize::from(id.0)];
             if round == 4 {
                 controller.on_fast_retransmit(now, id, controller.cwnd(id));
                 controller.on_recovered(now, id);
             }
-            for _ in 0..controller.cwnd(id).get() / 1000 {
-                controller.on_ack(now, id, Bytes::new(1000), Some(Duration::from_millis(rtt_ms)), true);
+            let (cwnd, began) = (controller.cwnd(id).get() / 1000, *delivered);
+            let queue = if queues { cwnd.saturating_sub(PIPE) } else { 0 };
+            let rtt = Duration::from_millis(base_ms * (PIPE + queue) / PIPE);
+            for _ in 0..cwnd {
+                *delivered += 1000;
+                let rate = Rate::of(Bytes::new(cwnd * 1000), rtt);
+                let ack = Ack {
+                    acked: Bytes::new(1000),
+                    srtt: Some(rtt),
+                    rtt: Some(rtt),
+                    in_flight_before: Bytes::new(cwnd * 1000),
+                    in_flight: Bytes::new(cwnd * 1000 - 1000),
+                    cwnd_limited: true,
+                    delivered: *delivered,
+                    sample: Some(RateSample { prior_delivered: began, rate, app_limited: false }),
+                    ..Ack::default()
+                };
+                controller.on_ack(now, id, &ack);
             }
         }
     }
     ids.iter().map(|&id| controller.cwnd(id)).collect()
 }
 
+/// Segments that fill a path without queueing.
+const PIPE: u64 = 40;
+
 #[test]
 fn each_grows_differently_from_its_neighbours() {
     for (index, entry) in CONGESTION.iter().enumerate() {
         for other in &CONGESTION[..index] {
-            assert_ne!(windows(entry), windows(other), "{} and {}", entry.name, other.name);
+            assert_ne!(windows(entry, true), windows(other, true), "{} and {}", entry.name, other.name);
         }
     }
 }
@@ -142,7 +223,38 @@ fn each_grows_differently_from_its_neighbours() {
 fn linked_subflows_take_no_more_than_uncoupled_ones() {
     let total = |name| {
         let entry = crate::registry::find(CONGESTION, "congestion control", name).expect("the table has it");
-        windows(entry).iter().map(|cwnd| cwnd.get()).sum::<u64>()
+        windows(entry, false).iter().map(|cwnd| cwnd.get()).sum::<u64>()
     };
-    assert!(total("lia") < total("reno"), "{} {}", total("lia"), total("reno"));
+    for (linked, by_itself) in [("lia", "reno"), ("olia", "reno"), ("balia", "reno"), ("mveno-r", "veno")] {
+        let (linked, by_itself) = (total(linked), total(by_itself));
+        assert!(linked < by_itself, "{linked} {by_itself}");
+    }
+}
+
+/// Whatever ran before, an algorithm that takes over in the middle goes on from the windows there are.
+#[test]
+fn one_takes_over_from_another_while_the_connection_runs() {
+    for before in CONGESTION {
+        for after in CONGESTION {
+            let mut controller = controller(before);
+            for id in 0..3 {
+                apply(&mut controller, Instant::ZERO, SubflowId(id), &Step::Add);
+            }
+            apply(&mut controller, Instant::ZERO, SubflowId(1), &Step::FastRetransmit(10_000));
+            let flows = controller.flows().to_vec();
+            controller.replace(Instant::ZERO, after.build_default());
+            assert_eq!(controller.flows(), flows, "{} to {}", before.name, after.name);
+            let path = Path { rtt: Some(9), lost: 0, in_flight: 9, since: 0, rate: Some(9), app_limited: false };
+            for (id, step) in [
+                (2, Step::Ack { bytes: 1000, srtt: Some(9), limited: true, in_recovery: false, path }),
+                (1, Step::Recovered),
+                (1, Step::Rto { in_flight: 1000, first: true }),
+                (0, Step::Remove),
+                (2, Step::Penalise),
+            ] {
+                apply(&mut controller, Instant::ZERO + Duration::from_millis(1), SubflowId(id), &step);
+            }
+            assert_eq!(controller.model(SubflowId(2), None).is_some(), after.build_default().is_model_based());
+        }
+    }
 }

@@ -1,15 +1,20 @@
 //! What every congestion control shares: slow start, one reduction per recovery, timeouts, idle restart.
 //!
 //! RFC 5681 §3.1, §3.2 and §4.1; byte counting after RFC 3465; undo, idle restart and the cwnd-limited rule as in Linux
-//! (reference sections 5.0 and 8). An algorithm decides growth in congestion avoidance and the depth of a fall, nothing
-//! else, and what it answers is kept within bounds here: a window holds at least one segment, a threshold two.
+//! (reference sections 5.0 and 8). An algorithm decides growth in congestion avoidance and the depth of a fall, and may set
+//! window and threshold at an ACK; what it answers is kept within bounds here: a window holds at least one segment, a
+//! threshold two, and neither grows in recovery or while the window is no limit. Where an algorithm models the path
+//! ([`CongestionControl::is_model_based`]), only the bounds are left.
 
-use super::{CongestionControl, Flow};
+use super::lisa::credit;
+use super::{Ack, CongestionControl, Flow, Model, Window};
 use anabranch_units::{Bytes, Duration, Instant, SubflowId};
 
 /// The congestion windows of one connection.
 pub struct Controller {
     algorithm: Box<dyn CongestionControl>,
+    /// As the algorithm says: asked at every segment.
+    model_based: bool,
     rules: Rules,
     /// Ordered by id. `pasts` runs alongside, apart from it because algorithms see only this.
     flows: Vec<Flow>,
@@ -54,6 +59,8 @@ struct Past {
     after_rto: bool,
     /// The latest ACK found the window in full use.
     cwnd_limited: bool,
+    /// Bytes whose acknowledgment earns nothing in slow start, since as many were given away (LISA).
+    given: f64,
 }
 
 #[derive(Clone, Copy)]
@@ -66,12 +73,14 @@ struct Undo {
 impl Controller {
     /// No subflow yet.
     pub fn new(algorithm: Box<dyn CongestionControl>, rules: Rules) -> Self {
-        Controller { algorithm, rules, flows: Vec::new(), pasts: Vec::new() }
+        let model_based = algorithm.is_model_based();
+        Controller { algorithm, model_based, rules, flows: Vec::new(), pasts: Vec::new() }
     }
 
     /// Goes on with another algorithm, which finds windows, thresholds and recoveries as they are.
     pub fn replace(&mut self, now: Instant, algorithm: Box<dyn CongestionControl>) {
         self.algorithm = algorithm;
+        self.model_based = self.algorithm.is_model_based();
         for on in 0..self.flows.len() {
             self.algorithm.on_flow_added(on);
         }
@@ -80,13 +89,17 @@ impl Controller {
         }
     }
 
-    /// A subflow with segments of `mss` begins, with the initial window and no threshold. No effect if it is there.
+    /// A subflow with segments of `mss` begins, with no threshold and the initial window, or what LISA leaves it of that. No
+    /// effect if it is there.
     pub fn add(&mut self, id: SubflowId, mss: Bytes) {
         let Err(at) = self.flows.binary_search_by_key(&id, |flow| flow.id) else {
             return;
         };
         let mss = mss.as_f64().max(1.0);
-        let cwnd = self.rules.initial_window.bytes(mss).min(self.rules.limit(mss));
+        let mut cwnd = self.rules.initial_window.bytes(mss).min(self.rules.limit(mss));
+        if self.algorithm.linked_slow_start() {
+            cwnd = self.take_credit(mss, cwnd);
+        }
         let flow = Flow { id, mss, cwnd, ssthresh: f64::INFINITY, srtt: None, recovering: false, counted: false };
         self.flows.insert(at, flow);
         self.pasts.insert(at, Past::default());
@@ -130,25 +143,51 @@ impl Controller {
         &self.flows
     }
 
-    /// An ACK covers `acked` new bytes. `cwnd_limited`: the window was in full use when they left. A window in fast
-    /// recovery does not grow; after a timeout it does.
-    pub fn on_ack(&mut self, now: Instant, id: SubflowId, acked: Bytes, srtt: Option<Duration>, cwnd_limited: bool) {
+    /// What the congestion control believes of the path, if it models one. `srtt` counts before the first ACK of data.
+    pub fn model(&self, id: SubflowId, srtt: Option<Duration>) -> Option<Model> {
+        if !self.model_based {
+            return None;
+        }
+        let on = self.find(id)?;
+        self.algorithm.model(on, &self.flows[on], srtt)
+    }
+
+    /// Whether windows follow a model: then it wants delivery rates, and segments are paced.
+    pub fn is_model_based(&self) -> bool {
+        self.model_based
+    }
+
+    /// An ACK delivers new bytes. A window in fast recovery does not grow; after a timeout it does.
+    pub fn on_ack(&mut self, now: Instant, id: SubflowId, ack: &Ack) {
         let Some(on) = self.find(id) else {
             return;
         };
         let (flow, past) = (&mut self.flows[on], &mut self.pasts[on]);
-        flow.srtt = srtt.or(flow.srtt);
-        past.cwnd_limited = cwnd_limited;
-        if flow.recovering {
+        if !ack.in_recovery {
+            flow.srtt = ack.srtt.or(flow.srtt);
+            past.cwnd_limited = ack.cwnd_limited;
+        }
+        let (repairing, limited) = (flow.recovering || ack.in_recovery, ack.cwnd_limited);
+        let unlimited = self.rules.cwnd_limited_check && !limited;
+        let answer = self.algorithm.on_ack(now, on, ack, &self.flows);
+        if let Some(window) = answer.filter(|_| !repairing || self.model_based) {
+            let may_grow = self.model_based || !unlimited;
+            return self.set(on, window, may_grow);
+        }
+        if repairing {
             return;
         }
-        if self.rules.cwnd_limited_check && !cwnd_limited {
+        if unlimited {
             return self.algorithm.on_unlimited(now, on);
         }
 
+        let (flow, past) = (&mut self.flows[on], &mut self.pasts[on]);
         let limit = self.rules.limit(flow.mss);
-        let mut acked = acked.as_f64();
+        let mut acked = ack.acked.as_f64();
         if flow.cwnd < flow.ssthresh {
+            let given = past.given.min(acked);
+            past.given -= given;
+            acked -= given;
             let counted = acked.min(self.rules.counted(past.after_rto) * flow.mss);
             let growth = counted.min(flow.ssthresh - flow.cwnd);
             flow.cwnd = (flow.cwnd + growth).min(limit);
@@ -166,6 +205,32 @@ impl Controller {
         }
     }
 
+    /// What an algorithm answered to an ACK, within bounds. Not-a-number changes nothing.
+    fn set(&mut self, on: usize, window: Window, may_grow: bool) {
+        let flow = &mut self.flows[on];
+        if window.cwnd.is_nan() || window.ssthresh.is_nan() {
+            return;
+        }
+        let most = if may_grow { self.rules.limit(flow.mss) } else { flow.cwnd };
+        flow.cwnd = window.cwnd.min(most).min(LARGEST).max(flow.mss);
+        flow.ssthresh = window.ssthresh.max(MIN_SSTHRESH_SEGMENTS * flow.mss);
+    }
+
+    /// LISA: the first window \[bytes\] of a joining subflow, taken from the one that has most.
+    fn take_credit(&mut self, mss: f64, initial: f64) -> f64 {
+        let in_slow_start = |on: usize| {
+            let (flow, past) = (&self.flows[on], &self.pasts[on]);
+            flow.counted && flow.cwnd < flow.ssthresh && !flow.recovering && !past.after_rto
+        };
+        let credit = credit(&self.flows, in_slow_start, mss, initial);
+        if let Some(giver) = credit.giver {
+            let (flow, past) = (&mut self.flows[giver], &mut self.pasts[giver]);
+            flow.cwnd = (flow.cwnd - credit.window).max(flow.mss);
+            past.given += credit.window;
+        }
+        credit.window
+    }
+
     /// Loss recovery by retransmission begins: the window falls to the new threshold at once. No effect within a recovery.
     /// `in_flight` is FlightSize (RFC 5681 §2): sent and not cumulatively acknowledged, lost segments included. It matters
     /// when less was in flight than the window admitted; when the window was in full use, the window counts.
@@ -176,16 +241,21 @@ impl Controller {
         let in_flight = self.begin_reduction(on, in_flight);
         let ssthresh = self.algorithm.on_fast_retransmit(now, on, in_flight, &self.flows);
         let flow = &mut self.flows[on];
-        flow.fall_to(ssthresh);
-        flow.cwnd = flow.cwnd.min(flow.ssthresh);
+        if self.model_based {
+            flow.cwnd = ssthresh.min(flow.cwnd).max(flow.mss);
+        } else {
+            flow.fall_to(ssthresh);
+            flow.cwnd = flow.cwnd.min(flow.ssthresh);
+        }
         flow.recovering = true;
     }
 
     /// All that was in flight at the loss or the timeout is acknowledged.
-    pub fn on_recovered(&mut self, _now: Instant, id: SubflowId) {
+    pub fn on_recovered(&mut self, now: Instant, id: SubflowId) {
         if let Some(on) = self.find(id) {
             self.flows[on].recovering = false;
             self.pasts[on].after_rto = false;
+            self.algorithm.on_recovered(now, on, &self.flows);
         }
     }
 
@@ -200,7 +270,9 @@ impl Controller {
         if first && !self.flows[on].recovering {
             let in_flight = self.begin_reduction(on, in_flight);
             let ssthresh = self.algorithm.on_rto(now, on, in_flight, &self.flows);
-            self.flows[on].fall_to(ssthresh);
+            if !self.model_based {
+                self.flows[on].fall_to(ssthresh);
+            }
         } else {
             self.algorithm.on_reset(now, on, &self.flows);
         }
@@ -220,41 +292,66 @@ impl Controller {
             return;
         };
         let flow = &mut self.flows[on];
-        flow.cwnd = flow.cwnd.max(undo.cwnd);
-        flow.ssthresh = flow.ssthresh.max(undo.ssthresh);
+        if !self.model_based {
+            flow.cwnd = flow.cwnd.max(undo.cwnd);
+            flow.ssthresh = flow.ssthresh.max(undo.ssthresh);
+        }
         flow.recovering = false;
         self.pasts[on].after_rto = false;
         self.pasts[on].cwnd_at_loss = undo.cwnd_at_loss;
         self.algorithm.on_spurious(now, on, &self.flows);
     }
 
-    /// Data leave after `idle` without any. The window halves for every `rto` that passed, down to the initial window;
-    /// the threshold remembers three quarters of it (RFC 2861 §3, Linux).
+    /// Data leave after `idle` without any, with nothing in flight. The window halves for every `rto` that passed, down to
+    /// the initial window; the threshold remembers three quarters of it (RFC 2861 §3, Linux).
     pub fn on_idle(&mut self, now: Instant, id: SubflowId, idle: Duration, rto: Duration) {
-        let Some(on) = self.find(id).filter(|&on| !self.flows[on].recovering && idle > rto) else {
+        let Some(on) = self.find(id) else {
             return;
         };
+        self.algorithm.on_restart(now, on);
+        if self.flows[on].recovering || idle <= rto || self.model_based {
+            return;
+        }
         if self.rules.idle_restart {
+            let restarted = self.restarted(on, idle, rto);
             let flow = &mut self.flows[on];
-            let restart = self.rules.initial_window.bytes(flow.mss).min(flow.cwnd);
             flow.ssthresh = flow.ssthresh.max(0.75 * flow.cwnd);
-            let mut left = idle.saturating_sub(rto);
-            while !left.is_zero() && flow.cwnd > restart {
-                flow.cwnd /= 2.0;
-                left = left.saturating_sub(rto);
-            }
-            flow.cwnd = flow.cwnd.max(restart);
+            flow.cwnd = restarted;
             self.pasts[on].undo = None;
         }
         self.algorithm.on_reset(now, on, &self.flows);
     }
 
+    /// The window that `on_idle` would leave.
+    pub fn cwnd_after_idle(&self, id: SubflowId, idle: Duration, rto: Duration) -> Bytes {
+        match self.find(id) {
+            Some(on) if self.rules.idle_restart && !self.model_based && !self.flows[on].recovering && idle > rto => {
+                Bytes::new(self.restarted(on, idle, rto) as u64)
+            }
+            _ => self.cwnd(id),
+        }
+    }
+
+    fn restarted(&self, on: usize, idle: Duration, rto: Duration) -> f64 {
+        let flow = &self.flows[on];
+        let restart = self.rules.initial_window.bytes(flow.mss).min(flow.cwnd);
+        let (mut cwnd, mut left) = (flow.cwnd, idle.saturating_sub(rto));
+        while !left.is_zero() && cwnd > restart {
+            cwnd /= 2.0;
+            left = left.saturating_sub(rto);
+        }
+        cwnd.max(restart)
+    }
+
     /// A reinjection policy asks to slow the subflow down (reference section 2.2). A subflow that repairs losses has
-    /// slowed down already.
+    /// slowed down already; one whose window follows a model would only have it back at the next ACK.
     pub fn penalise(&mut self, now: Instant, id: SubflowId) {
         let Some(on) = self.find(id).filter(|&on| !self.flows[on].recovering && !self.pasts[on].after_rto) else {
             return;
         };
+        if self.model_based {
+            return;
+        }
         let flow = &mut self.flows[on];
         if flow.cwnd >= flow.ssthresh {
             flow.ssthresh = (flow.ssthresh / 2.0).max(MIN_SSTHRESH_SEGMENTS * flow.mss);
@@ -274,6 +371,7 @@ impl Controller {
         past.undo = Some(Undo { cwnd: flow.cwnd, ssthresh: flow.ssthresh, cwnd_at_loss: past.cwnd_at_loss });
         past.cwnd_at_loss = Some(flow.cwnd);
         past.after_rto = false;
+        past.given = 0.0;
         if past.cwnd_limited { flow.cwnd } else { in_flight.as_f64().min(flow.cwnd) }
     }
 }
@@ -319,6 +417,8 @@ impl InitialWindow {
     }
 }
 
+/// No window is larger, whatever an algorithm says \[bytes\].
+const LARGEST: f64 = 1e15;
 /// No threshold is smaller (RFC 5681 Eq. (4)).
 const MIN_SSTHRESH_SEGMENTS: f64 = 2.0;
 
@@ -345,8 +445,13 @@ mod tests {
         controller
     }
 
+    /// So many bytes, of a window in full use.
+    fn full(bytes: u64) -> Ack {
+        Ack { acked: Bytes::new(bytes), cwnd_limited: true, ..Ack::default() }
+    }
+
     fn ack(controller: &mut Controller, bytes: u64) {
-        controller.on_ack(T, A, Bytes::new(bytes), None, true);
+        controller.on_ack(T, A, &full(bytes));
     }
 
     fn state(controller: &Controller) -> (u64, Option<u64>) {
@@ -405,7 +510,7 @@ mod tests {
     #[test]
     fn an_idle_window_falls_by_what_was_in_flight() {
         let mut c = controller(RULES);
-        c.on_ack(T, A, Bytes::new(1000), None, false);
+        c.on_ack(T, A, &Ack { cwnd_limited: false, ..full(1000) });
         c.on_fast_retransmit(T, A, Bytes::new(6000));
         assert_eq!(state(&c), (3000, Some(3000)));
     }
@@ -491,7 +596,7 @@ mod tests {
         assert_eq!((c.flows().to_vec(), c.cwnd_at_loss(A)), before);
         // The recovery goes on, and the next loss is answered by the new one: β = 0.7 of 6000.
         c.on_recovered(T, A);
-        c.on_ack(T, A, Bytes::new(1), None, true);
+        ack(&mut c, 1);
         c.on_fast_retransmit(T, A, Bytes::new(6000));
         assert_eq!(state(&c).0, 4200);
         // What was halved by the old one is given back all the same.
@@ -514,7 +619,7 @@ mod tests {
         assert_eq!(c.flows().iter().map(|flow| flow.id.0).collect::<Vec<_>>(), [0, 1]);
         let before = c.flows().to_vec();
         let stranger = SubflowId(9);
-        c.on_ack(T, stranger, MSS, None, true);
+        c.on_ack(T, stranger, &full(1000));
         c.on_fast_retransmit(T, stranger, MSS);
         c.on_rto(T, stranger, MSS, true);
         c.on_recovered(T, stranger);

@@ -10,49 +10,53 @@
 //! bytes. `cwnd_total` cancels, so it is never summed. All else is NewReno; with one subflow so is (1). A subflow in
 //! recovery counts with its ssthresh; one without RTT sample is left out, and grows like NewReno should it be used.
 
+use super::coupled::members;
 use super::{CongestionControl, Flow};
 use anabranch_units::Instant;
 
 /// Linked increases over the subflows of one connection.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Lia;
+pub struct Lia {
+    /// Linked slow start.
+    pub lisa: bool,
+}
 
 impl CongestionControl for Lia {
     fn avoidance(&mut self, _now: Instant, on: usize, acked: f64, flows: &[Flow]) -> f64 {
-        let flow = &flows[on];
-        let alone = 1.0 / flow.cwnd;
-        let per_byte = if flow.counted { coupling(flows).map_or(alone, |coupled| coupled.min(alone)) } else { alone };
-        acked * flow.mss * per_byte
+        linked_increase(on, acked, flows)
     }
 
     fn on_fast_retransmit(&mut self, _now: Instant, _on: usize, in_flight: f64, _flows: &[Flow]) -> f64 {
         in_flight / 2.0 // RFC 6356 §3 leaves the decrease as it is.
     }
+
+    fn linked_slow_start(&self) -> bool {
+        self.lisa
+    }
+}
+
+/// Eq. (1) \[bytes\].
+pub(super) fn linked_increase(on: usize, acked: f64, flows: &[Flow]) -> f64 {
+    let flow = &flows[on];
+    let alone = 1.0 / flow.cwnd;
+    let per_byte = if flow.counted { coupling(flows).map_or(alone, |coupled| coupled.min(alone)) } else { alone };
+    acked * flow.mss * per_byte
 }
 
 /// `alpha / cwnd_total` \[1/bytes\] of Eq. (2); `None` if no subflow counts.
 fn coupling(flows: &[Flow]) -> Option<f64> {
     let (mut best, mut rates) = (0.0_f64, 0.0);
-    for flow in flows {
-        let Some(srtt) = flow.srtt.filter(|_| flow.counted) else {
-            continue;
-        };
-        // The unit of time cancels: nanoseconds do, and no sample is shorter than one.
-        let rtt = srtt.as_nanos().max(1) as f64;
-        let rate = window(flow) / rtt;
-        best = best.max(rate / rtt);
-        rates += rate;
+    for member in members(flows) {
+        best = best.max(member.rate() / member.rtt);
+        rates += member.rate();
     }
     (rates > 0.0).then(|| best / (rates * rates))
-}
-
-fn window(flow: &Flow) -> f64 {
-    if flow.recovering && flow.ssthresh.is_finite() { flow.ssthresh } else { flow.cwnd }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::coupled::window;
     use anabranch_units::{Duration, SubflowId};
 
     /// Windows are counted in segments here: the MSS is 1.
@@ -66,7 +70,7 @@ mod tests {
     }
 
     fn increment(on: usize, flows: &[Flow]) -> f64 {
-        Lia.avoidance(Instant::ZERO, on, 1.0, flows)
+        Lia::default().avoidance(Instant::ZERO, on, 1.0, flows)
     }
 
     /// Reference section 12.5, to the printed digits.

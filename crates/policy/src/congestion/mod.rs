@@ -2,22 +2,42 @@
 //!
 //! What all algorithms share (slow start, one reduction per recovery, RTO, idle restart, the cwnd-limited rule,
 //! penalisation) stands once, in [`Controller`]; an algorithm says how a window grows in congestion avoidance and how far
-//! it falls on loss.
+//! it falls on loss. One that goes by delay may set window and threshold at an ACK, within the same rules; one that models
+//! the path (BBR) sets its window and its pacing rate itself.
 
+mod ack;
+mod balia;
+mod bbr;
 #[cfg(test)]
 mod conformance;
 mod controller;
+mod coupled;
 mod cubic;
 mod lia;
+mod lisa;
+mod mveno;
+mod olia;
 mod reno;
+mod vegas;
+mod veno;
+mod wvegas;
 
+pub use ack::{Ack, Model, RateSample, Window};
+pub use balia::Balia;
+pub use bbr::Bbr;
 pub use controller::{Controller, InitialWindow, Rules};
 pub use cubic::Cubic;
 pub use lia::Lia;
+pub use mveno::MVeno;
+pub use olia::Olia;
 pub use reno::Reno;
+pub use vegas::Vegas;
+pub use veno::Veno;
+pub use wvegas::WVegas;
 
 use crate::registry::{Domain, Entry, Parameter};
 use anabranch_units::{Duration, Instant, SubflowId};
+use coupled::LISA;
 
 /// One subflow as its congestion control sees it. Windows are in bytes with their fraction kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,6 +60,11 @@ pub struct Flow {
 
 /// How windows grow and fall. `on` is an index into `flows`.
 pub trait CongestionControl: Send {
+    /// Every ACK that delivers something, before it is counted, in recovery as well. An answer takes the place of slow start
+    /// and congestion avoidance for this ACK; it is void in recovery, and may not raise a window that was no limit.
+    fn on_ack(&mut self, _now: Instant, _on: usize, _ack: &Ack, _flows: &[Flow]) -> Option<Window> {
+        None
+    }
     /// Growth \[bytes, may be negative\] that `acked` bytes earn flow `on` in congestion avoidance.
     fn avoidance(&mut self, now: Instant, on: usize, acked: f64, flows: &[Flow]) -> f64;
     /// The slow-start threshold \[bytes\] after a loss repaired by fast retransmit; the window follows it. `in_flight`
@@ -49,6 +74,8 @@ pub trait CongestionControl: Send {
     fn on_rto(&mut self, now: Instant, on: usize, in_flight: f64, flows: &[Flow]) -> f64 {
         self.on_fast_retransmit(now, on, in_flight, flows)
     }
+    /// All that was in flight at the loss or the timeout of `on` is acknowledged.
+    fn on_recovered(&mut self, _now: Instant, _on: usize, _flows: &[Flow]) {}
     /// The latest reduction of `on` was unfounded; its window and threshold are restored.
     fn on_spurious(&mut self, now: Instant, on: usize, flows: &[Flow]) {
         self.on_reset(now, on, flows);
@@ -58,6 +85,22 @@ pub trait CongestionControl: Send {
     /// The window of `on` was changed from outside (idle restart, penalisation, a timeout within a recovery): forget any
     /// epoch.
     fn on_reset(&mut self, _now: Instant, _on: usize, _flows: &[Flow]) {}
+    /// Data leave on `on` although nothing was in flight.
+    fn on_restart(&mut self, _now: Instant, _on: usize) {}
+    /// Sets its windows by a model of the path, at every ACK, in recovery as well. Then slow start, threshold, undo, idle
+    /// restart, the cwnd-limited rule and penalisation do not apply, and what follows a loss is the window itself. The same
+    /// for the whole of its life.
+    fn is_model_based(&self) -> bool {
+        false
+    }
+    /// What a model-based algorithm believes of the path of `on`. `srtt`: known also before the first ACK of data.
+    fn model(&self, _on: usize, _flow: &Flow, _srtt: Option<Duration>) -> Option<Model> {
+        None
+    }
+    /// A joining subflow takes its first window from another in slow start (LISA).
+    fn linked_slow_start(&self) -> bool {
+        false
+    }
     /// A flow was added at index `at`; those behind it moved up by one.
     fn on_flow_added(&mut self, _at: usize) {}
     /// The flow at index `at` left; those behind it moved down by one.
@@ -102,11 +145,67 @@ pub const CONGESTION: &[Entry<dyn CongestionControl>] = &[
         build: |p| Box::new(Cubic::new(p.number("c"), p.number("beta"), p.flag("fast_convergence"))),
     },
     Entry {
+        name: "veno",
+        about: "reno that takes a loss for chance while few packets are queued; each subflow by itself",
+        paper: Some("Fu 2003"),
+        parameters: &[veno::BETA],
+        source: include_str!("veno.rs"),
+        build: |p| Box::new(Veno::new(p.number("beta"))),
+    },
+    Entry {
+        name: "vegas",
+        about: "keeps a few packets queued, found by the RTT; each subflow by itself",
+        paper: Some("Brakmo 1994"),
+        parameters: vegas::PARAMETERS,
+        source: include_str!("vegas.rs"),
+        build: |p| Box::new(Vegas::new(p.number("alpha"), p.number("beta"), p.number("gamma"))),
+    },
+    Entry {
+        name: "bbr",
+        about: "version 1: paces at the measured delivery rate, two BDPs in flight; each subflow by itself",
+        paper: Some("Cardwell 2016"),
+        parameters: &[],
+        source: include_str!("bbr/mod.rs"),
+        build: |_| Box::new(Bbr::default()),
+    },
+    Entry {
         name: "lia",
         about: "linked increases: all subflows together grow like one TCP on the best path",
         paper: Some("RFC 6356"),
-        parameters: &[],
+        parameters: &[LISA],
         source: include_str!("lia.rs"),
-        build: |_| Box::new(Lia),
+        build: |p| Box::new(Lia { lisa: p.flag("lisa") }),
+    },
+    Entry {
+        name: "olia",
+        about: "linked increases that shift windows to the paths with the longest loss-free runs",
+        paper: Some("Khalili 2013"),
+        parameters: &[LISA],
+        source: include_str!("olia.rs"),
+        build: |p| Box::new(Olia::new(p.flag("lisa"))),
+    },
+    Entry {
+        name: "balia",
+        about: "linked increases and decreases, balanced between friendliness and responsiveness",
+        paper: Some("Walid 2014"),
+        parameters: &[LISA],
+        source: include_str!("balia.rs"),
+        build: |p| Box::new(Balia { lisa: p.flag("lisa") }),
+    },
+    Entry {
+        name: "wvegas",
+        about: "vegas on every subflow, sharing one budget of queued packets by their rates",
+        paper: Some("Cao 2012"),
+        parameters: wvegas::PARAMETERS,
+        source: include_str!("wvegas.rs"),
+        build: |p| Box::new(WVegas::new(p.number("total_alpha"), p.number("gamma"), p.flag("drain"), p.flag("lisa"))),
+    },
+    Entry {
+        name: "mveno-r",
+        about: "veno with LIA's linked increase (reconstruction: the weights were not published)",
+        paper: Some("Dong 2016"),
+        parameters: &[veno::BETA, LISA],
+        source: include_str!("mveno.rs"),
+        build: |p| Box::new(MVeno::new(p.number("beta"), p.flag("lisa"))),
     },
 ];

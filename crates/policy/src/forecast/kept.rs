@@ -54,3 +54,110 @@ impl<F: Forecast> Kept<F> {
         self.forecast.expected(horizon, conditions)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::forecast::{F2p, F2pPrinted, Forecaster, Fps, Late};
+    use proptest::prelude::*;
+    use proptest::test_runner::TestCaseResult;
+
+    /// One step of a connection's life: a pair of subflows is asked about, after one thing has changed or none.
+    #[derive(Clone, Debug)]
+    struct Step {
+        slow: u16,
+        fast: u16,
+        change: Change,
+    }
+
+    #[derive(Clone, Debug)]
+    enum Change {
+        Nothing,
+        Horizon(u64),
+        Rtt(u64),
+        Rto(u64),
+        Cwnd(u32),
+        Ssthresh(Option<u32>),
+        Loss(f64),
+        MaxCwnd(Option<u32>),
+    }
+
+    fn any_step() -> impl Strategy<Value = Step> {
+        let change = prop_oneof![
+            3 => Just(Change::Nothing),
+            1 => (0u64..400_000).prop_map(Change::Horizon),
+            1 => (1_000u64..100_000).prop_map(Change::Rtt),
+            1 => (1_000u64..400_000).prop_map(Change::Rto),
+            1 => (1u32..60).prop_map(Change::Cwnd),
+            1 => prop::option::of(1u32..60).prop_map(Change::Ssthresh),
+            1 => (0.0..0.3).prop_map(Change::Loss),
+            1 => prop::option::of(1u32..80).prop_map(Change::MaxCwnd),
+        ];
+        (0u16..12, 0u16..12, change).prop_map(|(slow, fast, change)| Step { slow, fast, change })
+    }
+
+    /// Whatever changes between two questions, the kept answer is that of a fresh forecast.
+    fn equals_a_fresh_one<F: Forecast>(steps: &[Step], fresh: impl Fn() -> F) -> TestCaseResult {
+        let mut kept = Kept::new(fresh());
+        let (mut horizon, rtt) = (Duration::from_millis(50), Duration::from_millis(20));
+        let rto = Duration::from_millis(220);
+        let mut c = Conditions { rtt, rto, cwnd: 10, ssthresh: None, loss: 0.01, max_cwnd: None };
+        for step in steps {
+            match step.change {
+                Change::Nothing => {}
+                Change::Horizon(micros) => horizon = Duration::from_micros(micros),
+                Change::Rtt(micros) => c.rtt = Duration::from_micros(micros),
+                Change::Rto(micros) => c.rto = Duration::from_micros(micros),
+                Change::Cwnd(cwnd) => c.cwnd = cwnd,
+                Change::Ssthresh(ssthresh) => c.ssthresh = ssthresh,
+                Change::Loss(loss) => c.loss = loss,
+                Change::MaxCwnd(max_cwnd) => c.max_cwnd = max_cwnd,
+            }
+            let got = kept.expected(SubflowId(step.slow), SubflowId(step.fast), horizon, &c);
+            let direct = fresh().expected(horizon, &c);
+            prop_assert!((got - direct).abs() <= 1e-6 * direct.max(1.0), "{got} {direct} {horizon} {c:?}");
+        }
+        prop_assert!(kept.answers.len() <= usize::from(SUBFLOWS * SUBFLOWS));
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn no_answer_is_stale(steps in prop::collection::vec(any_step(), 1..60)) {
+            equals_a_fresh_one(&steps, || Forecaster::new(Late::default()))?;
+            equals_a_fresh_one(&steps, || Forecaster::new(F2p::default()))?;
+            equals_a_fresh_one(&steps, || Forecaster::new(Fps::default()))?;
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+        #[test]
+        fn no_printed_answer_is_stale(steps in prop::collection::vec(any_step(), 1..20)) {
+            equals_a_fresh_one(&steps, F2pPrinted::default)?;
+        }
+    }
+
+    /// Counts how often it is asked.
+    struct Counted(u32);
+
+    impl Forecast for Counted {
+        fn expected(&mut self, _horizon: Duration, _conditions: &Conditions) -> f64 {
+            self.0 += 1;
+            f64::from(self.0)
+        }
+    }
+
+    #[test]
+    fn evaluates_once_until_something_changes() {
+        let mut kept = Kept::new(Counted(0));
+        let (rtt, horizon) = (Duration::from_millis(20), Duration::from_millis(50));
+        let mut c = Conditions { rtt, rto: rtt, cwnd: 10, ssthresh: None, loss: 0.01, max_cwnd: None };
+        let mut ask = |slow, fast, c: &Conditions| kept.expected(SubflowId(slow), SubflowId(fast), horizon, c);
+        for (slow, fast, answer) in [(1, 0, 1.0), (1, 0, 1.0), (2, 0, 2.0), (2, 1, 3.0), (1, 0, 1.0), (2, 1, 3.0)] {
+            assert_eq!(ask(slow, fast, &c), answer, "{slow} {fast}");
+        }
+        c.loss += 1e-9;
+        assert_eq!(ask(1, 0, &c), 4.0);
+    }
+}

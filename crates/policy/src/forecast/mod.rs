@@ -10,6 +10,7 @@
 mod conditions;
 mod dpsaf;
 mod f2p;
+mod f2p_printed;
 mod forecaster;
 mod fps;
 mod kept;
@@ -18,11 +19,14 @@ mod loss;
 pub(crate) mod number;
 #[cfg(test)]
 mod properties;
+#[cfg(test)]
+mod properties_f2p;
 mod window;
 
 pub use conditions::Conditions;
 pub use dpsaf::Dpsaf;
 pub use f2p::{F2p, F2pSwitches, delivery_time, mean_timeout};
+pub use f2p_printed::{F2pPrinted, printed_delivery_time};
 pub use forecaster::{Forecaster, MAX_ROUNDS};
 pub use fps::Fps;
 pub use kept::Kept;

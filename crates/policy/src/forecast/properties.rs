@@ -12,12 +12,12 @@ const ALL_SWITCHES: [Switches; 4] = [
     Switches { tlp: true, ..PLAIN },
 ];
 
-fn conditions(rtt_ms: u64, rto_ms: u64, cwnd: u32, ssthresh: Option<u32>, loss: f64) -> Conditions {
+pub(super) fn conditions(rtt_ms: u64, rto_ms: u64, cwnd: u32, ssthresh: Option<u32>, loss: f64) -> Conditions {
     let (rtt, rto) = (Duration::from_millis(rtt_ms), Duration::from_millis(rto_ms));
     Conditions { rtt, rto, cwnd, ssthresh, loss, max_cwnd: None }
 }
 
-fn binomial(n: u32, k: u32, p: f64) -> f64 {
+pub(super) fn binomial(n: u32, k: u32, p: f64) -> f64 {
     let choose = (0..k).fold(1.0, |c, i| c * f64::from(n - i) / f64::from(i + 1));
     choose * (0..k).fold(1.0, |x, _| x * p) * (0..n - k).fold(1.0, |x, _| x * (1.0 - p))
 }
@@ -126,7 +126,7 @@ fn losses_at_once(window: u32, loss: f64, stream: &mut Stream) -> u32 {
 }
 
 /// Lets each segment be lost or not.
-fn losses_one_by_one(window: u32, loss: f64, stream: &mut Stream) -> u32 {
+pub(super) fn losses_one_by_one(window: u32, loss: f64, stream: &mut Stream) -> u32 {
     (0..window).map(|_| u32::from(stream.chance(loss))).sum()
 }
 

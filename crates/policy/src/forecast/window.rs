@@ -43,6 +43,11 @@ impl Window {
         f64::from(self.cwnd)
     }
 
+    /// The threshold below which it doubles; zero in congestion avoidance.
+    pub(super) fn slow_start_below(self) -> u32 {
+        self.ssthresh
+    }
+
     /// After a round without loss. With `overshoot` the last doubling may exceed the threshold.
     pub fn grown(self, overshoot: bool) -> Self {
         if self.ssthresh == 0 {

@@ -135,12 +135,12 @@ impl Subflow {
 impl ReceiveWindow for Rbp {
     fn share(&mut self, now: Instant, buffers: &Buffers, usage: &[Usage], shares: &mut [Bytes]) {
         self.follow(now, usage);
-        let (longest, second) = two_longest(usage);
+        // The slowest of all will do for the slowest of the others: the slowest itself has one window either way.
+        let slowest = usage.iter().map(|one| one.srtt).max().unwrap_or(Duration::ZERO);
         let mut total = 0.0;
-        for (at, (subflow, one)) in self.subflows.iter_mut().zip(usage).enumerate() {
+        for (subflow, one) in self.subflows.iter_mut().zip(usage) {
             subflow.average(now, one, self.beta, self.per_rtt);
-            let other = if longest.1 == at { second } else { longest.0 };
-            subflow.count_windows(other, one.srtt, self.hysteresis);
+            subflow.count_windows(slowest, one.srtt, self.hysteresis);
             subflow.left = subflow.acwnd * (subflow.windows as f64 + 0.5);
             total += subflow.left;
         }
@@ -162,21 +162,6 @@ impl ReceiveWindow for Rbp {
             }
         }
     }
-}
-
-/// The longest RTT with its place, and the longest of the others.
-fn two_longest(usage: &[Usage]) -> ((Duration, usize), Duration) {
-    let mut longest = (Duration::ZERO, usize::MAX);
-    let mut second = Duration::ZERO;
-    for (at, one) in usage.iter().enumerate() {
-        if longest.1 == usize::MAX || one.srtt > longest.0 {
-            second = longest.0;
-            longest = (one.srtt, at);
-        } else {
-            second = second.max(one.srtt);
-        }
-    }
-    (longest, second)
 }
 
 #[cfg(test)]

@@ -3,13 +3,28 @@
 //! Two things are no policy, because without them data would be lost: what a closed subflow carried is sent again
 //! elsewhere, and data that a subflow acknowledged but no DATA_ACK covers is repeated after the connection-level timeout.
 
+mod class;
+mod deadline;
+mod flight;
 mod none;
 mod on_rto;
 mod opportunistic;
+mod picture;
+mod redundant;
+mod tail;
+#[cfg(test)]
+mod testing;
+mod upstream;
 
+pub use class::{Class, Limits};
+pub use deadline::Deadline;
 pub use none::Never;
 pub use on_rto::OnRto;
 pub use opportunistic::Opportunistic;
+pub use picture::{Marks, Outstanding, Picture, Piece, Repeat, Standing, Why};
+pub use redundant::Redundant;
+pub use tail::Tail;
+pub use upstream::Upstream;
 
 use crate::View;
 use crate::registry::{Domain, Entry, Parameter};
@@ -35,6 +50,8 @@ pub struct Opportunity<'a> {
     pub on: SubflowId,
     /// The subflows that carried the oldest unacknowledged data.
     pub carriers: &'a [SubflowId],
+    /// Bit n: the n-th of them is in TCP's Open state, neither in recovery nor with anything out of order.
+    pub calm: u32,
     /// The connection.
     pub view: &'a View<'a>,
 }
@@ -50,6 +67,10 @@ pub struct Rescue {
 }
 
 /// Decides when data in flight is repeated on another subflow.
+///
+/// The engine checks every answer: what is repeated was sent and is not acknowledged at the data level, and it goes to a
+/// usable subflow with room that has not carried it, so no subflow carries anything twice at the data level. It does not ask
+/// for copies before both ends know of a second subflow.
 pub trait Reinjection: Send {
     /// Whether a subflow's retransmission timeout repeats all it carries on the others.
     fn on_rto(&mut self, _now: Instant, _on: SubflowId) -> bool {
@@ -58,6 +79,28 @@ pub trait Reinjection: Send {
     /// Called when a subflow has room and nothing new can leave.
     fn on_opportunity(&mut self, _now: Instant, _opportunity: &Opportunity<'_>) -> Rescue {
         Rescue::default()
+    }
+    /// Whether the methods below are used. The engine asks once; what a policy that says no costs does not depend on how
+    /// much is sent.
+    fn copies(&self) -> bool {
+        false
+    }
+    /// After sending: `sent` left for the first time, on `on`.
+    fn on_sent(&mut self, _now: Instant, _sent: &Piece, _on: SubflowId, _picture: &Picture<'_>) {}
+    /// The next copy. Called again and again until there is none: before each scheduling decision (so after each sending as
+    /// well), and when everything is sent.
+    fn next(&mut self, _now: Instant, _picture: &Picture<'_>) -> Option<Repeat> {
+        None
+    }
+    /// When to be woken, asked after all that could leave has left while anything is under way. A time that is past counts
+    /// for none.
+    fn wake(&mut self, _now: Instant, _picture: &Picture<'_>) -> Option<Instant> {
+        None
+    }
+    /// That time has come; [`Reinjection::next`] is called afterwards. The answer are subflows that are stale: what they
+    /// alone carried goes elsewhere, and nothing new goes to them until anything arrives on them.
+    fn on_wake(&mut self, _now: Instant, _picture: &Picture<'_>) -> Marks {
+        Marks::NONE
     }
 }
 
@@ -91,5 +134,37 @@ pub const REINJECTIONS: &[Entry<dyn Reinjection>] = &[
         }],
         source: include_str!("opportunistic.rs"),
         build: |p| Box::new(Opportunistic::new(p.flag("penalise"))),
+    },
+    Entry {
+        name: "upstream",
+        about: "a connection timer repeats the oldest data on an idle subflow; a stuck subflow goes stale",
+        paper: Some("upstream Linux (mptcp_net-next)"),
+        parameters: upstream::PARAMETERS,
+        source: include_str!("upstream.rs"),
+        build: |p| Box::new(Upstream::new(p)),
+    },
+    Entry {
+        name: "tail",
+        about: "once everything is sent, all that is under way is copied on another subflow",
+        paper: Some("XQUIC default; Zheng et al. 2021 (XLINK)"),
+        parameters: &[],
+        source: include_str!("tail.rs"),
+        build: |_| Box::new(Tail::default()),
+    },
+    Entry {
+        name: "deadline",
+        about: "copies what is under way for longer than about a round trip, or left on a path classed low",
+        paper: Some("XQUIC deadline; Zheng et al. 2021 (XLINK)"),
+        parameters: deadline::PARAMETERS,
+        source: include_str!("deadline.rs"),
+        build: |p| Box::new(Deadline::new(p)),
+    },
+    Entry {
+        name: "redundant",
+        about: "copies everything on the other subflows as they have room, whatever the scheduler",
+        paper: None,
+        parameters: redundant::PARAMETERS,
+        source: include_str!("redundant.rs"),
+        build: |p| Box::new(Redundant::new(p)),
     },
 ];

@@ -5,7 +5,8 @@
 //!
 //! When nothing new can leave because the peer's window or the send buffer is full, the subflow `k` with room
 //!
-//! 1. asks, at most once per its own round trip, to halve the windows of the slower subflows that carry the oldest data;
+//! 1. asks, at most once per its own round trip, to halve the windows of the slower subflows that carry the oldest data and
+//!    are in TCP's Open state (nothing lost, nothing out of order);
 //! 2. repeats those data itself, unless it carried them already, if a carrier is more than four times slower or has no
 //!    more than four segments of window.
 //!
@@ -41,8 +42,8 @@ impl Opportunistic {
         }
         let mut slower = 0;
         for (bit, &carrier) in (0..u32::BITS).zip(opportunity.carriers) {
-            let slow = view.subflow(carrier).is_some_and(|carrier| carrier.open && carrier.srtt > fast.srtt);
-            if slow && carrier != fast.id {
+            let slow = view.subflow(carrier).is_some_and(|carrier| carrier.srtt > fast.srtt);
+            if slow && opportunity.calm & 1 << bit != 0 && carrier != fast.id {
                 slower |= 1 << bit;
             }
         }
@@ -116,6 +117,17 @@ mod tests {
         carriers: &[SubflowId],
         (cause, send_buffer_full): (Cause, bool),
     ) -> Rescue {
+        ask_with(policy, ms, slow, carriers, (cause, send_buffer_full), u32::MAX)
+    }
+
+    fn ask_with(
+        policy: &mut dyn Reinjection,
+        ms: u64,
+        slow: SubflowView,
+        carriers: &[SubflowId],
+        (cause, send_buffer_full): (Cause, bool),
+        calm: u32,
+    ) -> Rescue {
         let subflows = [subflow(FAST, 10, 10), slow];
         let view = View {
             subflows: &subflows,
@@ -126,7 +138,7 @@ mod tests {
             data_una: Dsn::new(0),
             unsent_from: Dsn::new(0),
         };
-        let opportunity = Opportunity { cause, send_buffer_full, on: FAST, carriers, view: &view };
+        let opportunity = Opportunity { cause, send_buffer_full, on: FAST, carriers, calm, view: &view };
         policy.on_opportunity(Instant::ZERO + Duration::from_millis(ms), &opportunity)
     }
 
@@ -163,20 +175,13 @@ mod tests {
     }
 
     #[test]
-    fn a_carrier_in_timeout_is_not_penalised() {
-        let timed_out = SubflowView { open: false, ..subflow(SLOW, 50, 10) };
-        assert_eq!(ask(&mut Opportunistic::new(true), 0, timed_out, &[SLOW], WINDOW).penalise, 0);
-    }
-
-    #[test]
-    fn each_policy_of_the_table_differs_from_the_others() {
-        let mut answers = Vec::new();
-        for entry in super::super::REINJECTIONS {
-            let mut policy = entry.build_default();
-            let on_rto = policy.on_rto(Instant::ZERO, SLOW);
-            let answer = (on_rto, ask(&mut *policy, 0, subflow(SLOW, 50, 10), &[SLOW], WINDOW));
-            assert!(!answers.contains(&answer), "{} does what another does", entry.name);
-            answers.push(answer);
-        }
+    fn a_carrier_that_repairs_a_loss_is_not_penalised_and_costs_nobody_a_turn() {
+        let mut policy = Opportunistic::new(true);
+        let slow = subflow(SLOW, 50, 10);
+        assert_eq!(ask_with(&mut policy, 0, slow, &[FAST, SLOW], WINDOW, 0b01).penalise, 0);
+        assert_eq!(ask_with(&mut policy, 1, slow, &[FAST, SLOW], WINDOW, 0b10).penalise, 0b10);
+        // One whose share of the window is used up carries no new data, but nothing is wrong with it.
+        let used_up = SubflowView { share: Bytes::ZERO, ..slow };
+        assert_eq!(ask(&mut Opportunistic::new(true), 0, used_up, &[SLOW], WINDOW).penalise, 1);
     }
 }

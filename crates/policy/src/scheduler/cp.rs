@@ -25,9 +25,11 @@ use anabranch_units::{Duration, Instant};
 pub(super) struct Cp {
     /// Largest difference between one-way delays.
     delay: Duration,
-    /// SRTT of the slowest subflow of the set, and when the set is chosen anew.
-    chosen: Option<(Duration, Instant)>,
-    /// By SRTT: kept for its memory.
+    /// The set: the first so many of `order`.
+    set: usize,
+    /// When the set is chosen anew.
+    until: Option<Instant>,
+    /// The usable subflows when it was chosen, by SRTT.
     order: Vec<SubflowView>,
 }
 
@@ -35,15 +37,12 @@ impl Cp {
     /// With the delay constraint from `parameters`.
     pub(super) fn new(parameters: &Params) -> Self {
         let delay = Duration::from_secs_f64(parameters.number(DELAY) / 1000.0);
-        Cp { delay, chosen: None, order: Vec::new() }
+        Cp { delay, set: 0, until: None, order: Vec::new() }
     }
 
-    /// The SRTT of the slowest subflow that may be used.
-    fn limit(&mut self, now: Instant, view: &View<'_>) -> Duration {
-        if let Some((limit, until)) = self.chosen
-            && now < until
-        {
-            return limit;
+    fn choose(&mut self, now: Instant, view: &View<'_>) {
+        if self.until.is_some_and(|until| now < until) {
+            return;
         }
         self.order.clear();
         self.order.extend_from_slice(view.subflows);
@@ -58,27 +57,32 @@ impl Cp {
             let ofo: f64 = set.iter().map(waiting).sum();
             ofo <= buffer && (slowest.srtt - fastest.srtt) / 2 <= self.delay
         };
-        let set = (1..=self.order.len()).rev().map(|k| &self.order[..k]).find(|set| fits(set));
-        let limit = set.and_then(|set| set.last()).map_or(Duration::MAX, |slowest| slowest.srtt);
-        let slowest = self.order.last().map_or(Duration::ZERO, |slowest| slowest.srtt);
-        self.chosen = Some((limit, now + slowest));
-        limit
+        self.set = (1..=self.order.len()).rev().find(|&k| fits(&self.order[..k])).unwrap_or(0);
+        self.until = self.order.last().map(|slowest| now + slowest.srtt);
+    }
+
+    fn may_use(&self, subflow: &SubflowView) -> bool {
+        self.order[..self.set].iter().any(|chosen| chosen.id == subflow.id)
     }
 }
 
 impl Scheduler for Cp {
     fn decide(&mut self, now: Instant, view: &View<'_>) -> Decision {
-        let limit = self.limit(now, view);
-        let Some(best) = view.fastest_with_room() else { return Decision::WAIT };
-        if best.srtt <= limit || !view.subflows.iter().any(|subflow| subflow.srtt <= limit && ack_due(subflow)) {
+        self.choose(now, view);
+        let with_room = view.subflows.iter().filter(|subflow| subflow.has_room());
+        if let Some(best) = with_room.filter(|subflow| self.may_use(subflow)).min_by_key(|subflow| subflow.srtt) {
             return Decision::send(best.id);
         }
-        Decision::WAIT
+        let hopeful = view.subflows.iter().any(|subflow| self.may_use(subflow) && ack_due(subflow));
+        match view.fastest_with_room() {
+            Some(other) if !hopeful => Decision::send(other.id),
+            _ => Decision::WAIT,
+        }
     }
 
     fn observe(&mut self, _now: Instant, event: &Event) {
         if *event == Event::SubflowsChanged {
-            self.chosen = None;
+            self.until = None;
         }
     }
 }
@@ -99,7 +103,7 @@ mod tests {
     use anabranch_units::{Bytes, SubflowId};
 
     fn cp(delay_ms: u64) -> Cp {
-        Cp { delay: Duration::from_millis(delay_ms), chosen: None, order: Vec::new() }
+        Cp { delay: Duration::from_millis(delay_ms), set: 0, until: None, order: Vec::new() }
     }
 
     const THIRD: SubflowId = SubflowId(2);
@@ -140,6 +144,15 @@ mod tests {
         assert_eq!(decide(&mut cp, 201, &subflows, segments(57)), Decision::WAIT);
         cp.observe(at(202), &Event::SubflowsChanged);
         assert_eq!(decide(&mut cp, 202, &subflows, segments(57)), Decision::send(THIRD));
+    }
+
+    /// An SRTT that grows in the meantime does not lead out of the set.
+    #[test]
+    fn the_set_is_one_of_subflows() {
+        let (mut subflows, mut cp) = (three(), cp(1000));
+        assert_eq!(decide(&mut cp, 0, &subflows, segments(57)), Decision::send(THIRD));
+        subflows[2].srtt = Duration::from_millis(250);
+        assert_eq!(decide(&mut cp, 1, &subflows, segments(57)), Decision::send(THIRD));
     }
 
     #[test]

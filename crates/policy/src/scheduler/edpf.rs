@@ -21,8 +21,7 @@
 //! the ACKs of the other direction are not counted. When nothing is in flight on the subflow that holds the first unsent byte,
 //! nothing would end the wait, so the fastest subflow with room sends that byte.
 
-use super::skip::fits;
-use super::{Scheduler, flag, wait_for};
+use super::{Scheduler, flag, quotient, wait_for};
 use crate::registry::{Parameter, Params};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant, SubflowId};
@@ -98,7 +97,7 @@ impl Path {
     fn before(&self, now: Instant, time: Instant, ties: bool) -> u64 {
         let span = time.since(self.start(now)).as_nanos();
         let span = if ties { span } else { span.saturating_sub(1) };
-        span / self.serialisation.as_nanos().max(1)
+        quotient(span, self.serialisation.as_nanos().max(1))
     }
 }
 
@@ -118,7 +117,7 @@ impl Scheduler for Edpf {
                 skip += other.mss.times(other.before(now, time, other.id < id));
             }
         }
-        if fits(view, skip, subflow.mss) {
+        if view.admits(skip, subflow.mss) {
             return Decision::Send { on: id, skip };
         }
         let holder = paths().filter(|(_, subflow)| subflow.open).min_by_key(|(path, _)| key(path));

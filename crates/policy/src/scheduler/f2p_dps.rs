@@ -16,29 +16,35 @@
 use super::flag;
 use super::prospects::Prospects;
 use super::skip::{Reserve, SkipAhead, whole_segments};
-use crate::forecast::{Conditions, F2p, F2pSwitches, Forecaster, delivery_time};
+use crate::forecast::{Conditions, F2p, F2pSwitches, Forecast, Forecaster, delivery_time};
 use crate::registry::{Parameter, Params};
 use crate::{SubflowView, View};
-use anabranch_units::{Bytes, Instant};
+use anabranch_units::{Bytes, Duration, Instant};
 
-/// Forward prediction with losses.
-pub(super) struct F2pDps {
-    prospects: Prospects<Forecaster<F2p>>,
+/// Forward prediction with losses on either subflow.
+pub(super) struct F2pDps<F> {
+    prospects: Prospects<F>,
+    /// From what is free of the slow subflow's window to when it is delivered.
+    horizon: fn(&Conditions) -> Duration,
 }
 
-impl F2pDps {
-    /// With the switches from `parameters`.
-    pub(super) fn scheduler(parameters: &Params) -> SkipAhead<Self> {
-        let switches = F2pSwitches { multi: parameters.flag(MULTI), overshoot: parameters.flag(OVERSHOOT) };
-        let forecaster = Forecaster::new(F2p::new(switches));
-        let prospects = Prospects::new(forecaster, parameters.flag(PHASE_AWARE), |fast, _| Conditions::of(fast));
-        SkipAhead(F2pDps { prospects })
+impl<F: Forecast> F2pDps<F> {
+    /// With this forecast and this horizon.
+    pub(super) fn new(forecast: F, phase_aware: bool, horizon: fn(&Conditions) -> Duration) -> Self {
+        F2pDps { prospects: Prospects::new(forecast, phase_aware, |fast, _| Conditions::of(fast)), horizon }
     }
 }
 
-impl Reserve for F2pDps {
+/// F2P-DPS with the switches from `parameters`.
+pub(super) fn scheduler(parameters: &Params) -> SkipAhead<F2pDps<Forecaster<F2p>>> {
+    let switches = F2pSwitches { multi: parameters.flag(MULTI), overshoot: parameters.flag(OVERSHOOT) };
+    let forecaster = Forecaster::new(F2p::new(switches));
+    SkipAhead(F2pDps::new(forecaster, parameters.flag(PHASE_AWARE), delivery_time))
+}
+
+impl<F: Forecast + Send> Reserve for F2pDps<F> {
     fn reserve(&mut self, now: Instant, slow: &SubflowView, view: &View<'_>) -> Bytes {
-        let horizon = delivery_time(&free_window(slow));
+        let horizon = (self.horizon)(&free_window(slow));
         whole_segments(self.prospects.delivered(now, slow, view, horizon), slow.mss)
     }
 
@@ -48,7 +54,7 @@ impl Reserve for F2pDps {
 }
 
 /// The subflow under scheduling, with what is free of its window for its window.
-pub(super) fn free_window(slow: &SubflowView) -> Conditions {
+fn free_window(slow: &SubflowView) -> Conditions {
     let free = slow.room().get() / slow.mss.get().max(1);
     Conditions { cwnd: u32::try_from(free).unwrap_or(u32::MAX), ..Conditions::of(slow) }
 }
@@ -74,7 +80,7 @@ mod tests {
     use crate::registry::{Value, find};
     use crate::scheduler::testing::*;
     use crate::scheduler::{SCHEDULERS, Scheduler};
-    use anabranch_units::{Duration, SubflowId};
+    use anabranch_units::SubflowId;
     use std::collections::BTreeMap;
 
     fn f2p(switches: &[&str]) -> Box<dyn Scheduler> {

@@ -24,7 +24,7 @@
 //! threshold is none, one or two; 9 has no other source; the loop of 11, taken literally, does not end (the remaining time
 //! becomes the duration of a round, which is never below half of one); 14 is `late-nested`.
 
-use super::skip::{fits, whole_segments};
+use super::skip::whole_segments;
 use super::{Scheduler, ack_due, flag};
 use crate::forecast::{self, Conditions, Forecast, Forecaster, Later, Switches};
 use crate::registry::{Parameter, Params};
@@ -155,7 +155,7 @@ impl Late {
             if subflow.has_room() {
                 let own = !block.left.is_zero();
                 let skip = if own { head } else { self.assigned };
-                if (own || conserve) && fits(view, skip, subflow.mss) {
+                if (own || conserve) && view.admits(skip, subflow.mss) {
                     return Some(Decision::Send { on: subflow.id, skip });
                 }
             }

@@ -3,19 +3,30 @@
 mod blest;
 mod blest_kernel;
 mod cp;
+mod daps;
 mod dpsaf;
 mod ecf;
+mod ecf_kernel;
 mod edpf;
 mod f2p_dps;
+mod f2p_dps_printed;
 mod feedback;
 mod fps;
+mod hsr;
 mod late;
 mod late_nested;
+mod linux_burst;
+mod linux_proportional;
+mod lts;
+mod lws;
 mod min_rtt;
 mod ocps;
 mod otias;
 mod peekaboo;
+mod per_subflow;
 mod prospects;
+mod ratio;
+mod redundant;
 mod round_robin;
 mod single;
 mod skip;
@@ -24,6 +35,8 @@ mod sttf;
 mod tags;
 #[cfg(test)]
 mod testing;
+mod turns;
+mod weighted;
 
 use crate::registry::{Domain, Entry, Parameter};
 use crate::{Decision, Event, SubflowView, View};
@@ -31,15 +44,24 @@ use anabranch_units::{Instant, Seed};
 
 pub use blest::Blest;
 pub use blest_kernel::BlestKernel;
+pub use daps::Daps;
 pub use ecf::Ecf;
+pub use ecf_kernel::EcfKernel;
 pub use edpf::Edpf;
+pub use hsr::Hsr;
 pub use late::Late;
+pub use linux_burst::LinuxBurst;
+pub use lts::Lts;
+pub use lws::Lws;
 pub use min_rtt::MinRtt;
 pub use otias::Otias;
 pub use peekaboo::Peekaboo;
+pub use ratio::Ratio;
+pub use redundant::Redundant;
 pub use round_robin::RoundRobin;
 pub use single::Single;
 pub use sttf::{Sttf, SttfCode};
+pub use weighted::Weighted;
 
 /// Decides which subflow carries which bytes next. Sees the view, touches nothing else.
 ///
@@ -78,6 +100,30 @@ pub const SCHEDULERS: &[Entry<dyn Scheduler>] = &[
         build: |p| Box::new(RoundRobin::new(p)),
     },
     Entry {
+        name: "weighted",
+        about: "turns in proportion to cwnd / srtt",
+        paper: Some("Al et al., LS-SCTP, after F2P"),
+        parameters: &[],
+        source: include_str!("weighted.rs"),
+        build: |_| Box::new(Weighted::default()),
+    },
+    Entry {
+        name: "ratio",
+        about: "turns in a fixed ratio",
+        paper: Some("Saha et al. 2019, the scheduler below MuSher"),
+        parameters: ratio::PARAMETERS,
+        source: include_str!("ratio.rs"),
+        build: |p| Box::new(Ratio::new(p)),
+    },
+    Entry {
+        name: "redundant",
+        about: "every segment on every subflow",
+        paper: Some("Linux MPTCP v0.9x, second version"),
+        parameters: &[],
+        source: include_str!("redundant.rs"),
+        build: |_| Box::new(Redundant::default()),
+    },
+    Entry {
         name: "min-rtt",
         about: "the lowest SRTT with room",
         paper: Some("Linux MPTCP v0.95, default"),
@@ -86,12 +132,52 @@ pub const SCHEDULERS: &[Entry<dyn Scheduler>] = &[
         build: |_| Box::new(MinRtt),
     },
     Entry {
+        name: "linux-burst",
+        about: "the least lingering queue of all; waits if that has no room",
+        paper: Some("Linux 5.10 and later, default"),
+        parameters: &[],
+        source: include_str!("linux_burst.rs"),
+        build: |_| Box::new(LinuxBurst::default()),
+    },
+    Entry {
+        name: "hsr",
+        about: "the highest cwnd / srtt with room",
+        paper: Some("Yang et al., LATE"),
+        parameters: &[],
+        source: include_str!("hsr.rs"),
+        build: |_| Box::new(Hsr),
+    },
+    Entry {
+        name: "lws",
+        about: "the most room in its window",
+        paper: Some("Yang et al., LATE"),
+        parameters: &[],
+        source: include_str!("lws.rs"),
+        build: |_| Box::new(Lws),
+    },
+    Entry {
+        name: "lts",
+        about: "the least srtt per room in its window",
+        paper: Some("Yang et al., LATE"),
+        parameters: &[],
+        source: include_str!("lts.rs"),
+        build: |_| Box::new(Lts),
+    },
+    Entry {
         name: "ecf",
         about: "waits for the fastest subflow while that completes the data earlier",
         paper: Some("Lim et al. 2017"),
         parameters: ecf::PARAMETERS,
         source: include_str!("ecf.rs"),
         build: |p| Box::new(Ecf::new(p)),
+    },
+    Entry {
+        name: "ecf-kernel",
+        about: "ECF as Linux MPTCP has it: at least one window, a margin of at least 100 ms",
+        paper: Some("Linux MPTCP v0.95, after Lim et al. 2017"),
+        parameters: ecf_kernel::PARAMETERS,
+        source: include_str!("ecf_kernel.rs"),
+        build: |p| Box::new(EcfKernel::new(p)),
     },
     Entry {
         name: "blest",
@@ -147,7 +233,15 @@ pub const SCHEDULERS: &[Entry<dyn Scheduler>] = &[
         paper: Some("Ni et al. 2014"),
         parameters: f2p_dps::PARAMETERS,
         source: include_str!("f2p_dps.rs"),
-        build: |p| Box::new(f2p_dps::F2pDps::scheduler(p)),
+        build: |p| Box::new(f2p_dps::scheduler(p)),
+    },
+    Entry {
+        name: "f2p-dps-printed",
+        about: "F2P-DPS with the paper's equations as printed, as far as they can be evaluated",
+        paper: Some("Ni et al. 2014"),
+        parameters: &[],
+        source: include_str!("f2p_dps_printed.rs"),
+        build: |_| Box::new(f2p_dps_printed::scheduler()),
     },
     Entry {
         name: "dpsaf-r",
@@ -198,6 +292,22 @@ pub const SCHEDULERS: &[Entry<dyn Scheduler>] = &[
         build: |p| Box::new(SttfCode::new(p)),
     },
     Entry {
+        name: "daps",
+        about: "turns at multiples of the delays, so that what is sent in order of turns arrives in order",
+        paper: Some("Kuhn et al. 2014"),
+        parameters: daps::PARAMETERS,
+        source: include_str!("daps.rs"),
+        build: |p| Box::new(Daps::new(p)),
+    },
+    Entry {
+        name: "linux-proportional",
+        about: "a slow subflow starts behind what faster ones send in one of its RTTs",
+        paper: Some("Barré 2011"),
+        parameters: &[],
+        source: include_str!("linux_proportional.rs"),
+        build: |_| Box::new(linux_proportional::LinuxProportional::scheduler()),
+    },
+    Entry {
         name: "late",
         about: "the slowest subflow starts behind what the others are expected to deliver by then, losses included",
         paper: Some("Yang et al., LATE"),
@@ -225,6 +335,14 @@ fn wait_for(holder: Option<&SubflowView>, view: &View<'_>) -> Decision {
     match view.fastest_with_room() {
         Some(fastest) if !holder.is_some_and(ack_due) && !view.sendable.is_zero() => Decision::send(fastest.id),
         _ => Decision::WAIT,
+    }
+}
+
+/// `a / b`, which is twice as fast where both are small.
+fn quotient(a: u64, b: u64) -> u64 {
+    match (u32::try_from(a), u32::try_from(b)) {
+        (Ok(a), Ok(b)) => u64::from(a / b),
+        _ => a / b,
     }
 }
 

@@ -20,9 +20,8 @@
 //! a model-based congestion control a window is the bandwidth-delay product. When nothing is in flight on the subflow that holds
 //! the first unsent byte, nothing would end the wait, so the fastest subflow with room sends that byte.
 
-use super::skip::fits;
 use super::tags::{Tags, places};
-use super::{Scheduler, flag, wait_for};
+use super::{Scheduler, flag, quotient, wait_for};
 use crate::registry::{Parameter, Params};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant};
@@ -59,7 +58,7 @@ impl Scheduler for Otias {
         self.tags.truncate(view.unsent);
         self.assign(view);
         match self.tags.first_of(places(view, SubflowView::has_room)) {
-            Some((place, skip)) if fits(view, skip, view.subflows[place].mss) => {
+            Some((place, skip)) if view.admits(skip, view.subflows[place].mss) => {
                 Decision::Send { on: view.subflows[place].id, skip }
             }
             _ => wait_for(self.tags.holder().map(|place| &view.subflows[place]), view),
@@ -75,7 +74,7 @@ impl Scheduler for Otias {
 
 /// Where the next segment is expected to arrive first, and how many there are for which that does not change.
 fn best(view: &View<'_>, tags: &Tags, floor: bool, leave_out_throttled: bool) -> Option<(usize, u64)> {
-    let mut best: Option<(Duration, usize, u64)> = None;
+    let mut best: Option<(Duration, usize, Bytes)> = None;
     for (place, subflow) in view.subflows.iter().enumerate() {
         if !subflow.open || leave_out_throttled && subflow.throttled {
             continue;
@@ -85,22 +84,28 @@ fn best(view: &View<'_>, tags: &Tags, floor: bool, leave_out_throttled: bool) ->
             best = Some((arrival, place, alike));
         }
     }
-    best.map(|(_, place, alike)| (place, alike))
+    best.map(|(_, place, alike)| (place, quotient(alike.get(), view.subflows[place].mss.get().max(1)).max(1)))
 }
 
-/// When a segment behind `queued` is expected to arrive, and how many are that join the queue there one after the other.
-fn expected(subflow: &SubflowView, queued: Bytes, floor: bool) -> (Duration, u64) {
+/// When a segment behind `queued` is expected to arrive, and the bytes that join the queue there until that changes.
+///
+/// In bytes, because whole segments would take more divisions, and those are what this costs: rounded up the queue is as many
+/// whole segments as it holds begun ones, and ⌊⌊x / mss⌋ / n⌋ is ⌊x / (n · mss)⌋.
+fn expected(subflow: &SubflowView, queued: Bytes, floor: bool) -> (Duration, Bytes) {
     let mss = subflow.mss.get().max(1);
-    let (queued, free) = (queued.get().div_ceil(mss), subflow.room().get() / mss);
+    let whole = |amount: u64| if amount < mss { 0 } else { quotient(amount, mss) * mss };
+    let (free, rounded_up) = (whole(subflow.room().get()), queued.get() + mss - 1);
     let half = subflow.srtt / 2;
-    if queued < free {
-        return (half, free - queued);
+    if rounded_up < free {
+        return (half, Bytes::new(free - queued.get()));
     }
-    let cwnd = (subflow.bdp.unwrap_or(subflow.cwnd).get() / mss).max(1);
-    let (full_windows, behind) = ((queued - free) / cwnd, (queued - free) % cwnd);
+    let cwnd = whole(subflow.bdp.unwrap_or(subflow.cwnd).get()).max(mss);
+    let behind = rounded_up - free;
+    let full_windows = quotient(behind, cwnd);
     // ceil((n + 1) / cwnd) is floor(n / cwnd) + 1.
     let wait = if floor { full_windows } else { full_windows + 1 };
-    (half + subflow.srtt * wait, cwnd - behind)
+    let until = free + (full_windows + 1) * cwnd;
+    (half + subflow.srtt * wait, Bytes::new(until.saturating_sub(queued.get())))
 }
 
 const FLOOR: &str = "floor";

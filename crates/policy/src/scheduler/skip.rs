@@ -6,7 +6,8 @@
 //! - The fastest subflow with room goes first, and takes the head of the unsent data if no faster one is usable.
 //! - A slower one begins behind its reserve, which counts unsent bytes: holes left earlier are not counted twice. It is
 //!   silent if all that is unsent is reserved, or if the peer's window does not admit what lies behind.
-//! - The reserve is asked for anew at every decision, from the subflows usable then: one that failed leaves at once.
+//! - The reserve is asked for anew at every decision, from the subflows usable then. One that failed counts no more, nor
+//!   does one that may carry no new data for now (RTO recovery, a full window of the peer): the head would wait for it.
 //! - Silence is waiting for a faster subflow. If none has an acknowledgment under way, nothing would end it, and the head
 //!   goes to the fastest with room.
 
@@ -37,7 +38,7 @@ impl<R: Reserve> Scheduler for SkipAhead<R> {
         while let Some(subflow) = next_with_room(view, asked) {
             let alone = faster(view, subflow).next().is_none();
             let skip = if alone { Bytes::ZERO } else { self.0.reserve(now, subflow, view) };
-            if fits(view, skip, subflow.mss) {
+            if view.admits(skip, subflow.mss) {
                 return Decision::Send { on: subflow.id, skip };
             }
             asked = Some(subflow);
@@ -53,24 +54,15 @@ impl<R: Reserve> Scheduler for SkipAhead<R> {
     }
 }
 
-/// The usable subflows with a lower SRTT than `slow`, in the order of their ids.
+/// The subflows with a lower SRTT than `slow` that may carry new data, with room or without, in the order of their ids.
 pub(super) fn faster<'a>(view: &View<'a>, slow: &SubflowView) -> impl Iterator<Item = &'a SubflowView> {
     let srtt = slow.srtt;
-    view.subflows.iter().filter(move |subflow| subflow.srtt < srtt)
+    view.subflows.iter().filter(move |subflow| subflow.srtt < srtt && subflow.open)
 }
 
 /// So many segments of this size, rounded half up to whole ones. Not a number and less than nothing give none.
 pub(super) fn whole_segments(segments: f64, mss: Bytes) -> Bytes {
     mss.times((segments + 0.5) as u64)
-}
-
-/// Whether the peer's window admits the whole segment that begins `skip` bytes into the unsent data. The first one may be
-/// cut short: if it cannot leave, nothing can.
-pub(super) fn fits(view: &View<'_>, skip: Bytes, mss: Bytes) -> bool {
-    if skip.is_zero() {
-        return !view.sendable.is_zero();
-    }
-    skip < view.unsent && skip + mss.min(view.unsent.saturating_sub(skip)) <= view.sendable
 }
 
 /// By SRTT, then id, the first with room behind `asked`.
@@ -166,9 +158,18 @@ mod tests {
     fn waits_only_for_an_acknowledgment_that_is_due() {
         let [mut fast, slow, _] = three([10, 0, 0]);
         assert_eq!(decide(99, &view(&[fast, slow], 10)), Decision::WAIT);
-        (fast.in_flight, fast.open) = (Bytes::ZERO, false);
+        (fast.in_flight, fast.throttled) = (Bytes::ZERO, true);
         assert_eq!(decide(99, &view(&[fast, slow], 10)), send(SLOW, 0));
         assert_eq!(decide(99, &view(&[], 10)), Decision::WAIT);
+    }
+
+    #[test]
+    fn nothing_is_left_to_a_subflow_that_may_not_send() {
+        let [fast, slow, third] = three([10, 10, 0]);
+        let shut = SubflowView { open: false, ..fast };
+        assert_eq!(decide(7, &view(&[fast, slow, third], 100)), send(THIRD, 14));
+        assert_eq!(decide(7, &view(&[shut, slow, third], 100)), send(THIRD, 7));
+        assert_eq!(decide(7, &view(&[shut, third], 100)), send(THIRD, 0));
     }
 
     #[test]

@@ -7,8 +7,9 @@
 //! ```text
 //! unsent_from + Σ_f rate_f · (SRTT_s - SRTT_f)/2 + d_s · mss      rate_f = cwnd_f / SRTT_f
 //! ```
-//! which is where the fast ones will be when its data arrive. `d_s` follows from the DATA_ACKs on its own ACKs once per
-//! RTT: half of how much too early its data arrived is taken off, half of how much too late is added (module `feedback`).
+//! which is where the fast ones will be when its data arrive. `d_s` follows about once per RTT from what the receiver had when
+//! they did: half of what was missing before them is taken off, half of what had overtaken them is added (module
+//! `feedback`).
 //!
 //! Unlike FPS the gap is a distance in DSNs: what was sent ahead before lies within it and is not added once more.
 //!

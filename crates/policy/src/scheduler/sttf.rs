@@ -33,7 +33,6 @@ mod arrivals;
 mod clock;
 mod code;
 
-use super::skip::fits;
 use super::{MinRtt, Scheduler, flag, number, wait_for};
 use crate::registry::{Parameter, Params};
 use crate::{Decision, SubflowView, View};
@@ -88,7 +87,7 @@ impl Scheduler for Sttf {
             let arrivals = Arrivals::of(subflow, other.rtt, self.growth);
             skip += subflow.mss.times(arrivals.before(time, other < rank));
         }
-        if fits(view, skip, first.mss) {
+        if view.admits(skip, first.mss) {
             return Decision::Send { on: first.id, skip };
         }
         // The first byte is the fastest's of all that are open, with room or without.

@@ -1,13 +1,14 @@
 //! Draws a run from a seed.
 
-use anabranch_engine::{Factory, Policies, Profile};
+use anabranch_engine::{Factory, Policies, Profile, Switch};
 use anabranch_net::{Change, LinkConfig, LossModel, QueueLimit, Reordering};
-use anabranch_policy::registry::{ACK_PATHS, CONGESTION, Entry, REINJECTIONS, SCHEDULERS, WINDOWS};
+use anabranch_policy::registry::{ACK_PATHS, CONGESTION, Domain, Entry, REINJECTIONS, SCHEDULERS, Value, WINDOWS};
 use anabranch_sim::{
-    Affected, Direction, End, HostSpec, Middlebox, MiddleboxSpec, PathSpec, SharedLink, Spec, SplitOptions, Stripped,
-    StrippedOptions, SynOption, TimedChange, Unmapped, Workload,
+    Affected, Direction, End, Host, HostSpec, Middlebox, MiddleboxSpec, PathSpec, SharedLink, Spec, SplitOptions,
+    Stripped, StrippedOptions, SynOption, TimedChange, TimedSwitch, Unmapped, Workload,
 };
 use anabranch_units::{Bytes, Duration, Rate, Seed, Stream};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A run in which everything should arrive: faults last up to ten seconds and are over after two minutes.
@@ -34,6 +35,10 @@ pub fn spec(seed: Seed) -> Spec {
     spec.server.addresses = 1 + usize::from(draw.chance(0.1));
     spec.workloads = vec![workload(draw)];
     spec.changes = (0..draw.below(4)).flat_map(|_| fault(draw, count)).collect();
+    let switches = &mut seed.stream("swarm/switches");
+    if switches.chance(0.3) {
+        spec.switches = (0..1 + switches.below(5)).map(|_| switch(switches)).collect();
+    }
     spec.stop = Duration::from_secs(HORIZON);
     spec.linger = Some(Duration::from_secs(HORIZON));
     spec.audit = true;
@@ -137,6 +142,9 @@ fn host(draw: &mut Stream) -> HostSpec {
     host.multipath = draw.chance(0.9);
     host.send_buffer = Bytes::new(log(draw, 1460, 4 << 20));
     host.receive_buffer = Bytes::new(log(draw, 1460, 4 << 20));
+    if draw.chance(0.3) {
+        host.initial_receive_buffer = Some(Bytes::new(log(draw, 1, 1 << 18)));
+    }
     host.dss_checksum = draw.chance(0.3);
     host.max_subflows = 1 + draw.below(8) as usize;
     host
@@ -152,9 +160,46 @@ fn policies(draw: &mut Stream) -> Policies {
     }
 }
 
+/// Any of the table, with any parameters it accepts.
 fn any<T: ?Sized>(draw: &mut Stream, table: &'static [Entry<T>]) -> Factory<T> {
     let entry = &table[draw.below(table.len() as u64) as usize];
-    Arc::new(|| entry.build_default())
+    let mut given = BTreeMap::new();
+    for parameter in entry.parameters {
+        if draw.chance(0.5) {
+            given.insert(parameter.name.to_owned(), value(draw, parameter.domain));
+        }
+    }
+    let params = entry.params(&given).unwrap_or_else(|error| panic!("what is accepted is accepted: {error}"));
+    Arc::new(move || (entry.build)(&params))
+}
+
+/// Something in the domain: near the default, anywhere, or at its ends.
+fn value(draw: &mut Stream, domain: Domain) -> Value {
+    match domain {
+        Domain::Number { default, min, max } => Value::Number(match draw.below(8) {
+            0 => min,
+            1 => max,
+            2..5 => (default * [0.125, 0.25, 0.5, 2.0, 4.0, 8.0][draw.below(6) as usize]).clamp(min, max),
+            _ => min + (max - min) * draw.unit(),
+        }),
+        Domain::Flag { .. } => Value::Flag(draw.chance(0.5)),
+        // What a text means is its policy's own affair.
+        Domain::Text { default, .. } => Value::Text(default.to_owned()),
+    }
+}
+
+/// Another policy in the course of the run.
+fn switch(draw: &mut Stream) -> TimedSwitch {
+    let at = Duration::from_millis(log(draw, 1, 60_000));
+    let host = [None, Some(Host::Client), Some(Host::Server)][draw.below(3) as usize];
+    let switch = match draw.below(6) {
+        0..2 => Switch::Scheduler(any(draw, SCHEDULERS)),
+        2 => Switch::Congestion(any(draw, CONGESTION)),
+        3 => Switch::ReceiveWindow(any(draw, WINDOWS)),
+        4 => Switch::AckPath(any(draw, ACK_PATHS)),
+        _ => Switch::Reinjection(any(draw, REINJECTIONS)),
+    };
+    TimedSwitch { at, host, switch }
 }
 
 fn workload(draw: &mut Stream) -> Workload {

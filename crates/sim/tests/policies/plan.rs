@@ -47,34 +47,35 @@ fn lowlat() -> Vec<PathSpec> {
 
 /// LOWLAT Section II, Figs. 6 and 8. Ideal, without serialisation: 10 segments 5 ms, to 30 segments 15 ms, to 70 segments 25 ms
 /// on the fast path; min-RTT puts what does not fit there onto the slow one, whose delay is 50 ms. Serialisation adds 0.12 ms a
-/// segment.
+/// segment. OTIAS does the same until it expects more than five rounds of ten, since it does not know that windows grow; what it
+/// put onto the slow path stays there.
 ///
 /// | segments | ideal | sttf | otias | min-rtt |
 /// |----------|-------|------|-------|---------|
 /// | 10       | 5     | 6.2  | 6.2   | 6.2     |
 /// | 15       | 15    | 15.7 | 15.7  | 50.6    |
 /// | 30       | 15    | 17.5 | 17.5  | 51.2    |
-/// | 50       | 25    | 27.7 | 27.7  | 51.2    |
+/// | 70       | 25    | 30.1 | 51.2  | 51.2    |
 #[test]
-fn sttf_and_otias_keep_bursts_off_the_slow_path() {
-    for (segments, ideal) in [(10, 5.0), (15, 15.0), (30, 15.0), (50, 25.0)] {
-        for name in ["sttf", "sttf-code", "otias"] {
-            let took = slowest(lowlat(), segments, name, &[]);
-            assert!((ideal..ideal + 4.0).contains(&took), "{name}, {segments} segments: {took} ms");
-        }
-        let min_rtt = slowest(lowlat(), segments, "min-rtt", &[]);
-        assert!(if segments == 10 { min_rtt < 7.0 } else { min_rtt >= 50.0 }, "{segments} segments: {min_rtt} ms");
+fn sttf_keeps_bursts_off_the_slow_path_and_otias_short_ones() {
+    for (segments, ideal) in [(10, 5.0), (15, 15.0), (30, 15.0), (70, 25.0)] {
+        let [sttf, code, otias, min_rtt] =
+            ["sttf", "sttf-code", "otias", "min-rtt"].map(|name| slowest(lowlat(), segments, name, &[]));
+        let near = |took: f64| (ideal..ideal + 0.2 + 0.12 * segments as f64).contains(&took);
+        assert!(near(sttf) && near(code), "{segments} segments: {sttf} and {code} ms");
+        assert!(if segments <= 30 { near(otias) } else { otias >= 50.0 }, "{segments} segments: {otias} ms");
+        assert!(if segments <= 10 { near(min_rtt) } else { min_rtt >= 50.0 }, "{segments} segments: {min_rtt} ms");
     }
 }
 
-/// LOWLAT Fig. 8, first panel: two paths alike. STTF is min-RTT there, which uses both windows: 20 segments in one round.
-/// Without the rule ties go to one path, and to the other only what the first cannot carry in that round: the same.
-#[test]
-fn on_paths_alike_sttf_is_min_rtt() {
-    let alike = || vec![path("path1", 100, 5), path("path2", 100, 5)];
-    for segments in [15, 20, 40] {
-        let both = ["sttf", "min-rtt"].map(|name| latencies(&bursts(alike(), segments, name, &[])));
-        assert_eq!(both[0], both[1], "{segments}");
+/// From `at` on, so much delay each way [ms].
+fn delay(path: &str, at: u64, each_way: u64) -> TimedChange {
+    TimedChange {
+        at: ms(at),
+        path: path.to_owned(),
+        affected: Affected::Both,
+        change: Change::Delay(ms(each_way)),
+        notify: false,
     }
 }
 
@@ -85,34 +86,27 @@ fn on_paths_alike_sttf_is_min_rtt() {
 fn the_rtt_reset_brings_a_path_back() {
     let recovered = |name: &str| {
         let mut spec = bursts(vec![path("fast", 100, 5), path("slow", 100, 40)], 8, name, &[]);
-        let delay = |at, ms_each_way| TimedChange {
-            at: Duration::from_millis(at),
-            path: "fast".to_owned(),
-            affected: Affected::Both,
-            change: Change::Delay(ms(ms_each_way)),
-            notify: false,
-        };
-        spec.changes = vec![delay(50, 150), delay(4500, 5)];
+        spec.changes = vec![delay("fast", 50, 150), delay("fast", 4500, 5)];
         latencies(&spec)[5..].to_vec()
     };
     for name in ["sttf", "sttf-code"] {
         let back = recovered(name);
         assert!(back.iter().all(|&took| took < 10.0), "{name}: {back:?}");
     }
-    for name in ["min-rtt", "otias"] {
+    for name in ["min-rtt", "ecf"] {
         let stuck = recovered(name);
         assert!(stuck.iter().all(|&took| took > 40.0), "{name}: {stuck:?}");
     }
 }
 
-/// RTTs of 20 and 50 ms, 20 segments. A second window on the fast path arrives after 30 ms, later than one on the slow path after
-/// 25: half of the burst goes there. As first published, what does not fit counts as if it left at once (A-OTIAS).
+/// RTTs of 20 and 40 ms, 20 segments. A second window on the fast path arrives after 30 ms, later than one on the slow path after
+/// 20: half of the burst goes there. As first published, what does not fit counts as if it left at once (A-OTIAS).
 #[test]
 fn otias_as_published_forgets_the_first_wait() {
-    let paths = || vec![path("fast", 100, 10), path("slow", 100, 25)];
+    let paths = || vec![path("fast", 100, 10), path("slow", 100, 20)];
     let (corrected, published) =
         (slowest(paths(), 20, "otias", &[]), slowest(paths(), 20, "otias", &[("floor", Value::Flag(true))]));
-    assert!((25.0..28.0).contains(&corrected), "{corrected}");
+    assert!((20.0..26.0).contains(&corrected), "{corrected}");
     assert!((30.0..34.0).contains(&published), "{published}");
 }
 

@@ -1,1 +1,217 @@
 //! Reinjection.
+
+use crate::common::*;
+use crate::policy;
+use anabranch_net::{Change, QueueLimit};
+use anabranch_policy::registry::{REINJECTIONS, Value};
+use anabranch_policy::reinjection::{Marks, Picture, Piece, Reinjection, Repeat, Why};
+use anabranch_sim::{Affected, Direction, Outcome, Spec, TimedChange, Workload};
+use anabranch_units::{Bytes, Dsn, Duration, Instant, Seed, SubflowId};
+use std::sync::Arc;
+
+fn with(mut spec: Spec, name: &str, given: &[(&str, Value)]) -> Spec {
+    spec.server.policies.reinjection = policy(REINJECTIONS, name, given);
+    spec
+}
+
+/// The completion times of all transfers over some seeds, sorted [s], and the bytes that were sent on a second subflow.
+fn measure(spec: &Spec, name: &str) -> (Vec<f64>, u64) {
+    let (mut times, mut copies) = (Vec::new(), 0);
+    for seed in 1..=8 {
+        let mut spec = with(spec.clone(), name, &[]);
+        spec.seed = Seed(seed);
+        spec.audit = false;
+        let outcome = complete(&spec);
+        times.extend(outcome.transfers.iter().map(|transfer| transfer.duration().unwrap().as_secs_f64()));
+        copies += reinjected(&outcome);
+    }
+    times.sort_by(f64::total_cmp);
+    (times, copies)
+}
+
+fn reinjected(outcome: &Outcome) -> u64 {
+    outcome.connections.iter().map(|connection| connection.sender.as_ref().unwrap().reinjected).sum()
+}
+
+fn mean(times: &[f64]) -> f64 {
+    times.iter().sum::<f64>() / times.len() as f64
+}
+
+fn percentile(times: &[f64], p: usize) -> f64 {
+    times[(times.len() - 1) * p / 100]
+}
+
+/// So many files of this size on one warm connection.
+fn warm(size: u64, count: usize) -> Workload {
+    let mut files = files(Direction::Down, &vec![size; count], false);
+    if let Workload::Files { warm, think, .. } = &mut files {
+        (*warm, *think) = (true, ms(200));
+    }
+    files
+}
+
+fn change(at_ms: u64, path: &str, change: Change) -> TimedChange {
+    TimedChange { at: ms(at_ms), path: path.to_owned(), affected: Affected::Both, change, notify: false }
+}
+
+/// Two lossy paths, and many small files on one connection.
+fn small_files() -> Spec {
+    spec(vec![lossy_path("a", 20, 10, 0.02), lossy_path("b", 10, 25, 0.02)], vec![warm(10_000, 50)])
+}
+
+/// Reference 2.1. What a dead path holds waits for the path without reinjection, and for the timeout with it.
+#[test]
+fn a_dead_path_holds_nothing_up_for_longer_than_a_timeout() {
+    let mut hole = spec(vec![path("a", 10, 10), path("b", 10, 15)], vec![download(2_000_000)]);
+    hole.changes = vec![change(500, "a", Change::Blackhole)];
+    let time = |name| goodput_time(&with(hole.clone(), name, &[]));
+    let (none, on_rto) = (time("none"), time("on-rto"));
+    // 2 MB at 10 Mbit/s take 1.7 s.
+    assert!(on_rto < 2.5 && none > 10.0 * on_rto, "{on_rto} s against {none} s");
+}
+
+fn goodput_time(spec: &Spec) -> f64 {
+    complete(spec).transfers[0].duration().unwrap().as_secs_f64()
+}
+
+/// Reference 2.2. A slow path that holds the oldest data blocks a small window; nothing times out, so `on-rto` does nothing.
+#[test]
+fn a_small_window_is_not_held_up_by_the_slow_path() {
+    let mut held = spec(vec![path("fast", 100, 5), path("slow", 10, 50)], vec![download(4_000_000)]);
+    held.client.receive_buffer = Bytes::new(1 << 18);
+    // Short, so that queueing does not hide that the paths are ten times apart.
+    held.paths[0].down.queue = QueueLimit::Packets(80);
+    let (on_rto, no_copies) = measure(&held, "on-rto");
+    let (opportunistic, copies) = measure(&held, "opportunistic");
+    assert!(no_copies == 0 && copies > 0);
+    assert!(mean(&opportunistic) < 0.85 * mean(&on_rto), "{} s against {} s", mean(&opportunistic), mean(&on_rto));
+}
+
+/// Reference 2.4. The last segments of a file have nothing behind them that shows their loss.
+#[test]
+fn copies_of_the_tail_complete_small_files_earlier() {
+    let (on_rto, few) = measure(&small_files(), "on-rto");
+    let (tail, copies) = measure(&small_files(), "tail");
+    let (slow, fast) = (percentile(&on_rto, 95), percentile(&tail, 95));
+    assert!(fast < 0.75 * slow, "95th percentile {fast} s against {slow} s");
+    assert!(mean(&tail) < 0.9 * mean(&on_rto) && copies > 100 * few, "{copies} and {few} bytes");
+    // A long file has one tail, as a short one has: the price is in proportion to the files, not to the bytes.
+    let long = spec(small_files().paths, vec![download(1_000_000)]);
+    let copied = reinjected(&complete(&with(long, "tail", &[])));
+    assert!(0 < copied && copied < 200_000, "{copied}");
+}
+
+/// Reference 2.4. Copies of what is late cut the latency of files that lose something, and cost less than copies of all.
+#[test]
+fn copies_of_what_is_late_cost_less_than_copies_of_everything() {
+    let (on_rto, _) = measure(&small_files(), "on-rto");
+    let (deadline, late) = measure(&small_files(), "deadline");
+    let (_, everything) = measure(&small_files(), "redundant");
+    let (slow, fast) = (percentile(&on_rto, 95), percentile(&deadline, 95));
+    assert!(fast < 0.75 * slow, "95th percentile {fast} s against {slow} s");
+    assert!(0 < late && late < everything / 2, "{late} and {everything} bytes");
+}
+
+/// Reference 2.3. A path swallows everything from 0.5 s to 4 s. Its data moves, and when it answers it is used again.
+#[test]
+fn a_stuck_path_goes_stale_and_comes_back() {
+    let stuck = |end: bool, name, given: &[(&str, Value)]| {
+        let mut spec = spec(vec![path("a", 10, 10), path("b", 10, 15)], vec![download(10_000_000)]);
+        spec.changes = vec![change(500, "a", Change::Blackhole)];
+        if end {
+            spec.changes.push(change(4000, "a", Change::Restore));
+        }
+        let outcome = complete(&with(spec, name, given));
+        let a = outcome.connections[0].subflows.iter().filter(|subflow| subflow.path == 0);
+        let on_a: u64 = a.map(|subflow| subflow.stats.bytes_first_sent).sum();
+        (outcome.transfers[0].duration().unwrap().as_secs_f64(), on_a, reinjected(&outcome))
+    };
+    let (time, on_a, moved) = stuck(true, "upstream", &[]);
+    let (_, before, _) = stuck(false, "upstream", &[]);
+    let (unhelped, ..) = stuck(true, "none", &[]);
+    let (_, _, oldest) = stuck(true, "upstream", &[("stale-loss-cnt", Value::Number(0.0))]);
+    assert!(time < 0.9 * unhelped, "{time} s against {unhelped} s");
+    // Its retransmission timer, backed off, tries again at about 6.7 s; the transfer ends at 8.4 s.
+    assert!(on_a > before + 500_000, "{on_a} bytes against {before} had it stayed dead");
+    assert!(moved > 3 * oldest, "all of its data moves, {moved} bytes, not just the oldest, {oldest}");
+}
+
+/// Reference 3.5 as reinjection. Three lossy paths and a few segments at a time: every segment on every path is the most
+/// that copies can do, and nobody sends more of them.
+#[test]
+fn copies_of_everything_are_the_most_and_the_fastest_for_a_thin_stream() {
+    let paths = vec![lossy_path("a", 20, 10, 0.1), lossy_path("b", 20, 12, 0.1), lossy_path("c", 20, 14, 0.1)];
+    let thin = spec(paths, vec![warm(2_800, 60)]);
+    let (times, most) = measure(&thin, "redundant");
+    for entry in REINJECTIONS.iter().filter(|entry| entry.name != "redundant") {
+        let (others, copies) = measure(&thin, entry.name);
+        assert!(copies < most, "{}: {copies} and {most} bytes", entry.name);
+        assert!(mean(&times) <= mean(&others), "{}: {} s and {} s", entry.name, mean(&times), mean(&others));
+        assert!(percentile(&times, 95) <= percentile(&others, 95), "{}", entry.name);
+    }
+}
+
+/// Asks for the same copy over and over.
+struct Stubborn(Repeat);
+
+impl Reinjection for Stubborn {
+    fn copies(&self) -> bool {
+        true
+    }
+
+    fn next(&mut self, _now: Instant, _picture: &Picture<'_>) -> Option<Repeat> {
+        Some(self.0)
+    }
+
+    fn wake(&mut self, now: Instant, _picture: &Picture<'_>) -> Option<Instant> {
+        Some(now + Duration::from_nanos(1))
+    }
+
+    fn on_wake(&mut self, _now: Instant, picture: &Picture<'_>) -> Marks {
+        picture.standings.iter().fold(Marks::NONE, |all, standing| all.with(standing.mark))
+    }
+}
+
+/// Promise: a plug-in cannot break the transport. Each impossible copy is counted, none is sent; who calls every subflow
+/// stale is left with one; who wants to be woken at once is woken later.
+#[test]
+fn answers_that_cannot_be_change_nothing() {
+    for (on, from) in [(0, 0), (1, u64::MAX), (9, 1)] {
+        let mut spec = spec(vec![lossy_path("a", 10, 10, 0.01), path("b", 10, 15)], vec![download(500_000)]);
+        let repeat = Repeat { on: SubflowId(on), from: Dsn::new(from), why: Why::Tail };
+        spec.server.policies.reinjection = Arc::new(move || Box::new(Stubborn(repeat)));
+        let outcome = complete(&spec);
+        let sender = outcome.connections[0].sender.as_ref().unwrap();
+        assert!(sender.overruled.copies > 0 && sender.overruled.impossible == 0, "{:?}", sender.overruled);
+        assert!(outcome.transfers[0].duration().unwrap() < Duration::from_secs(2));
+    }
+}
+
+/// Asks for every piece on every subflow, as long as that can be.
+struct Greedy;
+
+impl Reinjection for Greedy {
+    fn copies(&self) -> bool {
+        true
+    }
+
+    fn next(&mut self, _now: Instant, picture: &Picture<'_>) -> Option<Repeat> {
+        picture.marked().filter(|(subflow, _)| subflow.has_room_to_repeat()).find_map(|(subflow, standing)| {
+            let fresh = |piece: &Piece| piece.carriers != Marks::NONE && !piece.carriers.meets(standing.mark);
+            let piece = picture.first_piece(picture.view.data_una, picture.view.unsent_from, fresh)?;
+            Some(Repeat { on: subflow.id, from: piece.from, why: Why::Redundancy })
+        })
+    }
+}
+
+/// The record of sent data is exact: segments of two sizes carry the same data, nothing is impossible, and each byte goes
+/// at most once to each subflow at the data level.
+#[test]
+fn no_subflow_carries_anything_twice() {
+    let mut spec = spec(vec![path("a", 10, 10), path("b", 10, 15)], vec![download(500_000)]);
+    spec.server.policies.reinjection = Arc::new(|| Box::new(Greedy));
+    let outcome = complete(&spec);
+    let sender = outcome.connections[0].sender.as_ref().unwrap();
+    assert_eq!(sender.overruled.copies, 0);
+    assert!(200_000 < sender.reinjected && sender.reinjected <= 500_000, "{}", sender.reinjected);
+}

@@ -3,6 +3,7 @@
 use super::*;
 use crate::scheduler::testing::*;
 use anabranch_units::SubflowId;
+use proptest::prelude::*;
 
 /// SRTT [ms], cwnd and in flight in segments.
 type Row = (u64, u64, u64);
@@ -135,4 +136,31 @@ fn the_window_bounds_the_queues() {
     let narrow = View { sendable: segments(45), ..view(&both, 200) };
     assert_eq!(otias.decide(at(0), &narrow), Decision::Send { on: SLOW, skip: segments(40) });
     assert_eq!(otias.tags.total(), segments(45));
+}
+
+/// The formula as it is printed, in whole segments; half an RTT is one.
+fn printed(queued: u64, free: u64, cwnd: u64, floor: bool) -> u64 {
+    let wait = match (queued < free, floor) {
+        (true, _) => 0,
+        (false, true) => (queued - free) / cwnd,
+        (false, false) => (queued - free + 1).div_ceil(cwnd),
+    };
+    2 * wait + 1
+}
+
+proptest! {
+    #[test]
+    fn bytes_give_what_segments_give(queued in 0u64..60_000, cwnd in 1u64..30_000, out in 0u64..30_000, floor: bool) {
+        let subflow = SubflowView { cwnd: Bytes::new(cwnd), in_flight: Bytes::new(out), ..subflow(FAST, 2, 0, 0) };
+        let (whole, free, cwnd) = (queued.div_ceil(1000), cwnd.saturating_sub(out) / 1000, (cwnd / 1000).max(1));
+        let (arrival, alike) = expected(&subflow, Bytes::new(queued), floor);
+        prop_assert_eq!(arrival.as_millis(), printed(whole, free, cwnd, floor));
+        let alike = alike.get() / 1000;
+        for behind in 0..alike {
+            prop_assert_eq!(printed(whole + behind, free, cwnd, floor), arrival.as_millis());
+        }
+        // As published the first window that does not fit looks like the one before it.
+        let next = printed(whole + alike, free, cwnd, floor);
+        prop_assert!(next > arrival.as_millis() || floor && whole < free);
+    }
 }

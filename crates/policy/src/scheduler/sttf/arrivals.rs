@@ -1,6 +1,7 @@
 //! When the segments queued on one subflow arrive, if windows and the round-trip time go on as they are.
 
 use crate::SubflowView;
+use crate::scheduler::quotient;
 use anabranch_units::{Bytes, Duration};
 
 /// The predicted arrivals of a subflow's queue: `free` segments after half an RTT, then one window per RTT.
@@ -32,7 +33,7 @@ impl Arrivals {
     /// Of this subflow, with `rtt` for its round-trip time. Under a model-based congestion control every round carries the
     /// bandwidth-delay product.
     pub(super) fn of(subflow: &SubflowView, rtt: Duration, growth: Growth) -> Self {
-        let free = subflow.room().get() / subflow.mss.get().max(1);
+        let free = quotient(subflow.room().get(), subflow.mss.get().max(1));
         match subflow.bdp {
             Some(bdp) => Arrivals::steady(rtt, free, whole(bdp, subflow.mss)),
             None => Arrivals::new(rtt, free, subflow.cwnd_segments(), subflow.ssthresh_segments(), growth),
@@ -48,10 +49,10 @@ impl Arrivals {
         let (first, doublings, entry) = match growth {
             Growth::Capped if cwnd < ssthresh => {
                 let first = (2 * cwnd).min(ssthresh);
-                (first, doublings_to(ssthresh.div_ceil(first)), ssthresh)
+                (first, doublings_to(quotient(ssthresh + first - 1, first)), ssthresh)
             }
             // A round doubles while the one before it is up to the threshold, and the first of them follows `cwnd`.
-            Growth::Overshoot if cwnd <= ssthresh => (2 * cwnd, (ssthresh / cwnd).ilog2() + 1, ssthresh + 1),
+            Growth::Overshoot if cwnd <= ssthresh => (2 * cwnd, quotient(ssthresh, cwnd).ilog2() + 1, ssthresh + 1),
             _ => (cwnd + 1, 0, cwnd + 1),
         };
         Arrivals { rtt, free, first, doublings, entry, step: 1 }
@@ -73,7 +74,7 @@ impl Arrivals {
         match time.as_nanos().checked_sub(self.rtt / 2) {
             None => 0,
             Some(left) if left < self.rtt => self.free,
-            Some(left) => self.free.saturating_add(self.carried(left / self.rtt)),
+            Some(left) => self.free.saturating_add(self.carried(quotient(left, self.rtt))),
         }
     }
 
@@ -97,7 +98,7 @@ impl Arrivals {
 
     /// The first round by which `segments`, at least one, are carried.
     fn round_of(&self, segments: u64) -> u64 {
-        let doubling = u64::from(doublings_to(segments.div_ceil(self.first) + 1));
+        let doubling = u64::from(doublings_to(quotient(segments.saturating_add(self.first - 1), self.first) + 1));
         if doubling <= u64::from(self.doublings) {
             return doubling;
         }
@@ -126,7 +127,7 @@ fn doublings_to(ratio: u64) -> u32 {
 }
 
 fn whole(amount: Bytes, mss: Bytes) -> u64 {
-    (amount.get() / mss.get().max(1)).max(1)
+    quotient(amount.get(), mss.get().max(1)).max(1)
 }
 
 /// More rounds of doubling than any list of segments needs, and two to this power of growth: what is beyond is not told apart.

@@ -20,9 +20,8 @@
 use super::{ALPHA, ALPHA_PARAMETER, Arrivals, Clock, Growth, OVERSHOOT, OVERSHOOT_ABOUT, Rank};
 use super::{growth, is_symmetric};
 use crate::registry::{Parameter, Params};
-use crate::scheduler::skip::fits;
 use crate::scheduler::tags::{Tags, places};
-use crate::scheduler::{MinRtt, Scheduler, flag, wait_for};
+use crate::scheduler::{MinRtt, Scheduler, flag, quotient, wait_for};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant};
 
@@ -45,6 +44,8 @@ struct Outlook {
     arrivals: Option<Arrivals>,
     /// Segments that wait for it.
     queued: u64,
+    /// When the next one would arrive, and the last that arrives with it.
+    next: (Duration, u64),
 }
 
 impl SttfCode {
@@ -66,7 +67,10 @@ impl SttfCode {
             let rtt = self.clock.rtt(now, subflow);
             let arrivals = subflow.open.then(|| Arrivals::of(subflow, rtt, self.growth));
             let queued = segments(self.tags.queued(place), subflow);
-            self.outlooks.push(Outlook { rank: Rank { rtt, id: subflow.id }, arrivals, queued });
+            let mut outlook =
+                Outlook { rank: Rank { rtt, id: subflow.id }, arrivals, queued, next: Default::default() };
+            outlook.queue_to(queued);
+            self.outlooks.push(outlook);
         }
     }
 
@@ -78,7 +82,13 @@ impl SttfCode {
             return true;
         }
         let key = |outlook: &Outlook, n| outlook.arrivals.map(|arrivals| (arrivals.nth(n).0, outlook.rank, n));
-        let too_many = self.outlooks.iter().filter_map(|outlook| key(outlook, outlook.queued + 2)).min();
+        let second_next = |outlook: &Outlook| match outlook.next {
+            (time, last) if outlook.queued + 2 <= last => {
+                outlook.arrivals.map(|_| (time, outlook.rank, outlook.queued + 2))
+            }
+            _ => key(outlook, outlook.queued + 2),
+        };
+        let too_many = self.outlooks.iter().filter_map(second_next).min();
         let with_some = self.outlooks.iter().filter(|outlook| outlook.queued >= 2);
         let too_few = with_some.filter_map(|outlook| key(outlook, outlook.queued - 1)).max();
         too_many.is_some_and(|key| self.ahead_of(key) < all) || too_few.is_some_and(|key| self.ahead_of(key) >= all)
@@ -94,18 +104,22 @@ impl SttfCode {
     /// Tags what the peer's window admits and has no tag yet, each segment where it arrives first.
     fn assign(&mut self, view: &View<'_>) {
         while self.tags.total() < view.sendable {
-            let queues = self.outlooks.iter().enumerate();
-            let next = queues.filter_map(|(place, outlook)| {
-                let (time, last) = outlook.arrivals?.nth(outlook.queued + 1);
-                Some((time, outlook.rank, place, last))
-            });
-            let Some((.., place, last)) = next.min() else { return };
+            let open = self.outlooks.iter().enumerate().filter(|(_, outlook)| outlook.arrivals.is_some());
+            let Some((place, best)) = open.min_by_key(|(_, outlook)| (outlook.next.0, outlook.rank)) else { return };
+            let last = best.next.1;
             // The others' predictions stay as they are, so this one is best to the end of its round.
             let round = last - self.outlooks[place].queued;
             let mss = view.subflows[place].mss.max(Bytes::new(1));
             self.tags.push(place, mss.times(round).min(view.sendable - self.tags.total()));
-            self.outlooks[place].queued = last;
+            self.outlooks[place].queue_to(last);
         }
+    }
+}
+
+impl Outlook {
+    fn queue_to(&mut self, queued: u64) {
+        self.queued = queued;
+        self.next = self.arrivals.map(|arrivals| arrivals.nth(queued + 1)).unwrap_or_default();
     }
 }
 
@@ -126,13 +140,13 @@ impl Scheduler for SttfCode {
             self.look_ahead(now, view);
             if new_run && self.is_outdated(view) {
                 self.tags.clear();
-                self.outlooks.iter_mut().for_each(|outlook| outlook.queued = 0);
+                self.outlooks.iter_mut().for_each(|outlook| outlook.queue_to(0));
             }
             self.assign(view);
         }
         let room = places(view, SubflowView::has_room);
         match self.tags.first_of(room) {
-            Some((place, skip)) if fits(view, skip, view.subflows[place].mss) => {
+            Some((place, skip)) if view.admits(skip, view.subflows[place].mss) => {
                 Decision::Send { on: view.subflows[place].id, skip }
             }
             _ => wait_for(self.tags.holder().map(|place| &view.subflows[place]), view),
@@ -147,7 +161,8 @@ impl Scheduler for SttfCode {
 }
 
 fn segments(amount: Bytes, subflow: &SubflowView) -> u64 {
-    amount.get().div_ceil(subflow.mss.get().max(1))
+    let mss = subflow.mss.get().max(1);
+    quotient(amount.get() + mss - 1, mss)
 }
 
 /// What can be set.

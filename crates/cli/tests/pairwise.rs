@@ -1,0 +1,56 @@
+//! Every scheduler against every other, as far as docs/pairwise.txt remembers: whatever changes a decision changes a figure
+//! there. `BLESS=1 cargo test -p anabranch-cli --test pairwise` accepts what came out; CONTRIBUTING.md says when.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{directory, succeed};
+use std::fs;
+use std::path::Path;
+
+#[test]
+fn the_figures_are_those_of_the_last_time() {
+    let found = succeed(&directory("pairwise"), &["compare", "--all", "--repeat", REPEAT]);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/pairwise.txt");
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(path, found).unwrap();
+        return;
+    }
+    let held = fs::read_to_string(path).unwrap_or_default();
+    let mut changed: Vec<String> = Vec::new();
+    for line in held.lines().filter(|line| !found.lines().any(|other| other == *line)) {
+        changed.push(format!("- {line}"));
+    }
+    for line in found.lines().filter(|line| !held.lines().any(|other| other == *line)) {
+        changed.push(format!("+ {line}"));
+    }
+    assert!(
+        held == found,
+        "figures changed; if that is meant: BLESS=1 cargo test -p anabranch-cli --test pairwise\n{}",
+        changed.join("\n")
+    );
+}
+
+/// Enough to see a change, and few enough for every test run.
+const REPEAT: &str = "3";
+
+#[test]
+fn the_json_says_who_beat_whom() {
+    let args = ["compare", "--all", "--schedulers", "single,min-rtt,late", "--repeat", "4", "--json"];
+    let text = succeed(&directory("pairwise-json"), &args);
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let scenarios = json["scenarios"].as_array().unwrap();
+    assert_eq!((scenarios.len(), json["schedulers"].as_array().unwrap().len()), (6, 3));
+    let symmetric = scenarios.iter().find(|bout| bout["scenario"] == "symmetric").unwrap();
+    let pairs = symmetric["pairs"].as_array().unwrap();
+    assert_eq!(pairs.len(), 3);
+    let pair = |a: &str, b: &str| pairs.iter().find(|pair| pair["a"] == a && pair["b"] == b);
+    // Two like paths are nearly twice one; the winner stands first, since the standings are in that order.
+    let two = pair("min-rtt", "single").unwrap();
+    let mean = two["speed"]["mean"].as_f64().unwrap();
+    assert!((1.5..2.1).contains(&mean) && two["winner"] == "min-rtt", "{two}");
+    assert!(two["speed"]["low"].as_f64().unwrap() < mean && mean < two["speed"]["high"].as_f64().unwrap());
+    let last = json["schedulers"].as_array().unwrap().last().unwrap();
+    assert!(last["name"] == "single" && last["lost"].as_u64() > last["won"].as_u64(), "{last}");
+    assert!(last["parameters"].is_object());
+}

@@ -1,0 +1,121 @@
+//! Receive-buffer auto-tuning: the buffer grows with what the application reads in a round trip (Linux
+//! `tcp_moderate_rcvbuf`, and the same at the data level for MPTCP; reference 8.8).
+//!
+//! Once per round trip of the slowest subflow, if more was read than in any round trip before:
+//! ```text
+//! target = 2 · read + 16 · MSS
+//! target = target + 2 · target · (read - before) / before
+//! ```
+//! The first line has room for what a sender in slow start sends next; the second looks ahead as far again as the rate has
+//! just grown. The buffer never shrinks. Where we differ: Linux sizes memory with its overhead, here one byte of payload
+//! is one byte of the buffer; and it looks when the application reads, we when the next data arrives.
+
+use anabranch_units::{Bytes, Duration, Instant};
+
+pub(super) struct Autotune {
+    /// The buffer grows to this size at most.
+    most: u64,
+    mss: u64,
+    /// The most that was read in a round trip.
+    before: u64,
+    /// Read since `began`.
+    read: u64,
+    began: Instant,
+    /// No round trip is over sooner.
+    look_at: Instant,
+}
+
+/// Segments that are assumed to be read in a round trip at first: Linux's initial window. But half of the buffer at most, or a
+/// small one, which bounds what is read in a round trip, would never grow.
+const FIRST_SEGMENTS: u64 = 10;
+/// Segments added to the target.
+const SPARE_SEGMENTS: u64 = 16;
+
+impl Autotune {
+    /// From a buffer of `first` bytes to one of `most`.
+    pub(super) fn new(first: Bytes, most: Bytes, mss: u16) -> Self {
+        let mss = u64::from(mss);
+        Autotune {
+            most: most.get(),
+            mss,
+            before: (first.get() / 2).min(FIRST_SEGMENTS * mss).max(1),
+            read: 0,
+            began: Instant::ZERO,
+            look_at: Instant::ZERO,
+        }
+    }
+
+    pub(super) fn on_read(&mut self, length: u64) {
+        self.read += length;
+    }
+
+    /// It is worth finding out the RTT.
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        now >= self.look_at
+    }
+
+    /// The size that the buffer should have, if a round trip of `rtt` is over in which more was read than ever before.
+    pub(super) fn target(&mut self, now: Instant, rtt: Duration) -> Option<u64> {
+        self.look_at = self.began + rtt;
+        if now < self.look_at {
+            return None;
+        }
+        let (read, before) = (self.read, self.before);
+        (self.read, self.began, self.look_at) = (0, now, now + rtt);
+        if read <= before {
+            return None;
+        }
+        self.before = read;
+        let target = 2 * u128::from(read) + u128::from(SPARE_SEGMENTS * self.mss);
+        let growth = target.saturating_mul(u128::from(read - before)) / u128::from(before);
+        Some(u64::try_from(target.saturating_add(growth.saturating_mul(2))).unwrap_or(u64::MAX).min(self.most))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    const RTT: Duration = Duration::from_millis(100);
+
+    /// Figures of a throw-away script: reads of 10, 20, 20 and 21 segments of 1460 B in a round trip each.
+    #[test]
+    fn the_target_runs_ahead_of_what_is_read() {
+        let mut tuning = Autotune::new(Bytes::new(65_536), Bytes::new(6 << 20), 1460);
+        let targets = [(10, None), (20, Some(245_280)), (20, None), (21, Some(93_148)), (400, Some(6 << 20))];
+        for (round, (segments, target)) in (1..).zip(targets) {
+            tuning.on_read(segments * 1460);
+            assert_eq!(tuning.target(at(100 * round), RTT), target, "{segments} segments");
+        }
+    }
+
+    #[test]
+    fn it_waits_for_a_round_trip_of_the_slowest() {
+        let mut tuning = Autotune::new(Bytes::new(65_536), Bytes::new(6 << 20), 1460);
+        tuning.on_read(29_200);
+        assert!(tuning.is_due(at(0)) && tuning.target(at(10), RTT).is_none() && !tuning.is_due(at(99)));
+        assert!(tuning.is_due(at(100)));
+        // A slower subflow has joined.
+        assert!(tuning.target(at(100), RTT * 3).is_none() && !tuning.is_due(at(299)));
+        assert!(tuning.target(at(300), RTT * 3).is_some());
+    }
+
+    #[test]
+    fn a_buffer_of_a_segment_grows() {
+        let mut tuning = Autotune::new(Bytes::new(1460), Bytes::new(6 << 20), 1460);
+        tuning.on_read(1460);
+        // Twice what was read and sixteen segments, and as much again twice.
+        assert_eq!(tuning.target(at(100), RTT), Some(18 * 1460 * 3));
+    }
+
+    #[test]
+    fn nothing_overflows() {
+        let mut tuning = Autotune::new(Bytes::new(1), Bytes::MAX, u16::MAX);
+        tuning.on_read(u64::MAX / 2);
+        assert_eq!(tuning.target(at(1000), RTT), Some(u64::MAX));
+    }
+}

@@ -1,0 +1,171 @@
+//! Copies of sent data on other subflows, as the reinjection policy asks for them.
+//!
+//! Every answer is checked: an impossible one ends the round and is counted. A policy that asks for no copies costs one
+//! question per round of sending.
+
+use super::{Connection, Outgoing};
+use crate::Reason;
+use crate::recovery::Phase;
+use crate::sent_log::{Carried, bit};
+use crate::shared::Shared;
+use crate::subflow::Subflow;
+use anabranch_policy::View;
+use anabranch_policy::congestion::Controller;
+use anabranch_policy::reinjection::{Marks, Outstanding, Picture, Piece, Repeat, Standing};
+use anabranch_units::{Bytes, Dsn, Duration, Instant};
+
+/// The policy may be anybody's code: it shall not spin.
+const SHORTEST_SLEEP: Duration = Duration::from_micros(100);
+
+/// The record of sent data as policies see it.
+struct Record<'a> {
+    out: &'a Outgoing,
+    idsn: Dsn,
+}
+
+impl Outstanding for Record<'_> {
+    fn piece(&self, dsn: Dsn) -> Option<Piece> {
+        let offset = offset_of(dsn, self.out, self.idsn)?;
+        let Carried { start, end, sent, carriers } = self.out.log.at_or_after(offset)?;
+        let length = Bytes::new(end - start);
+        Some(Piece { from: self.idsn + 1 + start, length, sent, carriers: Marks::from_bits(carriers) })
+    }
+}
+
+/// Where `dsn` stands in the stream; not before what is acknowledged.
+fn offset_of(dsn: Dsn, out: &Outgoing, idsn: Dsn) -> Option<u64> {
+    let ahead = dsn.distance(idsn + 1 + out.una);
+    out.una.checked_add(u64::try_from(ahead.max(0)).ok()?)
+}
+
+fn standing(subflow: &Subflow, congestion: &Controller) -> Standing {
+    let mss = Bytes::new(u64::from(subflow.mss));
+    let recovery = &subflow.recovery;
+    let fits = subflow.in_flight() + mss <= congestion.cwnd(subflow.id);
+    let admitted = subflow.snd_edge > recovery.snd_nxt() && recovery.phase() != Phase::Loss;
+    Standing {
+        id: subflow.id,
+        mark: Marks::from_bits(bit(subflow.slot)),
+        backup: subflow.backup(),
+        usable: subflow.is_usable(),
+        has_room: fits && admitted && !subflow.throttled,
+        idle: recovery.is_empty(),
+        timeout: recovery.timeout(),
+        timeouts: recovery.consecutive_rtos(),
+        heard: subflow.heard,
+    }
+}
+
+impl Connection {
+    /// Copies out what the reinjection policy may know beside the usable subflows, if it asks for copies.
+    pub(super) fn take_standings(&mut self) {
+        self.copies = self.reinjection.copies() && self.may_reinject();
+        self.standings.clear();
+        if self.copies {
+            self.standings.reserve_exact(self.subflows.len());
+            let open = self.subflows.iter().filter(|subflow| subflow.is_open());
+            self.standings.extend(open.map(|subflow| standing(subflow, &self.congestion)));
+        }
+    }
+
+    /// Subflow `index` has sent.
+    pub(super) fn renew_standing(&mut self, index: usize) {
+        let subflow = &self.subflows[index];
+        if let Some(known) = self.standings.iter_mut().find(|standing| standing.id == subflow.id) {
+            *known = standing(subflow, &self.congestion);
+        }
+    }
+
+    /// Tells the reinjection policy that `start..start + length` left for the first time, on subflow `index`.
+    pub(super) fn tell_of_sending(&mut self, now: Instant, index: usize, start: u64, length: u64) {
+        if !self.copies {
+            return;
+        }
+        let subflow = &self.subflows[index];
+        let carriers = Marks::from_bits(bit(subflow.slot));
+        let sent = Piece { from: self.dsn(start), length: Bytes::new(length), sent: now, carriers };
+        let (view, record) = picture(&self.views, &self.outgoing, self.local_idsn);
+        let picture = Picture { view: &view, standings: &self.standings, outstanding: &record };
+        self.reinjection.on_sent(now, &sent, subflow.id, &picture);
+    }
+
+    /// Sends the copies that the reinjection policy asks for.
+    pub(super) fn copy(&mut self, now: Instant, shared: &mut Shared) {
+        if !self.copies {
+            return;
+        }
+        loop {
+            let (view, record) = picture(&self.views, &self.outgoing, self.local_idsn);
+            let picture = Picture { view: &view, standings: &self.standings, outstanding: &record };
+            let Some(repeat) = self.reinjection.next(now, &picture) else { return };
+            let Some(range) = self.checked(&repeat) else {
+                self.stats.overruled.copies += 1;
+                return;
+            };
+            if self.repeat_on(now, repeat.on, range, Reason::Policy(repeat.why), shared).is_none() {
+                return;
+            }
+        }
+    }
+
+    /// What to repeat, if the answer is possible: sent, not acknowledged at the data level, and for a usable subflow with
+    /// room that has not carried it.
+    fn checked(&self, repeat: &Repeat) -> Option<(u64, u64)> {
+        let una = self.dsn(self.outgoing.una);
+        let offset = offset_of(repeat.from, &self.outgoing, self.local_idsn).filter(|_| !repeat.from.before(una))?;
+        let (_, end) = self.outgoing.log.range_at(offset)?;
+        let carriers = self.outgoing.log.carriers(offset);
+        let fresh = carriers != 0 && carriers & bit(self.slot_of(repeat.on)?) == 0;
+        let shown = self.views.iter().find(|view| view.id == repeat.on);
+        let standing = || self.standings.iter().find(|standing| standing.id == repeat.on);
+        let able = match shown {
+            Some(view) => view.has_room_to_repeat(),
+            None => standing().is_some_and(|standing| standing.usable && standing.has_room),
+        };
+        (fresh && able).then_some((offset, end))
+    }
+
+    /// Keeps the timer of the reinjection policy; all that could leave has left.
+    pub(super) fn arm_reinjection(&mut self, now: Instant) {
+        if !self.copies || self.outgoing.una == self.outgoing.nxt {
+            self.timers.reinjection = None;
+            return;
+        }
+        if self.timers.reinjection.is_some_and(|at| at <= now) {
+            // Due, and about to be told.
+            return;
+        }
+        self.take_standings();
+        let (view, record) = picture(&self.views, &self.outgoing, self.local_idsn);
+        let picture = Picture { view: &view, standings: &self.standings, outstanding: &record };
+        let wanted = self.reinjection.wake(now, &picture).filter(|at| *at > now);
+        self.timers.reinjection = wanted.map(|at| at.max(now + SHORTEST_SLEEP));
+    }
+
+    /// The timer of the reinjection policy has run out. What it wants copied is asked for when the connection sends next,
+    /// which is at once.
+    pub(super) fn wake_reinjection(&mut self, now: Instant, shared: &Shared) {
+        self.survey(now, shared);
+        if !self.copies {
+            return;
+        }
+        let (view, record) = picture(&self.views, &self.outgoing, self.local_idsn);
+        let picture = Picture { view: &view, standings: &self.standings, outstanding: &record };
+        let stale = self.reinjection.on_wake(now, &picture);
+        for index in 0..self.subflows.len() {
+            let (id, slot) = (self.subflows[index].id, self.subflows[index].slot);
+            let others = self.subflows.iter().any(|subflow| subflow.id != id && subflow.is_usable());
+            if others && self.subflows[index].is_usable() && stale.meets(Marks::from_bits(bit(slot))) {
+                self.subflows[index].stale = true;
+                self.send_elsewhere(slot, Reason::Stale(id));
+                self.subflows_changed(now);
+            }
+        }
+    }
+}
+
+/// The parts of a [`Picture`] that stand on their own.
+fn picture<'a>(subflows: &'a [anabranch_policy::SubflowView], out: &'a Outgoing, idsn: Dsn) -> (View<'a>, Record<'a>) {
+    let (unsent, sendable) = (out.unsent.total(), out.unsent.below(out.edge));
+    (super::output::view(subflows, out, idsn, unsent, sendable), Record { out, idsn })
+}

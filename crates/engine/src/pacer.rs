@@ -1,0 +1,73 @@
+//! Pacing: segments of a subflow leave at the rate that its congestion control gives, if it gives one.
+//!
+//! Each segment puts the next one off by the time that its payload takes at that rate. A sender that comes late, or has
+//! paused, may make good one segment, so that never more than two leave back to back. New data, retransmissions and what
+//! is repeated for other subflows all wait; tail loss probes, which come once and late, do not, but count.
+
+use anabranch_units::{Bytes, Instant, Rate};
+
+/// When the next segment of a subflow may leave.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pacer {
+    next: Instant,
+    /// Something waits for that moment.
+    pub(crate) wake: Option<Instant>,
+}
+
+impl Pacer {
+    /// A segment may leave now.
+    pub(crate) fn is_open(&self, now: Instant) -> bool {
+        self.next <= now
+    }
+
+    /// A segment with so much payload leaves at `rate`.
+    pub(crate) fn on_sent(&mut self, now: Instant, payload: Bytes, rate: Rate) {
+        let span = rate.time_for(payload);
+        self.next = self.next.max(now - span) + span;
+    }
+
+    /// Sets the alarm if something waits.
+    pub(crate) fn arm(&mut self, now: Instant, waits: bool) {
+        self.wake = (waits && !self.is_open(now)).then_some(self.next);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_units::Duration;
+
+    /// 1250 bytes take 1 ms at 10 Mbit/s: two at once, then one per millisecond, two again after a pause.
+    #[test]
+    fn at_most_two_leave_back_to_back() {
+        let (mut pacer, rate) = (Pacer::default(), Rate::from_mbps(10));
+        let mut sent = Vec::new();
+        for us in (100_000..103_500).step_by(100) {
+            let now = Instant::ZERO + Duration::from_micros(us);
+            while pacer.is_open(now) {
+                pacer.on_sent(now, Bytes::new(1250), rate);
+                sent.push(us);
+            }
+        }
+        assert_eq!(sent, [100_000, 100_000, 101_000, 102_000, 103_000]);
+        let late = Instant::ZERO + Duration::from_millis(200);
+        for expected in [true, true, false] {
+            assert_eq!(pacer.is_open(late), expected);
+            pacer.on_sent(late, Bytes::new(1250), rate);
+        }
+    }
+
+    #[test]
+    fn wakes_only_whoever_waits() {
+        let (mut pacer, now) = (Pacer::default(), Instant::ZERO + Duration::from_secs(1));
+        pacer.on_sent(now, Bytes::new(1250), Rate::from_mbps(10));
+        pacer.on_sent(now, Bytes::new(1250), Rate::from_mbps(10));
+        pacer.arm(now, false);
+        assert_eq!(pacer.wake, None);
+        pacer.arm(now, true);
+        let then = now + Duration::from_millis(1);
+        assert_eq!(pacer.wake, Some(then));
+        pacer.arm(then, true);
+        assert_eq!(pacer.wake, None);
+    }
+}

@@ -1,0 +1,101 @@
+//! What congestion control learns from an ACK, and what it may answer beside growth.
+
+use anabranch_units::{Bytes, Duration, Rate};
+
+/// What one ACK told of a subflow.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ack {
+    /// Bytes known to have arrived that were not before, SACKed ones included.
+    pub acked: Bytes,
+    /// Bytes found lost with this ACK.
+    pub lost: Bytes,
+    /// Smoothed round-trip time, this ACK included.
+    pub srtt: Option<Duration>,
+    /// The RTT sample of this ACK; `None` if it gives none (Karn).
+    pub rtt: Option<Duration>,
+    /// In flight before this ACK was counted.
+    pub in_flight_before: Bytes,
+    /// In flight now: neither acknowledged, SACKed nor lost, plus retransmissions under way.
+    pub in_flight: Bytes,
+    /// The window was in full use when this data left.
+    pub cwnd_limited: bool,
+    /// Fast recovery goes on, or begins with this ACK.
+    pub in_recovery: bool,
+    /// All bytes ever delivered on this subflow, this ACK included.
+    pub delivered: u64,
+    /// How fast the network delivered; `None` if no whole segment arrived.
+    pub sample: Option<RateSample>,
+}
+
+/// A sample of the delivery rate (Y. Cheng, N. Cardwell, S. Hassas Yeganeh, V. Jacobson. *Delivery Rate Estimation.*
+/// draft-cheng-iccrg-delivery-rate-estimation), over the flight of the latest sent segment that this ACK delivers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateSample {
+    /// What [`Ack::delivered`] was when that segment left.
+    pub prior_delivered: u64,
+    /// Delivered per time since then; `None` if the time is shorter than any round trip and cannot be believed.
+    pub rate: Option<Rate>,
+    /// The sender had too little to send when that segment left, so that the path may be faster.
+    pub app_limited: bool,
+}
+
+/// Window and threshold, set by an algorithm itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Window {
+    /// Congestion window \[bytes\].
+    pub cwnd: f64,
+    /// Slow-start threshold \[bytes\].
+    pub ssthresh: f64,
+}
+
+/// What a model-based congestion control believes of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Model {
+    /// Segments leave at this rate \[payload\].
+    pub pacing: Rate,
+    /// Bandwidth-delay product; `None` before both have been measured.
+    pub bdp: Option<Bytes>,
+}
+
+/// Round trips, counted by data: one is over when something is acknowledged that was sent after it began.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Round {
+    end: Option<u64>,
+}
+
+impl Round {
+    /// Whether a round ends with this ACK; the next begins with it. The first ACK only begins one.
+    pub(super) fn ends(&mut self, ack: &Ack) -> bool {
+        let ended = match (self.end, ack.sample) {
+            (None, _) => false,
+            (Some(end), Some(sample)) if sample.prior_delivered >= end => true,
+            _ => return false,
+        };
+        self.end = Some(ack.delivered);
+        ended
+    }
+
+    /// A round begins with `delivered` bytes delivered so far.
+    pub(super) fn restart(&mut self, delivered: u64) {
+        self.end = Some(delivered);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ack(prior_delivered: u64, delivered: u64) -> Ack {
+        let sample = RateSample { prior_delivered, rate: None, app_limited: false };
+        Ack { delivered, sample: Some(sample), ..Ack::default() }
+    }
+
+    #[test]
+    fn a_round_is_over_when_what_was_sent_after_its_beginning_arrives() {
+        let mut round = Round::default();
+        for (prior, delivered, ends) in [(0, 2, false), (0, 4, false), (2, 5, true), (4, 6, false), (5, 8, true)] {
+            assert_eq!(round.ends(&ack(prior, delivered)), ends, "{prior} {delivered}");
+        }
+        assert!(!round.ends(&Ack { sample: None, ..ack(9, 9) }));
+    }
+}

@@ -1,0 +1,123 @@
+//! BALIA: coupled increases balanced between friendliness to TCP, responsiveness and quiet windows.
+//!
+//! A. Walid, Q. Peng, J. Hwang, S. Low. *Balanced Linked Adaptation Congestion Control Algorithm for MPTCP.*
+//! draft-walid-mptcp-congestion-control.
+//!
+//! With windows in segments, `x_i = w_i / rtt_i` and `α_i = max_k x_k / x_i`:
+//! ```text
+//! w_i += (x_i / rtt_i) / (Σ_k x_k)² · (1 + α_i)/2 · (4 + α_i)/5     per acknowledged segment     (1)
+//! w_i −= (w_i / 2) · min(α_i, 1.5)                                  on loss                      (2)
+//! ```
+//! With one subflow α is 1, and both are NewReno's. A subflow in recovery counts with its ssthresh.
+//!
+//! Where we differ: bytes stand for segments; α is a real number also in the decrease, where the kernel's is an integer;
+//! what is left is at least two segments, as for every threshold here (the draft: one).
+
+use super::coupled::{alone, members};
+use super::{CongestionControl, Flow};
+use anabranch_units::Instant;
+
+/// Balanced linked adaptation over the subflows of one connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Balia {
+    /// Linked slow start.
+    pub lisa: bool,
+}
+
+/// `x_i / rtt_i`, `Σ x` and α of a flow that counts, rates in bytes per nanosecond.
+fn terms(on: usize, flows: &[Flow]) -> Option<(f64, f64, f64)> {
+    let (mut best, mut rates) = (0.0_f64, 0.0);
+    for member in members(flows) {
+        best = best.max(member.rate());
+        rates += member.rate();
+    }
+    let member = members(flows).find(|member| member.on == on).filter(|member| member.window > 0.0)?;
+    Some((member.rate() / member.rtt, rates, best / member.rate()))
+}
+
+impl CongestionControl for Balia {
+    fn avoidance(&mut self, _now: Instant, on: usize, acked: f64, flows: &[Flow]) -> f64 {
+        let flow = &flows[on];
+        let Some((steepness, rates, alpha)) = terms(on, flows) else {
+            return alone(flow, acked);
+        };
+        let coupled = steepness / (rates * rates) * (1.0 + alpha) / 2.0 * (4.0 + alpha) / 5.0;
+        acked * flow.mss * coupled // Eq. (1)
+    }
+
+    fn on_fast_retransmit(&mut self, _now: Instant, on: usize, in_flight: f64, flows: &[Flow]) -> f64 {
+        let alpha = terms(on, flows).map_or(1.0, |(_, _, alpha)| alpha);
+        in_flight - in_flight / 2.0 * alpha.min(MOST_OF_HALF) // Eq. (2)
+    }
+
+    fn linked_slow_start(&self) -> bool {
+        self.lisa
+    }
+}
+
+/// A loss takes three quarters of a window at most.
+const MOST_OF_HALF: f64 = 1.5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_units::{Duration, SubflowId};
+
+    /// Windows are counted in segments here: the MSS is 1.
+    fn flow(id: u16, cwnd: f64, rtt_ms: u64) -> Flow {
+        let srtt = Some(Duration::from_millis(rtt_ms));
+        Flow { id: SubflowId(id), mss: 1.0, cwnd, ssthresh: 1.0, srtt, recovering: false, counted: true }
+    }
+
+    fn balia() -> Balia {
+        Balia::default()
+    }
+
+    /// Reference section 12.5, to the printed digits.
+    #[test]
+    fn worked_example() {
+        let flows = [flow(0, 10.0, 10), flow(1, 20.0, 100)];
+        for (on, alpha, increment, decrease) in [(0, 1.0, 0.069444, 5.0), (1, 5.0, 0.0075, 15.0)] {
+            assert!((terms(on, &flows).expect("it counts").2 - alpha).abs() < 1e-12);
+            assert!((balia().avoidance(Instant::ZERO, on, 1.0, &flows) - increment).abs() < 5e-7);
+            let left = balia().on_fast_retransmit(Instant::ZERO, on, flows[on].cwnd, &flows);
+            assert!((flows[on].cwnd - left - decrease).abs() < 1e-12, "{on}");
+        }
+    }
+
+    /// The kernel adds a segment per `10 · w (Σx)² / ((x + max)(4x + max))` ACKs; three paths, throw-away Python.
+    #[test]
+    fn agrees_with_the_form_of_the_kernel() {
+        let flows = [flow(0, 12.0, 20), flow(1, 30.0, 60), flow(2, 7.0, 35)];
+        for (on, increment, left) in [(0, 0.0177514793, 6.0), (1, 0.0056410256, 12.0), (2, 0.0094674556, 1.75)] {
+            let got = balia().avoidance(Instant::ZERO, on, 1.0, &flows);
+            let kept = balia().on_fast_retransmit(Instant::ZERO, on, flows[on].cwnd, &flows);
+            assert!((got - increment).abs() < 1e-9 && (kept - left).abs() < 1e-9, "{on}: {got} {kept}");
+        }
+    }
+
+    #[test]
+    fn one_subflow_is_reno() {
+        let flows = [flow(0, 10.0, 30), Flow { counted: false, ..flow(1, 50.0, 10) }];
+        for (on, increment) in [(0, 0.1), (1, 0.02)] {
+            assert!((balia().avoidance(Instant::ZERO, on, 1.0, &flows) - increment).abs() < 1e-12);
+            assert_eq!(balia().on_fast_retransmit(Instant::ZERO, on, 30.0, &flows), 15.0);
+        }
+    }
+
+    #[test]
+    fn a_recovering_subflow_counts_with_its_ssthresh() {
+        let flows = [flow(0, 10.0, 10), Flow { ssthresh: 20.0, recovering: true, ..flow(1, 3.0, 100) }];
+        assert!((balia().avoidance(Instant::ZERO, 0, 1.0, &flows) - 0.069444).abs() < 5e-7);
+    }
+
+    /// Twice the bytes in twice the segment size are the same window.
+    #[test]
+    fn unequal_segments_are_summed_in_bytes() {
+        let equal = [flow(0, 10.0, 10), flow(1, 20.0, 100)];
+        let unequal = [Flow { mss: 2.0, ..flow(0, 10.0, 10) }, flow(1, 20.0, 100)];
+        let growth = |flows: &[Flow], on: usize| balia().avoidance(Instant::ZERO, on, flows[on].mss, flows);
+        assert!((growth(&unequal, 0) / growth(&equal, 0) - 4.0).abs() < 1e-12); // twice the bytes, each worth twice
+        assert_eq!(growth(&unequal, 1), growth(&equal, 1));
+    }
+}

@@ -1,0 +1,398 @@
+//! BBR version 1: send at the rate the path delivers, with two bandwidth-delay products in flight.
+//!
+//! N. Cardwell, Y. Cheng, C. S. Gunn, S. Hassas Yeganeh, V. Jacobson. *BBR: Congestion-Based Congestion Control.* ACM Queue
+//! 14(5), 2016; draft-cardwell-iccrg-bbr-congestion-control-00; details that the draft leaves open as in Linux (`tcp_bbr`).
+//!
+//! Two filters model the path: `BtlBw`, the largest delivery rate of the last 10 rounds, and `RTprop`, the smallest RTT of
+//! the last 10 s. Segments leave at `pacing_gain · BtlBw`, and `cwnd_gain · BtlBw · RTprop` may be in flight.
+//! ```text
+//! Startup    2.89 for both gains, until BtlBw has not grown by 25 % in three rounds
+//! Drain      1/2.89 for pacing, until no more than one product is in flight
+//! ProbeBW    cwnd_gain 2; pacing_gain 1.25, 0.75, 1, 1, 1, 1, 1, 1, each for an RTprop; 1.25 also until there is a loss or
+//!            1.25 products are in flight, 0.75 at most until one is
+//! ProbeRTT   when RTprop is 10 s old: 4 segments in flight for 200 ms and a round
+//! ```
+//! Loss does not set a rate. While the first round of a recovery lasts, as much leaves as arrives (packet conservation);
+//! what is lost is taken off the window; the window of before comes back at the end. A timeout begins with one segment.
+//! There is no threshold, and penalisation is ignored (reference section 2.2). Subflows are not coupled.
+//!
+//! Where we differ: the phase in which ProbeBW begins comes from the digits of the clock rather than from chance, so that
+//! runs repeat; a quantum is one segment below 1.2 Mbit/s and two above, since the engine never lets more leave back to
+//! back; the extra room for aggregated ACKs and the policer detection that Linux added later are absent.
+
+mod filter;
+#[cfg(test)]
+mod tests;
+
+use super::ack::Round;
+use super::{Ack, CongestionControl, Flow, Model, Window};
+use anabranch_units::{Bytes, Duration, Instant, Rate};
+use filter::MaxFilter;
+
+/// BBR for every subflow by itself.
+#[derive(Clone, Debug, Default)]
+pub struct Bbr {
+    /// One per flow, in their order.
+    paths: Vec<Path>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Mode {
+    #[default]
+    Startup,
+    Drain,
+    /// In this phase of the cycle.
+    ProbeBw(usize),
+    ProbeRtt,
+}
+
+/// The model of one path, and where its state machine stands.
+#[derive(Clone, Copy, Debug, Default)]
+struct Path {
+    mode: Mode,
+    /// BtlBw \[bytes/s\].
+    bandwidth: MaxFilter,
+    round: Round,
+    rounds: u64,
+    rtprop: Option<Duration>,
+    rtprop_at: Instant,
+    /// \[bytes/s\]; 0 before the first ACK.
+    pacing: f64,
+    /// Startup: the bandwidth at the last growth \[bytes/s\], rounds without another, and whether that was enough.
+    full_bandwidth: f64,
+    full_rounds: u32,
+    filled: bool,
+    /// When the phase of the cycle began.
+    phase_since: Instant,
+    /// ProbeRTT: when the 200 ms are over, once few enough are in flight; whether a round has ended since.
+    probe_done: Option<Instant>,
+    probe_round_done: bool,
+    /// What was sent while so many bytes had been delivered says nothing of the bandwidth: ProbeRTT kept it small.
+    kept_small: Option<(u64, u64)>,
+    /// The window before ProbeRTT, a recovery or a timeout \[bytes\].
+    prior_cwnd: f64,
+    repair: Repair,
+    /// Data left after a pause, and its first ACK has not come.
+    resuming: bool,
+}
+
+/// What a loss does to the window.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Repair {
+    #[default]
+    None,
+    /// Recovery begins with the next ACK.
+    Entering,
+    /// Its first round: as much leaves as arrives.
+    Conserving,
+    /// Later rounds, and after a timeout.
+    Growing,
+    /// It is over with the next ACK.
+    Leaving,
+}
+
+impl Path {
+    fn pacing_gain(&self) -> f64 {
+        match self.mode {
+            Mode::Startup => HIGH_GAIN,
+            Mode::Drain => 1.0 / HIGH_GAIN,
+            Mode::ProbeBw(phase) => CYCLE[phase],
+            Mode::ProbeRtt => 1.0,
+        }
+    }
+
+    fn cwnd_gain(&self) -> f64 {
+        match self.mode {
+            Mode::Startup | Mode::Drain => HIGH_GAIN,
+            Mode::ProbeBw(_) => CWND_GAIN,
+            Mode::ProbeRtt => 1.0,
+        }
+    }
+
+    /// BtlBw · RTprop \[bytes\], once both are known.
+    fn bdp(&self) -> Option<f64> {
+        let bandwidth = self.bandwidth.best();
+        self.rtprop.filter(|_| bandwidth > 0.0).map(|rtprop| bandwidth * rtprop.as_secs_f64())
+    }
+
+    /// `gain` products and three quanta \[bytes\]; `unknown` while there is no model.
+    fn inflight(&self, gain: f64, mss: f64, unknown: f64) -> f64 {
+        let quantum = if self.pacing < SLOW { mss } else { 2.0 * mss };
+        self.bdp().map_or(unknown, |bdp| gain * bdp + 3.0 * quantum)
+    }
+
+    fn update_bandwidth(&mut self, ack: &Ack) -> bool {
+        let round_begins = self.round.ends(ack);
+        self.rounds += u64::from(round_begins);
+        let Some((sample, rate)) = ack.sample.and_then(|sample| Some((sample, sample.rate?))) else {
+            return round_begins;
+        };
+        let rate = rate.as_bps() as f64 / 8.0;
+        if !self.is_limited(ack) || rate >= self.bandwidth.best() {
+            debug_assert!(sample.prior_delivered <= ack.delivered, "a segment leaves before it is delivered");
+            self.bandwidth.update(self.rounds, rate);
+        }
+        round_begins
+    }
+
+    /// The latest sample was taken while the sender held back.
+    fn is_limited(&self, ack: &Ack) -> bool {
+        ack.sample.is_some_and(|sample| {
+            let kept = |(from, to): (u64, u64)| (from..=to).contains(&sample.prior_delivered);
+            sample.app_limited || self.kept_small.is_some_and(kept)
+        })
+    }
+
+    /// ProbeBW: the next phase, if this one is over.
+    fn advance_cycle(&mut self, now: Instant, ack: &Ack, mss: f64) {
+        let (Mode::ProbeBw(phase), Some(rtprop)) = (self.mode, self.rtprop) else {
+            return;
+        };
+        let (gain, before) = (CYCLE[phase], ack.in_flight_before.as_f64());
+        let full_length = now.since(self.phase_since) > rtprop;
+        let over = if gain > 1.0 {
+            full_length && (!ack.lost.is_zero() || before >= self.inflight(gain, mss, 0.0))
+        } else if gain < 1.0 {
+            full_length || before <= self.inflight(1.0, mss, 0.0)
+        } else {
+            full_length
+        };
+        if over {
+            self.mode = Mode::ProbeBw((phase + 1) % CYCLE.len());
+            self.phase_since = now;
+        }
+    }
+
+    /// Any phase but the draining one.
+    fn enter_probe_bw(&mut self, now: Instant) {
+        let drawn = (now.as_nanos() % (CYCLE.len() as u64 - 1)) as usize;
+        self.mode = Mode::ProbeBw(if drawn == 0 { 0 } else { drawn + 1 });
+        self.phase_since = now;
+    }
+
+    fn check_full_pipe(&mut self, ack: &Ack, round_begins: bool) {
+        if self.filled || !round_begins || self.is_limited(ack) {
+            return;
+        }
+        let bandwidth = self.bandwidth.best();
+        if bandwidth >= self.full_bandwidth * GROWTH {
+            self.full_bandwidth = bandwidth;
+            self.full_rounds = 0;
+            return;
+        }
+        self.full_rounds += 1;
+        self.filled = self.full_rounds >= FULL_ROUNDS;
+    }
+
+    fn check_drain(&mut self, now: Instant, ack: &Ack, mss: f64) {
+        if self.mode == Mode::Startup && self.filled {
+            self.mode = Mode::Drain;
+        }
+        if self.mode == Mode::Drain && ack.in_flight.as_f64() <= self.inflight(1.0, mss, 0.0) {
+            self.enter_probe_bw(now);
+        }
+    }
+
+    fn update_rtprop(&mut self, now: Instant, ack: &Ack, cwnd: f64, mss: f64, round_begins: bool) {
+        let expired = self.rtprop.is_some() && now.since(self.rtprop_at) > RTPROP_SPAN;
+        if let Some(rtt) = ack.rtt
+            && (expired || self.rtprop.is_none_or(|rtprop| rtt <= rtprop))
+        {
+            self.rtprop = Some(rtt);
+            self.rtprop_at = now;
+        }
+        if expired && !self.resuming && self.mode != Mode::ProbeRtt {
+            self.save_cwnd(cwnd);
+            self.mode = Mode::ProbeRtt;
+            self.probe_done = None;
+            self.kept_small = None;
+        }
+        if self.mode == Mode::ProbeRtt {
+            self.probe_rtt(now, ack, mss, round_begins);
+        }
+        self.resuming = false;
+    }
+
+    fn probe_rtt(&mut self, now: Instant, ack: &Ack, mss: f64, round_begins: bool) {
+        let from = self.kept_small.map_or(ack.delivered, |(from, _)| from);
+        self.kept_small = Some((from, ack.delivered + ack.in_flight.get()));
+        let Some(done) = self.probe_done else {
+            if ack.in_flight.as_f64() <= LEAST_SEGMENTS * mss {
+                self.probe_done = Some(now + PROBE_RTT_SPAN);
+                self.probe_round_done = false;
+                self.round.restart(ack.delivered);
+            }
+            return;
+        };
+        self.probe_round_done |= round_begins;
+        if self.probe_round_done && now > done {
+            self.rtprop_at = now;
+            self.repair = if self.repair == Repair::None { Repair::Leaving } else { self.repair };
+            if self.filled {
+                self.enter_probe_bw(now);
+            } else {
+                self.mode = Mode::Startup;
+            }
+        }
+    }
+
+    fn save_cwnd(&mut self, cwnd: f64) {
+        let undisturbed = self.repair == Repair::None && self.mode != Mode::ProbeRtt;
+        self.prior_cwnd = if undisturbed { cwnd } else { self.prior_cwnd.max(cwnd) };
+    }
+
+    fn set_pacing(&mut self, flow: &Flow, ack: &Ack) {
+        if self.pacing <= 0.0 {
+            self.pacing = initial_pacing(flow, ack.srtt);
+        }
+        let rate = self.pacing_gain() * self.bandwidth.best();
+        if rate > 0.0 && (self.filled || rate > self.pacing) {
+            self.pacing = rate;
+        }
+    }
+
+    /// The window after this ACK \[bytes\].
+    fn window(&mut self, flow: &Flow, ack: &Ack) -> f64 {
+        let (mss, acked, in_flight) = (flow.mss, ack.acked.as_f64(), ack.in_flight.as_f64());
+        let mut cwnd = (flow.cwnd - ack.lost.as_f64()).max(mss);
+        match self.repair {
+            Repair::Entering => {
+                cwnd = in_flight + acked;
+                self.repair = Repair::Conserving;
+                self.round.restart(ack.delivered);
+            }
+            Repair::Leaving => {
+                cwnd = cwnd.max(self.prior_cwnd);
+                self.repair = Repair::None;
+            }
+            Repair::None | Repair::Conserving | Repair::Growing => {}
+        }
+        if self.repair == Repair::Conserving {
+            cwnd = cwnd.max(in_flight + acked);
+        } else {
+            let target = self.inflight(self.cwnd_gain(), mss, INITIAL_SEGMENTS * mss);
+            if self.filled {
+                cwnd = (cwnd + acked).min(target);
+            } else if cwnd < target || (ack.delivered as f64) < INITIAL_SEGMENTS * mss {
+                cwnd += acked;
+            }
+            cwnd = cwnd.max(LEAST_SEGMENTS * mss);
+        }
+        if self.mode == Mode::ProbeRtt {
+            cwnd = cwnd.min(LEAST_SEGMENTS * mss);
+        }
+        cwnd
+    }
+}
+
+impl CongestionControl for Bbr {
+    fn on_ack(&mut self, now: Instant, on: usize, ack: &Ack, flows: &[Flow]) -> Option<Window> {
+        let (path, flow) = (&mut self.paths[on], &flows[on]);
+        let round_begins = path.update_bandwidth(ack);
+        if round_begins && path.repair == Repair::Conserving {
+            path.repair = Repair::Growing;
+        }
+        path.advance_cycle(now, ack, flow.mss);
+        path.check_full_pipe(ack, round_begins);
+        path.check_drain(now, ack, flow.mss);
+        path.update_rtprop(now, ack, flow.cwnd, flow.mss, round_begins);
+        path.set_pacing(flow, ack);
+        Some(Window { cwnd: path.window(flow, ack), ssthresh: f64::INFINITY })
+    }
+
+    fn is_model_based(&self) -> bool {
+        true
+    }
+
+    fn model(&self, on: usize, flow: &Flow, srtt: Option<Duration>) -> Option<Model> {
+        let path = &self.paths[on];
+        let pacing = if path.pacing > 0.0 { path.pacing } else { initial_pacing(flow, srtt) };
+        let bdp = path.bdp().map(|bdp| Bytes::new(bdp as u64));
+        Some(Model { pacing: Rate::from_bps(((8.0 * pacing) as u64).max(1)), bdp })
+    }
+
+    /// Everything is in [`Bbr::on_ack`].
+    fn avoidance(&mut self, _now: Instant, _on: usize, _acked: f64, _flows: &[Flow]) -> f64 {
+        0.0
+    }
+
+    /// The window stays until the ACK that follows has been counted.
+    fn on_fast_retransmit(&mut self, _now: Instant, on: usize, _in_flight: f64, flows: &[Flow]) -> f64 {
+        let path = &mut self.paths[on];
+        path.save_cwnd(flows[on].cwnd);
+        path.repair = Repair::Entering;
+        flows[on].cwnd
+    }
+
+    fn on_rto(&mut self, _now: Instant, on: usize, _in_flight: f64, flows: &[Flow]) -> f64 {
+        let path = &mut self.paths[on];
+        path.save_cwnd(flows[on].cwnd);
+        path.repair = Repair::Growing;
+        path.full_bandwidth = 0.0;
+        flows[on].mss
+    }
+
+    fn on_recovered(&mut self, _now: Instant, on: usize, _flows: &[Flow]) {
+        let path = &mut self.paths[on];
+        if path.repair != Repair::None {
+            path.repair = Repair::Leaving;
+        }
+    }
+
+    /// It was no loss: the window of before comes back, and Startup looks anew for the end of growth (Linux).
+    fn on_spurious(&mut self, now: Instant, on: usize, flows: &[Flow]) {
+        self.on_recovered(now, on, flows);
+        let path = &mut self.paths[on];
+        (path.full_bandwidth, path.full_rounds) = (0.0, 0);
+    }
+
+    /// A timeout within a recovery ends the conservation.
+    fn on_reset(&mut self, _now: Instant, on: usize, _flows: &[Flow]) {
+        let path = &mut self.paths[on];
+        if path.repair != Repair::None {
+            path.repair = Repair::Growing;
+        }
+    }
+
+    /// After a pause the path is empty, and there is nothing to drain and no need to probe: BtlBw itself is the rate.
+    fn on_restart(&mut self, _now: Instant, on: usize) {
+        let path = &mut self.paths[on];
+        path.resuming = true;
+        if matches!(path.mode, Mode::ProbeBw(_)) && path.bandwidth.best() > 0.0 {
+            path.pacing = path.bandwidth.best();
+        }
+    }
+
+    fn on_flow_added(&mut self, at: usize) {
+        self.paths.insert(at, Path::default());
+    }
+
+    fn on_flow_removed(&mut self, at: usize) {
+        self.paths.remove(at);
+    }
+}
+
+/// What a window spread over a round trip needs, with the gain of Startup \[bytes/s\]; a millisecond stands for an RTT that
+/// nobody knows.
+fn initial_pacing(flow: &Flow, srtt: Option<Duration>) -> f64 {
+    HIGH_GAIN * flow.cwnd / srtt.unwrap_or(UNKNOWN_RTT).max(Duration::from_nanos(1)).as_secs_f64()
+}
+
+/// 2/ln 2: the smallest gain that doubles the rate in each round.
+const HIGH_GAIN: f64 = 2.885_390_081_777_927;
+/// The cycle of pacing gains.
+const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+const CWND_GAIN: f64 = 2.0;
+/// Growth that shows that the pipe was not full.
+const GROWTH: f64 = 1.25;
+const FULL_ROUNDS: u32 = 3;
+/// How long a smallest RTT is believed.
+const RTPROP_SPAN: Duration = Duration::from_secs(10);
+const PROBE_RTT_SPAN: Duration = Duration::from_millis(200);
+/// BBRMinPipeCwnd: enough to keep ACKs coming.
+const LEAST_SEGMENTS: f64 = 4.0;
+/// RFC 6928.
+const INITIAL_SEGMENTS: f64 = 10.0;
+/// 1.2 Mbit/s \[bytes/s\].
+const SLOW: f64 = 150_000.0;
+const UNKNOWN_RTT: Duration = Duration::from_millis(1);

@@ -1,0 +1,49 @@
+//! What coupled algorithms share: which subflows count in their sums, and with which window (reference section 5.0).
+
+use super::Flow;
+use crate::registry::{Domain, Parameter};
+
+/// A subflow that counts. Rates and their powers are in bytes per nanosecond: the unit of time cancels in every use.
+#[derive(Clone, Copy)]
+pub(super) struct Member {
+    /// Its place among the flows.
+    pub(super) on: usize,
+    /// Its window \[bytes\], as [`window`] says.
+    pub(super) window: f64,
+    /// Smoothed round-trip time \[ns\].
+    pub(super) rtt: f64,
+}
+
+impl Member {
+    /// Window per round trip.
+    pub(super) fn rate(&self) -> f64 {
+        self.window / self.rtt
+    }
+}
+
+/// Established, measured, neither failed nor an idle backup, in the order of the flows.
+pub(super) fn members(flows: &[Flow]) -> impl Iterator<Item = Member> + Clone + '_ {
+    flows.iter().enumerate().filter(|(_, flow)| flow.counted).filter_map(|(on, flow)| {
+        // No sample is shorter than a nanosecond.
+        let rtt = flow.srtt?.as_nanos().max(1) as f64;
+        Some(Member { on, window: window(flow), rtt })
+    })
+}
+
+/// The window others couple to \[bytes\]: in recovery it is the threshold.
+pub(super) fn window(flow: &Flow) -> f64 {
+    if flow.recovering && flow.ssthresh.is_finite() { flow.ssthresh } else { flow.cwnd }
+}
+
+/// What NewReno grows by \[bytes\]: a subflow outside the sums is by itself.
+pub(super) fn alone(flow: &Flow, acked: f64) -> f64 {
+    acked * flow.mss / flow.cwnd
+}
+
+/// Switches linked slow start on; see [`super::lisa`].
+pub(super) const LISA: Parameter = Parameter {
+    name: "lisa",
+    about: "a joining subflow takes its first window from the one with the largest in slow start (LISA)",
+    unit: "",
+    domain: Domain::Flag { default: false },
+};

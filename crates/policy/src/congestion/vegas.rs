@@ -1,0 +1,244 @@
+//! Vegas: a few packets in the queue, and no more, found by the round-trip time.
+//!
+//! L. Brakmo, S. O'Malley, L. Peterson. *TCP Vegas: New Techniques for Congestion Detection and Avoidance.* SIGCOMM 1994;
+//! parameters and the order of steps as in Linux (`tcp_vegas`).
+//!
+//! Once per round trip, with `base` the smallest RTT ever, `rtt` the smallest of this round and `w` in segments,
+//! ```text
+//! diff = w · (rtt − base) / rtt
+//! ```
+//! estimates our packets in the queue. Congestion avoidance adds a segment if `diff < α`, takes one if `diff > β`; slow
+//! start, otherwise as ever, ends when `diff > γ`: then `w = min(w, w · base/rtt + 1)`. A round with fewer than three samples
+//! says too little and is NewReno's, as is everything from a loss until it is repaired. A loss halves the window.
+//!
+//! Where we differ: `diff` is a real number and divided by `rtt`, as in the paper, where Linux rounds down and divides by
+//! `base`. Linux doubles in every round trip of slow start, and so do we; the paper doubles in every other.
+
+use super::ack::Round;
+use super::coupled::alone;
+use super::{Ack, CongestionControl, Flow, Window};
+use crate::registry::{Domain, Parameter};
+use anabranch_units::{Duration, Instant};
+
+/// Vegas for every subflow by itself.
+#[derive(Clone, Debug)]
+pub struct Vegas {
+    /// α \[segments\].
+    alpha: f64,
+    /// β \[segments\].
+    beta: f64,
+    /// γ \[segments\].
+    gamma: f64,
+    /// One per flow, in their order.
+    memories: Vec<Memory>,
+}
+
+/// What Vegas takes.
+pub(super) const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "alpha",
+        about: "α, queued packets below which the window grows",
+        unit: "segments",
+        domain: Domain::Number { default: 2.0, min: 0.0, max: 10_000.0 },
+    },
+    Parameter {
+        name: "beta",
+        about: "β, queued packets above which it shrinks",
+        unit: "segments",
+        domain: Domain::Number { default: 4.0, min: 0.0, max: 10_000.0 },
+    },
+    Parameter {
+        name: "gamma",
+        about: "γ, queued packets that end slow start",
+        unit: "segments",
+        domain: Domain::Number { default: 1.0, min: 0.0, max: 10_000.0 },
+    },
+];
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Memory {
+    /// Smallest RTT ever.
+    base: Option<Duration>,
+    round: Round,
+    /// Smallest RTT of this round.
+    least: Option<Duration>,
+    /// Samples in this round.
+    samples: u32,
+    /// From a loss until it is repaired.
+    repairing: bool,
+    /// The ACK being counted ends a round that said too little.
+    unsure: bool,
+}
+
+impl Vegas {
+    /// Vegas with its three thresholds \[segments\]; Linux has 2, 4 and 1.
+    pub fn new(alpha: f64, beta: f64, gamma: f64) -> Self {
+        Vegas { alpha, beta, gamma, memories: Vec::new() }
+    }
+
+    /// A new round begins with the next ACK.
+    fn restart(&mut self, on: usize, repairing: bool) {
+        let base = self.memories[on].base;
+        self.memories[on] = Memory { base, repairing, ..Memory::default() };
+    }
+}
+
+impl Default for Vegas {
+    fn default() -> Self {
+        Vegas::new(2.0, 4.0, 1.0)
+    }
+}
+
+impl CongestionControl for Vegas {
+    fn on_ack(&mut self, _now: Instant, on: usize, ack: &Ack, flows: &[Flow]) -> Option<Window> {
+        let memory = &mut self.memories[on];
+        memory.unsure = false;
+        if let Some(rtt) = ack.rtt {
+            memory.base = Some(memory.base.map_or(rtt, |base| base.min(rtt)));
+            memory.least = Some(memory.least.map_or(rtt, |least| least.min(rtt)));
+            memory.samples += 1;
+        }
+        if memory.repairing || ack.in_recovery || !memory.round.ends(ack) {
+            return None;
+        }
+        let (samples, least) = (std::mem::take(&mut memory.samples), memory.least.take());
+        let (Some(base), Some(rtt)) = (memory.base, least.filter(|_| samples >= LEAST_SAMPLES)) else {
+            memory.unsure = true;
+            return None;
+        };
+        let (flow, share) = (&flows[on], base.per(rtt));
+        let diff = flow.cwnd / flow.mss * (1.0 - share);
+        let window = |cwnd: f64, ssthresh: f64| Window { cwnd: cwnd.max(LEAST_SEGMENTS * flow.mss), ssthresh };
+        if flow.cwnd < flow.ssthresh {
+            let cwnd = flow.cwnd.min(flow.cwnd * share + flow.mss);
+            // A threshold below the window: slow start is over.
+            return (diff > self.gamma).then_some(window(cwnd, flow.ssthresh.min(cwnd - flow.mss)));
+        }
+        if diff > self.beta {
+            let cwnd = flow.cwnd - flow.mss;
+            return Some(window(cwnd, flow.ssthresh.min(cwnd - flow.mss)));
+        }
+        (diff < self.alpha).then_some(window(flow.cwnd + flow.mss, flow.ssthresh))
+    }
+
+    /// Between two decisions the window stays.
+    fn avoidance(&mut self, _now: Instant, on: usize, acked: f64, flows: &[Flow]) -> f64 {
+        let memory = &self.memories[on];
+        if memory.repairing || memory.unsure { alone(&flows[on], acked) } else { 0.0 }
+    }
+
+    fn on_fast_retransmit(&mut self, _now: Instant, on: usize, in_flight: f64, _flows: &[Flow]) -> f64 {
+        self.restart(on, true);
+        in_flight / 2.0
+    }
+
+    fn on_recovered(&mut self, _now: Instant, on: usize, _flows: &[Flow]) {
+        self.restart(on, false);
+    }
+
+    fn on_reset(&mut self, _now: Instant, on: usize, _flows: &[Flow]) {
+        let repairing = self.memories[on].repairing;
+        self.restart(on, repairing);
+    }
+
+    fn on_flow_added(&mut self, at: usize) {
+        self.memories.insert(at, Memory::default());
+    }
+
+    fn on_flow_removed(&mut self, at: usize) {
+        self.memories.remove(at);
+    }
+}
+
+/// Fewer samples in a round may all be of delayed ACKs.
+pub(super) const LEAST_SAMPLES: u32 = 3;
+/// No delay makes a window smaller.
+pub(super) const LEAST_SEGMENTS: f64 = 2.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::RateSample;
+    use anabranch_units::SubflowId;
+
+    /// Windows are counted in segments here: the MSS is 1.
+    fn flow(cwnd: f64, ssthresh: f64) -> [Flow; 1] {
+        [Flow { id: SubflowId(0), mss: 1.0, cwnd, ssthresh, srtt: None, recovering: false, counted: true }]
+    }
+
+    /// Vegas that has seen 100 ms, with a round under way.
+    fn vegas() -> Vegas {
+        let mut vegas = Vegas::default();
+        vegas.on_flow_added(0);
+        vegas.on_ack(Instant::ZERO, 0, &ack(100, None), &flow(2.0, 1.0));
+        (vegas.memories[0].samples, vegas.memories[0].least) = (0, None);
+        vegas
+    }
+
+    fn ack(rtt_ms: u64, prior_delivered: Option<u64>) -> Ack {
+        let sample =
+            prior_delivered.map(|prior_delivered| RateSample { prior_delivered, rate: None, app_limited: false });
+        Ack { rtt: Some(Duration::from_millis(rtt_ms)), delivered: 1, sample, ..Ack::default() }
+    }
+
+    /// The answer to a round with these samples \[ms\].
+    fn round(vegas: &mut Vegas, samples: &[u64], flows: &[Flow]) -> Option<Window> {
+        let (last, before) = samples.split_last().expect("a round has an end");
+        for rtt in before {
+            assert_eq!(vegas.on_ack(Instant::ZERO, 0, &ack(*rtt, None), flows), None);
+        }
+        vegas.on_ack(Instant::ZERO, 0, &ack(*last, Some(1)), flows)
+    }
+
+    /// diff by a throw-away Python script, with the smallest RTT of the round.
+    #[test]
+    fn worked_example() {
+        for (cwnd, samples, expected) in [
+            // w      RTT              w         diff
+            (20.0, [300, 110, 400], Some(21.0)), // 1.82 < α
+            (20.0, [125, 125, 125], None),       // 4 is within α..β
+            (20.0, [130, 131, 130], Some(19.0)), // 4.62 > β
+            (6.0, [900, 900, 900], Some(5.0)),   // 5.33 > β
+            (20.0, [100, 100, 100], Some(21.0)), // 0
+        ] {
+            let window = round(&mut vegas(), &samples, &flow(cwnd, 3.0));
+            assert_eq!(window.map(|window| window.cwnd), expected, "{cwnd} {samples:?}");
+        }
+        let lowest = round(&mut Vegas::new(0.0, 0.5, 1.0).with(vegas()), &[900, 900, 900], &flow(2.0, 2.0));
+        assert_eq!(lowest, Some(Window { cwnd: 2.0, ssthresh: 0.0 }), "two segments stay");
+    }
+
+    impl Vegas {
+        fn with(mut self, other: Vegas) -> Vegas {
+            self.memories = other.memories;
+            self
+        }
+    }
+
+    /// 30 · 3/103 = 0.87 ends nothing, 30 · 4/104 = 1.15 does: w = 30 · 100/104 + 1 = 29.85, ssthresh one less.
+    #[test]
+    fn slow_start_ends_with_the_first_packet_queued() {
+        let mut vegas = vegas();
+        let flows = flow(30.0, f64::INFINITY);
+        assert_eq!(round(&mut vegas, &[103, 103, 103], &flows), None);
+        let window = round(&mut vegas, &[104, 104, 104], &flows).expect("more than a packet");
+        assert!((window.cwnd - 29.8461538).abs() < 1e-6 && (window.ssthresh - 28.8461538).abs() < 1e-6, "{window:?}");
+    }
+
+    #[test]
+    fn few_samples_and_repairs_are_renos() {
+        let mut vegas = vegas();
+        let flows = flow(20.0, 3.0);
+        assert_eq!(round(&mut vegas, &[200, 200], &flows), None);
+        assert_eq!(vegas.avoidance(Instant::ZERO, 0, 1.0, &flows), 0.05);
+        round(&mut vegas, &[125, 125, 125], &flows);
+        assert_eq!(vegas.avoidance(Instant::ZERO, 0, 1.0, &flows), 0.0);
+        assert_eq!(vegas.on_fast_retransmit(Instant::ZERO, 0, 20.0, &flows), 10.0);
+        assert_eq!(round(&mut vegas, &[200, 200, 200], &flows), None);
+        assert_eq!(vegas.avoidance(Instant::ZERO, 0, 1.0, &flows), 0.05);
+        vegas.on_recovered(Instant::ZERO, 0, &flows);
+        assert_eq!(vegas.avoidance(Instant::ZERO, 0, 1.0, &flows), 0.0);
+        // The first ACK only begins a round; the smallest RTT is remembered.
+        assert_eq!(round(&mut vegas, &[130, 130, 130, 130], &flows), Some(Window { cwnd: 19.0, ssthresh: 3.0 }));
+    }
+}

@@ -1,0 +1,146 @@
+//! Veno: NewReno that takes a loss for chance while the queue is short.
+//!
+//! C. P. Fu, S. C. Liew. *TCP Veno: TCP Enhancement for Transmission Over Wireless Access Networks.* IEEE JSAC 21(2), 2003;
+//! as in Linux (`tcp_veno`).
+//!
+//! With `base` the smallest RTT ever, `rtt` the latest sample and `w` in segments, `backlog = w · (rtt − base) / rtt`
+//! estimates our packets in the queue.
+//! ```text
+//! a loss with backlog < β is random:  ssthresh = 4/5 of the window, otherwise 1/2
+//! congestion avoidance:               +1/w per acknowledged segment, half of that while backlog ≥ β
+//! ```
+//! All else is NewReno, timeouts included, whose threshold follows the same test.
+//!
+//! Where we differ: Linux adds a whole segment in every other round trip, we half a one in each.
+
+use super::coupled::alone;
+use super::{Ack, CongestionControl, Flow, Window};
+use crate::registry::{Domain, Parameter};
+use anabranch_units::{Duration, Instant};
+
+/// Veno for every subflow by itself.
+#[derive(Clone, Debug)]
+pub struct Veno {
+    backlogs: Backlogs,
+}
+
+/// β, of which both Veno and mVeno speak.
+pub(super) const BETA: Parameter = Parameter {
+    name: "beta",
+    about: "β, packets in the queue from which on a loss is one of congestion",
+    unit: "segments",
+    domain: Domain::Number { default: 3.0, min: 0.0, max: 10_000.0 },
+};
+
+/// Veno's test, for all subflows.
+#[derive(Clone, Debug)]
+pub(super) struct Backlogs {
+    /// β \[segments\].
+    beta: f64,
+    /// One per flow, in their order: the smallest RTT ever and the latest.
+    rtts: Vec<Option<(Duration, Duration)>>,
+}
+
+impl Backlogs {
+    pub(super) fn new(beta: f64) -> Self {
+        Backlogs { beta, rtts: Vec::new() }
+    }
+
+    pub(super) fn sample(&mut self, on: usize, rtt: Option<Duration>) {
+        if let Some(rtt) = rtt {
+            let base = self.rtts[on].map_or(rtt, |(base, _)| base.min(rtt));
+            self.rtts[on] = Some((base, rtt));
+        }
+    }
+
+    /// Our packets in the queue reach β. Without a sample there is no queue.
+    pub(super) fn is_congested(&self, on: usize, flow: &Flow) -> bool {
+        let backlog = self.rtts[on].map_or(0.0, |(base, rtt)| flow.cwnd / flow.mss * (1.0 - base.per(rtt)));
+        backlog >= self.beta
+    }
+
+    /// What a loss leaves of the window.
+    pub(super) fn left(&self, on: usize, flow: &Flow) -> f64 {
+        if self.is_congested(on, flow) { 0.5 } else { 0.8 }
+    }
+
+    /// What is left of an increase.
+    pub(super) fn scale(&self, on: usize, flow: &Flow) -> f64 {
+        if self.is_congested(on, flow) { 0.5 } else { 1.0 }
+    }
+
+    pub(super) fn insert(&mut self, at: usize) {
+        self.rtts.insert(at, None);
+    }
+
+    pub(super) fn remove(&mut self, at: usize) {
+        self.rtts.remove(at);
+    }
+}
+
+impl Veno {
+    /// Veno with its β \[segments\]; 3 in paper and kernel.
+    pub fn new(beta: f64) -> Self {
+        Veno { backlogs: Backlogs::new(beta) }
+    }
+}
+
+impl Default for Veno {
+    fn default() -> Self {
+        Veno::new(3.0)
+    }
+}
+
+impl CongestionControl for Veno {
+    fn on_ack(&mut self, _now: Instant, on: usize, ack: &Ack, _flows: &[Flow]) -> Option<Window> {
+        self.backlogs.sample(on, ack.rtt);
+        None
+    }
+
+    fn avoidance(&mut self, _now: Instant, on: usize, acked: f64, flows: &[Flow]) -> f64 {
+        alone(&flows[on], acked) * self.backlogs.scale(on, &flows[on])
+    }
+
+    fn on_fast_retransmit(&mut self, _now: Instant, on: usize, in_flight: f64, flows: &[Flow]) -> f64 {
+        in_flight * self.backlogs.left(on, &flows[on])
+    }
+
+    fn on_flow_added(&mut self, at: usize) {
+        self.backlogs.insert(at);
+    }
+
+    fn on_flow_removed(&mut self, at: usize) {
+        self.backlogs.remove(at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_units::SubflowId;
+
+    /// Base 100 ms and now 110 ms; windows are counted in segments: the MSS is 1. β = 3 is reached with 33.
+    #[test]
+    fn worked_example() {
+        for (cwnd, increment, left) in [
+            // w       +/ACK      after a loss
+            (20.0, 1.0 / 20.0, 16.0),  // 20 · 10/110 = 1.82: random
+            (32.9, 1.0 / 32.9, 26.32), // 2.99: random
+            (33.0, 0.5 / 33.0, 16.5),  // 3: congestion
+            (60.0, 0.5 / 60.0, 30.0),  // 5.45: congestion
+        ] {
+            let mut veno = Veno::default();
+            veno.on_flow_added(0);
+            for rtt_ms in [100, 150, 110] {
+                let ack = Ack { rtt: Some(Duration::from_millis(rtt_ms)), ..Ack::default() };
+                assert_eq!(veno.on_ack(Instant::ZERO, 0, &ack, &[]), None);
+            }
+            let flow =
+                Flow { id: SubflowId(0), mss: 1.0, cwnd, ssthresh: 1.0, srtt: None, recovering: false, counted: true };
+            let flows = [flow];
+            assert!((veno.avoidance(Instant::ZERO, 0, 1.0, &flows) - increment).abs() < 1e-12, "{cwnd}");
+            assert!((veno.on_fast_retransmit(Instant::ZERO, 0, cwnd, &flows) - left).abs() < 1e-12, "{cwnd}");
+            assert!((veno.on_rto(Instant::ZERO, 0, cwnd, &flows) - left).abs() < 1e-12, "{cwnd}");
+        }
+    }
+}

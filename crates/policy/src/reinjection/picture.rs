@@ -1,0 +1,167 @@
+//! What a reinjection policy may know when it is asked for copies, and how it names one.
+
+use crate::{SubflowView, View};
+use anabranch_units::{Bytes, Dsn, Instant, SubflowId};
+use std::fmt;
+
+/// A set of subflows. [`Standing::mark`] says which member is whose.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Marks(u16);
+
+impl Marks {
+    /// Nobody.
+    pub const NONE: Marks = Marks(0);
+
+    /// The set with these bits.
+    pub const fn from_bits(bits: u16) -> Self {
+        Marks(bits)
+    }
+
+    /// One bit for each member.
+    pub const fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// Whether the two have a member in common.
+    pub const fn meets(self, other: Marks) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// How many.
+    pub const fn count(self) -> u32 {
+        self.0.count_ones()
+    }
+
+    /// Both sets together.
+    #[must_use]
+    pub const fn with(self, other: Marks) -> Marks {
+        Marks(self.0 | other.0)
+    }
+}
+
+/// A piece of the stream that was sent and that no DATA_ACK covers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Piece {
+    /// Its first byte.
+    pub from: Dsn,
+    /// How many bytes.
+    pub length: Bytes,
+    /// When it was sent for the first time.
+    pub sent: Instant,
+    /// The subflows that have carried it; none if those are gone, in which case the engine repeats it without being asked.
+    pub carriers: Marks,
+}
+
+impl Piece {
+    /// The byte behind it.
+    pub fn end(&self) -> Dsn {
+        self.from + self.length.get()
+    }
+
+    /// Nobody has repeated it: exactly one subflow carried it.
+    pub fn is_single(&self) -> bool {
+        self.carriers.count() == 1
+    }
+}
+
+/// The record of what was sent and is not acknowledged at the data level. Asking costs a binary search.
+pub trait Outstanding {
+    /// The piece that holds `dsn`, otherwise the first behind it.
+    fn piece(&self, dsn: Dsn) -> Option<Piece>;
+}
+
+/// One open subflow, usable or not: what [`SubflowView`] does not say of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Standing {
+    /// Which subflow.
+    pub id: SubflowId,
+    /// Its member of [`Marks`].
+    pub mark: Marks,
+    /// One of the two ends asked to use it only when no other works.
+    pub backup: bool,
+    /// It may carry data: neither potentially failed nor stale nor in doubt.
+    pub usable: bool,
+    /// A full segment may leave on it now.
+    pub has_room: bool,
+    /// Nothing it has sent waits for an acknowledgment, and nothing to be retransmitted.
+    pub idle: bool,
+    /// When its retransmission timer runs out, backoff included; `None` while it does not run.
+    pub timeout: Option<Instant>,
+    /// Timeouts in a row without an acknowledgment of anything new.
+    pub timeouts: u32,
+    /// When anything arrived on it last.
+    pub heard: Instant,
+}
+
+/// The connection, at a moment in which copies can be asked for.
+#[derive(Clone, Copy)]
+pub struct Picture<'a> {
+    /// The usable subflows and the unsent data, as schedulers see them.
+    pub view: &'a View<'a>,
+    /// All open subflows, ordered by id; those of the view are among them.
+    pub standings: &'a [Standing],
+    /// What is under way.
+    pub outstanding: &'a dyn Outstanding,
+}
+
+impl<'a> Picture<'a> {
+    /// The usable subflows, each with its standing.
+    pub fn marked(&self) -> impl Iterator<Item = (&'a SubflowView, &'a Standing)> + use<'a> {
+        // Both are ordered by id.
+        let mut standings = self.standings.iter();
+        self.view.subflows.iter().filter_map(move |subflow| {
+            standings.find(|standing| standing.id == subflow.id).map(|standing| (subflow, standing))
+        })
+    }
+
+    /// The first piece of the record between `from` and `end` that is `wanted`.
+    pub fn first_piece(&self, from: Dsn, end: Dsn, wanted: impl Fn(&Piece) -> bool) -> Option<Piece> {
+        let mut at = from;
+        while at.before(end) {
+            let piece = self.outstanding.piece(at).filter(|piece| piece.from.before(end))?;
+            if wanted(&piece) {
+                return Some(piece);
+            }
+            at = piece.end();
+        }
+        None
+    }
+}
+
+/// A copy that a policy asks for: up to a segment of the piece at `from`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Repeat {
+    /// The subflow that is to carry it: usable, with room, and not among the carriers.
+    pub on: SubflowId,
+    /// Sent and not acknowledged at the data level.
+    pub from: Dsn,
+    /// What for.
+    pub why: Why,
+}
+
+/// What a copy is for. Displays as a phrase for people.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Why {
+    /// No new data is left, and everything under way is sent twice.
+    Tail,
+    /// It has been under way for too long.
+    Deadline,
+    /// It left on a path that is classed low.
+    LowPath,
+    /// Everything is sent on every subflow.
+    Redundancy,
+    /// The policy's connection-level timer ran out.
+    Timer,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Why::Tail => "tail of the data",
+            Why::Deadline => "older than the deadline",
+            Why::LowPath => "sent on a path classed low",
+            Why::Redundancy => "everything on every subflow",
+            Why::Timer => "connection-level timer",
+        })
+    }
+}

@@ -1,0 +1,167 @@
+//! Redundancy: every first transmission is copied on the other usable subflows, as they have room.
+//!
+//! The reinjection-side sibling of the `redundant` scheduler (reference sections 2.5 and 3.5), and put together here from
+//! those sections: the lowest latency that copies can buy, at the price of the best path's rate in place of the sum.
+//!
+//! Each subflow goes through what the others sent for the first time, in the order of sending, and copies what it has not
+//! carried before anything new is given to it. What is acknowledged meanwhile is passed over, so a subflow that lags jumps
+//! forward. Backup subflows carry copies only when no regular one is usable.
+//!
+//! How they differ: the scheduler decides itself where the first copy of a segment leaves, so each subflow runs through
+//! the data at its own pace. Here any scheduler decides that: one that waits for the fast subflow keeps doing so, and the
+//! slow ones, which it would have left idle, carry the copies.
+//!
+//! The bound (reconstructed): at most `copies` copies of a piece, however they came about; each subflow carries a piece
+//! once; and nothing that is acknowledged is ever copied, so there is never more to copy than what is under way. Includes
+//! what `on-rto` does.
+
+use super::flight::{Flight, under_way};
+use super::{Picture, Piece, Reinjection, Repeat, Why};
+use crate::registry::{Domain, Parameter, Params};
+use anabranch_units::{Instant, SubflowId};
+
+pub(super) const PARAMETERS: &[Parameter] = &[Parameter {
+    name: "copies",
+    about: "copies of a piece beside the original, at most",
+    unit: "",
+    domain: Domain::Number { default: 7.0, min: 1.0, max: 15.0 },
+}];
+
+/// Redundant reinjection for one connection.
+#[derive(Debug)]
+pub struct Redundant {
+    copies: u32,
+    flight: Flight,
+    /// Subflows, each with the number of the entry of `flight` it has come to.
+    cursors: Vec<(SubflowId, u64)>,
+    /// What was under way before has been taken over.
+    begun: bool,
+}
+
+impl Redundant {
+    /// With the bound in `params`.
+    pub fn new(params: &Params) -> Self {
+        let copies = params.number("copies") as u32;
+        Redundant { copies, flight: Flight::default(), cursors: Vec::new(), begun: false }
+    }
+
+    /// Takes over what was under way when this policy was put in place of another. True if that is all there is.
+    fn begin(&mut self, picture: &Picture<'_>) -> bool {
+        if std::mem::replace(&mut self.begun, true) {
+            return false;
+        }
+        under_way(picture.view.data_una, picture.outstanding).iter().for_each(|piece| self.flight.push(piece));
+        true
+    }
+
+    /// What this subflow has to copy next.
+    fn due(&mut self, on: SubflowId, mark: super::Marks, picture: &Picture<'_>) -> Option<Piece> {
+        let (flight, copies) = (&self.flight, self.copies);
+        let at = self.cursors.iter().position(|(id, _)| *id == on).unwrap_or_else(|| {
+            self.cursors.push((on, flight.first()));
+            self.cursors.len() - 1
+        });
+        let cursor = &mut self.cursors[at].1;
+        *cursor = (*cursor).max(flight.first());
+        let due = |piece: &Piece| !piece.carriers.meets(mark) && (1..=copies).contains(&piece.carriers.count());
+        while let Some(sending) = flight.get(*cursor) {
+            let piece = picture.first_piece(sending.from, sending.end, due);
+            if piece.is_some() {
+                return piece;
+            }
+            *cursor += 1;
+        }
+        None
+    }
+}
+
+impl Reinjection for Redundant {
+    fn copies(&self) -> bool {
+        true
+    }
+
+    fn on_sent(&mut self, _now: Instant, sent: &Piece, _on: SubflowId, picture: &Picture<'_>) {
+        self.flight.release(picture.view.data_una);
+        if !self.begin(picture) {
+            self.flight.push(sent);
+        }
+    }
+
+    fn next(&mut self, _now: Instant, picture: &Picture<'_>) -> Option<Repeat> {
+        self.begin(picture);
+        self.flight.release(picture.view.data_una);
+        for (subflow, standing) in picture.marked().filter(|(subflow, _)| subflow.has_room_to_repeat()) {
+            if let Some(piece) = self.due(subflow.id, standing.mark, picture) {
+                return Some(Repeat { on: subflow.id, from: piece.from, why: Why::Redundancy });
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Scene, at};
+    use super::*;
+    use crate::registry::{REINJECTIONS, Value, find};
+    use anabranch_units::Bytes;
+
+    fn redundant(copies: f64) -> Redundant {
+        let entry = find(REINJECTIONS, "reinjection", "redundant").expect("it is registered");
+        let given = [("copies".to_owned(), Value::Number(copies))].into();
+        Redundant::new(&entry.params(&given).expect("it is accepted"))
+    }
+
+    #[test]
+    fn each_subflow_copies_what_the_others_sent() {
+        let (mut scene, mut policy) = (Scene::new(&[20, 90, 50]), redundant(7.0));
+        scene.unsent = 5;
+        scene.send(&mut policy, 0, 0, 0);
+        scene.send(&mut policy, 1, 0, 1);
+        assert_eq!(scene.copies(&mut policy, 0), [(1, 0), (0, 1), (0, 2), (1, 2)]);
+        scene.send(&mut policy, 2, 1, 0);
+        assert_eq!(scene.copies(&mut policy, 1), [(2, 1), (2, 2)]);
+    }
+
+    #[test]
+    fn the_bound_counts_copies_however_they_came_about() {
+        let (mut scene, mut policy) = (Scene::new(&[20, 90, 50]), redundant(1.0));
+        scene.send(&mut policy, 0, 0, 0);
+        assert_eq!(scene.copies(&mut policy, 0), [(0, 1)]);
+        scene.send(&mut policy, 1, 0, 1);
+        scene.copied(&Repeat { on: SubflowId(2), from: super::super::testing::dsn(1), why: Why::Timer });
+        assert_eq!(scene.copies(&mut policy, 0), []);
+    }
+
+    /// In the order of sending: a hole that is filled later is copied after what was sent ahead of it.
+    #[test]
+    fn a_subflow_that_lags_jumps_over_what_is_acknowledged() {
+        let (mut scene, mut policy) = (Scene::new(&[20, 90]), redundant(7.0));
+        let full = scene.subflows[1].cwnd;
+        scene.subflows[1].in_flight = full;
+        for number in [4, 0, 1, 2, 3] {
+            scene.send(&mut policy, number, 0, 0);
+        }
+        assert_eq!(scene.copies(&mut policy, 0), [], "no room");
+        scene.acked(2);
+        scene.subflows[1].in_flight = Bytes::ZERO;
+        assert_eq!(scene.copies(&mut policy, 9), [(4, 1), (2, 1), (3, 1)]);
+        scene.acked(5);
+        scene.send(&mut policy, 5, 10, 1);
+        assert_eq!(scene.copies(&mut policy, 10), [(5, 0)]);
+        assert_eq!(policy.flight.first(), 5, "what is acknowledged is forgotten");
+    }
+
+    #[test]
+    fn put_in_place_of_another_it_copies_what_is_under_way() {
+        let (mut scene, mut policy) = (Scene::new(&[20, 90]), redundant(7.0));
+        scene.sent(0, 5, 0);
+        scene.sent(1, 3, 0);
+        assert_eq!(scene.copies(&mut policy, 6), [(1, 1), (0, 1)]);
+        let mut other = redundant(7.0);
+        scene.sent(2, 7, 0);
+        let piece = scene.pieces[2];
+        scene.show(|picture| other.on_sent(at(7), &piece, SubflowId(0), picture));
+        assert_eq!(scene.copies(&mut other, 7), [(2, 1)], "once, though both were told");
+    }
+}

@@ -1,0 +1,193 @@
+//! DAPS, delay-aware packet scheduling: a plan of turns so that what is sent in order of the plan arrives in order.
+//!
+//! N. Kuhn, E. Lochin, A. Mifdaoui, G. Sarwar, O. Mehani, R. Boreli. *DAPS: Intelligent Delay-Aware Packet Scheduling for
+//! Multipath Transport.* IEEE ICC 2014. Constants and switches from the kernel of Karlstad University (LOWLAT).
+//!
+//! With forward delays `d_i = srtt_i / 2`, subflow `i` has a turn at each multiple of `d_i`, of equals the shorter delay
+//! first, until all coincide. A turn is one window of the stream: on two paths with `d_s = η d_f` the fast one has `η` turns
+//! before the slow one's, which so begins with segment `η · cwnd_f + 1`. Then a new plan is made.
+//!
+//! We lay out turns only until a subflow with room has one, or all that may be sent is dealt out. A turn is a number of
+//! bytes; it begins where the turns before it end, and shrinks as its bytes leave, whoever sends them ([`Tags`]).
+//!
+//! - `round_delay`: delays are rounded to multiples, or two of 37 and 38 ms would coincide after 1.4 s. 0: whole
+//!   milliseconds, as the paper has it.
+//! - `use_planned_cwnd`: windows as they are when the plan begins, not when a turn does.
+//! - `smooth_cwnd`: windows averaged with gain 1/8, one sample per window.
+//!
+//! Where we differ: turns come from a merge of the multiples, not from a loop over all milliseconds up to their least common
+//! multiple; a plan of 1,000 turns ends although they do not coincide, if each subflow had one. Nothing is moved into a subflow before it can leave
+//! (the kernel queues whole turns; the outcome is the same). A plan is dropped when the subflows change. Turns of a subflow
+//! that may not send (RTO recovery) are dropped, and it has none until it may. When the subflow that holds the first unsent
+//! byte has nothing in flight, the fastest with room sends that byte. What the kernel repeats when the peer's window is full
+//! is a policy of its own here: `reinjection`. The kernel takes microseconds for milliseconds; we do not.
+
+use super::per_subflow::PerSubflow;
+use super::tags::{Tags, places};
+use super::{Scheduler, ack_due, flag, number};
+use crate::registry::{Parameter, Params};
+use crate::{Decision, Event, SubflowView, View};
+use anabranch_units::Instant;
+
+/// Delay-aware packet scheduling.
+pub struct Daps {
+    /// Delays are multiples of this [ms].
+    round_delay: u64,
+    use_planned_cwnd: bool,
+    smooth_cwnd: bool,
+    flows: PerSubflow<Flow>,
+    /// How many turns of the plan were laid out; `None` if there is no plan.
+    laid_out: Option<u32>,
+    /// The turns that are laid out.
+    turns: Tags,
+}
+
+/// What is known of one subflow.
+struct Flow {
+    /// Average window, in eighths of a segment; 0 before the first sample.
+    smoothed: u64,
+    /// What must be acknowledged before the next sample.
+    sample_at: u64,
+    /// Forward delay in this plan [ms].
+    delay: u64,
+    /// Its next multiple: when it has a turn.
+    next: u64,
+    /// Window when the plan began, in segments.
+    planned: u64,
+}
+
+impl Daps {
+    /// With the rounding and the switches from `parameters`.
+    pub fn new(parameters: &Params) -> Self {
+        Daps {
+            round_delay: parameters.number(ROUND_DELAY) as u64,
+            use_planned_cwnd: parameters.flag(USE_PLANNED_CWND),
+            smooth_cwnd: parameters.flag(SMOOTH_CWND),
+            flows: PerSubflow::default(),
+            laid_out: None,
+            turns: Tags::default(),
+        }
+    }
+
+    /// Keeps what is known of the subflows, and the turns, in step with the view.
+    fn follow(&mut self, view: &View<'_>) {
+        let first = |_: &SubflowView| Flow { smoothed: 0, sample_at: 0, delay: 1, next: 1, planned: 1 };
+        if self.flows.follow(view.subflows, first) {
+            self.turns.clear();
+            self.turns.adopt(view, |_| None);
+            self.laid_out = None;
+        }
+        for (flow, subflow) in self.flows.iter_mut().zip(view.subflows) {
+            flow.sample(subflow);
+        }
+        for (place, _) in view.subflows.iter().enumerate().filter(|(_, subflow)| !subflow.open) {
+            self.turns.withdraw(place);
+        }
+    }
+
+    fn begin_plan(&mut self, view: &View<'_>) {
+        for (flow, subflow) in self.flows.iter_mut().zip(view.subflows) {
+            flow.delay = rounded(subflow.srtt.as_millis() / 2, self.round_delay);
+            flow.next = flow.delay;
+            flow.planned = flow.window(subflow, self.smooth_cwnd);
+        }
+    }
+
+    /// Lays out the next turn of the plan; whose it is. `None` if no subflow may have one.
+    fn lay_out(&mut self, view: &View<'_>) -> Option<usize> {
+        let laid_out = self.laid_out.unwrap_or_else(|| {
+            self.begin_plan(view);
+            0
+        });
+        let open = |(at, _): &(usize, &Flow)| view.subflows[*at].open;
+        let next = self.flows.iter().enumerate().filter(open).min_by_key(|(_, flow)| (flow.next, flow.delay));
+        let (at, due) = next.map(|(at, flow)| (at, flow.next))?;
+        let subflow = &view.subflows[at];
+        let flow = &mut self.flows[at];
+        flow.next += flow.delay;
+        let window = if self.use_planned_cwnd { flow.planned } else { flow.window(subflow, self.smooth_cwnd) };
+        self.turns.push(at, subflow.mss.times(window));
+        let mut flows = self.flows.iter().enumerate().filter(open).map(|(_, flow)| flow);
+        let is_over = match laid_out + 1 < LONGEST_PLAN {
+            true => flows.all(|flow| flow.next == due + flow.delay),
+            false => flows.all(|flow| flow.next > flow.delay),
+        };
+        self.laid_out = if is_over { None } else { Some(laid_out + 1) };
+        Some(at)
+    }
+}
+
+impl Scheduler for Daps {
+    fn decide(&mut self, _now: Instant, view: &View<'_>) -> Decision {
+        self.follow(view);
+        let with_room = places(view, SubflowView::has_room);
+        let mut first = self.turns.first_of(with_room);
+        while first.is_none() && self.turns.total() < view.sendable && self.turns.runs() < MOST_RUNS {
+            match self.lay_out(view) {
+                Some(place) if with_room >> place & 1 != 0 => first = self.turns.first_of(with_room),
+                Some(_) => {}
+                None => break,
+            }
+        }
+        if let Some((subflow, skip)) = first.map(|(place, skip)| (&view.subflows[place], skip))
+            && view.admits(skip, subflow.mss)
+        {
+            return Decision::Send { on: subflow.id, skip };
+        }
+        let holder = self.turns.holder().map(|place| &view.subflows[place]);
+        match view.fastest_with_room() {
+            Some(fastest) if !holder.is_some_and(ack_due) => Decision::send(fastest.id),
+            _ => Decision::WAIT,
+        }
+    }
+
+    fn observe(&mut self, _now: Instant, event: &Event) {
+        if let Event::Sent { skip, length, .. } = *event {
+            self.turns.remove(skip, length);
+        }
+    }
+}
+
+impl Flow {
+    /// Takes a sample of the window, once per window.
+    fn sample(&mut self, subflow: &SubflowView) {
+        let cwnd = u64::from(subflow.cwnd_segments());
+        if self.smoothed == 0 {
+            self.smoothed = 8 * cwnd;
+        } else if subflow.acked >= self.sample_at {
+            self.smoothed = (self.smoothed - self.smoothed / 8 + cwnd).max(1);
+        } else {
+            return;
+        }
+        self.sample_at = subflow.sent;
+    }
+
+    /// How many segments a turn has.
+    fn window(&self, subflow: &SubflowView, smooth: bool) -> u64 {
+        if smooth { (self.smoothed / 8).max(1) } else { u64::from(subflow.cwnd_segments()) }
+    }
+}
+
+/// To the nearest multiple of `base` (half of it rounds up), at least 1.
+fn rounded(delay: u64, base: u64) -> u64 {
+    let rest = delay.checked_rem(base).unwrap_or(0);
+    let multiple = if rest < base / 2 { delay - rest } else { delay + (base - rest) };
+    if base < 2 { delay.max(1) } else { multiple.max(1) }
+}
+
+/// A plan whose turns do not coincide by then ends as soon as each subflow had one.
+const LONGEST_PLAN: u32 = 1_000;
+/// More runs of turns than that are never laid out at a time.
+const MOST_RUNS: usize = 256;
+const ROUND_DELAY: &str = "round_delay";
+const USE_PLANNED_CWND: &str = "use_planned_cwnd";
+const SMOOTH_CWND: &str = "smooth_cwnd";
+/// What can be set; defaults as in the kernel.
+pub(super) const PARAMETERS: &[Parameter] = &[
+    Parameter { unit: "ms", ..number(ROUND_DELAY, "delays are rounded to multiples of this", 4.0, 0.0, 255.0) },
+    flag(USE_PLANNED_CWND, "windows as they are when the plan begins, not when a turn does", true),
+    flag(SMOOTH_CWND, "windows averaged with gain 1/8, one sample per window", true),
+];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,334 @@
+//! What every reinjection policy of the registry must do, whatever it decides: answer legally, answer alike to the same
+//! history, never ask for the same copy twice, and come to an end.
+#![allow(clippy::unwrap_used)]
+
+use anabranch_policy::registry::{Domain, REINJECTIONS, Value};
+use anabranch_policy::reinjection::{
+    Cause, Marks, Opportunity, Outstanding, Picture, Piece, Reinjection, Repeat, Standing,
+};
+use anabranch_policy::{SubflowView, View};
+use anabranch_units::{Bytes, Dsn, Duration, Instant, Seed, Stream, SubflowId};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+const MSS: u64 = 1000;
+
+/// Each policy with its defaults, with every flag turned over, and at both ends of every range.
+fn each_policy() -> Vec<(String, Box<dyn Fn() -> Box<dyn Reinjection>>)> {
+    let mut all: Vec<(String, Box<dyn Fn() -> Box<dyn Reinjection>>)> = Vec::new();
+    for entry in REINJECTIONS {
+        let mut settings = vec![BTreeMap::new()];
+        for parameter in entry.parameters {
+            let values = match parameter.domain {
+                Domain::Number { min, max, .. } => vec![Value::Number(min), Value::Number(max)],
+                Domain::Flag { default } => vec![Value::Flag(!default)],
+                Domain::Text { .. } => vec![],
+            };
+            settings.extend(values.into_iter().map(|value| BTreeMap::from([(parameter.name.to_owned(), value)])));
+        }
+        for given in settings {
+            let params = entry.params(&given).unwrap();
+            all.push((format!("{} {given:?}", entry.name), Box::new(move || (entry.build)(&params))));
+        }
+    }
+    all
+}
+
+#[test]
+fn names_are_unique_and_everything_is_said_about_them() {
+    for (at, entry) in REINJECTIONS.iter().enumerate() {
+        assert!(REINJECTIONS[..at].iter().all(|earlier| earlier.name != entry.name), "{} stands twice", entry.name);
+        assert!(!entry.about.is_empty() && entry.about.len() <= 110, "{}", entry.name);
+        assert!(entry.source.starts_with("//! "), "{}", entry.name);
+        for parameter in entry.parameters {
+            assert!(!parameter.about.is_empty(), "{}.{}", entry.name, parameter.name);
+            if let Domain::Number { default, min, max } = parameter.domain {
+                assert!(min <= default && default <= max, "{}.{}", entry.name, parameter.name);
+            }
+        }
+    }
+    let names: Vec<_> = REINJECTIONS.iter().map(|entry| entry.name).collect();
+    assert_eq!(names, ["none", "on-rto", "opportunistic", "upstream", "tail", "deadline", "redundant"]);
+}
+
+/// A connection as far as a policy can notice it: pieces leave, sometimes ahead of others, are acknowledged in the order of
+/// the data, get stuck; windows fill; subflows fail, come back and close.
+struct Toy {
+    now: Instant,
+    chance: Stream,
+    subflows: Vec<SubflowView>,
+    standings: Vec<Standing>,
+    pieces: Vec<Piece>,
+    una: u64,
+    /// Whether each piece of the stream has left.
+    left: Vec<bool>,
+    /// What was carried by whom, by number.
+    carried: BTreeSet<(u64, SubflowId)>,
+}
+
+impl Outstanding for Toy {
+    fn piece(&self, dsn: Dsn) -> Option<Piece> {
+        self.pieces.iter().find(|piece| piece.end().after(dsn)).copied()
+    }
+}
+
+/// What a policy did in the course of a history.
+#[derive(Debug, Default, PartialEq)]
+struct Deeds {
+    copies: Vec<Repeat>,
+    stale: Vec<Marks>,
+    rescues: Vec<(bool, u32)>,
+    timeouts: Vec<bool>,
+}
+
+impl Toy {
+    fn new(seed: u64) -> Self {
+        let mut chance = Seed(seed).stream("toy");
+        let subflows: Vec<_> = (0..chance.between(2, 5))
+            .map(|id| {
+                let srtt = Duration::from_millis(chance.between(1, 300));
+                let cwnd = Bytes::new(MSS * chance.between(1, 40));
+                let loss = [0.0, 0.01, 0.2, 0.5][chance.below(4) as usize];
+                SubflowView { loss, ..SubflowView::steady(SubflowId(id as u16), Bytes::new(MSS), srtt, cwnd) }
+            })
+            .collect();
+        let standing = |subflow: &SubflowView| Standing {
+            id: subflow.id,
+            mark: Marks::from_bits(1 << subflow.id.0),
+            backup: false,
+            usable: true,
+            has_room: true,
+            idle: true,
+            timeout: None,
+            timeouts: 0,
+            heard: Instant::ZERO,
+        };
+        let standings = subflows.iter().map(standing).collect();
+        let left = vec![false; chance.between(1, 60) as usize];
+        let (pieces, carried) = (Vec::new(), BTreeSet::new());
+        Toy { now: Instant::ZERO, chance, subflows, standings, pieces, una: 0, left, carried }
+    }
+
+    /// The usable subflows, as the engine shows them.
+    fn usable(&self) -> Vec<SubflowView> {
+        let usable = |subflow: &&SubflowView| self.standings.iter().any(|s| s.id == subflow.id && s.usable);
+        self.subflows.iter().filter(usable).copied().collect()
+    }
+
+    fn show<T>(&self, ask: impl FnOnce(&Picture<'_>) -> T) -> T {
+        let subflows = self.usable();
+        let unsent = self.left.iter().filter(|left| !**left).count() as u64 * MSS;
+        let unsent_from = self.left.iter().position(|left| !left).unwrap_or(self.left.len()) as u64 * MSS;
+        let view = View {
+            subflows: &subflows,
+            unsent: Bytes::new(unsent),
+            sendable: Bytes::new(unsent),
+            window: Bytes::new(100 * MSS),
+            buffer: Bytes::new(100 * MSS),
+            data_una: Dsn::new(self.una * MSS),
+            unsent_from: Dsn::new(unsent_from),
+        };
+        ask(&Picture { view: &view, standings: &self.standings, outstanding: self })
+    }
+
+    fn room(&mut self, at: usize) {
+        let subflow = self.subflows[at];
+        let (idle, has_room) = (subflow.in_flight.is_zero(), subflow.has_room());
+        let timeout = (!idle).then_some(self.now + subflow.rto);
+        if let Some(standing) = self.standings.iter_mut().find(|standing| standing.id == subflow.id) {
+            (standing.idle, standing.has_room, standing.timeout) = (idle, has_room, standing.timeout.or(timeout));
+            if idle {
+                standing.timeout = None;
+            }
+        }
+    }
+
+    /// One thing happens.
+    fn step(&mut self, policy: &mut dyn Reinjection, deeds: &mut Deeds) -> Result<(), String> {
+        self.now += Duration::from_micros(self.chance.below(40_000));
+        let at = self.chance.below(self.subflows.len() as u64) as usize;
+        match self.chance.below(10) {
+            0..5 => self.send(at, policy),
+            5 | 6 => self.acknowledge(),
+            7 => {
+                self.subflows[at].in_flight = Bytes::ZERO;
+                self.room(at);
+                let (id, now) = (self.subflows[at].id, self.now);
+                self.standings.iter_mut().filter(|standing| standing.id == id).for_each(|standing| {
+                    (standing.heard, standing.usable, standing.timeouts) = (now, true, 0);
+                });
+            }
+            8 => {
+                deeds.timeouts.push(policy.on_rto(self.now, self.subflows[at].id));
+                let id = self.subflows[at].id;
+                self.standings.iter_mut().filter(|standing| standing.id == id).for_each(|standing| {
+                    standing.usable &= !deeds.timeouts[deeds.timeouts.len() - 1];
+                    standing.timeouts += 1;
+                });
+            }
+            _ => self.rescue(at, policy, deeds)?,
+        }
+        if policy.copies() {
+            self.serve(policy, deeds)?;
+        }
+        Ok(())
+    }
+
+    /// The next piece leaves, or one a little further on.
+    fn send(&mut self, at: usize, policy: &mut dyn Reinjection) {
+        let skip = if self.chance.chance(0.2) { self.chance.below(4) as usize } else { 0 };
+        let unsent: Vec<_> = (0..self.left.len()).filter(|&n| !self.left[n]).collect();
+        let subflow = self.subflows[at];
+        let usable = self.standings.iter().find(|standing| standing.id == subflow.id).filter(|s| s.usable);
+        let (Some(&number), Some(standing)) = (unsent.get(skip), usable) else { return };
+        let piece = Piece {
+            from: Dsn::new(number as u64 * MSS),
+            length: Bytes::new(MSS),
+            sent: self.now,
+            carriers: standing.mark,
+        };
+        self.left[number] = true;
+        self.pieces.push(piece);
+        self.pieces.sort_by_key(|piece| piece.from.get());
+        self.carried.insert((number as u64, subflow.id));
+        self.subflows[at].in_flight += Bytes::new(MSS);
+        self.room(at);
+        if policy.copies() {
+            self.show(|picture| policy.on_sent(self.now, &piece, subflow.id, picture));
+        }
+    }
+
+    /// A DATA_ACK for the beginning of what is under way.
+    fn acknowledge(&mut self) {
+        let contiguous = self.left.iter().position(|left| !left).unwrap_or(self.left.len()) as u64;
+        self.una = self.chance.between(self.una, contiguous.max(self.una));
+        let una = Dsn::new(self.una * MSS);
+        self.pieces.retain(|piece| piece.end().after(una));
+    }
+
+    /// Asks for copies until there are no more, and wakes the policy when it wants to be.
+    fn serve(&mut self, policy: &mut dyn Reinjection, deeds: &mut Deeds) -> Result<(), String> {
+        while let Some(repeat) = self.show(|picture| policy.next(self.now, picture)) {
+            self.check(&repeat)?;
+            let at = self.subflows.iter().position(|subflow| subflow.id == repeat.on).unwrap();
+            let piece = self.pieces.iter_mut().find(|piece| piece.from == repeat.from).unwrap();
+            piece.carriers = piece.carriers.with(Marks::from_bits(1 << repeat.on.0));
+            self.subflows[at].in_flight += Bytes::new(MSS);
+            self.room(at);
+            deeds.copies.push(repeat);
+        }
+        let wake = self.show(|picture| policy.wake(self.now, picture)).filter(|at| *at > self.now);
+        if let Some(at) = wake.filter(|_| !self.pieces.is_empty())
+            && self.chance.chance(0.3)
+        {
+            self.now = at;
+            let stale = self.show(|picture| policy.on_wake(self.now, picture));
+            let usable =
+                |mark: Marks| self.standings.iter().any(|s| s.usable && !stale.meets(s.mark) && s.mark != mark);
+            if stale != Marks::NONE && !usable(Marks::NONE) {
+                return Err(format!("all that is usable is stale: {stale:?}"));
+            }
+            self.standings.iter_mut().filter(|s| stale.meets(s.mark)).for_each(|s| s.usable = false);
+            deeds.stale.push(stale);
+            return self.serve(policy, deeds);
+        }
+        Ok(())
+    }
+
+    fn check(&mut self, repeat: &Repeat) -> Result<(), String> {
+        let number = repeat.from.get() / MSS;
+        if self.outstanding_at(repeat.from).is_none() {
+            return Err(format!("{repeat:?}: not under way"));
+        }
+        let standing = self.standings.iter().find(|standing| standing.id == repeat.on);
+        if !standing.is_some_and(|standing| standing.usable && standing.has_room) {
+            return Err(format!("{repeat:?}: cannot take it"));
+        }
+        if !self.carried.insert((number, repeat.on)) {
+            return Err(format!("{repeat:?}: carried it before"));
+        }
+        Ok(())
+    }
+
+    fn outstanding_at(&self, dsn: Dsn) -> Option<Piece> {
+        self.piece(dsn).filter(|piece| piece.from == dsn && dsn.get() >= self.una * MSS)
+    }
+
+    fn rescue(&mut self, at: usize, policy: &mut dyn Reinjection, deeds: &mut Deeds) -> Result<(), String> {
+        let Some(oldest) = self.piece(Dsn::new(self.una * MSS)) else { return Ok(()) };
+        let on = self.subflows[at].id;
+        let marked = self.standings.iter().filter(|standing| standing.mark.meets(oldest.carriers));
+        let carriers: Vec<_> = marked.map(|standing| standing.id).collect();
+        let cause = if self.chance.chance(0.5) { Cause::Window } else { Cause::Drained };
+        let (send_buffer_full, calm) = (self.chance.chance(0.5), self.chance.below(256) as u32);
+        let now = self.now;
+        let rescue = self.show(|picture| {
+            let view = picture.view;
+            policy.on_opportunity(now, &Opportunity { cause, send_buffer_full, on, carriers: &carriers, calm, view })
+        });
+        if rescue.penalise >> carriers.len() != 0 {
+            return Err(format!("{rescue:?}: penalises somebody else"));
+        }
+        if rescue.reinject && carriers.contains(&on) {
+            return Err(format!("{rescue:?}: {on:?} carried it before"));
+        }
+        deeds.rescues.push((rescue.reinject, rescue.penalise));
+        Ok(())
+    }
+}
+
+fn live(seed: u64, policy: &mut dyn Reinjection) -> Result<Deeds, String> {
+    let (mut toy, mut deeds) = (Toy::new(seed), Deeds::default());
+    for _ in 0..200 {
+        toy.step(policy, &mut deeds)?;
+    }
+    Ok(deeds)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn answers_are_legal_and_depend_on_the_history_alone(seed: u64) {
+        for (name, build) in each_policy() {
+            let one = live(seed, &mut *build());
+            prop_assert!(one.is_ok(), "{}: {} (Toy::new({}))", name, one.unwrap_err(), seed);
+            prop_assert_eq!(one, live(seed, &mut *build()), "{}", name);
+        }
+    }
+}
+
+/// Over some histories no two policies of the table do the same, nor does one that asks for copies never get one.
+#[test]
+fn each_policy_differs_from_the_others() {
+    let deeds = |build: &dyn Fn() -> Box<dyn Reinjection>| -> Vec<_> {
+        (0..40).map(|seed| live(seed, &mut *build()).unwrap()).collect()
+    };
+    let mut known: Vec<(&str, Vec<Deeds>)> = Vec::new();
+    for entry in REINJECTIONS {
+        let new = deeds(&|| entry.build_default());
+        assert!(known.iter().all(|(_, deeds)| *deeds != new), "{} does what another does", entry.name);
+        let copied = new.iter().any(|deeds| !deeds.copies.is_empty());
+        assert_eq!(copied, entry.build_default().copies(), "{}", entry.name);
+        known.push((entry.name, new));
+    }
+}
+
+/// The check can fail: these would not pass it.
+#[test]
+fn a_policy_that_repeats_itself_or_lies_is_found_out() {
+    struct Constant(Repeat);
+    impl Reinjection for Constant {
+        fn copies(&self) -> bool {
+            true
+        }
+        fn next(&mut self, _now: Instant, _picture: &Picture<'_>) -> Option<Repeat> {
+            Some(self.0)
+        }
+    }
+    let why = anabranch_policy::reinjection::Why::Tail;
+    for (on, from) in [(0, 0), (9, 0), (1, 1_000_000)] {
+        let mut bad = Constant(Repeat { on: SubflowId(on), from: Dsn::new(from), why });
+        assert!((0..20).all(|seed| live(seed, &mut bad).is_err()));
+    }
+}

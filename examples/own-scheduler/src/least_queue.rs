@@ -1,0 +1,40 @@
+//! Least queue: the subflow whose packets wait the least on their way.
+//!
+//! A packet's wait is SRTT less the smallest RTT the subflow ever saw. Waits that differ by up to `slack` count as equal; of
+//! equals the one with the lowest SRTT sends.
+
+use anabranch_policy::registry::{Domain, Parameter, Params};
+use anabranch_policy::scheduler::Scheduler;
+use anabranch_policy::{Decision, SubflowView, View};
+use anabranch_units::{Duration, Instant};
+
+/// Picks the subflow with the shortest queue.
+pub struct LeastQueue {
+    slack: Duration,
+}
+
+/// What can be set.
+pub const PARAMETERS: &[Parameter] = &[Parameter {
+    name: "slack",
+    about: "waits that differ by up to this count as equal",
+    unit: "ms",
+    domain: Domain::Number { default: 5.0, min: 0.0, max: 1000.0 },
+}];
+
+impl LeastQueue {
+    /// For one connection.
+    pub fn new(params: &Params) -> Self {
+        LeastQueue { slack: Duration::from_micros((params.number("slack") * 1e3) as u64) }
+    }
+}
+
+impl Scheduler for LeastQueue {
+    fn decide(&mut self, _now: Instant, view: &View<'_>) -> Decision {
+        let wait = |subflow: &SubflowView| subflow.srtt.saturating_sub(subflow.rtt_min);
+        let with_room = || view.subflows.iter().filter(|subflow| subflow.has_room());
+        // No subflow has room: that cannot happen when the engine asks, but costs nothing to answer.
+        let Some(least) = with_room().map(wait).min() else { return Decision::WAIT };
+        let short = with_room().filter(|subflow| wait(subflow) <= least + self.slack);
+        short.min_by_key(|subflow| subflow.srtt).map_or(Decision::WAIT, |subflow| Decision::send(subflow.id))
+    }
+}
