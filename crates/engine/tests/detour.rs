@@ -317,8 +317,8 @@ fn an_echo_is_answered_and_only_the_answer_to_a_question_counts() {
                 let answer = pair.hosts[SERVER].poll_echo().unwrap();
                 assert_eq!(answer, echo.answer());
                 match honest {
-                    // The path of the data looks dead, so that its ACKs move.
-                    true if source == client_ip(0) => {}
+                    // Who believes an answer finds the path of the data dead, and moves its ACKs.
+                    _ if source == client_ip(0) => {}
                     true => pair.hosts[CLIENT].handle_echo(pair.now, answer),
                     false => {
                         let lies = [

@@ -28,6 +28,8 @@ pub fn spec(seed: Seed) -> Spec {
     }
     // From a stream of its own, so that the other draws are what they were.
     spec.client.dss_checksum = seed.stream("swarm/checksum").chance(0.2);
+    let rewrites = &mut seed.stream("swarm/ack-rewrite");
+    (spec.client.ack_rewrite, spec.server.ack_rewrite) = (rewrites.chance(0.8), rewrites.chance(0.8));
     spec.seed = seed;
     spec.primary = draw.below(count as u64) as usize;
     spec.server.addresses = 1 + usize::from(draw.chance(0.1));
