@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn what_a_subflow_has_not_carried_is_found_from_anywhere() {
         let mut log = SentLog::default();
-        (0..4).for_each(|at| log.push(100 * at, 100, (at % 2) as u8));
+        (0..4).for_each(|at| log.push(Instant::ZERO, 100 * at, 100, (at % 2) as u8));
         assert_eq!(log.first_not_carried(0, 0), Some((100, 200)));
         assert_eq!(log.first_not_carried(0, 130), Some((130, 200)));
         assert_eq!(
