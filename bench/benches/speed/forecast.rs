@@ -1,7 +1,7 @@
 //! What a forecast costs: nanoseconds per evaluation, by conditions and horizon in round trips.
 
 use crate::figure::Spread;
-use anabranch_policy::forecast::{Conditions, Forecaster, Fps, Late, Model, Switches};
+use anabranch_policy::forecast::{Conditions, Forecast, Forecaster, Fps, Late, Model, Switches};
 use anabranch_units::Duration;
 use std::hint::black_box;
 
