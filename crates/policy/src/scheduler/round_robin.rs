@@ -4,8 +4,8 @@
 //! subflow without room is passed over (the default) or waited for, which gives strict alternation.
 //!
 //! Where we differ: Linux counts a burst before it splits large buffers, so a turn may overshoot; ours is exact. A
-//! subflow that is passed over in the middle of its burst loses the rest of it. A subflow without room and without
-//! anything in flight is passed over in either mode: waiting for it might never end.
+//! subflow that is passed over in the middle of its burst loses the rest of it. A subflow in RTO recovery, or without room and
+//! without anything in flight, is passed over in either mode: waiting for it might never end.
 
 use super::{Scheduler, ack_due, flag, number};
 use crate::registry::{Parameter, Params};
@@ -50,7 +50,7 @@ impl Scheduler for RoundRobin {
             if subflow.has_room() {
                 return self.take(subflow.id);
             }
-            if !self.cwnd_limited && ack_due(subflow) {
+            if !self.cwnd_limited && subflow.open && ack_due(subflow) {
                 break;
             }
         }
@@ -100,8 +100,11 @@ mod tests {
         let full = [subflow(FAST, 10, 10, 0), subflow(SLOW, 500, 10, 10), subflow(THIRD, 20, 10, 0)];
         assert_eq!(turns(&mut round_robin(1, true), &full, 4), [0, 4, 0, 4]);
         assert_eq!(turns(&mut round_robin(1, false), &full, 3), [0, 99, 99]);
-        let idle = [full[0], SubflowView { open: false, ..subflow(SLOW, 500, 10, 0) }, full[2]];
-        assert_eq!(turns(&mut round_robin(1, false), &idle, 3), [0, 4, 0]);
+        // Neither what has nothing in flight nor what is in RTO recovery.
+        for in_flight in [0, 5] {
+            let shut = [full[0], SubflowView { open: false, ..subflow(SLOW, 500, 10, in_flight) }, full[2]];
+            assert_eq!(turns(&mut round_robin(1, false), &shut, 3), [0, 4, 0], "{in_flight}");
+        }
     }
 
     #[test]
