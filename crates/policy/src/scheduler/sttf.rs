@@ -67,9 +67,8 @@ impl Sttf {
 
 impl Scheduler for Sttf {
     fn decide(&mut self, now: Instant, view: &View<'_>) -> Decision {
-        let clock = &mut self.clock;
         self.rtts.clear();
-        self.rtts.extend(view.subflows.iter().map(|subflow| clock.rtt(now, subflow)));
+        self.rtts.extend(self.clock.rtts(now, view.subflows));
         if is_symmetric(view.subflows, self.alpha) {
             return MinRtt.decide(now, view);
         }

@@ -1,7 +1,8 @@
 //! The round-trip time that predictions use, with the cure for stale ones.
 
 use crate::SubflowView;
-use anabranch_units::{Duration, Instant, SubflowId};
+use crate::scheduler::per_subflow::PerSubflow;
+use anabranch_units::{Duration, Instant};
 
 /// Which RTT counts: the smoothed one or the last sample, or the first ever measured while the subflow's others are stale.
 ///
@@ -10,12 +11,11 @@ use anabranch_units::{Duration, Instant, SubflowId};
 #[derive(Default)]
 pub(super) struct Clock {
     last_sample: bool,
-    stale: Vec<Stale>,
+    stale: PerSubflow<Option<Stale>>,
 }
 
-/// A subflow that fell silent.
+/// Of a subflow that fell silent.
 struct Stale {
-    id: SubflowId,
     /// When it had last sent.
     since: Instant,
     /// What was acknowledged then: more says that there is a new sample.
@@ -24,31 +24,34 @@ struct Stale {
 
 impl Clock {
     pub(super) fn new(last_sample: bool) -> Self {
-        Clock { last_sample, stale: Vec::new() }
+        Clock { last_sample, stale: PerSubflow::default() }
     }
 
-    /// The RTT of a subflow now. To be asked at every decision, of every subflow: it notes who fell silent.
-    pub(super) fn rtt(&mut self, now: Instant, subflow: &SubflowView) -> Duration {
-        let known = self.stale.iter_mut().find(|stale| stale.id == subflow.id);
-        let silent = subflow.last_sent.filter(|&last| now.since(last) > subflow.rto);
-        let acked = subflow.acked;
-        let is_stale = match (known, silent) {
-            (Some(stale), Some(since)) if stale.since != since => {
-                (stale.since, stale.acked) = (since, acked);
-                true
+    /// The RTT of each of a view's subflows now, in its order. To be asked at every decision: it notes who fell silent.
+    pub(super) fn rtts(&mut self, now: Instant, subflows: &[SubflowView]) -> impl Iterator<Item = Duration> {
+        self.stale.follow(subflows, |_| None);
+        let last_sample = self.last_sample;
+        self.stale.iter_mut().zip(subflows).map(move |(stale, subflow)| {
+            match (is_stale(stale, now, subflow), last_sample) {
+                (true, _) => subflow.rtt_first,
+                (false, true) => subflow.rtt_last,
+                (false, false) => subflow.srtt,
             }
-            (Some(stale), _) => stale.acked == acked,
-            (None, Some(since)) => {
-                self.stale.push(Stale { id: subflow.id, since, acked });
-                true
-            }
-            (None, None) => false,
-        };
-        match (is_stale, self.last_sample) {
-            (true, _) => subflow.rtt_first,
-            (false, true) => subflow.rtt_last,
-            (false, false) => subflow.srtt,
+        })
+    }
+}
+
+/// Whether what was measured of this subflow is stale, given what is known of its latest silence.
+fn is_stale(known: &mut Option<Stale>, now: Instant, subflow: &SubflowView) -> bool {
+    let silent = subflow.last_sent.filter(|&last| now.since(last) > subflow.rto);
+    match (known.as_ref(), silent) {
+        (Some(stale), None) => stale.acked == subflow.acked,
+        (Some(stale), Some(since)) if stale.since == since => stale.acked == subflow.acked,
+        (_, Some(since)) => {
+            *known = Some(Stale { since, acked: subflow.acked });
+            true
         }
+        (None, None) => false,
     }
 }
 
@@ -56,6 +59,7 @@ impl Clock {
 mod tests {
     use super::*;
     use crate::scheduler::testing::*;
+    use anabranch_units::SubflowId;
 
     #[test]
     fn a_silent_subflow_has_the_first_rtt_until_a_new_sample() {
@@ -70,18 +74,33 @@ mod tests {
         for (last_sample, usual) in [(false, 100), (true, 90)] {
             let usual = Duration::from_millis(usual);
             let mut clock = Clock::new(last_sample);
-            assert_eq!(clock.rtt(at(300), &sent_at(0, 5)), usual, "300 ms is the timeout, not more");
-            assert_eq!(clock.rtt(at(301), &sent_at(0, 5)), first);
-            assert_eq!(clock.rtt(at(302), &sent_at(301, 5)), first, "sent again, no sample yet");
-            assert_eq!(clock.rtt(at(330), &sent_at(301, 6)), usual, "a new sample");
-            assert_eq!(clock.rtt(at(700), &sent_at(301, 6)), first, "silent once more");
-            assert_eq!(clock.rtt(at(701), &sent_at(301, 7)), usual, "a late acknowledgment is a sample as well");
+            for (ms, subflow, expected, why) in [
+                (300, sent_at(0, 5), usual, "300 ms is the timeout, not more"),
+                (301, sent_at(0, 5), first, "silent"),
+                (302, sent_at(301, 5), first, "sent again, no sample yet"),
+                (330, sent_at(301, 6), usual, "a new sample"),
+                (700, sent_at(301, 6), first, "silent once more"),
+                (701, sent_at(301, 7), usual, "a late acknowledgment is a sample as well"),
+            ] {
+                assert_eq!(clock.rtts(at(ms), &[subflow]).collect::<Vec<_>>(), [expected], "{why}");
+            }
         }
+    }
+
+    #[test]
+    fn subflows_that_are_gone_are_forgotten() {
+        let mut clock = Clock::new(false);
+        for id in 0..1000 {
+            let silent = SubflowView { last_sent: Some(at(0)), ..subflow(SubflowId(id), 100, 10, 0) };
+            clock.rtts(at(1000), &[silent]).for_each(drop);
+        }
+        assert_eq!(clock.stale.iter().count(), 1);
     }
 
     #[test]
     fn who_never_sent_is_not_silent() {
         let never = SubflowView { rtt_first: Duration::from_millis(20), ..subflow(FAST, 100, 10, 0) };
-        assert_eq!(Clock::new(false).rtt(at(10_000), &never), Duration::from_millis(100));
+        let usual = [Duration::from_millis(100)];
+        assert_eq!(Clock::new(false).rtts(at(10_000), &[never]).collect::<Vec<_>>(), usual);
     }
 }

@@ -63,8 +63,8 @@ impl SttfCode {
 
     fn look_ahead(&mut self, now: Instant, view: &View<'_>) {
         self.outlooks.clear();
-        for (place, subflow) in view.subflows.iter().enumerate() {
-            let rtt = self.clock.rtt(now, subflow);
+        let rtts = self.clock.rtts(now, view.subflows);
+        for (place, (subflow, rtt)) in view.subflows.iter().zip(rtts).enumerate() {
             let arrivals = subflow.open.then(|| Arrivals::of(subflow, rtt, self.growth));
             let queued = segments(self.tags.queued(place), subflow);
             let mut outlook =
