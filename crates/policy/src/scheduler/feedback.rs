@@ -67,6 +67,7 @@ impl Feedback {
     /// To be told before each decision.
     pub(super) fn look(&mut self, view: &View<'_>) {
         self.asked = None;
+        self.lines.retain(|line| view.subflow(line.id).is_some());
         for subflow in view.subflows {
             let Some(at) = self.lines.iter().position(|line| line.id == subflow.id) else {
                 self.lines.push(Line::new(subflow));
@@ -264,6 +265,16 @@ mod tests {
         assert_eq!(trial.look(), -20.0);
         trial.feedback.observe(at(2), &Event::Rto { on: FAST });
         assert_eq!(trial.look(), 0.0);
+    }
+
+    #[test]
+    fn subflows_that_are_gone_are_forgotten() {
+        let mut trial = Trial::new();
+        for id in 1..1000 {
+            trial.slow.id = SubflowId(id);
+            trial.look();
+        }
+        assert_eq!(trial.feedback.lines.len(), 2);
     }
 
     #[test]
