@@ -130,6 +130,9 @@ mod tests {
         let [fast, slow] = pair();
         let modelled = SubflowView { bdp: Some(segments(7)), ..fast };
         assert_eq!(fps(&[]).decide(at(0), &view(&[modelled, slow], 500)), send(SLOW, 21)); // three rounds of seven
+        // In the round under way: nothing is free, and two rounds of seven leave at 100 and 200 ms.
+        let sent = SubflowView { sent: 10_000, last_sent: Some(at(0)), ..modelled };
+        assert_eq!(fps(&["phase_aware"]).decide(at(0), &view(&[sent, slow], 500)), send(SLOW, 14));
     }
 
     /// Six of ten left at 0 ms: four leave now; at 100 ms the next window of 16 (at 150 ms), at 200 ms 17 (at 250 ms).

@@ -76,7 +76,8 @@ impl<F: Forecast> Prospects<F> {
         if due > horizon {
             return now;
         }
-        let next = Conditions { cwnd: grow(conditions.cwnd, conditions.ssthresh), ..*conditions };
+        let grown = grow(conditions.cwnd, conditions.ssthresh);
+        let next = Conditions { cwnd: conditions.max_cwnd.map_or(grown, |most| grown.min(most)), ..*conditions };
         now + self.forecasts.once(horizon.saturating_sub(due), &next)
     }
 }
