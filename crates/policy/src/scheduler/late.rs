@@ -15,9 +15,10 @@
 //! Where we differ: see [`forecast::Late`] for the estimate (Eqs. 1 to 23); the loop over rounds of Algorithm 1 is
 //! dropped, since the estimate holds all rounds. The master's block is its free window, not its whole one. The paper's
 //! horizon is half the time between two dealings, so blocks run out: a subflow without a block takes the first bytes
-//! behind all blocks (`strict`: it idles). The largest window W of Fig. 5 is the window at the latest loss or, if larger,
-//! the present one, and never more than the peer's. When nothing is in flight on the subflow that holds the first unsent
-//! byte, its ACK would not end the wait, so the fastest subflow with room sends that byte.
+//! behind all blocks (`strict`: it idles). A subflow in RTO recovery has no block, or the first bytes would wait for it.
+//! The largest window W of Fig. 5 is the window at the latest loss or, if larger, the present one, and never more than
+//! the peer's. When nothing is in flight on the subflow that holds the first unsent byte, its ACK would not end the
+//! wait, so the fastest subflow with room sends that byte.
 //!
 //! Of the reference's readings A-LATE-1 to 15 those that change what happens are parameters. The others: 2 and 4 only read
 //! an index; 6 (half of a small window, Eqs. 12, 13, 21) changes nothing, since a window of one grows to two whether its
@@ -57,6 +58,8 @@ struct Block {
     subflow: SubflowId,
     /// Its place in the view.
     at: usize,
+    /// As [`SubflowView::open`] when the blocks were dealt out: it has none while it may not send.
+    open: bool,
     left: Bytes,
 }
 
@@ -97,15 +100,16 @@ impl Late {
         }
     }
 
-    /// Whether the blocks must be dealt out again: events said so, everything assigned has left, the subflows or their
-    /// order by SRTT changed, or about one RTT of the master passed.
+    /// Whether the blocks must be dealt out again: events said so, everything assigned has left, the subflows, which of them
+    /// may send or their order by SRTT changed, or about one RTT of the master passed.
     fn is_stale(&self, now: Instant, view: &View<'_>) -> bool {
         if self.stale || self.assigned.is_zero() || self.blocks.len() != view.subflows.len() {
             return true;
         }
         let mut fastest_first: Option<&SubflowView> = None;
         for block in &self.blocks {
-            let Some(subflow) = view.subflows.get(block.at).filter(|subflow| subflow.id == block.subflow) else {
+            let alike = |subflow: &&SubflowView| subflow.id == block.subflow && subflow.open == block.open;
+            let Some(subflow) = view.subflows.get(block.at).filter(alike) else {
                 return true;
             };
             if fastest_first.is_some_and(|faster| (faster.srtt, faster.id) > (subflow.srtt, subflow.id)) {
@@ -122,6 +126,7 @@ impl Late {
         self.blocks.extend(view.subflows.iter().enumerate().map(|(at, subflow)| Block {
             subflow: subflow.id,
             at,
+            open: subflow.open,
             left: Bytes::ZERO,
         }));
         self.blocks.sort_unstable_by_key(|block| (view.subflows[block.at].srtt, block.subflow));
@@ -129,14 +134,14 @@ impl Late {
         let master = &view.subflows[master_block.at];
 
         let mut rest = view.unsent;
-        for block in slaves {
+        for block in slaves.iter_mut().filter(|block| block.open) {
             let slave = &view.subflows[block.at];
             let horizon = if self.rtt { master.srtt } else { master.srtt / 2 };
             let conditions = Conditions::of(slave).bounded(slave, view.window, !self.unbounded);
             block.left = delivered(&mut self.forecaster, slave, horizon, &conditions, rest);
             rest -= block.left;
         }
-        if master.open {
+        if master_block.open {
             let room = if self.master_cwnd { master.cwnd } else { master.room() }.get();
             master_block.left = Bytes::new(room - room % master.mss.get().max(1)).min(rest);
             rest -= master_block.left;

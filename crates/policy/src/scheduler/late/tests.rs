@@ -215,6 +215,18 @@ fn a_slave_with_nothing_in_flight_is_not_waited_for() {
     assert_eq!(late(false).decide(at(0), &view(&[slave, master], 20)), send(SLOW, 0));
 }
 
+/// The head would wait for it to the end of its RTO recovery, however much room the master has.
+#[test]
+fn a_slave_that_may_not_send_has_no_block_until_it_may() {
+    let [slave, master] = pair();
+    let recovering = SubflowView { open: false, in_flight: segments(5), ..slave };
+    let mut late = late(false);
+    assert_eq!(late.decide(at(0), &view(&[recovering, master], 20)), send(SLOW, 0));
+    assert_eq!(left(&late), [0, 10]);
+    late.decide(at(1), &view(&[slave, master], 500));
+    assert_eq!(left(&late), [60, 10]);
+}
+
 #[test]
 fn one_subflow_takes_everything() {
     let [_, master] = pair();
