@@ -1,7 +1,10 @@
 //! HSR, highest sending rate: of the subflows with room, the one with the largest `cwnd / srtt`.
 //!
-//! One of the rules that LATE names beside round robin and lowest RTT first. Ties go to the lower id. It never waits. A
-//! subflow with a large window is preferred however long its RTT, and the more it is used, the larger its window grows.
+//! B. Y. L. Kimura, D. C. S. F. Lima, A. A. F. Loureiro. *Alternative Scheduling Decisions for Multipath TCP.* IEEE
+//! Communications Letters 21(11), 2017. Known to us from LATE, which names it beside lowest RTT first.
+//!
+//! Ties go to the lower id. It never waits. A subflow with a large window is preferred however long its RTT, and the more
+//! it is used, the larger its window grows.
 //!
 //! It compares `srtt / cwnd`, the time per byte of window, and takes the least.
 

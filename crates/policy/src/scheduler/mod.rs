@@ -142,7 +142,7 @@ pub const SCHEDULERS: &[Entry<dyn Scheduler>] = &[
     Entry {
         name: "hsr",
         about: "the highest cwnd / srtt with room",
-        paper: Some("Yang et al., LATE"),
+        paper: Some("Kimura et al. 2017, as LATE cites it"),
         parameters: &[],
         source: include_str!("hsr.rs"),
         build: |_| Box::new(Hsr),
@@ -150,7 +150,7 @@ pub const SCHEDULERS: &[Entry<dyn Scheduler>] = &[
     Entry {
         name: "lws",
         about: "the most room in its window",
-        paper: Some("Yang et al., LATE"),
+        paper: Some("Kimura et al. 2017, as LATE cites it"),
         parameters: &[],
         source: include_str!("lws.rs"),
         build: |_| Box::new(Lws),
@@ -158,7 +158,7 @@ pub const SCHEDULERS: &[Entry<dyn Scheduler>] = &[
     Entry {
         name: "lts",
         about: "the least srtt per room in its window",
-        paper: Some("Yang et al., LATE"),
+        paper: Some("Kimura et al. 2017, as LATE cites it"),
         parameters: &[],
         source: include_str!("lts.rs"),
         build: |_| Box::new(Lts),
