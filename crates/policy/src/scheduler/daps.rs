@@ -16,9 +16,10 @@
 //! - `smooth_cwnd`: windows averaged with gain 1/8, one sample per window.
 //!
 //! Where we differ: turns come from a merge of the multiples, not from a loop over all milliseconds up to their least common
-//! multiple; a plan of 1,000 turns ends although they do not coincide, if each subflow had one. Nothing is moved into a subflow before it can leave
-//! (the kernel queues whole turns; the outcome is the same). A plan is dropped when the subflows change. Turns of a subflow
-//! that may not send (RTO recovery) are dropped, and it has none until it may. When the subflow that holds the first unsent
+//! multiple; a plan of 1,000 turns ends although they do not coincide, if each subflow had one. Nothing is moved into a
+//! subflow before it can leave (the kernel queues whole turns; the outcome is the same). A plan is dropped when the subflows
+//! change. Turns of a subflow that may not send (RTO recovery) are dropped, and it has none until it may; then plans begin
+//! anew, so that it does not make up for those it missed. When the subflow that holds the first unsent
 //! byte has nothing in flight, the fastest with room sends that byte. What the kernel repeats when the peer's window is full
 //! is a policy of its own here: `reinjection`. The kernel takes microseconds for milliseconds; we do not.
 
@@ -44,6 +45,8 @@ pub struct Daps {
 
 /// What is known of one subflow.
 struct Flow {
+    /// As [`SubflowView::open`] at the latest decision.
+    open: bool,
     /// Average window, in eighths of a segment; 0 before the first sample.
     smoothed: u64,
     /// What must be acknowledged before the next sample.
@@ -71,7 +74,7 @@ impl Daps {
 
     /// Keeps what is known of the subflows, and the turns, in step with the view.
     fn follow(&mut self, view: &View<'_>) {
-        let first = |_: &SubflowView| Flow { smoothed: 0, sample_at: 0, delay: 1, next: 1, planned: 1 };
+        let first = |_: &SubflowView| Flow { open: true, smoothed: 0, sample_at: 0, delay: 1, next: 1, planned: 1 };
         if self.flows.follow(view.subflows, first) {
             self.turns.clear();
             self.turns.adopt(view, |_| None);
@@ -79,6 +82,10 @@ impl Daps {
         }
         for (flow, subflow) in self.flows.iter_mut().zip(view.subflows) {
             flow.sample(subflow);
+            if flow.open != subflow.open {
+                flow.open = subflow.open;
+                self.laid_out = None;
+            }
         }
         for (place, _) in view.subflows.iter().enumerate().filter(|(_, subflow)| !subflow.open) {
             self.turns.withdraw(place);
@@ -99,7 +106,7 @@ impl Daps {
             self.begin_plan(view);
             0
         });
-        let open = |(at, _): &(usize, &Flow)| view.subflows[*at].open;
+        let open = |(_, flow): &(usize, &Flow)| flow.open;
         let next = self.flows.iter().enumerate().filter(open).min_by_key(|(_, flow)| (flow.next, flow.delay));
         let (at, due) = next.map(|(at, flow)| (at, flow.next))?;
         let subflow = &view.subflows[at];
@@ -154,7 +161,7 @@ impl Flow {
         let cwnd = u64::from(subflow.cwnd_segments());
         if self.smoothed == 0 {
             self.smoothed = 8 * cwnd;
-        } else if subflow.acked >= self.sample_at {
+        } else if subflow.acked >= self.sample_at && subflow.sent > self.sample_at {
             self.smoothed = (self.smoothed - self.smoothed / 8 + cwnd).max(1);
         } else {
             return;
@@ -168,7 +175,7 @@ impl Flow {
     }
 }
 
-/// To the nearest multiple of `base` (half of it rounds up), at least 1.
+/// To the nearest multiple of `base`, at least 1; half of it, in whole milliseconds, rounds up.
 fn rounded(delay: u64, base: u64) -> u64 {
     let rest = delay.checked_rem(base).unwrap_or(0);
     let multiple = if rest < base / 2 { delay - rest } else { delay + (base - rest) };
