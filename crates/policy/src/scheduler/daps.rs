@@ -18,8 +18,8 @@
 //! Where we differ: turns come from a merge of the multiples, not from a loop over all milliseconds up to their least common
 //! multiple; a plan of 1,000 turns ends although they do not coincide, if each subflow had one. Nothing is moved into a
 //! subflow before it can leave (the kernel queues whole turns; the outcome is the same). A plan is dropped when the subflows
-//! change. Turns of a subflow that may not send (RTO recovery) are dropped, and it has none until it may; then plans begin
-//! anew, so that it does not make up for those it missed. When the subflow that holds the first unsent
+//! change. Turns of a subflow that may not send (RTO recovery) are dropped, and it has none until it may; it
+//! does not make up for them. When the subflow that holds the first unsent
 //! byte has nothing in flight, the fastest with room sends that byte. What the kernel repeats when the peer's window is full
 //! is a policy of its own here: `reinjection`. The kernel takes microseconds for milliseconds; we do not.
 
@@ -45,8 +45,6 @@ pub struct Daps {
 
 /// What is known of one subflow.
 struct Flow {
-    /// As [`SubflowView::open`] at the latest decision.
-    open: bool,
     /// Average window, in eighths of a segment; 0 before the first sample.
     smoothed: u64,
     /// What must be acknowledged before the next sample.
@@ -74,7 +72,7 @@ impl Daps {
 
     /// Keeps what is known of the subflows, and the turns, in step with the view.
     fn follow(&mut self, view: &View<'_>) {
-        let first = |_: &SubflowView| Flow { open: true, smoothed: 0, sample_at: 0, delay: 1, next: 1, planned: 1 };
+        let first = |_: &SubflowView| Flow { smoothed: 0, sample_at: 0, delay: 1, next: 1, planned: 1 };
         if self.flows.follow(view.subflows, first) {
             self.turns.clear();
             self.turns.adopt(view, |_| None);
@@ -82,10 +80,6 @@ impl Daps {
         }
         for (flow, subflow) in self.flows.iter_mut().zip(view.subflows) {
             flow.sample(subflow);
-            if flow.open != subflow.open {
-                flow.open = subflow.open;
-                self.laid_out = None;
-            }
         }
         for (place, _) in view.subflows.iter().enumerate().filter(|(_, subflow)| !subflow.open) {
             self.turns.withdraw(place);
@@ -106,7 +100,7 @@ impl Daps {
             self.begin_plan(view);
             0
         });
-        let open = |(_, flow): &(usize, &Flow)| flow.open;
+        let open = |(at, _): &(usize, &Flow)| view.subflows[*at].open;
         let next = self.flows.iter().enumerate().filter(open).min_by_key(|(_, flow)| (flow.next, flow.delay));
         let (at, due) = next.map(|(at, flow)| (at, flow.next))?;
         let subflow = &view.subflows[at];
@@ -114,6 +108,9 @@ impl Daps {
         flow.next += flow.delay;
         let window = if self.use_planned_cwnd { flow.planned } else { flow.window(subflow, self.smooth_cwnd) };
         self.turns.push(at, subflow.mss.times(window));
+        for (flow, _) in self.flows.iter_mut().zip(view.subflows).filter(|(_, subflow)| !subflow.open) {
+            flow.next = flow.next.max((due / flow.delay + 1) * flow.delay);
+        }
         let mut flows = self.flows.iter().enumerate().filter(open).map(|(_, flow)| flow);
         let is_over = match laid_out + 1 < LONGEST_PLAN {
             true => flows.all(|flow| flow.next == due + flow.delay),
