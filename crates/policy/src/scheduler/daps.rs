@@ -25,7 +25,7 @@
 
 use super::per_subflow::PerSubflow;
 use super::tags::{Tags, places};
-use super::{Scheduler, ack_due, flag, number};
+use super::{Scheduler, flag, number};
 use crate::registry::{Parameter, Params};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::Instant;
@@ -125,24 +125,14 @@ impl Scheduler for Daps {
     fn decide(&mut self, _now: Instant, view: &View<'_>) -> Decision {
         self.follow(view);
         let with_room = places(view, SubflowView::has_room);
-        let mut first = self.turns.first_of(with_room);
-        while first.is_none() && self.turns.total() < view.sendable && self.turns.runs() < MOST_RUNS {
+        let mut laid_out = self.turns.first_of(with_room).is_some();
+        while !laid_out && self.turns.total() < view.sendable && self.turns.runs() < MOST_RUNS {
             match self.lay_out(view) {
-                Some(place) if with_room >> place & 1 != 0 => first = self.turns.first_of(with_room),
-                Some(_) => {}
+                Some(place) => laid_out = with_room >> place & 1 != 0,
                 None => break,
             }
         }
-        if let Some((subflow, skip)) = first.map(|(place, skip)| (&view.subflows[place], skip))
-            && view.admits(skip, subflow.mss)
-        {
-            return Decision::Send { on: subflow.id, skip };
-        }
-        let holder = self.turns.holder().map(|place| &view.subflows[place]);
-        match view.fastest_with_room() {
-            Some(fastest) if !holder.is_some_and(ack_due) => Decision::send(fastest.id),
-            _ => Decision::WAIT,
-        }
+        self.turns.next(view)
     }
 
     fn observe(&mut self, _now: Instant, event: &Event) {

@@ -26,7 +26,7 @@
 //! becomes the duration of a round, which is never below half of one); 14 is `late-nested`.
 
 use super::skip::whole_segments;
-use super::{Scheduler, ack_due, flag};
+use super::{Scheduler, flag, wait_for};
 use crate::forecast::{self, Conditions, Forecast, Forecaster, Later, Switches};
 use crate::registry::{Parameter, Params};
 use crate::{Decision, Event, SubflowView, View};
@@ -172,11 +172,9 @@ impl Late {
     /// Waits for the subflow that holds the first unsent byte, if its ACK can come.
     fn wait(&self, now: Instant, view: &View<'_>) -> Decision {
         let holder = self.blocks.iter().find(|block| !block.left.is_zero());
-        if !holder.is_some_and(|block| ack_due(&view.subflows[block.at]))
-            && let Some(fastest) = view.fastest_with_room()
-            && !view.sendable.is_zero()
-        {
-            return Decision::send(fastest.id);
+        let answer = wait_for(holder.map(|block| &view.subflows[block.at]), view);
+        if answer != Decision::WAIT {
+            return answer;
         }
         let master = self.blocks.last().map(|block| &view.subflows[block.at]);
         let over = master.map(|master| self.dealt.at + master.srtt);

@@ -20,8 +20,8 @@
 //! a model-based congestion control a window is the bandwidth-delay product. When nothing is in flight on the subflow that holds
 //! the first unsent byte, nothing would end the wait, so the fastest subflow with room sends that byte.
 
-use super::tags::{Tags, places};
-use super::{Scheduler, flag, quotient, wait_for};
+use super::tags::Tags;
+use super::{Scheduler, flag, quotient};
 use crate::registry::{Parameter, Params};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant};
@@ -57,12 +57,7 @@ impl Scheduler for Otias {
         }
         self.tags.truncate(view.unsent);
         self.assign(view);
-        match self.tags.first_of(places(view, SubflowView::has_room)) {
-            Some((place, skip)) if view.admits(skip, view.subflows[place].mss) => {
-                Decision::Send { on: view.subflows[place].id, skip }
-            }
-            _ => wait_for(self.tags.holder().map(|place| &view.subflows[place]), view),
-        }
+        self.tags.next(view)
     }
 
     fn observe(&mut self, _now: Instant, event: &Event) {

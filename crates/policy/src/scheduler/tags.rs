@@ -3,7 +3,8 @@
 //! The bytes stay where they are: a tag is a run of unsent bytes with the subflow they wait for. Runs are kept in the order
 //! of the data, so that what leaves out of turn takes nothing but its own bytes away.
 
-use crate::{SubflowView, View};
+use super::wait_for;
+use crate::{Decision, SubflowView, View};
 use anabranch_units::{Bytes, SubflowId};
 use std::collections::VecDeque;
 
@@ -49,6 +50,16 @@ impl Tags {
             skip += run.length;
         }
         None
+    }
+
+    /// Sends what comes first of all that waits for a subflow with room, or waits for the subflow of the first byte.
+    pub(super) fn next(&self, view: &View<'_>) -> Decision {
+        match self.first_of(places(view, SubflowView::has_room)) {
+            Some((place, skip)) if view.admits(skip, view.subflows[place].mss) => {
+                Decision::Send { on: view.subflows[place].id, skip }
+            }
+            _ => wait_for(self.holder().map(|place| &view.subflows[place]), view),
+        }
     }
 
     /// Tags the next `length` bytes.

@@ -20,8 +20,8 @@
 use super::{ALPHA, ALPHA_PARAMETER, Arrivals, Clock, Growth, OVERSHOOT, OVERSHOOT_ABOUT, Rank};
 use super::{growth, is_symmetric};
 use crate::registry::{Parameter, Params};
-use crate::scheduler::tags::{Tags, places};
-use crate::scheduler::{MinRtt, Scheduler, flag, quotient, wait_for};
+use crate::scheduler::tags::Tags;
+use crate::scheduler::{MinRtt, Scheduler, flag, quotient};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant};
 
@@ -144,13 +144,7 @@ impl Scheduler for SttfCode {
             }
             self.assign(view);
         }
-        let room = places(view, SubflowView::has_room);
-        match self.tags.first_of(room) {
-            Some((place, skip)) if view.admits(skip, view.subflows[place].mss) => {
-                Decision::Send { on: view.subflows[place].id, skip }
-            }
-            _ => wait_for(self.tags.holder().map(|place| &view.subflows[place]), view),
-        }
+        self.tags.next(view)
     }
 
     fn observe(&mut self, _now: Instant, event: &Event) {
