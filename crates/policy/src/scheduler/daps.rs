@@ -18,10 +18,10 @@
 //! Where we differ: turns come from a merge of the multiples, not from a loop over all milliseconds up to their least common
 //! multiple; a plan of 1,000 turns ends although they do not coincide, if each subflow had one. Nothing is moved into a
 //! subflow before it can leave (the kernel queues whole turns; the outcome is the same). A plan is dropped when the subflows
-//! change. Turns of a subflow that may not send (RTO recovery) are dropped, and it has none until it may; it
-//! does not make up for them. When the subflow that holds the first unsent
-//! byte has nothing in flight, the fastest with room sends that byte. What the kernel repeats when the peer's window is full
-//! is a policy of its own here: `reinjection`. The kernel takes microseconds for milliseconds; we do not.
+//! change. Turns of a subflow that may not send (RTO recovery) are dropped, and it has none until it may; it does not make
+//! up for them. When the subflow that holds the first unsent byte has nothing in flight, the fastest with room sends that
+//! byte. What the kernel repeats when the peer's window is full is a policy of its own here: `reinjection`. The kernel takes
+//! microseconds for milliseconds; we do not.
 
 use super::per_subflow::PerSubflow;
 use super::tags::{Tags, places};
