@@ -13,7 +13,8 @@
 //! - `round_delay`: delays are rounded to multiples, or two of 37 and 38 ms would coincide after 1.4 s. 0: whole
 //!   milliseconds, as the paper has it.
 //! - `use_planned_cwnd`: windows as they are when the plan begins, not when a turn does.
-//! - `smooth_cwnd`: windows averaged with gain 1/8, one sample per window.
+//! - `smooth_cwnd`: windows averaged with gain 1/8, one sample per window; as in the kernel, one per decision while all that
+//!   was sent is acknowledged.
 //!
 //! Where we differ: turns come from a merge of the multiples, not from a loop over all milliseconds up to their least common
 //! multiple; a plan of 1,000 turns ends although they do not coincide, if each subflow had one. Nothing is moved into a
@@ -143,12 +144,12 @@ impl Scheduler for Daps {
 }
 
 impl Flow {
-    /// Takes a sample of the window, once per window.
+    /// Takes a sample of the window, once per window or, while it is idle, each time.
     fn sample(&mut self, subflow: &SubflowView) {
         let cwnd = u64::from(subflow.cwnd_segments());
         if self.smoothed == 0 {
             self.smoothed = 8 * cwnd;
-        } else if subflow.acked >= self.sample_at && subflow.sent > self.sample_at {
+        } else if subflow.acked >= self.sample_at {
             self.smoothed = (self.smoothed - self.smoothed / 8 + cwnd).max(1);
         } else {
             return;

@@ -210,5 +210,5 @@ fn daps_plans_for_arrival_in_order() {
     }
     assert!(second_share(&planned) > 0.05, "{}", second_share(&planned));
     // An average knows of the restart after idling too late: the plan is for windows that are gone.
-    assert!(mean(&smooth) > 1.02 * mean(&planned), "{} against {}", mean(&smooth), mean(&planned));
+    assert!(mean(&smooth) > 1.05 * mean(&planned), "{} against {}", mean(&smooth), mean(&planned));
 }
