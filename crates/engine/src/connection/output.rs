@@ -284,9 +284,6 @@ impl Connection {
             if !room_to_repeat && !window_shut {
                 return Obstacle::Cwnd;
             }
-            if !any_room && !copies && !window_shut {
-                return Obstacle::ReceiveWindow;
-            }
             if (!any_room || sendable == 0) && !copies {
                 return self.window_blocked(now, unsent, sendable, shared);
             }
@@ -298,10 +295,9 @@ impl Connection {
                 Verdict::Copy(on, offset) => (on, self.send_copy(now, on, offset, shared)),
                 Verdict::Wait(until) => {
                     self.timers.ask_again = until;
-                    return match (unsent, sendable) {
-                        (0, _) => self.drained(now, shared),
-                        (_, 0) => self.window_blocked(now, unsent, sendable, shared),
-                        _ if !any_room => Obstacle::ReceiveWindow,
+                    return match unsent {
+                        0 => self.drained(now, shared),
+                        _ if !any_room || sendable == 0 => self.window_blocked(now, unsent, sendable, shared),
                         _ => Obstacle::Scheduler,
                     };
                 }

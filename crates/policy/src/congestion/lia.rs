@@ -39,7 +39,8 @@ impl CongestionControl for Lia {
 pub(super) fn linked_increase(on: usize, acked: f64, flows: &[Flow]) -> f64 {
     let flow = &flows[on];
     let alone = 1.0 / flow.cwnd;
-    let per_byte = if flow.counted { coupling(flows).map_or(alone, |coupled| coupled.min(alone)) } else { alone };
+    let linked = flow.counted && flow.srtt.is_some();
+    let per_byte = coupling(flows).filter(|_| linked).map_or(alone, |coupled| coupled.min(alone));
     acked * flow.mss * per_byte
 }
 
@@ -89,8 +90,19 @@ mod tests {
         let flows = [flow(0, 10.0, 30), Flow { counted: false, ..flow(1, 50.0, 10) }];
         assert!((increment(0, &flows) - 0.1).abs() < 1e-12);
         assert!((increment(1, &flows) - 0.02).abs() < 1e-12);
-        let unmeasured = [flow(0, 10.0, 30), Flow { srtt: None, ..flow(1, 50.0, 10) }];
+        let unmeasured = [flow(0, 10.0, 30), Flow { srtt: None, ..flow(1, 5.0, 10) }];
         assert!((increment(0, &unmeasured) - 0.1).abs() < 1e-12);
+        assert!((increment(1, &unmeasured) - 0.2).abs() < 1e-12);
+    }
+
+    /// Throw-away Python: 500² · min(6.944e-5, 1/10⁴) and 1500² · min(6.944e-5, 1/(2·10⁴)) bytes per segment.
+    #[test]
+    fn unequal_segments_are_summed_in_bytes() {
+        let flows = [Flow { mss: 500.0, ..flow(0, 10_000.0, 10) }, Flow { mss: 1500.0, ..flow(1, 20_000.0, 100) }];
+        for (on, increment) in [(0, 17.361111), (1, 112.5)] {
+            let got = Lia::default().avoidance(Instant::ZERO, on, flows[on].mss, &flows);
+            assert!((got - increment).abs() < 1e-6, "{on}: {got}");
+        }
     }
 
     #[test]

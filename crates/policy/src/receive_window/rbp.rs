@@ -21,6 +21,10 @@
 //! leave. A window below a segment counts as none unless nothing is outstanding (A-RBP-7, `whole_segments`). The ceiling
 //! makes the shares jump where the ratio of RTTs passes 1, 3, 5, …; with `hysteresis` it must pass such a step by that part
 //! of it. Where we differ: in nothing else; Eq. 5's cwnd is enforced by the engine.
+//!
+//! What it costs: Eq. 1 follows cwnd, and cwnd does not grow while the share is the limit (the profile's `cwnd_limited_check`).
+//! A subflow that lost once therefore gets a smaller share, and is slow to win it back. In the paper's scenario with equal
+//! delays of 50 ms this is 5.82 Mbit/s against 5.94 with a shared window, and without that check 6.22 against 6.14.
 
 use super::{Buffers, ReceiveWindow, Usage};
 use crate::forecast::number::powi;

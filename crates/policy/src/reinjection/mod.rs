@@ -33,7 +33,7 @@ use anabranch_units::{Instant, SubflowId};
 /// Why nothing new can leave although a subflow has room (reference section 2.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cause {
-    /// T1: the peer's window admits no more unsent data.
+    /// T1: the peer's window admits no more unsent data, or no subflow with room has a share of it left.
     Window,
     /// T2: there is no unsent data.
     Drained,

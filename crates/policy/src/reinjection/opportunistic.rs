@@ -3,7 +3,8 @@
 //! C. Raiciu et al. *How Hard Can It Be? Designing and Implementing a Deployable Multipath TCP.* Proc. NSDI 2012, §4.2; in
 //! the form of Linux MPTCP v0.9x (reference section 2.2).
 //!
-//! When nothing new can leave because the peer's window or the send buffer is full, the subflow `k` with room
+//! When nothing new can leave because the peer's window (or each subflow's share of it) or the send buffer is full, the
+//! subflow `k` with room
 //!
 //! 1. asks, at most once per its own round trip, to halve the windows of the slower subflows that carry the oldest data and
 //!    are in TCP's Open state (nothing lost, nothing out of order);
