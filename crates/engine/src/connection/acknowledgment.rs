@@ -116,6 +116,7 @@ impl Connection {
             out.log.release(data);
             out.reinject.remove_below(data);
             self.timers.data_backoff = 0;
+            self.fruitless = 0;
             self.arm_data_timer(now);
             self.settle_doubts(now, data);
             let out = &mut self.outgoing;

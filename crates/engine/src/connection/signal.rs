@@ -30,7 +30,7 @@ impl Connection {
         }
         let Some(map) = dss.map else { return true };
         if map.length == 0 {
-            if self.can_fall_back() {
+            if self.can_follow() {
                 self.fall_back(now, FallbackReason::InfiniteMapping, shared);
                 return true;
             }
