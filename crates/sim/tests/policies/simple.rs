@@ -194,21 +194,21 @@ fn the_burst_rule_uses_a_far_slower_path_for_little() {
     assert!(goodput(&sparing) > 0.97 * goodput(&always));
 }
 
-/// Bursts of 60 over windows of 10, RTTs of 10 and 40 ms. Round robin and minRTT give the slow path segments from the front;
+/// Bursts of 60 over windows of 10, RTTs of 10 and 80 ms. Round robin and minRTT give the slow path segments from the front;
 /// DAPS those that the fast path would reach only then.
 #[test]
 fn daps_plans_for_arrival_in_order() {
-    let paths = [path("fast", 100, 5), path("slow", 100, 20)];
+    let paths = [path("fast", 100, 5), path("slow", 100, 40)];
     let rough = [("smooth_cwnd", Value::Flag(false))];
     let run = |scheduler, given: &[_]| under(scheduler, given, 200, &paths, bursts(60, 2000, 100_000));
     let (planned, smooth) = (run("daps", &rough), run("daps", &[]));
     for unplanned in ["round-robin", "min-rtt"].map(|scheduler| run(scheduler, &[])) {
         let (early, hol) = (receiver(&unplanned).ofo_count, receiver(&unplanned).hol_blocked);
-        assert!(receiver(&planned).ofo_count < early * 3 / 4, "{} against {early}", receiver(&planned).ofo_count);
+        assert!(receiver(&planned).ofo_count < early / 2, "{} against {early}", receiver(&planned).ofo_count);
         assert!(receiver(&planned).hol_blocked < hol.mul_f64(0.8), "{} against {hol}", receiver(&planned).hol_blocked);
         assert!(mean(&planned) < 1.05 * mean(&unplanned));
     }
     assert!(second_share(&planned) > 0.05, "{}", second_share(&planned));
     // An average knows of the restart after idling too late: the plan is for windows that are gone.
-    assert!(mean(&smooth) > 1.2 * mean(&planned), "{} against {}", mean(&smooth), mean(&planned));
+    assert!(mean(&smooth) > 1.05 * mean(&planned), "{} against {}", mean(&smooth), mean(&planned));
 }
