@@ -101,6 +101,12 @@ impl Waiting {
 }
 
 impl Outgoing {
+    /// The next byte to be acknowledged is one that was never sent, perhaps because the scheduler has skipped it: what was sent
+    /// behind it moves nothing.
+    fn needs_unsent(&self) -> bool {
+        self.una == self.nxt || self.unsent.first().is_some_and(|(start, _)| start <= self.una)
+    }
+
     /// Whether the peer's window admits a segment of `mss` that begins `skip` bytes into the unsent data. Only the first
     /// may be cut short: if that cannot leave, nothing can.
     fn admits(&self, skip: Bytes, mss: Bytes) -> bool {
@@ -397,8 +403,8 @@ impl Connection {
                 send: shared.config.send_buffer,
             };
             self.receive_window.share(now, &buffers, &self.usage, &mut self.shares);
-            let idle = out.una == out.nxt && self.usage.iter().all(|one| one.outstanding.is_zero());
-            if idle && self.shares.iter().all(|share| share.is_zero()) {
+            let idle = self.usage.iter().all(|one| one.outstanding.is_zero());
+            if idle && out.needs_unsent() && self.shares.iter().all(|share| share.is_zero()) {
                 // Nothing is under way that could open a share.
                 self.stats.overruled.shares += 1;
                 self.shares.fill(Bytes::MAX);
@@ -504,7 +510,7 @@ impl Connection {
         let whole = mss.min(range_end - start);
         let admitted = whole.min(out.edge.saturating_sub(start));
         let length = admitted.min(subflow_room);
-        let idle = out.una == out.nxt;
+        let idle = out.needs_unsent() && skip.is_zero();
         // What is under way will widen the window; where nothing is, a part of a segment has to do. The others may have no
         // share left, so that only this subflow can go on.
         let silly = (admitted < whole && !idle) || (length < admitted && !subflow.recovery.is_empty());
