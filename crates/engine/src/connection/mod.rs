@@ -357,6 +357,7 @@ impl Connection {
         match switch {
             Switch::Scheduler(factory) => {
                 self.scheduler = factory();
+                self.watchdog = Watchdog::default();
                 self.scheduler.seed(Seed(self.local_key.get()));
                 self.scheduler.observe(now, &PolicyEvent::SubflowsChanged);
                 if !self.outgoing.unsent.is_empty() {

@@ -320,7 +320,7 @@ impl Connection {
                 Attempt::NothingToCopy if vain < self.views.len() => vain += 1,
                 Attempt::NothingToCopy => {
                     self.timers.ask_again = Some(now + watchdog::patience(&self.views));
-                    return Obstacle::Scheduler;
+                    return if unsent == 0 { self.drained(now, shared) } else { Obstacle::Scheduler };
                 }
                 Attempt::SubflowWindow => {
                     // What the peer admits on one subflow says nothing of the others.
@@ -471,7 +471,7 @@ impl Connection {
                 let until = until.filter(|at| *at > now);
                 let hopeful = view.subflows.iter().any(|subflow| !subflow.in_flight.is_zero() || subflow.throttled);
                 if !starving && (hopeful || until.is_some() || !could_send) {
-                    let (own, spins) = self.watchdog.timer(until);
+                    let (own, spins) = self.watchdog.timer(now, until, &self.views);
                     if spins {
                         self.overrule(Misconduct::Looping, shared);
                     }
