@@ -2,7 +2,9 @@
 //! 1,000 unsent segments. What leaves is written again, so that their number stays.
 //!
 //! The subflows have room in turn, as their ACKs come. The slowest one's round ends every 200 decisions and every loss
-//! rate moves a little, which makes LATE forecast and deal out its blocks anew; its figure is amortised over that.
+//! rate moves a little, which makes LATE forecast and deal out its blocks anew; its figure is amortised over that. Where
+//! subflows are said to move, each ACK changes the SRTT, the window and the loss rate of its subflow, as it does in life, so
+//! that no forecast is asked for twice.
 
 use crate::figure::Spread;
 use anabranch_policy::registry::{Entry, SCHEDULERS};
@@ -15,13 +17,17 @@ const MSS: u64 = 1400;
 /// Decisions per RTT of the slowest subflow.
 const ROUND: u64 = 200;
 
-/// What is measured of each scheduler: subflows, and segments that wait.
-pub const CASES: [(u16, u64); 4] = [(2, 10), (2, 1000), (8, 10), (8, 1000)];
+/// What is measured of each scheduler: subflows, segments that wait, and whether the subflows move.
+pub const CASES: [(u16, u64, bool); 6] =
+    [(2, 10, false), (2, 1000, false), (8, 10, false), (8, 1000, false), (2, 1000, true), (8, 1000, true)];
 
 /// For each scheduler its name and the figures of `CASES`.
 pub fn all() -> Vec<(&'static str, [Spread; CASES.len()])> {
     let measure = |entry: &Entry<dyn Scheduler>| {
-        (entry.name, CASES.map(|(subflows, unsent)| nanos(&mut *entry.build_default(), subflows, unsent)))
+        (
+            entry.name,
+            CASES.map(|(subflows, unsent, moving)| nanos(&mut *entry.build_default(), subflows, unsent, moving)),
+        )
     };
     SCHEDULERS.iter().map(measure).collect()
 }
@@ -42,13 +48,27 @@ fn subflow(id: u16, n: u16) -> SubflowView {
 }
 
 /// Nanoseconds per decision.
-fn nanos(scheduler: &mut dyn Scheduler, n: u16, unsent: u64) -> Spread {
+fn nanos(scheduler: &mut dyn Scheduler, n: u16, unsent: u64, moving: bool) -> Spread {
     let mut subflows: Vec<_> = (0..n).map(|id| subflow(id, n)).collect();
     let (mut now, mut step) = (Instant::ZERO, 0);
     Spread::per_call(ROUND, || {
+        if moving {
+            move_on(&mut subflows, step);
+        }
         one(scheduler, &mut subflows, unsent, &mut now, step);
         step += 1;
     })
+}
+
+/// What the ACK to come changes of its subflow: the SRTT by up to 3 %, the window by up to three segments.
+fn move_on(subflows: &mut [SubflowView], step: u64) {
+    let (n, at) = (subflows.len() as u64, (step % subflows.len() as u64) as usize);
+    let still = subflow(at as u16, n as u16);
+    let phase = step / n % 32;
+    subflows[at].srtt = still.srtt + still.srtt * phase / 1000 + Duration::from_nanos(step);
+    subflows[at].cwnd = still.cwnd + Bytes::new(MSS * (phase / 8));
+    subflows[at].ssthresh = Some(subflows[at].cwnd);
+    subflows[at].loss += 1e-9;
 }
 
 /// An ACK makes room on one subflow, and the scheduler is asked.

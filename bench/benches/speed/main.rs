@@ -221,14 +221,18 @@ fn decisions(_: &Options) -> Vec<Figure> {
     for (name, spreads) in decide::all() {
         // Of two subflows; with eight a decision may cost four times as much.
         let goal = match name {
-            "min-rtt" => Some(30.0),
-            "late" | "fps" | "f2p-dps" => Some(100.0),
-            "otias" | "sttf" | "edpf" | "peekaboo" => Some(200.0),
+            "single" | "round-robin" | "weighted" | "ratio" | "min-rtt" | "hsr" | "lws" | "lts" | "linux-burst" => {
+                Some(30.0)
+            }
+            "linux-proportional" | "fps" | "ocps-r" | "stms-r" | "f2p-dps" | "f2p-dps-printed" | "dpsaf-r" | "late"
+            | "late-nested" => Some(100.0),
+            "otias" | "sttf" | "sttf-code" => Some(200.0),
             _ => None,
         };
-        for ((subflows, unsent), spread) in decide::CASES.into_iter().zip(spreads) {
+        for ((subflows, unsent, moving), spread) in decide::CASES.into_iter().zip(spreads) {
             let goal = goal.map(|nanos| Goal::AtMost(if subflows == 2 { nanos } else { 4.0 * nanos }));
-            let name = format!("{name}, {subflows} subflows, {unsent} unsent");
+            let moving = if moving { ", moving" } else { "" };
+            let name = format!("{name}, {subflows} subflows, {unsent} unsent{moving}");
             figures.push(Figure { goal, ..Figure::new("decisions", name, "ns", spread) });
         }
     }
