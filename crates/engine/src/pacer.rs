@@ -4,7 +4,7 @@
 //! paused, may make good one segment, so that never more than two leave back to back. New data, retransmissions and what
 //! is repeated for other subflows all wait; tail loss probes, which come once and late, do not, but count.
 
-use anabranch_units::{Bytes, Instant, Rate};
+use anabranch_units::{Bytes, Duration, Instant, Rate};
 
 /// When the next segment of a subflow may leave.
 #[derive(Clone, Copy, Debug, Default)]
@@ -14,6 +14,9 @@ pub(crate) struct Pacer {
     pub(crate) wake: Option<Instant>,
 }
 
+/// No segment waits longer for the one before it: a congestion control that names no rate at all would stop the subflow for good.
+const LONGEST: Duration = Duration::from_secs(10);
+
 impl Pacer {
     /// A segment may leave now.
     pub(crate) fn is_open(&self, now: Instant) -> bool {
@@ -22,7 +25,7 @@ impl Pacer {
 
     /// A segment with so much payload leaves at `rate`.
     pub(crate) fn on_sent(&mut self, now: Instant, payload: Bytes, rate: Rate) {
-        let span = rate.time_for(payload);
+        let span = rate.time_for(payload).min(LONGEST);
         self.next = self.next.max(now - span) + span;
     }
 
@@ -35,7 +38,6 @@ impl Pacer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anabranch_units::Duration;
 
     /// 1250 bytes take 1 ms at 10 Mbit/s: two at once, then one per millisecond, two again after a pause.
     #[test]
@@ -55,6 +57,15 @@ mod tests {
             assert_eq!(pacer.is_open(late), expected);
             pacer.on_sent(late, Bytes::new(1250), rate);
         }
+    }
+
+    #[test]
+    fn no_rate_is_no_standstill() {
+        let (mut pacer, now) = (Pacer::default(), Instant::ZERO + Duration::from_secs(60));
+        pacer.on_sent(now, Bytes::new(1250), Rate::default());
+        pacer.on_sent(now, Bytes::new(1250), Rate::default());
+        pacer.arm(now, true);
+        assert_eq!(pacer.wake, Some(now + Duration::from_secs(10)));
     }
 
     #[test]

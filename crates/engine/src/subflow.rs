@@ -312,9 +312,9 @@ impl Subflow {
         self.state == State::SynReceived && self.is_join()
     }
 
-    /// A join that the peer does not count on yet: it has not seen our SYN/ACK answered, or we have none.
-    pub(crate) fn is_unanswered_join(&self) -> bool {
-        self.is_half_open_join() || (self.state == State::SynSent && self.is_join())
+    /// A join that neither end has sent data on, as far as we know: the handshake is not complete.
+    pub(crate) fn is_unfinished_join(&self) -> bool {
+        self.state != State::Established && self.is_join()
     }
 
     pub(crate) fn is_join(&self) -> bool {

@@ -3,7 +3,7 @@
 
 mod common;
 
-use anabranch_engine::{Config, ConnectionStats, Endpoint};
+use anabranch_engine::{Config, ConnectionStats, Endpoint, Switch};
 use anabranch_policy::registry::{ACK_PATHS, Value, find};
 use anabranch_units::{Duration, Seed, SubflowId};
 use anabranch_wire::{Echo, Flags, FlowKey, MpOption, Segment};
@@ -343,4 +343,23 @@ fn an_echo_is_answered_and_only_the_answer_to_a_question_counts() {
         let later = ask(&mut pair).len();
         assert!(later <= 10 * 6, "probing ends where no data arrives: {later} more");
     }
+}
+
+/// ACKs that get lost on their own path say nothing of the other path, however many took it before.
+#[test]
+fn a_detour_is_not_blamed_for_what_was_lost_after_it_ended() {
+    let mut pair = pair_of(2, true, true);
+    connect(&mut pair);
+    pair.write(SERVER, &PATTERN[..7000]);
+    pair.run(Duration::from_millis(500));
+    assert!(stats(&pair, CLIENT).acks_detoured > 0);
+    let own = find(ACK_PATHS, "ACK path", "own").unwrap();
+    pair.hosts[CLIENT].switch(pair.now, &Switch::AckPath(Arc::new(move || own.build_default())));
+    pair.rule = Box::new(|host, _| host == SERVER);
+    pair.write(SERVER, &PATTERN[..7000]);
+    pair.run(Duration::from_secs(1));
+    pair.rule = Box::new(|_, _| true);
+    pair.run(Duration::from_secs(10));
+    assert_eq!(stats(&pair, SERVER).data_acked, 5 + 2 * 7000);
+    assert_eq!(stats(&pair, CLIENT).ack_fallbacks, 0);
 }

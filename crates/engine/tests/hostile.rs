@@ -5,7 +5,8 @@
 
 mod common;
 
-use anabranch_engine::{Config, Event, FastClose};
+use anabranch_engine::{Config, Event, Factory, FastClose, Policies};
+use anabranch_policy::registry::{ACK_PATHS, CONGESTION, Entry, REINJECTIONS, SCHEDULERS, WINDOWS};
 use anabranch_units::{AddressId, Duration, Key, Nonce, Seed, Stream, SubflowSeq, Token};
 use anabranch_wire::{
     AddAddr, DataSeq, Dss, Flags, FlowKey, Handshake, JoinAck, JoinSyn, Map, MpCapable, MpOption, RemoveAddr,
@@ -16,6 +17,7 @@ use common::{CLIENT, PATTERN, PORT, Pair, SERVER, client_ip, config, server_ip};
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Segments seen on the wire, latest last, with the host each was for.
 type Seen = Rc<RefCell<Vec<(usize, Segment)>>>;
@@ -199,6 +201,11 @@ fn honest(pair: &mut Pair, paths: u8, seed: u64) {
     }
 }
 
+fn any<T: ?Sized>(chance: &mut Stream, table: &'static [Entry<T>]) -> Factory<T> {
+    let entry = &table[chance.below(table.len() as u64) as usize];
+    Arc::new(move || entry.build_default())
+}
+
 fn hosts(chance: &mut Stream) -> (Config, Config) {
     let mut client = config((0..1 + chance.below(2) as u8).map(client_ip));
     let mut server = config((0..1 + chance.below(2) as u8).map(server_ip));
@@ -213,6 +220,20 @@ fn hosts(chance: &mut Stream) -> (Config, Config) {
         host.checksum = chance.chance(0.3);
         host.fast_close = if chance.chance(0.3) { FastClose::Ack } else { FastClose::Rst };
         host.deny_join_to_initial = chance.chance(0.1);
+    }
+    // ACKs on other paths, probes and policies of every kind, for half of the pairs.
+    if chance.chance(0.5) {
+        for host in [&mut client, &mut server] {
+            host.ack_rewrite = chance.chance(0.9);
+            host.initial_receive_buffer = chance.chance(0.3).then_some(common::buffer(1 + chance.below(20_000)));
+            host.policies = Policies {
+                scheduler: any(chance, SCHEDULERS),
+                congestion: any(chance, CONGESTION),
+                receive_window: any(chance, WINDOWS),
+                ack_path: any(chance, ACK_PATHS),
+                reinjection: any(chance, REINJECTIONS),
+            };
+        }
     }
     (client, server)
 }

@@ -11,7 +11,7 @@ use anabranch_sim::{
     Direction, End, EventKind, EventRecord, Middlebox, MiddleboxSpec, Outcome, Spec, SpecError, SplitOptions, Stripped,
     StrippedOptions, SynOption, Unmapped, run,
 };
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Bytes, Duration, Instant};
 use anabranch_wire::ResetReason;
 use common::*;
 
@@ -545,4 +545,62 @@ fn what_cannot_be_is_refused() {
     refusal(Middlebox::EarlyAck { delay: Duration::ZERO, lose: 0, direction: None });
     refusal(Middlebox::AlterPayload { offset: 0, remove: 0, insert: 0, direction: None });
     refusal(Middlebox::MtuBlackhole { size: 67, from: Duration::ZERO, direction: None });
+}
+
+/// The peer takes the third ACK of a join and holds the subflow for open; its answers never say so here. Whoever gives the
+/// join up says so too, or the peer would keep the subflow, and refuse others in its place.
+#[test]
+fn a_join_that_is_given_up_is_reset() {
+    let boxes = [Middlebox::Strip {
+        from: Stripped::AfterHandshake,
+        options: StrippedOptions::Mptcp,
+        after: 0,
+        direction: Some(Direction::Down),
+    }];
+    let mut spec = on_second(&boxes, Direction::Up);
+    spec.paths[0] = path("a", 1, 10);
+    spec.workloads = vec![files(Direction::Up, &[5_000_000], false)]; // 40 s; a join is given up after 30.
+    let outcome = complete(&spec);
+    assert_eq!(resets(&outcome, CLIENT, ResetReason::Middlebox), 1);
+    assert_eq!(outcome.counters[SERVER].reset_reasons_received.get(&ResetReason::Middlebox), Some(&1));
+}
+
+/// A second subflow on the only path rules plain TCP out, and no DATA_ACK ever comes through: each subflow is reset for it and
+/// joined anew. After a few without any progress the connection is given up.
+#[test]
+fn a_path_that_lets_no_data_ack_through_is_given_up() {
+    let boxes = [Middlebox::Strip {
+        from: Stripped::AfterHandshake,
+        options: StrippedOptions::Mptcp,
+        after: 0,
+        direction: Some(Direction::Up),
+    }];
+    let mut spec = alone(&boxes, Direction::Down);
+    spec.server.addresses = 2;
+    spec.server.send_buffer = Bytes::new(40_000);
+    spec.stop = Duration::from_secs(3600);
+    let outcome = run(&spec).unwrap();
+    assert!(!outcome.finished && outcome.quiet, "ended at {}", outcome.end);
+    let given_up = resets(&outcome, SERVER, ResetReason::Middlebox);
+    assert!((2..20).contains(&given_up), "{given_up}");
+    assert!(outcome.end < Instant::ZERO + Duration::from_secs(200), "{}", outcome.end);
+}
+
+/// The peer falls back while the third ACK of a join is on its way to it: it resets the join and never counted on it, so we can
+/// follow.
+#[test]
+fn a_join_that_the_peer_never_counted_does_not_keep_us_from_following_it() {
+    let boxes = [Middlebox::Strip {
+        from: Stripped::AfterHandshake,
+        options: StrippedOptions::Mptcp,
+        after: 0,
+        direction: Some(Direction::Up),
+    }];
+    for up in [300, 500, 900] {
+        let mut spec = on_first(&boxes, Direction::Down);
+        (spec.paths[0].down.delay, spec.paths[0].up.delay) = (Duration::from_millis(200), Duration::from_millis(1));
+        (spec.paths[1].down.delay, spec.paths[1].up.delay) = (Duration::from_millis(2), Duration::from_millis(up));
+        let outcome = complete(&spec);
+        assert_eq!(fallbacks(&outcome)[CLIENT], [FallbackReason::InfiniteMapping], "{up} ms");
+    }
 }

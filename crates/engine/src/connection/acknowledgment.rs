@@ -100,15 +100,15 @@ impl Connection {
         self.on_data_ack(now, acked, window, shared);
     }
 
-    /// The peer has everything before `offset`, and admits `window` bytes from there on.
-    pub(super) fn on_data_ack(&mut self, now: Instant, offset: u64, window: u64, shared: &mut Shared) {
+    /// The peer has everything before `offset`, and admits `window` bytes from there on. False if that cannot be.
+    pub(super) fn on_data_ack(&mut self, now: Instant, offset: u64, window: u64, shared: &mut Shared) -> bool {
         let out = &mut self.outgoing;
         let fin_acked = out.fin.is_some_and(|fin| out.fin_sent && offset == fin + 1);
         let data = offset - u64::from(fin_acked);
         // An acknowledgment of what was never sent is a lie (optimistic ACK); ignore it.
         if data > out.nxt || out.unsent.first().is_some_and(|(start, _)| data > start) {
             shared.counters.unacceptable += 1;
-            return;
+            return false;
         }
         if data > out.una {
             out.una = data;
@@ -116,6 +116,7 @@ impl Connection {
             out.log.release(data);
             out.reinject.remove_below(data);
             self.timers.data_backoff = 0;
+            self.fruitless = 0;
             self.arm_data_timer(now);
             self.settle_doubts(now, data);
             let out = &mut self.outgoing;
@@ -135,6 +136,7 @@ impl Connection {
             out.edge = out.edge.max(offset + window);
             out.largest_window = out.largest_window.max(window);
         }
+        true
     }
 }
 

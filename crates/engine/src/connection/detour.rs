@@ -123,6 +123,7 @@ impl Connection {
         let route = self.routes.iter().find(|route| route.id == via)?;
         let flow = FlowKey { src: route.local, dst: route.remote, ..subflow.flow };
         if flow == subflow.flow {
+            self.subflows[index].detour.away = 0;
             return None;
         }
         let can = self.detours_agreed
@@ -132,6 +133,7 @@ impl Connection {
             && !subflow.detour.is_barred(now, via)
             && self.owns_its_ports(subflow, shared);
         if !can {
+            self.subflows[index].detour.away = 0;
             self.stats.acks_kept += 1;
             return None;
         }

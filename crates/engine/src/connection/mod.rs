@@ -168,6 +168,8 @@ pub(crate) struct Connection {
     /// MP_FASTCLOSE was sent on an ACK and waits for its answer.
     fast_closing: Option<FastClosing>,
     retreat: Retreat,
+    /// Subflows lost to middleboxes since data last moved either way.
+    fruitless: u32,
 }
 
 impl Connection {
@@ -244,6 +246,7 @@ impl Connection {
             reported_open: false,
             fast_closing: None,
             retreat: Retreat::default(),
+            fruitless: 0,
         }
     }
 
@@ -354,6 +357,7 @@ impl Connection {
         match switch {
             Switch::Scheduler(factory) => {
                 self.scheduler = factory();
+                self.watchdog = Watchdog::default();
                 self.scheduler.seed(Seed(self.local_key.get()));
                 self.scheduler.observe(now, &PolicyEvent::SubflowsChanged);
                 if !self.outgoing.unsent.is_empty() {
@@ -386,7 +390,7 @@ impl Connection {
         if self.is_known() {
             shared.event(self.id, Event::Fallback(reason));
         }
-        while let Some(index) = self.subflows.iter().position(Subflow::is_unanswered_join) {
+        while let Some(index) = self.subflows.iter().position(Subflow::is_unfinished_join) {
             self.kill(now, index, ResetReason::MptcpError, shared);
         }
         self.announce_infinite(reason);
@@ -403,16 +407,26 @@ impl Connection {
 
     /// True while plain TCP can still take over: one subflow ever, everything in order on it, and not yet at the end.
     fn can_fall_back(&self) -> bool {
-        self.subflows.first().is_some_and(|subflow| self.can_fall_back_at(subflow.placed()))
+        !self.ever_joined && self.can_follow()
     }
 
-    /// The same when subflow offset `at` is the next to be taken: from here on it is the stream's, so both must have come
-    /// equally far. They have not if the peer repeated data on the same subflow, or sent some that was refused.
+    /// True while we can go to plain TCP with a peer that has: it did not count on a join whose fourth ACK has not come.
+    fn can_follow(&self) -> bool {
+        self.subflows.first().is_some_and(|subflow| self.is_plain_at(subflow.placed()))
+    }
+
+    /// The same as [`Self::can_fall_back`] when subflow offset `at` is the next to be taken.
     fn can_fall_back_at(&self, at: u64) -> bool {
+        !self.ever_joined && self.is_plain_at(at)
+    }
+
+    /// From subflow offset `at` on it is the stream's, so both must have come equally far. They have not if the peer repeated
+    /// data on the same subflow, or sent some that was refused.
+    fn is_plain_at(&self, at: u64) -> bool {
         let in_order = self.outgoing.in_order && self.receiver.in_order() && self.receiver.stream_next() + 1 == at;
         let complete = self.outgoing.fin_acked && self.receiver.finished();
-        let alone = self.subflows.iter().filter(|subflow| !subflow.is_unanswered_join()).count() == 1;
-        !self.ever_joined && alone && in_order && !complete
+        let alone = self.subflows.iter().filter(|subflow| !subflow.is_unfinished_join()).count() == 1;
+        !self.peer_knows_of_join && alone && in_order && !complete
     }
 
     fn open_subflows(&self) -> impl Iterator<Item = &Subflow> {

@@ -101,6 +101,12 @@ impl Waiting {
 }
 
 impl Outgoing {
+    /// The next byte to be acknowledged is one that was never sent, perhaps because the scheduler has skipped it: what was sent
+    /// behind it moves nothing.
+    fn needs_unsent(&self) -> bool {
+        self.una == self.nxt || self.unsent.first().is_some_and(|(start, _)| start <= self.una)
+    }
+
     /// Whether the peer's window admits a segment of `mss` that begins `skip` bytes into the unsent data. Only the first
     /// may be cut short: if that cannot leave, nothing can.
     fn admits(&self, skip: Bytes, mss: Bytes) -> bool {
@@ -310,7 +316,7 @@ impl Connection {
                 Attempt::NothingToCopy if vain < self.views.len() => vain += 1,
                 Attempt::NothingToCopy => {
                     self.timers.ask_again = Some(now + watchdog::patience(&self.views));
-                    return Obstacle::Scheduler;
+                    return if unsent == 0 { self.drained(now, shared) } else { Obstacle::Scheduler };
                 }
                 Attempt::SubflowWindow => {
                     // What the peer admits on one subflow says nothing of the others.
@@ -393,8 +399,8 @@ impl Connection {
                 send: shared.config.send_buffer,
             };
             self.receive_window.share(now, &buffers, &self.usage, &mut self.shares);
-            let idle = out.una == out.nxt && self.usage.iter().all(|one| one.outstanding.is_zero());
-            if idle && self.shares.iter().all(|share| share.is_zero()) {
+            let idle = self.usage.iter().all(|one| one.outstanding.is_zero());
+            if idle && out.needs_unsent() && self.shares.iter().all(|share| share.is_zero()) {
                 // Nothing is under way that could open a share.
                 self.stats.overruled.shares += 1;
                 self.shares.fill(Bytes::MAX);
@@ -461,7 +467,7 @@ impl Connection {
                 let until = until.filter(|at| *at > now);
                 let hopeful = view.subflows.iter().any(|subflow| !subflow.in_flight.is_zero() || subflow.throttled);
                 if !starving && (hopeful || until.is_some() || !could_send) {
-                    let (own, spins) = self.watchdog.timer(until);
+                    let (own, spins) = self.watchdog.timer(now, until, &self.views);
                     if spins {
                         self.overrule(Misconduct::Looping, shared);
                     }
@@ -500,7 +506,7 @@ impl Connection {
         let whole = mss.min(range_end - start);
         let admitted = whole.min(out.edge.saturating_sub(start));
         let length = admitted.min(subflow_room);
-        let idle = out.una == out.nxt;
+        let idle = out.needs_unsent() && skip.is_zero();
         // What is under way will widen the window; where nothing is, a part of a segment has to do. The others may have no
         // share left, so that only this subflow can go on.
         let silly = (admitted < whole && !idle) || (length < admitted && !subflow.recovery.is_empty());

@@ -2,6 +2,7 @@
 
 use super::addresses::Announcement;
 use super::{Connection, Mode, Role};
+use crate::Event;
 use crate::deadline::earliest;
 use crate::shared::Shared;
 use anabranch_units::{AddressId, Duration, Instant};
@@ -38,6 +39,8 @@ struct Retry {
 
 /// The pause before a join doubles with each in a row that fails, this often at most: from a second to about a minute.
 const MAX_RETRY_DOUBLINGS: u32 = 6;
+/// Subflows lost to middleboxes while no data moved, after which a connection without another is given up.
+const MAX_FRUITLESS: u32 = 8;
 /// Pairs of addresses remembered because joining them failed.
 const MAX_RETRIES: usize = 64;
 
@@ -193,11 +196,16 @@ impl Connection {
         }
     }
 
-    /// Resets subflow `index` and tells the peer why.
+    /// Resets subflow `index` and tells the peer why. The connection is given up with the last of several subflows that
+    /// middleboxes spoilt while no data moved: the next would fare no better, and peers join for as long as they are let.
     pub(super) fn kill(&mut self, now: Instant, index: usize, reason: ResetReason, shared: &mut Shared) {
         let explain = self.mode == Mode::Multipath;
         let option = shared.reset_option(reason);
         self.send_reset(now, index, if explain { vec![option] } else { Vec::new() }, shared);
         self.bury(now, index, shared);
+        self.fruitless += u32::from(reason == ResetReason::Middlebox);
+        if self.mode == Mode::Multipath && self.subflows.is_empty() && self.fruitless >= MAX_FRUITLESS {
+            self.finish(Event::Reset, shared);
+        }
     }
 }

@@ -21,16 +21,17 @@ impl Connection {
     ) -> bool {
         if let Some(ack) = dss.data_ack {
             let window = u64::from(segment.window) << self.subflows[index].snd_scale;
-            if let Some(offset) = self.data_ack_offset(ack) {
+            if let Some(offset) = self.data_ack_offset(ack)
+                && self.on_data_ack(now, offset, window, shared)
+            {
                 let acked = self.dsn(offset);
                 let highest = &mut self.subflows[index].data_acked;
                 *highest = highest.filter(|highest| highest.after(acked)).or(Some(acked));
-                self.on_data_ack(now, offset, window, shared);
             }
         }
         let Some(map) = dss.map else { return true };
         if map.length == 0 {
-            if self.can_fall_back() {
+            if self.can_follow() {
                 self.fall_back(now, FallbackReason::InfiniteMapping, shared);
                 return true;
             }

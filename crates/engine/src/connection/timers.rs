@@ -228,8 +228,15 @@ impl Connection {
             _ => timer.retries >= retries,
         };
         if given_up {
+            let sent = timer.first_sent;
             if self.mode == Mode::Multipath && subflow.is_join() {
-                return self.bury(now, index, shared);
+                if subflow.state != State::Confirming {
+                    return self.bury(now, index, shared);
+                }
+                // The peer may hold the subflow for open, and would refuse another in its place.
+                let reason =
+                    if subflow.heard > sent { ResetReason::Middlebox } else { ResetReason::UnacceptablePerformance };
+                return self.kill(now, index, reason, shared);
             }
             return self.finish(Event::Reset, shared);
         }

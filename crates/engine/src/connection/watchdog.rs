@@ -22,8 +22,10 @@ pub(super) struct Watchdog {
     woken: bool,
 }
 
-/// So often in a row may a scheduler have itself woken for nothing. Then only what happens wakes it.
+/// So often in a row may a scheduler have itself woken for nothing, and at once again. Then only what happens wakes it.
 const MAX_FUTILE: u32 = 64;
+/// No wait is too short from here on, however fast the paths are.
+const SHORT: Duration = Duration::from_micros(10);
 
 impl Watchdog {
     /// The scheduler's timer has run out.
@@ -48,10 +50,18 @@ impl Watchdog {
         *self.since.get_or_insert(now)
     }
 
-    /// The scheduler waits and wants to be woken at `until`. What it gets, and whether it has just lost its timer.
-    pub(super) fn timer(&mut self, until: Option<Instant>) -> (Option<Instant>, bool) {
+    /// The scheduler waits and wants to be woken at `until`. What it gets, and whether it has just lost its timer. Rounds of
+    /// the fastest subflow are no spinning, however many of them the slowest takes.
+    pub(super) fn timer(
+        &mut self,
+        now: Instant,
+        until: Option<Instant>,
+        views: &[SubflowView],
+    ) -> (Option<Instant>, bool) {
         let woken = std::mem::take(&mut self.woken);
-        if woken && self.futile < MAX_FUTILE {
+        let fastest = views.iter().map(|view| view.srtt).min().unwrap_or(Duration::ZERO);
+        let soon = until.is_some_and(|at| at < now + (fastest / 2).max(SHORT));
+        if woken && soon && self.futile < MAX_FUTILE {
             self.futile += 1;
             if self.futile == MAX_FUTILE {
                 return (None, true);
@@ -75,5 +85,32 @@ impl Connection {
         if *count == 1 && self.mode == Mode::Multipath {
             shared.event(self.id, Event::SchedulerOverruled(why));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_units::{Bytes, SubflowId};
+
+    /// How often in a row a scheduler gets its timer that always asks for it `wait` later, beside paths of 1 and 400 ms.
+    fn granted(wait: Duration) -> usize {
+        let (ms, mss) = (Duration::from_millis, Bytes::new(1460));
+        let views = [ms(1), ms(400)].map(|srtt| SubflowView::steady(SubflowId(0), mss, srtt, mss));
+        let (mut watchdog, mut now) = (Watchdog::default(), Instant::ZERO);
+        let mut ask = || {
+            let (timer, _) = watchdog.timer(now, Some(now + wait), &views);
+            now += wait;
+            watchdog.wake();
+            timer.is_some()
+        };
+        (0..1000).take_while(|_| ask()).count()
+    }
+
+    #[test]
+    fn rounds_of_the_fastest_path_are_no_spinning() {
+        assert_eq!(granted(Duration::from_millis(1)), 1000);
+        assert_eq!(granted(Duration::from_micros(100)), 64);
+        assert_eq!(granted(Duration::from_nanos(1)), 64);
     }
 }
