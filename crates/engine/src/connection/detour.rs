@@ -117,6 +117,10 @@ impl Connection {
         if self.subflows.len() < 2 || self.mode != Mode::Multipath {
             return None;
         }
+        if self.ack_path.is_own() {
+            self.subflows[index].detour.away = 0;
+            return None;
+        }
         self.survey_routes();
         let subflow = &self.subflows[index];
         let via = self.ack_path.path(now, subflow.id, &self.routes);

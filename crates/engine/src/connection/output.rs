@@ -172,12 +172,14 @@ impl Connection {
         for subflow in &mut self.subflows {
             let model = self.congestion.model(subflow.id, subflow.rtt.srtt());
             let early = model.is_some() && !subflow.pacer.is_open(now);
-            let crowded = profile.tsq.zip(subflow.rtt.srtt()).is_some_and(|(span, srtt)| {
+            let two_segments = 2 * u64::from(profile.mss);
+            let tsq = profile.tsq.zip(subflow.rtt.srtt()).filter(|_| subflow.first_hop > two_segments);
+            let crowded = tsq.is_some_and(|(span, srtt)| {
                 let cwnd = self.congestion.cwnd(subflow.id);
                 // What does not pace is taken to.
                 let unpaced = || SubflowView::linux_pace(cwnd, self.congestion.ssthresh(subflow.id), srtt);
                 let pace = model.map_or_else(unpaced, |model| model.pacing);
-                subflow.first_hop > pace.bytes_in(span).get().max(2 * u64::from(profile.mss))
+                subflow.first_hop > pace.bytes_in(span).get()
             });
             subflow.throttled = early || crowded;
         }

@@ -238,7 +238,7 @@ impl Connection {
     /// The ACK path policy may want the DATA_ACK on another subflow at once. Not on one without SACK, whose sender would take it
     /// for a duplicate ACK.
     fn route_data_ack(&mut self, now: Instant, index: usize) {
-        if self.subflows.len() < 2 || self.mode != Mode::Multipath {
+        if self.subflows.len() < 2 || self.mode != Mode::Multipath || self.ack_path.is_own() {
             return;
         }
         let arrived = self.subflows[index].id;

@@ -59,6 +59,11 @@ pub struct Probe {
 /// Chooses where acknowledgments travel. Subflows come and go between any two calls; `routes` are the open ones, ordered by
 /// id.
 pub trait AckPath: Send {
+    /// Whether every ACK stays with its data, so that neither `data_ack` nor `path` need be asked.
+    fn is_own(&self) -> bool {
+        false
+    }
+
     /// The subflow that carries the DATA_ACK, at once, because data that arrived on `arrived` is next in the stream; the TCP
     /// ACK follows there. Legal with any peer (RFC 8684 §3.3.2).
     fn data_ack(&mut self, _now: Instant, arrived: SubflowId, _routes: &[AckRoute]) -> SubflowId {

@@ -2,11 +2,15 @@
 
 use super::AckPath;
 
-/// Answers where the data came from.
+/// Every ACK where its data came from.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Own;
 
-impl AckPath for Own {}
+impl AckPath for Own {
+    fn is_own(&self) -> bool {
+        true
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -15,7 +19,8 @@ mod tests {
     use anabranch_units::Instant;
 
     #[test]
-    fn answers_on_the_path_of_the_data_though_another_is_faster() {
+    fn stays_on_the_path_of_the_data_though_another_is_faster() {
+        assert!(Own.is_own());
         let routes = [route(FIRST, Some(1)), route(SECOND, Some(90))];
         assert_eq!(Own.data_ack(Instant::ZERO, SECOND, &routes), SECOND);
         assert_eq!(Own.path(Instant::ZERO, SECOND, &routes), SECOND);
