@@ -32,7 +32,7 @@ pub struct SubflowView {
     pub ssthresh: Option<Bytes>,
     /// Sent and neither acknowledged nor believed lost, plus retransmissions under way.
     pub in_flight: Bytes,
-    /// The congestion window at the latest loss; `None` before the first (bounds forecasts, A-LATE-7).
+    /// The largest congestion window at any loss so far; `None` before the first (bounds forecasts, A-LATE-7).
     pub cwnd_at_loss: Option<Bytes>,
     /// Loss probability per segment, estimated or given by the simulator (reference section 4.3).
     pub loss: f64,

@@ -160,10 +160,10 @@ fn any_subflow() -> impl Strategy<Value = SubflowView> {
                 acked,
                 data_acked: (acked % 3 > 0).then(|| Dsn::new(acked)),
                 open,
-                share: Bytes::MAX,
+                share: if acked % 4 == 0 { Bytes::new(sent % 3000) } else { Bytes::MAX },
                 backup,
                 throttled,
-                last_sent: None,
+                last_sent: (sent % 5 > 0).then(|| Instant::ZERO + Duration::from_micros(sent)),
                 pacing,
                 bdp: bdp.map(Bytes::new),
                 truth,
@@ -220,7 +220,7 @@ fn check(now: Instant, view: &View<'_>, decision: Decision) -> Result<(), String
             }
         }
         Decision::Repeat { on, from } => {
-            if !view.subflow(on).is_some_and(SubflowView::has_room) {
+            if !view.subflow(on).is_some_and(SubflowView::has_room_to_repeat) {
                 return Err(format!("{on:?} cannot carry a copy"));
             }
             if from.before(view.data_una) || !from.before(view.unsent_from) {

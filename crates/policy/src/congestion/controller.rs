@@ -51,7 +51,7 @@ pub enum InitialWindow {
 /// What a flow has behind it.
 #[derive(Clone, Copy, Default)]
 struct Past {
-    /// The window \[bytes\] just before the latest loss.
+    /// The largest window \[bytes\] just before any loss so far.
     cwnd_at_loss: Option<f64>,
     /// What the latest reduction took, until it cannot be given back any more.
     undo: Option<Undo>,
@@ -133,7 +133,7 @@ impl Controller {
         ssthresh.is_finite().then_some(Bytes::new(ssthresh as u64))
     }
 
-    /// The congestion window just before the latest loss; `None` before the first.
+    /// The largest congestion window just before any loss so far; `None` before the first.
     pub fn cwnd_at_loss(&self, id: SubflowId) -> Option<Bytes> {
         self.pasts[self.find(id)?].cwnd_at_loss.map(|cwnd| Bytes::new(cwnd as u64))
     }
@@ -369,7 +369,7 @@ impl Controller {
     fn begin_reduction(&mut self, on: usize, in_flight: Bytes) -> f64 {
         let (flow, past) = (&self.flows[on], &mut self.pasts[on]);
         past.undo = Some(Undo { cwnd: flow.cwnd, ssthresh: flow.ssthresh, cwnd_at_loss: past.cwnd_at_loss });
-        past.cwnd_at_loss = Some(flow.cwnd);
+        past.cwnd_at_loss = Some(past.cwnd_at_loss.map_or(flow.cwnd, |most| most.max(flow.cwnd)));
         past.after_rto = false;
         past.given = 0.0;
         if past.cwnd_limited { flow.cwnd } else { in_flight.as_f64().min(flow.cwnd) }
@@ -491,6 +491,18 @@ mod tests {
         ack(&mut c, 2000);
         ack(&mut c, 2000); // 5000 -> 6000, and the other 1000 bytes earn 1000 · 1000 / 6000
         assert_eq!(state(&c), (6166, Some(6000)));
+    }
+
+    /// LATE's W is the largest window at any loss (A-LATE-7).
+    #[test]
+    fn the_largest_window_at_a_loss_is_remembered() {
+        let mut c = controller(RULES);
+        for (acked, at_loss) in [(2000, 12_000), (0, 12_000)] {
+            ack(&mut c, acked);
+            c.on_fast_retransmit(T, A, c.cwnd(A));
+            c.on_recovered(T, A);
+            assert_eq!(c.cwnd_at_loss(A), Some(Bytes::new(at_loss)));
+        }
     }
 
     #[test]

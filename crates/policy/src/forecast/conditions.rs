@@ -38,7 +38,7 @@ impl Conditions {
         }
     }
 
-    /// The same with windows of at most what the peer's `window` holds and, if `at_loss`, the window at the latest loss or,
+    /// The same with windows of at most what the peer's `window` holds and, if `at_loss`, the largest at any loss or,
     /// if larger, the present one (A-LATE-7).
     pub fn bounded(self, subflow: &SubflowView, window: Bytes, at_loss: bool) -> Self {
         let path = subflow.cwnd_at_loss.filter(|_| at_loss).map(|cwnd| segments(cwnd, subflow.mss).max(self.cwnd));

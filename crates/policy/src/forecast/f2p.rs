@@ -88,7 +88,7 @@ const MANY_LOSSES: f64 = 500.0;
 /// Terms less likely than this are below the rounding of the rest.
 const NEGLIGIBLE: f64 = 1e-20;
 
-/// E[TO], the mean time until a timeout's retransmission gets through, of Padhye et al.'s Eq. (1).
+/// `E[TO]`, the mean time until a timeout's retransmission gets through, of Padhye et al.'s Eq. (1).
 pub fn mean_timeout(rto: Duration, loss: f64) -> Duration {
     let p = loss;
     let tries = 1.0 + p * (1.0 + p * (2.0 + p * (4.0 + p * (8.0 + p * (16.0 + p * 32.0)))));

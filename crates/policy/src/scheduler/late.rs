@@ -16,8 +16,8 @@
 //! dropped, since the estimate holds all rounds. The master's block is its free window, not its whole one. The paper's
 //! horizon is half the time between two dealings, so blocks run out: a subflow without a block takes the first bytes
 //! behind all blocks (`strict`: it idles). A subflow in RTO recovery has no block, or the first bytes would wait for it.
-//! The largest window W of Fig. 5 is the window at the latest loss or, if larger, the present one, and never more than
-//! the peer's. When nothing is in flight on the subflow that holds the first unsent byte, its ACK would not end the
+//! The largest window W of Fig. 5 is the largest at any loss so far or, if larger, the present one, and never more than
+//! the peer's. Forecasts begin with a fresh full window at the dealing (`phase_aware`: in the round under way). When nothing is in flight on the subflow that holds the first unsent byte, its ACK would not end the
 //! wait, so the fastest subflow with room sends that byte.
 //!
 //! Of the reference's readings A-LATE-1 to 15 those that change what happens are parameters. The others: 2 and 4 only read
@@ -25,20 +25,19 @@
 //! threshold is none, one or two; 9 has no other source; the loop of 11, taken literally, does not end (the remaining time
 //! becomes the duration of a round, which is never below half of one); 14 is `late-nested`.
 
+use super::prospects::Prospects;
 use super::skip::whole_segments;
 use super::{Scheduler, flag, wait_for};
-use crate::forecast::{self, Conditions, Forecast, Forecaster, Later, Switches};
+use crate::forecast::{self, Conditions, Forecaster, Later, Switches};
 use crate::registry::{Parameter, Params};
 use crate::{Decision, Event, SubflowView, View};
-use anabranch_units::{Bytes, Duration, Instant, SubflowId};
+use anabranch_units::{Bytes, Instant, SubflowId};
 
 /// Loss-aware throughput estimation.
 pub struct Late {
-    forecaster: Forecaster<forecast::Late>,
+    prospects: Prospects<Forecaster<forecast::Late>>,
     /// Subflows whose block is empty idle.
     strict: bool,
-    /// The largest window W is the peer's.
-    unbounded: bool,
     /// The horizon is the master's whole RTT.
     rtt: bool,
     /// The master's block is its whole window.
@@ -87,9 +86,16 @@ impl Late {
             from_zero: parameters.flag(FROM_ZERO),
         };
         Late {
-            forecaster: Forecaster::new(forecast::Late::new(switches)),
+            prospects: Prospects::new(
+                Forecaster::new(forecast::Late::new(switches)),
+                parameters.flag(PHASE_AWARE),
+                if parameters.flag(UNBOUNDED) {
+                    |slave, view| Conditions::of(slave).bounded(slave, view.window, false)
+                } else {
+                    |slave, view| Conditions::of(slave).bounded(slave, view.window, true)
+                },
+            ),
             strict: parameters.flag(STRICT),
-            unbounded: parameters.flag(UNBOUNDED),
             rtt: parameters.flag(RTT),
             master_cwnd: parameters.flag(MASTER_CWND),
             every_ack: parameters.flag(EVERY_ACK),
@@ -137,8 +143,18 @@ impl Late {
         for block in slaves.iter_mut().filter(|block| block.open) {
             let slave = &view.subflows[block.at];
             let horizon = if self.rtt { master.srtt } else { master.srtt / 2 };
-            let conditions = Conditions::of(slave).bounded(slave, view.window, !self.unbounded);
-            block.left = delivered(&mut self.forecaster, slave, horizon, &conditions, rest);
+            let conditions = self.prospects.conditions(slave, view);
+            let mss = Bytes::new(slave.mss.get().max(1));
+            // Its first window arrives in any case, since it is faster than the master. Often that is all there is to send,
+            // and a forecast could only say more.
+            let first_window = whole_segments(f64::from(conditions.cwnd) * (1.0 - slave.loss), mss);
+            let enough = first_window >= rest && !self.prospects.is_phase_aware();
+            block.left = if enough {
+                rest
+            } else {
+                let segments = self.prospects.delivered_by(now, slave, master.id, horizon, &conditions);
+                whole_segments(segments, mss).min(rest)
+            };
             rest -= block.left;
         }
         if master_block.open {
@@ -193,6 +209,7 @@ impl Scheduler for Late {
         if view.subflows.len() < 2 {
             return Decision::WAIT;
         }
+        self.prospects.look(now, view);
         if self.is_stale(now, view) {
             self.deal(now, view);
         }
@@ -233,24 +250,6 @@ impl Dealt {
     }
 }
 
-/// How much of `rest` the slave is expected to deliver within `horizon`, in whole segments.
-fn delivered(
-    forecaster: &mut Forecaster<forecast::Late>,
-    slave: &SubflowView,
-    horizon: Duration,
-    conditions: &Conditions,
-    rest: Bytes,
-) -> Bytes {
-    let mss = Bytes::new(slave.mss.get().max(1));
-    // Its first window arrives in any case, since it is faster than the master. Often that is all there is to send, and
-    // a forecast could only say more.
-    let first_window = whole_segments(f64::from(conditions.cwnd) * (1.0 - slave.loss), mss);
-    if first_window >= rest {
-        return rest;
-    }
-    whole_segments(forecaster.expected(horizon, conditions), mss).min(rest)
-}
-
 pub(super) const OVERSHOOT: &str = "overshoot";
 pub(super) const RTO_ROUND_END: &str = "rto_round_end";
 pub(super) const TLP: &str = "tlp";
@@ -262,6 +261,7 @@ const UNBOUNDED: &str = "unbounded";
 const RTT: &str = "rtt";
 const MASTER_CWND: &str = "master_cwnd";
 const EVERY_ACK: &str = "every_ack";
+const PHASE_AWARE: &str = "phase_aware";
 /// What can be set.
 pub(super) const PARAMETERS: &[Parameter] = &[
     flag(OVERSHOOT, "the last doubling of slow start may exceed ssthresh (Eq. 7 as printed; A-LATE-5)", false),
@@ -271,10 +271,11 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     flag(UNWEIGHTED, "Eqs. 9, 14, 22 as printed: all later rounds, without their probability (A-LATE-1)", false),
     flag(OWN_BRANCH, "the same, but later rounds of the same branch only (A-LATE-1)", false),
     flag(FROM_ZERO, "Eq. 15 as printed: from w - 2 lost segments even if that is none (A-LATE-3)", false),
-    flag(UNBOUNDED, "the largest window W is the peer's, not that of the latest loss (A-LATE-7)", false),
+    flag(UNBOUNDED, "the largest window W is the peer's, not that of the losses so far (A-LATE-7)", false),
     flag(RTT, "the horizon is the master's whole SRTT instead of half of it (A-LATE-10)", false),
     flag(MASTER_CWND, "the master's block is its whole window, as printed, not what is free of it (A-LATE-12)", false),
     flag(EVERY_ACK, "blocks are dealt out again at every ACK of the master (A-LATE-15)", false),
+    flag(PHASE_AWARE, "forecasts begin in the round under way instead of with a fresh window (A-PHASE)", false),
 ];
 
 #[cfg(test)]

@@ -51,19 +51,40 @@ impl<F: Forecast> Prospects<F> {
     pub(super) fn delivered(&mut self, now: Instant, slow: &SubflowView, view: &View<'_>, horizon: Duration) -> f64 {
         let mut bytes = 0.0;
         for fast in faster(view, slow) {
-            let conditions = (self.conditions)(fast, view);
-            let due = self.flights.as_ref().and_then(|flights| {
-                let flight = flights.iter().find(|flight| flight.id == fast.id)?;
-                let (oldest, _) = flight.bursts.front()?;
-                Some((*oldest + fast.srtt).since(now))
-            });
-            let segments = match due {
-                None => self.forecasts.expected(slow.id, fast.id, horizon, &conditions),
-                Some(due) => self.mid_round(fast, due, horizon, &conditions),
-            };
-            bytes += segments * fast.mss.as_f64();
+            let conditions = self.conditions(fast, view);
+            bytes += self.delivered_by(now, fast, slow.id, horizon, &conditions) * fast.mss.as_f64();
         }
         bytes / slow.mss.get().max(1) as f64
+    }
+
+    /// How many of its segments `fast`, in these conditions, is expected to deliver within `horizon`, for the sake of `slow`.
+    pub(super) fn delivered_by(
+        &mut self,
+        now: Instant,
+        fast: &SubflowView,
+        slow: SubflowId,
+        horizon: Duration,
+        conditions: &Conditions,
+    ) -> f64 {
+        let due = self.flights.as_ref().and_then(|flights| {
+            let flight = flights.iter().find(|flight| flight.id == fast.id)?;
+            let (oldest, _) = flight.bursts.front()?;
+            Some((*oldest + fast.srtt).since(now))
+        });
+        match due {
+            None => self.forecasts.expected(slow, fast.id, horizon, conditions),
+            Some(due) => self.mid_round(fast, due, horizon, conditions),
+        }
+    }
+
+    /// What a forecast takes from `fast`.
+    pub(super) fn conditions(&self, fast: &SubflowView, view: &View<'_>) -> Conditions {
+        (self.conditions)(fast, view)
+    }
+
+    /// Whether forecasts begin in the round under way.
+    pub(super) fn is_phase_aware(&self) -> bool {
+        self.flights.is_some()
     }
 
     /// What is free of `fast`'s window leaves now, and the next whole window when the oldest segment in flight is `due`.

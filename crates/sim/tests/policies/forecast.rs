@@ -200,11 +200,11 @@ fn strict_late_pays_for_order_with_time() {
 }
 
 /// A-LATE-1: taken at their word the equations count more than can be sent, and the slow path is left less:
-/// 1.01 MB instead of 1.10.
+/// 1.06 MB instead of 1.22, over twelve seeds.
 #[test]
 fn late_as_printed_leaves_the_slow_path_less() {
     let paths = queues(vec![lossy_path("fast", 10, 10, 0.01), path("slow", 5, 60)], 60);
-    let late = |given: &[(&str, Value)]| mean(&paths, 3_000_000, 131_072, 2, "late", given);
+    let late = |given: &[(&str, Value)]| mean(&paths, 3_000_000, 131_072, 12, "late", given);
     let (sound, printed) = (late(&[]), late(&[("unweighted", Value::Flag(true))]));
-    assert!(printed.on[1] < 0.93 * sound.on[1], "{printed:?} {sound:?}");
+    assert!(printed.on[1] < 0.95 * sound.on[1], "{printed:?} {sound:?}");
 }

@@ -61,7 +61,23 @@ fn the_master_skips_what_the_slave_is_expected_to_deliver() {
     }
 }
 
-/// The window at the latest loss bounds growth: five rounds of 10, or of 12 at most; so does the peer's.
+/// 100 ms before 500 ms, threshold 16, six of ten in flight since 0 ms: four leave now, 16 when the six are acknowledged, at
+/// 100 ms, and 17 at 200 ms. A fresh window would bring 10 + 16 + 17 within 250 ms.
+#[test]
+fn the_round_under_way_counts_with_what_is_free_of_it() {
+    let slave = SubflowView { ssthresh: Some(segments(16)), throttled: true, ..subflow(FAST, 100, 10, 6) };
+    let slave = SubflowView { sent: 6000, last_sent: Some(at(0)), ..slave };
+    let subflows = [slave, subflow(SLOW, 500, 10, 0)];
+    for (flags, skip) in [(&[][..], 10 + 16 + 17), (&[PHASE_AWARE], 4 + 16 + 17)] {
+        assert_eq!(switched(flags).decide(at(0), &view(&subflows, 500)), send(SLOW, skip), "{flags:?}");
+    }
+    // At the end of the data the master is silent.
+    let end = |n| switched(&[PHASE_AWARE]).decide(at(0), &view(&subflows, n));
+    assert_eq!(end(38), send(SLOW, 37));
+    assert!(matches!(end(37), Decision::Wait { .. }));
+}
+
+/// The largest window at a loss bounds growth: five rounds of 10, or of 12 at most; so does the peer's.
 #[test]
 fn growth_ends_at_the_window_of_the_latest_loss_and_at_the_peers() {
     for (cwnd_at_loss, window, skip) in
@@ -236,7 +252,7 @@ fn one_subflow_takes_everything() {
     }
 }
 
-/// The reference's numbers for A-LATE-1 (96.6, 58.0), and others by hand: W not taken from the latest loss, five rounds of
+/// The reference's numbers for A-LATE-1 (96.6, 58.0), and others by hand: W not taken from the losses, five rounds of
 /// 10 to 14 instead of 10; the whole RTT of 100 ms, ten rounds; the master's window of ten of which six are in flight.
 #[test]
 fn each_reading_changes_the_blocks_the_way_it_says() {
