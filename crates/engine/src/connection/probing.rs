@@ -18,8 +18,6 @@ pub(super) struct Prober {
     next: Option<Instant>,
     /// When the latest is judged.
     verdict: Option<Instant>,
-    /// Of the latest probe.
-    sequence: u16,
     unanswered: Vec<Unanswered>,
     paths: Vec<Known>,
 }
@@ -100,15 +98,15 @@ impl Connection {
     fn probe(&mut self, now: Instant, index: usize, probes: u32, shared: &mut Shared) {
         let subflow = &self.subflows[index];
         for _ in 0..probes {
-            let prober = &mut self.prober;
-            prober.sequence = prober.sequence.wrapping_add(1);
-            prober.unanswered.push(Unanswered { sequence: prober.sequence, subflow: subflow.id, at: now });
+            // Not counted up: who sees no probe shall not answer it.
+            let sequence = shared.chance.next_u32() as u16;
+            self.prober.unanswered.push(Unanswered { sequence, subflow: subflow.id, at: now });
             shared.echo(Echo {
                 source: subflow.flow.src,
                 destination: subflow.flow.dst,
                 reply: false,
                 identifier: self.id.index() as u16,
-                sequence: prober.sequence,
+                sequence,
             });
             self.stats.probes_sent += 1;
         }
