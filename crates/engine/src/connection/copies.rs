@@ -167,5 +167,5 @@ impl Connection {
 /// The parts of a [`Picture`] that stand on their own.
 fn picture<'a>(subflows: &'a [anabranch_policy::SubflowView], out: &'a Outgoing, idsn: Dsn) -> (View<'a>, Record<'a>) {
     let (unsent, sendable) = (out.unsent.total(), out.unsent.below(out.edge));
-    (super::output::view(subflows, out, idsn, unsent, sendable), Record { out, idsn })
+    (super::decision::view(subflows, out, idsn, unsent, sendable), Record { out, idsn })
 }

@@ -2,7 +2,7 @@
 //!
 //! The parts by noun: `handshake` (how subflows begin), `input` (a segment arrives), `acceptance` (whether it counts),
 //! `acknowledgment`, `options`, `signal` (DSS) and `payload` (what it says and carries), `receiver` (data in order for the
-//! application; `autotune`: its buffer), `output` (what leaves next), `copies` (of sent data, for the reinjection policy),
+//! application; `autotune`: its buffer), `output` (what leaves next), `decision` (what the scheduler says to it), `copies` (of sent data, for the reinjection policy),
 //! `emit` (segments put together), `detour` (ACKs on another subflow's path) and `probing` (which path that should be),
 //! `paths` (which subflows there should be) and `addresses`, `integrity` (checksums and
 //! MP_FAIL), `closing` (how subflows and connections end), `timers`, `watchdog` (schedulers that misbehave).
@@ -14,6 +14,7 @@ mod autotune;
 mod check;
 mod closing;
 mod copies;
+mod decision;
 mod detour;
 mod emit;
 mod handshake;

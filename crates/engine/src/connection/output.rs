@@ -1,16 +1,15 @@
 //! What leaves next: retransmissions, reinjections, new data as the scheduler says, then the ACKs that nothing carried.
 
-use super::{Connection, Mode, Outgoing, emit, watchdog};
-use crate::deadline::earliest;
+use super::decision::{Verdict, view};
+use super::{Connection, Mode, emit, watchdog};
 use crate::recovery::{Phase, Sent};
 use crate::sent_log::bit;
 use crate::shared::Shared;
 use crate::stats::Blocked;
-use crate::{Choice, Detector, Misconduct, Purpose, Reason};
-use anabranch_policy::receive_window::{Buffers, Usage};
+use crate::{Choice, Detector, Purpose, Reason};
 use anabranch_policy::reinjection::{Cause, Opportunity};
-use anabranch_policy::{Decision, Event as PolicyEvent, SubflowView, View};
-use anabranch_units::{Bytes, Dsn, Duration, Instant, SubflowId};
+use anabranch_policy::{Event as PolicyEvent, SubflowView};
+use anabranch_units::{Bytes, Instant, SubflowId};
 
 /// What keeps the sender from sending.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,16 +44,7 @@ pub(super) struct Waiting {
     /// The segment being processed carries its own mapping, to this data offset.
     pub(super) own_map: Option<u64>,
     /// The scheduler's latest answer was impossible.
-    overruled: bool,
-}
-
-/// A scheduler's decision, checked.
-enum Verdict {
-    /// The unsent data so many bytes from the front.
-    New(SubflowId, Bytes),
-    /// A copy of the sent data at this offset.
-    Copy(SubflowId, u64),
-    Wait(Option<Instant>),
+    pub(super) overruled: bool,
 }
 
 /// A piece of the stream about to be sent.
@@ -97,38 +87,6 @@ impl Waiting {
         *counter += waited;
         self.since = now;
         self.obstacle = obstacle;
-    }
-}
-
-impl Outgoing {
-    /// The next byte to be acknowledged is one that was never sent, perhaps because the scheduler has skipped it: what was sent
-    /// behind it moves nothing.
-    fn needs_unsent(&self) -> bool {
-        self.una == self.nxt || self.unsent.first().is_some_and(|(start, _)| start <= self.una)
-    }
-
-    /// Whether the peer's window admits a segment of `mss` that begins `skip` bytes into the unsent data. Only the first
-    /// may be cut short: if that cannot leave, nothing can.
-    fn admits(&self, skip: Bytes, mss: Bytes) -> bool {
-        match self.unsent.nth(skip.get()) {
-            Some((start, _)) if skip.is_zero() => start < self.edge,
-            Some((start, end)) => end.min(start + mss.get()) <= self.edge,
-            None => false,
-        }
-    }
-}
-
-/// What policies may know, with `unsent` bytes of which the peer admits the first `sendable`.
-pub(super) fn view<'a>(subflows: &'a [SubflowView], out: &Outgoing, idsn: Dsn, unsent: u64, sendable: u64) -> View<'a> {
-    let dsn = |offset: u64| idsn + 1 + offset;
-    View {
-        subflows,
-        unsent: Bytes::new(unsent),
-        sendable: Bytes::new(sendable),
-        window: Bytes::new(out.edge.saturating_sub(out.una)),
-        buffer: Bytes::new(out.largest_window),
-        data_una: dsn(out.una),
-        unsent_from: dsn(out.unsent.first().map_or(out.buffer.end(), |(start, _)| start)),
     }
 }
 
@@ -361,133 +319,6 @@ impl Connection {
         }
         self.rescue(now, Cause::Window, shared);
         Obstacle::ReceiveWindow
-    }
-
-    /// Copies out what policies may know. Usable subflows only, and backups only if there is no other.
-    pub(super) fn survey(&mut self, now: Instant, shared: &Shared) {
-        self.views.clear();
-        self.usage.clear();
-        // Exactly: most connections are idle most of the time, and keep these.
-        let subflows = self.subflows.len();
-        self.views.reserve_exact(subflows);
-        self.usage.reserve_exact(subflows);
-        self.shares.reserve_exact(subflows.saturating_sub(self.shares.len()));
-        let regular = self.subflows.iter().any(|subflow| subflow.is_usable() && !subflow.backup());
-        let eligible = |subflow: &&crate::subflow::Subflow| subflow.is_usable() && subflow.backup() != regular;
-        // A connection whose only subflows have failed goes on using them: there is nothing better.
-        let any = self.subflows.iter().any(|subflow| eligible(&subflow));
-        for subflow in &self.subflows {
-            let use_it = if any { eligible(&subflow) } else { subflow.is_open() && subflow.rtt.srtt().is_some() };
-            if !use_it {
-                continue;
-            }
-            self.usage.push(Usage {
-                id: subflow.id,
-                mss: Bytes::new(u64::from(subflow.mss)),
-                srtt: subflow.rtt.srtt().unwrap_or(Duration::MAX),
-                cwnd: self.congestion.cwnd(subflow.id),
-                outstanding: subflow.flight_size(),
-                unacked: Bytes::new(self.outgoing.log.unacked(subflow.slot)),
-                acked: subflow.recovery.snd_una() - 1,
-            });
-        }
-        self.shares.clear();
-        self.shares.resize(self.usage.len(), Bytes::MAX);
-        let out = &self.outgoing;
-        if self.usage.len() > 1 {
-            let buffers = Buffers {
-                window: Bytes::new(out.edge.saturating_sub(out.una)),
-                receive: Bytes::new(out.largest_window),
-                send: shared.config.send_buffer,
-            };
-            self.receive_window.share(now, &buffers, &self.usage, &mut self.shares);
-            let idle = self.usage.iter().all(|one| one.outstanding.is_zero());
-            if idle && out.needs_unsent() && self.shares.iter().all(|share| share.is_zero()) {
-                // Nothing is under way that could open a share.
-                self.stats.overruled.shares += 1;
-                self.shares.fill(Bytes::MAX);
-            }
-        }
-        let mut subflows = self.subflows.iter();
-        for (usage, share) in self.usage.iter().zip(&self.shares) {
-            // Both stand in the order of the subflows.
-            let subflow = subflows.find(|subflow| subflow.id == usage.id);
-            self.views.extend(subflow.and_then(|subflow| {
-                let view = subflow.view(&self.congestion, *share)?;
-                // What idling will have cost it by the time it sends.
-                let restarted = subflow.idle(now).map(|idle| {
-                    let cwnd = self.congestion.cwnd_after_idle(subflow.id, idle, subflow.rtt.rto());
-                    SubflowView { cwnd, ..view }
-                });
-                Some(restarted.unwrap_or(view))
-            }));
-        }
-        self.take_standings();
-        let usable = self.views.iter().fold(0, |bits, view| bits | 1u32 << (view.id.0 % 32));
-        if usable != self.usable {
-            self.usable = usable;
-            self.scheduler.observe(now, &PolicyEvent::SubflowsChanged);
-        }
-    }
-
-    /// Asks the scheduler, and checks the answer. It is overruled by min-RTT if it asks for what cannot be done, waits
-    /// while nothing is in flight that could end it, or leaves the first unsent byte for too long.
-    fn decide(&mut self, now: Instant, unsent: u64, sendable: u64, shared: &mut Shared) -> Verdict {
-        if let [only] = self.views.as_slice() {
-            return Verdict::New(only.id, Bytes::ZERO);
-        }
-        let view = view(&self.views, &self.outgoing, self.local_idsn, unsent, sendable);
-        self.waiting.overruled = false;
-        let decision = self.scheduler.decide(now, &view);
-        if matches!(decision, Decision::Send { skip: Bytes::ZERO, .. }) {
-            self.watchdog.acquit();
-        }
-        let could_send = sendable > 0 && view.subflows.iter().any(SubflowView::has_room);
-        let patience = could_send.then(|| self.watchdog.waiting_since(now) + watchdog::patience(&self.views));
-        let starving = patience.is_some_and(|end| end <= now);
-        let why = match decision {
-            Decision::Send { on, skip } => {
-                let subflow = view.subflow(on).filter(|subflow| subflow.has_room());
-                match subflow.is_some_and(|subflow| self.outgoing.admits(skip, subflow.mss)) {
-                    true if !starving => return Verdict::New(on, skip),
-                    true => Misconduct::Starving,
-                    false => Misconduct::Impossible,
-                }
-            }
-            Decision::Repeat { on, from } => {
-                let offset = from.get().wrapping_sub(view.data_una.get()).saturating_add(self.outgoing.una);
-                // The subflow that carried it may be gone.
-                let sent = from.before(view.unsent_from) && self.outgoing.log.range_at(offset).is_some();
-                let legal =
-                    sent && view.subflow(on).is_some_and(SubflowView::has_room_to_repeat) && self.may_reinject();
-                if legal && !starving {
-                    return Verdict::Copy(on, offset);
-                }
-                if legal { Misconduct::Starving } else { Misconduct::Impossible }
-            }
-            Decision::Wait { until } => {
-                let until = until.filter(|at| *at > now);
-                let hopeful = view.subflows.iter().any(|subflow| !subflow.in_flight.is_zero() || subflow.throttled);
-                if !starving && (hopeful || until.is_some() || !could_send) {
-                    let (own, spins) = self.watchdog.timer(now, until, &self.views);
-                    if spins {
-                        self.overrule(Misconduct::Looping, shared);
-                    }
-                    return Verdict::Wait(earliest([own, patience]));
-                }
-                if starving { Misconduct::Starving } else { Misconduct::Impossible }
-            }
-        };
-        let best = view.fastest_with_room().filter(|_| could_send).map(|best| best.id);
-        self.overrule(why, shared);
-        self.waiting.overruled = true;
-        best.map_or(Verdict::Wait(None), |on| Verdict::New(on, Bytes::ZERO))
-    }
-
-    /// Whether data may leave once more under other sequence numbers. While there is no other subflow, the peer may have
-    /// become plain TCP: it takes whatever comes for what is next (RFC 8684 §3.7).
-    pub(super) fn may_reinject(&self) -> bool {
-        self.mode == Mode::Multipath && self.peer_knows_of_join
     }
 
     /// Sends the next segment of new data, `skip` bytes into the unsent, on subflow `index`, unless it is better to wait.
