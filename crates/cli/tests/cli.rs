@@ -312,3 +312,15 @@ fn what_middleboxes_did_is_shown() {
     assert!(seen.contains("DSS checksums that failed: 2") && seen.contains("ChecksumFailed"), "{seen}");
     assert!(seen.contains("after the fallback to plain TCP nothing protects them"), "{seen}");
 }
+
+/// The README's `cargo run` names no binary, and the workspace has more than one: Cargo takes the only default there is.
+#[test]
+fn cargo_run_means_this_command() {
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml");
+    let arguments = ["metadata", "--no-deps", "--offline", "--format-version", "1", "--manifest-path", manifest];
+    let output = std::process::Command::new(env!("CARGO")).args(arguments).output().unwrap();
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    let defaults: Vec<_> = packages.iter().filter_map(|package| package["default_run"].as_str()).collect();
+    assert_eq!(defaults, ["anabranch"]);
+}
