@@ -2,10 +2,13 @@
 //! wait only for what can come, and let every transfer finish.
 #![allow(clippy::unwrap_used)]
 
-use anabranch_policy::registry::{Domain, Entry, SCHEDULERS, Value, find};
+mod common;
+
+use anabranch_policy::registry::{Domain, Entry, SCHEDULERS, Value};
 use anabranch_policy::scheduler::Scheduler;
 use anabranch_policy::{Decision, Event, SubflowView, Truth, View};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Rate, Seed, Stream, SubflowId};
+use common::check_table;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -32,33 +35,10 @@ fn each_scheduler() -> Vec<(String, impl Fn() -> Box<dyn Scheduler>)> {
 
 #[test]
 fn names_are_unique_and_everything_is_said_about_them() {
-    for (at, entry) in SCHEDULERS.iter().enumerate() {
-        assert!(SCHEDULERS[..at].iter().all(|earlier| earlier.name != entry.name), "{} stands twice", entry.name);
-        assert!(!entry.about.is_empty() && entry.about.len() <= 110, "{}", entry.name);
-        for parameter in entry.parameters {
-            assert!(!parameter.about.is_empty(), "{}.{}", entry.name, parameter.name);
-            if let Domain::Number { default, min, max } = parameter.domain {
-                assert!(min <= default && default <= max, "{}.{}", entry.name, parameter.name);
-            }
-        }
-    }
-    for name in ["single", "round-robin", "min-rtt", "ecf", "blest", "blest-kernel", "late"] {
-        assert!(find(SCHEDULERS, "scheduler", name).is_ok(), "{name}");
-    }
-    for name in [
-        "weighted",
-        "ratio",
-        "redundant",
-        "linux-burst",
-        "hsr",
-        "lws",
-        "lts",
-        "ecf-kernel",
-        "daps",
-        "linux-proportional",
-    ] {
-        assert!(find(SCHEDULERS, "scheduler", name).is_ok(), "{name}");
-    }
+    let names = "single round-robin weighted ratio redundant min-rtt hsr lws lts linux-burst ecf ecf-kernel blest blest-kernel cp-r \
+        peekaboo daps otias sttf sttf-code edpf linux-proportional fps ocps-r stms-r f2p-dps f2p-dps-printed dpsaf-r late \
+        late-nested";
+    check_table(SCHEDULERS, &names.split_whitespace().collect::<Vec<_>>());
 }
 
 /// Constructors read what they declare, at both ends of every range.

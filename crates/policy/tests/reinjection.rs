@@ -2,55 +2,28 @@
 //! history, never ask for the same copy twice, and come to an end.
 #![allow(clippy::unwrap_used)]
 
-use anabranch_policy::registry::{Domain, REINJECTIONS, Value};
+mod common;
+
+use anabranch_policy::registry::REINJECTIONS;
 use anabranch_policy::reinjection::{
     Cause, Marks, Opportunity, Outstanding, Picture, Piece, Reinjection, Repeat, Standing,
 };
 use anabranch_policy::{SubflowView, View};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Seed, Stream, SubflowId};
+use common::{Build, check_table, each_setting};
 use proptest::prelude::*;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 const MSS: u64 = 1000;
 
-type Build = Box<dyn Fn() -> Box<dyn Reinjection>>;
-
 /// Each policy with its defaults, with every flag turned over, and at both ends of every range.
-fn each_policy() -> Vec<(String, Build)> {
-    let mut all: Vec<(String, Build)> = Vec::new();
-    for entry in REINJECTIONS {
-        let mut settings = vec![BTreeMap::new()];
-        for parameter in entry.parameters {
-            let values = match parameter.domain {
-                Domain::Number { min, max, .. } => vec![Value::Number(min), Value::Number(max)],
-                Domain::Flag { default } => vec![Value::Flag(!default)],
-                Domain::Text { .. } => vec![],
-            };
-            settings.extend(values.into_iter().map(|value| BTreeMap::from([(parameter.name.to_owned(), value)])));
-        }
-        for given in settings {
-            let params = entry.params(&given).unwrap();
-            all.push((format!("{} {given:?}", entry.name), Box::new(move || (entry.build)(&params))));
-        }
-    }
-    all
+fn each_policy() -> Vec<(String, Build<dyn Reinjection>)> {
+    each_setting(REINJECTIONS)
 }
 
 #[test]
 fn names_are_unique_and_everything_is_said_about_them() {
-    for (at, entry) in REINJECTIONS.iter().enumerate() {
-        assert!(REINJECTIONS[..at].iter().all(|earlier| earlier.name != entry.name), "{} stands twice", entry.name);
-        assert!(!entry.about.is_empty() && entry.about.len() <= 110, "{}", entry.name);
-        assert!(entry.source.starts_with("//! "), "{}", entry.name);
-        for parameter in entry.parameters {
-            assert!(!parameter.about.is_empty(), "{}.{}", entry.name, parameter.name);
-            if let Domain::Number { default, min, max } = parameter.domain {
-                assert!(min <= default && default <= max, "{}.{}", entry.name, parameter.name);
-            }
-        }
-    }
-    let names: Vec<_> = REINJECTIONS.iter().map(|entry| entry.name).collect();
-    assert_eq!(names, ["none", "on-rto", "opportunistic", "upstream", "tail", "deadline", "redundant"]);
+    check_table(REINJECTIONS, &["none", "on-rto", "opportunistic", "upstream", "tail", "deadline", "redundant"]);
 }
 
 /// A connection as far as a policy can notice it: pieces leave, sometimes ahead of others, are acknowledged in the order of
@@ -94,17 +67,7 @@ impl Toy {
                 SubflowView { loss, ..SubflowView::steady(SubflowId(id as u16), Bytes::new(MSS), srtt, cwnd) }
             })
             .collect();
-        let standing = |subflow: &SubflowView| Standing {
-            id: subflow.id,
-            mark: Marks::from_bits(1 << subflow.id.0),
-            backup: false,
-            usable: true,
-            has_room: true,
-            idle: true,
-            timeout: None,
-            timeouts: 0,
-            heard: Instant::ZERO,
-        };
+        let standing = |subflow: &SubflowView| Standing::at_rest(subflow.id, Marks::from_bits(1 << subflow.id.0));
         let standings = subflows.iter().map(standing).collect();
         let left = vec![false; chance.between(1, 60) as usize];
         let (pieces, carried) = (Vec::new(), BTreeSet::new());

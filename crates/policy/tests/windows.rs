@@ -2,48 +2,25 @@
 //! connection stand still, look at nothing it should not, and let every transfer finish.
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
 use anabranch_policy::receive_window::{Buffers, ReceiveWindow, Usage};
-use anabranch_policy::registry::{Domain, Value, WINDOWS};
+use anabranch_policy::registry::WINDOWS;
 use anabranch_units::{Bytes, Duration, Instant, Seed, SubflowId};
+use common::{Build, check_table, each_setting};
 use proptest::prelude::*;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 const MSS: u64 = 1000;
 
-type Build = Box<dyn Fn() -> Box<dyn ReceiveWindow>>;
-
 /// Each policy, with its defaults, with every flag turned over, and with every number at both ends of its range.
-fn each_policy() -> Vec<(String, Build)> {
-    let mut all: Vec<(String, Build)> = Vec::new();
-    for entry in WINDOWS {
-        let mut settings = vec![BTreeMap::new()];
-        for parameter in entry.parameters {
-            let values = match parameter.domain {
-                Domain::Flag { default } => vec![Value::Flag(!default)],
-                Domain::Number { min, max, .. } => vec![Value::Number(min), Value::Number(max)],
-                Domain::Text { .. } => vec![],
-            };
-            settings.extend(values.into_iter().map(|value| BTreeMap::from([(parameter.name.to_owned(), value)])));
-        }
-        for given in settings {
-            let params = entry.params(&given).unwrap();
-            all.push((format!("{} {given:?}", entry.name), Box::new(move || (entry.build)(&params))));
-        }
-    }
-    all
+fn each_policy() -> Vec<(String, Build<dyn ReceiveWindow>)> {
+    each_setting(WINDOWS)
 }
 
 #[test]
 fn names_are_unique_and_everything_is_said_about_them() {
-    for (at, entry) in WINDOWS.iter().enumerate() {
-        assert!(WINDOWS[..at].iter().all(|earlier| earlier.name != entry.name), "{} stands twice", entry.name);
-        assert!(!entry.about.is_empty() && entry.about.len() <= 110, "{}", entry.name);
-        for parameter in entry.parameters {
-            assert!(!parameter.about.is_empty() && parameter.about.len() <= 110, "{}.{}", entry.name, parameter.name);
-        }
-    }
-    let names: Vec<_> = WINDOWS.iter().map(|entry| entry.name).collect();
-    assert_eq!(names, ["shared", "even", "rbp"]);
+    check_table(WINDOWS, &["shared", "even", "rbp"]);
 }
 
 // Random moments.

@@ -26,7 +26,7 @@
 //! SACK do (`multi`: once per lost segment, as the paper's Reno does; A-F2P-HALF).
 
 use super::number::powi;
-use super::{Conditions, Model, Outcome, Window};
+use super::{Conditions, DUPLICATE_ACKS, KEPT_WINDOWS, Model, Outcome, Window};
 use anabranch_units::Duration;
 use std::ops::Range;
 
@@ -79,10 +79,6 @@ struct Odds {
     released: f64,
 }
 
-/// Fewer segments than this above the lost ones do not make three duplicate ACKs (RFC 5681 §3.2).
-const DUPLICATE_ACKS: u32 = 3;
-/// Windows whose odds are kept.
-const KEPT_WINDOWS: usize = 256;
 /// With more losses than this expected in a window, those of a few are not worth counting.
 const MANY_LOSSES: f64 = 500.0;
 /// Terms less likely than this are below the rounding of the rest.

@@ -29,7 +29,7 @@
 //! complete epochs counts once. Beyond sixteen round trips the result is extended in proportion.
 
 use super::number::powi;
-use super::{Conditions, Forecast, Window};
+use super::{Conditions, DUPLICATE_ACKS, Forecast, Window};
 use anabranch_units::Duration;
 
 /// The printed equations. Keeps its memory.
@@ -63,8 +63,6 @@ struct Round {
 const ROUNDS: u64 = 16;
 /// Packets that are added up one by one.
 const ADDED_UP: u32 = 4096;
-/// Fewer segments than this above the lost ones do not make three duplicate ACKs (RFC 5681 §3.2).
-const DUPLICATE_ACKS: u32 = 3;
 /// Epochs less likely than this are dropped.
 const NEGLIGIBLE: f64 = 1e-15;
 /// No loss rate is above, where the equations divide by 1 - p.

@@ -16,7 +16,7 @@
 //! Slow start stops at the threshold (Eq. 7 may pass it: [`Switches::overshoot`]), and the threshold is at least two.
 
 use super::number::powi;
-use super::{Conditions, MAX_ROUNDS, Model, Outcome, Window};
+use super::{Conditions, DUPLICATE_ACKS, KEPT_WINDOWS, MAX_ROUNDS, Model, Outcome, Window};
 use anabranch_units::Duration;
 
 /// LATE's model of a round.
@@ -82,11 +82,6 @@ struct Odds {
     /// Expected number of segments that arrive before the timeout, if it comes to that.
     before_timeout: f64,
 }
-
-/// Fewer segments than this above the lost ones do not make three duplicate ACKs (RFC 5681 §3.2).
-const DUPLICATE_ACKS: u32 = 3;
-/// Windows whose odds are kept, at 40 bytes each.
-const KEPT_WINDOWS: usize = 256;
 
 impl Late {
     /// The model with these switches.

@@ -43,6 +43,11 @@ pub trait Forecast {
     fn expected(&mut self, horizon: Duration, conditions: &Conditions) -> f64;
 }
 
+/// Fewer segments than this above the lost ones do not make three duplicate ACKs (RFC 5681 §3.2).
+const DUPLICATE_ACKS: u32 = 3;
+/// Windows whose odds a model keeps.
+const KEPT_WINDOWS: usize = 256;
+
 /// One round of TCP as a scheduler's paper sees it.
 pub trait Model {
     /// A forecast for a subflow in these conditions begins.

@@ -93,6 +93,23 @@ pub struct Standing {
     pub heard: Instant,
 }
 
+impl Standing {
+    /// A usable subflow with room that has sent nothing yet: where a test or a policy tried by hand begins.
+    pub fn at_rest(id: SubflowId, mark: Marks) -> Self {
+        Standing {
+            id,
+            mark,
+            backup: false,
+            usable: true,
+            has_room: true,
+            idle: true,
+            timeout: None,
+            timeouts: 0,
+            heard: Instant::ZERO,
+        }
+    }
+}
+
 /// The connection, at a moment in which copies can be asked for.
 #[derive(Clone, Copy)]
 pub struct Picture<'a> {

@@ -48,17 +48,7 @@ impl Scene {
             SubflowView::steady(id, segment, Duration::from_millis(ms), segment.times(10))
         };
         let subflows: Vec<_> = ids.zip(srtts_ms).map(subflow).collect();
-        let standing = |subflow: &SubflowView| Standing {
-            id: subflow.id,
-            mark: mark(subflow.id.0),
-            backup: false,
-            usable: true,
-            has_room: true,
-            idle: true,
-            timeout: None,
-            timeouts: 0,
-            heard: Instant::ZERO,
-        };
+        let standing = |subflow: &SubflowView| Standing::at_rest(subflow.id, mark(subflow.id.0));
         let standings = subflows.iter().map(standing).collect();
         Scene { una: 0, unsent: 0, subflows, standings, pieces: Vec::new() }
     }

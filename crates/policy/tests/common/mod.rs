@@ -1,0 +1,44 @@
+//! What the suites over the registry share.
+#![allow(clippy::unwrap_used, dead_code)]
+
+use anabranch_policy::registry::{Domain, Entry, Value};
+use std::collections::BTreeMap;
+
+/// Makes a policy with settings that were chosen before.
+pub type Build<T> = Box<dyn Fn() -> Box<T>>;
+
+/// Each policy of `table` with its defaults, with every flag turned over, and with every number at both ends of its range.
+pub fn each_setting<T: ?Sized>(table: &'static [Entry<T>]) -> Vec<(String, Build<T>)> {
+    let mut all: Vec<(String, Build<T>)> = Vec::new();
+    for entry in table {
+        let mut settings = vec![BTreeMap::new()];
+        for parameter in entry.parameters {
+            let values = match parameter.domain {
+                Domain::Number { min, max, .. } => vec![Value::Number(min), Value::Number(max)],
+                Domain::Flag { default } => vec![Value::Flag(!default)],
+                Domain::Text { .. } => vec![],
+            };
+            settings.extend(values.into_iter().map(|value| BTreeMap::from([(parameter.name.to_owned(), value)])));
+        }
+        for given in settings {
+            let params = entry.params(&given).unwrap();
+            all.push((format!("{} {given:?}", entry.name), Box::new(move || (entry.build)(&params))));
+        }
+    }
+    all
+}
+
+/// These are the policies of `table`, each once, and everything is said about them.
+pub fn check_table<T: ?Sized>(table: &[Entry<T>], names: &[&str]) {
+    for entry in table {
+        assert!(!entry.about.is_empty() && entry.about.len() <= 110, "{}", entry.name);
+        assert!(entry.source.starts_with("//! "), "{}", entry.name);
+        for parameter in entry.parameters {
+            assert!(!parameter.about.is_empty() && parameter.about.len() <= 110, "{}.{}", entry.name, parameter.name);
+            if let Domain::Number { default, min, max } = parameter.domain {
+                assert!(min <= default && default <= max, "{}.{}", entry.name, parameter.name);
+            }
+        }
+    }
+    assert_eq!(table.iter().map(|entry| entry.name).collect::<Vec<_>>(), names);
+}
