@@ -1,3 +1,21 @@
 //! Real time and Linux: packet devices, network namespaces, the link emulator, the engine on the wire.
 //!
-//! Everything below this crate is pure; here are the clock, the sockets and the threads.
+//! Everything below this crate is pure; here are the clock, the sockets and the threads. System calls that need `unsafe` are
+//! all in `sys.rs`.
+#![deny(unsafe_code)]
+
+mod clock;
+mod device;
+mod driver;
+mod namespace;
+mod reactor;
+#[allow(unsafe_code)]
+mod sys;
+mod tun;
+
+pub use clock::Clock;
+pub use device::{Device, LONGEST_PACKET};
+pub use driver::{Driver, DriverCounters};
+pub use namespace::{CommandError, Namespace};
+pub use reactor::{Application, Context, FIRST_TOKEN, Reactor, Ready, Stop};
+pub use tun::Tun;

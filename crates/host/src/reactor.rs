@@ -1,0 +1,226 @@
+//! One thread's loop: a device, the endpoint on it, its timers, and the kernel sockets of an application.
+
+use crate::Driver;
+use anabranch_engine::{ConnectionId, Endpoint, Event};
+use anabranch_units::Instant;
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Registry, Token, Waker};
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::Arc;
+
+/// What runs on top of an endpoint. Everything is called on the reactor's thread and must not block.
+pub trait Application {
+    /// Before anything else.
+    fn on_start(&mut self, _cx: &mut Context<'_>) {}
+
+    /// The endpoint has something to say of a connection.
+    fn on_event(&mut self, cx: &mut Context<'_>, id: ConnectionId, event: Event);
+
+    /// A source that was registered with [`Context::registry`] is ready. Readiness is told once, when it begins.
+    fn on_ready(&mut self, _cx: &mut Context<'_>, _token: Token, _ready: Ready) {}
+
+    /// When [`Application::on_timeout`] is to be called; `None` for never.
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+
+    /// The deadline has come.
+    fn on_timeout(&mut self, _cx: &mut Context<'_>) {}
+
+    /// SIGINT or SIGTERM; see [`Reactor::handle_signals`].
+    fn on_signal(&mut self, _cx: &mut Context<'_>, _signal: i32) {}
+
+    /// Whether the loop may end, once everything is sent.
+    fn is_finished(&self) -> bool {
+        false
+    }
+}
+
+/// What an application works with.
+pub struct Context<'a> {
+    /// The endpoint.
+    pub endpoint: &'a mut Endpoint,
+    /// The time of this round.
+    pub now: Instant,
+    /// Where to register kernel sockets; tokens from [`FIRST_TOKEN`] upwards are free.
+    pub registry: &'a Registry,
+}
+
+/// What a source is ready for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ready {
+    /// A read will not block.
+    pub readable: bool,
+    /// A write will not block.
+    pub writable: bool,
+    /// The peer has closed its direction, or there is an error to fetch.
+    pub closed: bool,
+}
+
+/// The first token that an application may use.
+pub const FIRST_TOKEN: usize = 16;
+
+/// The loop.
+pub struct Reactor<A> {
+    driver: Driver,
+    application: A,
+    poll: Poll,
+    timer: OwnedFd,
+    /// What the timer is set to.
+    armed: Option<Instant>,
+    waker: Arc<Waker>,
+    signals: Vec<(i32, mio::net::UnixStream)>,
+    stopped: bool,
+}
+
+/// Ends a loop from another thread.
+#[derive(Clone)]
+pub struct Stop(Arc<Waker>);
+
+impl Stop {
+    /// The loop returns after this round, finished or not.
+    pub fn stop(&self) {
+        // Fails only if the reactor is gone, and then it has stopped.
+        let _ = self.0.wake();
+    }
+}
+
+impl<A: Application> Reactor<A> {
+    /// A loop over this driver and application.
+    pub fn new(driver: Driver, application: A) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let registry = poll.registry();
+        let both = Interest::READABLE | Interest::WRITABLE;
+        registry.register(&mut SourceFd(&driver.as_fd().as_raw_fd()), DEVICE, both)?;
+        let timer =
+            rustix::time::timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
+        registry.register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)?;
+        let waker = Arc::new(Waker::new(registry, STOP)?);
+        Ok(Reactor { driver, application, poll, timer, armed: None, waker, signals: Vec::new(), stopped: false })
+    }
+
+    /// Tells the application of SIGINT and SIGTERM from now on, in place of their ending the process.
+    pub fn handle_signals(&mut self) -> io::Result<()> {
+        for (signal, token) in SIGNALS {
+            let (mut ours, theirs) = mio::net::UnixStream::pair()?;
+            signal_hook::low_level::pipe::register(signal, theirs)?;
+            self.poll.registry().register(&mut ours, token, Interest::READABLE)?;
+            self.signals.push((signal, ours));
+        }
+        Ok(())
+    }
+
+    /// Ends the loop from another thread.
+    pub fn stopper(&self) -> Stop {
+        Stop(Arc::clone(&self.waker))
+    }
+
+    /// Runs until the application is finished or someone stops it; answers both parts.
+    ///
+    /// # Errors
+    /// If the device or the poll fails; the application is lost then.
+    pub fn run(mut self) -> io::Result<(A, Driver)> {
+        let mut events = Events::with_capacity(256);
+        let (mut device_readable, mut device_writable) = (false, true);
+        self.with(|application, cx| application.on_start(cx));
+        loop {
+            self.tell_events();
+            if device_writable {
+                device_writable = self.driver.transmit()?;
+            }
+            if self.stopped || (self.application.is_finished() && device_writable) {
+                return Ok((self.application, self.driver));
+            }
+            let waits = if device_readable { Some(std::time::Duration::ZERO) } else { None };
+            self.arm()?;
+            match self.poll.poll(&mut events, waits) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                result => result?,
+            }
+            for event in &events {
+                match event.token() {
+                    DEVICE => {
+                        device_readable |= event.is_readable();
+                        device_writable |= event.is_writable();
+                    }
+                    TIMER => self.disarm(),
+                    STOP => self.stopped = true,
+                    SIGINT | SIGTERM => self.tell_signals(),
+                    token => {
+                        let closed = event.is_read_closed() || event.is_error();
+                        let ready = Ready { readable: event.is_readable(), writable: event.is_writable(), closed };
+                        self.with(|application, cx| application.on_ready(cx, token, ready));
+                    }
+                }
+            }
+            if device_readable {
+                device_readable = self.driver.receive(BATCH)?;
+            }
+            self.driver.handle_timeout();
+            if self.application.deadline().is_some_and(|at| at <= self.driver.now()) {
+                self.with(|application, cx| application.on_timeout(cx));
+            }
+        }
+    }
+
+    fn with(&mut self, call: impl FnOnce(&mut A, &mut Context<'_>)) {
+        let now = self.driver.now();
+        let registry = self.poll.registry();
+        call(&mut self.application, &mut Context { endpoint: self.driver.endpoint(), now, registry });
+    }
+
+    fn tell_events(&mut self) {
+        while let Some((id, event)) = self.driver.endpoint().poll_event() {
+            self.with(|application, cx| application.on_event(cx, id, event));
+        }
+    }
+
+    fn tell_signals(&mut self) {
+        for index in 0..self.signals.len() {
+            let (signal, stream) = &mut self.signals[index];
+            let signal = *signal;
+            // One byte a signal; more than fit say nothing new.
+            let count = stream.read(&mut [0; 16]).unwrap_or(0);
+            for _ in 0..count {
+                self.with(|application, cx| application.on_signal(cx, signal));
+            }
+        }
+    }
+
+    /// Sets the timer to the next deadline. One that is set to something earlier is left alone: it costs one idle round,
+    /// less than setting it anew for every packet.
+    fn arm(&mut self) -> io::Result<()> {
+        let deadlines = [self.driver.endpoint().poll_timeout(), self.application.deadline()];
+        let Some(next) = deadlines.into_iter().flatten().min() else { return Ok(()) };
+        if self.armed.is_some_and(|armed| armed <= next) {
+            return Ok(());
+        }
+        // A value of zero would switch the timer off.
+        let wait = next.since(self.driver.now()).as_nanos().max(1);
+        let value = Timespec { tv_sec: (wait / 1_000_000_000) as i64, tv_nsec: (wait % 1_000_000_000) as i64 };
+        let interval = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let setting = Itimerspec { it_interval: interval, it_value: value };
+        rustix::time::timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &setting)?;
+        self.armed = Some(next);
+        Ok(())
+    }
+
+    fn disarm(&mut self) {
+        let mut ticks = [0; 8];
+        // It is non-blocking; that it has fired is all that matters.
+        let _ = rustix::io::read(&self.timer, &mut ticks);
+        self.armed = None;
+    }
+}
+
+const DEVICE: Token = Token(0);
+const TIMER: Token = Token(1);
+const STOP: Token = Token(2);
+const SIGINT: Token = Token(3);
+const SIGTERM: Token = Token(4);
+const SIGNALS: [(i32, Token); 2] = [(libc::SIGINT, SIGINT), (libc::SIGTERM, SIGTERM)];
+
+/// Packets read before the endpoint is asked what to send.
+const BATCH: usize = 64;
