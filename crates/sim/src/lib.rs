@@ -12,7 +12,7 @@ mod host;
 mod middlebox;
 mod observe;
 mod outcome;
-mod pattern;
+pub mod pattern;
 mod pool;
 mod session;
 mod spec;

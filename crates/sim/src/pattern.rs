@@ -1,4 +1,4 @@
-//! The one pattern that all simulated payload is cut from.
+//! The one pattern that all test payload is cut from, in the simulator and on the wire.
 //!
 //! Byte `n` of a stream is byte `n` modulo the period of the pattern, so whoever receives bytes can tell whether they are
 //! the right ones. Payload is a slice of one static buffer: it is never copied, and where it arrives as it was written,
@@ -11,7 +11,7 @@ static PATTERN: LazyLock<Vec<u8>> = LazyLock::new(generate);
 
 /// The stream from `offset` on: up to `length` bytes, fewer where the pattern begins anew, never none unless `length` is 0.
 #[inline]
-pub(crate) fn slice(offset: u64, length: u64) -> Bytes {
+pub fn slice(offset: u64, length: u64) -> Bytes {
     let begin = phase(offset);
     let end = PERIOD.min(begin.saturating_add(usize::try_from(length).unwrap_or(PERIOD)));
     Bytes::from_static(&PATTERN[begin..end])
@@ -19,7 +19,7 @@ pub(crate) fn slice(offset: u64, length: u64) -> Bytes {
 
 /// Whether `data` is what the stream holds from `offset` on.
 #[inline]
-pub(crate) fn matches(offset: u64, data: &[u8]) -> bool {
+pub fn matches(offset: u64, data: &[u8]) -> bool {
     let begin = phase(offset);
     let whole = begin + data.len() <= PERIOD;
     if whole && std::ptr::eq(data.as_ptr(), PATTERN[begin..].as_ptr()) {

@@ -364,7 +364,7 @@ impl HostSpec {
     }
 
     /// The endpoint's configuration with these addresses.
-    pub(crate) fn config(&self, addresses: Vec<LocalAddress>) -> anabranch_engine::Config {
+    pub fn config(&self, addresses: Vec<LocalAddress>) -> anabranch_engine::Config {
         anabranch_engine::Config {
             multipath: self.multipath,
             max_subflows: self.max_subflows,
