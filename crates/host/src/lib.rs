@@ -10,6 +10,7 @@ mod driver;
 pub mod emulator;
 mod interface;
 mod namespace;
+mod netlink;
 mod reactor;
 #[allow(unsafe_code)]
 mod sys;
@@ -20,5 +21,6 @@ pub use device::{Device, LONGEST_PACKET};
 pub use driver::{Driver, DriverCounters};
 pub use emulator::{Emulator, EmulatorError, EmulatorReport, PathEnds};
 pub use namespace::{CommandError, Namespace};
+pub use netlink::Interface;
 pub use reactor::{Application, Context, FIRST_TOKEN, Reactor, Ready, Stop};
 pub use tun::Tun;
