@@ -7,15 +7,19 @@
 mod clock;
 mod device;
 mod driver;
+mod intake;
 mod namespace;
 mod reactor;
 #[allow(unsafe_code)]
 mod sys;
+mod train;
 mod tun;
+mod virtio;
 
 pub use clock::Clock;
-pub use device::{Device, LONGEST_PACKET};
+pub use device::{Device, LONGEST_PACKET, MOST_PIECES};
 pub use driver::{Driver, DriverCounters};
 pub use namespace::{CommandError, Namespace};
 pub use reactor::{Application, Context, FIRST_TOKEN, Reactor, Ready, Stop};
 pub use tun::Tun;
+pub use virtio::{VirtioFault, VirtioHeader};
