@@ -59,7 +59,7 @@ proptest! {
         let (mut train, mut whole) = (BytesMut::new(), BytesMut::new());
         let length = segment.payload.len() + behind;
         emit_train(&segment, length, &mut train).expect("the strategy draws what can be written");
-        let whole_segment = Segment { payload: vec![0; length].into(), ..segment };
+        let whole_segment = anabranch_wire::Segment { payload: vec![0; length].into(), ..segment };
         emit_headers(&whole_segment, TcpChecksum::Offload, &mut whole).expect("it is short enough");
         prop_assert_eq!(train, whole);
     }
