@@ -11,8 +11,10 @@ pub mod emulator;
 mod interface;
 mod namespace;
 mod reactor;
+mod supervisor;
 #[allow(unsafe_code)]
 mod sys;
+pub mod testbed;
 mod tun;
 
 pub use clock::Clock;
@@ -21,4 +23,5 @@ pub use driver::{Driver, DriverCounters};
 pub use emulator::{Emulator, EmulatorError, EmulatorReport, PathEnds};
 pub use namespace::{CommandError, Namespace};
 pub use reactor::{Application, Context, FIRST_TOKEN, Reactor, Ready, Stop};
+pub use supervisor::{Inside, IsolationError, Outcome, Received, Signals, supervise};
 pub use tun::Tun;

@@ -46,3 +46,5 @@ pub(crate) fn schedule_first_in_first_out(priority: i32) -> io::Result<()> {
 fn check(result: i32) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
+
+pub(crate) mod process;
