@@ -5,6 +5,8 @@ mod common;
 
 use anabranch_host::Namespace;
 use anabranch_host::emulator::{CaptureOptions, Options};
+use anabranch_net::Change;
+use anabranch_sim::Affected;
 use anabranch_units::Duration;
 use common::{Hosts, hosts, link, path, ping, spec, start, start_with};
 use std::io::{Read, Write};
@@ -94,5 +96,23 @@ fn a_recording_holds_each_packet_at_both_hosts_with_its_fate() {
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 2);
         }
+    }
+}
+
+#[test]
+fn a_host_sees_its_path_go_and_come_back() {
+    for veth in [false, true] {
+        let Some(mut hosts) = hosts() else { return };
+        hosts.emulator = veth.then(|| Namespace::new("emulator").unwrap());
+        let emulator = start(&hosts, &spec(vec![path("wlan", &link(50, 1))]));
+        assert_eq!(ping(&hosts, "10.77.1.1", 2), 2);
+        for (change, has_carrier) in [(Change::Down, false), (Change::Up, true)] {
+            emulator.change("wlan", Affected::Both, change).unwrap();
+            // The kernel takes note a moment later.
+            let shows = || hosts.client.command("ip", &["link", "show", "wlan"]).unwrap().contains("NO-CARRIER");
+            assert!((0..1000).any(|_| shows() != has_carrier), "veth: {veth}, carrier: {has_carrier}");
+        }
+        assert!((0..20).any(|_| ping(&hosts, "10.77.1.1", 1) == 1), "veth: {veth}: the path carries packets again");
+        assert!(emulator.stop().unwrap().paths[0].failures.is_empty());
     }
 }
