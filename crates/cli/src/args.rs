@@ -25,6 +25,8 @@ pub enum Command {
     List(ListArgs),
     /// Run conformance scripts: one endpoint against a peer whose every segment is written down.
     Script(ScriptArgs),
+    /// Run a program behind a scenario's paths, in real time.
+    Testbed(crate::testbed::TestbedArgs),
     /// Print the JSON schema of scenario files.
     Schema,
     /// Print a completion script for a shell.

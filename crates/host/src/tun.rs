@@ -1,5 +1,6 @@
 //! A TUN device: what the kernel routes to it we read, what we write the kernel takes for received.
 
+use crate::interface::InterfaceCounters;
 use crate::{Device, MOST_PIECES, VirtioHeader, sys};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -11,6 +12,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 pub struct Tun {
     file: OwnedFd,
     name: String,
+    /// `None` where there is no `/proc`.
+    counters: Option<InterfaceCounters>,
     /// Each packet has a [`VirtioHeader`].
     offload: bool,
 }
@@ -25,7 +28,7 @@ impl Tun {
     /// kernel has no TUN.
     pub fn open(name: &str) -> io::Result<Self> {
         let (file, name) = attach(name, 0)?;
-        Ok(Tun { file, name, offload: false })
+        Ok(Tun::new(file, name, false))
     }
 
     /// The same, with TCP segmentation and checksums left to whoever comes next, if the kernel offers that: packets of up to
@@ -45,7 +48,12 @@ impl Tun {
         let (file, name) = attach(name, libc::IFF_VNET_HDR)?;
         sys::tun_set_header_size(file.as_fd(), VirtioHeader::LENGTH as i32)?;
         sys::tun_set_offload(file.as_fd(), libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6)?;
-        Ok(Tun { file, name, offload: true })
+        Ok(Tun::new(file, name, true))
+    }
+
+    fn new(file: OwnedFd, name: String, offload: bool) -> Self {
+        let counters = InterfaceCounters::open(&name).ok();
+        Tun { file, name, counters, offload }
     }
 
     /// The interface's name.
@@ -112,5 +120,14 @@ impl Device for Tun {
             Err(Errno::IO) => Ok(true),
             Err(error) => Err(error.into()),
         }
+    }
+
+    fn set_carrier(&mut self, up: bool) -> io::Result<bool> {
+        sys::tun_set_carrier(self.file.as_fd(), up)?;
+        Ok(true)
+    }
+
+    fn queue_drops(&mut self) -> io::Result<Option<u64>> {
+        self.counters.as_ref().map_or(Ok(None), InterfaceCounters::transmit_drops)
     }
 }
