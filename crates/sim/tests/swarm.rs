@@ -7,7 +7,8 @@
 mod common;
 mod draw;
 
-use anabranch_sim::{Outcome, Spec, run};
+use anabranch_engine::Purpose;
+use anabranch_sim::{Condition, Content, Loss, Observer, Outcome, PacketId, Sight, Spec, run, run_observed};
 use anabranch_units::{Duration, Seed};
 use anabranch_wire::ResetReason;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -91,6 +92,40 @@ fn a_path_that_stays_dead_is_found_out() {
     spec.stop = Duration::from_secs(120);
     spec.changes = (0..spec.paths.len()).map(|path| draw::blackhole(&spec, path)).collect();
     assert!(verdict(&spec).is_some_and(|fault| fault.starts_with("not finished")));
+}
+
+/// Segments whose mapping reaches beyond them.
+#[derive(Default)]
+struct Shared(u64);
+
+impl Observer for Shared {
+    fn on_sent(&mut self, sight: Sight<'_>, _purpose: Option<Purpose>) {
+        if let Content::Segment(segment) = sight.content {
+            let map = segment.options.dss.and_then(|dss| dss.map);
+            self.0 += u64::from(map.is_some_and(|map| usize::from(map.length) > segment.payload.len() + 1));
+        }
+    }
+
+    fn on_received(&mut self, _: Sight<'_>, _: Condition) {}
+
+    fn on_lost(&mut self, _: PacketId, _: Loss<'_>) {}
+
+    fn on_kept(&mut self, _: PacketId) {}
+}
+
+/// What the swarm draws happens in it: mappings over bursts, in about half of the runs that may have them.
+#[test]
+fn bursts_share_mappings() {
+    let (mut may, mut do_so) = (0, 0);
+    for spec in (0..60).map(|seed| draw::spec(Seed(seed))) {
+        let mut shared = Shared::default();
+        run_observed(&spec, &mut shared).unwrap();
+        let drawn = spec.client.burst.is_some() || spec.server.burst.is_some();
+        assert!(drawn || shared.0 == 0);
+        may += u32::from(drawn);
+        do_so += u32::from(shared.0 > 0);
+    }
+    assert!(may > 20 && do_so > may / 5, "{do_so} of {may}");
 }
 
 const SEEDS: u64 = 2000;
