@@ -145,11 +145,9 @@ fn a_sink_that_lags_slows_the_server_down() {
     let kept = Kept::default();
     kept.0.borrow_mut().room = Some(100_000);
     let mut pair = Pair::new(fetch("tcp://10.0.0.1:19", &kept), server());
-    pair.run_for(MINUTE * 3);
+    // Longer than the client waits for a server, and not as long as the server waits for a client.
+    pair.run_for(Duration::from_secs(100));
     assert!(!pair.client.is_finished(), "waiting for the sink is no stall");
-    // Of the server's 3 MB no more has moved than buffers on both sides hold.
-    let sent = pair.server(|_, cx| cx.endpoint.counters().clone());
-    assert_eq!(sent.resets_received, 0);
     assert!(kept.0.borrow().bytes.len() < 200_000, "{}", kept.0.borrow().bytes.len());
     kept.0.borrow_mut().room = None;
     pair.client(|client, cx| {
