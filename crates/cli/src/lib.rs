@@ -20,12 +20,15 @@ mod args;
 mod compare;
 mod documentation;
 mod failure;
+mod fetch;
 mod inspect;
 mod list;
 mod output;
 mod run;
 mod script;
+mod serve;
 mod testbed;
+mod wire_options;
 
 use anabranch_policy::Catalogue;
 use args::{Args, Command};
@@ -65,6 +68,8 @@ fn dispatch(command: Command, catalogue: &Arc<Catalogue>) -> Result<(), Failure>
         Command::List(args) => list::list(catalogue, &args),
         Command::Script(args) => script::script(&args),
         Command::Testbed(args) => testbed::testbed(catalogue, &args),
+        Command::Serve(args) => serve::serve(catalogue, &args),
+        Command::Fetch(args) => fetch::fetch(catalogue, &args),
         Command::Schema => output::print(&format!("{}\n", anabranch_lab::schema(catalogue))),
         Command::Completions { shell } => {
             let mut script = Vec::new();
