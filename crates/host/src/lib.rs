@@ -12,6 +12,7 @@ mod intake;
 mod interface;
 mod namespace;
 mod netlink;
+mod packet_socket;
 mod reactor;
 mod supervisor;
 #[allow(unsafe_code)]
@@ -27,6 +28,7 @@ pub use driver::{Driver, DriverCounters};
 pub use emulator::{Emulator, EmulatorError, EmulatorReport, PathEnds};
 pub use namespace::{CommandError, Namespace};
 pub use netlink::Interface;
+pub use packet_socket::{PacketSocket, VethError};
 pub use reactor::{Application, Context, FIRST_TOKEN, Reactor, Ready, Stop};
 pub use supervisor::{Inside, IsolationError, Outcome, Received, Signals, supervise};
 pub use tun::Tun;
