@@ -25,6 +25,12 @@ pub enum Command {
     List(ListArgs),
     /// Run conformance scripts: one endpoint against a peer whose every segment is written down.
     Script(ScriptArgs),
+    /// Run a program behind a scenario's paths, in real time.
+    Testbed(crate::testbed::TestbedArgs),
+    /// Serve files and test data over MPTCP, from an engine on a TUN device.
+    Serve(crate::serve::ServeArgs),
+    /// Download or upload over MPTCP, by an engine on a TUN device.
+    Fetch(crate::fetch::FetchArgs),
     /// Print the JSON schema of scenario files.
     Schema,
     /// Print a completion script for a shell.

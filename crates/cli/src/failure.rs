@@ -16,9 +16,18 @@ pub enum Failure {
     ScriptsFailed,
     /// Scripts are not well written; the report is out already.
     ScriptsRefused,
+    /// A testbed could not be made, or broke.
+    Testbed(Report),
+    /// The command in a testbed ended with this, which is not 0; it has said why itself.
+    Command(u8),
+    /// What was to be fetched did not come; with the exit status that says why.
+    NotFetched(u8, Report),
     /// Whoever read our output has gone, for instance `head`.
     ReaderGone,
 }
+
+/// As with `env` and `timeout`: whoever runs another program keeps this for failures of its own.
+pub const TESTBED_FAILED: u8 = 125;
 
 impl Failure {
     /// A file that could not be written.
@@ -30,18 +39,23 @@ impl Failure {
     pub fn print(&self) {
         match self {
             // Nobody may be listening there; the exit status tells all the same.
-            Failure::Refused(report) | Failure::Failed(report) => {
+            Failure::Refused(report)
+            | Failure::Failed(report)
+            | Failure::Testbed(report)
+            | Failure::NotFetched(_, report) => {
                 let _ = writeln!(std::io::stderr(), "{report:?}");
             }
-            Failure::ScriptsFailed | Failure::ScriptsRefused | Failure::ReaderGone => {}
+            Failure::ScriptsFailed | Failure::ScriptsRefused | Failure::Command(_) | Failure::ReaderGone => {}
         }
     }
 
-    /// 2 for what is refused, 1 for what failed.
+    /// 2 for what is refused, 1 for what failed, 125 for a testbed that failed, so that it is not mistaken for its command.
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Failure::Refused(_) | Failure::ScriptsRefused => ExitCode::from(2),
             Failure::Failed(_) | Failure::ScriptsFailed => ExitCode::from(1),
+            Failure::Testbed(_) => ExitCode::from(TESTBED_FAILED),
+            Failure::Command(code) | Failure::NotFetched(code, _) => ExitCode::from(*code),
             Failure::ReaderGone => ExitCode::SUCCESS,
         }
     }

@@ -13,17 +13,22 @@
 //! ```
 //!
 //! Exit status 0: done. 1: a run failed, or a file could not be written. 2: the command line or the scenario is refused.
+//! `testbed` passes on that of its command.
 #![forbid(unsafe_code)]
 
 mod args;
 mod compare;
 mod documentation;
 mod failure;
+mod fetch;
 mod inspect;
 mod list;
 mod output;
 mod run;
 mod script;
+mod serve;
+mod testbed;
+mod wire_options;
 
 use anabranch_policy::Catalogue;
 use args::{Args, Command};
@@ -62,6 +67,9 @@ fn dispatch(command: Command, catalogue: &Arc<Catalogue>) -> Result<(), Failure>
         Command::Inspect(args) => inspect::inspect(&args),
         Command::List(args) => list::list(catalogue, &args),
         Command::Script(args) => script::script(&args),
+        Command::Testbed(args) => testbed::testbed(catalogue, &args),
+        Command::Serve(args) => serve::serve(catalogue, &args),
+        Command::Fetch(args) => fetch::fetch(catalogue, &args),
         Command::Schema => output::print(&format!("{}\n", anabranch_lab::schema(catalogue))),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -8,17 +8,26 @@ mod clock;
 mod device;
 mod driver;
 pub mod emulator;
+mod intake;
 mod interface;
 mod namespace;
+mod netlink;
 mod reactor;
+mod supervisor;
 #[allow(unsafe_code)]
 mod sys;
+pub mod testbed;
+mod train;
 mod tun;
+mod virtio;
 
 pub use clock::Clock;
-pub use device::{Device, LONGEST_PACKET};
+pub use device::{Device, LONGEST_PACKET, MOST_PIECES};
 pub use driver::{Driver, DriverCounters};
 pub use emulator::{Emulator, EmulatorError, EmulatorReport, PathEnds};
 pub use namespace::{CommandError, Namespace};
+pub use netlink::Interface;
 pub use reactor::{Application, Context, FIRST_TOKEN, Reactor, Ready, Stop};
+pub use supervisor::{Inside, IsolationError, Outcome, Received, Signals, supervise};
 pub use tun::Tun;
+pub use virtio::{VirtioFault, VirtioHeader};
