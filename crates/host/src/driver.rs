@@ -4,8 +4,8 @@ use crate::intake::Intake;
 use crate::train::Train;
 use crate::{Clock, Device, VirtioHeader};
 use anabranch_engine::{Config, Endpoint};
-use anabranch_units::{Instant, Seed};
-use anabranch_wire::{Echo, Segment};
+use anabranch_units::Instant;
+use anabranch_wire::{Echo, Segment, TooBig};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -34,7 +34,7 @@ pub struct DriverCounters {
     pub sent: u64,
     /// Their bytes.
     pub sent_bytes: u64,
-    /// Packets read that are neither TCP nor an echo, or damaged.
+    /// Packets read that are neither TCP nor an echo nor a report of a packet too big, or damaged.
     pub ignored: u64,
     /// Packets read whose offload header contradicts them ([`VirtioFault`](crate::VirtioFault)); they are dropped.
     pub bad_offload: u64,
@@ -49,10 +49,10 @@ pub struct DriverCounters {
 impl Driver {
     /// An endpoint with these settings on `device`. Its chance comes from the operating system.
     pub fn new(config: Config, device: Box<dyn Device>) -> io::Result<Self> {
-        let mut seed = [0; 8];
-        getrandom::fill(&mut seed).map_err(|error| io::Error::other(error.to_string()))?;
+        let mut entropy = [0; 32];
+        getrandom::fill(&mut entropy).map_err(|error| io::Error::other(error.to_string()))?;
         Ok(Driver {
-            endpoint: Endpoint::new(config, Seed(u64::from_ne_bytes(seed))),
+            endpoint: Endpoint::with_entropy(config, entropy),
             device,
             clock: Clock::start(),
             intake: Intake::new(),
@@ -107,9 +107,12 @@ impl Driver {
                 }
                 self.endpoint.handle_segment(now, segment);
             }
-            Err(_) => match Echo::parse(packet) {
-                Some(echo) => self.endpoint.handle_echo(now, echo),
-                None => self.counters.ignored += 1,
+            Err(_) => match (Echo::parse(packet), TooBig::parse(packet)) {
+                (Some(echo), _) => self.endpoint.handle_echo(now, echo),
+                (None, Some(report)) => {
+                    self.endpoint.handle_too_big(now, report.flow, report.seq, report.mtu);
+                }
+                (None, None) => self.counters.ignored += 1,
             },
         }
     }
