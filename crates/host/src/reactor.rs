@@ -127,8 +127,14 @@ impl<A: Application> Reactor<A> {
         self.with(|application, cx| application.on_start(cx));
         loop {
             self.tell_events();
-            if device_writable {
-                device_writable = self.driver.transmit()?;
+            loop {
+                if device_writable {
+                    device_writable = self.driver.transmit()?;
+                }
+                // Sending may end a connection, and nothing else would wake us to say so.
+                if !self.tell_events() {
+                    break;
+                }
             }
             if self.stopped || (self.application.is_finished() && device_writable) {
                 return Ok((self.application, self.driver));
@@ -171,10 +177,14 @@ impl<A: Application> Reactor<A> {
         call(&mut self.application, &mut Context { endpoint: self.driver.endpoint(), now, registry });
     }
 
-    fn tell_events(&mut self) {
+    /// Whether there was anything to tell.
+    fn tell_events(&mut self) -> bool {
+        let mut told = false;
         while let Some((id, event)) = self.driver.endpoint().poll_event() {
             self.with(|application, cx| application.on_event(cx, id, event));
+            told = true;
         }
+        told
     }
 
     fn tell_signals(&mut self) {

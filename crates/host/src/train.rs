@@ -119,7 +119,7 @@ fn without_last(flags: Flags) -> Flags {
 }
 
 /// Payload of one packet, so that its length fits the 16 bits that either IP header has for it, whatever the options.
-const LONGEST_PAYLOAD: usize = u16::MAX as usize - 20 - 60;
+pub(crate) const LONGEST_PAYLOAD: usize = u16::MAX as usize - 20 - 60;
 
 #[cfg(test)]
 mod tests {
