@@ -139,8 +139,8 @@ impl Driver {
             });
             let segment = match segment {
                 Some(segment) if joins => match self.train.push(segment) {
-                    Ok(()) => continue,
-                    Err(segment) => Some(segment),
+                    None => continue,
+                    refused => refused,
                 },
                 other => other,
             };
