@@ -238,6 +238,8 @@ mod tests {
         let mut pushed = segment(0);
         pushed.flags = Flags::ACK.with(Flags::PSH);
         assert!(!takes(pushed, segment(1)), "behind PSH");
+        let reduced = |n| Segment { flags: Flags::ACK.with(Flags::CWR), ..segment(n) };
+        assert!(!takes(reduced(0), reduced(1)), "cutting leaves CWR on the first alone");
         let mut short = segment(1);
         short.payload.truncate(999);
         let mut train = Train::new();
