@@ -1,7 +1,7 @@
 //! An endpoint on a device: packets in, segments; segments out, packets.
 
 use crate::intake::Intake;
-use crate::train::Train;
+use crate::train::{LONGEST_PAYLOAD, Train};
 use crate::{Clock, Device, VirtioHeader};
 use anabranch_engine::{Config, Endpoint};
 use anabranch_units::Instant;
@@ -47,10 +47,14 @@ pub struct DriverCounters {
 }
 
 impl Driver {
-    /// An endpoint with these settings on `device`. Its chance comes from the operating system.
-    pub fn new(config: Config, device: Box<dyn Device>) -> io::Result<Self> {
+    /// An endpoint with these settings on `device`. Its chance comes from the operating system. On a device with offload
+    /// segments share mappings ([`Config::burst`]) as far as a packet can hold them, unless the settings say how far.
+    pub fn new(mut config: Config, device: Box<dyn Device>) -> io::Result<Self> {
         let mut entropy = [0; 32];
         getrandom::fill(&mut entropy).map_err(|error| io::Error::other(error.to_string()))?;
+        if device.has_offload() {
+            config.burst.get_or_insert(anabranch_units::Bytes::new(LONGEST_PAYLOAD as u64));
+        }
         Ok(Driver {
             endpoint: Endpoint::with_entropy(config, entropy),
             device,
@@ -138,8 +142,8 @@ impl Driver {
             });
             let segment = match segment {
                 Some(segment) if joins => match self.train.push(segment) {
-                    Ok(()) => continue,
-                    Err(segment) => Some(segment),
+                    None => continue,
+                    refused => refused,
                 },
                 other => other,
             };
