@@ -4,8 +4,12 @@
 
 mod common;
 
-use anabranch_engine::{Event, FastClose, LocalAddress};
-use anabranch_interop::{Close, Plan, Role, run, wait};
+use anabranch_engine::{Config, Event, FastClose, LocalAddress};
+use anabranch_engine::{Policies, Profile};
+use anabranch_interop::{Close, Family, Meeting, Party, Plan, Role, Stack, run, wait};
+use anabranch_net::{LinkConfig, LossModel};
+use anabranch_sim::{HostSpec, PathSpec, Spec};
+use anabranch_units::{Bytes, Duration, Rate, Seed};
 use anabranch_wire::ResetReason;
 use common::*;
 use std::net::SocketAddr;
@@ -34,6 +38,14 @@ fn main() -> ExitCode {
     each_role(&mut cases, "the_engine_closes_and_goes_on_reading", engine_half_closes);
     each_role(&mut cases, "the_kernel_closes_and_goes_on_reading", kernel_half_closes);
     each_role(&mut cases, "a_hundred_connections_at_once", hundred);
+    for seed in 1..=3 {
+        for receiver in [Stack::Engine, Stack::Kernel] {
+            for role in [Role::Client, Role::Server] {
+                let name = format!("a_small_buffer_and_a_slow_path::{receiver:?}_receives::engine_{role:?}::{seed}");
+                cases.push(case(name.to_lowercase(), move || small_buffer(role, receiver, seed)));
+            }
+        }
+    }
     run(cases, 8)
 }
 
@@ -70,7 +82,7 @@ fn join_refused(role: Role) {
     meeting.exchange(1000, 1000);
     match role {
         Role::Client => {
-            let refused = |meeting: &Meeting| {
+            let refused = |meeting: &Encounter| {
                 meeting.engine.counters().reset_reasons_received.contains_key(&ResetReason::Prohibited)
             };
             assert!(wait(LIMIT, || refused(&meeting)), "{}", meeting.describe());
@@ -89,7 +101,7 @@ fn join_refused(role: Role) {
 
 /// Somebody between them resets the second subflow while both ends have data on it.
 fn reset(role: Role, chain: &str) {
-    let mut meeting = Meeting::on_two_paths(role);
+    let mut meeting = Encounter::on_two_paths(role);
     let (id, first, path) = (meeting.id, meeting.subflow(1).id, meeting.subflow(2).id);
     // Everything is to travel on the second subflow.
     meeting.engine.with(move |_, cx| cx.endpoint.set_backup(cx.now, id, first, true));
@@ -116,12 +128,12 @@ fn reset(role: Role, chain: &str) {
 
 /// One path loses everything for a while: the other carries all of it. When it works again it carries data again.
 fn blackhole(role: Role, path: usize) {
-    let mut meeting = Meeting::on_two_paths(role);
+    let mut meeting = Encounter::on_two_paths(role);
     meeting.exchange(MIB, MIB);
     meeting.ground.on_path(path, &["toward_engine", "toward_kernel"], "drop");
     meeting.exchange(4 * MIB, 4 * MIB);
     meeting.ground.clear_paths();
-    let carried = |meeting: &Meeting| {
+    let carried = |meeting: &Encounter| {
         let client = meeting.ground.client(path);
         let all = meeting.connection().subflows.into_iter();
         let here = all.filter(|s| [s.local.ip(), s.remote.ip()].contains(&client));
@@ -208,7 +220,7 @@ fn backup(role: Role) {
 
 /// MP_PRIO from the engine: what it demotes carries nothing more, either way.
 fn engine_prio(role: Role) {
-    let mut meeting = Meeting::on_two_paths(role);
+    let mut meeting = Encounter::on_two_paths(role);
     let id = meeting.id;
     for (path, count) in [(1, 1), (2, 3)] {
         let (demoted, other) = (meeting.subflow(path).id, meeting.subflow(3 - path).id);
@@ -229,7 +241,7 @@ fn kernel_prio(role: Role) {
     ground.endpoint(if role == Role::Client { "signal" } else { "subflow" });
     let mut meeting = ground.meet().with_subflows(2);
     let second = meeting.subflows()[1].id;
-    let is_backup = move |meeting: &Meeting, backup: bool| {
+    let is_backup = move |meeting: &Encounter, backup: bool| {
         meeting.wait_for("MP_PRIO came", |c| c.subflows.iter().any(|s| s.id == second && s.backup == backup));
     };
     meeting.ground.ip("mptcp endpoint change id 1 backup");
@@ -245,7 +257,7 @@ fn kernel_prio(role: Role) {
     meeting.close(Role::Client);
 }
 
-fn carries_nothing(meeting: &mut Meeting, path: usize) {
+fn carries_nothing(meeting: &mut Encounter, path: usize) {
     let before = meeting.subflow(path);
     meeting.exchange(4 * MIB, 4 * MIB);
     let after = meeting.subflow(path);
@@ -280,7 +292,7 @@ fn engine_aborts(role: Role, form: FastClose) {
 
 /// MP_FASTCLOSE from the kernel: linger 0.
 fn kernel_aborts(role: Role) {
-    let mut meeting = Meeting::on_two_paths(role);
+    let mut meeting = Encounter::on_two_paths(role);
     meeting.engine_send(16 * MIB);
     meeting.kernel_receive(MIB);
     meeting.kernel_abort();
@@ -292,7 +304,7 @@ fn kernel_aborts(role: Role) {
 
 /// The kernel's application closes without having read what came, which the kernel answers with MP_FASTCLOSE as well.
 fn kernel_closes_unread(role: Role) {
-    let mut meeting = Meeting::on_two_paths(role);
+    let mut meeting = Encounter::on_two_paths(role);
     meeting.engine_send(64 * KIB);
     meeting.wait_for("it arrived", |c| c.stats.data_acked == 64 * KIB + 1000);
     meeting.close_socket();
@@ -302,7 +314,7 @@ fn kernel_closes_unread(role: Role) {
 
 /// DATA_FIN in both orders: no resets, nothing repeated for want of an answer, nothing left.
 fn closes_first(role: Role, first: Role) {
-    let mut meeting = Meeting::on_two_paths(role);
+    let mut meeting = Encounter::on_two_paths(role);
     meeting.exchange(MIB, MIB);
     let watcher = meeting.ground.direct.namespace.clone();
     meeting.assert_no_trouble_but(&[]);
@@ -313,7 +325,7 @@ fn closes_first(role: Role, first: Role) {
 
 /// Both DATA_FINs cross.
 fn close_at_once(role: Role) {
-    let mut meeting = Meeting::on_two_paths(role);
+    let mut meeting = Encounter::on_two_paths(role);
     meeting.exchange(MIB, MIB);
     meeting.stream().shutdown().unwrap();
     meeting.engine_close();
@@ -324,7 +336,7 @@ fn close_at_once(role: Role) {
 
 /// The engine says what it has to say and closes; the kernel answers afterwards.
 fn engine_half_closes(role: Role) {
-    let mut meeting = Meeting::on_two_paths(role);
+    let mut meeting = Encounter::on_two_paths(role);
     meeting.engine_send(MIB);
     meeting.engine_close();
     meeting.kernel_receive(MIB);
@@ -338,7 +350,7 @@ fn engine_half_closes(role: Role) {
 
 /// The other way round.
 fn kernel_half_closes(role: Role) {
-    let mut meeting = Meeting::on_two_paths(role);
+    let mut meeting = Encounter::on_two_paths(role);
     meeting.kernel_send(MIB);
     meeting.stream().shutdown().unwrap();
     meeting.wait_for("the end came", |connection| connection.transfer.peer_finished);
@@ -392,4 +404,33 @@ fn hundred(role: Role) {
     ground.wait_counted(if role == Role::Client { "MPJoinAckRx" } else { "MPJoinSynAckRx" }, 100);
     assert!(ground.counters().mptcp_trouble().is_empty(), "{}", ground.counters());
     engine.check().unwrap();
+}
+
+/// A receive buffer of 64 KiB, a path of 5 Mbit/s and a slow and long one: data of the fast path fills the buffer while
+/// what the slow path brings is missing. Two kernels were seen to stop for good here; the receiver has to be able to take
+/// the byte it waits for, and the sender to send it again where it gets through.
+fn small_buffer(role: Role, receiver: Stack, seed: u64) {
+    let path = |name: &str, rate, delay, loss| {
+        let mut link = LinkConfig::new(Rate::from_mbps(rate), Duration::from_millis(delay));
+        link.loss = LossModel::Bernoulli { p: loss };
+        PathSpec::new(name, link.clone(), link)
+    };
+    let host = HostSpec::new(Profile::linux(), Policies::default());
+    let paths = vec![path("fast", 5, 25, 0.01), path("slow", 2, 125, 0.001)];
+    let spec = Spec { seed: Seed(seed), ..Spec::new(paths, host.clone(), host) };
+    let plan = |sends: bool| Plan::send(if sends { MIB } else { KIB });
+    let mut engine = Party::new(Stack::Engine, plan(receiver == Stack::Kernel));
+    let mut kernel = Party::new(Stack::Kernel, plan(receiver == Stack::Engine));
+    match receiver {
+        Stack::Engine => engine.adjust = |config| Config { receive_buffer: Bytes::new(64 << 10), ..config },
+        Stack::Kernel => kernel.receive_buffer = Some(64 << 10),
+    }
+    let (of_engine, of_kernel) = (engine.plan, kernel.plan);
+    let (client, server) = if role == Role::Client { (engine, kernel) } else { (kernel, engine) };
+    let meeting = Meeting { spec, family: Family::V4, client, server, limit: 2 * LIMIT };
+    let outcome = meeting.hold().unwrap();
+    let (engine, kernel) =
+        if role == Role::Client { (&outcome.client, &outcome.server) } else { (&outcome.server, &outcome.client) };
+    engine.transfer.check(&of_engine, &of_kernel).unwrap_or_else(|error| panic!("engine: {error}\n{outcome}"));
+    kernel.transfer.check(&of_kernel, &of_engine).unwrap_or_else(|error| panic!("kernel: {error}\n{outcome}"));
 }

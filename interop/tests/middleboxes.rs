@@ -155,7 +155,7 @@ fn one_subflow(ground: Ground) {
 /// Two subflows, and a box on the second path begins to take the options out: plain TCP is no way out any more (RFC 8684
 /// §3.7), the subflow ends and the other carries what it carried.
 fn one_of_two(role: Role) {
-    let mut meeting = Meeting::on_two_paths(role);
+    let mut meeting = Encounter::on_two_paths(role);
     let (id, first, second) = (meeting.id, meeting.subflow(1).id, meeting.subflow(2).id);
     // So that something travels there in both directions.
     meeting.engine.with(move |_, cx| cx.endpoint.set_backup(cx.now, id, first, true));

@@ -44,7 +44,7 @@ pub struct Ground {
 }
 
 /// The two in conversation.
-pub struct Meeting {
+pub struct Encounter {
     pub ground: Ground,
     pub engine: Engine,
     pub id: ConnectionId,
@@ -169,7 +169,7 @@ impl Ground {
     }
 
     /// They connect.
-    pub fn meet(mut self) -> Meeting {
+    pub fn meet(mut self) -> Encounter {
         let engine = self.start_engine();
         let (ours, theirs) = (self.direct.engine.v4[0], self.direct.kernel.v4[0]);
         let silent = Plan::send(0).closing(Close::Never);
@@ -184,20 +184,28 @@ impl Ground {
                 (engine.nth_connection(1, LIMIT).unwrap(), stream)
             }
         };
-        Meeting { ground: self, engine, id, stream: Some(stream), engine_sends: 0, kernel_received: 0, kernel_sent: 0 }
+        Encounter {
+            ground: self,
+            engine,
+            id,
+            stream: Some(stream),
+            engine_sends: 0,
+            kernel_received: 0,
+            kernel_sent: 0,
+        }
     }
 }
 
-impl Meeting {
+impl Encounter {
     /// A few bytes each way, after which both know that the other speaks MPTCP, and this many subflows are there.
-    pub fn with_subflows(mut self, count: usize) -> Meeting {
+    pub fn with_subflows(mut self, count: usize) -> Encounter {
         self.exchange(1000, 1000);
         self.wait_subflows(count);
         self
     }
 
     /// Two paths, two subflows.
-    pub fn on_two_paths(role: Role) -> Meeting {
+    pub fn on_two_paths(role: Role) -> Encounter {
         Ground::two_paths(role).meet().with_subflows(2)
     }
 
