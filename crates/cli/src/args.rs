@@ -31,6 +31,8 @@ pub enum Command {
     Serve(crate::serve::ServeArgs),
     /// Download or upload over MPTCP, by an engine on a TUN device.
     Fetch(crate::fetch::FetchArgs),
+    /// Give MPTCP to programs that do not have it: in front of a TCP service, or behind SOCKS5 and HTTP CONNECT.
+    Proxy(crate::proxy::ProxyArgs),
     /// Print the JSON schema of scenario files.
     Schema,
     /// Print a completion script for a shell.

@@ -24,6 +24,7 @@ mod fetch;
 mod inspect;
 mod list;
 mod output;
+mod proxy;
 mod run;
 mod script;
 mod serve;
@@ -70,6 +71,7 @@ fn dispatch(command: Command, catalogue: &Arc<Catalogue>) -> Result<(), Failure>
         Command::Testbed(args) => testbed::testbed(catalogue, &args),
         Command::Serve(args) => serve::serve(catalogue, &args),
         Command::Fetch(args) => fetch::fetch(catalogue, &args),
+        Command::Proxy(args) => proxy::proxy(catalogue, &args),
         Command::Schema => output::print(&format!("{}\n", anabranch_lab::schema(catalogue))),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -4,6 +4,7 @@
 //! all in `sys.rs`.
 #![deny(unsafe_code)]
 
+pub mod addresses;
 mod clock;
 mod device;
 mod driver;
@@ -12,12 +13,14 @@ mod intake;
 mod interface;
 mod namespace;
 mod netlink;
+mod privileges;
 mod reactor;
 mod supervisor;
 #[allow(unsafe_code)]
 mod sys;
 pub mod testbed;
 mod train;
+mod translate;
 mod tun;
 mod virtio;
 
@@ -27,7 +30,9 @@ pub use driver::{Driver, DriverCounters};
 pub use emulator::{Emulator, EmulatorError, EmulatorReport, PathEnds};
 pub use namespace::{CommandError, Namespace};
 pub use netlink::Interface;
+pub use privileges::{Keep, drop_privileges, pass_on_net_admin, raise_open_files};
 pub use reactor::{Application, Context, FIRST_TOKEN, Reactor, Ready, Stop};
 pub use supervisor::{Inside, IsolationError, Outcome, Received, Signals, supervise};
+pub use translate::{Pair, Translated};
 pub use tun::Tun;
 pub use virtio::{VirtioFault, VirtioHeader};

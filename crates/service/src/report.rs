@@ -105,9 +105,15 @@ impl CounterReport {
             checksum_failures,
             fails_received,
             bad_add_addr,
+            too_big,
+            too_big_ignored,
+            black_holes,
         } = counters;
         for (name, count) in [
             ("resets-received", resets_received),
+            ("too-big", too_big),
+            ("too-big-ignored", too_big_ignored),
+            ("black-holes", black_holes),
             ("conflicting-add-addr", conflicting_add_addr),
             ("joins-refused", joins_refused),
             ("half-open-dropped", half_open_dropped),

@@ -77,8 +77,6 @@ pub(super) struct Scrape<'a> {
 
 type Labels = Vec<(&'static str, String)>;
 
-const UNLABELLED: Labels = Vec::new();
-
 impl Scrape<'_> {
     /// In the OpenMetrics text format.
     pub(super) fn text(&self) -> String {
@@ -95,11 +93,11 @@ impl Scrape<'_> {
         let totals = self.totals;
         let version = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
         gauge(registry, "build_info", "The program that answers", [(version, 1.0)]);
-        gauge(registry, "draining", "1 after the first SIGTERM", [(UNLABELLED, f64::from(u8::from(self.draining)))]);
-        gauge(registry, "connections", "Client connections now", [(UNLABELLED, self.sessions as f64)]);
-        gauge(registry, "clients", "Client addresses with connections", [(UNLABELLED, self.admission.clients() as f64)]);
+        level(registry, "draining", "1 after the first SIGTERM", f64::from(u8::from(self.draining)));
+        level(registry, "connections", "Client connections now", self.sessions as f64);
+        level(registry, "clients", "Client addresses with connections", self.admission.clients() as f64);
         let held = self.admission.held() as f64;
-        gauge(registry, "held_bytes", "Held for connections, as counted once a second", [(UNLABELLED, held)]);
+        level(registry, "held_bytes", "Held for connections, as counted once a second", held);
         one(registry, "connections_accepted", "Client connections", totals.accepted);
         let outcomes = totals.outcomes.iter().map(|(outcome, count)| (label("outcome", outcome.name()), *count));
         counter(registry, "connections_ended", "Client connections ended, by how", outcomes);
@@ -174,7 +172,7 @@ impl Scrape<'_> {
         ];
         let kinds = kinds.map(|(kind, count)| (label("kind", kind), count));
         counter(registry, "policy_overruled", "Decisions of policies that were not followed", kinds);
-        gauge(registry, "subflows", "Subflows established now", [(UNLABELLED, f64::from(established))]);
+        level(registry, "subflows", "Subflows established now", f64::from(established));
         let rtts = paths.iter().filter(|(_, samples)| !samples.is_empty()).flat_map(|(local, samples)| {
             let least = samples.iter().copied().fold(f64::INFINITY, f64::min);
             let most = samples.iter().copied().fold(0.0, f64::max);
@@ -191,7 +189,15 @@ fn label(name: &'static str, value: &str) -> Labels {
 }
 
 fn one(registry: &mut Registry, name: &str, help: &str, value: u64) {
-    counter(registry, name, help, [(UNLABELLED, value)]);
+    let counter = Counter::<u64>::default();
+    counter.inc_by(value);
+    registry.register(name, help, counter);
+}
+
+fn level(registry: &mut Registry, name: &str, help: &str, value: f64) {
+    let gauge = Gauge::<f64, AtomicU64>::default();
+    gauge.set(value);
+    registry.register(name, help, gauge);
 }
 
 fn counter(registry: &mut Registry, name: &str, help: &str, values: impl IntoIterator<Item = (Labels, u64)>) {

@@ -1,0 +1,103 @@
+//! The engine on its device, with addresses of its own and borrowed ones.
+
+use super::ProxyArgs;
+use crate::failure::Failure;
+use anabranch_engine::Config;
+use anabranch_host::addresses::{Borrowed, Loan, Pool};
+use anabranch_host::{Driver, Interface, Translated, Tun, pass_on_net_admin};
+use std::net::{IpAddr, UdpSocket};
+
+/// An engine that only needs to be run.
+pub struct Prepared {
+    pub driver: Driver,
+    /// The TUN device's name.
+    pub device: String,
+    /// The same, for messages.
+    pub name: String,
+    /// To be dropped at the end.
+    pub borrowed: Option<Borrowed>,
+}
+
+/// Packets that may wait for us on the device; its default of 500 is a hidden drop-tail queue.
+const QUEUE: u32 = 10_000;
+/// IPv4 and TCP headers without options.
+const HEADERS: u32 = 40;
+
+/// Opens the device and borrows the addresses that the machine has itself.
+pub fn prepare(args: &ProxyArgs, mut config: Config, local: &[IpAddr]) -> Result<Prepared, Failure> {
+    let (outer, own): (Vec<IpAddr>, Vec<IpAddr>) = local.iter().partition(|address| is_ours(**address));
+    if outer.is_empty() {
+        let tun = args.wire.open_tun(&own)?;
+        let (device, name) = (tun.name().to_owned(), tun.name().to_owned());
+        // A predecessor that was killed may have borrowed; without permission there is nothing to undo either.
+        let _ = Borrowed::clean_up(&device);
+        let driver = Driver::new(config, Box::new(tun));
+        let driver = driver.map_err(|error| Failure::Failed(miette::miette!("cannot start the engine: {error}")))?;
+        return Ok(Prepared { driver, device, name, borrowed: None });
+    }
+
+    pass_on_net_admin().map_err(|_| permission(args))?;
+    let tun = Tun::open(&args.wire.tun).map_err(|error| match error.kind() {
+        std::io::ErrorKind::PermissionDenied => permission(args),
+        _ => Failure::Failed(miette::miette!("cannot open the TUN device {}: {error}", args.wire.tun)),
+    })?;
+    let device = tun.name().to_owned();
+    let up = |mtu: Option<u32>| Interface::named(&device).and_then(|interface| interface.up(QUEUE, mtu));
+    let failed = |error| Failure::Failed(miette::miette!("cannot bring the TUN device {device} up: {error}"));
+    up(None).map_err(failed)?;
+    let interface = Interface::named(&device).map_err(failed)?;
+    own.iter().try_for_each(|address| interface.route(*address)).map_err(failed)?;
+
+    let ports = match args.listen.first() {
+        Some(listen) => listen.port()..=listen.port(),
+        None => args.ports.clone(),
+    };
+    let many = args.ports.end() - args.ports.start();
+    if args.socks.is_some() && u32::from(many) < args.max_connections {
+        let help = "fewer --max-connections, or more --ports";
+        return Err(Failure::Refused(miette::miette!(
+            help = help,
+            "every connection takes a port, and there are {many}"
+        )));
+    }
+    if args.socks.is_some() {
+        config.ports = Some(args.ports.clone());
+    }
+    let pool = Pool { v4: args.inner, v6: args.inner6 };
+    let loan = Loan { device: device.clone(), outer: outer.clone(), ports, pool };
+    let borrowed = Borrowed::take(&loan).map_err(|error| {
+        let help = "it takes the programs ip and nft, CAP_NET_ADMIN, and /proc/sys/net to be writable";
+        Failure::Failed(miette::miette!(help = help, "cannot borrow addresses: {error}"))
+    })?;
+    if let Some(mtu) = borrowed.mtu() {
+        up(Some(mtu)).map_err(failed)?;
+        let mss = mtu.saturating_sub(HEADERS).min(u32::from(config.profile.mss));
+        config.profile.mss = mss.try_into().unwrap_or(config.profile.mss);
+    }
+    let device_of = Translated::new(tun, borrowed.pairs().to_vec());
+    let driver = Driver::new(config, Box::new(device_of));
+    let driver = driver.map_err(|error| Failure::Failed(miette::miette!("cannot start the engine: {error}")))?;
+    for pair in borrowed.pairs() {
+        tracing::info!(target: "anabranch::proxy", outer = %pair.outer, inner = %pair.inner, "address borrowed");
+    }
+    let name = device.clone();
+    Ok(Prepared { driver, device, name, borrowed: Some(borrowed) })
+}
+
+/// The machine has this address itself.
+fn is_ours(address: IpAddr) -> bool {
+    UdpSocket::bind((address, 0)).is_ok()
+}
+
+fn permission(args: &ProxyArgs) -> Failure {
+    let program = std::env::current_exe().map_or_else(|_| "anabranch".into(), |path| path.display().to_string());
+    let help = format!(
+        "run it as root, or give the program this one capability:\n  sudo setcap cap_net_admin+ep {program}\n\
+         and a place for its notes:\n  sudo install -d -m 700 -o $USER /run/anabranch"
+    );
+    let tun = &args.wire.tun;
+    Failure::Failed(miette::miette!(
+        help = help,
+        "cannot open the TUN device {tun} and borrow addresses: it takes CAP_NET_ADMIN"
+    ))
+}

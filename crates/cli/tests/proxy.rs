@@ -1,0 +1,373 @@
+//! `anabranch proxy` between stock programs: curl with the kernel's MPTCP, nginx, in network namespaces of our own.
+#![allow(clippy::unwrap_used)]
+
+use anabranch_host::Namespace;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// Only a hang takes this long.
+const GUARD: Duration = Duration::from_secs(120);
+const SIZE: usize = 8 << 20;
+
+/// Two hosts with two paths between them, and an address of the server's behind both.
+struct Hosts {
+    client: Namespace,
+    server: Namespace,
+    folder: tempfile::TempDir,
+}
+
+impl Hosts {
+    /// `None`, and a line that says so, where that is not possible.
+    fn new(test: &str) -> Option<Self> {
+        let made = Namespace::new("client").and_then(|client| Ok((client, Namespace::new("server")?)));
+        let (client, server) = match made {
+            Ok(hosts) => hosts,
+            Err(error) => {
+                println!("SKIPPED: {test}: no network namespaces here: {error}");
+                return None;
+            }
+        };
+        for program in ["curl", "nginx", "mptcpize", "nft"] {
+            if Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).spawn().is_err() {
+                println!("SKIPPED: {test}: there is no {program} here");
+                return None;
+            }
+        }
+        let target = format!("/proc/{}/fd/{}", std::process::id(), client.file().as_raw_fd());
+        for (path, name) in [(1, "wlan"), (2, "lte")] {
+            let link = format!("link add {name} mtu 1500 type veth peer name {name} netns {target}");
+            ip(&server, &link);
+            for (host, end) in [(&server, 1), (&client, 2)] {
+                ip(host, &format!("address add 10.77.{path}.{end}/24 dev {name}"));
+                ip(host, &format!("-6 address add fd77:0:0:{path}::{end}/64 dev {name} nodad"));
+                ip(host, &format!("link set {name} up"));
+                host.sysctl(&format!("net.ipv4.conf.{name}.rp_filter"), "0").unwrap();
+            }
+            ip(&client, &format!("route add default via 10.77.{path}.1 dev {name} metric {path}"));
+            ip(&client, &format!("route add default via 10.77.{path}.1 dev {name} table {}", path + 100));
+            ip(&client, &format!("rule add from 10.77.{path}.2 lookup {}", path + 100));
+            ip(&client, &format!("-6 route add default via fd77:0:0:{path}::1 dev {name} metric {path}"));
+        }
+        ip(&server, "address add 10.77.0.1/32 dev lo");
+        ip(&client, "mptcp endpoint add 10.77.2.2 dev lte subflow");
+        ip(&client, "mptcp limits set subflows 8 add_addr_accepted 8");
+        ip(&server, "mptcp endpoint add 10.77.2.1 dev lte signal");
+        ip(&server, "mptcp limits set subflows 8 add_addr_accepted 8");
+        server.sysctl("net.ipv4.ip_forward", "1").unwrap();
+        for host in [&client, &server] {
+            host.sysctl("net.ipv4.conf.all.rp_filter", "0").unwrap();
+            host.sysctl("net.mptcp.blackhole_timeout", "0").unwrap();
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let data: Vec<u8> = (0..SIZE as u32).map(|at| (at.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
+        fs::write(folder.path().join("file"), data).unwrap();
+        Some(Hosts { client, server, folder })
+    }
+
+    fn file(&self) -> Vec<u8> {
+        fs::read(self.folder.path().join("file")).unwrap()
+    }
+
+    /// The unmodified web server, in the server's namespace.
+    fn nginx(&self, listen: &str, program: &[&str]) -> Process {
+        let folder = self.folder.path().display();
+        // Its worker runs as another user.
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(self.folder.path(), mode).unwrap();
+        let settings = format!(
+            "daemon off; master_process off; pid {folder}/pid; error_log {folder}/error.log; events {{}}
+             http {{ log_format who '$proxy_protocol_addr $status'; access_log {folder}/access.log who;
+                     client_body_temp_path {folder}/body; proxy_temp_path {folder}/p; fastcgi_temp_path {folder}/f;
+                     uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
+                     server {{ listen {listen}; root {folder}; }} }}"
+        );
+        let path = self.folder.path().join("nginx.conf");
+        fs::write(&path, settings).unwrap();
+        let words = [program, &["nginx", "-e", "stderr", "-c", path.to_str().unwrap()]].concat();
+        let nginx = Process::start(&self.server, &words);
+        let port = listen.split_whitespace().next().unwrap();
+        wait("nginx listens", || {
+            let listening = self.server.command("ss", &["-Hltn"]).unwrap();
+            listening.contains(port)
+        });
+        nginx
+    }
+
+    fn proxy(&self, host: &Namespace, arguments: &[&str]) -> Process {
+        let program = env!("CARGO_BIN_EXE_anabranch");
+        let mut proxy = Process::start(host, &[&[program, "proxy"], arguments].concat());
+        proxy.wait_for("ready");
+        proxy
+    }
+}
+
+fn ip(host: &Namespace, words: &str) {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    host.command("ip", &words).unwrap();
+}
+
+fn wait(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < GUARD, "this never happened: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A program in a namespace, killed when this is dropped.
+struct Process {
+    child: Child,
+    lines: Receiver<String>,
+    log: String,
+}
+
+impl Process {
+    fn start(host: &Namespace, words: &[&str]) -> Self {
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = host.run(move || command.spawn()).unwrap();
+        let (sender, lines) = channel();
+        let stderr = child.stderr.take().unwrap();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                let _ = sender.send(line);
+            }
+        });
+        Process { child, lines, log: String::new() }
+    }
+
+    fn wait_for(&mut self, word: &str) {
+        while !self.log.contains(word) {
+            match self.lines.recv_timeout(GUARD) {
+                Ok(line) => self.log += &format!("{line}\n"),
+                Err(_) => panic!("no `{word}` from it: {}", self.log),
+            }
+        }
+    }
+
+    fn signal(&self, name: &str) {
+        Command::new("kill").args([name, &self.child.id().to_string()]).status().unwrap();
+    }
+
+    /// Waits for its end; its log.
+    fn end(&mut self) -> (bool, String) {
+        wait("it ends", || self.child.try_wait().unwrap().is_some());
+        let success = self.child.wait().unwrap().success();
+        while let Ok(line) = self.lines.recv_timeout(Duration::from_secs(5)) {
+            self.log += &format!("{line}\n");
+        }
+        (success, self.log.clone())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn curl(host: &Namespace, words: &[&str]) -> Output {
+    let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+    let work = move || Command::new(&words[0]).args(&words[1..]).output().unwrap();
+    let output = host.spawn(work).join().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+fn counter(host: &Namespace, name: &str) -> u64 {
+    let text = host.command("nstat", &["-asz", name]).unwrap();
+    let line = text.lines().find(|line| line.starts_with(name)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// A service that takes a body and answers with its length and whether it is the file's content.
+fn uploads(host: &Namespace, address: &'static str, expected: Vec<u8>) {
+    let listener = host.run(move || TcpListener::bind(address)).unwrap();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let (mut got, mut piece) = (Vec::new(), [0; 65536]);
+        let body = loop {
+            let length = stream.read(&mut piece).unwrap();
+            got.extend_from_slice(&piece[..length]);
+            if let Some(at) = got.windows(4).position(|window| window == b"\r\n\r\n") {
+                let head = String::from_utf8_lossy(&got[..at]).to_lowercase();
+                if head.contains("expect:") {
+                    stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").unwrap();
+                }
+                break at + 4;
+            }
+        };
+        while got.len() < body + expected.len() {
+            let length = stream.read(&mut piece).unwrap();
+            assert!(length > 0, "the upload ends early");
+            got.extend_from_slice(&piece[..length]);
+        }
+        let same = got[body..] == expected[..];
+        stream.write_all(format!("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n{same:5}").as_bytes()).unwrap();
+    });
+}
+
+#[test]
+fn stock_clients_reach_a_stock_server_with_mptcp_and_without() {
+    let Some(hosts) = Hosts::new("stock clients") else { return };
+    let _nginx = hosts.nginx("127.0.0.1:8080 proxy_protocol", &[]);
+    let mut proxy = hosts.proxy(
+        &hosts.server,
+        &[
+            "--listen",
+            "10.78.0.1:80",
+            "--listen",
+            "10.78.0.2:80",
+            "--to",
+            "127.0.0.1:8080",
+            "--proxy-protocol",
+            "--metrics",
+            "127.0.0.1:9100",
+            "--log-format",
+            "json",
+        ],
+    );
+    for words in [&["mptcpize", "run", "curl"][..], &["curl"]] {
+        let output = curl(&hosts.client, &[words, &["-sSf", "http://10.78.0.1/file"]].concat());
+        assert!(output.stdout == hosts.file(), "{words:?}: every byte");
+    }
+    assert!(counter(&hosts.client, "MPTcpExtMPJoinSynAckRx") >= 1, "the kernel has joined");
+    assert_eq!(counter(&hosts.client, "MPTcpExtMPCapableFallbackSYNACK"), 0);
+    let log = fs::read_to_string(hosts.folder.path().join("access.log")).unwrap();
+    assert_eq!(log.lines().collect::<Vec<_>>(), ["10.77.1.2 200"; 2], "nginx knows the client");
+
+    let scraped = curl(&hosts.server, &["curl", "-sSf", "http://127.0.0.1:9100/metrics"]);
+    let text = String::from_utf8(scraped.stdout).unwrap();
+    for line in ["anabranch_handshakes_total{protocol=\"mptcp\"} 1", "anabranch_handshakes_total{protocol=\"tcp\"} 1"] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+
+    let status = fs::read_dir(format!("/proc/{}/task", proxy.child.id())).unwrap();
+    for task in status {
+        let status = fs::read_to_string(task.unwrap().path().join("status")).unwrap();
+        for line in ["CapInh", "CapPrm", "CapEff", "CapAmb", "CapBnd"] {
+            assert!(status.contains(&format!("{line}:\t0000000000000000")), "{line}: {status}");
+        }
+        assert!(status.contains("NoNewPrivs:\t1"), "{status}");
+    }
+
+    proxy.signal("-TERM");
+    let (success, log) = proxy.end();
+    assert!(success, "{log}");
+    let ends = log.lines().filter(|line| line.contains("\"outcome\":\"closed\""));
+    assert_eq!(ends.count(), 2, "a line for each connection: {log}");
+}
+
+#[test]
+fn an_upload_arrives() {
+    let Some(hosts) = Hosts::new("upload") else { return };
+    uploads(&hosts.server, "127.0.0.1:8080", hosts.file());
+    let _proxy = hosts.proxy(&hosts.server, &["--listen", "10.78.0.1:80", "--to", "127.0.0.1:8080"]);
+    let path = hosts.folder.path().join("file");
+    let words = ["mptcpize", "run", "curl", "-sSf", "-T", path.to_str().unwrap(), "http://10.78.0.1/"];
+    assert_eq!(curl(&hosts.client, &words).stdout, b"true ");
+}
+
+#[test]
+fn a_drain_lets_a_download_finish() {
+    let Some(hosts) = Hosts::new("drain") else { return };
+    let _nginx = hosts.nginx("127.0.0.1:8080", &[]);
+    let mut proxy = hosts.proxy(&hosts.server, &["--listen", "10.78.0.1:80", "--to", "127.0.0.1:8080"]);
+    let download = hosts.client.spawn(|| {
+        let words = ["-sSf", "--limit-rate", "2M", "http://10.78.0.1/file"];
+        Command::new("curl").args(words).output().unwrap()
+    });
+    wait("it runs", || hosts.client.command("ss", &["-Htn", "state", "established"]).unwrap().contains("10.78.0.1:80"));
+    proxy.signal("-TERM");
+    proxy.wait_for("draining");
+    let refused = hosts.client.command("curl", &["-sS", "http://10.78.0.1/file"]).unwrap_err();
+    assert!(refused.to_string().contains("curl: (7)"), "{refused}");
+    assert!(download.join().unwrap().stdout == hosts.file(), "every byte");
+    assert!(proxy.end().0);
+}
+
+/// Everything in a namespace that borrowing changes.
+fn settings(host: &Namespace) -> String {
+    let sysctl = |path: &str| {
+        let path = format!("/proc/sys/net/{path}");
+        host.run(move || fs::read_to_string(&path).unwrap_or_default())
+    };
+    let mut all = host.command("nft", &["list", "ruleset"]).unwrap();
+    for family in ["-4", "-6"] {
+        all += &host.command("ip", &[family, "rule"]).unwrap();
+        let routes = host.command("ip", &[family, "route", "show", "table", "all", "type", "unicast"]).unwrap();
+        // Link-local ones come by themselves, a little after the link.
+        routes.lines().filter(|route| !route.starts_with("fe80")).for_each(|route| all += &format!("{route}\n"));
+    }
+    for device in ["wlan", "lte"] {
+        all += &sysctl(&format!("ipv4/conf/{device}/forwarding"));
+        all += &sysctl(&format!("ipv6/conf/{device}/force_forwarding"));
+    }
+    all + &sysctl("ipv6/conf/all/forwarding") + &sysctl("ipv4/ip_local_reserved_ports")
+}
+
+#[test]
+fn borrowed_addresses_carry_socks_clients_and_are_given_back() {
+    let Some(hosts) = Hosts::new("borrowed addresses") else { return };
+    let _nginx = hosts.nginx("10.77.0.1:80", &["mptcpize", "run"]);
+    let before = settings(&hosts.client);
+    let arguments = ["--socks", "127.0.0.1:1080", "--via", "10.77.1.2,10.77.2.2"];
+    let mut proxy = hosts.proxy(&hosts.client, &arguments);
+    assert_ne!(settings(&hosts.client), before, "or this test cannot tell");
+    for words in [["--socks5-hostname", "127.0.0.1:1080"], ["-px", "http://127.0.0.1:1080"]] {
+        let output = curl(&hosts.client, &[&["curl", "-sSf"], &words[..], &["http://10.77.0.1/file"]].concat());
+        assert!(output.stdout == hosts.file(), "{words:?}: every byte");
+    }
+    assert!(counter(&hosts.server, "MPTcpExtMPJoinAckRx") >= 2, "the kernel saw joins from the second address");
+    assert_eq!(counter(&hosts.server, "MPTcpExtMPCapableFallbackACK"), 0);
+    // The address is the kernel's own as well.
+    let own = curl(&hosts.client, &["curl", "-sSf", "--interface", "10.77.1.2", "http://10.77.0.1/file"]);
+    assert!(own.stdout == hosts.file());
+    let status = fs::read_to_string(format!("/proc/{}/status", proxy.child.id())).unwrap();
+    for line in ["CapPrm:\t0000000000001000", "CapEff:\t0000000000001000", "NoNewPrivs:\t1"] {
+        assert!(status.contains(line), "only CAP_NET_ADMIN is kept: {status}");
+    }
+
+    // Killed, it leaves things behind, which the next one clears away.
+    proxy.signal("-KILL");
+    proxy.end();
+    assert_ne!(settings(&hosts.client), before, "nobody was left to give them back");
+    let mut next = hosts.proxy(&hosts.client, &arguments);
+    let words = ["curl", "-sSf", "--socks5-hostname", "127.0.0.1:1080", "http://10.77.0.1/file"];
+    assert!(curl(&hosts.client, &words).stdout == hosts.file());
+    next.signal("-TERM");
+    let (success, log) = next.end();
+    assert!(success, "{log}");
+    assert_eq!(settings(&hosts.client), before, "all is as it was");
+}
+
+#[test]
+fn a_borrowed_address_accepts_clients() {
+    let Some(hosts) = Hosts::new("borrowed listener") else { return };
+    let _nginx = hosts.nginx("127.0.0.1:8080", &[]);
+    let addresses = ["--listen", "10.77.0.1:80", "--listen", "10.77.2.1:80", "--to", "127.0.0.1:8080"];
+    let _proxy = hosts.proxy(&hosts.server, &addresses);
+    let output = curl(&hosts.client, &["mptcpize", "run", "curl", "-sSf", "http://10.77.0.1/file"]);
+    assert!(output.stdout == hosts.file());
+    assert!(counter(&hosts.client, "MPTcpExtMPJoinSynAckRx") >= 1);
+}
+
+#[test]
+fn without_the_capability_it_says_what_to_run() {
+    if !Path::new("/usr/sbin/capsh").exists() && !Path::new("/sbin/capsh").exists() {
+        return println!("SKIPPED: there is no capsh here");
+    }
+    let program = env!("CARGO_BIN_EXE_anabranch");
+    let words = format!("{program} proxy --listen 10.78.0.1:80 --to 127.0.0.1:8080");
+    let output = Command::new("capsh").args(["--drop=cap_net_admin", "--", "-c", &words]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("CAP_NET_ADMIN") && said.contains("setcap cap_net_admin+ep"), "{said}");
+}

@@ -1,0 +1,243 @@
+//! What is to be known of the machine's addresses: asked of `ip(8)`, `nft(8)` and `/proc`.
+
+use super::{Pool, Ports};
+use std::io::{self, Write};
+use std::net::IpAddr;
+use std::process::{Command, Stdio};
+
+/// Why an address cannot be borrowed.
+#[derive(Debug, thiserror::Error)]
+pub enum AddressError {
+    /// A program is missing, or what it should do is not possible.
+    #[error("`{command}` failed: {message}")]
+    Command {
+        /// What was run.
+        command: String,
+        /// What it said.
+        message: String,
+    },
+    /// No interface has it.
+    #[error("{address} is no address of this machine")]
+    NotOurs {
+        /// The address.
+        address: IpAddr,
+    },
+    /// The kernel has a connection or a listener there.
+    #[error("port {port} of {address}, which is to be the engine's, is in use by the kernel's own stack")]
+    PortInUse {
+        /// The address.
+        address: IpAddr,
+        /// The port.
+        port: u16,
+    },
+    /// The inner address would be taken from a network that is in use.
+    #[error(
+        "{address}, which is to stand for a borrowed address on the device, lies in a network that is in use: {route}"
+    )]
+    Conflict {
+        /// The inner address.
+        address: IpAddr,
+        /// The route to it.
+        route: String,
+    },
+    /// What is to be undone cannot be written down.
+    #[error("cannot keep notes in {}: {error}", super::undo::DIRECTORY)]
+    State {
+        /// Why not.
+        error: io::Error,
+    },
+    /// A kernel parameter cannot be set.
+    #[error("cannot set {key}: {error}")]
+    Sysctl {
+        /// Which, as a path below `/proc/sys`.
+        key: String,
+        /// Why not.
+        error: io::Error,
+    },
+}
+
+pub(super) fn family(address: IpAddr) -> &'static str {
+    if address.is_ipv4() { "-4" } else { "-6" }
+}
+
+/// The interface that has `address`; `None` if the machine does not have it.
+pub fn interface_of(address: IpAddr) -> Result<Option<String>, AddressError> {
+    let text = run("ip", &["-o", family(address), "address", "show"])?;
+    Ok(text.lines().find_map(|line| {
+        let mut words = line.split_whitespace().skip(1);
+        let name = words.next()?;
+        let with_length = words.nth(1)?;
+        let own = with_length.split('/').next()?;
+        (own.parse() == Ok(address)).then(|| name.split('@').next().unwrap_or(name).to_owned())
+    }))
+}
+
+/// An address that nothing has a route to but the default route.
+pub(super) fn choose_inner(pool: &Pool, outer: IpAddr, number: u8) -> Result<IpAddr, AddressError> {
+    let inner: IpAddr = match outer {
+        IpAddr::V4(_) => {
+            let [a, b, c, _] = pool.v4.octets();
+            [a, b, c, number].into()
+        }
+        IpAddr::V6(_) => (u128::from(pool.v6) | u128::from(number)).to_be_bytes().into(),
+    };
+    let routes = run("ip", &[family(inner), "route", "show", "match", &inner.to_string()])?;
+    match routes.lines().find(|route| !route.starts_with("default")) {
+        Some(route) => Err(AddressError::Conflict { address: inner, route: route.trim().to_owned() }),
+        None => Ok(inner),
+    }
+}
+
+/// The interface's routes in the main table, without its name.
+pub(super) fn routes_of(interface: &str, family: &str) -> Result<Vec<String>, AddressError> {
+    let text = run("ip", &[family, "route", "show", "table", "main", "dev", interface])?;
+    let usable = |line: &&str| !line.starts_with("fe80:") && !line.contains("linkdown") && !line.trim().is_empty();
+    // Networks before the gateways that lie in them.
+    let (gateways, mut networks): (Vec<&str>, Vec<&str>) =
+        text.lines().filter(usable).partition(|line| line.contains(" via "));
+    networks.extend(gateways);
+    let plain = |line: &str| {
+        let words = line.split_whitespace().take_while(|word| !matches!(*word, "expires" | "pref" | "hoplimit"));
+        words.collect::<Vec<_>>().join(" ")
+    };
+    Ok(networks.into_iter().map(plain).collect())
+}
+
+/// Priority and table of the rules that are there for what comes from `address`.
+pub(super) fn rules_for(address: IpAddr) -> Result<Vec<(u32, String)>, AddressError> {
+    let text = run("ip", &[family(address), "rule", "show"])?;
+    let rule = |line: &str| {
+        let (priority, rest) = line.split_once(':')?;
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        match words[..] {
+            ["from", source, "lookup", table] if is_within(address, source) => {
+                Some((priority.trim().parse().ok()?, table.to_owned()))
+            }
+            _ => None,
+        }
+    };
+    Ok(text.lines().filter_map(rule).collect())
+}
+
+/// `address` lies in `network`, which is an address with or without a length.
+fn is_within(address: IpAddr, network: &str) -> bool {
+    let (base, length) = network.split_once('/').unwrap_or((network, ""));
+    let Ok(base) = base.parse::<IpAddr>() else { return false };
+    let (a, b, width) = match (address, base) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => (u128::from(u32::from(a)), u128::from(u32::from(b)), 32),
+        (IpAddr::V6(a), IpAddr::V6(b)) => (a.into(), b.into(), 128),
+        _ => return false,
+    };
+    let length = length.parse().unwrap_or(width).min(width);
+    length == 0 || a >> (width - length) == b >> (width - length)
+}
+
+pub(super) fn mtu_of(interface: &str) -> Option<u32> {
+    let text = run("ip", &["-o", "link", "show", "dev", interface]).ok()?;
+    let mut words = text.split_whitespace();
+    words.find(|word| *word == "mtu")?;
+    words.next()?.parse().ok()
+}
+
+/// The kernel's own sockets do not use the ports.
+pub(super) fn check_ports(addresses: &[IpAddr], ports: &Ports) -> Result<(), AddressError> {
+    for table in ["tcp", "tcp6"] {
+        let text = std::fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default();
+        for line in text.lines().skip(1) {
+            let Some((host, port)) = line.split_whitespace().nth(1).and_then(|local| local.split_once(':')) else {
+                continue;
+            };
+            let Ok(port) = u16::from_str_radix(port, 16) else { continue };
+            if !ports.contains(&port) {
+                continue;
+            }
+            let local = host_of(host);
+            let used = addresses.iter().find(|address| local.is_none_or(|local| local == **address));
+            if let Some(address) = used {
+                return Err(AddressError::PortInUse { address: *address, port });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The address of a socket as `/proc/net/tcp` writes it: words of the machine's byte order. `None` for any address.
+fn host_of(text: &str) -> Option<IpAddr> {
+    let words: Vec<u32> = (0..text.len() / 8)
+        .filter_map(|at| text.get(at * 8..at * 8 + 8).and_then(|word| u32::from_str_radix(word, 16).ok()))
+        .collect();
+    let address: IpAddr = match words[..] {
+        [v4] => v4.to_ne_bytes().into(),
+        [a, b, c, d] => {
+            let mut octets = [0; 16];
+            for (place, word) in octets.chunks_exact_mut(4).zip([a, b, c, d]) {
+                place.copy_from_slice(&word.to_ne_bytes());
+            }
+            IpAddr::from(octets).to_canonical()
+        }
+        _ => return None,
+    };
+    (!address.is_unspecified()).then_some(address)
+}
+
+pub(super) fn read_sysctl(key: &str) -> Option<String> {
+    std::fs::read_to_string(format!("/proc/sys/{key}")).ok().map(|text| text.trim().to_owned())
+}
+
+pub(super) fn run(program: &str, arguments: &[&str]) -> Result<String, AddressError> {
+    let failed =
+        |message: String| AddressError::Command { command: [&[program], arguments].concat().join(" "), message };
+    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| failed(error.to_string()))?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+    }
+}
+
+/// Gives rules to nftables, all or none.
+pub(super) fn nft(rules: &str) -> Result<(), String> {
+    let mut child = Command::new("nft")
+        .args(["-f", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| error.to_string())?;
+    if let Some(mut input) = child.stdin.take() {
+        input.write_all(rules.as_bytes()).map_err(|error| error.to_string())?;
+    }
+    let output = child.wait_with_output().map_err(|error| error.to_string())?;
+    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn networks_hold_addresses() {
+        let address = "10.77.1.2".parse().unwrap();
+        for (network, within) in
+            [("10.77.1.2", true), ("10.77.1.0/24", true), ("10.77.2.0/24", false), ("0.0.0.0/0", true), ("all", false)]
+        {
+            assert_eq!(is_within(address, network), within, "{network}");
+        }
+        assert!(is_within("fd77::1".parse().unwrap(), "fd77::/16") && !is_within(address, "::/0"));
+    }
+
+    #[test]
+    fn sockets_as_the_kernel_writes_them() {
+        if cfg!(target_endian = "little") {
+            assert_eq!(host_of("0100007F"), Some("127.0.0.1".parse().unwrap()));
+            assert_eq!(host_of("0000000000000000FFFF00000100007F"), Some("127.0.0.1".parse().unwrap()));
+            assert_eq!(
+                host_of("B80D01200000000000000000010000 00".replace(' ', "").as_str()),
+                Some("2001:db8::1".parse().unwrap())
+            );
+        }
+        assert_eq!((host_of("00000000"), host_of(&"0".repeat(32)), host_of("x")), (None, None, None));
+    }
+}
