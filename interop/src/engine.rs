@@ -110,6 +110,11 @@ impl Engine {
         self.with(move |scripted, cx| scripted.connect(cx, local, remote, plan))
     }
 
+    /// Goes on with another plan. What was sent counts: `plan.send` is where the stream is to end, not what is added to it.
+    pub fn set_plan(&self, id: ConnectionId, plan: Plan) {
+        self.with(move |scripted, cx| scripted.set_plan(cx, id, plan));
+    }
+
     /// Reads what has come of a connection, or leaves it until this is taken back.
     pub fn set_reading(&self, id: ConnectionId, reading: bool) {
         self.with(move |scripted, cx| scripted.set_reading(cx, id, reading));

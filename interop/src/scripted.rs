@@ -56,6 +56,13 @@ impl Scripted {
         id
     }
 
+    pub(crate) fn set_plan(&mut self, cx: &mut Context<'_>, id: ConnectionId, plan: Plan) {
+        if let Some(dialogue) = self.dialogues.get_mut(&id) {
+            dialogue.plan = plan;
+            dialogue.step(cx, id);
+        }
+    }
+
     pub(crate) fn set_reading(&mut self, cx: &mut Context<'_>, id: ConnectionId, reading: bool) {
         if let Some(dialogue) = self.dialogues.get_mut(&id) {
             dialogue.reading = reading;

@@ -203,9 +203,13 @@ impl Connection {
     }
 
     /// Probes the peer's window on each subflow: the path of the fastest may be the one that has died. A peer may keep its
-    /// window closed as long as it answers (RFC 9293 §3.8.6.1); one that does not is gone.
+    /// window closed as long as it answers (RFC 9293 §3.8.6.1); one that does not is gone. One that answers elsewhere has
+    /// not heard, or its update was lost: until something comes, this subflow is as good as none, and a backup gets its turn.
     fn probe_windows(&mut self, now: Instant, shared: &mut Shared) {
         let most = shared.config.profile.max_consecutive_rtos;
+        let answers = |subflow: &Subflow| subflow.is_open() && subflow.unanswered_probes == 0;
+        let answered = self.mode == Mode::Multipath && self.subflows.iter().any(answers);
+        let mut failed = false;
         let mut index = 0;
         while index < self.subflows.len() && !self.gone {
             let subflow = &mut self.subflows[index];
@@ -215,10 +219,16 @@ impl Connection {
                 self.end_of_last(index, Ended::TimedOut);
                 self.kill(now, index, ResetReason::UnacceptablePerformance, shared);
             } else {
+                if answered && subflow.unanswered_probes > 0 && !std::mem::replace(&mut subflow.stale, true) {
+                    failed = true;
+                }
                 subflow.unanswered_probes += 1;
                 self.send_window_probe(now, index, shared);
                 index += 1;
             }
+        }
+        if failed {
+            self.subflows_changed(now);
         }
     }
 
