@@ -9,6 +9,7 @@ use anabranch_policy::reinjection::Reinjection;
 use anabranch_policy::scheduler::Scheduler;
 use anabranch_units::{Bytes, Duration};
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// Makes one policy for each connection.
@@ -51,6 +52,9 @@ pub struct Config {
     pub fast_close: FastClose,
     /// The port that ADD_ADDR names; `None` leaves it out, and the peer uses that of the initial subflow (RFC 8684 §3.4.1).
     pub announced_port: Option<u16>,
+    /// The local ports of connections and subflows that we open, in turn; there must be one. `None` takes the dynamic ports
+    /// (RFC 6335 §6), and should they all be in use, the others.
+    pub ports: Option<RangeInclusive<u16>>,
     /// Forbid the peer to open subflows to the address and port of the initial one (flag C, RFC 8684 §3.1).
     pub deny_join_to_initial: bool,
     /// Let the policies' ACK path move pure ACKs to the path of another subflow, by rewriting addresses, with peers that can
@@ -132,6 +136,7 @@ impl Config {
             loss_oracle: false,
             fast_close: FastClose::Rst,
             announced_port: None,
+            ports: None,
             deny_join_to_initial: false,
             ack_rewrite: false,
             policies: Policies::default(),

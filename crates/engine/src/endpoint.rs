@@ -65,7 +65,7 @@ impl Endpoint {
             chance: seed.stream("endpoint"),
             truths: Vec::new(),
             down: Vec::new(),
-            next_port: Shared::first_port(),
+            next_port: None,
             chosen: Chosen::default(),
             echoes: VecDeque::new(),
             config,
@@ -89,7 +89,13 @@ impl Endpoint {
         }
     }
 
-    /// Opens a connection from one of our addresses.
+    /// Accepts no further connections to `port`; those that it has go on, and may be joined.
+    pub fn stop_listening(&mut self, port: u16) {
+        self.listening.retain(|listening| *listening != port);
+    }
+
+    /// Opens a connection from one of our addresses. Where [`Config::ports`] restricts the ports, the caller sees to it that
+    /// there are fewer connections than ports.
     pub fn open(&mut self, now: Instant, local: IpAddr, remote: SocketAddr) -> ConnectionId {
         let flow = self.shared.free_flow(local, remote);
         let id = self.allocate();
@@ -358,9 +364,13 @@ impl Endpoint {
         alive.or_else(|| self.closed.get(&id).map(|(_, subflows)| subflows.clone())).unwrap_or_default()
     }
 
-    /// Drops what is left of a connection that is gone.
+    /// Drops what is left of a connection that is gone. The right place is where the application hears of its end, which is a
+    /// little before the connection is taken down.
     pub fn forget(&mut self, id: ConnectionId) {
         self.closed.remove(&id);
+        if let Some(connection) = slot_mut(&mut self.connections, id).and_then(|slot| slot.connection.as_mut()) {
+            connection.forgotten |= connection.gone;
+        }
     }
 
     /// Connections alive.
@@ -527,7 +537,7 @@ impl Endpoint {
         let Some(connection) = &slot.connection else { return };
         if connection.gone {
             let id = ConnectionId { index, generation: slot.generation };
-            if connection.is_known() {
+            if connection.is_known() && !connection.forgotten {
                 self.closed.insert(id, (connection.stats(), connection.subflow_stats()));
             }
             self.shared.counters.refused_data += connection.refused();

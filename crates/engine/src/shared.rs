@@ -9,6 +9,7 @@ use anabranch_units::{Instant, Key, Stream, SubflowId, Token};
 use anabranch_wire::{Echo, FlowKey, MpOption, ResetReason, Segment};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 
 /// A change to the tables by which segments find their connection.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +44,8 @@ pub(crate) struct Shared {
     pub(crate) truths: Vec<Told>,
     /// Local addresses whose interface is down.
     pub(crate) down: Vec<IpAddr>,
-    pub(crate) next_port: u16,
+    /// The local port that is tried next; at first the first there is.
+    pub(crate) next_port: Option<u16>,
     pub(crate) chosen: Chosen,
     /// Echo requests and replies to be sent.
     pub(crate) echoes: VecDeque<Echo>,
@@ -106,30 +108,34 @@ impl Shared {
         ((now.as_nanos() / 1_000_000) as u32).wrapping_add(1)
     }
 
-    /// A flow to `remote` that no subflow uses. With every dynamic port in use the ports below serve as well.
+    /// A flow to `remote` that no subflow uses. With every dynamic port in use the ports below serve as well, unless the ports
+    /// are restricted.
     pub(crate) fn free_flow(&mut self, local: IpAddr, remote: SocketAddr) -> FlowKey {
         let mut flow = FlowKey::new(SocketAddr::new(local, self.port()), remote);
         // Where ACKs may come by way of other addresses their ports name the subflow, so they had better be its own.
-        let dynamic = u32::from(u16::MAX - FIRST_DYNAMIC_PORT);
-        for attempt in 0..2 * dynamic {
-            let own_ports = attempt >= dynamic || self.demux.with_ports(&flow).is_empty();
+        let ports = self.ports();
+        let count = u32::from(ports.end() - ports.start()) + 1;
+        for attempt in 0..2 * count {
+            let own_ports = attempt >= count || self.demux.with_ports(&flow).is_empty();
             if own_ports && !self.demux.contains(&flow) {
                 return flow;
             }
             flow.src_port = self.port();
         }
-        let below = (1..FIRST_DYNAMIC_PORT).rev().map(|port| FlowKey { src_port: port, ..flow });
-        below.into_iter().find(|flow| !self.demux.contains(flow)).unwrap_or(flow)
+        let last = if self.config.ports.is_some() { 0 } else { FIRST_DYNAMIC_PORT };
+        let mut below = (1..last).rev().map(|port| FlowKey { src_port: port, ..flow });
+        below.find(|flow| !self.demux.contains(flow)).unwrap_or(flow)
+    }
+
+    fn ports(&self) -> RangeInclusive<u16> {
+        self.config.ports.clone().unwrap_or(FIRST_DYNAMIC_PORT..=u16::MAX)
     }
 
     fn port(&mut self) -> u16 {
-        let port = self.next_port;
-        self.next_port = if port == u16::MAX { FIRST_DYNAMIC_PORT } else { port + 1 };
+        let ports = self.ports();
+        let port = self.next_port.unwrap_or(*ports.start());
+        self.next_port = Some(if port >= *ports.end() { *ports.start() } else { port + 1 });
         port
-    }
-
-    pub(crate) fn first_port() -> u16 {
-        FIRST_DYNAMIC_PORT
     }
 
     /// A loss estimate for a subflow between these addresses; no estimate if the driver told the rate and it is to be used.

@@ -16,6 +16,7 @@ pub mod compare;
 mod error;
 pub mod file;
 mod measured;
+mod named;
 pub mod pairwise;
 pub mod quantity;
 mod record;
@@ -30,6 +31,7 @@ mod variant;
 
 pub use error::{ScenarioError, nearest};
 pub use measured::{Measured, MiddleboxCounts};
+pub use named::{named, named_ack_path};
 pub use record::Recorder;
 pub use run::{Keep, Run, RunError, panic_text, run, run_seeds};
 pub use scenario::{Origin, Scenario};

@@ -163,6 +163,8 @@ pub(crate) struct Connection {
     pub(crate) stats: ConnectionStats,
     /// Nothing is left to do or to say.
     pub(crate) gone: bool,
+    /// Nobody will ask for its statistics after it is gone.
+    pub(crate) forgotten: bool,
     /// Closed in order, and gone as soon as the application has read the rest.
     closed_unread: bool,
     reported_open: bool,
@@ -243,6 +245,7 @@ impl Connection {
             usable: 0,
             stats: ConnectionStats { opened_at: now, ..ConnectionStats::default() },
             gone: false,
+            forgotten: false,
             closed_unread: false,
             reported_open: false,
             fast_closing: None,

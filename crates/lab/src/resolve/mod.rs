@@ -8,6 +8,8 @@ mod policies;
 mod switches;
 mod workloads;
 
+pub(crate) use policies::build;
+
 use crate::error::{Problem, suggest};
 use crate::file::{At, File, MeasureName, Policy};
 use crate::variant::{Chosen, Switched, Variant};
