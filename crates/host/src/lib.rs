@@ -7,6 +7,8 @@
 mod clock;
 mod device;
 mod driver;
+pub mod emulator;
+mod interface;
 mod namespace;
 mod reactor;
 #[allow(unsafe_code)]
@@ -16,6 +18,7 @@ mod tun;
 pub use clock::Clock;
 pub use device::{Device, LONGEST_PACKET};
 pub use driver::{Driver, DriverCounters};
+pub use emulator::{Emulator, EmulatorError, EmulatorReport, PathEnds};
 pub use namespace::{CommandError, Namespace};
 pub use reactor::{Application, Context, FIRST_TOKEN, Reactor, Ready, Stop};
 pub use tun::Tun;

@@ -28,6 +28,21 @@ pub(crate) fn tun_set_interface(device: BorrowedFd<'_>, name: &str, flags: i32) 
     Ok(name.to_string_lossy().into_owned())
 }
 
+/// Shows the host of a TUN interface that its cable is in or out.
+pub(crate) fn tun_set_carrier(device: BorrowedFd<'_>, up: bool) -> io::Result<()> {
+    let carrier = libc::c_int::from(up);
+    // SAFETY: TUNSETCARRIER reads one int, which outlives the call.
+    check(unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETCARRIER as _, &raw const carrier) })
+}
+
+/// Puts the calling thread under SCHED_FIFO; threads and processes that it starts are ordinary ones.
+pub(crate) fn schedule_first_in_first_out(priority: i32) -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: priority };
+    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+    // SAFETY: the structure outlives the call, which only reads it; thread 0 is the calling one.
+    check(unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) })
+}
+
 fn check(result: i32) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

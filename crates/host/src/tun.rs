@@ -1,5 +1,6 @@
 //! A TUN device: what the kernel routes to it we read, what we write the kernel takes for received.
 
+use crate::interface::InterfaceCounters;
 use crate::{Device, sys};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -11,6 +12,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 pub struct Tun {
     file: OwnedFd,
     name: String,
+    /// `None` where there is no `/proc`.
+    counters: Option<InterfaceCounters>,
 }
 
 impl Tun {
@@ -24,7 +27,8 @@ impl Tun {
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = rustix::fs::open("/dev/net/tun", flags, Mode::empty())?;
         let name = sys::tun_set_interface(file.as_fd(), name, libc::IFF_TUN | libc::IFF_NO_PI)?;
-        Ok(Tun { file, name })
+        let counters = InterfaceCounters::open(&name).ok();
+        Ok(Tun { file, name, counters })
     }
 
     /// The interface's name.
@@ -54,5 +58,14 @@ impl Device for Tun {
             Err(Errno::AGAIN | Errno::NOBUFS) => Ok(false),
             Err(error) => Err(error.into()),
         }
+    }
+
+    fn set_carrier(&mut self, up: bool) -> io::Result<bool> {
+        sys::tun_set_carrier(self.file.as_fd(), up)?;
+        Ok(true)
+    }
+
+    fn queue_drops(&mut self) -> io::Result<Option<u64>> {
+        self.counters.as_ref().map_or(Ok(None), InterfaceCounters::transmit_drops)
     }
 }

@@ -51,6 +51,8 @@ pub(crate) struct Link<P> {
     notices: VecDeque<Notice>,
     /// What was dropped and not reported yet; `None` if nobody asks.
     drops: Option<VecDeque<Lost>>,
+    /// How long each packet was queued, since last asked; `None` if nobody asks.
+    queue_delays: Option<Vec<Duration>>,
     stats: LinkStats,
 }
 
@@ -76,6 +78,7 @@ impl<P: Clone> Link<P> {
             takeoffs: 0,
             notices: VecDeque::new(),
             drops: None,
+            queue_delays: None,
             stats: LinkStats::default(),
         })
     }
@@ -92,6 +95,16 @@ impl<P: Clone> Link<P> {
     /// The next packet that was dropped and not reported yet.
     pub(crate) fn pop_drop(&mut self) -> Option<Lost> {
         self.drops.as_mut()?.pop_front()
+    }
+
+    /// From now on, remembers how long packets are queued.
+    pub(crate) fn record_queue_delays(&mut self) {
+        self.queue_delays.get_or_insert_default();
+    }
+
+    /// Takes what was remembered of that.
+    pub(crate) fn drain_queue_delays(&mut self) -> impl Iterator<Item = Duration> + '_ {
+        self.queue_delays.iter_mut().flat_map(|delays| delays.drain(..))
     }
 
     pub(crate) fn has_carrier(&self) -> bool {
@@ -240,7 +253,11 @@ impl<P: Clone> Link<P> {
         stats.queued -= 1;
         stats.queued_bytes -= Bytes::new(u64::from(first.parcel.size));
         stats.departed += 1;
-        stats.queue_delay += first.served.departs.since(first.offered);
+        let queue_delay = first.served.departs.since(first.offered);
+        stats.queue_delay += queue_delay;
+        if let Some(delays) = &mut self.queue_delays {
+            delays.push(queue_delay);
+        }
         if self.notifies {
             self.notices.push_back(first.notice(first.served.departs));
         }

@@ -8,7 +8,7 @@
 use crate::link::{Link, Step};
 use crate::parcel::{DropCause, Lost, Parcel};
 use crate::{Change, ConfigError, Imbalance, LinkConfig, LinkStats, deadlines::Deadlines};
-use anabranch_units::{Bytes, Instant, Seed};
+use anabranch_units::{Bytes, Duration, Instant, Seed};
 
 /// One direction of a link of a network, numbered from 0 in the order of creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -205,6 +205,17 @@ impl<P: Clone> Network<P> {
             let Lost { at, route, size, tag, cause } = link.pop_drop()?;
             Some(DropNotice { at, route, link: LinkId(id), cause, size: Bytes::new(u64::from(size)), tag })
         })
+    }
+
+    /// From now on, every link remembers how long each packet is queued, from its offer to its last bit; whoever asks for that
+    /// empties it now and then with [`Network::drain_queue_delays`].
+    pub fn record_queue_delays(&mut self) {
+        self.links.iter_mut().for_each(Link::record_queue_delays);
+    }
+
+    /// What a link remembers of that since it was last asked.
+    pub fn drain_queue_delays(&mut self, link: LinkId) -> impl Iterator<Item = Duration> + '_ {
+        self.links[link.index()].drain_queue_delays()
     }
 
     /// Changes a link from `now` on. As with `send`, poll first until nothing is due.

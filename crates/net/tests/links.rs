@@ -92,6 +92,20 @@ fn n_packets_take_n_times_as_long() {
 }
 
 #[test]
+fn queue_delays_are_told_packet_by_packet_once_asked_for() {
+    let mut bench = Bench::new(LinkConfig { loss: LossModel::List(vec![1]), ..ten_mbit() });
+    bench.send(ms(0), 0..1);
+    bench.arrivals(ms(10));
+    bench.network.record_queue_delays();
+    bench.send(ms(10), 1..4); // The first of them is lost, but not before its last bit has left.
+    bench.arrivals(Instant::MAX);
+    let link = bench.link;
+    let told: Vec<_> = bench.network.drain_queue_delays(link).collect();
+    assert_eq!(told, [1200, 2400, 3600].map(Duration::from_micros));
+    assert_eq!(bench.network.drain_queue_delays(link).count(), 0, "nothing is told twice");
+}
+
+#[test]
 fn occupancy_is_exact_at_any_time() {
     let mut bench = Bench::new(ten_mbit());
     bench.send(ms(0), 0..3);

@@ -58,7 +58,7 @@ fn workload(workload: &Workload) -> Result<(), SpecError> {
 }
 
 /// That every path that is named exists.
-pub(crate) fn names(spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
+pub(crate) fn names<P: Clone>(spec: &Spec, topology: &Topology<P>) -> Result<(), SpecError> {
     let paths = || spec.paths.iter().map(|path| path.name.as_str());
     let unknown = |what: String, name: &str, known: Vec<&str>| {
         Err(SpecError::UnknownPath { what, name: name.to_owned(), known: known.join(", ") })

@@ -65,7 +65,7 @@ impl Host {
 }
 
 /// The hosts of a run in the order of their numbers: client and server, then one pair for each competing TCP.
-pub(crate) fn all(spec: &Spec, topology: &Topology) -> Vec<Host> {
+pub(crate) fn all<P: Clone>(spec: &Spec, topology: &Topology<P>) -> Vec<Host> {
     let reports_departures = spec.paths.iter().any(|path| path.nic.is_some());
     let config = |host: &HostSpec, addresses| {
         let mut config = Config { loss_oracle: spec.loss_oracle, ..host.config(addresses) };

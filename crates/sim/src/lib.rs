@@ -21,7 +21,7 @@ mod topology;
 mod world;
 
 pub use middlebox::{
-    End, MIDDLEBOXES, Middlebox, MiddleboxInfo, MiddleboxOutcome, MiddleboxSpec, SplitOptions, Stripped,
+    Chain, End, MIDDLEBOXES, Middlebox, MiddleboxInfo, MiddleboxOutcome, MiddleboxSpec, Moving, SplitOptions, Stripped,
     StrippedOptions, SynOption, Unmapped,
 };
 pub use observe::{Condition, Content, Loss, Observer, PacketId, Sight};
@@ -31,5 +31,5 @@ pub use outcome::{
 pub use spec::{
     Affected, Direction, Extent, HostSpec, PathSpec, SharedLink, Spec, SpecError, TimedChange, TimedSwitch, Workload,
 };
-pub use topology::client_address;
+pub use topology::{PerDirection, Topology, client_address};
 pub use world::{run, run_observed};

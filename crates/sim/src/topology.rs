@@ -1,19 +1,26 @@
 //! The links and routes of a run, and the addresses that select them.
 //!
+//! [`Topology`] moves anything, so that the emulator of `host` builds the very same network out of the same specification. The
+//! addresses are the simulator's own.
+//!
 //! Hosts come in pairs: pair 0 is the client and the server, each competing TCP workload has one more. The client of pair
 //! `n` has the address `10.2n.i.1` on path `i`, its server has `10.(2n+1).j.1`. A packet takes the path that is written in
 //! its client's address, so finding the route takes no table.
 
-use crate::pool::Packet;
-use crate::{Affected, Direction, LinkOutcome, PathSpec, Spec, SpecError};
+use crate::{Affected, Direction, LinkOutcome, PathSpec, Spec, SpecError, check};
 use anabranch_net::{Change, LinkConfig, LinkId, Network, QueueLimit, RouteId};
 use anabranch_policy::Truth;
 use anabranch_units::{Duration, Instant, Rate};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// Network, routes and names of a run.
-pub(crate) struct Topology {
-    pub(crate) network: Network<Packet>,
+/// Network, routes and names of a run. `P` is what the network carries.
+///
+/// Data that travel down cross the server's first hop (if the path has one: [`PathSpec::nic`]), the shared link (if any:
+/// [`PathSpec::via`]) and the path's own link, in this order; what travels up crosses the client's first hop, the path's own
+/// link and the shared one.
+pub struct Topology<P> {
+    /// Links and packets. Change links with [`Topology::apply`], which remembers what they have become.
+    pub network: Network<P>,
     paths: Vec<Path>,
     /// Names and links of shared links.
     shared: Vec<(String, PerDirection<LinkId>)>,
@@ -40,23 +47,27 @@ struct Path {
 }
 
 /// One for each direction.
-#[derive(Clone, Copy)]
-pub(crate) struct PerDirection<T> {
-    pub(crate) down: T,
-    pub(crate) up: T,
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PerDirection<T> {
+    /// From server to client.
+    pub down: T,
+    /// From client to server.
+    pub up: T,
 }
 
 impl<T> PerDirection<T> {
+    /// The one for this direction.
     #[inline]
-    pub(crate) fn of(&self, direction: Direction) -> &T {
+    pub fn of(&self, direction: Direction) -> &T {
         match direction {
             Direction::Down => &self.down,
             Direction::Up => &self.up,
         }
     }
 
+    /// The one for this direction.
     #[inline]
-    pub(crate) fn of_mut(&mut self, direction: Direction) -> &mut T {
+    pub fn of_mut(&mut self, direction: Direction) -> &mut T {
         match direction {
             Direction::Down => &mut self.down,
             Direction::Up => &mut self.up,
@@ -102,9 +113,19 @@ pub(crate) fn path_between(local: IpAddr, remote: IpAddr) -> usize {
     if host.is_multiple_of(2) { index } else { owner(remote).1 }
 }
 
-impl Topology {
-    /// Builds all links and routes, or says which cannot be.
-    pub(crate) fn new(spec: &Spec) -> Result<Self, SpecError> {
+impl<P: Clone> Topology<P> {
+    /// Builds all links and routes of a specification.
+    ///
+    /// # Errors
+    /// If it names what there is not, or holds a number that means nothing.
+    pub fn new(spec: &Spec) -> Result<Self, SpecError> {
+        check::check(spec)?;
+        let topology = Self::build(spec)?;
+        check::names(spec, &topology)?;
+        Ok(topology)
+    }
+
+    fn build(spec: &Spec) -> Result<Self, SpecError> {
         let mut builder = Builder { spec, network: Network::new(), known: Vec::new() };
         // Results list the links of paths first, but a path's route needs its shared link.
         let own: Vec<_> = spec.paths.iter().map(|path| builder.own_links(path)).collect::<Result<_, _>>()?;
@@ -126,17 +147,19 @@ impl Topology {
         Ok(Topology { network: builder.network, paths, shared, known: builder.known })
     }
 
-    pub(crate) fn paths(&self) -> usize {
+    /// How many paths there are.
+    pub fn paths(&self) -> usize {
         self.paths.len()
     }
 
+    /// The route of a path in this direction.
     #[inline]
-    pub(crate) fn route(&self, path: usize, direction: Direction) -> RouteId {
+    pub fn route(&self, path: usize, direction: Direction) -> RouteId {
         *self.paths[path].routes.of(direction)
     }
 
     /// The path that takes this route, and which way.
-    pub(crate) fn path_of(&self, route: RouteId) -> Option<(usize, Direction)> {
+    pub fn path_of(&self, route: RouteId) -> Option<(usize, Direction)> {
         let directions = [Direction::Down, Direction::Up];
         let all = (0..self.paths()).flat_map(|path| directions.map(|direction| (path, direction)));
         all.into_iter().find(|&(path, direction)| self.route(path, direction) == route)
@@ -148,13 +171,18 @@ impl Topology {
         self.paths[path].has_nic
     }
 
+    /// What a path is called.
+    pub fn path_name(&self, path: usize) -> &str {
+        &self.paths[path].name
+    }
+
     /// The index of the path called `name`.
-    pub(crate) fn path_named(&self, name: &str) -> Option<usize> {
+    pub fn path_named(&self, name: &str) -> Option<usize> {
         self.paths.iter().position(|path| path.name == name)
     }
 
     /// The links that a change to `name`, a path or a shared link, affects.
-    pub(crate) fn affected(&self, name: &str, affected: Affected) -> Option<Vec<LinkId>> {
+    pub fn affected(&self, name: &str, affected: Affected) -> Option<Vec<LinkId>> {
         let paths = self.paths.iter().map(|path| (&path.name, path.own));
         let shared = self.shared.iter().map(|(name, links)| (name, *links));
         let (_, links) = paths.chain(shared).find(|(known, _)| *known == name)?;
@@ -166,7 +194,10 @@ impl Topology {
     }
 
     /// Changes a link.
-    pub(crate) fn apply(&mut self, now: Instant, link: LinkId, change: &Change) {
+    ///
+    /// # Panics
+    /// If the change holds a number that means nothing; [`Topology::new`] has checked those of the specification.
+    pub fn apply(&mut self, now: Instant, link: LinkId, change: &Change) {
         self.known[link.index()].apply(change);
         self.network.apply(now, link, change.clone()).expect("changes were checked before the run");
     }
@@ -182,7 +213,7 @@ impl Topology {
     }
 
     /// What all links have counted.
-    pub(crate) fn link_outcomes(&mut self, now: Instant) -> Vec<LinkOutcome> {
+    pub fn link_outcomes(&mut self, now: Instant) -> Vec<LinkOutcome> {
         let ids: Vec<_> = self.network.links().collect();
         let outcome =
             |id| LinkOutcome { stats: self.network.stats(now, id), name: self.network.link_name(id).to_owned() };
@@ -221,15 +252,15 @@ impl Known {
     }
 }
 
-struct Builder<'a> {
+struct Builder<'a, P> {
     spec: &'a Spec,
-    network: Network<Packet>,
+    network: Network<P>,
     known: Vec<Known>,
 }
 
 type Links = PerDirection<LinkId>;
 
-impl Builder<'_> {
+impl<P: Clone> Builder<'_, P> {
     fn own_links(&mut self, path: &PathSpec) -> Result<(Links, Option<Links>), SpecError> {
         let own = self.pair(&path.name, &path.down, &path.up)?;
         let Some(rate) = path.nic else {
@@ -311,7 +342,7 @@ mod tests {
 
     #[test]
     fn data_cross_the_first_hop_the_shared_link_and_the_path() {
-        let topology = Topology::new(&spec()).unwrap();
+        let topology = Topology::<()>::new(&spec()).unwrap();
         let names = |path, direction| {
             let links = topology.network.route(topology.route(path, direction));
             links.map(|link| topology.network.link_name(link).to_owned()).collect::<Vec<_>>()
@@ -329,7 +360,7 @@ mod tests {
         spec.paths[0].down.jitter = Duration::from_millis(4);
         spec.shared[0].down.delay = Duration::from_millis(30);
         spec.shared[0].down.service = Rate::from_mbps(3).into();
-        let mut topology = Topology::new(&spec).unwrap();
+        let mut topology = Topology::<()>::new(&spec).unwrap();
         let near = topology.truth(0, Direction::Down);
         assert_eq!((near.rate, near.delay), (Rate::from_mbps(1), Duration::from_millis(39)));
         assert!((near.loss - 0.55).abs() < 1e-12); // 1 - 0.9 · 0.5

@@ -9,7 +9,7 @@ use crate::host;
 use crate::stage::{Stage, TransferState};
 use crate::topology::{SERVICE, Topology, address};
 use crate::{
-    ConnectionOutcome, Direction, Host, Observer, Outcome, Spec, SpecError, TimedChange, TimedSwitch, Workload, check,
+    ConnectionOutcome, Direction, Host, Observer, Outcome, Spec, SpecError, TimedChange, TimedSwitch, Workload,
 };
 use anabranch_net::{Change, LinkId, Output};
 use anabranch_units::Instant;
@@ -87,9 +87,7 @@ enum Turn {
 
 impl<'a> World<'a> {
     fn new(spec: &'a Spec, observer: Option<&'a mut dyn Observer>) -> Result<Self, SpecError> {
-        check::check(spec)?;
         let topology = Topology::new(spec)?;
-        check::names(spec, &topology)?;
         let hosts = host::all(spec, &topology);
         let change = |timed: &'a TimedChange| {
             let links = topology.affected(&timed.path, timed.affected).unwrap_or_default();

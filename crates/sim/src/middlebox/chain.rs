@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 
 /// Boxes in the order from the client to the server. What travels up enters at the front, what travels down at the back.
 #[derive(Default)]
-pub(crate) struct Chain {
+pub struct Chain {
     boxes: Vec<Placed>,
     /// What is between boxes, first come first served: whose turn it is.
     between: VecDeque<(usize, Moving)>,
@@ -24,7 +24,7 @@ struct Placed {
 
 impl Chain {
     /// Those of the path called `path` that stand at `end`.
-    pub(crate) fn new(path: &str, specs: &[MiddleboxSpec], end: End, seed: Seed) -> Self {
+    pub fn new(path: &str, specs: &[MiddleboxSpec], end: End, seed: Seed) -> Self {
         let place = |(number, spec): (usize, &MiddleboxSpec)| {
             let name = name(path, number, spec, specs);
             let element = spec.kind.build(seed.stream(&format!("middlebox/{name}")));
@@ -36,12 +36,15 @@ impl Chain {
 
     /// Nothing stands here.
     #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.boxes.is_empty()
     }
 
     /// A segment comes from outside. What leaves on either side is added to `left`.
-    pub(crate) fn pass(&mut self, now: Instant, moving: Moving, left: &mut VecDeque<Moving>) {
+    pub fn pass(&mut self, now: Instant, moving: Moving, left: &mut VecDeque<Moving>) {
+        if self.is_empty() {
+            return left.push_back(moving);
+        }
         let first = match moving.direction {
             Direction::Up => 0,
             Direction::Down => self.boxes.len() - 1,
@@ -50,13 +53,13 @@ impl Chain {
         self.work(now, left);
     }
 
-    /// When to call `on_deadline`.
-    pub(crate) fn deadline(&self) -> Instant {
+    /// When to call `on_deadline`; [`Instant::MAX`] for never.
+    pub fn deadline(&self) -> Instant {
         self.deadline.unwrap_or(Instant::MAX)
     }
 
     /// Time has passed.
-    pub(crate) fn on_deadline(&mut self, now: Instant, left: &mut VecDeque<Moving>) {
+    pub fn on_deadline(&mut self, now: Instant, left: &mut VecDeque<Moving>) {
         for index in 0..self.boxes.len() {
             let Placed { element, counts } = &mut self.boxes[index];
             if element.deadline() <= now {
@@ -68,12 +71,12 @@ impl Chain {
     }
 
     /// What the client calls the address that the server knows as `outside`.
-    pub(crate) fn inside(&self, outside: SocketAddr) -> SocketAddr {
+    pub fn inside(&self, outside: SocketAddr) -> SocketAddr {
         self.boxes.iter().rev().fold(outside, |address, placed| placed.element.inside(address))
     }
 
     /// What each box has done.
-    pub(crate) fn outcomes(&self) -> impl Iterator<Item = &MiddleboxOutcome> {
+    pub fn outcomes(&self) -> impl Iterator<Item = &MiddleboxOutcome> {
         self.boxes.iter().map(|placed| &placed.counts)
     }
 

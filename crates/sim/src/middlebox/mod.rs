@@ -20,9 +20,8 @@ mod rewrite;
 mod split;
 mod strip;
 
-pub(crate) use chain::Chain;
-
 pub use catalogue::{MIDDLEBOXES, MiddleboxInfo};
+pub use chain::Chain;
 
 use crate::{Direction, PacketId};
 use anabranch_units::{Duration, Instant, Stream};
@@ -286,8 +285,8 @@ impl Middlebox {
     }
 }
 
-/// A box at work: segments and time in, segments and a deadline out.
-trait Element {
+/// A box at work: segments and time in, segments and a deadline out. A thread of its own may run it.
+trait Element: Send {
     /// A segment arrives, travelling `direction`.
     fn pass(&mut self, now: Instant, direction: Direction, segment: Segment, out: &mut Out<'_>);
 
@@ -306,11 +305,14 @@ trait Element {
 }
 
 /// A segment on its way past the boxes.
-pub(crate) struct Moving {
-    pub(crate) direction: Direction,
-    pub(crate) segment: Segment,
+#[derive(Debug)]
+pub struct Moving {
+    /// Which way.
+    pub direction: Direction,
+    /// What.
+    pub segment: Segment,
     /// Of the packet that a host sent, if this is what became of it.
-    pub(crate) id: PacketId,
+    pub id: PacketId,
 }
 
 /// Where a box puts what it lets go.

@@ -11,7 +11,7 @@ use self::watch::Watch;
 use crate::codec::{Codec, Frame};
 use crate::digest::Digest;
 use crate::host::Host;
-use crate::pool::Pool;
+use crate::pool::{Packet, Pool};
 use crate::session::{ByteStream, News, Session};
 use crate::topology::{PerDirection, Topology, address, service};
 use crate::{Direction, EventRecord, Observer, Transfer, UdpOutcome};
@@ -24,7 +24,7 @@ use std::net::SocketAddr;
 /// Everything of a run but its applications.
 pub(crate) struct Stage<'a> {
     pub(crate) now: Instant,
-    pub(crate) topology: Topology,
+    pub(crate) topology: Topology<Packet>,
     pub(crate) hosts: Vec<Host>,
     pub(crate) sessions: Vec<Session>,
     pub(crate) transfers: Vec<TransferState>,
@@ -67,7 +67,7 @@ pub(crate) struct TransferState {
 impl<'a> Stage<'a> {
     pub(crate) fn new(
         spec: &crate::Spec,
-        mut topology: Topology,
+        mut topology: Topology<Packet>,
         hosts: Vec<Host>,
         observer: Option<&'a mut dyn Observer>,
     ) -> Self {

@@ -1,0 +1,199 @@
+//! Links in real time: what a host writes into one device comes out of another, after what a scenario's links do to it.
+//!
+//! One thread moves IP packets, of any protocol, between the two devices of each path through the same network that the
+//! simulator uses ([`Topology`](anabranch_sim::Topology)), first hops (`nic`) included: links, shared links, changes over time,
+//! middleboxes. [`EmulatorReport`] says what each link did, how late the emulator itself was, and whether the run is valid.
+
+mod damage;
+mod options;
+mod packet;
+mod passage;
+mod percentiles;
+mod port;
+mod report;
+mod run;
+
+pub use options::{Bounds, Options};
+pub use percentiles::Percentiles;
+pub use report::{EmulatorReport, Fault, LinkReport, PathReport, Scheduling, Traffic, Validity};
+
+use crate::{Clock, Device, sys};
+use anabranch_net::Change;
+use anabranch_sim::{Affected, Spec, SpecError};
+use run::Run;
+use rustix::event::EventfdFlags;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
+use std::thread::JoinHandle;
+
+/// The two devices of a path.
+pub struct PathEnds {
+    /// Where the client's packets come from.
+    pub client: Box<dyn Device>,
+    /// Where the server's packets come from.
+    pub server: Box<dyn Device>,
+}
+
+/// Starts emulators.
+pub struct Emulator;
+
+/// A running emulator. Dropping it stops the emulator.
+pub struct Handle {
+    commands: Sender<Command>,
+    wake: Arc<OwnedFd>,
+    thread: Option<JoinHandle<io::Result<EmulatorReport>>>,
+    clock: Clock,
+}
+
+/// Why an emulator does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum EmulatorError {
+    /// The specification cannot be.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// Another number of paths than of devices.
+    #[error("the specification has {paths} paths, but there are devices for {ends}")]
+    Ends {
+        /// Paths of the specification.
+        paths: usize,
+        /// Pairs of devices.
+        ends: usize,
+    },
+    /// A descriptor or thread could not be made, or polling failed.
+    #[error("the emulator cannot run: {0}")]
+    System(#[from] io::Error),
+}
+
+enum Command {
+    Report(Sender<EmulatorReport>),
+    Begin,
+    Change { path: String, affected: Affected, change: Change, answer: Sender<bool> },
+    Stop,
+}
+
+impl Emulator {
+    /// Starts the links of `spec` between these devices, one pair for each path in its order. Hosts, workloads, switches and
+    /// `stop` of the specification are not the emulator's business. Times count from now on.
+    ///
+    /// # Errors
+    /// If the specification cannot be, or the system refuses.
+    pub fn start(spec: &Spec, ends: Vec<PathEnds>, options: Options) -> Result<Handle, EmulatorError> {
+        if ends.len() != spec.paths.len() {
+            return Err(EmulatorError::Ends { paths: spec.paths.len(), ends: ends.len() });
+        }
+        let wake = Arc::new(
+            rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(io::Error::from)?,
+        );
+        let (commands, inbox) = mpsc::channel();
+        let (started, outcome) = mpsc::channel();
+        let clock = Clock::start();
+        let (spec, woken) = (spec.clone(), Arc::clone(&wake));
+        let thread = std::thread::Builder::new().name("emulator".to_owned()).spawn(move || {
+            let scheduling = schedule(options.real_time);
+            // Built here, since the buffers of packets belong to this thread.
+            match Run::new(&spec, ends, options, (clock, scheduling), (inbox, woken)) {
+                Ok(run) => {
+                    let _ = started.send(Ok(()));
+                    run.run()
+                }
+                Err(error) => {
+                    let _ = started.send(Err(error));
+                    Err(io::ErrorKind::InvalidInput.into())
+                }
+            }
+        })?;
+        outcome.recv().map_err(io::Error::other)??;
+        Ok(Handle { commands, wake, thread: Some(thread), clock })
+    }
+}
+
+impl Handle {
+    /// What the emulator has done so far.
+    ///
+    /// # Errors
+    /// If it has died.
+    pub fn snapshot(&self) -> Result<EmulatorReport, EmulatorError> {
+        let (answer, report) = mpsc::channel();
+        self.command(Command::Report(answer))?;
+        Ok(report.recv().map_err(io::Error::other)?)
+    }
+
+    /// Lets the times of the specification's changes count from now on, if they were held: see [`Options::hold_changes`].
+    ///
+    /// # Errors
+    /// If the emulator has died.
+    pub fn begin(&self) -> Result<(), EmulatorError> {
+        self.command(Command::Begin)
+    }
+
+    /// Changes the links of a path, or a shared link, now. Where this is down or up, the client's interface shows it.
+    ///
+    /// # Errors
+    /// If there is none of that name, a number means nothing, or the emulator has died.
+    pub fn change(&self, path: &str, affected: Affected, change: Change) -> Result<(), EmulatorError> {
+        if let Change::Loss(model) = &change {
+            let place = format!("change of {path}");
+            model.check().map_err(|error| SpecError::Link { place, error })?;
+        }
+        let (answer, known) = mpsc::channel();
+        self.command(Command::Change { path: path.to_owned(), affected, change, answer })?;
+        if known.recv().map_err(io::Error::other)? {
+            return Ok(());
+        }
+        let message = format!("there is no path or shared link `{path}`");
+        Err(io::Error::new(io::ErrorKind::NotFound, message).into())
+    }
+
+    /// Ends the emulator: what is under way never arrives.
+    ///
+    /// # Errors
+    /// If it has died before.
+    pub fn stop(mut self) -> Result<EmulatorReport, EmulatorError> {
+        let stopped = self.end();
+        Ok(stopped.unwrap_or_else(|| Err(io::ErrorKind::NotFound.into()))?)
+    }
+
+    /// The emulator's clock; it showed zero at the start.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    fn command(&self, command: Command) -> Result<(), EmulatorError> {
+        self.commands.send(command).map_err(|_| io::Error::other("the emulator's thread has ended"))?;
+        rustix::io::write(&*self.wake, &1u64.to_ne_bytes()).map_err(io::Error::from)?;
+        Ok(())
+    }
+
+    fn end(&mut self) -> Option<io::Result<EmulatorReport>> {
+        let thread = self.thread.take()?;
+        // If it has ended already, there is nobody to tell.
+        let _ = self.command(Command::Stop);
+        Some(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.end();
+        }
+    }
+}
+
+/// Has the calling thread woken on time, as far as the system permits.
+fn schedule(real_time: bool) -> Scheduling {
+    // Ordinary threads are woken up to 50 us late so that wake-ups can be bundled. Harmless if refused.
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+    if !real_time {
+        return Scheduling::Ordinary;
+    }
+    match sys::schedule_first_in_first_out(PRIORITY) {
+        Ok(()) => Scheduling::RealTime,
+        Err(error) => Scheduling::Refused(error.to_string()),
+    }
+}
+
+/// Any priority of SCHED_FIFO is above all ordinary threads; a low one leaves the kernel's own above ours.
+const PRIORITY: i32 = 5;

@@ -1,0 +1,59 @@
+//! How an emulator runs.
+
+use anabranch_units::Duration;
+
+/// How an emulator runs. The defaults suit most.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The thread sleeps until so long before a packet is due and then waits actively: a sleeping thread wakes up late.
+    pub spin: Duration,
+    /// Ask for SCHED_FIFO. Where that is refused, the emulator runs without and says so.
+    pub real_time: bool,
+    /// The specification's changes wait for [`Handle::begin`](super::Handle::begin), from where their times then count.
+    pub hold_changes: bool,
+    /// Take the carrier off the client's interface while its path is down, where the change says so (`notify`).
+    pub show_carrier: bool,
+    /// What is still a valid run.
+    pub bounds: Bounds,
+}
+
+/// What passes any of these makes a run invalid.
+#[derive(Clone, Debug)]
+pub struct Bounds {
+    /// Of the median lateness.
+    pub lateness_p50: Duration,
+    /// Of its 90th percentile.
+    pub lateness_p90: Duration,
+    /// Of its 99th percentile.
+    pub lateness_p99: Duration,
+    /// Packets dropped by an interface's transmit queue, on each path and way.
+    pub queue_drops: u64,
+    /// Packets that a device had no room for, or refused, on each path and way.
+    pub undelivered: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            spin: Duration::from_micros(100),
+            real_time: true,
+            hold_changes: false,
+            show_carrier: true,
+            bounds: Bounds::default(),
+        }
+    }
+}
+
+impl Default for Bounds {
+    /// Lateness that delays of milliseconds do not show, and nothing lost behind the scenario's back. Hosts send a few
+    /// packets that an interface just coming up refuses.
+    fn default() -> Self {
+        Bounds {
+            lateness_p50: Duration::from_micros(200),
+            lateness_p90: Duration::from_micros(1000),
+            lateness_p99: Duration::from_millis(5),
+            queue_drops: 0,
+            undelivered: 10,
+        }
+    }
+}

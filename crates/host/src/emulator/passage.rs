@@ -1,0 +1,112 @@
+//! Middleboxes between devices and links: packets become segments and packets again.
+
+use super::packet::{Packet, Pool};
+use anabranch_sim::{Chain, Direction, End, MiddleboxOutcome, Moving, PacketId, Spec};
+use anabranch_units::Instant;
+use anabranch_wire::{Checksums, Segment};
+use bytes::{Bytes, BytesMut};
+use std::collections::VecDeque;
+
+/// The middleboxes of all paths.
+pub(super) struct Passage {
+    /// By path: at the client's end, and at the server's.
+    chains: Vec<[Chain; 2]>,
+    deadline: Instant,
+    left: VecDeque<Moving>,
+    scratch: BytesMut,
+    pool: Pool,
+}
+
+/// What has left the boxes at one end of a path.
+pub(super) struct Left {
+    pub(super) direction: Direction,
+    pub(super) packet: Packet,
+    /// Of the packet that a host sent, if this is what became of it.
+    pub(super) id: PacketId,
+}
+
+impl Passage {
+    pub(super) fn new(spec: &Spec, pool: Pool) -> Self {
+        let chain = |path: &anabranch_sim::PathSpec, end| Chain::new(&path.name, &path.middleboxes, end, spec.seed);
+        let chains = spec.paths.iter().map(|path| [chain(path, End::Client), chain(path, End::Server)]).collect();
+        Passage { chains, deadline: Instant::MAX, left: VecDeque::new(), scratch: BytesMut::new(), pool }
+    }
+
+    /// When to call [`Passage::wake`]; [`Instant::MAX`] for never.
+    pub(super) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// Nothing stands there.
+    #[inline]
+    pub(super) fn is_free(&self, path: usize, end: End) -> bool {
+        self.chains[path][end as usize].is_empty()
+    }
+
+    /// What each middlebox has done.
+    pub(super) fn outcomes(&self) -> Vec<MiddleboxOutcome> {
+        self.chains.iter().flatten().flat_map(Chain::outcomes).cloned().collect()
+    }
+
+    /// Takes a packet past the boxes at one end of a path. What they know nothing of (anything but whole, undamaged TCP
+    /// segments) leaves as it came, and so do the bytes of a segment that none of them altered.
+    pub(super) fn pass(
+        &mut self,
+        now: Instant,
+        (path, end): (usize, End),
+        (direction, packet, id): (Direction, Packet, PacketId),
+        out: &mut Vec<Left>,
+    ) {
+        let bytes = Bytes::copy_from_slice(packet.bytes());
+        let Ok(segment) = anabranch_wire::parse(&bytes, Checksums::Verify) else {
+            return out.push(Left { direction, packet, id });
+        };
+        let mut left = std::mem::take(&mut self.left);
+        let moving = Moving { direction, segment: segment.clone(), id };
+        self.chains[path][end as usize].pass(now, moving, &mut left);
+        let entered = packet.entered;
+        let mut original = Some(packet);
+        for Moving { direction, segment: after, id: left_id } in left.drain(..) {
+            let is_it = left_id == id;
+            if is_it
+                && after == segment
+                && let Some(packet) = original.take()
+            {
+                out.push(Left { direction, packet, id });
+                continue;
+            }
+            let entered = if is_it { entered } else { now };
+            self.emit(direction, &after, left_id, entered, out);
+        }
+        self.left = left;
+        self.set_deadline();
+    }
+
+    /// Lets the boxes at one end of a path act if their time has come.
+    pub(super) fn wake(&mut self, now: Instant, path: usize, end: End, out: &mut Vec<Left>) {
+        let chain = &mut self.chains[path][end as usize];
+        if chain.deadline() > now {
+            return;
+        }
+        let mut left = std::mem::take(&mut self.left);
+        chain.on_deadline(now, &mut left);
+        for Moving { direction, segment, id } in left.drain(..) {
+            self.emit(direction, &segment, id, now, out);
+        }
+        self.left = left;
+        self.set_deadline();
+    }
+
+    /// Writes a segment; one that no packet can hold (merged beyond 64 KB, say) ends here.
+    fn emit(&mut self, direction: Direction, segment: &Segment, id: PacketId, entered: Instant, out: &mut Vec<Left>) {
+        self.scratch.clear();
+        match anabranch_wire::emit(segment, &mut self.scratch) {
+            Ok(()) => out.push(Left { direction, packet: self.pool.packet(&self.scratch, entered), id }),
+            Err(error) => tracing::warn!(%error, ?segment, "a middlebox made a segment that has no bytes"),
+        }
+    }
+
+    fn set_deadline(&mut self) {
+        self.deadline = self.chains.iter().flatten().map(Chain::deadline).min().unwrap_or(Instant::MAX);
+    }
+}

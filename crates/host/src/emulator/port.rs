@@ -1,0 +1,146 @@
+//! One end of a path: a device, and what is counted there.
+
+use super::Percentiles;
+use super::percentiles::Tally;
+use super::report::Traffic;
+use crate::Device;
+use anabranch_sim::{Direction, End};
+use anabranch_units::{Bytes, Duration};
+use std::io;
+
+/// A device and what passed it.
+pub(super) struct Port {
+    device: Box<dyn Device>,
+    pub(super) path: usize,
+    pub(super) end: End,
+    /// Reads that failed one after the other.
+    failed_reads: u32,
+    /// Why it is not read any more.
+    pub(super) failure: Option<String>,
+    pub(super) read: u64,
+    pub(super) read_bytes: u64,
+    pub(super) not_ip: u64,
+    delivered: u64,
+    delivered_bytes: u64,
+    no_room: u64,
+    refused: u64,
+    refusal: Option<String>,
+    pub(super) damaged_and_dropped: u64,
+    delay: Tally,
+    /// What the device had dropped when the emulator began.
+    queue_drops_before: Option<u64>,
+}
+
+/// What came of reading.
+pub(super) enum Read {
+    /// A packet of so many bytes.
+    Packet(usize),
+    /// Nothing waits.
+    Empty,
+    /// Nothing will come any more: [`Port::failure`] says why.
+    Failed,
+}
+
+impl Port {
+    pub(super) fn new(mut device: Box<dyn Device>, path: usize, end: End) -> Self {
+        let queue_drops_before = device.queue_drops().unwrap_or_default();
+        Port {
+            device,
+            path,
+            end,
+            failed_reads: 0,
+            failure: None,
+            read: 0,
+            read_bytes: 0,
+            not_ip: 0,
+            delivered: 0,
+            delivered_bytes: 0,
+            no_room: 0,
+            refused: 0,
+            refusal: None,
+            damaged_and_dropped: 0,
+            delay: Tally::new(),
+            queue_drops_before,
+        }
+    }
+
+    pub(super) fn device(&self) -> &dyn Device {
+        &*self.device
+    }
+
+    /// The way that packets take which this device's host sends.
+    pub(super) const fn outward(&self) -> Direction {
+        match self.end {
+            End::Client => Direction::Up,
+            End::Server => Direction::Down,
+        }
+    }
+
+    #[inline]
+    pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Read {
+        let error = match self.device.receive(buffer) {
+            Ok(None) => return Read::Empty,
+            Ok(Some(length)) if length > 0 => {
+                self.failed_reads = 0;
+                self.read += 1;
+                self.read_bytes += length as u64;
+                return Read::Packet(length);
+            }
+            Ok(Some(_)) => "closed by its other end".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        self.failed_reads += 1;
+        if self.failed_reads < MOST_FAILED_READS {
+            return Read::Empty; // An interface that goes down says so once, and may come back.
+        }
+        let host = if self.end == End::Client { "client" } else { "server" };
+        self.failure = Some(format!("the {host}'s device cannot be read any more: {error}"));
+        Read::Failed
+    }
+
+    #[inline]
+    pub(super) fn send(&mut self, packet: &[u8], delay: Duration) {
+        match self.device.send(packet) {
+            Ok(true) => {
+                self.delivered += 1;
+                self.delivered_bytes += packet.len() as u64;
+                self.delay.add_duration(delay);
+            }
+            Ok(false) => self.no_room += 1,
+            Err(error) => {
+                self.refused += 1;
+                self.refusal.get_or_insert_with(|| error.to_string());
+            }
+        }
+    }
+
+    pub(super) fn set_carrier(&mut self, up: bool) -> io::Result<bool> {
+        self.device.set_carrier(up)
+    }
+
+    /// What this port knows of the packets that its host sends.
+    pub(super) fn add_sent(&mut self, traffic: &mut Traffic) {
+        traffic.read = self.read;
+        traffic.read_bytes = Bytes::new(self.read_bytes);
+        traffic.not_ip = self.not_ip;
+        let now = self.device.queue_drops().unwrap_or_default();
+        traffic.queue_drops = now.zip(self.queue_drops_before).map(|(now, before)| now.saturating_sub(before));
+    }
+
+    /// What it knows of those that its host receives.
+    pub(super) fn add_received(&self, traffic: &mut Traffic) {
+        let delay: Percentiles<Duration> = self.delay.durations();
+        *traffic = Traffic {
+            delivered: self.delivered,
+            delivered_bytes: Bytes::new(self.delivered_bytes),
+            delay,
+            no_room: self.no_room,
+            refused: self.refused,
+            refusal: self.refusal.clone(),
+            damaged_and_dropped: self.damaged_and_dropped,
+            ..std::mem::take(traffic)
+        };
+    }
+}
+
+const MOST_FAILED_READS: u32 = 8;
