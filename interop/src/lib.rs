@@ -1,1 +1,25 @@
-//! What the tests against stock Linux share: kernel peers, counters, the engine at one end of emulated paths.
+//! What the tests against stock Linux share: kernel peers, their counters, the engine as a peer of theirs, and the set-ups
+//! in which they meet.
+//!
+//! Both sides follow a [`Plan`] and answer a [`Transfer`]; what they send is cut from one pattern ([`Role`]), so that every
+//! byte can be checked where it arrives. [`Direct`] puts a kernel and an engine face to face.
+#![forbid(unsafe_code)]
+
+mod counters;
+mod direct;
+mod engine;
+mod kernel;
+mod pattern;
+mod plan;
+mod recording;
+mod runner;
+mod scripted;
+
+pub use counters::KernelCounters;
+pub use direct::{Addresses, Direct, Family, allow_multipath};
+pub use engine::{Connection, Engine, config, wait};
+pub use kernel::{Conversation, Kernel, Listener, Stream};
+pub use pattern::Role;
+pub use plan::{Close, Plan, Transfer};
+pub use runner::{Case, missing, run};
+pub use scripted::Scripted;

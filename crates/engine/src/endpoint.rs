@@ -1,12 +1,13 @@
 //! A host's MPTCP: connections, and how segments, timers and applications reach them.
 
+use crate::chance::Chance;
 use crate::chosen::Chosen;
 use crate::connection::{Accept, Connection};
 use crate::demux::Demux;
 use crate::shared::{Route, Shared, Told};
 use crate::{Config, ConnectionId, ConnectionStats, Counters, Event, Purpose, SubflowStats, Switch, connection};
 use anabranch_policy::Truth;
-use anabranch_units::{Bytes, Dsn, Instant, Key, Seed, SubflowId};
+use anabranch_units::{Bytes, Dsn, Entropy, Instant, Key, Seed, SubflowId};
 use anabranch_wire::{Echo, Flags, FlowKey, MpOption, ResetReason, Segment};
 use bytes::Bytes as Payload;
 use std::cmp::Reverse;
@@ -53,8 +54,19 @@ struct Slot {
 }
 
 impl Endpoint {
-    /// A host that has nothing open. All its chance comes from `seed`.
+    /// A host that has nothing open. All its chance comes from `seed`, and whoever sees enough of it can foretell the rest:
+    /// for simulations and tests.
     pub fn new(config: Config, seed: Seed) -> Self {
+        Endpoint::with_chance(config, Chance::seeded(seed))
+    }
+
+    /// The same for a host among strangers: `entropy` is of cryptographic quality (`getrandom`), so that nobody off the path
+    /// can guess keys, nonces, initial sequence numbers and ports.
+    pub fn with_entropy(config: Config, entropy: [u8; 32]) -> Self {
+        Endpoint::with_chance(config, Chance::secret(&Entropy::new(entropy)))
+    }
+
+    fn with_chance(config: Config, chance: Chance) -> Self {
         let shared = Shared {
             out: VecDeque::new(),
             events: VecDeque::new(),
@@ -62,10 +74,9 @@ impl Endpoint {
             demux: Demux::new(config.ack_rewrite),
             counters: Counters::default(),
             tokens: BTreeMap::new(),
-            chance: seed.stream("endpoint"),
+            chance,
             truths: Vec::new(),
             down: Vec::new(),
-            next_port: None,
             chosen: Chosen::default(),
             echoes: VecDeque::new(),
             config,

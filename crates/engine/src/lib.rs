@@ -2,11 +2,12 @@
 //!
 //! An [`Endpoint`] owns connections and finds the one a segment belongs to; a connection owns the data level (send buffer,
 //! mappings, reassembly, DATA_ACK, the shared window, reinjection, path manager); a subflow owns one TCP. No clock is
-//! read, no socket opened, no randomness drawn except from the seed. All positions inside are offsets that never wrap;
+//! read, no socket opened, no randomness drawn except from what the driver gave: a seed, or on a real network entropy. All positions inside are offsets that never wrap;
 //! the wire's sequence numbers are translated at the edge.
 #![forbid(unsafe_code)]
 
 mod buffer;
+mod chance;
 mod chosen;
 mod config;
 mod connection;

@@ -1,11 +1,12 @@
 //! What the connections of one endpoint share: settings, output queues, counters, chance.
 
+use crate::chance::Chance;
 use crate::chosen::Chosen;
 use crate::demux::Demux;
 use crate::{Config, ConnectionId, Counters, Event, FallbackReason, Purpose, Transmit};
 use anabranch_policy::Truth;
 use anabranch_policy::forecast::LossEstimate;
-use anabranch_units::{Instant, Key, Stream, SubflowId, Token};
+use anabranch_units::{Key, SubflowId, Token};
 use anabranch_wire::{Echo, FlowKey, MpOption, ResetReason, Segment};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -40,12 +41,10 @@ pub(crate) struct Shared {
     /// Which connection a join asks for, as before `routes`.
     pub(crate) tokens: BTreeMap<Token, ConnectionId>,
     pub(crate) counters: Counters,
-    pub(crate) chance: Stream,
+    pub(crate) chance: Chance,
     pub(crate) truths: Vec<Told>,
     /// Local addresses whose interface is down.
     pub(crate) down: Vec<IpAddr>,
-    /// The local port that is tried next; at first the first there is.
-    pub(crate) next_port: Option<u16>,
     pub(crate) chosen: Chosen,
     /// Echo requests and replies to be sent.
     pub(crate) echoes: VecDeque<Echo>,
@@ -53,9 +52,6 @@ pub(crate) struct Shared {
 
 /// Echo requests and replies that wait for the driver.
 const MOST_ECHOES: usize = 1024;
-
-/// First of the dynamic ports (RFC 6335 §6).
-const FIRST_DYNAMIC_PORT: u16 = 49152;
 
 impl Shared {
     /// A key whose token names no other connection (RFC 8684 §3.1).
@@ -102,25 +98,19 @@ impl Shared {
         MpOption::TcpReset { transient, reason }
     }
 
-    /// Milliseconds for the timestamps option (RFC 7323 §5.4).
-    pub(crate) fn timestamp(now: Instant) -> u32 {
-        // Started above zero so that an echo of 0 still means "none yet".
-        ((now.as_nanos() / 1_000_000) as u32).wrapping_add(1)
-    }
-
     /// A flow to `remote` that no subflow uses. With every dynamic port in use the ports below serve as well, unless the ports
     /// are restricted.
     pub(crate) fn free_flow(&mut self, local: IpAddr, remote: SocketAddr) -> FlowKey {
-        let mut flow = FlowKey::new(SocketAddr::new(local, self.port()), remote);
-        // Where ACKs may come by way of other addresses their ports name the subflow, so they had better be its own.
         let ports = self.ports();
+        let mut flow = FlowKey::new(SocketAddr::new(local, self.chance.port(&ports)), remote);
+        // Where ACKs may come by way of other addresses their ports name the subflow, so they had better be its own.
         let count = u32::from(ports.end() - ports.start()) + 1;
         for attempt in 0..2 * count {
             let own_ports = attempt >= count || self.demux.with_ports(&flow).is_empty();
             if own_ports && !self.demux.contains(&flow) {
                 return flow;
             }
-            flow.src_port = self.port();
+            flow.src_port = self.chance.port(&ports);
         }
         let last = if self.config.ports.is_some() { 0 } else { FIRST_DYNAMIC_PORT };
         let mut below = (1..last).rev().map(|port| FlowKey { src_port: port, ..flow });
@@ -129,13 +119,6 @@ impl Shared {
 
     fn ports(&self) -> RangeInclusive<u16> {
         self.config.ports.clone().unwrap_or(FIRST_DYNAMIC_PORT..=u16::MAX)
-    }
-
-    fn port(&mut self) -> u16 {
-        let ports = self.ports();
-        let port = self.next_port.unwrap_or(*ports.start());
-        self.next_port = Some(if port >= *ports.end() { *ports.start() } else { port + 1 });
-        port
     }
 
     /// A loss estimate for a subflow between these addresses; no estimate if the driver told the rate and it is to be used.
@@ -156,3 +139,6 @@ impl Shared {
         self.truths.iter().rev().find(fits).map(|told| told.truth)
     }
 }
+
+/// First of the dynamic ports (RFC 6335 §6).
+const FIRST_DYNAMIC_PORT: u16 = 49152;

@@ -8,7 +8,6 @@ use crate::pacer::Pacer;
 use crate::reassembly::{Limits, Reassembly};
 use crate::recovery::{self, Recovery};
 use crate::rtt::RttEstimator;
-use crate::shared::Shared;
 use crate::unplaced::Unplaced;
 use crate::{AckReason, Profile, SubflowStats};
 use anabranch_policy::congestion::Controller;
@@ -151,6 +150,8 @@ pub(crate) struct Subflow {
     pub(crate) unconfirmed: u32,
     /// Since the last of them, nothing new goes here until the data before this offset is acknowledged at the data level.
     pub(crate) doubted_until: Option<u64>,
+    /// What our timestamps are ahead of the endpoint's clock.
+    pub(crate) timestamp_offset: u32,
     pub(crate) ts_recent: u32,
     /// When `ts_recent` was taken.
     pub(crate) ts_recent_at: Instant,
@@ -251,6 +252,7 @@ impl Subflow {
             bare_since: Instant::ZERO,
             unconfirmed: 0,
             doubted_until: None,
+            timestamp_offset: 0,
             ts_recent: 0,
             ts_recent_at: Instant::ZERO,
             echo_rtt: None,
@@ -331,6 +333,12 @@ impl Subflow {
         (timestamp.wrapping_sub(self.ts_recent) as i32) < 0 && now.since(self.ts_recent_at) <= PAWS_EXPIRY
     }
 
+    /// Milliseconds for the timestamps option (RFC 7323 §5.4).
+    pub(crate) fn timestamp(&self, now: Instant) -> u32 {
+        // Started above zero so that an echo of 0 still means "none yet" where the offset is 0.
+        ((now.as_nanos() / 1_000_000) as u32).wrapping_add(1).wrapping_add(self.timestamp_offset)
+    }
+
     /// FlightSize (RFC 5681 §2): sent and not cumulatively acknowledged.
     pub(crate) fn flight_size(&self) -> Bytes {
         Bytes::new(self.recovery.snd_nxt() - self.recovery.snd_una())
@@ -349,7 +357,7 @@ impl Subflow {
         }
         self.last_echo = echo;
         // A clock of milliseconds; an echo from the future is no honest peer's.
-        let age = Shared::timestamp(now).wrapping_sub(echo);
+        let age = self.timestamp(now).wrapping_sub(echo);
         if i32::try_from(age).is_ok() {
             let sample = Duration::from_millis(u64::from(age.max(1)));
             self.echo_rtt = Some(self.echo_rtt.map_or(sample, |rtt| (rtt * 7 + sample) / 8));

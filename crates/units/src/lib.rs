@@ -1,10 +1,11 @@
-//! The words every other crate speaks: time, bytes, rates, sequence numbers, identifiers, keys and seeded chance.
+//! The words every other crate speaks: time, bytes, rates, sequence numbers, identifiers, keys and chance, seeded or secret.
 //!
 //! Nothing here knows about packets, policies or clocks. Each quantity is a newtype, so that adding segments to bytes
 //! or an instant to an instant does not compile.
 #![forbid(unsafe_code)]
 
 mod bytes;
+mod entropy;
 mod id;
 mod key;
 mod rate;
@@ -13,6 +14,7 @@ mod stream;
 mod time;
 
 pub use bytes::Bytes;
+pub use entropy::{Entropy, Secret};
 pub use id::{AddressId, PathId, SubflowId};
 pub use key::{Hmac, Key, Nonce, Token, add_addr_hmac, join_hmac, same_mac};
 pub use rate::Rate;

@@ -5,6 +5,7 @@
 //! PCG XSL RR 128/64 (O'Neill 2014), whose output is fixed by its definition; the real-number helpers use only `+ - * /`
 //! so that they repeat on every platform.
 
+use rand_chacha::ChaCha20Rng;
 use rand_core::Rng;
 use rand_pcg::Pcg64;
 use sha2::{Digest, Sha256};
@@ -15,7 +16,15 @@ pub struct Seed(pub u64);
 
 /// One element's private source of chance.
 #[derive(Clone, Debug)]
-pub struct Stream(Pcg64);
+pub struct Stream(Source);
+
+#[derive(Clone, Debug)]
+enum Source {
+    /// Repeatable, fast, and open to whoever sees enough of it.
+    Seeded(Pcg64),
+    /// Not to be foretold ([`Entropy`](crate::Entropy)).
+    Secret(Box<ChaCha20Rng>),
+}
 
 impl Seed {
     /// The stream of the element called `name`, for instance `link/wifi/loss`.
@@ -25,7 +34,7 @@ impl Seed {
         hash.update(name.as_bytes());
         let digest: [u8; 32] = hash.finalize().into();
         let (state, increment) = digest.split_at(16);
-        Stream(Pcg64::new(be_u128(state), be_u128(increment)))
+        Stream(Source::Seeded(Pcg64::new(be_u128(state), be_u128(increment))))
     }
 
     /// The seed of the part called `name`, for instance one host of a run.
@@ -35,9 +44,16 @@ impl Seed {
 }
 
 impl Stream {
+    pub(crate) fn secret(generator: ChaCha20Rng) -> Self {
+        Stream(Source::Secret(Box::new(generator)))
+    }
+
     /// The next 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
-        self.0.next_u64()
+        match &mut self.0 {
+            Source::Seeded(generator) => generator.next_u64(),
+            Source::Secret(generator) => generator.next_u64(),
+        }
     }
 
     /// The next 32 random bits.

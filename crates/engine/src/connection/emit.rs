@@ -67,7 +67,7 @@ impl Connection {
         segment.window = field as u16;
         self.receiver.on_told(field << subflow.rcv_scale);
         if subflow.timestamps {
-            segment.options.timestamps = Some(Timestamps { value: Shared::timestamp(now), echo: subflow.ts_recent });
+            segment.options.timestamps = Some(Timestamps { value: subflow.timestamp(now), echo: subflow.ts_recent });
         }
         subflow.ack.segments = 0;
         subflow.ack.deadline = None;
@@ -300,7 +300,7 @@ impl Connection {
             sack_permitted: sack,
         }));
         if timestamps {
-            segment.options.timestamps = Some(Timestamps { value: Shared::timestamp(now), echo: subflow.ts_recent });
+            segment.options.timestamps = Some(Timestamps { value: subflow.timestamp(now), echo: subflow.ts_recent });
         }
         let offers = !subflow.is_join() && option.is_some() && shared.config.ack_rewrite;
         if offers && (!answer || self.detours_agreed) {

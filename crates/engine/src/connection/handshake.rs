@@ -5,7 +5,7 @@ use crate::sent_log::NO_SLOT;
 use crate::shared::{Route, Shared};
 use crate::subflow::{HandshakeTimer, Origin, State, Subflow};
 use crate::{ConnectionId, Event, FallbackReason, Purpose};
-use anabranch_units::{AddressId, Bytes, Duration, Instant, Key, Nonce, SubflowId, SubflowSeq, join_hmac, same_mac};
+use anabranch_units::{AddressId, Bytes, Duration, Instant, Key, Nonce, SubflowId, join_hmac, same_mac};
 use anabranch_wire::{Flags, FlowKey, JoinAck, JoinSyn, JoinSynAck, MpCapable, MpOption, ResetReason, Segment};
 
 /// Joins of one connection whose third ACK has not come.
@@ -30,7 +30,7 @@ impl Connection {
             // No other connection of this host may draw the same key meanwhile (RFC 8684 §3.1).
             shared.routes.push(Route::AddToken(connection.local_key.token(), id));
         }
-        let index = connection.add_subflow(flow, Origin::Initial, State::SynSent, shared);
+        let index = connection.add_subflow(now, flow, Origin::Initial, State::SynSent, shared);
         connection.start_handshake(now, index, shared);
         connection
     }
@@ -40,7 +40,7 @@ impl Connection {
         let capable = find_capable(syn).filter(|capable| shared.config.multipath && acceptable_offer(capable));
         let mode = if capable.is_some() { Mode::Negotiating } else { Mode::Plain };
         let mut connection = Connection::new(now, id, Role::Server, mode, shared);
-        let index = connection.add_subflow(syn.flow.reversed(), Origin::Initial, State::SynReceived, shared);
+        let index = connection.add_subflow(now, syn.flow.reversed(), Origin::Initial, State::SynReceived, shared);
         if mode == Mode::Plain && shared.config.multipath {
             connection.stats.fallback = Some(FallbackReason::Syn);
             shared.fell_back(FallbackReason::Syn);
@@ -68,7 +68,7 @@ impl Connection {
         self.make_room_for_half_open(now, shared);
         let own = Nonce(shared.chance.next_u32());
         let origin = Origin::Join { own, peer: Some(join.nonce) };
-        let index = self.add_subflow(syn.flow.reversed(), origin, State::SynReceived, shared);
+        let index = self.add_subflow(now, syn.flow.reversed(), origin, State::SynReceived, shared);
         let subflow = &mut self.subflows[index];
         subflow.remote_address = join.address;
         subflow.backup_remote = join.backup;
@@ -101,12 +101,12 @@ impl Connection {
     /// We add a subflow between these addresses.
     pub(super) fn join(&mut self, now: Instant, flow: FlowKey, remote: AddressId, shared: &mut Shared) {
         let own = Nonce(shared.chance.next_u32());
-        let index = self.add_subflow(flow, Origin::Join { own, peer: None }, State::SynSent, shared);
+        let index = self.add_subflow(now, flow, Origin::Join { own, peer: None }, State::SynSent, shared);
         self.subflows[index].remote_address = remote;
         self.start_handshake(now, index, shared);
     }
 
-    fn add_subflow(&mut self, flow: FlowKey, origin: Origin, state: State, shared: &mut Shared) -> usize {
+    fn add_subflow(&mut self, now: Instant, flow: FlowKey, origin: Origin, state: State, shared: &mut Shared) -> usize {
         // After 65536 joins the numbers begin again; one still in use is passed over.
         while self.position(SubflowId(self.next_subflow)).is_some() {
             self.next_subflow = self.next_subflow.wrapping_add(1);
@@ -121,7 +121,8 @@ impl Connection {
         };
         let config = &shared.config;
         let mut subflow = Subflow::new(id, slot, flow, origin, state, &config.profile, config.receive_buffer);
-        subflow.iss = SubflowSeq::new(shared.chance.next_u32());
+        subflow.iss = shared.chance.isn(now, &flow);
+        subflow.timestamp_offset = shared.chance.timestamp_offset(&flow);
         subflow.loss = shared.loss_estimate(&flow);
         subflow.truth = shared.truth(&flow);
         self.initial_address.get_or_insert(flow.src);
@@ -458,7 +459,7 @@ impl Connection {
         let Some(timer) = subflow.handshake else { return Duration::from_millis(1) };
         let measured = now.since(timer.first_sent);
         let echo = segment.options.timestamps.filter(|t| timer.retries > 0 && t.echo != 0);
-        let by_echo = echo.map(|t| Duration::from_millis(u64::from(Shared::timestamp(now).wrapping_sub(t.echo))));
+        let by_echo = echo.map(|t| Duration::from_millis(u64::from(subflow.timestamp(now).wrapping_sub(t.echo))));
         by_echo.map_or(measured, |rtt| rtt.min(measured)).max(Duration::from_micros(1))
     }
 }

@@ -46,7 +46,11 @@ pub fn handshake() -> Option<Box<Handshake>> {
 
 impl Puppet {
     pub fn new(config: Config) -> Self {
-        let mut host = Endpoint::new(config, Seed(7));
+        Puppet::with(Endpoint::new(config, Seed(7)))
+    }
+
+    /// Around an endpoint that the test has made.
+    pub fn with(mut host: Endpoint) -> Self {
         host.listen(PORT);
         Puppet {
             host,

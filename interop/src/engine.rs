@@ -1,0 +1,229 @@
+//! The engine as a peer: an endpoint on a TUN device, in a thread of its own, with an application that follows plans.
+
+use crate::recording::{Recording, Shelf};
+use crate::scripted::{Job, Scripted};
+use crate::{Plan, Transfer};
+use anabranch_engine::{Config, ConnectionId, ConnectionStats, Counters, Event, LocalAddress, Profile, SubflowStats};
+use anabranch_host::{Context, Device, Driver, DriverCounters, Namespace, Reactor, Stop, Tun};
+use std::io::{self, Write};
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// A running engine. It stops when this is dropped.
+pub struct Engine {
+    jobs: Sender<Job>,
+    bell: Mutex<UnixStream>,
+    stop: Stop,
+    thread: Option<JoinHandle<Result<DriverCounters, String>>>,
+    shelf: Option<Shelf>,
+}
+
+/// One connection of an engine, as it stands.
+#[derive(Clone, Debug, Default)]
+pub struct Connection {
+    /// What its plan has come to.
+    pub transfer: Transfer,
+    /// With MPTCP; `None` until it is established.
+    pub multipath: Option<bool>,
+    /// What the endpoint told of it, but for `Readable` and `Writable`.
+    pub events: Vec<Event>,
+    /// What the endpoint counted.
+    pub stats: ConnectionStats,
+    /// Its subflows, those that are gone included.
+    pub subflows: Vec<SubflowStats>,
+}
+
+impl Connection {
+    /// Whether it is gone, in order or not.
+    pub fn is_gone(&self) -> bool {
+        self.events.iter().any(|event| matches!(event, Event::Closed | Event::Reset))
+    }
+}
+
+/// Settings as Linux has them, for these addresses.
+pub fn config(addresses: &[IpAddr]) -> Config {
+    let addresses = addresses.iter().map(|ip| LocalAddress { ip: *ip, backup: false }).collect();
+    Config::new(Profile::linux(), addresses)
+}
+
+impl Engine {
+    /// Opens the TUN device `name` in `namespace`, routes the addresses of `config` onto it, and runs an engine there.
+    pub fn start(namespace: &Namespace, name: &str, config: Config) -> io::Result<Engine> {
+        let device = open(namespace, name, &config)?;
+        Engine::run(device, config, None)
+    }
+
+    /// The same, and all packets that pass the device go to the capture file `path`.
+    pub fn start_recorded(namespace: &Namespace, name: &str, config: Config, path: &Path) -> io::Result<Engine> {
+        let device = open(namespace, name, &config)?;
+        let (device, shelf) = Recording::start(device, name, path)?;
+        Engine::run(device, config, Some(shelf))
+    }
+
+    fn run(device: impl Device + 'static, config: Config, shelf: Option<Shelf>) -> io::Result<Engine> {
+        let (jobs, inbox) = channel();
+        let (bell, ear) = UnixStream::pair()?;
+        ear.set_nonblocking(true)?;
+        let scripted = Scripted::new(inbox, mio::net::UnixStream::from_std(ear));
+        let reactor = Reactor::new(Driver::new(config, Box::new(device))?, scripted)?;
+        let stop = reactor.stopper();
+        let run = move || match reactor.run() {
+            Ok((_, driver)) => Ok(driver.counters()),
+            Err(error) => Err(error.to_string()),
+        };
+        let thread = Some(thread::Builder::new().name("engine".to_owned()).spawn(run)?);
+        Ok(Engine { jobs, bell: Mutex::new(bell), stop, thread, shelf })
+    }
+
+    /// Does something on the engine's thread, between two rounds of its loop, and answers what comes of it.
+    ///
+    /// # Panics
+    /// If the engine's thread has ended; it says why on standard error.
+    pub fn with<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&mut Scripted, &mut Context<'_>) -> T + Send + 'static,
+    ) -> T {
+        let (answer, result) = channel();
+        let job = move |scripted: &mut Scripted, cx: &mut Context<'_>| {
+            let _ = answer.send(act(scripted, cx));
+        };
+        let sent = self.jobs.send(Box::new(job));
+        let rung = self.bell.lock().expect("nothing panics while it rings").write_all(&[1]);
+        match (sent, rung, result.recv()) {
+            (Ok(()), Ok(()), Ok(answer)) => answer,
+            _ => panic!("the engine's thread has ended"),
+        }
+    }
+
+    /// Accepts connections to `port`; each carries out `plan`.
+    pub fn listen(&self, port: u16, plan: Plan) {
+        self.with(move |scripted, cx| scripted.listen(cx, port, plan));
+    }
+
+    /// Opens a connection that carries out `plan`.
+    pub fn connect(&self, local: IpAddr, remote: SocketAddr, plan: Plan) -> ConnectionId {
+        self.with(move |scripted, cx| scripted.connect(cx, local, remote, plan))
+    }
+
+    /// Reads what has come of a connection, or leaves it until this is taken back.
+    pub fn set_reading(&self, id: ConnectionId, reading: bool) {
+        self.with(move |scripted, cx| scripted.set_reading(cx, id, reading));
+    }
+
+    /// The connections that were ever opened or accepted, oldest first.
+    pub fn connections(&self) -> Vec<ConnectionId> {
+        self.with(|scripted, _| scripted.connections())
+    }
+
+    /// How a connection stands.
+    pub fn connection(&self, id: ConnectionId) -> Connection {
+        self.with(move |scripted, cx| scripted.connection(cx, id))
+    }
+
+    /// What the endpoint counted over all connections.
+    pub fn counters(&self) -> Counters {
+        self.with(|_, cx| cx.endpoint.counters().clone())
+    }
+
+    /// Looks for broken invariants in all that the endpoint holds.
+    pub fn check(&self) -> Result<(), String> {
+        self.with(|_, cx| cx.endpoint.check(cx.now))
+    }
+
+    /// Waits until `n` connections have been opened or accepted and answers the last of them.
+    ///
+    /// # Errors
+    /// If that does not come about within `limit`.
+    pub fn nth_connection(&self, n: usize, limit: Duration) -> Result<ConnectionId, String> {
+        let mut found = None;
+        let reached = wait(limit, || {
+            found = self.connections().get(n - 1).copied();
+            found.is_some()
+        });
+        match found {
+            Some(id) if reached => Ok(id),
+            _ => Err(format!("fewer than {n} connections after {limit:?}; the endpoint counted {:?}", self.counters())),
+        }
+    }
+
+    /// Waits until a connection is as `enough` wants it.
+    ///
+    /// # Errors
+    /// If that does not come about within `limit`: how the connection stands.
+    pub fn wait_for(
+        &self,
+        id: ConnectionId,
+        limit: Duration,
+        enough: impl Fn(&Connection) -> bool,
+    ) -> Result<Connection, String> {
+        let mut connection = Connection::default();
+        let reached = wait(limit, || {
+            connection = self.connection(id);
+            enough(&connection)
+        });
+        if reached {
+            Ok(connection)
+        } else {
+            Err(format!("after {limit:?} the engine's connection is {connection:#?}"))
+        }
+    }
+
+    /// Stops it, completes its capture and answers what passed the device.
+    ///
+    /// # Errors
+    /// If it panicked, or its device failed.
+    pub fn stop(mut self) -> Result<DriverCounters, String> {
+        self.halt()
+    }
+
+    fn halt(&mut self) -> Result<DriverCounters, String> {
+        self.stop.stop();
+        let Some(thread) = self.thread.take() else { return Err("it has been stopped before".to_owned()) };
+        let counters = thread.join().map_err(|_| "the engine panicked".to_owned())??;
+        match self.shelf.take() {
+            Some(shelf) => shelf.finish().map(|()| counters).map_err(|error| error.to_string()),
+            None => Ok(counters),
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        if self.thread.is_some()
+            && let Err(error) = self.halt()
+        {
+            eprintln!("{error}");
+        }
+    }
+}
+
+/// Asks every few milliseconds whether it is `enough`; false if that is not so within `limit`.
+pub fn wait(limit: Duration, mut enough: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + limit;
+    while !enough() {
+        if Instant::now() >= end {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    true
+}
+
+fn open(namespace: &Namespace, name: &str, config: &Config) -> io::Result<Tun> {
+    let device = namespace.run({
+        let name = name.to_owned();
+        move || Tun::open(&name)
+    })?;
+    let ip = |args: &[&str]| namespace.command("ip", args).map(drop).map_err(io::Error::other);
+    ip(&["link", "set", name, "txqueuelen", "10000", "up"])?;
+    for address in &config.addresses {
+        let length = if address.ip.is_ipv4() { 32 } else { 128 };
+        ip(&["route", "add", &format!("{}/{length}", address.ip), "dev", name])?;
+    }
+    Ok(device)
+}

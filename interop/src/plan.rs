@@ -1,0 +1,65 @@
+//! What one end of a connection is to do, and what came of it; the same words for the engine and for kernel sockets.
+
+/// What to send, and when to close.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Bytes of this end's pattern.
+    pub send: u64,
+    /// What comes then.
+    pub close: Close,
+}
+
+/// When an end closes its direction, or gives up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Close {
+    /// As soon as everything is written.
+    AfterSending,
+    /// Once everything is written and the peer has closed its direction.
+    AfterPeer,
+    /// It gives the whole connection up (engine: abort; kernel: linger 0 and close) once so many bytes have come.
+    AbortAfter(u64),
+    /// Not at all.
+    Never,
+}
+
+/// How it stands at one end.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Transfer {
+    /// Bytes that the stack has taken.
+    pub sent: u64,
+    /// Bytes that were read.
+    pub received: u64,
+    /// Where the first byte stood that was not what the peer sent.
+    pub wrong: Option<u64>,
+    /// The peer's end of stream has come.
+    pub peer_finished: bool,
+    /// Why it did not go to its end; for instance the error of a socket.
+    pub failure: Option<String>,
+}
+
+impl Plan {
+    /// Sends this much and closes.
+    pub fn send(bytes: u64) -> Plan {
+        Plan { send: bytes, close: Close::AfterSending }
+    }
+
+    /// The same, closing as this says.
+    pub fn closing(self, close: Close) -> Plan {
+        Plan { close, ..self }
+    }
+}
+
+impl Transfer {
+    /// Whether this end sent all that its plan says, received what the peer's says, every byte the right one, and then its
+    /// end.
+    ///
+    /// # Errors
+    /// What is not so.
+    pub fn check(&self, ours: &Plan, peer: &Plan) -> Result<(), String> {
+        let whole = self.sent == ours.send && self.received == peer.send;
+        if whole && self.wrong.is_none() && self.peer_finished && self.failure.is_none() {
+            return Ok(());
+        }
+        Err(format!("sent {} of {}, received {} of {}: {self:?}", self.sent, ours.send, self.received, peer.send))
+    }
+}

@@ -1,0 +1,186 @@
+//! The application on the engine's side: each connection follows its plan; whatever else a test wants comes as a job.
+
+use crate::engine::Connection;
+use crate::{Close, Plan, Role, Transfer};
+use anabranch_engine::{ConnectionId, Event};
+use anabranch_host::{Application, Context, FIRST_TOKEN, Ready};
+use mio::{Interest, Token};
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::mpsc::Receiver;
+
+/// Something to be done on the engine's thread.
+pub(crate) type Job = Box<dyn FnOnce(&mut Scripted, &mut Context<'_>) + Send>;
+
+/// The application.
+pub struct Scripted {
+    jobs: Receiver<Job>,
+    /// Rings when there are jobs.
+    ear: mio::net::UnixStream,
+    listening: BTreeMap<u16, Plan>,
+    dialogues: BTreeMap<ConnectionId, Dialogue>,
+    /// In the order in which they began.
+    order: Vec<ConnectionId>,
+}
+
+struct Dialogue {
+    role: Role,
+    plan: Plan,
+    transfer: Transfer,
+    multipath: Option<bool>,
+    events: Vec<Event>,
+    reading: bool,
+    closed: bool,
+}
+
+impl Scripted {
+    pub(crate) fn new(jobs: Receiver<Job>, ear: mio::net::UnixStream) -> Self {
+        Scripted { jobs, ear, listening: BTreeMap::new(), dialogues: BTreeMap::new(), order: Vec::new() }
+    }
+
+    pub(crate) fn listen(&mut self, cx: &mut Context<'_>, port: u16, plan: Plan) {
+        cx.endpoint.listen(port);
+        self.listening.insert(port, plan);
+    }
+
+    pub(crate) fn connect(
+        &mut self,
+        cx: &mut Context<'_>,
+        local: IpAddr,
+        remote: SocketAddr,
+        plan: Plan,
+    ) -> ConnectionId {
+        let id = cx.endpoint.open(cx.now, local, remote);
+        self.begin(id, Role::Client, plan);
+        id
+    }
+
+    pub(crate) fn set_reading(&mut self, cx: &mut Context<'_>, id: ConnectionId, reading: bool) {
+        if let Some(dialogue) = self.dialogues.get_mut(&id) {
+            dialogue.reading = reading;
+            dialogue.step(cx, id);
+        }
+    }
+
+    pub(crate) fn connections(&self) -> Vec<ConnectionId> {
+        self.order.clone()
+    }
+
+    pub(crate) fn connection(&self, cx: &mut Context<'_>, id: ConnectionId) -> Connection {
+        let Some(dialogue) = self.dialogues.get(&id) else { return Connection::default() };
+        Connection {
+            transfer: dialogue.transfer.clone(),
+            multipath: dialogue.multipath,
+            events: dialogue.events.clone(),
+            stats: cx.endpoint.connection(id).unwrap_or_default(),
+            subflows: cx.endpoint.subflows(id),
+        }
+    }
+
+    fn begin(&mut self, id: ConnectionId, role: Role, plan: Plan) {
+        let dialogue = Dialogue {
+            role,
+            plan,
+            transfer: Transfer::default(),
+            multipath: None,
+            events: Vec::new(),
+            reading: true,
+            closed: false,
+        };
+        self.dialogues.insert(id, dialogue);
+        self.order.push(id);
+    }
+}
+
+impl Application for Scripted {
+    fn on_start(&mut self, cx: &mut Context<'_>) {
+        cx.registry.register(&mut self.ear, EAR, Interest::READABLE).expect("a socket can be waited for");
+    }
+
+    fn on_event(&mut self, cx: &mut Context<'_>, id: ConnectionId, event: Event) {
+        if let Event::Accepted { .. } = event {
+            let subflows = cx.endpoint.subflows(id);
+            let port = subflows.first().map_or(0, |subflow| subflow.local.port());
+            let Some(plan) = self.listening.get(&port).copied() else { return };
+            self.begin(id, Role::Server, plan);
+        }
+        if let Some(dialogue) = self.dialogues.get_mut(&id) {
+            dialogue.on_event(event);
+            dialogue.step(cx, id);
+        }
+    }
+
+    fn on_ready(&mut self, cx: &mut Context<'_>, _token: Token, _ready: Ready) {
+        let mut rings = [0; 64];
+        while self.ear.read(&mut rings).is_ok_and(|count| count > 0) {}
+        while let Ok(job) = self.jobs.try_recv() {
+            job(self, cx);
+        }
+    }
+}
+
+impl Dialogue {
+    fn on_event(&mut self, event: Event) {
+        match event {
+            Event::Readable | Event::Writable => return,
+            Event::Connected { multipath } | Event::Accepted { multipath } => self.multipath = Some(multipath),
+            Event::PeerFinished => self.transfer.peer_finished = true,
+            Event::Reset => self.transfer.failure = Some("reset".to_owned()),
+            _ => {}
+        }
+        self.events.push(event);
+    }
+
+    /// Whatever the plan says that can be done now.
+    fn step(&mut self, cx: &mut Context<'_>, id: ConnectionId) {
+        if self.reading {
+            self.read(cx, id);
+        }
+        if self.multipath.is_some() {
+            self.write(cx, id);
+            self.close(cx, id);
+        }
+    }
+
+    fn read(&mut self, cx: &mut Context<'_>, id: ConnectionId) {
+        while let Some(chunk) = cx.endpoint.read(cx.now, id) {
+            let transfer = &mut self.transfer;
+            if transfer.wrong.is_none() {
+                transfer.wrong = self.role.peer().first_difference(transfer.received, &chunk);
+            }
+            transfer.received += chunk.len() as u64;
+        }
+    }
+
+    fn write(&mut self, cx: &mut Context<'_>, id: ConnectionId) {
+        while self.transfer.sent < self.plan.send {
+            let piece = self.role.slice(self.transfer.sent, self.plan.send - self.transfer.sent);
+            let taken = cx.endpoint.write(cx.now, id, &piece);
+            self.transfer.sent += taken as u64;
+            if taken < piece.len() {
+                return;
+            }
+        }
+    }
+
+    fn close(&mut self, cx: &mut Context<'_>, id: ConnectionId) {
+        let written = self.transfer.sent == self.plan.send;
+        let due = match self.plan.close {
+            Close::AfterSending => written,
+            Close::AfterPeer => written && self.transfer.peer_finished,
+            Close::AbortAfter(bytes) => self.transfer.received >= bytes,
+            Close::Never => false,
+        };
+        if !due || self.closed {
+            return;
+        }
+        self.closed = true;
+        match self.plan.close {
+            Close::AbortAfter(_) => cx.endpoint.abort(cx.now, id),
+            _ => cx.endpoint.shutdown(cx.now, id),
+        }
+    }
+}
+
+const EAR: Token = Token(FIRST_TOKEN);

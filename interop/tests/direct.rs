@@ -1,0 +1,77 @@
+//! A kernel and the engine face to face: the handshakes, two subflows, data both ways and the end, with nothing between
+//! them. What goes wrong here has nothing to do with loss.
+
+use anabranch_interop::{
+    Case, Close, Connection, Direct, Engine, Family, Kernel, KernelCounters, Plan, Role, config, run,
+};
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::time::Duration;
+
+fn main() -> ExitCode {
+    let mut cases = Vec::new();
+    for role in [Role::Client, Role::Server] {
+        for family in [Family::V4, Family::V6] {
+            for multipath in [true, false] {
+                let protocol = if multipath { "mptcp" } else { "tcp" };
+                let name = format!("engine_{role:?}_{protocol}_{family:?}").to_lowercase();
+                cases.push(Case::new(name, move || exchange(role, family, multipath)));
+            }
+        }
+    }
+    run(cases, 4)
+}
+
+const LIMIT: Duration = Duration::from_secs(60);
+const PORT: u16 = 8080;
+
+/// A megabyte each way; `engine` is the role of the engine.
+fn exchange(engine: Role, family: Family, multipath: bool) -> Result<(), String> {
+    let said = |error: std::io::Error| error.to_string();
+    let direct = Direct::new("direct").map_err(said)?;
+    let (ours, theirs) = (direct.engine.family(family), direct.kernel.family(family));
+    if engine == Role::Server {
+        direct.add_endpoint(Role::Client, family).map_err(said)?;
+    }
+    let before = KernelCounters::read(&direct.namespace).map_err(said)?;
+    let kernel = Kernel { multipath, ..Kernel::new(&direct.namespace) };
+    let mut settings = config(&ours);
+    settings.multipath = multipath;
+    let peer = Engine::start(&direct.namespace, "anabranch0", settings).map_err(said)?;
+    // The kernel writes, and so closes, only when all subflows are there: without delay a megabyte is gone in no time.
+    let plan = Plan::send(1 << 20);
+    let patient = plan.closing(Close::AfterPeer);
+    // The engine as server announces its second address: the kernel joins there as well as from its own second.
+    let expected = match (multipath, engine) {
+        (false, _) => 1,
+        (true, Role::Client) => 2,
+        (true, Role::Server) => 3,
+    };
+
+    let (id, socket) = match engine {
+        Role::Client => {
+            let listener = kernel.listen(SocketAddr::new(theirs[0], PORT)).map_err(said)?;
+            let id = peer.connect(ours[0], SocketAddr::new(theirs[0], PORT), patient);
+            (id, listener.accept(LIMIT).map_err(said)?)
+        }
+        Role::Server => {
+            peer.listen(PORT, patient);
+            let socket = kernel.connect(Some(theirs[0]), SocketAddr::new(ours[0], PORT)).map_err(said)?;
+            (peer.nth_connection(1, LIMIT)?, socket)
+        }
+    };
+    let all_there =
+        |connection: &Connection| connection.subflows.iter().filter(|subflow| subflow.established).count() == expected;
+    peer.wait_for(id, LIMIT, all_there)?;
+    socket.start(plan, LIMIT).finish(&plan).check(&plan, &plan).map_err(|error| format!("the kernel {error}"))?;
+    let connection = peer.wait_for(id, LIMIT, |connection| connection.is_gone())?;
+    connection.transfer.check(&plan, &plan).map_err(|error| format!("the engine {error}"))?;
+    peer.check()?;
+
+    let counters = KernelCounters::read(&direct.namespace).map_err(said)?.since(&before);
+    let trouble = counters.mptcp_trouble();
+    if connection.multipath != Some(multipath) || connection.subflows.len() != expected || !trouble.is_empty() {
+        return Err(format!("{connection:#?}\nkernel: {counters}"));
+    }
+    Ok(())
+}
