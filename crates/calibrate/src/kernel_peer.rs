@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 pub struct KernelSockets {
     /// MPTCP, or plain TCP.
     pub multipath: bool,
-    /// A fixed receive buffer in bytes as the simulator counts it; `None` lets the kernel tune it.
-    pub receive_buffer: Option<Bytes>,
-    /// The same for the send buffer.
-    pub send_buffer: Option<Bytes>,
+    /// A fixed receive buffer of the client in bytes as the simulator counts them; `None` lets the kernel tune it.
+    pub client_buffer: Option<Bytes>,
+    /// The same for the server.
+    pub server_buffer: Option<Bytes>,
 }
 
 /// Transfers one file from one namespace to the other; answers how long it took.
@@ -42,16 +42,13 @@ pub fn transfer(
     Ok(ended.saturating_duration_since(begun))
 }
 
-fn socket(sockets: KernelSockets, address: IpAddr, patience: Duration) -> io::Result<Socket> {
+fn socket(multipath: bool, buffer: Option<Bytes>, address: IpAddr, patience: Duration) -> io::Result<Socket> {
     let domain = if address.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
-    let protocol = if sockets.multipath { Protocol::MPTCP } else { Protocol::TCP };
+    let protocol = if multipath { Protocol::MPTCP } else { Protocol::TCP };
     let socket = Socket::new(domain, Type::STREAM, Some(protocol))?;
-    // The kernel doubles what it is told (socket(7)) and half of that is bookkeeping, so what is told is what is meant.
-    if let Some(bytes) = sockets.receive_buffer {
+    // The kernel doubles what it is told (socket(7)), since half of a buffer goes to bookkeeping; so what is told is meant.
+    if let Some(bytes) = buffer {
         socket.set_recv_buffer_size(bytes.get() as usize)?;
-    }
-    if let Some(bytes) = sockets.send_buffer {
-        socket.set_send_buffer_size(bytes.get() as usize)?;
     }
     socket.set_read_timeout(Some(patience))?;
     socket.set_write_timeout(Some(patience))?;
@@ -59,7 +56,7 @@ fn socket(sockets: KernelSockets, address: IpAddr, patience: Duration) -> io::Re
 }
 
 fn listen(sockets: KernelSockets, address: SocketAddr, patience: Duration) -> io::Result<Socket> {
-    let socket = socket(sockets, address.ip(), patience)?;
+    let socket = socket(sockets.multipath, sockets.server_buffer, address.ip(), patience)?;
     socket.set_reuse_address(true)?;
     socket.bind(&SockAddr::from(address))?;
     socket.listen(16)?;
@@ -86,7 +83,7 @@ fn fetch(
     remote: SocketAddr,
     transfer: Transfer,
 ) -> Result<(Instant, Instant), TransferError> {
-    let mut socket = socket(sockets, remote.ip(), transfer.patience)?;
+    let mut socket = socket(sockets.multipath, sockets.client_buffer, remote.ip(), transfer.patience)?;
     socket.bind(&SockAddr::from(SocketAddr::new(local, 0)))?;
     let begun = Instant::now();
     socket.connect(&SockAddr::from(remote))?;

@@ -3,12 +3,12 @@
 use crate::kernel_peer::{self, KernelSockets};
 use crate::suite::Case;
 use crate::transfer::{Addresses, Transfer, TransferError};
-use crate::{engine_run, suite};
-use anabranch_host::testbed::{Options, Testbed, TestbedError};
+use crate::engine_run;
+use anabranch_host::emulator::{EmulatorError, EmulatorReport, Validity};
+use anabranch_host::testbed::{KernelSettings, Testbed, TestbedError, TestbedOptions};
 use anabranch_lab::calibration::{Calibration, Protocol, Row, Samples};
 use anabranch_lab::{Keep, RunError, Scenario};
-use anabranch_sim::{Direction, Spec, Workload};
-use anabranch_units::Bytes;
+use anabranch_sim::{Direction, HostSpec, Spec, Workload};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -35,6 +35,9 @@ pub enum CalibrateError {
     /// The testbed could not be made.
     #[error(transparent)]
     Testbed(#[from] TestbedError),
+    /// The testbed's links died.
+    #[error(transparent)]
+    Emulator(#[from] EmulatorError),
 }
 
 /// Runs every case in every world; `tell` hears what is about to be run.
@@ -67,20 +70,37 @@ fn row(
     let transfer = the_file(&case.name, &scenario.spec(settings.seed))?;
     let simulator = simulate(scenario, transfer, &seeds, settings.jobs)?;
     let mut worlds = [Samples::default(), Samples::default()];
+    let mut shares = [Shares::default(), Shares::default()];
     for &seed in &seeds {
         let spec = scenario.spec(seed);
         for (world, samples) in worlds.iter_mut().enumerate() {
             let name = ["testbed", "kernel"][world];
             tell(&format!("{}, {}, {name}, seed {seed}", case.name, protocol.name()));
-            let testbed = Testbed::start(&spec, &Options::default())?;
+            let testbed = Testbed::build(&spec, options(scenario))?;
+            testbed.begin()?;
             let outcome = match world {
                 0 => by_engine(&testbed, &spec, transfer),
                 _ => by_kernel(&testbed, &spec, transfer),
             };
-            note(samples, seed, transfer.direction, outcome, testbed)?;
+            let report = testbed.stop()?;
+            match outcome {
+                Ok(duration) => samples.completion_s.push(Some(duration.as_secs_f64())),
+                Err(error) => {
+                    samples.completion_s.push(None);
+                    samples.failures.push(format!("seed {seed}: {error}"));
+                }
+            }
+            if let Validity::Invalid(faults) = &report.validity {
+                let faults: Vec<String> = faults.iter().map(|fault| fault.what.clone()).collect();
+                samples.doubtful.push(format!("seed {seed}: {}", faults.join("; ")));
+            }
+            shares[world].add(&path_bytes(&scenario.paths(), transfer.direction, &delivered(&report)));
         }
     }
-    let [testbed, kernel] = worlds.map(finish);
+    for (samples, shares) in worlds.iter_mut().zip(&shares) {
+        samples.shares = shares.mean();
+    }
+    let [testbed, kernel] = worlds;
     Ok(Row { case: case.name.clone(), protocol, digest: scenario.digest.clone(), simulator, testbed, kernel })
 }
 
@@ -110,6 +130,44 @@ fn simulate(scenario: &Scenario, transfer: Transfer, seeds: &[u64], jobs: usize)
     }
     samples.shares = shares.mean();
     Ok(samples)
+}
+
+/// The kernels as the scenario has its hosts, as far as sockets do not say.
+fn options(scenario: &Scenario) -> TestbedOptions {
+    let settings = |congestion: &str| KernelSettings { congestion: Some(congestion.to_owned()), ..KernelSettings::default() };
+    let (sender, receiver) = (scenario.policies(), scenario.receiver());
+    TestbedOptions {
+        // Which of the two is the client does not matter: only who sends has use for it.
+        client: settings(&receiver.congestion.name),
+        server: settings(&sender.congestion.name),
+        ..TestbedOptions::default()
+    }
+}
+
+fn by_engine(testbed: &Testbed, spec: &Spec, transfer: Transfer) -> Result<Duration, TransferError> {
+    let layout = &testbed.layout;
+    let client: Vec<(IpAddr, bool)> =
+        layout.paths.iter().map(|path| (path.client_engine().v4.into(), path.backup)).collect();
+    let server = layout.server_engine().map(|address| address.v4.into()).collect();
+    let addresses = Addresses { client, primary: layout.primary, server };
+    engine_run::transfer(&testbed.client, &testbed.server, spec, &addresses, transfer)
+}
+
+fn by_kernel(testbed: &Testbed, spec: &Spec, transfer: Transfer) -> Result<Duration, TransferError> {
+    let fixed = |host: &HostSpec| host.initial_receive_buffer.is_none().then_some(host.receive_buffer);
+    let sockets = KernelSockets {
+        multipath: spec.client.multipath && spec.server.multipath,
+        client_buffer: fixed(&spec.client),
+        server_buffer: fixed(&spec.server),
+    };
+    let local = testbed.layout.primary().client().v4.into();
+    let server = testbed.layout.server().next().expect("a server has at least one address");
+    let remote = SocketAddr::new(server.v4.into(), engine_run::PORT);
+    kernel_peer::transfer(&testbed.client, &testbed.server, sockets, local, remote, transfer)
+}
+
+fn delivered(report: &EmulatorReport) -> Vec<(String, u64)> {
+    report.links.iter().map(|link| (link.name.clone(), link.stats.delivered_bytes.get())).collect()
 }
 
 /// Bytes by path in the direction of the file.
@@ -145,6 +203,12 @@ impl Shares {
     fn mean(&self) -> Vec<f64> {
         self.sums.iter().map(|sum| sum / self.runs as f64).collect()
     }
+}
+
+/// What the machine runs.
+fn kernel_version() -> String {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease");
+    release.map_or_else(|_| "of unknown version".to_owned(), |release| release.trim().to_owned())
 }
 
 #[cfg(test)]

@@ -25,6 +25,8 @@ pub enum Command {
     List(ListArgs),
     /// Run conformance scripts: one endpoint against a peer whose every segment is written down.
     Script(ScriptArgs),
+    /// Hold the simulator against real time and the real kernel.
+    Calibrate(crate::calibrate::CalibrateArgs),
     /// Print the JSON schema of scenario files.
     Schema,
     /// Print a completion script for a shell.

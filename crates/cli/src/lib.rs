@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod calibrate;
 mod compare;
 mod documentation;
 mod failure;
@@ -62,6 +63,7 @@ fn dispatch(command: Command, catalogue: &Arc<Catalogue>) -> Result<(), Failure>
         Command::Inspect(args) => inspect::inspect(&args),
         Command::List(args) => list::list(catalogue, &args),
         Command::Script(args) => script::script(&args),
+        Command::Calibrate(args) => calibrate::run(catalogue, &args),
         Command::Schema => output::print(&format!("{}\n", anabranch_lab::schema(catalogue))),
         Command::Completions { shell } => {
             let mut script = Vec::new();
