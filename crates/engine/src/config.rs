@@ -60,6 +60,10 @@ pub struct Config {
     /// Let the policies' ACK path move pure ACKs to the path of another subflow, by rewriting addresses, with peers that can
     /// too; not part of RFC 8684 (see `connection/detour.rs`).
     pub ack_rewrite: bool,
+    /// Segments that leave one after the other on a subflow share one mapping of up to so many bytes (at most 65534), so that
+    /// they differ in nothing that segmentation offload cannot make (see `connection/burst.rs`), and pacing lets as much go
+    /// at once; `None` for one mapping per segment.
+    pub burst: Option<Bytes>,
     /// The policies.
     pub policies: Policies,
 }
@@ -139,6 +143,7 @@ impl Config {
             ports: None,
             deny_join_to_initial: false,
             ack_rewrite: false,
+            burst: None,
             policies: Policies::default(),
         }
     }

@@ -4,8 +4,11 @@ use crate::chance::Chance;
 use crate::chosen::Chosen;
 use crate::connection::{Accept, Connection};
 use crate::demux::Demux;
+use crate::locals::Locals;
 use crate::shared::{Route, Shared, Told};
-use crate::{Config, ConnectionId, ConnectionStats, Counters, Event, Purpose, SubflowStats, Switch, connection};
+use crate::{
+    Config, ConnectionId, ConnectionStats, Counters, Event, LocalAddress, Purpose, SubflowStats, Switch, connection,
+};
 use anabranch_policy::Truth;
 use anabranch_units::{Bytes, Dsn, Entropy, Instant, Key, Seed, SubflowId};
 use anabranch_wire::{Echo, Flags, FlowKey, MpOption, ResetReason, Segment};
@@ -66,7 +69,8 @@ impl Endpoint {
         Endpoint::with_chance(config, Chance::secret(&Entropy::new(entropy)))
     }
 
-    fn with_chance(config: Config, chance: Chance) -> Self {
+    fn with_chance(mut config: Config, chance: Chance) -> Self {
+        let locals = Locals::new(std::mem::take(&mut config.addresses));
         let shared = Shared {
             out: VecDeque::new(),
             events: VecDeque::new(),
@@ -79,6 +83,7 @@ impl Endpoint {
             down: Vec::new(),
             chosen: Chosen::default(),
             echoes: VecDeque::new(),
+            locals,
             config,
         };
         Endpoint {
@@ -332,6 +337,46 @@ impl Endpoint {
         self.apply_routes();
     }
 
+    /// We have one more address: open connections that we opened join from it, peers of the others are told of it (ADD_ADDR,
+    /// RFC 8684 §3.4.1). False if we have it already, or 255 others.
+    pub fn add_address(&mut self, now: Instant, address: LocalAddress) -> bool {
+        if self.shared.locals.add(address).is_none() {
+            return false;
+        }
+        for index in 0..self.connections.len() {
+            if let Some(connection) = &mut self.connections[index].connection {
+                connection.on_address_added(now, address.ip, &mut self.shared);
+                self.touch(index as u32);
+            }
+        }
+        self.apply_routes();
+        true
+    }
+
+    /// We give up one of our addresses: nothing is accepted or opened there any more, peers are told (REMOVE_ADDR, RFC 8684
+    /// §3.4.2), and subflows that use it are closed with a FIN while their data moves to the others. A connection that has no
+    /// other subflow keeps the one it has. False if it is none of ours.
+    ///
+    /// The address has to go on working for a while, until those FINs are through; for one that has failed there is
+    /// [`Endpoint::set_carrier`].
+    pub fn remove_address(&mut self, now: Instant, ip: IpAddr) -> bool {
+        let Some(id) = self.shared.locals.remove(ip) else { return false };
+        self.shared.down.retain(|address| *address != ip);
+        for index in 0..self.connections.len() {
+            if let Some(connection) = &mut self.connections[index].connection {
+                connection.on_address_removed(now, ip, id, &mut self.shared);
+                self.touch(index as u32);
+            }
+        }
+        self.apply_routes();
+        true
+    }
+
+    /// Our addresses, in the order in which they came.
+    pub fn addresses(&self) -> impl Iterator<Item = LocalAddress> {
+        self.shared.locals.iter().map(|(_, address)| address)
+    }
+
     /// Tells what a simulator knows of the way from one of our addresses to a peer's, or to any: policies find it in
     /// `SubflowView::truth`, and with [`Config::loss_oracle`] its loss rate takes the place of the estimate. `None` takes it
     /// back.
@@ -433,7 +478,7 @@ impl Endpoint {
     }
 
     fn is_local(&self, address: IpAddr) -> bool {
-        self.shared.config.addresses.iter().any(|local| local.ip == address)
+        self.shared.locals.contains(address)
     }
 
     fn handle_join(&mut self, now: Instant, syn: &Segment, join: &anabranch_wire::JoinSyn) {

@@ -16,6 +16,7 @@ mod demux;
 mod endpoint;
 mod event;
 mod idle;
+mod locals;
 mod mapping;
 mod originals;
 mod pacer;

@@ -15,9 +15,22 @@ pub(crate) struct Original {
     /// First data offset.
     pub(crate) data: u64,
     pub(crate) payload: Payload,
-    /// Of the mapping, if checksums were agreed on.
+    /// The mapping it left with.
+    pub(crate) map: Declared,
+}
+
+/// A mapping as it was declared: of one segment, or of a burst of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Declared {
+    /// First subflow offset.
+    pub(crate) start: u64,
+    /// First data offset.
+    pub(crate) data: u64,
+    /// Bytes, the DATA_FIN not counted: less than 64 KiB.
+    pub(crate) length: u16,
+    /// If checksums were agreed on.
     pub(crate) checksum: Option<u16>,
-    /// The mapping ends with the DATA_FIN.
+    /// It ends with the DATA_FIN.
     pub(crate) data_fin: bool,
 }
 
@@ -42,6 +55,17 @@ impl Originals {
     pub(crate) fn push(&mut self, original: Original) -> &Original {
         self.0.push_back(original);
         self.0.back().expect("it was just put there")
+    }
+
+    /// The payloads of the last `count` segments, in order.
+    pub(crate) fn latest(&self, count: usize) -> impl Iterator<Item = &Payload> {
+        self.0.range(self.0.len().saturating_sub(count)..).map(|original| &original.payload)
+    }
+
+    /// The last `count` segments, which have just been sent, share this mapping.
+    pub(crate) fn share(&mut self, count: usize, map: Declared) {
+        let from = self.0.len().saturating_sub(count);
+        self.0.range_mut(from..).for_each(|original| original.map = map);
     }
 
     /// What holds subflow offset `at`.
@@ -82,8 +106,8 @@ mod tests {
     fn a_segment_cut_in_two_is_found_in_what_was_sent() {
         let mut originals = Originals::default();
         for (start, payload) in [(1, &b"abcd"[..]), (5, b"efgh")] {
-            let payload = Payload::from_static(payload);
-            originals.push(Original { start, data: start - 1, payload, checksum: None, data_fin: false });
+            let map = Declared { start, data: start - 1, length: 4, checksum: None, data_fin: false };
+            originals.push(Original { start, data: start - 1, payload: Payload::from_static(payload), map });
         }
         assert_eq!(originals.get(6).expect("it was sent").slice(6, 2), "fg");
         assert!(originals.get(9).is_none());

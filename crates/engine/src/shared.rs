@@ -3,6 +3,7 @@
 use crate::chance::Chance;
 use crate::chosen::Chosen;
 use crate::demux::Demux;
+use crate::locals::Locals;
 use crate::{Config, ConnectionId, Counters, Event, FallbackReason, Purpose, Transmit};
 use anabranch_policy::Truth;
 use anabranch_policy::forecast::LossEstimate;
@@ -32,7 +33,9 @@ pub(crate) struct Told {
 }
 
 pub(crate) struct Shared {
+    /// Its addresses are in `locals`.
     pub(crate) config: Config,
+    pub(crate) locals: Locals,
     pub(crate) out: VecDeque<Transmit>,
     pub(crate) events: VecDeque<(ConnectionId, Event)>,
     pub(crate) routes: Vec<Route>,

@@ -3,11 +3,11 @@
 
 mod common;
 
-use anabranch_engine::Config;
+use anabranch_engine::{Config, Event, LocalAddress};
 use anabranch_units::{AddressId, Duration, SubflowSeq, add_addr_hmac};
 use anabranch_wire::{AddAddr, Flags, MpCapable, MpOption, RemoveAddr, ResetReason, Segment, Timestamps};
 use common::puppet::{KEY, Line, Puppet, handshake, reason};
-use common::{PATTERN, PORT, client_ip, config, server_ip};
+use common::{CLIENT, PATTERN, PORT, Pair, SERVER, client_ip, config, server_ip};
 use std::net::{IpAddr, SocketAddr};
 
 fn client() -> Config {
@@ -259,4 +259,99 @@ fn an_announced_address_is_withdrawn_with_its_interface() {
     puppet.host.set_carrier(puppet.now, server_ip(1), true);
     puppet.pump();
     assert_eq!(echoes(&puppet.take()), ours);
+}
+
+fn local(ip: IpAddr) -> LocalAddress {
+    LocalAddress { ip, backup: false }
+}
+
+fn open_from(pair: &Pair, host: usize) -> Vec<IpAddr> {
+    let subflows = pair.hosts[host].subflows(pair.id[host].unwrap());
+    subflows.iter().filter(|subflow| subflow.established).map(|subflow| subflow.local.ip()).collect()
+}
+
+/// §3.4.2: an address is given up with data in flight: its subflow ends with FINs at both ends, all data arrives, nothing is
+/// joined from there until it is ours again.
+#[test]
+fn an_address_is_given_up_and_taken_again_in_the_middle_of_a_transfer() {
+    for gone in [0, 1] {
+        let mut pair = Pair::new(2);
+        pair.open();
+        pair.write(CLIENT, &PATTERN[..1000]);
+        pair.run(Duration::from_millis(200));
+        assert_eq!(open_from(&pair, CLIENT), [client_ip(0), client_ip(1)]);
+        for _ in 0..4 {
+            pair.write(CLIENT, PATTERN);
+            pair.write(SERVER, PATTERN);
+        }
+        pair.run(Duration::from_millis(30));
+        assert!(pair.hosts[CLIENT].remove_address(pair.now, client_ip(gone)));
+        assert!(!pair.hosts[CLIENT].remove_address(pair.now, client_ip(gone)), "it has gone already");
+        assert!(pair.run(Duration::from_secs(20)) || pair.read[SERVER].len() == 801_000);
+        assert_eq!((pair.read[CLIENT].len(), pair.read[SERVER].len()), (800_000, 801_000));
+        for (host, skip) in [(CLIENT, 0), (SERVER, 1000)] {
+            assert!(pair.read[host][skip..].chunks(PATTERN.len()).all(|chunk| chunk == PATTERN), "to host {host}");
+        }
+        assert_eq!(open_from(&pair, CLIENT), [client_ip(1 - gone)]);
+        assert_eq!(open_from(&pair, SERVER).len(), 1);
+        for host in [CLIENT, SERVER] {
+            assert!(pair.has(host, |event| matches!(event, Event::SubflowClosed(_))), "host {host}");
+            assert_eq!(pair.hosts[host].counters().resets_received, 0, "FINs, no resets");
+        }
+        assert!(pair.hosts[CLIENT].add_address(pair.now, local(client_ip(gone))));
+        assert!(!pair.hosts[CLIENT].add_address(pair.now, local(client_ip(gone))), "it is there already");
+        pair.run(Duration::from_secs(1));
+        assert_eq!(open_from(&pair, CLIENT).len(), 2, "joined again");
+    }
+}
+
+/// The only subflow stays although its address is given up; a join that is under way does not.
+#[test]
+fn what_has_no_alternative_stays() {
+    let mut pair = Pair::new(2);
+    pair.open();
+    pair.write(CLIENT, &PATTERN[..1000]);
+    // Until the SYN of the join has left: path 1 takes 15 ms.
+    pair.run(Duration::from_millis(25));
+    assert_eq!(pair.hosts[CLIENT].subflows(pair.id[CLIENT].unwrap()).len(), 2);
+    for path in [1, 0] {
+        assert!(pair.hosts[CLIENT].remove_address(pair.now, client_ip(path)));
+    }
+    pair.run(Duration::from_secs(5));
+    assert_eq!(open_from(&pair, CLIENT), [client_ip(0)]);
+    pair.write(SERVER, PATTERN);
+    pair.run(Duration::from_secs(1));
+    pair.shutdown(SERVER);
+    pair.shutdown(CLIENT);
+    pair.run(Duration::from_secs(5));
+    assert!(pair.read[CLIENT] == PATTERN);
+    assert!(pair.has(CLIENT, |event| *event == Event::Closed) && pair.has(SERVER, |event| *event == Event::Closed));
+}
+
+/// §3.4: a server's new address is announced under an identifier of its own, and withdrawn under it; nothing is accepted
+/// there afterwards. The identifier is not used for the next.
+#[test]
+fn a_server_announces_and_withdraws_addresses_as_they_come_and_go() {
+    let (mut puppet, line) = Puppet::accepted(server(1));
+    puppet.take();
+    for (number, id) in [(1, 2), (2, 3)] {
+        assert!(puppet.host.add_address(puppet.now, local(server_ip(number))));
+        puppet.pump();
+        let ours = echoes(&puppet.take());
+        assert_eq!(
+            ours.iter().map(|add| (add.id, add.address)).collect::<Vec<_>>(),
+            [(AddressId(id), server_ip(number))]
+        );
+        puppet.send(line.ack(1), |s| s.options.push_mptcp(MpOption::AddAddr(AddAddr { hmac: None, ..ours[0] })));
+        assert!(puppet.host.addresses().any(|address| address.ip == server_ip(number)));
+        assert!(puppet.host.remove_address(puppet.now, server_ip(number)));
+        puppet.pump();
+        let removed = MpOption::RemoveAddr(RemoveAddr { ids: vec![AddressId(id)] });
+        assert!(puppet.take().iter().any(|s| s.options.mptcp().contains(&removed)));
+        assert!(!puppet.host.addresses().any(|address| address.ip == server_ip(number)));
+        let flow =
+            anabranch_wire::FlowKey::new(SocketAddr::new(client_ip(1), 4444), SocketAddr::new(server_ip(number), PORT));
+        puppet.deliver(Segment::new(flow, Flags::SYN, SubflowSeq::new(1), SubflowSeq::new(0)));
+        assert!(puppet.take().iter().all(|s| s.flags.has(Flags::RST)), "nobody listens there");
+    }
 }

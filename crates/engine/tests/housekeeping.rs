@@ -41,7 +41,11 @@ fn after_it_stopped_listening_what_is_open_goes_on_and_nothing_is_accepted() {
     pair.write(CLIENT, b"still here");
     pair.run(Duration::from_secs(1));
     assert_eq!(pair.read[SERVER], b"still here");
-    assert_eq!(pair.events[CLIENT].iter().filter(|event| **event == Event::Reset).count(), 1, "the late one is refused");
+    assert_eq!(
+        pair.events[CLIENT].iter().filter(|event| **event == Event::Reset).count(),
+        1,
+        "the late one is refused"
+    );
     assert_eq!(pair.hosts[CLIENT].subflows(late).iter().filter(|subflow| subflow.established).count(), 0);
     assert_eq!(pair.hosts[SERVER].connections(), 1);
 }

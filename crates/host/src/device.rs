@@ -1,6 +1,7 @@
 //! Where IP packets come from and go to.
 
-use std::io;
+use crate::VirtioHeader;
+use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 
 /// A non-blocking packet device: one IP packet, IPv4 or IPv6, per call.
@@ -23,7 +24,29 @@ pub trait Device: AsFd + Send {
     fn queue_drops(&mut self) -> io::Result<Option<u64>> {
         Ok(None)
     }
+
+    /// Whether packets may be larger than the MTU and their checksums left open, both ways. Then
+    /// [`Device::receive_frame`] and [`Device::send_frame`] are to be used.
+    fn has_offload(&self) -> bool {
+        false
+    }
+
+    /// As [`Device::receive`], and what the device knows of the packet.
+    fn receive_frame(&mut self, buffer: &mut [u8]) -> io::Result<Option<(VirtioHeader, usize)>> {
+        Ok(self.receive(buffer)?.map(|length| (VirtioHeader::default(), length)))
+    }
+
+    /// As [`Device::send`], for a packet that lies in at most [`MOST_PIECES`] pieces. `header` says what is left to the device
+    /// to do; without offload it must be all zero.
+    fn send_frame(&mut self, header: &VirtioHeader, pieces: &[IoSlice<'_>]) -> io::Result<bool> {
+        assert_eq!(*header, VirtioHeader::default(), "nothing is left to a device without offload");
+        let pieces: Vec<&[u8]> = pieces.iter().map(|piece| &**piece).collect();
+        self.send(&pieces.concat())
+    }
 }
 
 /// No IP packet is longer, IPv6 jumbograms apart, which nothing here speaks.
 pub const LONGEST_PACKET: usize = 65_575;
+
+/// Pieces that a packet may lie in: headers and as many segments as 64 KiB hold at the usual MTU.
+pub const MOST_PIECES: usize = 64;

@@ -1,10 +1,11 @@
 //! An endpoint on a device: packets in, segments; segments out, packets.
 
-use crate::{Clock, Device, LONGEST_PACKET};
+use crate::intake::Intake;
+use crate::train::Train;
+use crate::{Clock, Device, VirtioHeader};
 use anabranch_engine::{Config, Endpoint};
 use anabranch_units::{Instant, Seed};
-use anabranch_wire::{Checksums, Echo};
-use bytes::{Bytes, BytesMut};
+use anabranch_wire::{Echo, Segment};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -13,10 +14,12 @@ pub struct Driver {
     endpoint: Endpoint,
     device: Box<dyn Device>,
     clock: Clock,
-    buffer: Vec<u8>,
-    /// What was to be sent when the device could take no more.
-    unsent: Option<BytesMut>,
-    scratch: BytesMut,
+    intake: Intake,
+    /// What is about to leave; it waits here while the device can take no more.
+    train: Train,
+    /// What leaves behind the train.
+    next: Option<Segment>,
+    echo: Option<Echo>,
     counters: DriverCounters,
 }
 
@@ -33,6 +36,12 @@ pub struct DriverCounters {
     pub sent_bytes: u64,
     /// Packets read that are neither TCP nor an echo, or damaged.
     pub ignored: u64,
+    /// Packets read whose offload header contradicts them ([`VirtioFault`](crate::VirtioFault)); they are dropped.
+    pub bad_offload: u64,
+    /// Packets written that the device cuts into segments.
+    pub trains: u64,
+    /// The segments in them.
+    pub train_segments: u64,
     /// How often the device could take no more.
     pub blocked: u64,
 }
@@ -46,9 +55,10 @@ impl Driver {
             endpoint: Endpoint::new(config, Seed(u64::from_ne_bytes(seed))),
             device,
             clock: Clock::start(),
-            buffer: vec![0; LONGEST_PACKET],
-            unsent: None,
-            scratch: BytesMut::with_capacity(LONGEST_PACKET),
+            intake: Intake::new(),
+            train: Train::new(),
+            next: None,
+            echo: None,
             counters: DriverCounters::default(),
         })
     }
@@ -68,23 +78,40 @@ impl Driver {
         self.counters
     }
 
-    /// Reads and handles at most `most` packets; false if the device has no more.
+    /// Reads and handles at most `most` packets, or about as much as fits a socket buffer; false if the device has no more.
     pub fn receive(&mut self, most: usize) -> io::Result<bool> {
+        let enough = self.counters.received_bytes + BATCH_BYTES;
         for _ in 0..most {
-            let Some(length) = self.device.receive(&mut self.buffer)? else { return Ok(false) };
+            let Some((header, length)) = self.device.receive_frame(self.intake.space())? else { return Ok(false) };
             self.counters.received += 1;
             self.counters.received_bytes += length as u64;
-            let now = self.clock.now();
-            let packet = Bytes::copy_from_slice(&self.buffer[..length]);
-            match anabranch_wire::parse(&packet, Checksums::Verify) {
-                Ok(segment) => self.endpoint.handle_segment(now, segment),
-                Err(_) => match Echo::parse(&packet) {
-                    Some(echo) => self.endpoint.handle_echo(now, echo),
-                    None => self.counters.ignored += 1,
-                },
+            self.handle(&header, length);
+            if self.counters.received_bytes >= enough {
+                break;
             }
         }
         Ok(true)
+    }
+
+    fn handle(&mut self, header: &VirtioHeader, length: usize) {
+        let now = self.clock.now();
+        let packet = self.intake.packet(length);
+        let Ok(checksums) = header.examine(packet) else {
+            self.counters.bad_offload += 1;
+            return;
+        };
+        match anabranch_wire::parse_headers(packet, checksums) {
+            Ok((mut segment, payload)) => {
+                if !payload.is_empty() {
+                    segment.payload = self.intake.keep(payload);
+                }
+                self.endpoint.handle_segment(now, segment);
+            }
+            Err(_) => match Echo::parse(packet) {
+                Some(echo) => self.endpoint.handle_echo(now, echo),
+                None => self.counters.ignored += 1,
+            },
+        }
     }
 
     /// Lets the endpoint's timers act that are due.
@@ -97,41 +124,63 @@ impl Driver {
 
     /// Sends what the endpoint has to send; false if the device can take no more, and this is to be called again when it can.
     pub fn transmit(&mut self) -> io::Result<bool> {
-        if let Some(packet) = self.unsent.take()
-            && !self.write(packet)?
-        {
-            return Ok(false);
-        }
+        let joins = self.device.has_offload();
+        let (mut now, mut count) = (self.clock.now(), 0);
         loop {
-            let now = self.clock.now();
-            let mut packet = std::mem::take(&mut self.scratch);
-            packet.clear();
-            if let Some(transmit) = self.endpoint.poll_transmit(now) {
+            let segment = self.next.take().or_else(|| {
+                let transmit = self.endpoint.poll_transmit(now)?;
                 // The device takes or refuses at once: there is no queue whose length the endpoint would want to know.
                 self.endpoint.handle_departure(now, transmit.tag, transmit.segment.wire_length());
-                anabranch_wire::emit(&transmit.segment, &mut packet)
-                    .expect("the engine sends only what can be written");
-            } else if let Some(echo) = self.endpoint.poll_echo() {
-                packet.extend_from_slice(&echo.emit().unwrap_or_default());
-            } else {
-                self.scratch = packet;
-                return Ok(true);
-            }
-            if !self.write(packet)? {
+                Some(transmit.segment)
+            });
+            let segment = match segment {
+                Some(segment) if joins => match self.train.push(segment) {
+                    Ok(()) => continue,
+                    Err(segment) => Some(segment),
+                },
+                other => other,
+            };
+            if !self.send_train()? {
+                self.next = segment;
                 return Ok(false);
             }
+            match segment {
+                Some(segment) => self.train.start(segment),
+                None => break,
+            }
+            count += 1;
+            if count % CLOCK_EVERY == 0 {
+                now = self.clock.now();
+            }
         }
+        while let Some(echo) = self.echo.take().or_else(|| self.endpoint.poll_echo()) {
+            let Some(packet) = echo.emit() else { continue };
+            if !self.device.send(&packet)? {
+                self.counters.blocked += 1;
+                self.echo = Some(echo);
+                return Ok(false);
+            }
+            self.counters.sent += 1;
+            self.counters.sent_bytes += packet.len() as u64;
+        }
+        Ok(true)
     }
 
-    fn write(&mut self, packet: BytesMut) -> io::Result<bool> {
-        if !self.device.send(&packet)? {
-            self.counters.blocked += 1;
-            self.unsent = Some(packet);
-            return Ok(false);
+    fn send_train(&mut self) -> io::Result<bool> {
+        let segments = self.train.segments();
+        if segments == 0 {
+            return Ok(true);
         }
+        let Some(bytes) = self.train.send(&mut *self.device)? else {
+            self.counters.blocked += 1;
+            return Ok(false);
+        };
         self.counters.sent += 1;
-        self.counters.sent_bytes += packet.len() as u64;
-        self.scratch = packet;
+        self.counters.sent_bytes += bytes as u64;
+        if segments > 1 {
+            self.counters.trains += 1;
+            self.counters.train_segments += segments as u64;
+        }
         Ok(true)
     }
 }
@@ -141,3 +190,9 @@ impl AsFd for Driver {
         self.device.as_fd()
     }
 }
+
+/// Bytes read before the endpoint is asked what to send: acknowledgments should not wait for more than a fraction of what a
+/// peer has under way.
+const BATCH_BYTES: u64 = 256 << 10;
+/// Packets sent between two looks at the clock.
+const CLOCK_EVERY: usize = 16;

@@ -8,17 +8,21 @@ mod clock;
 mod device;
 mod driver;
 pub mod emulator;
+mod intake;
 mod interface;
 mod namespace;
 mod reactor;
 #[allow(unsafe_code)]
 mod sys;
+mod train;
 mod tun;
+mod virtio;
 
 pub use clock::Clock;
-pub use device::{Device, LONGEST_PACKET};
+pub use device::{Device, LONGEST_PACKET, MOST_PIECES};
 pub use driver::{Driver, DriverCounters};
 pub use emulator::{Emulator, EmulatorError, EmulatorReport, PathEnds};
 pub use namespace::{CommandError, Namespace};
 pub use reactor::{Application, Context, FIRST_TOKEN, Reactor, Ready, Stop};
 pub use tun::Tun;
+pub use virtio::{VirtioFault, VirtioHeader};

@@ -43,6 +43,18 @@ pub(crate) fn schedule_first_in_first_out(priority: i32) -> io::Result<()> {
     check(unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) })
 }
 
+/// Sets how many bytes of `struct virtio_net_hdr` stand before each packet of a TUN device made with `IFF_VNET_HDR`.
+pub(crate) fn tun_set_header_size(device: BorrowedFd<'_>, size: i32) -> io::Result<()> {
+    // SAFETY: TUNSETVNETHDRSZ reads one `int`, which outlives the call.
+    check(unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETVNETHDRSZ as _, &raw const size) })
+}
+
+/// Says which of the `TUN_F_*` the reader of a TUN device can do by itself.
+pub(crate) fn tun_set_offload(device: BorrowedFd<'_>, features: u32) -> io::Result<()> {
+    // SAFETY: TUNSETOFFLOAD takes its argument by value and touches no memory of ours.
+    check(unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETOFFLOAD as _, libc::c_ulong::from(features)) })
+}
+
 fn check(result: i32) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

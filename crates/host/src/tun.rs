@@ -1,10 +1,10 @@
 //! A TUN device: what the kernel routes to it we read, what we write the kernel takes for received.
 
 use crate::interface::InterfaceCounters;
-use crate::{Device, sys};
+use crate::{Device, MOST_PIECES, VirtioHeader, sys};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use std::io;
+use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// An open TUN device. It is not persistent: when this is dropped, or the process killed, the interface is gone.
@@ -14,27 +14,59 @@ pub struct Tun {
     name: String,
     /// `None` where there is no `/proc`.
     counters: Option<InterfaceCounters>,
+    /// Each packet has a [`VirtioHeader`].
+    offload: bool,
 }
 
 impl Tun {
     /// Creates the interface `name` in the caller's network namespace (see [`Namespace::run`](crate::Namespace::run)), or
-    /// attaches to a persistent one that has this name. It is down and has no address.
+    /// attaches to a persistent one that has this name. It is down and has no address. Packets are as they would be on a
+    /// wire: no larger than the MTU, checksums complete.
     ///
     /// # Errors
     /// `PermissionDenied` without CAP_NET_ADMIN in the namespace or without access to `/dev/net/tun`; `NotFound` where the
     /// kernel has no TUN.
     pub fn open(name: &str) -> io::Result<Self> {
-        let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = rustix::fs::open("/dev/net/tun", flags, Mode::empty())?;
-        let name = sys::tun_set_interface(file.as_fd(), name, libc::IFF_TUN | libc::IFF_NO_PI)?;
+        let (file, name) = attach(name, 0)?;
+        Ok(Tun::new(file, name, false))
+    }
+
+    /// The same, with TCP segmentation and checksums left to whoever comes next, if the kernel offers that: packets of up to
+    /// 64 KiB come and go. See [`Device::has_offload`].
+    ///
+    /// # Errors
+    /// As [`Tun::open`].
+    pub fn with_offload(name: &str) -> io::Result<Self> {
+        match Tun::try_offload(name) {
+            // A kernel that does not know the flag or the features; a persistent interface made without.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOTTY)) => Tun::open(name),
+            result => result,
+        }
+    }
+
+    fn try_offload(name: &str) -> io::Result<Self> {
+        let (file, name) = attach(name, libc::IFF_VNET_HDR)?;
+        sys::tun_set_header_size(file.as_fd(), VirtioHeader::LENGTH as i32)?;
+        sys::tun_set_offload(file.as_fd(), libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6)?;
+        Ok(Tun::new(file, name, true))
+    }
+
+    fn new(file: OwnedFd, name: String, offload: bool) -> Self {
         let counters = InterfaceCounters::open(&name).ok();
-        Ok(Tun { file, name, counters })
+        Tun { file, name, counters, offload }
     }
 
     /// The interface's name.
     pub fn name(&self) -> &str {
         &self.name
     }
+}
+
+fn attach(name: &str, flags: i32) -> io::Result<(OwnedFd, String)> {
+    let open_flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::open("/dev/net/tun", open_flags, Mode::empty())?;
+    let name = sys::tun_set_interface(file.as_fd(), name, libc::IFF_TUN | libc::IFF_NO_PI | flags)?;
+    Ok((file, name))
 }
 
 impl AsFd for Tun {
@@ -45,17 +77,47 @@ impl AsFd for Tun {
 
 impl Device for Tun {
     fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-        match rustix::io::read(&self.file, buffer) {
-            Ok(length) => Ok(Some(length)),
+        Ok(self.receive_frame(buffer)?.map(|(_, length)| length))
+    }
+
+    fn send(&mut self, packet: &[u8]) -> io::Result<bool> {
+        self.send_frame(&VirtioHeader::default(), &[IoSlice::new(packet)])
+    }
+
+    fn has_offload(&self) -> bool {
+        self.offload
+    }
+
+    fn receive_frame(&mut self, buffer: &mut [u8]) -> io::Result<Option<(VirtioHeader, usize)>> {
+        let mut header = [0; VirtioHeader::LENGTH];
+        let read = if self.offload {
+            rustix::io::readv(&self.file, &mut [IoSliceMut::new(&mut header), IoSliceMut::new(buffer)])
+        } else {
+            rustix::io::read(&self.file, buffer).map(|length| length + VirtioHeader::LENGTH)
+        };
+        match read {
+            Ok(length) => Ok(Some((VirtioHeader::read(&header), length.saturating_sub(VirtioHeader::LENGTH)))),
             Err(Errno::AGAIN) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
-    fn send(&mut self, packet: &[u8]) -> io::Result<bool> {
-        match rustix::io::write(&self.file, packet) {
+    fn send_frame(&mut self, header: &VirtioHeader, pieces: &[IoSlice<'_>]) -> io::Result<bool> {
+        let written = if self.offload {
+            let header = header.write();
+            let mut all = [IoSlice::new(&[]); MOST_PIECES + 1];
+            all[0] = IoSlice::new(&header);
+            all[1..=pieces.len()].copy_from_slice(pieces);
+            rustix::io::writev(&self.file, &all[..=pieces.len()])
+        } else {
+            assert_eq!(*header, VirtioHeader::default(), "nothing is left to a device without offload");
+            rustix::io::writev(&self.file, pieces)
+        };
+        match written {
             Ok(_) => Ok(true),
             Err(Errno::AGAIN | Errno::NOBUFS) => Ok(false),
+            // The interface is down, and the packet lost as on a cable that is not plugged in.
+            Err(Errno::IO) => Ok(true),
             Err(error) => Err(error.into()),
         }
     }

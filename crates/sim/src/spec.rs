@@ -95,6 +95,9 @@ pub struct HostSpec {
     pub dss_checksum: bool,
     /// Can move pure ACKs to other subflows' paths by rewriting addresses, if the other host can too.
     pub ack_rewrite: bool,
+    /// Segments that leave together share one mapping of up to so many bytes, as with segmentation offload; `None` for one
+    /// mapping per segment.
+    pub burst: Option<Bytes>,
     /// When the path of a dead subflow is tried again.
     pub rejoin: Option<Duration>,
     /// Bytes written and not yet acknowledged, per connection.
@@ -354,6 +357,7 @@ impl HostSpec {
             announce: defaults.announce,
             dss_checksum: defaults.checksum,
             ack_rewrite: defaults.ack_rewrite,
+            burst: defaults.burst,
             rejoin: defaults.rejoin,
             send_buffer: defaults.send_buffer,
             receive_buffer: defaults.receive_buffer,
@@ -372,6 +376,7 @@ impl HostSpec {
             announce: self.announce,
             checksum: self.dss_checksum,
             ack_rewrite: self.ack_rewrite,
+            burst: self.burst,
             rejoin: self.rejoin,
             send_buffer: self.send_buffer,
             receive_buffer: self.receive_buffer,

@@ -17,7 +17,8 @@ mod segment;
 
 pub use checksum::{Checksum, dss_checksum};
 pub use codec::{
-    Captured, ChecksumStatus, Checksums, TcpChecksum, emit, emit_headers, parse, parse_captured, parse_parts,
+    Captured, ChecksumStatus, Checksums, TcpChecksum, emit, emit_headers, emit_train, parse, parse_captured,
+    parse_headers, parse_parts,
 };
 pub use echo::Echo;
 pub use error::{EmitError, Layer, ParseError};

@@ -3,7 +3,7 @@
 mod common;
 
 use anabranch_wire::{
-    Checksums, EmitError, ParseError, TcpChecksum, emit, emit_headers, parse, parse_captured, parse_parts,
+    Checksums, EmitError, ParseError, TcpChecksum, emit, emit_headers, emit_train, parse, parse_captured, parse_parts,
 };
 use bytes::{Bytes, BytesMut};
 use common::segments::segment;
@@ -51,6 +51,17 @@ proptest! {
         card.add(&offloaded[start..]);
         offloaded[start + 16..start + 18].copy_from_slice(&card.value().to_be_bytes());
         prop_assert_eq!(offloaded, whole);
+    }
+
+    /// The headers before a train of segments are those of one segment with all their payload.
+    #[test]
+    fn a_train_has_the_headers_of_one_long_segment(segment in segment(64), behind in 0usize..50_000) {
+        let (mut train, mut whole) = (BytesMut::new(), BytesMut::new());
+        let length = segment.payload.len() + behind;
+        emit_train(&segment, length, &mut train).expect("the strategy draws what can be written");
+        let whole_segment = anabranch_wire::Segment { payload: vec![0; length].into(), ..segment };
+        emit_headers(&whole_segment, TcpChecksum::Offload, &mut whole).expect("it is short enough");
+        prop_assert_eq!(train, whole);
     }
 
     /// One wrong bit anywhere but where the checksums do not look is found.

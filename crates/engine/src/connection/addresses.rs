@@ -30,16 +30,15 @@ impl Connection {
             return;
         }
         let Some(initial) = self.initial_address else { return };
-        for (position, address) in shared.config.addresses.iter().enumerate() {
+        for (id, address) in shared.locals.iter() {
             if address.ip != initial && !shared.down.contains(&address.ip) {
-                let id = AddressId((position + 1) as u8);
                 self.paths.announcements.push(Announcement { id, address: address.ip, sent: 0, next: now });
             }
         }
         self.announce(now, shared);
     }
 
-    /// An interface of ours came up again.
+    /// An interface of ours came up again, or is new.
     pub(super) fn announce_again(&mut self, now: Instant, id: Option<AddressId>, address: IpAddr, shared: &mut Shared) {
         let initial = self.initial_address == Some(address);
         let Some(id) = id.filter(|_| shared.config.announce && self.role == Role::Server && !initial) else { return };

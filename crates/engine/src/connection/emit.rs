@@ -2,7 +2,7 @@
 
 use super::{Connection, Mode};
 use crate::Purpose;
-use crate::originals::Original;
+use crate::originals::{Declared, Original};
 use crate::recovery::{FIN, Sent};
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
@@ -179,6 +179,7 @@ impl Connection {
 
     /// The segment that carries `sent`, new or repeated.
     pub(super) fn send_data(&mut self, now: Instant, index: usize, sent: &Sent, purpose: Purpose, shared: &mut Shared) {
+        self.before_segment(index, sent, purpose, shared);
         let fin = sent.flags & FIN != 0;
         let last = sent.data + u64::from(sent.len) == self.outgoing.buffer.end();
         let mut flags = if last && sent.len > 0 { Flags::PSH } else { Flags::default() };
@@ -186,8 +187,9 @@ impl Connection {
             flags = flags.with(Flags::FIN);
         }
         let mut segment = self.base(now, index, flags, sent.start);
+        let grows = self.may_grow(sent, purpose, shared);
         let map = if sent.len > 0 {
-            let (payload, map) = self.piece(index, sent);
+            let (payload, map) = self.piece(index, sent, grows);
             segment.payload = payload;
             Some(map)
         } else {
@@ -196,7 +198,7 @@ impl Connection {
         if self.mode == Mode::Plain {
             segment.options.dss = self.infinite_mapping(sent);
         } else {
-            self.add_mapping(index, sent, map, &mut segment);
+            self.add_mapping(index, map.as_ref(), &mut segment);
         }
         let subflow = &mut self.subflows[index];
         subflow.last_sent = Some(now);
@@ -206,64 +208,49 @@ impl Connection {
             subflow.loss.on_sent(1);
         }
         self.transmit_segment(index, segment, purpose, shared);
+        if grows {
+            self.extend_burst(index, sent, sent.flags & DATA_FIN != 0, shared);
+        }
     }
 
-    /// The payload and mapping of data that leaves as `sent`: as they were the first time. A mapping with a checksum only
-    /// counts as a whole, so a part of a segment goes with the whole segment's.
-    fn piece(&mut self, index: usize, sent: &Sent) -> (Payload, Map) {
+    /// The payload and mapping of data that leaves as `sent`: as they were the first time, of a part as of the whole, for a
+    /// checksum covers all of a mapping, and Linux takes another only when it is done with the one it has. The checksum of
+    /// a mapping that `grows` is still to come.
+    fn piece(&mut self, index: usize, sent: &Sent, grows: bool) -> (Payload, Declared) {
         let length = sent.len as usize;
         if let Some(original) = self.subflows[index].originals.get(sent.start) {
-            let payload = original.slice(sent.start, length);
-            let map = if original.checksum.is_some() {
-                self.mapping(
-                    original.start,
-                    original.data,
-                    original.payload.len(),
-                    original.data_fin,
-                    original.checksum,
-                )
-            } else {
-                self.mapping(sent.start, sent.data, length, sent.flags & DATA_FIN != 0, None)
-            };
-            return (payload, map);
+            return (original.slice(sent.start, length), original.map);
         }
         let payload = self.outgoing.buffer.slice(sent.data, length);
         let data_fin = sent.flags & DATA_FIN != 0;
-        let mut map = self.mapping(sent.start, sent.data, length, data_fin, None);
+        let mut map = Declared { start: sent.start, data: sent.data, length: length as u16, checksum: None, data_fin };
         if self.checksum && self.mode != Mode::Plain {
-            let dsn = self.dsn(sent.data);
-            map.checksum = Some(dss_checksum(dsn, map.subflow_seq, map.length, [payload.as_ref()]));
+            let wire = self.map(&map);
+            let sum = || dss_checksum(self.dsn(sent.data), wire.subflow_seq, wire.length, [payload.as_ref()]);
+            map.checksum = Some(if grows { 0 } else { sum() });
         }
-        let original = Original { start: sent.start, data: sent.data, payload, checksum: map.checksum, data_fin };
+        let original = Original { start: sent.start, data: sent.data, payload, map };
         let kept = self.subflows[index].originals.push(original);
         (kept.payload.clone(), map)
     }
 
-    fn mapping(&self, start: u64, data: u64, length: usize, data_fin: bool, checksum: Option<u16>) -> Map {
-        Map {
-            dsn: DataSeq::Long(self.dsn(data)),
-            subflow_seq: start as u32,
-            length: length as u16 + u16::from(data_fin),
-            checksum,
-        }
-    }
-
-    fn add_mapping(&mut self, index: usize, sent: &Sent, map: Option<Map>, segment: &mut Segment) {
-        let Some(map) = map else {
+    fn add_mapping(&mut self, index: usize, declared: Option<&Declared>, segment: &mut Segment) {
+        let Some(declared) = declared else {
             if self.mode == Mode::Multipath {
                 segment.options.dss = Some(Dss { data_ack: Some(self.data_ack(false)), ..Dss::default() });
             }
             return;
         };
-        let data_fin = sent.flags & DATA_FIN != 0;
+        let map = self.map(declared);
         let joined = self.subflows[index].is_join();
-        let first_data = sent.data == 0 && !self.confirmed && !joined && self.role == super::Role::Client;
-        if first_data && !data_fin && self.remote_key.is_some() {
+        let first_data = declared.data == 0 && !self.confirmed && !joined && self.role == super::Role::Client;
+        if first_data && !declared.data_fin && self.remote_key.is_some() {
             // The client's first data repeats the keys until the peer has shown that it has them (RFC 8684 §3.1).
             let capable = self.capable(true, Some((map.length, map.checksum)));
             segment.options.push_mptcp(MpOption::Capable(capable));
             return;
         }
+        let data_fin = declared.data_fin;
         segment.options.dss = Some(Dss { data_ack: Some(self.data_ack(false)), map: Some(map), data_fin });
     }
 

@@ -127,20 +127,19 @@ impl Connection {
         subflow.truth = shared.truth(&flow);
         self.initial_address.get_or_insert(flow.src);
         subflow.local_address = self.address_id(&flow, shared);
-        subflow.backup_local = shared.config.addresses.iter().any(|address| address.ip == flow.src && address.backup);
+        subflow.backup_local = shared.locals.is_backup(flow.src);
         shared.routes.push(Route::Add(flow, self.id, id));
         self.subflows.push(subflow);
         self.subflows.len() - 1
     }
 
-    /// The address the initial subflow uses has identifier 0 (RFC 8684 §3.2); the others one more than their position.
+    /// The address the initial subflow uses has identifier 0 (RFC 8684 §3.2); the others their own.
     pub(super) fn address_id(&self, flow: &FlowKey, shared: &Shared) -> AddressId {
         let initial = self.initial_address;
         if initial.is_none_or(|ip| ip == flow.src) {
             return AddressId(0);
         }
-        let position = shared.config.addresses.iter().position(|address| address.ip == flow.src);
-        AddressId(position.map_or(0, |position| (position + 1) as u8))
+        shared.locals.id_of(flow.src).unwrap_or(AddressId(0))
     }
 
     fn start_handshake(&mut self, now: Instant, index: usize, shared: &mut Shared) {

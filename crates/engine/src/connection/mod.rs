@@ -3,7 +3,7 @@
 //! The parts by noun: `handshake` (how subflows begin), `input` (a segment arrives), `acceptance` (whether it counts),
 //! `acknowledgment`, `options`, `signal` (DSS) and `payload` (what it says and carries), `receiver` (data in order for the
 //! application; `autotune`: its buffer), `output` (what leaves next), `decision` (what the scheduler says to it), `copies` (of sent data, for the reinjection policy),
-//! `emit` (segments put together), `detour` (ACKs on another subflow's path) and `probing` (which path that should be),
+//! `emit` (segments put together; `burst`: one mapping over several), `detour` (ACKs on another subflow's path) and `probing` (which path that should be),
 //! `paths` (which subflows there should be) and `addresses`, `integrity` (checksums and
 //! MP_FAIL), `closing` (how subflows and connections end), `timers`, `watchdog` (schedulers that misbehave).
 
@@ -11,6 +11,7 @@ mod acceptance;
 mod acknowledgment;
 mod addresses;
 mod autotune;
+mod burst;
 mod check;
 mod closing;
 mod copies;
@@ -45,6 +46,7 @@ use anabranch_policy::scheduler::Scheduler;
 use anabranch_policy::{Event as PolicyEvent, SubflowView};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Key, Seed, SubflowId};
 use anabranch_wire::ResetReason;
+use burst::Burst;
 use bytes::Bytes as Payload;
 use closing::FastClosing;
 use integrity::Retreat;
@@ -149,6 +151,8 @@ pub(crate) struct Connection {
     timers: Timers,
     waiting: Waiting,
     watchdog: Watchdog,
+    /// What has just been sent and may share its mapping with what follows.
+    burst: Option<Burst>,
     /// Scratch: the usable subflows, for one round of decisions.
     views: Vec<SubflowView>,
     usage: Vec<Usage>,
@@ -236,6 +240,7 @@ impl Connection {
             timers: Timers::default(),
             waiting: Waiting::new(now),
             watchdog: Watchdog::default(),
+            burst: None,
             views: Vec::new(),
             usage: Vec::new(),
             routes: Vec::new(),

@@ -101,6 +101,7 @@ impl Connection {
             self.retransmit(now, shared);
             if self.mode != Mode::Negotiating {
                 let obstacle = self.send_stream(now, shared);
+                self.close_burst(shared);
                 if obstacle != Obstacle::Scheduler {
                     self.watchdog.acquit();
                 }
@@ -144,10 +145,10 @@ impl Connection {
     }
 
     /// A segment of subflow `index` leaves: the next one is put off if its congestion control paces.
-    fn pace(&mut self, now: Instant, index: usize, payload: u32) {
+    fn pace(&mut self, now: Instant, index: usize, payload: u32, shared: &Shared) {
         let subflow = &mut self.subflows[index];
         if let Some(model) = self.congestion.model(subflow.id, subflow.rtt.srtt()) {
-            subflow.pacer.on_sent(now, Bytes::new(u64::from(payload)), model.pacing);
+            subflow.pacer.on_sent(now, Bytes::new(u64::from(payload)), model.pacing, shared.config.burst);
         }
     }
 
@@ -195,7 +196,7 @@ impl Connection {
         let subflow = &mut self.subflows[index];
         subflow.recovery.on_retransmit(now, sent.start, &subflow.rtt);
         subflow.recovery.rearm(now, &subflow.rtt);
-        self.pace(now, index, sent.len);
+        self.pace(now, index, sent.len, shared);
         self.send_data(now, index, sent, Purpose::Retransmission(detector), shared);
     }
 
@@ -407,7 +408,7 @@ impl Connection {
         let sent = subflow.recovery.iter().next_back().copied().expect("the segment was just recorded");
         subflow.recovery.rearm(now, &subflow.rtt);
         let (id, in_flight, sent_total) = (subflow.id, subflow.in_flight(), subflow.recovery.snd_nxt() - 1);
-        self.pace(now, index, sent.len);
+        self.pace(now, index, sent.len, shared);
         self.send_data(now, index, &sent, purpose, shared);
         self.throttle(now, shared);
         let throttled = self.subflows[index].throttled;

@@ -56,6 +56,12 @@ impl PathManager {
         self.retries[index].barred = true;
     }
 
+    /// This address of ours is withdrawn.
+    fn stop_announcing(&mut self, id: AddressId) {
+        self.announcements.retain(|announcement| announcement.id != id);
+        self.announced.retain(|announced| *announced != id);
+    }
+
     fn retry_index(&mut self, flow: &FlowKey) -> usize {
         let known = self.retries.iter().position(|retry| (retry.local, retry.remote) == (flow.src, flow.dst));
         known.unwrap_or_else(|| {
@@ -73,6 +79,12 @@ impl Connection {
     /// The open subflow that carries what belongs to the connection: the fastest.
     pub(super) fn control_subflow(&self) -> Option<usize> {
         let open = self.subflows.iter().enumerate().filter(|(_, subflow)| subflow.is_open());
+        open.min_by_key(|(_, subflow)| (subflow.potentially_failed, subflow.rtt.srtt())).map(|(index, _)| index)
+    }
+
+    /// The same among those that do not begin at `local`.
+    fn control_subflow_beside(&self, local: IpAddr) -> Option<usize> {
+        let open = self.subflows.iter().enumerate().filter(|(_, s)| s.is_open() && s.flow.src != local);
         open.min_by_key(|(_, subflow)| (subflow.potentially_failed, subflow.rtt.srtt())).map(|(index, _)| index)
     }
 
@@ -102,8 +114,8 @@ impl Connection {
         let limit = shared.config.max_subflows.min(crate::config::MAX_SUBFLOWS);
         // A path that the peer called hopeless is not tried while there is another (RFC 8684 §3.6 SHOULD NOT).
         let choosy = !self.subflows.is_empty();
-        let locals: Vec<IpAddr> = shared.config.addresses.iter().map(|address| address.ip).collect();
-        for local in locals.into_iter().filter(|local| !shared.down.contains(local)).collect::<Vec<_>>() {
+        let locals = shared.locals.iter().map(|(_, address)| address.ip);
+        for local in locals.filter(|local| !shared.down.contains(local)).collect::<Vec<_>>() {
             for (id, remote) in &remotes {
                 let there = |flow: &FlowKey| flow.src == local && flow.dst == remote.ip();
                 let same_family = local.is_ipv4() == remote.is_ipv4();
@@ -162,13 +174,9 @@ impl Connection {
         if self.mode != Mode::Multipath {
             return;
         }
-        let position = shared.config.addresses.iter().position(|address| address.ip == local);
-        let announced = position.map(|position| AddressId((position + 1) as u8));
+        let announced = shared.locals.id_of(local);
         if up {
-            self.paths.retries.retain(|retry| retry.local != local);
-            self.join_missing(now, shared);
-            self.announce_again(now, announced, local, shared);
-            return;
+            return self.on_address_added(now, local, shared);
         }
         let mut withdrawn = announced.filter(|id| self.paths.announced.contains(id));
         // The last subflow stays: its timer will find out whether the path returns.
@@ -180,10 +188,50 @@ impl Connection {
             withdrawn = Some(self.subflows[index].local_address);
             self.bury(now, index, shared);
         }
-        self.paths.announcements.retain(|announcement| Some(announcement.id) != announced);
-        self.paths.announced.retain(|id| Some(*id) != announced);
+        if let Some(id) = announced {
+            self.paths.stop_announcing(id);
+        }
         if let Some((id, index)) = withdrawn.zip(self.control_subflow()) {
             self.send_ack(now, index, vec![MpOption::RemoveAddr(RemoveAddr { ids: vec![id] })], shared);
+        }
+    }
+
+    /// We have an address that we had not, or its interface works again.
+    pub(crate) fn on_address_added(&mut self, now: Instant, local: IpAddr, shared: &mut Shared) {
+        if self.mode != Mode::Multipath {
+            return;
+        }
+        self.paths.retries.retain(|retry| retry.local != local);
+        self.join_missing(now, shared);
+        let id = shared.locals.id_of(local).filter(|_| !shared.down.contains(&local));
+        self.announce_again(now, id, local, shared);
+    }
+
+    /// The address `local`, known to peers as `id`, is ours no longer (RFC 8684 §3.4.2).
+    pub(crate) fn on_address_removed(&mut self, now: Instant, local: IpAddr, id: AddressId, shared: &mut Shared) {
+        if self.mode != Mode::Multipath {
+            return;
+        }
+        let id = if self.initial_address == Some(local) { AddressId(0) } else { id };
+        let used = self.subflows.iter().any(|subflow| subflow.local_address == id && subflow.flow.src == local);
+        let known = used || id == AddressId(0) || self.paths.announced.contains(&id);
+        self.paths.stop_announcing(id);
+        self.paths.retries.retain(|retry| retry.local != local);
+        while let Some(index) =
+            self.subflows.iter().position(|subflow| subflow.flow.src == local && subflow.is_unfinished_join())
+        {
+            // Nobody waits for what is not open yet.
+            self.send_reset(now, index, Vec::new(), shared);
+            self.bury(now, index, shared);
+        }
+        let Some(other) = self.control_subflow_beside(local) else { return };
+        if known {
+            self.send_ack(now, other, vec![MpOption::RemoveAddr(RemoveAddr { ids: vec![id] })], shared);
+        }
+        for index in 0..self.subflows.len() {
+            if self.subflows[index].flow.src == local {
+                self.leave_subflow(now, index, shared);
+            }
         }
     }
 

@@ -90,9 +90,9 @@ impl Connection {
         }
         subflow.detour.on_new(now, subflow.rtt.srtt().unwrap_or_else(|| subflow.rtt.rto()));
         ack.last_data = Some(now);
-        ack.segments += 1;
+        // Two full segments; ours are full as the peer's, whose options are alike. Receive offload hands us many as one.
+        ack.segments += ((end - start) / u64::from(subflow.mss)).max(1) as u32;
         let in_order = start <= subflow.rcv_nxt && end > subflow.rcv_nxt && subflow.ofo.is_empty();
-        // Two full segments; ours are full as the peer's, whose options are alike.
         match profile.delayed_ack {
             Some(delay) if in_order && ack.quick == 0 && ack.segments < 2 => {
                 ack.deadline.get_or_insert(now + delay);

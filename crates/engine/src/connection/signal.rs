@@ -85,25 +85,26 @@ impl Connection {
             return true;
         };
         let mapping = Mapping { subflow: first, data, length, proof };
-        // The common case needs no table: the map is the segment's own, and the segment is next.
-        let own = first == start && length == segment.payload.len() as u64;
-        if own
-            && start == subflow.rcv_nxt
-            && subflow.maps.is_empty()
-            && subflow.ofo.is_empty()
-            && subflow.unplaced.is_empty()
-        {
-            match proof {
-                None => {
-                    self.waiting.own_map = Some(data);
-                    return true;
-                }
-                Some(proof) if !proof.data_fin && self.verify(index, &mapping, proof, Some(&segment.payload)) => {
-                    self.waiting.own_map = Some(data);
-                    return true;
-                }
-                Some(_) => {}
+        // The common cases wait for nothing: the segment is next, and lies in the mapping that it carries.
+        let end = start + segment.payload.len() as u64;
+        let next = start == subflow.rcv_nxt && subflow.ofo.is_empty() && subflow.unplaced.is_empty();
+        let inside = next && first <= start && start < end && end <= first + length;
+        let whole = inside && first == start && end == first + length && subflow.maps.is_empty();
+        match proof {
+            None if whole => {
+                self.waiting.own_map = Some(data);
+                return true;
             }
+            // The table holds it for the segments to come, which may not repeat it.
+            None if inside && subflow.maps.insert(mapping).is_ok() => {
+                self.waiting.own_map = Some(data + (start - first));
+                return true;
+            }
+            Some(proof) if whole && !proof.data_fin && self.verify(index, &mapping, proof, Some(&segment.payload)) => {
+                self.waiting.own_map = Some(data);
+                return true;
+            }
+            _ => {}
         }
         let subflow = &mut self.subflows[index];
         if first + length <= subflow.placed() {

@@ -4,8 +4,8 @@
 pub mod puppet;
 
 use anabranch_engine::{Config, ConnectionId, Endpoint, Event, LocalAddress, Profile};
-use anabranch_units::{Bytes, Duration, Instant, Seed};
-use anabranch_wire::Segment;
+use anabranch_units::{Bytes, Duration, Instant, Seed, Stream};
+use anabranch_wire::{Flags, Segment};
 use bytes::Bytes as Payload;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -31,6 +31,8 @@ pub struct Pair {
     /// Its application does not read.
     pub deaf: [bool; 2],
     pub pending: [Vec<Payload>; 2],
+    /// Segments that differ in nothing but their place arrive as one, up to a length drawn from this (receive offload).
+    pub lumps: Option<Stream>,
 }
 
 pub fn client_ip(path: u8) -> IpAddr {
@@ -71,6 +73,7 @@ impl Pair {
             delays,
             deaf: [false, false],
             pending: [Vec::new(), Vec::new()],
+            lumps: None,
         };
         pair.hosts[SERVER].listen(PORT);
         pair
@@ -104,7 +107,8 @@ impl Pair {
             }
             self.now = at;
             while self.wire.keys().next().is_some_and(|(at, _)| *at <= self.now) {
-                let (_, (to, segment)) = self.wire.pop_first().unwrap();
+                let (_, (to, mut segment)) = self.wire.pop_first().unwrap();
+                self.join_lump(to, &mut segment);
                 self.hosts[to].handle_segment(self.now, segment);
                 self.pump();
             }
@@ -112,6 +116,28 @@ impl Pair {
                 host.handle_timeout(self.now);
             }
         }
+    }
+
+    /// Adds to `segment` what arrives at the same time behind it, as far as receive offload would.
+    fn join_lump(&mut self, to: usize, segment: &mut Segment) {
+        let Some(draw) = &mut self.lumps else { return };
+        let most = draw.below(65_000) as usize;
+        let mut whole = segment.payload.to_vec();
+        while let Some(entry) = self.wire.first_entry().filter(|entry| entry.key().0 <= self.now) {
+            let (host, next) = entry.get();
+            let same = (next.flow, next.ack, next.window) == (segment.flow, segment.ack, segment.window);
+            let follows = next.seq == segment.seq + whole.len() as u64 && !whole.is_empty() && !next.payload.is_empty();
+            let plain =
+                segment.flags == Flags::ACK && (next.flags == Flags::ACK || next.flags == Flags::ACK.with(Flags::PSH));
+            let fits = whole.len() + next.payload.len() <= most;
+            if *host != to || !same || !follows || !plain || next.options != segment.options || !fits {
+                break;
+            }
+            whole.extend_from_slice(&next.payload);
+            segment.flags = next.flags;
+            entry.remove();
+        }
+        segment.payload = Payload::from(whole);
     }
 
     fn pump(&mut self) {

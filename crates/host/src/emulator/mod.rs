@@ -12,6 +12,7 @@ mod percentiles;
 mod port;
 mod report;
 mod run;
+mod spin;
 
 pub use options::{Bounds, Options};
 pub use percentiles::Percentiles;

@@ -6,6 +6,7 @@ use anabranch_units::Duration;
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The thread sleeps until so long before a packet is due and then waits actively: a sleeping thread wakes up late.
+    /// Less where the thread would hardly sleep at all.
     pub spin: Duration,
     /// Ask for SCHED_FIFO. Where that is refused, the emulator runs without and says so.
     pub real_time: bool,

@@ -12,6 +12,7 @@ use super::passage::{Left, Passage};
 use super::percentiles::Tally;
 use super::port::{Port, Read};
 use super::report::{EmulatorReport, LinkReport, PathReport, Scheduling, Traffic, Validity};
+use super::spin::Spin;
 use super::{Command, PathEnds};
 use crate::{Clock, LONGEST_PACKET};
 use anabranch_net::{Change, Delivery, LinkId, Output};
@@ -26,6 +27,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 pub(super) struct Run {
     clock: Clock,
     options: Options,
+    spin: Spin,
     scheduling: Scheduling,
     topology: Topology<Packet>,
     /// The path and direction of each route, by `RouteId::index`.
@@ -99,6 +101,7 @@ impl Run {
         });
         Ok(Run {
             clock,
+            spin: Spin::new(options.spin),
             scheduling,
             topology,
             routes,
@@ -161,7 +164,9 @@ impl Run {
             self.note_queue_delays();
             return None;
         };
-        let left = due.since(self.clock.now()).saturating_sub(self.options.spin);
+        let now = self.clock.now();
+        self.spin.watch(now, cpu_time);
+        let left = due.since(now).saturating_sub(self.spin.span());
         if left > IDLE {
             self.note_queue_delays();
         }

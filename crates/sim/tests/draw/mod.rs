@@ -30,6 +30,10 @@ pub fn spec(seed: Seed) -> Spec {
     spec.client.dss_checksum = seed.stream("swarm/checksum").chance(0.2);
     let rewrites = &mut seed.stream("swarm/ack-rewrite");
     (spec.client.ack_rewrite, spec.server.ack_rewrite) = (rewrites.chance(0.8), rewrites.chance(0.8));
+    let bursts = &mut seed.stream("swarm/burst");
+    for host in [&mut spec.client, &mut spec.server] {
+        host.burst = bursts.chance(0.3).then(|| Bytes::new(log(bursts, 1000, 65_535)));
+    }
     spec.seed = seed;
     spec.primary = draw.below(count as u64) as usize;
     spec.server.addresses = 1 + usize::from(draw.chance(0.1));

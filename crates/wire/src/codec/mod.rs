@@ -16,6 +16,7 @@ use crate::options::OPTION_SPACE;
 use crate::{Checksum, Flags, FlowKey, Options, Segment};
 use anabranch_units::SubflowSeq;
 use bytes::{BufMut, Bytes, BytesMut};
+use std::ops::Range;
 use writer::Writer;
 
 /// Whether checksums are looked at.
@@ -40,7 +41,7 @@ pub enum TcpChecksum {
 /// Appends the whole IP packet to `out`. On an error `out` is as it was.
 #[inline]
 pub fn emit(segment: &Segment, out: &mut BytesMut) -> Result<(), EmitError> {
-    let headers = headers(segment, TcpChecksum::Full)?;
+    let headers = headers(segment, segment.payload.len(), TcpChecksum::Full)?;
     out.reserve(headers.len() + segment.payload.len());
     out.put_slice(headers.as_slice());
     out.put_slice(&segment.payload);
@@ -51,13 +52,24 @@ pub fn emit(segment: &Segment, out: &mut BytesMut) -> Result<(), EmitError> {
 /// count the payload. On an error `out` is as it was.
 #[inline]
 pub fn emit_headers(segment: &Segment, checksum: TcpChecksum, out: &mut BytesMut) -> Result<(), EmitError> {
-    let headers = headers(segment, checksum)?;
+    let headers = headers(segment, segment.payload.len(), checksum)?;
     out.put_slice(headers.as_slice());
     Ok(())
 }
 
+/// Appends the IP and TCP headers of a packet with `payload` bytes, of which `segment` holds the first, that whoever sends it on
+/// will cut into segments (TCP segmentation offload). The checksum is left open as with [`TcpChecksum::Offload`]. On an
+/// error `out` is as it was.
 #[inline]
-fn headers(segment: &Segment, checksum: TcpChecksum) -> Result<Writer, EmitError> {
+pub fn emit_train(segment: &Segment, payload: usize, out: &mut BytesMut) -> Result<(), EmitError> {
+    let headers = headers(segment, payload, TcpChecksum::Offload)?;
+    out.put_slice(headers.as_slice());
+    Ok(())
+}
+
+/// With `TcpChecksum::Full`, `payload` must be as long as the segment's.
+#[inline]
+fn headers(segment: &Segment, payload: usize, checksum: TcpChecksum) -> Result<Writer, EmitError> {
     let (options, packed) = segment.options.layout();
     if options > OPTION_SPACE {
         return Err(EmitError::OptionsTooLong { length: options });
@@ -66,7 +78,7 @@ fn headers(segment: &Segment, checksum: TcpChecksum) -> Result<Writer, EmitError
         return Err(EmitError::FieldTooWide { field: "the reserved bits of TCP", bits: 4 });
     }
     let header = TCP_HEADER + options as usize;
-    let length = header + segment.payload.len();
+    let length = header + payload;
     let mut out = Writer::new(packed);
     ip::write(&segment.flow, &segment.ip, length, &mut out)?;
     let start = out.len();
@@ -105,6 +117,15 @@ fn headers(segment: &Segment, checksum: TcpChecksum) -> Result<Writer, EmitError
 /// [`Options::broken`](crate::Options::broken) shows what could not be read.
 #[inline]
 pub fn parse(packet: &Bytes, checksums: Checksums) -> Result<Segment, ParseError> {
+    let (mut segment, payload) = parse_headers(packet, checksums)?;
+    segment.payload = packet.slice(payload);
+    Ok(segment)
+}
+
+/// Parses one IP packet as [`parse`] does, and leaves the payload where it is: the segment has none, and the range says where in
+/// `packet` it lies.
+#[inline]
+pub fn parse_headers(packet: &[u8], checksums: Checksums) -> Result<(Segment, Range<usize>), ParseError> {
     let ip = ip::read(packet, false)?;
     if ip.end > packet.len() {
         return Err(ParseError::Truncated { layer: Layer::Ip, need: ip.end, have: packet.len() });
@@ -113,9 +134,9 @@ pub fn parse(packet: &Bytes, checksums: Checksums) -> Result<Segment, ParseError
     if checksums == Checksums::Verify {
         verify(&ip, &packet[..ip.start], &[&packet[ip.start..ip.end]])?;
     }
-    let mut segment = tcp.segment(&ip, packet.slice(tcp.payload..ip.end));
+    let mut segment = tcp.segment(&ip, Bytes::new());
     options::read(tcp.options, false, &mut segment.options);
-    Ok(segment)
+    Ok((segment, tcp.payload..ip.end))
 }
 
 /// Parses a packet whose payload lies apart from its headers, as [`emit_headers`] leaves it. `headers` and `payload`

@@ -1,0 +1,224 @@
+//! One engine thread on a TUN device against the device alone and against the kernel's own MPTCP:
+//! `cargo bench -p anabranch-bench --bench wire [-- --quick]`.
+//!
+//! Everything happens in network namespaces made here and gone afterwards; that takes CAP_SYS_ADMIN and `/dev/net/tun`.
+//! README.md says what the numbers mean.
+
+#[allow(dead_code)] // Some of it only the other benchmark needs.
+#[path = "../speed/figure.rs"]
+mod figure;
+mod kernel;
+mod memory;
+mod processor;
+mod raw;
+mod server;
+mod world;
+
+use figure::{Figure, Goal, Spread};
+use processor::Sample;
+use serde_json::json;
+use std::process::ExitCode;
+use std::time::Duration;
+use world::{Direction, Setup};
+
+const USAGE: &str = "\
+cargo bench -p anabranch-bench --bench wire [-- OPTIONS]
+
+  --quick        three rounds of half a second each instead of nine of two seconds
+  --json         print JSON instead of tables
+  --only TABLE   one table: rates or memory
+  --rounds N     measure each so often
+  --play WHAT    one transfer for ten seconds, for a profiler: up or down, with -plain for a device without offload and
+                 -1 for one subflow (up-plain-1)";
+
+#[derive(Default)]
+struct Options {
+    quick: bool,
+    json: bool,
+    only: Option<String>,
+    rounds: Option<usize>,
+    play: Option<String>,
+    /// Cargo says so; without it this is `cargo test` seeing whether benchmarks still work.
+    is_bench: bool,
+}
+
+fn main() -> ExitCode {
+    let options = match parse(std::env::args().skip(1)) {
+        Ok(options) => options,
+        Err(fault) => {
+            eprintln!("{fault}\n\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    if let Err(error) = world::try_all() {
+        println!("SKIPPED: this needs network namespaces and TUN devices: {error}");
+        // A benchmark that was asked for and cannot run has failed.
+        return if options.is_bench { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+    }
+    if let Some(what) = &options.play {
+        play(what);
+        return ExitCode::SUCCESS;
+    }
+    let wants = |table: &str| options.only.as_ref().is_none_or(|only| only == table);
+    let mut figures = Vec::new();
+    if wants("rates") {
+        rates(&options, &mut figures);
+    }
+    if wants("memory") {
+        memory(&options, &mut figures);
+    }
+    if options.json {
+        let all: Vec<_> = figures.iter().map(Figure::json).collect();
+        println!("{:#}", json!({ "version": env!("CARGO_PKG_VERSION"), "quick": options.quick, "figures": all }));
+    } else {
+        for (table, title) in TABLES {
+            let mut rows = figures.iter().filter(|figure| figure.table == *table).peekable();
+            if rows.peek().is_some() {
+                println!("{title}\n");
+                rows.for_each(Figure::print);
+                println!();
+            }
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+const TABLES: &[(&str, &str)] = &[
+    ("rates", "Payload moved (of raw packets: all but 52 bytes each)"),
+    ("ratios", "The same, to what the raw device moved in the same round"),
+    ("engine", "Processor time of the engine's thread, or of the raw one, per gigabit"),
+    ("whole", "Processor time of all threads of the process, per gigabit"),
+    ("memory", "Memory per connection, one thousand of them opened by a kernel client (resident size)"),
+];
+
+fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, String> {
+    let mut options = Options::default();
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().ok_or(format!("{argument} wants a value"));
+        match argument.as_str() {
+            "--quick" => options.quick = true,
+            "--json" => options.json = true,
+            "--bench" => options.is_bench = true,
+            "--only" => options.only = Some(value()?),
+            "--rounds" => {
+                let rounds = value()?.parse().ok().filter(|rounds| *rounds > 0);
+                options.rounds = Some(rounds.ok_or("--rounds wants a number above 0".to_owned())?);
+            }
+            "--play" => options.play = Some(value()?),
+            other => return Err(format!("there is no option {other}")),
+        }
+    }
+    if !options.is_bench {
+        options.quick = true;
+        options.rounds = Some(1);
+    }
+    Ok(options)
+}
+
+/// What is measured, in each round in this order.
+#[derive(Clone, Copy, PartialEq)]
+enum Line {
+    Raw { direction: Direction, offload: bool },
+    Engine { direction: Direction, setup: Setup },
+    Kernel { subflows: usize },
+}
+
+impl Line {
+    fn all() -> Vec<Line> {
+        let mut all = Vec::new();
+        for offload in [false, true] {
+            for direction in [Direction::Up, Direction::Down] {
+                all.push(Line::Raw { direction, offload });
+                for subflows in [1, 2] {
+                    all.push(Line::Engine { direction, setup: Setup { offload, subflows } });
+                }
+            }
+        }
+        all.extend([Line::Kernel { subflows: 1 }, Line::Kernel { subflows: 2 }]);
+        all
+    }
+
+    fn name(self) -> String {
+        let offload = |with: bool| if with { "with offload" } else { "without offload" };
+        match self {
+            Line::Raw { direction: Direction::Up, offload: with } => format!("raw sink, {}", offload(with)),
+            Line::Raw { direction: Direction::Down, offload: with } => format!("raw source, {}", offload(with)),
+            Line::Engine { direction, setup } => {
+                let verb = if direction == Direction::Up { "receives" } else { "sends" };
+                format!("engine {verb}, {}, {} subflow(s)", offload(setup.offload), setup.subflows)
+            }
+            Line::Kernel { subflows } => format!("kernel to kernel over veth, {subflows} subflow(s)"),
+        }
+    }
+
+    fn measure(self, span: Duration) -> Sample {
+        match self {
+            Line::Raw { direction: Direction::Up, offload } => raw::sink(offload, span),
+            Line::Raw { direction: Direction::Down, offload } => raw::source(offload, span),
+            Line::Engine { direction, setup } => world::transfer(setup, direction, span),
+            Line::Kernel { subflows } => kernel::transfer(subflows, span),
+        }
+    }
+
+    /// The raw line to compare with.
+    fn raw(self) -> Option<Line> {
+        let Line::Engine { direction, setup } = self else { return None };
+        Some(Line::Raw { direction, offload: setup.offload })
+    }
+}
+
+fn rates(options: &Options, figures: &mut Vec<Figure>) {
+    let (rounds, span) = if options.quick { (3, 500) } else { (9, 2000) };
+    let rounds = options.rounds.unwrap_or(rounds);
+    let lines = Line::all();
+    let mut samples: Vec<Vec<Sample>> = lines.iter().map(|_| Vec::new()).collect();
+    // In turn, so that a slow moment of the machine touches all alike.
+    for _ in 0..rounds {
+        for (line, samples) in lines.iter().zip(&mut samples) {
+            samples.push(line.measure(Duration::from_millis(span)));
+        }
+    }
+    let column = |samples: &[Sample], value: &dyn Fn(&Sample) -> f64| Spread::of(samples.iter().map(value).collect());
+    for (line, of_line) in lines.iter().zip(&samples) {
+        let name = line.name();
+        let rate = Figure::new("rates", &name, "Gbit/s", column(of_line, &|sample| sample.gigabits_per_second()));
+        let wants_8 = matches!(line, Line::Engine { setup, .. } if setup.offload);
+        figures.push(if wants_8 { rate.with(Goal::AtLeast(8.0)) } else { rate });
+        if let Some(raw) = line.raw().and_then(|raw| lines.iter().position(|line| *line == raw)) {
+            let ratios = of_line.iter().zip(&samples[raw]);
+            let ratios = ratios.map(|(ours, raw)| ours.gigabits_per_second() / raw.gigabits_per_second()).collect();
+            let ratio = Figure::new("ratios", &name, "of raw", Spread::of(ratios));
+            figures.push(if wants_8 { ratio } else { ratio.with(Goal::AtLeast(0.8)) });
+        }
+        if of_line[0].engine.is_some() {
+            let cost = |sample: &Sample| sample.engine.unwrap_or_default().as_secs_f64() / sample.gigabits();
+            figures.push(Figure::new("engine", &name, "s/Gbit", column(of_line, &cost)));
+        }
+        let cost = |sample: &Sample| sample.whole.as_secs_f64() / sample.gigabits();
+        figures.push(Figure::new("whole", &name, "s/Gbit", column(of_line, &cost)));
+    }
+}
+
+fn memory(options: &Options, figures: &mut Vec<Figure>) {
+    let rounds = options.rounds.unwrap_or(if options.quick { 1 } else { 3 });
+    let count = if options.is_bench { 1000 } else { 50 };
+    let measured: Vec<_> = (0..rounds).map(|_| memory::measure(count)).collect();
+    let lines: [(&str, fn(&memory::Measured) -> f64); 2] = [
+        ("idle, two subflows", |measured| measured.idle),
+        ("busy: each downloads from the engine", |measured| measured.busy),
+    ];
+    for (name, value) in lines {
+        let spread = Spread::of(measured.iter().map(value).collect());
+        figures.push(Figure::new("memory", name, "kB", spread));
+    }
+}
+
+/// One transfer, for a profiler.
+fn play(what: &str) {
+    let direction = if what.starts_with("up") { Direction::Up } else { Direction::Down };
+    let setup = Setup { offload: !what.contains("plain"), subflows: if what.ends_with("-1") { 1 } else { 2 } };
+    let sample = world::transfer(setup, direction, Duration::from_secs(10));
+    let engine = sample.engine.unwrap_or_default().as_secs_f64() / sample.gigabits();
+    println!("{:.2} Gbit/s, {engine:.3} s of the engine's thread per gigabit", sample.gigabits_per_second());
+    println!("{:?}", sample.counters);
+}

@@ -1,0 +1,37 @@
+//! What runs on the engine: takes everything, or sends without end.
+
+use anabranch_engine::{ConnectionId, Event};
+use anabranch_host::{Application, Context};
+use bytes::Bytes;
+
+/// The port that takes everything.
+pub const DISCARD: u16 = 9;
+/// The port that sends without end.
+pub const SOURCE: u16 = 19;
+
+/// An application for one of the two.
+pub struct Server {
+    /// What is sent, again and again.
+    pattern: Option<Bytes>,
+}
+
+impl Server {
+    /// For a port.
+    pub fn on(port: u16) -> Self {
+        Server { pattern: (port == SOURCE).then(|| Bytes::from(vec![0x5a; 4 << 20])) }
+    }
+}
+
+impl Application for Server {
+    fn on_event(&mut self, cx: &mut Context<'_>, id: ConnectionId, event: Event) {
+        match event {
+            Event::Readable => while cx.endpoint.read(cx.now, id).is_some() {},
+            Event::Accepted { .. } | Event::Writable => {
+                let Some(pattern) = &self.pattern else { return };
+                while cx.endpoint.write(cx.now, id, pattern) == pattern.len() {}
+            }
+            Event::PeerFinished => cx.endpoint.shutdown(cx.now, id),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! One mapping over a burst of segments (`Config::burst`), so that a driver can hand them to the network card as one.
+//!
+//! Segmentation offload repeats one TCP header on all segments, options included. So segments that leave one after the
+//! other on a subflow, with data that is contiguous, declare one mapping over all of them, each with its whole length, as
+//! Linux does (RFC 8684 §3.3.1: a mapping may span segments). The scheduler is asked segment by segment as ever; a burst
+//! ends where it names another subflow, where a segment is shorter than the first, and with the round of sending: a
+//! mapping is closed before its first segment is out of our hands. Acknowledgment, window and timestamps are alike within
+//! a round anyway.
+//!
+//! With DSS checksums the one checksum covers the whole mapping: the receiver can hand on nothing of a burst before all of
+//! it has arrived, which is what Linux asks of its peers too. A DATA_FIN at the end is part of the shared mapping.
+//! Each segment is repeated with the mapping that it left with; what is sent again on another subflow gets one of its own.
+
+use super::{Connection, Mode};
+use crate::Purpose;
+use crate::originals::Declared;
+use crate::recovery::Sent;
+use crate::shared::Shared;
+use anabranch_units::SubflowId;
+use anabranch_wire::{DataSeq, Map, MpOption, Options, dss_checksum};
+
+/// Segments in the endpoint's queue whose mapping may yet grow.
+pub(super) struct Burst {
+    subflow: SubflowId,
+    /// Where the first of them stands in the queue, and how many there are.
+    first: usize,
+    segments: usize,
+    /// First subflow and data offset.
+    start: u64,
+    data: u64,
+    /// Bytes so far, and in each segment but the last.
+    length: u64,
+    size: u32,
+    data_fin: bool,
+}
+
+impl Burst {
+    /// `sent` on `subflow` can share the mapping of all before it, which together may have `most` bytes.
+    fn admits(&self, subflow: SubflowId, sent: &Sent, most: u64) -> bool {
+        let whole = self.length == self.segments as u64 * u64::from(self.size);
+        let next = sent.start == self.start + self.length && sent.data == self.data + self.length;
+        let fits = sent.len <= self.size && self.length + u64::from(sent.len) <= most;
+        self.subflow == subflow && whole && next && fits && !self.data_fin
+    }
+}
+
+/// The longest mapping: with the DATA_FIN its length must fit 16 bits.
+const LONGEST_MAP: u64 = u16::MAX as u64 - 1;
+
+impl Connection {
+    /// `sent` is about to leave on subflow `index`: a burst that it does not continue is closed.
+    pub(super) fn before_segment(&mut self, index: usize, sent: &Sent, purpose: Purpose, shared: &mut Shared) {
+        let most = shared.config.burst.map_or(0, |burst| burst.get().min(LONGEST_MAP));
+        let subflow = self.subflows[index].id;
+        let fresh = matches!(purpose, Purpose::NewData(_));
+        if !self.burst.as_ref().is_some_and(|burst| fresh && burst.admits(subflow, sent, most)) {
+            self.close_burst(shared);
+        }
+    }
+
+    /// The mapping of `sent`, which leaves for the first time, may grow until the burst is closed.
+    pub(super) fn may_grow(&self, sent: &Sent, purpose: Purpose, shared: &Shared) -> bool {
+        let fresh = matches!(purpose, Purpose::NewData(_));
+        fresh && sent.len > 0 && shared.config.burst.is_some() && self.mode == Mode::Multipath
+    }
+
+    /// `sent` is the last in the endpoint's queue.
+    pub(super) fn extend_burst(&mut self, index: usize, sent: &Sent, data_fin: bool, shared: &Shared) {
+        let subflow = self.subflows[index].id;
+        let first = shared.out.len() - 1;
+        let Sent { start, data, len: size, .. } = *sent;
+        let burst = self.burst.get_or_insert(Burst {
+            subflow,
+            first,
+            segments: 0,
+            start,
+            data,
+            length: 0,
+            size,
+            data_fin: false,
+        });
+        assert!(burst.first + burst.segments == first, "nothing leaves between the segments of a burst");
+        burst.segments += 1;
+        burst.length += u64::from(size);
+        burst.data_fin = data_fin;
+    }
+
+    /// Nothing more comes: all segments of the burst declare the mapping over all of them.
+    pub(super) fn close_burst(&mut self, shared: &mut Shared) {
+        let Some(burst) = self.burst.take() else { return };
+        let Some(index) = self.position(burst.subflow) else { return };
+        if burst.segments == 1 && !self.checksum {
+            // It has the mapping that it shall have.
+            return;
+        }
+        let mut declared = Declared {
+            start: burst.start,
+            data: burst.data,
+            length: burst.length as u16,
+            checksum: None,
+            data_fin: burst.data_fin,
+        };
+        let mut map = self.map(&declared);
+        let originals = &mut self.subflows[index].originals;
+        if self.checksum {
+            let payloads = originals.latest(burst.segments).map(AsRef::as_ref);
+            declared.checksum =
+                Some(dss_checksum(self.local_idsn + 1 + burst.data, map.subflow_seq, map.length, payloads));
+            map.checksum = declared.checksum;
+        }
+        originals.share(burst.segments, declared);
+        let mut segments = shared.out.range_mut(burst.first..burst.first + burst.segments);
+        let keys = segments.next().and_then(|first| {
+            declare(&mut first.segment.options, &map, declared.data_fin);
+            first.segment.options.mptcp.is_some().then(|| first.segment.options.clone())
+        });
+        for transmit in segments {
+            match &keys {
+                // The first data repeats the keys; so must all of its mapping.
+                Some(options) => transmit.segment.options = options.clone(),
+                None => declare(&mut transmit.segment.options, &map, declared.data_fin),
+            }
+        }
+    }
+
+    /// A mapping as it goes onto the wire.
+    pub(super) fn map(&self, declared: &Declared) -> Map {
+        let Declared { start, data, length, checksum, data_fin } = *declared;
+        let length = length + u16::from(data_fin);
+        Map { dsn: DataSeq::Long(self.dsn(data)), subflow_seq: start as u32, length, checksum }
+    }
+}
+
+/// Puts a mapping in the place of the one that is there.
+fn declare(options: &mut Options, map: &Map, data_fin: bool) {
+    if let Some(dss) = &mut options.dss {
+        dss.map = Some(*map);
+        dss.data_fin = data_fin;
+    }
+    for option in options.mptcp.iter_mut().flat_map(|options| options.iter_mut()) {
+        if let MpOption::Capable(capable) = option {
+            capable.data = Some((map.length, map.checksum));
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! Consecutive segments that leave as one packet, for the device to cut (TCP segmentation offload).
+
+use crate::{Device, MOST_PIECES, VirtioHeader};
+use anabranch_wire::{Flags, Segment};
+use bytes::{Bytes, BytesMut};
+use std::io::{self, IoSlice};
+use std::net::IpAddr;
+
+/// Segments that are put together again exactly as they were when the packet is cut: they differ in sequence number and IPv4
+/// identification, which count on, in payload, and in PSH and FIN of the last.
+pub(crate) struct Train {
+    /// Of the packet; its payload is the first segment's.
+    head: Option<Segment>,
+    /// The payloads behind it.
+    pieces: Vec<Bytes>,
+    /// Bytes of payload.
+    length: usize,
+    /// The last segment was short or said PSH or FIN: nothing may follow it.
+    closed: bool,
+    headers: BytesMut,
+}
+
+impl Train {
+    pub(crate) fn new() -> Self {
+        let (pieces, headers) = (Vec::with_capacity(MOST_PIECES), BytesMut::with_capacity(128));
+        Train { head: None, pieces, length: 0, closed: false, headers }
+    }
+
+    /// Begins anew with this segment. The train must be empty.
+    pub(crate) fn start(&mut self, segment: Segment) {
+        self.length = segment.payload.len();
+        self.closed = self.length == 0 || last_only(segment.flags) != Flags::default();
+        self.head = Some(segment);
+    }
+
+    /// Segments in it.
+    pub(crate) fn segments(&self) -> usize {
+        usize::from(self.head.is_some()) + self.pieces.len()
+    }
+
+    /// Takes the segment in if it goes on where the train ends, and gives it back otherwise.
+    pub(crate) fn push(&mut self, segment: Segment) -> Result<(), Segment> {
+        if !self.takes(&segment) {
+            return Err(segment);
+        }
+        let Some(head) = &mut self.head else { return Err(segment) };
+        self.length += segment.payload.len();
+        self.closed = segment.payload.len() < head.payload.len() || last_only(segment.flags) != Flags::default();
+        head.flags = segment.flags;
+        self.pieces.push(segment.payload);
+        Ok(())
+    }
+
+    fn takes(&self, next: &Segment) -> bool {
+        let Some(head) = &self.head else { return false };
+        let length = next.payload.len();
+        let id = match next.flow.src {
+            IpAddr::V4(_) => u32::from((head.ip.id as u16).wrapping_add(self.segments() as u16)),
+            IpAddr::V6(_) => head.ip.id,
+        };
+        !self.closed
+            && self.segments() + 1 < MOST_PIECES
+            && (1..=head.payload.len()).contains(&length)
+            && self.length + length <= LONGEST_PAYLOAD
+            && next.seq == head.seq + self.length as u64
+            && next.flow == head.flow
+            && without_last(next.flags) == without_last(head.flags)
+            && !next.flags.has(Flags::CWR)
+            && (next.ack, next.window, next.urgent, next.reserved)
+                == (head.ack, head.window, head.urgent, head.reserved)
+            && anabranch_wire::IpHeader { id, ..head.ip } == next.ip
+            && next.options == head.options
+    }
+
+    /// Hands the train to the device, and is empty if that took it. Answers the bytes handed over.
+    pub(crate) fn send(&mut self, device: &mut dyn Device) -> io::Result<Option<usize>> {
+        let Some(head) = &self.head else { return Ok(Some(0)) };
+        let offload = device.has_offload();
+        self.headers.clear();
+        let written = if offload {
+            anabranch_wire::emit_train(head, self.length, &mut self.headers)
+        } else {
+            anabranch_wire::emit_headers(head, anabranch_wire::TcpChecksum::Full, &mut self.headers)
+        };
+        written.expect("the engine sends only what can be written");
+        let header = if offload {
+            let ip_header = if head.flow.src.is_ipv4() { 20 } else { 40 };
+            let segment_size = (!self.pieces.is_empty()).then_some(head.payload.len() as u16);
+            VirtioHeader::tcp(head.flow.src.is_ipv4(), ip_header, self.headers.len() as u16, segment_size)
+        } else {
+            VirtioHeader::default()
+        };
+        let mut slices = [IoSlice::new(&[]); MOST_PIECES];
+        slices[0] = IoSlice::new(&self.headers);
+        let payloads = std::iter::once(&head.payload).chain(&self.pieces).filter(|payload| !payload.is_empty());
+        let mut count = 1;
+        for (slice, payload) in slices[1..].iter_mut().zip(payloads) {
+            *slice = IoSlice::new(payload);
+            count += 1;
+        }
+        if !device.send_frame(&header, &slices[..count])? {
+            return Ok(None);
+        }
+        let bytes = self.headers.len() + self.length;
+        self.head = None;
+        self.pieces.clear();
+        self.length = 0;
+        Ok(Some(bytes))
+    }
+}
+
+/// What only the last segment may say; whoever cuts the packet takes it off the others.
+fn last_only(flags: Flags) -> Flags {
+    Flags(flags.0 & (Flags::PSH.0 | Flags::FIN.0))
+}
+
+fn without_last(flags: Flags) -> Flags {
+    Flags(flags.0 & !(Flags::PSH.0 | Flags::FIN.0))
+}
+
+/// Payload of one packet, so that its length fits the 16 bits that either IP header has for it, whatever the options.
+const LONGEST_PAYLOAD: usize = u16::MAX as usize - 20 - 60;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_units::SubflowSeq;
+    use anabranch_wire::{Checksums, DataSeq, Dss, FlowKey, Timestamps};
+    use rustix::event::{EventfdFlags, eventfd};
+    use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+    /// Keeps what it is given.
+    struct Recorder {
+        file: OwnedFd,
+        offload: bool,
+        full: bool,
+        frames: Vec<(VirtioHeader, Vec<u8>)>,
+    }
+
+    fn recorder(offload: bool) -> Recorder {
+        let file = eventfd(0, EventfdFlags::empty()).expect("an event descriptor");
+        Recorder { file, offload, full: false, frames: Vec::new() }
+    }
+
+    impl AsFd for Recorder {
+        fn as_fd(&self) -> BorrowedFd<'_> {
+            self.file.as_fd()
+        }
+    }
+
+    impl Device for Recorder {
+        fn receive(&mut self, _: &mut [u8]) -> io::Result<Option<usize>> {
+            Ok(None)
+        }
+
+        fn send(&mut self, packet: &[u8]) -> io::Result<bool> {
+            self.send_frame(&VirtioHeader::default(), &[IoSlice::new(packet)])
+        }
+
+        fn has_offload(&self) -> bool {
+            self.offload
+        }
+
+        fn send_frame(&mut self, header: &VirtioHeader, pieces: &[IoSlice<'_>]) -> io::Result<bool> {
+            if !self.full {
+                let pieces: Vec<&[u8]> = pieces.iter().map(|piece| &**piece).collect();
+                self.frames.push((*header, pieces.concat()));
+            }
+            Ok(!self.full)
+        }
+    }
+
+    /// Segment `n` of a flow with 1000 bytes in each.
+    fn segment(n: u64) -> Segment {
+        let flow = FlowKey::new("10.0.0.1:1".parse().expect("valid"), "10.0.0.2:2".parse().expect("valid"));
+        let mut segment =
+            Segment::new(flow, Flags::ACK, SubflowSeq::new(u32::MAX - 500) + n * 1000, SubflowSeq::new(7));
+        segment.ip.id = u32::from(0xffff_u16.wrapping_add(n as u16));
+        segment.payload = Bytes::from(vec![n as u8; 1000]);
+        segment.options.timestamps = Some(Timestamps { value: 1, echo: 2 });
+        segment
+    }
+
+    fn takes(first: Segment, next: Segment) -> bool {
+        let mut train = Train::new();
+        train.start(first);
+        train.push(next).is_ok()
+    }
+
+    #[test]
+    fn segments_that_go_on_leave_as_one_packet() {
+        let (mut train, mut device) = (Train::new(), recorder(true));
+        train.start(segment(0));
+        assert!(train.push(segment(1)).is_ok() && train.push(segment(2)).is_ok(), "across both wraps");
+        let mut last = segment(3);
+        last.payload.truncate(10);
+        last.flags = Flags::ACK.with(Flags::PSH).with(Flags::FIN);
+        assert!(train.push(last).is_ok());
+        assert!(train.push(segment(4)).is_err(), "nothing follows the last");
+        device.full = true;
+        assert_eq!(train.send(&mut device).ok(), Some(None));
+        device.full = false;
+        assert_eq!(train.send(&mut device).ok(), Some(Some(20 + 32 + 3010)), "what was refused is still there");
+        assert_eq!((train.segments(), train.send(&mut device).ok(), device.frames.len()), (0, Some(Some(0)), 1));
+
+        let (header, packet) = device.frames.remove(0);
+        assert_eq!(header, VirtioHeader::tcp(true, 20, 52, Some(1000)));
+        let whole = anabranch_wire::parse(&packet.into(), header.examine(&[0x45; 3062]).expect("it is right"));
+        let payload = [vec![0; 1000], vec![1; 1000], vec![2; 1000], vec![3; 10]].concat();
+        let expected = Segment { flags: Flags(0x19), payload: payload.into(), ..segment(0) };
+        assert_eq!(whole, Ok(expected));
+    }
+
+    #[test]
+    fn whatever_cutting_would_not_bring_back_stays_apart() {
+        assert!(takes(segment(0), segment(1)));
+        let changes: [(&str, fn(&mut Segment)); 13] = [
+            ("longer", |next| next.payload = vec![0; 1001].into()),
+            ("empty", |next| next.payload = Bytes::new()),
+            ("not what follows", |next| next.seq = next.seq + 1),
+            ("another flow", |next| next.flow.src_port = 9),
+            ("another ACK", |next| next.ack = next.ack + 1),
+            ("another window", |next| next.window += 1),
+            ("another flag", |next| next.flags = Flags::ACK.with(Flags::URG)),
+            ("CWR, which stays on the first", |next| next.flags = Flags::ACK.with(Flags::CWR)),
+            ("another identification", |next| next.ip.id += 1),
+            ("another TTL", |next| next.ip.ttl -= 1),
+            ("other timestamps", |next| next.options.timestamps = Some(Timestamps { value: 2, echo: 2 })),
+            ("no timestamps", |next| next.options.timestamps = None),
+            ("a DATA_ACK", |next| next.options.dss = Some(Dss { data_ack: Some(DataSeq::Short(1)), ..Dss::default() })),
+        ];
+        for (what, change) in changes {
+            let mut next = segment(1);
+            change(&mut next);
+            assert!(!takes(segment(0), next), "{what}");
+        }
+        let mut pushed = segment(0);
+        pushed.flags = Flags::ACK.with(Flags::PSH);
+        assert!(!takes(pushed, segment(1)), "behind PSH");
+        let mut short = segment(1);
+        short.payload.truncate(999);
+        let mut train = Train::new();
+        train.start(segment(0));
+        assert!(train.push(short).is_ok() && train.push(segment(2)).is_err(), "behind a short one");
+    }
+
+    #[test]
+    fn a_train_ends_before_its_length_outgrows_the_header() {
+        let (mut train, mut device) = (Train::new(), recorder(true));
+        train.start(Segment { payload: vec![0; 8000].into(), ..segment(0) });
+        let next = |n: u64| Segment {
+            payload: vec![0; 8000].into(),
+            seq: SubflowSeq::new(u32::MAX - 500) + n * 8000,
+            ..segment(n)
+        };
+        let taken = (1..100).take_while(|n| train.push(next(*n)).is_ok()).count();
+        assert_eq!(taken, 7, "8 times 8000 bytes");
+        assert!(train.send(&mut device).is_ok());
+        let mut train = Train::new();
+        let one = |n: u64| Segment { payload: vec![0; 1].into(), seq: SubflowSeq::new(n as u32), ..segment(n) };
+        train.start(one(0));
+        let taken = (1..100).take_while(|n| train.push(one(*n)).is_ok()).count();
+        assert_eq!(taken + 2, MOST_PIECES, "headers and pieces");
+        assert!(train.send(&mut device).is_ok());
+    }
+
+    #[test]
+    fn without_offload_a_packet_is_complete() {
+        let (mut train, mut device) = (Train::new(), recorder(false));
+        train.start(segment(0));
+        assert_eq!(train.send(&mut device).ok(), Some(Some(1052)));
+        let (header, packet) = device.frames.remove(0);
+        assert_eq!(header, VirtioHeader::default());
+        assert_eq!(anabranch_wire::parse(&packet.into(), Checksums::Verify), Ok(segment(0)));
+    }
+}
