@@ -13,4 +13,4 @@ pub mod transfer;
 mod worlds;
 
 pub use suite::{Case, suite};
-pub use worlds::{CalibrateError, Settings, calibrate};
+pub use worlds::{CalibrateError, Settings, calibrate, runs};

@@ -19,7 +19,11 @@ struct Network {
 }
 
 const NETWORKS: &[Network] = &[
-    Network { name: "single", text: include_str!("../scenarios/single.toml"), sizes: &["50kB", "500kB", "5MB", "20MB"] },
+    Network {
+        name: "single",
+        text: include_str!("../scenarios/single.toml"),
+        sizes: &["50kB", "500kB", "5MB", "20MB"],
+    },
     Network {
         name: "symmetric",
         text: include_str!("../scenarios/symmetric.toml"),
@@ -31,7 +35,11 @@ const NETWORKS: &[Network] = &[
         sizes: &["50kB", "500kB", "5MB", "20MB"],
     },
     Network { name: "lossy", text: include_str!("../scenarios/lossy.toml"), sizes: &["50kB", "500kB", "5MB", "20MB"] },
-    Network { name: "small-buffer", text: include_str!("../scenarios/small-buffer.toml"), sizes: &["50kB", "500kB", "2MB"] },
+    Network {
+        name: "small-buffer",
+        text: include_str!("../scenarios/small-buffer.toml"),
+        sizes: &["50kB", "500kB", "2MB"],
+    },
 ];
 
 /// Both hosts as a stock Linux 6.x has them, as far as the scenario does not say otherwise: CUBIC on each subflow, the

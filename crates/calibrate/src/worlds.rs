@@ -1,9 +1,9 @@
 //! The three worlds, one after the other.
 
+use crate::engine_run;
 use crate::kernel_peer::{self, KernelSockets};
 use crate::suite::Case;
 use crate::transfer::{Addresses, Transfer, TransferError};
-use crate::engine_run;
 use anabranch_host::emulator::{EmulatorError, EmulatorReport, Validity};
 use anabranch_host::testbed::{KernelSettings, Testbed, TestbedError, TestbedOptions};
 use anabranch_lab::calibration::{Calibration, Protocol, Row, Samples};
@@ -27,7 +27,9 @@ pub struct Settings {
 #[derive(Debug, thiserror::Error)]
 pub enum CalibrateError {
     /// A scenario whose workload is no file.
-    #[error("`{0}` cannot be calibrated: its workloads are not one file; accepted: one [[workload]] with kind = \"files\" and one size")]
+    #[error(
+        "`{0}` cannot be calibrated: its workloads are not one file; accepted: one [[workload]] with kind = \"files\" and one size"
+    )]
     Workload(String),
     /// The simulator failed.
     #[error(transparent)]
@@ -50,7 +52,13 @@ pub fn calibrate(cases: &[Case], settings: &Settings, tell: &dyn Fn(&str)) -> Re
             rows.push(row(case, protocol, &scenario, settings, tell)?);
         }
     }
-    Ok(Calibration { version: anabranch_lab::VERSION, kernel: kernel_version(), seed: settings.seed, repeat: settings.repeat, rows })
+    Ok(Calibration {
+        version: anabranch_lab::VERSION,
+        kernel: kernel_version(),
+        seed: settings.seed,
+        repeat: settings.repeat,
+        rows,
+    })
 }
 
 /// How many runs a calibration of these cases has, those of the simulator apart.
@@ -134,7 +142,8 @@ fn simulate(scenario: &Scenario, transfer: Transfer, seeds: &[u64], jobs: usize)
 
 /// The kernels as the scenario has its hosts, as far as sockets do not say.
 fn options(scenario: &Scenario) -> TestbedOptions {
-    let settings = |congestion: &str| KernelSettings { congestion: Some(congestion.to_owned()), ..KernelSettings::default() };
+    let settings =
+        |congestion: &str| KernelSettings { congestion: Some(congestion.to_owned()), ..KernelSettings::default() };
     let (sender, receiver) = (scenario.policies(), scenario.receiver());
     TestbedOptions {
         // Which of the two is the client does not matter: only who sends has use for it.
@@ -176,7 +185,8 @@ fn path_bytes(paths: &[String], direction: Direction, links: &[(String, u64)]) -
         Direction::Down => "down",
         Direction::Up => "up",
     };
-    let bytes = |path: &String| links.iter().find(|(name, _)| *name == format!("{path}/{way}")).map_or(0, |link| link.1);
+    let bytes =
+        |path: &String| links.iter().find(|(name, _)| *name == format!("{path}/{way}")).map_or(0, |link| link.1);
     paths.iter().map(bytes).collect()
 }
 

@@ -27,6 +27,8 @@ pub enum Command {
     Script(ScriptArgs),
     /// Hold the simulator against real time and the real kernel.
     Calibrate(crate::calibrate::CalibrateArgs),
+    /// Run a program behind a scenario's paths, in real time.
+    Testbed(crate::testbed::TestbedArgs),
     /// Print the JSON schema of scenario files.
     Schema,
     /// Print a completion script for a shell.

@@ -3,11 +3,15 @@
 use crate::failure::Failure;
 use crate::output;
 use anabranch_calibrate::{Case, Settings, calibrate, suite};
+use anabranch_host::{Inside, Outcome, supervise};
 use anabranch_lab::Scenario;
 use anabranch_policy::Catalogue;
 use clap::Args;
+use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread;
 
 /// What to calibrate.
 #[derive(Args, Debug)]
@@ -46,22 +50,72 @@ pub struct CalibrateArgs {
     pub output: Option<PathBuf>,
 }
 
-/// Calibrates.
+/// Reads the scenarios, then calibrates in a process of its own, so that nothing stays behind.
 pub fn run(catalogue: &Arc<Catalogue>, args: &CalibrateArgs) -> Result<(), Failure> {
     let cases = match args.scenarios.as_slice() {
-        [] => suite(catalogue, args.quick)?,
+        [] if args.sets.is_empty() => suite(catalogue, args.quick)?,
+        [] => {
+            let help = "accepted: --set together with a scenario; the suite is what it is";
+            return Err(Failure::Refused(miette::miette!(help = help, "--set needs a scenario")));
+        }
         names => names.iter().map(|name| case(catalogue, name, &args.sets)).collect::<Result<_, _>>()?,
     };
+    if let Some(path) = &args.output {
+        // Before the runs rather than after them.
+        output::write(path, b"")?;
+    }
+    let outcome = supervise(|inside| match end_on_signals(&inside) {
+        Ok(()) => exit_code(catch_unwind(AssertUnwindSafe(|| calibrate_all(&cases, args)))),
+        Err(error) => exit_code(Ok(Err(Failure::Failed(miette::miette!("cannot listen for signals: {error}"))))),
+    });
+    match outcome.map_err(Failure::isolating)? {
+        Outcome::Exited(0) => Ok(()),
+        Outcome::Exited(code) => Err(Failure::Command(code)),
+        Outcome::Killed(signal) => Err(Failure::Command(128u8.saturating_add(signal as u8))),
+        Outcome::Lost => Err(Failure::Failed(miette::miette!("the calibration was killed"))),
+    }
+}
+
+/// A signal ends the worker, and with it everything that it has made.
+fn end_on_signals(inside: &Inside) -> io::Result<()> {
+    let signals = inside.signals()?;
+    thread::spawn(move || {
+        if let Some(received) = signals.into_iter().next() {
+            std::process::exit(128 + received.signal);
+        }
+    });
+    Ok(())
+}
+
+fn exit_code(result: thread::Result<Result<(), Failure>>) -> u8 {
+    match result {
+        Ok(Ok(())) | Ok(Err(Failure::ReaderGone)) => 0,
+        Ok(Err(failure)) => {
+            failure.print();
+            match failure {
+                Failure::Refused(_) => 2,
+                _ => 1,
+            }
+        }
+        Err(panic) => {
+            // Nobody may be listening there; the exit status tells all the same.
+            let _ = writeln!(io::stderr(), "anabranch has a bug: {}", anabranch_lab::panic_text(&*panic));
+            1
+        }
+    }
+}
+
+fn calibrate_all(cases: &[Case], args: &CalibrateArgs) -> Result<(), Failure> {
     let repeat = args.repeat.map_or(if args.quick { 3 } else { 10 }, |repeat| repeat as usize);
     let settings = Settings { seed: args.seed, repeat, jobs: args.jobs };
-    let bar = output::progress(anabranch_calibrate::runs(&cases, &settings));
-    let result = calibrate(&cases, &settings, &|about| {
-        bar.set_message(about.to_owned());
+    let bar = output::progress(anabranch_calibrate::runs(cases, &settings));
+    let result = calibrate(cases, &settings, &|about| {
+        bar.set_message(format!(" ({about})"));
         bar.inc(1);
     });
     bar.finish_and_clear();
     let result = result.map_err(Failure::calibrating)?;
-    let json = serde_json::to_string_pretty(&result).map_err(|error| Failure::writing("JSON", error.into()))?;
+    let json = serde_json::to_string_pretty(&result).map_err(|error| Failure::writing("JSON", error))?;
     if let Some(path) = &args.output {
         output::write(path, format!("{json}\n").as_bytes())?;
     }

@@ -1,6 +1,7 @@
 //! What can go wrong, how it is shown and with which status the program ends.
 
 use anabranch_calibrate::CalibrateError;
+use anabranch_host::IsolationError;
 use anabranch_lab::{RunError, ScenarioError};
 use miette::Report;
 use std::io::Write;
@@ -17,9 +18,16 @@ pub enum Failure {
     ScriptsFailed,
     /// Scripts are not well written; the report is out already.
     ScriptsRefused,
+    /// A testbed could not be made, or broke.
+    Testbed(Report),
+    /// The command in a testbed ended with this, which is not 0; it has said why itself.
+    Command(u8),
     /// Whoever read our output has gone, for instance `head`.
     ReaderGone,
 }
+
+/// As with `env` and `timeout`: whoever runs another program keeps this for failures of its own.
+pub const TESTBED_FAILED: u8 = 125;
 
 impl Failure {
     /// A file that could not be written.
@@ -40,22 +48,32 @@ impl Failure {
         }
     }
 
+    /// No process of our own could be made for the work, or it could not be heard.
+    pub fn isolating(error: IsolationError) -> Self {
+        match error.remedy() {
+            Some(remedy) => Failure::Failed(miette::miette!(help = remedy, "{error}")),
+            None => Failure::Failed(miette::miette!("{error}")),
+        }
+    }
+
     /// Shows it on standard error.
     pub fn print(&self) {
         match self {
             // Nobody may be listening there; the exit status tells all the same.
-            Failure::Refused(report) | Failure::Failed(report) => {
+            Failure::Refused(report) | Failure::Failed(report) | Failure::Testbed(report) => {
                 let _ = writeln!(std::io::stderr(), "{report:?}");
             }
-            Failure::ScriptsFailed | Failure::ScriptsRefused | Failure::ReaderGone => {}
+            Failure::ScriptsFailed | Failure::ScriptsRefused | Failure::Command(_) | Failure::ReaderGone => {}
         }
     }
 
-    /// 2 for what is refused, 1 for what failed.
+    /// 2 for what is refused, 1 for what failed, 125 for a testbed that failed, so that it is not mistaken for its command.
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Failure::Refused(_) | Failure::ScriptsRefused => ExitCode::from(2),
             Failure::Failed(_) | Failure::ScriptsFailed => ExitCode::from(1),
+            Failure::Testbed(_) => ExitCode::from(TESTBED_FAILED),
+            Failure::Command(code) => ExitCode::from(*code),
             Failure::ReaderGone => ExitCode::SUCCESS,
         }
     }

@@ -13,6 +13,7 @@
 //! ```
 //!
 //! Exit status 0: done. 1: a run failed, or a file could not be written. 2: the command line or the scenario is refused.
+//! `testbed` passes on that of its command.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -25,6 +26,7 @@ mod list;
 mod output;
 mod run;
 mod script;
+mod testbed;
 
 use anabranch_policy::Catalogue;
 use args::{Args, Command};
@@ -64,6 +66,7 @@ fn dispatch(command: Command, catalogue: &Arc<Catalogue>) -> Result<(), Failure>
         Command::List(args) => list::list(catalogue, &args),
         Command::Script(args) => script::script(&args),
         Command::Calibrate(args) => calibrate::run(catalogue, &args),
+        Command::Testbed(args) => testbed::testbed(catalogue, &args),
         Command::Schema => output::print(&format!("{}\n", anabranch_lab::schema(catalogue))),
         Command::Completions { shell } => {
             let mut script = Vec::new();

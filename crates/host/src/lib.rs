@@ -12,8 +12,10 @@ mod intake;
 mod interface;
 mod namespace;
 mod reactor;
+mod supervisor;
 #[allow(unsafe_code)]
 mod sys;
+pub mod testbed;
 mod train;
 mod tun;
 mod virtio;
@@ -24,5 +26,6 @@ pub use driver::{Driver, DriverCounters};
 pub use emulator::{Emulator, EmulatorError, EmulatorReport, PathEnds};
 pub use namespace::{CommandError, Namespace};
 pub use reactor::{Application, Context, FIRST_TOKEN, Reactor, Ready, Stop};
+pub use supervisor::{Inside, IsolationError, Outcome, Received, Signals, supervise};
 pub use tun::Tun;
 pub use virtio::{VirtioFault, VirtioHeader};

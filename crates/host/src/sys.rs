@@ -58,3 +58,5 @@ pub(crate) fn tun_set_offload(device: BorrowedFd<'_>, features: u32) -> io::Resu
 fn check(result: i32) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
+
+pub(crate) mod process;

@@ -2,7 +2,7 @@
 
 use crate::ScenarioError;
 use crate::error::{Problem, nearest};
-use crate::file::{At, File, MeasureName, Policy};
+use crate::file::{At, File, HostTable, MeasureName, Policy};
 use crate::resolve;
 use crate::shipped::{self, SHIPPED};
 use crate::tree::{Tree, hex};
@@ -44,6 +44,8 @@ pub struct Scenario {
     sender: usize,
     /// The scheduler as the scenario has it, with its parameters.
     scheduler: Option<Policy>,
+    /// As the file has them: both hosts, client, server.
+    hosts: [HostTable; 3],
 }
 
 /// What was asked for on the command line.
@@ -125,7 +127,8 @@ impl Scenario {
             catalogue: Arc::clone(catalogue),
             policies: resolved.policies,
             sender: resolved.sender,
-            scheduler: file.host.scheduler.map(|at| at.value),
+            scheduler: file.host.scheduler.clone().map(|at| at.value),
+            hosts: [file.host, file.client, file.server],
         })
     }
 
@@ -139,6 +142,12 @@ impl Scenario {
         let paths = &self.spec.paths;
         let crosses = |link: &String| paths.iter().filter(|path| path.via.as_ref() == Some(link)).count();
         self.spec.shared.iter().any(|link| crosses(&link.name) > 1)
+    }
+
+    /// What the file says of the client, or else of the server: the tables in which it does, of which the later one overrides.
+    pub fn host_tables(&self, client: bool) -> [&HostTable; 2] {
+        let [both, of_client, of_server] = &self.hosts;
+        [both, if client { of_client } else { of_server }]
     }
 
     /// The policies of the host that sends.

@@ -47,8 +47,13 @@ pub fn calibration(calibration: &Calibration) -> String {
     if let (Some(median), Some((widest, by))) = (calibration.median_gap(), calibration.widest()) {
         let (case, protocol) = (&widest.case, widest.protocol.name());
         let by = with_interval(&by, 0.01, true);
-        writeln!(text, "\nThe engine's gap is {} at the median of {} rows, at most {by} % ({case}, {protocol}).", percent(median), rows.len())
-            .expect("writing to a String cannot fail");
+        writeln!(
+            text,
+            "\nThe engine's gap is {} at the median of {} rows, at most {by} % ({case}, {protocol}).",
+            percent(median),
+            rows.len()
+        )
+        .expect("writing to a String cannot fail");
     }
     text
 }

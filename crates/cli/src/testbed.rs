@@ -1,0 +1,278 @@
+//! `anabranch testbed`: a program of anybody's behind a scenario's paths, in real time.
+
+mod kernel;
+mod report;
+
+use crate::failure::{Failure, TESTBED_FAILED};
+use crate::output;
+use anabranch_host::emulator::Options as EmulatorOptions;
+use anabranch_host::testbed::{
+    Backend, Program, ProgramError, Testbed, TestbedError, TestbedOptions, exit_code, show_hosts, signal,
+};
+use anabranch_host::{Inside, IsolationError, Outcome, Received, supervise};
+use anabranch_lab::{Scenario, quantity};
+use anabranch_policy::Catalogue;
+use clap::Args as ClapArgs;
+use report::{About, Ending};
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Arguments of `testbed`.
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "Examples:
+  anabranch testbed wlan-lte --server 'iperf3 -s' -- mptcpize run iperf3 -c server -t 5
+  anabranch testbed my.toml --server 'python3 -m http.server 80' -- curl -o /dev/null http://server/big
+  anabranch testbed path-failure --json result.json -- ./my-client
+  anabranch testbed lossy --shell
+
+The command finds two network interfaces for two paths, the server as `server` (IPv4) and `server6`, and all addresses in
+ANABRANCH_* variables; see docs/testbed.md. The scenario's workloads are ignored: what is sent is the commands' business. Its
+paths, links, changes and middleboxes are emulated; of its hosts' settings, those that a kernel can take are set.
+
+Works as root, and as an ordinary user where user namespaces are allowed. When the command has ended, a table on standard
+error says what each link did; standard output belongs to the command.
+
+Exit status: that of the command; 128 and the signal's number if a signal ended it; 124 if --duration did; 125 if the testbed
+failed; 126 or 127 if the command could not be started; 2 if the scenario is refused.")]
+pub struct TestbedArgs {
+    /// A scenario file, or the name of a shipped scenario (`anabranch list scenarios`).
+    pub scenario: String,
+    /// A command for `sh`, started in the server before the command starts in the client: at once if it listens on a TCP port,
+    /// after two seconds otherwise. It is ended, with all it started, when the command has ended.
+    #[arg(long, value_name = "CMD")]
+    pub server: Option<String>,
+    /// Open a shell in the client ($SHELL).
+    #[arg(long, conflicts_with = "command")]
+    pub shell: bool,
+    /// End the command after this long, such as 30s.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub duration: Option<Duration>,
+    /// Lay a value over the scenario: a dotted key, `=`, and TOML (`path.lte.delay=40ms`).
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
+    /// Fixes what the links draw: losses, jitter, reordering.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Also write the results to this file.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// The command to run in the client, with its arguments.
+    #[arg(last = true, value_name = "CMD", required_unless_present = "shell")]
+    pub command: Vec<OsString>,
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    let span =
+        quantity::duration(text).map_err(|refusal| format!("{}; accepted: {}", refusal.problem, refusal.accepted))?;
+    match span.as_nanos() {
+        0 => Err("it would be over at once; accepted: a time above zero, such as 30s".to_owned()),
+        nanos => Ok(Duration::from_nanos(nanos)),
+    }
+}
+
+/// The exit status if the command was ended because its time was up, as with `timeout`.
+const TIME_IS_UP: u8 = 124;
+
+/// How long the command may take to end when its time is up.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Makes the testbed, runs the commands in it, and says what the links did.
+pub fn testbed(catalogue: &Arc<Catalogue>, args: &TestbedArgs) -> Result<(), Failure> {
+    let scenario = Scenario::load(catalogue, &args.scenario, &args.sets)?;
+    if let Some(path) = &args.json {
+        // Before the run rather than after it.
+        output::write(path, b"")?;
+    }
+    let outcome = supervise(|inside| {
+        let result = catch_unwind(AssertUnwindSafe(|| run(&scenario, args, inside)));
+        match result {
+            Ok(Ok(code)) => code,
+            Ok(Err((failure, code))) => {
+                failure.print();
+                code
+            }
+            Err(panic) => {
+                let _ = writeln!(io::stderr(), "anabranch has a bug: {}", anabranch_lab::panic_text(&*panic));
+                TESTBED_FAILED
+            }
+        }
+    });
+    match outcome.map_err(not_isolated)? {
+        Outcome::Exited(0) => Ok(()),
+        Outcome::Exited(code) => Err(Failure::Command(code)),
+        Outcome::Killed(signal) => Err(broken(format!("the testbed was killed by signal {signal}"), None)),
+        Outcome::Lost => Err(broken("the testbed was killed".to_owned(), None)),
+    }
+}
+
+fn broken(what: String, remedy: Option<String>) -> Failure {
+    Failure::Testbed(match remedy {
+        Some(remedy) => miette::miette!(help = remedy, "{what}"),
+        None => miette::miette!("{what}"),
+    })
+}
+
+fn not_isolated(error: IsolationError) -> Failure {
+    broken(error.to_string(), error.remedy().map(str::to_owned))
+}
+
+fn not_built(error: TestbedError) -> (Failure, u8) {
+    (broken(error.to_string(), error.remedy()), TESTBED_FAILED)
+}
+
+fn not_started(error: ProgramError) -> (Failure, u8) {
+    let code = error.exit_code().unwrap_or(TESTBED_FAILED);
+    (broken(error.to_string(), None), code)
+}
+
+fn failed(error: impl std::fmt::Display) -> (Failure, u8) {
+    (broken(error.to_string(), None), TESTBED_FAILED)
+}
+
+/// What the run waits for.
+enum Happening {
+    /// Somebody sent us a signal.
+    Signal(Received),
+    /// The command has ended.
+    Ended(io::Result<std::process::ExitStatus>),
+}
+
+/// In the worker: everything from the namespaces to the table. Answers the exit code.
+fn run(scenario: &Scenario, args: &TestbedArgs, inside: Inside) -> Result<u8, (Failure, u8)> {
+    let seed = args.seed.unwrap_or(scenario.seed);
+    let spec = scenario.spec(seed);
+    let (sender, happenings) = channel();
+    listen(&inside, sender.clone()).map_err(failed)?;
+
+    let kernel::Settings { client, server, not_applied } = kernel::settings(scenario);
+    let backend = Backend::Auto;
+    let emulator = EmulatorOptions::default();
+    let testbed = Testbed::build(&spec, TestbedOptions { backend, client, server, emulator }).map_err(not_built)?;
+    let mut shortcomings = inside.shortcomings.clone();
+    shortcomings.extend(testbed.shortcomings.iter().cloned());
+    if let Err(error) = show_hosts(&testbed.layout) {
+        shortcomings.push(format!("the names `server` and `client` are not known: {error}"));
+    }
+
+    let mut server = match &args.server {
+        None => None,
+        Some(command) => {
+            let mut server =
+                Program::start_apart(&testbed.server, server_command(&testbed, command)).map_err(not_started)?;
+            server.wait_until_ready(&testbed.server).map_err(not_started)?;
+            Some(server)
+        }
+    };
+    if let Ok(Happening::Signal(received)) = happenings.try_recv() {
+        return Ok(128 + received.signal as u8);
+    }
+    if args.shell {
+        greet(scenario, &testbed, &shortcomings);
+    }
+    testbed.begin().map_err(failed)?;
+    let start = Instant::now();
+    let mut program = Program::start(&testbed.client, client_command(&testbed, args)).map_err(not_started)?;
+    let id = program.id();
+    thread::spawn(move || sender.send(Happening::Ended(program.wait())));
+    let (status, timed_out) = attend(&happenings, id, args.duration.map(|span| start + span)).map_err(failed)?;
+    let elapsed = start.elapsed();
+    if let Some(server) = &mut server {
+        server.end().map_err(failed)?;
+    }
+
+    let code = if timed_out { TIME_IS_UP } else { exit_code(status) };
+    let ending = Ending { code, timed_out, elapsed };
+    let backend = testbed.backend;
+    let layout = testbed.layout.clone();
+    let result = testbed.stop().map_err(failed)?;
+    let about =
+        About { scenario, seed, backend, layout: &layout, shortcomings: &shortcomings, not_applied: &not_applied };
+    // Whoever reads standard error may have gone; the command's status matters more.
+    let _ = io::stderr().lock().write_all(report::text(&about, &ending, &result).as_bytes());
+    if let Some(path) = &args.json {
+        let json = report::json(&about, &ending, &result).map_err(failed)?;
+        output::write(path, json.as_bytes()).map_err(|failure| (failure, TESTBED_FAILED))?;
+    }
+    inside.end_all();
+    Ok(code)
+}
+
+/// Tells of signals, as long as there is somebody to send them.
+fn listen(inside: &Inside, happenings: Sender<Happening>) -> io::Result<()> {
+    let signals = inside.signals()?;
+    thread::spawn(move || {
+        for received in signals {
+            if happenings.send(Happening::Signal(received)).is_err() {
+                return;
+            }
+        }
+    });
+    Ok(())
+}
+
+/// Passes signals on until the command has ended; says how, and whether because its time was up.
+fn attend(
+    happenings: &Receiver<Happening>,
+    id: u32,
+    deadline: Option<Instant>,
+) -> io::Result<(std::process::ExitStatus, bool)> {
+    let mut deadline = deadline;
+    let mut timed_out = false;
+    loop {
+        let happening = match deadline {
+            None => happenings.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(deadline) => happenings.recv_timeout(deadline.saturating_duration_since(Instant::now())),
+        };
+        match happening {
+            Ok(Happening::Ended(status)) => return Ok((status?, timed_out)),
+            // The terminal has sent it to the command itself.
+            Ok(Happening::Signal(received)) if received.from_terminal => {}
+            Ok(Happening::Signal(received)) => signal(id, received.signal),
+            Err(RecvTimeoutError::Timeout) => {
+                signal(id, if timed_out { KILL } else { TERM });
+                deadline = Some(Instant::now() + PATIENCE);
+                timed_out = true;
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(io::Error::other("nobody waits for the command any more"));
+            }
+        }
+    }
+}
+
+const TERM: i32 = 15;
+const KILL: i32 = 9;
+
+fn server_command(testbed: &Testbed, text: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", text]).stdin(Stdio::null()).envs(testbed.environment()).env("ANABRANCH_HOST", "server");
+    // Standard output is the command's.
+    command.stdout(io::stderr());
+    command
+}
+
+fn client_command(testbed: &Testbed, args: &TestbedArgs) -> Command {
+    let shell = || std::env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into());
+    let mut command = match args.command.split_first() {
+        Some((program, arguments)) => {
+            let mut command = Command::new(program);
+            command.args(arguments);
+            command
+        }
+        None => Command::new(shell()),
+    };
+    command.envs(testbed.environment()).env("ANABRANCH_HOST", "client");
+    command
+}
+
+fn greet(scenario: &Scenario, testbed: &Testbed, shortcomings: &[String]) {
+    let text = report::greeting(scenario, &testbed.layout, testbed.backend, shortcomings);
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}

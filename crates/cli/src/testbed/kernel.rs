@@ -1,0 +1,164 @@
+//! What a scenario says of its hosts, for their kernels.
+
+use anabranch_host::testbed::KernelSettings;
+use anabranch_lab::Scenario;
+use anabranch_lab::file::{HostTable, OrOff, Policy, ReceiveBuffer};
+use std::fs;
+
+/// For both kernels.
+pub struct Settings {
+    /// Of the client.
+    pub client: KernelSettings,
+    /// Of the server.
+    pub server: KernelSettings,
+    /// What the scenario says and no kernel can be told, as it stands in the scenario.
+    pub not_applied: Vec<String>,
+}
+
+/// What the scenario says of client and server.
+pub fn settings(scenario: &Scenario) -> Settings {
+    let mut not_applied = Vec::new();
+    let available = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    let mut host = |client: bool| {
+        let mut settings = KernelSettings::default();
+        for table in scenario.host_tables(client) {
+            let mut refused = Vec::new();
+            apply(table, &mut settings, &available, &mut refused);
+            for key in refused {
+                if !not_applied.contains(&key) {
+                    not_applied.push(key);
+                }
+            }
+        }
+        settings
+    };
+    let (client, server) = (host(true), host(false));
+    for switched in &scenario.switched {
+        not_applied.push(format!("{} = {} from {} s on", switched.seam, switched.policy.name, switched.at_s));
+    }
+    Settings { client, server, not_applied }
+}
+
+/// The scheduler that is modelled on the kernel's own, which has no other.
+const KERNEL_SCHEDULER: &str = "linux-burst";
+/// The profile that is modelled on kernels of today.
+const KERNEL_PROFILE: &str = "linux";
+
+fn apply(table: &HostTable, settings: &mut KernelSettings, available: &str, refused: &mut Vec<String>) {
+    // Each key by name, so that a new one is not forgotten.
+    let HostTable {
+        profile,
+        scheduler,
+        congestion,
+        window,
+        ack_path,
+        ack_rewrite,
+        reinjection,
+        send_buffer,
+        receive_buffer,
+        multipath,
+        max_subflows,
+        full_mesh,
+        announce,
+        dss_checksum,
+        rejoin,
+        addresses: _, // The layout has them.
+        mss,
+        initial_window,
+        sack,
+        timestamps,
+        window_scaling,
+        rack,
+        tlp,
+        early_retransmit,
+        delayed_ack,
+        quick_acks,
+        nagle,
+        rto,
+        min_rto,
+        initial_rto,
+        max_rto,
+        idle_restart,
+        cwnd_limited_check,
+        tsq,
+        syn_retries,
+        max_consecutive_rtos,
+    } = table;
+    let mut refuse = |key: &str, value: String| refused.push(format!("{key} = {value}"));
+    let policy = |policy: &Policy| policy.name.clone();
+
+    if let Some(at) = profile.as_ref().filter(|at| at.value != KERNEL_PROFILE) {
+        refuse("profile", at.value.clone());
+    }
+    if let Some(at) = scheduler.as_ref().filter(|at| at.value.name != KERNEL_SCHEDULER) {
+        refuse("scheduler", policy(&at.value));
+    }
+    if let Some(at) = congestion {
+        match &at.value {
+            Policy { name, parameters }
+                if parameters.is_empty() && available.split_whitespace().any(|it| it == name) =>
+            {
+                settings.congestion = Some(name.clone());
+            }
+            other => refuse("congestion", policy(other)),
+        }
+    }
+    for (key, at) in [("window", window), ("ack-path", ack_path), ("reinjection", reinjection)] {
+        at.iter().for_each(|at| refuse(key, policy(&at.value)));
+    }
+    let flags = [
+        ("ack-rewrite", ack_rewrite),
+        ("early-retransmit", early_retransmit),
+        ("nagle", nagle),
+        ("cwnd-limited-check", cwnd_limited_check),
+    ];
+    for (key, flag) in flags {
+        flag.iter().for_each(|flag| refuse(key, flag.to_string()));
+    }
+    for (key, span) in [("rejoin", rejoin), ("delayed-ack", delayed_ack), ("tsq", tsq)] {
+        span.iter().for_each(|OrOff(span)| {
+            refuse(key, span.map_or_else(|| "false".to_owned(), |span| span.to_string()));
+        });
+    }
+    quick_acks.iter().for_each(|number| refuse("quick-acks", number.to_string()));
+    rto.iter().for_each(|name| refuse("rto", format!("{name:?}").to_lowercase()));
+    initial_rto.iter().for_each(|at| refuse("initial-rto", at.value.0.to_string()));
+
+    put(&mut settings.multipath, *multipath);
+    put(&mut settings.full_mesh, *full_mesh);
+    put(&mut settings.announce, *announce);
+    put(&mut settings.dss_checksum, *dss_checksum);
+    keep(&mut settings.max_subflows, max_subflows.as_ref().map(|at| at.value));
+    keep(&mut settings.send_buffer, send_buffer.as_ref().map(|at| at.value.0));
+    keep(
+        &mut settings.receive_buffer,
+        receive_buffer.as_ref().map(|at| match at.value {
+            ReceiveBuffer::Fixed(size) => (size, size),
+            ReceiveBuffer::Tuned { initial, max } => (initial, max),
+        }),
+    );
+    keep(&mut settings.mss, mss.as_ref().map(|at| at.value));
+    keep(&mut settings.initial_window, *initial_window);
+    keep(&mut settings.sack, *sack);
+    keep(&mut settings.timestamps, *timestamps);
+    keep(&mut settings.window_scaling, *window_scaling);
+    keep(&mut settings.rack, *rack);
+    keep(&mut settings.tlp, *tlp);
+    keep(&mut settings.idle_restart, *idle_restart);
+    keep(&mut settings.min_rto, min_rto.as_ref().map(|at| at.value.0));
+    keep(&mut settings.max_rto, max_rto.as_ref().map(|at| at.value.0));
+    keep(&mut settings.syn_retries, *syn_retries);
+    keep(&mut settings.max_consecutive_rtos, *max_consecutive_rtos);
+}
+
+fn put<T>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
+    }
+}
+
+fn keep<T>(place: &mut Option<T>, value: Option<T>) {
+    if value.is_some() {
+        *place = value;
+    }
+}

@@ -1,0 +1,304 @@
+//! What a testbed's links did, as people and programs read it.
+
+use anabranch_host::EmulatorReport;
+use anabranch_host::emulator::{Percentiles, Scheduling, Traffic, Validity};
+use anabranch_host::testbed::{Backend, Layout};
+use anabranch_lab::Scenario;
+use anabranch_report::{Align, Table, hang};
+use anabranch_units::Duration;
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// What ran.
+pub struct About<'a> {
+    /// Its scenario.
+    pub scenario: &'a Scenario,
+    /// What fixed the draws.
+    pub seed: u64,
+    /// What paths began and ended in.
+    pub backend: Backend,
+    /// Names and addresses.
+    pub layout: &'a Layout,
+    /// What could not be done.
+    pub shortcomings: &'a [String],
+    /// What no kernel can be told.
+    pub not_applied: &'a [String],
+}
+
+/// How the command ended.
+pub struct Ending {
+    /// Our exit code.
+    pub code: u8,
+    /// Because its time was up.
+    pub timed_out: bool,
+    /// It ran this long.
+    pub elapsed: std::time::Duration,
+}
+
+/// How wide sentences get.
+const WIDTH: usize = 110;
+
+/// For whoever is about to see a shell's prompt.
+pub fn greeting(scenario: &Scenario, layout: &Layout, backend: Backend, shortcomings: &[String]) -> String {
+    let mut text = format!(
+        "anabranch testbed: {}, {} on {}; the server is `server` ({}) and `server6`; leave with exit\n",
+        scenario.name,
+        number(layout.paths.len(), "path"),
+        backend_name(backend),
+        layout.server().next().map(|it| it.v4.to_string()).unwrap_or_default(),
+    );
+    for path in &layout.paths {
+        let backup = if path.backup { ", backup" } else { "" };
+        let primary = if path.number == layout.primary().number { ", primary" } else { "" };
+        let (client, engine) = (path.client(), path.client_engine());
+        line(
+            &mut text,
+            format_args!(
+                "  {}: {} and {} on {}; engines {}{primary}{backup}",
+                path.name, client.v4, client.v6, path.device, engine.v4
+            ),
+        );
+    }
+    notes(&mut text, shortcomings, &[]);
+    text
+}
+
+/// The tables.
+pub fn text(about: &About<'_>, ending: &Ending, report: &EmulatorReport) -> String {
+    let mut text = String::new();
+    line(
+        &mut text,
+        format_args!(
+            "anabranch testbed: {}, seed {}, {:.1} s on {}, {}",
+            about.scenario.name,
+            about.seed,
+            ending.elapsed.as_secs_f64(),
+            backend_name(about.backend),
+            scheduling(&report.scheduling),
+        ),
+    );
+    text += "\n";
+    text += &paths(report).to_string();
+    text += "\n";
+    text += &links(report).to_string();
+    text += "\n";
+    let late = &report.lateness;
+    line(
+        &mut text,
+        format_args!(
+            "  own lateness: p50 {} us, p90 {} us, p99 {} us, max {} us over {} packets; processor {:.0} %",
+            micros(late.p50),
+            micros(late.p90),
+            micros(late.p99),
+            micros(late.max),
+            late.count,
+            100.0 * report.cpu.as_nanos() as f64 / report.elapsed.as_nanos().max(1) as f64,
+        ),
+    );
+    match &report.validity {
+        Validity::Valid => text += "  VALID: the links did what the scenario says\n",
+        Validity::Invalid(faults) => {
+            text += "  INVALID: this run says little about its scenario\n";
+            for fault in faults {
+                text += &hang("    - ", &format!("{}; {}", fault.what, fault.remedy), WIDTH);
+            }
+        }
+    }
+    notes(&mut text, about.shortcomings, about.not_applied);
+    if ending.timed_out {
+        text += "  the command was ended because its time was up\n";
+    }
+    text
+}
+
+fn notes(text: &mut String, shortcomings: &[String], not_applied: &[String]) {
+    if !not_applied.is_empty() {
+        *text += &hang("  not applied to the kernels: ", &not_applied.join(", "), WIDTH);
+    }
+    for shortcoming in shortcomings {
+        *text += &hang("  note: ", shortcoming, WIDTH);
+    }
+}
+
+fn paths(report: &EmulatorReport) -> Table {
+    let columns = ["sent", "delivered", "Mbit/s", "delay p50", "p90", "p99", "max ms", "interface drops"];
+    let mut table =
+        Table::new([("path", Align::Left), ("", Align::Left)].into_iter().chain(columns.map(|it| (it, Align::Right))));
+    for path in &report.paths {
+        for (way, traffic) in [("down", &path.traffic.down), ("up", &path.traffic.up)] {
+            let Percentiles { p50, p90, p99, max, .. } = traffic.delay;
+            let mut row = vec![
+                path.name.clone(),
+                way.to_owned(),
+                traffic.read.to_string(),
+                traffic.delivered.to_string(),
+                rate(traffic, report.elapsed),
+            ];
+            row.extend([p50, p90, p99, max].map(|span| if traffic.delivered > 0 { millis(span) } else { "-".into() }));
+            row.push(interface_drops(traffic));
+            table.row(row);
+        }
+    }
+    table
+}
+
+fn links(report: &EmulatorReport) -> Table {
+    let columns =
+        ["offered", "delivered", "queue full", "lost", "down", "black hole", "queue p50", "p90", "p99", "max ms"];
+    let mut table = Table::new([("link", Align::Left)].into_iter().chain(columns.map(|it| (it, Align::Right))));
+    for link in &report.links {
+        let (stats, queue) = (&link.stats, &link.queue_delay);
+        let counts = [
+            stats.offered,
+            stats.delivered,
+            stats.dropped.queue,
+            stats.dropped.loss,
+            stats.dropped.down,
+            stats.dropped.blackhole,
+        ];
+        let mut row = vec![link.name.clone()];
+        row.extend(counts.map(|count| count.to_string()));
+        let spans = [queue.p50, queue.p90, queue.p99, queue.max];
+        row.extend(spans.map(|span| if queue.count > 0 { millis(span) } else { "-".into() }));
+        table.row(row);
+    }
+    table
+}
+
+/// What the interfaces dropped behind the links' back: at the sender, at the receiver.
+fn interface_drops(traffic: &Traffic) -> String {
+    match traffic.queue_drops {
+        Some(queue) => (queue + traffic.no_room + traffic.refused).to_string(),
+        None => format!("{} + ?", traffic.no_room + traffic.refused),
+    }
+}
+
+fn rate(traffic: &Traffic, elapsed: Duration) -> String {
+    let seconds = elapsed.as_nanos() as f64 / 1e9;
+    format!("{:.2}", traffic.delivered_bytes.get() as f64 * 8.0 / 1e6 / seconds.max(1e-9))
+}
+
+fn millis(span: Duration) -> String {
+    format!("{:.2}", span.as_nanos() as f64 / 1e6)
+}
+
+fn micros(span: Duration) -> String {
+    format!("{:.0}", span.as_nanos() as f64 / 1e3)
+}
+
+fn scheduling(scheduling: &Scheduling) -> String {
+    match scheduling {
+        Scheduling::RealTime => "real-time scheduling".to_owned(),
+        Scheduling::Ordinary => "ordinary scheduling".to_owned(),
+        Scheduling::Refused(why) => format!("ordinary scheduling (SCHED_FIFO: {why})"),
+    }
+}
+
+const fn backend_name(backend: Backend) -> &'static str {
+    match backend {
+        Backend::Tun | Backend::Auto => "TUN",
+    }
+}
+
+fn number(count: usize, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{plural}")
+}
+
+fn line(text: &mut String, what: std::fmt::Arguments<'_>) {
+    writeln!(text, "{what}").expect("writing to a String cannot fail");
+}
+
+/// The same for programs; see docs/testbed.md.
+pub fn json(about: &About<'_>, ending: &Ending, report: &EmulatorReport) -> Result<String, serde_json::Error> {
+    let seconds = |span: Duration| span.as_nanos() as f64 / 1e9;
+    let spread = |it: &Percentiles<Duration>, scale: f64| {
+        let [p50, p90, p99, max] = [it.p50, it.p90, it.p99, it.max].map(|span| span.as_nanos() as f64 / scale);
+        json!({ "count": it.count, "p50": p50, "p90": p90, "p99": p99, "max": max })
+    };
+    let traffic = |it: &Traffic| {
+        json!({
+            "sent": it.read,
+            "sent_bytes": it.read_bytes.get(),
+            "not_ip": it.not_ip,
+            "delivered": it.delivered,
+            "delivered_bytes": it.delivered_bytes.get(),
+            "damaged_and_dropped": it.damaged_and_dropped,
+            "interface_queue_drops": it.queue_drops,
+            "interface_no_room": it.no_room,
+            "interface_refused": it.refused,
+            "delay_ms": spread(&it.delay, 1e6),
+        })
+    };
+    let paths: Vec<Value> = about
+        .layout
+        .paths
+        .iter()
+        .zip(&report.paths)
+        .map(|(place, path)| {
+            json!({
+                "name": path.name,
+                "device": place.device,
+                "client": place.client().both(),
+                "backup": place.backup,
+                "down": traffic(&path.traffic.down),
+                "up": traffic(&path.traffic.up),
+                "failures": path.failures,
+            })
+        })
+        .collect();
+    let links: Vec<Value> = report
+        .links
+        .iter()
+        .map(|link| {
+            let stats = &link.stats;
+            json!({
+                "name": link.name,
+                "offered": stats.offered,
+                "offered_bytes": stats.offered_bytes.get(),
+                "delivered": stats.delivered,
+                "delivered_bytes": stats.delivered_bytes.get(),
+                "dropped": {
+                    "queue": stats.dropped.queue,
+                    "loss": stats.dropped.loss,
+                    "down": stats.dropped.down,
+                    "blackhole": stats.dropped.blackhole,
+                },
+                "duplicated": stats.duplicated,
+                "corrupted": stats.corrupted,
+                "max_queued": stats.max_queued,
+                "max_queued_bytes": stats.max_queued_bytes.get(),
+                "queue_ms": spread(&link.queue_delay, 1e6),
+            })
+        })
+        .collect();
+    let faults: Vec<Value> = match &report.validity {
+        Validity::Valid => Vec::new(),
+        Validity::Invalid(faults) => {
+            faults.iter().map(|fault| json!({ "what": fault.what, "remedy": fault.remedy })).collect()
+        }
+    };
+    let value = json!({
+        "version": anabranch_lab::VERSION,
+        "scenario": about.scenario.name,
+        "digest": about.scenario.digest,
+        "seed": about.seed,
+        "backend": backend_name(about.backend).to_lowercase(),
+        "exit_code": ending.code,
+        "timed_out": ending.timed_out,
+        "command_s": ending.elapsed.as_secs_f64(),
+        "emulator": {
+            "elapsed_s": seconds(report.elapsed),
+            "cpu_s": seconds(report.cpu),
+            "scheduling": scheduling(&report.scheduling),
+            "lateness_us": spread(&report.lateness, 1e3),
+        },
+        "valid": report.validity.is_valid(),
+        "faults": faults,
+        "paths": paths,
+        "links": links,
+        "not_applied": about.not_applied,
+        "shortcomings": about.shortcomings,
+    });
+    Ok(serde_json::to_string_pretty(&value)? + "\n")
+}

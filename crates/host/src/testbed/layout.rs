@@ -1,0 +1,195 @@
+//! Addresses, names and routes of a testbed: what is decided before anything is made.
+//!
+//! | who | IPv4 | IPv6 |
+//! |---|---|---|
+//! | client, path P | 10.77.P.2/24 | fd77:0:0:P::2/64 |
+//! | server's side of path P | 10.77.P.1/24 | fd77:0:0:P::1/64 |
+//! | server, address n | 10.77.0.n | fd77::n |
+//! | an engine at the client, path P | 10.78.P.2 | fd78:0:0:P::2 |
+//! | an engine at the server, address n | 10.78.0.n | fd78::n |
+//!
+//! Paths count from 1. Whoever sends from an address of path P takes path P (a routing rule at the client), and whatever goes to
+//! an address of path P takes it too (a route at the server).
+
+use anabranch_sim::Spec;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Most bytes in the name of an interface (`IFNAMSIZ` and its final zero).
+const LONGEST_NAME: usize = 15;
+/// Names that mean something else to the kernel, or to others here.
+const TAKEN: [&str; 7] = ["lo", "all", "default", ".", "..", "anabranch0", "anabranch1"];
+
+/// Who has which address and which name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layout {
+    /// The paths, in the order of the scenario.
+    pub paths: Vec<PathLayout>,
+    /// Index of the path that the client uses unless told otherwise.
+    pub primary: usize,
+    /// How many addresses of each family the server has.
+    pub server_addresses: u8,
+}
+
+/// One path.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathLayout {
+    /// Its number, from 1.
+    pub number: u8,
+    /// As the scenario calls it.
+    pub name: String,
+    /// The interface on both sides.
+    pub device: String,
+    /// To be used when no other works.
+    pub backup: bool,
+}
+
+/// The two families, each address in both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    /// IPv4.
+    pub v4: Ipv4Addr,
+    /// IPv6.
+    pub v6: Ipv6Addr,
+}
+
+/// Whose addresses: the second part of the network's number.
+const KERNELS: u8 = 77;
+const ENGINES: u8 = 78;
+
+impl Layout {
+    /// The layout for these paths.
+    pub fn new(spec: &Spec) -> Self {
+        let mut devices: Vec<String> = Vec::new();
+        for path in &spec.paths {
+            devices.push(device_name(&path.name, &devices));
+        }
+        let paths = spec.paths.iter().zip(devices).zip(1..=u8::MAX).map(|((path, device), number)| PathLayout {
+            number,
+            name: path.name.clone(),
+            device,
+            backup: path.backup,
+        });
+        Layout {
+            paths: paths.collect(),
+            primary: spec.primary,
+            server_addresses: spec.server.addresses.clamp(1, 255) as u8,
+        }
+    }
+
+    /// The path that the client uses unless told otherwise.
+    pub fn primary(&self) -> &PathLayout {
+        &self.paths[self.primary]
+    }
+
+    /// The addresses of the server, the first one first.
+    pub fn server(&self) -> impl Iterator<Item = Addresses> + use<> {
+        (1..=self.server_addresses).map(|n| Addresses::new(KERNELS, 0, n))
+    }
+
+    /// The addresses for an engine at the server.
+    pub fn server_engine(&self) -> impl Iterator<Item = Addresses> + use<> {
+        (1..=self.server_addresses).map(|n| Addresses::new(ENGINES, 0, n))
+    }
+}
+
+impl PathLayout {
+    /// The client's addresses here.
+    pub fn client(&self) -> Addresses {
+        Addresses::new(KERNELS, self.number, 2)
+    }
+
+    /// The server's addresses on its interface here.
+    pub fn server_side(&self) -> Addresses {
+        Addresses::new(KERNELS, self.number, 1)
+    }
+
+    /// The addresses for an engine at the client.
+    pub fn client_engine(&self) -> Addresses {
+        Addresses::new(ENGINES, self.number, 2)
+    }
+
+    /// The network of the kernels' addresses here.
+    pub fn network(&self) -> Addresses {
+        Addresses::new(KERNELS, self.number, 0)
+    }
+
+    /// The network of the engines' addresses here.
+    pub fn engine_network(&self) -> Addresses {
+        Addresses::new(ENGINES, self.number, 0)
+    }
+
+    /// The client's routing table for this path. 253 to 255 are the kernel's own.
+    pub fn table(&self) -> u32 {
+        let table = u32::from(self.number) + 100;
+        if table < 250 { table } else { table + 1000 }
+    }
+}
+
+impl Addresses {
+    fn new(whose: u8, path: u8, host: u8) -> Self {
+        let whose_v6 = match whose {
+            KERNELS => 0xfd77,
+            _ => 0xfd78,
+        };
+        Addresses {
+            v4: Ipv4Addr::new(10, whose, path, host),
+            v6: Ipv6Addr::new(whose_v6, 0, 0, u16::from(path), 0, 0, 0, u16::from(host)),
+        }
+    }
+
+    /// Both.
+    pub fn both(self) -> [IpAddr; 2] {
+        [self.v4.into(), self.v6.into()]
+    }
+}
+
+/// An interface name made of what the kernel accepts in `name`, unlike those in `taken`.
+fn device_name(name: &str, taken: &[String]) -> String {
+    let fits = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+    let mut base: String = name.chars().map(fits).take(LONGEST_NAME).collect();
+    // A program would take it for an option.
+    if base.is_empty() || base.starts_with('-') {
+        base = format!("p{base}").chars().take(LONGEST_NAME).collect();
+    }
+    let is_free = |name: &String| !taken.contains(name) && !TAKEN.contains(&name.as_str());
+    let numbered = (2..).map(|n: u32| {
+        let number = n.to_string();
+        let room = LONGEST_NAME - number.len();
+        base.chars().take(room).chain(number.chars()).collect()
+    });
+    std::iter::once(base.clone()).chain(numbered).find(is_free).expect("there are more numbers than paths")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interfaces_have_names_that_the_kernel_takes_and_no_two_have_the_same() {
+        let mut names = Vec::new();
+        for name in ["wlan", "a very long path name", "a very long path name!", "lo", "", "Zug/4G", "wlan"] {
+            names.push(device_name(name, &names));
+        }
+        assert_eq!(names, ["wlan", "a-very-long-pat", "a-very-long-pa2", "lo2", "p", "Zug-4G", "wlan2"]);
+    }
+
+    #[test]
+    fn numbers_of_paths_stand_in_their_addresses() {
+        let path = PathLayout { number: 11, name: "lte".into(), device: "lte".into(), backup: false };
+        assert_eq!(path.client().both().map(|a| a.to_string()), ["10.77.11.2", "fd77:0:0:b::2"]);
+        assert_eq!(path.server_side().both().map(|a| a.to_string()), ["10.77.11.1", "fd77:0:0:b::1"]);
+        assert_eq!(path.client_engine().both().map(|a| a.to_string()), ["10.78.11.2", "fd78:0:0:b::2"]);
+        let layout = Layout { paths: vec![path], primary: 0, server_addresses: 2 };
+        let server: Vec<String> = layout.server().flat_map(Addresses::both).map(|a| a.to_string()).collect();
+        assert_eq!(server, ["10.77.0.1", "fd77::1", "10.77.0.2", "fd77::2"]);
+    }
+
+    #[test]
+    fn no_path_takes_a_routing_table_of_the_kernel() {
+        let table = |number| PathLayout { number, name: String::new(), device: String::new(), backup: false }.table();
+        let tables: Vec<u32> = (1..=255).map(table).collect();
+        assert_eq!((tables[0], tables[1]), (101, 102));
+        assert!(tables.iter().all(|table| ![0, 253, 254, 255].contains(table)));
+        assert!(tables.is_sorted_by(|a, b| a < b), "each its own");
+    }
+}

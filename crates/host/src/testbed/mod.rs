@@ -1,0 +1,216 @@
+//! A testbed: a client and a server, each in a network namespace of its own, and a scenario's paths between them in real time.
+//!
+//! [`Layout`] says who has which address, `plan.rs` what is done for that, [`Testbed`] does it. It needs CAP_SYS_ADMIN, which an
+//! ordinary user has inside [`supervise`](crate::supervise); it works without, too, where the caller is root.
+
+mod hosts;
+mod layout;
+mod plan;
+mod program;
+mod settings;
+
+pub use hosts::{hosts_file, show_hosts};
+pub use layout::{Addresses, Layout, PathLayout};
+pub use program::{Program, ProgramError, exit_code, signal};
+pub use settings::KernelSettings;
+
+use crate::emulator::{Emulator, EmulatorError, EmulatorReport, Handle, Options as EmulatorOptions, PathEnds};
+use crate::{Device, Namespace, Tun};
+use anabranch_sim::Spec;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What to make.
+#[derive(Clone, Debug, Default)]
+pub struct TestbedOptions {
+    /// What the paths begin and end in.
+    pub backend: Backend,
+    /// The client's kernel.
+    pub client: KernelSettings,
+    /// The server's kernel.
+    pub server: KernelSettings,
+    /// The links.
+    pub emulator: EmulatorOptions,
+}
+
+/// What the paths begin and end in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Backend {
+    /// The best there is.
+    #[default]
+    Auto,
+    /// TUN devices.
+    Tun,
+}
+
+/// Two hosts and the paths between them. When it is dropped, nothing of it is left.
+pub struct Testbed {
+    /// Who has which address.
+    pub layout: Layout,
+    /// The host that opens connections.
+    pub client: Namespace,
+    /// The host that accepts them.
+    pub server: Namespace,
+    /// What the paths begin and end in: never `Auto`.
+    pub backend: Backend,
+    /// What could not be done, and is not essential, as sentences.
+    pub shortcomings: Vec<String>,
+    emulator: Handle,
+}
+
+/// Why there is no testbed.
+#[derive(Debug, thiserror::Error)]
+pub enum TestbedError {
+    /// A network namespace could not be made.
+    #[error("cannot make a network namespace: {0}")]
+    Namespace(io::Error),
+    /// `ip` is not installed.
+    #[error("the command `ip` is missing")]
+    NoIproute,
+    /// A TUN device could not be made.
+    #[error("cannot make a TUN device: {error}")]
+    Tun {
+        /// Why not.
+        error: io::Error,
+    },
+    /// A command failed, or a parameter could not be set.
+    #[error("{0}")]
+    Step(String),
+    /// The links.
+    #[error(transparent)]
+    Emulator(#[from] EmulatorError),
+}
+
+impl TestbedError {
+    /// What would help.
+    pub fn remedy(&self) -> Option<String> {
+        let text = match self {
+            TestbedError::Namespace(_) => {
+                "run as root, or through `anabranch testbed`, which makes a user namespace where the system allows that"
+            }
+            TestbedError::NoIproute => "install the package iproute2 (Debian, Ubuntu, Alpine) or iproute (Fedora)",
+            TestbedError::Tun { error } => match error.kind() {
+                io::ErrorKind::NotFound => "load the kernel module (`modprobe tun`)",
+                io::ErrorKind::PermissionDenied => {
+                    "let users open it: `sudo chmod 0666 /dev/net/tun`, as most distributions have it"
+                }
+                _ => return None,
+            },
+            TestbedError::Step(_) | TestbedError::Emulator(_) => return None,
+        };
+        Some(text.to_owned())
+    }
+}
+
+impl Testbed {
+    /// Makes namespaces, interfaces, addresses and routes, and starts the links. The scenario's changes wait for
+    /// [`Testbed::begin`]; its hosts' policies and its workloads are not for kernels.
+    pub fn build(spec: &Spec, options: TestbedOptions) -> Result<Self, TestbedError> {
+        if find_program("ip").is_none() {
+            return Err(TestbedError::NoIproute);
+        }
+        let layout = Layout::new(spec);
+        let client = Namespace::new("client").map_err(TestbedError::Namespace)?;
+        let server = Namespace::new("server").map_err(TestbedError::Namespace)?;
+        let mut shortcomings = Vec::new();
+        let mut builder = Builder { shortcomings: &mut shortcomings, multipath: has_mptcp() };
+        builder.lacks_mptcp();
+        builder.run(&client, &plan::defaults())?;
+        builder.run(&server, &plan::defaults())?;
+        let ends = match options.backend {
+            Backend::Tun | Backend::Auto => tuns(&layout, &client, &server)?,
+        };
+        builder.run(&client, &plan::client(&layout, &options.client))?;
+        builder.run(&server, &plan::server(&layout, &options.server))?;
+        let emulator = Emulator::start(spec, ends, EmulatorOptions { hold_changes: true, ..options.emulator })?;
+        Ok(Testbed { layout, client, server, backend: Backend::Tun, shortcomings, emulator })
+    }
+
+    /// From now on the times of the scenario's changes count.
+    pub fn begin(&self) -> Result<(), EmulatorError> {
+        self.emulator.begin()
+    }
+
+    /// The links.
+    pub fn emulator(&self) -> &Handle {
+        &self.emulator
+    }
+
+    /// Stops the links and says what they did.
+    pub fn stop(self) -> Result<EmulatorReport, EmulatorError> {
+        self.emulator.stop()
+    }
+
+    /// What programs in either namespace are told of it, as environment variables.
+    pub fn environment(&self) -> Vec<(&'static str, String)> {
+        environment(&self.layout)
+    }
+}
+
+fn environment(layout: &Layout) -> Vec<(&'static str, String)> {
+    let join = |each: &mut dyn Iterator<Item = String>| each.collect::<Vec<_>>().join(" ");
+    let (mut paths, mut devices) =
+        (layout.paths.iter().map(|it| it.name.clone()), layout.paths.iter().map(|it| it.device.clone()));
+    let (client, server) = (layout.primary().client(), layout.server().next());
+    let server_engine = layout.server_engine().next();
+    let text = |address: Option<String>| address.unwrap_or_default();
+    vec![
+        ("ANABRANCH_SERVER", text(server.map(|it| it.v4.to_string()))),
+        ("ANABRANCH_SERVER6", text(server.map(|it| it.v6.to_string()))),
+        ("ANABRANCH_CLIENT", client.v4.to_string()),
+        ("ANABRANCH_CLIENT6", client.v6.to_string()),
+        ("ANABRANCH_PATHS", join(&mut paths)),
+        ("ANABRANCH_DEVICES", join(&mut devices)),
+        ("ANABRANCH_ADDRESSES", join(&mut layout.paths.iter().map(|it| it.client().v4.to_string()))),
+        ("ANABRANCH_ADDRESSES6", join(&mut layout.paths.iter().map(|it| it.client().v6.to_string()))),
+        ("ANABRANCH_ENGINE_SERVER", text(server_engine.map(|it| it.v4.to_string()))),
+        ("ANABRANCH_ENGINE_SERVER6", text(server_engine.map(|it| it.v6.to_string()))),
+        ("ANABRANCH_ENGINE_ADDRESSES", join(&mut layout.paths.iter().map(|it| it.client_engine().v4.to_string()))),
+        ("ANABRANCH_ENGINE_ADDRESSES6", join(&mut layout.paths.iter().map(|it| it.client_engine().v6.to_string()))),
+    ]
+}
+
+/// Carries plans out and keeps account of what was refused.
+struct Builder<'a> {
+    shortcomings: &'a mut Vec<String>,
+    /// Whether the kernel has MPTCP.
+    multipath: bool,
+}
+
+impl Builder<'_> {
+    fn lacks_mptcp(&mut self) {
+        if !self.multipath {
+            let text =
+                "this kernel has no MPTCP (CONFIG_MPTCP): kernel sockets speak plain TCP; engines are not affected";
+            self.shortcomings.push(text.to_owned());
+        }
+    }
+
+    fn run(&mut self, namespace: &Namespace, steps: &[plan::Step]) -> Result<(), TestbedError> {
+        for step in steps.iter().filter(|step| self.multipath || !step.is_multipath()) {
+            self.shortcomings.extend(step.run(namespace).map_err(TestbedError::Step)?);
+        }
+        Ok(())
+    }
+}
+
+fn has_mptcp() -> bool {
+    Path::new("/proc/sys/net/mptcp/enabled").exists()
+}
+
+/// Where `name` is, going by `PATH`.
+fn find_program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file())
+}
+
+fn tuns(layout: &Layout, client: &Namespace, server: &Namespace) -> Result<Vec<PathEnds>, TestbedError> {
+    let open = |namespace: &Namespace, name: &str| -> Result<Box<dyn Device>, TestbedError> {
+        let name = name.to_owned();
+        let tun = namespace.run(move || Tun::open(&name)).map_err(|error| TestbedError::Tun { error })?;
+        Ok(Box::new(tun))
+    };
+    let ends =
+        |path: &PathLayout| Ok(PathEnds { client: open(client, &path.device)?, server: open(server, &path.device)? });
+    layout.paths.iter().map(ends).collect()
+}

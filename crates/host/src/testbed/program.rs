@@ -1,0 +1,150 @@
+//! A program that runs in a namespace of a testbed.
+
+use crate::Namespace;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use std::fs;
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+/// A running program.
+#[derive(Debug)]
+pub struct Program {
+    child: Child,
+    is_group: bool,
+}
+
+/// Why a program does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramError {
+    /// It could not be started.
+    #[error("cannot run `{program}`: {error}")]
+    Start {
+        /// Which.
+        program: String,
+        /// Why not.
+        error: io::Error,
+    },
+    /// It ended where it should not have.
+    #[error("the server command ended with {0} before it listened on any TCP port")]
+    Ended(ExitStatus),
+}
+
+impl ProgramError {
+    /// What a shell answers: 127 for what is not there, 126 for what cannot be run.
+    pub fn exit_code(&self) -> Option<u8> {
+        match self {
+            ProgramError::Start { error, .. } if error.kind() == io::ErrorKind::NotFound => Some(127),
+            ProgramError::Start { .. } => Some(126),
+            ProgramError::Ended(_) => None,
+        }
+    }
+}
+
+/// How long a server may take until it listens, and until it ends when asked to.
+const PATIENCE: Duration = Duration::from_secs(2);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
+
+impl Program {
+    /// Starts it in `namespace`, in the foreground of the terminal if we are.
+    pub fn start(namespace: &Namespace, command: Command) -> Result<Self, ProgramError> {
+        Program::spawn(namespace, command, false)
+    }
+
+    /// Starts it in `namespace` in a process group of its own: in the background, where a Ctrl-C for others does not end it.
+    pub fn start_apart(namespace: &Namespace, mut command: Command) -> Result<Self, ProgramError> {
+        command.process_group(0);
+        Program::spawn(namespace, command, true)
+    }
+
+    fn spawn(namespace: &Namespace, mut command: Command, is_group: bool) -> Result<Self, ProgramError> {
+        let program = command.get_program().to_string_lossy().into_owned();
+        let child = namespace.run(move || command.spawn()).map_err(|error| ProgramError::Start { program, error })?;
+        Ok(Program { child, is_group })
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// Its number, for [`signal`].
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for its end.
+    pub fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.child.wait()
+    }
+
+    /// How it has ended, if it has.
+    pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.child.try_wait()
+    }
+
+    /// Waits until something in `namespace` listens on a TCP port that was not listened on `before`, at most two seconds, which is long enough for
+    /// a server that listens otherwise.
+    pub fn wait_until_ready(&mut self, namespace: &Namespace) -> Result<(), ProgramError> {
+        let begin = Instant::now();
+        while begin.elapsed() < PATIENCE && !namespace.run(is_listening) {
+            if let Ok(Some(status)) = self.ended()
+                && !namespace.run(is_listening)
+            {
+                return Err(ProgramError::Ended(status));
+            }
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
+        Ok(())
+    }
+
+    /// Asks it to end, and kills it if it has not after a while; with its process group if it has one of its own.
+    pub fn end(&mut self) -> io::Result<ExitStatus> {
+        self.send(Signal::TERM);
+        let begin = Instant::now();
+        while begin.elapsed() < PATIENCE {
+            if let Some(status) = self.ended()? {
+                return Ok(status);
+            }
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
+        self.send(Signal::KILL);
+        self.wait()
+    }
+
+    fn send(&self, signal: Signal) {
+        // Whoever has ended needs no signal.
+        let _ = match self.is_group {
+            true => kill_process_group(self.pid(), signal),
+            false => kill_process(self.pid(), signal),
+        };
+    }
+}
+
+/// Sends a signal to a child by its number, as [`Program::id`] tells it.
+pub fn signal(id: u32, signal: i32) {
+    let pid = i32::try_from(id).ok().and_then(Pid::from_raw);
+    if let (Some(pid), Some(signal)) = (pid, Signal::from_named_raw(signal)) {
+        // Whoever has ended needs no signal.
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// As a shell puts it: the exit code, or 128 and the signal.
+pub fn exit_code(status: ExitStatus) -> u8 {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => code as u8,
+        (None, signal) => 128 + signal.unwrap_or(0) as u8,
+    }
+}
+
+/// Whether anything listens on a TCP port in the namespace of the calling thread.
+fn is_listening() -> bool {
+    ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"].iter().any(|table| {
+        let text = fs::read_to_string(table).unwrap_or_default();
+        text.lines().skip(1).any(|line| line.split_whitespace().nth(3) == Some(LISTEN))
+    })
+}
+
+/// A socket's state in those tables.
+const LISTEN: &str = "0A";
