@@ -11,6 +11,7 @@ pub mod emulator;
 mod intake;
 mod interface;
 mod namespace;
+mod netlink;
 mod reactor;
 mod supervisor;
 #[allow(unsafe_code)]
@@ -25,6 +26,7 @@ pub use device::{Device, LONGEST_PACKET, MOST_PIECES};
 pub use driver::{Driver, DriverCounters};
 pub use emulator::{Emulator, EmulatorError, EmulatorReport, PathEnds};
 pub use namespace::{CommandError, Namespace};
+pub use netlink::Interface;
 pub use reactor::{Application, Context, FIRST_TOKEN, Reactor, Ready, Stop};
 pub use supervisor::{Inside, IsolationError, Outcome, Received, Signals, supervise};
 pub use tun::Tun;

@@ -1,3 +1,22 @@
 //! What runs on the wire: built-in services, a download client, the proxy. State machines over an endpoint, so that they
 //! can be tested without a network.
 #![forbid(unsafe_code)]
+
+mod fetch;
+mod http;
+mod journal;
+mod plain;
+mod report;
+mod server;
+mod session;
+mod size;
+mod stream;
+
+pub use fetch::{
+    Fetch, FetchError, FetchLimits, Outcome, Progress, Scheme, Sink, Target, TargetError, Upload, Watch, WriterSink,
+};
+pub use http::{HttpLimits, Root, Site};
+pub use journal::Journal;
+pub use report::{ConnectionReport, CounterReport, SubflowReport};
+pub use server::{Server, ServerLimits, Service, Totals};
+pub use stream::Stream;

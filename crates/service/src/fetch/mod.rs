@@ -1,0 +1,447 @@
+//! The client of `anabranch fetch`: one exchange on one connection, a download, an upload, or both.
+//!
+//! Redirects and further addresses are the caller's: it looks at the [`Outcome`] and starts another.
+
+mod outcome;
+mod reply;
+mod sink;
+mod target;
+mod upload;
+
+pub use outcome::{FetchError, Outcome};
+pub use sink::{Sink, WriterSink};
+pub use target::{Scheme, Target, TargetError};
+pub use upload::Upload;
+
+use crate::journal::Journal;
+use crate::report::ConnectionReport;
+use crate::stream::Stream;
+use anabranch_engine::{ConnectionId, Event};
+use anabranch_host::{Application, Context, FIRST_TOKEN, Ready};
+use anabranch_sim::pattern;
+use anabranch_units::{Duration, Instant};
+use bytes::Bytes;
+use mio::Token;
+use reply::{Reply, Step};
+use std::net::{IpAddr, SocketAddr};
+use std::ops::Range;
+
+/// How long things may take.
+#[derive(Clone, Copy, Debug)]
+pub struct FetchLimits {
+    /// From the first SYN to the connection.
+    pub connect: Duration,
+    /// Between two bytes, either way.
+    pub stall: Duration,
+    /// All together; `None` for as long as it takes.
+    pub total: Option<Duration>,
+    /// From the last byte to the end of the connection, which is given up then.
+    pub linger: Duration,
+}
+
+impl Default for FetchLimits {
+    fn default() -> Self {
+        FetchLimits {
+            connect: Duration::from_secs(30),
+            stall: Duration::from_secs(60),
+            total: None,
+            linger: Duration::from_secs(1),
+        }
+    }
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes of the body received.
+    pub received: u64,
+    /// Of how many, if that was said.
+    pub expected: Option<u64>,
+    /// Bytes of the upload handed over.
+    pub uploaded: u64,
+}
+
+/// What is told of the progress, ten times a second.
+pub type Watch = Box<dyn FnMut(Progress)>;
+
+/// One exchange.
+pub struct Fetch<S> {
+    target: Target,
+    local: IpAddr,
+    remote: SocketAddr,
+    range: Option<String>,
+    upload: Upload,
+    sink: S,
+    limits: FetchLimits,
+    journal: Journal,
+    watch: Option<(Watch, Instant)>,
+    id: Option<ConnectionId>,
+    reply: Reply,
+    /// Bytes to be written before the upload goes on.
+    held: Bytes,
+    /// Bytes of the reply that the sink had no room for.
+    spare: Bytes,
+    /// The peer has closed its direction, and everything before was read.
+    ended: bool,
+    started: Instant,
+    /// When bytes last moved.
+    active: Instant,
+    phase: Phase,
+    outcome: Outcome,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Connecting,
+    /// Both directions may be under way.
+    Exchange,
+    /// The body is whole; the sink is still writing.
+    Saving,
+    /// Only the connection is still to be closed, at the latest then.
+    Closing(Instant),
+    Over,
+}
+
+/// How often the progress is told.
+const WATCH: Duration = Duration::from_millis(100);
+/// The sink's.
+const SINK: Token = Token(FIRST_TOKEN);
+
+impl<S: Sink> Fetch<S> {
+    /// Fetches `target` at `remote` from `local`, and gives the body to `sink`.
+    pub fn new(target: Target, local: IpAddr, remote: SocketAddr, sink: S) -> Self {
+        let reply = match target.scheme {
+            Scheme::Http => Reply::http(),
+            Scheme::Tcp => Reply::plain(),
+        };
+        Fetch {
+            target,
+            local,
+            remote,
+            range: None,
+            upload: Upload::none(),
+            sink,
+            limits: FetchLimits::default(),
+            journal: Journal::none(),
+            watch: None,
+            id: None,
+            reply,
+            held: Bytes::new(),
+            spare: Bytes::new(),
+            ended: false,
+            started: Instant::ZERO,
+            active: Instant::ZERO,
+            phase: Phase::Connecting,
+            outcome: Outcome::default(),
+        }
+    }
+
+    /// Sends this (PUT, with HTTP).
+    pub fn upload(mut self, upload: Upload) -> Self {
+        self.upload = upload;
+        self
+    }
+
+    /// Asks for these bytes only, as in `Range: bytes=RANGE`.
+    pub fn range(mut self, range: Option<String>) -> Self {
+        self.range = range;
+        self
+    }
+
+    /// Other limits.
+    pub fn limits(mut self, limits: FetchLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Writes down what happens.
+    pub fn journal(mut self, journal: Journal) -> Self {
+        self.journal = journal;
+        self
+    }
+
+    /// Tells of the progress.
+    pub fn watch(mut self, watch: Option<Watch>) -> Self {
+        self.watch = watch.map(|watch| (watch, Instant::ZERO));
+        self
+    }
+
+    /// What came of it, once it is finished; the journal may go on with the next.
+    pub fn into_outcome(self) -> (Outcome, Journal) {
+        (self.outcome, self.journal)
+    }
+
+    /// The connection is there.
+    fn begin(&mut self, now: Instant, multipath: bool) {
+        self.phase = Phase::Exchange;
+        self.active = now;
+        self.outcome.multipath = multipath;
+        self.outcome.connected = Some(now.since(self.started));
+        if self.target.scheme == Scheme::Http {
+            let method = if self.upload.is_some() { "PUT" } else { "GET" };
+            let mut head = format!("{method} {} HTTP/1.1\r\nHost: {}\r\n", self.target.path, self.target.authority);
+            head += concat!("User-Agent: anabranch/", env!("CARGO_PKG_VERSION"), "\r\n");
+            head += "Accept: */*\r\nAccept-Encoding: identity\r\nConnection: close\r\n";
+            if let Some(range) = &self.range {
+                head += &format!("Range: bytes={range}\r\n");
+            }
+            if self.upload.is_some() {
+                head += &format!("Content-Length: {}\r\n", self.upload.length());
+            }
+            self.held = (head + "\r\n").into();
+        }
+    }
+
+    /// Does all that can be done now.
+    fn advance(&mut self, cx: &mut Context<'_>) {
+        if self.phase != Phase::Exchange {
+            return self.settle(cx);
+        }
+        let result = match self.id {
+            Some(id) => {
+                let mut stream = Stream::new(cx.endpoint, id, cx.now);
+                let sent = self.send(&mut stream);
+                let result = sent.and_then(|()| self.receive(cx.now, || stream.read()));
+                if stream.moved() > 0 {
+                    self.active = cx.now;
+                }
+                result
+            }
+            // Closed by both; the sink has not had all of it.
+            None => self.receive(cx.now, || None),
+        };
+        match result {
+            Ok(true) => {
+                self.outcome.finished = Some(cx.now.since(self.started));
+                self.sink.finish();
+                self.phase = Phase::Saving;
+                if let Some(id) = self.id {
+                    cx.endpoint.shutdown(cx.now, id);
+                }
+                self.settle(cx);
+            }
+            Ok(false) => {}
+            Err(error) => self.fail(cx, error),
+        }
+    }
+
+    fn send(&mut self, stream: &mut Stream<'_>) -> Result<(), FetchError> {
+        while stream.write(&mut self.held) {
+            match self.upload.next().map_err(FetchError::Upload)? {
+                Some(piece) => {
+                    self.outcome.uploaded += piece.len() as u64;
+                    self.held = piece;
+                }
+                None => {
+                    if self.target.scheme == Scheme::Tcp && self.upload.is_some() {
+                        stream.shutdown();
+                    }
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads as long as the sink has room; true if the body is whole.
+    fn receive(&mut self, now: Instant, mut read: impl FnMut() -> Option<Bytes>) -> Result<bool, FetchError> {
+        while !self.reply.is_done() {
+            if !self.sink.has_room() {
+                return Ok(false);
+            }
+            if self.spare.is_empty() {
+                match read() {
+                    Some(piece) => self.spare = piece,
+                    None if self.ended => {
+                        self.reply.end()?;
+                        continue;
+                    }
+                    None => return Ok(false),
+                }
+            }
+            match self.reply.read(&mut self.spare)? {
+                Step::More => {}
+                Step::Head { status, location, range, expected } => {
+                    self.outcome.status = Some(status);
+                    self.outcome.location = location;
+                    self.outcome.expected = expected;
+                    self.check_range(status, range)?;
+                }
+                Step::Body(piece) => {
+                    self.outcome.first_byte.get_or_insert(now.since(self.started));
+                    self.outcome.pattern &= pattern::matches(self.outcome.received, &piece);
+                    self.outcome.received += piece.len() as u64;
+                    // What comes with an error is no content.
+                    if self.outcome.is_content() {
+                        self.sink.offer(piece);
+                    }
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// A range that was asked for must be the one that comes.
+    fn check_range(&self, status: u16, range: Option<Range<u64>>) -> Result<(), FetchError> {
+        match (&self.range, status) {
+            (Some(_), 200) => Err(FetchError::RangeIgnored),
+            (Some(asked), 206) => {
+                let first = asked.split('-').next().and_then(|first| first.parse::<u64>().ok());
+                let right = range.is_some_and(|range| first.is_none_or(|first| first == range.start));
+                if right { Ok(()) } else { Err(FetchError::RangeIgnored) }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn fail(&mut self, cx: &mut Context<'_>, error: FetchError) {
+        self.outcome.finished.get_or_insert(cx.now.since(self.started));
+        self.outcome.error.get_or_insert(error);
+        self.take_report(cx);
+        if let Some(id) = self.id.take() {
+            cx.endpoint.abort(cx.now, id);
+        }
+        self.phase = Phase::Over;
+    }
+
+    fn take_report(&mut self, cx: &Context<'_>) {
+        if let Some(id) = self.id {
+            self.outcome.report = ConnectionReport::of(cx.endpoint, id).or(self.outcome.report.take());
+        }
+    }
+
+    /// The exchange is done: what is left?
+    fn settle(&mut self, cx: &mut Context<'_>) {
+        if self.phase == Phase::Saving {
+            match self.sink.result() {
+                None => return,
+                Some(Err(error)) => return self.fail(cx, FetchError::Output(error)),
+                Some(Ok(())) => self.phase = Phase::Closing(cx.now + self.limits.linger),
+            }
+        }
+        let Phase::Closing(at) = self.phase else { return };
+        if let Some(id) = self.id {
+            while cx.endpoint.read(cx.now, id).is_some() {}
+            if at <= cx.now {
+                self.take_report(cx);
+                cx.endpoint.abort(cx.now, id);
+                self.id = None;
+            }
+        }
+        if self.id.is_none() {
+            self.phase = Phase::Over;
+        }
+    }
+
+    /// The connection is gone.
+    fn on_gone(&mut self, cx: &mut Context<'_>) {
+        self.take_report(cx);
+        if let Some(id) = self.id.take() {
+            cx.endpoint.forget(id);
+        }
+        match self.phase {
+            Phase::Connecting => self.fail(cx, FetchError::NotConnected),
+            Phase::Exchange if self.ended => self.advance(cx),
+            Phase::Exchange => self.fail(cx, FetchError::Broken),
+            Phase::Saving | Phase::Closing(_) | Phase::Over => self.settle(cx),
+        }
+    }
+
+    fn progress(&self) -> Progress {
+        let Outcome { received, expected, uploaded, .. } = self.outcome;
+        Progress { received, expected, uploaded }
+    }
+
+    /// What would be wrong, and when.
+    fn due(&self) -> Option<(Instant, FetchError)> {
+        let total = self.limits.total.map(|total| (self.started + total, FetchError::TooLong));
+        let phase = match self.phase {
+            Phase::Connecting => (self.started + self.limits.connect, FetchError::NotConnected),
+            Phase::Exchange => (self.active + self.limits.stall, FetchError::Stalled),
+            Phase::Saving | Phase::Closing(_) | Phase::Over => return None,
+        };
+        [total, Some(phase)].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+}
+
+impl<S: Sink> Application for Fetch<S> {
+    fn on_start(&mut self, cx: &mut Context<'_>) {
+        self.started = cx.now;
+        if let Err(error) = self.sink.register(cx.registry, SINK) {
+            return self.fail(cx, FetchError::Output(error));
+        }
+        self.id = Some(cx.endpoint.open(cx.now, self.local, self.remote));
+    }
+
+    fn on_event(&mut self, cx: &mut Context<'_>, id: ConnectionId, event: Event) {
+        self.journal.note(cx.now, cx.endpoint, id, event);
+        if self.id != Some(id) {
+            if matches!(event, Event::Closed | Event::Reset) {
+                cx.endpoint.forget(id);
+            }
+            return;
+        }
+        match event {
+            Event::Connected { multipath } => {
+                self.begin(cx.now, multipath);
+                self.advance(cx);
+            }
+            Event::Readable | Event::Writable => self.advance(cx),
+            Event::PeerFinished => {
+                self.ended = true;
+                self.advance(cx);
+            }
+            Event::Closed | Event::Reset => self.on_gone(cx),
+            Event::Fallback(_) => self.outcome.multipath = false,
+            _ => {}
+        }
+    }
+
+    fn on_ready(&mut self, cx: &mut Context<'_>, token: Token, _ready: Ready) {
+        if token != SINK {
+            return;
+        }
+        self.sink.on_ready();
+        if self.phase == Phase::Exchange
+            && let Some(Err(error)) = self.sink.result()
+        {
+            return self.fail(cx, FetchError::Output(error));
+        }
+        self.advance(cx);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let due = self.due().map(|(at, _)| at);
+        let closing = if let Phase::Closing(at) = self.phase { Some(at) } else { None };
+        let watch = self.watch.as_ref().filter(|_| self.phase != Phase::Over).map(|(_, at)| *at);
+        [due, closing, watch].into_iter().flatten().min()
+    }
+
+    fn on_timeout(&mut self, cx: &mut Context<'_>) {
+        let progress = self.progress();
+        if let Some((watch, at)) = &mut self.watch
+            && *at <= cx.now
+        {
+            watch(progress);
+            *at = cx.now + WATCH;
+        }
+        match self.due().filter(|(at, _)| *at <= cx.now) {
+            // Not the peer's fault: whoever reads our output takes its time.
+            Some((_, FetchError::Stalled)) if !self.sink.has_room() => self.active = cx.now,
+            Some((_, error)) => self.fail(cx, error),
+            None => self.settle(cx),
+        }
+    }
+
+    fn on_signal(&mut self, cx: &mut Context<'_>, _signal: i32) {
+        if matches!(self.phase, Phase::Connecting | Phase::Exchange | Phase::Saving) {
+            self.fail(cx, FetchError::Interrupted);
+        } else {
+            self.phase = Phase::Over;
+        }
+    }
+
+    fn is_finished(&self) -> bool {
+        self.phase == Phase::Over
+    }
+}

@@ -1,0 +1,101 @@
+//! What came of an exchange.
+
+use crate::report::ConnectionReport;
+use anabranch_units::Duration;
+use std::io;
+
+/// What came of an exchange; times are from the first SYN.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Why it failed, if it did. An HTTP status is no failure here.
+    pub error: Option<FetchError>,
+    /// Of the HTTP reply, once it was there.
+    pub status: Option<u16>,
+    /// Where a redirect leads, as the reply says it.
+    pub location: Option<String>,
+    /// Bytes of the body.
+    pub received: u64,
+    /// Bytes that the body was said to have.
+    pub expected: Option<u64>,
+    /// Bytes of the upload handed to the endpoint.
+    pub uploaded: u64,
+    /// The body was the pattern of `anabranch serve`, from its beginning.
+    pub pattern: bool,
+    /// MPTCP all the way.
+    pub multipath: bool,
+    /// When the connection was there.
+    pub connected: Option<Duration>,
+    /// When the first byte of the body was there.
+    pub first_byte: Option<Duration>,
+    /// When the last byte was there, or the exchange failed.
+    pub finished: Option<Duration>,
+    /// The connection at its end.
+    pub report: Option<ConnectionReport>,
+}
+
+impl Default for Outcome {
+    fn default() -> Self {
+        Outcome {
+            error: None,
+            status: None,
+            location: None,
+            received: 0,
+            expected: None,
+            uploaded: 0,
+            pattern: true,
+            multipath: false,
+            connected: None,
+            first_byte: None,
+            finished: None,
+            report: None,
+        }
+    }
+}
+
+impl Outcome {
+    /// The body is what was asked for, not the text of a redirect or an error.
+    pub fn is_content(&self) -> bool {
+        self.status.is_none_or(|status| (200..300).contains(&status))
+    }
+
+    /// Where to go on, if the reply is a redirect.
+    pub fn redirect(&self) -> Option<&str> {
+        let followed = matches!(self.status, Some(301 | 302 | 303 | 307 | 308));
+        self.location.as_deref().filter(|_| followed)
+    }
+}
+
+/// Why an exchange failed.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// Nobody answered, or it was refused.
+    #[error("no connection: refused, or no answer in time")]
+    NotConnected,
+    /// Reset, or given up, before the end.
+    #[error("the connection broke before the end")]
+    Broken,
+    /// Nothing moved for too long.
+    #[error("nothing came for too long")]
+    Stalled,
+    /// The time for all of it was over.
+    #[error("it took longer than allowed")]
+    TooLong,
+    /// The end came before what was promised.
+    #[error("the peer ended before the whole body had come")]
+    Short,
+    /// What came is no HTTP/1.1 reply.
+    #[error("no valid HTTP reply: {0}")]
+    NotHttp(String),
+    /// A range was asked for and everything, or something else, came.
+    #[error("the server does not send the range that was asked for")]
+    RangeIgnored,
+    /// Where the body goes cannot be written.
+    #[error("cannot write the output: {0}")]
+    Output(#[source] io::Error),
+    /// What is uploaded cannot be read.
+    #[error("cannot read what is to be uploaded: {0}")]
+    Upload(#[source] io::Error),
+    /// SIGINT or SIGTERM.
+    #[error("interrupted")]
+    Interrupted,
+}

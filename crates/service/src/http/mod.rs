@@ -1,0 +1,18 @@
+//! HTTP/1.1 (RFC 9110, RFC 9112), as much as a static file server and a download need.
+
+mod body;
+mod date;
+mod files;
+mod head;
+mod path;
+mod range;
+mod reply;
+mod request;
+mod session;
+
+pub(crate) use body::{BodyReader, Framing, with_buffer};
+pub use files::Root;
+pub(crate) use head::{Found, Head, field};
+pub(crate) use range::content_range;
+pub(crate) use session::HttpSession;
+pub use session::{HttpLimits, Site};

@@ -1,0 +1,57 @@
+//! A reply's head, written.
+
+use super::date;
+use bytes::Bytes;
+use std::fmt::Write;
+
+/// A head under way.
+#[derive(Debug)]
+pub(crate) struct Reply(String);
+
+impl Reply {
+    /// With the date, which is seconds since 1970.
+    pub(crate) fn new(status: u16, now: i64) -> Self {
+        let mut reply = Reply(format!("HTTP/1.1 {status} {}\r\n", reason(status)));
+        reply.put("Date", &date::format(now)).put("Server", concat!("anabranch/", env!("CARGO_PKG_VERSION")));
+        reply
+    }
+
+    /// One more field.
+    pub(crate) fn put(&mut self, name: &str, value: &str) -> &mut Self {
+        // A line end in a value would be the end of the field, whoever put it there.
+        let value = value.replace(['\r', '\n'], " ");
+        write!(self.0, "{name}: {value}\r\n").expect("writing to a String cannot fail");
+        self
+    }
+
+    /// The head with its empty line.
+    pub(crate) fn done(mut self, keep_alive: bool) -> Bytes {
+        self.put("Connection", if keep_alive { "keep-alive" } else { "close" });
+        self.0 += "\r\n";
+        self.0.into()
+    }
+}
+
+/// The words behind a status (RFC 9110 §15).
+pub(crate) fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        206 => "Partial Content",
+        301 => "Moved Permanently",
+        304 => "Not Modified",
+        400 => "Bad Request",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        408 => "Request Timeout",
+        414 => "URI Too Long",
+        416 => "Range Not Satisfiable",
+        417 => "Expectation Failed",
+        431 => "Request Header Fields Too Large",
+        500 => "Internal Server Error",
+        501 => "Not Implemented",
+        503 => "Service Unavailable",
+        505 => "HTTP Version Not Supported",
+        _ => "",
+    }
+}

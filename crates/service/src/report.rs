@@ -1,0 +1,155 @@
+//! What became of a connection, in a form that stays: what `--json` prints and events carry.
+
+use anabranch_engine::{ConnectionId, Counters, Endpoint};
+use anabranch_units::Duration;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::net::SocketAddr;
+
+/// One end of a connection.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ConnectionReport {
+    /// Bytes that the peer has acknowledged at the data level.
+    pub bytes_sent: u64,
+    /// Bytes read.
+    pub bytes_received: u64,
+    /// Why MPTCP was given up, if it was.
+    pub fallback: Option<String>,
+    /// Bytes sent again on another subflow.
+    pub reinjected: u64,
+    /// Bytes received more than once at the data level.
+    pub duplicates: u64,
+    /// Receiver: how long arrived bytes waited behind missing ones \[s\].
+    pub hol_blocked_s: f64,
+    /// Its subflows, those that are gone included.
+    pub subflows: Vec<SubflowReport>,
+}
+
+/// One end of a subflow.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SubflowReport {
+    /// Its number.
+    pub id: u16,
+    /// Our address and port.
+    pub local: SocketAddr,
+    /// The peer's.
+    pub remote: SocketAddr,
+    /// Used only when no other works.
+    pub backup: bool,
+    /// Payload bytes sent, repeated ones included.
+    pub bytes_sent: u64,
+    /// Payload bytes received in order.
+    pub bytes_received: u64,
+    /// Segments sent again here.
+    pub retransmitted: u64,
+    /// Retransmission timeouts.
+    pub rtos: u64,
+    /// Bytes carried here that had left on another subflow before.
+    pub reinjected: u64,
+    /// Smoothed RTT \[s\], once measured.
+    pub srtt_s: Option<f64>,
+    /// Congestion window \[B\].
+    pub cwnd: u64,
+}
+
+/// What the endpoint counted that tells of trouble; only what is not zero.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CounterReport(pub BTreeMap<String, u64>);
+
+impl ConnectionReport {
+    /// The connection as it is now, or as it was when it ended.
+    pub fn of(endpoint: &Endpoint, id: ConnectionId) -> Option<Self> {
+        let stats = endpoint.connection(id)?;
+        let subflows = endpoint.subflows(id).into_iter().map(|subflow| SubflowReport {
+            id: subflow.id.0,
+            local: subflow.local,
+            remote: subflow.remote,
+            backup: subflow.backup,
+            bytes_sent: subflow.bytes_sent,
+            bytes_received: subflow.bytes_received,
+            retransmitted: subflow.retransmitted,
+            rtos: subflow.rtos,
+            reinjected: subflow.reinjected,
+            srtt_s: subflow.srtt.map(Duration::as_secs_f64),
+            cwnd: subflow.cwnd.get(),
+        });
+        Some(ConnectionReport {
+            bytes_sent: stats.data_acked,
+            bytes_received: stats.delivered,
+            fallback: stats.fallback.map(|reason| words(&reason)),
+            reinjected: stats.reinjected,
+            duplicates: stats.duplicates,
+            hol_blocked_s: stats.hol_blocked.as_secs_f64(),
+            subflows: subflows.collect(),
+        })
+    }
+}
+
+impl CounterReport {
+    /// Of everything in `counters`.
+    pub fn of(counters: &Counters) -> Self {
+        let mut all = BTreeMap::new();
+        let Counters {
+            fallbacks,
+            resets_sent,
+            resets_received,
+            reset_reasons_received,
+            conflicting_add_addr,
+            joins_refused,
+            half_open_dropped,
+            half_open_joins_dropped,
+            unknown_flow,
+            unacceptable,
+            refused_data,
+            checksum_failures,
+            fails_received,
+            bad_add_addr,
+        } = counters;
+        for (name, count) in [
+            ("resets-received", resets_received),
+            ("conflicting-add-addr", conflicting_add_addr),
+            ("joins-refused", joins_refused),
+            ("half-open-dropped", half_open_dropped),
+            ("half-open-joins-dropped", half_open_joins_dropped),
+            ("unknown-flow", unknown_flow),
+            ("unacceptable", unacceptable),
+            ("refused-data", refused_data),
+            ("checksum-failures", checksum_failures),
+            ("fails-received", fails_received),
+            ("bad-add-addr", bad_add_addr),
+        ] {
+            all.insert(name.to_owned(), *count);
+        }
+        all.extend(fallbacks.iter().map(|(reason, count)| (format!("fallback-{}", words(reason)), *count)));
+        all.extend(resets_sent.iter().map(|(reason, count)| (format!("reset-sent-{}", words(reason)), *count)));
+        let received = reset_reasons_received.iter();
+        all.extend(received.map(|(reason, count)| (format!("reset-received-{}", words(reason)), *count)));
+        all.retain(|_, count| *count > 0);
+        CounterReport(all)
+    }
+}
+
+/// `FirstData` as `first-data`.
+pub(crate) fn words(name: &impl Debug) -> String {
+    let mut out = String::new();
+    for letter in format!("{name:?}").chars() {
+        if letter.is_ascii_uppercase() && !out.is_empty() {
+            out.push('-');
+        }
+        out.push(letter.to_ascii_lowercase());
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_engine::FallbackReason;
+
+    #[test]
+    fn reasons_are_words() {
+        assert_eq!(words(&FallbackReason::SynAck), "syn-ack");
+        assert_eq!(words(&FallbackReason::Syn), "syn");
+    }
+}

@@ -1,0 +1,245 @@
+//! The server: which service stands at which port, and one session for each connection.
+
+use crate::http::{HttpSession, Site};
+use crate::journal::Journal;
+use crate::plain::{Discard, Echo, Source};
+use crate::session::Session;
+use crate::stream::Stream;
+use anabranch_engine::{ConnectionId, Event};
+use anabranch_host::{Application, Context};
+use anabranch_units::{Duration, Instant};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What answers at a port.
+#[derive(Clone, Debug)]
+pub enum Service {
+    /// Reads everything.
+    Discard,
+    /// Sends back what comes.
+    Echo,
+    /// Sends so many bytes of the pattern and closes.
+    Source(u64),
+    /// HTTP/1.1.
+    Http(Arc<Site>),
+}
+
+/// What clients may cost together.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerLimits {
+    /// Connections at once; a further one is reset.
+    pub connections: usize,
+    /// How long a connection may move no byte either way before it is reset.
+    pub idle: Duration,
+    /// How long connections may go on after a request to end.
+    pub grace: Duration,
+}
+
+impl Default for ServerLimits {
+    fn default() -> Self {
+        ServerLimits { connections: 1024, idle: Duration::from_secs(120), grace: Duration::from_secs(10) }
+    }
+}
+
+/// What a server did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Totals {
+    /// Connections accepted.
+    pub accepted: u64,
+    /// Of these with MPTCP.
+    pub multipath: u64,
+    /// Connections turned away, because there were too many or the server was ending.
+    pub turned_away: u64,
+    /// Closed in order by both ends.
+    pub closed: u64,
+    /// Reset by either.
+    pub reset: u64,
+    /// Bytes written and acknowledged by the peers.
+    pub bytes_sent: u64,
+    /// Bytes read.
+    pub bytes_received: u64,
+}
+
+/// Services on an endpoint.
+pub struct Server {
+    services: BTreeMap<u16, Service>,
+    limits: ServerLimits,
+    journal: Journal,
+    /// By the connection's index.
+    sessions: Vec<Option<Slot>>,
+    /// When sessions are to be looked at; entries may be stale, never late.
+    due: BTreeSet<(Instant, usize)>,
+    totals: Totals,
+    open: usize,
+    /// When what is still open is reset, once the server is to end.
+    ending: Option<Instant>,
+}
+
+struct Slot {
+    id: ConnectionId,
+    session: Box<dyn Session + Send>,
+    /// When bytes last moved.
+    active: Instant,
+    /// Its earliest entry in `due`.
+    armed: Option<Instant>,
+}
+
+impl Server {
+    /// These services at these ports.
+    pub fn new(services: BTreeMap<u16, Service>, limits: ServerLimits, journal: Journal) -> Self {
+        let (sessions, due) = (Vec::new(), BTreeSet::new());
+        Server { services, limits, journal, sessions, due, totals: Totals::default(), open: 0, ending: None }
+    }
+
+    /// What it did so far.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// Connections open now.
+    pub fn open(&self) -> usize {
+        self.open
+    }
+
+    /// The record of events.
+    pub fn journal(&mut self) -> &mut Journal {
+        &mut self.journal
+    }
+
+    fn accept(&mut self, cx: &mut Context<'_>, id: ConnectionId, multipath: bool) {
+        let port = cx.endpoint.subflows(id).first().map(|subflow| subflow.local.port());
+        let service = port.and_then(|port| self.services.get(&port));
+        let Some(service) = service.filter(|_| self.open < self.limits.connections && self.ending.is_none()) else {
+            self.totals.turned_away += 1;
+            return cx.endpoint.abort(cx.now, id);
+        };
+        let session: Box<dyn Session + Send> = match service {
+            Service::Discard => Box::new(Discard),
+            Service::Echo => Box::new(Echo::default()),
+            Service::Source(length) => Box::new(Source::new(*length)),
+            Service::Http(site) => Box::new(HttpSession::new(Arc::clone(site), cx.now)),
+        };
+        self.totals.accepted += 1;
+        self.totals.multipath += u64::from(multipath);
+        self.open += 1;
+        if self.sessions.len() <= id.index() {
+            self.sessions.resize_with(id.index() + 1, || None);
+        }
+        self.sessions[id.index()] = Some(Slot { id, session, active: cx.now, armed: None });
+        self.with(cx, id, |session, stream| session.advance(stream));
+    }
+
+    fn with(&mut self, cx: &mut Context<'_>, id: ConnectionId, act: impl FnOnce(&mut dyn Session, &mut Stream<'_>)) {
+        let Some(Some(slot)) = self.sessions.get_mut(id.index()) else { return };
+        if slot.id != id {
+            return;
+        }
+        let mut stream = Stream::new(cx.endpoint, id, cx.now);
+        act(slot.session.as_mut(), &mut stream);
+        if stream.moved() > 0 {
+            slot.active = cx.now;
+        }
+        let wanted = slot.wants(self.limits.idle);
+        if slot.armed.is_none_or(|armed| wanted < armed) {
+            slot.armed = Some(wanted);
+            self.due.insert((wanted, id.index()));
+        }
+    }
+
+    fn leave(&mut self, cx: &mut Context<'_>, id: ConnectionId, closed: bool) {
+        let stats = cx.endpoint.connection(id);
+        cx.endpoint.forget(id);
+        let Some(place) = self.sessions.get_mut(id.index()) else { return };
+        if place.as_ref().is_none_or(|slot| slot.id != id) {
+            return;
+        }
+        *place = None;
+        self.open -= 1;
+        self.totals.closed += u64::from(closed);
+        self.totals.reset += u64::from(!closed);
+        if let Some(stats) = stats {
+            self.totals.bytes_sent += stats.data_acked;
+            self.totals.bytes_received += stats.delivered;
+        }
+    }
+
+    fn ids(&self) -> Vec<ConnectionId> {
+        self.sessions.iter().flatten().map(|slot| slot.id).collect()
+    }
+}
+
+impl Slot {
+    /// When it is to be looked at.
+    fn wants(&self, idle: Duration) -> Instant {
+        let stalled = self.active + idle;
+        self.session.deadline().map_or(stalled, |deadline| deadline.min(stalled))
+    }
+}
+
+impl Application for Server {
+    fn on_start(&mut self, cx: &mut Context<'_>) {
+        for port in self.services.keys() {
+            cx.endpoint.listen(*port);
+        }
+    }
+
+    fn on_event(&mut self, cx: &mut Context<'_>, id: ConnectionId, event: Event) {
+        self.journal.note(cx.now, cx.endpoint, id, event);
+        match event {
+            Event::Accepted { multipath } => self.accept(cx, id, multipath),
+            Event::Readable | Event::Writable => self.with(cx, id, |session, stream| session.advance(stream)),
+            Event::PeerFinished => self.with(cx, id, |session, stream| session.on_end(stream)),
+            Event::Closed => self.leave(cx, id, true),
+            Event::Reset => self.leave(cx, id, false),
+            _ => {}
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let due = self.due.first().map(|(at, _)| *at);
+        [due, self.ending].into_iter().flatten().min()
+    }
+
+    fn on_timeout(&mut self, cx: &mut Context<'_>) {
+        while let Some((at, index)) = self.due.first().copied().filter(|(at, _)| *at <= cx.now) {
+            self.due.remove(&(at, index));
+            let Some(Some(slot)) = self.sessions.get_mut(index) else { continue };
+            if slot.armed != Some(at) {
+                continue;
+            }
+            slot.armed = None;
+            let (id, stalled) = (slot.id, slot.active + self.limits.idle <= cx.now);
+            let hurry = slot.session.deadline().is_some_and(|deadline| deadline <= cx.now);
+            self.with(cx, id, |session, stream| match (hurry, stalled) {
+                (true, _) => session.on_deadline(stream),
+                (_, true) => stream.abort(),
+                // Bytes have moved meanwhile.
+                _ => {}
+            });
+        }
+        if self.ending.is_some_and(|at| at <= cx.now) {
+            self.ending = None;
+            for id in self.ids() {
+                cx.endpoint.abort(cx.now, id);
+            }
+            // Those that were aborted tell of it; nobody else is let in.
+            self.ending = Some(Instant::MAX);
+        }
+    }
+
+    /// First asks the sessions to end; the second time resets them.
+    fn on_signal(&mut self, cx: &mut Context<'_>, _signal: i32) {
+        let again = self.ending.is_some();
+        for port in self.services.keys() {
+            cx.endpoint.stop_listening(*port);
+        }
+        self.ending = Some(if again { cx.now } else { cx.now + self.limits.grace });
+        for id in self.ids() {
+            self.with(cx, id, |session, stream| session.drain(stream));
+        }
+    }
+
+    fn is_finished(&self) -> bool {
+        self.ending.is_some() && self.open == 0
+    }
+}

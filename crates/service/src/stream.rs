@@ -1,0 +1,58 @@
+//! One connection, as a service sees it.
+
+use anabranch_engine::{ConnectionId, Endpoint};
+use anabranch_units::Instant;
+use bytes::{Buf, Bytes};
+
+/// Reads and writes one connection of an endpoint.
+pub struct Stream<'a> {
+    endpoint: &'a mut Endpoint,
+    id: ConnectionId,
+    now: Instant,
+    moved: u64,
+}
+
+impl<'a> Stream<'a> {
+    /// Connection `id` of `endpoint`.
+    pub fn new(endpoint: &'a mut Endpoint, id: ConnectionId, now: Instant) -> Self {
+        Stream { endpoint, id, now, moved: 0 }
+    }
+
+    /// The time of this call.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// The next piece that has arrived.
+    pub fn read(&mut self) -> Option<Bytes> {
+        let piece = self.endpoint.read(self.now, self.id);
+        self.moved += piece.as_ref().map_or(0, |piece| piece.len() as u64);
+        piece
+    }
+
+    /// Hands over what the send buffer admits, which is taken from the front of `data`. True if that was all; otherwise the
+    /// endpoint says when there is room again.
+    pub fn write(&mut self, data: &mut Bytes) -> bool {
+        if !data.is_empty() {
+            let taken = self.endpoint.write(self.now, self.id, data);
+            data.advance(taken);
+            self.moved += taken as u64;
+        }
+        data.is_empty()
+    }
+
+    /// Closes our direction behind what was written.
+    pub fn shutdown(&mut self) {
+        self.endpoint.shutdown(self.now, self.id);
+    }
+
+    /// Gives the connection up; `Event::Reset` follows.
+    pub fn abort(&mut self) {
+        self.endpoint.abort(self.now, self.id);
+    }
+
+    /// Bytes read and written in this call.
+    pub(crate) fn moved(&self) -> u64 {
+        self.moved
+    }
+}
