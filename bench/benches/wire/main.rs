@@ -118,9 +118,22 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, String>
 /// What is measured, in each round in this order.
 #[derive(Clone, Copy, PartialEq)]
 enum Line {
-    Raw { direction: Direction, offload: bool },
-    Engine { direction: Direction, setup: Setup },
-    Kernel { subflows: usize },
+    /// A loop on the device, a kernel UDP socket behind it.
+    Raw {
+        direction: Direction,
+    },
+    /// The device with as little as possible behind it.
+    Alone {
+        direction: Direction,
+        offload: bool,
+    },
+    Engine {
+        direction: Direction,
+        setup: Setup,
+    },
+    Kernel {
+        subflows: usize,
+    },
 }
 
 impl Line {
@@ -128,7 +141,10 @@ impl Line {
         let mut all = Vec::new();
         for offload in [false, true] {
             for direction in [Direction::Up, Direction::Down] {
-                all.push(Line::Raw { direction, offload });
+                if !offload {
+                    all.push(Line::Raw { direction });
+                }
+                all.push(Line::Alone { direction, offload });
                 for subflows in [1, 2] {
                     all.push(Line::Engine { direction, setup: Setup { offload, subflows } });
                 }
@@ -140,9 +156,10 @@ impl Line {
 
     fn name(self) -> String {
         let offload = |with: bool| if with { "with offload" } else { "without offload" };
+        let raw = |direction| if direction == Direction::Up { "raw sink" } else { "raw source" };
         match self {
-            Line::Raw { direction: Direction::Up, offload: with } => format!("raw sink, {}", offload(with)),
-            Line::Raw { direction: Direction::Down, offload: with } => format!("raw source, {}", offload(with)),
+            Line::Raw { direction } => format!("{}, without offload, a UDP socket behind it", raw(direction)),
+            Line::Alone { direction, offload: with } => format!("{}, {}, alone", raw(direction), offload(with)),
             Line::Engine { direction, setup } => {
                 let verb = if direction == Direction::Up { "receives" } else { "sends" };
                 format!("engine {verb}, {}, {} subflow(s)", offload(setup.offload), setup.subflows)
@@ -153,8 +170,10 @@ impl Line {
 
     fn measure(self, span: Duration) -> Sample {
         match self {
-            Line::Raw { direction: Direction::Up, offload } => raw::sink(offload, span),
-            Line::Raw { direction: Direction::Down, offload } => raw::source(offload, span),
+            Line::Raw { direction: Direction::Up } => raw::sink(span),
+            Line::Raw { direction: Direction::Down } => raw::source(span),
+            Line::Alone { direction: Direction::Up, offload } => raw::sink_alone(offload, span),
+            Line::Alone { direction: Direction::Down, offload } => raw::source_alone(offload, span),
             Line::Engine { direction, setup } => world::transfer(setup, direction, span),
             Line::Kernel { subflows } => kernel::transfer(subflows, span),
         }
@@ -163,7 +182,8 @@ impl Line {
     /// The raw line to compare with.
     fn raw(self) -> Option<Line> {
         let Line::Engine { direction, setup } = self else { return None };
-        Some(Line::Raw { direction, offload: setup.offload })
+        let alone = Line::Alone { direction, offload: true };
+        Some(if setup.offload { alone } else { Line::Raw { direction } })
     }
 }
 

@@ -29,6 +29,10 @@ pub enum Command {
     Calibrate(crate::calibrate::CalibrateArgs),
     /// Run a program behind a scenario's paths, in real time.
     Testbed(crate::testbed::TestbedArgs),
+    /// Serve files and test data over MPTCP, from an engine on a TUN device.
+    Serve(crate::serve::ServeArgs),
+    /// Download or upload over MPTCP, by an engine on a TUN device.
+    Fetch(crate::fetch::FetchArgs),
     /// Print the JSON schema of scenario files.
     Schema,
     /// Print a completion script for a shell.

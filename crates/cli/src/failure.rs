@@ -22,6 +22,8 @@ pub enum Failure {
     Testbed(Report),
     /// The command in a testbed ended with this, which is not 0; it has said why itself.
     Command(u8),
+    /// What was to be fetched did not come; with the exit status that says why.
+    NotFetched(u8, Report),
     /// Whoever read our output has gone, for instance `head`.
     ReaderGone,
 }
@@ -60,7 +62,10 @@ impl Failure {
     pub fn print(&self) {
         match self {
             // Nobody may be listening there; the exit status tells all the same.
-            Failure::Refused(report) | Failure::Failed(report) | Failure::Testbed(report) => {
+            Failure::Refused(report)
+            | Failure::Failed(report)
+            | Failure::Testbed(report)
+            | Failure::NotFetched(_, report) => {
                 let _ = writeln!(std::io::stderr(), "{report:?}");
             }
             Failure::ScriptsFailed | Failure::ScriptsRefused | Failure::Command(_) | Failure::ReaderGone => {}
@@ -73,7 +78,7 @@ impl Failure {
             Failure::Refused(_) | Failure::ScriptsRefused => ExitCode::from(2),
             Failure::Failed(_) | Failure::ScriptsFailed => ExitCode::from(1),
             Failure::Testbed(_) => ExitCode::from(TESTBED_FAILED),
-            Failure::Command(code) => ExitCode::from(*code),
+            Failure::Command(code) | Failure::NotFetched(code, _) => ExitCode::from(*code),
             Failure::ReaderGone => ExitCode::SUCCESS,
         }
     }

@@ -21,12 +21,15 @@ mod calibrate;
 mod compare;
 mod documentation;
 mod failure;
+mod fetch;
 mod inspect;
 mod list;
 mod output;
 mod run;
 mod script;
+mod serve;
 mod testbed;
+mod wire_options;
 
 use anabranch_policy::Catalogue;
 use args::{Args, Command};
@@ -67,6 +70,8 @@ fn dispatch(command: Command, catalogue: &Arc<Catalogue>) -> Result<(), Failure>
         Command::Script(args) => script::script(&args),
         Command::Calibrate(args) => calibrate::run(catalogue, &args),
         Command::Testbed(args) => testbed::testbed(catalogue, &args),
+        Command::Serve(args) => serve::serve(catalogue, &args),
+        Command::Fetch(args) => fetch::fetch(catalogue, &args),
         Command::Schema => output::print(&format!("{}\n", anabranch_lab::schema(catalogue))),
         Command::Completions { shell } => {
             let mut script = Vec::new();

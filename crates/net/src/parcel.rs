@@ -4,6 +4,7 @@ use crate::network::RouteId;
 use crate::trace::Served;
 use anabranch_units::{Duration, Instant};
 use std::cmp::Ordering;
+use std::fmt;
 
 /// A packet with what the network must remember of it.
 #[derive(Clone, Debug)]
@@ -71,6 +72,17 @@ pub enum DropCause {
     Down,
     /// The link was a black hole.
     Blackhole,
+}
+
+impl fmt::Display for DropCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DropCause::QueueFull => "queue full",
+            DropCause::Loss => "random loss",
+            DropCause::Down => "link down",
+            DropCause::Blackhole => "black hole",
+        })
+    }
 }
 
 impl<P> Transit<P> {

@@ -7,6 +7,7 @@
 mod apps;
 mod check;
 mod codec;
+mod describe;
 mod digest;
 mod host;
 mod middlebox;

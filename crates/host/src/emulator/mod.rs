@@ -10,15 +10,17 @@ mod packet;
 mod passage;
 mod percentiles;
 mod port;
+mod recorder;
 mod report;
 mod run;
 mod spin;
 
-pub use options::{Bounds, Options};
+pub use options::{Bounds, CaptureOptions, Options};
 pub use percentiles::Percentiles;
-pub use report::{EmulatorReport, Fault, LinkReport, PathReport, Scheduling, Traffic, Validity};
+pub use report::{CaptureReport, EmulatorReport, Fault, LinkReport, PathReport, Scheduling, Traffic, Validity};
 
 use crate::{Clock, Device, sys};
+use anabranch_capture::WriteError;
 use anabranch_net::Change;
 use anabranch_sim::{Affected, Spec, SpecError};
 use run::Run;
@@ -62,6 +64,9 @@ pub enum EmulatorError {
         /// Pairs of devices.
         ends: usize,
     },
+    /// The capture cannot be written.
+    #[error(transparent)]
+    Capture(#[from] WriteError),
     /// A descriptor or thread could not be made, or polling failed.
     #[error("the emulator cannot run: {0}")]
     System(#[from] io::Error),

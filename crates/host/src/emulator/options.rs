@@ -1,6 +1,7 @@
 //! How an emulator runs.
 
 use anabranch_units::Duration;
+use std::path::PathBuf;
 
 /// How an emulator runs. The defaults suit most.
 #[derive(Clone, Debug)]
@@ -16,6 +17,19 @@ pub struct Options {
     pub show_carrier: bool,
     /// What is still a valid run.
     pub bounds: Bounds,
+    /// Record every packet at both ends of each path.
+    pub capture: Option<CaptureOptions>,
+}
+
+/// Where a capture goes.
+#[derive(Clone, Debug)]
+pub struct CaptureOptions {
+    /// The directory, made if it is not there. It gets `client.pcapng` and `server.pcapng`.
+    pub directory: PathBuf,
+    /// What made it, with version: for the files' headers.
+    pub application: String,
+    /// Where it comes from: for the files' headers.
+    pub comment: String,
 }
 
 /// What passes any of these makes a run invalid.
@@ -41,6 +55,7 @@ impl Default for Options {
             hold_changes: false,
             show_carrier: true,
             bounds: Bounds::default(),
+            capture: None,
         }
     }
 }

@@ -98,13 +98,15 @@ impl Port {
         Read::Failed
     }
 
+    /// Hands a packet to the host; false if its device does not take it.
     #[inline]
-    pub(super) fn send(&mut self, packet: &[u8], delay: Duration) {
+    pub(super) fn send(&mut self, packet: &[u8], delay: Duration) -> bool {
         match self.device.send(packet) {
             Ok(true) => {
                 self.delivered += 1;
                 self.delivered_bytes += packet.len() as u64;
                 self.delay.add_duration(delay);
+                return true;
             }
             Ok(false) => self.no_room += 1,
             Err(error) => {
@@ -112,6 +114,7 @@ impl Port {
                 self.refusal.get_or_insert_with(|| error.to_string());
             }
         }
+        false
     }
 
     pub(super) fn set_carrier(&mut self, up: bool) -> io::Result<bool> {

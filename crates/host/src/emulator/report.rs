@@ -6,6 +6,7 @@ use anabranch_net::LinkStats;
 use anabranch_sim::{MiddleboxOutcome, PerDirection};
 use anabranch_units::{Bytes, Duration};
 use std::fmt;
+use std::path::PathBuf;
 
 /// What an emulator has done since it was started.
 #[derive(Clone, Debug)]
@@ -26,6 +27,8 @@ pub struct EmulatorReport {
     pub scheduling: Scheduling,
     /// Processor time of the emulator's thread.
     pub cpu: Duration,
+    /// The capture, once the emulator has stopped, if one was asked for.
+    pub capture: Option<CaptureReport>,
     /// Whether the links did what they should.
     pub validity: Validity,
 }
@@ -88,6 +91,19 @@ pub enum Scheduling {
     Ordinary,
     /// As any other thread, because the system refused more.
     Refused(String),
+}
+
+/// What was recorded.
+#[derive(Clone, Debug, Default)]
+pub struct CaptureReport {
+    /// The files, complete once the emulator has stopped.
+    pub files: Vec<PathBuf>,
+    /// Packets in them.
+    pub packets: u64,
+    /// Packets that are missing because the disk did not keep up.
+    pub missed: u64,
+    /// Why there are no files, if there are none.
+    pub failure: Option<String>,
 }
 
 /// Whether a run says something about its scenario.

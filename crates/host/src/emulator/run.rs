@@ -11,12 +11,13 @@ use super::packet::{Packet, Pool};
 use super::passage::{Left, Passage};
 use super::percentiles::Tally;
 use super::port::{Port, Read};
+use super::recorder::{Ending, Recorder, Sight, Sighting};
 use super::report::{EmulatorReport, LinkReport, PathReport, Scheduling, Traffic, Validity};
 use super::spin::Spin;
-use super::{Command, PathEnds};
+use super::{Command, EmulatorError, PathEnds};
 use crate::{Clock, LONGEST_PACKET};
 use anabranch_net::{Change, Delivery, LinkId, Output};
-use anabranch_sim::{Direction, End, PacketId, PerDirection, Spec, SpecError, Topology};
+use anabranch_sim::{Direction, End, PacketId, PerDirection, Spec, Topology};
 use anabranch_units::{Bytes, Duration, Instant, Stream};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::io;
@@ -51,6 +52,7 @@ pub(super) struct Run {
     lateness: Tally,
     bursts: Tally,
     queue_delays: Vec<Tally>,
+    recorder: Option<Recorder>,
     commands: Receiver<Command>,
     wake: Arc<OwnedFd>,
 }
@@ -79,9 +81,17 @@ impl Run {
         options: Options,
         (clock, scheduling): (Clock, Scheduling),
         (commands, wake): (Receiver<Command>, Arc<OwnedFd>),
-    ) -> Result<Self, SpecError> {
+    ) -> Result<Self, EmulatorError> {
         let mut topology = Topology::new(spec)?;
         topology.network.record_queue_delays();
+        let recorder = match &options.capture {
+            None => None,
+            Some(capture) => {
+                topology.network.report_drops();
+                let names = topology.network.links().map(|link| topology.network.link_name(link).to_owned());
+                Some(Recorder::start(capture, spec, names.collect())?)
+            }
+        };
         let ways = [Direction::Down, Direction::Up];
         let mut routes: Vec<_> =
             (0..topology.paths()).flat_map(|path| ways.map(|direction| (path, direction))).collect();
@@ -118,6 +128,7 @@ impl Run {
             lateness: Tally::new(),
             bursts: Tally::new(),
             queue_delays,
+            recorder,
             commands,
             wake,
             options,
@@ -137,6 +148,7 @@ impl Run {
             // Until the set of devices changes.
             loop {
                 self.advance(self.clock.now());
+                self.record_losses();
                 match rustix::event::poll(&mut watched, self.timeout().as_ref()) {
                     Ok(0) | Err(rustix::io::Errno::INTR) => continue,
                     Ok(_) => {}
@@ -149,7 +161,9 @@ impl Run {
                     }
                 }
                 if !watched[0].revents().is_empty() && self.obey() {
-                    return Ok(self.report());
+                    let mut report = self.report();
+                    report.capture = self.recorder.map(Recorder::finish);
+                    return Ok(report);
                 }
                 if failed {
                     break;
@@ -246,6 +260,9 @@ impl Run {
         let (path, end, direction) = (port.path, port.end, port.outward());
         let packet = self.pool.packet(packet, now);
         let id = self.next_id();
+        if let Some(recorder) = &mut self.recorder {
+            recorder.tell(Sighting::Sent(Sight { id, path, end, at: now, bytes: packet.bytes().into() }));
+        }
         if self.passage.is_free(path, end) {
             self.send_on_links(now, path, direction, packet, id);
         } else {
@@ -274,22 +291,45 @@ impl Run {
         if corrupted {
             // Middleboxes do not mend it: what they make of it the host's checksum discards all the same.
             if damage(packet.bytes_mut(), &mut self.chance) {
-                self.hand_over(at, path, end, packet, id);
+                self.hand_over(at, path, end, packet, (id, true));
             } else {
                 self.ports[port_of(path, end)].damaged_and_dropped += 1;
+                self.record_end(id, path, end, Ending::Damaged);
             }
         } else if self.passage.is_free(path, end) {
-            self.hand_over(at, path, end, packet, id);
+            self.hand_over(at, path, end, packet, (id, false));
         } else {
             self.pass_middleboxes(at, path, end, direction, packet, id);
         }
     }
 
     /// A packet reaches the device of a host.
-    fn hand_over(&mut self, due: Instant, path: usize, end: End, packet: Packet, _id: PacketId) {
+    fn hand_over(&mut self, due: Instant, path: usize, end: End, packet: Packet, (id, damaged): (PacketId, bool)) {
         let now = self.clock.now();
         self.lateness.add_duration(now.since(due));
-        self.ports[port_of(path, end)].send(packet.bytes(), now.since(packet.entered));
+        let taken = self.ports[port_of(path, end)].send(packet.bytes(), now.since(packet.entered));
+        if !taken {
+            self.record_end(id, path, end, Ending::Undelivered);
+        } else if let Some(recorder) = &mut self.recorder {
+            let sight = Sight { id, path, end, at: now, bytes: packet.bytes().into() };
+            recorder.tell(Sighting::Received(sight, damaged));
+        }
+    }
+
+    fn record_end(&mut self, id: PacketId, path: usize, end: End, why: Ending) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.tell(Sighting::Ended { id, path, end, why });
+        }
+    }
+
+    /// Tells the recorder what links have dropped.
+    fn record_losses(&mut self) {
+        if let Some(recorder) = &mut self.recorder {
+            while let Some(drop) = self.topology.network.poll_drop() {
+                let id = PacketId(drop.tag as u32);
+                recorder.tell(Sighting::Lost { id, link: drop.link.index(), cause: drop.cause });
+            }
+        }
     }
 
     fn pass_middleboxes(
@@ -303,6 +343,9 @@ impl Run {
     ) {
         let mut left = std::mem::take(&mut self.left);
         self.passage.pass(now, (path, end), (direction, packet, id), &mut left);
+        if !left.iter().any(|left| left.id == id) {
+            self.record_end(id, path, end, Ending::Kept);
+        }
         self.leave_middleboxes(now, path, end, left);
     }
 
@@ -321,7 +364,7 @@ impl Run {
     fn leave_middleboxes(&mut self, now: Instant, path: usize, end: End, mut left: Vec<Left>) {
         for Left { direction, packet, id } in left.drain(..) {
             if receiver(direction) == end {
-                self.hand_over(now, path, end, packet, id);
+                self.hand_over(now, path, end, packet, (id, false));
             } else {
                 self.send_on_links(now, path, direction, packet, id);
             }
@@ -410,6 +453,7 @@ impl Run {
             bursts: self.bursts.numbers(),
             scheduling: self.scheduling.clone(),
             cpu: cpu_time(),
+            capture: None,
             validity: Validity::Valid,
         };
         for path in 0..self.topology.paths() {

@@ -8,17 +8,22 @@ use anabranch_host::{Device, Emulator, Namespace, PathEnds, Tun};
 use anabranch_net::LinkConfig;
 use anabranch_sim::{HostSpec, PathSpec, Spec};
 use anabranch_units::{Duration, Rate};
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io::{Read, Write};
+use std::net::SocketAddrV4;
 
 /// A client and a server, path `n` (from 1) with 10.77.n.2 and fd77:0:0:n::2 at the client and .1 at the server.
 pub struct Hosts {
     pub client: Namespace,
     pub server: Namespace,
+    /// Whether interfaces speak IPv6 too. Without it no packet moves that the test did not send.
+    pub ipv6: bool,
 }
 
 /// `None`, with a word to whoever runs the tests, where the system does not permit it.
 pub fn hosts() -> Option<Hosts> {
     let made = || -> std::io::Result<Hosts> {
-        let hosts = Hosts { client: Namespace::new("client")?, server: Namespace::new("server")? };
+        let hosts = Hosts { client: Namespace::new("client")?, server: Namespace::new("server")?, ipv6: false };
         hosts.client.run(|| Tun::open("probe"))?;
         Ok(hosts)
     };
@@ -39,10 +44,13 @@ impl Hosts {
         let tun = |namespace: &Namespace, name: &str, path: usize, host: u8| -> Box<dyn Device> {
             let owned = name.to_owned();
             let device = namespace.run(move || Tun::open(&owned)).unwrap();
+            namespace.sysctl(&format!("net.ipv6.conf.{name}.disable_ipv6"), if self.ipv6 { "0" } else { "1" }).unwrap();
             let ip = |arguments: &[&str]| namespace.command("ip", arguments).unwrap();
             ip(&["link", "set", name, "txqueuelen", "10000", "up"]);
             ip(&["address", "add", &format!("10.77.{path}.{host}/24"), "dev", name]);
-            ip(&["address", "add", &format!("fd77:0:0:{path}::{host}/64"), "dev", name, "nodad"]);
+            if self.ipv6 {
+                ip(&["address", "add", &format!("fd77:0:0:{path}::{host}/64"), "dev", name, "nodad"]);
+            }
             Box::new(device)
         };
         let ends = names.iter().zip(1..).map(|(name, path)| PathEnds {
@@ -71,6 +79,33 @@ pub fn path(name: &str, config: &LinkConfig) -> PathSpec {
 
 /// An emulator of these paths over TUN devices.
 pub fn start(hosts: &Hosts, spec: &Spec) -> Handle {
+    start_with(hosts, spec, Options::default())
+}
+
+/// The same with options.
+pub fn start_with(hosts: &Hosts, spec: &Spec, options: Options) -> Handle {
     let names: Vec<&str> = spec.paths.iter().map(|path| path.name.as_str()).collect();
-    Emulator::start(spec, hosts.tuns(&names), Options::default()).unwrap()
+    Emulator::start(spec, hosts.tuns(&names), options).unwrap()
+}
+
+/// Sends `count` pings from the client, one after the other, and answers how many were answered within half a second each.
+pub fn ping(hosts: &Hosts, address: &str, count: u16) -> usize {
+    let address: std::net::Ipv4Addr = address.parse().unwrap();
+    hosts.client.sysctl("net.ipv4.ping_group_range", "0 0").unwrap();
+    let pings = move || {
+        let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::ICMPV4)).unwrap();
+        socket.connect(&SocketAddrV4::new(address, 0).into()).unwrap();
+        socket.set_read_timeout(Some(std::time::Duration::from_millis(500))).unwrap();
+        let mut socket = std::fs::File::from(std::os::fd::OwnedFd::from(socket));
+        let mut answered = |number: u16| {
+            let mut request = [0; 64];
+            request[0] = 8; // Echo request; the kernel fills in identifier and checksum.
+            request[6..8].copy_from_slice(&number.to_be_bytes());
+            let mut answer = [0; 200];
+            socket.write_all(&request).is_ok()
+                && socket.read(&mut answer).is_ok_and(|length| length >= 8 && answer[6..8] == number.to_be_bytes())
+        };
+        (0..count).filter(|&number| answered(number)).count()
+    };
+    hosts.client.spawn(pings).join().unwrap()
 }

@@ -227,7 +227,7 @@ fn file_name(host: Host) -> PathBuf {
 fn interfaces(host: Host, spec: &Spec) -> Vec<Interface> {
     let one = |path: &anabranch_sim::PathSpec| Interface {
         name: format!("{host}/{}", path.name),
-        description: describe::path(path, &spec.shared),
+        description: path.describe(&spec.shared),
     };
     spec.paths.iter().map(one).collect()
 }

@@ -25,7 +25,7 @@ pub trait Sink {
     /// Takes a piece.
     fn offer(&mut self, piece: Bytes);
 
-    /// That was all: what is to happen with a whole body happens now.
+    /// That was all.
     fn finish(&mut self);
 
     /// How it ended, once it has: with an error perhaps before [`Sink::finish`].
@@ -52,20 +52,17 @@ struct Shared {
 const MAX_WAITING: u64 = 4 << 20;
 
 impl WriterSink {
-    /// Writes to `out`, and does `commit` once everything is written, which a body that breaks off never is.
+    /// Writes to `out`.
     ///
     /// # Errors
     /// If no thread can be started.
-    pub fn new<W: Write + Send + 'static>(
-        out: W,
-        commit: impl FnOnce(W) -> io::Result<()> + Send + 'static,
-    ) -> io::Result<Self> {
+    pub fn new(out: impl Write + Send + 'static) -> io::Result<Self> {
         let (woken, waker) = UnixStream::pair()?;
         let (orders, pieces) = channel();
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);
         std::thread::Builder::new().name("output".to_owned()).spawn(move || {
-            let result = write_all(out, commit, &pieces, &theirs, &waker);
+            let result = write_all(out, &pieces, &theirs, &waker);
             *theirs.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
             wake(&waker);
         })?;
@@ -73,13 +70,7 @@ impl WriterSink {
     }
 }
 
-fn write_all<W: Write>(
-    mut out: W,
-    commit: impl FnOnce(W) -> io::Result<()>,
-    pieces: &Receiver<Bytes>,
-    shared: &Shared,
-    waker: &UnixStream,
-) -> io::Result<()> {
+fn write_all(mut out: impl Write, pieces: &Receiver<Bytes>, shared: &Shared, waker: &UnixStream) -> io::Result<()> {
     while let Ok(piece) = pieces.recv() {
         out.write_all(&piece)?;
         let length = piece.len() as u64;
@@ -91,8 +82,7 @@ fn write_all<W: Write>(
     if !shared.finished.load(Ordering::Acquire) {
         return Err(io::Error::new(io::ErrorKind::Interrupted, "the body broke off"));
     }
-    out.flush()?;
-    commit(out)
+    out.flush()
 }
 
 /// A socket that is full of wake-ups wakes all the same.
@@ -136,7 +126,7 @@ impl Sink for WriterSink {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use std::sync::mpsc::sync_channel;
+    use std::io::Seek;
 
     fn wait(sink: &mut WriterSink) -> io::Result<()> {
         loop {
@@ -148,30 +138,30 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_body_is_committed() {
-        let (done, committed) = sync_channel(1);
-        let mut sink = WriterSink::new(Vec::new(), move |out| done.send(out).map_err(io::Error::other)).unwrap();
-        for _ in 0..3 {
-            sink.offer(Bytes::from_static(b"abc"));
+    fn a_body_is_written_and_one_that_breaks_off_is_no_success() {
+        for whole in [true, false] {
+            let mut file = tempfile::tempfile().unwrap();
+            let mut sink = WriterSink::new(file.try_clone().unwrap()).unwrap();
+            for _ in 0..3 {
+                sink.offer(Bytes::from_static(b"abc"));
+            }
+            if whole {
+                sink.finish();
+            } else {
+                sink.orders = None;
+            }
+            assert_eq!(wait(&mut sink).is_ok(), whole);
+            let mut text = String::new();
+            file.rewind().unwrap();
+            file.read_to_string(&mut text).unwrap();
+            assert_eq!(text, "abcabcabc");
         }
-        sink.finish();
-        wait(&mut sink).unwrap();
-        assert_eq!(committed.recv().unwrap(), b"abcabcabc");
-    }
-
-    #[test]
-    fn a_body_that_breaks_off_is_not() {
-        let (done, committed) = sync_channel::<Vec<u8>>(1);
-        let mut sink = WriterSink::new(Vec::new(), move |out| done.send(out).map_err(io::Error::other)).unwrap();
-        sink.offer(Bytes::from_static(b"abc"));
-        drop(sink);
-        assert!(committed.recv().is_err());
     }
 
     #[test]
     fn a_full_disk_is_told() {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let mut sink = WriterSink::new(full, |_| Ok(())).unwrap();
+        let mut sink = WriterSink::new(full).unwrap();
         sink.offer(Bytes::from_static(b"abc"));
         assert!(wait(&mut sink).is_err());
     }

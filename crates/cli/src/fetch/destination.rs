@@ -1,0 +1,107 @@
+//! Where a body goes: to standard output, nowhere, or into a file that has its name only when all of it is there.
+
+use crate::failure::Failure;
+use anabranch_service::{Target, WriterSink};
+use miette::miette;
+use std::fs::{OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use tempfile::TempPath;
+
+/// Where a body goes.
+#[derive(Debug)]
+pub enum Destination {
+    /// Standard output.
+    Stdout,
+    /// Nobody wants it.
+    Nowhere,
+    /// A device, a pipe: there is nothing to be put in its place.
+    Special(PathBuf),
+    /// A file.
+    File(PathBuf),
+    /// A file that must not be there yet.
+    NewFile(PathBuf),
+}
+
+/// A body that is not whole.
+pub enum Pending {
+    /// It has no name to be given.
+    Nameless,
+    /// A file beside the one it will be; gone when this is dropped.
+    File(TempPath, PathBuf, bool),
+}
+
+impl Destination {
+    /// What was asked for, or a name from the URL; for what an upload is answered with, nothing.
+    pub fn choose(output: Option<&Path>, target: &Target, uploads: bool) -> Result<Self, Failure> {
+        match output {
+            Some(path) if path == Path::new("-") => Ok(Destination::Stdout),
+            Some(path) => match std::fs::metadata(path) {
+                Ok(metadata) if metadata.is_dir() => {
+                    let help = "name the file in it as well";
+                    Err(Failure::Refused(miette!(help = help, "--output {} is a directory", path.display())))
+                }
+                Ok(metadata) if !metadata.is_file() => Ok(Destination::Special(path.to_owned())),
+                _ => Ok(Destination::File(path.to_owned())),
+            },
+            None if uploads => Ok(Destination::Nowhere),
+            None => {
+                let help = "name it with --output FILE; --output - is standard output, --output /dev/null nowhere";
+                let name = target.file_name();
+                let name =
+                    name.ok_or_else(|| Failure::Refused(miette!(help = help, "the URL gives the file no name")))?;
+                let path = PathBuf::from(name);
+                if path.exists() {
+                    return Err(Failure::Refused(miette!(help = help, "`{name}` is there already")));
+                }
+                Ok(Destination::NewFile(path))
+            }
+        }
+    }
+
+    /// Where it went, for a result.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Destination::Stdout | Destination::Nowhere => None,
+            Destination::Special(path) | Destination::File(path) | Destination::NewFile(path) => Some(path),
+        }
+    }
+
+    /// Begins to write.
+    pub fn open(&self) -> Result<(Pending, WriterSink), Failure> {
+        let opened = match self {
+            Destination::Stdout => WriterSink::new(io::stdout()).map(|sink| (Pending::Nameless, sink)),
+            Destination::Nowhere => WriterSink::new(io::sink()).map(|sink| (Pending::Nameless, sink)),
+            Destination::Special(path) => {
+                let file = OpenOptions::new().write(true).open(path);
+                file.and_then(WriterSink::new).map(|sink| (Pending::Nameless, sink))
+            }
+            Destination::File(path) => beside(path, true),
+            Destination::NewFile(path) => beside(path, false),
+        };
+        let path = self.path().unwrap_or(Path::new("the output")).display();
+        opened.map_err(|error| Failure::writing(&path.to_string(), error))
+    }
+}
+
+/// A file in the same directory, so that it can be renamed.
+fn beside(path: &Path, replace: bool) -> io::Result<(Pending, WriterSink)> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it is no file name"))?;
+    let prefix = format!(".{}.", name.to_string_lossy());
+    let mut builder = tempfile::Builder::new();
+    // What a new file has; the process's mask is taken off.
+    builder.prefix(&prefix).suffix(".part").permissions(Permissions::from_mode(0o666));
+    let (file, temporary) = builder.tempfile_in(directory)?.into_parts();
+    Ok((Pending::File(temporary, path.to_owned(), replace), WriterSink::new(file)?))
+}
+
+impl Pending {
+    /// All of it is there.
+    pub fn save(self) -> Result<(), Failure> {
+        let Pending::File(temporary, path, replace) = self else { return Ok(()) };
+        let saved = if replace { temporary.persist(&path) } else { temporary.persist_noclobber(&path) };
+        saved.map_err(|error| Failure::writing(&path.display().to_string(), error.error))
+    }
+}

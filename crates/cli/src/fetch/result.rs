@@ -1,0 +1,123 @@
+//! What came of a download or upload, for people and for programs.
+
+use super::Destination;
+use crate::failure::Failure;
+use anabranch_engine::Counters;
+use anabranch_lab::Chosen;
+use anabranch_service::{CounterReport, FetchError, Outcome, Target};
+use anabranch_units::Duration;
+use miette::miette;
+use serde_json::{Value, json};
+
+/// What is not in the outcome.
+pub struct About<'a> {
+    /// What was fetched in the end.
+    pub target: &'a Target,
+    /// The engine's policies.
+    pub chosen: &'a Chosen,
+    /// Where the way led, the first URL apart.
+    pub redirects: &'a [String],
+    /// Where it went.
+    pub destination: &'a Destination,
+}
+
+/// Exit statuses.
+pub const NO_CONNECTION: u8 = 3;
+const BROKEN: u8 = 4;
+pub const REFUSED_BY_SERVER: u8 = 5;
+const NO_REPLY: u8 = 6;
+/// As a shell says it of SIGINT.
+const INTERRUPTED: u8 = 130;
+
+fn seconds(outcome: &Outcome) -> f64 {
+    outcome.finished.map_or(0.0, Duration::as_secs_f64)
+}
+
+/// Bits per second from the first SYN to the last byte, of the larger direction.
+fn rate(outcome: &Outcome) -> Option<f64> {
+    let seconds = seconds(outcome);
+    (seconds > 0.0).then(|| outcome.received.max(outcome.uploaded) as f64 * 8.0 / seconds)
+}
+
+/// Everything, stable.
+pub fn json(about: &About<'_>, outcome: &Outcome, counters: &Counters) -> Value {
+    let error = outcome.error.as_ref().map(FetchError::to_string);
+    json!({
+        "version": anabranch_lab::VERSION,
+        "url": about.target.url.as_str(),
+        "redirects": about.redirects,
+        "output": about.destination.path(),
+        "complete": outcome.error.is_none() && outcome.is_content(),
+        "error": error,
+        "status": outcome.status,
+        "bytes": outcome.received,
+        "bytes_expected": outcome.expected,
+        "bytes_uploaded": outcome.uploaded,
+        "pattern": outcome.pattern && outcome.received > 0,
+        "seconds": seconds(outcome),
+        "connected_s": outcome.connected.map(Duration::as_secs_f64),
+        "first_byte_s": outcome.first_byte.map(Duration::as_secs_f64),
+        "rate_bps": rate(outcome),
+        "multipath": outcome.multipath,
+        "policies": about.chosen,
+        "connection": outcome.report,
+        "counters": CounterReport::of(counters),
+    })
+}
+
+/// One line, and one for each subflow.
+pub fn summary(about: &About<'_>, outcome: &Outcome) -> String {
+    let mut moved = Vec::new();
+    if outcome.uploaded > 0 {
+        moved.push(format!("{} bytes sent", outcome.uploaded));
+    }
+    moved.push(format!("{} bytes received", outcome.received));
+    let rate = rate(outcome).map_or_else(String::new, |rate| format!(" ({:.2} Mbit/s)", rate / 1e6));
+    let fallback = outcome.report.as_ref().and_then(|report| report.fallback.as_deref());
+    let how = match (outcome.multipath, fallback) {
+        (true, _) => "MPTCP".to_owned(),
+        (false, Some(reason)) => format!("plain TCP ({reason})"),
+        (false, None) => "plain TCP".to_owned(),
+    };
+    let mut text = format!("{} in {:.3} s{rate}, {how}", moved.join(", "), seconds(outcome));
+    if let Some(path) = about.destination.path() {
+        text += &format!(": {}", path.display());
+    }
+    for subflow in outcome.report.iter().flat_map(|report| &report.subflows) {
+        let srtt = subflow.srtt_s.map_or_else(|| "unknown".to_owned(), |srtt| format!("{:.1} ms", srtt * 1000.0));
+        text += &format!(
+            "\n  {} > {}: {} bytes received, {} sent, {} segments repeated, RTT {srtt}",
+            subflow.local, subflow.remote, subflow.bytes_received, subflow.bytes_sent, subflow.retransmitted
+        );
+    }
+    text
+}
+
+/// What went wrong, if anything did.
+pub fn failure(about: &About<'_>, outcome: &Outcome) -> Result<(), Failure> {
+    let url = &about.target.url;
+    if let Some(error) = &outcome.error {
+        let report = miette!("{url}: {error}");
+        return Err(match error {
+            FetchError::NotConnected => Failure::NotFetched(NO_CONNECTION, report),
+            FetchError::Broken | FetchError::Stalled | FetchError::TooLong | FetchError::Short => {
+                let came = outcome.expected.map_or_else(String::new, |expected| format!(" of {expected}"));
+                let report = miette!("{url}: {error}; {}{came} bytes had come", outcome.received);
+                Failure::NotFetched(BROKEN, report)
+            }
+            FetchError::NotHttp(_) | FetchError::RangeIgnored => Failure::NotFetched(NO_REPLY, report),
+            FetchError::Output(_) | FetchError::Upload(_) => Failure::Failed(report),
+            FetchError::Interrupted => Failure::NotFetched(INTERRUPTED, report),
+        });
+    }
+    match outcome.status {
+        Some(status) if outcome.redirect().is_some() => {
+            let after = about.redirects.len();
+            Err(Failure::NotFetched(REFUSED_BY_SERVER, miette!("{url}: status {status}, after {after} redirects")))
+        }
+        Some(status) if !outcome.is_content() => {
+            Err(Failure::NotFetched(REFUSED_BY_SERVER, miette!("{url}: the server answered with status {status}")))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,161 @@
+//! `anabranch serve`.
+
+use crate::failure::Failure;
+use crate::output;
+use crate::wire_options::{WireOptions, addresses, size, span};
+use anabranch_host::Reactor;
+use anabranch_policy::Catalogue;
+use anabranch_service::{CounterReport, Root, Server, ServerLimits, Service, Site};
+use anabranch_units::{Bytes, Duration};
+use clap::Args as ClapArgs;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Arguments of `serve`.
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "Examples:
+  sudo anabranch serve --listen 10.78.0.1 --root /srv/files
+  sudo anabranch serve --listen 10.78.0.1,fd78::1 --source 5001:1GiB --discard 5002 --scheduler blest
+  anabranch testbed wlan-lte --server 'anabranch serve' -- mptcpize run curl -o /dev/null http://10.78.0.1/bytes/16MiB
+
+Without a service: HTTP on port 80, echo on 7, discard on 9, and on 19 a source of 16 MiB. Over HTTP there are always
+/bytes/N (N bytes of a pattern; N may have a unit, as 16MiB) and PUT or POST to /discard (answers how many bytes came);
+files only with --root. Ends on SIGINT or SIGTERM, when connections are through or after --grace; on the second at once.
+See docs/wire.md.
+
+Exit status 0: asked to end. 1: the device failed. 2: the command line is refused.")]
+pub struct ServeArgs {
+    /// The engine's addresses, with commas between. Those behind the first are announced to clients (ADD_ADDR).
+    #[arg(long, value_name = "ADDR,…", value_delimiter = ',')]
+    pub listen: Vec<IpAddr>,
+    /// Serve HTTP/1.1 on this port.
+    #[arg(long, value_name = "PORT", value_parser = port())]
+    pub http: Vec<u16>,
+    /// Serve the files below this directory over HTTP. What a symbolic link leads to outside is not served.
+    #[arg(long, value_name = "DIR")]
+    pub root: Option<PathBuf>,
+    /// Read everything on this port and answer nothing.
+    #[arg(long, value_name = "PORT", value_parser = port())]
+    pub discard: Vec<u16>,
+    /// Send back on this port what comes.
+    #[arg(long, value_name = "PORT", value_parser = port())]
+    pub echo: Vec<u16>,
+    /// Send so many bytes of a pattern on this port, and close.
+    #[arg(long, value_name = "PORT:SIZE", value_parser = source)]
+    pub source: Vec<(u16, Bytes)>,
+    /// Connections at once; a further one is reset.
+    #[arg(long, value_name = "N", default_value_t = 1024)]
+    pub max_connections: usize,
+    /// Reset a connection on which nothing moved for so long.
+    #[arg(long, value_name = "TIME", default_value = "120s", value_parser = span)]
+    pub idle: Duration,
+    /// How long connections may go on once the server is to end.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span)]
+    pub grace: Duration,
+    /// Print JSON at the end: what was served and what the engine counted.
+    #[arg(long)]
+    pub json: bool,
+    /// The engine's.
+    #[command(flatten)]
+    pub wire: WireOptions,
+}
+
+fn port() -> clap::builder::RangedI64ValueParser<u16> {
+    clap::value_parser!(u16).range(1..)
+}
+
+fn source(text: &str) -> Result<(u16, Bytes), String> {
+    let parts = text.split_once(':').and_then(|(port, size)| Some((port.parse().ok().filter(|port| *port > 0)?, size)));
+    let (port, length) = parts.ok_or_else(|| "accepted: a port and a size, such as 5001:16MiB".to_owned())?;
+    Ok((port, size(length)?))
+}
+
+/// What is sent by the source that is there unless asked otherwise.
+const SOURCE: u64 = 16 << 20;
+
+impl ServeArgs {
+    fn services(&self) -> Result<BTreeMap<u16, Service>, Failure> {
+        let root = match &self.root {
+            None => None,
+            Some(path) => Some(
+                Root::open(path)
+                    .map_err(|error| Failure::Refused(miette::miette!("cannot serve {}: {error}", path.display())))?,
+            ),
+        };
+        let site = Arc::new(Site::new(root));
+        let mut all: Vec<(u16, Service)> = Vec::new();
+        all.extend(self.http.iter().map(|port| (*port, Service::Http(Arc::clone(&site)))));
+        if self.root.is_some() && self.http.is_empty() {
+            all.push((80, Service::Http(Arc::clone(&site))));
+        }
+        all.extend(self.discard.iter().map(|port| (*port, Service::Discard)));
+        all.extend(self.echo.iter().map(|port| (*port, Service::Echo)));
+        all.extend(self.source.iter().map(|(port, length)| (*port, Service::Source(length.get()))));
+        if all.is_empty() {
+            let source = Service::Source(SOURCE);
+            all.extend([(80, Service::Http(site)), (7, Service::Echo), (9, Service::Discard), (19, source)]);
+        }
+        let mut services = BTreeMap::new();
+        for (port, service) in all {
+            if services.insert(port, service).is_some() {
+                return Err(Failure::Refused(miette::miette!("port {port} is given to two services")));
+            }
+        }
+        Ok(services)
+    }
+}
+
+/// Serves until it is asked to end.
+pub fn serve(catalogue: &Arc<Catalogue>, args: &ServeArgs) -> Result<(), Failure> {
+    let services = args.services()?;
+    let listen = addresses(&args.listen, "--listen")?;
+    let (config, chosen) = args.wire.config(catalogue, &listen)?;
+    let journal = args.wire.journal()?;
+    let driver = args.wire.driver(config, &listen)?;
+    let broke = |error| Failure::Failed(miette::miette!("the engine broke off: {error}"));
+
+    let said: Vec<String> = services.iter().map(|(port, service)| described(&listen, *port, service)).collect();
+    let limits = ServerLimits { connections: args.max_connections, idle: args.idle, grace: args.grace };
+    let mut reactor = Reactor::new(driver, Server::new(services, limits, journal)).map_err(broke)?;
+    reactor.handle_signals().map_err(broke)?;
+    // Whoever starts us waits for this line; nobody may be reading.
+    let _ = writeln!(std::io::stderr(), "serving {}", said.join(", "));
+    let (mut server, mut driver) = reactor.run().map_err(broke)?;
+
+    let counters = CounterReport::of(driver.endpoint().counters());
+    if let Some(error) = server.journal().failure() {
+        return Err(Failure::writing("the events", error));
+    }
+    let totals = server.totals();
+    if args.json {
+        let result = json!({
+            "version": anabranch_lab::VERSION, "policies": chosen, "listen": listen, "totals": totals, "counters": counters,
+        });
+        return output::print(&format!("{result:#}\n"));
+    }
+    let _ = writeln!(
+        std::io::stderr(),
+        "served {} connections ({} with MPTCP, {} reset, {} turned away), sent {} and received {} bytes",
+        totals.accepted,
+        totals.multipath,
+        totals.reset,
+        totals.turned_away,
+        totals.bytes_sent,
+        totals.bytes_received
+    );
+    Ok(())
+}
+
+fn described(listen: &[IpAddr], port: u16, service: &Service) -> String {
+    let at = listen.first().map_or_else(String::new, |ip| SocketAddr::new(*ip, port).to_string());
+    match service {
+        Service::Http(_) => format!("http://{at}/"),
+        Service::Echo => format!("echo at {at}"),
+        Service::Discard => format!("discard at {at}"),
+        Service::Source(length) => format!("{} from {at}", Bytes::new(*length)),
+    }
+}

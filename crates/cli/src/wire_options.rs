@@ -1,0 +1,228 @@
+//! What the commands on the wire share: the engine's settings and its TUN device.
+
+use crate::failure::Failure;
+use anabranch_engine::{Config, LocalAddress, Policies, Profile};
+use anabranch_host::{Driver, Interface, Tun};
+use anabranch_lab::{Chosen, named, named_ack_path, nearest, quantity};
+use anabranch_policy::Catalogue;
+use anabranch_service::Journal;
+use anabranch_units::{Bytes, Duration};
+use clap::Args as ClapArgs;
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+/// Settings of the engine.
+#[derive(ClapArgs, Debug)]
+#[command(next_help_heading = "Engine")]
+pub struct WireOptions {
+    /// Which bytes leave on which subflow (`anabranch list schedulers`).
+    #[arg(long, value_name = "NAME[:PARAMETER=VALUE,…]", default_value = Policies::SCHEDULER)]
+    pub scheduler: String,
+    /// How much may be in flight (`anabranch list congestion`).
+    #[arg(long, value_name = "NAME[:…]", default_value = Policies::CONGESTION)]
+    pub congestion: String,
+    /// How the peer's window is shared out (`anabranch list windows`).
+    #[arg(long, value_name = "NAME[:…]", default_value = Policies::RECEIVE_WINDOW)]
+    pub window: String,
+    /// Which path an ACK takes (`anabranch list ack-paths`).
+    #[arg(long, value_name = "NAME[:…]", default_value = Policies::ACK_PATH)]
+    pub ack_path: String,
+    /// When bytes in flight are repeated elsewhere (`anabranch list reinjection`).
+    #[arg(long, value_name = "NAME[:…]", default_value = Policies::REINJECTION)]
+    pub reinjection: String,
+    /// How its TCP behaves (`anabranch list profiles`).
+    #[arg(long, value_name = "NAME", default_value = "linux")]
+    pub profile: String,
+    /// Require DSS checksums.
+    #[arg(long)]
+    pub checksum: bool,
+    /// Speak plain TCP only.
+    #[arg(long)]
+    pub no_multipath: bool,
+    /// Subflows of one connection at most, 1 to 16.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=16))]
+    pub max_subflows: u8,
+    /// Bytes written and not acknowledged, for each connection.
+    #[arg(long, value_name = "SIZE", default_value = "4MiB", value_parser = size)]
+    pub send_buffer: Bytes,
+    /// Bytes received and not read, for each connection; the largest window it offers.
+    #[arg(long, value_name = "SIZE", default_value = "6MiB", value_parser = size)]
+    pub receive_buffer: Bytes,
+    /// The TUN device: one that is there, or the name for a new one; `%d` becomes a number.
+    #[arg(long, value_name = "NAME", default_value = "anabranch%d")]
+    pub tun: String,
+    /// Leave segmentation and checksums to nobody: every packet is whole, as on a wire.
+    #[arg(long)]
+    pub no_offload: bool,
+    /// Write what happens to connections and subflows to FILE, one JSON object per line; `-` is standard output.
+    #[arg(long, value_name = "FILE")]
+    pub events: Option<PathBuf>,
+}
+
+/// Packets that may wait for us on the device; its default of 500 is a hidden drop-tail queue.
+const QUEUE: u32 = 10_000;
+
+impl WireOptions {
+    /// The engine's settings with these addresses, and which policies they come to.
+    pub fn config(&self, catalogue: &Catalogue, addresses: &[IpAddr]) -> Result<(Config, Chosen), Failure> {
+        let Some(profile) = Profile::named(&self.profile) else {
+            let near = nearest(&self.profile, Profile::NAMES.iter().copied());
+            let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+            let help = format!("{near}accepted: {}", Profile::NAMES.join(", "));
+            return Err(Failure::Refused(miette::miette!(help = help, "there is no profile `{}`", self.profile)));
+        };
+        let (scheduler, scheduler_is) = named(&catalogue.schedulers, "--scheduler", &self.scheduler)?;
+        let (congestion, congestion_is) = named(&catalogue.congestion, "--congestion", &self.congestion)?;
+        let (receive_window, window_is) = named(&catalogue.windows, "--window", &self.window)?;
+        let (ack_path, ack_path_is) = named_ack_path(&catalogue.ack_paths, "--ack-path", &self.ack_path)?;
+        let (reinjection, reinjection_is) = named(&catalogue.reinjections, "--reinjection", &self.reinjection)?;
+        let chosen = Chosen {
+            profile: profile.name.to_owned(),
+            scheduler: scheduler_is,
+            congestion: congestion_is,
+            window: window_is,
+            ack_path: ack_path_is,
+            reinjection: reinjection_is,
+        };
+        let locals = addresses.iter().map(|ip| LocalAddress { ip: *ip, backup: false }).collect();
+        let config = Config {
+            multipath: !self.no_multipath,
+            max_subflows: usize::from(self.max_subflows),
+            checksum: self.checksum,
+            send_buffer: self.send_buffer,
+            receive_buffer: self.receive_buffer,
+            // An ACK path other than its own needs both ends to put addresses back.
+            ack_rewrite: chosen.ack_path.name != Policies::ACK_PATH,
+            policies: Policies { scheduler, congestion, receive_window, ack_path, reinjection },
+            ..Config::new(profile, locals)
+        };
+        Ok((config, chosen))
+    }
+
+    /// Opens the TUN device, brings it up and routes these addresses to it.
+    pub fn open_tun(&self, addresses: &[IpAddr]) -> Result<Tun, Failure> {
+        let opened = if self.no_offload { Tun::open(&self.tun) } else { Tun::with_offload(&self.tun) };
+        let tun = opened.map_err(|error| self.cannot_open(&error, addresses))?;
+        let name = tun.name().to_owned();
+        let prepare = || {
+            let interface = Interface::named(&name)?;
+            match interface.up(QUEUE, None) {
+                // Somebody who may has prepared it for us, routes and all.
+                Err(error) if error.kind() == ErrorKind::PermissionDenied && is_up(&name) => return Ok(()),
+                result => result?,
+            }
+            addresses.iter().try_for_each(|address| interface.route(*address))
+        };
+        prepare().map_err(|error| {
+            let help = self.remedy(addresses);
+            Failure::Failed(miette::miette!(
+                help = help,
+                "cannot bring the TUN device {name} up and route to it: {error}"
+            ))
+        })?;
+        Ok(tun)
+    }
+
+    /// An engine with these settings on its device.
+    pub fn driver(&self, config: Config, addresses: &[IpAddr]) -> Result<Driver, Failure> {
+        let tun = self.open_tun(addresses)?;
+        let driver = Driver::new(config, Box::new(tun));
+        driver.map_err(|error| Failure::Failed(miette::miette!("cannot start the engine: {error}")))
+    }
+
+    /// Where `--events` go.
+    pub fn journal(&self) -> Result<Journal, Failure> {
+        match &self.events {
+            None => Ok(Journal::none()),
+            Some(path) if path == Path::new("-") => Ok(Journal::to(Box::new(io::stdout()))),
+            Some(path) => {
+                let file = File::create(path).map_err(|error| Failure::writing(&path.display().to_string(), error))?;
+                Ok(Journal::to(Box::new(file)))
+            }
+        }
+    }
+
+    fn cannot_open(&self, error: &io::Error, addresses: &[IpAddr]) -> Failure {
+        let name = &self.tun;
+        let (what, help) = match error.kind() {
+            ErrorKind::PermissionDenied => {
+                (format!("cannot open the TUN device {name}: it takes CAP_NET_ADMIN"), self.remedy(addresses))
+            }
+            ErrorKind::NotFound => {
+                let help = "load it with `sudo modprobe tun`; a container needs `--device /dev/net/tun`".to_owned();
+                ("cannot open a TUN device: there is no /dev/net/tun".to_owned(), help)
+            }
+            ErrorKind::ResourceBusy => {
+                let help = "end the other program, or name another device with --tun".to_owned();
+                (format!("cannot open the TUN device {name}: another program has it open"), help)
+            }
+            _ => (
+                format!("cannot open the TUN device {name}: {error}"),
+                "accepted: --tun NAME, at most 15 letters".to_owned(),
+            ),
+        };
+        Failure::Failed(miette::miette!(help = help, "{what}"))
+    }
+
+    /// What to run for the want of a capability.
+    fn remedy(&self, addresses: &[IpAddr]) -> String {
+        let program = std::env::current_exe().map_or_else(|_| "anabranch".into(), |path| path.display().to_string());
+        let device = if self.tun.contains('%') { "anabranch0" } else { &self.tun };
+        let flag = if self.no_offload { "" } else { " vnet_hdr" };
+        let routes: String =
+            addresses.iter().map(|address| format!("\n  sudo ip route add {address} dev {device}")).collect();
+        format!(
+            "run it as root, or give the program this one capability:\n  sudo setcap cap_net_admin+ep {program}\n\
+             or have a device made for you, and name it with --tun {device}:\n  \
+             sudo ip tuntap add dev {device} mode tun user $USER{flag}\n  sudo ip link set {device} up{routes}"
+        )
+    }
+}
+
+/// Whether the interface is up, as far as anybody may know.
+fn is_up(name: &str) -> bool {
+    let flags = std::fs::read_to_string(format!("/sys/class/net/{name}/flags")).unwrap_or_default();
+    u32::from_str_radix(flags.trim().trim_start_matches("0x"), 16).is_ok_and(|flags| flags & 1 == 1)
+}
+
+/// The addresses given, or else those that `anabranch testbed` has for an engine where we are.
+pub fn addresses(given: &[IpAddr], option: &str) -> Result<Vec<IpAddr>, Failure> {
+    let from = |name: &str| std::env::var(name).unwrap_or_default();
+    let mut all = given.to_vec();
+    if all.is_empty() {
+        let names = match from("ANABRANCH_HOST").as_str() {
+            "server" => ["ANABRANCH_ENGINE_SERVER", "ANABRANCH_ENGINE_SERVER6"],
+            _ => ["ANABRANCH_ENGINE_ADDRESSES", "ANABRANCH_ENGINE_ADDRESSES6"],
+        };
+        let words = names.map(from).join(" ");
+        all = words.split([' ', ',']).filter_map(|word| word.parse().ok()).collect();
+    }
+    if all.is_empty() {
+        let help = format!(
+            "{option} takes addresses that nobody else has, for instance {option} 10.78.0.1; what is sent to them is \
+             routed to the engine. In `anabranch testbed` there are some already."
+        );
+        return Err(Failure::Refused(miette::miette!(help = help, "the engine has no address")));
+    }
+    if let Some(wrong) = all.iter().find(|ip| ip.is_unspecified() || ip.is_multicast() || ip.is_loopback()) {
+        let help = format!("{option} takes addresses that a host can have and nobody else has");
+        return Err(Failure::Refused(miette::miette!(help = help, "{wrong} cannot be the engine's address")));
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    all.retain(|ip| seen.insert(*ip));
+    Ok(all)
+}
+
+/// `64KiB`; not nothing.
+pub fn size(text: &str) -> Result<Bytes, String> {
+    let size = quantity::size(text).map_err(|refusal| format!("{}; {}", refusal.problem, refusal.accepted))?;
+    if size.is_zero() { Err("it must be at least 1B".to_owned()) } else { Ok(size) }
+}
+
+/// `10s`; not nothing.
+pub fn span(text: &str) -> Result<Duration, String> {
+    let span = quantity::duration(text).map_err(|refusal| format!("{}; {}", refusal.problem, refusal.accepted))?;
+    if span.is_zero() { Err("it must be longer than nothing".to_owned()) } else { Ok(span) }
+}
