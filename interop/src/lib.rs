@@ -2,24 +2,31 @@
 //! in which they meet.
 //!
 //! Both sides follow a [`Plan`] and answer a [`Transfer`]; what they send is cut from one pattern ([`Role`]), so that every
-//! byte can be checked where it arrives. [`Direct`] puts a kernel and an engine face to face.
+//! byte can be checked where it arrives. [`Direct`] puts a kernel and an engine face to face; a [`Meeting`] is one connection
+//! between any two over emulated paths.
 #![forbid(unsafe_code)]
 
 mod counters;
 mod direct;
 mod engine;
 mod kernel;
+pub mod links;
+mod meeting;
 mod pattern;
 mod plan;
 mod recording;
 mod runner;
 mod scripted;
+mod seed;
+pub mod tshark;
 
 pub use counters::KernelCounters;
 pub use direct::{Addresses, Direct, Family, allow_multipath};
 pub use engine::{Connection, Engine, config, wait};
 pub use kernel::{Conversation, Kernel, Listener, Stream};
+pub use meeting::{End, Meeting, Outcome, Party, Stack, describe};
 pub use pattern::Role;
 pub use plan::{Close, Plan, Transfer};
 pub use runner::{Case, missing, run};
 pub use scripted::Scripted;
+pub use seed::seed;

@@ -29,6 +29,10 @@ pub struct WireOptions {
     /// Which path an ACK takes (`anabranch list ack-paths`).
     #[arg(long, value_name = "NAME[:…]", default_value = Policies::ACK_PATH)]
     pub ack_path: String,
+    /// Take ACKs of the peer that come by another subflow's path, as its --ack-path may want; both ends must. Implied by an
+    /// --ack-path other than own.
+    #[arg(long)]
+    pub ack_rewrite: bool,
     /// When bytes in flight are repeated elsewhere (`anabranch list reinjection`).
     #[arg(long, value_name = "NAME[:…]", default_value = Policies::REINJECTION)]
     pub reinjection: String,
@@ -93,8 +97,7 @@ impl WireOptions {
             checksum: self.checksum,
             send_buffer: self.send_buffer,
             receive_buffer: self.receive_buffer,
-            // An ACK path other than its own needs both ends to put addresses back.
-            ack_rewrite: chosen.ack_path.name != Policies::ACK_PATH,
+            ack_rewrite: self.ack_rewrite || chosen.ack_path.name != Policies::ACK_PATH,
             policies: Policies { scheduler, congestion, receive_window, ack_path, reinjection },
             ..Config::new(profile, locals)
         };

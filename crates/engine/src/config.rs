@@ -64,8 +64,35 @@ pub struct Config {
     /// they differ in nothing that segmentation offload cannot make (see `connection/burst.rs`), and pacing lets as much go
     /// at once; `None` for one mapping per segment.
     pub burst: Option<Bytes>,
+    /// Ask a peer that is silent whether it is still there; `None` never does, and an idle connection lasts as long as both
+    /// ends.
+    pub keepalive: Option<Keepalive>,
+    /// A connection whose data is not acknowledged for so long is given up (RFC 5482, Linux `TCP_USER_TIMEOUT`); `None` leaves
+    /// that to the retransmission timeouts, which take a quarter of an hour and more.
+    pub user_timeout: Option<Duration>,
+    /// After so many timeouts in a row of a full segment, on a path that still answers to small ones, segments become smaller
+    /// (RFC 4821 §7.7, Linux `tcp_mtu_probing` = 1); `None` for paths that have no such holes.
+    pub black_hole_timeouts: Option<u32>,
     /// The policies.
     pub policies: Policies,
+}
+
+/// When a silent peer is asked whether it is there (RFC 9293 §3.8.4), on each subflow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Keepalive {
+    /// After so long without a segment.
+    pub idle: Duration,
+    /// Again after so long without an answer.
+    pub interval: Duration,
+    /// Questions without an answer after which the subflow is given up.
+    pub probes: u32,
+}
+
+impl Default for Keepalive {
+    /// RFC 9293's and Linux's: after two hours, nine times at 75 s.
+    fn default() -> Self {
+        Keepalive { idle: Duration::from_secs(7200), interval: Duration::from_secs(75), probes: 9 }
+    }
 }
 
 /// The two forms of a fast close (RFC 8684 §3.5).
@@ -144,6 +171,9 @@ impl Config {
             deny_join_to_initial: false,
             ack_rewrite: false,
             burst: None,
+            keepalive: None,
+            user_timeout: None,
+            black_hole_timeouts: None,
             policies: Policies::default(),
         }
     }

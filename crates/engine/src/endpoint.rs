@@ -5,12 +5,13 @@ use crate::chosen::Chosen;
 use crate::connection::{Accept, Connection};
 use crate::demux::Demux;
 use crate::locals::Locals;
+use crate::path_mtu::Mtus;
 use crate::shared::{Route, Shared, Told};
 use crate::{
     Config, ConnectionId, ConnectionStats, Counters, Event, LocalAddress, Purpose, SubflowStats, Switch, connection,
 };
 use anabranch_policy::Truth;
-use anabranch_units::{Bytes, Dsn, Entropy, Instant, Key, Seed, SubflowId};
+use anabranch_units::{Bytes, Dsn, Entropy, Instant, Key, Seed, SubflowId, SubflowSeq};
 use anabranch_wire::{Echo, Flags, FlowKey, MpOption, ResetReason, Segment};
 use bytes::Bytes as Payload;
 use std::cmp::Reverse;
@@ -79,6 +80,7 @@ impl Endpoint {
             counters: Counters::default(),
             tokens: BTreeMap::new(),
             chance,
+            mtus: Mtus::default(),
             truths: Vec::new(),
             down: Vec::new(),
             chosen: Chosen::default(),
@@ -375,6 +377,37 @@ impl Endpoint {
     /// Our addresses, in the order in which they came.
     pub fn addresses(&self) -> impl Iterator<Item = LocalAddress> {
         self.shared.locals.iter().map(|(_, address)| address)
+    }
+
+    /// The device with this address of ours carries packets of up to so many bytes: the MSS option of subflows to come, and
+    /// the segments of those that are there if it is less than they count on. `None` goes back to the profile's MSS.
+    pub fn set_mtu(&mut self, now: Instant, local: IpAddr, mtu: Option<u16>) {
+        self.shared.mtus.set(local, mtu);
+        for index in 0..self.connections.len() {
+            if let (Some(connection), Some(mtu)) = (&mut self.connections[index].connection, mtu) {
+                connection.on_device_mtu(now, local, mtu);
+                self.touch(index as u32);
+            }
+        }
+    }
+
+    /// A router says that a packet of ours was too big for the next link (ICMP "fragmentation needed", ICMPv6 "packet too
+    /// big"): the flow as we send it and the sequence number of the packet that it quotes, and what would fit. Believed only
+    /// if that packet can be under way (RFC 5927 §7.2); no segment of that subflow is larger any more, for ten minutes, and
+    /// what was is sent again.
+    pub fn handle_too_big(&mut self, now: Instant, flow: FlowKey, seq: SubflowSeq, mtu: u32) -> bool {
+        let owner = self.shared.demux.find(&flow);
+        let mut believed = false;
+        if let Some((id, subflow)) = owner {
+            self.with(now, id, |connection, _| {
+                if let Some(index) = connection.position(subflow) {
+                    believed = connection.on_too_big(now, index, seq, mtu);
+                }
+            });
+        }
+        let counters = &mut self.shared.counters;
+        *(if believed { &mut counters.too_big } else { &mut counters.too_big_ignored }) += 1;
+        believed
     }
 
     /// Tells what a simulator knows of the way from one of our addresses to a peer's, or to any: policies find it in

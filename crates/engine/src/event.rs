@@ -116,6 +116,12 @@ pub struct Counters {
     pub unknown_flow: u64,
     /// Segments outside the window, with bad acknowledgments or failing PAWS.
     pub unacceptable: u64,
+    /// Reports of packets too big that were believed.
+    pub too_big: u64,
+    /// Those that were not: nothing of ours under way fits them, or they ask for nothing new.
+    pub too_big_ignored: u64,
+    /// Paths found to swallow large packets.
+    pub black_holes: u64,
     /// Data refused because it lay beyond the window or memory limits.
     pub refused_data: u64,
     /// Mappings whose DSS checksum was wrong.

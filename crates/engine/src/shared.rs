@@ -4,6 +4,7 @@ use crate::chance::Chance;
 use crate::chosen::Chosen;
 use crate::demux::Demux;
 use crate::locals::Locals;
+use crate::path_mtu::Mtus;
 use crate::{Config, ConnectionId, Counters, Event, FallbackReason, Purpose, Transmit};
 use anabranch_policy::Truth;
 use anabranch_policy::forecast::LossEstimate;
@@ -45,6 +46,7 @@ pub(crate) struct Shared {
     pub(crate) tokens: BTreeMap<Token, ConnectionId>,
     pub(crate) counters: Counters,
     pub(crate) chance: Chance,
+    pub(crate) mtus: Mtus,
     pub(crate) truths: Vec<Told>,
     /// Local addresses whose interface is down.
     pub(crate) down: Vec<IpAddr>,

@@ -41,6 +41,8 @@ pub struct ConnectionStats {
     pub overruled: Overruled,
     /// Why MPTCP was given up.
     pub fallback: Option<FallbackReason>,
+    /// Why it is over, once it is.
+    pub ended: Option<Ended>,
     /// Pure ACKs that took another subflow's path.
     pub acks_detoured: u64,
     /// Pure ACKs that the ACK path policy wanted elsewhere and that kept their path: the hosts have not agreed, another
@@ -56,6 +58,30 @@ pub struct ConnectionStats {
     pub blocked: Blocked,
     /// Receiver: how long arrived bytes waited behind a missing DSN (head-of-line blocking).
     pub hol_blocked: Duration,
+}
+
+/// Why a connection is over.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Ended {
+    /// Both directions were closed in order.
+    InOrder,
+    /// Our application gave it up.
+    Aborted,
+    /// The peer did (RST, MP_FASTCLOSE).
+    Reset,
+    /// Nobody answered the handshake, or its answer was not acknowledged.
+    Unanswered,
+    /// The peer did not acknowledge data for too long ([`Config::user_timeout`](crate::Config::user_timeout), or more timeouts in
+    /// a row than the profile allows).
+    TimedOut,
+    /// The peer did not answer keepalives.
+    Vanished,
+    /// No subflow was left, and for the time that is allowed no new one came.
+    NoSubflow,
+    /// Middleboxes spoilt what MPTCP needs, where plain TCP was no way out any more.
+    Middlebox,
+    /// A handshake had to make room for another.
+    Displaced,
 }
 
 /// What a scheduler did that the engine does not let it do.

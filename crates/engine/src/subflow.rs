@@ -5,11 +5,12 @@ use crate::deadline::earliest;
 use crate::mapping::MappingTable;
 use crate::originals::Originals;
 use crate::pacer::Pacer;
+use crate::path_mtu::PathMtu;
 use crate::reassembly::{Limits, Reassembly};
 use crate::recovery::{self, Recovery};
 use crate::rtt::RttEstimator;
 use crate::unplaced::Unplaced;
-use crate::{AckReason, Profile, SubflowStats};
+use crate::{AckReason, Keepalive, Profile, SubflowStats};
 use anabranch_policy::congestion::Controller;
 use anabranch_policy::forecast::LossEstimate;
 use anabranch_policy::{SubflowView, Truth};
@@ -91,6 +92,12 @@ pub(crate) struct Subflow {
     pub(crate) truth: Option<Truth>,
     /// The smaller of the two MSS options.
     pub(crate) mss_option: u16,
+    /// What the path carries, where that is less than our device and the peer's would.
+    pub(crate) path_mtu: Option<PathMtu>,
+    /// When we asked whether small packets get through where large ones do not.
+    pub(crate) asked_small: Option<Instant>,
+    /// Keepalives in a row that nothing answered.
+    pub(crate) keepalives: u32,
     /// Payload of a full segment with the options of the steady state.
     pub(crate) mss: u32,
     /// What the peer's subflow-level window admits: offset. Follows the latest segment (RFC 9293 §3.10.7.4), back as well.
@@ -217,6 +224,9 @@ impl Subflow {
             loss: LossEstimate::new(),
             truth: None,
             mss_option: profile.mss_towards(flow.dst),
+            path_mtu: None,
+            asked_small: None,
+            keepalives: 0,
             mss: u32::from(profile.mss_towards(flow.dst)),
             snd_edge: 0,
             snd_wl1: 0,
@@ -398,6 +408,12 @@ impl Subflow {
         let doubt = self.doubt.map(|doubt| doubt.deadline);
         let rare = if self.fin_sent || doubt.is_some() { earliest([self.linger_until, doubt]) } else { None };
         earliest([handshake, self.recovery.deadline(), self.ack.deadline, self.unmapped_until, self.pacer.wake, rare])
+    }
+
+    /// When a silent peer is to be asked whether it is there: not while something is under way, which asks by itself.
+    pub(crate) fn keepalive_due(&self, keepalive: &Keepalive) -> Option<Instant> {
+        let silent = self.is_open() && self.recovery.is_empty();
+        silent.then(|| self.heard + keepalive.idle + keepalive.interval * u64::from(self.keepalives))
     }
 
     /// How long nothing was sent or under way.

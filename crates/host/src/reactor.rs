@@ -126,9 +126,14 @@ impl<A: Application> Reactor<A> {
         let (mut device_readable, mut device_writable) = (false, true);
         self.with(|application, cx| application.on_start(cx));
         loop {
-            self.tell_events();
-            if device_writable {
-                device_writable = self.driver.transmit()?;
+            // Sending may end a connection, and the application hears of that before anything is waited for.
+            let mut told = true;
+            while told {
+                self.tell_events();
+                if device_writable {
+                    device_writable = self.driver.transmit()?;
+                }
+                told = self.tell_events();
             }
             if self.stopped || (self.application.is_finished() && device_writable) {
                 return Ok((self.application, self.driver));
@@ -171,10 +176,14 @@ impl<A: Application> Reactor<A> {
         call(&mut self.application, &mut Context { endpoint: self.driver.endpoint(), now, registry });
     }
 
-    fn tell_events(&mut self) {
+    /// Whether there were any.
+    fn tell_events(&mut self) -> bool {
+        let mut told = false;
         while let Some((id, event)) = self.driver.endpoint().poll_event() {
             self.with(|application, cx| application.on_event(cx, id, event));
+            told = true;
         }
+        told
     }
 
     fn tell_signals(&mut self) {

@@ -59,8 +59,9 @@ pub struct Received {
     pub from_terminal: bool,
 }
 
-/// What is passed on.
-const FORWARDED: [i32; 6] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
+/// What is passed on, and blocked in the worker.
+pub(crate) const FORWARDED: [i32; 6] =
+    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
 
 /// Set in the byte that stands for a signal if it came from the terminal.
 const FROM_TERMINAL: u8 = 0x80;

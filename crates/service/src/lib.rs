@@ -6,6 +6,7 @@ mod fetch;
 mod http;
 mod journal;
 mod plain;
+pub mod proxy;
 mod report;
 mod server;
 mod session;

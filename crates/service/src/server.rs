@@ -41,6 +41,9 @@ impl Default for ServerLimits {
     }
 }
 
+/// No session is looked at more often without cause.
+const SOON: Duration = Duration::from_millis(10);
+
 /// What a server did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Totals {
@@ -139,7 +142,8 @@ impl Server {
         if stream.moved() > 0 {
             slot.active = cx.now;
         }
-        let wanted = slot.wants(self.limits.idle);
+        // One that was just given up still wants what it wanted, until it is gone.
+        let wanted = slot.wants(self.limits.idle).max(cx.now + SOON);
         if slot.armed.is_none_or(|armed| wanted < armed) {
             slot.armed = Some(wanted);
             self.due.insert((wanted, id.index()));

@@ -7,7 +7,8 @@
 mod common;
 mod draw;
 
-use anabranch_sim::{Outcome, Spec, run};
+use anabranch_engine::Purpose;
+use anabranch_sim::{Condition, Content, End, Loss, Observer, Outcome, PacketId, Sight, Spec, run, run_observed};
 use anabranch_units::{Duration, Seed};
 use anabranch_wire::ResetReason;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -93,6 +94,45 @@ fn a_path_that_stays_dead_is_found_out() {
     assert!(verdict(&spec).is_some_and(|fault| fault.starts_with("not finished")));
 }
 
+/// Segments whose mapping reaches beyond them.
+#[derive(Default)]
+struct Shared(u64);
+
+impl Observer for Shared {
+    fn on_sent(&mut self, sight: Sight<'_>, _purpose: Option<Purpose>) {
+        if let Content::Segment(segment) = sight.content {
+            let map = segment.options.dss.and_then(|dss| dss.map);
+            self.0 += u64::from(map.is_some_and(|map| usize::from(map.length) > segment.payload.len() + 1));
+        }
+    }
+
+    fn on_received(&mut self, _: Sight<'_>, _: Condition) {}
+
+    fn on_lost(&mut self, _: PacketId, _: Loss<'_>) {}
+
+    fn on_kept(&mut self, _: PacketId, _: usize, _: End) {}
+}
+
+/// What the swarm draws happens in it: mappings over bursts, beside those that middleboxes make by splitting segments.
+#[test]
+fn bursts_share_mappings() {
+    let count = |spec: &Spec| {
+        let mut shared = Shared::default();
+        run_observed(spec, &mut shared).unwrap();
+        shared.0
+    };
+    let (mut drawn, mut more) = (0, 0);
+    for mut spec in (0..60).map(|seed| draw::spec(Seed(seed))) {
+        if spec.client.burst.is_some() || spec.server.burst.is_some() {
+            let with = count(&spec);
+            (spec.client.burst, spec.server.burst) = (None, None);
+            drawn += 1;
+            more += u32::from(with > count(&spec));
+        }
+    }
+    assert!(drawn > 30 && more > drawn / 8, "{more} of {drawn}");
+}
+
 const SEEDS: u64 = 2000;
 
 /// The same bytes in debug and release, on this machine and the next: what runs drawn from sixteen seeds come to. A change
@@ -104,4 +144,4 @@ fn digests_do_not_depend_on_the_build() {
     assert_eq!(format!("{all:016x}"), DIGEST);
 }
 
-const DIGEST: &str = "3596fa8ad43ebb1b";
+const DIGEST: &str = "1f813ebd3a64822b";

@@ -119,7 +119,7 @@ impl Echo {
 }
 
 /// Addresses, length and protocol (RFC 8200 §8.1), of an IPv6 header.
-fn pseudo_header(checksum: &mut Checksum, ip: &[u8]) {
+pub(crate) fn pseudo_header(checksum: &mut Checksum, ip: &[u8]) {
     checksum.add(&ip[8..40]);
     checksum.add(&ip[4..6]);
     checksum.add_u16(u16::from(PROTOCOL_V6));
@@ -130,8 +130,8 @@ const V6: usize = 40;
 const ICMP: usize = 8;
 const TTL: u8 = 64;
 const DONT_FRAGMENT: u16 = 0x4000;
-const PROTOCOL_V4: u8 = 1;
-const PROTOCOL_V6: u8 = 58;
+pub(crate) const PROTOCOL_V4: u8 = 1;
+pub(crate) const PROTOCOL_V6: u8 = 58;
 const REPLY: u8 = 0;
 const REQUEST: u8 = 8;
 const REQUEST_V6: u8 = 128;

@@ -14,6 +14,7 @@ mod mptcp;
 mod options;
 mod plan;
 mod segment;
+mod too_big;
 
 pub use checksum::{Checksum, dss_checksum};
 pub use codec::{
@@ -29,3 +30,4 @@ pub use mptcp::{
 pub use options::{Foreign, Handshake, Options, SackBlock, SackBlocks, Timestamps, UnknownOption};
 pub use plan::{plan, sack_room};
 pub use segment::{Ecn, Flags, IpHeader, Segment};
+pub use too_big::TooBig;

@@ -78,7 +78,7 @@ pub fn text(about: &About<'_>, ending: &Ending, report: &EmulatorReport) -> Stri
         ),
     );
     text += "\n";
-    text += &paths(report).to_string();
+    text += &paths(report, ending.elapsed).to_string();
     text += "\n";
     text += &links(report).to_string();
     text += "\n";
@@ -120,7 +120,7 @@ fn notes(text: &mut String, shortcomings: &[String], not_applied: &[String]) {
     }
 }
 
-fn paths(report: &EmulatorReport) -> Table {
+fn paths(report: &EmulatorReport, elapsed: std::time::Duration) -> Table {
     let columns = ["sent", "delivered", "Mbit/s", "delay p50", "p90", "p99", "max ms", "interface drops"];
     let mut table =
         Table::new([("path", Align::Left), ("", Align::Left)].into_iter().chain(columns.map(|it| (it, Align::Right))));
@@ -132,7 +132,7 @@ fn paths(report: &EmulatorReport) -> Table {
                 way.to_owned(),
                 traffic.read.to_string(),
                 traffic.delivered.to_string(),
-                rate(traffic, report.elapsed),
+                rate(traffic, elapsed),
             ];
             row.extend([p50, p90, p99, max].map(|span| if traffic.delivered > 0 { millis(span) } else { "-".into() }));
             row.push(interface_drops(traffic));
@@ -173,9 +173,9 @@ fn interface_drops(traffic: &Traffic) -> String {
     }
 }
 
-fn rate(traffic: &Traffic, elapsed: Duration) -> String {
-    let seconds = elapsed.as_nanos() as f64 / 1e9;
-    format!("{:.2}", traffic.delivered_bytes.get() as f64 * 8.0 / 1e6 / seconds.max(1e-9))
+/// The mean while the command ran, with all headers.
+fn rate(traffic: &Traffic, elapsed: std::time::Duration) -> String {
+    format!("{:.2}", traffic.delivered_bytes.get() as f64 * 8.0 / 1e6 / elapsed.as_secs_f64().max(1e-9))
 }
 
 fn millis(span: Duration) -> String {

@@ -119,6 +119,7 @@ impl Connection {
             self.fruitless = 0;
             self.arm_data_timer(now);
             self.settle_doubts(now, data);
+            self.on_progress(now, shared);
             let out = &mut self.outgoing;
             if out.writer_waits {
                 out.writer_waits = false;
@@ -130,6 +131,7 @@ impl Connection {
             out.fin_acked = true;
             self.timers.data_backoff = 0;
             self.arm_data_timer(now);
+            self.on_progress(now, shared);
         }
         let out = &mut self.outgoing;
         if offset >= out.una {

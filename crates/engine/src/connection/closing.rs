@@ -8,7 +8,7 @@ use crate::recovery::FIN;
 use crate::sent_log::bit;
 use crate::shared::{Route, Shared};
 use crate::subflow::{State, Subflow};
-use crate::{Event, Purpose, Reason};
+use crate::{Ended, Event, Purpose, Reason};
 use anabranch_units::{Duration, Instant, Key, SubflowId};
 use anabranch_wire::{MpOption, ResetReason, Segment};
 
@@ -101,6 +101,8 @@ impl Connection {
             return;
         }
         self.gone = true;
+        let by_itself = if how == Event::Closed { Ended::InOrder } else { Ended::NoSubflow };
+        self.stats.ended.get_or_insert(by_itself);
         // Of a handshake that never completed the application has not heard.
         if self.is_known() {
             shared.event(self.id, how);
@@ -109,11 +111,13 @@ impl Connection {
 
     /// Another handshake needs the place of this one (RFC 4987 §3.3's recycling of half-open connections).
     pub(crate) fn give_up_handshake(&mut self, shared: &mut Shared) {
+        self.stats.ended.get_or_insert(Ended::Displaced);
         self.finish(Event::Reset, shared);
     }
 
     /// The application gives up: end everything, and say so (RFC 8684 §3.5).
     pub(crate) fn abort(&mut self, now: Instant, shared: &mut Shared) {
+        self.stats.ended.get_or_insert(Ended::Aborted);
         let key = self.remote_key.filter(|_| self.mode == Mode::Multipath);
         if let (FastClose::Ack, Some(_), Some(index)) = (shared.config.fast_close, key, self.control_subflow()) {
             return self.start_fast_close(now, index, shared);
@@ -179,6 +183,7 @@ impl Connection {
                 self.send_reset(now, index, Vec::new(), shared);
             }
         }
+        self.stats.ended = Some(Ended::Reset);
         self.finish(Event::Reset, shared);
         true
     }
@@ -191,13 +196,16 @@ impl Connection {
         }
         if self.mode == Mode::Multipath {
             self.note_reset_reason(index, segment, shared);
+            self.end_of_last(index, Ended::Reset);
             self.bury(now, index, shared);
             return;
         }
         let subflow = &self.subflows[index];
         let all_sent = subflow.fin_sent && self.outgoing.una >= self.outgoing.buffer.end();
         let all_received = subflow.peer_fin.is_some_and(|fin| subflow.rcv_nxt > fin);
-        self.finish(if all_sent && all_received { Event::Closed } else { Event::Reset }, shared);
+        let complete = all_sent && all_received;
+        self.stats.ended = Some(if complete { Ended::InOrder } else { Ended::Reset });
+        self.finish(if complete { Event::Closed } else { Event::Reset }, shared);
     }
 
     /// MP_TCPRST (RFC 8684 §3.6): told to the application, and after a permanent error the path is not tried again.

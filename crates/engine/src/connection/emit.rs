@@ -3,6 +3,7 @@
 use super::{Connection, Mode};
 use crate::Purpose;
 use crate::originals::{Declared, Original};
+use crate::path_mtu::segment_in;
 use crate::recovery::{FIN, Sent};
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
@@ -27,7 +28,8 @@ const SMALLEST_MSS: u32 = 8;
 pub(super) fn payload_room(subflow: &Subflow, mode: Mode) -> u32 {
     let timestamps = if subflow.timestamps { TIMESTAMPS } else { 0 };
     let dss = if mode == Mode::Plain { 0 } else { DSS_WITH_MAP };
-    u32::from(subflow.mss_option).saturating_sub(timestamps + dss).max(SMALLEST_MSS)
+    let path = subflow.path_mtu.map_or(u16::MAX, |path| segment_in(path.mtu, &subflow.flow));
+    u32::from(subflow.mss_option.min(path)).saturating_sub(timestamps + dss).max(SMALLEST_MSS)
 }
 
 /// Identifies a subflow to the driver, which gives it back when the first hop has sent the packet.
@@ -282,7 +284,7 @@ impl Connection {
             if answer { (subflow.sack, subflow.timestamps) } else { (profile.sack, profile.timestamps) };
         let scaling = if answer { subflow.rcv_scale > 0 || subflow.snd_scale > 0 } else { profile.window_scaling };
         segment.options.handshake = Some(Box::new(Handshake {
-            mss: Some(profile.mss_towards(subflow.flow.dst)),
+            mss: Some(shared.mtus.mss(&subflow.flow, profile)),
             window_scale: scaling.then_some(subflow.rcv_scale),
             sack_permitted: sack,
         }));

@@ -1,6 +1,7 @@
 //! How connections and subflows begin: MP_CAPABLE (RFC 8684 §3.1) and MP_JOIN (§3.2) on TCP's three-way handshake.
 
 use super::{Connection, Mode, Role, emit};
+use crate::path_mtu::default_mss;
 use crate::sent_log::NO_SLOT;
 use crate::shared::{Route, Shared};
 use crate::subflow::{HandshakeTimer, Origin, State, Subflow};
@@ -188,8 +189,8 @@ impl Connection {
             syn.options.timestamps.is_some(),
             options.window_scale,
         );
-        // Without the option RFC 9293 §3.7.1 assumes 536.
-        subflow.mss_option = profile.mss_towards(subflow.flow.dst).min(options.mss.unwrap_or(536));
+        let named = options.mss.unwrap_or_else(|| default_mss(&subflow.flow));
+        subflow.mss_option = shared.mtus.mss(&subflow.flow, profile).min(named);
         subflow.mss = emit::payload_room(subflow, self.mode);
         subflow.snd_wnd = syn.window;
         subflow.snd_edge = 1 + u64::from(syn.window);
@@ -210,6 +211,7 @@ impl Connection {
             if acks_syn {
                 shared.counters.resets_received += 1;
                 self.note_reset_reason(index, segment, shared);
+                self.end_of_last(index, crate::Ended::Reset);
                 self.bury(now, index, shared);
             }
             return;
@@ -332,6 +334,7 @@ impl Connection {
         if segment.flags.has(Flags::RST) {
             if segment.seq == subflow.irs + 1 {
                 shared.counters.resets_received += 1;
+                self.end_of_last(index, crate::Ended::Reset);
                 self.bury(now, index, shared);
             }
             return false;
@@ -446,6 +449,8 @@ impl Connection {
         let (id, mss) = (subflow.id, Bytes::new(u64::from(subflow.mss)));
         self.peer_knows_of_join |= subflow.is_join();
         self.timers.abandoned = None;
+        // What the last subflow ended of was not the end.
+        self.stats.ended = None;
         self.congestion.add(id, mss);
         shared.event(self.id, Event::SubflowEstablished(id));
         self.subflows_changed(now);

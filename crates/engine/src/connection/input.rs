@@ -46,6 +46,7 @@ impl Connection {
             }
         }
         self.subflows[index].unanswered_probes = 0;
+        self.subflows[index].keepalives = 0;
         self.subflows[index].heard = now;
         if std::mem::take(&mut self.subflows[index].stale) {
             self.subflows_changed(now);

@@ -164,6 +164,7 @@ impl Connection {
             return true;
         }
         self.send_reset(now, index, Vec::new(), shared);
+        self.stats.ended.get_or_insert(crate::Ended::Middlebox);
         self.finish(crate::Event::Reset, shared);
         false
     }

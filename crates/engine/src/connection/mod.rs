@@ -4,7 +4,7 @@
 //! `acknowledgment`, `options`, `signal` (DSS) and `payload` (what it says and carries), `receiver` (data in order for the
 //! application; `autotune`: its buffer), `output` (what leaves next), `decision` (what the scheduler says to it), `copies` (of sent data, for the reinjection policy),
 //! `emit` (segments put together; `burst`: one mapping over several), `detour` (ACKs on another subflow's path) and `probing` (which path that should be),
-//! `paths` (which subflows there should be) and `addresses`, `integrity` (checksums and
+//! `sizes` (of segments on narrow paths), `paths` (which subflows there should be) and `addresses`, `integrity` (checksums and
 //! MP_FAIL), `closing` (how subflows and connections end), `timers`, `watchdog` (schedulers that misbehave).
 
 mod acceptance;
@@ -28,6 +28,7 @@ mod payload;
 mod probing;
 mod receiver;
 mod signal;
+mod sizes;
 mod timers;
 mod watchdog;
 
@@ -172,6 +173,7 @@ pub(crate) struct Connection {
     /// Closed in order, and gone as soon as the application has read the rest.
     closed_unread: bool,
     reported_open: bool,
+    keepalive: Option<crate::Keepalive>,
     /// MP_FASTCLOSE was sent on an ACK and waits for its answer.
     fast_closing: Option<FastClosing>,
     retreat: Retreat,
@@ -253,6 +255,7 @@ impl Connection {
             forgotten: false,
             closed_unread: false,
             reported_open: false,
+            keepalive: config.keepalive,
             fast_closing: None,
             retreat: Retreat::default(),
             fruitless: 0,

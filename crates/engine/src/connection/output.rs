@@ -131,7 +131,7 @@ impl Connection {
         for subflow in &mut self.subflows {
             let model = self.congestion.model(subflow.id, subflow.rtt.srtt());
             let early = model.is_some() && !subflow.pacer.is_open(now);
-            let two_segments = 2 * u64::from(profile.mss);
+            let two_segments = 2 * u64::from(profile.mss).max(u64::from(subflow.mss));
             let tsq = profile.tsq.zip(subflow.rtt.srtt()).filter(|_| subflow.first_hop > two_segments);
             let crowded = tsq.is_some_and(|(span, srtt)| {
                 let cwnd = self.congestion.cwnd(subflow.id);
@@ -197,7 +197,9 @@ impl Connection {
         subflow.recovery.on_retransmit(now, sent.start, &subflow.rtt);
         subflow.recovery.rearm(now, &subflow.rtt);
         self.pace(now, index, sent.len, shared);
-        self.send_data(now, index, sent, Purpose::Retransmission(detector), shared);
+        for part in self.parts(index, sent) {
+            self.send_data(now, index, &part, Purpose::Retransmission(detector), shared);
+        }
     }
 
     /// A tail loss probe for which there was no new data repeats the last segment (RFC 8985 §7.3).
@@ -332,6 +334,7 @@ impl Connection {
         nagle: bool,
         shared: &mut Shared,
     ) -> Attempt {
+        self.widen_when_old(now, index);
         let out = &mut self.outgoing;
         let Some((start, range_end)) = out.unsent.nth(skip.get()) else { return Attempt::TooShort };
         let subflow = &mut self.subflows[index];
@@ -381,6 +384,7 @@ impl Connection {
         if self.timers.data.is_none() {
             self.arm_data_timer(now);
         }
+        self.expect_progress(now, shared);
         let (on, dsn) = (self.subflows[index].id, self.dsn(start));
         let event = PolicyEvent::Sent { on, dsn, skip, length: Bytes::new(length) };
         self.scheduler.observe(now, &event);
@@ -559,5 +563,6 @@ impl Connection {
             }
         }
         self.arm_data_timer(now);
+        self.expect_progress(now, shared);
     }
 }

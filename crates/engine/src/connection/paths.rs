@@ -253,6 +253,7 @@ impl Connection {
         self.bury(now, index, shared);
         self.fruitless += u32::from(reason == ResetReason::Middlebox);
         if self.mode == Mode::Multipath && self.subflows.is_empty() && self.fruitless >= MAX_FRUITLESS {
+            self.stats.ended = Some(crate::Ended::Middlebox);
             self.finish(Event::Reset, shared);
         }
     }

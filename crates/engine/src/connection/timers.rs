@@ -6,7 +6,7 @@ use crate::recovery::Fired;
 use crate::sent_log::bit;
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
-use crate::{Event, Purpose, Reason, subflow::Origin};
+use crate::{Ended, Event, Keepalive, Purpose, Reason, subflow::Origin};
 use anabranch_policy::Event as PolicyEvent;
 use anabranch_units::{Bytes, Duration, Instant};
 use anabranch_wire::ResetReason;
@@ -29,11 +29,13 @@ pub(super) struct Timers {
     pub(super) abandoned: Option<Instant>,
     /// Plain TCP: everything is closed, and a repeated FIN may still arrive.
     pub(super) time_wait: Option<Instant>,
+    /// The peer must have acknowledged more data by then (`Config::user_timeout`).
+    pub(super) user: Option<Instant>,
 }
 
 impl Timers {
     fn deadline(&self) -> Option<Instant> {
-        earliest([self.data, self.persist, self.ask_again, self.reinjection, self.abandoned, self.time_wait])
+        earliest([self.data, self.persist, self.ask_again, self.reinjection, self.abandoned, self.time_wait, self.user])
     }
 }
 
@@ -67,7 +69,8 @@ impl Connection {
             return Some(closing.deadline);
         }
         let own = earliest([self.timers.deadline(), self.paths_deadline(), self.probing_deadline()]);
-        self.subflows.iter().fold(own, |first, subflow| earliest([first, subflow.deadline()]))
+        let keepalive = |subflow: &Subflow| self.keepalive.and_then(|keepalive| subflow.keepalive_due(&keepalive));
+        self.subflows.iter().fold(own, |first, subflow| earliest([first, subflow.deadline(), keepalive(subflow)]))
     }
 
     pub(crate) fn on_deadline(&mut self, now: Instant, shared: &mut Shared) {
@@ -87,7 +90,12 @@ impl Connection {
         }
         if due(&mut self.timers.abandoned, now) {
             let complete = self.outgoing.fin_acked && self.receiver.finished();
+            self.stats.ended = self.stats.ended.or((!complete).then_some(Ended::NoSubflow));
             return self.finish(if complete { Event::Closed } else { Event::Reset }, shared);
+        }
+        if due(&mut self.timers.user, now) {
+            self.stats.ended.get_or_insert(Ended::TimedOut);
+            return self.abort(now, shared);
         }
         if due(&mut self.timers.time_wait, now) {
             return self.finish(Event::Closed, shared);
@@ -129,6 +137,9 @@ impl Connection {
         if subflow.doubt.is_some_and(|doubt| doubt.deadline <= now) {
             return self.on_doubt(now, index, shared);
         }
+        if let Some(keepalive) = self.keepalive.filter(|k| subflow.keepalive_due(k).is_some_and(|at| at <= now)) {
+            return self.keep_alive(now, index, keepalive, shared);
+        }
         if due(&mut subflow.unmapped_until, now) {
             // RFC 8684 §3.7: data without a mapping cannot be delivered, and the subflow is broken.
             return self.kill(now, index, ResetReason::Middlebox, shared);
@@ -157,6 +168,40 @@ impl Connection {
         }
     }
 
+    /// Nothing has been heard on subflow `index` for long: is the peer there?
+    fn keep_alive(&mut self, now: Instant, index: usize, keepalive: Keepalive, shared: &mut Shared) {
+        let subflow = &mut self.subflows[index];
+        if subflow.keepalives >= keepalive.probes {
+            self.end_of_last(index, Ended::Vanished);
+            return self.kill(now, index, ResetReason::UnacceptablePerformance, shared);
+        }
+        subflow.keepalives += 1;
+        self.send_window_probe(now, index, shared);
+    }
+
+    /// Subflow `index` is given up: if it is the last, that is what the connection ends of, should no other come.
+    pub(super) fn end_of_last(&mut self, index: usize, why: Ended) {
+        if self.subflows.len() == 1 && index == 0 {
+            self.stats.ended.get_or_insert(why);
+        }
+    }
+
+    /// Data is under way: the peer must acknowledge some of it in time.
+    pub(super) fn expect_progress(&mut self, now: Instant, shared: &Shared) {
+        if self.timers.user.is_none() {
+            self.timers.user = shared.config.user_timeout.map(|span| now + span);
+        }
+    }
+
+    /// The peer has acknowledged something new: what is left has its time from now on.
+    pub(super) fn on_progress(&mut self, now: Instant, shared: &Shared) {
+        self.timers.user = None;
+        let out = &self.outgoing;
+        if out.una < out.nxt || (out.fin_sent && !out.fin_acked) {
+            self.expect_progress(now, shared);
+        }
+    }
+
     /// Probes the peer's window on each subflow: the path of the fastest may be the one that has died. A peer may keep its
     /// window closed as long as it answers (RFC 9293 §3.8.6.1); one that does not is gone.
     fn probe_windows(&mut self, now: Instant, shared: &mut Shared) {
@@ -167,6 +212,7 @@ impl Connection {
             if !subflow.is_open() || !subflow.recovery.is_empty() {
                 index += 1;
             } else if subflow.unanswered_probes >= most {
+                self.end_of_last(index, Ended::TimedOut);
                 self.kill(now, index, ResetReason::UnacceptablePerformance, shared);
             } else {
                 subflow.unanswered_probes += 1;
@@ -192,10 +238,12 @@ impl Connection {
         subflow.loss.on_lost(1);
         subflow.retransmit_now = true;
         if subflow.recovery.consecutive_rtos() > shared.config.profile.max_consecutive_rtos {
+            self.end_of_last(index, Ended::TimedOut);
             return self.kill(now, index, ResetReason::UnacceptablePerformance, shared);
         }
         self.congestion.on_rto(now, id, in_flight, first);
         self.scheduler.observe(now, &PolicyEvent::Rto { on: id });
+        self.suspect_black_hole(now, index, shared);
         // With nothing else to carry the data, there is nothing to gain from declaring the subflow failed.
         if self.mode == Mode::Multipath && self.reinjection.on_rto(now, id) {
             self.subflows[index].potentially_failed = true;
@@ -238,6 +286,7 @@ impl Connection {
                     if subflow.heard > sent { ResetReason::Middlebox } else { ResetReason::UnacceptablePerformance };
                 return self.kill(now, index, reason, shared);
             }
+            self.stats.ended.get_or_insert(Ended::Unanswered);
             return self.finish(Event::Reset, shared);
         }
         timer.retries += 1;
@@ -288,6 +337,7 @@ impl Connection {
         } else if let Some(fin) = self.outgoing.fin.filter(|_| self.outgoing.fin_sent && !self.outgoing.fin_acked) {
             // A DATA_FIN alone takes no subflow sequence number, so no subflow's timer notices that the peer is gone.
             if self.timers.data_backoff > shared.config.profile.max_consecutive_rtos {
+                self.stats.ended.get_or_insert(Ended::TimedOut);
                 return self.abort(now, shared);
             }
             for index in 0..self.subflows.len() {

@@ -331,6 +331,16 @@ impl Recovery {
         }
     }
 
+    /// No path carries segments of more than `most` bytes: those under way are lost, and nothing is said of the others.
+    /// True if there are any.
+    pub fn lose_larger_than(&mut self, most: u32) -> bool {
+        let lost = self.board.lose_larger_than(most);
+        if lost && !self.in_episode() {
+            self.begin_episode(Phase::Recovery);
+        }
+        lost
+    }
+
     /// What finds losses in the present episode.
     pub fn detector(&self) -> Detector {
         match (self.phase, self.config.sack, self.config.rack) {

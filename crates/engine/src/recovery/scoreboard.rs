@@ -324,6 +324,17 @@ impl Scoreboard {
         lost
     }
 
+    /// Counts all that is larger than `most` and not SACKed as lost, and its copies; whether there is any.
+    pub(super) fn lose_larger_than(&mut self, most: u32) -> bool {
+        let large = |sent: &Sent| sent.len > most && sent.state & SACKED == 0;
+        let ids = self.segments.iter().zip(self.base..).filter(|(sent, _)| large(sent)).map(|(_, id)| id);
+        let ids: Vec<_> = ids.collect();
+        ids.iter().for_each(|id| {
+            self.lose(*id);
+        });
+        !ids.is_empty()
+    }
+
     /// After a timeout: all that is not SACKed is lost, retransmitted copies too. If the first record is SACKED, the
     /// peer has thrown away what it had reported (RFC 2018 §8), and no report is believed any more.
     /// Answers segments and sequence numbers that were not lost before.

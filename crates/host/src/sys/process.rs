@@ -3,6 +3,8 @@
 use super::check;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 /// Which side of a fork this is.
 pub(crate) enum Forked {
@@ -30,8 +32,19 @@ pub(crate) fn exit_now(code: u8) -> ! {
     unsafe { libc::_exit(i32::from(code)) }
 }
 
-/// Blocks these signals in this thread and those it will start. Programs started with `std::process::Command` have none blocked.
+/// Blocks these signals in this thread, in those it will start and, unless [`unblock_signals_of`] prevents it, in programs.
 pub(crate) fn block_signals(signals: &[i32]) -> io::Result<()> {
+    change_mask(libc::SIG_BLOCK, signals)
+}
+
+/// Has a program start with these signals not blocked, whatever the thread that starts it has blocked.
+pub(crate) fn unblock_signals_of(command: &mut Command, signals: &'static [i32]) {
+    // SAFETY: between fork and exec only functions that are safe there may be called; those of `change_mask` are
+    // (signal-safety(7)), and it allocates nothing.
+    unsafe { command.pre_exec(|| change_mask(libc::SIG_UNBLOCK, signals)) };
+}
+
+fn change_mask(how: i32, signals: &[i32]) -> io::Result<()> {
     // SAFETY: the set is plain data, made valid by `sigemptyset`, and outlives the calls; numbers that are no signals are
     // refused by `sigaddset`. `pthread_sigmask` may do without the old mask.
     unsafe {
@@ -40,7 +53,7 @@ pub(crate) fn block_signals(signals: &[i32]) -> io::Result<()> {
         for &signal in signals {
             check(libc::sigaddset(&raw mut set, signal))?;
         }
-        match libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) {
+        match libc::pthread_sigmask(how, &raw const set, std::ptr::null_mut()) {
             0 => Ok(()),
             error => Err(io::Error::from_raw_os_error(error)),
         }

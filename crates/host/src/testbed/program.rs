@@ -1,6 +1,7 @@
 //! A program that runs in a namespace of a testbed.
 
-use crate::Namespace;
+use crate::supervisor::FORWARDED;
+use crate::{Namespace, sys};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::fs;
 use std::io;
@@ -59,6 +60,8 @@ impl Program {
     }
 
     fn spawn(namespace: &Namespace, mut command: Command, is_group: bool) -> Result<Self, ProgramError> {
+        // Blocked in the worker, which stays when the terminal interrupts the program.
+        sys::process::unblock_signals_of(&mut command, &FORWARDED);
         let program = command.get_program().to_string_lossy().into_owned();
         let child = namespace.run(move || command.spawn()).map_err(|error| ProgramError::Start { program, error })?;
         Ok(Program { child, is_group })
@@ -83,8 +86,7 @@ impl Program {
         self.child.try_wait()
     }
 
-    /// Waits until something in `namespace` listens on a TCP port that was not listened on `before`, at most two seconds, which is long enough for
-    /// a server that listens otherwise.
+    /// Waits until something in `namespace` listens on a TCP port, at most two seconds: a server may listen otherwise.
     pub fn wait_until_ready(&mut self, namespace: &Namespace) -> Result<(), ProgramError> {
         let begin = Instant::now();
         while begin.elapsed() < PATIENCE && !namespace.run(is_listening) {

@@ -106,6 +106,15 @@ impl Controller {
         self.algorithm.on_flow_added(at);
     }
 
+    /// The segments of a subflow have another size; the window stays, and is at least one of them.
+    pub fn set_mss(&mut self, id: SubflowId, mss: Bytes) {
+        if let Some(on) = self.find(id) {
+            let flow = &mut self.flows[on];
+            flow.mss = mss.as_f64().max(1.0);
+            flow.cwnd = flow.cwnd.max(flow.mss);
+        }
+    }
+
     /// The subflow is gone.
     pub fn remove(&mut self, id: SubflowId) {
         if let Some(on) = self.find(id) {

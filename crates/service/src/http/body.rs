@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn chunks_however_they_are_cut() {
-        let text: &'static [u8] = b"4\r\nWiki\r\nA;name=\"x\"\r\npedia in \r\n\r\n0\r\nTrailer: x\r\n\r\nGET";
+        let text: &'static [u8] = b"4\r\nWiki\r\nB;name=\"x\"\r\npedia in \r\n\r\n0\r\nTrailer: x\r\n\r\nGET";
         for cut in 0..text.len() {
             let (body, done, rest) = read(Framing::Chunked, &[&text[..cut], &text[cut..]]).unwrap();
             assert_eq!(

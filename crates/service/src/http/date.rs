@@ -13,11 +13,17 @@ pub(crate) fn format(seconds: i64) -> String {
 /// Seconds since 1970 of any of the three forms; `None` for what is no date. `now` settles the century of years with two
 /// digits: one that seems more than 50 years ahead is past.
 pub(crate) fn parse(text: &str, now: i64) -> Option<i64> {
-    let words: Vec<&str> = text.split([' ', '-']).filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> = text.split(' ').filter(|word| !word.is_empty()).collect();
     let (day, month, year, time) = match words[..] {
-        // Sun, 06 Nov 1994 08:49:37 GMT; Sunday, 06-Nov-94 08:49:37 GMT.
+        // Sun, 06 Nov 1994 08:49:37 GMT
         [weekday, day, month, year, time, "GMT"] if weekday.ends_with(',') => (day, month, year, time),
-        // Sun Nov  6 08:49:37 1994.
+        // Sunday, 06-Nov-94 08:49:37 GMT
+        [weekday, date, time, "GMT"] if weekday.ends_with(',') => {
+            let (day, rest) = date.split_once('-')?;
+            let (month, year) = rest.split_once('-')?;
+            (day, month, year, time)
+        }
+        // Sun Nov  6 08:49:37 1994
         [_, month, day, time, year] => (day, month, year, time),
         _ => return None,
     };

@@ -51,7 +51,7 @@ pub(crate) fn content_range(field: &str) -> Option<(Range<u64>, Option<u64>)> {
         number => Some(number.parse::<u64>().ok()?),
     };
     let whole = first <= last && last < u64::MAX && length.is_none_or(|length| last < length);
-    whole.then_some((first..last + 1, length))
+    if whole { Some((first..last + 1, length)) } else { None }
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ pub fn spec(seed: Seed) -> Spec {
     (spec.client.ack_rewrite, spec.server.ack_rewrite) = (rewrites.chance(0.8), rewrites.chance(0.8));
     let bursts = &mut seed.stream("swarm/burst");
     for host in [&mut spec.client, &mut spec.server] {
-        host.burst = bursts.chance(0.3).then(|| Bytes::new(log(bursts, 1000, 65_535)));
+        host.burst = bursts.chance(0.5).then(|| Bytes::new(log(bursts, 1000, 65_535)));
     }
     spec.seed = seed;
     spec.primary = draw.below(count as u64) as usize;

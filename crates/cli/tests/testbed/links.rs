@@ -1,0 +1,115 @@
+//! The paths: a kernel's MPTCP over both, and what a scenario does to them.
+
+use super::{place, run, stderr, stdout};
+use std::fs;
+use std::path::Path;
+
+/// The numbers of a run.
+fn result(here: &Path) -> serde_json::Value {
+    serde_json::from_str(&fs::read_to_string(here.join("result.json")).unwrap()).unwrap()
+}
+
+/// Python, with the protocol number of MPTCP.
+const SERVE: &str = r#"
+import socket, sys
+address = sys.argv[1]
+family = socket.AF_INET6 if ":" in address else socket.AF_INET
+server = socket.socket(family, socket.SOCK_STREAM, 262)
+server.bind((address, 5000)); server.listen()
+connection, _ = server.accept()
+total = 0
+while data := connection.recv(65536): total += len(data)
+connection.sendall(bytes(i % 251 for i in range(total))); connection.close()
+"#;
+const FETCH: &str = r#"
+import socket, sys
+address, size = sys.argv[1], int(sys.argv[2])
+family = socket.AF_INET6 if ":" in address else socket.AF_INET
+connection = socket.socket(family, socket.SOCK_STREAM, 262)
+connection.settimeout(100)
+connection.connect((address, 5000))
+connection.sendall(bytes(size)); connection.shutdown(socket.SHUT_WR)
+received = bytearray()
+while data := connection.recv(65536): received += data
+print(len(received), received == bytes(i % 251 for i in range(size)))
+"#;
+
+#[test]
+fn kernels_speak_mptcp_over_both_paths_in_both_families() {
+    let Some(here) = place("kernels") else { return };
+    if !Path::new("/proc/sys/net/mptcp/enabled").exists() {
+        return eprintln!("SKIPPED: this kernel has no MPTCP");
+    }
+    fs::write(here.join("serve.py"), SERVE).unwrap();
+    fs::write(here.join("fetch.py"), FETCH).unwrap();
+    for address in ["10.77.0.1", "fd77::1"] {
+        let server = format!("python3 serve.py {address}");
+        let args =
+            ["two.toml", "--server", &server, "--json", "result.json", "--", "python3", "fetch.py", address, "3000000"];
+        let output = run(&here, &args);
+        assert_eq!(stdout(&output), "3000000 True\n", "{}", stderr(&output));
+        let result = result(&here);
+        for path in result["paths"].as_array().unwrap() {
+            for way in ["down", "up"] {
+                let bytes = path[way]["delivered_bytes"].as_u64().unwrap();
+                assert!(bytes > 200_000, "{address}: only {bytes} bytes {way} {}", path["name"]);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_path_goes_down_and_comes_back_when_the_scenario_says() {
+    let Some(here) = place("change") else { return };
+    let change = |at: &str, state: &str| format!("[[change]]\nat = \"{at}\"\npath = \"wlan\"\nstate = \"{state}\"\n");
+    let changes = change("3s", "down") + &change("4.5s", "up");
+    fs::write(here.join("change.toml"), format!("{}{changes}", super::TWO_PATHS)).unwrap();
+    fs::write(here.join("echo.py"), ECHO).unwrap();
+    fs::write(here.join("probe.py"), PROBE).unwrap();
+    let args = ["change.toml", "--server", "python3 echo.py", "--", "python3", "probe.py"];
+    let output = run(&here, &args);
+    let text = stdout(&output);
+    let silences: Vec<(f64, f64, f64)> = text
+        .lines()
+        .map(|line| {
+            let numbers: Vec<f64> = line.split(' ').map(|it| it.parse().unwrap()).collect();
+            (numbers[0], numbers[1], numbers[2])
+        })
+        .collect();
+    let [wlan, lte] = silences.as_slice() else { panic!("{text}{}", stderr(&output)) };
+    assert!(wlan.0 > 0.0 && wlan.2 > 0.0, "answers come before and after: {text}");
+    assert!(wlan.1 > 1.2, "and for a second and a half there are none: {text}");
+    assert!(lte.1 < 1.2, "the other path does not mind: {text}");
+}
+
+/// Sends datagrams back; a TCP port says that it is there.
+const ECHO: &str = r#"
+import socket
+datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+datagrams.bind(("10.77.0.1", 7))
+ready = socket.create_server(("10.77.0.1", 7))
+while True: datagrams.sendto(*datagrams.recvfrom(100))
+"#;
+
+/// Sends a datagram over each path every 20 ms. Prints for each, in seconds, how long answers came before the longest silence
+/// between two of them, that silence, and how long they came after it.
+const PROBE: &str = r#"
+import os, socket, time
+sockets = []
+for address in os.environ["ANABRANCH_ADDRESSES"].split():
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.bind((address, 0)); s.setblocking(False); sockets.append(s)
+answers = [[], []]
+begin = time.monotonic()
+while (now := time.monotonic() - begin) < 7:
+    for s, heard in zip(sockets, answers):
+        try: s.sendto(b"%f" % now, ("10.77.0.1", 7))
+        except OSError: pass
+        try:
+            while True: heard.append(float(s.recv(100)))
+        except OSError: pass
+    time.sleep(0.02)
+for heard in answers:
+    silence, n = max((b - a, n) for n, (a, b) in enumerate(zip(heard, heard[1:])))
+    print(heard[n] - heard[0], silence, heard[-1] - heard[n + 1])
+"#;

@@ -1,0 +1,97 @@
+//! `anabranch testbed`: real programs behind emulated paths, and nothing left of it whoever is killed.
+//!
+//! Where no testbed can be made these tests say on standard error that they were skipped; with `ANABRANCH_REQUIRE_NETNS` set,
+//! as in CI, they fail.
+#![allow(clippy::unwrap_used)]
+
+mod commands;
+#[path = "../common/mod.rs"]
+mod common;
+mod killed;
+mod links;
+mod terminal;
+
+use common::directory;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// A directory with a scenario of two paths, unless no testbed can be made here.
+fn place(test: &str) -> Option<PathBuf> {
+    if let Some(missing) = missing() {
+        assert!(
+            std::env::var_os("ANABRANCH_REQUIRE_NETNS").is_none(),
+            "ANABRANCH_REQUIRE_NETNS is set, and no testbed can be made: {missing}"
+        );
+        eprintln!("SKIPPED: {test}: no testbed can be made here: {missing}");
+        return None;
+    }
+    let directory = directory(&format!("testbed-{test}"));
+    fs::write(directory.join("two.toml"), TWO_PATHS).unwrap();
+    Some(directory)
+}
+
+/// Why no testbed can be made here.
+fn missing() -> &'static Option<String> {
+    static MISSING: OnceLock<Option<String>> = OnceLock::new();
+    MISSING.get_or_init(|| {
+        let directory = directory("testbed-attempt");
+        fs::write(directory.join("two.toml"), TWO_PATHS).unwrap();
+        let output = testbed(&directory, &["two.toml", "--", "true"]).output().unwrap();
+        (!output.status.success()).then(|| String::from_utf8_lossy(&output.stderr).into_owned())
+    })
+}
+
+const TWO_PATHS: &str = r#"
+[path.wlan]
+rate = "20mbit"
+delay = "5ms"
+[path.lte]
+rate = "10mbit"
+delay = "15ms"
+[[workload]]
+kind = "files"
+size = "1MiB"
+"#;
+
+/// Guards against a hang; nothing here takes a tenth of it.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+fn testbed(directory: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
+    command.current_dir(directory).arg("testbed").args(args).stdin(Stdio::null());
+    command
+}
+
+fn run(directory: &Path, args: &[&str]) -> Output {
+    testbed(directory, args).output().unwrap()
+}
+
+fn start(directory: &Path, args: &[&str]) -> Child {
+    testbed(directory, args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Asks until the answer is yes.
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !done() {
+        assert!(begin.elapsed() < PATIENCE, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A file that a command in a testbed writes to say how far it is.
+fn wait_for(file: &Path) -> String {
+    until(&format!("{} is there", file.display()), || fs::read_to_string(file).is_ok_and(|text| text.ends_with('\n')));
+    fs::read_to_string(file).unwrap()
+}

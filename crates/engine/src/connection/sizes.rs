@@ -1,0 +1,116 @@
+//! Segments become smaller where a path carries no larger ones.
+//!
+//! What was sent stays recorded as it left; a record that is too large now is repeated in parts, with the mapping of the
+//! whole and under the same sequence numbers.
+
+use super::{Connection, emit};
+use crate::path_mtu::{self, PathMtu};
+use crate::recovery::Sent;
+use crate::shared::Shared;
+use crate::subflow::State;
+use anabranch_units::{Bytes, Instant, SubflowSeq};
+use std::net::IpAddr;
+
+impl Connection {
+    /// A router says that the packet of subflow `index` that began at `seq` was too big. True if that may be.
+    pub(crate) fn on_too_big(&mut self, now: Instant, index: usize, seq: SubflowSeq, mtu: u32) -> bool {
+        let subflow = &self.subflows[index];
+        let (una, nxt) = (subflow.recovery.snd_una(), subflow.recovery.snd_nxt());
+        let under_way = seq.offset_near(subflow.iss, una).is_some_and(|offset| (una..nxt).contains(&offset));
+        if subflow.state != State::Established || !under_way {
+            return false;
+        }
+        let mtu = path_mtu::believable(mtu, &subflow.flow);
+        self.narrow(now, index, mtu)
+    }
+
+    /// The device with this address carries no larger packets than this.
+    pub(crate) fn on_device_mtu(&mut self, now: Instant, local: IpAddr, mtu: u16) {
+        for index in 0..self.subflows.len() {
+            let subflow = &mut self.subflows[index];
+            if subflow.flow.src == local {
+                subflow.mss_option = subflow.mss_option.min(path_mtu::segment_in(mtu, &subflow.flow));
+                self.resize(now, index);
+            }
+        }
+    }
+
+    /// No packet of subflow `index` is larger than this for a while. False if none was.
+    fn narrow(&mut self, now: Instant, index: usize, mtu: u16) -> bool {
+        let subflow = &mut self.subflows[index];
+        let before = subflow.path_mtu;
+        if before.is_some_and(|path| path.mtu < mtu) {
+            return false;
+        }
+        subflow.path_mtu = Some(PathMtu::new(now, mtu));
+        if self.resize(now, index) {
+            return true;
+        }
+        self.subflows[index].path_mtu = before;
+        false
+    }
+
+    /// Brings the size of full segments up to date; what is under way and larger than they are is lost. False if nothing
+    /// became smaller.
+    fn resize(&mut self, now: Instant, index: usize) -> bool {
+        let subflow = &mut self.subflows[index];
+        let mss = emit::payload_room(subflow, self.mode);
+        let smaller = mss < subflow.mss;
+        subflow.mss = mss;
+        self.congestion.set_mss(subflow.id, Bytes::new(u64::from(mss)));
+        if smaller && subflow.recovery.lose_larger_than(mss) {
+            // The network has not shown to be crowded: the window stays (Linux `tcp_simple_retransmit`).
+            subflow.retransmit_now = true;
+            subflow.recovery.rearm(now, &subflow.rtt);
+        }
+        smaller
+    }
+
+    /// What a path was found to carry is old: full segments are tried again.
+    pub(super) fn widen_when_old(&mut self, now: Instant, index: usize) {
+        let subflow = &mut self.subflows[index];
+        if subflow.path_mtu.is_some_and(|path| path.until <= now) {
+            subflow.path_mtu = None;
+            self.resize(now, index);
+        }
+    }
+
+    /// Subflow `index` has timed out. If what it repeats is large, the path may swallow what is large and nothing else: then
+    /// it answers to a small packet.
+    pub(super) fn suspect_black_hole(&mut self, now: Instant, index: usize, shared: &mut Shared) {
+        let Some(most) = shared.config.black_hole_timeouts else { return };
+        let subflow = &mut self.subflows[index];
+        let timeouts = subflow.recovery.consecutive_rtos();
+        let full = subflow.recovery.iter().next().is_some_and(|front| front.len >= subflow.mss);
+        let header = if subflow.flow.dst.is_ipv6() { 60 } else { 40 };
+        let mtu = subflow.path_mtu.map_or(subflow.mss_option.saturating_add(header), |path| path.mtu);
+        let Some(less) = path_mtu::smaller(mtu, &subflow.flow).filter(|_| full && subflow.mss_option > 512) else {
+            return;
+        };
+        if timeouts >= most && subflow.asked_small.take().is_some_and(|asked| subflow.heard > asked) {
+            shared.counters.black_holes += u64::from(subflow.path_mtu.is_none());
+            self.narrow(now, index, less);
+        }
+        if timeouts + 1 >= most {
+            let subflow = &mut self.subflows[index];
+            subflow.asked_small = Some(now);
+            self.send_window_probe(now, index, shared);
+        }
+    }
+
+    /// `sent` in parts that fit.
+    pub(super) fn parts(&self, index: usize, sent: &Sent) -> impl Iterator<Item = Sent> + use<> {
+        let (sent, mss) = (*sent, self.subflows[index].mss.max(1));
+        let count = sent.len.div_ceil(mss).max(1);
+        (0..count).map(move |part| {
+            let from = part * mss;
+            let mut piece = sent;
+            piece.start += u64::from(from);
+            piece.data += u64::from(from);
+            piece.len = (sent.len - from).min(mss);
+            // The end of the stream goes with the last; the mapping says of each that it does.
+            piece.flags = if part + 1 == count { sent.flags } else { 0 };
+            piece
+        })
+    }
+}

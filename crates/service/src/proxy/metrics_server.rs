@@ -1,0 +1,160 @@
+//! A small HTTP server for metrics and health, on the proxy's own thread.
+
+use bytes::{Buf, Bytes};
+use mio::net::{TcpListener, TcpStream};
+use mio::{Interest, Registry, Token};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+
+/// What was asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Page {
+    Metrics,
+    Health,
+}
+
+pub(super) struct MetricsServer {
+    listener: TcpListener,
+    visitors: Vec<Option<Visitor>>,
+    first: usize,
+}
+
+struct Visitor {
+    socket: TcpStream,
+    request: Vec<u8>,
+    answer: Bytes,
+    answered: bool,
+    /// Rounds of looking after timeouts that it may still stay for.
+    patience: u32,
+}
+
+/// Visitors at once, which is how many tokens are needed.
+pub(super) const MOST_VISITORS: usize = 16;
+const LONGEST_REQUEST: usize = 4 << 10;
+const PATIENCE: u32 = 10;
+
+impl MetricsServer {
+    /// Listens; visitors get tokens from `first` upwards.
+    pub(super) fn bind(address: SocketAddr, first: usize) -> io::Result<Self> {
+        let listener = TcpListener::bind(address)?;
+        Ok(MetricsServer { listener, visitors: (0..MOST_VISITORS).map(|_| None).collect(), first })
+    }
+
+    pub(super) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        registry.register(&mut self.listener, token, Interest::READABLE)
+    }
+
+    pub(super) fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.visitors.iter().all(Option::is_none)
+    }
+
+    /// Visitors are waiting; one that finds no place is sent away.
+    pub(super) fn accept(&mut self, registry: &Registry) {
+        // Not only `WouldBlock`: without descriptors nobody can be let in either, and the next visitor rings again.
+        while let Ok((mut socket, _)) = self.listener.accept() {
+            let Some(place) = self.visitors.iter().position(Option::is_none) else { continue };
+            let both = Interest::READABLE | Interest::WRITABLE;
+            if registry.register(&mut socket, Token(self.first + place), both).is_ok() {
+                let (request, answer) = (Vec::new(), Bytes::new());
+                self.visitors[place] = Some(Visitor { socket, request, answer, answered: false, patience: PATIENCE });
+            }
+        }
+    }
+
+    /// A visitor's socket is ready. A page is answered if it wants one; `answer` is due then.
+    pub(super) fn on_ready(&mut self, place: usize) -> Option<Page> {
+        let visitor = self.visitors.get_mut(place)?.as_mut()?;
+        let wish = visitor.read();
+        match wish {
+            Wish::Nothing => {}
+            Wish::Gone => self.visitors[place] = None,
+            Wish::Page(page) => return Some(page),
+            Wish::Wrong(status) => self.answer(place, status, "text/plain; charset=utf-8", &format!("{status}\n")),
+        }
+        None
+    }
+
+    pub(super) fn answer(&mut self, place: usize, status: &str, kind: &str, body: &str) {
+        let Some(visitor) = self.visitors[place].as_mut() else { return };
+        let length = body.len();
+        visitor.answer = format!(
+            "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        )
+        .into();
+        visitor.answered = true;
+        if visitor.write() {
+            self.visitors[place] = None;
+        }
+    }
+
+    /// A second has passed: whoever dawdles has to go.
+    pub(super) fn tick(&mut self) {
+        for place in &mut self.visitors {
+            if let Some(visitor) = place {
+                visitor.patience -= 1;
+                if visitor.patience == 0 {
+                    *place = None;
+                }
+            }
+        }
+    }
+}
+
+enum Wish {
+    Nothing,
+    Gone,
+    Page(Page),
+    Wrong(&'static str),
+}
+
+impl Visitor {
+    fn read(&mut self) -> Wish {
+        let mut piece = [0; 1024];
+        loop {
+            match self.socket.read(&mut piece) {
+                Ok(0) => return Wish::Gone,
+                Ok(_) if self.answered => {}
+                Ok(length) => self.request.extend_from_slice(&piece[..length]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return Wish::Gone,
+            }
+            if self.request.len() > LONGEST_REQUEST {
+                return Wish::Wrong("431 Request Header Fields Too Large");
+            }
+        }
+        if self.answered {
+            return if self.write() { Wish::Gone } else { Wish::Nothing };
+        }
+        let mut headers = [httparse::EMPTY_HEADER; 32];
+        let mut request = httparse::Request::new(&mut headers);
+        match request.parse(&self.request) {
+            Ok(httparse::Status::Partial) => Wish::Nothing,
+            Err(_) => Wish::Wrong("400 Bad Request"),
+            Ok(httparse::Status::Complete(_)) if request.method != Some("GET") => Wish::Wrong("405 Method Not Allowed"),
+            Ok(httparse::Status::Complete(_)) => match request.path.map(|path| path.split('?').next().unwrap_or(path)) {
+                Some("/metrics") => Wish::Page(Page::Metrics),
+                Some("/healthz") => Wish::Page(Page::Health),
+                _ => Wish::Wrong("404 Not Found"),
+            },
+        }
+    }
+
+    /// True if there is nothing left to do for this visitor. After the answer its end is awaited, for a close with unread data
+    /// would be a RST, which can overtake the answer.
+    fn write(&mut self) -> bool {
+        while !self.answer.is_empty() {
+            match self.socket.write(&self.answer) {
+                Ok(length) => self.answer.advance(length),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return true,
+            }
+        }
+        self.socket.shutdown(Shutdown::Write).is_err()
+    }
+}

@@ -1,0 +1,237 @@
+//! Two streams joined: an engine connection and a kernel socket.
+//!
+//! What one end gives goes to the other, and no more is taken than a bounded buffer holds, so that a slow reader slows its
+//! writer down: through the socket's buffers on one side, through the receive window on the other. Each direction ends by
+//! itself: EOF from the socket becomes a DATA_FIN, a DATA_FIN becomes `shutdown(SHUT_WR)`, each after the last byte before
+//! it.
+
+use anabranch_engine::ConnectionId;
+use anabranch_host::Context;
+use bytes::{Buf, Bytes};
+use mio::net::TcpStream;
+use std::collections::VecDeque;
+use std::io::{ErrorKind, IoSlice, Read, Write};
+use std::net::Shutdown;
+
+/// The state of both directions.
+#[derive(Default)]
+pub(super) struct Relay {
+    /// Read from the engine, to be written to the socket.
+    outward: VecDeque<Bytes>,
+    outward_bytes: usize,
+    /// Read from the socket and not taken by the engine.
+    inward: Bytes,
+    /// The engine's peer has finished, and all it sent is in `outward` or beyond.
+    engine_finished: bool,
+    /// The socket's peer has finished, and all it sent is in `inward` or beyond.
+    socket_finished: bool,
+    /// The engine was told that no more comes.
+    engine_shut: bool,
+    /// The socket was told that no more comes.
+    socket_shut: bool,
+    /// The socket takes nothing any more, although what came from it is whole: what is left for it is dropped.
+    discarding: bool,
+    /// A read may succeed.
+    pub(super) readable: bool,
+    /// A write may succeed.
+    pub(super) writable: bool,
+    /// Bytes from the engine's peer.
+    pub(super) from_engine: u64,
+    /// Bytes from the socket's peer.
+    pub(super) from_socket: u64,
+}
+
+/// The socket has failed: its peer sent a RST, or cannot be reached any more.
+#[derive(Debug)]
+pub(super) struct SocketBroken(pub(super) std::io::Error);
+
+/// Bytes kept for a socket that takes no more; the rest waits in the engine, where it counts in the window.
+pub(super) const OUTWARD: usize = 256 << 10;
+
+/// Bytes read from a socket at once.
+pub(super) const SCRATCH: usize = 64 << 10;
+
+/// Pieces written to a socket at once.
+const PIECES: usize = 64;
+
+impl Relay {
+    /// Something to be written to the socket before what the engine gives.
+    pub(super) fn push_outward(&mut self, bytes: Bytes) {
+        self.outward_bytes += bytes.len();
+        self.outward.push_back(bytes);
+    }
+
+    /// Something to be written to the engine before what the socket gives.
+    pub(super) fn push_inward(&mut self, bytes: Bytes) {
+        debug_assert!(self.inward.is_empty(), "only at the beginning");
+        self.from_socket += bytes.len() as u64;
+        self.inward = bytes;
+    }
+
+    /// The engine has told that its peer has finished, which it does when everything before was read.
+    pub(super) fn on_engine_finished(&mut self) {
+        self.engine_finished = true;
+    }
+
+    /// Everything that the engine's peer sent has been read.
+    pub(super) fn engine_finished(&self) -> bool {
+        self.engine_finished
+    }
+
+    /// Something waits for the socket.
+    pub(super) fn has_outward(&self) -> bool {
+        !self.outward.is_empty()
+    }
+
+    /// Bytes held here.
+    pub(super) fn held(&self) -> usize {
+        self.outward_bytes + self.inward.len()
+    }
+
+    /// What is left for the socket is dropped, because it takes no more.
+    pub(super) fn discards(&self) -> bool {
+        self.discarding
+    }
+
+    /// Both directions of the socket are done.
+    pub(super) fn socket_done(&self) -> bool {
+        self.socket_finished && self.socket_shut
+    }
+
+    /// Moves what can be moved, and closes what is to be closed. With `hold` nothing is read from the socket. Answers how many
+    /// bytes moved.
+    pub(super) fn pump(
+        &mut self,
+        cx: &mut Context<'_>,
+        connection: Option<ConnectionId>,
+        socket: &mut TcpStream,
+        scratch: &mut [u8],
+        hold: bool,
+    ) -> Result<u64, SocketBroken> {
+        let before = self.from_engine + self.from_socket;
+        let mut written = 0;
+        loop {
+            let mut moved = connection.map_or(0, |id| self.take_from_engine(cx, id));
+            moved += self.give_to_socket(socket)?;
+            written += moved;
+            if let Some(id) = connection {
+                moved += self.give_to_engine(cx, id);
+                if !hold {
+                    moved += self.take_from_socket(cx, id, socket, scratch)?;
+                }
+            }
+            if moved == 0 {
+                break;
+            }
+        }
+        self.close(cx, connection, socket);
+        Ok(written + (self.from_engine + self.from_socket - before))
+    }
+
+    fn take_from_engine(&mut self, cx: &mut Context<'_>, id: ConnectionId) -> u64 {
+        let before = self.from_engine;
+        while self.outward_bytes < OUTWARD
+            && let Some(chunk) = cx.endpoint.read(cx.now, id)
+        {
+            self.from_engine += chunk.len() as u64;
+            if !self.discarding {
+                self.push_outward(chunk);
+            }
+        }
+        self.from_engine - before
+    }
+
+    /// Writes what is queued for the socket.
+    pub(super) fn give_to_socket(&mut self, socket: &mut TcpStream) -> Result<u64, SocketBroken> {
+        let mut given = 0;
+        while self.writable && !self.outward.is_empty() {
+            let mut slices = [IoSlice::new(&[]); PIECES];
+            let count = self.outward.len().min(PIECES);
+            for (slice, piece) in slices.iter_mut().zip(&self.outward) {
+                *slice = IoSlice::new(piece);
+            }
+            match socket.write_vectored(&slices[..count]) {
+                Ok(written) => {
+                    given += written as u64;
+                    self.advance_outward(written);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.writable = false,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // The peer had finished (FIN) before it refused more (RST): what it said is whole, and goes to the other end.
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                    self.discarding = true;
+                    self.outward.clear();
+                    self.outward_bytes = 0;
+                    self.readable = true;
+                }
+                Err(error) => return Err(SocketBroken(error)),
+            }
+        }
+        Ok(given)
+    }
+
+    fn advance_outward(&mut self, mut written: usize) {
+        self.outward_bytes -= written;
+        while let Some(first) = self.outward.front_mut() {
+            if written < first.len() {
+                first.advance(written);
+                return;
+            }
+            written -= first.len();
+            self.outward.pop_front();
+        }
+    }
+
+    fn give_to_engine(&mut self, cx: &mut Context<'_>, id: ConnectionId) -> u64 {
+        if self.inward.is_empty() {
+            return 0;
+        }
+        let taken = cx.endpoint.write(cx.now, id, &self.inward);
+        self.inward.advance(taken);
+        if self.inward.is_empty() {
+            // Lets the allocation go, too.
+            self.inward = Bytes::new();
+        }
+        taken as u64
+    }
+
+    fn take_from_socket(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: ConnectionId,
+        socket: &mut TcpStream,
+        scratch: &mut [u8],
+    ) -> Result<u64, SocketBroken> {
+        let before = self.from_socket;
+        while self.readable && self.inward.is_empty() && !self.socket_finished {
+            match socket.read(scratch) {
+                Ok(0) => self.socket_finished = true,
+                Ok(length) => {
+                    self.from_socket += length as u64;
+                    self.inward = Bytes::copy_from_slice(&scratch[..length]);
+                    self.give_to_engine(cx, id);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.readable = false,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(SocketBroken(error)),
+            }
+        }
+        Ok(self.from_socket - before)
+    }
+
+    fn close(&mut self, cx: &mut Context<'_>, connection: Option<ConnectionId>, socket: &TcpStream) {
+        if self.socket_finished
+            && self.inward.is_empty()
+            && !self.engine_shut
+            && let Some(id) = connection
+        {
+            cx.endpoint.shutdown(cx.now, id);
+            self.engine_shut = true;
+        }
+        if self.engine_finished && self.outward.is_empty() && !self.socket_shut {
+            // Fails if the peer is gone; the next read or write says so.
+            let _ = socket.shutdown(Shutdown::Write);
+            self.socket_shut = true;
+        }
+    }
+}

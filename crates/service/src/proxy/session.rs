@@ -1,0 +1,123 @@
+//! One client with what was opened for it.
+
+use super::dial::Dial;
+use super::front::Front;
+use super::limits::Limit;
+use super::relay::Relay;
+use super::report::{Outcome, Summary};
+use super::settings::Timeouts;
+use anabranch_engine::{ConnectionId, ConnectionStats, SubflowStats};
+use anabranch_units::{Duration, Instant};
+use mio::net::TcpStream;
+use std::net::{IpAddr, SocketAddr};
+
+/// A client, from its first byte to its line in the log.
+pub(super) struct Session {
+    /// Tells it from others that had its place before.
+    pub(super) serial: u64,
+    pub(super) client: SocketAddr,
+    /// It counts in the limits; otherwise it is here to be told of the limit that it does not fit in.
+    pub(super) admitted: Result<(), Limit>,
+    /// Where it goes, for the log.
+    pub(super) target: String,
+    pub(super) stage: Stage,
+    opened: Instant,
+    /// When the stage began.
+    since: Instant,
+    /// When something last moved.
+    pub(super) active: Instant,
+    pub(super) socket: Option<TcpStream>,
+    pub(super) connection: Option<ConnectionId>,
+    /// What the engine counted, once the connection is gone.
+    pub(super) counted: Option<(ConnectionStats, Vec<SubflowStats>)>,
+    pub(super) relay: Relay,
+    /// How it will have ended when what is left to do is done.
+    pub(super) ending: Option<Outcome>,
+    /// More about the outcome.
+    pub(super) detail: String,
+}
+
+/// What a session waits for.
+pub(super) enum Stage {
+    /// The client, to say where it wants to go.
+    Greeting(Front),
+    /// The address of a name.
+    Resolving(Front),
+    /// The engine's connection to the destination.
+    Opening(Front, Dial<IpAddr>),
+    /// The socket's connection to the service.
+    Connecting(Dial<()>),
+    /// The two streams.
+    Relaying,
+    /// The client, to take the last words and to close.
+    Lingering,
+}
+
+/// How long a client that was sent away may take to close.
+const LINGER: Duration = Duration::from_secs(5);
+
+impl Session {
+    pub(super) fn new(serial: u64, client: SocketAddr, now: Instant, stage: Stage) -> Self {
+        Session {
+            serial,
+            client,
+            admitted: Ok(()),
+            target: String::new(),
+            stage,
+            opened: now,
+            since: now,
+            active: now,
+            socket: None,
+            connection: None,
+            counted: None,
+            relay: Relay::default(),
+            ending: None,
+            detail: String::new(),
+        }
+    }
+
+    /// Goes on to another stage.
+    pub(super) fn enter(&mut self, now: Instant, stage: Stage) {
+        self.stage = stage;
+        self.since = now;
+        self.active = now;
+    }
+
+    /// The stage has lasted longer than it may.
+    pub(super) fn is_overdue(&self, now: Instant, timeouts: &Timeouts) -> bool {
+        let (since, patience) = match self.stage {
+            Stage::Greeting(_) => (self.since, timeouts.handshake),
+            Stage::Resolving(_) | Stage::Opening(..) | Stage::Connecting(_) => (self.since, timeouts.connect),
+            Stage::Relaying => (self.active, timeouts.idle),
+            Stage::Lingering => (self.since, LINGER),
+        };
+        now.since(since) >= patience
+    }
+
+    /// The attempt under way has lasted longer than it may.
+    pub(super) fn is_attempt_overdue(&self, now: Instant) -> bool {
+        match &self.stage {
+            Stage::Opening(_, dial) => now >= dial.attempt_until,
+            Stage::Connecting(dial) => now >= dial.attempt_until,
+            _ => false,
+        }
+    }
+
+    /// Writes its line in the log. `engine_is_client` tells which way is which.
+    pub(super) fn log(&self, now: Instant, outcome: Outcome, engine_is_client: bool) {
+        let (from_engine, from_socket) = (self.relay.from_engine, self.relay.from_socket);
+        let (from_client, to_client) =
+            if engine_is_client { (from_engine, from_socket) } else { (from_socket, from_engine) };
+        Summary {
+            client: self.client,
+            target: &self.target,
+            outcome,
+            detail: &self.detail,
+            lasted: now.since(self.opened),
+            from_client,
+            to_client,
+            engine: self.counted.as_ref(),
+        }
+        .log();
+    }
+}

@@ -1,0 +1,254 @@
+//! A proxy whose engine is joined in memory to another engine, and whose sockets are real ones on loopback.
+#![allow(dead_code, clippy::unwrap_used)]
+
+use anabranch_engine::{Config, ConnectionId, Endpoint, Event, LocalAddress, Profile};
+use anabranch_host::{Application, Context, Ready};
+use anabranch_service::proxy::{Direction, Limits, Proxy, Settings, Timeouts};
+use anabranch_units::{Instant, Seed};
+use bytes::{Buf, Bytes};
+use mio::{Events, Poll, Token};
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+pub const PORT: u16 = 443;
+
+/// Only a hang takes this long.
+const GUARD: Duration = Duration::from_secs(60);
+
+pub fn proxy_ip(number: u8) -> IpAddr {
+    IpAddr::from([10, 1, 0, number])
+}
+
+pub fn peer_ip(number: u8) -> IpAddr {
+    IpAddr::from([10, 2, 0, number])
+}
+
+/// What runs on the other engine.
+#[derive(Default)]
+pub struct Peer {
+    pub to_send: VecDeque<Bytes>,
+    pub finish: bool,
+    pub read: Vec<u8>,
+    pub deaf: bool,
+    pub events: Vec<Event>,
+}
+
+impl Peer {
+    pub fn has(&self, event: Event) -> bool {
+        self.events.contains(&event)
+    }
+}
+
+pub struct Bench {
+    pub proxy: Proxy,
+    pub engine: Endpoint,
+    pub other: Endpoint,
+    pub peers: BTreeMap<ConnectionId, Peer>,
+    pub deaf: bool,
+    poll: Poll,
+    start: std::time::Instant,
+    skipped: Duration,
+}
+
+pub fn settings(direction: Direction) -> Settings {
+    Settings {
+        direction,
+        metrics: None,
+        device: None,
+        limits: Limits::default(),
+        timeouts: Timeouts::default(),
+    }
+}
+
+pub fn to(address: SocketAddr) -> Settings {
+    settings(Direction::Listen {
+        port: PORT,
+        host: address.ip().to_string(),
+        to_port: address.port(),
+        proxy_protocol: false,
+    })
+}
+
+pub fn socks() -> Settings {
+    let via = vec![proxy_ip(1), proxy_ip(2)];
+    settings(Direction::Socks { listen: "127.0.0.1:0".parse().unwrap(), via, users: None })
+}
+
+fn endpoint(addresses: [IpAddr; 2], seed: u64) -> Endpoint {
+    let mut profile = Profile::linux();
+    profile.tsq = None;
+    let addresses = addresses.map(|ip| LocalAddress { ip, backup: false });
+    Endpoint::new(Config::new(profile, addresses.to_vec()), Seed(seed))
+}
+
+impl Bench {
+    pub fn new(settings: Settings) -> Self {
+        let mut bench = Bench {
+            proxy: Proxy::new(settings).unwrap(),
+            engine: endpoint([proxy_ip(1), proxy_ip(2)], 1),
+            other: endpoint([peer_ip(1), peer_ip(2)], 2),
+            peers: BTreeMap::new(),
+            deaf: false,
+            poll: Poll::new().unwrap(),
+            start: std::time::Instant::now(),
+            skipped: Duration::ZERO,
+        };
+        bench.other.listen(PORT);
+        bench.with(|proxy, cx| proxy.on_start(cx));
+        bench
+    }
+
+    pub fn now(&self) -> Instant {
+        Instant::from_nanos((self.start.elapsed() + self.skipped).as_nanos() as u64)
+    }
+
+    /// The clock jumps, for everybody in the bench.
+    pub fn skip(&mut self, seconds: u64) {
+        for _ in 0..seconds {
+            self.skipped += Duration::from_secs(1);
+            self.turn();
+        }
+    }
+
+    /// The other engine connects to the proxy.
+    pub fn open(&mut self) -> ConnectionId {
+        let now = self.now();
+        let id = self.other.open(now, peer_ip(1), SocketAddr::new(proxy_ip(1), PORT));
+        self.peers.insert(id, Peer::default());
+        id
+    }
+
+    pub fn peer(&mut self, id: ConnectionId) -> &mut Peer {
+        self.peers.get_mut(&id).unwrap()
+    }
+
+    pub fn send(&mut self, id: ConnectionId, data: &[u8]) {
+        self.peer(id).to_send.push_back(Bytes::copy_from_slice(data));
+    }
+
+    pub fn signal(&mut self) {
+        self.with(|proxy, cx| proxy.on_signal(cx, 15));
+    }
+
+    fn with<T>(&mut self, act: impl FnOnce(&mut Proxy, &mut Context<'_>) -> T) -> T {
+        let now = self.now();
+        let registry = self.poll.registry();
+        act(&mut self.proxy, &mut Context { endpoint: &mut self.engine, now, registry })
+    }
+
+    /// Runs until it holds.
+    pub fn until(&mut self, what: &str, mut holds: impl FnMut(&mut Bench) -> bool) {
+        let start = std::time::Instant::now();
+        while !holds(self) {
+            assert!(start.elapsed() < GUARD, "this never happened: {what}");
+            self.turn();
+        }
+    }
+
+    /// Runs for a while.
+    pub fn run(&mut self, milliseconds: u64) {
+        let start = std::time::Instant::now();
+        while start.elapsed() < Duration::from_millis(milliseconds) {
+            self.turn();
+        }
+    }
+
+    pub fn turn(&mut self) {
+        let mut events = Events::with_capacity(256);
+        self.poll.poll(&mut events, Some(Duration::from_millis(1))).unwrap();
+        let ready: Vec<(Token, Ready)> = events
+            .iter()
+            .map(|event| {
+                let closed = event.is_read_closed() || event.is_error();
+                (event.token(), Ready { readable: event.is_readable(), writable: event.is_writable(), closed })
+            })
+            .collect();
+        for (token, ready) in ready {
+            self.with(|proxy, cx| proxy.on_ready(cx, token, ready));
+        }
+        let now = self.now();
+        self.engine.handle_timeout(now);
+        self.other.handle_timeout(now);
+        if self.proxy.deadline().is_some_and(|at| at <= now) {
+            self.with(|proxy, cx| proxy.on_timeout(cx));
+        }
+        self.exchange();
+    }
+
+    /// Everything that the two engines have to say to each other and to their applications.
+    fn exchange(&mut self) {
+        loop {
+            let mut busy = false;
+            let now = self.now();
+            while let Some((id, event)) = self.engine.poll_event() {
+                busy = true;
+                self.with(|proxy, cx| proxy.on_event(cx, id, event));
+            }
+            while let Some((id, event)) = self.other.poll_event() {
+                busy = true;
+                let deaf = self.deaf;
+                self.peers.entry(id).or_insert_with(|| Peer { deaf, ..Peer::default() }).events.push(event);
+            }
+            for (id, peer) in &mut self.peers {
+                while let Some(first) = peer.to_send.front_mut() {
+                    let taken = self.other.write(now, *id, first);
+                    first.advance(taken);
+                    if !first.is_empty() {
+                        break;
+                    }
+                    peer.to_send.pop_front();
+                }
+                if peer.finish && peer.to_send.is_empty() {
+                    self.other.shutdown(now, *id);
+                    peer.finish = false;
+                }
+                while !peer.deaf
+                    && let Some(chunk) = self.other.read(now, *id)
+                {
+                    busy = true;
+                    peer.read.extend_from_slice(&chunk);
+                }
+            }
+            let (from, into) = (&mut self.engine, &mut self.other);
+            {
+                // Nobody answers for an address that nobody has.
+                while let Some(transmit) = from.poll_transmit(now) {
+                    busy = true;
+                    if (1..=2).any(|number| transmit.segment.flow.dst == peer_ip(number)) {
+                        into.handle_segment(now, transmit.segment);
+                    }
+                }
+                while let Some(transmit) = into.poll_transmit(now) {
+                    busy = true;
+                    if (1..=2).any(|number| transmit.segment.flow.dst == proxy_ip(number)) {
+                        from.handle_segment(now, transmit.segment);
+                    }
+                }
+            }
+            if !busy {
+                return;
+            }
+        }
+    }
+}
+
+/// Bytes in which every place can be told from the others.
+pub fn pattern(length: usize) -> Vec<u8> {
+    (0..length as u64).map(|at| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+}
+
+/// Reads to the end.
+pub fn read_all(mut stream: &TcpStream) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// An HTTP answer from `address`.
+pub fn get(address: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).unwrap();
+    String::from_utf8(read_all(&stream).unwrap()).unwrap()
+}

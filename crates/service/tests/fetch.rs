@@ -1,0 +1,287 @@
+//! The download client over MPTCP in memory: against our server, and against one that lies.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use anabranch_engine::{ConnectionId, Event};
+use anabranch_host::{Application, Context};
+use anabranch_service::{
+    Fetch, FetchError, FetchLimits, Journal, Outcome, Server, ServerLimits, Service, Sink, Site, Target, Upload,
+};
+use anabranch_sim::pattern;
+use anabranch_units::Duration;
+use bytes::Bytes;
+use common::{Pair, at, client};
+use proptest::prelude::*;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Keeps what it is given.
+#[derive(Clone, Default)]
+struct Kept(Rc<RefCell<Shelf>>);
+
+#[derive(Default)]
+struct Shelf {
+    bytes: Vec<u8>,
+    /// How much it takes for now; `None` for everything.
+    room: Option<usize>,
+    finished: bool,
+}
+
+impl Sink for Kept {
+    fn has_room(&self) -> bool {
+        let shelf = self.0.borrow();
+        shelf.room.is_none_or(|room| shelf.bytes.len() < room)
+    }
+
+    fn offer(&mut self, piece: Bytes) {
+        self.0.borrow_mut().bytes.extend_from_slice(&piece);
+    }
+
+    fn finish(&mut self) {
+        self.0.borrow_mut().finished = true;
+    }
+
+    fn result(&mut self) -> Option<io::Result<()>> {
+        self.0.borrow().finished.then_some(Ok(()))
+    }
+}
+
+fn server() -> Server {
+    let services = BTreeMap::from([
+        (80, Service::Http(Arc::new(Site::new(None)))),
+        (7, Service::Echo),
+        (9, Service::Discard),
+        (19, Service::Source(3_000_000)),
+    ]);
+    Server::new(services, ServerLimits::default(), Journal::none())
+}
+
+fn fetch(url: &str, kept: &Kept) -> Fetch<Kept> {
+    let target = Target::parse(url).unwrap();
+    let remote = at(target.port);
+    Fetch::new(target, client(1), remote, kept.clone())
+}
+
+/// Runs it to its end, which must come.
+fn outcome<S: Application>(mut pair: Pair<Fetch<Kept>, S>) -> Outcome {
+    assert!(pair.run_until(MINUTE * 10, |pair| pair.client.is_finished()), "it ends");
+    pair.client.into_outcome().0
+}
+
+#[test]
+fn a_download_over_two_paths_that_lose() {
+    let kept = Kept::default();
+    let mut pair = Pair::new(fetch("http://10.0.0.1/bytes/3000000", &kept), server());
+    pair.lose_every = Some(50);
+    let outcome = outcome(pair);
+    assert!(outcome.error.is_none(), "{:?}", outcome.error);
+    assert_eq!((outcome.status, outcome.received, outcome.expected), (Some(200), 3_000_000, Some(3_000_000)));
+    let shelf = kept.0.borrow();
+    assert!(
+        outcome.pattern && outcome.multipath && shelf.bytes.len() == 3_000_000 && pattern::matches(0, &shelf.bytes)
+    );
+    let report = outcome.report.unwrap();
+    let carried: Vec<u64> = report.subflows.iter().map(|subflow| subflow.bytes_received).collect();
+    assert!(carried.len() == 2 && carried.iter().all(|bytes| *bytes > 0), "{carried:?}");
+}
+
+#[test]
+fn uploads_arrive_whole() {
+    let kept = Kept::default();
+    let upload = fetch("http://10.0.0.1/discard", &kept).upload(Upload::pattern(2_000_000));
+    let mut pair = Pair::new(upload, server());
+    pair.lose_every = Some(70);
+    let outcome = outcome(pair);
+    assert!(outcome.error.is_none(), "{:?}", outcome.error);
+    assert_eq!(kept.0.borrow().bytes, b"{\"received\":2000000,\"pattern\":true}\n");
+    assert_eq!(outcome.uploaded, 2_000_000);
+}
+
+#[test]
+fn the_plain_services() {
+    let kept = Kept::default();
+    let source = outcome(Pair::new(fetch("tcp://10.0.0.1:19", &kept), server()));
+    assert!(source.error.is_none() && source.received == 3_000_000 && source.pattern);
+
+    let kept = Kept::default();
+    let echo = fetch("tcp://10.0.0.1:7", &kept).upload(Upload::pattern(1_000_000));
+    let mut pair = Pair::new(echo, server());
+    pair.lose_every = Some(90);
+    let echo = outcome(pair);
+    assert!(echo.error.is_none() && echo.received == 1_000_000 && echo.pattern, "{echo:?}");
+
+    let discard = fetch("tcp://10.0.0.1:9", &Kept::default()).upload(Upload::pattern(1_000_000));
+    let discard = outcome(Pair::new(discard, server()));
+    assert!(discard.error.is_none() && discard.received == 0, "{discard:?}");
+    assert_eq!(discard.report.unwrap().bytes_sent, 1_000_000);
+}
+
+#[test]
+fn a_range_is_the_range_that_was_asked_for() {
+    let kept = Kept::default();
+    let part = fetch("http://10.0.0.1/bytes/1000", &kept).range(Some("10-19".into()));
+    assert_eq!(outcome(Pair::new(part, server())).status, Some(206));
+    assert_eq!(kept.0.borrow().bytes, pattern::slice(10, 10));
+    for reply in [
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab",
+        "HTTP/1.1 206 P\r\nContent-Range: bytes 0-1/9\r\nContent-Length: 2\r\n\r\nab",
+    ] {
+        let kept = Kept::default();
+        let part = fetch("http://10.0.0.1/x", &kept).range(Some("10-19".into()));
+        let outcome = outcome(Pair::new(part, Liar::new(reply.as_bytes(), End::Close)));
+        assert!(matches!(outcome.error, Some(FetchError::RangeIgnored)), "{reply}: {:?}", outcome.error);
+        assert!(kept.0.borrow().bytes.is_empty());
+    }
+}
+
+#[test]
+fn a_sink_that_lags_slows_the_server_down() {
+    let kept = Kept::default();
+    kept.0.borrow_mut().room = Some(100_000);
+    let mut pair = Pair::new(fetch("tcp://10.0.0.1:19", &kept), server());
+    // Longer than the client waits for a server, and not as long as the server waits for a client.
+    pair.run_for(Duration::from_secs(100));
+    assert!(!pair.client.is_finished(), "waiting for the sink is no stall");
+    assert!(kept.0.borrow().bytes.len() < 200_000, "{}", kept.0.borrow().bytes.len());
+    kept.0.borrow_mut().room = None;
+    pair.client(|client, cx| {
+        let token = mio::Token(anabranch_host::FIRST_TOKEN);
+        client.on_ready(cx, token, anabranch_host::Ready { readable: true, writable: false, closed: false });
+    });
+    let outcome = outcome(pair);
+    assert!(outcome.error.is_none(), "{:?}", outcome.error);
+    assert_eq!(kept.0.borrow().bytes.len(), 3_000_000);
+}
+
+#[test]
+fn nobody_there() {
+    let refused = outcome(Pair::new(fetch("http://10.0.0.1:81/", &Kept::default()), server()));
+    assert!(matches!(refused.error, Some(FetchError::NotConnected)), "{refused:?}");
+    let mut pair = Pair::new(fetch("http://10.0.0.1/", &Kept::default()), server());
+    pair.lose_every = Some(1);
+    let silent = outcome(pair);
+    assert!(matches!(silent.error, Some(FetchError::NotConnected)), "{silent:?}");
+    assert_eq!(silent.finished, Some(FetchLimits::default().connect));
+}
+
+/// A server that says the same to everybody.
+struct Liar {
+    says: Bytes,
+    end: End,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Close,
+    Reset,
+    Nothing,
+}
+
+impl Liar {
+    fn new(says: &[u8], end: End) -> Self {
+        Liar { says: Bytes::copy_from_slice(says), end }
+    }
+}
+
+impl Application for Liar {
+    fn on_start(&mut self, cx: &mut Context<'_>) {
+        cx.endpoint.listen(80);
+    }
+
+    fn on_event(&mut self, cx: &mut Context<'_>, id: ConnectionId, event: Event) {
+        match event {
+            Event::Accepted { .. } => {
+                cx.endpoint.write(cx.now, id, &self.says);
+                if self.end == End::Close {
+                    cx.endpoint.shutdown(cx.now, id);
+                }
+            }
+            Event::Readable => {
+                while cx.endpoint.read(cx.now, id).is_some() {}
+                if self.end == End::Reset {
+                    cx.endpoint.abort(cx.now, id);
+                }
+            }
+            Event::PeerFinished => cx.endpoint.shutdown(cx.now, id),
+            _ => {}
+        }
+    }
+}
+
+fn said(reply: &[u8], end: End) -> Outcome {
+    outcome(Pair::new(fetch("http://10.0.0.1/", &Kept::default()), Liar::new(reply, end)))
+}
+
+#[test]
+fn what_breaks_off_is_an_error() {
+    let half = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf";
+    assert!(matches!(said(half, End::Close).error, Some(FetchError::Short)));
+    assert!(matches!(said(half, End::Reset).error, Some(FetchError::Broken)));
+    let stalled = said(half, End::Nothing);
+    assert!(matches!(stalled.error, Some(FetchError::Stalled)), "{stalled:?}");
+    assert_eq!((stalled.received, stalled.expected), (4, Some(10)));
+    let endless = b"HTTP/1.1 200 OK\r\n\r\nall";
+    assert!(said(endless, End::Close).error.is_none());
+    assert!(matches!(said(endless, End::Reset).error, Some(FetchError::Broken)), "only an orderly end ends a body");
+}
+
+#[test]
+fn what_is_said_with_an_error_is_no_content() {
+    for reply in [
+        "HTTP/1.1 404 No\r\nContent-Length: 4\r\n\r\ngone",
+        "HTTP/1.1 302 F\r\nLocation: /x\r\nContent-Length: 4\r\n\r\nthis",
+    ] {
+        let kept = Kept::default();
+        let outcome = outcome(Pair::new(fetch("http://10.0.0.1/", &kept), Liar::new(reply.as_bytes(), End::Close)));
+        assert!(outcome.error.is_none() && !outcome.is_content() && kept.0.borrow().bytes.is_empty(), "{reply}");
+    }
+    let moved = said(b"HTTP/1.1 301 M\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n", End::Close);
+    assert_eq!(moved.redirect(), Some("/x"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// Whatever a server says, the client comes to an end, and what it calls whole has the length that was said.
+    #[test]
+    fn nothing_a_server_says_harms(reply in hostile(), end in prop::sample::select(vec![End::Close, End::Reset, End::Nothing])) {
+        let outcome = said(&reply, end);
+        if outcome.error.is_none() {
+            prop_assert!(outcome.status.is_some());
+            prop_assert!(outcome.expected.is_none_or(|expected| expected == outcome.received || outcome.status == Some(304)));
+        }
+    }
+}
+
+fn hostile() -> impl Strategy<Value = Vec<u8>> {
+    let words = prop::sample::select(vec![
+        "HTTP/1.1 200 OK\r\n",
+        "HTTP/1.1 100 Continue\r\n\r\n",
+        "HTTP/1.1 304 N\r\n",
+        "HTTP/1.0 200 OK\r\n",
+        "HTTP/1.1 ",
+        "999",
+        "\r\n",
+        "\r\n\r\n",
+        "\n",
+        "Content-Length: 5\r\n",
+        "Content-Length: 99999999999999999999\r\n",
+        "Transfer-Encoding: chunked\r\n",
+        "Location: http://\r\n",
+        "hello",
+        "5\r\nhello\r\n",
+        "ffffffffffffffff\r\n",
+        "0\r\n\r\n",
+        "\0",
+    ]);
+    let sentence = prop::collection::vec(words, 0..12).prop_map(|words| words.concat().into_bytes());
+    let begun = sentence.clone().prop_map(|rest| [b"HTTP/1.1 200 OK\r\n".as_slice(), &rest].concat());
+    let noise = prop::collection::vec(any::<u8>(), 0..300);
+    prop_oneof![2 => sentence, 3 => begun, 1 => noise]
+}

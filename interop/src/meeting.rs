@@ -1,0 +1,271 @@
+//! A client and a server, each the engine or the kernel, with emulated paths between them, and one connection.
+
+use crate::{Connection, Conversation, Engine, Family, Kernel, KernelCounters, Listener, Plan, Transfer, wait};
+use anabranch_engine::{Config, ConnectionId};
+use anabranch_host::emulator::{LinkReport, Options as EmulatorOptions};
+use anabranch_host::testbed::{KernelSettings, Testbed, TestbedOptions};
+use anabranch_host::{EmulatorReport, Namespace};
+use anabranch_net::LinkStats;
+use anabranch_sim::Spec;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Whose TCP it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stack {
+    /// Ours.
+    Engine,
+    /// Linux's.
+    Kernel,
+}
+
+/// One end before they meet.
+#[derive(Clone)]
+pub struct Party {
+    /// Whose TCP.
+    pub stack: Stack,
+    /// It speaks MPTCP.
+    pub multipath: bool,
+    /// It requires DSS checksums.
+    pub checksum: bool,
+    /// What it does.
+    pub plan: Plan,
+    /// Further settings of an engine: what they are before, and what they shall be.
+    pub adjust: fn(Config) -> Config,
+    /// A kernel's SO_RCVBUF.
+    pub receive_buffer: Option<usize>,
+    /// An engine's device is recorded here.
+    pub capture: Option<PathBuf>,
+}
+
+/// Who meets whom.
+#[derive(Clone)]
+pub struct Meeting {
+    /// The paths.
+    pub spec: Spec,
+    /// The version of IP.
+    pub family: Family,
+    /// Who connects.
+    pub client: Party,
+    /// Who listens.
+    pub server: Party,
+    /// It must be over by then.
+    pub limit: Duration,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The end that connected.
+    pub client: End,
+    /// The end that listened.
+    pub server: End,
+    /// What the links did.
+    pub links: EmulatorReport,
+}
+
+/// What came of it at one end.
+#[derive(Debug)]
+pub struct End {
+    /// Of the plan.
+    pub transfer: Transfer,
+    /// What the kernel of its namespace counted; where the end is an engine, nothing to speak of.
+    pub counters: KernelCounters,
+    /// The connection, if the end is an engine.
+    pub connection: Option<Connection>,
+}
+
+impl Party {
+    /// An MPTCP host without checksums.
+    pub fn new(stack: Stack, plan: Plan) -> Party {
+        Party {
+            stack,
+            multipath: true,
+            checksum: false,
+            plan,
+            adjust: |config| config,
+            receive_buffer: None,
+            capture: None,
+        }
+    }
+
+    fn settings(&self) -> KernelSettings {
+        KernelSettings { dss_checksum: self.checksum && self.stack == Stack::Kernel, ..KernelSettings::default() }
+    }
+
+    fn engine(&self, namespace: &Namespace, addresses: &[IpAddr]) -> Result<Engine, String> {
+        let mut config = crate::config(addresses);
+        config.multipath = self.multipath;
+        config.checksum = self.checksum;
+        let config = (self.adjust)(config);
+        let engine = match &self.capture {
+            Some(path) => Engine::start_recorded(namespace, DEVICE, config, path),
+            None => Engine::start(namespace, DEVICE, config),
+        };
+        engine.map_err(|error| format!("starting the engine: {error}"))
+    }
+
+    fn kernel(&self, namespace: &Namespace) -> Kernel {
+        Kernel { multipath: self.multipath, receive_buffer: self.receive_buffer, ..Kernel::new(namespace) }
+    }
+}
+
+impl Meeting {
+    /// Makes everything, has them meet and takes it down.
+    ///
+    /// # Errors
+    /// What could not be made, or if they did not meet. Whether they did what they should is left to the caller.
+    pub fn hold(&self) -> Result<Outcome, String> {
+        // Runs are many at a time, and nobody measures delays: no spinning, no privilege.
+        let emulator =
+            EmulatorOptions { real_time: false, spin: anabranch_units::Duration::ZERO, ..EmulatorOptions::default() };
+        let options = TestbedOptions {
+            client: self.client.settings(),
+            server: self.server.settings(),
+            emulator,
+            ..TestbedOptions::default()
+        };
+        let testbed = Testbed::build(&self.spec, options).map_err(|error| format!("building the testbed: {error}"))?;
+        if !testbed.shortcomings.is_empty() {
+            return Err(format!("the testbed lacks something: {:?}", testbed.shortcomings));
+        }
+        testbed.begin().map_err(|error| error.to_string())?;
+        let before = [&testbed.client, &testbed.server].map(KernelCounters::read);
+        let met = self.converse(&testbed);
+        let after = [&testbed.client, &testbed.server].map(KernelCounters::read);
+        let links = testbed.stop().map_err(|error| error.to_string())?;
+        let (client, server) = met.map_err(|error| format!("{error}\n{}", describe(&links)))?;
+        let mut counters = before.into_iter().zip(after).map(|(before, after)| {
+            let counted = before.and_then(|before| Ok(after?.since(&before)));
+            counted.map_err(|error| format!("reading counters: {error}"))
+        });
+        let mut end = |(transfer, connection): (Transfer, Option<Connection>)| {
+            let counters = counters.next().expect("there are two namespaces")?;
+            Ok::<_, String>(End { transfer, counters, connection })
+        };
+        Ok(Outcome { client: end(client)?, server: end(server)?, links })
+    }
+
+    fn converse(&self, testbed: &Testbed) -> Result<(Met, Met), String> {
+        let end = Instant::now() + self.limit;
+        let layout = &testbed.layout;
+        let of = |both: [IpAddr; 2]| both[usize::from(self.family == Family::V6)];
+        let server_address = match self.server.stack {
+            Stack::Kernel => layout.server().map(|it| of(it.both())).next(),
+            Stack::Engine => layout.server_engine().map(|it| of(it.both())).next(),
+        };
+        let to = SocketAddr::new(server_address.ok_or("the server has no address")?, PORT);
+        let server = match self.server.stack {
+            Stack::Engine => {
+                let addresses: Vec<IpAddr> = layout.server_engine().map(|it| of(it.both())).collect();
+                let engine = self.server.engine(&testbed.server, &addresses)?;
+                engine.listen(PORT, self.server.plan);
+                Listening::Engine(engine)
+            }
+            Stack::Kernel => {
+                let kernel = self.server.kernel(&testbed.server);
+                Listening::Kernel(kernel.listen(to).map_err(|error| format!("listening: {error}"))?)
+            }
+        };
+        let client = match self.client.stack {
+            Stack::Engine => {
+                let addresses: Vec<IpAddr> = layout.paths.iter().map(|path| of(path.client_engine().both())).collect();
+                let engine = self.client.engine(&testbed.client, &addresses)?;
+                let id = engine.connect(addresses[layout.primary], to, self.client.plan);
+                Running::Engine(engine, id)
+            }
+            Stack::Kernel => {
+                let from = of(layout.primary().client().both());
+                let socket = self.client.kernel(&testbed.client).connect(Some(from), to);
+                let socket = socket.map_err(|error| format!("the kernel's connect: {error}"))?;
+                Running::Kernel { conversation: Some(socket.start(self.client.plan, self.limit)), _listener: None }
+            }
+        };
+        let server = match server {
+            Listening::Engine(engine) => {
+                let id = engine.nth_connection(1, self.limit)?;
+                Running::Engine(engine, id)
+            }
+            Listening::Kernel(listener) => {
+                let socket = listener.accept(self.limit).map_err(|error| format!("the kernel's accept: {error}"))?;
+                let conversation = Some(socket.start(self.server.plan, self.limit));
+                Running::Kernel { conversation, _listener: Some(listener) }
+            }
+        };
+        let mut ends = [(client, &self.client.plan), (server, &self.server.plan)];
+        // Engines stay until both ends are done: the last ACK of one is what the other waits for.
+        let [client, server] = ends.each_mut().map(|(running, plan)| running.finish(plan, end));
+        for (running, _) in ends {
+            if let Running::Engine(engine, _) = running {
+                engine.check()?;
+                engine.stop()?;
+            }
+        }
+        Ok((client, server))
+    }
+}
+
+type Met = (Transfer, Option<Connection>);
+
+enum Listening {
+    Engine(Engine),
+    Kernel(Listener),
+}
+
+enum Running {
+    Engine(Engine, ConnectionId),
+    /// The conversation, until it is over; and the listening socket, without which the kernel refuses further subflows.
+    Kernel {
+        conversation: Option<Conversation>,
+        _listener: Option<Listener>,
+    },
+}
+
+impl Running {
+    fn finish(&mut self, plan: &Plan, end: Instant) -> Met {
+        match self {
+            Running::Kernel { conversation, .. } => {
+                let transfer = conversation.take().map(|conversation| conversation.finish(plan));
+                (transfer.unwrap_or_default(), None)
+            }
+            Running::Engine(engine, id) => {
+                let left = end.saturating_duration_since(Instant::now());
+                let over = wait(left, || engine.connection(*id).is_gone());
+                let mut connection = engine.connection(*id);
+                if !over {
+                    connection.transfer.failure.get_or_insert("not over in time".to_owned());
+                }
+                (connection.transfer.clone(), Some(connection))
+            }
+        }
+    }
+}
+
+impl End {
+    /// How many subflows carried data from this end; `None` if it is a kernel, which does not tell.
+    pub fn subflows_used(&self) -> Option<usize> {
+        let connection = self.connection.as_ref()?;
+        Some(connection.subflows.iter().filter(|subflow| subflow.bytes_first_sent > 0).count())
+    }
+}
+
+/// Both ends and the links.
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "client: {:#?}\nserver: {:#?}\n{}", self.client, self.server, describe(&self.links))
+    }
+}
+
+/// What each link passed on and dropped, in a line each.
+pub fn describe(links: &EmulatorReport) -> String {
+    let line = |link: &LinkReport| {
+        let LinkStats { offered, delivered, dropped, max_queued, .. } = link.stats;
+        format!("{}: {offered} offered, {delivered} delivered, {dropped:?}, at most {max_queued} queued", link.name)
+    };
+    links.links.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+const PORT: u16 = 8080;
+const DEVICE: &str = "anabranch0";
