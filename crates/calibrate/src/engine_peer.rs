@@ -21,18 +21,12 @@ impl Streams {
     /// Writes what the endpoint takes; closes our direction behind the last byte.
     fn write(&mut self, cx: &mut Context<'_>, id: ConnectionId) {
         while self.written < self.target {
-            let space = cx.endpoint.write_space(id) as u64;
-            let taken = match space {
-                0 => 0,
-                _ => {
-                    let piece = pattern::slice(self.written, (self.target - self.written).min(space));
-                    cx.endpoint.write(cx.now, id, &piece)
-                }
-            };
-            if taken == 0 {
-                return;
-            }
+            let piece = pattern::slice(self.written, (self.target - self.written).min(PIECE));
+            let taken = cx.endpoint.write(cx.now, id, &piece);
             self.written += taken as u64;
+            if taken < piece.len() {
+                return; // `Writable` follows.
+            }
         }
     }
 
@@ -216,3 +210,6 @@ impl Application for Server {
         self.end.closed
     }
 }
+
+/// Written at once.
+const PIECE: u64 = 1 << 16;

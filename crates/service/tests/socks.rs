@@ -46,9 +46,7 @@ fn a_stream_each_way_over_two_subflows() {
         stream.shutdown(Shutdown::Write).unwrap();
         (reply, read_all(&stream).unwrap())
     });
-    bench.until("the destination has all", |bench| {
-        bench.peers.values().any(|peer| peer.has(Event::PeerFinished))
-    });
+    bench.until("the destination has all", |bench| bench.peers.values().any(|peer| peer.has(Event::PeerFinished)));
     let id = *bench.peers.keys().next().unwrap();
     assert!(bench.peer(id).read == pattern(5 << 20));
     assert_eq!(bench.other.subflows(id).len(), 4, "two addresses each: a full mesh");

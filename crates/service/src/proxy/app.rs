@@ -392,8 +392,7 @@ impl Proxy {
         addresses: &[SocketAddr],
     ) -> Next {
         let Direction::Socks { via, .. } = &self.settings.direction else { return Next::Wait };
-        let permitted: Vec<_> =
-            addresses.iter().copied().filter(|address| dial::is_permitted(address.ip())).collect();
+        let permitted: Vec<_> = addresses.iter().copied().filter(|address| dial::is_permitted(address.ip())).collect();
         if permitted.is_empty() {
             return self.deny(cx, session, Denial::NotAllowed, Outcome::NotAllowed);
         }

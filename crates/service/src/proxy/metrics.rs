@@ -97,7 +97,12 @@ impl Scrape<'_> {
         gauge(registry, "build_info", "The program that answers", [(version, 1.0)]);
         gauge(registry, "draining", "1 after the first SIGTERM", [(UNLABELLED, f64::from(u8::from(self.draining)))]);
         gauge(registry, "connections", "Client connections now", [(UNLABELLED, self.sessions as f64)]);
-        gauge(registry, "clients", "Client addresses with connections", [(UNLABELLED, self.admission.clients() as f64)]);
+        gauge(
+            registry,
+            "clients",
+            "Client addresses with connections",
+            [(UNLABELLED, self.admission.clients() as f64)],
+        );
         let held = self.admission.held() as f64;
         gauge(registry, "held_bytes", "Held for connections, as counted once a second", [(UNLABELLED, held)]);
         one(registry, "connections_accepted", "Client connections", totals.accepted);

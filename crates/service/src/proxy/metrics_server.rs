@@ -136,11 +136,13 @@ impl Visitor {
             Ok(httparse::Status::Partial) => Wish::Nothing,
             Err(_) => Wish::Wrong("400 Bad Request"),
             Ok(httparse::Status::Complete(_)) if request.method != Some("GET") => Wish::Wrong("405 Method Not Allowed"),
-            Ok(httparse::Status::Complete(_)) => match request.path.map(|path| path.split('?').next().unwrap_or(path)) {
-                Some("/metrics") => Wish::Page(Page::Metrics),
-                Some("/healthz") => Wish::Page(Page::Health),
-                _ => Wish::Wrong("404 Not Found"),
-            },
+            Ok(httparse::Status::Complete(_)) => {
+                match request.path.map(|path| path.split('?').next().unwrap_or(path)) {
+                    Some("/metrics") => Wish::Page(Page::Metrics),
+                    Some("/healthz") => Wish::Page(Page::Health),
+                    _ => Wish::Wrong("404 Not Found"),
+                }
+            }
         }
     }
 

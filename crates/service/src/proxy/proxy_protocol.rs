@@ -54,7 +54,8 @@ mod tests {
         ];
         assert_eq!(header(client, local), expected.concat());
 
-        let six = header("[2001:db8::1]:1".parse().expect("an address"), "[2001:db8::2]:2".parse().expect("an address"));
+        let six =
+            header("[2001:db8::1]:1".parse().expect("an address"), "[2001:db8::2]:2".parse().expect("an address"));
         assert_eq!((six.len(), six[13], six[15]), (16 + 36, 0x21, 36));
         assert_eq!(six[48..], [0, 1, 0, 2]);
         assert_eq!(header(client, "[::1]:1".parse().expect("an address"))[13..], [0, 0, 0]);

@@ -77,9 +77,7 @@ pub(super) fn request(buffer: &[u8]) -> Step<Request> {
             None => return Step::Short,
         },
         4 => match rest.split_first_chunk::<16>() {
-            Some((octets, after)) => {
-                (Some(Host::Address(IpAddr::from(Ipv6Addr::from(*octets)).to_canonical())), after)
-            }
+            Some((octets, after)) => (Some(Host::Address(IpAddr::from(Ipv6Addr::from(*octets)).to_canonical())), after),
             None => return Step::Short,
         },
         _ => return Step::Refuse(reply(ADDRESS_TYPE_NOT_SUPPORTED, None), "an unknown SOCKS address type"),

@@ -53,13 +53,7 @@ pub struct Bench {
 }
 
 pub fn settings(direction: Direction) -> Settings {
-    Settings {
-        direction,
-        metrics: None,
-        device: None,
-        limits: Limits::default(),
-        timeouts: Timeouts::default(),
-    }
+    Settings { direction, metrics: None, device: None, limits: Limits::default(), timeouts: Timeouts::default() }
 }
 
 pub fn to(address: SocketAddr) -> Settings {
