@@ -422,7 +422,9 @@ fn small_buffer(role: Role, receiver: Stack, seed: u64) {
     let mut engine = Party::new(Stack::Engine, plan(receiver == Stack::Kernel));
     let mut kernel = Party::new(Stack::Kernel, plan(receiver == Stack::Engine));
     match receiver {
-        Stack::Engine => engine.adjust = |config| Config { receive_buffer: Bytes::new(64 << 10), ..config },
+        Stack::Engine => {
+            engine.adjust = std::sync::Arc::new(|config: &mut Config| config.receive_buffer = Bytes::new(64 << 10))
+        }
         Stack::Kernel => kernel.receive_buffer = Some(64 << 10),
     }
     let (of_engine, of_kernel) = (engine.plan, kernel.plan);
