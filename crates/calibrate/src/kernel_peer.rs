@@ -10,10 +10,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 /// How the kernel's sockets are to be.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct KernelSockets {
     /// MPTCP, or plain TCP.
     pub multipath: bool,
+    /// The congestion control of both ends, as the kernel calls it.
+    pub congestion: String,
     /// A fixed receive buffer of the client in bytes as the simulator counts them; `None` lets the kernel tune it.
     pub client_buffer: Option<Bytes>,
     /// The same for the server.
@@ -29,9 +31,10 @@ pub fn transfer(
     remote: SocketAddr,
     transfer: Transfer,
 ) -> Result<Duration, TransferError> {
-    let listener = server.run(move || listen(sockets, remote, transfer.patience))?;
+    let listening = sockets.clone();
+    let listener = server.run(move || listen(&listening, remote, transfer.patience))?;
     let serving = server.spawn(move || serve(&listener, transfer));
-    let fetching = client.spawn(move || fetch(sockets, local, remote, transfer));
+    let fetching = client.spawn(move || fetch(&sockets, local, remote, transfer));
     let fetched = fetching.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     let served = serving.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     let (begun, fetched) = fetched?;
@@ -42,10 +45,15 @@ pub fn transfer(
     Ok(ended.saturating_duration_since(begun))
 }
 
-fn socket(multipath: bool, buffer: Option<Bytes>, address: IpAddr, patience: Duration) -> io::Result<Socket> {
+fn socket(sockets: &KernelSockets, buffer: Option<Bytes>, address: IpAddr, patience: Duration) -> io::Result<Socket> {
     let domain = if address.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
-    let protocol = if multipath { Protocol::MPTCP } else { Protocol::TCP };
+    let protocol = if sockets.multipath { Protocol::MPTCP } else { Protocol::TCP };
     let socket = Socket::new(domain, Type::STREAM, Some(protocol))?;
+    socket.set_tcp_congestion(sockets.congestion.as_bytes()).map_err(|error| {
+        let message =
+            format!("the kernel's sockets cannot have the congestion control `{}`: {error}", sockets.congestion);
+        io::Error::new(error.kind(), message)
+    })?;
     // The kernel doubles what it is told (socket(7)), since half of a buffer goes to bookkeeping; so what is told is meant.
     if let Some(bytes) = buffer {
         socket.set_recv_buffer_size(bytes.get() as usize)?;
@@ -55,8 +63,8 @@ fn socket(multipath: bool, buffer: Option<Bytes>, address: IpAddr, patience: Dur
     Ok(socket)
 }
 
-fn listen(sockets: KernelSockets, address: SocketAddr, patience: Duration) -> io::Result<Socket> {
-    let socket = socket(sockets.multipath, sockets.server_buffer, address.ip(), patience)?;
+fn listen(sockets: &KernelSockets, address: SocketAddr, patience: Duration) -> io::Result<Socket> {
+    let socket = socket(sockets, sockets.server_buffer, address.ip(), patience)?;
     socket.set_reuse_address(true)?;
     socket.bind(&SockAddr::from(address))?;
     socket.listen(16)?;
@@ -78,12 +86,12 @@ fn serve(listener: &Socket, transfer: Transfer) -> Result<Instant, TransferError
 }
 
 fn fetch(
-    sockets: KernelSockets,
+    sockets: &KernelSockets,
     local: IpAddr,
     remote: SocketAddr,
     transfer: Transfer,
 ) -> Result<(Instant, Instant), TransferError> {
-    let mut socket = socket(sockets.multipath, sockets.client_buffer, remote.ip(), transfer.patience)?;
+    let mut socket = socket(sockets, sockets.client_buffer, remote.ip(), transfer.patience)?;
     socket.bind(&SockAddr::from(SocketAddr::new(local, 0)))?;
     let begun = Instant::now();
     socket.connect(&SockAddr::from(remote))?;

@@ -5,7 +5,7 @@ use crate::kernel_peer::{self, KernelSockets};
 use crate::suite::Case;
 use crate::transfer::{Addresses, Transfer, TransferError};
 use anabranch_host::emulator::{EmulatorError, EmulatorReport, Validity};
-use anabranch_host::testbed::{KernelSettings, Testbed, TestbedError, TestbedOptions};
+use anabranch_host::testbed::{Testbed, TestbedError, TestbedOptions};
 use anabranch_lab::calibration::{Calibration, Protocol, Row, Samples};
 use anabranch_lab::{Keep, RunError, Scenario};
 use anabranch_sim::{Direction, HostSpec, Spec, Workload};
@@ -28,7 +28,7 @@ pub struct Settings {
 pub enum CalibrateError {
     /// A scenario whose workload is no file.
     #[error(
-        "`{0}` cannot be calibrated: its workloads are not one file; accepted: one [[workload]] with kind = \"files\" and one size"
+        "`{0}` cannot be calibrated: its workloads are not one file from the beginning; accepted: one [[workload]] with kind = \"files\" and one size, without a start"
     )]
     Workload(String),
     /// The simulator failed.
@@ -84,11 +84,11 @@ fn row(
         for (world, samples) in worlds.iter_mut().enumerate() {
             let name = ["testbed", "kernel"][world];
             tell(&format!("{}, {}, {name}, seed {seed}", case.name, protocol.name()));
-            let testbed = Testbed::build(&spec, options(scenario))?;
+            let testbed = Testbed::build(&spec, TestbedOptions::default())?;
             testbed.begin()?;
             let outcome = match world {
                 0 => by_engine(&testbed, &spec, transfer),
-                _ => by_kernel(&testbed, &spec, transfer),
+                _ => by_kernel(&testbed, &spec, &scenario.policies().congestion.name, transfer),
             };
             let report = testbed.stop()?;
             match outcome {
@@ -115,7 +115,7 @@ fn row(
 /// The one file of a scenario.
 fn the_file(name: &str, spec: &Spec) -> Result<Transfer, CalibrateError> {
     match spec.workloads.as_slice() {
-        [Workload::Files { direction, sizes, .. }] if sizes.len() == 1 => {
+        [Workload::Files { direction, sizes, start, .. }] if sizes.len() == 1 && start.is_zero() => {
             let patience = Duration::from_nanos(spec.stop.as_nanos());
             Ok(Transfer { direction: *direction, size: sizes[0], patience })
         }
@@ -140,19 +140,6 @@ fn simulate(scenario: &Scenario, transfer: Transfer, seeds: &[u64], jobs: usize)
     Ok(samples)
 }
 
-/// The kernels as the scenario has its hosts, as far as sockets do not say.
-fn options(scenario: &Scenario) -> TestbedOptions {
-    let settings =
-        |congestion: &str| KernelSettings { congestion: Some(congestion.to_owned()), ..KernelSettings::default() };
-    let (sender, receiver) = (scenario.policies(), scenario.receiver());
-    TestbedOptions {
-        // Which of the two is the client does not matter: only who sends has use for it.
-        client: settings(&receiver.congestion.name),
-        server: settings(&sender.congestion.name),
-        ..TestbedOptions::default()
-    }
-}
-
 fn by_engine(testbed: &Testbed, spec: &Spec, transfer: Transfer) -> Result<Duration, TransferError> {
     let layout = &testbed.layout;
     let client: Vec<(IpAddr, bool)> =
@@ -162,10 +149,11 @@ fn by_engine(testbed: &Testbed, spec: &Spec, transfer: Transfer) -> Result<Durat
     engine_run::transfer(&testbed.client, &testbed.server, spec, &addresses, transfer)
 }
 
-fn by_kernel(testbed: &Testbed, spec: &Spec, transfer: Transfer) -> Result<Duration, TransferError> {
+fn by_kernel(testbed: &Testbed, spec: &Spec, congestion: &str, transfer: Transfer) -> Result<Duration, TransferError> {
     let fixed = |host: &HostSpec| host.initial_receive_buffer.is_none().then_some(host.receive_buffer);
     let sockets = KernelSockets {
         multipath: spec.client.multipath && spec.server.multipath,
+        congestion: congestion.to_owned(),
         client_buffer: fixed(&spec.client),
         server_buffer: fixed(&spec.server),
     };

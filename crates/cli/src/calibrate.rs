@@ -126,6 +126,8 @@ fn calibrate_all(cases: &[Case], args: &CalibrateArgs) -> Result<(), Failure> {
 }
 
 fn case(catalogue: &Arc<Catalogue>, name: &str, sets: &[String]) -> Result<Case, Failure> {
-    let scenario = Scenario::load(catalogue, name, sets)?;
+    // A testbed has no time before its beginning, so that all runs begin there.
+    let sets = [sets, &["run.spread=\"0s\"".to_owned()]].concat();
+    let scenario = Scenario::load(catalogue, name, &sets)?;
     Ok(Case { name: scenario.name.clone(), scenario })
 }
