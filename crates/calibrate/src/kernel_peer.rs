@@ -6,7 +6,7 @@ use anabranch_sim::{Direction, pattern};
 use anabranch_units::Bytes;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::time::{Duration, Instant};
 
 /// How the kernel's sockets are to be.
@@ -79,6 +79,7 @@ fn serve(listener: &Socket, transfer: Transfer) -> Result<Instant, TransferError
         Direction::Down => {
             receive(&mut socket, REQUEST)?;
             send(&mut socket, transfer.size.get())?;
+            socket.shutdown(Shutdown::Write)?;
         }
         Direction::Up => receive(&mut socket, transfer.size.get())?,
     }
@@ -97,10 +98,14 @@ fn fetch(
     socket.connect(&SockAddr::from(remote))?;
     match transfer.direction {
         Direction::Down => {
+            // Not closed behind the request: the kernel opens no subflow for a connection of which one end has closed.
             send(&mut socket, REQUEST)?;
             receive(&mut socket, transfer.size.get())?;
         }
-        Direction::Up => send(&mut socket, transfer.size.get())?,
+        Direction::Up => {
+            send(&mut socket, transfer.size.get())?;
+            socket.shutdown(Shutdown::Write)?;
+        }
     }
     let ended = Instant::now();
     Ok((begun, ended))
@@ -113,7 +118,6 @@ fn send(socket: &mut Socket, size: u64) -> Result<(), TransferError> {
         let taken = socket.write(&piece).map_err(|error| broken(sent, &error))?;
         sent += taken as u64;
     }
-    socket.shutdown(std::net::Shutdown::Write)?;
     Ok(())
 }
 

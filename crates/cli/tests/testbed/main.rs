@@ -61,7 +61,9 @@ size = "1MiB"
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn testbed(directory: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
+    // Whoever runs the tests in the background has made them ignore SIGINT, and a shell cannot trap what was ignored before it.
+    let mut command = Command::new("env");
+    command.args(["--default-signal", env!("CARGO_BIN_EXE_anabranch")]);
     command.current_dir(directory).arg("testbed").args(args).stdin(Stdio::null());
     command
 }
