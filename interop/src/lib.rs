@@ -24,7 +24,7 @@ pub use counters::KernelCounters;
 pub use direct::{Addresses, Direct, Family, allow_multipath};
 pub use engine::{Connection, Engine, config, wait};
 pub use kernel::{Conversation, Kernel, Listener, Stream};
-pub use meeting::{End, Meeting, Outcome, Party, Stack, describe};
+pub use meeting::{Adjust, End, Meeting, Outcome, Party, Stack, describe};
 pub use pattern::Role;
 pub use plan::{Close, Plan, Transfer};
 pub use runner::{Case, missing, run};

@@ -10,6 +10,7 @@ use anabranch_sim::Spec;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Whose TCP it is.
@@ -32,13 +33,16 @@ pub struct Party {
     pub checksum: bool,
     /// What it does.
     pub plan: Plan,
-    /// Further settings of an engine: what they are before, and what they shall be.
-    pub adjust: fn(Config) -> Config,
+    /// Further settings of an engine, made to those that follow from the rest.
+    pub adjust: Adjust,
     /// A kernel's SO_RCVBUF.
     pub receive_buffer: Option<usize>,
     /// An engine's device is recorded here.
     pub capture: Option<PathBuf>,
 }
+
+/// A change to an engine's settings.
+pub type Adjust = Arc<dyn Fn(&mut Config) + Send + Sync>;
 
 /// Who meets whom.
 #[derive(Clone)]
@@ -85,7 +89,7 @@ impl Party {
             multipath: true,
             checksum: false,
             plan,
-            adjust: |config| config,
+            adjust: Arc::new(|_| ()),
             receive_buffer: None,
             capture: None,
         }
@@ -99,7 +103,7 @@ impl Party {
         let mut config = crate::config(addresses);
         config.multipath = self.multipath;
         config.checksum = self.checksum;
-        let config = (self.adjust)(config);
+        (self.adjust)(&mut config);
         let engine = match &self.capture {
             Some(path) => Engine::start_recorded(namespace, DEVICE, config, path),
             None => Engine::start(namespace, DEVICE, config),

@@ -37,11 +37,17 @@ const FIELDS: &[&str] = &[
     "_ws.expert.severity",
     "ip.checksum.status",
     "tcp.checksum.status",
+    "tcp.checksum",
+    "frame.packet_flags_direction",
     "tcp.options.mptcp.subtype",
 ];
 
 /// `status` of a checksum that is wrong.
 const BAD: &str = "0";
+/// Minus zero: Linux writes it where the sum is zero, as UDP must. It means the same (RFC 1624 §3), but Wireshark complains.
+const MINUS_ZERO: &str = "0xffff";
+/// `epb_flags` of a packet that came in.
+const INBOUND: &str = "0x00000001";
 /// `PI_ERROR`, Wireshark's severity of what a protocol forbids.
 const ERROR: &str = "8388608";
 
@@ -94,7 +100,7 @@ impl Dissection {
 
     fn add(&mut self, line: &str) -> Result<(), String> {
         let values: Vec<&str> = line.split('\t').collect();
-        let [number, malformed, messages, severities, ip, tcp, subtypes] = values[..] else {
+        let [number, malformed, messages, severities, ip, tcp, sum, direction, subtypes] = values[..] else {
             return Err(format!("tshark printed `{line}`"));
         };
         self.packets += 1;
@@ -104,10 +110,11 @@ impl Dissection {
         if !malformed.is_empty() {
             self.fault("malformed", number);
         }
-        for (layer, status) in [("IP", ip), ("TCP", tcp)] {
-            if status.split('|').any(|status| status == BAD) {
-                self.fault(&format!("{layer} checksum"), number);
-            }
+        if ip == BAD {
+            self.fault("IP checksum", number);
+        }
+        if tcp == BAD && !(sum == MINUS_ZERO && direction == INBOUND) {
+            self.fault("TCP checksum", number);
         }
         for (message, _) in messages.split('|').zip(severities.split('|')).filter(|(_, severity)| *severity == ERROR) {
             self.fault(message, number);
@@ -133,14 +140,15 @@ mod tests {
     #[test]
     fn what_is_wrong_is_found_in_the_table() {
         let mut dissection = Dissection::default();
-        dissection.add("1\t\t\t\t1\t1\t0").unwrap();
+        dissection.add("1\t\t\t\t1\t1\t0x1234\t0x00000001\t0").unwrap();
+        dissection.add("1\t\t\t\t1\t0\t0xffff\t0x00000001\t").unwrap();
         dissection.check().unwrap();
-        dissection.add("2\t\tBad\t8388608\t1\t0\t2|4").unwrap();
-        dissection.add("3\t1\tOdd\t6291456\t\t1\t").unwrap();
+        dissection.add("2\t\tBad\t8388608\t1\t0\t0x1234\t0x00000001\t2|4").unwrap();
+        dissection.add("3\t1\tOdd\t6291456\t\t1\t0x1234\t0x00000002\t").unwrap();
         let faults: Vec<(&str, &str)> =
             dissection.faults.iter().map(|(what, numbers)| (what.as_str(), numbers[0].as_str())).collect();
         assert_eq!(faults, [("Bad", "2"), ("TCP checksum", "2"), ("malformed", "3")]);
-        assert_eq!((dissection.packets, dissection.with(subtype::CAPABLE), dissection.with(subtype::DSS)), (3, 1, 1));
+        assert_eq!((dissection.packets, dissection.with(subtype::CAPABLE), dissection.with(subtype::DSS)), (4, 1, 1));
         assert!(dissection.check().is_err());
     }
 }

@@ -408,10 +408,9 @@ fn hundred(role: Role) {
     engine.check().unwrap();
 }
 
-fn round_robin(mut config: Config) -> Config {
+fn round_robin(config: &mut Config) {
     let entry = SCHEDULERS.iter().find(|entry| entry.name == "round-robin").expect("it is in the table");
     config.policies.switch(&Switch::Scheduler(Arc::new(|| entry.build_default())));
-    config
 }
 
 /// A receive buffer of 64 KiB, a path of 5 Mbit/s and a slow and long one: data of the fast path fills the buffer while
@@ -431,11 +430,11 @@ fn small_buffer(role: Role, receiver: Stack, seed: u64) {
     let mut engine = Party::new(Stack::Engine, plan(receiver == Stack::Kernel));
     let mut kernel = Party::new(Stack::Kernel, plan(receiver == Stack::Engine));
     match receiver {
-        Stack::Engine => engine.adjust = |config| Config { receive_buffer: Bytes::new(64 << 10), ..config },
+        Stack::Engine => engine.adjust = Arc::new(|config: &mut Config| config.receive_buffer = Bytes::new(64 << 10)),
         Stack::Kernel => {
             kernel.receive_buffer = Some(64 << 10);
             // The slow path is to have its share, however small the window.
-            engine.adjust = round_robin;
+            engine.adjust = Arc::new(round_robin);
         }
     }
     let (of_engine, of_kernel) = (engine.plan, kernel.plan);

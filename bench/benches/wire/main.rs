@@ -223,7 +223,8 @@ fn memory(options: &Options, figures: &mut Vec<Figure>) {
     let rounds = options.rounds.unwrap_or(if options.quick { 1 } else { 3 });
     let count = if options.is_bench { 1000 } else { 50 };
     let measured: Vec<_> = (0..rounds).map(|_| memory::measure(count)).collect();
-    let lines: [(&str, fn(&memory::Measured) -> f64); 2] = [
+    type Value = fn(&memory::Measured) -> f64;
+    let lines: [(&str, Value); 2] = [
         ("idle, two subflows", |measured| measured.idle),
         ("busy: each downloads from the engine", |measured| measured.busy),
     ];

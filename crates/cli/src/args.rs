@@ -25,6 +25,8 @@ pub enum Command {
     List(ListArgs),
     /// Run conformance scripts: one endpoint against a peer whose every segment is written down.
     Script(ScriptArgs),
+    /// Hold the simulator against real time and the real kernel.
+    Calibrate(crate::calibrate::CalibrateArgs),
     /// Run a program behind a scenario's paths, in real time.
     Testbed(crate::testbed::TestbedArgs),
     /// Serve files and test data over MPTCP, from an engine on a TUN device.

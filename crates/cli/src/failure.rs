@@ -1,5 +1,7 @@
 //! What can go wrong, how it is shown and with which status the program ends.
 
+use anabranch_calibrate::CalibrateError;
+use anabranch_host::IsolationError;
 use anabranch_lab::{RunError, ScenarioError};
 use miette::Report;
 use std::io::Write;
@@ -33,6 +35,27 @@ impl Failure {
     /// A file that could not be written.
     pub fn writing(what: &str, error: impl std::fmt::Display) -> Self {
         Failure::Failed(miette::miette!("cannot write {what}: {error}"))
+    }
+
+    /// A calibration that could not be made.
+    pub fn calibrating(error: CalibrateError) -> Self {
+        match error {
+            CalibrateError::Run(error) => error.into(),
+            CalibrateError::Workload(_) => Failure::Refused(miette::miette!("{error}")),
+            CalibrateError::Testbed(error) => match error.remedy() {
+                Some(remedy) => Failure::Failed(miette::miette!(help = remedy, "{error}")),
+                None => Failure::Failed(miette::miette!("{error}")),
+            },
+            CalibrateError::Emulator(error) => Failure::Failed(miette::miette!("{error}")),
+        }
+    }
+
+    /// No process of our own could be made for the work, or it could not be heard.
+    pub fn isolating(error: IsolationError) -> Self {
+        match error.remedy() {
+            Some(remedy) => Failure::Failed(miette::miette!(help = remedy, "{error}")),
+            None => Failure::Failed(miette::miette!("{error}")),
+        }
     }
 
     /// Shows it on standard error.

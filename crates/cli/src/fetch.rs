@@ -109,11 +109,16 @@ pub fn fetch(catalogue: &Arc<Catalogue>, args: &FetchArgs) -> Result<(), Failure
         return Err(Failure::Refused(miette!("standard output can hold one of --output -, --events - and --json")));
     }
     let destination = Destination::choose(args.output.as_deref(), &target, uploads)?;
-    let from = addresses(&args.from, "--from")?;
-    let (config, chosen) = args.wire.config(catalogue, &from)?;
-    let journal = Some(args.wire.journal()?);
+    let mut from = addresses(&args.from, "--from")?;
     // Names are resolved before there is a device that could be in the way.
     let remotes = resolve(&target, &from)?;
+    if args.from.is_empty() {
+        // A testbed has addresses of both families for each path, and one subflow for each path is meant.
+        from.retain(|ip| ip.is_ipv4() == remotes[0].is_ipv4());
+    }
+    let remotes = remotes.into_iter().filter(|remote| from.iter().any(|ip| ip.is_ipv4() == remote.is_ipv4())).collect();
+    let (config, chosen) = args.wire.config(catalogue, &from)?;
+    let journal = Some(args.wire.journal()?);
     let driver = Some(args.wire.driver(config, &from)?);
     let mut errand = Errand { args, from, destination, pending: None, driver, journal, redirects: Vec::new() };
     let (target, outcome) = errand.run(target, remotes)?;

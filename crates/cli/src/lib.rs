@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod calibrate;
 mod compare;
 mod documentation;
 mod failure;
@@ -68,6 +69,7 @@ fn dispatch(command: Command, catalogue: &Arc<Catalogue>) -> Result<(), Failure>
         Command::Inspect(args) => inspect::inspect(&args),
         Command::List(args) => list::list(catalogue, &args),
         Command::Script(args) => script::script(&args),
+        Command::Calibrate(args) => calibrate::run(catalogue, &args),
         Command::Testbed(args) => testbed::testbed(catalogue, &args),
         Command::Serve(args) => serve::serve(catalogue, &args),
         Command::Fetch(args) => fetch::fetch(catalogue, &args),

@@ -5,14 +5,14 @@ mod report;
 
 use crate::failure::{Failure, TESTBED_FAILED};
 use crate::output;
-use anabranch_host::emulator::Options as EmulatorOptions;
+use anabranch_host::emulator::{CaptureOptions, Options as EmulatorOptions};
 use anabranch_host::testbed::{
     Backend, Program, ProgramError, Testbed, TestbedError, TestbedOptions, exit_code, show_hosts, signal,
 };
 use anabranch_host::{Inside, IsolationError, Outcome, Received, supervise};
 use anabranch_lab::{Scenario, quantity};
 use anabranch_policy::Catalogue;
-use clap::Args as ClapArgs;
+use clap::{Args as ClapArgs, ValueEnum};
 use report::{About, Ending};
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 #[command(after_help = "Examples:
   anabranch testbed wlan-lte --server 'iperf3 -s' -- mptcpize run iperf3 -c server -t 5
   anabranch testbed my.toml --server 'python3 -m http.server 80' -- curl -o /dev/null http://server/big
-  anabranch testbed path-failure --json result.json -- ./my-client
+  anabranch testbed path-failure --pcap captures --json result.json -- ./my-client
   anabranch testbed lossy --shell
 
 The command finds two network interfaces for two paths, the server as `server` (IPv4) and `server6`, and all addresses in
@@ -51,6 +51,9 @@ pub struct TestbedArgs {
     /// Open a shell in the client ($SHELL).
     #[arg(long, conflicts_with = "command")]
     pub shell: bool,
+    /// What the paths begin and end in.
+    #[arg(long, value_enum, default_value_t = BackendName::Auto)]
+    pub backend: BackendName,
     /// End the command after this long, such as 30s.
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub duration: Option<Duration>,
@@ -63,9 +66,23 @@ pub struct TestbedArgs {
     /// Also write the results to this file.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Write what both ends of every path send and receive to DIR/client.pcapng and DIR/server.pcapng.
+    #[arg(long, value_name = "DIR")]
+    pub pcap: Option<PathBuf>,
     /// The command to run in the client, with its arguments.
     #[arg(last = true, value_name = "CMD", required_unless_present = "shell")]
     pub command: Vec<OsString>,
+}
+
+/// What the paths begin and end in.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BackendName {
+    /// TUN where /dev/net/tun can be opened, otherwise veth.
+    Auto,
+    /// TUN devices.
+    Tun,
+    /// Pairs of virtual Ethernet interfaces and packet sockets.
+    Veth,
 }
 
 fn time(text: &str) -> Result<Duration, String> {
@@ -89,6 +106,10 @@ pub fn testbed(catalogue: &Arc<Catalogue>, args: &TestbedArgs) -> Result<(), Fai
     if let Some(path) = &args.json {
         // Before the run rather than after it.
         output::write(path, b"")?;
+    }
+    if let Some(directory) = &args.pcap {
+        let made = std::fs::create_dir_all(directory);
+        made.map_err(|error| Failure::writing(&directory.display().to_string(), error))?;
     }
     let outcome = supervise(|inside| {
         let result = catch_unwind(AssertUnwindSafe(|| run(&scenario, args, inside)));
@@ -152,8 +173,17 @@ fn run(scenario: &Scenario, args: &TestbedArgs, inside: Inside) -> Result<u8, (F
     listen(&inside, sender.clone()).map_err(failed)?;
 
     let kernel::Settings { client, server, not_applied } = kernel::settings(scenario);
-    let backend = Backend::Auto;
-    let emulator = EmulatorOptions::default();
+    let capture = args.pcap.as_ref().map(|directory| CaptureOptions {
+        directory: directory.clone(),
+        application: format!("anabranch {}", anabranch_lab::VERSION),
+        comment: format!("anabranch testbed {} --seed {seed}", scenario.origin.scenario),
+    });
+    let backend = match args.backend {
+        BackendName::Auto => Backend::Auto,
+        BackendName::Tun => Backend::Tun,
+        BackendName::Veth => Backend::Veth,
+    };
+    let emulator = EmulatorOptions { capture, ..EmulatorOptions::default() };
     let testbed = Testbed::build(&spec, TestbedOptions { backend, client, server, emulator }).map_err(not_built)?;
     let mut shortcomings = inside.shortcomings.clone();
     shortcomings.extend(testbed.shortcomings.iter().cloned());

@@ -200,7 +200,7 @@ fn fetch_from_serve_over_ipv4_and_ipv6_with_every_option() {
 #[test]
 fn what_is_refused_says_why_and_what_would_be_right() {
     for (arguments, code, words) in [
-        (&["serve", "--scheduler", "ecg"][..], 2, "did you mean `ecf`"),
+        (&["serve", "--listen", "10.78.0.1", "--scheduler", "ecg"][..], 2, "did you mean `ecf`"),
         (&["serve", "--listen", "10.78.0.1", "--scheduler", "ecf:beta=x"], 2, "it must be a number"),
         (&["serve", "--listen", "127.0.0.1"], 2, "cannot be the engine's address"),
         (&["serve", "--listen", "10.78.0.1", "--root", "/nowhere"], 2, "cannot serve /nowhere"),

@@ -78,9 +78,14 @@ impl Originals {
         self.0.get(index).filter(|original| original.start <= at)
     }
 
-    /// Whether the byte at data offset `at` is among them.
+    /// Whether the byte at data offset `at` waits for one of them: it is among them, or in a mapping with a checksum, which is
+    /// worth nothing before the whole of it has arrived.
     pub(crate) fn hold(&self, at: u64) -> bool {
-        self.0.iter().any(|original| (original.data..original.data + original.payload.len() as u64).contains(&at))
+        self.0.iter().any(|original| {
+            let (data, map) = (original.data, &original.map);
+            let own = (data..data + original.payload.len() as u64).contains(&at);
+            own || map.checksum.is_some() && (map.data..map.data + u64::from(map.length)).contains(&at)
+        })
     }
 
     /// The peer has everything before subflow offset `una`.
@@ -101,6 +106,22 @@ impl Originals {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The first of two segments that share a mapping is acknowledged and released. Only with a checksum does its data wait
+    /// for the other.
+    #[test]
+    fn data_waits_for_the_rest_of_its_checksum() {
+        for checksum in [None, Some(7)] {
+            let mut originals = Originals::default();
+            let map = Declared { start: 1, data: 0, length: 8, checksum, data_fin: false };
+            for start in [1, 5] {
+                let payload = Payload::from_static(b"abcd");
+                originals.push(Original { start, data: start - 1, payload, map });
+            }
+            originals.release(5);
+            assert_eq!((originals.hold(0), originals.hold(4)), (checksum.is_some(), true));
+        }
+    }
 
     #[test]
     fn a_segment_cut_in_two_is_found_in_what_was_sent() {

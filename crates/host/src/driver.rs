@@ -1,11 +1,11 @@
 //! An endpoint on a device: packets in, segments; segments out, packets.
 
 use crate::intake::Intake;
-use crate::train::Train;
+use crate::train::{LONGEST_PAYLOAD, Train};
 use crate::{Clock, Device, VirtioHeader};
 use anabranch_engine::{Config, Endpoint};
-use anabranch_units::{Instant, Seed};
-use anabranch_wire::{Echo, Segment};
+use anabranch_units::Instant;
+use anabranch_wire::{Echo, Segment, TooBig};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -34,7 +34,7 @@ pub struct DriverCounters {
     pub sent: u64,
     /// Their bytes.
     pub sent_bytes: u64,
-    /// Packets read that are neither TCP nor an echo, or damaged.
+    /// Packets read that are neither TCP nor an echo nor a report of a packet too big, or damaged.
     pub ignored: u64,
     /// Packets read whose offload header contradicts them ([`VirtioFault`](crate::VirtioFault)); they are dropped.
     pub bad_offload: u64,
@@ -47,12 +47,16 @@ pub struct DriverCounters {
 }
 
 impl Driver {
-    /// An endpoint with these settings on `device`. Its chance comes from the operating system.
-    pub fn new(config: Config, device: Box<dyn Device>) -> io::Result<Self> {
-        let mut seed = [0; 8];
-        getrandom::fill(&mut seed).map_err(|error| io::Error::other(error.to_string()))?;
+    /// An endpoint with these settings on `device`. Its chance comes from the operating system. On a device with offload
+    /// segments share mappings ([`Config::burst`]) as far as a packet can hold them, unless the settings say how far.
+    pub fn new(mut config: Config, device: Box<dyn Device>) -> io::Result<Self> {
+        let mut entropy = [0; 32];
+        getrandom::fill(&mut entropy).map_err(|error| io::Error::other(error.to_string()))?;
+        if device.has_offload() {
+            config.burst.get_or_insert(anabranch_units::Bytes::new(LONGEST_PAYLOAD as u64));
+        }
         Ok(Driver {
-            endpoint: Endpoint::new(config, Seed(u64::from_ne_bytes(seed))),
+            endpoint: Endpoint::with_entropy(config, entropy),
             device,
             clock: Clock::start(),
             intake: Intake::new(),
@@ -107,9 +111,12 @@ impl Driver {
                 }
                 self.endpoint.handle_segment(now, segment);
             }
-            Err(_) => match Echo::parse(packet) {
-                Some(echo) => self.endpoint.handle_echo(now, echo),
-                None => self.counters.ignored += 1,
+            Err(_) => match (Echo::parse(packet), TooBig::parse(packet)) {
+                (Some(echo), _) => self.endpoint.handle_echo(now, echo),
+                (None, Some(report)) => {
+                    self.endpoint.handle_too_big(now, report.flow, report.seq, report.mtu);
+                }
+                (None, None) => self.counters.ignored += 1,
             },
         }
     }
@@ -135,8 +142,8 @@ impl Driver {
             });
             let segment = match segment {
                 Some(segment) if joins => match self.train.push(segment) {
-                    Ok(()) => continue,
-                    Err(segment) => Some(segment),
+                    None => continue,
+                    refused => refused,
                 },
                 other => other,
             };

@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::process::{Pid, Signal, WaitOptions, set_parent_process_death_signal, waitpid};
-use rustix::thread::{CapabilitySet, UnshareFlags, configure_capability_in_ambient_set};
+use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags, configure_capability_in_ambient_set};
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithRawSiginfo;
 use std::io::{self, IsTerminal, Read, Write};
@@ -214,13 +214,11 @@ fn be_worker(inside: Inside, work: impl FnOnce(Inside) -> u8) -> ! {
     process::exit_now(code)
 }
 
-/// Lets programs keep, when they are started, what their user may do in our user namespace.
+/// Lets programs keep, when they are started, what their user may do in our user namespace. The worker keeps no more itself:
+/// nobody may look into a process that may do more, and `ip` must see our namespaces.
 fn keep_capabilities() -> io::Result<()> {
-    let mut sets = rustix::thread::capabilities(None)?;
-    for capability in NETWORK_ADMINISTRATION {
-        sets.inheritable |= capability;
-    }
-    rustix::thread::set_capabilities(None, sets)?;
+    let all = NETWORK_ADMINISTRATION.into_iter().fold(CapabilitySet::empty(), CapabilitySet::union);
+    rustix::thread::set_capabilities(None, CapabilitySets { effective: all, permitted: all, inheritable: all })?;
     for capability in NETWORK_ADMINISTRATION {
         configure_capability_in_ambient_set(capability, true)?;
     }

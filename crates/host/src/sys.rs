@@ -59,4 +59,5 @@ fn check(result: i32) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+pub(crate) mod packet;
 pub(crate) mod process;

@@ -39,16 +39,16 @@ impl Train {
     }
 
     /// Takes the segment in if it goes on where the train ends, and gives it back otherwise.
-    pub(crate) fn push(&mut self, segment: Segment) -> Result<(), Segment> {
+    pub(crate) fn push(&mut self, segment: Segment) -> Option<Segment> {
         if !self.takes(&segment) {
-            return Err(segment);
+            return Some(segment);
         }
-        let Some(head) = &mut self.head else { return Err(segment) };
+        let Some(head) = &mut self.head else { return Some(segment) };
         self.length += segment.payload.len();
         self.closed = segment.payload.len() < head.payload.len() || last_only(segment.flags) != Flags::default();
         head.flags = segment.flags;
         self.pieces.push(segment.payload);
-        Ok(())
+        None
     }
 
     fn takes(&self, next: &Segment) -> bool {
@@ -119,7 +119,7 @@ fn without_last(flags: Flags) -> Flags {
 }
 
 /// Payload of one packet, so that its length fits the 16 bits that either IP header has for it, whatever the options.
-const LONGEST_PAYLOAD: usize = u16::MAX as usize - 20 - 60;
+pub(crate) const LONGEST_PAYLOAD: usize = u16::MAX as usize - 20 - 60;
 
 #[cfg(test)]
 mod tests {
@@ -184,19 +184,19 @@ mod tests {
     fn takes(first: Segment, next: Segment) -> bool {
         let mut train = Train::new();
         train.start(first);
-        train.push(next).is_ok()
+        train.push(next).is_none()
     }
 
     #[test]
     fn segments_that_go_on_leave_as_one_packet() {
         let (mut train, mut device) = (Train::new(), recorder(true));
         train.start(segment(0));
-        assert!(train.push(segment(1)).is_ok() && train.push(segment(2)).is_ok(), "across both wraps");
+        assert!(train.push(segment(1)).is_none() && train.push(segment(2)).is_none(), "across both wraps");
         let mut last = segment(3);
         last.payload.truncate(10);
         last.flags = Flags::ACK.with(Flags::PSH).with(Flags::FIN);
-        assert!(train.push(last).is_ok());
-        assert!(train.push(segment(4)).is_err(), "nothing follows the last");
+        assert!(train.push(last).is_none());
+        assert!(train.push(segment(4)).is_some(), "nothing follows the last");
         device.full = true;
         assert_eq!(train.send(&mut device).ok(), Some(None));
         device.full = false;
@@ -214,7 +214,8 @@ mod tests {
     #[test]
     fn whatever_cutting_would_not_bring_back_stays_apart() {
         assert!(takes(segment(0), segment(1)));
-        let changes: [(&str, fn(&mut Segment)); 13] = [
+        type Change = fn(&mut Segment);
+        let changes: [(&str, Change); 13] = [
             ("longer", |next| next.payload = vec![0; 1001].into()),
             ("empty", |next| next.payload = Bytes::new()),
             ("not what follows", |next| next.seq = next.seq + 1),
@@ -237,11 +238,13 @@ mod tests {
         let mut pushed = segment(0);
         pushed.flags = Flags::ACK.with(Flags::PSH);
         assert!(!takes(pushed, segment(1)), "behind PSH");
+        let reduced = |n| Segment { flags: Flags::ACK.with(Flags::CWR), ..segment(n) };
+        assert!(!takes(reduced(0), reduced(1)), "cutting leaves CWR on the first alone");
         let mut short = segment(1);
         short.payload.truncate(999);
         let mut train = Train::new();
         train.start(segment(0));
-        assert!(train.push(short).is_ok() && train.push(segment(2)).is_err(), "behind a short one");
+        assert!(train.push(short).is_none() && train.push(segment(2)).is_some(), "behind a short one");
     }
 
     #[test]
@@ -253,13 +256,13 @@ mod tests {
             seq: SubflowSeq::new(u32::MAX - 500) + n * 8000,
             ..segment(n)
         };
-        let taken = (1..100).take_while(|n| train.push(next(*n)).is_ok()).count();
+        let taken = (1..100).take_while(|n| train.push(next(*n)).is_none()).count();
         assert_eq!(taken, 7, "8 times 8000 bytes");
         assert!(train.send(&mut device).is_ok());
         let mut train = Train::new();
         let one = |n: u64| Segment { payload: vec![0; 1].into(), seq: SubflowSeq::new(n as u32), ..segment(n) };
         train.start(one(0));
-        let taken = (1..100).take_while(|n| train.push(one(*n)).is_ok()).count();
+        let taken = (1..100).take_while(|n| train.push(one(*n)).is_none()).count();
         assert_eq!(taken + 2, MOST_PIECES, "headers and pieces");
         assert!(train.send(&mut device).is_ok());
     }

@@ -3,15 +3,30 @@
 
 mod common;
 
+use anabranch_host::Namespace;
 use anabranch_host::emulator::{CaptureOptions, Options};
+use anabranch_net::Change;
+use anabranch_sim::Affected;
 use anabranch_units::Duration;
-use common::{hosts, link, path, ping, spec, start, start_with};
+use common::{Hosts, hosts, link, path, ping, spec, start, start_with};
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 
 #[test]
-fn tcp_of_the_kernel_crosses_in_both_families() {
+fn tcp_of_the_kernel_crosses_between_tun_devices() {
+    let Some(hosts) = hosts() else { return };
+    tcp_crosses(hosts);
+}
+
+#[test]
+fn tcp_of_the_kernel_crosses_between_veth_pairs() {
     let Some(mut hosts) = hosts() else { return };
+    hosts.emulator = Some(Namespace::new("emulator").unwrap());
+    tcp_crosses(hosts);
+}
+
+/// Both families, both ways, byte for byte.
+fn tcp_crosses(mut hosts: Hosts) {
     hosts.ipv6 = true;
     let emulator = start(&hosts, &spec(vec![path("wlan", &link(50, 5))]));
     for address in ["10.77.1.1:5001", "[fd77:0:0:1::1]:5001"] {
@@ -20,18 +35,30 @@ fn tcp_of_the_kernel_crosses_in_both_families() {
             let (mut socket, _) = listener.accept().unwrap();
             let mut got = Vec::new();
             socket.read_to_end(&mut got).unwrap();
+            socket.write_all(&got).unwrap();
+        });
+        let sent: Vec<u8> = (0..400_000u32).map(|n| (n % 251) as u8).collect();
+        let copy = sent.clone();
+        let client = hosts.client.spawn(move || {
+            let mut socket = TcpStream::connect(address).unwrap();
+            socket.write_all(&copy).unwrap();
+            socket.shutdown(Shutdown::Write).unwrap();
+            let mut got = Vec::new();
+            socket.read_to_end(&mut got).unwrap();
             got
         });
-        let sent: Vec<u8> = (0..200_000u32).map(|n| (n % 251) as u8).collect();
-        let copy = sent.clone();
-        hosts.client.spawn(move || TcpStream::connect(address).unwrap().write_all(&copy).unwrap()).join().unwrap();
-        assert!(server.join().unwrap() == sent, "every byte arrives as it was sent over {address}");
+        assert!(client.join().unwrap() == sent, "every byte comes back as it was sent over {address}");
+        server.join().unwrap();
     }
     let report = emulator.stop().unwrap();
-    let up = &report.paths[0].traffic.up;
-    assert!(up.delivered_bytes.get() > 400_000, "{up:?}");
-    assert!(up.delay.p50 >= Duration::from_millis(5), "nothing is faster than its link: {up:?}");
-    assert_eq!(up.queue_drops, Some(0));
+    for traffic in [&report.paths[0].traffic.up, &report.paths[0].traffic.down] {
+        assert!(traffic.delivered_bytes.get() > 800_000, "{traffic:?}");
+        assert!(traffic.delivered_bytes.get() / traffic.delivered < 1500, "no packet is above the MTU: {traffic:?}");
+        assert!(traffic.delay.p50 >= Duration::from_millis(5), "nothing is faster than its link: {traffic:?}");
+        let troubles = (traffic.queue_drops, traffic.refused, traffic.no_room, traffic.unreadable);
+        assert_eq!(troubles, (Some(0), 0, 0, 0), "{traffic:?}");
+    }
+    assert!(report.paths[0].failures.is_empty(), "{report:?}");
 }
 
 #[test]
@@ -70,5 +97,23 @@ fn a_recording_holds_each_packet_at_both_hosts_with_its_fate() {
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 2);
         }
+    }
+}
+
+#[test]
+fn a_host_sees_its_path_go_and_come_back() {
+    for veth in [false, true] {
+        let Some(mut hosts) = hosts() else { return };
+        hosts.emulator = veth.then(|| Namespace::new("emulator").unwrap());
+        let emulator = start(&hosts, &spec(vec![path("wlan", &link(50, 1))]));
+        assert_eq!(ping(&hosts, "10.77.1.1", 2), 2);
+        for (change, has_carrier) in [(Change::Down, false), (Change::Up, true)] {
+            emulator.change("wlan", Affected::Both, change).unwrap();
+            // The kernel takes note a moment later.
+            let shows = || hosts.client.command("ip", &["link", "show", "wlan"]).unwrap().contains("NO-CARRIER");
+            assert!((0..1000).any(|_| shows() != has_carrier), "veth: {veth}, carrier: {has_carrier}");
+        }
+        assert!((0..20).any(|_| ping(&hosts, "10.77.1.1", 1) == 1), "veth: {veth}: the path carries packets again");
+        assert!(emulator.stop().unwrap().paths[0].failures.is_empty());
     }
 }

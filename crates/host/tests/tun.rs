@@ -175,7 +175,7 @@ fn streams_pass_unchanged_with_and_without_offload() {
                     "the kernel sends large packets: {what}"
                 );
             }
-            if offload && protocol == Protocol::TCP {
+            if offload {
                 assert!(counters.train_segments > 4 * counters.trains, "and so do we: {what}");
                 assert!(bytes > 2 * 1500 * packets, "as the kernel sees: {packets} packets, {bytes} bytes, {what}");
             }

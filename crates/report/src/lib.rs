@@ -4,6 +4,7 @@
 //! words. The same results give the same bytes.
 #![forbid(unsafe_code)]
 
+mod calibration;
 mod comparison;
 mod inspection;
 mod number;
@@ -14,6 +15,7 @@ mod runs;
 mod table;
 mod wrap;
 
+pub use calibration::calibration;
 pub use comparison::comparison;
 pub use inspection::inspection;
 pub use pairwise::pairwise;

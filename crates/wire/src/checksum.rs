@@ -91,6 +91,7 @@ fn lanes(bytes: &[u8]) -> u64 {
     let (blocks, rest) = bytes.as_chunks::<{ 4 * LANES }>();
     // Plain indices: this must be quick in builds that inline little as well.
     for block in blocks {
+        #[allow(clippy::needless_range_loop)]
         for lane in 0..LANES {
             let at = 4 * lane;
             sums[lane] += u64::from(u32::from_ne_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]]));

@@ -136,7 +136,7 @@ mod tests {
             packet[6] = PROTOCOL_V6;
             packet[8] = 0xfe;
             packet[24..40].copy_from_slice(&quoted[8..24]);
-            pseudo_header(&mut checksum, packet.as_slice().try_into().expect("40 bytes"));
+            pseudo_header(&mut checksum, packet.as_slice());
         } else {
             packet[0] = 0x45;
             packet[2..4].copy_from_slice(&(20 + message.len() as u16).to_be_bytes());

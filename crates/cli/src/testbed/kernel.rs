@@ -18,12 +18,12 @@ pub struct Settings {
 /// What the scenario says of client and server.
 pub fn settings(scenario: &Scenario) -> Settings {
     let mut not_applied = Vec::new();
-    let available = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    let congestion = Congestion::of_this_kernel();
     let mut host = |client: bool| {
         let mut settings = KernelSettings::default();
         for table in scenario.host_tables(client) {
             let mut refused = Vec::new();
-            apply(table, &mut settings, &available, &mut refused);
+            apply(table, &mut settings, &congestion, &mut refused);
             for key in refused {
                 if !not_applied.contains(&key) {
                     not_applied.push(key);
@@ -39,12 +39,37 @@ pub fn settings(scenario: &Scenario) -> Settings {
     Settings { client, server, not_applied }
 }
 
+/// The kernel's congestion controls.
+struct Congestion {
+    /// What a new namespace has.
+    current: String,
+    /// What it may be given.
+    allowed: Vec<String>,
+    /// What there is.
+    available: Vec<String>,
+}
+
+impl Congestion {
+    fn of_this_kernel() -> Self {
+        let words = |key: &str| -> Vec<String> {
+            let text =
+                fs::read_to_string(format!("/proc/sys/net/ipv4/tcp_{key}congestion_control")).unwrap_or_default();
+            text.split_whitespace().map(str::to_owned).collect()
+        };
+        Congestion {
+            current: words("").into_iter().next().unwrap_or_default(),
+            allowed: words("allowed_"),
+            available: words("available_"),
+        }
+    }
+}
+
 /// The scheduler that is modelled on the kernel's own, which has no other.
 const KERNEL_SCHEDULER: &str = "linux-burst";
 /// The profile that is modelled on kernels of today.
 const KERNEL_PROFILE: &str = "linux";
 
-fn apply(table: &HostTable, settings: &mut KernelSettings, available: &str, refused: &mut Vec<String>) {
+fn apply(table: &HostTable, settings: &mut KernelSettings, kernel: &Congestion, refused: &mut Vec<String>) {
     // Each key by name, so that a new one is not forgotten.
     let HostTable {
         profile,
@@ -94,13 +119,17 @@ fn apply(table: &HostTable, settings: &mut KernelSettings, available: &str, refu
         refuse("scheduler", policy(&at.value));
     }
     if let Some(at) = congestion {
-        match &at.value {
-            Policy { name, parameters }
-                if parameters.is_empty() && available.split_whitespace().any(|it| it == name) =>
-            {
-                settings.congestion = Some(name.clone());
+        let Policy { name, parameters } = &at.value;
+        match parameters.is_empty() {
+            true if kernel.current == *name => settings.congestion = None,
+            true if kernel.allowed.contains(name) => settings.congestion = Some(name.clone()),
+            true if kernel.available.contains(name) => {
+                refuse(
+                    "congestion",
+                    format!("{name} (sudo sysctl -w net.ipv4.tcp_allowed_congestion_control=… allows it)"),
+                );
             }
-            other => refuse("congestion", policy(other)),
+            _ => refuse("congestion", name.clone()),
         }
     }
     for (key, at) in [("window", window), ("ack-path", ack_path), ("reinjection", reinjection)] {

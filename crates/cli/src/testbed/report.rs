@@ -1,7 +1,7 @@
 //! What a testbed's links did, as people and programs read it.
 
 use anabranch_host::EmulatorReport;
-use anabranch_host::emulator::{Percentiles, Scheduling, Traffic, Validity};
+use anabranch_host::emulator::{CaptureReport, Percentiles, Scheduling, Traffic, Validity};
 use anabranch_host::testbed::{Backend, Layout};
 use anabranch_lab::Scenario;
 use anabranch_report::{Align, Table, hang};
@@ -104,6 +104,9 @@ pub fn text(about: &About<'_>, ending: &Ending, report: &EmulatorReport) -> Stri
             }
         }
     }
+    if let Some(capture) = &report.capture {
+        text += &hang("  captures: ", &captures(capture), WIDTH);
+    }
     notes(&mut text, about.shortcomings, about.not_applied);
     if ending.timed_out {
         text += "  the command was ended because its time was up\n";
@@ -118,6 +121,15 @@ fn notes(text: &mut String, shortcomings: &[String], not_applied: &[String]) {
     for shortcoming in shortcomings {
         *text += &hang("  note: ", shortcoming, WIDTH);
     }
+}
+
+fn captures(capture: &CaptureReport) -> String {
+    if let Some(failure) = &capture.failure {
+        return format!("none, because {failure}");
+    }
+    let files: Vec<String> = capture.files.iter().map(|file| file.display().to_string()).collect();
+    let missed = if capture.missed == 0 { String::new() } else { format!("; {} more are missing", capture.missed) };
+    format!("{} packets in {}{missed}", capture.packets, files.join(" and "))
 }
 
 fn paths(report: &EmulatorReport, elapsed: std::time::Duration) -> Table {
@@ -196,6 +208,7 @@ fn scheduling(scheduling: &Scheduling) -> String {
 
 const fn backend_name(backend: Backend) -> &'static str {
     match backend {
+        Backend::Veth => "veth",
         Backend::Tun | Backend::Auto => "TUN",
     }
 }
@@ -297,6 +310,9 @@ pub fn json(about: &About<'_>, ending: &Ending, report: &EmulatorReport) -> Resu
         "faults": faults,
         "paths": paths,
         "links": links,
+        "capture": report.capture.as_ref().map(|it| {
+            json!({ "files": it.files, "packets": it.packets, "missed": it.missed, "failure": it.failure })
+        }),
         "not_applied": about.not_applied,
         "shortcomings": about.shortcomings,
     });

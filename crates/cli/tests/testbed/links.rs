@@ -3,6 +3,7 @@
 use super::{place, run, stderr, stdout};
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 /// The numbers of a run.
 fn result(here: &Path) -> serde_json::Value {
@@ -15,7 +16,7 @@ import socket, sys
 address = sys.argv[1]
 family = socket.AF_INET6 if ":" in address else socket.AF_INET
 server = socket.socket(family, socket.SOCK_STREAM, 262)
-server.bind((address, 5000)); server.listen()
+server.bind((address, 47110)); server.listen()
 connection, _ = server.accept()
 total = 0
 while data := connection.recv(65536): total += len(data)
@@ -27,7 +28,7 @@ address, size = sys.argv[1], int(sys.argv[2])
 family = socket.AF_INET6 if ":" in address else socket.AF_INET
 connection = socket.socket(family, socket.SOCK_STREAM, 262)
 connection.settimeout(100)
-connection.connect((address, 5000))
+connection.connect((address, 47110))
 connection.sendall(bytes(size)); connection.shutdown(socket.SHUT_WR)
 received = bytearray()
 while data := connection.recv(65536): received += data
@@ -113,3 +114,38 @@ for heard in answers:
     silence, n = max((b - a, n) for n, (a, b) in enumerate(zip(heard, heard[1:])))
     print(heard[n] - heard[0], silence, heard[-1] - heard[n + 1])
 "#;
+
+#[test]
+fn captures_of_both_ends_are_read_by_tshark() {
+    let Some(here) = place("captures") else { return };
+    fs::write(here.join("serve.py"), SERVE).unwrap();
+    fs::write(here.join("fetch.py"), FETCH).unwrap();
+    let args =
+        ["two.toml", "--pcap", "captures", "--json", "result.json", "--server", "python3 serve.py 10.77.0.1", "--"];
+    let output = run(&here, &[&args[..], &["python3", "fetch.py", "10.77.0.1", "300000"]].concat());
+    assert_eq!(stdout(&output), "300000 True\n", "{}", stderr(&output));
+    let result = result(&here);
+    let files: Vec<&str> =
+        result["capture"]["files"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
+    assert_eq!(files.len(), 2, "{result:#}");
+    for file in files {
+        let fields = ["-T", "fields", "-e", "frame.interface_name", "-e", "_ws.malformed", "-e", "tcp.checksum.status"];
+        let checked = ["-o", "tcp.check_checksum:TRUE", "-Y", "tcp"];
+        let tshark = Command::new("tshark").current_dir(&here).args(["-r", file]).args(checked).args(fields).output();
+        let Ok(tshark) = tshark else {
+            assert!(
+                std::env::var_os("ANABRANCH_REQUIRE_TSHARK").is_none(),
+                "ANABRANCH_REQUIRE_TSHARK is set, and there is no tshark"
+            );
+            return eprintln!("SKIPPED: there is no tshark");
+        };
+        let text = stdout(&tshark);
+        assert!(tshark.status.success(), "{}", stderr(&tshark));
+        assert!(text.lines().count() > 200, "{file}: {text}");
+        for path in ["wlan", "lte"] {
+            assert!(text.lines().any(|line| line.contains(path)), "{file} has nothing of {path}");
+        }
+        let is_bad = |line: &&str| line.split('\t').nth(1) != Some("") || line.split('\t').nth(2) != Some("1");
+        assert_eq!(text.lines().find(is_bad), None, "{file}: malformed, or its checksum is wrong");
+    }
+}

@@ -9,6 +9,7 @@ mod commands;
 mod common;
 mod killed;
 mod links;
+mod ordinary_user;
 mod terminal;
 
 use common::directory;

@@ -56,7 +56,7 @@ impl Connection {
         if out.left_recovery {
             self.congestion.on_recovered(now, id);
         }
-        if out.spurious {
+        if out.undo {
             self.congestion.on_spurious(now, id);
         }
         if out.tail_loss_repaired {

@@ -105,6 +105,9 @@ pub struct AckOut {
     pub left_recovery: bool,
     /// A retransmission was not needed: the peer received those bytes twice, or had them before (RFC 2883, RFC 3522).
     pub spurious: bool,
+    /// No retransmission of the episode was needed: nothing was lost, and what the reduction took may be given back. A single
+    /// needless one among losses says nothing of the sort (RFC 3708 §3, Linux `undo_retrans`).
+    pub undo: bool,
     /// A retransmitted tail loss probe repaired a loss that nothing else saw: congestion control owes one reduction
     /// (RFC 8985 §7.4.2).
     pub tail_loss_repaired: bool,
@@ -145,6 +148,9 @@ pub struct Recovery {
     probe: Option<Probe>,
     /// Retransmitted in the current or latest episode, and not yet reported as received twice.
     repeated: RangeSet,
+    /// Sequence numbers retransmitted in the current or latest episode, each as often as it was, less those that were
+    /// reported as received twice.
+    needed: u64,
     /// `snd_una` moved since the timers were last set.
     progressed: bool,
     has_unsent: bool,
@@ -176,6 +182,7 @@ impl Recovery {
             recovery_point: None,
             probe: None,
             repeated: RangeSet::new(),
+            needed: 0,
             progressed: false,
             has_unsent: false,
             consecutive_rtos: 0,
@@ -215,12 +222,14 @@ impl Recovery {
         if self.config.sack {
             self.board.select(ack.sack, &mut harvest);
         }
+        let (spurious, undo) = self.proves_spurious(ack, &harvest);
         let mut out = AckOut {
             acked,
             delivered: harvest.bytes,
             delivered_segments: harvest.segments,
             rtt: harvest.rtt(acked),
-            spurious: self.proves_spurious(ack, &harvest),
+            spurious,
+            undo,
             ..AckOut::default()
         };
         if acked > 0 {
@@ -295,7 +304,7 @@ impl Recovery {
                 self.probe = Some(Probe { end: self.board.snd_nxt(), repeats: false, unsent: true });
                 self.timers.restart_rto(now);
                 // A DSACK for an earlier probe would have come by now.
-                self.repeated.remove_below(self.board.snd_una());
+                self.forget_repeated();
                 return Fired::Probe;
             }
         }
@@ -322,6 +331,9 @@ impl Recovery {
         let Some(sent) = self.board.repeat(now, start, note) else { return };
         self.retransmitted_segments += 1;
         self.repeated.insert(sent.start, sent.end());
+        if self.in_episode() {
+            self.needed += sent.end() - sent.start;
+        }
         self.note_probe(true);
         if sent.start == self.board.snd_una() {
             // The timer guards the lowest segment; its new copy gets a full timeout (RFC 6675 §6, Linux).
@@ -529,7 +541,7 @@ impl Recovery {
 
     fn begin_episode(&mut self, phase: Phase) {
         if !self.in_episode() {
-            self.repeated.remove_below(self.board.snd_una());
+            self.forget_repeated();
         }
         self.phase = phase;
         self.recovery_point = Some(self.board.snd_nxt());
@@ -594,8 +606,18 @@ impl Recovery {
         repaired
     }
 
-    fn proves_spurious(&mut self, ack: &AckIn<'_>, harvest: &Harvest) -> bool {
-        let received_twice = ack.dsack.is_some_and(|(start, end)| self.repeated.remove(start, end) > 0);
-        received_twice || (harvest.first_was_original && self.in_episode())
+    /// Whether a retransmission was needless, and whether all were.
+    fn proves_spurious(&mut self, ack: &AckIn<'_>, harvest: &Harvest) -> (bool, bool) {
+        let twice = ack.dsack.map_or(0, |(start, end)| self.repeated.remove(start, end));
+        let was_needed = self.needed > 0;
+        self.needed = self.needed.saturating_sub(twice);
+        let was_original = harvest.first_was_original && self.in_episode();
+        (twice > 0 || was_original, (was_needed && self.needed == 0) || was_original)
+    }
+
+    /// What an earlier episode retransmitted is no evidence any more.
+    fn forget_repeated(&mut self) {
+        self.repeated.remove_below(self.board.snd_una());
+        self.needed = 0;
     }
 }

@@ -384,6 +384,35 @@ fn a_dsack_for_a_retransmission_says_it_was_not_needed() {
     assert!(!b.ack_with(201, 6, &[], |ack| ack.dsack = Some(Bench::seg(0))).spurious, "once");
 }
 
+/// Where losses and reordering come together, as through a full queue, needless retransmissions are no reason to have the
+/// old window back: seen against Linux, where a window that never fell overran the path for as long as it lasted.
+#[test]
+fn a_reduction_is_undone_when_no_retransmission_was_needed_and_not_before() {
+    let mut b = Bench::new(COUNT, 8);
+    b.ack(100, 0, &[(2, 7)]);
+    assert_eq!(b.repair(), [0, 1]);
+    b.ack(101, 8, &[]);
+    let mut dsack = |n| b.ack_with(200, 8, &[], |ack| ack.dsack = Some(Bench::seg(n)));
+    let out = dsack(0);
+    assert!(out.spurious && !out.undo, "the other may have been lost");
+    let out = dsack(1);
+    assert!(out.spurious && out.undo);
+    assert!(!dsack(1).undo, "once");
+
+    // Twice retransmitted and once received twice: one of the three transmissions was lost.
+    let mut b = Bench::new(RACK, 8);
+    b.ack(100, 0, &[(1, 4)]);
+    assert_eq!(b.repair(), [0]);
+    let now = loop {
+        if matches!(b.fire(), Fired::Rto) {
+            break b.now;
+        }
+    };
+    b.repair();
+    b.ack(now + 100, 8, &[]);
+    assert!(!b.ack_with(now + 101, 8, &[], |ack| ack.dsack = Some(Bench::seg(0))).undo);
+}
+
 #[test]
 fn an_echo_older_than_the_retransmission_says_so_too() {
     // RFC 3522; the echo is of time 0, the retransmission of 100 ms.

@@ -15,6 +15,8 @@ pub(super) struct Port {
     pub(super) end: End,
     /// Reads that failed one after the other.
     failed_reads: u32,
+    /// All of them.
+    unreadable: u64,
     /// Why it is not read any more.
     pub(super) failure: Option<String>,
     pub(super) read: u64,
@@ -49,6 +51,7 @@ impl Port {
             path,
             end,
             failed_reads: 0,
+            unreadable: 0,
             failure: None,
             read: 0,
             read_bytes: 0,
@@ -90,6 +93,7 @@ impl Port {
             Err(error) => error.to_string(),
         };
         self.failed_reads += 1;
+        self.unreadable += 1;
         if self.failed_reads < MOST_FAILED_READS {
             return Read::Empty; // An interface that goes down says so once, and may come back.
         }
@@ -126,6 +130,7 @@ impl Port {
         traffic.read = self.read;
         traffic.read_bytes = Bytes::new(self.read_bytes);
         traffic.not_ip = self.not_ip;
+        traffic.unreadable = self.unreadable;
         let now = self.device.queue_drops().unwrap_or_default();
         traffic.queue_drops = now.zip(self.queue_drops_before).map(|(now, before)| now.saturating_sub(before));
     }

@@ -64,6 +64,8 @@ pub struct Traffic {
     pub read_bytes: Bytes,
     /// Of them, those that were no IP packets and went no further.
     pub not_ip: u64,
+    /// Reads that failed: packets that came in a form that is on no wire, or an interface that went down.
+    pub unreadable: u64,
     /// Packets that the receiver's device has taken.
     pub delivered: u64,
     /// Their bytes.
@@ -166,6 +168,8 @@ impl EmulatorReport {
                 };
                 let queue = format!("dropped by the transmit queue of the {sender}'s interface");
                 count(traffic.queue_drops.unwrap_or(0), bounds.queue_drops, &queue, QUEUE);
+                let unreadable = format!("could not be read from the {sender}'s device");
+                count(traffic.unreadable, bounds.undelivered, &unreadable, UNREADABLE);
                 let room = format!("found no room in the {receiver}'s interface");
                 count(traffic.no_room, bounds.undelivered, &room, ROOM);
                 let refused = format!(
@@ -185,4 +189,5 @@ const LATE: &str = "run on a quieter machine, allow real-time scheduling (CAP_SY
 const QUEUE: &str = "make that queue longer (`ip link set DEVICE txqueuelen 10000`), or lower what is sent";
 const ROOM: &str = "enlarge that device's buffer, or lower the rates";
 const REFUSED: &str = "see that the interface is up and its packets are well-formed";
+const UNREADABLE: &str = "see that the interface is up and its segmentation offload off";
 const FAILED: &str = "the interface must stay until the emulator has stopped";

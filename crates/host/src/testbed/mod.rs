@@ -15,8 +15,9 @@ pub use program::{Program, ProgramError, exit_code, signal};
 pub use settings::KernelSettings;
 
 use crate::emulator::{Emulator, EmulatorError, EmulatorReport, Handle, Options as EmulatorOptions, PathEnds};
-use crate::{Device, Namespace, Tun};
+use crate::{Device, Namespace, PacketSocket, Tun, VethError};
 use anabranch_sim::Spec;
+use std::fs::OpenOptions;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -36,11 +37,13 @@ pub struct TestbedOptions {
 /// What the paths begin and end in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Backend {
-    /// The best there is.
+    /// TUN devices where they can be opened, otherwise veth pairs.
     #[default]
     Auto,
     /// TUN devices.
     Tun,
+    /// Pairs of virtual Ethernet interfaces, whose far ends are read with packet sockets.
+    Veth,
 }
 
 /// Two hosts and the paths between them. When it is dropped, nothing of it is left.
@@ -73,6 +76,9 @@ pub enum TestbedError {
         /// Why not.
         error: io::Error,
     },
+    /// A veth pair could not be made.
+    #[error("cannot make a virtual Ethernet pair: {0}")]
+    Veth(#[from] VethError),
     /// A command failed, or a parameter could not be set.
     #[error("{0}")]
     Step(String),
@@ -90,13 +96,16 @@ impl TestbedError {
             }
             TestbedError::NoIproute => "install the package iproute2 (Debian, Ubuntu, Alpine) or iproute (Fedora)",
             TestbedError::Tun { error } => match error.kind() {
-                io::ErrorKind::NotFound => "load the kernel module (`modprobe tun`)",
+                io::ErrorKind::NotFound => "load the kernel module (`modprobe tun`), or use --backend veth",
                 io::ErrorKind::PermissionDenied => {
-                    "let users open it: `sudo chmod 0666 /dev/net/tun`, as most distributions have it"
+                    "let users open it: `sudo chmod 0666 /dev/net/tun`, as most distributions have it; or use --backend veth"
                 }
-                _ => return None,
+                _ => "use --backend veth",
             },
-            TestbedError::Step(_) | TestbedError::Emulator(_) => return None,
+            TestbedError::Veth(error) if error.to_string().contains("device type") => {
+                "load the kernel module (`modprobe veth`); --backend tun needs no such pairs, but /dev/net/tun"
+            }
+            TestbedError::Veth(_) | TestbedError::Step(_) | TestbedError::Emulator(_) => return None,
         };
         Some(text.to_owned())
     }
@@ -117,13 +126,15 @@ impl Testbed {
         builder.lacks_mptcp();
         builder.run(&client, &plan::defaults())?;
         builder.run(&server, &plan::defaults())?;
-        let ends = match options.backend {
+        let backend = choose(options.backend)?;
+        let ends = match backend {
+            Backend::Veth => veths(&layout, &client, &server)?,
             Backend::Tun | Backend::Auto => tuns(&layout, &client, &server)?,
         };
         builder.run(&client, &plan::client(&layout, &options.client))?;
         builder.run(&server, &plan::server(&layout, &options.server))?;
         let emulator = Emulator::start(spec, ends, EmulatorOptions { hold_changes: true, ..options.emulator })?;
-        Ok(Testbed { layout, client, server, backend: Backend::Tun, shortcomings, emulator })
+        Ok(Testbed { layout, client, server, backend, shortcomings, emulator })
     }
 
     /// From now on the times of the scenario's changes count.
@@ -202,6 +213,27 @@ fn has_mptcp() -> bool {
 fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file())
+}
+
+/// The back end to use.
+fn choose(backend: Backend) -> Result<Backend, TestbedError> {
+    let tun = OpenOptions::new().read(true).write(true).open("/dev/net/tun");
+    match (backend, tun) {
+        (Backend::Veth, _) | (Backend::Auto, Err(_)) => Ok(Backend::Veth),
+        (Backend::Tun | Backend::Auto, Ok(_)) => Ok(Backend::Tun),
+        (Backend::Tun, Err(error)) => Err(TestbedError::Tun { error }),
+    }
+}
+
+/// Pairs whose far ends are in a namespace of their own, where nothing else is.
+fn veths(layout: &Layout, client: &Namespace, server: &Namespace) -> Result<Vec<PathEnds>, TestbedError> {
+    let links = Namespace::new("links").map_err(TestbedError::Namespace)?;
+    let open = |host: &Namespace, path: &PathLayout, side: char| -> Result<Box<dyn Device>, TestbedError> {
+        let far_end = format!("{side}{}", path.number);
+        Ok(Box::new(PacketSocket::pair(host, &path.device, &links, &far_end)?))
+    };
+    let ends = |path: &PathLayout| Ok(PathEnds { client: open(client, path, 'c')?, server: open(server, path, 's')? });
+    layout.paths.iter().map(ends).collect()
 }
 
 fn tuns(layout: &Layout, client: &Namespace, server: &Namespace) -> Result<Vec<PathEnds>, TestbedError> {

@@ -40,8 +40,6 @@ pub(super) fn defaults() -> Vec<Step> {
     // 1: no link-local address, and none is announced.
     steps.push(sysctl("net.ipv6.conf.default.addr_gen_mode", "1").optional());
     steps.push(sysctl("net.ipv4.ip_forward", "1"));
-    // Whoever pings as an ordinary user may.
-    steps.push(sysctl("net.ipv4.ping_group_range", "0 4294967294").optional());
     // What one transfer learnt of a path must not change the next.
     steps.push(sysctl("net.ipv4.tcp_no_metrics_save", "1").optional());
     // A path that fails in a scenario must not cost the rest of the run its MPTCP.

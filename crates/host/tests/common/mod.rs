@@ -4,7 +4,7 @@
 use anabranch_engine::{Policies, Profile};
 use anabranch_host::emulator::Handle;
 use anabranch_host::emulator::Options;
-use anabranch_host::{Device, Emulator, Namespace, PathEnds, Tun};
+use anabranch_host::{Device, Emulator, Namespace, PacketSocket, PathEnds, Tun};
 use anabranch_net::LinkConfig;
 use anabranch_sim::{HostSpec, PathSpec, Spec};
 use anabranch_units::{Duration, Rate};
@@ -18,12 +18,15 @@ pub struct Hosts {
     pub server: Namespace,
     /// Whether interfaces speak IPv6 too. Without it no packet moves that the test did not send.
     pub ipv6: bool,
+    /// Devices are veth pairs with their other ends in this namespace; otherwise TUN devices.
+    pub emulator: Option<Namespace>,
 }
 
 /// `None`, with a word to whoever runs the tests, where the system does not permit it.
 pub fn hosts() -> Option<Hosts> {
     let made = || -> std::io::Result<Hosts> {
-        let hosts = Hosts { client: Namespace::new("client")?, server: Namespace::new("server")?, ipv6: false };
+        let hosts =
+            Hosts { client: Namespace::new("client")?, server: Namespace::new("server")?, ipv6: false, emulator: None };
         hosts.client.run(|| Tun::open("probe"))?;
         Ok(hosts)
     };
@@ -39,11 +42,17 @@ pub fn hosts() -> Option<Hosts> {
 }
 
 impl Hosts {
-    /// TUN devices for paths of these names.
-    pub fn tuns(&self, names: &[&str]) -> Vec<PathEnds> {
-        let tun = |namespace: &Namespace, name: &str, path: usize, host: u8| -> Box<dyn Device> {
+    /// Devices for paths of these names.
+    pub fn devices(&self, names: &[&str]) -> Vec<PathEnds> {
+        let device = |namespace: &Namespace, name: &str, path: usize, host: u8| -> Box<dyn Device> {
             let owned = name.to_owned();
-            let device = namespace.run(move || Tun::open(&owned)).unwrap();
+            let device: Box<dyn Device> = match &self.emulator {
+                None => Box::new(namespace.run(move || Tun::open(&owned)).unwrap()),
+                Some(emulator) => {
+                    let end = format!("end{path}-{host}");
+                    Box::new(PacketSocket::pair(namespace, name, emulator, &end).unwrap())
+                }
+            };
             namespace.sysctl(&format!("net.ipv6.conf.{name}.disable_ipv6"), if self.ipv6 { "0" } else { "1" }).unwrap();
             let ip = |arguments: &[&str]| namespace.command("ip", arguments).unwrap();
             ip(&["link", "set", name, "txqueuelen", "10000", "up"]);
@@ -51,11 +60,11 @@ impl Hosts {
             if self.ipv6 {
                 ip(&["address", "add", &format!("fd77:0:0:{path}::{host}/64"), "dev", name, "nodad"]);
             }
-            Box::new(device)
+            device
         };
         let ends = names.iter().zip(1..).map(|(name, path)| PathEnds {
-            client: tun(&self.client, name, path, 2),
-            server: tun(&self.server, name, path, 1),
+            client: device(&self.client, name, path, 2),
+            server: device(&self.server, name, path, 1),
         });
         ends.collect()
     }
@@ -85,7 +94,7 @@ pub fn start(hosts: &Hosts, spec: &Spec) -> Handle {
 /// The same with options.
 pub fn start_with(hosts: &Hosts, spec: &Spec, options: Options) -> Handle {
     let names: Vec<&str> = spec.paths.iter().map(|path| path.name.as_str()).collect();
-    Emulator::start(spec, hosts.tuns(&names), options).unwrap()
+    Emulator::start(spec, hosts.devices(&names), options).unwrap()
 }
 
 /// Sends `count` pings from the client, one after the other, and answers how many were answered within half a second each.

@@ -45,7 +45,7 @@ impl Default for FetchLimits {
             connect: Duration::from_secs(30),
             stall: Duration::from_secs(60),
             total: None,
-            linger: Duration::from_secs(1),
+            linger: Duration::from_secs(3),
         }
     }
 }

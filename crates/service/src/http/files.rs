@@ -107,7 +107,7 @@ fn status(error: Errno) -> u16 {
 fn served(file: OwnedFd, stat: &Stat, path: &[u8]) -> Served {
     let length = u64::try_from(stat.st_size).unwrap_or(0);
     let tag = format!("\"{:x}-{:x}.{:x}\"", length, stat.st_mtime, stat.st_mtime_nsec);
-    Served { file: file.into(), length, modified: stat.st_mtime as i64, tag, kind: content_type(path) }
+    Served { file: file.into(), length, modified: stat.st_mtime, tag, kind: content_type(path) }
 }
 
 fn listing(directory: &OwnedFd, segments: &[Vec<u8>]) -> Result<String, Errno> {

@@ -1,0 +1,104 @@
+//! A transfer between two engines, each on a TUN device in its namespace, each with a thread of its own.
+
+use crate::engine_peer::{Client, Report, Server};
+use crate::transfer::{Addresses, Transfer, TransferError};
+use anabranch_engine::{Config, LocalAddress};
+use anabranch_host::{Application, Driver, Namespace, Reactor, Tun};
+use anabranch_sim::{Direction, Spec};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// Transfers one file; answers how long it took.
+pub fn transfer(
+    client: &Namespace,
+    server: &Namespace,
+    spec: &Spec,
+    addresses: &Addresses,
+    transfer: Transfer,
+) -> Result<Duration, TransferError> {
+    let local = |&(ip, backup): &(IpAddr, bool)| LocalAddress { ip, backup };
+    let client_config = spec.client.config(addresses.client.iter().map(local).collect());
+    let server_config = spec.server.config(addresses.server.iter().map(|&ip| local(&(ip, false))).collect());
+    let remote = SocketAddr::new(addresses.server[0], PORT);
+
+    let (begun, when_begun) = channel();
+    let (client_report, fetched) = channel();
+    let (server_report, served) = channel();
+    let serving = Server::new(transfer, PORT, server_report);
+    let fetching = Client::new(transfer, addresses.client[addresses.primary].0, remote, begun, client_report);
+
+    let server_device = open(server, &addresses.server)?;
+    let client_addresses: Vec<IpAddr> = addresses.client.iter().map(|(ip, _)| *ip).collect();
+    let client_device = open(client, &client_addresses)?;
+    let stop_server = run(server_config, server_device, serving)?;
+    let stop_client = run(client_config, client_device, fetching)?;
+
+    let outcome = wait(transfer, &when_begun, &fetched, &served);
+    // What is still to be said (the last ACKs, the FINs) says nothing of the transfer.
+    stop_client.end()?;
+    stop_server.end()?;
+    outcome
+}
+
+/// A port that nothing else uses in a namespace of ours.
+pub(crate) const PORT: u16 = 8684;
+/// What the engine's device is called.
+const DEVICE: &str = "anabranch0";
+
+fn open(namespace: &Namespace, addresses: &[IpAddr]) -> io::Result<Tun> {
+    let device = namespace.run(|| Tun::open(DEVICE))?;
+    let ip = |arguments: &str| {
+        let words: Vec<&str> = arguments.split(' ').collect();
+        namespace.command("ip", &words).map(drop).map_err(io::Error::other)
+    };
+    ip(&format!("link set {DEVICE} up mtu 1500 txqueuelen 10000"))?;
+    for address in addresses {
+        ip(&format!("route add {address} dev {DEVICE}"))?;
+    }
+    Ok(device)
+}
+
+/// A reactor that runs.
+struct Running {
+    stop: anabranch_host::Stop,
+    thread: std::thread::JoinHandle<io::Result<()>>,
+}
+
+impl Running {
+    fn end(self) -> io::Result<()> {
+        self.stop.stop();
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+fn run(config: Config, device: Tun, application: impl Application + Send + 'static) -> io::Result<Running> {
+    let driver = Driver::new(config, Box::new(device))?;
+    let reactor = Reactor::new(driver, application)?;
+    let stop = reactor.stopper();
+    let thread = std::thread::Builder::new().name("engine".to_owned()).spawn(move || reactor.run().map(drop))?;
+    Ok(Running { stop, thread })
+}
+
+fn wait(
+    transfer: Transfer,
+    begun: &Receiver<Instant>,
+    fetched: &Receiver<Report>,
+    served: &Receiver<Report>,
+) -> Result<Duration, TransferError> {
+    let lost = |_| TransferError::System(io::Error::other("the engine's thread ended"));
+    let begun = begun.recv().map_err(lost)?;
+    // The client's own patience ends first and says more.
+    let patience = transfer.patience + Duration::from_secs(1);
+    let ended = match transfer.direction {
+        Direction::Down => fetched.recv_timeout(patience),
+        Direction::Up => served.recv_timeout(patience),
+    };
+    let ended = ended.map_err(|_| TransferError::Unfinished {
+        read: 0,
+        size: transfer.size.get(),
+        after: transfer.patience,
+    })??;
+    Ok(ended.saturating_duration_since(begun))
+}

@@ -1,0 +1,16 @@
+//! The simulator held against reality: the same transfers in the simulator, by our engine on the testbed, and by the kernel
+//! on the testbed.
+//!
+//! Each run has its own namespaces, devices and links, made anew, so that nothing is learnt from one run to the next. Both
+//! worlds take their links from the same specification with the same seed: as far as the same packets are offered, the same
+//! are lost.
+
+mod engine_peer;
+pub mod engine_run;
+pub mod kernel_peer;
+pub mod suite;
+pub mod transfer;
+mod worlds;
+
+pub use suite::{Case, suite};
+pub use worlds::{CalibrateError, Settings, calibrate, runs};

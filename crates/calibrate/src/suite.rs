@@ -1,0 +1,98 @@
+//! What is run when nothing else is asked for: five networks, files from 50 KB to 20 MB.
+
+use anabranch_lab::{Origin, Scenario, ScenarioError};
+use anabranch_policy::Catalogue;
+use std::sync::Arc;
+
+/// One comparison: a network and a file.
+pub struct Case {
+    /// `symmetric 2 MB`.
+    pub name: String,
+    /// With one `files` workload.
+    pub scenario: Scenario,
+}
+
+struct Network {
+    name: &'static str,
+    text: &'static str,
+    sizes: &'static [&'static str],
+}
+
+const NETWORKS: &[Network] = &[
+    Network {
+        name: "single",
+        text: include_str!("../scenarios/single.toml"),
+        sizes: &["50kB", "500kB", "5MB", "20MB"],
+    },
+    Network {
+        name: "symmetric",
+        text: include_str!("../scenarios/symmetric.toml"),
+        sizes: &["50kB", "500kB", "5MB", "20MB"],
+    },
+    Network {
+        name: "asymmetric",
+        text: include_str!("../scenarios/asymmetric.toml"),
+        sizes: &["50kB", "500kB", "5MB", "20MB"],
+    },
+    Network { name: "lossy", text: include_str!("../scenarios/lossy.toml"), sizes: &["50kB", "500kB", "5MB", "20MB"] },
+    Network {
+        name: "small-buffer",
+        text: include_str!("../scenarios/small-buffer.toml"),
+        sizes: &["50kB", "500kB", "2MB"],
+    },
+];
+
+/// Both hosts as a stock Linux 6.x has them, as far as the scenario does not say otherwise: CUBIC on each subflow, the
+/// kernel's scheduler, reinjection by its connection-level timeout only, buffers that tune themselves up to `tcp_rmem` and
+/// `tcp_wmem`.
+const LINUX: &[(&str, &str)] = &[
+    ("profile", "\"linux\""),
+    ("congestion", "\"cubic\""),
+    ("scheduler", "\"linux-burst\""),
+    ("reinjection", "\"upstream\""),
+    ("send-buffer", "\"4MiB\""),
+    ("receive-buffer", "{ initial = \"128KiB\", max = \"6MiB\" }"),
+];
+
+/// The cases, or those of one size per network that take seconds together.
+pub fn suite(catalogue: &Arc<Catalogue>, quick: bool) -> Result<Vec<Case>, ScenarioError> {
+    let mut cases = Vec::new();
+    for network in NETWORKS {
+        for size in network.sizes.iter().filter(|size| !quick || **size == "500kB") {
+            let mut sets: Vec<String> = Vec::new();
+            for (key, value) in LINUX {
+                if !network.text.lines().any(|line| line.starts_with(&format!("{key} ="))) {
+                    sets.push(format!("host.{key}={value}"));
+                }
+            }
+            sets.push(format!("workload=[{{kind=\"files\",size=\"{size}\"}}]"));
+            sets.push("run.stop=\"120s\"".to_owned());
+            let origin = Origin { scenario: network.name.to_owned(), sets };
+            let file = format!("{}.toml", network.name);
+            let read = |trace: &str, _: bool| std::fs::read_to_string(trace);
+            let scenario = Scenario::read(catalogue, network.name, &file, network.text, origin, &read)?;
+            cases.push(Case { name: format!("{} {size}", network.name), scenario });
+        }
+    }
+    Ok(cases)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn every_case_can_be_read_and_has_one_download() {
+        let catalogue = Arc::new(Catalogue::default());
+        let all = suite(&catalogue, false).unwrap();
+        assert_eq!(all.len(), NETWORKS.iter().map(|network| network.sizes.len()).sum::<usize>());
+        assert_eq!(suite(&catalogue, true).unwrap().len(), NETWORKS.len());
+        for case in &all {
+            assert_eq!(case.scenario.spec(1).workloads.len(), 1, "{}", case.name);
+            assert_eq!(case.scenario.policies().scheduler.name, "linux-burst", "{}", case.name);
+        }
+        let small = all.iter().find(|case| case.name == "small-buffer 2MB").unwrap();
+        assert_eq!(small.scenario.spec(1).client.receive_buffer.get(), 65_536);
+    }
+}

@@ -1,0 +1,229 @@
+//! The three worlds, one after the other.
+
+use crate::engine_run;
+use crate::kernel_peer::{self, KernelSockets};
+use crate::suite::Case;
+use crate::transfer::{Addresses, Transfer, TransferError};
+use anabranch_host::emulator::{EmulatorError, EmulatorReport, Validity};
+use anabranch_host::testbed::{Testbed, TestbedError, TestbedOptions};
+use anabranch_lab::calibration::{Calibration, Protocol, Row, Samples};
+use anabranch_lab::{Keep, RunError, Scenario};
+use anabranch_sim::{Direction, HostSpec, Spec, Workload};
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The first seed.
+    pub seed: u64,
+    /// Runs of each world and row.
+    pub repeat: usize,
+    /// Threads for the simulator; 0 for one per processor.
+    pub jobs: usize,
+}
+
+/// Why there is nothing to compare.
+#[derive(Debug, thiserror::Error)]
+pub enum CalibrateError {
+    /// A scenario whose workload is no file.
+    #[error(
+        "`{0}` cannot be calibrated: its workloads are not one file from the beginning; accepted: one [[workload]] with kind = \"files\" and one size, without a start"
+    )]
+    Workload(String),
+    /// The simulator failed.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The testbed could not be made.
+    #[error(transparent)]
+    Testbed(#[from] TestbedError),
+    /// The testbed's links died.
+    #[error(transparent)]
+    Emulator(#[from] EmulatorError),
+}
+
+/// Runs every case in every world; `tell` hears what is about to be run.
+pub fn calibrate(cases: &[Case], settings: &Settings, tell: &dyn Fn(&str)) -> Result<Calibration, CalibrateError> {
+    let mut rows = Vec::new();
+    for case in cases {
+        let single = (Protocol::Tcp, case.scenario.single_path(case.scenario.spec(settings.seed).primary));
+        let all = (case.scenario.paths().len() > 1).then(|| (Protocol::Mptcp, case.scenario.clone()));
+        for (protocol, scenario) in [single].into_iter().chain(all) {
+            rows.push(row(case, protocol, &scenario, settings, tell)?);
+        }
+    }
+    Ok(Calibration {
+        version: anabranch_lab::VERSION,
+        kernel: kernel_version(),
+        seed: settings.seed,
+        repeat: settings.repeat,
+        rows,
+    })
+}
+
+/// How many runs a calibration of these cases has, those of the simulator apart.
+pub fn runs(cases: &[Case], settings: &Settings) -> usize {
+    let rows: usize = cases.iter().map(|case| 1 + usize::from(case.scenario.paths().len() > 1)).sum();
+    rows * settings.repeat * 2
+}
+
+fn row(
+    case: &Case,
+    protocol: Protocol,
+    scenario: &Scenario,
+    settings: &Settings,
+    tell: &dyn Fn(&str),
+) -> Result<Row, CalibrateError> {
+    let seeds: Vec<u64> = (0..settings.repeat as u64).map(|n| settings.seed.wrapping_add(n)).collect();
+    let transfer = the_file(&case.name, &scenario.spec(settings.seed))?;
+    let simulator = simulate(scenario, transfer, &seeds, settings.jobs)?;
+    let mut worlds = [Samples::default(), Samples::default()];
+    let mut shares = [Shares::default(), Shares::default()];
+    for &seed in &seeds {
+        let spec = scenario.spec(seed);
+        for (world, samples) in worlds.iter_mut().enumerate() {
+            let name = ["testbed", "kernel"][world];
+            tell(&format!("{}, {}, {name}, seed {seed}", case.name, protocol.name()));
+            let testbed = Testbed::build(&spec, TestbedOptions::default())?;
+            testbed.begin()?;
+            let outcome = match world {
+                0 => by_engine(&testbed, &spec, transfer),
+                _ => by_kernel(&testbed, &spec, &scenario.policies().congestion.name, transfer),
+            };
+            let report = testbed.stop()?;
+            match outcome {
+                Ok(duration) => samples.completion_s.push(Some(duration.as_secs_f64())),
+                Err(error) => {
+                    samples.completion_s.push(None);
+                    samples.failures.push(format!("seed {seed}: {error}"));
+                }
+            }
+            if let Validity::Invalid(faults) = &report.validity {
+                let faults: Vec<String> = faults.iter().map(|fault| fault.what.clone()).collect();
+                samples.doubtful.push(format!("seed {seed}: {}", faults.join("; ")));
+            }
+            shares[world].add(&path_bytes(&scenario.paths(), transfer.direction, &delivered(&report)));
+        }
+    }
+    for (samples, shares) in worlds.iter_mut().zip(&shares) {
+        samples.shares = shares.mean();
+    }
+    let [testbed, kernel] = worlds;
+    Ok(Row { case: case.name.clone(), protocol, digest: scenario.digest.clone(), simulator, testbed, kernel })
+}
+
+/// The one file of a scenario.
+fn the_file(name: &str, spec: &Spec) -> Result<Transfer, CalibrateError> {
+    match spec.workloads.as_slice() {
+        [Workload::Files { direction, sizes, start, .. }] if sizes.len() == 1 && start.is_zero() => {
+            let patience = Duration::from_nanos(spec.stop.as_nanos());
+            Ok(Transfer { direction: *direction, size: sizes[0], patience })
+        }
+        _ => Err(CalibrateError::Workload(name.to_owned())),
+    }
+}
+
+fn simulate(scenario: &Scenario, transfer: Transfer, seeds: &[u64], jobs: usize) -> Result<Samples, RunError> {
+    let mut samples = Samples::default();
+    let mut shares = Shares::default();
+    for run in anabranch_lab::run_seeds(scenario, seeds, &Keep::default(), jobs, &|| {})? {
+        let finished = run.outcome.transfers.first().and_then(|transfer| transfer.duration());
+        if finished.is_none() {
+            samples.failures.push(format!("seed {}: not finished; {}", run.measured.seed, run.command));
+        }
+        samples.completion_s.push(finished.map(|duration| duration.as_secs_f64()));
+        let delivered: Vec<(String, u64)> =
+            run.outcome.links.iter().map(|link| (link.name.clone(), link.stats.delivered_bytes.get())).collect();
+        shares.add(&path_bytes(&scenario.paths(), transfer.direction, &delivered));
+    }
+    samples.shares = shares.mean();
+    Ok(samples)
+}
+
+fn by_engine(testbed: &Testbed, spec: &Spec, transfer: Transfer) -> Result<Duration, TransferError> {
+    let layout = &testbed.layout;
+    let client: Vec<(IpAddr, bool)> =
+        layout.paths.iter().map(|path| (path.client_engine().v4.into(), path.backup)).collect();
+    let server = layout.server_engine().map(|address| address.v4.into()).collect();
+    let addresses = Addresses { client, primary: layout.primary, server };
+    engine_run::transfer(&testbed.client, &testbed.server, spec, &addresses, transfer)
+}
+
+fn by_kernel(testbed: &Testbed, spec: &Spec, congestion: &str, transfer: Transfer) -> Result<Duration, TransferError> {
+    let fixed = |host: &HostSpec| host.initial_receive_buffer.is_none().then_some(host.receive_buffer);
+    let sockets = KernelSockets {
+        multipath: spec.client.multipath && spec.server.multipath,
+        congestion: congestion.to_owned(),
+        client_buffer: fixed(&spec.client),
+        server_buffer: fixed(&spec.server),
+    };
+    let local = testbed.layout.primary().client().v4.into();
+    let server = testbed.layout.server().next().expect("a server has at least one address");
+    let remote = SocketAddr::new(server.v4.into(), engine_run::PORT);
+    kernel_peer::transfer(&testbed.client, &testbed.server, sockets, local, remote, transfer)
+}
+
+fn delivered(report: &EmulatorReport) -> Vec<(String, u64)> {
+    report.links.iter().map(|link| (link.name.clone(), link.stats.delivered_bytes.get())).collect()
+}
+
+/// Bytes by path in the direction of the file.
+fn path_bytes(paths: &[String], direction: Direction, links: &[(String, u64)]) -> Vec<u64> {
+    let way = match direction {
+        Direction::Down => "down",
+        Direction::Up => "up",
+    };
+    let bytes =
+        |path: &String| links.iter().find(|(name, _)| *name == format!("{path}/{way}")).map_or(0, |link| link.1);
+    paths.iter().map(bytes).collect()
+}
+
+/// Shares of the paths, added up over runs.
+#[derive(Default)]
+struct Shares {
+    sums: Vec<f64>,
+    runs: usize,
+}
+
+impl Shares {
+    fn add(&mut self, bytes: &[u64]) {
+        let total: u64 = bytes.iter().sum();
+        if total == 0 {
+            return;
+        }
+        self.sums.resize(bytes.len(), 0.0);
+        for (sum, bytes) in self.sums.iter_mut().zip(bytes) {
+            *sum += *bytes as f64 / total as f64;
+        }
+        self.runs += 1;
+    }
+
+    fn mean(&self) -> Vec<f64> {
+        self.sums.iter().map(|sum| sum / self.runs as f64).collect()
+    }
+}
+
+/// What the machine runs.
+fn kernel_version() -> String {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease");
+    release.map_or_else(|_| "of unknown version".to_owned(), |release| release.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn shares_are_of_the_direction_of_the_file() {
+        let links = [("a/down", 300), ("a/up", 7), ("b/down", 100), ("b/up", 9)].map(|(name, n)| (name.to_owned(), n));
+        let paths = ["a".to_owned(), "b".to_owned()];
+        assert_eq!(path_bytes(&paths, Direction::Down, &links), [300, 100]);
+        assert_eq!(path_bytes(&paths, Direction::Up, &links), [7, 9]);
+        let mut shares = Shares::default();
+        shares.add(&[300, 100]);
+        shares.add(&[0, 0]);
+        shares.add(&[100, 300]);
+        assert_eq!(shares.mean(), [0.5, 0.5]);
+    }
+}

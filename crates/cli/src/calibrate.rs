@@ -1,0 +1,133 @@
+//! `anabranch calibrate`.
+
+use crate::failure::Failure;
+use crate::output;
+use anabranch_calibrate::{Case, Settings, calibrate, suite};
+use anabranch_host::{Inside, Outcome, supervise};
+use anabranch_lab::Scenario;
+use anabranch_policy::Catalogue;
+use clap::Args;
+use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+
+/// What to calibrate.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  anabranch calibrate --quick               five networks, one file each, three runs: a minute or two
+  anabranch calibrate                       the whole suite: 50 kB to 20 MB over five networks
+  anabranch calibrate wlan-lte --set 'workload=[{kind=\"files\",size=\"2MB\"}]'
+                                            a scenario of your own
+
+Each transfer is made in the simulator, by our engine on the testbed, and by the kernel's own TCP and MPTCP on the
+testbed. It needs what `anabranch testbed` needs. docs/fidelity.md says what we found.")]
+pub struct CalibrateArgs {
+    /// Scenario files or names, each with one file as its workload; without any, the suite.
+    pub scenarios: Vec<String>,
+    /// Overrides a value of the scenarios, as in `run`.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
+    /// The suite with one size per network, and three runs unless told otherwise.
+    #[arg(long)]
+    pub quick: bool,
+    /// Runs of each transfer in each world [default: 10].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: Option<u32>,
+    /// The first seed.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Threads for the simulator; 0 for one per processor.
+    #[arg(long, default_value_t = 0)]
+    pub jobs: usize,
+    /// Print JSON, with every single completion time.
+    #[arg(long)]
+    pub json: bool,
+    /// Write the JSON to a file as well.
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// Reads the scenarios, then calibrates in a process of its own, so that nothing stays behind.
+pub fn run(catalogue: &Arc<Catalogue>, args: &CalibrateArgs) -> Result<(), Failure> {
+    let cases = match args.scenarios.as_slice() {
+        [] if args.sets.is_empty() => suite(catalogue, args.quick)?,
+        [] => {
+            let help = "accepted: --set together with a scenario; the suite is what it is";
+            return Err(Failure::Refused(miette::miette!(help = help, "--set needs a scenario")));
+        }
+        names => names.iter().map(|name| case(catalogue, name, &args.sets)).collect::<Result<_, _>>()?,
+    };
+    if let Some(path) = &args.output {
+        // Before the runs rather than after them.
+        output::write(path, b"")?;
+    }
+    let outcome = supervise(|inside| match end_on_signals(&inside) {
+        Ok(()) => exit_code(catch_unwind(AssertUnwindSafe(|| calibrate_all(&cases, args)))),
+        Err(error) => exit_code(Ok(Err(Failure::Failed(miette::miette!("cannot listen for signals: {error}"))))),
+    });
+    match outcome.map_err(Failure::isolating)? {
+        Outcome::Exited(0) => Ok(()),
+        Outcome::Exited(code) => Err(Failure::Command(code)),
+        Outcome::Killed(signal) => Err(Failure::Command(128u8.saturating_add(signal as u8))),
+        Outcome::Lost => Err(Failure::Failed(miette::miette!("the calibration was killed"))),
+    }
+}
+
+/// A signal ends the worker, and with it everything that it has made.
+fn end_on_signals(inside: &Inside) -> io::Result<()> {
+    let signals = inside.signals()?;
+    thread::spawn(move || {
+        if let Some(received) = signals.into_iter().next() {
+            std::process::exit(128 + received.signal);
+        }
+    });
+    Ok(())
+}
+
+fn exit_code(result: thread::Result<Result<(), Failure>>) -> u8 {
+    match result {
+        Ok(Ok(())) | Ok(Err(Failure::ReaderGone)) => 0,
+        Ok(Err(failure)) => {
+            failure.print();
+            match failure {
+                Failure::Refused(_) => 2,
+                _ => 1,
+            }
+        }
+        Err(panic) => {
+            // Nobody may be listening there; the exit status tells all the same.
+            let _ = writeln!(io::stderr(), "anabranch has a bug: {}", anabranch_lab::panic_text(&*panic));
+            1
+        }
+    }
+}
+
+fn calibrate_all(cases: &[Case], args: &CalibrateArgs) -> Result<(), Failure> {
+    let repeat = args.repeat.map_or(if args.quick { 3 } else { 10 }, |repeat| repeat as usize);
+    let settings = Settings { seed: args.seed, repeat, jobs: args.jobs };
+    let bar = output::progress(anabranch_calibrate::runs(cases, &settings));
+    let result = calibrate(cases, &settings, &|about| {
+        bar.set_message(format!(" ({about})"));
+        bar.inc(1);
+    });
+    bar.finish_and_clear();
+    let result = result.map_err(Failure::calibrating)?;
+    let json = serde_json::to_string_pretty(&result).map_err(|error| Failure::writing("JSON", error))?;
+    if let Some(path) = &args.output {
+        output::write(path, format!("{json}\n").as_bytes())?;
+    }
+    match args.json {
+        true => output::print(&format!("{json}\n")),
+        false => output::print(&anabranch_report::calibration(&result)),
+    }
+}
+
+fn case(catalogue: &Arc<Catalogue>, name: &str, sets: &[String]) -> Result<Case, Failure> {
+    // A testbed has no time before its beginning, so that all runs begin there.
+    let sets = [sets, &["run.spread=\"0s\"".to_owned()]].concat();
+    let scenario = Scenario::load(catalogue, name, &sets)?;
+    Ok(Case { name: scenario.name.clone(), scenario })
+}

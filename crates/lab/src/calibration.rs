@@ -1,0 +1,156 @@
+//! Simulator, testbed and kernel: completion times of the same transfers side by side.
+
+use crate::stats::Estimate;
+use serde::Serialize;
+
+/// What all runs of a calibration came to.
+#[derive(Clone, Debug, Serialize)]
+pub struct Calibration {
+    /// Of this program.
+    pub version: &'static str,
+    /// The kernel it was held against.
+    pub kernel: String,
+    /// The first seed.
+    pub seed: u64,
+    /// Runs of each world and row.
+    pub repeat: usize,
+    /// In the order in which they were run.
+    pub rows: Vec<Row>,
+}
+
+/// One network, one file, one protocol.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// Network and file.
+    pub case: String,
+    /// Which of the two.
+    pub protocol: Protocol,
+    /// The scenario's digest.
+    pub digest: String,
+    /// Our engine in the simulator.
+    pub simulator: Samples,
+    /// Our engine on the testbed.
+    pub testbed: Samples,
+    /// The kernel on the testbed.
+    pub kernel: Samples,
+}
+
+/// What carries the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// Plain TCP over the first path.
+    Tcp,
+    /// MPTCP over all paths.
+    Mptcp,
+}
+
+/// The runs of one world.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Samples {
+    /// Completion times in seconds by seed; `None` where a run failed.
+    pub completion_s: Vec<Option<f64>>,
+    /// By path: the share of the bytes that its links delivered in the direction of the file, mean over the runs.
+    pub shares: Vec<f64>,
+    /// What went wrong, each with its seed.
+    pub failures: Vec<String>,
+    /// Runs whose emulation was too late to count; they count all the same, and are told of.
+    pub doubtful: Vec<String>,
+}
+
+impl Protocol {
+    /// As tables have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Tcp => "tcp",
+            Protocol::Mptcp => "mptcp",
+        }
+    }
+}
+
+impl Samples {
+    /// The mean completion time of the runs that ended; `None` without any.
+    pub fn mean(&self) -> Option<Estimate> {
+        Estimate::of(&self.completion_s.iter().flatten().copied().collect::<Vec<_>>())
+    }
+
+    /// How much longer than `other` these took, as a share of the mean of `other`, taken seed by seed.
+    pub fn gap(&self, other: &Samples) -> Option<Estimate> {
+        let pairs = self.completion_s.iter().zip(&other.completion_s).filter_map(|(a, b)| Some(((*a)?, (*b)?)));
+        let (ours, theirs): (Vec<f64>, Vec<f64>) = pairs.unzip();
+        let base = Estimate::of(&theirs)?.mean;
+        let difference = Estimate::of_difference(&ours, &theirs)?;
+        let half = difference.half.map(|half| half / base);
+        Some(Estimate { mean: difference.mean / base, half, ..difference })
+    }
+}
+
+impl Row {
+    /// Testbed over simulator, less one: the engine's gap.
+    pub fn engine_gap(&self) -> Option<Estimate> {
+        self.testbed.gap(&self.simulator)
+    }
+
+    /// Kernel over our engine on the same testbed, less one.
+    pub fn kernel_gap(&self) -> Option<Estimate> {
+        self.kernel.gap(&self.testbed)
+    }
+}
+
+impl Calibration {
+    /// The median over all rows of the engine's gap, without regard to its sign; `None` without any.
+    pub fn median_gap(&self) -> Option<f64> {
+        let mut gaps: Vec<f64> = self.rows.iter().filter_map(|row| Some(row.engine_gap()?.mean.abs())).collect();
+        gaps.sort_by(f64::total_cmp);
+        let middle = gaps.len() / 2;
+        match gaps.len() {
+            0 => None,
+            n if n % 2 == 1 => Some(gaps[middle]),
+            _ => Some((gaps[middle - 1] + gaps[middle]) / 2.0),
+        }
+    }
+
+    /// The row whose gap is largest, without regard to its sign.
+    pub fn widest(&self) -> Option<(&Row, Estimate)> {
+        let gaps = self.rows.iter().filter_map(|row| Some((row, row.engine_gap()?)));
+        gaps.max_by(|(_, a), (_, b)| a.mean.abs().total_cmp(&b.mean.abs()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn samples(completion_s: &[f64]) -> Samples {
+        Samples { completion_s: completion_s.iter().map(|&s| (s > 0.0).then_some(s)).collect(), ..Samples::default() }
+    }
+
+    fn row(simulator: &[f64], testbed: &[f64]) -> Row {
+        Row {
+            case: "x".to_owned(),
+            protocol: Protocol::Tcp,
+            digest: String::new(),
+            simulator: samples(simulator),
+            testbed: samples(testbed),
+            kernel: Samples::default(),
+        }
+    }
+
+    #[test]
+    fn a_gap_is_taken_seed_by_seed_and_leaves_failures_out() {
+        // Pairs (1.0, 1.1) and (3.0, 3.1): mean difference 0.1 over a mean of 2.0; the pair with a failure (0) is left out.
+        let gap = row(&[1.0, 2.0, 3.0], &[1.1, 0.0, 3.1]).engine_gap().unwrap();
+        assert!((gap.mean - 0.05).abs() < 1e-12 && gap.n == 2, "{gap:?}");
+        assert!(gap.half.unwrap() < 1e-9);
+        assert_eq!(row(&[1.0], &[0.0]).engine_gap(), None);
+    }
+
+    #[test]
+    fn the_median_forgets_signs() {
+        let rows = vec![row(&[1.0], &[0.9]), row(&[1.0], &[1.02]), row(&[1.0], &[1.04]), row(&[1.0], &[0.0])];
+        let calibration = Calibration { version: "", kernel: String::new(), seed: 1, repeat: 1, rows };
+        assert!((calibration.median_gap().unwrap() - 0.04).abs() < 1e-12);
+        assert!((calibration.widest().unwrap().1.mean + 0.1).abs() < 1e-12);
+    }
+}

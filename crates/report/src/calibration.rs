@@ -1,0 +1,90 @@
+//! A calibration on the terminal: the same transfers in three worlds.
+
+use crate::number::{percent, with_interval};
+use crate::table::{Align, Table};
+use anabranch_lab::calibration::{Calibration, Row, Samples};
+use anabranch_lab::stats::Estimate;
+use std::fmt::Write;
+
+/// The table, what failed, and what the gap comes to.
+pub fn calibration(calibration: &Calibration) -> String {
+    let Calibration { version, kernel, seed, repeat, rows } = calibration;
+    let last = seed + (*repeat as u64).saturating_sub(1);
+    let mut text = format!("anabranch {version} and Linux {kernel}, seeds {seed} to {last}\n\n");
+    let mut table = Table::new([
+        ("transfer", Align::Left),
+        ("", Align::Left),
+        ("simulator [s]", Align::Right),
+        ("testbed [s]", Align::Right),
+        ("gap [%]", Align::Right),
+        ("kernel [s]", Align::Right),
+        ("to testbed [%]", Align::Right),
+        ("shares: sim", Align::Right),
+        ("testbed", Align::Right),
+        ("kernel", Align::Right),
+    ]);
+    for row in rows {
+        table.row([
+            row.case.clone(),
+            row.protocol.name().to_owned(),
+            mean(&row.simulator),
+            mean(&row.testbed),
+            gap(row.engine_gap()),
+            mean(&row.kernel),
+            gap(row.kernel_gap()),
+            shares(&row.simulator),
+            shares(&row.testbed),
+            shares(&row.kernel),
+        ]);
+    }
+    text += &table.to_string();
+    text += "\nMeans with 95 % intervals. gap: our engine on the testbed to itself in the simulator; to testbed: the kernel to our\n\
+             engine, both on the testbed; differences taken seed by seed. shares: of what the links delivered, by path.\n";
+    let remarks: String = rows.iter().map(remarks).collect();
+    if !remarks.is_empty() {
+        text += &format!("\n{remarks}");
+    }
+    if let (Some(median), Some((widest, by))) = (calibration.median_gap(), calibration.widest()) {
+        let (case, protocol) = (&widest.case, widest.protocol.name());
+        let by = with_interval(&by, 0.01, true);
+        writeln!(
+            text,
+            "\nThe engine's gap is {} at the median of {} rows, at most {by} % ({case}, {protocol}).",
+            percent(median),
+            rows.len()
+        )
+        .expect("writing to a String cannot fail");
+    }
+    text
+}
+
+fn mean(samples: &Samples) -> String {
+    samples.mean().map_or_else(|| "-".to_owned(), |estimate| with_interval(&estimate, 1.0, false))
+}
+
+fn gap(gap: Option<Estimate>) -> String {
+    gap.map_or_else(|| "-".to_owned(), |estimate| with_interval(&estimate, 0.01, true))
+}
+
+fn shares(samples: &Samples) -> String {
+    if samples.shares.len() < 2 {
+        return String::new();
+    }
+    let shares: Vec<String> = samples.shares.iter().map(|share| format!("{:.0}", share * 100.0)).collect();
+    shares.join("/")
+}
+
+/// What failed and what is doubtful, a line each.
+fn remarks(row: &Row) -> String {
+    let worlds = [("simulator", &row.simulator), ("testbed", &row.testbed), ("kernel", &row.kernel)];
+    let mut text = String::new();
+    for (world, samples) in worlds {
+        for (kind, remarks) in [("FAILED", &samples.failures), ("doubtful", &samples.doubtful)] {
+            for remark in remarks {
+                writeln!(text, "{kind}: {}, {}, {world}: {remark}", row.case, row.protocol.name())
+                    .expect("writing to a String cannot fail");
+            }
+        }
+    }
+    text
+}
