@@ -4,16 +4,18 @@
 
 mod common;
 
-use anabranch_engine::{Config, Event, FastClose, LocalAddress};
+use anabranch_engine::{Config, Event, FastClose, LocalAddress, SubflowStats, Switch};
 use anabranch_engine::{Policies, Profile};
 use anabranch_interop::{Close, Family, Meeting, Party, Plan, Role, Stack, run, wait};
 use anabranch_net::{LinkConfig, LossModel};
+use anabranch_policy::registry::SCHEDULERS;
 use anabranch_sim::{HostSpec, PathSpec, Spec};
 use anabranch_units::{Bytes, Duration, Rate, Seed};
 use anabranch_wire::ResetReason;
 use common::*;
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 fn main() -> ExitCode {
     let mut cases = Vec::new();
@@ -406,6 +408,11 @@ fn hundred(role: Role) {
     engine.check().unwrap();
 }
 
+fn round_robin(config: &mut Config) {
+    let entry = SCHEDULERS.iter().find(|entry| entry.name == "round-robin").expect("it is in the table");
+    config.policies.switch(&Switch::Scheduler(Arc::new(|| entry.build_default())));
+}
+
 /// A receive buffer of 64 KiB, a path of 5 Mbit/s and a slow and long one: data of the fast path fills the buffer while
 /// what the slow path brings is missing. Two kernels were seen to stop for good here; the receiver has to be able to take
 /// the byte it waits for, and the sender to send it again where it gets through.
@@ -418,14 +425,17 @@ fn small_buffer(role: Role, receiver: Stack, seed: u64) {
     let host = HostSpec::new(Profile::linux(), Policies::default());
     let paths = vec![path("fast", 5, 25, 0.01), path("slow", 2, 125, 0.001)];
     let spec = Spec { seed: Seed(seed), ..Spec::new(paths, host.clone(), host) };
-    let plan = |sends: bool| Plan::send(if sends { MIB } else { KIB });
+    // After an end of stream either way the kernel lets no subflow join: whoever receives waits for the sender's.
+    let plan = |sends: bool| if sends { Plan::send(2 * MIB) } else { Plan::send(KIB).closing(Close::AfterPeer) };
     let mut engine = Party::new(Stack::Engine, plan(receiver == Stack::Kernel));
     let mut kernel = Party::new(Stack::Kernel, plan(receiver == Stack::Engine));
     match receiver {
-        Stack::Engine => {
-            engine.adjust = std::sync::Arc::new(|config: &mut Config| config.receive_buffer = Bytes::new(64 << 10))
+        Stack::Engine => engine.adjust = Arc::new(|config: &mut Config| config.receive_buffer = Bytes::new(64 << 10)),
+        Stack::Kernel => {
+            kernel.receive_buffer = Some(64 << 10);
+            // The slow path is to have its share, however small the window.
+            engine.adjust = Arc::new(round_robin);
         }
-        Stack::Kernel => kernel.receive_buffer = Some(64 << 10),
     }
     let (of_engine, of_kernel) = (engine.plan, kernel.plan);
     let (client, server) = if role == Role::Client { (engine, kernel) } else { (kernel, engine) };
@@ -433,6 +443,11 @@ fn small_buffer(role: Role, receiver: Stack, seed: u64) {
     let outcome = meeting.hold().unwrap();
     let (engine, kernel) =
         if role == Role::Client { (&outcome.client, &outcome.server) } else { (&outcome.server, &outcome.client) };
+    // Otherwise nothing was at stake.
+    let subflows = &engine.connection.as_ref().unwrap().subflows;
+    let busy =
+        |s: &&SubflowStats| if receiver == Stack::Kernel { s.bytes_sent > 64 * KIB } else { s.bytes_received > 0 };
+    assert_eq!(subflows.iter().filter(busy).count(), 2, "both paths are used\n{outcome}");
     engine.transfer.check(&of_engine, &of_kernel).unwrap_or_else(|error| panic!("engine: {error}\n{outcome}"));
     kernel.transfer.check(&of_kernel, &of_engine).unwrap_or_else(|error| panic!("kernel: {error}\n{outcome}"));
 }

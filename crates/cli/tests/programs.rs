@@ -1,12 +1,15 @@
-//! The real programs: curl and Python over the kernel's MPTCP against `anabranch serve` and `anabranch fetch`, unmodified,
-//! over two paths, every byte compared.
+//! The real programs, unmodified, over two paths: curl, iperf3 and Python with the kernel's MPTCP against `anabranch serve`,
+//! `anabranch proxy` in front of nginx and iperf3, and `anabranch fetch`. Every byte of a file is compared.
 #![allow(clippy::unwrap_used)]
 
 use anabranch_host::Namespace;
-use anabranch_interop::{Case, Direct, Family, KernelCounters, Role, run};
+use anabranch_interop::{Case, Direct, Family, KernelCounters, Role, run, wait};
 use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 fn main() -> ExitCode {
     let mut cases = Vec::new();
@@ -16,6 +19,13 @@ fn main() -> ExitCode {
         cases.push(case(name("curl_uploads_to_serve"), move || curl_uploads(family)));
         cases.push(case(name("plain_curl_downloads_from_serve"), move || plain_curl(family)));
         cases.push(case(name("fetch_downloads_from_python"), move || fetch_from_python(family)));
+        cases.push(case(name("curl_downloads_from_nginx_through_proxy"), move || curl_through_proxy(family)));
+    }
+    for (protocol, multipath) in [("mptcp", true), ("tcp", false)] {
+        for (direction, download) in [("uploads", false), ("downloads", true)] {
+            let name = format!("iperf3_{direction}_through_proxy_{protocol}");
+            cases.push(case(name, move || iperf3_through_proxy(multipath, download)));
+        }
     }
     run(cases, 4)
 }
@@ -29,6 +39,7 @@ fn case(name: String, test: impl FnOnce() + Send + 'static) -> Case {
 
 /// Longer than any test takes.
 const LIMIT: &str = "60";
+const PATIENCE: Duration = Duration::from_secs(60);
 /// What is moved.
 const SIZE: usize = 16 << 20;
 
@@ -44,19 +55,21 @@ impl Drop for Running {
 }
 
 /// Starts `command` in the namespace and waits until it says, on standard error, a line with `ready` in it.
-fn start(namespace: &Namespace, mut command: Command, ready: &str) -> Running {
+fn start(namespace: &Namespace, mut command: Command, ready: &'static str) -> Running {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = namespace.run(move || command.spawn()).unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let running = Running(child);
-    let mut said = String::new();
-    let found = lines.by_ref().map_while(Result::ok).any(|line| {
-        said = said.clone() + &line + "\n";
-        line.contains(ready)
-    });
-    assert!(found, "it ended and never said `{ready}`:\n{said}");
-    // Somebody has to read the rest.
-    std::thread::spawn(move || lines.for_each(drop));
+    let (sender, said) = channel();
+    // Somebody has to read the rest as well.
+    std::thread::spawn(move || lines.map_while(Result::ok).for_each(|line| drop(sender.send(line))));
+    let mut all = Vec::new();
+    while !all.last().is_some_and(|line: &String| line.contains(ready)) {
+        match said.recv_timeout(PATIENCE) {
+            Ok(line) => all.push(line),
+            Err(error) => panic!("it never said `{ready}` ({error}):\n{}", all.join("\n")),
+        }
+    }
     running
 }
 
@@ -169,6 +182,91 @@ fn fetch_from_python(family: Family) {
     });
     assert!(std::fs::read(&output).unwrap() == content(), "the file is another one");
     assert_multipath(&counters, "MPJoinAckRx");
+}
+
+/// A program that does not say when it is ready: it is once somebody can connect to it.
+fn start_listening(namespace: &Namespace, mut command: Command, port: u16) -> Running {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit());
+    let mut running = Running(namespace.run(move || command.spawn()).unwrap());
+    let listening = wait(PATIENCE, || {
+        assert!(running.0.try_wait().unwrap().is_none(), "it has ended");
+        namespace.run(move || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok())
+    });
+    assert!(listening, "nobody listens on port {port}");
+    running
+}
+
+/// `anabranch proxy` on the engine's two addresses, in front of what listens on the loopback address.
+fn proxy(direct: &Direct, family: Family, port: u16, to: u16) -> Running {
+    let [first, second] = direct.engine.family(family).map(|ip| SocketAddr::new(ip, port).to_string());
+    let to = format!("127.0.0.1:{to}");
+    let command = anabranch(&["proxy", "--listen", &first, "--listen", &second, "--to", &to]);
+    start(&direct.namespace, command, "ready")
+}
+
+/// nginx as Debian has it, with nothing of its own configuration.
+fn nginx(direct: &Direct, directory: &Path) -> Running {
+    let at = directory.display();
+    let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
+    let temporary: String = temporary.iter().map(|what| format!("{what}_temp_path {at}/{what};\n")).collect();
+    let settings = format!(
+        "daemon off; master_process off; pid {at}/pid; error_log stderr; events {{}}\n\
+         http {{ access_log off; {temporary} server {{ listen 127.0.0.1:8080; root {at}; }} }}"
+    );
+    let file = directory.join("nginx.conf");
+    std::fs::write(&file, settings).unwrap();
+    let mut command = Command::new("nginx");
+    command.arg("-e").arg("stderr").arg("-c").arg(file);
+    start_listening(&direct.namespace, command, 8080)
+}
+
+fn curl_through_proxy(family: Family) {
+    let (direct, directory) = (Direct::new("nginx").unwrap(), tempfile::tempdir().unwrap());
+    direct.add_endpoint(Role::Client, family).unwrap();
+    std::fs::write(directory.path().join("file"), content()).unwrap();
+    let _nginx = nginx(&direct, directory.path());
+    let _proxy = proxy(&direct, family, 80, 8080);
+    let output = directory.path().join("output").display().to_string();
+    let counters = counted(&direct, || {
+        let words = ["run", "curl", "-sSf", "-m", LIMIT, "-o", &output, &url(&direct, family, "file")];
+        direct.namespace.command("mptcpize", &words).unwrap();
+    });
+    assert!(std::fs::read(&output).unwrap() == content(), "the file is another one");
+    assert_multipath(&counters, "MPJoinSynAckRx");
+}
+
+/// iperf3 opens two connections and has the two ends agree on what was transferred.
+fn iperf3_through_proxy(multipath: bool, download: bool) {
+    let direct = Direct::new("iperf3").unwrap();
+    direct.add_endpoint(Role::Client, Family::V4).unwrap();
+    let mut server = Command::new("iperf3");
+    server.args(["-s", "-B", "127.0.0.1", "-p", "5201"]);
+    let _server = start_listening(&direct.namespace, server, 5201);
+    let _proxy = proxy(&direct, Family::V4, 5202, 5201);
+    let host = direct.engine.v4[0].to_string();
+    let mut words = vec!["iperf3", "-c", &host, "-p", "5202", "-n", "32M", "-J"];
+    words.extend(download.then_some("-R"));
+    let counters = counted(&direct, || {
+        let said = if multipath {
+            direct.namespace.command("mptcpize", &[&["run"], &words[..]].concat())
+        } else {
+            direct.namespace.command(words[0], &words[1..])
+        };
+        let said: serde_json::Value = serde_json::from_str(&said.unwrap()).unwrap();
+        let bytes = |end: &str| said["end"][end]["bytes"].as_u64().unwrap_or(0);
+        // The receiver stops counting when the sender says that it is done, on another connection.
+        let (sent, received) = (bytes("sum_sent"), bytes("sum_received"));
+        assert!(sent >= 32 << 20 && received <= sent && received >= sent / 2, "{:#}", said["end"]);
+    });
+    if multipath {
+        assert!(counters.mptcp("MPJoinSynAckRx") >= 1, "no second subflow: {counters}");
+        // iperf3's server closes its socket with data unread, and the proxy passes that on.
+        let mut trouble = counters.mptcp_trouble();
+        trouble.retain(|name, _| !name.contains("Rst") && !name.contains("Fastclose"));
+        assert!(trouble.is_empty(), "{counters}");
+    } else {
+        assert_eq!(counters.mptcp("MPCapableSYNTX"), 0, "{counters}");
+    }
 }
 
 const SERVER: &str = r#"
