@@ -5,6 +5,7 @@ mod result;
 
 use crate::failure::Failure;
 use crate::output;
+use crate::wire_device::{Diverted, prepare};
 use crate::wire_options::{WireOptions, addresses, size, span};
 use anabranch_host::{Driver, Reactor};
 use anabranch_policy::Catalogue;
@@ -39,7 +40,7 @@ pub struct FetchArgs {
     /// What to fetch.
     pub url: String,
     /// The engine's addresses, with commas between: the connection is opened from the first that fits, and joined from the
-    /// others.
+    /// others. Those that the machine has itself are borrowed for as long as it takes.
     #[arg(long, value_name = "ADDR,…", value_delimiter = ',')]
     pub from: Vec<IpAddr>,
     /// Where it goes; `-` is standard output. Otherwise a new file named as the last part of the path.
@@ -119,7 +120,9 @@ pub fn fetch(catalogue: &Arc<Catalogue>, args: &FetchArgs) -> Result<(), Failure
     let remotes = remotes.into_iter().filter(|remote| from.iter().any(|ip| ip.is_ipv4() == remote.is_ipv4())).collect();
     let (config, chosen) = args.wire.config(catalogue, &from)?;
     let journal = Some(args.wire.journal()?);
-    let driver = Some(args.wire.driver(config, &from)?);
+    // One connection at a time; a redirect may follow while the last one's ports are not free yet.
+    let ready = prepare(&args.wire, config, &from, Diverted::Opening(16))?;
+    let (driver, _borrowed) = (Some(ready.driver), ready.borrowed);
     let mut errand = Errand { args, from, destination, pending: None, driver, journal, redirects: Vec::new() };
     let (target, outcome) = errand.run(target, remotes)?;
     let saved = errand.save(&outcome);

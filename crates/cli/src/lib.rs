@@ -30,6 +30,7 @@ mod run;
 mod script;
 mod serve;
 mod testbed;
+mod wire_device;
 mod wire_options;
 
 use anabranch_policy::Catalogue;

@@ -1,9 +1,9 @@
 //! `anabranch proxy`.
 
-mod engine;
 mod log;
 
 use crate::failure::Failure;
+use crate::wire_device::{Diverted, prepare};
 use crate::wire_options::{WireOptions, addresses, size, span};
 use anabranch_host::{Keep, Reactor, drop_privileges, raise_open_files};
 use anabranch_policy::Catalogue;
@@ -12,7 +12,6 @@ use anabranch_units::{Bytes, Duration};
 use clap::{ArgGroup, Args as ClapArgs};
 use log::{LogFormat, start_log};
 use std::net::{IpAddr, SocketAddr};
-use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -75,15 +74,6 @@ pub struct ProxyArgs {
     /// How long running connections may go on after the first SIGTERM.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = span)]
     pub drain: Duration,
-    /// The engine's ports for connections that it opens from borrowed addresses.
-    #[arg(long, value_name = "A-B", default_value = "61000-65535", value_parser = ports)]
-    pub ports: RangeInclusive<u16>,
-    /// Where addresses that stand for borrowed ones on the device are taken from: an IPv4 /24, named by its first address.
-    #[arg(long, value_name = "ADDR", default_value = "198.18.151.0")]
-    pub inner: std::net::Ipv4Addr,
-    /// The same for IPv6: a /64, named by its first address.
-    #[arg(long, value_name = "ADDR", default_value = "fdab:7261:6e63:6800::")]
-    pub inner6: std::net::Ipv6Addr,
     /// What is logged: error, warn, info, debug, trace.
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub log: tracing::Level,
@@ -101,14 +91,6 @@ fn target(text: &str) -> Result<(String, u16), String> {
     let port = port.parse().ok().filter(|port| *port != 0).ok_or_else(accepted)?;
     let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
     if bare.is_empty() || (bare == host && host.contains(':')) { Err(accepted()) } else { Ok((bare.to_owned(), port)) }
-}
-
-fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
-    let pair = text.split_once('-').and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
-    match pair {
-        Some((first, last)) if 1024 <= first && first <= last => Ok(first..=last),
-        _ => Err("accepted: two ports with a hyphen between, from 1024 upwards, such as 61000-65535".to_owned()),
-    }
 }
 
 impl ProxyArgs {
@@ -171,7 +153,11 @@ pub fn proxy(catalogue: &Arc<Catalogue>, args: &ProxyArgs) -> Result<(), Failure
     warn_of_strangers(args);
     let (config, _) = args.wire.config(catalogue, &local)?;
 
-    let ready = engine::prepare(args, config, &local)?;
+    let diverted = match args.listen.first() {
+        Some(listen) => Diverted::Listening(vec![listen.port()]),
+        None => Diverted::Opening(args.max_connections),
+    };
+    let ready = prepare(&args.wire, config, &local, diverted)?;
     settings.device = Some(ready.device);
     let proxy = Proxy::new(settings).map_err(|error| match error {
         BuildError::Bind { .. } | BuildError::Service { .. } => Failure::Failed(miette::miette!("{error}")),

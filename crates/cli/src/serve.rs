@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::output;
+use crate::wire_device::{Diverted, prepare};
 use crate::wire_options::{WireOptions, addresses, size, span};
 use anabranch_host::Reactor;
 use anabranch_policy::Catalogue;
@@ -115,7 +116,8 @@ pub fn serve(catalogue: &Arc<Catalogue>, args: &ServeArgs) -> Result<(), Failure
     let listen = addresses(&args.listen, "--listen")?;
     let (config, chosen) = args.wire.config(catalogue, &listen)?;
     let journal = args.wire.journal()?;
-    let driver = args.wire.driver(config, &listen)?;
+    let ready = prepare(&args.wire, config, &listen, Diverted::Listening(services.keys().copied().collect()))?;
+    let (driver, _borrowed) = (ready.driver, ready.borrowed);
     let broke = |error| Failure::Failed(miette::miette!("the engine broke off: {error}"));
 
     let said: Vec<String> = services.iter().map(|(port, service)| described(&listen, *port, service)).collect();

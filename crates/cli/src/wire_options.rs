@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use anabranch_engine::{Config, LocalAddress, Policies, Profile};
-use anabranch_host::{Driver, Interface, Tun};
+use anabranch_host::{Interface, Tun};
 use anabranch_lab::{Chosen, named, named_ack_path, nearest, quantity};
 use anabranch_policy::Catalogue;
 use anabranch_service::Journal;
@@ -11,6 +11,7 @@ use clap::Args as ClapArgs;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 /// Settings of the engine.
@@ -60,11 +61,30 @@ pub struct WireOptions {
     /// Leave segmentation and checksums to nobody: every packet is whole, as on a wire.
     #[arg(long)]
     pub no_offload: bool,
+    /// The engine's ports for connections that it opens from borrowed addresses.
+    #[arg(long, value_name = "A-B", default_value = "61000-65535", value_parser = ports)]
+    pub ports: RangeInclusive<u16>,
+    /// Where addresses that stand for borrowed ones on the device are taken from: an IPv4 /24, named by its first address.
+    #[arg(long, value_name = "ADDR", default_value = "198.18.151.0")]
+    pub inner: std::net::Ipv4Addr,
+    /// The same for IPv6: a /64, named by its first address.
+    #[arg(long, value_name = "ADDR", default_value = "fdab:7261:6e63:6800::")]
+    pub inner6: std::net::Ipv6Addr,
     /// Write what happens to connections and subflows to FILE, one JSON object per line; `-` is standard output.
     #[arg(long, value_name = "FILE")]
     pub events: Option<PathBuf>,
 }
 
+fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
+    let pair = text.split_once('-').and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
+    match pair {
+        Some((first, last)) if 1024 <= first && first <= last => Ok(first..=last),
+        _ => Err("accepted: two ports with a hyphen between, from 1024 upwards, such as 61000-65535".to_owned()),
+    }
+}
+
+/// Timeouts in a row of full-sized segments, while smaller ones get through (RFC 8899 §4.3 has three probes).
+const BLACK_HOLE_TIMEOUTS: u32 = 3;
 /// Packets that may wait for us on the device; its default of 500 is a hidden drop-tail queue.
 const QUEUE: u32 = 10_000;
 
@@ -97,6 +117,8 @@ impl WireOptions {
             checksum: self.checksum,
             send_buffer: self.send_buffer,
             receive_buffer: self.receive_buffer,
+            // Routers that drop what is too big and do not say so are found out.
+            black_hole_timeouts: Some(BLACK_HOLE_TIMEOUTS),
             ack_rewrite: self.ack_rewrite || chosen.ack_path.name != Policies::ACK_PATH,
             policies: Policies { scheduler, congestion, receive_window, ack_path, reinjection },
             ..Config::new(profile, locals)
@@ -126,13 +148,6 @@ impl WireOptions {
             ))
         })?;
         Ok(tun)
-    }
-
-    /// An engine with these settings on its device.
-    pub fn driver(&self, config: Config, addresses: &[IpAddr]) -> Result<Driver, Failure> {
-        let tun = self.open_tun(addresses)?;
-        let driver = Driver::new(config, Box::new(tun));
-        driver.map_err(|error| Failure::Failed(miette::miette!("cannot start the engine: {error}")))
     }
 
     /// Where `--events` go.

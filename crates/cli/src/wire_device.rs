@@ -1,7 +1,7 @@
 //! The engine on its device, with addresses of its own and borrowed ones.
 
-use super::ProxyArgs;
 use crate::failure::Failure;
+use crate::wire_options::WireOptions;
 use anabranch_engine::Config;
 use anabranch_host::addresses::{Borrowed, Loan, Pool};
 use anabranch_host::{Driver, Interface, Translated, Tun, pass_on_net_admin};
@@ -23,11 +23,24 @@ const QUEUE: u32 = 10_000;
 /// IPv4 and TCP headers without options.
 const HEADERS: u32 = 40;
 
+/// Which of a borrowed address's ports are the engine's.
+pub enum Diverted {
+    /// Those that it listens on. One, if an address is borrowed: what lies between two is the machine's.
+    Listening(Vec<u16>),
+    /// Those that it opens connections from, so many at a time.
+    Opening(u32),
+}
+
 /// Opens the device and borrows the addresses that the machine has itself.
-pub fn prepare(args: &ProxyArgs, mut config: Config, local: &[IpAddr]) -> Result<Prepared, Failure> {
+pub fn prepare(
+    wire: &WireOptions,
+    mut config: Config,
+    local: &[IpAddr],
+    diverted: Diverted,
+) -> Result<Prepared, Failure> {
     let (outer, own): (Vec<IpAddr>, Vec<IpAddr>) = local.iter().partition(|address| is_ours(**address));
     if outer.is_empty() {
-        let tun = args.wire.open_tun(&own)?;
+        let tun = wire.open_tun(&own)?;
         let (device, name) = (tun.name().to_owned(), tun.name().to_owned());
         // A predecessor that was killed may have borrowed; without permission there is nothing to undo either.
         let _ = Borrowed::clean_up(&device);
@@ -36,10 +49,10 @@ pub fn prepare(args: &ProxyArgs, mut config: Config, local: &[IpAddr]) -> Result
         return Ok(Prepared { driver, device, name, borrowed: None });
     }
 
-    pass_on_net_admin().map_err(|_| permission(args))?;
-    let tun = Tun::open(&args.wire.tun).map_err(|error| match error.kind() {
-        std::io::ErrorKind::PermissionDenied => permission(args),
-        _ => Failure::Failed(miette::miette!("cannot open the TUN device {}: {error}", args.wire.tun)),
+    pass_on_net_admin().map_err(|_| permission(wire))?;
+    let tun = Tun::open(&wire.tun).map_err(|error| match error.kind() {
+        std::io::ErrorKind::PermissionDenied => permission(wire),
+        _ => Failure::Failed(miette::miette!("cannot open the TUN device {}: {error}", wire.tun)),
     })?;
     let device = tun.name().to_owned();
     let up = |mtu: Option<u32>| Interface::named(&device).and_then(|interface| interface.up(QUEUE, mtu));
@@ -48,22 +61,30 @@ pub fn prepare(args: &ProxyArgs, mut config: Config, local: &[IpAddr]) -> Result
     let interface = Interface::named(&device).map_err(failed)?;
     own.iter().try_for_each(|address| interface.route(*address)).map_err(failed)?;
 
-    let ports = match args.listen.first() {
-        Some(listen) => listen.port()..=listen.port(),
-        None => args.ports.clone(),
+    let ports = match diverted {
+        Diverted::Listening(listening) => match listening.as_slice() {
+            [port] => *port..=*port,
+            _ => {
+                let (count, outer) = (listening.len(), outer[0]);
+                return Err(Failure::Refused(miette::miette!(
+                    help = "name one service, such as --http 8080, or an address that the machine does not have",
+                    "{outer} is this machine's own, and can be borrowed for one port only, not for {count}"
+                )));
+            }
+        },
+        Diverted::Opening(most) => {
+            let many = u32::from(wire.ports.end() - wire.ports.start()) + 1;
+            if many < most {
+                return Err(Failure::Refused(miette::miette!(
+                    help = "fewer --max-connections, or more --ports",
+                    "every connection takes a port, and there are {many}"
+                )));
+            }
+            config.ports = Some(wire.ports.clone());
+            wire.ports.clone()
+        }
     };
-    let many = args.ports.end() - args.ports.start();
-    if args.socks.is_some() && u32::from(many) < args.max_connections {
-        let help = "fewer --max-connections, or more --ports";
-        return Err(Failure::Refused(miette::miette!(
-            help = help,
-            "every connection takes a port, and there are {many}"
-        )));
-    }
-    if args.socks.is_some() {
-        config.ports = Some(args.ports.clone());
-    }
-    let pool = Pool { v4: args.inner, v6: args.inner6 };
+    let pool = Pool { v4: wire.inner, v6: wire.inner6 };
     let loan = Loan { device: device.clone(), outer: outer.clone(), ports, pool };
     let borrowed = Borrowed::take(&loan).map_err(|error| {
         let help = "it takes the programs ip and nft, CAP_NET_ADMIN, and /proc/sys/net to be writable";
@@ -78,7 +99,7 @@ pub fn prepare(args: &ProxyArgs, mut config: Config, local: &[IpAddr]) -> Result
     let driver = Driver::new(config, Box::new(device_of));
     let driver = driver.map_err(|error| Failure::Failed(miette::miette!("cannot start the engine: {error}")))?;
     for pair in borrowed.pairs() {
-        tracing::info!(target: "anabranch::proxy", outer = %pair.outer, inner = %pair.inner, "address borrowed");
+        tracing::info!(target: "anabranch", outer = %pair.outer, inner = %pair.inner, "address borrowed");
     }
     let name = device.clone();
     Ok(Prepared { driver, device, name, borrowed: Some(borrowed) })
@@ -89,13 +110,13 @@ fn is_ours(address: IpAddr) -> bool {
     UdpSocket::bind((address, 0)).is_ok()
 }
 
-fn permission(args: &ProxyArgs) -> Failure {
+fn permission(wire: &WireOptions) -> Failure {
     let program = std::env::current_exe().map_or_else(|_| "anabranch".into(), |path| path.display().to_string());
     let help = format!(
         "run it as root, or give the program this one capability:\n  sudo setcap cap_net_admin+ep {program}\n\
          and a place for its notes:\n  sudo install -d -m 700 -o $USER /run/anabranch"
     );
-    let tun = &args.wire.tun;
+    let tun = &wire.tun;
     Failure::Failed(miette::miette!(
         help = help,
         "cannot open the TUN device {tun} and borrow addresses: it takes CAP_NET_ADMIN"
