@@ -7,6 +7,7 @@
 mod commands;
 #[path = "../common/mod.rs"]
 mod common;
+mod engine;
 mod killed;
 mod links;
 mod ordinary_user;
@@ -45,6 +46,13 @@ fn missing() -> &'static Option<String> {
     })
 }
 
+/// Whether a program is missing; in CI it must not be.
+fn lacks(program: &str) -> bool {
+    let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output().unwrap().status.success();
+    assert!(found || std::env::var_os("ANABRANCH_REQUIRE_NETNS").is_none(), "{program} is missing");
+    !found
+}
+
 const TWO_PATHS: &str = r#"
 [path.wlan]
 rate = "20mbit"
@@ -62,7 +70,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 fn testbed(directory: &Path, args: &[&str]) -> Command {
     // Whoever runs the tests in the background has made them ignore SIGINT, and a shell cannot trap what was ignored before it.
-    let mut command = Command::new("env");
+    let mut command = Command::new("/usr/bin/env"); // By its path: one test leaves PATH empty.
     command.args(["--default-signal", env!("CARGO_BIN_EXE_anabranch")]);
     command.current_dir(directory).arg("testbed").args(args).stdin(Stdio::null());
     command

@@ -1,0 +1,89 @@
+//! Our engine on a testbed's hosts: with addresses of its own, and with borrowed ones.
+
+use super::{place, run, stderr, stdout};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+/// How much is fetched: enough for both paths to be used.
+const SIZE: usize = 3_000_000;
+
+/// The program under its name, wherever the tests have it.
+const ENGINE: &str = env!("CARGO_BIN_EXE_anabranch");
+
+/// A file that no compression and no repetition makes smaller.
+fn file(here: &Path) -> Vec<u8> {
+    let mut state = 1u64;
+    let mut byte = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    let bytes: Vec<u8> = (0..SIZE).map(|_| byte()).collect();
+    fs::create_dir_all(here.join("served")).unwrap();
+    fs::write(here.join("served/file"), &bytes).unwrap();
+    bytes
+}
+
+/// What `fetch --json` said: two subflows carried it, from these addresses.
+fn check(here: &Path, output: &std::process::Output, locals: [&str; 2]) {
+    assert!(output.status.success(), "{}", stderr(output));
+    let result: Value = serde_json::from_str(&stdout(output)).unwrap();
+    assert_eq!(result["bytes"], SIZE, "{result:#}");
+    let subflows = result["connection"]["subflows"].as_array().unwrap();
+    for local in locals {
+        let by = subflows.iter().find(|it| it["local"].as_str().unwrap().starts_with(&format!("{local}:")));
+        let bytes = by.map_or(0, |subflow| subflow["bytes_received"].as_u64().unwrap());
+        assert!(bytes > 100_000, "{local} carried {bytes} bytes: {result:#}");
+    }
+    assert!(fs::read(here.join("got")).unwrap() == fs::read(here.join("served/file")).unwrap(), "the file is another");
+}
+
+#[test]
+fn engine_to_engine_needs_no_addresses_to_be_named() {
+    let Some(here) = place("engines") else { return };
+    file(&here);
+    let server = format!("{ENGINE} serve --root served --scheduler late");
+    let fetch = format!("{ENGINE} fetch http://$ANABRANCH_ENGINE_SERVER/file --output got --json");
+    let output = run(&here, &["two.toml", "--server", &server, "--", "sh", "-c", &fetch]);
+    check(&here, &output, ["10.78.1.2", "10.78.2.2"]);
+}
+
+#[test]
+fn fetch_borrows_the_hosts_own_addresses_and_gives_them_back() {
+    let Some(here) = place("borrowing-fetch") else { return };
+    if super::lacks("nft") {
+        return eprintln!("SKIPPED: borrowing takes nft");
+    }
+    file(&here);
+    let server = format!("{ENGINE} serve --root served");
+    let fetch = format!(
+        "ip rule > before; {ENGINE} fetch http://$ANABRANCH_ENGINE_SERVER/file --from 10.77.1.2,10.77.2.2 --output got --json; \
+         code=$?; ip rule > after; nft list tables > tables; exit $code"
+    );
+    let output = run(&here, &["two.toml", "--server", &server, "--", "sh", "-c", &fetch]);
+    check(&here, &output, ["10.77.1.2", "10.77.2.2"]);
+    let read = |name: &str| fs::read_to_string(here.join(name)).unwrap();
+    assert_eq!(read("before"), read("after"), "rules are as they were");
+    assert_eq!(read("tables"), "", "and no table is left");
+}
+
+#[test]
+fn serve_borrows_one_port_of_the_hosts_own_address() {
+    let Some(here) = place("borrowing-serve") else { return };
+    if super::lacks("nft") || super::lacks("curl") || super::lacks("mptcpize") {
+        return eprintln!("SKIPPED: it takes nft, curl and mptcpize");
+    }
+    let bytes = file(&here);
+    let server = format!("{ENGINE} serve --listen 10.77.0.1 --http 80 --root served");
+    let fetch = "mptcpize run curl -sS -o got http://server/file; nstat -az | grep MPJoinSynAckRx";
+    let output = run(&here, &["two.toml", "--server", &server, "--", "sh", "-c", fetch]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(fs::read(here.join("got")).unwrap() == bytes, "the file is another");
+    let joins: u64 = stdout(&output).split_whitespace().nth(1).unwrap().parse().unwrap();
+    assert!(joins >= 1, "the kernel joined: {}", stdout(&output));
+
+    let several = format!("{ENGINE} serve --listen 10.77.0.1");
+    let output = run(&here, &["two.toml", "--server", &several, "--", "true"]);
+    assert!(!output.status.success());
+    assert!(stderr(&output).contains("can be borrowed for one port only"), "{}", stderr(&output));
+}
