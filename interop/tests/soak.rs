@@ -2,12 +2,15 @@
 //! policies of the registry. Not for every day: without the variable nothing happens.
 //!
 //! Each round has a seed of its own, which is printed with what failed; `ANABRANCH_SOAK_ROUND=SEED` plays that round alone.
+//! With `ANABRANCH_SOAK_CAPTURES=DIRECTORY` the engine's device is recorded there, and the captures of rounds that failed stay.
 
 use anabranch_engine::{Config, Factory};
 use anabranch_interop::links::{self, Bounds};
 use anabranch_interop::{Adjust, Close, Family, Meeting, Party, Plan, Stack, missing, seed};
 use anabranch_policy::registry::{ACK_PATHS, CONGESTION, Entry, REINJECTIONS, SCHEDULERS, WINDOWS};
 use anabranch_units::{Bytes, Seed, Stream};
+use std::fs;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -103,6 +106,11 @@ fn play(seed: Seed) -> (String, Result<(), String>) {
         paths[0],
         paths[1]
     );
+    let capture = std::env::var_os("ANABRANCH_SOAK_CAPTURES")
+        .map(|directory| Path::new(&directory).join(format!("{}.pcapng", seed.0)));
+    for party in [&mut client, &mut server] {
+        party.capture = capture.clone().filter(|_| party.stack == Stack::Engine);
+    }
     let meeting = Meeting { spec: links::spec(seed, &paths), family, client, server, limit: LIMIT };
     let result = meeting.hold().and_then(|outcome| {
         let (client, server) = (&meeting.client, &meeting.server);
@@ -111,8 +119,14 @@ fn play(seed: Seed) -> (String, Result<(), String>) {
             let checked = end.transfer.check(&party.plan, &peer.plan);
             checked.map_err(|error| format!("the {:?} {error}\n{outcome}", party.stack))?;
             let mut trouble = end.counters.mptcp_trouble();
-            // A join that comes when the kernel's application has closed is refused, and both ends may tell so by a RST.
-            trouble.retain(|name, _| !["MPJoinRejected", "MPJoinNoTokenFound", "MPRstTx", "MPRstRx"].contains(name));
+            // A join that comes when the kernel's application has closed is refused, by a RST too; never more of them than
+            // there are joins. For a RST of ours there is no reason.
+            let count = |name| end.counters.mptcp(name);
+            let joins = count("MPJoinSynRx") + count("MPJoinSynTx");
+            let refusals = ["MPJoinRejected", "MPJoinNoTokenFound", "MPRstTx"];
+            if refusals.iter().map(|name| count(name)).sum::<u64>() <= joins {
+                trouble.retain(|name, _| !refusals.contains(name));
+            }
             // With one end that speaks plain TCP, MPTCP falls back as it should.
             if !trouble.is_empty() && client.multipath && server.multipath {
                 return Err(format!("the kernel counted {trouble:?}\n{outcome}"));
@@ -120,6 +134,10 @@ fn play(seed: Seed) -> (String, Result<(), String>) {
         }
         Ok(())
     });
+    if let (Ok(()), Some(capture)) = (&result, capture) {
+        // Of hundreds of rounds only those that failed are of interest.
+        let _ = fs::remove_file(capture);
+    }
     (what, result)
 }
 

@@ -27,10 +27,36 @@ pub(crate) struct Proof {
     pub(crate) data_fin: bool,
 }
 
+impl Proof {
+    /// Whether the sum over what it proves is right. Zero can be written in two ways (RFC 1624 §3), and a peer may write either.
+    pub(crate) fn is(self, checksum: u16) -> bool {
+        let both = [self.checksum, checksum];
+        both[0] == both[1] || both == [0, u16::MAX] || both == [u16::MAX, 0]
+    }
+
+    /// The same without the DATA_FIN: its length is one less and so is the sum, of which a checksum is the complement.
+    fn of_bytes(self) -> Proof {
+        let (more, carry) = self.checksum.overflowing_add(u16::from(self.data_fin));
+        Proof { checksum: more + u16::from(carry), data_fin: false }
+    }
+}
+
 impl Mapping {
     /// The offset after its last byte.
     pub(crate) fn end(&self) -> u64 {
         self.subflow + self.length
+    }
+
+    /// What proves a mapping that is said `again`. Who closes while it is under way may add the DATA_FIN to it from one
+    /// repetition to the next (Linux does), and reordering may bring back the earlier form. Both must prove the same bytes.
+    fn joined(&self, again: &Mapping) -> Result<Option<Proof>, Contradiction> {
+        let bytes = |mapping: &Mapping| (mapping.subflow, mapping.data, mapping.length);
+        match (self.proof, again.proof) {
+            (Some(held), Some(new)) if bytes(self) == bytes(again) && held.of_bytes().is(new.of_bytes().checksum) => {
+                Ok(Some(if new.data_fin { new } else { held }))
+            }
+            _ => Err(Contradiction),
+        }
     }
 }
 
@@ -46,16 +72,17 @@ pub(crate) struct MappingTable(VecDeque<Mapping>);
 const MAX_MAPPINGS: usize = 1 << 14;
 
 impl MappingTable {
-    /// Takes a mapping in. One that overlaps another must say the same of the overlap, and be the same if either has a
-    /// checksum, which holds for the whole of it. True if it is held now, false if there is no room for it.
+    /// Takes a mapping in. One that overlaps another must say the same of the overlap, and be the same, but for a DATA_FIN
+    /// behind it, if either has a checksum, which holds for the whole of it. True if it is held now, false if there is no room for it.
     pub(crate) fn insert(&mut self, new: Mapping) -> Result<bool, Contradiction> {
         if new.length == 0 {
             return Ok(true);
         }
         let at = self.0.partition_point(|held| held.end() <= new.subflow);
-        for held in self.0.range(at..).take_while(|held| held.subflow < new.end()) {
-            if (held.proof.is_some() || new.proof.is_some()) && *held != new {
-                return Err(Contradiction);
+        for held in self.0.range_mut(at..).take_while(|held| held.subflow < new.end()) {
+            if held.proof.is_some() || new.proof.is_some() {
+                held.proof = held.joined(&new)?;
+                return Ok(true);
             }
             // Equal offsets between the two levels: the overlap is described alike.
             if held.data.wrapping_sub(held.subflow) != new.data.wrapping_sub(new.subflow) {
@@ -131,6 +158,32 @@ mod tests {
         assert_eq!(table.insert(proven(map(21, 20, 50), 7)), Err(Contradiction));
         assert_eq!(table.insert(proven(map(51, 50, 50), 9)), Ok(true));
         assert_eq!(table.covering(60), Some(proven(map(51, 50, 50), 9)));
+    }
+
+    #[test]
+    fn minus_zero_is_zero() {
+        let same = |checksum, other| Proof { checksum, data_fin: false }.is(other);
+        assert!(same(0, 0xffff) && same(0xffff, 0) && same(0x1234, 0x1234));
+        assert!(!same(0, 1) && !same(0x1234, 0xedcb));
+    }
+
+    /// RFC 8684 §3.3.3: the DATA_FIN counts in the length, and in nothing else.
+    #[test]
+    fn a_data_fin_may_be_added_to_a_mapping_with_a_checksum() {
+        let proven = |checksum, data_fin| Mapping { proof: Some(Proof { checksum, data_fin }), ..map(1, 0, 50) };
+        for (open, closed) in [(7, 6), (1, 0), (1, 0xffff), (0xffff, 0xfffe), (0, 0xfffe)] {
+            for [first, second] in
+                [[proven(open, false), proven(closed, true)], [proven(closed, true), proven(open, false)]]
+            {
+                let mut table = MappingTable::default();
+                assert_eq!((table.insert(first), table.insert(second)), (Ok(true), Ok(true)));
+                assert_eq!(table.covering(1), Some(proven(closed, true)), "{first:?}, {second:?}");
+            }
+        }
+        for wrong in [proven(7, true), proven(8, true), proven(5, true)] {
+            let mut table = MappingTable::default();
+            assert_eq!((table.insert(proven(7, false)), table.insert(wrong)), (Ok(true), Err(Contradiction)));
+        }
     }
 
     #[test]

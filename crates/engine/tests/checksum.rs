@@ -123,6 +123,32 @@ fn segments_of_a_mapping_may_come_in_any_order() {
     assert!(puppet.read == PATTERN[..5001], "{}", puppet.read.len());
 }
 
+/// §3.3.3: a peer that closes while a mapping is under way may repeat it with the DATA_FIN behind it, as Linux does: the same
+/// bytes, a length and a checksum that count one more. Reordering brings the two forms in any order.
+#[test]
+fn a_data_fin_may_join_a_mapping_under_way() {
+    for fins in [0b1000, 0b1110, 0b0001, 0b0101, 0b1111] {
+        for capable in [false, true] {
+            let (mut puppet, line) = accepted(server());
+            for i in 0..4 {
+                assert!(puppet.read.is_empty(), "{fins:b}");
+                let dss = sealed(&puppet, 1, 0, &PATTERN[..4000], fins >> i & 1 == 1);
+                let first = dss.map.filter(|_| capable && !dss.data_fin);
+                let first = first.map(|map| puppet.keys(Some((map.length, map.checksum))));
+                puppet.send(line.ack(1 + 1000 * i), |s| {
+                    s.payload = Payload::from_static(&PATTERN[1000 * i as usize..][..1000]);
+                    match first {
+                        Some(first) => s.options.push_mptcp(MpOption::Capable(first)),
+                        None => s.options.dss = Some(dss),
+                    }
+                });
+            }
+            assert!(puppet.read == PATTERN[..4000], "{fins:b}: {} bytes", puppet.read.len());
+            assert_eq!(puppet.take().iter().filter_map(Puppet::acked).max(), Some(4001), "{fins:b}: with the DATA_FIN");
+        }
+    }
+}
+
 /// A mapping larger than the receive buffer must not make the two ends wait for each other.
 #[test]
 fn a_mapping_larger_than_the_buffer_gets_through() {

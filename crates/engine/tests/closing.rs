@@ -396,3 +396,23 @@ fn an_optimistic_data_fin_acknowledgment_is_ignored() {
     puppet.wait(Duration::from_secs(1));
     assert!(puppet.take().iter().any(|s| s.payload.len() == 10), "still repeated");
 }
+
+/// §3.1: a client that closes without data repeats the keys before its DATA_FIN, each time, until the peer has shown that it has
+/// them; nothing else would make up for a lost third ACK.
+#[test]
+fn the_keys_go_before_an_early_data_fin() {
+    let (mut puppet, line) = Puppet::connected(config([client_ip(0)]), MpCapable::OFFER);
+    puppet.take();
+    puppet.shutdown();
+    puppet.wait(Duration::from_secs(2));
+    let keys = |s: &Segment| s.options.mptcp().iter().any(|option| matches!(option, MpOption::Capable(_)));
+    let fin = |s: &Segment| s.options.dss.is_some_and(|dss| dss.data_fin);
+    let out = puppet.take();
+    assert!(out.len() >= 4 && out.len() % 2 == 0, "{out:?}");
+    assert!(out.chunks(2).all(|pair| keys(&pair[0]) && !fin(&pair[0]) && fin(&pair[1])), "{out:?}");
+    puppet.confirm(line, 1, 0);
+    puppet.take();
+    puppet.wait(Duration::from_secs(8));
+    let out = puppet.take();
+    assert!(out.iter().any(fin) && !out.iter().any(keys), "{out:?}");
+}

@@ -170,6 +170,11 @@ impl Connection {
         purpose: Purpose,
         shared: &mut Shared,
     ) {
+        if !self.confirmed && self.role == super::Role::Client {
+            // Without data there is nothing that repeats the keys for it (RFC 8684 §3.1), nor room beside the DATA_FIN. Should
+            // the third ACK be lost or late, Linux would take this for plain TCP.
+            self.send_third_ack(now, index, shared);
+        }
         let offset = self.subflows[index].recovery.snd_nxt();
         let mut segment = self.base(now, index, Flags::ACK, offset);
         let dsn = self.dsn(fin);
