@@ -151,7 +151,8 @@ impl EmulatorReport {
             ("99th percentile", late.p99, bounds.lateness_p99, 1000),
         ] {
             if late.count >= needed && got > bound {
-                let what = format!("packets were delivered late: {name} {got}, at most {bound} is accepted");
+                let [got, bound] = [got, bound].map(|late| late.as_nanos() as f64 / 1e6);
+                let what = format!("packets were delivered late: {name} {got:.2} ms, at most {bound} ms is accepted");
                 faults.push(Fault { what, remedy: LATE });
             }
         }
