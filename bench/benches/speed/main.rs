@@ -1,4 +1,4 @@
-//! How fast and how large: `cargo bench -p anabranch-bench [-- OPTIONS]`.
+//! How fast and how large: `cargo bench -p anabranch-bench --bench speed [-- OPTIONS]`.
 //!
 //! Prints delivered data packets per second of wall time on one core, the cost of decisions and forecasts, memory and
 //! allocations; each number as the median of several, with the extremes. README.md says what they mean.
@@ -20,7 +20,7 @@ use std::process::{Command, ExitCode};
 static ALLOCATOR: counting::Counting = counting::Counting;
 
 const USAGE: &str = "\
-cargo bench -p anabranch-bench [-- OPTIONS]
+cargo bench -p anabranch-bench --bench speed [-- OPTIONS]
 
   --quick        shorter runs, fewer of them: for a look, not for a comparison
   --json         print JSON instead of tables
