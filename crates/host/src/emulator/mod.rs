@@ -25,7 +25,8 @@ use anabranch_net::Change;
 use anabranch_sim::{Affected, Spec, SpecError};
 use run::Run;
 use rustix::event::EventfdFlags;
-use std::io;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
@@ -98,6 +99,7 @@ impl Emulator {
         let (spec, woken) = (spec.clone(), Arc::clone(&wake));
         let thread = std::thread::Builder::new().name("emulator".to_owned()).spawn(move || {
             let scheduling = schedule(options.real_time);
+            let _awake = options.real_time.then(keep_awake);
             // Built here, since the buffers of packets belong to this thread.
             match Run::new(&spec, ends, options, (clock, scheduling), (inbox, woken)) {
                 Ok(run) => {
@@ -199,6 +201,16 @@ fn schedule(real_time: bool) -> Scheduling {
         Ok(()) => Scheduling::RealTime,
         Err(error) => Scheduling::Refused(error.to_string()),
     }
+}
+
+/// Keeps idle processors out of sleep states for as long as the answer lives (the kernel's CPU latency QoS): each wake-up of a
+/// processor that has gone to sleep makes a packet late, the host's as well as ours. `None` where that is not permitted; the
+/// run is then less exact, which its report shows.
+fn keep_awake() -> Option<File> {
+    let mut file = OpenOptions::new().write(true).open("/dev/cpu_dma_latency").ok()?;
+    let tolerated = 0i32; // Microseconds.
+    file.write_all(&tolerated.to_ne_bytes()).ok()?;
+    Some(file)
 }
 
 /// Any priority of SCHED_FIFO is above all ordinary threads; a low one leaves the kernel's own above ours.
