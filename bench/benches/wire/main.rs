@@ -43,6 +43,13 @@ struct Options {
 }
 
 fn main() -> ExitCode {
+    if let [_, grow, port, count] = std::env::args().collect::<Vec<_>>().as_slice()
+        && grow == memory::GROW
+    {
+        let number = |text: &String| text.parse::<u32>().expect("we wrote it ourselves");
+        println!("{}", memory::growth(number(count) as usize, number(port) as u16));
+        return ExitCode::SUCCESS;
+    }
     let options = match parse(std::env::args().skip(1)) {
         Ok(options) => options,
         Err(fault) => {

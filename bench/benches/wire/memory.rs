@@ -4,6 +4,7 @@ use crate::server::SOURCE;
 use crate::world::{SERVER, Setup, World, connect};
 use socket2::Socket;
 use std::io::Read;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Resident kilobytes per connection.
@@ -12,12 +13,23 @@ pub struct Measured {
     pub busy: f64,
 }
 
-/// Opens `count` connections, lets them idle, and then all download at once.
+/// Opens `count` connections, lets them idle, and in another run all download at once. Each in a process of its own: what an
+/// earlier one has freed would be used again, and nothing would seem to grow.
 pub fn measure(count: usize) -> Measured {
-    Measured { idle: growth(count, crate::server::DISCARD), busy: growth(count, SOURCE) }
+    let grow = |port: u16| {
+        let arguments = [GROW.to_owned(), port.to_string(), count.to_string()];
+        let output = std::env::current_exe().and_then(|program| Command::new(program).args(arguments).output());
+        let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+        text.trim().parse().unwrap_or(f64::NAN)
+    };
+    Measured { idle: grow(crate::server::DISCARD), busy: grow(SOURCE) }
 }
 
-fn growth(count: usize, port: u16) -> f64 {
+/// The argument with which this program is one such process.
+pub const GROW: &str = "--grow";
+
+/// Kilobytes per connection that `count` of them to `port` take.
+pub fn growth(count: usize, port: u16) -> f64 {
     let world = World::new(Setup { offload: true, subflows: 2 }, port);
     // What there is of everything once is there before.
     let first = connect(&world.namespace, SERVER, port);
