@@ -53,7 +53,7 @@ impl std::fmt::Display for Request {
 pub enum Progress {
     /// More is to come.
     More,
-    /// It wants to go there; [`Front::grant`] or [`Front::deny`] is due.
+    /// It wants to go there; `Front::grant` or `Front::deny` is due.
     Asked(Request),
     /// It said what cannot be served, which is this; a reply may be waiting.
     Refused(&'static str),

@@ -5,8 +5,8 @@
 //!   they want over several local addresses.
 //!
 //! [`Proxy`] is an [`Application`](anabranch_host::Application): one thread, no call that blocks, except in the threads of
-//! the resolver. A [`Session`](session::Session) is one client with what was opened for it; its two streams are joined by a
-//! [`Relay`](relay::Relay). Everything that a stranger can make grow has a bound ([`Limits`]).
+//! the resolver. A `Session` is one client with what was opened for it; its two streams are joined by a
+//! `Relay`. Everything that a stranger can make grow has a bound ([`Limits`]).
 
 mod app;
 mod dial;

@@ -1,0 +1,143 @@
+//! How sessions end: what the engine says, what the sockets say, what the clock says.
+
+use super::{DISCARD, Next, Proxy};
+use crate::proxy::front::Denial;
+use crate::proxy::report::Outcome;
+use crate::proxy::session::{Session, Stage};
+use anabranch_engine::ConnectionId;
+use anabranch_host::Context;
+
+impl Proxy {
+    /// The engine's connection is gone.
+    pub(super) fn on_engine_gone(&mut self, cx: &mut Context<'_>, id: ConnectionId, index: usize, orderly: bool) {
+        self.disown(id);
+        self.step(cx, index, |proxy, cx, session| {
+            if session.connection != Some(id) {
+                return Next::Wait;
+            }
+            proxy.collect(cx, session);
+            match session.stage {
+                Stage::Opening(..) => {
+                    proxy.totals.attempts_failed += 1;
+                    proxy.open(cx, index, session, Denial::ConnectionRefused)
+                }
+                Stage::Relaying if orderly => proxy.relay(cx, session),
+                Stage::Relaying if session.relay.engine_finished() && session.relay.has_outward() => {
+                    // It had said everything before it gave up: that is delivered.
+                    session.ending = Some(proxy.reset_by_engine());
+                    proxy.relay(cx, session)
+                }
+                _ => Next::End(proxy.reset_by_engine()),
+            }
+        });
+    }
+
+    pub(super) fn reset_by_engine(&self) -> Outcome {
+        if self.engine_is_client() { Outcome::ClientReset } else { Outcome::TargetReset }
+    }
+
+    /// Takes what the engine counted of the session's connection, which is gone or about to be.
+    pub(super) fn collect(&mut self, cx: &mut Context<'_>, session: &mut Session) {
+        let Some(id) = session.connection.take() else { return };
+        let subflows = cx.endpoint.subflows(id);
+        if let Some(stats) = cx.endpoint.connection(id) {
+            self.totals.ended.add(&stats, &subflows);
+            session.counted = Some((stats, subflows));
+        }
+        cx.endpoint.forget(id);
+    }
+
+    /// The end of a session, whatever is still open.
+    pub(super) fn finish(&mut self, cx: &mut Context<'_>, index: usize, mut session: Session, outcome: Outcome) {
+        if let Some(id) = session.connection {
+            self.collect(cx, &mut session);
+            self.disown(id);
+            cx.endpoint.abort(cx.now, id);
+        }
+        if let Some(socket) = session.socket.take() {
+            let unsaid = session.relay.has_outward() || !session.relay.engine_finished();
+            let broken = !matches!(outcome, Outcome::Closed) && !matches!(session.stage, Stage::Lingering);
+            if broken && unsaid {
+                // RST: the other end shall not take what it got for the whole.
+                let _ = socket2::SockRef::from(&socket).set_linger(Some(std::time::Duration::ZERO));
+            }
+        }
+        match session.admitted {
+            Ok(()) => self.admission.release(session.client.ip()),
+            Err(_) => self.refused -= 1,
+        }
+        *self.totals.outcomes.entry(outcome).or_default() += 1;
+        if session.admitted.is_ok() {
+            session.log(cx.now, outcome, self.engine_is_client());
+        }
+        self.sessions.release(index);
+    }
+
+    // --- once a second ---------------------------------------------------------------------------------------------
+
+    pub(super) fn look_after(&mut self, cx: &mut Context<'_>) {
+        if self.accept_again {
+            self.on_visitors(cx);
+        }
+        if let Some(metrics) = &mut self.metrics {
+            metrics.tick();
+        }
+        self.count_memory(cx);
+        let indices: Vec<usize> = self.sessions.iter().map(|(index, _)| index).collect();
+        for index in indices {
+            self.step(cx, index, |proxy, cx, session| proxy.check_time(cx, index, session));
+        }
+        if self.drain.is_some_and(|until| until <= cx.now) {
+            self.cut_off(cx);
+        }
+    }
+
+    pub(super) fn check_time(&mut self, cx: &mut Context<'_>, index: usize, session: &mut Session) -> Next {
+        let now = cx.now;
+        if session.is_overdue(now, &self.settings.timeouts) {
+            return match session.stage {
+                Stage::Greeting(_) => {
+                    session.detail = "did not say in time where to go".into();
+                    Next::End(Outcome::BadRequest)
+                }
+                Stage::Resolving(_) | Stage::Opening(..) => {
+                    session.detail = "not connected in time".into();
+                    self.give_up_opening(cx, session);
+                    self.deny(cx, session, Denial::TimedOut, Outcome::ConnectFailed)
+                }
+                Stage::Connecting(_) => {
+                    session.detail = "not connected in time".into();
+                    Next::End(Outcome::ConnectFailed)
+                }
+                Stage::Relaying if session.relay.discards() => Next::End(self.reset_by_socket()),
+                Stage::Relaying => Next::End(Outcome::Idle),
+                Stage::Lingering => Next::End(session.ending.unwrap_or(Outcome::Closed)),
+            };
+        }
+        if session.is_attempt_overdue(now) {
+            self.totals.attempts_failed += 1;
+            if let Stage::Opening(..) = session.stage {
+                self.give_up_opening(cx, session);
+                return self.open(cx, index, session, Denial::TimedOut);
+            }
+            return self.connect(cx, index, session);
+        }
+        if session.relay.discards() && now.since(session.active) > DISCARD {
+            return Next::End(self.reset_by_socket());
+        }
+        // What was held back for want of memory may go on.
+        self.advance(cx, index, session)
+    }
+
+    pub(super) fn reset_by_socket(&self) -> Outcome {
+        if self.engine_is_client() { Outcome::TargetReset } else { Outcome::ClientReset }
+    }
+
+    /// Ends the attempt under way; its end comes as an event of a connection that nobody owns.
+    pub(super) fn give_up_opening(&mut self, cx: &mut Context<'_>, session: &mut Session) {
+        if let Some(id) = session.connection.take() {
+            self.disown(id);
+            cx.endpoint.abort(cx.now, id);
+        }
+    }
+}

@@ -1,0 +1,455 @@
+//! The proxy as an application of the reactor: what happens when something happens.
+
+mod arrivals;
+mod ends;
+mod stages;
+
+use crate::proxy::front::{Denial, Host};
+use crate::proxy::limits::{Admission, Limit};
+use crate::proxy::metrics::{self, Scrape, Totals};
+use crate::proxy::metrics_server::{MOST_VISITORS, MetricsServer, Page};
+use crate::proxy::relay::SCRATCH;
+use crate::proxy::report::{Outcome, Throttle};
+use crate::proxy::resolver::Resolver;
+use crate::proxy::session::{Session, Stage};
+use crate::proxy::settings::{Direction, Settings};
+use crate::proxy::slab::Slab;
+use anabranch_engine::{ConnectionId, Event};
+use anabranch_host::{Application, Context, FIRST_TOKEN, Ready};
+use anabranch_units::{Duration, Instant};
+use mio::net::TcpListener;
+use mio::{Interest, Token};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+
+/// The proxy. Its sockets are bound when it is made, its threads start with the reactor.
+pub struct Proxy {
+    settings: Settings,
+    sessions: Slab<Session>,
+    serial: u64,
+    /// Whose connection it is, by [`ConnectionId::index`].
+    owners: Vec<Option<(ConnectionId, usize)>>,
+    admission: Admission,
+    totals: Totals,
+    listener: Option<TcpListener>,
+    metrics: Option<MetricsServer>,
+    resolver: Option<Resolver>,
+    /// Where the service is.
+    service: Vec<SocketAddr>,
+    /// Sessions that are here only to be refused.
+    refused: usize,
+    /// When sessions are looked after next.
+    tick: Option<Instant>,
+    /// Clients may be waiting that could not be accepted.
+    accept_again: bool,
+    /// When those that still run are cut off.
+    drain: Option<Instant>,
+    scratch: Vec<u8>,
+    refusals: Throttle,
+    failures: Throttle,
+    /// What keeps it from going on.
+    broken: Option<std::io::Error>,
+}
+
+/// Why a proxy cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// A socket cannot be bound.
+    #[error("cannot listen on {address}: {error}")]
+    Bind {
+        /// Where.
+        address: SocketAddr,
+        /// Why not.
+        error: std::io::Error,
+    },
+    /// The service has no address.
+    #[error("cannot find `{host}`, where connections are to go: {error}")]
+    Service {
+        /// Its name.
+        host: String,
+        /// What the resolver said.
+        error: std::io::Error,
+    },
+}
+
+/// What a step comes to.
+enum Next {
+    /// Until something happens.
+    Wait,
+    /// It is over.
+    End(Outcome),
+}
+
+const LISTENER: Token = Token(FIRST_TOKEN);
+const METRICS: Token = Token(FIRST_TOKEN + 1);
+const RESOLVER: Token = Token(FIRST_TOKEN + 2);
+const FIRST_VISITOR: usize = FIRST_TOKEN + 16;
+const FIRST_SESSION: usize = FIRST_VISITOR + MOST_VISITORS;
+
+const TICK: Duration = Duration::from_secs(1);
+/// Clients that are told of a limit at the same time; beyond it they are cut off without a word.
+const MOST_REFUSED: usize = 64;
+/// How long a service that has finished may leave the rest of the client's data without a reader.
+const DISCARD: Duration = Duration::from_secs(30);
+/// Answers with this number are for the service's name.
+const SERVICE: u64 = u64::MAX;
+
+impl Proxy {
+    /// Binds its sockets and looks up where the service is.
+    pub fn new(settings: Settings) -> Result<Self, BuildError> {
+        let bind = |address, result: std::io::Result<_>| result.map_err(|error| BuildError::Bind { address, error });
+        let (mut listener, mut service) = (None, Vec::new());
+        match &settings.direction {
+            Direction::Listen { host, to_port, .. } => {
+                let found = (host.as_str(), *to_port).to_socket_addrs();
+                let found = found.map_err(|error| BuildError::Service { host: host.clone(), error })?;
+                service = found.collect();
+            }
+            Direction::Socks { listen, .. } => listener = Some(bind(*listen, TcpListener::bind(*listen))?),
+        }
+        let metrics = match settings.metrics {
+            Some(address) => {
+                let server = MetricsServer::bind(address, FIRST_VISITOR);
+                Some(server.map_err(|error| BuildError::Bind { address, error })?)
+            }
+            None => None,
+        };
+        Ok(Proxy {
+            sessions: Slab::new(),
+            serial: 0,
+            owners: Vec::new(),
+            admission: Admission::new(settings.limits),
+            totals: Totals::default(),
+            listener,
+            metrics,
+            resolver: None,
+            service,
+            refused: 0,
+            tick: None,
+            accept_again: false,
+            drain: None,
+            scratch: vec![0; SCRATCH],
+            refusals: Throttle::default(),
+            failures: Throttle::default(),
+            broken: None,
+            settings,
+        })
+    }
+
+    /// Where SOCKS and HTTP CONNECT clients are expected.
+    pub fn socks_address(&self) -> Option<SocketAddr> {
+        self.listener.as_ref().and_then(|listener| listener.local_addr().ok())
+    }
+
+    /// Where metrics are served.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().and_then(|metrics| metrics.address().ok())
+    }
+
+    /// Clients now.
+    pub fn sessions(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// How many clients ended like this.
+    pub fn ended(&self, outcome: Outcome) -> u64 {
+        self.totals.outcomes.get(&outcome).copied().unwrap_or(0)
+    }
+
+    /// How often a limit was in the way.
+    pub fn limit_hits(&self, limit: Limit) -> u64 {
+        self.totals.limits.get(&limit).copied().unwrap_or(0)
+    }
+
+    /// What made it end before its time.
+    pub fn take_error(&mut self) -> Option<std::io::Error> {
+        self.broken.take()
+    }
+
+    fn start(&mut self, cx: &mut Context<'_>) -> std::io::Result<()> {
+        if let Some(metrics) = &mut self.metrics {
+            metrics.register(cx.registry, METRICS)?;
+        }
+        if let Some(listener) = &mut self.listener {
+            cx.registry.register(listener, LISTENER, Interest::READABLE)?;
+        }
+        let names = match &self.settings.direction {
+            Direction::Listen { port, host, .. } => {
+                cx.endpoint.listen(*port);
+                !matches!(Host::parse(host), Some(Host::Address(_)))
+            }
+            Direction::Socks { .. } => true,
+        };
+        if names {
+            self.resolver = Some(Resolver::start(cx.registry, RESOLVER)?);
+        }
+        Ok(())
+    }
+
+    fn engine_is_client(&self) -> bool {
+        matches!(self.settings.direction, Direction::Listen { .. })
+    }
+
+    // --- new clients -----------------------------------------------------------------------------------------------
+
+    fn own(&mut self, id: ConnectionId, index: usize) {
+        if self.owners.len() <= id.index() {
+            self.owners.resize(id.index() + 1, None);
+        }
+        self.owners[id.index()] = Some((id, index));
+    }
+
+    fn owner(&self, id: ConnectionId) -> Option<usize> {
+        self.owners.get(id.index()).copied().flatten().filter(|(known, _)| *known == id).map(|(_, index)| index)
+    }
+
+    fn disown(&mut self, id: ConnectionId) {
+        if self.owner(id).is_some() {
+            self.owners[id.index()] = None;
+        }
+    }
+
+    // --- a session's steps -----------------------------------------------------------------------------------------
+
+    fn count_memory(&mut self, cx: &mut Context<'_>) {
+        self.admission.start_count();
+        let mut most: Option<(u64, usize)> = None;
+        for (index, session) in self.sessions.iter() {
+            let in_engine = session.connection.and_then(|id| cx.endpoint.connection(id)).map_or(0, |stats| {
+                let unacknowledged = stats.written.saturating_sub(stats.data_acked);
+                unacknowledged + stats.received.saturating_sub(stats.delivered) + stats.ofo_bytes
+            });
+            let held = in_engine + session.relay.held() as u64;
+            self.admission.count(session.client.ip(), held);
+            if most.is_none_or(|(most, _)| held > most) {
+                most = Some((held, index));
+            }
+        }
+        if self.admission.is_full()
+            && let Some((_, index)) = most
+            && let Some(session) = self.sessions.take(index)
+        {
+            self.note_refusal(cx.now, session.client, Limit::Memory);
+            self.finish(cx, index, session, Outcome::OutOfMemory);
+        }
+    }
+
+    fn cut_off(&mut self, cx: &mut Context<'_>) {
+        let indices: Vec<usize> = self.sessions.iter().map(|(index, _)| index).collect();
+        if !indices.is_empty() {
+            tracing::warn!(target: "anabranch::proxy", connections = indices.len(), "connections cut off");
+        }
+        for index in indices {
+            self.step(cx, index, |_, _, _| Next::End(Outcome::Drained));
+        }
+    }
+
+    // --- what is told ----------------------------------------------------------------------------------------------
+
+    fn on_page(&mut self, cx: &mut Context<'_>, place: usize, page: Page) {
+        let (status, kind, body) = match page {
+            Page::Health if self.drain.is_some() => ("503 Service Unavailable", PLAIN, "draining\n".to_owned()),
+            Page::Health => ("200 OK", PLAIN, "ok\n".to_owned()),
+            Page::Metrics => {
+                let scrape = Scrape {
+                    totals: &self.totals,
+                    endpoint: cx.endpoint,
+                    admission: &self.admission,
+                    sessions: self.sessions.len(),
+                    live: self.sessions.iter().filter_map(|(_, session)| session.connection).collect(),
+                    draining: self.drain.is_some(),
+                    device_drops: self.settings.device.as_deref().and_then(metrics::device_drops),
+                };
+                ("200 OK", OPEN_METRICS, scrape.text())
+            }
+        };
+        if let Some(metrics) = &mut self.metrics {
+            metrics.answer(place, status, kind, &body);
+        }
+    }
+
+    fn count_protocol(&mut self, multipath: bool) {
+        if multipath {
+            self.totals.multipath += 1;
+        } else {
+            self.totals.plain += 1;
+        }
+    }
+
+    fn note_refusal(&mut self, now: Instant, client: SocketAddr, limit: Limit) {
+        self.totals.hit(limit);
+        if let Some(suppressed) = self.refusals.pass(now) {
+            let limit = limit.name();
+            tracing::warn!(target: "anabranch::proxy", %client, limit, suppressed, "refused");
+        }
+    }
+
+    fn note_failure(&mut self, now: Instant, what: &str, error: &std::io::Error) {
+        if let Some(suppressed) = self.failures.pass(now) {
+            tracing::error!(target: "anabranch::proxy", %error, suppressed, "{what}");
+        }
+    }
+
+    fn note_attempt(&mut self, now: Instant, session: &mut Session, error: &std::io::Error) {
+        self.totals.attempts_failed += 1;
+        session.detail = error.to_string();
+        self.note_failure(now, "cannot connect to the service", error);
+        if let (Some(resolver), Direction::Listen { host, to_port, .. }) = (&self.resolver, &self.settings.direction) {
+            // It may have moved.
+            resolver.ask(SERVICE, host, *to_port);
+        }
+    }
+
+    fn on_answers(&mut self, cx: &mut Context<'_>) {
+        while let Some(answer) = self.resolver.as_mut().and_then(Resolver::next_answer) {
+            if answer.who == SERVICE {
+                match answer.addresses {
+                    Ok(addresses) if !addresses.is_empty() => self.service = addresses,
+                    _ => {}
+                }
+                continue;
+            }
+            let index = (answer.who & u64::from(u32::MAX)) as usize;
+            self.step(cx, index, |proxy, cx, session| {
+                if session.serial << 32 | index as u64 != answer.who || !matches!(session.stage, Stage::Resolving(_)) {
+                    return Next::Wait;
+                }
+                match answer.addresses {
+                    Ok(addresses) if !addresses.is_empty() => proxy.on_addresses(cx, index, session, &addresses),
+                    Ok(_) => proxy.deny(cx, session, Denial::NoSuchName, Outcome::NoSuchName),
+                    Err(error) => {
+                        session.detail = error.to_string();
+                        proxy.deny(cx, session, Denial::NoSuchName, Outcome::NoSuchName)
+                    }
+                }
+            });
+        }
+    }
+}
+
+const PLAIN: &str = "text/plain; charset=utf-8";
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+fn fail(session: &mut Session, outcome: Outcome, why: &str) -> Next {
+    session.detail = why.to_owned();
+    Next::End(outcome)
+}
+
+impl Application for Proxy {
+    fn on_start(&mut self, cx: &mut Context<'_>) {
+        if let Err(error) = self.start(cx) {
+            self.broken = Some(error);
+        }
+    }
+
+    fn on_event(&mut self, cx: &mut Context<'_>, id: ConnectionId, event: Event) {
+        if let Event::Accepted { multipath } = event {
+            return self.on_accepted(cx, id, multipath);
+        }
+        let Some(index) = self.owner(id) else {
+            if matches!(event, Event::Closed | Event::Reset) {
+                cx.endpoint.forget(id);
+            }
+            return;
+        };
+        match event {
+            Event::Accepted { .. } => {}
+            Event::Connected { multipath } => {
+                self.count_protocol(multipath);
+                self.step(cx, index, |proxy, cx, session| proxy.on_connected(cx, session));
+            }
+            Event::Readable | Event::Writable => {
+                self.step(cx, index, |proxy, cx, session| match session.stage {
+                    Stage::Relaying => proxy.relay(cx, session),
+                    _ => Next::Wait,
+                });
+            }
+            Event::PeerFinished => self.step(cx, index, |proxy, cx, session| {
+                session.relay.on_engine_finished();
+                match session.stage {
+                    Stage::Relaying => proxy.relay(cx, session),
+                    _ => Next::Wait,
+                }
+            }),
+            Event::Closed => self.on_engine_gone(cx, id, index, true),
+            Event::Reset => self.on_engine_gone(cx, id, index, false),
+            Event::SubflowEstablished(_) => self.totals.subflows += 1,
+            Event::SubflowReset { .. } => self.totals.subflow_resets += 1,
+            Event::Fallback(_) | Event::SubflowClosed(_) | Event::SchedulerOverruled(_) => {}
+        }
+    }
+
+    fn on_ready(&mut self, cx: &mut Context<'_>, token: Token, ready: Ready) {
+        match token {
+            LISTENER => self.on_visitors(cx),
+            METRICS => {
+                if let Some(metrics) = &mut self.metrics {
+                    metrics.accept(cx.registry);
+                }
+                self.keep_time(cx);
+            }
+            RESOLVER => self.on_answers(cx),
+            Token(number @ FIRST_SESSION..) => self.step(cx, number - FIRST_SESSION, |proxy, cx, session| {
+                session.relay.readable |= ready.readable || ready.closed;
+                session.relay.writable |= ready.writable || ready.closed;
+                proxy.advance(cx, number - FIRST_SESSION, session)
+            }),
+            Token(number) => {
+                let place = number.wrapping_sub(FIRST_VISITOR);
+                if let Some(page) = self.metrics.as_mut().and_then(|metrics| metrics.on_ready(place)) {
+                    self.on_page(cx, place, page);
+                }
+            }
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.tick
+    }
+
+    fn on_timeout(&mut self, cx: &mut Context<'_>) {
+        self.tick = None;
+        self.look_after(cx);
+        let visitors = self.metrics.as_ref().is_some_and(|metrics| !metrics.is_idle());
+        // What is held is counted again when those who held it have gone, or nobody would be let in any more.
+        if !self.sessions.is_empty() || visitors || self.accept_again || self.admission.held() > 0 {
+            self.keep_time(cx);
+        }
+    }
+
+    fn on_signal(&mut self, cx: &mut Context<'_>, signal: i32) {
+        if self.drain.is_some() {
+            tracing::warn!(target: "anabranch::proxy", signal, "second signal: ending at once");
+            self.drain = Some(cx.now);
+            return self.cut_off(cx);
+        }
+        let until = self.settings.timeouts.drain;
+        let connections = self.sessions.len();
+        tracing::info!(target: "anabranch::proxy", signal, connections, "draining for at most {until}");
+        self.drain = Some(cx.now + until);
+        if let Direction::Listen { port, .. } = &self.settings.direction {
+            cx.endpoint.stop_listening(*port);
+        }
+        if let Some(mut listener) = self.listener.take() {
+            let _ = cx.registry.deregister(&mut listener);
+        }
+        self.keep_time(cx);
+    }
+
+    fn is_finished(&self) -> bool {
+        self.broken.is_some() || (self.drain.is_some() && self.sessions.is_empty())
+    }
+}
+
+impl Proxy {
+    /// The addresses that a client's stream may come from, for messages.
+    pub fn describe(&self) -> String {
+        match &self.settings.direction {
+            Direction::Listen { port, host, to_port, .. } => format!("port {port} to {host}:{to_port}"),
+            Direction::Socks { via, .. } => {
+                let via: Vec<String> = via.iter().map(IpAddr::to_string).collect();
+                let listen = self.socks_address().map_or_else(String::new, |address| address.to_string());
+                format!("SOCKS5 and HTTP CONNECT on {listen}, via {}", via.join(", "))
+            }
+        }
+    }
+}
