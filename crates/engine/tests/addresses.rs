@@ -96,6 +96,24 @@ fn an_identifier_keeps_its_address() {
     assert_eq!((echoes(&out).len(), joins(&out)), (1, vec![SocketAddr::new(server_ip(2), PORT)]));
 }
 
+/// A RST without the T flag bars the path (§3.6), as when the peer gives an address up with data unread. Announced anew, the
+/// address is tried anew.
+#[test]
+fn an_address_that_comes_back_is_joined_though_its_subflow_was_reset() {
+    let (mut puppet, line) = connected();
+    let good = add(&puppet, 3, server_ip(1), None);
+    puppet.send(line.ack(1), |s| s.options.push_mptcp(MpOption::AddAddr(good)));
+    let syn = puppet.take().into_iter().find(|s| s.flags == Flags::SYN).unwrap();
+    let flags = Flags::RST.with(Flags::ACK);
+    let mut reset = Segment::new(syn.flow.reversed(), flags, SubflowSeq::new(0), syn.seq + 1);
+    reset.options.push_mptcp(MpOption::TcpReset { transient: false, reason: ResetReason::Unspecified });
+    puppet.deliver(reset);
+    assert!(joins(&announce(&mut puppet, line, good)).is_empty(), "it is barred");
+    let remove = RemoveAddr { ids: vec![AddressId(3)] };
+    puppet.send(line.ack(1), |s| s.options.push_mptcp(MpOption::RemoveAddr(remove)));
+    assert_eq!(joins(&announce(&mut puppet, line, good)), [SocketAddr::new(server_ip(1), PORT)]);
+}
+
 /// Neither a flood of announcements nor addresses that no host has make us send or keep anything.
 #[test]
 fn hostile_announcements_are_harmless() {

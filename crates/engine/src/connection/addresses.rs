@@ -102,6 +102,8 @@ impl Connection {
             self.paths.deny_initial(false);
         } else if self.paths.remote.len() < MAX_REMOTE && !self.paths.remote.contains(&(add.id, address)) {
             self.paths.remote.push((add.id, address));
+            // What failed there before the address was withdrawn says nothing of it now.
+            self.paths.forgive(add.address);
         }
         self.join_missing(now, shared);
     }

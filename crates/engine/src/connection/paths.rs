@@ -56,6 +56,11 @@ impl PathManager {
         self.retries[index].barred = true;
     }
 
+    /// Whatever has failed on the way to this address of the peer is forgotten.
+    pub(super) fn forgive(&mut self, remote: IpAddr) {
+        self.retries.retain(|retry| retry.remote != remote);
+    }
+
     /// This address of ours is withdrawn.
     fn stop_announcing(&mut self, id: AddressId) {
         self.announcements.retain(|announcement| announcement.id != id);
