@@ -52,6 +52,9 @@ impl Driver {
     pub fn new(mut config: Config, device: Box<dyn Device>) -> io::Result<Self> {
         let mut entropy = [0; 32];
         getrandom::fill(&mut entropy).map_err(|error| io::Error::other(error.to_string()))?;
+        // The device takes or refuses at once: there is no first hop whose queue could be kept small (TCP Small Queues), and
+        // nobody who would report departures from it.
+        config.profile.tsq = None;
         if device.has_offload() {
             config.burst.get_or_insert(anabranch_units::Bytes::new(LONGEST_PAYLOAD as u64));
         }
@@ -134,12 +137,7 @@ impl Driver {
         let joins = self.device.has_offload();
         let (mut now, mut count) = (self.clock.now(), 0);
         loop {
-            let segment = self.next.take().or_else(|| {
-                let transmit = self.endpoint.poll_transmit(now)?;
-                // The device takes or refuses at once: there is no queue whose length the endpoint would want to know.
-                self.endpoint.handle_departure(now, transmit.tag, transmit.segment.wire_length());
-                Some(transmit.segment)
-            });
+            let segment = self.next.take().or_else(|| Some(self.endpoint.poll_transmit(now)?.segment));
             let segment = match segment {
                 Some(segment) if joins => match self.train.push(segment) {
                     None => continue,
