@@ -48,9 +48,10 @@ fn exchange(engine: Role, family: Family, multipath: bool) -> Result<(), String>
         (true, Role::Server) => 3,
     };
 
+    // Kept to the end: where nobody listens any more the kernel answers an MP_JOIN with RST.
+    let listener = kernel.listen(SocketAddr::new(theirs[0], PORT)).map_err(said)?;
     let (id, socket) = match engine {
         Role::Client => {
-            let listener = kernel.listen(SocketAddr::new(theirs[0], PORT)).map_err(said)?;
             let id = peer.connect(ours[0], SocketAddr::new(theirs[0], PORT), patient);
             (id, listener.accept(LIMIT).map_err(said)?)
         }
@@ -62,13 +63,14 @@ fn exchange(engine: Role, family: Family, multipath: bool) -> Result<(), String>
     };
     let all_there =
         |connection: &Connection| connection.subflows.iter().filter(|subflow| subflow.established).count() == expected;
-    peer.wait_for(id, LIMIT, all_there)?;
+    let counted = || KernelCounters::read(&direct.namespace).map(|now| now.since(&before)).map_err(said);
+    peer.wait_for(id, LIMIT, all_there).or_else(|error| Err(format!("{error}\nkernel: {}", counted()?)))?;
     socket.start(plan, LIMIT).finish(&plan).check(&plan, &plan).map_err(|error| format!("the kernel {error}"))?;
     let connection = peer.wait_for(id, LIMIT, |connection| connection.is_gone())?;
     connection.transfer.check(&plan, &plan).map_err(|error| format!("the engine {error}"))?;
     peer.check()?;
 
-    let counters = KernelCounters::read(&direct.namespace).map_err(said)?.since(&before);
+    let counters = counted()?;
     let trouble = counters.mptcp_trouble();
     if connection.multipath != Some(multipath) || connection.subflows.len() != expected || !trouble.is_empty() {
         return Err(format!("{connection:#?}\nkernel: {counters}"));

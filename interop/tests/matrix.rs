@@ -179,14 +179,16 @@ impl Cell {
             return Err(format!("no connection with a join: {counters}"));
         }
         let mut trouble = counters.mptcp_trouble();
-        let mut resets = counters.get("TcpOutRsts") + counters.get("TcpEstabResets");
         if self.client == self.server {
             // Two kernels, the control: one answers what the other repeats after the end with RSTs now and then, and that says
             // nothing of ours. The bytes, the joins and everything else have to be right all the same.
             trouble.retain(|name, _| !name.contains("Rst"));
-            resets = 0;
         }
-        let damage = counters.get("TcpInCsumErrors") + counters.get("TcpInErrs");
+        // Not every RST it sent (`TcpOutRsts`): an ACK that was overtaken by the last one finds no socket and gets one.
+        let resets = counters.get("TcpEstabResets");
+        // A SYN/ACK that comes once more, since what answered the first was lost, is an error to the kernel: it answers with a
+        // challenge ACK (RFC 5961 §4).
+        let damage = counters.get("TcpInErrs").saturating_sub(counters.get("TcpExtTCPSYNChallenge"));
         if !trouble.is_empty() || resets + damage > 0 {
             return Err(format!("trouble: {trouble:?}, {resets} resets, {damage} damaged; all: {counters}"));
         }
