@@ -131,7 +131,7 @@ impl Overruled {
 pub struct Blocked {
     /// Data waited and every congestion window was full (or the first hop's queue, with TSQ).
     pub cwnd: Duration,
-    /// Data waited, a subflow had room, and the peer's window was used up, or each such subflow's share of it.
+    /// Data waited, a congestion window had room, and the peer's window was used up, or each such subflow's share of it.
     pub receive_window: Duration,
     /// Data waited, a subflow had room, the window was open, and the scheduler waited.
     pub scheduler: Duration,

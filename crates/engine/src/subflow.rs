@@ -421,13 +421,27 @@ impl Subflow {
         self.last_sent.filter(|_| self.recovery.is_empty()).map(|last| now.since(last))
     }
 
+    /// What the peer's window still admits.
+    pub(crate) fn window_left(&self) -> u64 {
+        self.snd_edge.saturating_sub(self.recovery.snd_nxt())
+    }
+
+    /// After a timeout, until all that was under way then has been repaired.
+    fn is_after_timeout(&self) -> bool {
+        self.recovery.phase() == recovery::Phase::Loss
+    }
+
+    /// The peer's window, and nothing else, lets no new data onto it.
+    pub(crate) fn is_window_shut(&self) -> bool {
+        !self.is_after_timeout() && self.window_left() == 0
+    }
+
     /// What a policy may know of it; `share` is the new data that the receive-window policy allows it.
     pub(crate) fn view(&self, congestion: &Controller, share: Bytes) -> Option<SubflowView> {
         let srtt = self.rtt.srtt()?;
         let cwnd = congestion.cwnd(self.id);
         let model = congestion.model(self.id, Some(srtt));
         let in_flight = self.in_flight();
-        let window_left = self.snd_edge.saturating_sub(self.recovery.snd_nxt());
         Some(SubflowView {
             id: self.id,
             mss: Bytes::new(u64::from(self.mss)),
@@ -446,7 +460,7 @@ impl Subflow {
             sent: self.recovery.snd_nxt() - 1,
             acked: self.recovery.snd_una() - 1,
             data_acked: self.data_acked,
-            open: self.recovery.phase() != recovery::Phase::Loss && window_left > 0,
+            open: !self.is_after_timeout() && self.window_left() > 0,
             share,
             backup: self.backup(),
             throttled: self.throttled,

@@ -295,6 +295,19 @@ fn a_good_join_is_answered_with_hmac_and_fourth_ack() {
     assert!(puppet.read == PATTERN[..10]);
 }
 
+/// Linux resets a subflow if data out of order is the first it sees on it: the fourth ACK goes ahead of data that waits.
+#[test]
+fn the_fourth_ack_goes_ahead_of_waiting_data() {
+    let (mut puppet, first) = Puppet::accepted(server());
+    puppet.confirm(first, 1, 0);
+    puppet.write(PATTERN);
+    puppet.take();
+    let second = puppet.join(1);
+    let sent: Vec<usize> =
+        puppet.take().iter().filter(|s| second.carries(s)).map(|segment| segment.payload.len()).collect();
+    assert!(sent.len() > 2 && sent[0] == 0 && sent[1..].iter().all(|length| *length > 0), "{sent:?}");
+}
+
 /// §3.2: subflow SYNs are demultiplexed by token, whatever port they go to.
 #[test]
 fn a_join_may_go_to_a_port_nobody_listens_on() {

@@ -28,6 +28,8 @@ fn with_a_closed_window() -> Pair {
 fn a_peer_may_keep_its_window_closed_as_long_as_it_answers() {
     let mut pair = with_a_closed_window();
     pair.run(HOUR * 4);
+    let blocked = pair.hosts[SERVER].connection(pair.id[SERVER].unwrap()).unwrap().blocked;
+    assert!(blocked.receive_window > HOUR * 3 && blocked.cwnd < Duration::from_secs(60), "{blocked:?}");
     assert!(!pair.has(SERVER, |event| matches!(event, Event::Reset | Event::SubflowClosed(_))), "{:?}", pair.events);
     pair.deaf[CLIENT] = false;
     pair.run(HOUR);

@@ -395,8 +395,6 @@ impl Connection {
                 self.subflows[index].slot = slot;
                 self.ever_joined = true;
                 self.establish(now, index, segment, shared);
-                // The fourth ACK.
-                self.subflows[index].ack.now = true;
                 true
             }
             // Overtaken by data: the third ACK will be repeated.

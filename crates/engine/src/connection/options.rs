@@ -40,8 +40,9 @@ impl Connection {
                     }
                 }
                 MpOption::JoinAck(_) => {
-                    // Our fourth ACK was lost.
-                    self.subflows[index].ack.now = true;
+                    // The fourth ACK, or once more since it was lost. By itself even if data follows at once: until something in
+                    // order has come Linux resets a subflow on data out of order. With both, one of them may be lost or late.
+                    self.send_ack(now, index, Vec::new(), shared);
                 }
                 MpOption::Fail { .. } => self.on_fail(now, index, shared),
                 MpOption::JoinSyn(_) | MpOption::JoinSynAck(_) | MpOption::TcpReset { .. } => {}

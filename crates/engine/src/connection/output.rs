@@ -251,7 +251,7 @@ impl Connection {
                 }
             }
             if !room_to_repeat && !window_shut {
-                return Obstacle::Cwnd;
+                return if self.is_shut_out() { Obstacle::ReceiveWindow } else { Obstacle::Cwnd };
             }
             if (!any_room || sendable == 0) && !copies {
                 return self.window_blocked(now, unsent, sendable, shared);
@@ -288,6 +288,15 @@ impl Connection {
                 }
             }
         }
+    }
+
+    /// A subflow would send if only the peer's window admitted it: a closed one leaves room on none, and yet no congestion
+    /// window is to blame.
+    fn is_shut_out(&self) -> bool {
+        let shut =
+            |view: &&SubflowView| self.position(view.id).is_some_and(|index| self.subflows[index].is_window_shut());
+        let admits = |view: &SubflowView| !view.throttled && view.in_flight + view.mss <= view.cwnd;
+        self.views.iter().filter(shut).any(admits)
     }
 
     /// There is nothing new to send.
@@ -339,7 +348,7 @@ impl Connection {
         let Some((start, range_end)) = out.unsent.nth(skip.get()) else { return Attempt::TooShort };
         let subflow = &mut self.subflows[index];
         let mss = u64::from(subflow.mss);
-        let subflow_room = subflow.snd_edge.saturating_sub(subflow.recovery.snd_nxt());
+        let subflow_room = subflow.window_left();
         let whole = mss.min(range_end - start);
         let admitted = whole.min(out.edge.saturating_sub(start));
         let length = admitted.min(subflow_room);
@@ -480,7 +489,7 @@ impl Connection {
     ) -> Option<u64> {
         let index = self.position(on)?;
         let subflow = &mut self.subflows[index];
-        let room = subflow.snd_edge.saturating_sub(subflow.recovery.snd_nxt());
+        let room = subflow.window_left();
         let length = (end - start).min(u64::from(subflow.mss)).min(room);
         if length == 0 {
             return None;

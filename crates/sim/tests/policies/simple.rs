@@ -6,7 +6,7 @@ use anabranch_engine::ConnectionStats;
 use anabranch_net::{Change, QueueLimit};
 use anabranch_policy::registry::{SCHEDULERS, Value};
 use anabranch_sim::{Affected, Direction, Outcome, PathSpec, TimedChange, Workload};
-use anabranch_units::{Bytes, Duration};
+use anabranch_units::{Bytes, Duration, Seed};
 
 /// 40 bursts of so many segments, this far apart. After two seconds windows are back at 10 segments (RFC 2861).
 fn bursts(segments: u64, apart_ms: u64, warm_up: u64) -> Workload {
@@ -22,9 +22,21 @@ fn bursts(segments: u64, apart_ms: u64, warm_up: u64) -> Workload {
 
 /// Runs it with this scheduler. Whatever it decides, nothing has to be overruled.
 fn under(scheduler: &str, given: &[(&str, Value)], queue: u32, paths: &[PathSpec], workload: Workload) -> Outcome {
+    seeded(Seed(1), scheduler, given, queue, paths, workload)
+}
+
+fn seeded(
+    seed: Seed,
+    scheduler: &str,
+    given: &[(&str, Value)],
+    queue: u32,
+    paths: &[PathSpec],
+    workload: Workload,
+) -> Outcome {
     let mut spec = spec(paths.to_vec(), vec![workload]);
     spec.paths.iter_mut().for_each(|path| path.down.queue = QueueLimit::Packets(queue));
     spec.server.policies.scheduler = policy(SCHEDULERS, scheduler, given);
+    spec.seed = seed;
     let outcome = complete(&spec);
     assert_eq!(outcome.connections[0].sender.as_ref().unwrap().overruled.total(), 0, "{scheduler}");
     outcome
@@ -111,17 +123,20 @@ fn a_ratio_holds_in_bulk_if_full_windows_are_waited_for() {
     assert!((less / sum - 4.0 / 6.0).abs() < 0.02, "{less} against {sum}");
 }
 
-/// Messages of two segments, each of which is lost with 10 %: sent twice, one in a hundred is missed. For bulk the second path
-/// is then worth nothing.
+/// Messages of two segments, each of which is lost with 10 %: sent twice, one in a hundred is missed, and as a few of these wait
+/// for a timeout it takes several seeds to see the mean. For bulk the second path is then worth nothing.
 #[test]
 fn redundancy_buys_latency_with_throughput() {
     let lossy = |p| [lossy_path("a", 20, 20, p), lossy_path("b", 20, 25, p)];
     let both = ["min-rtt", "redundant"];
-    let messages = both.map(|scheduler| under(scheduler, &[], 200, &lossy(0.1), bursts(2, 2000, 30_000)));
-    let [once, twice] = [mean(&messages[0]), mean(&messages[1])];
+    let messages = both.map(|scheduler| {
+        let run = |seed| seeded(Seed(seed), scheduler, &[], 200, &lossy(0.1), bursts(2, 2000, 30_000));
+        (0..20).map(run).collect::<Vec<_>>()
+    });
+    let [once, twice] = messages.each_ref().map(|runs| runs.iter().map(mean).sum::<f64>() / runs.len() as f64);
     assert!(twice < 0.6 * once, "{twice} ms against {once}");
-    assert!(twice < 25.0, "{twice} ms: 20 ms one way, and what is lost on both is rare");
-    assert!(sender(&messages[1]).reinjected > sender(&messages[1]).sent / 2, "{:?}", sender(&messages[1]));
+    assert!(twice < 30.0, "{twice} ms: 20 ms one way, and what is lost on both is rare");
+    assert!(messages[1].iter().map(sender).all(|sender| sender.reinjected > sender.sent / 2));
 
     let [sum, best] = both.map(|scheduler| goodput(&under(scheduler, &[], 50, &lossy(0.0), bulk(5))));
     assert!(best < 0.55 * sum && best > 0.45 * sum, "{best} Mbit/s against {sum}");
