@@ -1,7 +1,7 @@
 //! The engine on its device, with addresses of its own and borrowed ones.
 
 use crate::failure::Failure;
-use crate::wire_options::WireOptions;
+use crate::wire_options::{WireOptions, closed_node};
 use anabranch_engine::Config;
 use anabranch_host::addresses::{Borrowed, Loan, Pool};
 use anabranch_host::{Driver, Interface, Translated, Tun, pass_on_net_admin};
@@ -51,7 +51,7 @@ pub fn prepare(
 
     pass_on_net_admin().map_err(|_| permission(wire))?;
     let tun = Tun::open(&wire.tun).map_err(|error| match error.kind() {
-        std::io::ErrorKind::PermissionDenied => permission(wire),
+        std::io::ErrorKind::PermissionDenied => closed_node(&error).unwrap_or_else(|| permission(wire)),
         _ => Failure::Failed(miette::miette!("cannot open the TUN device {}: {error}", wire.tun)),
     })?;
     let device = tun.name().to_owned();

@@ -163,6 +163,9 @@ impl WireOptions {
     }
 
     fn cannot_open(&self, error: &io::Error, addresses: &[IpAddr]) -> Failure {
+        if let Some(failure) = closed_node(error) {
+            return failure;
+        }
         let name = &self.tun;
         let (what, help) = match error.kind() {
             ErrorKind::PermissionDenied => {
@@ -197,6 +200,16 @@ impl WireOptions {
              sudo ip tuntap add dev {device} mode tun user $USER{flag}\n  sudo ip link set {device} up{routes}"
         )
     }
+}
+
+/// The node of TUN devices may not be opened, which no capability for networks changes.
+pub fn closed_node(error: &io::Error) -> Option<Failure> {
+    Tun::is_node_closed(error).then(|| {
+        Failure::Failed(miette::miette!(
+            help = "run it as root, or let users open it, as most distributions do:\n  sudo chmod 0666 /dev/net/tun",
+            "cannot open /dev/net/tun: its permissions do not allow it"
+        ))
+    })
 }
 
 /// Whether the interface is up, as far as anybody may know.

@@ -31,7 +31,13 @@ impl Tun {
         Ok(Tun::new(file, name, false))
     }
 
-    /// The same, with TCP segmentation and checksums left to whoever comes next, if the kernel offers that: packets of up to
+    /// Whether an error of opening says that the permissions of `/dev/net/tun` do not allow it (EACCES). The want of CAP_NET_ADMIN,
+    /// which is asked for only then, is of the same kind but another error (EPERM).
+    pub fn is_node_closed(error: &io::Error) -> bool {
+        error.raw_os_error() == Some(libc::EACCES)
+    }
+
+    /// [`Tun::open`], with TCP segmentation and checksums left to whoever comes next, if the kernel offers that: packets of up to
     /// 64 KiB come and go. See [`Device::has_offload`].
     ///
     /// # Errors
@@ -129,5 +135,16 @@ impl Device for Tun {
 
     fn queue_drops(&mut self) -> io::Result<Option<u64>> {
         self.counters.as_ref().map_or(Ok(None), InterfaceCounters::transmit_drops)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_node_is_told_from_a_missing_capability() {
+        let closed = |code| Tun::is_node_closed(&io::Error::from_raw_os_error(code));
+        assert!(closed(libc::EACCES) && !closed(libc::EPERM) && !closed(libc::ENOENT));
     }
 }
