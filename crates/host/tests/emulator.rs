@@ -366,6 +366,23 @@ fn nothing_that_a_device_hands_over_is_too_much() {
     assert!(report.paths[0].failures.is_empty());
 }
 
+/// What kernels say when an interface comes up must not cost the transfer's packets their luck.
+#[test]
+fn what_no_router_forwards_stays_off_the_links() {
+    let bench = bench(&spec(vec![path("a", &link(100, 1))]));
+    let mut report = vec![0; 76];
+    report[0] = 0x60;
+    report[24..26].copy_from_slice(&[0xff, 0x02]);
+    report[39] = 0x16;
+    for bytes in [&report, &report, &packet(7), &report] {
+        bench.client.send(0, bytes);
+    }
+    assert_eq!(bench.server.receive_numbers(0, 1), [7]);
+    let report = bench.wait_until_read(0, 4);
+    assert_eq!(report.paths[0].traffic.up.link_local, 3);
+    assert_eq!(report.links.iter().map(|link| link.stats.offered).sum::<u64>(), 1);
+}
+
 #[test]
 fn what_makes_a_run_worthless_is_said_with_a_remedy() {
     let bench = bench(&spec(vec![path("wlan", &link(1000, 1))]));

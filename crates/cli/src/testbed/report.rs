@@ -234,6 +234,7 @@ pub fn json(about: &About<'_>, ending: &Ending, report: &EmulatorReport) -> Resu
             "sent": it.read,
             "sent_bytes": it.read_bytes.get(),
             "not_ip": it.not_ip,
+            "link_local": it.link_local,
             "delivered": it.delivered,
             "delivered_bytes": it.delivered_bytes.get(),
             "damaged_and_dropped": it.damaged_and_dropped,

@@ -13,6 +13,7 @@ mod port;
 mod recorder;
 mod report;
 mod run;
+mod scope;
 mod spin;
 
 pub use options::{Bounds, CaptureOptions, Options};

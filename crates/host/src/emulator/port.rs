@@ -22,6 +22,7 @@ pub(super) struct Port {
     pub(super) read: u64,
     pub(super) read_bytes: u64,
     pub(super) not_ip: u64,
+    pub(super) link_local: u64,
     delivered: u64,
     delivered_bytes: u64,
     no_room: u64,
@@ -56,6 +57,7 @@ impl Port {
             read: 0,
             read_bytes: 0,
             not_ip: 0,
+            link_local: 0,
             delivered: 0,
             delivered_bytes: 0,
             no_room: 0,
@@ -130,6 +132,7 @@ impl Port {
         traffic.read = self.read;
         traffic.read_bytes = Bytes::new(self.read_bytes);
         traffic.not_ip = self.not_ip;
+        traffic.link_local = self.link_local;
         traffic.unreadable = self.unreadable;
         let now = self.device.queue_drops().unwrap_or_default();
         traffic.queue_drops = now.zip(self.queue_drops_before).map(|(now, before)| now.saturating_sub(before));

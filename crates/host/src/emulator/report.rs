@@ -64,6 +64,8 @@ pub struct Traffic {
     pub read_bytes: Bytes,
     /// Of them, those that were no IP packets and went no further.
     pub not_ip: u64,
+    /// Of them, those meant for the sender's own network, which no router forwards (multicast reports and the like).
+    pub link_local: u64,
     /// Reads that failed: packets that came in a form that is on no wire, or an interface that went down.
     pub unreadable: u64,
     /// Packets that the receiver's device has taken.

@@ -13,6 +13,7 @@ use super::percentiles::Tally;
 use super::port::{Port, Read};
 use super::recorder::{Ending, Recorder, Sight, Sighting};
 use super::report::{EmulatorReport, LinkReport, PathReport, Scheduling, Traffic, Validity};
+use super::scope::{Scope, scope};
 use super::spin::Spin;
 use super::{Command, EmulatorError, PathEnds};
 use crate::{Clock, LONGEST_PACKET};
@@ -253,9 +254,16 @@ impl Run {
     fn enter(&mut self, now: Instant, number: usize, length: usize) {
         let port = &mut self.ports[number];
         let packet = &self.buffer[..length];
-        if !is_ip(packet) {
-            port.not_ip += 1;
-            return;
+        match scope(packet) {
+            Some(Scope::Beyond) => {}
+            Some(Scope::Link) => {
+                port.link_local += 1;
+                return;
+            }
+            None => {
+                port.not_ip += 1;
+                return;
+            }
         }
         let (path, end, direction) = (port.path, port.end, port.outward());
         let packet = self.pool.packet(packet, now);
@@ -483,15 +491,6 @@ const fn receiver(direction: Direction) -> End {
 
 const fn port_of(path: usize, end: End) -> usize {
     2 * path + end as usize
-}
-
-/// Whether these bytes begin as an IP packet does. What is wrong with it beyond that, the receiving host will say.
-fn is_ip(packet: &[u8]) -> bool {
-    match packet.first().map(|first| first >> 4) {
-        Some(4) => packet.len() >= 20,
-        Some(6) => packet.len() >= 40,
-        _ => false,
-    }
 }
 
 /// Processor time of the calling thread.

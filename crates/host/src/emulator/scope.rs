@@ -1,0 +1,76 @@
+//! How far a packet may go.
+
+use std::net::Ipv6Addr;
+
+/// Where a packet has its destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// On the sender's own network. Between hosts and links stands a router, which does not forward these, so they neither take
+    /// room on a link nor draw from its loss.
+    Link,
+    /// Behind routers.
+    Beyond,
+}
+
+/// The scope of an IP packet; `None` if these bytes do not begin as one does. What is wrong with it beyond that, the receiving host
+/// will say.
+///
+/// Of link scope are multicast of that scope (RFC 5771 §4, RFC 4291 §2.7), and what comes from or goes to an address that means
+/// nothing elsewhere (RFC 4291 §2.5.2, §2.5.6).
+#[inline]
+pub(super) fn scope(packet: &[u8]) -> Option<Scope> {
+    let address = |at: usize| -> Option<Ipv6Addr> { Some(<[u8; 16]>::try_from(packet.get(at..at + 16)?).ok()?.into()) };
+    let near = match packet.first()? >> 4 {
+        4 => packet.get(16..20)?[..3] == [224, 0, 0],
+        6 => {
+            let (source, destination) = (address(8)?, address(24)?);
+            source.is_unspecified()
+                || source.is_unicast_link_local()
+                || destination.is_unicast_link_local()
+                || (destination.is_multicast() && destination.octets()[1] & 0x0f <= LINK_LOCAL)
+        }
+        _ => return None,
+    };
+    Some(if near { Scope::Link } else { Scope::Beyond })
+}
+
+/// Of multicast (RFC 4291 §2.7).
+const LINK_LOCAL: u8 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    fn v4(destination: &str) -> Option<Scope> {
+        let mut packet = [0; 20];
+        packet[0] = 0x45;
+        packet[16..].copy_from_slice(&destination.parse::<Ipv4Addr>().expect("an address").octets());
+        scope(&packet)
+    }
+
+    fn v6(source: &str, destination: &str) -> Option<Scope> {
+        let mut packet = [0; 40];
+        packet[0] = 0x60;
+        for (at, address) in [(8, source), (24, destination)] {
+            packet[at..at + 16].copy_from_slice(&address.parse::<Ipv6Addr>().expect("an address").octets());
+        }
+        scope(&packet)
+    }
+
+    #[test]
+    fn what_a_router_forwards() {
+        let (link, beyond) = (Some(Scope::Link), Some(Scope::Beyond));
+        assert_eq!([v4("224.0.0.22"), v4("224.0.1.1"), v4("10.78.0.1")], [link, beyond, beyond]);
+        assert_eq!([v6("::", "ff02::16"), v6("fd77::1", "ff02::2"), v6("fd77::1", "ff05::2")], [link, link, beyond]);
+        assert_eq!([v6("fe80::1", "fd78::1"), v6("fd77::1", "fe80::1"), v6("::", "fd78::1")], [link; 3]);
+        assert_eq!(v6("fd77::1", "fd78::1"), beyond);
+    }
+
+    #[test]
+    fn what_is_no_ip_packet_has_none() {
+        for packet in [&[][..], &[0x45; 19], &[0x60; 39], &[0x75; 60]] {
+            assert_eq!(scope(packet), None, "{packet:?}");
+        }
+    }
+}
