@@ -11,20 +11,33 @@ use anabranch_net::{LinkConfig, LossModel, QueueLimit};
 use anabranch_sim::PathSpec;
 use anabranch_units::{Duration, Rate};
 use bed::{Bed, Result};
+use clap::Parser;
 use std::process::ExitCode;
 use std::time::Duration as Span;
 
-const USAGE: &str = "\
-cargo bench -p anabranch-bench --bench emulator [-- OPTIONS]
-
-  --quick      shorter measurements
-  --rounds N   measure so often (default 3)
-  --spin US    the emulator's spin, in place of its default";
-
+/// How true the emulator is
+#[derive(Parser)]
+#[command(bin_name = "cargo bench -p anabranch-bench --bench emulator --")]
 struct Options {
+    /// Shorter measurements
+    #[arg(long)]
     quick: bool,
-    rounds: usize,
-    emulator: EmulatorOptions,
+    /// Measure so often
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// The emulator's spin, in microseconds, in place of its default
+    #[arg(long, value_name = "US")]
+    spin: Option<u64>,
+    /// Cargo says so; without it this is `cargo test` seeing whether benchmarks still work.
+    #[arg(long = "bench", hide = true)]
+    is_bench: bool,
+}
+
+impl Options {
+    fn emulator(&self) -> EmulatorOptions {
+        let default = EmulatorOptions::default();
+        EmulatorOptions { spin: self.spin.map_or(default.spin, Duration::from_micros), ..default }
+    }
 }
 
 /// One goal, with what each round got.
@@ -35,26 +48,9 @@ struct Row {
 }
 
 fn main() -> ExitCode {
-    let mut options = Options { quick: false, rounds: 3, emulator: EmulatorOptions::default() };
-    let mut is_bench = false;
-    let mut arguments = std::env::args().skip(1);
-    while let Some(argument) = arguments.next() {
-        match (argument.as_str(), arguments.len()) {
-            ("--quick", _) => options.quick = true,
-            ("--bench", _) => is_bench = true, // Cargo says so.
-            ("--rounds", 1..) => match arguments.next().unwrap_or_default().parse() {
-                Ok(rounds @ 1..) => options.rounds = rounds,
-                _ => return usage("--rounds wants a number above zero"),
-            },
-            ("--spin", 1..) => match arguments.next().unwrap_or_default().parse() {
-                Ok(micros) => options.emulator.spin = Duration::from_micros(micros),
-                _ => return usage("--spin wants a number"),
-            },
-            (other, _) => return usage(&format!("unknown option {other}")),
-        }
-    }
-    if !is_bench {
-        options = Options { quick: true, rounds: 1, ..options };
+    let mut options = Options::parse();
+    if !options.is_bench {
+        (options.quick, options.rounds) = (true, 1);
     }
     match measure(&options) {
         Ok(rows) => print(&rows),
@@ -63,11 +59,6 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-fn usage(fault: &str) -> ExitCode {
-    eprintln!("{fault}\n\n{USAGE}");
-    ExitCode::from(2)
 }
 
 fn measure(options: &Options) -> Result<Vec<Row>> {
@@ -95,7 +86,7 @@ type Result1 = (&'static str, &'static str, String, bool);
 /// One TCP connection, against the rate that headers leave of the link's.
 fn throughput(options: &Options, mbps: u64) -> Result<Vec<Result1>> {
     let rate = Rate::from_mbps(mbps);
-    let bed = Bed::new(vec![path("path1", rate, 10)], options.emulator.clone())?;
+    let bed = Bed::new(vec![path("path1", rate, 10)], options.emulator())?;
     let (warm_up, span) = if options.quick { (2, 4) } else { (3, 15) };
     let got = bed.download(1, Span::from_secs(warm_up), Span::from_secs(span))?[0];
     // 1448 bytes of payload in a packet of 1500: IPv4, TCP, timestamps.
@@ -113,7 +104,7 @@ fn throughput(options: &Options, mbps: u64) -> Result<Vec<Result1>> {
 
 /// Pings over an idle path.
 fn round_trips(options: &Options) -> Result<Vec<Result1>> {
-    let bed = Bed::new(vec![path("path1", Rate::from_mbps(100), 10)], options.emulator.clone())?;
+    let bed = Bed::new(vec![path("path1", Rate::from_mbps(100), 10)], options.emulator())?;
     let mut errors = bed.ping(if options.quick { 300 } else { 2000 })?;
     // Two propagation delays, and 84 bytes serialised twice.
     let set = 0.020 + 2.0 * 84.0 * 8.0 / 100e6;
@@ -130,7 +121,7 @@ fn losses(options: &Options) -> Result<Vec<Result1>> {
     const LOSS: f64 = 0.01;
     let mut lossy = path("path1", Rate::from_mbps(100), 5);
     lossy.down.loss = LossModel::Bernoulli { p: LOSS };
-    let bed = Bed::new(vec![lossy], options.emulator.clone())?;
+    let bed = Bed::new(vec![lossy], options.emulator())?;
     let sent = if options.quick { 20_000 } else { 200_000 };
     let lost = sent - bed.datagrams(sent)?;
     let share = f64::from(lost) / f64::from(sent);
@@ -144,7 +135,7 @@ fn losses(options: &Options) -> Result<Vec<Result1>> {
 fn lateness(options: &Options) -> Result<Vec<Result1>> {
     let bed = Bed::new(
         vec![path("path1", Rate::from_mbps(50), 10), path("path2", Rate::from_mbps(50), 20)],
-        options.emulator.clone(),
+        options.emulator(),
     )?;
     bed.download(2, Span::from_secs(1), Span::from_secs(if options.quick { 4 } else { 15 }))?;
     let report = bed.emulator.stop()?;

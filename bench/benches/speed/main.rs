@@ -11,6 +11,7 @@ mod forecast;
 mod memory;
 mod runs;
 
+use clap::Parser;
 use figure::{Figure, Goal, Spread};
 use runs::Run;
 use serde_json::json;
@@ -19,23 +20,27 @@ use std::process::{Command, ExitCode};
 #[global_allocator]
 static ALLOCATOR: counting::Counting = counting::Counting;
 
-const USAGE: &str = "\
-cargo bench -p anabranch-bench --bench speed [-- OPTIONS]
-
-  --quick        shorter runs, fewer of them: for a look, not for a comparison
-  --json         print JSON instead of tables
-  --only TABLE   one table: packets, bytes, allocations, memory, decisions, forecasts or codec
-  --play RUN     play one run once, for a profiler: tcp, bulk, clean or many
-  --seconds N    how long that one lasts, in virtual time";
-
-#[derive(Default)]
+/// How fast and how large
+#[derive(Parser)]
+#[command(bin_name = "cargo bench -p anabranch-bench --bench speed --")]
 struct Options {
+    /// Shorter runs, fewer of them: for a look, not for a comparison
+    #[arg(long)]
     quick: bool,
+    /// Print JSON instead of tables
+    #[arg(long)]
     json: bool,
+    /// One table
+    #[arg(long, value_name = "TABLE", value_parser = TABLES.map(|(table, ..)| table))]
     only: Option<String>,
+    /// Play one run once, for a profiler: tcp, bulk, clean or many
+    #[arg(long, value_name = "RUN", value_parser = run)]
     play: Option<Run>,
+    /// How long that one lasts, in seconds of virtual time
+    #[arg(long, value_name = "N", requires = "play")]
     seconds: Option<u64>,
     /// Cargo says so; without it this is `cargo test` seeing whether benchmarks still work.
+    #[arg(long = "bench", hide = true)]
     is_bench: bool,
 }
 
@@ -43,13 +48,7 @@ struct Options {
 type Measure = fn(&Options) -> Vec<Figure>;
 
 fn main() -> ExitCode {
-    let mut options = match parse(std::env::args().skip(1)) {
-        Ok(options) => options,
-        Err(fault) => {
-            eprintln!("{fault}\n\n{USAGE}");
-            return ExitCode::from(2);
-        }
-    };
+    let mut options = Options::parse();
     if let Some(run) = options.play {
         play(run, options.seconds.unwrap_or(run.seconds(options.quick)));
         return ExitCode::SUCCESS;
@@ -59,20 +58,7 @@ fn main() -> ExitCode {
         options.only.get_or_insert("allocations".to_owned());
     }
     let mut figures = Vec::new();
-    let tables: [(&str, &str, Measure); 7] = [
-        ("packets", "Delivered data packets per second on one core: of wall time, then of processor time", packets),
-        ("bytes", "Processor time of a run with segments as bytes, to that with segments as values", through_codec),
-        ("allocations", "Allocations per delivered data packet, in the steady state", allocations),
-        ("memory", "Memory", memory),
-        ("decisions", "One decision of a scheduler with its event, amortised", decisions),
-        ("forecasts", "One forecast", forecasts),
-        (
-            "codec",
-            "One packet written or read; headers alone, then with 1420 bytes of payload copied and summed",
-            codec,
-        ),
-    ];
-    for (table, title, measure) in tables {
+    for (table, title, measure) in TABLES {
         if options.only.as_ref().is_some_and(|only| only != table) {
             continue;
         }
@@ -91,29 +77,24 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, String> {
-    let mut options = Options::default();
-    while let Some(argument) = arguments.next() {
-        let mut value = || arguments.next().ok_or(format!("{argument} wants a value"));
-        match argument.as_str() {
-            "--quick" => options.quick = true,
-            "--json" => options.json = true,
-            "--bench" => options.is_bench = true,
-            "--only" => options.only = Some(value()?),
-            "--seconds" => options.seconds = Some(value()?.parse().map_err(|_| "--seconds wants a number".to_owned())?),
-            "--play" => {
-                options.play = Some(match value()?.as_str() {
-                    "tcp" => Run::Tcp,
-                    "bulk" => Run::Bulk,
-                    "clean" => Run::Clean,
-                    "many" => Run::Many(MANY),
-                    other => return Err(format!("there is no run {other}")),
-                });
-            }
-            other => return Err(format!("there is no option {other}")),
-        }
+const TABLES: [(&str, &str, Measure); 7] = [
+    ("packets", "Delivered data packets per second on one core: of wall time, then of processor time", packets),
+    ("bytes", "Processor time of a run with segments as bytes, to that with segments as values", through_codec),
+    ("allocations", "Allocations per delivered data packet, in the steady state", allocations),
+    ("memory", "Memory", memory),
+    ("decisions", "One decision of a scheduler with its event, amortised", decisions),
+    ("forecasts", "One forecast", forecasts),
+    ("codec", "One packet written or read; headers alone, then with 1420 bytes of payload copied and summed", codec),
+];
+
+fn run(name: &str) -> Result<Run, String> {
+    match name {
+        "tcp" => Ok(Run::Tcp),
+        "bulk" => Ok(Run::Bulk),
+        "clean" => Ok(Run::Clean),
+        "many" => Ok(Run::Many(MANY)),
+        _ => Err("there are tcp, bulk, clean and many".to_owned()),
     }
-    Ok(options)
 }
 
 /// One run, once: what it did (the digest tells whether a change to the code changed any event), and what it took.

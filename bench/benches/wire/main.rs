@@ -14,6 +14,7 @@ mod raw;
 mod server;
 mod world;
 
+use clap::Parser;
 use figure::{Figure, Goal, Spread};
 use processor::Sample;
 use serde_json::json;
@@ -21,26 +22,31 @@ use std::process::ExitCode;
 use std::time::Duration;
 use world::{Direction, Setup};
 
-const USAGE: &str = "\
-cargo bench -p anabranch-bench --bench wire [-- OPTIONS]
-
-  --quick        three rounds of half a second each instead of nine of two seconds
-  --json         print JSON instead of tables
-  --only TABLE   one table: rates or memory
-  --rounds N     measure each so often
-  --play WHAT    one transfer for ten seconds, for a profiler: up or down, with -plain for a device without offload and
-                 -1 for one subflow (up-plain-1)";
-
-#[derive(Default)]
+/// One engine thread on a TUN device against the device alone and against the kernel's own MPTCP
+#[derive(Parser)]
+#[command(bin_name = "cargo bench -p anabranch-bench --bench wire --")]
 struct Options {
+    /// Three rounds of half a second each instead of nine of two seconds
+    #[arg(long)]
     quick: bool,
+    /// Print JSON instead of tables
+    #[arg(long)]
     json: bool,
+    /// Measure only this
+    #[arg(long, value_name = "WHAT", value_parser = ["rates", "memory"])]
     only: Option<String>,
-    rounds: Option<usize>,
+    /// Measure each so often
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: Option<u32>,
+    /// One transfer for ten seconds, for a profiler; -plain is a device without offload, -1 one subflow
+    #[arg(long, value_name = "TRANSFER", value_parser = TRANSFERS)]
     play: Option<String>,
     /// Cargo says so; without it this is `cargo test` seeing whether benchmarks still work.
+    #[arg(long = "bench", hide = true)]
     is_bench: bool,
 }
+
+const TRANSFERS: [&str; 8] = ["up", "up-1", "up-plain", "up-plain-1", "down", "down-1", "down-plain", "down-plain-1"];
 
 fn main() -> ExitCode {
     if let [_, grow, port, count] = std::env::args().collect::<Vec<_>>().as_slice()
@@ -50,13 +56,11 @@ fn main() -> ExitCode {
         println!("{}", memory::growth(number(count) as usize, number(port) as u16));
         return ExitCode::SUCCESS;
     }
-    let options = match parse(std::env::args().skip(1)) {
-        Ok(options) => options,
-        Err(fault) => {
-            eprintln!("{fault}\n\n{USAGE}");
-            return ExitCode::from(2);
-        }
-    };
+    let mut options = Options::parse();
+    if !options.is_bench {
+        options.quick = true;
+        options.rounds = Some(1);
+    }
     if let Err(error) = world::try_all() {
         println!("SKIPPED: this needs network namespaces and TUN devices: {error}");
         // A benchmark that was asked for and cannot run has failed.
@@ -97,30 +101,6 @@ const TABLES: &[(&str, &str)] = &[
     ("whole", "Processor time of all threads of the process, per gigabit"),
     ("memory", "Memory per connection, one thousand of them opened by a kernel client (resident size)"),
 ];
-
-fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, String> {
-    let mut options = Options::default();
-    while let Some(argument) = arguments.next() {
-        let mut value = || arguments.next().ok_or(format!("{argument} wants a value"));
-        match argument.as_str() {
-            "--quick" => options.quick = true,
-            "--json" => options.json = true,
-            "--bench" => options.is_bench = true,
-            "--only" => options.only = Some(value()?),
-            "--rounds" => {
-                let rounds = value()?.parse().ok().filter(|rounds| *rounds > 0);
-                options.rounds = Some(rounds.ok_or("--rounds wants a number above 0".to_owned())?);
-            }
-            "--play" => options.play = Some(value()?),
-            other => return Err(format!("there is no option {other}")),
-        }
-    }
-    if !options.is_bench {
-        options.quick = true;
-        options.rounds = Some(1);
-    }
-    Ok(options)
-}
 
 /// What is measured, in each round in this order.
 #[derive(Clone, Copy, PartialEq)]

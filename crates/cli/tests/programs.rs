@@ -120,18 +120,23 @@ fn assert_multipath(counters: &KernelCounters, joins: &str) {
     assert!(counters.mptcp_trouble().is_empty(), "{counters}");
 }
 
+/// A stock curl over the kernel's MPTCP downloads `file` of what serves there, by two subflows.
+fn assert_curl_gets_the_file(direct: &Direct, family: Family, directory: &Path) {
+    let output = directory.join("output").display().to_string();
+    let counters = counted(direct, || {
+        let words = ["run", "curl", "-sSf", "-m", LIMIT, "-o", &output, &url(direct, family, "file")];
+        direct.namespace.command("mptcpize", &words).unwrap();
+    });
+    assert!(std::fs::read(&output).unwrap() == content(), "the file is another one");
+    assert_multipath(&counters, "MPJoinSynAckRx");
+}
+
 fn curl_downloads(family: Family) {
     let (direct, directory) = (Direct::new("curl").unwrap(), tempfile::tempdir().unwrap());
     direct.add_endpoint(Role::Client, family).unwrap();
     std::fs::write(directory.path().join("file"), content()).unwrap();
     let _serve = serve(&direct, family, directory.path());
-    let output = directory.path().join("output").display().to_string();
-    let counters = counted(&direct, || {
-        let words = ["run", "curl", "-sSf", "-m", LIMIT, "-o", &output, &url(&direct, family, "file")];
-        direct.namespace.command("mptcpize", &words).unwrap();
-    });
-    assert!(std::fs::read(&output).unwrap() == content(), "the file is another one");
-    assert_multipath(&counters, "MPJoinSynAckRx");
+    assert_curl_gets_the_file(&direct, family, directory.path());
 }
 
 fn curl_uploads(family: Family) {
@@ -226,13 +231,7 @@ fn curl_through_proxy(family: Family) {
     std::fs::write(directory.path().join("file"), content()).unwrap();
     let _nginx = nginx(&direct, directory.path());
     let _proxy = proxy(&direct, family, 80, 8080);
-    let output = directory.path().join("output").display().to_string();
-    let counters = counted(&direct, || {
-        let words = ["run", "curl", "-sSf", "-m", LIMIT, "-o", &output, &url(&direct, family, "file")];
-        direct.namespace.command("mptcpize", &words).unwrap();
-    });
-    assert!(std::fs::read(&output).unwrap() == content(), "the file is another one");
-    assert_multipath(&counters, "MPJoinSynAckRx");
+    assert_curl_gets_the_file(&direct, family, directory.path());
 }
 
 /// iperf3 opens two connections and has the two ends agree on what was transferred.

@@ -29,15 +29,6 @@ fn data(puppet: &mut Puppet, line: Line) -> Vec<Segment> {
     out
 }
 
-/// A server that has been sent ten bytes, so that options are known to get through.
-fn confirmed(config: Config) -> (Puppet, Line) {
-    let (mut puppet, line) = Puppet::accepted(config);
-    let map = puppet.map(1, 0, 10);
-    puppet.data(line, 1, &PATTERN[..10], Some(map));
-    puppet.take();
-    (puppet, line.acking(1))
-}
-
 /// As a network card that cuts a packet into segments needs it: one flow, one after the other, equal in size but for the last,
 /// the same options, acknowledgment and window, and no flag but PSH, on the last.
 fn assert_mergeable(segments: &[Segment]) {
@@ -53,7 +44,7 @@ fn assert_mergeable(segments: &[Segment]) {
 
 #[test]
 fn the_segments_of_a_round_share_one_mapping() {
-    let (mut puppet, line) = confirmed(bursting(config([server_ip(0)])));
+    let (mut puppet, line) = Puppet::confirmed(bursting(config([server_ip(0)])));
     puppet.write(&PATTERN[..10_000]);
     let sent = data(&mut puppet, line);
     assert_eq!(sent.len(), 7, "six of 1432 and one of 1408");
@@ -72,7 +63,7 @@ fn the_segments_of_a_round_share_one_mapping() {
 fn a_burst_is_as_long_as_it_may_be_and_no_longer() {
     for (most, lengths) in [(3_000, vec![2864, 2864, 2864, 1408]), (1, vec![1432; 6]), (1 << 30, vec![10_000])] {
         let config = Config { burst: Some(Bytes::new(most)), ..config([server_ip(0)]) };
-        let (mut puppet, line) = confirmed(config);
+        let (mut puppet, line) = Puppet::confirmed(config);
         puppet.write(&PATTERN[..10_000]);
         let mut maps: Vec<_> = data(&mut puppet, line).iter().map(|s| map_of(s).unwrap()).collect();
         maps.dedup();
@@ -82,7 +73,7 @@ fn a_burst_is_as_long_as_it_may_be_and_no_longer() {
     // Even with the DATA_FIN the length has 16 bits.
     let mut roomy = Config { burst: Some(Bytes::new(1 << 30)), ..config([server_ip(0)]) };
     roomy.profile.initial_window = 100;
-    let (mut puppet, line) = confirmed(roomy);
+    let (mut puppet, line) = Puppet::confirmed(roomy);
     puppet.write(&PATTERN[..59_000]);
     puppet.shutdown();
     let sent = data(&mut puppet, line);
@@ -108,7 +99,7 @@ fn the_keys_go_with_each_segment_of_the_first_burst() {
 /// The DATA_FIN belongs to the shared mapping: each segment says so, the lone one that is repeated too.
 #[test]
 fn the_end_of_the_stream_is_part_of_the_shared_mapping() {
-    let (mut puppet, line) = confirmed(bursting(config([server_ip(0)])));
+    let (mut puppet, line) = Puppet::confirmed(bursting(config([server_ip(0)])));
     // The window of congestion control holds ten segments: the rest is written, and closed, before it leaves.
     puppet.write(&PATTERN[..20_000]);
     puppet.shutdown();
@@ -259,7 +250,7 @@ fn a_fallback_in_the_middle_of_a_burst_loses_nothing() {
 /// Nothing of this without the setting: each segment has its own mapping.
 #[test]
 fn without_the_setting_each_segment_has_its_mapping() {
-    let (mut puppet, line) = confirmed(config([server_ip(0)]));
+    let (mut puppet, line) = Puppet::confirmed(config([server_ip(0)]));
     puppet.write(&PATTERN[..10_000]);
     for segment in data(&mut puppet, line) {
         let map = map_of(&segment).unwrap();

@@ -6,7 +6,7 @@ mod common;
 use anabranch_engine::{Config, Endpoint};
 use anabranch_units::{Bytes, Duration, Instant, Seed, SubflowSeq};
 use anabranch_wire::{Flags, FlowKey, Handshake, MpCapable, MpOption, Segment};
-use common::puppet::{Line, Puppet};
+use common::puppet::Puppet;
 use common::{CLIENT, PATTERN, PORT, Pair, SERVER, client_ip, config, server_ip};
 use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
@@ -65,20 +65,12 @@ fn lengths(sent: &[Segment]) -> Vec<usize> {
     sent.iter().map(|segment| segment.payload.len()).collect()
 }
 
-fn confirmed(config: Config) -> (Puppet, Line) {
-    let (mut puppet, line) = Puppet::accepted(config);
-    let map = puppet.map(1, 0, 10);
-    puppet.data(line, 1, &PATTERN[..10], Some(map));
-    puppet.take();
-    (puppet, line.acking(1))
-}
-
 /// A router's report is believed for a packet under way: it is sent again in parts under the same numbers with the same
 /// mapping, and what follows is small enough.
 #[test]
 fn a_packet_that_was_too_big_is_sent_again_in_parts() {
     for burst in [None, Some(Bytes::new(60_000))] {
-        let (mut puppet, line) = confirmed(Config { burst, ..config([server_ip(0)]) });
+        let (mut puppet, line) = Puppet::confirmed(Config { burst, ..config([server_ip(0)]) });
         puppet.write(&PATTERN[..3 * 1432]);
         let first = sent_data(&mut puppet);
         assert_eq!(lengths(&first), [1432; 3]);
@@ -105,7 +97,7 @@ fn a_packet_that_was_too_big_is_sent_again_in_parts() {
 /// RFC 5927 §7.2: not for what was never sent or has arrived, not for sizes that no link has, not to grow.
 #[test]
 fn reports_that_cannot_be_are_not_believed() {
-    let (mut puppet, line) = confirmed(config([server_ip(0)]));
+    let (mut puppet, line) = Puppet::confirmed(config([server_ip(0)]));
     puppet.write(&PATTERN[..2864]);
     let sent = sent_data(&mut puppet);
     let flow = line.flow.reversed();
@@ -136,7 +128,7 @@ fn reports_that_cannot_be_are_not_believed() {
 /// After ten minutes full segments are tried again.
 #[test]
 fn a_path_is_not_narrow_for_ever() {
-    let (mut puppet, line) = confirmed(config([server_ip(0)]));
+    let (mut puppet, line) = Puppet::confirmed(config([server_ip(0)]));
     puppet.write(&PATTERN[..1432]);
     let sent = sent_data(&mut puppet);
     assert!(puppet.host.handle_too_big(puppet.now, line.flow.reversed(), sent[0].seq, 1280));
@@ -157,7 +149,7 @@ fn a_path_is_not_narrow_for_ever() {
 /// A device whose MTU falls while connections are open.
 #[test]
 fn a_device_s_mtu_can_fall() {
-    let (mut puppet, line) = confirmed(config([server_ip(0)]));
+    let (mut puppet, line) = Puppet::confirmed(config([server_ip(0)]));
     puppet.write(&PATTERN[..1432]);
     sent_data(&mut puppet);
     puppet.host.set_mtu(puppet.now, server_ip(0), Some(1000));

@@ -131,7 +131,12 @@ impl SubflowView {
 
     /// True if a full segment may leave now that another subflow has carried before (A-RBP-4: such data has its share).
     pub fn has_room_to_repeat(&self) -> bool {
-        self.open && !self.throttled && self.in_flight + self.mss <= self.cwnd
+        self.open && self.has_room_in_cwnd()
+    }
+
+    /// True if congestion control, pacing and the first hop would let a full segment leave now, whatever the peer's window says.
+    pub fn has_room_in_cwnd(&self) -> bool {
+        !self.throttled && self.in_flight + self.mss <= self.cwnd
     }
 
     /// Congestion window in whole segments, at least 1.

@@ -295,8 +295,7 @@ impl Connection {
     fn is_shut_out(&self) -> bool {
         let shut =
             |view: &&SubflowView| self.position(view.id).is_some_and(|index| self.subflows[index].is_window_shut());
-        let admits = |view: &SubflowView| !view.throttled && view.in_flight + view.mss <= view.cwnd;
-        self.views.iter().filter(shut).any(admits)
+        self.views.iter().filter(shut).any(SubflowView::has_room_in_cwnd)
     }
 
     /// There is nothing new to send.

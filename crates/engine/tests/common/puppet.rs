@@ -2,7 +2,7 @@
 //! its numbers are known: offset 1 is its first byte on a subflow, data offset 0 its first byte of the stream.
 #![allow(dead_code, clippy::unwrap_used)]
 
-use super::{PORT, client_ip, server_ip};
+use super::{PATTERN, PORT, client_ip, server_ip};
 use anabranch_engine::{Config, ConnectionId, Endpoint, Event};
 use anabranch_units::{AddressId, Dsn, Duration, Instant, Key, Nonce, Seed, SubflowSeq, join_hmac};
 use anabranch_wire::{
@@ -70,6 +70,15 @@ impl Puppet {
         let mut puppet = Puppet::new(config);
         let line = puppet.open();
         (puppet, line)
+    }
+
+    /// The same, and the endpoint has been sent ten bytes, so that it knows that options get through.
+    pub fn confirmed(config: Config) -> (Self, Line) {
+        let (mut puppet, line) = Puppet::accepted(config);
+        let map = puppet.map(1, 0, 10);
+        puppet.data(line, 1, &PATTERN[..10], Some(map));
+        puppet.take();
+        (puppet, line.acking(1))
     }
 
     /// Opens a connection to the endpoint.
