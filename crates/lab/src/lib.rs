@@ -14,6 +14,7 @@
 pub mod calibration;
 pub mod compare;
 mod error;
+pub mod figure;
 pub mod file;
 mod measured;
 mod named;
@@ -26,6 +27,7 @@ mod scenario;
 mod schema;
 pub mod shipped;
 pub mod stats;
+pub mod study;
 mod tree;
 mod variant;
 

@@ -1,0 +1,126 @@
+//! What a study comes to: figures, and what became of each statement of the paper. This is what a report shows and what
+//! `--json` prints.
+
+use crate::figure::Figure;
+use serde::{Deserialize, Serialize};
+
+/// A study that was run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StudyResult {
+    /// Of Anabranch.
+    pub version: String,
+    /// `late/fig10`.
+    pub name: String,
+    /// In one line.
+    pub title: String,
+    /// The short name of the paper, for instance `LATE`.
+    pub paper: String,
+    /// The full citation.
+    pub citation: String,
+    /// `Fig. 10`.
+    pub figure: String,
+    /// What is measured, in a few sentences.
+    pub about: String,
+    /// SHA-256 of the study's content, its base included.
+    pub digest: String,
+    /// The command that repeats it.
+    pub command: String,
+    /// Only the few points and repetitions of `--quick`.
+    pub quick: bool,
+    /// The seeds of the repetitions, the same for every system and point.
+    pub seeds: Vec<u64>,
+    /// How many runs it took.
+    pub runs: usize,
+    /// Runs in which transfers did not complete.
+    pub unfinished_runs: usize,
+    /// The diagrams.
+    pub figures: Vec<Figure>,
+    /// What the paper states, and how it fared.
+    pub statements: Vec<Judged>,
+    /// What the paper does not say, and what was assumed.
+    pub assumptions: Vec<Assumption>,
+    /// Each system with what it sets.
+    pub systems: Vec<SystemInfo>,
+    /// The scenario below all of them, as TOML.
+    pub scenario: String,
+}
+
+/// A system that took part.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SystemInfo {
+    /// In the legend.
+    pub name: String,
+    /// What it lays over the scenario.
+    pub set: Vec<String>,
+    /// Scheduler, congestion control and so on with all parameters, as the sender has them.
+    pub policies: Vec<(String, String)>,
+}
+
+/// Something that the paper leaves open.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Assumption {
+    /// What is left open.
+    pub about: String,
+    /// What was assumed.
+    pub value: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// A statement and its verdict.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Judged {
+    /// What the paper states, in our words.
+    pub text: String,
+    /// Where: `LATE §V-B, Fig. 10a`.
+    pub source: String,
+    /// What is compared, as the study file has it: `LATE < DPSAF < minRTT`, `-37.36 %`.
+    pub claim: String,
+    /// What we measured: `-21.4 ± 3.0 %`.
+    pub ours: String,
+    /// The outcome.
+    pub verdict: Verdict,
+    /// How it was decided: each comparison with its interval.
+    pub details: Vec<String>,
+    /// What we believe is the cause, where it is not reproduced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    /// What else was tried, and what came of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tried: Vec<Tried>,
+}
+
+/// A statement under other assumptions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tried {
+    /// What was different.
+    pub name: String,
+    /// What we measured.
+    pub ours: String,
+    /// The outcome.
+    pub verdict: Verdict,
+}
+
+/// What became of a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// As stated, within the tolerance that the study names or our interval.
+    Reproduced,
+    /// The difference points the same way, and is not as large, or not significant.
+    DirectionOnly,
+    /// Otherwise than stated.
+    NotReproduced,
+}
+
+impl Verdict {
+    /// In words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Verdict::Reproduced => "reproduced",
+            Verdict::DirectionOnly => "direction only",
+            Verdict::NotReproduced => "not reproduced",
+        }
+    }
+}
