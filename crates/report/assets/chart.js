@@ -18,15 +18,44 @@ const anabranchChart = (() => {
   /// A series with more points in a panel is a line without marks, its intervals a band.
   const MARKED = 24;
 
-  /// How the n-th name of a section looks.
+  /// A place in the palette for each name of a section, so that it looks alike in all figures. What a paper states takes the
+  /// place of the system it is about ("LATE, as the paper states" that of "LATE"); theory is numbered by itself.
+  function places(systems, figures) {
+    const all = figures.flatMap((figure) => figure.series);
+    const found = new Map();
+    const add = (names) => names.forEach((name) => found.has(name) || found.set(name, found.size));
+    const drawn = new Set(all.map((series) => series.name));
+    const measured = all.filter((series) => series.origin === "measured").map((series) => series.name);
+    // Systems that no figure shows take nobody's colour.
+    add(systems.filter((name) => drawn.has(name)));
+    add(measured);
+    for (const { name, origin } of all) {
+      const of = measured.filter((other) => origin === "paper" && name.startsWith(other)).sort((a, b) => b.length - a.length);
+      if (of.length && !found.has(name)) found.set(name, found.get(of[0]));
+    }
+    add(all.filter((series) => series.origin === "paper").map((series) => series.name));
+    let curves = 0;
+    for (const { name, origin } of all) if (origin === "theory" && !found.has(name)) found.set(name, curves++);
+    return found;
+  }
+
+  /// How a name at the n-th place looks.
   function look(n, origin, theme) {
     const paper = origin === "paper", theory = origin === "theory";
     return {
-      colour: theory && n === 0 ? INK[theme].text : COLOURS[theme][n % COLOURS[theme].length],
-      dash: theory ? [10, 4] : paper ? [2, 4] : DASHES[n % DASHES.length],
+      colour: theory ? [INK[theme].text, INK[theme].quiet][n % 2] : COLOURS[theme][n % COLOURS[theme].length],
+      dash: theory ? DASHES[1 + (n % (DASHES.length - 1))] : paper ? [2, 4] : DASHES[n % DASHES.length],
       shape: SHAPES[n % SHAPES.length],
       hollow: paper,
     };
+  }
+
+  /// Whether a series is a line without marks: theory, or too many points for them.
+  function plain(series) {
+    if (series.origin === "theory") return true;
+    const counts = new Map();
+    for (let i = 0; i < series.length; i++) counts.set(at(series.p, i), (counts.get(at(series.p, i)) ?? 0) + 1);
+    return [...counts.values()].some((count) => count > MARKED);
   }
 
   const at = (column, i) => (Array.isArray(column) ? column[i] : column) ?? null;
@@ -38,8 +67,9 @@ const anabranchChart = (() => {
     const all = [];
     figure.series.forEach((series, k) => {
       if (!shown.has(k)) return;
+      const dense = plain(series);
       for (let i = 0; i < series.length; i++) {
-        const row = { s: series.name, k, o: series.origin, i };
+        const row = { s: series.name, k, o: series.origin, d: dense, i };
         const panel = at(series.p, i), category = at(series.c, i);
         if (panel !== null) row.p = figure.panels[panel];
         for (const [to, from] of [["x", series.x], ["e", series.e], ["y", series.y], ["l", series.l], ["h", series.h], ["n", series.n], ["t", series.t]]) {
@@ -57,7 +87,7 @@ const anabranchChart = (() => {
   function number(value) {
     if (value === null || !Number.isFinite(value)) return "–";
     const size = Math.abs(value);
-    if (size >= 1e5) return vega.format(".4~s")(value);
+    if (size >= 1e4) return vega.format(".4~s")(value);
     if (size !== 0 && size < 1e-3) return vega.format(".3~e")(value);
     return vega.format(size >= 1000 ? ",.0~f" : ".4~r")(value);
   }
@@ -88,6 +118,10 @@ const anabranchChart = (() => {
     return lines;
   }
 
+  /// Units that people write with a prefix where numbers are large.
+  const PREFIXED = ["B", "bit", "bit/s", "B/s"];
+  const PREFIXES = [[1e9, "G"], [1e6, "M"], [1e3, "k"]];
+
   /// The extent of positive numbers, for a logarithmic axis.
   function positive(values) {
     const kept = values.filter((value) => value !== null && value > 0);
@@ -111,14 +145,16 @@ const anabranchChart = (() => {
     return ticks;
   }
 
-  const LABEL = "abs(datum.value) >= 1e5 ? format(datum.value, '~s') : datum.value != 0 && abs(datum.value) < 1e-4 ? format(datum.value, '~e') : format(datum.value, abs(datum.value) >= 1000 ? ',~f' : '~r')";
+  const LABEL = "abs(datum.value) >= 1e4 ? format(datum.value, '~s') : datum.value != 0 && abs(datum.value) < 1e-4 ? format(datum.value, '~e') : format(datum.value, abs(datum.value) >= 1000 ? ',~f' : '~r')";
 
   /// Scale and axis of a channel. `values`: every number on it, ends of intervals included.
   function channel(axis, values, { narrow, fromZero, length, edge }) {
     const title = titled(axis);
     if (axis.scale === "log") {
       const [low, high] = positive(values);
-      const domain = high / low < 1.5 ? [low / 1.5, high * 1.5] : [low * 0.9, high * 1.1];
+      // A little room at both ends.
+      const room = Math.max(1.1, (high / low) ** 0.04);
+      const domain = [low / room, high * room];
       return { type: "quantitative", title, scale: { type: "log", domain, nice: false, clamp: true }, axis: { values: logTicks(domain), labelExpr: LABEL, labelOverlap: true } };
     }
     const numbers = values.filter((value) => value !== null);
@@ -127,7 +163,11 @@ const anabranchChart = (() => {
     const zero = fromZero || (low >= 0 ? low < 0.7 * high : high <= 0 ? high > 0.7 * low : true);
     const domain = [zero ? Math.min(0, low) : low, zero ? Math.max(0, high) : high];
     if (domain[0] === domain[1]) domain[1] += 1;
-    return { type: "quantitative", title, scale: { domain, nice: !edge, zero: false }, axis: { labelExpr: LABEL, labelOverlap: true, tickCount: Math.max(3, Math.round(length / (narrow ? 45 : 70))) } };
+    const [factor, prefix] = (PREFIXED.includes(axis.unit) && PREFIXES.find(([factor]) => Math.max(...domain.map(Math.abs)) >= 2 * factor)) || [1, ""];
+    const unit = { ...axis, unit: prefix + axis.unit };
+    const labels = factor === 1 ? LABEL : `format(datum.value / ${factor}, ',~f')`;
+    const tickCount = Math.max(3, Math.round(length / (narrow ? 45 : 80)));
+    return { type: "quantitative", title: titled(unit), scale: { domain, nice: !edge, zero: false }, axis: { labelExpr: labels, labelOverlap: true, tickCount } };
   }
 
   /// The layers of one panel.
@@ -138,9 +178,7 @@ const anabranchChart = (() => {
     const ys = span ? [] : data.flatMap((row) => [row.y, row.l, row.h]);
     const xs = span ? data.flatMap((row) => [row.x, row.e]) : data.map((row) => row.x);
     const names = figure.categories.length ? figure.categories : [...new Set(data.map((row) => row.c))];
-    const many = new Map();
-    for (const row of data) many.set(row.k + "/" + row.p, (many.get(row.k + "/" + row.p) ?? 0) + 1);
-    const dense = joined && [...many.values()].some((count) => count > MARKED);
+    const dense = joined && data.some((row) => row.d && row.o !== "theory");
 
     const longest = names.reduce((n, name) => Math.max(n, String(name).length), 0);
     const slanted = categorical && !span && longest * 6.6 > (width / Math.max(names.length, 1)) * 0.95;
@@ -164,18 +202,18 @@ const anabranchChart = (() => {
     const floor = figure.y.scale === "log" ? y.scale.domain[0] : null;
     const low = floor === null ? interval : { and: [interval, "datum.h > 0"] };
     const ends = { y: { ...y, field: "l" }, y2: { field: "h" } };
-    if (!span && has((row) => row.l !== null && row.h !== null)) {
-      const colour = { field: "s", type: "nominal" };
-      if (dense) {
-        const mark = { type: "area", opacity: 0.18, tooltip: false, line: false, interpolate: figure.mark === "step" ? "step-after" : "linear" };
-        result.push({ transform: [{ filter: low }], mark, encoding: { x, ...ends, color: colour, ...order } });
-      } else {
-        const thin = bar ? INK[theme].text : null;
-        const stroke = thin ? { color: { value: thin } } : { color: colour };
-        result.push({ transform: [{ filter: low }], mark: { type: "rule", strokeWidth: 1.3, strokeDash: [1, 0] }, encoding: { x, ...ends, ...offset, ...stroke } });
-        for (const field of ["l", "h"]) {
-          result.push({ transform: [{ filter: low }], mark: { type: "tick", orient: "horizontal", size: bar ? 5 : 7, thickness: 1.3 }, encoding: { x, y: { ...y, field }, ...offset, ...stroke } });
-        }
+    const colour = { field: "s", type: "nominal" };
+    const intervals = (test) => !span && has((row) => row.l !== null && row.h !== null && test(row));
+    if (joined && intervals((row) => row.d)) {
+      const mark = { type: "area", opacity: 0.18, tooltip: false, line: false, interpolate: figure.mark === "step" ? "step-after" : "linear" };
+      result.push({ transform: [{ filter: { and: [low, "datum.d"] } }], mark, encoding: { x, ...ends, color: colour, ...order } });
+    }
+    if (intervals((row) => !joined || !row.d)) {
+      const stroke = bar ? { color: { value: INK[theme].text } } : { color: colour };
+      const transform = [{ filter: joined ? { and: [low, "!datum.d"] } : low }];
+      result.push({ transform, mark: { type: "rule", strokeWidth: 1.3, strokeDash: [1, 0] }, encoding: { x, ...ends, ...offset, ...stroke } });
+      for (const field of ["l", "h"]) {
+        result.push({ transform, mark: { type: "tick", orient: "horizontal", size: bar ? 5 : 7, thickness: 1.3 }, encoding: { x, y: { ...y, field }, ...offset, ...stroke } });
       }
     }
     const common = { color: { field: "s", type: "nominal" } };
@@ -187,10 +225,12 @@ const anabranchChart = (() => {
     } else if (joined) {
       const mark = { type: "line", strokeWidth: 2, interpolate: figure.mark === "step" ? "step-after" : "linear", invalid: "break-paths-filter-domains" };
       result.push({ mark, encoding: { x, y, ...common, strokeDash: { field: "s", type: "nominal" }, order: { field: "i" } } });
-      if (!dense) {
-        result.push({ transform: [{ filter: "datum.o === 'measured' && datum.y !== null" }], mark: { type: "point", filled: true, opacity: 1, size: 50, stroke: INK[theme].ground, strokeWidth: 0.8 }, encoding: { x, y, ...common, shape: { field: "s", type: "nominal" } } });
-        result.push({ transform: [{ filter: "datum.o === 'paper' && datum.y !== null" }], mark: { type: "point", filled: false, opacity: 1, size: 60, strokeWidth: 1.8 }, encoding: { x, y, ...common, shape: { field: "s", type: "nominal" } } });
-      }
+      const marks = (origin, mark) => {
+        const test = { and: ["!datum.d", "datum.y !== null", { field: "o", equal: origin }] };
+        if (has((row) => !row.d && row.o === origin)) result.push({ transform: [{ filter: test }], mark: { type: "point", opacity: 1, ...mark }, encoding: { x, y, ...common, shape: { field: "s", type: "nominal" } } });
+      };
+      marks("measured", { filled: true, size: 50, stroke: INK[theme].ground, strokeWidth: 0.8 });
+      marks("paper", { filled: false, size: 60, strokeWidth: 1.8 });
       // Wider than what is seen, so that it can be pointed at.
       result.push({ transform: [{ filter: "datum.y !== null" }], mark: { type: "circle", opacity: 0, size: dense ? 80 : 260, tooltip: true }, encoding: { x, y, tooltip: { field: "s" } } });
     } else {
@@ -210,7 +250,7 @@ const anabranchChart = (() => {
       font: FONT, background: null,
       view: { stroke: null },
       axis: {
-        labelColor: ink.text, titleColor: ink.text, domainColor: ink.quiet, tickColor: ink.quiet, gridColor: ink.line, gridOpacity: 0.8,
+        labelColor: ink.text, titleColor: ink.text, labelFlush: false, domainColor: ink.quiet, tickColor: ink.quiet, gridColor: ink.line, gridOpacity: 0.8,
         labelFontSize: 12, titleFontSize: 12.5, titleFontWeight: 500, titlePadding: 8, tickSize: 4, labelPadding: 4,
       },
       legend: { labelColor: ink.text, titleColor: ink.text, labelFontSize: 12, labelLimit: 260, symbolSize: 90, symbolStrokeWidth: 2 },
@@ -221,10 +261,10 @@ const anabranchChart = (() => {
   }
 
   /// The specification for a place of that width. `legend`: inside the drawing, for exports.
-  function specification(figure, { places, shown, theme, width, columns, panelWidth, legend }) {
+  function specification(figure, { places: of, shown, theme, width, columns, panelWidth, legend }) {
     const all = rows(figure, shown);
     const visible = figure.series.filter((_, k) => shown.has(k));
-    const looks = visible.map((series) => look(places.get(series.name), series.origin, theme));
+    const looks = visible.map((series) => look(of.get(series.name), series.origin, theme));
     const domain = visible.map((series) => series.name);
     const panels = figure.panels.length ? figure.panels : [null];
     const span = figure.mark === "span";
@@ -269,7 +309,9 @@ const anabranchChart = (() => {
   /// How many panels fit side by side, and about how wide each may be.
   function layout(figure, width) {
     const panels = Math.max(1, figure.panels.length);
-    const columns = panels === 1 ? 1 : Math.max(1, Math.min(panels, Math.floor(width / 270), 4));
+    const most = Math.max(1, Math.min(panels, Math.floor(width / 270), 4));
+    // As many rows as that takes, and in each as many as in the others: four are two by two, not three and one.
+    const columns = Math.ceil(panels / Math.ceil(panels / most));
     const labels = figure.mark === "span" ? Math.min(width * 0.4, 30 + 6.6 * Math.max(...figure.categories.map((name) => name.length), 4)) : 46;
     return { columns, panelWidth: Math.max(120, Math.floor((width - 24 - columns * labels - (columns - 1) * 18) / columns)) };
   }
@@ -305,5 +347,5 @@ const anabranchChart = (() => {
     return lines.map((line) => line.map(cell).join(",") + "\r\n").join("");
   }
 
-  return { look, specification, layout, view, about, csv, rows };
+  return { look, places, plain, specification, layout, view, about, csv, rows };
 })();

@@ -24,15 +24,7 @@
   function sectionOf(id) {
     if (!sections.has(id)) {
       const data = JSON.parse(document.getElementById(`${id}-data`).textContent);
-      // A name looks alike in all figures of its section.
-      const places = new Map();
-      const place = (name) => places.has(name) || places.set(name, places.size);
-      data.systems.forEach(place);
-      for (const figure of data.figures) figure.series.forEach((series) => place(series.name));
-      // Systems that no figure shows take nobody's colour.
-      const drawn = new Set(data.figures.flatMap((figure) => figure.series.map((series) => series.name)));
-      const used = [...places.keys()].filter((name) => drawn.has(name));
-      sections.set(id, { figures: data.figures, places: new Map(used.map((name, n) => [name, n])) });
+      sections.set(id, { figures: data.figures, places: anabranchChart.places(data.systems, data.figures) });
     }
     return sections.get(id);
   }
@@ -85,7 +77,7 @@
         svg.append(make("rect", { x: -7, y: -6, width: 14, height: 12, fill: look.colour }));
       } else {
         if (mark !== "point") svg.append(make("line", { x1: -17, x2: 17, stroke: look.colour, "stroke-width": 2, "stroke-dasharray": look.dash.join(" ") }));
-        if (series.origin !== "theory") {
+        if (mark === "point" || !anabranchChart.plain(series)) {
           const fill = look.hollow ? "none" : look.colour;
           svg.append(make("path", { d: shapePath(look.shape), fill, stroke: look.colour, "stroke-width": 1.2 }));
         }
