@@ -1,4 +1,4 @@
-//! Results as people and programs read them: tables for the terminal, CSV and JSON.
+//! Results as people and programs read them: tables for the terminal, CSV, JSON, and HTML pages with figures.
 //!
 //! Nothing is computed here that a result does not already say; the sentence under a comparison only puts its numbers into
 //! words. The same results give the same bytes.
@@ -6,6 +6,7 @@
 
 mod calibration;
 mod comparison;
+pub mod html;
 mod inspection;
 mod number;
 mod pairwise;
