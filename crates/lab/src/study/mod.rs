@@ -8,5 +8,6 @@
 
 pub mod file;
 mod result;
+pub mod theory;
 
 pub use result::{Assumption, Judged, StudyResult, SystemInfo, Tried, Verdict};
