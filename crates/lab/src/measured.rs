@@ -8,11 +8,11 @@ use crate::file::MeasureName;
 use anabranch_engine::Counters;
 use anabranch_sim::{ConnectionOutcome, MiddleboxOutcome, Outcome, Spec, Transfer, Workload};
 use anabranch_units::{Duration, Instant};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// One run in numbers.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// The seed it ran with.
     pub seed: u64,
@@ -78,7 +78,7 @@ pub struct Measured {
 }
 
 /// What a middlebox did, in segments.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MiddleboxCounts {
     /// Path and kind.
     pub name: String,

@@ -5,7 +5,8 @@ use crate::error::{Problem, nearest};
 use crate::file::{At, File, HostTable, MeasureName, Policy};
 use crate::resolve;
 use crate::shipped::{self, SHIPPED};
-use crate::tree::{Tree, hex};
+use crate::study::Study;
+use crate::tree::{Layer, Tree, hex};
 use crate::variant::{Chosen, Switched};
 use anabranch_net::Trace;
 use anabranch_policy::Catalogue;
@@ -58,7 +59,7 @@ pub struct Origin {
 }
 
 /// Reads a trace by the name in the file; `true` if the name came from a `--set`.
-type ReadTrace<'a> = dyn Fn(&str, bool) -> std::io::Result<String> + 'a;
+pub(crate) type ReadTrace<'a> = dyn Fn(&str, bool) -> std::io::Result<String> + 'a;
 
 impl Scenario {
     /// The shipped scenario of that name, or else the file, with each `KEY=VALUE` of `sets` laid over it.
@@ -72,6 +73,9 @@ impl Scenario {
                 _ => std::fs::read_to_string(trace),
             };
             return Scenario::read(catalogue, shipped.name, &format!("{name}.toml"), shipped.text, origin, &read);
+        }
+        if Study::is_one(name) {
+            return Study::load(name)?.scenario(catalogue, sets);
         }
         let path = Path::new(name);
         let text = std::fs::read_to_string(path).map_err(|error| not_found(name, &error))?;
@@ -93,7 +97,18 @@ impl Scenario {
         origin: Origin,
         read: &ReadTrace<'_>,
     ) -> Result<Scenario, ScenarioError> {
-        let mut tree = Tree::parse(file_name, text)?;
+        Scenario::layered(catalogue, name, &[Layer { name: file_name, text, within: None }], origin, read)
+    }
+
+    /// From several texts, each laid over those before it.
+    pub(crate) fn layered(
+        catalogue: &Arc<Catalogue>,
+        name: &str,
+        layers: &[Layer<'_>],
+        origin: Origin,
+        read: &ReadTrace<'_>,
+    ) -> Result<Scenario, ScenarioError> {
+        let mut tree = Tree::read(layers)?;
         for set in &origin.sets {
             tree.set(set)?;
         }

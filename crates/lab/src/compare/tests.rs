@@ -4,7 +4,7 @@ use crate::{Origin, Settings, Variant};
 use anabranch_policy::Catalogue;
 use std::sync::Arc;
 
-fn measured(seed: u64, completion_s: f64, goodput_bps: f64) -> Measured {
+pub(crate) fn measured(seed: u64, completion_s: f64, goodput_bps: f64) -> Measured {
     Measured {
         seed,
         finished: true,
