@@ -50,7 +50,9 @@ pub fn run(scenario: &Scenario, seed: u64, keep: &Keep) -> Result<Run, RunError>
         Some(directory) => capture(scenario, seed, &spec, directory),
     };
     let outcome = outcome.map_err(|problem| RunError { problem, command: command.clone() })?;
-    Ok(Run { command, measured: Measured::of(&spec, &outcome), outcome })
+    let mut measured = Measured::of(&spec, &outcome);
+    scenario.watch().fill(&mut measured, &spec, &outcome, scenario.late(seed));
+    Ok(Run { command, measured, outcome })
 }
 
 /// Runs the scenario with each seed on `jobs` threads (0: one per processor) and calls `done` after each.

@@ -8,6 +8,8 @@ use crate::shipped::{self, SHIPPED};
 use crate::study::Study;
 use crate::tree::{Layer, Tree, hex};
 use crate::variant::{Chosen, Switched};
+use crate::vary::Vary;
+use crate::watch::Watch;
 use anabranch_net::Trace;
 use anabranch_policy::Catalogue;
 use anabranch_sim::{Spec, Workload};
@@ -38,6 +40,8 @@ pub struct Scenario {
     pub origin: Origin,
     spec: Spec,
     spread: Duration,
+    varies: Vec<Vary>,
+    watch: Watch,
     catalogue: Arc<Catalogue>,
     /// Of client and server.
     policies: [Chosen; 2],
@@ -139,6 +143,8 @@ impl Scenario {
             origin,
             spec: resolved.spec,
             spread: resolved.spread,
+            varies: resolved.varies,
+            watch: resolved.watch,
             catalogue: Arc::clone(catalogue),
             policies: resolved.policies,
             sender: resolved.sender,
@@ -190,7 +196,7 @@ impl Scenario {
     }
 
     /// How much later than in the file everything begins.
-    fn late(&self, seed: u64) -> Duration {
+    pub(crate) fn late(&self, seed: u64) -> Duration {
         Duration::from_nanos(Seed(seed).stream("run/spread").below(self.spread.as_nanos()))
     }
 
@@ -198,8 +204,17 @@ impl Scenario {
     pub fn spec(&self, seed: u64) -> Spec {
         let mut spec = self.spec.clone();
         spec.seed = Seed(seed);
-        shift(&mut spec, self.late(seed));
+        let late = self.late(seed);
+        shift(&mut spec, late);
+        // In front, so that what the file says for the same moment comes last.
+        spec.changes.splice(0..0, self.varies.iter().flat_map(|vary| vary.changes(Seed(seed), spec.stop)));
+        spec.samples = self.watch.times(spec.stop, late);
         spec
+    }
+
+    /// What is looked at on the way.
+    pub(crate) fn watch(&self) -> &Watch {
+        &self.watch
     }
 
     /// The same with plain TCP over the path of that index: a baseline.

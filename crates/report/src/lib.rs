@@ -1,4 +1,4 @@
-//! Results as people and programs read them: tables for the terminal, CSV and JSON.
+//! Results as people and programs read them: tables for the terminal, CSV, JSON, and HTML pages with figures.
 //!
 //! Nothing is computed here that a result does not already say; the sentence under a comparison only puts its numbers into
 //! words. The same results give the same bytes.
@@ -6,12 +6,14 @@
 
 mod calibration;
 mod comparison;
+pub mod html;
 mod inspection;
 mod number;
 mod pairwise;
 mod policies;
 mod rows;
 mod runs;
+mod study;
 mod table;
 mod wrap;
 
@@ -21,5 +23,6 @@ pub use inspection::inspection;
 pub use pairwise::pairwise;
 pub use rows::{Header, Row, comparison_rows, csv, json, run_rows};
 pub use runs::runs;
+pub use study::{Cell, reproduction, study, study_columns, study_csv, tally};
 pub use table::{Align, Table};
 pub use wrap::{hang, wrap};

@@ -18,7 +18,7 @@ pub struct StudyFile {
     pub figure: String,
     /// What is measured, in a few sentences.
     pub about: String,
-    /// Another study file in the same directory, whose `[scenario]` and assumptions lie below these.
+    /// Another file in the same directory, such as `common.toml`, whose `[scenario]` and assumptions lie below these.
     pub base: Option<At<String>>,
     /// What all runs share: a scenario.
     #[serde(default)]

@@ -89,12 +89,14 @@ impl Study {
     pub fn load(name: &str) -> Result<Study, ScenarioError> {
         if let Some(text) = find(STUDIES, name) {
             let directory = name.rsplit_once('/').map_or("", |(directory, _)| directory);
-            let base = |base: &str| find(BASES, &format!("{directory}/{base}")).map(str::to_owned);
+            let base = |base: &str| {
+                find(BASES, &format!("{directory}/{}", base.strip_suffix(".toml")?)).map(str::to_owned)
+            };
             return Study::read(name, &format!("studies/{name}.toml"), text, None, &base);
         }
         let text = std::fs::read_to_string(name).map_err(|error| not_found(name, &error))?;
         let directory = Path::new(name).parent().map_or_else(PathBuf::new, Path::to_owned);
-        let base = |base: &str| std::fs::read_to_string(directory.join(format!("{base}.toml"))).ok();
+        let base = |base: &str| std::fs::read_to_string(directory.join(base)).ok();
         Study::read(name, name, &text, Some(directory.clone()), &base)
     }
 
@@ -113,7 +115,7 @@ impl Study {
         let below = match base_name.as_deref().and_then(base) {
             None => None,
             Some(text) => {
-                let name = format!("base of {file_name}");
+                let name = format!("{} of {file_name}", base_name.as_deref().unwrap_or("base"));
                 sources.push_file(&name, &text);
                 let below = toml::from_str::<BaseFile>(&text);
                 let below = below.map_err(|error| sources.error(Problem::from_toml(&error)))?;
@@ -126,7 +128,7 @@ impl Study {
         let file: Result<StudyFile, _> = toml::from_str(&(" ".repeat(start) + text));
         let file = file.map_err(|error| sources.error(Problem::from_toml(&error)))?;
         if let (Some(at), None) = (&file.base, &below) {
-            let help = format!("accepted: the name of a file {}.toml in the same directory", at.value);
+            let help = "accepted: the name of a file in the same directory, such as \"common.toml\"";
             return Err(sources.error(Problem::at(&at.span, format!("there is no base `{}`", at.value), help)));
         }
         let axes = file.axis.iter().map(axis).collect::<Result<_, _>>().map_err(|problem| sources.error(problem))?;

@@ -58,15 +58,38 @@ macro_rules! metric {
 /// All metrics.
 pub const METRICS: &[Kind] = &[
     metric!("completion-time", None, "s", "completion time", |m, _| m.completion_s),
+    metric!("completion-time-sd", None, "s", "standard deviation of completion times", |m, _| m.completion_sd_s),
     metric!("goodput", None, "bit/s", "goodput of all transfers together", |m, _| Some(m.goodput_bps)),
+    metric!("mean-goodput", None, "bit/s", "mean goodput of the transfers", |m, _| Some(m.mean_goodput_bps)),
+    metric!("page-load-time", None, "s", "page load time", |m, _| m.page_load_s),
+    metric!("object-download-time", None, "s", "mean object download time", |m, _| m.object_download_s),
     metric!("rto-rate", None, "%", "timeouts per data segment sent", |m, _| Some(100.0 * m.rto_rate())),
     metric!("ofo-count", None, "segments", "segments that arrived out of order", |m, _| Some(m.ofo_count as f64)),
     metric!("ofo-peak", None, "segments", "most segments out of order at once", |m, _| Some(m.ofo_peak as f64)),
+    metric!("ofo-mean", None, "segments", "segments out of order, time average", |m, _| Some(m.ofo_mean)),
+    metric!("ofo-wait", None, "s", "mean wait of an out-of-order segment", |m, _| Some(m.ofo_wait_s)),
+    metric!("buffer-mean", None, "segments", "occupied receive buffer, mean", |m, _| m.buffer_mean_segments),
+    metric!("buffer-sd", None, "segments", "occupied receive buffer, standard deviation", |m, _| m.buffer_sd_segments),
     metric!("path-share", Path, "%", "share of the bytes first sent on the path", |m, it| {
         m.shares.get(it.path).map(|share| 100.0 * share)
     }),
+    metric!("path-bytes", Path, "B", "bytes first sent on the path", |m, it| m.path_bytes.get(it.path).map(|n| *n as f64)),
+    metric!("path-segments", Path, "segments", "data segments sent on the path", |m, it| {
+        m.path_segments.get(it.path).map(|n| *n as f64)
+    }),
+    metric!("path-goodput", Path, "bit/s", "goodput by the bytes first sent on the path", |m, it| {
+        m.shares.get(it.path).map(|share| share * m.goodput_bps)
+    }),
+    metric!("window-goodput", Window, "bit/s", "goodput within the window", |m, it| {
+        m.windows.get(it.window).map(|window| window.goodput_bps)
+    }),
+    metric!("window-path-goodput", WindowPath, "bit/s", "goodput of the path within the window", |m, it| {
+        m.windows.get(it.window)?.path_bps.get(it.path).copied()
+    }),
+    metric!("suspension", None, "s", "longest silence of the surviving subflows", |m, _| m.suspension_s),
     metric!("reinjected", None, "B", "bytes sent again on another subflow", |m, _| Some(m.reinjected_bytes as f64)),
     metric!("unfinished", None, "", "transfers that did not complete", |m, _| Some(m.unfinished as f64)),
+    metric!("decisions", None, "", "order of first transmissions", |_, _| Option::None),
 ];
 
 impl Metric {
@@ -107,8 +130,8 @@ impl Metric {
     }
 
     /// Its text in this run, for the metrics that are texts.
-    pub(super) fn text(&self, _measured: &Measured) -> Option<String> {
-        None
+    pub(super) fn text(&self, measured: &Measured) -> Option<String> {
+        measured.decisions.clone().filter(|_| self.kind.name == "decisions")
     }
 
     pub(super) fn unit(&self) -> &'static str {
@@ -141,6 +164,29 @@ impl Kind {
 pub(super) fn unit_of(text: &str) -> &'static str {
     let name = text.split(':').next().unwrap_or(text);
     METRICS.iter().find(|kind| kind.name == name).map_or("", |kind| kind.unit)
+}
+
+/// All numbers of a run by the names that studies have for them, in one order.
+pub(super) fn numbers(measured: &Measured, paths: &[String]) -> Vec<(String, Option<f64>)> {
+    let mut all = Vec::new();
+    for kind in METRICS.iter().filter(|kind| kind.name != "decisions") {
+        let windows = 0..measured.windows.len();
+        let arguments: Vec<(usize, usize, String)> = match kind.argument {
+            Argument::None => vec![(0, 0, String::new())],
+            Argument::Path => paths.iter().enumerate().map(|(n, path)| (0, n, path.clone())).collect(),
+            Argument::Window => windows.map(|window| (window, 0, window.to_string())).collect(),
+            Argument::WindowPath => windows
+                .flat_map(|window| (0..paths.len()).map(move |path| (window, path)))
+                .map(|(window, path)| (window, path, format!("{window}/{}", paths[path])))
+                .collect(),
+        };
+        for (window, path, argument) in arguments {
+            let name = if argument.is_empty() { kind.name.to_owned() } else { format!("{}:{argument}", kind.name) };
+            let metric = Metric { kind, path, window, argument };
+            all.push((name, metric.of(measured)));
+        }
+    }
+    all
 }
 
 #[cfg(test)]

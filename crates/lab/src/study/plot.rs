@@ -17,9 +17,7 @@ pub(super) fn draw(study: &Study, table: &Table<'_>, plot: &PlotTable) -> Result
     let over = plot.over.as_ref().map(|at| study.system(at)).transpose().map_err(refuse)?;
     let systems = systems(study, plot, over).map_err(refuse)?;
     if plot.over_time {
-        let place = plot.metric.as_ref().map_or(0..0, |at| at.span.clone());
-        let problem = crate::error::Problem::at(&place, "no run keeps series over time yet", "accepted: a metric");
-        return Err(refuse(problem));
+        return super::over_time::draw(study, table, plot, &systems);
     }
     let metric = match &plot.metric {
         Some(at) => Some(study.metric(at, table.grid)?),

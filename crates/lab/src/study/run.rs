@@ -9,6 +9,7 @@ use super::result::{Judged, StudyResult, SystemInfo, Tried, Verdict};
 use crate::ScenarioError;
 use crate::error::Problem;
 use anabranch_policy::Catalogue;
+use sha2::Digest;
 use std::sync::Arc;
 
 /// A study with all its scenarios, ready to run.
@@ -26,6 +27,12 @@ pub struct Provenance {
     pub command: String,
     /// With the few points of `--quick`.
     pub quick: bool,
+}
+
+/// A name for what makes runs: the version and the digest of the program's bytes.
+pub fn build(program: &[u8]) -> String {
+    let digest = crate::tree::hex(&sha2::Sha256::digest(program));
+    format!("{} {}", crate::VERSION, &digest[..16])
 }
 
 /// With how many repetitions other assumptions are tried.
@@ -48,8 +55,10 @@ impl Prepared {
         let study = &self.study;
         let refuse = |problem: Problem| study.refuse(problem);
         for plot in study.plots() {
-            if let Some(at) = plot.metric.as_ref().filter(|_| !plot.over_time) {
-                study.metric(at, &self.grid)?;
+            match &plot.metric {
+                Some(at) if plot.over_time => drop(super::over_time::Course::parse(study, at, &self.grid)?),
+                Some(at) => drop(study.metric(at, &self.grid)?),
+                None => {}
             }
             for theory in &plot.theory {
                 super::claim::TheoryCurve::of(&theory.value).map_err(refuse)?;
@@ -174,6 +183,13 @@ pub struct StudyRow {
     pub command: String,
     /// Its numbers.
     pub measured: crate::Measured,
+}
+
+impl StudyRow {
+    /// Everything measured that studies have a name for, in basic units.
+    pub fn numbers(&self) -> Vec<(String, Option<f64>)> {
+        super::metric::numbers(&self.measured, &self.paths)
+    }
 }
 
 fn policies(scenario: &crate::Scenario) -> Vec<(String, String)> {

@@ -1,0 +1,351 @@
+// A figure as data becomes a Vega-Lite specification. Nothing here touches the page.
+"use strict";
+
+const anabranchChart = (() => {
+  // Okabe and Ito, Color Universal Design (2008): told apart with every common form of colour blindness. Their yellow is too
+  // pale on white and stands darker there; their black is white on dark ground.
+  const COLOURS = {
+    light: ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#1b1f24", "#b5a300"],
+    dark: ["#4aa3df", "#f07b2e", "#1fbf92", "#e095c1", "#f0b030", "#8fd0f7", "#f2f4f6", "#f0e442"],
+  };
+  const DASHES = [[1, 0], [7, 3], [2, 2], [9, 3, 2, 3], [4, 4], [12, 3], [9, 2, 2, 2, 2, 2]];
+  const SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"];
+  const INK = {
+    light: { text: "#1b1f24", quiet: "#57606a", line: "#d5dae0", ground: "#ffffff" },
+    dark: { text: "#e7eaee", quiet: "#a3adb8", line: "#3a424b", ground: "#14171b" },
+  };
+  const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif';
+  /// A series with more points in a panel is a line without marks, its intervals a band.
+  const MARKED = 24;
+
+  /// A place in the palette for each name of a section, so that it looks alike in all figures. What a paper states takes the
+  /// place of the system it is about ("LATE, as the paper states" that of "LATE"); theory is numbered by itself.
+  function places(systems, figures) {
+    const all = figures.flatMap((figure) => figure.series);
+    const found = new Map();
+    const add = (names) => names.forEach((name) => found.has(name) || found.set(name, found.size));
+    const drawn = new Set(all.map((series) => series.name));
+    const measured = all.filter((series) => series.origin === "measured").map((series) => series.name);
+    // Systems that no figure shows take nobody's colour.
+    add(systems.filter((name) => drawn.has(name)));
+    add(measured);
+    for (const { name, origin } of all) {
+      const of = measured.filter((other) => origin === "paper" && name.startsWith(other)).sort((a, b) => b.length - a.length);
+      if (of.length && !found.has(name)) found.set(name, found.get(of[0]));
+    }
+    add(all.filter((series) => series.origin === "paper").map((series) => series.name));
+    let curves = 0;
+    for (const { name, origin } of all) if (origin === "theory" && !found.has(name)) found.set(name, curves++);
+    return found;
+  }
+
+  /// How a name at the n-th place looks.
+  function look(n, origin, theme) {
+    const paper = origin === "paper", theory = origin === "theory";
+    return {
+      colour: theory ? [INK[theme].text, INK[theme].quiet][n % 2] : COLOURS[theme][n % COLOURS[theme].length],
+      dash: theory ? DASHES[1 + (n % (DASHES.length - 1))] : paper ? [2, 4] : DASHES[n % DASHES.length],
+      shape: SHAPES[n % SHAPES.length],
+      hollow: paper,
+    };
+  }
+
+  /// Whether a series is a line without marks: theory, or too many points for them.
+  function plain(series) {
+    if (series.origin === "theory") return true;
+    const counts = new Map();
+    for (let i = 0; i < series.length; i++) counts.set(at(series.p, i), (counts.get(at(series.p, i)) ?? 0) + 1);
+    return [...counts.values()].some((count) => count > MARKED);
+  }
+
+  const at = (column, i) => (Array.isArray(column) ? column[i] : column) ?? null;
+  const isCategory = (axis) => axis.scale === "category";
+  const titled = (axis) => (axis.unit ? `${axis.label} [${axis.unit}]` : axis.label);
+
+  /// The points of the series that are shown, one object each.
+  function rows(figure, shown) {
+    const all = [];
+    figure.series.forEach((series, k) => {
+      if (!shown.has(k)) return;
+      const dense = plain(series);
+      for (let i = 0; i < series.length; i++) {
+        const row = { s: series.name, k, o: series.origin, d: dense, i };
+        const panel = at(series.p, i), category = at(series.c, i);
+        if (panel !== null) row.p = figure.panels[panel];
+        for (const [to, from] of [["x", series.x], ["e", series.e], ["y", series.y], ["l", series.l], ["h", series.h], ["n", series.n], ["t", series.t]]) {
+          row[to] = at(from, i);
+        }
+        if (category !== null) row.c = figure.categories[category];
+        else if (isCategory(figure.mark === "span" ? figure.y : figure.x)) row.c = String(figure.mark === "span" ? row.y : row.x);
+        all.push(row);
+      }
+    });
+    return all;
+  }
+
+  /// Numbers as people read them: SI prefixes where they are large, otherwise as they are.
+  function number(value) {
+    if (value === null || !Number.isFinite(value)) return "–";
+    const size = Math.abs(value);
+    if (size >= 1e4) return vega.format(".4~s")(value);
+    if (size !== 0 && size < 1e-3) return vega.format(".3~e")(value);
+    return vega.format(size >= 1000 ? ",.0~f" : ".4~r")(value);
+  }
+
+  const withUnit = (value, axis) => {
+    const text = number(value);
+    if (!axis.unit) return text;
+    // "5.2M" and "bit/s" are "5.2 Mbit/s".
+    const prefixed = /^(.*\d)([kMGTP])$/.exec(text);
+    return prefixed ? `${prefixed[1]} ${prefixed[2]}${axis.unit}` : `${text} ${axis.unit}`;
+  };
+
+  /// What is said about a point: pairs of what and how much.
+  function about(figure, row) {
+    const lines = [];
+    if (row.p !== undefined && figure.panelLabel) lines.push([figure.panelLabel, row.p]);
+    if (figure.mark === "span") {
+      if (row.c !== undefined) lines.push([figure.y.label || "row", row.c]);
+      lines.push([figure.x.label, row.x === 0 ? withUnit(row.e, figure.x) : `${number(row.x)} to ${withUnit(row.e, figure.x)}`]);
+      if (row.x !== 0 && row.e !== null) lines.push(["length", withUnit(row.e - row.x, figure.x)]);
+    } else {
+      lines.push([figure.x.label, row.c !== undefined ? row.c : withUnit(row.x, figure.x)]);
+      lines.push([figure.y.label, withUnit(row.y, figure.y)]);
+      if (row.l !== null && row.h !== null) lines.push(["95 % interval", `${number(row.l)} to ${withUnit(row.h, figure.y)}`]);
+    }
+    if (row.n !== null) lines.push(["repetitions", String(row.n)]);
+    if (row.t !== null) lines.push(["note", row.t]);
+    return lines;
+  }
+
+  /// Units that people write with a prefix where numbers are large.
+  const PREFIXED = ["B", "bit", "bit/s", "B/s"];
+  const PREFIXES = [[1e9, "G"], [1e6, "M"], [1e3, "k"]];
+
+  /// The extent of positive numbers, for a logarithmic axis.
+  function positive(values) {
+    const kept = values.filter((value) => value !== null && value > 0);
+    return kept.length ? [Math.min(...least(kept)), Math.max(...most(kept))] : [1, 10];
+  }
+  // Spreading a long array into arguments overflows the stack.
+  const least = (values) => [values.reduce((a, b) => (b < a ? b : a))];
+  const most = (values) => [values.reduce((a, b) => (b > a ? b : a))];
+
+  /// Powers of ten within, and 2 and 5 of them where there are few.
+  function logTicks([low, high]) {
+    const decades = Math.log10(high / low);
+    const steps = decades > 5 ? [1] : decades > 1.5 ? [1, 3] : [1, 2, 5];
+    const ticks = [];
+    for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++) {
+      for (const step of steps) {
+        const tick = Number(`${step}e${power}`);
+        if (tick >= low * 0.999 && tick <= high * 1.001) ticks.push(tick);
+      }
+    }
+    return ticks;
+  }
+
+  const LABEL = "abs(datum.value) >= 1e4 ? format(datum.value, '~s') : datum.value != 0 && abs(datum.value) < 1e-4 ? format(datum.value, '~e') : format(datum.value, abs(datum.value) >= 1000 ? ',~f' : '~r')";
+
+  /// Scale and axis of a channel. `values`: every number on it, ends of intervals included.
+  function channel(axis, values, { narrow, fromZero, length, edge }) {
+    const title = titled(axis);
+    if (axis.scale === "log") {
+      const [low, high] = positive(values);
+      // A little room at both ends.
+      const room = Math.max(1.1, (high / low) ** 0.04);
+      const domain = [low / room, high * room];
+      return { type: "quantitative", title, scale: { type: "log", domain, nice: false, clamp: true }, axis: { values: logTicks(domain), labelExpr: LABEL, labelOverlap: true } };
+    }
+    const numbers = values.filter((value) => value !== null);
+    const [low, high] = numbers.length ? [least(numbers)[0], most(numbers)[0]] : [0, 1];
+    // Zero belongs on the axis unless all numbers are far from it and close together.
+    const zero = fromZero || (low >= 0 ? low < 0.7 * high : high <= 0 ? high > 0.7 * low : true);
+    const domain = [zero ? Math.min(0, low) : low, zero ? Math.max(0, high) : high];
+    if (domain[0] === domain[1]) domain[1] += 1;
+    const [factor, prefix] = (PREFIXED.includes(axis.unit) && PREFIXES.find(([factor]) => Math.max(...domain.map(Math.abs)) >= 2 * factor)) || [1, ""];
+    const unit = { ...axis, unit: prefix + axis.unit };
+    const labels = factor === 1 ? LABEL : `format(datum.value / ${factor}, ',~f')`;
+    const tickCount = Math.max(3, Math.round(length / (narrow ? 45 : 80)));
+    return { type: "quantitative", title: titled(unit), scale: { domain, nice: !edge, zero: false }, axis: { labelExpr: labels, labelOverlap: true, tickCount } };
+  }
+
+  /// The layers of one panel.
+  function layers(figure, data, { theme, width, height, columns, panels }) {
+    const span = figure.mark === "span", bar = figure.mark === "bar";
+    const joined = figure.mark === "line" || figure.mark === "step";
+    const categorical = isCategory(span ? figure.y : figure.x) || bar;
+    const ys = span ? [] : data.flatMap((row) => [row.y, row.l, row.h]);
+    const xs = span ? data.flatMap((row) => [row.x, row.e]) : data.map((row) => row.x);
+    const names = figure.categories.length ? figure.categories : [...new Set(data.map((row) => row.c))];
+    const dense = joined && data.some((row) => row.d && row.o !== "theory");
+
+    const longest = names.reduce((n, name) => Math.max(n, String(name).length), 0);
+    const slanted = categorical && !span && longest * 6.6 > (width / Math.max(names.length, 1)) * 0.95;
+    const category = (axis) => ({
+      field: "c", type: "nominal", sort: names, title: titled(axis) || null, scale: { domain: names },
+      axis: span ? { labelLimit: Math.max(70, width * 0.4), grid: false } : { labelAngle: slanted ? -40 : 0, labelLimit: 150, labelOverlap: slanted ? false : true, grid: false },
+    });
+    const xNumbers = { field: "x", ...channel(figure.x, xs, { narrow: false, fromZero: span, length: width, edge: figure.mark === "point" || dense }) };
+    const x = categorical && !span ? category(figure.x) : xNumbers;
+    const y = span ? category(figure.y) : { field: "y", ...channel(figure.y, ys, { narrow: true, fromZero: bar, length: height, edge: false }) };
+    const offset = bar ? { xOffset: { field: "s", type: "nominal", sort: null, scale: { domain: figure.series.map((it) => it.name).filter((name) => data.some((row) => row.s === name)), paddingInner: 0.1 } } } : {};
+    const order = { detail: { field: "k", type: "nominal" } };
+    const result = [];
+    const has = (test) => data.some(test);
+
+    // Zero is worth a line where numbers lie on both sides of it.
+    if (!span && figure.y.scale === "linear" && has((row) => row.y < 0) && has((row) => row.y > 0)) {
+      result.push({ data: { values: [{}] }, mark: { type: "rule", strokeWidth: 1, color: INK[theme].quiet }, encoding: { y: { datum: 0, type: "quantitative" } } });
+    }
+    const interval = "datum.l !== null && datum.h !== null && datum.y !== null";
+    const floor = figure.y.scale === "log" ? y.scale.domain[0] : null;
+    const low = floor === null ? interval : { and: [interval, "datum.h > 0"] };
+    const ends = { y: { ...y, field: "l" }, y2: { field: "h" } };
+    const colour = { field: "s", type: "nominal" };
+    const intervals = (test) => !span && has((row) => row.l !== null && row.h !== null && test(row));
+    if (joined && intervals((row) => row.d)) {
+      const mark = { type: "area", opacity: 0.18, tooltip: false, line: false, interpolate: figure.mark === "step" ? "step-after" : "linear" };
+      result.push({ transform: [{ filter: { and: [low, "datum.d"] } }], mark, encoding: { x, ...ends, color: colour, ...order } });
+    }
+    if (intervals((row) => !joined || !row.d)) {
+      const stroke = bar ? { color: { value: INK[theme].text } } : { color: colour };
+      const transform = [{ filter: joined ? { and: [low, "!datum.d"] } : low }];
+      result.push({ transform, mark: { type: "rule", strokeWidth: 1.3, strokeDash: [1, 0] }, encoding: { x, ...ends, ...offset, ...stroke } });
+      for (const field of ["l", "h"]) {
+        result.push({ transform, mark: { type: "tick", orient: "horizontal", size: bar ? 5 : 7, thickness: 1.3 }, encoding: { x, y: { ...y, field }, ...offset, ...stroke } });
+      }
+    }
+    const common = { color: { field: "s", type: "nominal" } };
+    if (bar) {
+      const base = figure.y.scale === "log" ? { y2: { datum: y.scale.domain[0] } } : {};
+      result.unshift({ mark: { type: "bar", stroke: INK[theme].ground, strokeWidth: 0.5 }, encoding: { x, y, ...base, ...offset, ...common } });
+    } else if (span) {
+      result.push({ mark: { type: "bar", stroke: INK[theme].ground, strokeWidth: 0.5 }, encoding: { x, x2: { field: "e" }, y, ...common } });
+    } else if (joined) {
+      const mark = { type: "line", strokeWidth: 2, interpolate: figure.mark === "step" ? "step-after" : "linear", invalid: "break-paths-filter-domains" };
+      result.push({ mark, encoding: { x, y, ...common, strokeDash: { field: "s", type: "nominal" }, order: { field: "i" } } });
+      const marks = (origin, mark) => {
+        const test = { and: ["!datum.d", "datum.y !== null", { field: "o", equal: origin }] };
+        if (has((row) => !row.d && row.o === origin)) result.push({ transform: [{ filter: test }], mark: { type: "point", opacity: 1, ...mark }, encoding: { x, y, ...common, shape: { field: "s", type: "nominal" } } });
+      };
+      marks("measured", { filled: true, size: 50, stroke: INK[theme].ground, strokeWidth: 0.8 });
+      marks("paper", { filled: false, size: 60, strokeWidth: 1.8 });
+      // Wider than what is seen, so that it can be pointed at.
+      result.push({ transform: [{ filter: "datum.y !== null" }], mark: { type: "circle", opacity: 0, size: dense ? 80 : 260, tooltip: true }, encoding: { x, y, tooltip: { field: "s" } } });
+    } else {
+      const small = data.length > 400;
+      result.push({ transform: [{ filter: "datum.y !== null" }], mark: { type: "point", filled: !small, opacity: small ? 0.85 : 1, size: small ? 9 : 50, strokeWidth: small ? 1 : 0.8 }, encoding: { x, y, ...common, shape: { field: "s", type: "nominal" } } });
+    }
+    for (const layer of result) {
+      if (layer.mark.type !== "circle" && layer.mark.type !== "rule" && layer.mark.type !== "tick") layer.mark.tooltip ??= !joined;
+      if (layer.mark.tooltip === true) layer.encoding.tooltip = { field: "s" };
+    }
+    return result;
+  }
+
+  function config(theme) {
+    const ink = INK[theme];
+    return {
+      font: FONT, background: null,
+      view: { stroke: null },
+      axis: {
+        labelColor: ink.text, titleColor: ink.text, labelFlush: false, domainColor: ink.quiet, tickColor: ink.quiet, gridColor: ink.line, gridOpacity: 0.8,
+        labelFontSize: 12, titleFontSize: 12.5, titleFontWeight: 500, titlePadding: 8, tickSize: 4, labelPadding: 4,
+      },
+      legend: { labelColor: ink.text, titleColor: ink.text, labelFontSize: 12, labelLimit: 260, symbolSize: 90, symbolStrokeWidth: 2 },
+      title: { color: ink.text, fontSize: 12.5, fontWeight: 600, anchor: "middle", offset: 8 },
+      bar: { continuousBandSize: 12 },
+      scale: { bandPaddingInner: 0.18, bandPaddingOuter: 0.1 },
+    };
+  }
+
+  /// The specification for a place of that width. `legend`: inside the drawing, for exports.
+  function specification(figure, { places: of, shown, theme, width, columns, panelWidth, legend }) {
+    const all = rows(figure, shown);
+    const visible = figure.series.filter((_, k) => shown.has(k));
+    const looks = visible.map((series) => look(of.get(series.name), series.origin, theme));
+    const domain = visible.map((series) => series.name);
+    const panels = figure.panels.length ? figure.panels : [null];
+    const span = figure.mark === "span";
+    const names = span ? Math.max(1, figure.categories.length) : 0;
+    const height = span ? Math.max(60, names * 30) : panels.length > 1 ? Math.round(Math.min(260, Math.max(190, panelWidth * 0.7))) : Math.round(Math.min(360, Math.max(220, panelWidth * 0.52)));
+    const used = layers(figure, all, { theme, width: panelWidth, height, columns, panels });
+    const marks = legend ? { orient: "top", direction: "horizontal", columns: Math.max(1, Math.floor(width / 170)), title: null } : null;
+    const scales = {
+      color: { scale: { domain, range: looks.map((it) => it.colour) }, legend: marks },
+      strokeDash: { scale: { domain, range: looks.map((it) => it.dash) }, legend: marks },
+      shape: { scale: { domain, range: looks.map((it) => it.shape) }, legend: marks },
+    };
+    for (const layer of used) {
+      for (const [name, parts] of Object.entries(scales)) {
+        if (layer.encoding[name]?.field) layer.encoding[name] = { ...layer.encoding[name], ...parts };
+      }
+    }
+    const one = (panel, n) => ({
+      ...(panel === null ? {} : { title: figure.panelLabel ? `${figure.panelLabel}: ${panel}` : String(panel) }),
+      width: panelWidth, height,
+      ...(panel === null ? {} : { transform: [{ filter: { field: "p", equal: panel } }] }),
+      layer: used.map((layer) => {
+        // The title of the vertical axis stands once in a row of panels.
+        const y = layer.encoding.y;
+        const untitled = n % columns !== 0 && y?.field ? { y: { ...y, title: null } } : {};
+        return { ...layer, encoding: { ...layer.encoding, ...untitled } };
+      }),
+    });
+    return {
+      $schema: "https://vega.github.io/schema/vega-lite/v6.json",
+      config: config(theme),
+      background: legend ? INK[theme].ground : null,
+      padding: legend ? 12 : { left: 2, right: 6, top: 4, bottom: 2 },
+      data: { values: all },
+      columns,
+      spacing: { row: 24, column: 18 },
+      concat: panels.map(one),
+      resolve: { scale: { x: "shared", y: "shared", color: "shared", shape: "shared", strokeDash: "shared" } },
+    };
+  }
+
+  /// How many panels fit side by side, and about how wide each may be.
+  function layout(figure, width) {
+    const panels = Math.max(1, figure.panels.length);
+    const most = Math.max(1, Math.min(panels, Math.floor(width / 270), 4));
+    // As many rows as that takes, and in each as many as in the others: four are two by two, not three and one.
+    const columns = Math.ceil(panels / Math.ceil(panels / most));
+    const labels = figure.mark === "span" ? Math.min(width * 0.4, 30 + 6.6 * Math.max(...figure.categories.map((name) => name.length), 4)) : 46;
+    return { columns, panelWidth: Math.max(120, Math.floor((width - 24 - columns * labels - (columns - 1) * 18) / columns)) };
+  }
+
+  /// A view, not drawn yet. Text is never evaluated as code: expressions go to Vega's interpreter.
+  function view(specified, renderer, container) {
+    const compiled = vegaLite.compile(specified, { logger: quiet }).spec;
+    const options = { renderer, expr: vegaInterpreter, loader: NO_LOADER, logLevel: vega.Error };
+    const made = new vega.View(vega.parse(compiled, null, { ast: true }), options);
+    if (container) made.initialize(container).hover();
+    return made;
+  }
+  const refuse = () => Promise.reject(new Error("a report loads nothing"));
+  const NO_LOADER = { load: refuse, sanitize: refuse, http: refuse, file: refuse };
+  const quiet = { level: () => quiet, error: (...words) => (console.error(...words), quiet), warn: () => quiet, info: () => quiet, debug: () => quiet };
+
+  /// The raw data, one line per point.
+  function csv(figure) {
+    const cell = (value) => {
+      const text = value === null || value === undefined ? "" : String(value);
+      return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+    };
+    const lines = [["series", "origin", "panel", "category", titled(figure.x), "x_end", titled(figure.y), "low", "high", "n", "note"]];
+    figure.series.forEach((series) => {
+      for (let i = 0; i < series.length; i++) {
+        const panel = at(series.p, i), category = at(series.c, i);
+        lines.push([
+          series.name, series.origin, panel === null ? "" : figure.panels[panel], category === null ? "" : figure.categories[category],
+          at(series.x, i), at(series.e, i), at(series.y, i), at(series.l, i), at(series.h, i), at(series.n, i), at(series.t, i),
+        ]);
+      }
+    });
+    return lines.map((line) => line.map(cell).join(",") + "\r\n").join("");
+  }
+
+  return { look, places, plain, specification, layout, view, about, csv, rows };
+})();

@@ -1,0 +1,268 @@
+//! Results as one HTML file that opens from disk: figures drawn by Vega-Lite, tables, and what it takes to repeat them.
+//!
+//! ```text
+//! Page > Section   words, statements, tables, figures as data      (study.rs, run.rs, comparison.rs fill them)
+//!    │ template    assets/page.html; minijinja escapes what people wrote
+//! HTML             assets/page.css, page.js, chart.js and vendor/ inside; no network
+//! ```
+
+mod compact;
+mod study;
+
+use crate::Align;
+use anabranch_lab::figure::Figure;
+use anabranch_lab::study::{Assumption, Judged, SystemInfo, Verdict};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
+use minijinja::{AutoEscape, Environment};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+
+/// A page.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Page {
+    /// What it shows, in one line.
+    pub title: String,
+    /// A few words below the title.
+    pub lead: String,
+    /// Of Anabranch.
+    pub version: String,
+    /// The command that made the page.
+    pub command: String,
+    /// What it shows: a study each, or one run, or one comparison.
+    #[serde(skip)]
+    pub sections: Vec<Section>,
+}
+
+/// A part of a page with everything that belongs together.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Section {
+    /// Names the section and the files that are exported from it; for instance `late/fig10`.
+    pub name: String,
+    /// In one line.
+    pub title: String,
+    /// Stands above the title: `LATE, Fig. 10`.
+    pub kicker: String,
+    /// The full citation, if it is about a paper.
+    pub citation: String,
+    /// A few sentences.
+    pub about: String,
+    /// What a reader must not overlook.
+    pub warnings: Vec<String>,
+    /// What a paper states and what became of it.
+    pub statements: Vec<Judged>,
+    /// What is drawn.
+    #[serde(skip)]
+    pub figures: Vec<Figure>,
+    /// Numbers in rows.
+    pub tables: Vec<Grid>,
+    /// What identifies and repeats the results: seeds, digest and so on.
+    pub facts: Vec<(String, String)>,
+    /// What was assumed.
+    pub assumptions: Vec<Assumption>,
+    /// Who took part.
+    pub systems: Vec<SystemInfo>,
+    /// The scenario as TOML.
+    pub scenario: String,
+    /// The command that repeats it.
+    pub command: String,
+}
+
+/// A table.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Grid {
+    /// What stands above it.
+    pub caption: String,
+    /// Heads of the columns; numbers stand right.
+    pub columns: Vec<Column>,
+    /// Cells.
+    pub rows: Vec<Vec<String>>,
+    /// Words below it.
+    pub notes: Vec<String>,
+}
+
+/// The head of a column.
+#[derive(Clone, Debug, Serialize)]
+pub struct Column {
+    /// What it holds, with the unit.
+    pub head: String,
+    /// Where its cells stand.
+    pub right: bool,
+}
+
+impl Column {
+    /// A column of that head.
+    pub fn new(head: impl Into<String>, align: Align) -> Self {
+        Column { head: head.into(), right: align == Align::Right }
+    }
+}
+
+/// The page as HTML. The same page gives the same bytes.
+pub fn page(page: &Page) -> String {
+    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
+    let syntax = syntax.expect("the default delimiters do not contradict each other");
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    environment.set_syntax(syntax);
+    environment.add_template("page.html", TEMPLATE).expect("the template is well written: a test renders it");
+    let template = environment.get_template("page.html").expect("it was added just now");
+
+    let ids = ids(&page.sections);
+    let sections: Vec<Shown<'_>> = page.sections.iter().zip(ids).map(|(section, id)| Shown::new(section, id)).collect();
+    let scripts = SCRIPTS.map(|script| format!("\n{script}\n"));
+    let hashes: Vec<String> =
+        scripts.iter().map(|script| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(script)))).collect();
+    let context = Context {
+        counts: Counts::of(page.sections.iter().flat_map(|section| &section.statements)),
+        page,
+        sections,
+        style: STYLE,
+        hashes: hashes.join(" "),
+        scripts,
+        licences: LICENSES,
+    };
+    template.render(Serde(context)).expect("the template names only what the context has: a test renders it")
+}
+
+/// What the template sees.
+#[derive(Serialize)]
+struct Context<'a> {
+    page: &'a Page,
+    counts: Counts,
+    sections: Vec<Shown<'a>>,
+    style: &'static str,
+    /// As a Content-Security-Policy names scripts that may run.
+    hashes: String,
+    scripts: [String; SCRIPTS.len()],
+    licences: &'static str,
+}
+
+/// A section with what the template needs besides.
+#[derive(Serialize)]
+struct Shown<'a> {
+    id: String,
+    #[serde(flatten)]
+    section: &'a Section,
+    judged: Vec<JudgedShown<'a>>,
+    counts: Counts,
+    figures: Vec<FigureShown<'a>>,
+    /// The figures as JSON that may stand inside a script element.
+    data: String,
+}
+
+#[derive(Serialize)]
+struct FigureShown<'a> {
+    id: String,
+    title: &'a str,
+    notes: &'a [String],
+}
+
+#[derive(Serialize)]
+struct JudgedShown<'a> {
+    verdict: VerdictShown,
+    tried: Vec<(&'a str, &'a str, VerdictShown)>,
+}
+
+/// A verdict as symbol and word; the class gives the colour.
+#[derive(Serialize)]
+struct VerdictShown {
+    symbol: &'static str,
+    word: &'static str,
+    class: &'static str,
+}
+
+impl From<Verdict> for VerdictShown {
+    fn from(verdict: Verdict) -> Self {
+        let (symbol, class) = match verdict {
+            Verdict::Reproduced => ("✓", "good"),
+            Verdict::DirectionOnly => ("◐", "part"),
+            Verdict::NotReproduced => ("✗", "bad"),
+        };
+        VerdictShown { symbol, word: verdict.name(), class }
+    }
+}
+
+/// How often each verdict.
+#[derive(Serialize, Default)]
+struct Counts {
+    all: usize,
+    reproduced: usize,
+    direction: usize,
+    not: usize,
+}
+
+impl Counts {
+    fn of<'a>(statements: impl Iterator<Item = &'a Judged>) -> Self {
+        statements.fold(Counts::default(), |mut counts, judged| {
+            counts.all += 1;
+            match judged.verdict {
+                Verdict::Reproduced => counts.reproduced += 1,
+                Verdict::DirectionOnly => counts.direction += 1,
+                Verdict::NotReproduced => counts.not += 1,
+            }
+            counts
+        })
+    }
+}
+
+impl<'a> Shown<'a> {
+    fn new(section: &'a Section, id: String) -> Self {
+        let judged = |judged: &'a Judged| JudgedShown {
+            verdict: judged.verdict.into(),
+            tried: judged.tried.iter().map(|it| (it.name.as_str(), it.ours.as_str(), it.verdict.into())).collect(),
+        };
+        let figures = section.figures.iter().enumerate().map(|(n, figure)| FigureShown {
+            id: format!("{id}-figure-{n}"),
+            title: &figure.title,
+            notes: &figure.notes,
+        });
+        let systems: Vec<&str> = section.systems.iter().map(|system| system.name.as_str()).collect();
+        Shown {
+            judged: section.statements.iter().map(judged).collect(),
+            counts: Counts::of(section.statements.iter()),
+            figures: figures.collect(),
+            data: compact::data(&id, &systems, &section.figures),
+            section,
+            id,
+        }
+    }
+}
+
+/// A name for each section that an address can hold, each only once.
+fn ids(sections: &[Section]) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let mut unique = |section: &Section| {
+        let base = slug(&section.name);
+        let mut id = base.clone();
+        let mut n = 2;
+        while !seen.insert(id.clone()) {
+            id = format!("{base}-{n}");
+            n += 1;
+        }
+        id
+    };
+    sections.iter().map(&mut unique).collect()
+}
+
+/// Lower-case letters, digits and `-`.
+fn slug(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let words: String = name.chars().map(plain).collect();
+    let words: Vec<&str> = words.split('-').filter(|word| !word.is_empty()).collect();
+    if words.is_empty() { "section".to_owned() } else { words.join("-") }
+}
+
+const TEMPLATE: &str = include_str!("../../assets/page.html");
+const STYLE: &str = include_str!("../../assets/page.css");
+const LICENSES: &str = include_str!("../../assets/vendor/LICENSES");
+/// In the order in which they must run.
+const SCRIPTS: [&str; 5] = [
+    include_str!("../../assets/vendor/vega.min.js"),
+    include_str!("../../assets/vendor/vega-lite.min.js"),
+    include_str!("../../assets/vendor/vega-interpreter.js"),
+    include_str!("../../assets/chart.js"),
+    include_str!("../../assets/page.js"),
+];

@@ -1,0 +1,74 @@
+//! Studies as sections of a page.
+
+use super::{Page, Section};
+use anabranch_lab::study::StudyResult;
+
+impl Page {
+    /// A page about these studies, made by `command`.
+    pub fn of_studies(studies: &[StudyResult], command: &str) -> Page {
+        let (title, lead) = match studies {
+            [one] => (format!("{}: {}", one.name, one.title), String::new()),
+            many => {
+                let lead = "What papers on Multipath TCP report, run again. Each section is a figure or table of a paper: what \
+                            the paper states, what we measured, and a verdict on each statement.";
+                (format!("{} studies", many.len()), lead.to_owned())
+            }
+        };
+        Page {
+            title,
+            lead,
+            version: studies.first().map_or(anabranch_lab::VERSION, |study| study.version.as_str()).to_owned(),
+            command: command.to_owned(),
+            sections: studies.iter().map(Section::of_study).collect(),
+        }
+    }
+}
+
+impl Section {
+    /// Everything that a study came to.
+    pub fn of_study(study: &StudyResult) -> Section {
+        let mut warnings = Vec::new();
+        if study.quick {
+            let few = "Run with --quick: few points and few repetitions. The verdicts of the full study count.";
+            warnings.push(few.to_owned());
+        }
+        if study.unfinished_runs > 0 {
+            warnings.push(format!(
+                "In {} of {} runs not all transfers completed; what they left undone counts until the run was stopped.",
+                study.unfinished_runs, study.runs
+            ));
+        }
+        Section {
+            name: study.name.clone(),
+            title: study.title.clone(),
+            kicker: format!("{}, {}", study.paper, study.figure),
+            citation: study.citation.clone(),
+            about: study.about.clone(),
+            warnings,
+            statements: study.statements.clone(),
+            figures: study.figures.clone(),
+            tables: Vec::new(),
+            facts: vec![
+                ("study".to_owned(), study.name.clone()),
+                ("runs".to_owned(), study.runs.to_string()),
+                ("seeds".to_owned(), seeds(&study.seeds)),
+                ("digest (SHA-256)".to_owned(), study.digest.clone()),
+                ("Anabranch".to_owned(), study.version.clone()),
+            ],
+            assumptions: study.assumptions.clone(),
+            systems: study.systems.clone(),
+            scenario: study.scenario.clone(),
+            command: study.command.clone(),
+        }
+    }
+}
+
+/// `1 to 30`, or one by one where they have gaps.
+pub(super) fn seeds(seeds: &[u64]) -> String {
+    match seeds {
+        [first, .., last] if seeds.windows(2).all(|pair| pair[1] == pair[0].wrapping_add(1)) => {
+            format!("{first} to {last} ({} repetitions)", seeds.len())
+        }
+        _ => seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", "),
+    }
+}

@@ -1,0 +1,222 @@
+//! Studies with every kind of figure, made up: what is drawn here nobody measured.
+
+use anabranch_lab::figure::{Axis, Figure, Mark, Point, Scale, Series, SeriesOrigin};
+use anabranch_lab::study::{Assumption, Judged, StudyResult, SystemInfo, Tried, Verdict};
+
+pub fn axis(label: &str, unit: &str, scale: Scale) -> Axis {
+    Axis { label: label.to_owned(), unit: unit.to_owned(), scale }
+}
+
+pub fn series(name: &str, origin: SeriesOrigin, points: Vec<Point>) -> Series {
+    Series { name: name.to_owned(), origin, points }
+}
+
+fn figure(id: &str, title: &str, mark: Mark, x: Axis, y: Axis, series: Vec<Series>) -> Figure {
+    Figure { id: id.to_owned(), title: title.to_owned(), mark, x, y, panels: None, series, notes: Vec::new() }
+}
+
+fn measured(x: f64, y: f64, half: f64) -> Point {
+    Point { x: Some(x), y: Some(y), low: Some(y - half), high: Some(y + half), n: Some(30), ..Point::default() }
+}
+
+const SYSTEMS: [&str; 5] = ["minRTT", "BLEST", "ECF", "DPSAF", "LATE"];
+
+/// Lines in panels, both axes logarithmic.
+fn lines() -> Figure {
+    let points = |k: f64| {
+        let mut points = Vec::new();
+        for (n, panel) in ["10 ms", "50 ms", "100 ms", "200 ms"].iter().enumerate() {
+            for size in [16e3, 64e3, 256e3, 1024e3, 4096e3] {
+                let y = (0.04 + size * 8.0 / 12e6) * (1.0 + 0.12 * k) * (1.0 + 0.3 * n as f64);
+                points.push(Point { panel: Some((*panel).to_owned()), ..measured(size, y, 0.08 * y) });
+            }
+        }
+        points
+    };
+    let all = SYSTEMS.iter().enumerate();
+    let series = all.map(|(k, name)| series(name, SeriesOrigin::Measured, points(4.0 - k as f64))).collect();
+    let (x, y) = (axis("file size", "B", Scale::Log), axis("completion time", "s", Scale::Log));
+    Figure {
+        panels: Some("RTT of path 2".to_owned()),
+        notes: vec!["Means over 30 seeds; whiskers are 95 % intervals.".to_owned()],
+        ..figure("late-fig10-a", "Completion time over file size", Mark::Line, x, y, series)
+    }
+}
+
+/// Bars on both sides of zero.
+fn bars() -> Figure {
+    let categories = ["16 kB", "64 kB", "256 kB", "1 MB"];
+    let points = |k: usize| {
+        let point = |(n, name): (usize, &&str)| Point {
+            category: Some((*name).to_owned()),
+            x: None,
+            ..measured(0.0, 6.0 - 9.0 * k as f64 + 3.0 * n as f64, 2.5)
+        };
+        categories.iter().enumerate().map(point).collect()
+    };
+    let all = SYSTEMS[1..].iter().enumerate();
+    let series = all.map(|(k, name)| series(name, SeriesOrigin::Measured, points(k))).collect();
+    let (x, y) =
+        (axis("file size", "", Scale::Category), axis("completion time relative to minRTT", "%", Scale::Linear));
+    figure("late-fig10-b", "Difference to minRTT", Mark::Bar, x, y, series)
+}
+
+/// A line with theory and the paper's numbers beside it, and a gap.
+fn theory() -> Figure {
+    let mut ours: Vec<Point> =
+        (0..12).map(|n| measured(f64::from(n) * 10.0, 4e6 + 3e5 * f64::from(n), 2.5e5)).collect();
+    ours[5] = Point { x: Some(50.0), ..Point::default() };
+    let curve =
+        (0..111).map(|n| Point { x: Some(f64::from(n)), y: Some(4.1e6 + 2.9e4 * f64::from(n)), ..Point::default() });
+    let paper = [(20.0, 4.8e6), (60.0, 5.6e6), (100.0, 7.4e6)];
+    let paper = paper.map(|(x, y)| Point { x: Some(x), y: Some(y), ..Point::default() });
+    let series = vec![
+        series("LATE", SeriesOrigin::Measured, ours),
+        series("Eq. (5)", SeriesOrigin::Theory, curve.collect()),
+        series("LATE, as the paper states", SeriesOrigin::Paper, paper.to_vec()),
+    ];
+    let (x, y) = (axis("difference of delays", "ms", Scale::Linear), axis("goodput", "bit/s", Scale::Linear));
+    figure("late-fig10-c", "Goodput, and what theory expects", Mark::Line, x, y, series)
+}
+
+/// Many points in time, with bands.
+fn time() -> Figure {
+    let points = |k: f64| {
+        let point = |n: i32| {
+            let t = f64::from(n) / 10.0;
+            let y = 20.0 + 10.0 * k + (f64::from(n % 17) + 0.3 * k * f64::from(n % 5)) * 0.7;
+            measured(t, y, 3.0)
+        };
+        (0..300).map(point).collect()
+    };
+    let all = SYSTEMS[..3].iter().enumerate();
+    let series = all.map(|(k, name)| series(name, SeriesOrigin::Measured, points(k as f64))).collect();
+    let (x, y) = (axis("time", "s", Scale::Linear), axis("out-of-order queue", "segments", Scale::Linear));
+    figure("late-fig10-d", "Out-of-order queue over time", Mark::Step, x, y, series)
+}
+
+/// Stacked bars along time.
+fn spans() -> Figure {
+    let causes = ["full congestion window", "receive window", "scheduler", "application"];
+    let row = |k: usize, n: usize| {
+        let begin: f64 = (0..k).map(|k| 0.4 + 0.1 * ((n + k) % 3) as f64).sum();
+        let end = begin + 0.4 + 0.1 * ((n + k) % 3) as f64;
+        Point {
+            x: Some(begin),
+            x_end: Some(end),
+            category: Some(SYSTEMS[n].to_owned()),
+            n: Some(30),
+            ..Point::default()
+        }
+    };
+    let all = causes.iter().enumerate();
+    let series =
+        all.map(|(k, name)| series(name, SeriesOrigin::Measured, (0..SYSTEMS.len()).map(|n| row(k, n)).collect()));
+    let (x, y) = (axis("time blocked", "s", Scale::Linear), axis("scheduler", "", Scale::Category));
+    figure("late-fig10-e", "Who waited for what", Mark::Span, x, y, series.collect())
+}
+
+/// So many points that a canvas takes them.
+fn cloud() -> Figure {
+    let points = |k: u64| {
+        let point = |n: u64| Point {
+            x: Some(n as f64 * 0.002 + 0.02 * k as f64),
+            y: Some((n * 2920 + k * 1460) as f64),
+            ..Point::default()
+        };
+        (0..2000).map(point).collect()
+    };
+    let series =
+        vec![series("wlan", SeriesOrigin::Measured, points(0)), series("lte", SeriesOrigin::Measured, points(1))];
+    let (x, y) = (axis("time", "s", Scale::Linear), axis("data sequence number", "B", Scale::Linear));
+    figure("late-fig10-f", "Time and sequence", Mark::Point, x, y, series)
+}
+
+fn judged(text: &str, claim: &str, ours: &str, verdict: Verdict) -> Judged {
+    Judged {
+        text: text.to_owned(),
+        source: "LATE §V-B, Fig. 10a".to_owned(),
+        claim: claim.to_owned(),
+        ours: ours.to_owned(),
+        verdict,
+        details: vec![
+            "LATE to DPSAF: -21.4 ± 3.0 % (30 pairs)".to_owned(),
+            "DPSAF to minRTT: -11.0 ± 4.1 %".to_owned(),
+        ],
+        cause: None,
+        tried: Vec::new(),
+    }
+}
+
+/// A whole study.
+pub fn study() -> StudyResult {
+    let system = |name: &&str| SystemInfo {
+        name: (*name).to_owned(),
+        set: vec![format!("host.scheduler=\"{}\"", name.to_lowercase())],
+        policies: vec![
+            ("scheduler".to_owned(), name.to_lowercase()),
+            ("congestion".to_owned(), "cubic (beta=0.7, c=0.4)".to_owned()),
+            ("reinjection".to_owned(), "opportunistic".to_owned()),
+        ],
+    };
+    StudyResult {
+        version: "0.1.0".to_owned(),
+        name: "late/fig10".to_owned(),
+        title: "Completion time of files over two paths of different delay".to_owned(),
+        paper: "LATE".to_owned(),
+        citation: "A. Writer, B. Writer. An Invented Paper for This Test. Proc. ExampleNet 2031.".to_owned(),
+        figure: "Fig. 10".to_owned(),
+        about: "Files of 16 kB to 4 MB over WLAN and LTE, one after the other on a warm connection. The second path's delay varies."
+            .to_owned(),
+        digest: "0123456789abcdef".repeat(4),
+        command: "anabranch study late/fig10 --report late.html".to_owned(),
+        quick: true,
+        seeds: (1..=30).collect(),
+        runs: 3000,
+        unfinished_runs: 2,
+        figures: vec![lines(), bars(), theory(), time(), spans(), cloud()],
+        statements: vec![
+            judged("LATE completes first.", "LATE < DPSAF < BLEST < minRTT", "LATE < DPSAF < BLEST < minRTT", Verdict::Reproduced),
+            Judged {
+                cause: Some("The paper does not say how large the buffers of its links are.".to_owned()),
+                tried: vec![Tried {
+                    name: "buffers of 1000 packets".to_owned(),
+                    ours: "-33.0 ± 2.8 %".to_owned(),
+                    verdict: Verdict::Reproduced,
+                }],
+                ..judged("With 256 kB it needs 37 % less time.", "-37.36 %", "-21.4 ± 3.0 %", Verdict::DirectionOnly)
+            },
+            judged("ECF is never slower than minRTT.", "ECF <= minRTT", "+4.1 ± 1.2 %", Verdict::NotReproduced),
+        ],
+        assumptions: vec![Assumption {
+            about: "initial cwnd".to_owned(),
+            value: "10 segments".to_owned(),
+            reason: "RFC 6928, the default of Linux at that time".to_owned(),
+        }],
+        systems: SYSTEMS.iter().map(system).collect(),
+        scenario: "[path.wlan]\nrate = \"25mbit\"\nrtt = \"20ms\"\n\n[path.lte]\nrate = \"12mbit\"\nrtt = \"60ms\"\n\n[[workload]]\nkind = \"files\"\n"
+            .to_owned(),
+    }
+}
+
+/// Texts that would break a page which does not escape.
+pub fn hostile() -> StudyResult {
+    const TEXT: &str =
+        "</script><script>window.broken = 1</script><img src=x onerror='window.broken = 2'>{{ 7 * 7 }}\"&";
+    let mut study = study();
+    study.name = TEXT.to_owned();
+    for text in [&mut study.title, &mut study.citation, &mut study.about, &mut study.command, &mut study.scenario] {
+        *text = format!("{TEXT} {text}");
+    }
+    study.statements[0].text = TEXT.to_owned();
+    study.statements[0].details = vec![TEXT.to_owned()];
+    study.systems[0].set = vec![TEXT.to_owned()];
+    for figure in &mut study.figures {
+        figure.title = TEXT.to_owned();
+        figure.x.label = TEXT.to_owned();
+        figure.notes = vec![TEXT.to_owned()];
+        figure.series[0].name = TEXT.to_owned();
+        figure.series[0].points[0].note = Some(TEXT.to_owned());
+    }
+    study
+}

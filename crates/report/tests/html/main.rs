@@ -1,0 +1,65 @@
+//! Pages: what stands in them, and what a browser makes of them.
+#![allow(clippy::unwrap_used)]
+
+mod fixture;
+
+use anabranch_report::html::{Page, page};
+
+fn of(studies: &[anabranch_lab::study::StudyResult]) -> String {
+    page(&Page::of_studies(studies, "anabranch study late/fig10 --report page.html"))
+}
+
+#[test]
+fn everything_that_a_study_says_is_on_the_page() {
+    let text = of(&[fixture::study()]);
+    for said in [
+        "An Invented Paper for This Test",
+        "LATE &lt; DPSAF &lt; BLEST &lt; minRTT",
+        "-21.4 ± 3.0 %",
+        "direction only",
+        "buffers of 1000 packets",
+        "initial cwnd",
+        "cubic (beta=0.7, c=0.4)",
+        "1 to 30 (30 repetitions)",
+        &"0123456789abcdef".repeat(4),
+        "anabranch study late&#x2f;fig10 --report late.html",
+        "In 2 of 3000 runs",
+        "rtt = &quot;60ms&quot;",
+    ] {
+        assert!(text.contains(said), "`{said}` is missing");
+    }
+    assert_eq!(text, of(&[fixture::study()]), "the same results give the same bytes");
+}
+
+#[test]
+fn texts_stay_texts() {
+    let text = of(&[fixture::hostile()]);
+    assert!(!text.contains("<script>window.broken"), "a title has become a script");
+    assert!(!text.contains("<img src=x"), "a title has become an element");
+    assert!(text.contains("{{ 7 * 7 }}"), "a title was taken for a template");
+}
+
+#[test]
+fn many_studies_have_an_index_and_names_of_their_own() {
+    let mut second = fixture::study();
+    second.statements.truncate(1);
+    let text = of(&[fixture::study(), second]);
+    assert!(text.contains(r##"<a href="#late-fig10">"##) && text.contains(r##"<a href="#late-fig10-2">"##));
+    assert!(text.contains("4 statements"), "verdicts are counted");
+}
+
+#[test]
+fn the_page_is_small() {
+    // Mostly Vega; data takes little of it.
+    let one = of(&[fixture::study()]).len();
+    let two = of(&[fixture::study(), fixture::study()]).len();
+    assert!(one < 1_100_000 && two - one < 160_000, "{one} bytes, then {two}");
+}
+
+/// For looking at: `ANABRANCH_PAGE=page.html cargo test -p anabranch-report --test html writes_a_page -- --ignored`.
+#[test]
+#[ignore = "writes a file for people to look at"]
+fn writes_a_page() {
+    let path = std::env::var("ANABRANCH_PAGE").expect("ANABRANCH_PAGE names the file");
+    std::fs::write(path, of(&[fixture::study()])).unwrap();
+}
