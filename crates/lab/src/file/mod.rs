@@ -378,6 +378,9 @@ pub enum StateName {
     Restore,
 }
 
+/// From when to when.
+type FromTo = [Unit<Duration>; 2];
+
 /// How often and how long it is run, and what counts.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -401,7 +404,7 @@ pub struct RunTable {
     /// bytes, congestion windows and queue.
     pub sample: Option<Of<Duration>>,
     /// Spans of the run over which goodput is measured as well, each from and to: [["5s", "60s"]].
-    pub windows: Option<At<Vec<At<[Unit<Duration>; 2]>>>>,
+    pub windows: Option<At<Vec<At<FromTo>>>>,
     /// Which path each segment took when it was first sent is kept as a text.
     pub decisions: Option<bool>,
 }

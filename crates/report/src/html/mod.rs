@@ -180,6 +180,7 @@ impl From<Verdict> for VerdictShown {
             Verdict::Reproduced => ("✓", "good"),
             Verdict::DirectionOnly => ("◐", "part"),
             Verdict::NotReproduced => ("✗", "bad"),
+            Verdict::NotTested => ("–", "open"),
         };
         VerdictShown { symbol, word: verdict.name(), class }
     }
@@ -192,6 +193,7 @@ struct Counts {
     reproduced: usize,
     direction: usize,
     not: usize,
+    open: usize,
 }
 
 impl Counts {
@@ -202,6 +204,7 @@ impl Counts {
                 Verdict::Reproduced => counts.reproduced += 1,
                 Verdict::DirectionOnly => counts.direction += 1,
                 Verdict::NotReproduced => counts.not += 1,
+                Verdict::NotTested => counts.open += 1,
             }
             counts
         })
