@@ -19,6 +19,8 @@ pub enum Command {
     Run(RunArgs),
     /// Run all schedulers over a scenario and rank them.
     Compare(CompareArgs),
+    /// Run the figures of the papers again, and say what holds.
+    Study(crate::study::StudyArgs),
     /// Say what happened in a capture of MPTCP, anybody's: pcap or pcapng.
     Inspect(InspectArgs),
     /// List what a scenario can name.

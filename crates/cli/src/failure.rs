@@ -2,6 +2,7 @@
 
 use anabranch_calibrate::CalibrateError;
 use anabranch_host::IsolationError;
+use anabranch_lab::study::{JournalError, StudyError};
 use anabranch_lab::{RunError, ScenarioError};
 use miette::Report;
 use std::io::Write;
@@ -35,6 +36,20 @@ impl Failure {
     /// A file that could not be written.
     pub fn writing(what: &str, error: impl std::fmt::Display) -> Self {
         Failure::Failed(miette::miette!("cannot write {what}: {error}"))
+    }
+
+    /// A study that could not be run to its end.
+    pub fn study(error: StudyError) -> Self {
+        match error {
+            StudyError::Refused(error) => error.into(),
+            StudyError::Run(error) => error.into(),
+            StudyError::Journal(error) => Failure::journal(error),
+        }
+    }
+
+    /// A journal of runs that cannot be used.
+    pub fn journal(error: JournalError) -> Self {
+        Failure::Failed(Report::new(error))
     }
 
     /// A calibration that could not be made.

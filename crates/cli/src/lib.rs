@@ -29,6 +29,7 @@ mod proxy;
 mod run;
 mod script;
 mod serve;
+mod study;
 mod testbed;
 mod wire_device;
 mod wire_options;
@@ -67,6 +68,7 @@ fn dispatch(command: Command, catalogue: &Arc<Catalogue>) -> Result<(), Failure>
         Command::Run(args) => run::run(catalogue, &args),
         Command::Compare(args) if args.all => compare::pairwise(catalogue, &args),
         Command::Compare(args) => compare::compare(catalogue, &args),
+        Command::Study(args) => study::study(catalogue, &args),
         Command::Inspect(args) => inspect::inspect(&args),
         Command::List(args) => list::list(catalogue, &args),
         Command::Script(args) => script::script(&args),

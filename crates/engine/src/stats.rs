@@ -23,15 +23,16 @@ pub struct ConnectionStats {
     pub segments_received: u64,
     /// The size to which auto-tuning has brought the receive buffer; `None` if it is fixed.
     pub autotuned_buffer: Option<u64>,
-    /// Data segments whose DSN was above the next expected on arrival.
+    /// Data segments whose DSN was above the next expected on arrival, those that also had to wait on their subflow included;
+    /// of plain TCP those above the next expected sequence number.
     pub ofo_count: u64,
-    /// Fragments held out of order at the data level now.
+    /// Fragments held out of order now, at the data level or on their subflow.
     pub ofo_now: u64,
     /// The most held at once.
     pub ofo_peak: u64,
     /// The time that they were held, added up over all of them: divided by that of a run, how many were held on average.
     pub ofo_wait: Duration,
-    /// Bytes held out of order at the data level now.
+    /// Bytes held out of order now, at the data level or on their subflow.
     pub ofo_bytes: u64,
     /// Bytes sent again on another subflow.
     pub reinjected: u64,

@@ -3,11 +3,11 @@
 
 mod common;
 
-use anabranch_engine::{Event, FallbackReason};
+use anabranch_engine::{Config, Event, FallbackReason};
 use anabranch_units::Duration;
 use anabranch_wire::{DataSeq, Dss, Flags, MpOption, ResetReason};
 use common::puppet::{Puppet, reason};
-use common::{PATTERN, config, server_ip};
+use common::{CLIENT, PATTERN, Pair, SERVER, client_ip, config, server_ip};
 
 fn server() -> anabranch_engine::Config {
     config([server_ip(0)])
@@ -235,4 +235,30 @@ fn mappings_outside_the_stream_are_refused() {
     let map = puppet.map(11, 0, 100);
     puppet.data(line, 11, &PATTERN[..100], Some(map));
     assert!(puppet.read == PATTERN[..100]);
+}
+
+/// One segment is lost. Those behind it wait on their subflow, which counts as waiting, once: with MPTCP as with plain TCP.
+#[test]
+fn what_waits_behind_a_lost_segment_is_out_of_order() {
+    for multipath in [true, false] {
+        let mut pair = Pair::with(config([client_ip(0)]), Config { multipath, ..config([server_ip(0)]) });
+        let mut sent = 0;
+        pair.rule = Box::new(move |host, segment| {
+            sent += u32::from(host == CLIENT && !segment.payload.is_empty());
+            !(host == CLIENT && sent == 3 && !segment.payload.is_empty())
+        });
+        pair.open();
+        pair.write(CLIENT, &PATTERN[..9_000]);
+        assert!(!pair.run(Duration::from_millis(19)));
+        let stats = |pair: &Pair| pair.hosts[SERVER].connection(pair.id[SERVER].unwrap()).unwrap();
+        let (all, held) = (9_000u64.div_ceil(1448), stats(&pair));
+        assert_eq!((held.segments_received, held.ofo_count, held.ofo_now), (all - 1, all - 3, all - 3), "{multipath}");
+        assert!(held.ofo_bytes > 1400 * (all - 4), "{multipath}: {}", held.ofo_bytes);
+        pair.run(Duration::from_secs(1));
+        let done = stats(&pair);
+        assert!(pair.read[SERVER] == PATTERN[..9_000]);
+        assert_eq!((done.ofo_count, done.ofo_peak, done.ofo_now, done.ofo_bytes), (all - 3, all - 3, 0, 0));
+        // They came 15 ms after the start and waited until the repetition was there.
+        assert!(done.ofo_wait > Duration::from_millis(5) * (all - 3), "{multipath}: {:?}", done.ofo_wait);
+    }
 }

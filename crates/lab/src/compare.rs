@@ -268,4 +268,4 @@ fn sum_of_paths(measure: MeasureName, singles: &[(String, Vec<f64>)], runs: usiz
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

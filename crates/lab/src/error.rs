@@ -25,9 +25,11 @@ pub(crate) struct Problem {
     pub(crate) help: Option<String>,
 }
 
-/// The texts a scenario is made of, as if they stood one behind the other: the file, then each `--set`.
+/// The texts a scenario is made of, as if they stood one behind the other: the files, then each `--set`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sources {
+    /// How many are files.
+    files: usize,
     /// Name, first byte, text.
     texts: Vec<(String, usize, String)>,
 }
@@ -63,6 +65,12 @@ impl Problem {
 }
 
 impl Sources {
+    /// Adds a file, before any other text, and says where it begins.
+    pub(crate) fn push_file(&mut self, name: &str, text: &str) -> usize {
+        self.files += 1;
+        self.push(name, text)
+    }
+
     /// Adds a text and says where it begins.
     pub(crate) fn push(&mut self, name: &str, text: &str) -> usize {
         let start = self.next();
@@ -76,9 +84,9 @@ impl Sources {
         self.texts.last().map_or(0, |(_, start, text)| start + text.len() + 1)
     }
 
-    /// Whether the place is in the first text, the file.
+    /// Whether the place is in a file.
     pub(crate) fn is_in_file(&self, span: &Range<usize>) -> bool {
-        self.texts.get(1).is_none_or(|(_, start, _)| span.start < *start)
+        self.texts.get(self.files).is_none_or(|(_, start, _)| span.start < *start)
     }
 
     pub(crate) fn error(&self, problem: Problem) -> ScenarioError {
@@ -178,7 +186,7 @@ mod tests {
     #[test]
     fn places_are_found_in_the_text_they_belong_to() {
         let mut sources = Sources::default();
-        assert_eq!((sources.push("file", "a = 1\nb = 2"), sources.push("--set", "c = 3")), (0, 12));
+        assert_eq!((sources.push_file("file", "a = 1\nb = 2"), sources.push("--set", "c = 3")), (0, 12));
         let quote = |span: Range<usize>| sources.error(Problem::at(&span, "", "")).quoted().map(str::to_owned);
         assert_eq!(quote(6..7).as_deref(), Some("b"));
         assert_eq!(quote(0..11).as_deref(), Some("a = 1"));

@@ -30,9 +30,11 @@ pub mod stats;
 pub mod study;
 mod tree;
 mod variant;
+mod vary;
+mod watch;
 
 pub use error::{ScenarioError, nearest};
-pub use measured::{Measured, MiddleboxCounts};
+pub use measured::{Measured, MiddleboxCounts, PathSamples, Samples, WindowMeasured};
 pub use named::{named, named_ack_path};
 pub use record::Recorder;
 pub use run::{Keep, Run, RunError, panic_text, run, run_seeds};

@@ -5,14 +5,14 @@
 //! all subflows together (LATE's definition).
 
 use crate::file::MeasureName;
-use anabranch_engine::Counters;
-use anabranch_sim::{ConnectionOutcome, MiddleboxOutcome, Outcome, Spec, Transfer, Workload};
+use anabranch_engine::{Counters, SubflowStats};
+use anabranch_sim::{ConnectionOutcome, Decided, MiddleboxOutcome, Outcome, Spec, Transfer, Workload};
 use anabranch_units::{Duration, Instant};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// One run in numbers.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// The seed it ran with.
     pub seed: u64,
@@ -23,14 +23,31 @@ pub struct Measured {
     /// Mean time from the opening of a file or burst to its last byte \[s\]; an unfinished one counts until the run
     /// stopped. `None` if there is neither.
     pub completion_s: Option<f64>,
+    /// The standard deviation of those times \[s\]; `None` if there are fewer than two.
+    pub completion_sd_s: Option<f64>,
+    /// Mean time from the first request of a page until all of it is there and processed \[s\]; an unfinished one counts until the
+    /// run stopped. `None` if there are no pages.
+    pub page_load_s: Option<f64>,
+    /// Mean time from the request of an object of a page, or of an interactive session, to its last byte \[s\].
+    pub object_download_s: Option<f64>,
     /// Payload over the time in which at least one transfer was under way \[bit/s\].
     pub goodput_bps: f64,
+    /// Mean over files, bursts and objects of what each got per second \[bit/s\]; without any, `goodput_bps`.
+    pub mean_goodput_bps: f64,
     /// By path: the share of bytes whose first transmission was there.
     pub shares: Vec<f64>,
+    /// By path: bytes whose first transmission was there.
+    pub path_bytes: Vec<u64>,
+    /// By path: data segments sent, repeated ones included.
+    pub path_segments: Vec<u64>,
     /// Data segments that arrived out of order at the connection level.
     pub ofo_count: u64,
     /// The most held at once.
     pub ofo_peak: u64,
+    /// How many were held on average while a transfer was under way.
+    pub ofo_mean: f64,
+    /// How long one was held on average \[s\].
+    pub ofo_wait_s: f64,
     /// Retransmission timeouts.
     pub rtos: u64,
     /// Data segments sent, retransmissions included.
@@ -73,12 +90,66 @@ pub struct Measured {
     pub altered_bytes: u64,
     /// What each middlebox did.
     pub middleboxes: Vec<MiddleboxCounts>,
+    /// The spans of `[run] windows`.
+    pub windows: Vec<WindowMeasured>,
+    /// The bytes in receive buffers, out of order or unread, over the MSS: mean of the samples that `[run] sample` asked for, while
+    /// a transfer was under way.
+    pub buffer_mean_segments: Option<f64>,
+    /// Standard deviation of the same.
+    pub buffer_sd_segments: Option<f64>,
+    /// After the first link has failed: the longest span in which no subflow of another path got any data \[s\], as exact as
+    /// `[run] sample`.
+    pub suspension_s: Option<f64>,
+    /// The paths of first transmissions in order, with a `|` where the sender waited for an ACK: `6 P1, 4 P2 | 5 P1`. If
+    /// `[run] decisions` asked for it.
+    pub decisions: Option<String>,
+    /// Series over time, if `[run] sample` asked for them.
+    pub samples: Option<Samples>,
     /// Digest of everything that happened.
     pub events_digest: String,
 }
 
+/// A span of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WindowMeasured {
+    /// Its beginning \[s\], counted as the scenario counts.
+    pub from_s: f64,
+    /// Its end \[s\].
+    pub to_s: f64,
+    /// Payload that receiving applications read in it \[bit/s\].
+    pub goodput_bps: f64,
+    /// By path: payload that receivers got in order on subflows there \[bit/s\]; copies of what came elsewhere are in it.
+    pub path_bps: Vec<f64>,
+}
+
+/// Series over time: one value for each time in each.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Samples {
+    /// When \[s\], counted as the scenario counts.
+    pub at_s: Vec<f64>,
+    /// Bytes acknowledged at the data level.
+    pub data_acked: Vec<u64>,
+    /// Data segments held out of order.
+    pub ofo_segments: Vec<u64>,
+    /// Bytes in receive buffers, out of order or unread.
+    pub buffer_bytes: Vec<u64>,
+    /// In the order of paths.
+    pub paths: Vec<PathSamples>,
+}
+
+/// The series of one path.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PathSamples {
+    /// Payload bytes received in order on its subflows since the beginning of the run.
+    pub received: Vec<u64>,
+    /// Congestion windows of its subflows, in bytes.
+    pub cwnd: Vec<u64>,
+    /// Packets queued in the direction of the data.
+    pub queue: Vec<u64>,
+}
+
 /// What a middlebox did, in segments.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MiddleboxCounts {
     /// Path and kind.
     pub name: String,
@@ -109,6 +180,12 @@ impl Measured {
             transfers.iter().filter(|t| t.asked.is_some()).map(|t| until(t).since(t.started).as_secs_f64()).collect();
         let bytes: u64 = transfers.iter().map(|t| t.bytes).sum();
         let active = union(transfers.iter().map(|t| (t.started, until(t))).collect());
+        let goodput_bps = per_second(bytes, active);
+        let rates: Vec<f64> = transfers
+            .iter()
+            .filter(|t| t.asked.is_some())
+            .map(|t| per_second(t.bytes, until(t).since(t.started)))
+            .collect();
 
         let sum = |number: &dyn Fn(&ConnectionOutcome) -> u64| own.iter().map(|c| number(c)).sum::<u64>();
         let sender =
@@ -119,17 +196,30 @@ impl Measured {
             sum(&|c| c.subflows.iter().map(|subflow| number(&subflow.stats)).sum())
         };
         let seconds = |nanos: u64| Duration::from_nanos(nanos).as_secs_f64();
+        let (ofo_count, ofo_wait_s) =
+            (receiver(|stats| stats.ofo_count), seconds(receiver(|stats| stats.ofo_wait.as_nanos())));
         Measured {
             seed: spec.seed.0,
             finished: outcome.finished,
             unfinished: transfers.iter().filter(|t| t.finished.is_none()).count(),
-            completion_s: (!sized.is_empty()).then(|| sized.iter().sum::<f64>() / sized.len() as f64),
-            goodput_bps: match active.is_zero() {
+            completion_s: mean(&sized),
+            completion_sd_s: deviation(&sized),
+            page_load_s: None,
+            object_download_s: None,
+            goodput_bps,
+            mean_goodput_bps: mean(&rates).unwrap_or(goodput_bps),
+            shares: shares(&by_path(spec, &own, |stats| stats.bytes_first_sent)),
+            path_bytes: by_path(spec, &own, |stats| stats.bytes_first_sent),
+            path_segments: by_path(spec, &own, |stats| stats.segments_sent),
+            ofo_count,
+            ofo_mean: match active.is_zero() {
                 true => 0.0,
-                false => bytes as f64 * 8.0 / active.as_secs_f64(),
+                false => ofo_wait_s / active.as_secs_f64(),
             },
-            shares: shares(spec.paths.len(), &own),
-            ofo_count: receiver(|stats| stats.ofo_count),
+            ofo_wait_s: match ofo_count {
+                0 => 0.0,
+                count => ofo_wait_s / count as f64,
+            },
             ofo_peak: own.iter().filter_map(|c| c.receiver.as_ref()).map(|stats| stats.ofo_peak).max().unwrap_or(0),
             rtos: subflows(|stats| stats.rtos),
             segments_sent: subflows(|stats| stats.segments_sent),
@@ -152,6 +242,12 @@ impl Measured {
             checksum_failures: outcome.counters.iter().map(|counters| counters.checksum_failures).sum(),
             altered_bytes: outcome.altered_bytes,
             middleboxes: outcome.middleboxes.iter().map(MiddleboxCounts::of).collect(),
+            windows: Vec::new(),
+            buffer_mean_segments: None,
+            buffer_sd_segments: None,
+            suspension_s: None,
+            decisions: decisions(spec, outcome),
+            samples: None,
             events_digest: format!("{:016x}", outcome.digest),
         }
     }
@@ -182,13 +278,58 @@ fn reasons<R: std::fmt::Debug>(outcome: &Outcome, of: fn(&Counters) -> &BTreeMap
     all
 }
 
-fn shares(paths: usize, connections: &[&ConnectionOutcome]) -> Vec<f64> {
-    let mut bytes = vec![0u64; paths];
+/// What the schedulers decided: the runs of a connection side by side, connections separated by semicolons.
+fn decisions(spec: &Spec, outcome: &Outcome) -> Option<String> {
+    let one = |runs: &Vec<Decided>| {
+        let mut text = String::new();
+        for it in runs {
+            let between = if text.is_empty() {
+                ""
+            } else if it.waited {
+                " | "
+            } else {
+                ", "
+            };
+            text += &format!("{between}{} {}", it.segments, spec.paths[it.path].name);
+        }
+        text
+    };
+    let all = outcome.decisions.as_ref()?.iter().filter(|runs| !runs.is_empty());
+    Some(all.map(one).collect::<Vec<_>>().join("; "))
+}
+
+/// A count of subflows added up for each path.
+fn by_path(spec: &Spec, connections: &[&ConnectionOutcome], count: fn(&SubflowStats) -> u64) -> Vec<u64> {
+    let mut counts = vec![0; spec.paths.len()];
     for subflow in connections.iter().flat_map(|connection| &connection.subflows) {
-        bytes[subflow.path] += subflow.stats.bytes_first_sent;
+        counts[subflow.path] += count(&subflow.stats);
     }
+    counts
+}
+
+fn shares(bytes: &[u64]) -> Vec<f64> {
     let total = bytes.iter().sum::<u64>().max(1);
-    bytes.into_iter().map(|n| n as f64 / total as f64).collect()
+    bytes.iter().map(|&n| n as f64 / total as f64).collect()
+}
+
+/// Bits per second; 0 in no time.
+pub(crate) fn per_second(bytes: u64, span: Duration) -> f64 {
+    match span.is_zero() {
+        true => 0.0,
+        false => bytes as f64 * 8.0 / span.as_secs_f64(),
+    }
+}
+
+/// `None` without values.
+pub(crate) fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// The standard deviation of a sample (n − 1); `None` with fewer than two values.
+pub(crate) fn deviation(values: &[f64]) -> Option<f64> {
+    let mean = mean(values).filter(|_| values.len() > 1)?;
+    let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
+    Some((squares / (values.len() - 1) as f64).sqrt())
 }
 
 /// How much time the spans cover together.

@@ -50,7 +50,9 @@ pub fn run(scenario: &Scenario, seed: u64, keep: &Keep) -> Result<Run, RunError>
         Some(directory) => capture(scenario, seed, &spec, directory),
     };
     let outcome = outcome.map_err(|problem| RunError { problem, command: command.clone() })?;
-    Ok(Run { command, measured: Measured::of(&spec, &outcome), outcome })
+    let mut measured = Measured::of(&spec, &outcome);
+    scenario.watch().fill(&mut measured, &spec, &outcome, scenario.late(seed));
+    Ok(Run { command, measured, outcome })
 }
 
 /// Runs the scenario with each seed on `jobs` threads (0: one per processor) and calls `done` after each.
@@ -78,18 +80,18 @@ pub(crate) fn run_all(
 }
 
 /// Results in the order of `work`; the first failure in that order is the one reported.
-fn in_parallel<W: Sync, R: Send>(
+pub(crate) fn in_parallel<W: Sync, R: Send, E: Send>(
     work: &[W],
     jobs: usize,
     done: &(dyn Fn() + Sync),
-    one: &(dyn Fn(&W) -> Result<R, RunError> + Sync),
-) -> Result<Vec<R>, RunError> {
+    one: &(dyn Fn(&W) -> Result<R, E> + Sync),
+) -> Result<Vec<R>, E> {
     let one = |work: &W| {
         let result = one(work);
         done();
         result
     };
-    let results: Vec<Result<R, RunError>> = match rayon::ThreadPoolBuilder::new().num_threads(jobs).build() {
+    let results: Vec<Result<R, E>> = match rayon::ThreadPoolBuilder::new().num_threads(jobs).build() {
         Ok(pool) => pool.install(|| work.par_iter().map(one).collect()),
         // No threads to be had: one after the other gives the same results.
         Err(_) => work.iter().map(one).collect(),

@@ -5,8 +5,11 @@ use crate::error::{Problem, nearest};
 use crate::file::{At, File, HostTable, MeasureName, Policy};
 use crate::resolve;
 use crate::shipped::{self, SHIPPED};
-use crate::tree::{Tree, hex};
+use crate::study::Study;
+use crate::tree::{Layer, Tree, hex};
 use crate::variant::{Chosen, Switched};
+use crate::vary::Vary;
+use crate::watch::Watch;
 use anabranch_net::Trace;
 use anabranch_policy::Catalogue;
 use anabranch_sim::{Spec, Workload};
@@ -37,6 +40,8 @@ pub struct Scenario {
     pub origin: Origin,
     spec: Spec,
     spread: Duration,
+    varies: Vec<Vary>,
+    watch: Watch,
     catalogue: Arc<Catalogue>,
     /// Of client and server.
     policies: [Chosen; 2],
@@ -58,7 +63,7 @@ pub struct Origin {
 }
 
 /// Reads a trace by the name in the file; `true` if the name came from a `--set`.
-type ReadTrace<'a> = dyn Fn(&str, bool) -> std::io::Result<String> + 'a;
+pub(crate) type ReadTrace<'a> = dyn Fn(&str, bool) -> std::io::Result<String> + 'a;
 
 impl Scenario {
     /// The shipped scenario of that name, or else the file, with each `KEY=VALUE` of `sets` laid over it.
@@ -72,6 +77,9 @@ impl Scenario {
                 _ => std::fs::read_to_string(trace),
             };
             return Scenario::read(catalogue, shipped.name, &format!("{name}.toml"), shipped.text, origin, &read);
+        }
+        if Study::is_one(name) {
+            return Study::load(name)?.scenario(catalogue, sets);
         }
         let path = Path::new(name);
         let text = std::fs::read_to_string(path).map_err(|error| not_found(name, &error))?;
@@ -93,7 +101,18 @@ impl Scenario {
         origin: Origin,
         read: &ReadTrace<'_>,
     ) -> Result<Scenario, ScenarioError> {
-        let mut tree = Tree::parse(file_name, text)?;
+        Scenario::layered(catalogue, name, &[Layer { name: file_name, text, within: None }], origin, read)
+    }
+
+    /// From several texts, each laid over those before it.
+    pub(crate) fn layered(
+        catalogue: &Arc<Catalogue>,
+        name: &str,
+        layers: &[Layer<'_>],
+        origin: Origin,
+        read: &ReadTrace<'_>,
+    ) -> Result<Scenario, ScenarioError> {
+        let mut tree = Tree::read(layers)?;
         for set in &origin.sets {
             tree.set(set)?;
         }
@@ -124,6 +143,8 @@ impl Scenario {
             origin,
             spec: resolved.spec,
             spread: resolved.spread,
+            varies: resolved.varies,
+            watch: resolved.watch,
             catalogue: Arc::clone(catalogue),
             policies: resolved.policies,
             sender: resolved.sender,
@@ -175,7 +196,7 @@ impl Scenario {
     }
 
     /// How much later than in the file everything begins.
-    fn late(&self, seed: u64) -> Duration {
+    pub(crate) fn late(&self, seed: u64) -> Duration {
         Duration::from_nanos(Seed(seed).stream("run/spread").below(self.spread.as_nanos()))
     }
 
@@ -183,8 +204,17 @@ impl Scenario {
     pub fn spec(&self, seed: u64) -> Spec {
         let mut spec = self.spec.clone();
         spec.seed = Seed(seed);
-        shift(&mut spec, self.late(seed));
+        let late = self.late(seed);
+        shift(&mut spec, late);
+        // In front, so that what the file says for the same moment comes last.
+        spec.changes.splice(0..0, self.varies.iter().flat_map(|vary| vary.changes(Seed(seed), spec.stop)));
+        spec.samples = self.watch.times(spec.stop, late);
         spec
+    }
+
+    /// What is looked at on the way.
+    pub(crate) fn watch(&self) -> &Watch {
+        &self.watch
     }
 
     /// The same with plain TCP over the path of that index: a baseline.

@@ -14,9 +14,24 @@ use toml::de::{DeTable, DeValue};
 
 /// The texts that make up a scenario's TOML.
 pub(crate) struct Tree {
-    /// Valid TOML each, with spaces in front of the overrides: a place in one is then a place in the whole.
-    texts: Vec<String>,
+    /// Valid TOML each, with spaces in front of all but the first: a place in one is then a place in the whole.
+    texts: Vec<Text>,
     pub(crate) sources: Sources,
+}
+
+struct Text {
+    toml: String,
+    within: Option<&'static str>,
+}
+
+/// A file below the overrides.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layer<'a> {
+    /// Its name in errors.
+    pub(crate) name: &'a str,
+    pub(crate) text: &'a str,
+    /// Only this table of it counts, if it is there.
+    pub(crate) within: Option<&'static str>,
 }
 
 /// Keys of a path or link that say the same in two ways: setting one from outside drops the other.
@@ -24,11 +39,13 @@ const RIVALS: [(&str, &[&str]); 5] =
     [("rate", &["down", "up"]), ("down", &["rate"]), ("up", &["rate"]), ("delay", &["rtt"]), ("rtt", &["delay"])];
 
 impl Tree {
-    /// Reads the file.
-    pub(crate) fn parse(name: &str, text: &str) -> Result<Tree, ScenarioError> {
-        let mut sources = Sources::default();
-        sources.push(name, text);
-        let tree = Tree { texts: vec![text.to_owned()], sources };
+    /// Reads files, each laid over those before it.
+    pub(crate) fn read(layers: &[Layer<'_>]) -> Result<Tree, ScenarioError> {
+        let mut tree = Tree { texts: Vec::new(), sources: Sources::default() };
+        for Layer { name, text, within } in layers {
+            let start = tree.sources.push_file(name, text);
+            tree.texts.push(Text { toml: " ".repeat(start) + text, within: *within });
+        }
         tree.merged().map_err(|problem| tree.sources.error(problem))?;
         Ok(tree)
     }
@@ -39,7 +56,7 @@ impl Tree {
         let quoted = quoted(assignment).filter(|_| DeTable::parse(assignment).is_err());
         let text = quoted.as_deref().unwrap_or(assignment);
         let start = self.sources.push("--set", text);
-        self.texts.push(" ".repeat(start) + text);
+        self.texts.push(Text { toml: " ".repeat(start) + text, within: None });
         self.merged().map(drop).map_err(|problem| self.sources.error(problem))
     }
 
@@ -61,12 +78,32 @@ impl Tree {
     }
 
     fn merged(&self) -> Result<Spanned<DeTable<'_>>, Problem> {
-        let parse = |text| DeTable::parse(text).map_err(|error| Problem::from_toml(&error));
-        let mut root = parse(&self.texts[0])?;
-        for text in &self.texts[1..] {
-            lay_over(root.get_mut(), parse(text)?.into_inner(), &mut Vec::new())?;
+        let mut root = Spanned::new(0..0, DeTable::new());
+        for (number, text) in self.texts.iter().enumerate() {
+            let table = text.table()?;
+            match number {
+                0 => root = table,
+                _ => lay_over(root.get_mut(), table.into_inner(), &mut Vec::new())?,
+            }
         }
         Ok(root)
+    }
+}
+
+impl Text {
+    fn table(&self) -> Result<Spanned<DeTable<'_>>, Problem> {
+        let mut whole = DeTable::parse(&self.toml).map_err(|error| Problem::from_toml(&error))?;
+        let Some(name) = self.within else { return Ok(whole) };
+        let Some(held) = whole.get_mut().remove(name) else { return Ok(Spanned::new(0..0, DeTable::new())) };
+        let span = held.span();
+        match held.into_inner() {
+            DeValue::Table(table) => Ok(Spanned::new(span, table)),
+            _ => Err(Problem::at(
+                &span,
+                format!("`{name}` is no table"),
+                format!("accepted: [{name}] and tables below it"),
+            )),
+        }
     }
 }
 
@@ -202,7 +239,7 @@ mod tests {
     const FILE: &str = "[path.wlan]\nrate = \"25mbit\"\ndelay = \"10ms\"\n[[workload]]\nkind = \"bulk\"\n[host]\n";
 
     fn after(sets: &[&str]) -> Result<String, ScenarioError> {
-        let mut tree = Tree::parse("test.toml", FILE)?;
+        let mut tree = Tree::read(&[Layer { name: "test.toml", text: FILE, within: None }])?;
         sets.iter().try_for_each(|set| tree.set(set))?;
         let mut text = String::new();
         write_table(&mut text, tree.merged().unwrap().get_ref(), &BTreeMap::new(), "");
@@ -234,6 +271,24 @@ mod tests {
     }
 
     #[test]
+    fn a_layer_lies_over_the_one_before_and_is_pointed_at() {
+        let base = Layer { name: "base", text: FILE, within: None };
+        let text = "title = \"x\"\n[scenario.path.wlan]\nrtt = \"30ms\"\n[scenario.host]\nmss = 1400\n";
+        let upper = Layer { name: "upper", text, within: Some("scenario") };
+        let tree = Tree::read(&[base, upper]).unwrap();
+        let mut canonical = String::new();
+        write_table(&mut canonical, tree.merged().unwrap().get_ref(), &BTreeMap::new(), "");
+        assert_eq!(
+            canonical,
+            r#"{"host":{"mss":1400,},"path":{"wlan":{"rate":"25mbit","rtt":"30ms",},},"workload":[{"kind":"bulk",},],}"#
+        );
+        let root = tree.merged().unwrap();
+        let mss = root.get_ref()["host"].get_ref().get("mss").unwrap().span();
+        assert!(tree.sources.is_in_file(&mss));
+        assert_eq!(tree.sources.error(Problem::at(&mss, "", "")).quoted(), Some("1400"));
+    }
+
+    #[test]
     fn the_last_override_wins() {
         assert_eq!(after(&["host.mss=1000", "host.mss=1400"]).unwrap(), after(&["host.mss=1400"]).unwrap());
     }
@@ -249,7 +304,8 @@ mod tests {
     #[test]
     fn the_digest_sees_content_and_not_layout() {
         let digest = |text: &str, trace: &str| {
-            Tree::parse("x", text).unwrap().digest(&BTreeMap::from([("lte.down".to_owned(), trace.to_owned())]))
+            let tree = Tree::read(&[Layer { name: "x", text, within: None }]).unwrap();
+            tree.digest(&BTreeMap::from([("lte.down".to_owned(), trace.to_owned())]))
         };
         let base = digest("a.down = \"lte.down\"\nb = 1", "1");
         assert_eq!(digest("# why\nb = 1\nrun.seed = 9\n[a]\ndown = 'lte.down'", "1"), base);

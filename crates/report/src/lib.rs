@@ -13,6 +13,7 @@ mod pairwise;
 mod policies;
 mod rows;
 mod runs;
+mod study;
 mod table;
 mod wrap;
 
@@ -22,5 +23,6 @@ pub use inspection::inspection;
 pub use pairwise::pairwise;
 pub use rows::{Header, Row, comparison_rows, csv, json, run_rows};
 pub use runs::runs;
+pub use study::{Cell, reproduction, study, study_columns, study_csv, tally};
 pub use table::{Align, Table};
 pub use wrap::{hang, wrap};

@@ -13,6 +13,11 @@ pub(crate) fn short(x: f64) -> String {
     format!("{x:.places$}")
 }
 
+/// Without the noise of binary fractions.
+pub(crate) fn plain(x: f64) -> String {
+    ((x * 1e6).round() / 1e6).to_string()
+}
+
 /// `1.234 ± 0.056`, both with the digits that the interval is worth: two of its own.
 pub(crate) fn with_interval(estimate: &Estimate, scale: f64, sign: bool) -> String {
     let (mean, half) = (estimate.mean / scale, estimate.half.map(|half| half / scale));

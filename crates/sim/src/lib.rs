@@ -7,6 +7,7 @@
 mod apps;
 mod check;
 mod codec;
+mod decisions;
 mod describe;
 mod digest;
 mod host;
@@ -15,12 +16,14 @@ mod observe;
 mod outcome;
 pub mod pattern;
 mod pool;
+mod sample;
 mod session;
 mod spec;
 mod stage;
 mod topology;
 mod world;
 
+pub use decisions::Decided;
 pub use middlebox::{
     Chain, End, MIDDLEBOXES, Middlebox, MiddleboxInfo, MiddleboxOutcome, MiddleboxSpec, Moving, SplitOptions, Stripped,
     StrippedOptions, SynOption, Unmapped,
@@ -29,8 +32,10 @@ pub use observe::{Condition, Content, Loss, Observer, PacketId, Sight};
 pub use outcome::{
     ConnectionOutcome, EventKind, EventRecord, Host, LinkOutcome, Outcome, SubflowOutcome, Transfer, UdpOutcome,
 };
+pub use sample::{PathSample, Sample};
 pub use spec::{
-    Affected, Direction, Extent, HostSpec, PathSpec, SharedLink, Spec, SpecError, TimedChange, TimedSwitch, Workload,
+    Affected, Direction, Extent, HostSpec, PathSpec, SharedLink, Spacing, Spec, SpecError, TimedChange, TimedSwitch,
+    Workload,
 };
 pub use topology::{PerDirection, Topology, client_address};
 pub use world::{run, run_observed};

@@ -1,7 +1,7 @@
 //! What a run answers.
 
-use crate::MiddleboxOutcome;
 use crate::topology::{owner, path_between};
+use crate::{Decided, MiddleboxOutcome, Sample};
 use anabranch_engine::{ConnectionStats, Counters, SubflowStats};
 use anabranch_net::LinkStats;
 use anabranch_units::{Bytes, Duration, Instant};
@@ -37,6 +37,11 @@ pub struct Outcome {
     /// Bytes that an application read otherwise than they were written. Only a middlebox that alters payload can bring that
     /// about, and only where no DSS checksum was negotiated: nobody can see it then (RFC 8684 §3.3).
     pub altered_bytes: u64,
+    /// The state at the times of [`Spec::samples`](crate::Spec::samples) that the run reached, and at its end.
+    pub samples: Vec<Sample>,
+    /// By connection: which paths its data took when it was first sent, in order; up to 10000 entries each. If
+    /// [`Spec::decisions`](crate::Spec::decisions) asked for it.
+    pub decisions: Option<Vec<Vec<Decided>>>,
     /// What happened, if [`Spec::record_events`](crate::Spec::record_events) asked for it.
     pub events: Option<Vec<EventRecord>>,
     /// Of the client and of the server.

@@ -39,6 +39,11 @@ pub struct Spec {
     /// Send every TCP segment through the codec: as the bytes of a packet, checksums included, and back. The run is the
     /// same, but slower, and shows that nothing travels that has no bytes.
     pub codec: bool,
+    /// Note the state of the run at these times, and at its end, in [`Outcome::samples`](crate::Outcome::samples); not at all
+    /// if there are none.
+    pub samples: Vec<Duration>,
+    /// Note which path each segment of new data took, in [`Outcome::decisions`](crate::Outcome::decisions).
+    pub decisions: bool,
     /// Keep a record of every packet sent and delivered.
     pub record_events: bool,
     /// Senders take the true mean loss rate of each path in place of an estimate.
@@ -196,6 +201,8 @@ pub enum Workload {
         rate: Rate,
         /// Size of the IP packet.
         packet: Bytes,
+        /// From one packet to the next.
+        spacing: Spacing,
         /// How long it is on; zero for always.
         on: Duration,
         /// How long it is off.
@@ -220,6 +227,16 @@ pub enum Workload {
     },
 }
 
+/// How the gaps between the packets of a UDP workload are chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Spacing {
+    /// All alike.
+    #[default]
+    Even,
+    /// Each drawn evenly between nothing and twice the mean.
+    Uniform,
+}
+
 /// How much a competing TCP sends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Extent {
@@ -232,7 +249,7 @@ pub enum Extent {
 }
 
 /// A change to the links of a path while the run goes on.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct TimedChange {
     /// When.
     pub at: Duration,
@@ -322,6 +339,8 @@ impl Spec {
             changes: Vec::new(),
             switches: Vec::new(),
             codec: false,
+            samples: Vec::new(),
+            decisions: false,
             record_events: false,
             loss_oracle: false,
             audit: false,

@@ -193,6 +193,13 @@ impl<P: Clone> Topology<P> {
         })
     }
 
+    /// Packets that wait on this path and the link it shares, the hosts' interfaces apart.
+    pub(crate) fn queued(&mut self, now: Instant, path: usize, direction: Direction) -> u64 {
+        let nic = usize::from(self.paths[path].has_nic);
+        let links: Vec<LinkId> = self.network.route(self.route(path, direction)).skip(nic).collect();
+        links.into_iter().map(|link| u64::from(self.network.stats(now, link).queued)).sum()
+    }
+
     /// Changes a link.
     ///
     /// # Panics

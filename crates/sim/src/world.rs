@@ -41,6 +41,7 @@ fn play<'a>(spec: &'a Spec, observer: Option<&'a mut dyn Observer>) -> Result<Ou
     let mut world = World::new(spec, observer)?;
     world.play(Instant::ZERO + spec.stop, World::transfers_are_through);
     let (end, finished) = (world.end(), world.is_finished());
+    world.stage.take_last_sample();
     let outcomes = (0..world.stage.sessions.len()).map(|session| world.stage.final_outcome(session)).collect();
     let quiet = world.linger(spec);
     world.verify();
@@ -103,7 +104,7 @@ impl<'a> World<'a> {
         for server in stage.hosts.iter_mut().skip(1).step_by(2) {
             server.endpoint.listen(SERVICE);
         }
-        let mut apps = apps::all(&spec.workloads, &mut stage);
+        let mut apps = apps::all(spec, &mut stage);
         apps.iter_mut().for_each(|app| app.begin(&mut stage));
         let mut world =
             World { spec, stage, apps, waited_for: waited_for(&spec.workloads), changes, changed: 0, lingering: false };
@@ -115,6 +116,9 @@ impl<'a> World<'a> {
     fn play(&mut self, stop: Instant, is_over: impl Fn(&Self) -> bool) {
         let mut standstill = 0;
         while let Some((at, turn)) = self.next_turn() {
+            if !self.lingering && self.stage.sampler.next_time().is_some_and(|sample| sample <= at) {
+                self.stage.take_samples(at.min(stop));
+            }
             if at > stop {
                 self.stage.now = stop;
                 return;
@@ -321,6 +325,8 @@ impl<'a> World<'a> {
             corrupted: self.stage.corrupted,
             middleboxes: self.stage.passage.outcomes(),
             altered_bytes: self.stage.altered_bytes,
+            decisions: self.stage.decisions.into_runs(self.stage.sessions.len()),
+            samples: self.stage.sampler.into_samples(),
             events: self.stage.events,
             counters,
         }

@@ -83,6 +83,7 @@ fn every_packet_has_a_beginning_and_an_end() {
         direction: Direction::Down,
         rate: Rate::from_mbps(2),
         packet: Bytes::new(500),
+        spacing: anabranch_sim::Spacing::Even,
         on: Duration::ZERO,
         off: Duration::ZERO,
         start: Duration::ZERO,

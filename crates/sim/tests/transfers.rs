@@ -110,6 +110,7 @@ fn udp_is_on_and_off() {
         direction: Direction::Down,
         rate: Rate::from_mbps(1),
         packet: Bytes::new(1250),
+        spacing: anabranch_sim::Spacing::Even,
         on: ms(100),
         off: ms(400),
         start: ms(50),

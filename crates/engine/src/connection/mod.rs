@@ -330,6 +330,7 @@ impl Connection {
         let mut stats = self.stats.clone();
         stats.data_acked = self.outgoing.una.min(self.outgoing.buffer.end());
         self.receiver.fill(&mut stats);
+        stats.ofo_bytes += self.subflows.iter().map(|subflow| subflow.ofo.bytes()).sum::<u64>();
         self.waiting.fill(&mut stats.blocked);
         stats
     }

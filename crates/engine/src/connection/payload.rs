@@ -48,6 +48,7 @@ impl Connection {
         }
         self.note_arrival(now, index, start, end, shared);
         self.wake_prober(now);
+        let early = self.is_early(index, start, own_map);
         let subflow = &mut self.subflows[index];
         if start > subflow.rcv_nxt {
             let length = segment.payload.len() as u64;
@@ -56,6 +57,10 @@ impl Connection {
             {
                 subflow.ack.duplicate = Some((start, end));
             }
+            if early && stored > 0 {
+                self.receiver.on_early();
+            }
+            self.note_held(now);
             return;
         }
         let mut payload = std::mem::take(&mut segment.payload);
@@ -65,6 +70,9 @@ impl Connection {
         }
         let had_holes = !subflow.ofo.is_empty();
         let id = subflow.id;
+        if early && !payload.is_empty() {
+            self.receiver.on_early();
+        }
         if !payload.is_empty() && !self.consume(now, index, payload, own_map, shared) {
             return;
         }
@@ -76,6 +84,26 @@ impl Connection {
             }
         }
         self.take_subflow_fin(now, index, shared);
+    }
+
+    /// What has just arrived at subflow offset `start` is not next in the stream, as far as its mapping is known.
+    fn is_early(&self, index: usize, start: u64, own_map: Option<u64>) -> bool {
+        let subflow = &self.subflows[index];
+        let start = start.max(subflow.rcv_nxt);
+        let data = match self.mode {
+            Mode::Plain => Some(start - 1),
+            _ => own_map.or_else(|| {
+                let map = subflow.maps.covering(start)?;
+                Some(map.data + (start - map.subflow))
+            }),
+        };
+        data.is_some_and(|data| data > self.receiver.next())
+    }
+
+    /// Fragments may have come to be held out of order, or ceased to be.
+    fn note_held(&mut self, now: Instant) {
+        let below = self.subflows.iter().map(|subflow| subflow.ofo.fragments() as u64).sum();
+        self.receiver.note_held(now, below);
     }
 
     /// When the ACK for this arrival is due (RFC 5681 §4.2).
@@ -223,6 +251,7 @@ impl Connection {
 
     /// The data level has had bytes of subflow `index`; it stood at `before`.
     fn on_placed(&mut self, now: Instant, index: usize, before: u64, shared: &mut Shared) {
+        self.note_held(now);
         let subflow = &mut self.subflows[index];
         if !subflow.maps.is_empty() {
             subflow.maps.release(subflow.placed());

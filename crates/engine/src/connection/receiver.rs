@@ -28,9 +28,10 @@ pub(super) struct Receiver {
     received: u64,
     ofo_count: u64,
     ofo_peak: u64,
-    /// Fragments times time, and up to when it was added up.
+    /// Fragments held out of order here or on their subflow, when that was noted, and their number times time up to then.
+    held: u64,
+    held_since: Instant,
     ofo_wait: Duration,
-    ofo_added: Instant,
     duplicates: u64,
     refused: u64,
     hol_since: Option<Instant>,
@@ -61,8 +62,9 @@ impl Receiver {
             received: 0,
             ofo_count: 0,
             ofo_peak: 0,
+            held: 0,
+            held_since: Instant::ZERO,
             ofo_wait: Duration::ZERO,
-            ofo_added: Instant::ZERO,
             duplicates: 0,
             refused: 0,
             hol_since: None,
@@ -121,6 +123,19 @@ impl Receiver {
         self.segments += 1;
     }
 
+    /// A data segment has arrived before the data in front of it.
+    pub(super) fn on_early(&mut self) {
+        self.ofo_count += 1;
+    }
+
+    /// What is held out of order may have changed; `below` fragments wait on their subflow, behind one that it lost.
+    pub(super) fn note_held(&mut self, now: Instant, below: u64) {
+        self.ofo_wait += now.since(self.held_since) * self.held;
+        self.held_since = now;
+        self.held = self.ofo.fragments() as u64 + below;
+        self.ofo_peak = self.ofo_peak.max(self.held);
+    }
+
     /// Bytes at a data offset. True if the application has something new to read.
     pub(super) fn receive(&mut self, now: Instant, offset: u64, payload: Payload) -> bool {
         let end = offset + payload.len() as u64;
@@ -129,16 +144,10 @@ impl Receiver {
             self.refused += payload.len() as u64;
             return false;
         }
-        if !self.ofo.is_empty() {
-            self.ofo_wait += now.since(self.ofo_added) * self.ofo.fragments() as u64;
-        }
-        self.ofo_added = now;
         if offset > self.next {
-            self.ofo_count += 1;
             let length = payload.len() as u64;
             let stored = self.ofo.insert(offset, payload);
             self.duplicates += length - stored;
-            self.ofo_peak = self.ofo_peak.max(self.ofo.fragments() as u64);
             if self.hol_since.is_none() && !self.ofo.is_empty() {
                 self.hol_since = Some(now);
             }
@@ -228,7 +237,7 @@ impl Receiver {
         stats.segments_received = self.segments;
         stats.autotuned_buffer = self.autotune.is_some().then_some(self.buffer);
         stats.ofo_count = self.ofo_count;
-        stats.ofo_now = self.ofo.fragments() as u64;
+        stats.ofo_now = self.held;
         stats.ofo_peak = self.ofo_peak;
         stats.ofo_wait = self.ofo_wait;
         stats.ofo_bytes = self.ofo.bytes();

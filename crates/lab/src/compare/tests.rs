@@ -4,13 +4,27 @@ use crate::{Origin, Settings, Variant};
 use anabranch_policy::Catalogue;
 use std::sync::Arc;
 
-fn measured(seed: u64, completion_s: f64, goodput_bps: f64) -> Measured {
+pub(crate) fn measured(seed: u64, completion_s: f64, goodput_bps: f64) -> Measured {
     Measured {
         seed,
         finished: true,
         unfinished: 0,
         completion_s: Some(completion_s),
         goodput_bps,
+        mean_goodput_bps: goodput_bps,
+        completion_sd_s: None,
+        page_load_s: None,
+        object_download_s: None,
+        ofo_mean: 0.0,
+        ofo_wait_s: 0.0,
+        path_bytes: vec![1, 1],
+        path_segments: vec![1, 1],
+        windows: Vec::new(),
+        buffer_mean_segments: None,
+        buffer_sd_segments: None,
+        suspension_s: None,
+        decisions: None,
+        samples: None,
         shares: vec![0.5, 0.5],
         ofo_count: 2,
         ofo_peak: 1,

@@ -88,11 +88,31 @@ pub struct PathTable {
     pub nic: Option<Of<Rate>>,
     /// The name of a `[link.NAME]` that this path crosses too.
     pub via: Option<At<String>>,
+    /// What is drawn anew in the course of the run.
+    pub vary: Option<At<VaryTable>>,
     /// Used only when no other path works.
     pub backup: Option<bool>,
     /// Middleboxes on the path, in the order from the client to the server; see `anabranch list middleboxes`.
     #[serde(default)]
     pub middlebox: Vec<At<MiddleboxTable>>,
+}
+
+/// What of a path is drawn from the seed of the run, evenly between two bounds: the same for whatever is compared. Both directions
+/// are alike; what is not given here stays as the path has it, and a queue in bandwidth-delay products stays that of the path's own
+/// rate and delay.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct VaryTable {
+    /// Rate and delay are drawn anew this often; once, at the beginning of the run, unless given.
+    pub every: Option<Of<Duration>>,
+    /// Least and most, in place of `rate`.
+    pub rate: Option<At<[Unit<Rate>; 2]>>,
+    /// One way, least and most; or else `rtt`.
+    pub delay: Option<At<[Unit<Duration>; 2]>>,
+    /// There and back, least and most.
+    pub rtt: Option<At<[Unit<Duration>; 2]>>,
+    /// Least and most, drawn once per run, in place of `loss`.
+    pub loss: Option<At<[Unit<Share>; 2]>>,
 }
 
 /// A link that several paths cross.
@@ -248,6 +268,8 @@ pub struct WorkloadTable {
     pub rate: Option<Of<Rate>>,
     /// udp: size of a packet with its headers; 1500B unless given.
     pub packet: Option<Of<Bytes>>,
+    /// udp: how the gaps between packets are chosen; even unless given.
+    pub spacing: Option<At<SpacingName>>,
     /// udp: how long it is on; always unless given.
     pub on: Option<Of<Duration>>,
     /// udp: how long it is off.
@@ -258,6 +280,16 @@ pub struct WorkloadTable {
     pub repeat: Option<At<bool>>,
     /// tcp: its congestion control; cubic unless given.
     pub congestion: Option<At<Policy>>,
+}
+
+/// Gaps between packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SpacingName {
+    /// All alike.
+    Even,
+    /// Each drawn evenly between nothing and twice the mean.
+    Uniform,
 }
 
 /// Kinds of workload.
@@ -365,6 +397,13 @@ pub struct RunTable {
     pub primary: Option<At<String>>,
     /// Schedulers that forecast are told the true mean loss rate of each path.
     pub loss_oracle: Option<bool>,
+    /// The state of the run is noted this often and kept as series: what is acknowledged, out of order, buffered, and each path's
+    /// bytes, congestion windows and queue.
+    pub sample: Option<Of<Duration>>,
+    /// Spans of the run over which goodput is measured as well, each from and to: [["5s", "60s"]].
+    pub windows: Option<At<Vec<At<[Unit<Duration>; 2]>>>>,
+    /// Which path each segment took when it was first sent is kept as a text.
+    pub decisions: Option<bool>,
 }
 
 /// What can rank schedulers.

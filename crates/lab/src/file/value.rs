@@ -48,7 +48,7 @@ pub enum Speed {
 }
 
 /// A share between 0 and 1.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Share(pub f64);
 
 /// A span of time, or never.

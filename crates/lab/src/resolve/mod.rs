@@ -6,6 +6,8 @@ mod middleboxes;
 mod paths;
 mod policies;
 mod switches;
+mod vary;
+mod watch;
 mod workloads;
 
 pub(crate) use policies::build;
@@ -13,6 +15,8 @@ pub(crate) use policies::build;
 use crate::error::{Problem, suggest};
 use crate::file::{At, File, MeasureName, Policy};
 use crate::variant::{Chosen, Switched, Variant};
+use crate::vary::Vary;
+use crate::watch::Watch;
 use anabranch_net::Trace;
 use anabranch_policy::Catalogue;
 use anabranch_sim::{Direction, HostSpec, Spec, Workload};
@@ -35,6 +39,10 @@ pub(crate) struct Resolved {
     pub(crate) sender: usize,
     /// Policies that take the place of others.
     pub(crate) switched: Vec<Switched>,
+    /// What is drawn for each run.
+    pub(crate) varies: Vec<Vary>,
+    /// What is looked at on the way.
+    pub(crate) watch: Watch,
 }
 
 /// Repetitions of a comparison: with 20, an interval is half a standard deviation wide to either side.
@@ -88,7 +96,10 @@ pub(crate) fn resolve(catalogue: &Catalogue, file: &File, traces: &mut Traces<'_
         Direction::Up => 0,
     };
     let spread = file.run.spread.as_ref().map_or(Duration::ZERO, |at| at.value.0);
-    Ok(Resolved { spec, seed, repeat, measure, spread, policies, sender, switched })
+    spec.decisions = file.run.decisions.unwrap_or(false);
+    let varies = vary::varies(file, &names, spec.stop)?;
+    let watch = watch::watch(&file.run, spec.stop)?;
+    Ok(Resolved { spec, seed, repeat, measure, spread, policies, sender, switched, varies, watch })
 }
 
 /// Puts another scheduler on both hosts; says which.

@@ -3,9 +3,9 @@
 use super::known;
 use super::policies::build;
 use crate::error::Problem;
-use crate::file::{At, DirectionName, File, Policy, WorkloadKind, WorkloadTable};
+use crate::file::{At, DirectionName, File, Policy, SpacingName, WorkloadKind, WorkloadTable};
 use anabranch_policy::Catalogue;
-use anabranch_sim::{Direction, Extent, Workload};
+use anabranch_sim::{Direction, Extent, Spacing, Workload};
 use anabranch_units::{Bytes, Duration};
 use std::ops::Range;
 
@@ -88,7 +88,11 @@ fn workload(
             };
             let end = table.stop.as_ref().map_or(stop, |at| at.value.0);
             let (on, off) = (time(&table.on), time(&table.off));
-            Workload::Udp { path, direction, rate: rate.value.0, packet, on, off, start, stop: end }
+            let spacing = match table.spacing.as_ref().map(|at| at.value) {
+                None | Some(SpacingName::Even) => Spacing::Even,
+                Some(SpacingName::Uniform) => Spacing::Uniform,
+            };
+            Workload::Udp { path, direction, rate: rate.value.0, packet, spacing, on, off, start, stop: end }
         }
         WorkloadKind::Tcp => {
             let path = path(at, paths)?;
@@ -119,7 +123,7 @@ fn only_own_keys(table: &WorkloadTable) -> Result<(), Problem> {
     }
     /// A key, where it stands if it is given, and the kinds that have it.
     type Key<'a> = (&'static str, Option<&'a Range<usize>>, &'static [WorkloadKind]);
-    let keys: [Key<'_>; 17] = [
+    let keys: [Key<'_>; 18] = [
         ("duration", span(&table.duration), &[Bulk, Tcp]),
         ("size", span(&table.size), &[Files, Bursts, Tcp]),
         ("count", span(&table.count), &[Files, Bursts]),
@@ -132,6 +136,7 @@ fn only_own_keys(table: &WorkloadTable) -> Result<(), Problem> {
         ("path", span(&table.path), &[Udp, Tcp]),
         ("rate", span(&table.rate), &[Udp]),
         ("packet", span(&table.packet), &[Udp]),
+        ("spacing", span(&table.spacing), &[Udp]),
         ("on", span(&table.on), &[Udp]),
         ("off", span(&table.off), &[Udp]),
         ("stop", span(&table.stop), &[Udp]),

@@ -18,7 +18,7 @@ pub struct StudyFile {
     pub figure: String,
     /// What is measured, in a few sentences.
     pub about: String,
-    /// Another study file in the same directory, whose `[scenario]` and assumptions lie below these.
+    /// Another file in the same directory, such as `common.toml`, whose `[scenario]` and assumptions lie below these.
     pub base: Option<At<String>>,
     /// What all runs share: a scenario.
     #[serde(default)]
@@ -214,6 +214,10 @@ pub struct StatementTable {
     pub trend: Option<Trend>,
     /// Claim: the metric is largest at this value of the first axis (one of these, if several).
     pub peak: Option<Vec<f64>>,
+    /// Claim: the metric follows this curve, within `within` at each point.
+    pub theory: Option<TheoryTable>,
+    /// No claim: why no run can show what the paper states.
+    pub untestable: Option<String>,
     /// Claim: a metric of text is exactly this in each run.
     pub equals: Option<String>,
     /// What we believe is the cause if it is not reproduced.

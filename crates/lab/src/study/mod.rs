@@ -2,11 +2,35 @@
 //!
 //! ```text
 //! file::StudyFile   axes, systems, plots, statements; `[scenario]` is a whole scenario
-//!    │
+//!    │ Study::load                                          bases, names, values that must be there
+//! Prepared          one scenario per system and point
+//!    │ run                                                  what the journal does not have, on any number of threads
+//! Journal           one line per run: a killed study goes on where it was
+//!    │ result                                               plot.rs draws, judge.rs decides
 //! StudyResult       figures with intervals, a verdict for each statement
 //! ```
 
+mod claim;
 pub mod file;
+mod grid;
+mod journal;
+mod judge;
+mod load;
+mod metric;
+mod over_time;
+mod papers;
+mod plot;
 mod result;
+mod run;
+mod scale;
+mod shipped;
+pub mod theory;
 
+pub use grid::StudyError;
+pub use journal::{Journal, JournalError};
+pub use load::Study;
+pub use metric::{Argument, Kind, METRICS};
+pub use papers::{PAPERS, Paper};
 pub use result::{Assumption, Judged, StudyResult, SystemInfo, Tried, Verdict};
+pub use over_time::SERIES;
+pub use run::{Prepared, Provenance, StudyRow, build};

@@ -112,6 +112,8 @@ pub enum Verdict {
     DirectionOnly,
     /// Otherwise than stated.
     NotReproduced,
+    /// No run can show it, or `--quick` left out the points that would.
+    NotTested,
 }
 
 impl Verdict {
@@ -121,6 +123,7 @@ impl Verdict {
             Verdict::Reproduced => "reproduced",
             Verdict::DirectionOnly => "direction only",
             Verdict::NotReproduced => "not reproduced",
+            Verdict::NotTested => "not tested",
         }
     }
 }

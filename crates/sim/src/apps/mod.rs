@@ -7,7 +7,7 @@ mod udp;
 
 use crate::session::News;
 use crate::stage::{Opening, Stage};
-use crate::{Direction, Extent, Workload};
+use crate::{Direction, Extent, Spec, Workload};
 use anabranch_units::Instant;
 
 /// One workload at work, with both its ends.
@@ -57,10 +57,10 @@ impl Identity {
 }
 
 /// The applications of a run in the order of its workloads.
-pub(crate) fn all(workloads: &[Workload], stage: &mut Stage) -> Vec<Box<dyn App>> {
+pub(crate) fn all(spec: &Spec, stage: &mut Stage) -> Vec<Box<dyn App>> {
     let mut pairs = 1;
     let mut apps: Vec<Box<dyn App>> = Vec::new();
-    for (app, workload) in workloads.iter().enumerate() {
+    for (app, workload) in spec.workloads.iter().enumerate() {
         let main = |direction, kind| Identity { app, pair: 0, path: None, direction, kind };
         apps.push(match workload {
             Workload::Bulk { direction, start, duration } => {
@@ -85,10 +85,11 @@ pub(crate) fn all(workloads: &[Workload], stage: &mut Stage) -> Vec<Box<dyn App>
                 };
                 Box::new(bursts::Bursts::new(main(*direction, "burst"), plan))
             }
-            Workload::Udp { path, direction, rate, packet, on, off, start, stop } => {
+            Workload::Udp { path, direction, rate, packet, spacing, on, off, start, stop } => {
                 let path = stage.topology.path_named(path).expect("names were checked before the run");
-                let schedule =
-                    udp::Schedule { every: rate.time_for(*packet), on: *on, off: *off, stop: Instant::ZERO + *stop };
+                let gaps =
+                    udp::Gaps::new(rate.time_for(*packet), *spacing, spec.seed.stream(&format!("udp/{app}/gaps")));
+                let schedule = udp::Schedule { gaps, on: *on, off: *off, stop: Instant::ZERO + *stop };
                 Box::new(udp::Udp::new(app, path, *direction, *packet, schedule, Instant::ZERO + *start, stage))
             }
             Workload::Tcp { path, direction, start, extent, .. } => {

@@ -1,9 +1,9 @@
-//! UDP at a constant rate that is on and off in turn.
+//! UDP at a constant mean rate that is on and off in turn.
 
 use super::App;
 use crate::stage::Stage;
-use crate::{Direction, UdpOutcome};
-use anabranch_units::{Bytes, Duration, Instant};
+use crate::{Direction, Spacing, UdpOutcome};
+use anabranch_units::{Bytes, Duration, Instant, Stream};
 
 pub(super) struct Udp {
     app: usize,
@@ -19,12 +19,33 @@ pub(super) struct Udp {
 }
 
 pub(super) struct Schedule {
-    /// From one packet to the next.
-    pub(super) every: Duration,
+    pub(super) gaps: Gaps,
     /// Zero for always.
     pub(super) on: Duration,
     pub(super) off: Duration,
     pub(super) stop: Instant,
+}
+
+/// The times from one packet to the next.
+pub(super) struct Gaps {
+    mean: Duration,
+    spacing: Spacing,
+    stream: Stream,
+}
+
+impl Gaps {
+    pub(super) fn new(mean: Duration, spacing: Spacing, stream: Stream) -> Self {
+        Gaps { mean, spacing, stream }
+    }
+
+    fn next(&mut self) -> Duration {
+        match self.spacing {
+            Spacing::Even => self.mean,
+            Spacing::Uniform => {
+                Duration::from_nanos(self.stream.between(0, self.mean.as_nanos().saturating_mul(2)).max(1))
+            }
+        }
+    }
 }
 
 impl Udp {
@@ -49,13 +70,13 @@ impl App for Udp {
     }
 
     fn on_timer(&mut self, _token: u32, stage: &mut Stage) {
-        let Schedule { every, on, off, stop } = self.schedule;
+        let Schedule { on, off, stop, .. } = self.schedule;
         if stage.now >= stop {
             self.done = true;
             return;
         }
         stage.send_datagram(self.number, self.path, self.direction, self.packet);
-        let mut next = stage.now + every;
+        let mut next = stage.now + self.schedule.gaps.next();
         if !on.is_zero() && next >= self.phase + on {
             self.phase = (self.phase + on + off).max(next);
             next = self.phase;

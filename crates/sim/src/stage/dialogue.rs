@@ -129,6 +129,7 @@ impl Stage<'_> {
 
     /// The host is through with the connection; nothing of it is kept but its outcome.
     fn leave(&mut self, host: usize, id: ConnectionId, session: usize) {
+        self.note_before_leaving(session);
         self.sessions[session].over[host % 2] = true;
         self.freeze(session);
         self.hosts[host].leave(id);

@@ -9,9 +9,11 @@ use self::passage::Passage;
 use self::traffic::Departures;
 use self::watch::Watch;
 use crate::codec::{Codec, Frame};
+use crate::decisions::Decisions;
 use crate::digest::Digest;
 use crate::host::Host;
 use crate::pool::{Packet, Pool};
+use crate::sample::Sampler;
 use crate::session::{ByteStream, News, Session};
 use crate::topology::{PerDirection, Topology, address, service};
 use crate::{Direction, EventRecord, Observer, Transfer, UdpOutcome};
@@ -54,6 +56,8 @@ pub(crate) struct Stage<'a> {
     touched: Vec<usize>,
     departures: Departures,
     watch: Watch<'a>,
+    pub(crate) sampler: Sampler,
+    pub(crate) decisions: Decisions,
 }
 
 /// A transfer under way.
@@ -61,7 +65,7 @@ pub(crate) struct TransferState {
     pub(crate) report: Transfer,
     direction: Direction,
     /// Where in the stream it begins.
-    base: u64,
+    pub(crate) base: u64,
 }
 
 impl<'a> Stage<'a> {
@@ -100,6 +104,8 @@ impl<'a> Stage<'a> {
             touched: Vec::new(),
             departures: Departures::default(),
             watch: Watch::new(observer),
+            sampler: Sampler::new(&spec.samples),
+            decisions: Decisions::new(spec.decisions),
         }
     }
 

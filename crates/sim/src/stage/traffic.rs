@@ -8,7 +8,7 @@ use crate::outcome;
 use crate::pool::Packet;
 use crate::topology::{owner, path_between};
 use crate::{Direction, End, EventKind, PacketId};
-use anabranch_engine::Transmit;
+use anabranch_engine::{Purpose, Transmit};
 use anabranch_net::{Delivery, Departure};
 use anabranch_units::Bytes;
 use anabranch_wire::{Echo, Segment};
@@ -158,6 +158,9 @@ impl Stage<'_> {
         assert!(path < self.topology.paths(), "a segment travels between addresses that exist: {:?}", segment.flow);
         if self.events.is_some() {
             self.record(host, EventKind::Sent, &segment);
+        }
+        if self.decisions.is_on() && matches!(purpose, Purpose::NewData(_)) {
+            self.note_decision(host, &segment, path);
         }
         let id = self.watch_sent(host, &segment, purpose);
         let (direction, end) =

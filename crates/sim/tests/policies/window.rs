@@ -85,6 +85,7 @@ fn rbp_table_1(delay_ms: u64) -> Spec {
         direction: Direction::Down,
         rate: Rate::from_bps(1052 * 8 * 200),
         packet: Bytes::new(1052),
+        spacing: anabranch_sim::Spacing::Even,
         on: Duration::ZERO,
         off: Duration::ZERO,
         start: Duration::ZERO,

@@ -1,0 +1,233 @@
+//! `anabranch study`: figures of papers, run again.
+
+use crate::failure::Failure;
+use crate::output;
+use anabranch_lab::study::{Journal, PAPERS, Prepared, Provenance, Study, StudyResult};
+use anabranch_policy::Catalogue;
+use anabranch_report::html::{Page, page};
+use clap::Args as ClapArgs;
+use indicatif::ProgressBar;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Arguments of `study`.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Examples:
+  anabranch study --list
+  anabranch study late/fig10
+  anabranch study --paper rbp --quick
+  anabranch study --all --report papers.html
+  anabranch study my-study.toml --out results --jobs 4
+
+Results lie in the directory of --out: runs.jsonl, the journal of all runs, and for each study NAME.json (figures and
+verdicts) and NAME.csv (one row per run). A study that is called again takes from the journal what it has, also after it
+was killed; figures that need the same runs share them.")]
+pub struct StudyArgs {
+    /// Studies by name (`anabranch study --list`), or study files.
+    #[arg(value_name = "NAME", required_unless_present_any = ["list", "paper", "all"])]
+    pub names: Vec<String>,
+    /// List the studies in this program.
+    #[arg(long, conflicts_with_all = ["names", "all", "report"])]
+    pub list: bool,
+    /// All studies of this paper: late, lowlat, f2p, acksp or rbp.
+    #[arg(long, value_name = "PAPER", conflicts_with = "names")]
+    pub paper: Option<String>,
+    /// All studies of all papers.
+    #[arg(long, conflicts_with_all = ["names", "paper"])]
+    pub all: bool,
+    /// A few points and repetitions only.
+    #[arg(long)]
+    pub quick: bool,
+    /// Repetitions in place of the study's own.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub repeat: Option<u32>,
+    /// Try each statement that fails again under the other assumptions that the study names.
+    #[arg(long)]
+    pub sensitivity: bool,
+    /// The directory for results.
+    #[arg(long, value_name = "DIR", default_value = "anabranch-studies")]
+    pub out: PathBuf,
+    /// Threads to run on; one per processor unless given. Results do not depend on it.
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub jobs: usize,
+    /// Print JSON instead of tables.
+    #[arg(long)]
+    pub json: bool,
+    /// Write one page with figures, verdicts and scenarios to this file.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Write the table of all statements, and what was tried where one fails, to this Markdown file.
+    #[arg(long, value_name = "FILE")]
+    pub reproduction: Option<PathBuf>,
+}
+
+/// Runs studies, or lists them.
+pub fn study(catalogue: &Arc<Catalogue>, args: &StudyArgs) -> Result<(), Failure> {
+    if args.list {
+        return list(args);
+    }
+    let studies = chosen(args)?;
+    // All are read before the first runs: what is wrong shows at once.
+    let prepared = studies.into_iter().map(|study| Prepared::new(study, catalogue)).collect::<Result<Vec<_>, _>>()?;
+    let made = std::fs::create_dir_all(&args.out);
+    made.map_err(|error| Failure::writing(&args.out.display().to_string(), error))?;
+    let journal = Journal::open(&args.out.join("runs.jsonl"), &build()?).map_err(Failure::journal)?;
+
+    let bar = output::progress(prepared.iter().map(|study| study.missing(&journal)).sum());
+    let results = prepared.iter().map(|study| one(study, &journal, args, &bar)).collect::<Result<Vec<_>, Failure>>();
+    bar.finish_and_clear();
+    let results = results?;
+    if let Some(path) = &args.report {
+        output::write(path, page(&Page::of_studies(&results, &command(args))).as_bytes())?;
+    }
+    if let Some(path) = &args.reproduction {
+        output::write(path, anabranch_report::reproduction(&results, &command(args)).as_bytes())?;
+    }
+    if args.json {
+        let json = serde_json::to_string_pretty(&results).map_err(|error| Failure::writing("JSON", error))?;
+        return output::print(&format!("{json}\n"));
+    }
+    output::print(&words(args, &results))
+}
+
+/// Runs one study and writes its files.
+fn one(study: &Prepared, journal: &Journal, args: &StudyArgs, bar: &ProgressBar) -> Result<StudyResult, Failure> {
+    let name = study.study.name.clone();
+    // Runs that an earlier study of this call has made meanwhile are not to be made again.
+    bar.set_message(format!(" ({name})"));
+    study.run(journal, args.jobs, &|| bar.inc(1)).map_err(Failure::study)?;
+    let alone = StudyArgs { names: vec![name.clone()], paper: None, all: false, report: None, reproduction: None, ..args.clone() };
+    let provenance = Provenance { command: command(&alone), quick: args.quick };
+    let mut result = study.result(journal, &provenance)?;
+    if args.sensitivity {
+        let progress = |more: usize, what: &str| {
+            bar.inc_length(more as u64);
+            bar.set_message(format!(" ({name}, {what})"));
+        };
+        study.try_others(&mut result, journal, args.jobs, &progress, &|| bar.inc(1)).map_err(Failure::study)?;
+    }
+    let stem = args.out.join(stem(&name));
+    if let Some(directory) = stem.parent() {
+        let made = std::fs::create_dir_all(directory);
+        made.map_err(|error| Failure::writing(&directory.display().to_string(), error))?;
+    }
+    let json = serde_json::to_vec_pretty(&result).map_err(|error| Failure::writing("JSON", error))?;
+    output::write(&stem.with_extension("json"), &json)?;
+    let csv = anabranch_report::study_csv(&result, &study.rows(journal));
+    output::write(&stem.with_extension("csv"), &csv.map_err(|error| Failure::writing("CSV", error))?)?;
+    Ok(result)
+}
+
+/// The studies that are asked for, in order.
+fn chosen(args: &StudyArgs) -> Result<Vec<Study>, Failure> {
+    let names: Vec<String> = match &args.paper {
+        _ if args.all => Study::names().map(str::to_owned).collect(),
+        Some(paper) => {
+            let of_paper: Vec<String> =
+                Study::names().filter(|name| name.split('/').next() == Some(paper)).map(str::to_owned).collect();
+            if of_paper.is_empty() {
+                let keys: Vec<&str> = PAPERS.iter().map(|paper| paper.key).collect();
+                let help = format!("accepted: {}", keys.join(", "));
+                return Err(Failure::Refused(miette::miette!(help = help, "there is no paper `{paper}`")));
+            }
+            of_paper
+        }
+        None => args.names.clone(),
+    };
+    let load = |name: &String| {
+        let study = Study::load(name)?;
+        let study = if args.quick { study.quick() } else { study };
+        Ok(match args.repeat {
+            Some(repetitions) => study.repeated(repetitions as usize),
+            None => study,
+        })
+    };
+    names.iter().map(load).collect()
+}
+
+/// Where the results of a study lie below `--out`: those of a file under its name alone.
+fn stem(name: &str) -> PathBuf {
+    match Study::names().any(|known| known == name) {
+        true => PathBuf::from(name),
+        false => Path::new(name).file_stem().map_or_else(|| PathBuf::from("study"), PathBuf::from),
+    }
+}
+
+/// What made the runs: a journal's runs of another build are not taken for ours.
+fn build() -> Result<String, Failure> {
+    let program = std::env::current_exe().and_then(std::fs::read);
+    let program = program.map_err(|error| Failure::Failed(miette::miette!("cannot read this program itself: {error}")))?;
+    Ok(anabranch_lab::study::build(&program))
+}
+
+fn list(args: &StudyArgs) -> Result<(), Failure> {
+    let studies = Study::names().map(Study::load).collect::<Result<Vec<_>, _>>()?;
+    let wanted = |study: &&Study| args.paper.as_ref().is_none_or(|paper| study.name.split('/').next() == Some(paper));
+    let studies: Vec<&Study> = studies.iter().filter(wanted).collect();
+    if args.json {
+        let entry = |study: &&Study| {
+            serde_json::json!({
+                "name": study.name, "paper": study.paper(), "figure": study.figure(),
+                "title": study.title(), "statements": study.statements(),
+            })
+        };
+        let all: Vec<serde_json::Value> = studies.iter().map(entry).collect();
+        let json = serde_json::to_string_pretty(&all).map_err(|error| Failure::writing("JSON", error))?;
+        return output::print(&format!("{json}\n"));
+    }
+    let mut text = String::new();
+    for paper in PAPERS {
+        let of_paper: Vec<&&Study> = studies.iter().filter(|study| study.paper() == paper.name).collect();
+        if of_paper.is_empty() {
+            continue;
+        }
+        text += &anabranch_report::hang(&format!("{}  ", paper.name), paper.citation, output::width());
+        for study in of_paper {
+            let label = format!("  {:<16}{:<12}", study.name, study.figure());
+            text += &anabranch_report::hang(&label, study.title(), output::width());
+        }
+        text.push('\n');
+    }
+    output::print(&text)
+}
+
+fn words(args: &StudyArgs, results: &[StudyResult]) -> String {
+    let each: Vec<String> = results.iter().map(|result| anabranch_report::study(result, output::width())).collect();
+    let mut text = each.join("\n");
+    let statements = results.iter().flat_map(|result| &result.statements);
+    let places = args.out.display();
+    text += &format!("\n{} statements: {}\n", statements.clone().count(), anabranch_report::tally(statements));
+    text += &match results {
+        [only] => format!("Figures and verdicts: {places}/{0}.json, runs: {places}/{0}.csv\n", stem(&only.name).display()),
+        _ => format!("Figures, verdicts and runs: {places}/\n"),
+    };
+    if args.report.is_none() {
+        text += "As a page to look at: --report study.html\n";
+    }
+    text
+}
+
+/// The command line again, as far as results depend on it.
+fn command(args: &StudyArgs) -> String {
+    let mut command = "anabranch study".to_owned();
+    for name in &args.names {
+        command += &format!(" {name}");
+    }
+    if let Some(paper) = &args.paper {
+        command += &format!(" --paper {paper}");
+    }
+    for (flag, given) in [("--all", args.all), ("--quick", args.quick), ("--sensitivity", args.sensitivity)] {
+        if given {
+            command += &format!(" {flag}");
+        }
+    }
+    if let Some(repeat) = args.repeat {
+        command += &format!(" --repeat {repeat}");
+    }
+    for (option, path) in [("--report", &args.report), ("--reproduction", &args.reproduction)] {
+        if let Some(path) = path {
+            command += &format!(" {option} {}", path.display());
+        }
+    }
+    command
+}

@@ -1,0 +1,169 @@
+//! `anabranch study` as someone at a terminal has it: files of results, going on after a kill, errors, and the quick run of all
+//! studies, whose verdicts are a snapshot.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{anabranch, directory, succeed};
+use std::fs;
+use std::path::Path;
+
+const STUDY: &str = r#"
+title = "Two schedulers by loss"
+paper = "TEST"
+figure = "Fig. 1"
+about = "A test."
+[scenario.path.a]
+rate = "20mbit"
+rtt = "20ms"
+[scenario.path.b]
+rate = "10mbit"
+rtt = "60ms"
+[[scenario.workload]]
+kind = "files"
+size = "100kB"
+[[axis]]
+name = "loss"
+label = "Loss"
+unit = "%"
+set = ["path.a.loss={}%"]
+values = [0, 1, 2]
+quick = [1]
+[[system]]
+name = "minRTT"
+set = ["host.scheduler=min-rtt"]
+[[system]]
+name = "TCP"
+set = ["host.multipath=false"]
+[repeat]
+full = 4
+quick = 2
+[[plot]]
+id = "a"
+title = "Completion"
+metric = "completion-time"
+[[statement]]
+text = "loss slows TCP down"
+source = "here"
+metric = "completion-time"
+system = "TCP"
+trend = "rises"
+"#;
+
+fn with_study(name: &str) -> std::path::PathBuf {
+    let directory = directory(name);
+    fs::write(directory.join("mine.toml"), STUDY).unwrap();
+    directory
+}
+
+#[test]
+fn a_study_writes_figures_verdicts_and_a_row_per_run() {
+    let directory = with_study("study-files");
+    let text = succeed(&directory, &["study", "mine.toml", "--report", "page.html"]);
+    assert!(text.contains("1 statements: ") && text.contains("completion time [ms]"), "{text}");
+    let json: serde_json::Value =
+        serde_json::from_slice(&fs::read(directory.join("anabranch-studies/mine.json")).unwrap()).unwrap();
+    assert_eq!((json["runs"].as_u64(), json["seeds"].as_array().map(Vec::len)), (Some(24), Some(4)));
+    let points = json["figures"][0]["series"][0]["points"].as_array().unwrap();
+    assert!(points.len() == 3 && points.iter().all(|point| point["low"].as_f64() <= point["high"].as_f64()));
+    let rows = fs::read_to_string(directory.join("anabranch-studies/mine.csv")).unwrap();
+    assert_eq!(rows.lines().count(), 1 + 24);
+    assert!(rows.starts_with("version,study,system,loss,digest,seed,events_digest,completion-time,"), "{rows}");
+    // A row names the command that repeats it, and the run is the same.
+    let row = rows.lines().nth(5).unwrap();
+    let command = row.rsplit(',').next().unwrap().to_owned();
+    assert!(command.starts_with("anabranch run mine.toml --seed 1 --set path.a.loss=1%"), "{command}");
+    let words: Vec<&str> = command.split(' ').skip(1).chain(["--json"]).collect();
+    let again: serde_json::Value = serde_json::from_str(&succeed(&directory, &words)).unwrap();
+    let digest = again["runs"][0]["events_digest"].as_str().unwrap();
+    assert!(row.contains(digest), "{digest} is not in {row}");
+    assert!(fs::read_to_string(directory.join("page.html")).unwrap().contains("loss slows TCP down"));
+}
+
+#[test]
+fn a_killed_study_goes_on_where_it_was_and_comes_to_the_same() {
+    let directory = with_study("study-resume");
+    let whole = succeed(&directory, &["study", "mine.toml", "--json", "--jobs", "1"]);
+    let journal = directory.join("anabranch-studies/runs.jsonl");
+    let lines = fs::read(&journal).unwrap();
+    let of_line: Vec<&[u8]> = lines.split_inclusive(|byte| *byte == b'\n').collect();
+    assert_eq!(of_line.len(), 24);
+    // Killed in the middle of the tenth line.
+    let mut cut = of_line[..9].concat();
+    cut.extend(&of_line[9][..20]);
+    fs::write(&journal, cut).unwrap();
+    assert_eq!(succeed(&directory, &["study", "mine.toml", "--json", "--jobs", "1"]), whole);
+    assert_eq!(fs::read(&journal).unwrap(), lines, "what was there stayed, and the rest came in the same order");
+    // Nothing is left to do, and nothing is done.
+    assert_eq!(succeed(&directory, &["study", "mine.toml", "--json", "--jobs", "2"]), whole);
+    assert_eq!(fs::read(&journal).unwrap(), lines);
+}
+
+#[test]
+fn results_do_not_depend_on_the_number_of_threads() {
+    let of_jobs = |jobs: &str| {
+        let directory = with_study(&format!("study-jobs-{jobs}"));
+        let text = succeed(&directory, &["study", "mine.toml", "--json", "--jobs", jobs]);
+        (text, fs::read(directory.join("anabranch-studies/mine.csv")).unwrap())
+    };
+    assert_eq!(of_jobs("1"), of_jobs("3"));
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    let directory = with_study("study-errors");
+    for (from, to, said) in [
+        ("metric = \"completion-time\"\nsystem", "metric = \"completion-tim\"\nsystem", "there is no metric `completion-tim`"),
+        ("system = \"TCP\"\ntrend", "system = \"TPC\"\ntrend", "did you mean `TCP`?"),
+        ("trend = \"rises\"", "trend = \"rises\"\nvalue = 3", "this statement makes 2 claims"),
+        ("quick = [1]", "quick = [3]", "3 is no value of this axis"),
+        ("rate = \"20mbit\"", "rate = \"20\"", "20mbit"),
+        ("path.a.loss={}%", "path.c.loss={}%", "path.c"),
+        ("paper = \"TEST\"", "paper = \"TEST\"\nbase = \"other.toml\"", "there is no base `other.toml`"),
+    ] {
+        assert!(STUDY.contains(from), "{from}");
+        fs::write(directory.join("wrong.toml"), STUDY.replace(from, to)).unwrap();
+        let output = anabranch(&directory, &["study", "wrong.toml"]);
+        let error = String::from_utf8_lossy(&output.stderr).replace("\n  │ ", " ");
+        assert_eq!(output.status.code(), Some(2), "{to}: {error}");
+        assert!(error.contains(said) || error.contains("wrong.toml"), "{to}: {error}");
+    }
+    let output = anabranch(&directory, &["study", "late/fig1"]);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(2) && error.contains("did you mean"), "{error}");
+    fs::create_dir_all(directory.join("anabranch-studies")).unwrap();
+    fs::write(directory.join("anabranch-studies/runs.jsonl"), "nonsense\n").unwrap();
+    let output = anabranch(&directory, &["study", "mine.toml"]);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(1) && error.contains("line 1 is no record of a run"), "{error}");
+}
+
+#[test]
+fn a_scenario_of_a_study_runs_alone() {
+    let directory = directory("study-run");
+    let text = succeed(&directory, &["run", "late/fig10", "--set", "workload.0.count=1", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["scenario"], "late/fig10");
+}
+
+/// `BLESS=1 cargo test -p anabranch-cli --test study` accepts what came out.
+#[test]
+fn the_quick_verdicts_are_those_of_the_last_time() {
+    let directory = directory("study-quick");
+    succeed(&directory, &["study", "--all", "--quick", "--json", "--reproduction", "quick.md"]);
+    let found = fs::read_to_string(directory.join("quick.md")).unwrap();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/study-quick.md");
+    if std::env::var_os("BLESS").is_some() {
+        return fs::write(path, found).unwrap();
+    }
+    let held = fs::read_to_string(path).unwrap_or_default();
+    let lacks = |text: &str, line: &&str| !text.lines().any(|other| other == *line);
+    let gone = held.lines().filter(|line| lacks(&found, line)).map(|line| format!("- {line}"));
+    let come = found.lines().filter(|line| lacks(&held, line)).map(|line| format!("+ {line}"));
+    let changed: Vec<String> = gone.chain(come).collect();
+    assert!(
+        held == found,
+        "verdicts changed; if that is meant: BLESS=1 cargo test -p anabranch-cli --test study\n{}",
+        changed.join("\n")
+    );
+}

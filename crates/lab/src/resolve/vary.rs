@@ -1,0 +1,73 @@
+//! Paths of which something is drawn for each run.
+
+use crate::error::Problem;
+use crate::file::{At, File, PathTable, Speed, Unit, VaryTable};
+use crate::vary::Vary;
+use anabranch_sim::Affected;
+use anabranch_units::Duration;
+
+pub(super) fn varies(file: &File, paths: &[String], stop: Duration) -> Result<Vec<Vary>, Problem> {
+    let mut all = Vec::new();
+    for name in paths {
+        let Some(table) = file.path.get(name).map(|at| &at.value) else { continue };
+        if let Some(at) = &table.vary {
+            all.push(vary(name, table, at, stop)?);
+        }
+    }
+    Ok(all)
+}
+
+fn vary(name: &str, path: &PathTable, at: &At<VaryTable>, stop: Duration) -> Result<Vary, Problem> {
+    let VaryTable { every, rate, delay, rtt, loss } = &at.value;
+    if rate.is_none() && delay.is_none() && rtt.is_none() && loss.is_none() {
+        return Err(Problem::at(&at.span, "nothing varies", "accepted: rate, delay or rtt, loss, each [least, most]"));
+    }
+    if let Some(every) = every {
+        let least = stop / MAX_DRAWS;
+        if every.value.0 < least.max(Duration::from_nanos(1)) {
+            let help = format!("accepted: {least} or more, which is {MAX_DRAWS} times until `stop`");
+            return Err(Problem::at(&every.span, format!("`every` is {}", every.value.0), help));
+        }
+        if rate.is_none() && delay.is_none() && rtt.is_none() {
+            let help = "accepted: beside rate, delay or rtt; loss is drawn once per run";
+            return Err(Problem::at(&every.span, "nothing is drawn anew", help));
+        }
+    }
+    if let Some(rate) = rate {
+        let is_trace = |speed: &Option<crate::file::Of<Speed>>| {
+            speed.as_ref().is_some_and(|at| matches!(at.value.0, Speed::Trace(_)))
+        };
+        if is_trace(&path.rate) || is_trace(&path.down) || is_trace(&path.up) {
+            return Err(Problem::at(&rate.span, "a recorded trace does not vary", "accepted: a rate, or no vary.rate"));
+        }
+        if rate.value[0].0.is_zero() {
+            return Err(Problem::at(&rate.span, "a link of rate zero sends nothing", "accepted: rates above zero"));
+        }
+    }
+    if let (Some(_), Some(rtt)) = (delay, rtt) {
+        return Err(Problem::at(&rtt.span, "both `delay` and `rtt` are given", "accepted: one of them"));
+    }
+    let one_way = match rtt {
+        Some(rtt) => Some(bounds(rtt)?.map(|rtt| rtt / 2)),
+        None => delay.as_ref().map(bounds).transpose()?,
+    };
+    Ok(Vary {
+        path: name.to_owned(),
+        every: every.as_ref().map(|at| at.value.0),
+        rate: rate.as_ref().map(bounds).transpose()?,
+        delay: one_way,
+        loss: loss.as_ref().map(bounds).transpose()?.map(|bounds| bounds.map(|share| share.0)),
+        // As `loss` and `loss-up` of the path itself.
+        lossy: if path.loss_up.is_some() { Affected::Down } else { Affected::Both },
+    })
+}
+
+fn bounds<T: Copy + PartialOrd>(at: &At<[Unit<T>; 2]>) -> Result<[T; 2], Problem> {
+    match at.value.map(|unit| unit.0) {
+        [least, most] if least <= most => Ok([least, most]),
+        _ => Err(Problem::at(&at.span, "the first is more than the second", "accepted: [least, most]")),
+    }
+}
+
+/// A change of the network each: as many as one keeps in memory without a thought.
+const MAX_DRAWS: u64 = 100_000;

@@ -1,0 +1,177 @@
+//! Every system at every point: which runs a study takes, and their results.
+
+use super::file::{StatementTable, SystemTable};
+use super::journal::{Journal, JournalError};
+use super::load::{Axis, Study};
+use super::metric::Metric;
+use crate::error::Problem;
+use crate::file::At;
+use crate::run::{Keep, in_parallel, run};
+use crate::{Measured, RunError, Scenario, ScenarioError};
+use anabranch_policy::Catalogue;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A point: for each axis the index of one of its points.
+pub(super) type Point = Vec<usize>;
+
+/// What a study runs.
+pub(super) struct Grid {
+    cells: BTreeMap<(usize, Point), Scenario>,
+    pub(super) seeds: Vec<u64>,
+}
+
+/// A study that could not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum StudyError {
+    /// The study or its scenario is refused.
+    #[error(transparent)]
+    Refused(#[from] ScenarioError),
+    /// A run broke.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The results cannot be kept.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+impl Grid {
+    /// All cells of the study, with `extra` laid over each.
+    pub(super) fn new(study: &Study, catalogue: &Arc<Catalogue>, extra: &[At<String>]) -> Result<Grid, ScenarioError> {
+        let mut cells = BTreeMap::new();
+        for (number, system) in study.systems().enumerate() {
+            for point in study.points(&BTreeMap::new()) {
+                let sets = study.sets(&point, system, extra);
+                let scenario = study.scenario(catalogue, &sets)?;
+                cells.insert((number, point), scenario);
+            }
+        }
+        Ok(Grid { cells, seeds: (1..=study.repeat().full as u64).collect() })
+    }
+
+    /// How many runs it takes.
+    pub(super) fn runs(&self) -> usize {
+        self.cells.len() * self.seeds.len()
+    }
+
+    /// The cells that these claims are about.
+    pub(super) fn only(mut self, study: &Study, claim: &StatementTable) -> Grid {
+        let points = study.points(&study.chosen(claim));
+        self.cells.retain(|(_, point), _| points.contains(point));
+        self
+    }
+
+    /// With fewer repetitions.
+    pub(super) fn at_most(mut self, repetitions: usize) -> Grid {
+        self.seeds.truncate(repetitions);
+        self
+    }
+
+    /// Runs that the journal does not have, each once.
+    pub(super) fn missing<'a>(&'a self, journal: &Journal) -> Vec<(&'a Scenario, u64)> {
+        let mut known = std::collections::BTreeSet::new();
+        let all = self.cells.values().flat_map(|scenario| self.seeds.iter().map(move |seed| (scenario, *seed)));
+        all.filter(|(scenario, seed)| !journal.has(&scenario.digest, *seed) && known.insert((&scenario.digest, *seed)))
+            .collect()
+    }
+
+    /// Makes the runs that are missing.
+    pub(super) fn run(&self, journal: &Journal, jobs: usize, done: &(dyn Fn() + Sync)) -> Result<(), StudyError> {
+        let one = |(scenario, seed): &(&Scenario, u64)| -> Result<(), StudyError> {
+            let result = run(scenario, *seed, &Keep::default())?;
+            Ok(journal.put(&scenario.digest, result.measured)?)
+        };
+        in_parallel(&self.missing(journal), jobs, done, &one).map(|_: Vec<()>| ())
+    }
+
+    /// All results, once they are there.
+    pub(super) fn table(&self, journal: &Journal) -> Table<'_> {
+        let of = |scenario: &Scenario| {
+            let run =
+                |seed: &u64| journal.get(&scenario.digest, *seed).expect("a study is read when its runs are made");
+            self.seeds.iter().map(run).collect()
+        };
+        Table { grid: self, runs: self.cells.iter().map(|(key, scenario)| (key.clone(), of(scenario))).collect() }
+    }
+
+    /// The scenario of a system at the first point.
+    pub(super) fn scenario(&self, system: usize) -> Option<&Scenario> {
+        self.cells.iter().find(|((number, _), _)| *number == system).map(|(_, scenario)| scenario)
+    }
+
+    /// All scenarios with system and point, in order.
+    pub(super) fn cells(&self) -> impl Iterator<Item = (&(usize, Point), &Scenario)> {
+        self.cells.iter()
+    }
+}
+
+/// The results of a grid.
+pub(super) struct Table<'a> {
+    pub(super) grid: &'a Grid,
+    runs: BTreeMap<(usize, Point), Vec<Measured>>,
+}
+
+impl Table<'_> {
+    /// The runs of a system at a point, in the order of seeds.
+    pub(super) fn runs(&self, system: usize, point: &Point) -> &[Measured] {
+        self.runs.get(&(system, point.clone())).map_or(&[], Vec::as_slice)
+    }
+
+    /// The metric in each run; `None` if a run does not have it.
+    pub(super) fn values(&self, system: usize, point: &Point, metric: &Metric) -> Option<Vec<f64>> {
+        self.runs(system, point).iter().map(|run| metric.of(run)).collect()
+    }
+
+    /// By how much the metric of `system` is above that of `base`, seed by seed \[%\].
+    pub(super) fn change(&self, system: usize, base: usize, point: &Point, metric: &Metric) -> Option<Vec<f64>> {
+        let (ours, theirs) = (self.values(system, point, metric)?, self.values(base, point, metric)?);
+        let change = |(a, b): (&f64, &f64)| Some(100.0 * (a / b - 1.0)).filter(|x| x.is_finite());
+        ours.iter().zip(&theirs).map(change).collect()
+    }
+
+    /// All runs.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Measured> {
+        self.runs.values().flatten()
+    }
+}
+
+impl Study {
+    /// The points with one of these values on each axis that is named, and with all others on the rest; the first axis varies
+    /// fastest.
+    pub(super) fn points(&self, chosen: &BTreeMap<String, Vec<f64>>) -> Vec<Point> {
+        let mut all: Vec<Point> = vec![Vec::new()];
+        for axis in self.axes.iter().rev() {
+            let is_chosen = |x: f64| chosen.get(&axis.name).is_none_or(|values| values.contains(&x));
+            let indices: Vec<usize> = (0..axis.points.len()).filter(|n| is_chosen(axis.points[*n].x)).collect();
+            let grow = |rest: &Point| -> Vec<Point> {
+                indices.iter().map(|n| std::iter::once(*n).chain(rest.iter().copied()).collect()).collect()
+            };
+            all = all.iter().flat_map(grow).collect();
+        }
+        all
+    }
+
+    /// The values at which a claim is made.
+    pub(super) fn chosen(&self, claim: &StatementTable) -> BTreeMap<String, Vec<f64>> {
+        claim.at.iter().map(|(name, at)| (name.clone(), at.value.clone())).collect()
+    }
+
+    /// What is laid over the scenario: axes first, so that a system can depart from them.
+    fn sets(&self, point: &Point, system: &SystemTable, extra: &[At<String>]) -> Vec<String> {
+        let of_axes = self.axes.iter().zip(point).flat_map(|(axis, n)| axis.points[*n].sets.iter().cloned());
+        of_axes.chain(system.set.iter().chain(extra).map(|at| at.value.clone())).collect()
+    }
+
+    /// In words: `loss 1 %, RTT 20 ms`.
+    pub(super) fn place(&self, point: &Point) -> String {
+        let one = |(axis, n): (&Axis, &usize)| format!("{} {}", axis.name, axis.shown(*n));
+        let all: Vec<String> = self.axes.iter().zip(point).map(one).collect();
+        all.join(", ")
+    }
+
+    /// The metric that is named, in the scenario of this study.
+    pub(super) fn metric(&self, at: &At<String>, grid: &Grid) -> Result<Metric, ScenarioError> {
+        let paths = grid.scenario(0).map(Scenario::paths).unwrap_or_default();
+        Metric::parse(at, &paths).map_err(|problem: Problem| self.refuse(problem))
+    }
+}

@@ -1,0 +1,175 @@
+//! The journal: every run that was made, so that none is made twice.
+//!
+//! One line of JSON per run, written when the run is through. What is killed in the middle of a line loses that line and
+//! nothing else. A run is known by the digest of its scenario, its seed, and the build that made it: results of another
+//! build are left alone.
+
+use crate::Measured;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Runs by digest and seed, in a file or in memory only.
+pub struct Journal {
+    build: String,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    file: Option<(PathBuf, File)>,
+    /// Never iterated over.
+    runs: HashMap<(String, u64), Measured>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Line<M> {
+    build: String,
+    digest: String,
+    measured: M,
+}
+
+/// A journal that cannot be used.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub enum JournalError {
+    /// The file cannot be read or written.
+    #[error("cannot use {}: {error}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// A line is no record of a run.
+    #[error("{} line {line} is no record of a run: {error}", path.display())]
+    #[diagnostic(help("remove that line, or name another directory with --out"))]
+    Line {
+        /// Which file.
+        path: PathBuf,
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        error: serde_json::Error,
+    },
+}
+
+impl Journal {
+    /// One that keeps nothing beyond this process.
+    pub fn in_memory() -> Journal {
+        Journal { build: String::new(), inner: Mutex::new(Inner { file: None, runs: HashMap::new() }) }
+    }
+
+    /// The file, made if it is not there. `build` names what makes the runs.
+    ///
+    /// # Errors
+    /// If it cannot be read and written, or holds what is no record of a run.
+    pub fn open(path: &Path, build: &str) -> Result<Journal, JournalError> {
+        let broken = |error| JournalError::File { path: path.to_owned(), error };
+        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(broken)?;
+        let (mut runs, mut whole, mut line, mut number) = (HashMap::new(), 0u64, Vec::new(), 0);
+        let mut reader = BufReader::new(&mut file);
+        loop {
+            line.clear();
+            let read = reader.by_ref().read_until(b'\n', &mut line).map_err(broken)?;
+            if read == 0 || line.last() != Some(&b'\n') {
+                break; // The end, or a line that was not written to its end.
+            }
+            whole += read as u64;
+            number += 1;
+            let refuse = |error| JournalError::Line { path: path.to_owned(), line: number, error };
+            let record: Line<&serde_json::value::RawValue> = match serde_json::from_slice::<Line<_>>(&line) {
+                Ok(record) => record,
+                Err(error) => return Err(refuse(error)),
+            };
+            if record.build == build {
+                let measured: Measured = serde_json::from_str(record.measured.get()).map_err(refuse)?;
+                runs.insert((record.digest, measured.seed), measured);
+            }
+        }
+        file.set_len(whole).map_err(broken)?;
+        file.seek(SeekFrom::End(0)).map_err(broken)?;
+        let inner = Inner { file: Some((path.to_owned(), file)), runs };
+        Ok(Journal { build: build.to_owned(), inner: Mutex::new(inner) })
+    }
+
+    /// The run of this scenario with this seed, if it was made.
+    pub fn get(&self, digest: &str, seed: u64) -> Option<Measured> {
+        self.inner().runs.get(&(digest.to_owned(), seed)).cloned()
+    }
+
+    /// Whether there is that run.
+    pub fn has(&self, digest: &str, seed: u64) -> bool {
+        self.inner().runs.contains_key(&(digest.to_owned(), seed))
+    }
+
+    /// Keeps a run.
+    ///
+    /// # Errors
+    /// If it cannot be written; it is not kept in memory either then.
+    pub fn put(&self, digest: &str, measured: Measured) -> Result<(), JournalError> {
+        let mut inner = self.inner();
+        if let Some((path, file)) = &mut inner.file {
+            let record = Line { build: self.build.clone(), digest: digest.to_owned(), measured: &measured };
+            let mut line = serde_json::to_vec(&record).expect("numbers and texts have a form in JSON");
+            line.push(b'\n');
+            // One write: a line is whole or, at the end of the file, cut short.
+            file.write_all(&line).map_err(|error| JournalError::File { path: path.clone(), error })?;
+        }
+        inner.runs.insert((digest.to_owned(), measured.seed), measured);
+        Ok(())
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        // A panic elsewhere leaves the map as it was: each change is one insertion.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn run(seed: u64) -> Measured {
+        Measured {
+            completion_s: Some(0.1 + 0.2),
+            goodput_bps: 1.0 / 3.0,
+            ..crate::compare::tests::measured(seed, 1.0, 2.0)
+        }
+    }
+
+    #[test]
+    fn a_killed_run_goes_on_where_it_was() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("runs.jsonl");
+        let journal = Journal::open(&path, "build").unwrap();
+        journal.put("a", run(1)).unwrap();
+        journal.put("a", run(2)).unwrap();
+        drop(journal);
+        // The second line loses its end, as if the process had been killed.
+        let text = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &text[..text.len() - 5]).unwrap();
+
+        let journal = Journal::open(&path, "build").unwrap();
+        assert_eq!(journal.get("a", 1), Some(run(1)), "to the last bit");
+        assert!(!journal.has("a", 2) && !journal.has("b", 1));
+        journal.put("a", run(2)).unwrap();
+        drop(journal);
+        assert_eq!(std::fs::read(&path).unwrap(), text);
+        assert!(!Journal::open(&path, "another build").unwrap().has("a", 1));
+    }
+
+    #[test]
+    fn a_line_that_is_no_record_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("runs.jsonl");
+        Journal::open(&path, "build").unwrap().put("a", run(1)).unwrap();
+        let mut text = std::fs::read_to_string(&path).unwrap();
+        text.push_str("{}\n");
+        std::fs::write(&path, text).unwrap();
+        let error = Journal::open(&path, "build").err().unwrap().to_string();
+        assert!(error.contains("line 2 is no record of a run"), "{error}");
+    }
+}

@@ -1,0 +1,399 @@
+//! Verdicts: what a paper states beside what we measured.
+//!
+//! Comparisons are paired: seed by seed, at the same point, relative to the mean of the two, so that points of different size
+//! weigh alike; several points are averaged within a seed. A difference counts if its 95 % interval leaves out zero.
+//!
+//! | claim | reproduced | direction only |
+//! |---|---|---|
+//! | `order` `a < b` | each neighbour's difference counts | all means in order, or the ends' difference counts |
+//! | `a <= b` | `a` is not above `b` by more than `margin` so that it counts | as above |
+//! | `a ~ b` | within `margin` | the difference does not count |
+//! | `value`, `range` | our mean within `within` of it, or our interval meets it | a change in the same direction that counts |
+//! | `at-least`, `at-most` | our mean on that side | our interval reaches that side |
+//! | `trend` | from end to end it counts, and no step against it does | the mean goes that way from end to end |
+//! | `peak` | our largest mean is there | its lead over the value there does not count |
+//! | `theory` | each point within `within` of the curve | all changes in the same direction |
+//! | `equals` | so in every run | – |
+
+use super::claim::{Claim, Relation, Side};
+use super::file::{StatementTable, Statistic, Trend};
+use super::grid::{Point, Table};
+use super::load::Study;
+use super::metric::Metric;
+use super::result::{Judged, Verdict};
+use super::scale::{Unit, digits};
+use crate::ScenarioError;
+use crate::stats::Estimate;
+
+/// A claim before its runs.
+struct Case<'a> {
+    study: &'a Study,
+    table: &'a Table<'a>,
+    statement: &'a StatementTable,
+    metric: Metric,
+    points: Vec<Point>,
+    /// The system that the claim is about.
+    system: Option<usize>,
+    over: Option<usize>,
+}
+
+/// What came of a claim.
+struct Finding {
+    ours: String,
+    verdict: Verdict,
+    details: Vec<String>,
+}
+
+impl Finding {
+    fn untested(why: &str) -> Finding {
+        Finding { ours: "–".to_owned(), verdict: Verdict::NotTested, details: vec![why.to_owned()] }
+    }
+}
+
+/// Judges a statement by these results.
+pub(super) fn judge(study: &Study, table: &Table<'_>, statement: &StatementTable) -> Result<Judged, ScenarioError> {
+    let claim = Claim::of(study, statement).map_err(|problem| study.refuse(problem))?;
+    let named = |at: &Option<crate::file::At<String>>| {
+        at.as_ref().map(|at| study.system(at)).transpose().map_err(|problem| study.refuse(problem))
+    };
+    let finding = match &claim {
+        Claim::Untestable(why) => Finding::untested(why),
+        claim => {
+            let case = Case {
+                study,
+                table,
+                statement,
+                metric: study.metric(&statement.metric, table.grid)?,
+                points: study.points(&study.chosen(statement)),
+                system: named(&statement.system)?,
+                over: named(&statement.over)?,
+            };
+            match case.points.is_empty() {
+                true => Finding::untested("its points are not among those that were run"),
+                false => case.decide(claim),
+            }
+        }
+    };
+    Ok(Judged {
+        text: statement.text.clone(),
+        source: statement.source.clone(),
+        claim: claim.shown(study, statement),
+        ours: finding.ours,
+        verdict: finding.verdict,
+        details: finding.details,
+        cause: statement.cause.clone().filter(|_| finding.verdict != Verdict::Reproduced),
+        tried: Vec::new(),
+    })
+}
+
+impl Case<'_> {
+    fn decide(&self, claim: &Claim) -> Finding {
+        let found = match claim {
+            Claim::Order(chain) => self.order(chain),
+            Claim::Number { low, high, within } => self.number(*low, *high, *within),
+            Claim::Bound { side, bound } => self.bound(*side, *bound),
+            Claim::Trend(trend) => self.trend(*trend),
+            Claim::Peak(places) => self.peak(places),
+            Claim::Theory { curve, within } => self.theory(curve, *within),
+            Claim::Equals(text) => Some(self.equals(text)),
+            Claim::Untestable(_) => None,
+        };
+        found.unwrap_or_else(|| Finding::untested("a run does not have this number"))
+    }
+
+    // The numbers of a claim.
+
+    /// The metric of the system at a point, or by how much it is above that of `over` \[%\], seed by seed.
+    fn values(&self, system: usize, point: &Point) -> Option<Vec<f64>> {
+        match self.over {
+            None => self.table.values(system, point, &self.metric),
+            Some(base) => self.table.change(system, base, point, &self.metric),
+        }
+    }
+
+    fn unit(&self, largest: f64) -> Unit {
+        match self.over {
+            Some(_) => Unit { name: "%", size: 1.0 },
+            None => Unit::suited(self.metric.unit(), largest),
+        }
+    }
+
+    fn show(&self, estimate: &Estimate) -> String {
+        let unit = self.unit(estimate.mean);
+        let half = estimate.half.map(|half| format!(" ± {}", unit.show(half))).unwrap_or_default();
+        let sign = if self.over.is_some() && estimate.mean > 0.0 { "+" } else { "" };
+        format!("{sign}{}{half} {}", unit.show(estimate.mean), unit.name).trim_end().to_owned()
+    }
+
+    /// The mean over points, or that of the point which the statement means.
+    fn estimate(&self, system: usize) -> Option<(Estimate, String)> {
+        let each: Vec<Vec<f64>> = self.points.iter().map(|point| self.values(system, point)).collect::<Option<_>>()?;
+        let of_points: Vec<Estimate> = each.iter().map(|values| Estimate::of(values)).collect::<Option<_>>()?;
+        let by_mean = |a: &usize, b: &usize| of_points[*a].mean.total_cmp(&of_points[*b].mean);
+        let chosen = match self.statement.statistic {
+            Statistic::Mean => {
+                let place = match self.points.as_slice() {
+                    [only] => self.study.place(only),
+                    points => format!("mean of {} points", points.len()),
+                };
+                return Some((Estimate::of(&mean_within_seeds(&each))?, place));
+            }
+            Statistic::Max => (0..each.len()).max_by(by_mean)?,
+            Statistic::Min => (0..each.len()).min_by(by_mean)?,
+        };
+        Some((of_points[chosen], self.study.place(&self.points[chosen])))
+    }
+
+    /// By how much `b` is above `a` at these points, relative to their mean \[%\].
+    fn difference(&self, a: usize, b: usize, points: &[Point]) -> Option<Estimate> {
+        let of_point = |point: &Point| Some(relative(&self.values(a, point)?, &self.values(b, point)?));
+        let each: Vec<Vec<f64>> = points.iter().map(of_point).collect::<Option<_>>()?;
+        Estimate::of(&mean_within_seeds(&each))
+    }
+
+    fn name(&self, system: usize) -> &str {
+        self.study.systems().nth(system).map_or("", |system| &system.name)
+    }
+
+    fn margin(&self, default: f64) -> f64 {
+        self.statement.margin.unwrap_or(default)
+    }
+
+    // One kind of claim each.
+
+    fn order(&self, chain: &[(Relation, usize)]) -> Option<Finding> {
+        let mut details = Vec::new();
+        let groups: Vec<Vec<Point>> = match self.statement.each {
+            true => self.points.iter().map(|point| vec![point.clone()]).collect(),
+            false => vec![self.points.clone()],
+        };
+        let (mut all_hold, mut all_lean) = (true, true);
+        for group in &groups {
+            let place =
+                if self.statement.each { format!(" at {}", self.study.place(&group[0])) } else { String::new() };
+            for pair in chain.windows(2) {
+                let [(_, a), (relation, b)] = pair else { continue };
+                let difference = self.difference(*a, *b, group)?;
+                let (holds, leans) = relation.holds(&difference, self.statement.margin);
+                all_hold &= holds;
+                all_lean &= leans;
+                let sign = if holds { "" } else { "NOT " };
+                details.push(format!(
+                    "{sign}{} {} {}{place}: {} is {}",
+                    self.name(*a),
+                    relation.symbol(),
+                    self.name(*b),
+                    self.name(*b),
+                    above(&difference)
+                ));
+            }
+        }
+        let ends = match chain {
+            [(_, first), .., (_, last)] if chain.iter().skip(1).any(|(relation, _)| *relation == Relation::Less) => {
+                let difference = self.difference(*first, *last, &self.points)?;
+                difference.mean > 0.0 && counts(&difference)
+            }
+            _ => false,
+        };
+        let shown = |(_, system): &(Relation, usize)| {
+            let each: Option<Vec<Vec<f64>>> = self.points.iter().map(|point| self.values(*system, point)).collect();
+            Some(format!("{} {}", self.name(*system), self.show(&Estimate::of(&mean_within_seeds(&each?))?)))
+        };
+        let ours: Vec<String> = chain.iter().map(shown).collect::<Option<_>>()?;
+        let verdict = match (all_hold, all_lean || ends) {
+            (true, _) => Verdict::Reproduced,
+            (_, true) => Verdict::DirectionOnly,
+            _ => Verdict::NotReproduced,
+        };
+        Some(Finding { ours: ours.join(", "), verdict, details })
+    }
+
+    fn number(&self, low: f64, high: f64, within: f64) -> Option<Finding> {
+        let (estimate, place) = self.estimate(self.system?)?;
+        let half = estimate.half.unwrap_or(0.0);
+        let near = estimate.mean >= low - within && estimate.mean <= high + within;
+        let meets = estimate.mean + half >= low && estimate.mean - half <= high;
+        let same_way = self.over.is_some() && counts(&estimate) && (estimate.mean > 0.0) == (low + high > 0.0);
+        let verdict = match (near || meets, same_way) {
+            (true, _) => Verdict::Reproduced,
+            (_, true) => Verdict::DirectionOnly,
+            _ => Verdict::NotReproduced,
+        };
+        let unit = self.unit(high.abs().max(low.abs()));
+        let accepted = format!("accepted: {} to {} {}", unit.show(low - within), unit.show(high + within), unit.name);
+        Some(Finding { ours: self.show(&estimate), verdict, details: vec![place, accepted] })
+    }
+
+    fn bound(&self, side: Side, bound: f64) -> Option<Finding> {
+        let (estimate, place) = self.estimate(self.system?)?;
+        let sign = if side == Side::AtLeast { 1.0 } else { -1.0 };
+        let above = sign * (estimate.mean - bound);
+        let verdict = match (above >= 0.0, above + estimate.half.unwrap_or(0.0) >= 0.0) {
+            (true, _) => Verdict::Reproduced,
+            (_, true) => Verdict::DirectionOnly,
+            _ => Verdict::NotReproduced,
+        };
+        Some(Finding { ours: self.show(&estimate), verdict, details: vec![place] })
+    }
+
+    fn trend(&self, trend: Trend) -> Option<Finding> {
+        let systems: Vec<usize> = match self.system {
+            Some(system) => vec![system],
+            None => (0..self.study.systems().count()).filter(|system| Some(*system) != self.over).collect(),
+        };
+        let (mut details, mut worst, mut ours) = (Vec::new(), Verdict::Reproduced, Vec::new());
+        for system in systems {
+            let columns = self.columns(system)?;
+            let [first, .., last] = columns.as_slice() else {
+                return Some(Finding::untested("it takes two values of the first axis"));
+            };
+            let overall = Estimate::of(&relative(first, last))?;
+            let steps: Vec<Estimate> =
+                columns.windows(2).filter_map(|pair| Estimate::of(&relative(&pair[0], &pair[1]))).collect();
+            let sign = if trend == Trend::Falls { -1.0 } else { 1.0 };
+            let against = steps.iter().any(|step| counts(step) && sign * step.mean < 0.0);
+            let verdict = match trend {
+                Trend::Flat if steps.iter().chain([&overall]).all(|it| it.mean.abs() <= self.margin(5.0)) => {
+                    Verdict::Reproduced
+                }
+                Trend::Flat if !counts(&overall) => Verdict::DirectionOnly,
+                Trend::Flat => Verdict::NotReproduced,
+                _ if sign * overall.mean > 0.0 && counts(&overall) && !against => Verdict::Reproduced,
+                _ if sign * overall.mean > 0.0 => Verdict::DirectionOnly,
+                _ => Verdict::NotReproduced,
+            };
+            worst = worst.max(verdict);
+            let means: Option<Vec<Estimate>> = columns.iter().map(|column| Estimate::of(column)).collect();
+            let means: Vec<String> = means?.iter().map(|estimate| self.show(estimate)).collect();
+            let ends = [means.first(), means.last()].map(|end| end.cloned().unwrap_or_default());
+            ours.push(format!("{} {} to {}", self.name(system), ends[0], ends[1]));
+            details.push(format!("{}: {}; from end to end {}", self.name(system), means.join(", "), signed(&overall)));
+        }
+        Some(Finding { ours: ours.join("; "), verdict: worst, details })
+    }
+
+    /// For each value of the first axis: the mean over the points there, seed by seed.
+    fn columns(&self, system: usize) -> Option<Vec<Vec<f64>>> {
+        let mut indices: Vec<usize> = self.points.iter().filter_map(|point| point.first().copied()).collect();
+        indices.sort_unstable();
+        indices.dedup();
+        let column = |n: &usize| {
+            let here = self.points.iter().filter(|point| point.first() == Some(n));
+            let each: Vec<Vec<f64>> = here.map(|point| self.values(system, point)).collect::<Option<_>>()?;
+            Some(mean_within_seeds(&each))
+        };
+        indices.iter().map(column).collect()
+    }
+
+    fn peak(&self, places: &[f64]) -> Option<Finding> {
+        let (system, axis) = (self.system?, self.study.axes.first()?);
+        let columns = self.columns(system)?;
+        let indices: Vec<usize> = self.indices();
+        let estimates: Vec<Estimate> = columns.iter().map(|column| Estimate::of(column)).collect::<Option<_>>()?;
+        let top = (0..estimates.len()).max_by(|a, b| estimates[*a].mean.total_cmp(&estimates[*b].mean))?;
+        let is_claimed = |n: usize| places.contains(&axis.points[indices[n]].x);
+        let claimed = (0..estimates.len()).filter(|n| is_claimed(*n));
+        let Some(best) = claimed.max_by(|a, b| estimates[*a].mean.total_cmp(&estimates[*b].mean)) else {
+            return Some(Finding::untested("the value where the peak should be was not run"));
+        };
+        let lead = Estimate::of_difference(&columns[top], &columns[best])?;
+        let verdict = match (is_claimed(top), counts(&lead)) {
+            (true, _) => Verdict::Reproduced,
+            (_, false) => Verdict::DirectionOnly,
+            _ => Verdict::NotReproduced,
+        };
+        let at = |n: usize| format!("{} at {} {}", self.show(&estimates[n]), axis.name, axis.shown(indices[n]));
+        let details = (0..estimates.len()).map(at).collect();
+        Some(Finding { ours: at(top), verdict, details })
+    }
+
+    fn indices(&self) -> Vec<usize> {
+        let mut indices: Vec<usize> = self.points.iter().filter_map(|point| point.first().copied()).collect();
+        indices.sort_unstable();
+        indices.dedup();
+        indices
+    }
+
+    fn theory(&self, curve: &super::claim::TheoryCurve, within: f64) -> Option<Finding> {
+        let (system, axis) = (self.system?, self.study.axes.first()?);
+        let (mut details, mut farthest, mut all_near, mut same_way) = (Vec::new(), 0.0f64, true, true);
+        for point in &self.points {
+            let at = &axis.points[*point.first()?];
+            let Some(theory) = curve.at(at.x) else { continue };
+            let ours = Estimate::of(&self.values(system, point)?)?;
+            let gap = ours.mean - theory;
+            all_near &= gap.abs() <= within;
+            same_way &= (ours.mean > 0.0) == (theory > 0.0);
+            if gap.abs() > farthest.abs() {
+                farthest = gap;
+            }
+            let unit = self.unit(theory);
+            details.push(format!("{}: {}, theory {}", self.study.place(point), self.show(&ours), unit.show(theory)));
+        }
+        let unit = self.unit(farthest);
+        let verdict = match (details.is_empty(), all_near, same_way) {
+            (true, ..) => Verdict::NotTested,
+            (_, true, _) => Verdict::Reproduced,
+            (_, _, true) => Verdict::DirectionOnly,
+            _ => Verdict::NotReproduced,
+        };
+        let sign = if farthest > 0.0 { "+" } else { "" };
+        let ours = format!("at most {sign}{} {} from theory", unit.show(farthest), unit.name);
+        Some(Finding { ours, verdict, details })
+    }
+
+    fn equals(&self, text: &str) -> Finding {
+        let Some(system) = self.system else { return Finding::untested("no system is named") };
+        let mut seen: Vec<(String, usize)> = Vec::new();
+        for run in self.points.iter().flat_map(|point| self.table.runs(system, point)) {
+            let found = self.metric.text(run).unwrap_or_else(|| "nothing".to_owned());
+            match seen.iter_mut().find(|(known, _)| *known == found) {
+                Some((_, count)) => *count += 1,
+                None => seen.push((found, 1)),
+            }
+        }
+        let verdict = match seen.as_slice() {
+            [(only, _)] if only == text => Verdict::Reproduced,
+            [] => Verdict::NotTested,
+            _ => Verdict::NotReproduced,
+        };
+        let details = seen.iter().map(|(text, count)| format!("{count} runs: {text}")).collect();
+        Finding { ours: seen.first().map(|(text, _)| text.clone()).unwrap_or_default(), verdict, details }
+    }
+}
+
+/// Seed by seed the mean over points.
+fn mean_within_seeds(points: &[Vec<f64>]) -> Vec<f64> {
+    let seeds = points.iter().map(Vec::len).min().unwrap_or(0);
+    (0..seeds).map(|seed| points.iter().map(|values| values[seed]).sum::<f64>() / points.len() as f64).collect()
+}
+
+/// By how much `b` is above `a`, relative to the mean of their sizes, seed by seed \[%\].
+fn relative(a: &[f64], b: &[f64]) -> Vec<f64> {
+    let one = |(a, b): (&f64, &f64)| match (a.abs() + b.abs()) / 2.0 {
+        0.0 => 0.0,
+        size => 100.0 * (b - a) / size,
+    };
+    a.iter().zip(b).map(one).collect()
+}
+
+/// Whether the difference is more than chance. Without repetition nothing is; where nothing varies, anything is that is more
+/// than rounding.
+pub(super) fn counts(difference: &Estimate) -> bool {
+    difference.half.is_some_and(|half| difference.mean.abs() > half.max(1e-6))
+}
+
+fn above(difference: &Estimate) -> String {
+    let word = if difference.mean < 0.0 { "lower" } else { "higher" };
+    let half = difference.half.map(|half| format!(" ± {}", digits(half))).unwrap_or_default();
+    format!("{word} by {}{half} %", digits(difference.mean.abs()))
+}
+
+fn signed(difference: &Estimate) -> String {
+    let half = difference.half.map(|half| format!(" ± {}", digits(half))).unwrap_or_default();
+    let sign = if difference.mean > 0.0 { "+" } else { "" };
+    format!("{sign}{}{half} %", digits(difference.mean))
+}
+
+#[cfg(test)]
+mod tests;

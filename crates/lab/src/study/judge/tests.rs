@@ -1,0 +1,129 @@
+#![allow(clippy::unwrap_used)]
+use super::*;
+use crate::Measured;
+use crate::compare::tests::measured;
+use crate::study::Journal;
+use crate::study::grid::Grid;
+use anabranch_policy::Catalogue;
+use std::sync::Arc;
+
+/// Two systems, three points, results made up by a formula; judged by one statement.
+fn verdict(statement: &str, result: fn(system: usize, x: f64, seed: u64) -> f64) -> Judged {
+    let text = format!(
+        r#"
+title = "made up"
+paper = "TEST"
+figure = "Fig. 0"
+about = "nothing"
+repeat = {{ full = 10, quick = 2 }}
+[scenario.path.a]
+rate = "1mbit"
+[[scenario.workload]]
+kind = "bulk"
+duration = "1s"
+[[axis]]
+name = "x"
+label = "x"
+set = ["path.a.delay={{}}ms"]
+values = [1, 2, 3]
+[[system]]
+name = "one"
+set = ["host.scheduler=min-rtt"]
+[[system]]
+name = "two"
+set = ["host.scheduler=ecf"]
+[[statement]]
+text = "t"
+source = "s"
+metric = "completion-time"
+{statement}
+"#
+    );
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("study.toml");
+    std::fs::write(&path, text).unwrap();
+    let study = Study::load(path.to_str().unwrap()).unwrap();
+    let grid = Grid::new(&study, &Arc::new(Catalogue::default()), &[]).unwrap();
+    let journal = Journal::in_memory();
+    for ((system, point), scenario) in grid.cells() {
+        for seed in &grid.seeds {
+            let value = result(*system, study.axes[0].points[point[0]].x, *seed);
+            journal.put(&scenario.digest, Measured { completion_s: Some(value), ..measured(*seed, 1.0, 1.0) }).unwrap();
+        }
+    }
+    judge(&study, &grid.table(&journal), study.claims().next().unwrap()).unwrap()
+}
+
+/// Noise that both systems share, and a little that they do not.
+fn noise(system: usize, seed: u64) -> f64 {
+    seed as f64 / 10.0 + if (seed + system as u64).is_multiple_of(2) { 0.01 } else { -0.01 }
+}
+
+#[test]
+fn an_order_is_reproduced_if_paired_differences_count() {
+    let faster = |system: usize, x: f64, seed: u64| x + noise(system, seed) + if system == 0 { 0.0 } else { 0.1 };
+    assert_eq!(verdict("order = \"one < two\"", faster).verdict, Verdict::Reproduced);
+    assert_eq!(verdict("order = \"one <= two\"", faster).verdict, Verdict::Reproduced);
+    assert_eq!(verdict("order = \"two < one\"", faster).verdict, Verdict::NotReproduced);
+    assert_eq!(verdict("order = \"two <= one\"", faster).verdict, Verdict::NotReproduced);
+    assert_eq!(verdict("order = \"two ~ one\"", faster).verdict, Verdict::Reproduced, "4 % apart");
+    assert_eq!(verdict("order = \"two ~ one\"\nmargin = 1", faster).verdict, Verdict::NotReproduced);
+}
+
+#[test]
+fn a_lead_within_the_noise_is_direction_only() {
+    let hardly = |system: usize, _: f64, seed: u64| {
+        10.0 + if system == 0 { 0.0 } else { 0.1 + if seed.is_multiple_of(2) { 1.0 } else { -1.0 } }
+    };
+    assert_eq!(verdict("order = \"one < two\"", hardly).verdict, Verdict::DirectionOnly);
+}
+
+#[test]
+fn an_order_at_each_point_fails_where_one_point_fails() {
+    let crossing = |system: usize, x: f64, seed: u64| {
+        10.0 + noise(system, seed) + if system == 0 { 0.0 } else { if x == 3.0 { -0.5 } else { 1.0 } }
+    };
+    assert_eq!(verdict("order = \"one < two\"", crossing).verdict, Verdict::Reproduced);
+    let each = verdict("order = \"one < two\"\neach = true", crossing);
+    assert_eq!(each.verdict, Verdict::DirectionOnly);
+    assert_eq!(each.details.iter().filter(|line| line.starts_with("NOT")).count(), 1, "{:?}", each.details);
+    let there = verdict("order = \"one < two\"\nat = { x = [3] }", crossing);
+    assert_eq!(there.verdict, Verdict::NotReproduced);
+}
+
+#[test]
+fn a_number_is_held_against_its_tolerance_or_our_interval() {
+    // The second takes 20 % less, give or take nothing.
+    let less = |system: usize, x: f64, seed: u64| (x + seed as f64) * if system == 0 { 1.0 } else { 0.8 };
+    let claim = |value: &str| verdict(&format!("system = \"two\"\nover = \"one\"\n{value}"), less);
+    assert_eq!(claim("value = -21").verdict, Verdict::Reproduced);
+    assert_eq!(claim("value = -21").ours, "-20 ± 0 %");
+    assert_eq!(claim("value = -40").verdict, Verdict::DirectionOnly);
+    assert_eq!(claim("value = 20").verdict, Verdict::NotReproduced);
+    assert_eq!(claim("range = [-30, -10]").verdict, Verdict::Reproduced);
+    assert_eq!(claim("at-most = -15").verdict, Verdict::Reproduced);
+    assert_eq!(claim("at-least = -15").verdict, Verdict::NotReproduced);
+}
+
+#[test]
+fn a_trend_and_its_peak() {
+    let rising = |system: usize, x: f64, seed: u64| 10.0 * x + noise(system, seed);
+    assert_eq!(verdict("trend = \"rises\"", rising).verdict, Verdict::Reproduced);
+    assert_eq!(verdict("trend = \"falls\"\nsystem = \"one\"", rising).verdict, Verdict::NotReproduced);
+    assert_eq!(verdict("trend = \"flat\"", rising).verdict, Verdict::NotReproduced);
+    let hill = |system: usize, x: f64, seed: u64| 20.0 - (x - 2.0) * (x - 2.1) + noise(system, seed);
+    assert_eq!(verdict("peak = [2]\nsystem = \"one\"", hill).verdict, Verdict::Reproduced);
+    assert_eq!(verdict("peak = [3]\nsystem = \"one\"", hill).verdict, Verdict::NotReproduced);
+    let dented = |system: usize, x: f64, seed: u64| if x == 2.0 { 1.0 } else { x + 2.0 } + noise(system, seed);
+    assert_eq!(verdict("trend = \"rises\"", dented).verdict, Verdict::DirectionOnly);
+}
+
+#[test]
+fn a_statement_makes_one_claim_about_someone() {
+    let load = |statement: &str| std::panic::catch_unwind(|| verdict(statement, |_, _, _| 1.0)).is_err();
+    assert!(load("value = 3"), "about which system?");
+    assert!(load("system = \"one\"\nvalue = 3\nat-most = 4"), "two claims");
+    assert!(load("system = \"one\""), "no claim");
+    assert!(load("order = \"one < three\""), "no such system");
+    assert_eq!(verdict("untestable = \"words\"", |_, _, _| 1.0).verdict, Verdict::NotTested);
+}

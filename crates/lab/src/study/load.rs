@@ -1,0 +1,393 @@
+//! A study, read and checked as far as that goes without its runs.
+
+use super::file::{AxisTable, BaseFile, PlotTable, RepeatTable, StatementTable, StudyFile, SystemTable};
+use super::result::Assumption;
+use super::shipped::{BASES, STUDIES};
+use crate::error::{Problem, Sources, suggest};
+use crate::file::At;
+use crate::tree::{Layer, hex};
+use crate::{Origin, Scenario, ScenarioError, nearest};
+use anabranch_policy::Catalogue;
+use sha2::{Digest, Sha256};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A study ready to run.
+#[derive(Clone)]
+pub struct Study {
+    /// `late/fig10`, or the path of a file.
+    pub name: String,
+    /// As it is written.
+    pub(super) file: StudyFile,
+    /// SHA-256 of its text and that of its base.
+    pub(super) digest: String,
+    /// What varies.
+    pub(super) axes: Vec<Axis>,
+    /// What is tried where a statement fails: the study's own, then the base's.
+    pub(super) sensitivities: Vec<SystemTable>,
+    /// What the paper leaves open: the base's, then the study's own.
+    pub(super) assumptions: Vec<Assumption>,
+    /// Name and text, the base first.
+    layers: Vec<(String, String)>,
+    /// Where traces named in the file are looked for; `None` for a study inside the program.
+    directory: Option<PathBuf>,
+    sources: Sources,
+}
+
+/// What varies, with its points spelled out.
+#[derive(Clone, Debug)]
+pub(super) struct Axis {
+    pub(super) name: String,
+    pub(super) label: String,
+    pub(super) unit: String,
+    pub(super) log: bool,
+    /// Its points have names rather than numbers.
+    pub(super) is_category: bool,
+    pub(super) points: Vec<AxisPoint>,
+    /// The values that `--quick` keeps.
+    quick: Option<Vec<f64>>,
+}
+
+/// A point of an axis.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct AxisPoint {
+    pub(super) x: f64,
+    pub(super) label: String,
+    pub(super) sets: Vec<String>,
+}
+
+impl Axis {
+    /// The point with its unit, as in `20 ms`.
+    pub(super) fn shown(&self, point: usize) -> String {
+        let label = &self.points[point].label;
+        match self.unit.is_empty() || self.is_category {
+            true => label.clone(),
+            false => format!("{label} {}", self.unit),
+        }
+    }
+}
+
+/// The table of a study file that holds the scenario.
+const SCENARIO: &str = "scenario";
+
+impl Study {
+    /// The names of all studies in the program.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        STUDIES.iter().map(|shipped| shipped.name)
+    }
+
+    /// Whether this names a study: one in the program, or a file that is one.
+    pub(crate) fn is_one(name: &str) -> bool {
+        let is_file = |text: String| text.parse::<toml::Table>().is_ok_and(|table| table.contains_key("paper"));
+        find(STUDIES, name).is_some() || std::fs::read_to_string(name).is_ok_and(is_file)
+    }
+
+    /// The study of that name in the program, or else the file.
+    ///
+    /// # Errors
+    /// If there is none, or what it holds is not understood.
+    pub fn load(name: &str) -> Result<Study, ScenarioError> {
+        if let Some(text) = find(STUDIES, name) {
+            let directory = name.rsplit_once('/').map_or("", |(directory, _)| directory);
+            let base = |base: &str| {
+                find(BASES, &format!("{directory}/{}", base.strip_suffix(".toml")?)).map(str::to_owned)
+            };
+            return Study::read(name, &format!("studies/{name}.toml"), text, None, &base);
+        }
+        let text = std::fs::read_to_string(name).map_err(|error| not_found(name, &error))?;
+        let directory = Path::new(name).parent().map_or_else(PathBuf::new, Path::to_owned);
+        let base = |base: &str| std::fs::read_to_string(directory.join(base)).ok();
+        Study::read(name, name, &text, Some(directory.clone()), &base)
+    }
+
+    fn read(
+        name: &str,
+        file_name: &str,
+        text: &str,
+        directory: Option<PathBuf>,
+        base: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Study, ScenarioError> {
+        // What the base is called stands in the text that comes behind it.
+        let named = |table: toml::Table| Some(table.get("base")?.as_str()?.to_owned());
+        let base_name = text.parse::<toml::Table>().ok().and_then(named);
+        let mut sources = Sources::default();
+        let mut layers = Vec::new();
+        let below = match base_name.as_deref().and_then(base) {
+            None => None,
+            Some(text) => {
+                let name = format!("{} of {file_name}", base_name.as_deref().unwrap_or("base"));
+                sources.push_file(&name, &text);
+                let below = toml::from_str::<BaseFile>(&text);
+                let below = below.map_err(|error| sources.error(Problem::from_toml(&error)))?;
+                layers.push((name, text));
+                Some(below)
+            }
+        };
+        let start = sources.push_file(file_name, text);
+        layers.push((file_name.to_owned(), text.to_owned()));
+        let file: Result<StudyFile, _> = toml::from_str(&(" ".repeat(start) + text));
+        let file = file.map_err(|error| sources.error(Problem::from_toml(&error)))?;
+        if let (Some(at), None) = (&file.base, &below) {
+            let help = "accepted: the name of a file in the same directory, such as \"common.toml\"";
+            return Err(sources.error(Problem::at(&at.span, format!("there is no base `{}`", at.value), help)));
+        }
+        let axes = file.axis.iter().map(axis).collect::<Result<_, _>>().map_err(|problem| sources.error(problem))?;
+        let mut hash = Sha256::new();
+        layers.iter().for_each(|(_, text)| hash.update(text.as_bytes()));
+        let (mut assumptions, mut sensitivities) = (Vec::new(), tables(&file.sensitivity));
+        if let Some(below) = below {
+            assumptions.extend(below.assumption);
+            // What the study itself calls by the same name takes its place.
+            let own: Vec<String> = sensitivities.iter().map(|it| it.name.clone()).collect();
+            sensitivities.extend(tables(&below.sensitivity).into_iter().filter(|it| !own.contains(&it.name)));
+        }
+        assumptions.extend(file.assumption.iter().cloned());
+        let digest = hex(&hash.finalize());
+        let study =
+            Study { name: name.to_owned(), digest, axes, sensitivities, assumptions, layers, directory, sources, file };
+        study.check().map_err(|problem| study.sources.error(problem))?;
+        Ok(study)
+    }
+
+    /// Its scenario with these laid over it.
+    pub(crate) fn scenario(&self, catalogue: &Arc<Catalogue>, sets: &[String]) -> Result<Scenario, ScenarioError> {
+        let layers: Vec<Layer<'_>> =
+            self.layers.iter().map(|(name, text)| Layer { name, text, within: Some(SCENARIO) }).collect();
+        let origin = Origin { scenario: self.name.clone(), sets: sets.to_vec() };
+        let read = |trace: &str, from_set: bool| match &self.directory {
+            Some(directory) if !from_set => std::fs::read_to_string(directory.join(trace)),
+            _ => std::fs::read_to_string(trace),
+        };
+        Scenario::layered(catalogue, &self.name, &layers, origin, &read)
+    }
+
+    /// Its scenario as TOML, that of its base laid below it.
+    pub(super) fn scenario_text(&self) -> String {
+        let mut whole = toml::Table::new();
+        for (_, text) in &self.layers {
+            let layer = text.parse::<toml::Table>().ok().and_then(|mut table| table.remove(SCENARIO));
+            if let Some(toml::Value::Table(table)) = layer {
+                lay_over(&mut whole, table);
+            }
+        }
+        whole.to_string()
+    }
+
+    /// In one line.
+    pub fn title(&self) -> &str {
+        &self.file.title.value
+    }
+
+    /// The short name of the paper.
+    pub fn paper(&self) -> &str {
+        &self.file.paper.value
+    }
+
+    /// What it is called there.
+    pub fn figure(&self) -> &str {
+        &self.file.figure
+    }
+
+    /// How many statements it tests.
+    pub fn statements(&self) -> usize {
+        self.file.statement.len()
+    }
+
+    /// An error at a place in its file.
+    pub(super) fn refuse(&self, problem: Problem) -> ScenarioError {
+        self.sources.error(problem)
+    }
+
+    /// The same with the few points and repetitions of `--quick`.
+    pub fn quick(mut self) -> Study {
+        for axis in &mut self.axes {
+            if let Some(quick) = &axis.quick {
+                axis.points.retain(|point| quick.contains(&point.x));
+            }
+        }
+        self.file.repeat.full = self.file.repeat.quick;
+        self
+    }
+
+    /// With so many repetitions.
+    pub fn repeated(mut self, repetitions: usize) -> Study {
+        self.file.repeat.full = repetitions;
+        self
+    }
+
+    pub(super) fn repeat(&self) -> &RepeatTable {
+        &self.file.repeat
+    }
+
+    pub(super) fn systems(&self) -> impl Iterator<Item = &SystemTable> {
+        self.file.system.iter().map(|at| &at.value)
+    }
+
+    pub(super) fn plots(&self) -> impl Iterator<Item = &PlotTable> {
+        self.file.plot.iter().map(|at| &at.value)
+    }
+
+    pub(super) fn claims(&self) -> impl Iterator<Item = &StatementTable> {
+        self.file.statement.iter().map(|at| &at.value)
+    }
+
+    /// Which system has this name.
+    pub(super) fn system(&self, name: &At<String>) -> Result<usize, Problem> {
+        self.systems().position(|system| system.name == name.value).ok_or_else(|| {
+            let names: Vec<&str> = self.systems().map(|system| system.name.as_str()).collect();
+            Problem::at(&name.span, format!("there is no system `{}`", name.value), suggest(&name.value, &names))
+        })
+    }
+
+    /// Names and values that must be there.
+    fn check(&self) -> Result<(), Problem> {
+        let title = &self.file.title.span;
+        if self.file.system.is_empty() {
+            return Err(Problem::at(
+                title,
+                "nothing is compared here",
+                "accepted: at least one [[system]] with `name` and `set`",
+            ));
+        }
+        if self.file.repeat.full == 0 || self.file.repeat.quick == 0 {
+            return Err(Problem::at(title, "`repeat` is 0", "accepted: 1 or more repetitions"));
+        }
+        for (n, at) in self.file.system.iter().enumerate() {
+            if self.systems().take(n).any(|other| other.name == at.value.name) {
+                let problem = format!("two systems are called `{}`", at.value.name);
+                return Err(Problem::at(&at.span, problem, "accepted: a name of its own for each"));
+            }
+        }
+        for plot in self.plots() {
+            for name in plot
+                .systems
+                .iter()
+                .flat_map(|at| at.value.iter().map(|name| At { span: at.span.clone(), value: name.clone() }))
+            {
+                self.system(&name)?;
+            }
+            plot.over.as_ref().map(|over| self.system(over)).transpose()?;
+        }
+        for claim in self.claims() {
+            for name in claim.system.iter().chain(&claim.over) {
+                self.system(name)?;
+            }
+            for (name, at) in &claim.at {
+                let Some(axis) = self.axes.iter().find(|axis| axis.name == *name) else {
+                    let names: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).collect();
+                    return Err(Problem::at(&at.span, format!("there is no axis `{name}`"), suggest(name, &names)));
+                };
+                if let Some(x) = at.value.iter().find(|x| axis.points.iter().all(|point| point.x != **x)) {
+                    let all: Vec<String> = axis.points.iter().map(|point| point.x.to_string()).collect();
+                    let help = format!("accepted: {}", all.join(", "));
+                    return Err(Problem::at(&at.span, format!("the axis `{name}` has no value {x}"), help));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn lay_over(below: &mut toml::Table, above: toml::Table) {
+    for (key, value) in above {
+        match (below.get_mut(&key), value) {
+            (Some(toml::Value::Table(below)), toml::Value::Table(above)) => lay_over(below, above),
+            (_, value) => {
+                below.insert(key, value);
+            }
+        }
+    }
+}
+
+fn tables(tables: &[At<SystemTable>]) -> Vec<SystemTable> {
+    tables.iter().map(|at| at.value.clone()).collect()
+}
+
+fn find(all: &[super::shipped::Shipped], name: &str) -> Option<&'static str> {
+    all.iter().find(|shipped| shipped.name == name).map(|shipped| shipped.text)
+}
+
+fn not_found(name: &str, error: &std::io::Error) -> ScenarioError {
+    let near = nearest(name, Study::names()).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+    let help = format!("{near}accepted: a study file, or a name of `anabranch study --list`");
+    ScenarioError::plain(format!("cannot read `{name}`: {error}"), Some(help))
+}
+
+fn axis(at: &At<AxisTable>) -> Result<Axis, Problem> {
+    let AxisTable { name, label, unit, log, set, values, quick, points } = &at.value;
+    let help = "accepted: `set` with `values`, or [[axis.points]] with `x` and `set`";
+    if values.is_empty() == points.is_empty() || set.is_empty() != values.is_empty() {
+        return Err(Problem::at(&at.span, format!("the points of the axis `{name}` are not clear"), help));
+    }
+    let mut all = Vec::new();
+    for &x in values {
+        let sets = set.iter().map(|template| fill(template, x)).collect::<Result<_, _>>()?;
+        all.push(AxisPoint { x, label: number(x), sets });
+    }
+    for point in points {
+        let sets = point.value.set.iter().map(|at| at.value.clone()).collect();
+        let x = point.value.x;
+        all.push(AxisPoint { x, label: point.value.label.clone().unwrap_or_else(|| number(x)), sets });
+    }
+    if let Some(quick) = quick
+        && let Some(x) = quick.value.iter().find(|x| all.iter().all(|point| point.x != **x))
+    {
+        return Err(Problem::at(&quick.span, format!("{x} is no value of this axis"), "accepted: some of its values"));
+    }
+    Ok(Axis {
+        name: name.clone(),
+        label: label.clone(),
+        unit: unit.clone(),
+        log: *log,
+        is_category: points.iter().any(|point| point.value.label.is_some()),
+        points: all,
+        quick: quick.as_ref().map(|at| at.value.clone()),
+    })
+}
+
+/// The template with `{}` as the value and `{*2.5}` as 2.5 times the value.
+fn fill(template: &At<String>, x: f64) -> Result<String, Problem> {
+    let wrong = || Problem::at(&template.span, "a brace is not understood", "accepted: `{}` or `{*2.5}` for the value");
+    let (mut text, mut rest) = (String::new(), template.value.as_str());
+    while let Some(at) = rest.find('{') {
+        let (before, behind) = rest.split_at(at);
+        let end = behind.find('}').ok_or_else(wrong)?;
+        let factor = match behind[1..end].strip_prefix('*') {
+            Some(factor) => factor.parse::<f64>().map_err(|_| wrong())?,
+            None if end == 1 => 1.0,
+            None => return Err(wrong()),
+        };
+        text.push_str(before);
+        text.push_str(&number(x * factor));
+        rest = &behind[end + 1..];
+    }
+    text.push_str(rest);
+    if text == template.value {
+        return Err(Problem::at(
+            &template.span,
+            "this is the same at each value",
+            "accepted: `{}` in place of the value",
+        ));
+    }
+    Ok(text)
+}
+
+/// Without the noise of binary fractions: 70.7 rather than 70.70000000000002.
+fn number(x: f64) -> String {
+    let rounded = (x * 1e9).round() / 1e9;
+    rounded.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_template_takes_the_value_and_its_multiples() {
+        let at = |text: &str| At { span: 0..text.len(), value: text.to_owned() };
+        assert_eq!(fill(&at("path.a.loss={}%"), 0.5).as_deref(), Ok("path.a.loss=0.5%"));
+        assert_eq!(fill(&at("path.b.delay={*10}ms"), 7.07).as_deref(), Ok("path.b.delay=70.7ms"));
+        assert!(fill(&at("path.b.delay={*x}ms"), 7.07).is_err());
+        assert!(fill(&at("path.b.delay=5ms"), 7.07).is_err());
+    }
+}

@@ -1,0 +1,199 @@
+//! A study from beginning to end.
+
+use super::grid::{Grid, StudyError};
+use super::journal::Journal;
+use super::judge::judge;
+use super::load::Study;
+use super::plot::draw;
+use super::result::{Judged, StudyResult, SystemInfo, Tried, Verdict};
+use crate::ScenarioError;
+use crate::error::Problem;
+use anabranch_policy::Catalogue;
+use sha2::Digest;
+use std::sync::Arc;
+
+/// A study with all its scenarios, ready to run.
+pub struct Prepared {
+    /// The study.
+    pub study: Study,
+    grid: Grid,
+    catalogue: Arc<Catalogue>,
+}
+
+/// How results came about, for those who want to have them again.
+#[derive(Clone, Debug)]
+pub struct Provenance {
+    /// The command.
+    pub command: String,
+    /// With the few points of `--quick`.
+    pub quick: bool,
+}
+
+/// A name for what makes runs: the version and the digest of the program's bytes.
+pub fn build(program: &[u8]) -> String {
+    let digest = crate::tree::hex(&sha2::Sha256::digest(program));
+    format!("{} {}", crate::VERSION, &digest[..16])
+}
+
+/// With how many repetitions other assumptions are tried.
+const TRIES: usize = 10;
+
+impl Prepared {
+    /// Reads all scenarios of the study.
+    ///
+    /// # Errors
+    /// If a scenario, metric, system or claim is refused.
+    pub fn new(study: Study, catalogue: &Arc<Catalogue>) -> Result<Prepared, ScenarioError> {
+        let grid = Grid::new(&study, catalogue, &[])?;
+        let prepared = Prepared { study, grid, catalogue: Arc::clone(catalogue) };
+        prepared.rehearse()?;
+        Ok(prepared)
+    }
+
+    /// Finds what is wrong with plots and statements before the first run rather than after the last.
+    fn rehearse(&self) -> Result<(), ScenarioError> {
+        let study = &self.study;
+        let refuse = |problem: Problem| study.refuse(problem);
+        for plot in study.plots() {
+            match &plot.metric {
+                Some(at) if plot.over_time => drop(super::over_time::Course::parse(study, at, &self.grid)?),
+                Some(at) => drop(study.metric(at, &self.grid)?),
+                None => {}
+            }
+            for theory in &plot.theory {
+                super::claim::TheoryCurve::of(&theory.value).map_err(refuse)?;
+            }
+        }
+        for statement in study.claims() {
+            let claim = super::claim::Claim::of(study, statement).map_err(refuse)?;
+            if !matches!(claim, super::claim::Claim::Untestable(_)) {
+                study.metric(&statement.metric, &self.grid)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How many runs are still to be made.
+    pub fn missing(&self, journal: &Journal) -> usize {
+        self.grid.missing(journal).len()
+    }
+
+    /// Makes the runs that the journal does not have, on `jobs` threads (0: one per processor), and calls `done` after each.
+    ///
+    /// # Errors
+    /// If a run breaks or cannot be kept. What was made until then is kept.
+    pub fn run(&self, journal: &Journal, jobs: usize, done: &(dyn Fn() + Sync)) -> Result<(), StudyError> {
+        self.grid.run(journal, jobs, done)
+    }
+
+    /// Draws and judges, once all runs are made.
+    ///
+    /// # Errors
+    /// If a plot or statement is refused.
+    pub fn result(&self, journal: &Journal, provenance: &Provenance) -> Result<StudyResult, ScenarioError> {
+        let (study, table) = (&self.study, self.grid.table(journal));
+        let figures = study.plots().map(|plot| draw(study, &table, plot)).collect::<Result<_, _>>()?;
+        let statements = study.claims().map(|claim| judge(study, &table, claim)).collect::<Result<_, _>>()?;
+        let system = |(n, system): (usize, &super::file::SystemTable)| SystemInfo {
+            name: system.name.clone(),
+            set: system.set.iter().map(|at| at.value.clone()).collect(),
+            policies: self.grid.scenario(n).map(policies).unwrap_or_default(),
+        };
+        Ok(StudyResult {
+            version: crate::VERSION.to_owned(),
+            name: study.name.clone(),
+            title: study.title().to_owned(),
+            paper: study.paper().to_owned(),
+            citation: super::papers::citation(study.paper()).unwrap_or_default().to_owned(),
+            figure: study.figure().to_owned(),
+            about: study.file.about.clone(),
+            digest: study.digest.clone(),
+            command: provenance.command.clone(),
+            quick: provenance.quick,
+            seeds: self.grid.seeds.clone(),
+            runs: self.grid.runs(),
+            unfinished_runs: table.all().filter(|run| !run.finished).count(),
+            figures,
+            statements,
+            assumptions: study.assumptions.clone(),
+            systems: study.systems().enumerate().map(system).collect(),
+            scenario: study.scenario_text(),
+        })
+    }
+
+    /// Tries what failed under the other assumptions that the study names, and adds what came of it.
+    ///
+    /// # Errors
+    /// As [`Prepared::run`].
+    pub fn try_others(
+        &self,
+        result: &mut StudyResult,
+        journal: &Journal,
+        jobs: usize,
+        progress: &(dyn Fn(usize, &str) + Sync),
+        done: &(dyn Fn() + Sync),
+    ) -> Result<(), StudyError> {
+        let failed = |judged: &Judged| matches!(judged.verdict, Verdict::NotReproduced | Verdict::DirectionOnly);
+        for (claim, judged) in self.study.claims().zip(&mut result.statements).filter(|(_, judged)| failed(judged)) {
+            for other in &self.study.sensitivities {
+                let grid = Grid::new(&self.study, &self.catalogue, &other.set)?;
+                let grid = grid.only(&self.study, claim).at_most(TRIES);
+                progress(grid.missing(journal).len(), &other.name);
+                grid.run(journal, jobs, done)?;
+                let again = judge(&self.study, &grid.table(journal), claim)?;
+                judged.tried.push(Tried { name: other.name.clone(), ours: again.ours, verdict: again.verdict });
+            }
+        }
+        Ok(())
+    }
+
+    /// One row per run: the study's systems and axes with everything that was measured.
+    pub fn rows(&self, journal: &Journal) -> Vec<StudyRow> {
+        let mut rows = Vec::new();
+        for ((system, point), scenario) in self.grid.cells() {
+            for seed in &self.grid.seeds {
+                let Some(measured) = journal.get(&scenario.digest, *seed) else { continue };
+                let axes = self.study.axes.iter().zip(point);
+                rows.push(StudyRow {
+                    system: self.study.systems().nth(*system).map(|it| it.name.clone()).unwrap_or_default(),
+                    axes: axes.map(|(axis, n)| (axis.name.clone(), axis.points[*n].x)).collect(),
+                    digest: scenario.digest.clone(),
+                    paths: scenario.paths(),
+                    command: scenario.origin.command(*seed),
+                    measured,
+                });
+            }
+        }
+        rows
+    }
+}
+
+/// One run of a study.
+#[derive(Clone, Debug)]
+pub struct StudyRow {
+    /// The system's name.
+    pub system: String,
+    /// The value of each axis.
+    pub axes: Vec<(String, f64)>,
+    /// SHA-256 of the scenario.
+    pub digest: String,
+    /// The names of its paths.
+    pub paths: Vec<String>,
+    /// The command that repeats the run.
+    pub command: String,
+    /// Its numbers.
+    pub measured: crate::Measured,
+}
+
+impl StudyRow {
+    /// Everything measured that studies have a name for, in basic units.
+    pub fn numbers(&self) -> Vec<(String, Option<f64>)> {
+        super::metric::numbers(&self.measured, &self.paths)
+    }
+}
+
+fn policies(scenario: &crate::Scenario) -> Vec<(String, String)> {
+    let chosen = scenario.policies();
+    let seams = chosen.seams().into_iter().map(|(seam, variant)| (seam.to_owned(), variant.to_string()));
+    std::iter::once(("profile".to_owned(), chosen.profile.clone())).chain(seams).collect()
+}

@@ -1,0 +1,106 @@
+//! Paths whose rate, delay or loss is drawn from the seed of the run.
+
+use anabranch_net::{Change, LossModel};
+use anabranch_sim::{Affected, TimedChange};
+use anabranch_units::{Duration, Rate, Seed};
+
+/// What of a path is drawn, each between the least and the most of its pair, evenly.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Vary {
+    /// The path's name, which names its draws too.
+    pub(crate) path: String,
+    /// How often rate and delay are drawn anew; once if `None`.
+    pub(crate) every: Option<Duration>,
+    pub(crate) rate: Option<[Rate; 2]>,
+    /// One way.
+    pub(crate) delay: Option<[Duration; 2]>,
+    /// Drawn once.
+    pub(crate) loss: Option<[f64; 2]>,
+    /// The directions that `loss` is for.
+    pub(crate) lossy: Affected,
+}
+
+impl Vary {
+    /// What happens to the path in the run with this seed, in the order of time, from the very beginning until `stop`. Links do not
+    /// shift with the beginning of a repetition, as recorded traces do not.
+    pub(crate) fn changes(&self, seed: Seed, stop: Duration) -> Vec<TimedChange> {
+        let [mut rates, mut delays, mut losses] =
+            ["rate", "delay", "loss"].map(|what| seed.stream(&format!("path/{}/vary/{what}", self.path)));
+        let timed = |at, affected, change| TimedChange { at, path: self.path.clone(), affected, change, notify: false };
+        let mut all = Vec::new();
+        if let Some([least, most]) = self.loss {
+            let p = least + (most - least) * losses.unit();
+            let model = if p > 0.0 { LossModel::Bernoulli { p } } else { LossModel::None };
+            all.push(timed(Duration::ZERO, self.lossy, Change::Loss(model)));
+        }
+        let mut at = Duration::ZERO;
+        while at <= stop {
+            if let Some([least, most]) = self.rate {
+                let rate = Rate::from_bps(rates.between(least.as_bps(), most.as_bps()));
+                all.push(timed(at, Affected::Both, Change::Rate(rate)));
+            }
+            if let Some([least, most]) = self.delay {
+                let delay = Duration::from_nanos(delays.between(least.as_nanos(), most.as_nanos()));
+                all.push(timed(at, Affected::Both, Change::Delay(delay)));
+            }
+            match self.every {
+                Some(every) => at += every,
+                None => break,
+            }
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vary() -> Vary {
+        Vary {
+            path: "wlan".to_owned(),
+            every: Some(Duration::from_millis(100)),
+            rate: Some([Rate::from_mbps(20), Rate::from_mbps(30)]),
+            delay: Some([Duration::from_millis(2), Duration::from_millis(12)]),
+            loss: Some([0.0, 0.01]),
+            lossy: Affected::Down,
+        }
+    }
+
+    /// 1 s in steps of 100 ms are eleven draws; all lie between the bounds, and reach into both quarters at their ends.
+    #[test]
+    fn draws_lie_between_the_bounds_and_come_every_step() {
+        let (mut rates, mut delays, mut losses) = (Vec::new(), Vec::new(), Vec::new());
+        for seed in 1..=40 {
+            let changes = vary().changes(Seed(seed), Duration::from_secs(1));
+            assert_eq!(changes.len(), 1 + 11 * 2);
+            assert_eq!(changes.last().map(|change| change.at), Some(Duration::from_secs(1)));
+            for change in changes {
+                match change.change {
+                    Change::Rate(rate) => rates.push(rate.as_bps() as f64 / 1e6),
+                    Change::Delay(delay) => delays.push(delay.as_secs_f64() * 1e3),
+                    Change::Loss(LossModel::Bernoulli { p }) => losses.push(p * 100.0),
+                    other => panic!("nothing else varies: {other:?}"),
+                }
+            }
+        }
+        for (values, least, most) in [(rates, 20.0, 30.0), (delays, 2.0, 12.0), (losses, 0.0, 1.0)] {
+            let quarter = (most - least) / 4.0;
+            assert!(values.iter().all(|value| (least..=most).contains(value)), "{values:?}");
+            assert!(values.iter().any(|value| *value < least + quarter), "{values:?}");
+            assert!(values.iter().any(|value| *value > most - quarter), "{values:?}");
+            let mean = values.iter().sum::<f64>() / values.len() as f64;
+            assert!((mean - (least + most) / 2.0).abs() < quarter / 1.5, "{mean}");
+        }
+    }
+
+    #[test]
+    fn what_is_drawn_once_is_drawn_at_the_beginning() {
+        let once = Vary { every: None, loss: None, ..vary() };
+        let changes = once.changes(Seed(3), Duration::from_secs(60));
+        assert!(changes.len() == 2 && changes.iter().all(|change| change.at.is_zero()), "{changes:?}");
+        let again = format!("{:?}", once.changes(Seed(3), Duration::from_secs(60)));
+        assert_eq!(format!("{changes:?}"), again);
+        assert_ne!(format!("{:?}", once.changes(Seed(4), Duration::from_secs(60))), again);
+    }
+}

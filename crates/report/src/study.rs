@@ -1,0 +1,222 @@
+//! Studies on the terminal, as rows, and as the document of what could be reproduced.
+
+use crate::table::{Align, Table};
+use crate::wrap::hang;
+use anabranch_lab::figure::{Figure, Point};
+use anabranch_lab::study::{Judged, StudyResult, StudyRow, Verdict};
+use std::fmt::Write;
+
+/// Figures as tables, then each statement with its verdict; lines of about `width` characters.
+pub fn study(result: &StudyResult, width: usize) -> String {
+    let mut text = format!("{}: {}, {}\n", result.name, result.paper, result.figure);
+    text += &hang("", &result.title, width);
+    let repetitions = match result.seeds.len() {
+        1 => "1 repetition".to_owned(),
+        n => format!("{n} repetitions"),
+    };
+    let quick = if result.quick { ", --quick" } else { "" };
+    text += &format!("anabranch {}, {} runs, {repetitions}{quick}\n", result.version, result.runs);
+    if result.unfinished_runs > 0 {
+        let count = result.unfinished_runs;
+        text += &format!("{count} runs did not finish; what they left undone counts until the run was stopped.\n");
+    }
+    for figure in &result.figures {
+        text += &format!("\n{}\n", table(figure));
+    }
+    for judged in &result.statements {
+        text += &format!("\n{}", statement(judged, width));
+    }
+    text
+}
+
+/// Two lines and more: the verdict with what the paper states, then what we have.
+fn statement(judged: &Judged, width: usize) -> String {
+    let mut text = hang(&format!("{:<15} ", judged.verdict.name()), &format!("{} ({})", judged.text, judged.source), width);
+    let mut line = |label: &str, what: &str| text += &hang(&format!("{label:>15} "), what, width);
+    line("paper", &judged.claim);
+    line("ours", &judged.ours);
+    for detail in &judged.details {
+        line("", detail);
+    }
+    if let Some(cause) = &judged.cause {
+        line("believed cause", cause);
+    }
+    for tried in &judged.tried {
+        line("tried", &format!("{}: {}, {}", tried.name, tried.verdict.name(), tried.ours));
+    }
+    text
+}
+
+/// A figure as a table: a row for each place on the horizontal axis, a column for each series.
+fn table(figure: &Figure) -> String {
+    let measured: Vec<_> = figure.series.iter().filter(|series| series.points.len() <= MOST_ROWS).collect();
+    let heading = match figure.y.unit.as_str() {
+        "" => format!("{}: {}", figure.title, figure.y.label),
+        unit => format!("{}: {} [{unit}]", figure.title, figure.y.label),
+    };
+    let x = if figure.x.unit.is_empty() { figure.x.label.clone() } else { format!("{} [{}]", figure.x.label, figure.x.unit) };
+    let mut columns = Vec::new();
+    columns.extend(figure.panels.as_deref().map(|panels| (panels, Align::Left)));
+    columns.push((x.as_str(), Align::Right));
+    columns.extend(measured.iter().map(|series| (series.name.as_str(), Align::Right)));
+    let mut table = Table::new(columns);
+    let mut places: Vec<(Option<&str>, String)> = Vec::new();
+    for point in measured.iter().flat_map(|series| &series.points) {
+        let place = place(point);
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    for here in places {
+        let mut row: Vec<String> = figure.panels.iter().map(|_| here.0.unwrap_or_default().to_owned()).collect();
+        row.push(here.1.clone());
+        for series in &measured {
+            row.push(series.points.iter().find(|point| place(point) == here).map(height).unwrap_or_default());
+        }
+        table.row(row);
+    }
+    format!("{heading}\n{table}")
+}
+
+/// Longer series, such as curves and series over time, are for the eye.
+const MOST_ROWS: usize = 60;
+
+fn place(point: &Point) -> (Option<&str>, String) {
+    let x = point.category.clone().or(point.x.map(crate::number::plain)).unwrap_or_default();
+    (point.panel.as_deref(), x)
+}
+
+fn height(point: &Point) -> String {
+    let half = point.high.zip(point.low).map(|(high, low)| (high - low) / 2.0);
+    let Some(mean) = point.y else { return "–".to_owned() };
+    let estimate = anabranch_lab::stats::Estimate { n: point.n.unwrap_or(1), mean, half };
+    crate::number::with_interval(&estimate, 1.0, false)
+}
+
+/// One row per run with everything measured, in basic units; axes are columns.
+pub fn study_csv(result: &StudyResult, rows: &[StudyRow]) -> Result<Vec<u8>, csv::Error> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let (columns, lines) = study_columns(result, rows);
+    writer.write_record(columns)?;
+    for line in lines {
+        writer.write_record(line.iter().map(Cell::to_string))?;
+    }
+    Ok(writer.into_inner().map_err(|error| error.into_error())?)
+}
+
+/// A cell of the rows of a study.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// A text.
+    Text(String),
+    /// A number, or none.
+    Number(Option<f64>),
+}
+
+impl std::fmt::Display for Cell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Cell::Text(text) => f.write_str(text),
+            Cell::Number(number) => number.map_or(Ok(()), |number| write!(f, "{number}")),
+        }
+    }
+}
+
+/// The rows of a study with the names of their columns; all have the same.
+pub fn study_columns(result: &StudyResult, rows: &[StudyRow]) -> (Vec<String>, Vec<Vec<Cell>>) {
+    let mut columns: Vec<String> = ["version", "study", "system"].map(str::to_owned).to_vec();
+    let Some(first) = rows.first() else { return (columns, Vec::new()) };
+    columns.extend(first.axes.iter().map(|(name, _)| name.clone()));
+    columns.extend(["digest", "seed", "events_digest"].map(str::to_owned));
+    let fixed = columns.len();
+    // Systems may have different windows or paths: whatever any of them has is a column.
+    let numbers: Vec<Vec<(String, Option<f64>)>> = rows.iter().map(StudyRow::numbers).collect();
+    for (name, _) in numbers.iter().flatten() {
+        if !columns[fixed..].contains(name) {
+            columns.push(name.clone());
+        }
+    }
+    let names = columns[fixed..].to_vec();
+    columns.extend(["decisions", "command"].map(str::to_owned));
+    let line = |(row, numbers): (&StudyRow, &Vec<(String, Option<f64>)>)| {
+        let text = |text: &str| Cell::Text(text.to_owned());
+        let mut line = vec![text(&result.version), text(&result.name), text(&row.system)];
+        line.extend(row.axes.iter().map(|(_, x)| Cell::Number(Some(*x))));
+        line.extend([text(&row.digest), Cell::Number(Some(row.measured.seed as f64)), text(&row.measured.events_digest)]);
+        let number = |name: &String| numbers.iter().find(|(known, _)| known == name).and_then(|(_, number)| *number);
+        line.extend(names.iter().map(|name| Cell::Number(number(name))));
+        line.push(text(row.measured.decisions.as_deref().unwrap_or_default()));
+        line.push(text(&row.command));
+        line
+    };
+    (columns, rows.iter().zip(&numbers).map(line).collect())
+}
+
+/// How many statements of each verdict: `12 reproduced, 3 direction only`.
+pub fn tally<'a>(statements: impl IntoIterator<Item = &'a Judged>) -> String {
+    let all: Vec<Verdict> = statements.into_iter().map(|judged| judged.verdict).collect();
+    let kinds = [Verdict::Reproduced, Verdict::DirectionOnly, Verdict::NotReproduced, Verdict::NotTested];
+    let count = |kind: &Verdict| all.iter().filter(|verdict| *verdict == kind).count();
+    let parts: Vec<String> = kinds
+        .iter()
+        .filter(|kind| count(kind) > 0)
+        .map(|kind| format!("{} {}", count(kind), kind.name()))
+        .collect();
+    parts.join(", ")
+}
+
+/// All statements in one table, then for each that failed what was tried and what we believe is the cause.
+pub fn reproduction(results: &[StudyResult], command: &str) -> String {
+    let mut text = String::from("# What could be reproduced\n\n");
+    let all = results.iter().flat_map(|result| &result.statements);
+    text += &format!(
+        "Every statement of the five papers that a run can test, beside what we measured. Made by `{command}`; do not edit.\n\
+         {} statements in {} studies: **{}**.\n\n",
+        all.clone().count(),
+        results.len(),
+        tally(all)
+    );
+    text += "A statement is *reproduced* if it holds within its tolerance or our 95 % interval, an order if every paired\n\
+             difference counts; *direction only* if the means point the same way and no more can be said; *not reproduced*\n\
+             otherwise. The rules are in `crates/lab/src/study/judge.rs`. Nothing is fitted to a figure: what a paper leaves\n\
+             open is assumed once for all of its figures and listed in the study.\n\n";
+    text += "| study | the paper states | paper | ours | verdict |\n|---|---|---|---|---|\n";
+    for result in results {
+        for judged in &result.statements {
+            let verdict = match judged.verdict {
+                Verdict::Reproduced => "reproduced",
+                Verdict::DirectionOnly => "*direction only*",
+                Verdict::NotReproduced => "**not reproduced**",
+                Verdict::NotTested => "not tested",
+            };
+            let cells = [&result.name, &judged.text, &judged.claim, &judged.ours].map(|cell| escaped(cell));
+            writeln!(text, "| {} | {verdict} |", cells.join(" | ")).expect("writing to a String cannot fail");
+        }
+    }
+    text += "\n## What failed, what we tried, and what we believe\n";
+    for result in results {
+        let failed: Vec<&Judged> =
+            result.statements.iter().filter(|judged| judged.verdict != Verdict::Reproduced).collect();
+        if failed.is_empty() {
+            continue;
+        }
+        text += &format!("\n### {}: {}\n", result.name, result.title);
+        for judged in failed {
+            text += &format!("\n**{}** ({}): {}.\n\n", judged.text, judged.source, judged.verdict.name());
+            text += &format!("- paper: {}\n- ours: {}\n", judged.claim, judged.ours);
+            for detail in &judged.details {
+                text += &format!("  - {detail}\n");
+            }
+            for tried in &judged.tried {
+                text += &format!("- tried, {}: {}, {}\n", tried.name, tried.verdict.name(), tried.ours);
+            }
+            let cause = judged.cause.as_deref().unwrap_or("not known");
+            text += &format!("- what we believe: {cause}\n");
+        }
+    }
+    text
+}
+
+fn escaped(cell: &str) -> String {
+    cell.replace('|', "\\|").replace('<', "&lt;").replace('\n', " ")
+}

@@ -1,0 +1,99 @@
+//! Which path each segment took when its data was first sent: what a scheduler decided, as papers draw it.
+
+use crate::Direction;
+use crate::session::Session;
+use crate::stage::Stage;
+use crate::topology::sender;
+use anabranch_wire::Segment;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// Segments in a row that took the same path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decided {
+    /// Index into [`Spec::paths`](crate::Spec::paths).
+    pub path: usize,
+    /// How many.
+    pub segments: u64,
+    /// The sender had waited: these left after the first of those before had been acknowledged at the data level.
+    pub waited: bool,
+}
+
+/// Notes decisions, if that was asked for.
+#[derive(Default)]
+pub(crate) struct Decisions {
+    on: bool,
+    /// By connection, in the order in which they were opened.
+    runs: BTreeMap<usize, Vec<Decided>>,
+    /// By connection: how many bytes had been sent before the present round.
+    rounds: BTreeMap<usize, u64>,
+    /// The connection that a subflow belongs to, by the addresses of its host and of the other.
+    owners: BTreeMap<(SocketAddr, SocketAddr), usize>,
+}
+
+impl Decisions {
+    pub(crate) fn new(on: bool) -> Self {
+        Decisions { on, ..Decisions::default() }
+    }
+
+    #[inline]
+    pub(crate) fn is_on(&self) -> bool {
+        self.on
+    }
+
+    /// One list for each of the first `connections` connections; `None` if nobody asked.
+    pub(crate) fn into_runs(mut self, connections: usize) -> Option<Vec<Vec<Decided>>> {
+        self.on.then(|| (0..connections).map(|session| self.runs.remove(&session).unwrap_or_default()).collect())
+    }
+}
+
+impl Stage<'_> {
+    /// A host under test sends data for the first time. Data before the first transfer, a warm-up, is not noted.
+    #[cold]
+    pub(crate) fn note_decision(&mut self, host: usize, segment: &Segment, path: usize) {
+        let flow = segment.flow;
+        let ends = (SocketAddr::new(flow.src, flow.src_port), SocketAddr::new(flow.dst, flow.dst_port));
+        let known = self.decisions.owners.get(&ends).copied();
+        let Some(session) = known.or_else(|| self.session_of(host, ends)) else { return };
+        self.decisions.owners.insert(ends, session);
+        let Session { pair, direction, ids, .. } = &self.sessions[session];
+        let (sending, direction) = (2 * pair + sender(*direction), *direction);
+        let stats = ids[sender(direction)].and_then(|id| self.hosts[sending].endpoint.connection(id));
+        let (Some(stats), true) = (stats, sending == host) else { return };
+        if stats.sent <= self.warm_up(session, direction) {
+            return;
+        }
+        let before = stats.sent.saturating_sub(segment.payload.len() as u64);
+        let runs = self.decisions.runs.entry(session).or_default();
+        let waited =
+            !runs.is_empty() && self.decisions.rounds.get(&session).is_some_and(|&round| stats.data_acked > round);
+        if runs.is_empty() || waited {
+            self.decisions.rounds.insert(session, before);
+        }
+        let room = runs.len() < MOST;
+        match runs.last_mut() {
+            Some(last) if last.path == path && !waited => last.segments += 1,
+            _ if room => runs.push(Decided { path, segments: 1, waited }),
+            _ => {}
+        }
+    }
+
+    /// The connection of a pair under test that has this subflow.
+    fn session_of(&self, host: usize, (local, remote): (SocketAddr, SocketAddr)) -> Option<usize> {
+        let own = (0..self.sessions.len()).filter(|&session| self.sessions[session].pair == host / 2 && host < 2);
+        own.rev().find(|&session| {
+            let id = self.sessions[session].ids[host % 2];
+            let subflows = id.map_or(Vec::new(), |id| self.hosts[host].endpoint.subflows(id));
+            subflows.iter().any(|subflow| (subflow.local, subflow.remote) == (local, remote))
+        })
+    }
+
+    /// How much was written before the first transfer of a connection.
+    fn warm_up(&self, session: usize, direction: Direction) -> u64 {
+        let first = self.transfers.iter().find(|transfer| transfer.report.connection == session);
+        first.map_or_else(|| self.target(session, direction), |transfer| transfer.base)
+    }
+}
+
+/// Longer lists are cut: nobody reads them.
+const MOST: usize = 10_000;
