@@ -83,13 +83,14 @@ const anabranchChart = (() => {
     return all;
   }
 
+  const NUMBERS = vega.defaultLocale();
   /// Numbers as people read them: SI prefixes where they are large, otherwise as they are.
   function number(value) {
     if (value === null || !Number.isFinite(value)) return "–";
     const size = Math.abs(value);
-    if (size >= 1e4) return vega.format(".4~s")(value);
-    if (size !== 0 && size < 1e-3) return vega.format(".3~e")(value);
-    return vega.format(size >= 1000 ? ",.0~f" : ".4~r")(value);
+    if (size >= 1e4) return NUMBERS.format(".4~s")(value);
+    if (size !== 0 && size < 1e-3) return NUMBERS.format(".3~e")(value);
+    return NUMBERS.format(size >= 1000 ? ",.0~f" : ".4~r")(value);
   }
 
   const withUnit = (value, axis) => {

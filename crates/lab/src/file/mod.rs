@@ -13,7 +13,7 @@ pub use middlebox::{
     EndName, MiddleboxTable, SplitName, StrippedName, StrippedOptionsName, SynOptionName, UnmappedName,
 };
 pub use policy::Policy;
-pub use value::{At, Loss, LossTable, Of, OrOff, Quantity, Share, Speed, Unit};
+pub use value::{At, Bounds, Loss, LossTable, Of, OrOff, Quantity, Share, Speed, Unit};
 
 use crate::quantity::Queue;
 use anabranch_units::{Bytes, Duration, Rate};
@@ -106,13 +106,13 @@ pub struct VaryTable {
     /// Rate and delay are drawn anew this often; once, at the beginning of the run, unless given.
     pub every: Option<Of<Duration>>,
     /// Least and most, in place of `rate`.
-    pub rate: Option<At<[Unit<Rate>; 2]>>,
+    pub rate: Option<Bounds<Rate>>,
     /// One way, least and most; or else `rtt`.
-    pub delay: Option<At<[Unit<Duration>; 2]>>,
+    pub delay: Option<Bounds<Duration>>,
     /// There and back, least and most.
-    pub rtt: Option<At<[Unit<Duration>; 2]>>,
+    pub rtt: Option<Bounds<Duration>>,
     /// Least and most, drawn once per run, in place of `loss`.
-    pub loss: Option<At<[Unit<Share>; 2]>>,
+    pub loss: Option<Bounds<Share>>,
 }
 
 /// A link that several paths cross.
@@ -378,9 +378,6 @@ pub enum StateName {
     Restore,
 }
 
-/// From when to when.
-type FromTo = [Unit<Duration>; 2];
-
 /// How often and how long it is run, and what counts.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -404,7 +401,7 @@ pub struct RunTable {
     /// bytes, congestion windows and queue.
     pub sample: Option<Of<Duration>>,
     /// Spans of the run over which goodput is measured as well, each from and to: [["5s", "60s"]].
-    pub windows: Option<At<Vec<At<FromTo>>>>,
+    pub windows: Option<Vec<Bounds<Duration>>>,
     /// Which path each segment took when it was first sent is kept as a text.
     pub decisions: Option<bool>,
 }

@@ -1,6 +1,7 @@
 //! Pages: what stands in them, and what a browser makes of them.
 #![allow(clippy::unwrap_used)]
 
+mod browser;
 mod fixture;
 
 use anabranch_report::html::{Page, page};
@@ -56,10 +57,16 @@ fn the_page_is_small() {
     assert!(one < 1_100_000 && two - one < 160_000, "{one} bytes, then {two}");
 }
 
-/// For looking at: `ANABRANCH_PAGE=page.html cargo test -p anabranch-report --test html writes_a_page -- --ignored`.
 #[test]
-#[ignore = "writes a file for people to look at"]
-fn writes_a_page() {
-    let path = std::env::var("ANABRANCH_PAGE").expect("ANABRANCH_PAGE names the file");
-    std::fs::write(path, of(&[fixture::study()])).unwrap();
+fn a_browser_shows_what_is_meant() {
+    let many: Vec<_> = (0..8)
+        .map(|n| anabranch_lab::study::StudyResult { name: format!("late/fig{n}"), ..fixture::study() })
+        .collect();
+    browser::look(&[
+        ("study.html", of(&[fixture::study()])),
+        ("many.html", of(&many)),
+        ("hostile.html", of(&[fixture::hostile()])),
+        ("run.html", of(&[fixture::study()])),
+        ("comparison.html", of(&[fixture::study()])),
+    ]);
 }
