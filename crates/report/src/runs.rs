@@ -182,6 +182,7 @@ fn repeated(header: &Header, measure: MeasureName, runs: &[Run]) -> String {
     let (name, scale) = match measure {
         MeasureName::CompletionTime => ("completion time [s]", 1.0),
         MeasureName::Goodput => ("goodput [Mbit/s]", 1e6),
+        MeasureName::PageLoadTime => ("page load time [s]", 1.0),
     };
     let shares: Vec<String> = header.paths.iter().map(|path| format!("via {path}")).collect();
     let mut columns = vec![("seed", Align::Right), (name, Align::Right)];

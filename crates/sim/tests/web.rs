@@ -149,7 +149,7 @@ fn a_page_loads_alike_each_time() {
 #[test]
 fn an_interactive_session_keeps_its_times() {
     let times = [500, 510, 3000];
-    let page = Page { activities: times.map(|at| Activity { begin: ms(at), ..object(10_000) }).to_vec() };
+    let page = Page { activities: times.map(|at| Activity { begin: ms(at), ..object(5_000) }).to_vec() };
     let spec = spec(vec![path("a", 10_000, 10)], vec![Workload::Interactive { page: Arc::new(page), start: ms(100) }]);
     let outcome = complete(&spec);
     assert_eq!((outcome.connections.len(), outcome.pages.len()), (1, 0));
