@@ -96,7 +96,14 @@ fn one(study: &Prepared, journal: &Journal, args: &StudyArgs, bar: &ProgressBar)
     // Runs that an earlier study of this call has made meanwhile are not to be made again.
     bar.set_message(format!(" ({name})"));
     study.run(journal, args.jobs, &|| bar.inc(1)).map_err(Failure::study)?;
-    let alone = StudyArgs { names: vec![name.clone()], paper: None, all: false, report: None, reproduction: None, ..args.clone() };
+    let alone = StudyArgs {
+        names: vec![name.clone()],
+        paper: None,
+        all: false,
+        report: None,
+        reproduction: None,
+        ..args.clone()
+    };
     let provenance = Provenance { command: command(&alone), quick: args.quick };
     let mut result = study.result(journal, &provenance)?;
     if args.sensitivity {
@@ -156,7 +163,8 @@ fn stem(name: &str) -> PathBuf {
 /// What made the runs: a journal's runs of another build are not taken for ours.
 fn build() -> Result<String, Failure> {
     let program = std::env::current_exe().and_then(std::fs::read);
-    let program = program.map_err(|error| Failure::Failed(miette::miette!("cannot read this program itself: {error}")))?;
+    let program =
+        program.map_err(|error| Failure::Failed(miette::miette!("cannot read this program itself: {error}")))?;
     Ok(anabranch_lab::study::build(&program))
 }
 
@@ -198,7 +206,9 @@ fn words(args: &StudyArgs, results: &[StudyResult]) -> String {
     let places = args.out.display();
     text += &format!("\n{} statements: {}\n", statements.clone().count(), anabranch_report::tally(statements));
     text += &match results {
-        [only] => format!("Figures and verdicts: {places}/{0}.json, runs: {places}/{0}.csv\n", stem(&only.name).display()),
+        [only] => {
+            format!("Figures and verdicts: {places}/{0}.json, runs: {places}/{0}.csv\n", stem(&only.name).display())
+        }
         _ => format!("Figures, verdicts and runs: {places}/\n"),
     };
     if args.report.is_none() {

@@ -113,7 +113,11 @@ fn results_do_not_depend_on_the_number_of_threads() {
 fn what_is_wrong_is_said_with_its_place() {
     let directory = with_study("study-errors");
     for (from, to, said) in [
-        ("metric = \"completion-time\"\nsystem", "metric = \"completion-tim\"\nsystem", "there is no metric `completion-tim`"),
+        (
+            "metric = \"completion-time\"\nsystem",
+            "metric = \"completion-tim\"\nsystem",
+            "there is no metric `completion-tim`",
+        ),
         ("system = \"TCP\"\ntrend", "system = \"TPC\"\ntrend", "did you mean `TCP`?"),
         ("trend = \"rises\"", "trend = \"rises\"\nvalue = 3", "this statement makes 2 claims"),
         ("quick = [1]", "quick = [3]", "3 is no value of this axis"),

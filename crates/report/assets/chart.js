@@ -190,7 +190,9 @@ const anabranchChart = (() => {
     const xNumbers = { field: "x", ...channel(figure.x, xs, { narrow: false, fromZero: span, length: width, edge: figure.mark === "point" || dense }) };
     const x = categorical && !span ? category(figure.x) : xNumbers;
     const y = span ? category(figure.y) : { field: "y", ...channel(figure.y, ys, { narrow: true, fromZero: bar, length: height, edge: false }) };
-    const offset = bar ? { xOffset: { field: "s", type: "nominal", sort: null, scale: { domain: figure.series.map((it) => it.name).filter((name) => data.some((row) => row.s === name)), paddingInner: 0.1 } } } : {};
+    // Side by side only where categories have several bars.
+    const beside = bar && new Set(data.map((row) => `${row.p}/${row.c}`)).size < data.length;
+    const offset = beside ? { xOffset: { field: "s", type: "nominal", sort: null, scale: { domain: figure.series.map((it) => it.name).filter((name) => data.some((row) => row.s === name)), paddingInner: 0.1 } } } : {};
     const order = { detail: { field: "k", type: "nominal" } };
     const result = [];
     const has = (test) => data.some(test);

@@ -31,7 +31,8 @@ pub fn study(result: &StudyResult, width: usize) -> String {
 
 /// Two lines and more: the verdict with what the paper states, then what we have.
 fn statement(judged: &Judged, width: usize) -> String {
-    let mut text = hang(&format!("{:<15} ", judged.verdict.name()), &format!("{} ({})", judged.text, judged.source), width);
+    let mut text =
+        hang(&format!("{:<15} ", judged.verdict.name()), &format!("{} ({})", judged.text, judged.source), width);
     let mut line = |label: &str, what: &str| text += &hang(&format!("{label:>15} "), what, width);
     line("paper", &judged.claim);
     line("ours", &judged.ours);
@@ -54,7 +55,11 @@ fn table(figure: &Figure) -> String {
         "" => format!("{}: {}", figure.title, figure.y.label),
         unit => format!("{}: {} [{unit}]", figure.title, figure.y.label),
     };
-    let x = if figure.x.unit.is_empty() { figure.x.label.clone() } else { format!("{} [{}]", figure.x.label, figure.x.unit) };
+    let x = if figure.x.unit.is_empty() {
+        figure.x.label.clone()
+    } else {
+        format!("{} [{}]", figure.x.label, figure.x.unit)
+    };
     let mut columns = Vec::new();
     columns.extend(figure.panels.as_deref().map(|panels| (panels, Align::Left)));
     columns.push((x.as_str(), Align::Right));
@@ -142,7 +147,11 @@ pub fn study_columns(result: &StudyResult, rows: &[StudyRow]) -> (Vec<String>, V
         let text = |text: &str| Cell::Text(text.to_owned());
         let mut line = vec![text(&result.version), text(&result.name), text(&row.system)];
         line.extend(row.axes.iter().map(|(_, x)| Cell::Number(Some(*x))));
-        line.extend([text(&row.digest), Cell::Number(Some(row.measured.seed as f64)), text(&row.measured.events_digest)]);
+        line.extend([
+            text(&row.digest),
+            Cell::Number(Some(row.measured.seed as f64)),
+            text(&row.measured.events_digest),
+        ]);
         let number = |name: &String| numbers.iter().find(|(known, _)| known == name).and_then(|(_, number)| *number);
         line.extend(names.iter().map(|name| Cell::Number(number(name))));
         line.push(text(row.measured.decisions.as_deref().unwrap_or_default()));
@@ -157,11 +166,8 @@ pub fn tally<'a>(statements: impl IntoIterator<Item = &'a Judged>) -> String {
     let all: Vec<Verdict> = statements.into_iter().map(|judged| judged.verdict).collect();
     let kinds = [Verdict::Reproduced, Verdict::DirectionOnly, Verdict::NotReproduced, Verdict::NotTested];
     let count = |kind: &Verdict| all.iter().filter(|verdict| *verdict == kind).count();
-    let parts: Vec<String> = kinds
-        .iter()
-        .filter(|kind| count(kind) > 0)
-        .map(|kind| format!("{} {}", count(kind), kind.name()))
-        .collect();
+    let parts: Vec<String> =
+        kinds.iter().filter(|kind| count(kind) > 0).map(|kind| format!("{} {}", count(kind), kind.name())).collect();
     parts.join(", ")
 }
 

@@ -89,9 +89,8 @@ impl Study {
     pub fn load(name: &str) -> Result<Study, ScenarioError> {
         if let Some(text) = find(STUDIES, name) {
             let directory = name.rsplit_once('/').map_or("", |(directory, _)| directory);
-            let base = |base: &str| {
-                find(BASES, &format!("{directory}/{}", base.strip_suffix(".toml")?)).map(str::to_owned)
-            };
+            let base =
+                |base: &str| find(BASES, &format!("{directory}/{}", base.strip_suffix(".toml")?)).map(str::to_owned);
             return Study::read(name, &format!("studies/{name}.toml"), text, None, &base);
         }
         let text = std::fs::read_to_string(name).map_err(|error| not_found(name, &error))?;

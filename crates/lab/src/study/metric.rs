@@ -73,7 +73,10 @@ pub const METRICS: &[Kind] = &[
     metric!("path-share", Path, "%", "share of the bytes first sent on the path", |m, it| {
         m.shares.get(it.path).map(|share| 100.0 * share)
     }),
-    metric!("path-bytes", Path, "B", "bytes first sent on the path", |m, it| m.path_bytes.get(it.path).map(|n| *n as f64)),
+    metric!("path-bytes", Path, "B", "bytes first sent on the path", |m, it| m
+        .path_bytes
+        .get(it.path)
+        .map(|n| *n as f64)),
     metric!("path-segments", Path, "segments", "data segments sent on the path", |m, it| {
         m.path_segments.get(it.path).map(|n| *n as f64)
     }),

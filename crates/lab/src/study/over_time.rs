@@ -47,7 +47,9 @@ impl Course {
         let known: Vec<&str> = paths.iter().map(String::as_str).collect();
         let path = known.iter().position(|path| *path == argument);
         match (takes_path, path, argument) {
-            (true, None, _) => Err(problem(format!("`{name}` takes a path, and this is `{argument}`"), suggest(argument, &known))),
+            (true, None, _) => {
+                Err(problem(format!("`{name}` takes a path, and this is `{argument}`"), suggest(argument, &known)))
+            }
             (false, _, argument) if !argument.is_empty() => {
                 Err(problem(format!("`{name}` takes no argument"), format!("accepted: {name}")))
             }
@@ -79,7 +81,12 @@ impl Course {
 }
 
 /// Draws one diagram.
-pub(super) fn draw(study: &Study, table: &Table<'_>, plot: &PlotTable, systems: &[usize]) -> Result<Figure, ScenarioError> {
+pub(super) fn draw(
+    study: &Study,
+    table: &Table<'_>,
+    plot: &PlotTable,
+    systems: &[usize],
+) -> Result<Figure, ScenarioError> {
     let Some(at) = &plot.metric else {
         let help = "accepted: metric = the name of a series";
         return Err(ScenarioError::plain(format!("plot `{}` over time shows nothing", plot.id), Some(help.to_owned())));
@@ -91,7 +98,11 @@ pub(super) fn draw(study: &Study, table: &Table<'_>, plot: &PlotTable, systems: 
         let mut points = Vec::new();
         for place in study.points(&Default::default()) {
             let panel = (!study.axes.is_empty()).then(|| everything(study, &place)).or(panel(study, &place));
-            points.extend(mean(table.runs(system, &place), &course).into_iter().map(|point| Point { panel: panel.clone(), ..point }));
+            points.extend(
+                mean(table.runs(system, &place), &course)
+                    .into_iter()
+                    .map(|point| Point { panel: panel.clone(), ..point }),
+            );
         }
         series.push(Series { name, origin: SeriesOrigin::Measured, points });
     }
@@ -108,7 +119,11 @@ pub(super) fn draw(study: &Study, table: &Table<'_>, plot: &PlotTable, systems: 
         title: plot.title.clone(),
         mark: Mark::Line,
         x: Axis { label: "time".to_owned(), unit: "s".to_owned(), scale: Scale::Linear },
-        y: Axis { label: course.about, unit: unit.name.to_owned(), scale: if plot.log { Scale::Log } else { Scale::Linear } },
+        y: Axis {
+            label: course.about,
+            unit: unit.name.to_owned(),
+            scale: if plot.log { Scale::Log } else { Scale::Linear },
+        },
         panels: (!labels.is_empty()).then(|| labels.join(", ")),
         series,
         notes: Vec::new(),
@@ -123,7 +138,8 @@ fn everything(study: &Study, place: &super::grid::Point) -> String {
 
 /// The mean over repetitions, sample by sample.
 fn mean(runs: &[crate::Measured], course: &Course) -> Vec<Point> {
-    let all: Vec<Vec<(f64, f64)>> = runs.iter().filter_map(|run| run.samples.as_ref()).map(|it| course.of(it)).collect();
+    let all: Vec<Vec<(f64, f64)>> =
+        runs.iter().filter_map(|run| run.samples.as_ref()).map(|it| course.of(it)).collect();
     let longest = all.iter().map(Vec::len).max().unwrap_or(0);
     // Evenly thinned where there are more than a figure can show.
     let step = longest.div_ceil(MOST_POINTS).max(1);

@@ -7,6 +7,8 @@
 //! ```
 
 mod compact;
+mod comparison;
+mod run;
 mod study;
 
 use crate::Align;
@@ -180,6 +182,7 @@ impl From<Verdict> for VerdictShown {
             Verdict::Reproduced => ("✓", "good"),
             Verdict::DirectionOnly => ("◐", "part"),
             Verdict::NotReproduced => ("✗", "bad"),
+            Verdict::NotTested => ("○", "open"),
         };
         VerdictShown { symbol, word: verdict.name(), class }
     }
@@ -192,6 +195,7 @@ struct Counts {
     reproduced: usize,
     direction: usize,
     not: usize,
+    untested: usize,
 }
 
 impl Counts {
@@ -202,6 +206,7 @@ impl Counts {
                 Verdict::Reproduced => counts.reproduced += 1,
                 Verdict::DirectionOnly => counts.direction += 1,
                 Verdict::NotReproduced => counts.not += 1,
+                Verdict::NotTested => counts.untested += 1,
             }
             counts
         })
