@@ -29,8 +29,10 @@ impl Page {
         ranks.notes = vec![
             "± and *: 95 % intervals; differences taken seed by seed, * where the interval leaves out zero.".to_owned(),
         ];
+        // The browser breaks lines where it must.
+        let words = words(summary).split_whitespace().collect::<Vec<_>>().join(" ");
         let section = Section {
-            about: format!("{}\n{}", header.about.as_deref().unwrap_or_default(), words(summary)).trim().to_owned(),
+            about: format!("{}\n{words}", header.about.as_deref().unwrap_or_default()).trim().to_owned(),
             warnings: if unfinished > 0 { vec![warning] } else { Vec::new() },
             figures: figures(header, comparison, summary, singles),
             tables: vec![ranks, Grid::of(limits(summary), "What held them back".to_owned())],
