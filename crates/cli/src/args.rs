@@ -191,4 +191,6 @@ pub enum What {
     Profiles,
     /// The scenarios in this program.
     Scenarios,
+    /// The figures of papers that can be run again; see `anabranch study`.
+    Studies,
 }

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::{documentation, output};
 use anabranch_engine::Profile;
 use anabranch_lab::shipped::SHIPPED;
+use anabranch_lab::study::Study;
 use anabranch_lab::{Scenario, nearest};
 use anabranch_policy::registry::{Domain, Entry, Parameter, Value};
 use anabranch_policy::{Catalogue, Table};
@@ -48,6 +49,7 @@ pub fn list(catalogue: &Arc<Catalogue>, args: &ListArgs) -> Result<(), Failure> 
         What::Middleboxes => middleboxes(),
         What::Profiles => Profile::NAMES.iter().map(|name| plain(name, profile_about(name))).collect(),
         What::Scenarios => scenarios(catalogue)?,
+        What::Studies => studies()?,
     };
     let text = match &args.name {
         None if args.json => shown(true, &without_documentation(items), |_| String::new())?,
@@ -191,4 +193,13 @@ fn scenarios(catalogue: &Arc<Catalogue>) -> Result<Vec<Item>, Failure> {
         Ok(plain(name, about.as_deref().unwrap_or_default()))
     };
     SHIPPED.iter().map(|shipped| item(shipped.name)).collect()
+}
+
+fn studies() -> Result<Vec<Item>, Failure> {
+    let item = |name: &str| {
+        let study = Study::load(name)?;
+        let paper = Some(format!("{}, {}", study.paper(), study.figure()));
+        Ok(Item { paper, ..plain(name, study.title()) })
+    };
+    Study::names().map(item).collect()
 }

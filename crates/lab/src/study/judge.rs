@@ -1,7 +1,8 @@
 //! Verdicts: what a paper states beside what we measured.
 //!
 //! Comparisons are paired: seed by seed, at the same point, relative to the mean of the two, so that points of different size
-//! weigh alike; several points are averaged within a seed. A difference counts if its 95 % interval leaves out zero.
+//! weigh alike; changes against another system are percentages already and are subtracted. Several points are averaged within
+//! a seed. A difference counts if its 95 % interval leaves out zero.
 //!
 //! | claim | reproduced | direction only |
 //! |---|---|---|
@@ -146,9 +147,17 @@ impl Case<'_> {
 
     /// By how much `b` is above `a` at these points, relative to their mean \[%\].
     fn difference(&self, a: usize, b: usize, points: &[Point]) -> Option<Estimate> {
-        let of_point = |point: &Point| Some(relative(&self.values(a, point)?, &self.values(b, point)?));
+        let of_point = |point: &Point| Some(self.apart(&self.values(a, point)?, &self.values(b, point)?));
         let each: Vec<Vec<f64>> = points.iter().map(of_point).collect::<Option<_>>()?;
         Estimate::of(&mean_within_seeds(&each))
+    }
+
+    /// By how much `b` is above `a`, seed by seed: relative to the mean of the two \[%\], or of changes in their own points.
+    fn apart(&self, a: &[f64], b: &[f64]) -> Vec<f64> {
+        match self.over {
+            None => relative(a, b),
+            Some(_) => a.iter().zip(b).map(|(a, b)| b - a).collect(),
+        }
     }
 
     fn name(&self, system: usize) -> &str {
@@ -247,9 +256,9 @@ impl Case<'_> {
             let [first, .., last] = columns.as_slice() else {
                 return Some(Finding::untested("it takes two values of the first axis"));
             };
-            let overall = Estimate::of(&relative(first, last))?;
+            let overall = Estimate::of(&self.apart(first, last))?;
             let steps: Vec<Estimate> =
-                columns.windows(2).filter_map(|pair| Estimate::of(&relative(&pair[0], &pair[1]))).collect();
+                columns.windows(2).filter_map(|pair| Estimate::of(&self.apart(&pair[0], &pair[1]))).collect();
             let sign = if trend == Trend::Falls { -1.0 } else { 1.0 };
             let against = steps.iter().any(|step| counts(step) && sign * step.mean < 0.0);
             let verdict = match trend {
