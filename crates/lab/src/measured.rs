@@ -97,8 +97,8 @@ pub struct Measured {
     pub buffer_mean_segments: Option<f64>,
     /// Standard deviation of the same.
     pub buffer_sd_segments: Option<f64>,
-    /// After the first link has failed: the longest span in which no subflow of another path got any data \[s\], as exact as
-    /// `[run] sample`.
+    /// After the first link has failed: the longest span in which no subflow of another path got any data \[s\], give or
+    /// take `[run] sample`: where nothing stands still it is one such step.
     pub suspension_s: Option<f64>,
     /// The paths of first transmissions in order, with a `|` where the sender waited for an ACK: `6 P1, 4 P2 | 5 P1`. If
     /// `[run] decisions` asked for it.

@@ -77,12 +77,13 @@ fn suspension(spec: &Spec, samples: &[&Sample]) -> Option<f64> {
     let received = |sample: &Sample| left.iter().map(|&path| sample.paths[path].received).sum::<u64>();
     let at = Instant::ZERO + failure.at;
     let after = samples.iter().position(|sample| sample.at >= at).filter(|_| !left.is_empty())?;
-    let (mut known, mut since, mut longest) = (received(samples[after]), at, Duration::ZERO);
+    let (mut known, mut since, mut longest) = (received(samples[after.saturating_sub(1)]), at, Duration::ZERO);
     for sample in &samples[after..] {
+        // Something came between two samples: reckoned to the later one, at both ends of a standstill.
+        longest = longest.max(sample.at.since(since));
         if received(sample) > known {
             (known, since) = (received(sample), sample.at);
         }
-        longest = longest.max(sample.at.since(since));
     }
     Some(longest.as_secs_f64())
 }
@@ -107,18 +108,22 @@ fn series(paths: usize, samples: &[&Sample], begin: Instant) -> Samples {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use crate::{Keep, Measured, Origin, Run, Scenario};
+    use super::*;
+    use crate::{Keep, Origin, Run, Scenario};
+    use anabranch_sim::PathSample;
     use std::sync::Arc;
 
     const PATHS: &str =
         "[path.P1]\nrate = \"100mbit\"\nrtt = \"10ms\"\n[path.P2]\nrate = \"100mbit\"\nrtt = \"100ms\"\n";
 
     fn run(text: &str) -> Run {
-        let text = format!("{PATHS}{text}");
+        crate::run(&scenario(&format!("{PATHS}{text}")), 1, &Keep::default()).unwrap()
+    }
+
+    fn scenario(text: &str) -> Scenario {
         let catalogue = Arc::new(anabranch_policy::Catalogue::default());
         let none = |_: &str, _| Err(std::io::ErrorKind::NotFound.into());
-        let scenario = Scenario::read(&catalogue, "test", "test.toml", &text, Origin::default(), &none).unwrap();
-        crate::run(&scenario, 1, &Keep::default()).unwrap()
+        Scenario::read(&catalogue, "test", "test.toml", text, Origin::default(), &none).unwrap()
     }
 
     const BULK: &str = "[[workload]]\nkind = \"bulk\"\nduration = \"4s\"\n";
@@ -205,5 +210,61 @@ mod tests {
         assert!(measured.completion_sd_s.is_some() && measured.mean_goodput_bps > 0.0);
         let text = serde_json::to_string(&measured).unwrap();
         assert_eq!(serde_json::from_str::<Measured>(&text).unwrap(), measured);
+    }
+
+    /// A sample at `ms`, of which all paths together are read.
+    fn sample(ms: u64, received: &[u64]) -> Sample {
+        let path = |&received: &u64| PathSample { received, ..PathSample::default() };
+        Sample {
+            at: Instant::ZERO + Duration::from_millis(ms),
+            read: received.iter().sum(),
+            data_acked: 0,
+            ofo_segments: 0,
+            buffered: 0,
+            paths: received.iter().map(path).collect(),
+        }
+    }
+
+    /// Path 0 fails at 150 ms. What path 1 brings stands still from 200 ms to 500 ms, and again for 100 ms; that path 0 still brings
+    /// something at 300 ms is of no account.
+    #[test]
+    fn a_suspension_is_the_longest_standstill_of_the_paths_that_are_left() {
+        let text = format!("{PATHS}{BULK}[[change]]\nat = \"150ms\"\npath = \"P1\"\nstate = \"down\"\n");
+        let spec = scenario(&text).spec(1);
+        let rows = [
+            (0, [5, 0]),
+            (100, [9, 0]),
+            (200, [9, 7]),
+            (300, [11, 7]),
+            (400, [11, 7]),
+            (500, [11, 8]),
+            (600, [11, 8]),
+            (700, [11, 9]),
+        ];
+        let samples: Vec<Sample> = rows.iter().map(|(ms, received)| sample(*ms, received)).collect();
+        let longest = |spec: &Spec, until: usize| suspension(spec, &samples[..until].iter().collect::<Vec<_>>());
+        assert_eq!(longest(&spec, 8), Some(0.3));
+        assert_eq!(longest(&spec, 5), Some(0.2), "as far as the run went");
+        assert_eq!(longest(&spec, 2), None, "it was over before the failure");
+        let unharmed = Spec { changes: Vec::new(), ..spec.clone() };
+        assert_eq!(longest(&unharmed, 8), None);
+        // The standstill that ends with the first sample after the failure counts from the failure.
+        assert_eq!(suspension(&spec, &[&sample(100, &[0, 3]), &sample(400, &[0, 3])]), Some(0.25));
+    }
+
+    /// 8000 bytes in 100 ms are 640 kbit/s; a run that ended at 250 ms is silent after that.
+    #[test]
+    fn a_window_is_the_difference_between_two_moments() {
+        let samples =
+            [sample(0, &[0, 0]), sample(100, &[6000, 2000]), sample(200, &[7000, 2000]), sample(250, &[8000, 2000])];
+        let window = |from, to| {
+            let times = (Duration::from_millis(from), Duration::from_millis(to));
+            let WindowMeasured { from_s, to_s, goodput_bps, path_bps } = span(times, &samples, Instant::ZERO);
+            assert_eq!((from_s, to_s), (from as f64 / 1e3, to as f64 / 1e3));
+            (goodput_bps, path_bps)
+        };
+        assert_eq!(window(0, 100), (640_000.0, vec![480_000.0, 160_000.0]));
+        assert_eq!(window(100, 300), (80_000.0, vec![80_000.0, 0.0]));
+        assert_eq!(window(300, 400), (0.0, vec![0.0, 0.0]));
     }
 }

@@ -408,4 +408,36 @@ mod tests {
         );
         assert_eq!(parse(&text).unwrap().activities.len(), 1);
     }
+
+    /// Whatever is cut off, changed or repeated: a page that can be loaded, or a refusal.
+    #[test]
+    fn no_text_makes_it_panic() {
+        let by = r#", "_initiator": {"type": "parser", "url": "a"}, "timings": {"receive": -1}"#;
+        let entries = [entry("a", 0, 100, ""), entry("b", 40, 90, by), entry("a", 100, 100, by)].join(",");
+        let text = format!(r#"{{"log": {{"entries": [{entries}]}}}}"#);
+        let mut stream = anabranch_units::Seed(1).stream("har");
+        let mut pages = 0;
+        for _ in 0..20_000 {
+            let mut bytes = text.clone().into_bytes();
+            for _ in 0..1 + stream.below(3) {
+                let at = stream.below(bytes.len() as u64) as usize;
+                match stream.below(4) {
+                    0 => bytes[at] = b"0123456789-+.eE:\"T,Z{}"[stream.below(22) as usize],
+                    1 => bytes.truncate(at + 1),
+                    2 => bytes.insert(at, b'9'),
+                    _ => {
+                        bytes.remove(at);
+                    }
+                }
+                if bytes.is_empty() {
+                    break;
+                }
+            }
+            if let Ok(page) = super::super::parse("x.har", &String::from_utf8_lossy(&bytes)) {
+                assert_eq!(page.check(), Ok(()));
+                pages += 1;
+            }
+        }
+        assert!((100..19_900).contains(&pages), "some are still pages: {pages}");
+    }
 }
