@@ -27,6 +27,8 @@ pub struct Scenario {
     pub name: String,
     /// One line on what it is for.
     pub about: Option<String>,
+    /// The file as it is written, without what the command line laid over it.
+    pub text: Arc<str>,
     /// SHA-256 of the content after overrides, traces included, seed and repetitions apart.
     pub digest: String,
     /// The seed of the first repetition.
@@ -141,6 +143,7 @@ impl Scenario {
         Ok(Scenario {
             name: name.to_owned(),
             about: file.about.clone(),
+            text: layers.iter().map(|layer| layer.text).collect::<Vec<_>>().join("\n").into(),
             digest: tree.digest(&digests.borrow()),
             seed: resolved.seed,
             repeat: resolved.repeat,
@@ -185,6 +188,11 @@ impl Scenario {
     /// The policies of the host that receives.
     pub fn receiver(&self) -> &Chosen {
         &self.policies[1 - self.sender]
+    }
+
+    /// Whether it is the client that sends the data.
+    pub(crate) fn client_sends(&self) -> bool {
+        self.sender == 0
     }
 
     /// The schedulers of client and server by name, each with the time from which on it is in use, in this order.
@@ -264,7 +272,8 @@ impl Origin {
     }
 }
 
-fn in_shell(word: &str) -> String {
+/// A word as a shell takes it.
+pub fn in_shell(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=%".contains(c);
     match word.chars().all(plain) {
         true => word.to_owned(),

@@ -121,6 +121,16 @@ pub enum Cell {
     Number(Option<f64>),
 }
 
+impl Cell {
+    /// Its number, if it is one.
+    pub(crate) fn number(&self) -> Option<f64> {
+        match self {
+            Cell::Number(number) => *number,
+            Cell::Text(_) => None,
+        }
+    }
+}
+
 impl std::fmt::Display for Cell {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -576,3 +576,31 @@ fn recorded_pages_are_read() {
         }
     }
 }
+
+/// The examples that stand beside the shipped scenarios.
+#[test]
+fn the_examples_are_read_and_run() {
+    for (name, pages, objects) in [("web", 1, 6), ("map-session", 0, 200)] {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../scenarios/{name}.toml"));
+        let scenario = Scenario::load(&built_in(), &file.to_string_lossy(), &[]).unwrap();
+        let run = crate::run(&scenario, 1, &crate::Keep::default()).unwrap();
+        assert!(run.measured.finished && run.outcome.transfers.len() >= objects, "{name}: {:?}", run.measured);
+        assert_eq!(run.outcome.pages.len(), pages);
+        if std::env::var_os("ANABRANCH_SHOW").is_some() {
+            for scheduler in ["min-rtt", "blest", "sttf"] {
+                let scenario = scenario.with_scheduler(scheduler).unwrap();
+                let runs: Vec<_> = (1..=20)
+                    .map(|seed| crate::run(&scenario, seed, &crate::Keep::default()).unwrap().measured)
+                    .collect();
+                let mean = |of: &dyn Fn(&crate::Measured) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
+                println!(
+                    "{name} {scheduler}: plt {:.3} object {:.4} wlan {:.3} rtos {:.2}",
+                    mean(&|m| m.page_load_s.unwrap_or(0.0)),
+                    mean(&|m| m.object_download_s.unwrap()),
+                    mean(&|m| m.shares[0]),
+                    mean(&|m| m.rtos as f64)
+                );
+            }
+        }
+    }
+}

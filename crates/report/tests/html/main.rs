@@ -50,6 +50,28 @@ fn many_studies_have_an_index_and_names_of_their_own() {
 }
 
 #[test]
+fn a_run_is_drawn_by_what_happened_in_it() {
+    let text = fixture::run();
+    for said in ["Time and sequence of the data", "wlan, retransmitted", "did not arrive", "DATA_ACK at the sender"] {
+        assert!(text.contains(said), "`{said}` is missing");
+    }
+    for said in
+        ["Congestion windows", "Queues in front of the links", "Out-of-order queue", "What the sender waited for"]
+    {
+        assert!(text.contains(said), "`{said}` is missing");
+    }
+    assert!(text.contains("rate = &quot;25mbit&quot;"), "the scenario stands there as it is written");
+}
+
+#[test]
+fn a_comparison_is_drawn_and_put_into_words() {
+    let text = fixture::comparison();
+    for said in ["Ranking", "Difference to min-rtt", "Where the data went first", "plain TCP on the best single path"] {
+        assert!(text.contains(said), "`{said}` is missing");
+    }
+}
+
+#[test]
 fn the_page_is_small() {
     // Mostly Vega; data takes little of it.
     let one = of(&[fixture::study()]).len();
@@ -66,7 +88,7 @@ fn a_browser_shows_what_is_meant() {
         ("study.html", of(&[fixture::study()])),
         ("many.html", of(&many)),
         ("hostile.html", of(&[fixture::hostile()])),
-        ("run.html", of(&[fixture::study()])),
-        ("comparison.html", of(&[fixture::study()])),
+        ("run.html", fixture::run()),
+        ("comparison.html", fixture::comparison()),
     ]);
 }
