@@ -67,6 +67,9 @@ pub struct Common {
     /// Also write one row per run to this file.
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
+    /// Also write a page with diagrams to this file, to be opened in a browser.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
 }
 
 /// Arguments of `run`.
@@ -75,6 +78,7 @@ pub struct Common {
   anabranch run wlan-lte
   anabranch run lossy --set host.scheduler=late --events events.jsonl
   anabranch run my.toml --repeat 10 --csv runs.csv
+  anabranch run wlan-lte --report run.html
   anabranch run path-failure --seed 7 --set host.scheduler=late --pcap captures")]
 pub struct RunArgs {
     /// A scenario file, or the name of a shipped scenario (`anabranch list scenarios`).
@@ -96,6 +100,7 @@ pub struct RunArgs {
 #[command(after_help = "Examples:
   anabranch compare
   anabranch compare asymmetric-10-100 --schedulers min-rtt,blest,late --repeat 50
+  anabranch compare wlan-lte --report comparison.html
   anabranch compare --all --repeat 5 --json
   anabranch compare wlan-lte --set 'path.lte.down=\"recording.down\"' --csv runs.csv")]
 pub struct CompareArgs {
@@ -109,7 +114,7 @@ pub struct CompareArgs {
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     pub schedulers: Vec<String>,
     /// Every scheduler against every other, over all shipped scenarios.
-    #[arg(long, conflicts_with_all = ["scenario", "csv"])]
+    #[arg(long, conflicts_with_all = ["scenario", "csv", "report"])]
     pub all: bool,
 }
 

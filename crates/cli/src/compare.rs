@@ -9,6 +9,7 @@ use anabranch_lab::pairwise::Tournament;
 use anabranch_lab::shipped::SHIPPED;
 use anabranch_lab::stats::Estimate;
 use anabranch_policy::Catalogue;
+use anabranch_report::html::{self, Page};
 use anabranch_report::{Header, comparison_rows};
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ pub fn compare(catalogue: &Arc<Catalogue>, args: &CompareArgs) -> Result<(), Fai
     };
     let plan = Plan::new(scenario, &schedulers, seed, repeat)?;
     let header = header.comparing(plan.schedulers());
+    let scenario = plan.scenario.clone();
     let bar = output::progress(plan.len());
     let comparison = plan.run(args.common.jobs, &|| bar.inc(1));
     bar.finish_and_clear();
@@ -35,16 +37,21 @@ pub fn compare(catalogue: &Arc<Catalogue>, args: &CompareArgs) -> Result<(), Fai
         output::write(path, &csv.map_err(|error| Failure::writing("CSV", error))?)?;
     }
     let summary = comparison.summary();
-    if args.common.json {
-        let json = anabranch_report::json(&header, summary.as_ref(), &rows);
-        return output::print(&format!("{}\n", json.map_err(|error| Failure::writing("JSON", error))?));
-    }
-    let Some(summary) = summary else { return Ok(()) };
     let singles: Vec<(String, Estimate)> = comparison
         .singles
         .iter()
         .filter_map(|group| Some((group.name.clone(), Estimate::of(&group.values(comparison.measure))?)))
         .collect();
+    if let (Some(path), Some(summary)) = (&args.common.report, &summary) {
+        let command = output::command_line();
+        let page = Page::of_comparison(&scenario, &header, &comparison, summary, &singles, &command);
+        output::write(path, html::page(&page).as_bytes())?;
+    }
+    if args.common.json {
+        let json = anabranch_report::json(&header, summary.as_ref(), &rows);
+        return output::print(&format!("{}\n", json.map_err(|error| Failure::writing("JSON", error))?));
+    }
+    let Some(summary) = summary else { return Ok(()) };
     let files = match &args.common.csv {
         Some(path) => format!("\nOne row per run: {}\n", path.display()),
         None => "\nOne row per run in a file: --csv compare.csv\n".to_owned(),

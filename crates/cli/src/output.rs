@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fs;
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// Prints to standard output.
@@ -24,9 +25,35 @@ pub fn width() -> usize {
     }
 }
 
-/// Writes a file of results.
+/// Writes a file of results: all of it, or nothing that others could take for it.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    fs::write(path, bytes).map_err(|error| Failure::writing(&path.display().to_string(), error))
+    let written = match fs::metadata(path) {
+        // A device or a pipe has no other file to take its place.
+        Ok(there) if !there.is_file() => fs::write(path, bytes),
+        // A link stays one.
+        Ok(_) => fs::canonicalize(path).and_then(|file| replace(&file, bytes)),
+        Err(_) => replace(path, bytes),
+    };
+    written.map_err(|error| Failure::writing(&path.display().to_string(), error))
+}
+
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let permissions = match fs::metadata(path) {
+        Ok(there) => there.permissions(),
+        // Less what the process's umask takes away.
+        Err(_) => fs::Permissions::from_mode(0o666),
+    };
+    let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(directory)?;
+    file.write_all(bytes)?;
+    file.persist(path)?;
+    Ok(())
+}
+
+/// The command line again, as a shell takes it.
+pub fn command_line() -> String {
+    let words = std::env::args().skip(1).map(|word| anabranch_lab::in_shell(&word));
+    ["anabranch".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
 }
 
 /// A bar over so many runs, on a terminal only.

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::output;
 use anabranch_lab::{Keep, Run, Scenario};
 use anabranch_policy::Catalogue;
+use anabranch_report::html::{self, Page};
 use anabranch_report::{Header, run_rows};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -19,7 +20,8 @@ pub fn run(catalogue: &Arc<Catalogue>, args: &RunArgs) -> Result<(), Failure> {
         made.map_err(|error| Failure::writing(&directory.display().to_string(), error))?;
     }
     let header = Header::new(&scenario, seed, repeat as usize);
-    let keep = Keep { events: args.events.is_some(), captures: args.pcap.clone() };
+    let keep =
+        Keep { events: args.events.is_some(), captures: args.pcap.clone(), timeline: args.common.report.is_some() };
     let bar = output::progress(repeat as usize);
     let seeds: Vec<u64> = (0..u64::from(repeat)).map(|n| seed.wrapping_add(n)).collect();
     let runs = anabranch_lab::run_seeds(&scenario, &seeds, &keep, args.common.jobs, &|| bar.inc(1));
@@ -30,6 +32,10 @@ pub fn run(catalogue: &Arc<Catalogue>, args: &RunArgs) -> Result<(), Failure> {
     if let Some(path) = &args.common.csv {
         let csv = anabranch_report::csv(&header, &rows);
         output::write(path, &csv.map_err(|error| Failure::writing("CSV", error))?)?;
+    }
+    if let Some(path) = &args.common.report {
+        let page = Page::of_runs(&scenario, &header, &runs, &output::command_line());
+        output::write(path, html::page(&page).as_bytes())?;
     }
     if let Some(path) = &args.events {
         output::write(path, events(&runs).as_bytes())?;

@@ -18,6 +18,7 @@ pub mod figure;
 pub mod file;
 mod measured;
 mod named;
+mod page;
 pub mod pairwise;
 pub mod quantity;
 mod record;
@@ -28,6 +29,7 @@ mod schema;
 pub mod shipped;
 pub mod stats;
 pub mod study;
+pub mod timeline;
 mod tree;
 mod variant;
 mod vary;
@@ -38,7 +40,7 @@ pub use measured::{Measured, MiddleboxCounts, PathSamples, Samples, WindowMeasur
 pub use named::{named, named_ack_path};
 pub use record::Recorder;
 pub use run::{Keep, Run, RunError, panic_text, run, run_seeds};
-pub use scenario::{Origin, Scenario};
+pub use scenario::{Origin, Scenario, in_shell};
 pub use schema::schema;
 pub use variant::{Chosen, Settings, Switched, Variant};
 

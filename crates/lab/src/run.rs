@@ -2,8 +2,10 @@
 //!
 //! Results stand in the order in which the runs were asked for, whatever thread was done first.
 
+use crate::timeline::{Both, Timeline, TimelineObserver};
 use crate::{Measured, Recorder, Scenario};
 use anabranch_sim::{Observer, Outcome, Spec};
+use anabranch_units::Duration;
 use rayon::prelude::*;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,6 +20,8 @@ pub struct Run {
     pub measured: Measured,
     /// All that the simulator answered.
     pub outcome: Outcome,
+    /// How it went, if [`Keep::timeline`] asked for it.
+    pub timeline: Option<Timeline>,
 }
 
 /// A run that broke.
@@ -38,22 +42,34 @@ pub struct Keep {
     pub events: bool,
     /// Capture files in this directory; with several runs, in a directory `seed-N` below it for each.
     pub captures: Option<PathBuf>,
+    /// A [`Timeline`], and samples in the outcome as often as a diagram has use for them.
+    pub timeline: bool,
 }
 
 /// Runs the scenario once with this seed.
 pub fn run(scenario: &Scenario, seed: u64, keep: &Keep) -> Result<Run, RunError> {
     let mut spec = scenario.spec(seed);
     spec.record_events = keep.events;
+    if keep.timeline {
+        let every = Duration::from_nanos((spec.stop.as_nanos() / SAMPLES).clamp(MOST_OFTEN.as_nanos(), u64::MAX));
+        spec.samples.extend((0..).map(|n| every * n).take_while(|at| *at <= spec.stop));
+    }
     let command = scenario.origin.command(seed);
+    let mut timeline = keep.timeline.then(|| TimelineObserver::new(scenario.client_sends()));
+    let observer = timeline.as_mut().map(|observer| observer as &mut dyn Observer);
     let outcome = match &keep.captures {
-        None => play(&spec, None),
-        Some(directory) => capture(scenario, seed, &spec, directory),
+        None => play(&spec, observer),
+        Some(directory) => capture(scenario, seed, &spec, directory, observer),
     };
     let outcome = outcome.map_err(|problem| RunError { problem, command: command.clone() })?;
     let mut measured = Measured::of(&spec, &outcome);
     scenario.watch().fill(&mut measured, &spec, &outcome, scenario.late(seed));
-    Ok(Run { command, measured, outcome })
+    Ok(Run { command, measured, outcome, timeline: timeline.map(TimelineObserver::finish) })
 }
+
+/// How many samples a diagram gets of a run that takes its whole time; shorter ones get fewer, but not less often than this.
+const SAMPLES: u64 = 6000;
+const MOST_OFTEN: Duration = Duration::from_millis(5);
 
 /// Runs the scenario with each seed on `jobs` threads (0: one per processor) and calls `done` after each.
 pub fn run_seeds(
@@ -100,9 +116,18 @@ pub(crate) fn in_parallel<W: Sync, R: Send, E: Send>(
 }
 
 /// Plays a run with capture files of it.
-fn capture(scenario: &Scenario, seed: u64, spec: &Spec, directory: &Path) -> Result<Outcome, String> {
+fn capture(
+    scenario: &Scenario,
+    seed: u64,
+    spec: &Spec,
+    directory: &Path,
+    other: Option<&mut dyn Observer>,
+) -> Result<Outcome, String> {
     let mut recorder = Recorder::create(directory, scenario, seed).map_err(|error| error.to_string())?;
-    let outcome = play(spec, Some(&mut recorder))?;
+    let outcome = match other {
+        Some(other) => play(spec, Some(&mut Both(&mut recorder, other)))?,
+        None => play(spec, Some(&mut recorder))?,
+    };
     recorder.finish().map_err(|error| error.to_string())?;
     Ok(outcome)
 }

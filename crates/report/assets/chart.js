@@ -18,24 +18,32 @@ const anabranchChart = (() => {
   /// A series with more points in a panel is a line without marks, its intervals a band.
   const MARKED = 24;
 
-  /// A place in the palette for each name of a section, so that it looks alike in all figures. What a paper states takes the
-  /// place of the system it is about ("LATE, as the paper states" that of "LATE"); theory is numbered by itself.
+  /// A place in the palette for each name of a section, so that it looks alike in all figures. Names that no chain of figures
+  /// connects are numbered apart: each starts with the first colour. What a paper states takes the place of the system it is about
+  /// ("LATE, as the paper states" that of "LATE"); theory is numbered by itself.
   function places(systems, figures) {
-    const all = figures.flatMap((figure) => figure.series);
     const found = new Map();
-    const add = (names) => names.forEach((name) => found.has(name) || found.set(name, found.size));
-    const drawn = new Set(all.map((series) => series.name));
-    const measured = all.filter((series) => series.origin === "measured").map((series) => series.name);
-    // Systems that no figure shows take nobody's colour.
-    add(systems.filter((name) => drawn.has(name)));
-    add(measured);
-    for (const { name, origin } of all) {
-      const of = measured.filter((other) => origin === "paper" && name.startsWith(other)).sort((a, b) => b.length - a.length);
-      if (of.length && !found.has(name)) found.set(name, found.get(of[0]));
+    const all = figures.flatMap((figure) => figure.series);
+    const named = (series) => series.filter((it) => it.origin === "measured").map((it) => it.name);
+    let groups = [];
+    for (const names of figures.map((figure) => new Set(named(figure.series)))) {
+      const touched = groups.filter((group) => [...group].some((name) => names.has(name)));
+      groups = [...groups.filter((group) => !touched.includes(group)), new Set([...touched.flatMap((group) => [...group]), ...names])];
     }
-    add(all.filter((series) => series.origin === "paper").map((series) => series.name));
+    for (const group of groups) {
+      // Systems in their own order.
+      const ordered = [...systems.filter((name) => group.has(name)), ...group];
+      let next = 0;
+      for (const name of ordered) if (!found.has(name)) found.set(name, next++);
+    }
+    const measured = named(all).sort((a, b) => b.length - a.length);
+    let others = found.size;
     let curves = 0;
-    for (const { name, origin } of all) if (origin === "theory" && !found.has(name)) found.set(name, curves++);
+    for (const { name, origin } of all) {
+      if (found.has(name)) continue;
+      if (origin === "theory") found.set(name, curves++);
+      else found.set(name, found.get(measured.find((other) => name.startsWith(other))) ?? others++);
+    }
     return found;
   }
 
@@ -83,13 +91,14 @@ const anabranchChart = (() => {
     return all;
   }
 
+  const NUMBERS = vega.defaultLocale();
   /// Numbers as people read them: SI prefixes where they are large, otherwise as they are.
   function number(value) {
     if (value === null || !Number.isFinite(value)) return "–";
     const size = Math.abs(value);
-    if (size >= 1e4) return vega.format(".4~s")(value);
-    if (size !== 0 && size < 1e-3) return vega.format(".3~e")(value);
-    return vega.format(size >= 1000 ? ",.0~f" : ".4~r")(value);
+    if (size >= 1e4) return NUMBERS.format(".4~s")(value);
+    if (size !== 0 && size < 1e-3) return NUMBERS.format(".3~e")(value);
+    return NUMBERS.format(size >= 1000 ? ",.0~f" : ".4~r")(value);
   }
 
   const withUnit = (value, axis) => {
@@ -189,7 +198,9 @@ const anabranchChart = (() => {
     const xNumbers = { field: "x", ...channel(figure.x, xs, { narrow: false, fromZero: span, length: width, edge: figure.mark === "point" || dense }) };
     const x = categorical && !span ? category(figure.x) : xNumbers;
     const y = span ? category(figure.y) : { field: "y", ...channel(figure.y, ys, { narrow: true, fromZero: bar, length: height, edge: false }) };
-    const offset = bar ? { xOffset: { field: "s", type: "nominal", sort: null, scale: { domain: figure.series.map((it) => it.name).filter((name) => data.some((row) => row.s === name)), paddingInner: 0.1 } } } : {};
+    // Side by side only where categories have several bars.
+    const beside = bar && new Set(data.map((row) => `${row.p}/${row.c}`)).size < data.length;
+    const offset = beside ? { xOffset: { field: "s", type: "nominal", sort: null, scale: { domain: figure.series.map((it) => it.name).filter((name) => data.some((row) => row.s === name)), paddingInner: 0.1 } } } : {};
     const order = { detail: { field: "k", type: "nominal" } };
     const result = [];
     const has = (test) => data.some(test);
@@ -234,8 +245,15 @@ const anabranchChart = (() => {
       // Wider than what is seen, so that it can be pointed at.
       result.push({ transform: [{ filter: "datum.y !== null" }], mark: { type: "circle", opacity: 0, size: dense ? 80 : 260, tooltip: true }, encoding: { x, y, tooltip: { field: "s" } } });
     } else {
-      const small = data.length > 400;
-      result.push({ transform: [{ filter: "datum.y !== null" }], mark: { type: "point", filled: !small, opacity: small ? 0.85 : 1, size: small ? 9 : 50, strokeWidth: small ? 1 : 0.8 }, encoding: { x, y, ...common, shape: { field: "s", type: "nominal" } } });
+      // Crowds in small, what is rare larger and on top of them.
+      const counts = new Map();
+      for (const row of data) counts.set(row.k, (counts.get(row.k) ?? 0) + 1);
+      for (const crowd of [true, false]) {
+        const some = [...counts.keys()].filter((k) => counts.get(k) > 400 === crowd);
+        const mark = { type: "point", filled: true, opacity: 1, size: crowd ? 9 : 42, stroke: crowd ? null : INK[theme].ground, strokeWidth: 0.6 };
+        const filter = { and: ["datum.y !== null", { field: "k", oneOf: some }] };
+        if (some.length) result.push({ transform: [{ filter }], mark, encoding: { x, y, ...common, shape: { field: "s", type: "nominal" } } });
+      }
     }
     for (const layer of result) {
       if (layer.mark.type !== "circle" && layer.mark.type !== "rule" && layer.mark.type !== "tick") layer.mark.tooltip ??= !joined;

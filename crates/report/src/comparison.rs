@@ -11,10 +11,9 @@ use std::fmt::Write;
 
 /// The two tables and the words below them.
 pub fn comparison(header: &Header, summary: &Summary, singles: &[(String, Estimate)]) -> String {
-    let unit = Unit::of(summary);
     let mut text = format!("{header}\n\n");
-    write!(text, "{}\n{}\n", ranking(header, summary, singles, unit), limits(summary))
-        .and_then(|()| write!(text, "{}\n{}", words(summary, unit), policies(header)))
+    write!(text, "{}\n{}\n", ranking(header, summary, singles), limits(summary))
+        .and_then(|()| write!(text, "{}{}\n{}", legend(summary), words(summary), policies(header)))
         .expect("writing to a String cannot fail");
     text
 }
@@ -40,7 +39,9 @@ impl Unit {
     }
 }
 
-fn ranking(header: &Header, summary: &Summary, singles: &[(String, Estimate)], unit: Unit) -> Table {
+/// Schedulers from the best on, and what they are held against.
+pub(crate) fn ranking(header: &Header, summary: &Summary, singles: &[(String, Estimate)]) -> Table {
+    let unit = Unit::of(summary);
     let value = format!("{} [{}]", summary.measure, unit.name);
     let difference = format!("to {REFERENCE} [{}]", unit.name);
     let shares: Vec<String> = header.paths.iter().map(|path| format!("via {path}")).collect();
@@ -73,7 +74,8 @@ fn ranking(header: &Header, summary: &Summary, singles: &[(String, Estimate)], u
     table
 }
 
-fn limits(summary: &Summary) -> Table {
+/// What held each scheduler back.
+pub(crate) fn limits(summary: &Summary) -> Table {
     let overruled = summary.ranking.iter().any(|ranked| ranked.overruled > 0.0);
     let mut columns = vec![("scheduler", Align::Left)];
     let numbers =
@@ -95,9 +97,8 @@ fn limits(summary: &Summary) -> Table {
     table
 }
 
-/// What the numbers say.
-fn words(summary: &Summary, unit: Unit) -> String {
-    let Some(best) = summary.ranking.first() else { return String::new() };
+/// How to read the tables.
+fn legend(summary: &Summary) -> String {
     let mut text = format!(
         "Means over {} repetitions; blocked: time the sender was kept waiting, by what; ± and *: 95 % intervals,\n\
          differences taken seed by seed. RTO rate: timeouts per segment sent. ofo: out of order at the connection level.\n\n",
@@ -110,7 +111,13 @@ fn words(summary: &Summary, unit: Unit) -> String {
             summary.repeat * summary.ranking.len()
         );
     }
-    text += &first_place(summary, best, unit);
+    text
+}
+
+/// What the numbers say.
+pub(crate) fn words(summary: &Summary) -> String {
+    let (Some(best), unit) = (summary.ranking.first(), Unit::of(summary)) else { return String::new() };
+    let mut text = first_place(summary, best, unit);
     text += &format!("{}\n{}\n", against_single(summary, best, unit), against_sum(summary, best, unit));
     text
 }
@@ -248,8 +255,8 @@ mod tests {
     fn multipath_that_does_not_pay_is_called_so() {
         let mut summary = summary();
         summary.best_single_path.best_to_it = estimate(0.3, 0.1);
-        assert!(words(&summary, Unit::of(&summary)).contains("multipath does NOT pay here"));
+        assert!(words(&summary).contains("multipath does NOT pay here"));
         summary.best_single_path.best_to_it = estimate(-0.05, 0.1);
-        assert!(words(&summary, Unit::of(&summary)).contains("that is not significant"));
+        assert!(words(&summary).contains("that is not significant"));
     }
 }

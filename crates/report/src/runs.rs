@@ -22,7 +22,11 @@ pub fn runs(header: &Header, measure: MeasureName, runs: &[Run]) -> String {
 
 fn in_full(header: &Header, run: &Run) -> String {
     let outcome = &run.outcome;
-    let mut text = format!("{}\n", transfers(outcome));
+    let mut text = transfers(outcome).to_string();
+    if let more @ 1.. = outcome.transfers.len().saturating_sub(SHOWN) {
+        text += &format!("  and {more} more\n");
+    }
+    text += "\n";
     for connection in &outcome.connections {
         text += &format!("{}\n{}\n", about(connection), subflows(header, connection));
     }
@@ -40,7 +44,8 @@ fn in_full(header: &Header, run: &Run) -> String {
 /// Most transfers shown one by one; a mean says more about more.
 const SHOWN: usize = 30;
 
-fn transfers(outcome: &Outcome) -> String {
+/// The first transfers.
+pub(crate) fn transfers(outcome: &Outcome) -> Table {
     let columns = [("transfer", Align::Left), ("connection", Align::Right), ("start [s]", Align::Right)];
     let numbers = [("time [s]", Align::Right), ("bytes", Align::Right), ("goodput [Mbit/s]", Align::Right)];
     let mut table = Table::new(columns.into_iter().chain(numbers));
@@ -56,10 +61,7 @@ fn transfers(outcome: &Outcome) -> String {
             goodput.map_or(String::new(), short),
         ]);
     }
-    match outcome.transfers.len().saturating_sub(SHOWN) {
-        0 => table.to_string(),
-        more => format!("{table}  and {more} more\n"),
-    }
+    table
 }
 
 fn about(connection: &ConnectionOutcome) -> String {
@@ -100,7 +102,8 @@ fn about(connection: &ConnectionOutcome) -> String {
     text
 }
 
-fn subflows(header: &Header, connection: &ConnectionOutcome) -> Table {
+/// What each subflow did.
+pub(crate) fn subflows(header: &Header, connection: &ConnectionOutcome) -> Table {
     let columns = ["share", "segments", "retransmitted", "RTOs", "fast recoveries", "reinjected", "SRTT [ms]", "cwnd"];
     let mut table = Table::new([("path", Align::Left)].into_iter().chain(columns.map(|name| (name, Align::Right))));
     let total = connection.subflows.iter().map(|subflow| subflow.stats.bytes_first_sent).sum::<u64>().max(1);
@@ -122,7 +125,8 @@ fn subflows(header: &Header, connection: &ConnectionOutcome) -> Table {
     table
 }
 
-fn links(outcome: &Outcome) -> Table {
+/// What passed each link.
+pub(crate) fn links(outcome: &Outcome) -> Table {
     let columns = ["delivered", "MB", "dropped: queue", "loss", "down", "mean queue [ms]", "longest queue"];
     let mut table = Table::new([("link", Align::Left)].into_iter().chain(columns.map(|name| (name, Align::Right))));
     for link in outcome.links.iter().filter(|link| link.stats.offered > 0) {
@@ -178,11 +182,25 @@ fn interference(run: &Run) -> String {
     if text.is_empty() { text } else { text + "\n" }
 }
 
-fn repeated(header: &Header, measure: MeasureName, runs: &[Run]) -> String {
-    let (name, scale) = match measure {
+/// What ranks, with its unit and scale.
+fn measured(measure: MeasureName) -> (&'static str, f64) {
+    match measure {
         MeasureName::CompletionTime => ("completion time [s]", 1.0),
         MeasureName::Goodput => ("goodput [Mbit/s]", 1e6),
-    };
+        MeasureName::PageLoadTime => ("page load time [s]", 1.0),
+    }
+}
+
+fn repeated(header: &Header, measure: MeasureName, runs: &[Run]) -> String {
+    let (name, scale) = measured(measure);
+    let values: Vec<f64> = runs.iter().map(|run| run.measured.value(measure)).collect();
+    let mean = Estimate::of(&values).map_or(String::new(), |mean| with_interval(&mean, scale, false));
+    format!("{}\nmean {name} {mean} (95 % interval)\n", repeated_table(header, measure, runs))
+}
+
+/// A line for each run.
+pub(crate) fn repeated_table(header: &Header, measure: MeasureName, runs: &[Run]) -> Table {
+    let (name, scale) = measured(measure);
     let shares: Vec<String> = header.paths.iter().map(|path| format!("via {path}")).collect();
     let mut columns = vec![("seed", Align::Right), (name, Align::Right)];
     columns.extend(shares.iter().map(|share| (share.as_str(), Align::Right)));
@@ -198,7 +216,5 @@ fn repeated(header: &Header, measure: MeasureName, runs: &[Run]) -> String {
         row.push(if m.finished { String::new() } else { "unfinished".to_owned() });
         table.row(row);
     }
-    let values: Vec<f64> = runs.iter().map(|run| run.measured.value(measure)).collect();
-    let mean = Estimate::of(&values).map_or(String::new(), |mean| with_interval(&mean, scale, false));
-    format!("{table}\nmean {name} {mean} (95 % interval)\n")
+    table
 }

@@ -30,6 +30,11 @@ impl Table {
         row.resize(self.columns.len(), String::new());
         self.rows.push(row);
     }
+
+    /// Columns and rows.
+    pub(crate) fn into_parts(self) -> (Vec<(String, Align)>, Vec<Vec<String>>) {
+        (self.columns, self.rows)
+    }
 }
 
 impl fmt::Display for Table {

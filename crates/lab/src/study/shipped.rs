@@ -38,6 +38,7 @@ pub(super) const STUDIES: &[Shipped] = shipped![
     "lowlat/fig11",
     "lowlat/fig12",
     "lowlat/fig13",
+    "lowlat/table1",
     "f2p/fig05",
     "f2p/fig06",
     "f2p/fig07",
@@ -45,6 +46,10 @@ pub(super) const STUDIES: &[Shipped] = shipped![
     "f2p/fig09",
     "f2p/fig10",
     "f2p/fig11",
+    "acksp/fig02",
+    "acksp/fig04",
+    "acksp/fig05",
+    "acksp/fig06",
     "rbp/fig04",
     "rbp/fig05",
     "rbp/fig06",
@@ -54,7 +59,8 @@ pub(super) const STUDIES: &[Shipped] = shipped![
 ];
 
 /// What studies name as their `base`.
-pub(super) const BASES: &[Shipped] = shipped!["late/common", "lowlat/common", "f2p/common", "rbp/common",];
+pub(super) const BASES: &[Shipped] =
+    shipped!["late/common", "lowlat/common", "f2p/common", "acksp/common", "rbp/common",];
 
 #[cfg(test)]
 mod tests {

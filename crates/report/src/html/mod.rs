@@ -7,6 +7,8 @@
 //! ```
 
 mod compact;
+mod comparison;
+mod run;
 mod study;
 
 use crate::Align;
@@ -180,7 +182,7 @@ impl From<Verdict> for VerdictShown {
             Verdict::Reproduced => ("✓", "good"),
             Verdict::DirectionOnly => ("◐", "part"),
             Verdict::NotReproduced => ("✗", "bad"),
-            Verdict::NotTested => ("–", "open"),
+            Verdict::NotTested => ("○", "open"),
         };
         VerdictShown { symbol, word: verdict.name(), class }
     }
@@ -193,7 +195,7 @@ struct Counts {
     reproduced: usize,
     direction: usize,
     not: usize,
-    open: usize,
+    untested: usize,
 }
 
 impl Counts {
@@ -204,7 +206,7 @@ impl Counts {
                 Verdict::Reproduced => counts.reproduced += 1,
                 Verdict::DirectionOnly => counts.direction += 1,
                 Verdict::NotReproduced => counts.not += 1,
-                Verdict::NotTested => counts.open += 1,
+                Verdict::NotTested => counts.untested += 1,
             }
             counts
         })

@@ -1,13 +1,20 @@
-//! Studies with every kind of figure, made up: what is drawn here nobody measured.
+//! What pages are made of: studies with every kind of figure, made up, which nobody measured; and a run and a comparison, which
+//! are real.
 
+use anabranch_lab::compare::Plan;
 use anabranch_lab::figure::{Axis, Figure, Mark, Point, Scale, Series, SeriesOrigin};
+use anabranch_lab::stats::Estimate;
 use anabranch_lab::study::{Assumption, Judged, StudyResult, SystemInfo, Tried, Verdict};
+use anabranch_lab::{Keep, Origin, Scenario};
+use anabranch_report::Header;
+use anabranch_report::html::{Page, page};
+use std::sync::Arc;
 
-pub fn axis(label: &str, unit: &str, scale: Scale) -> Axis {
+fn axis(label: &str, unit: &str, scale: Scale) -> Axis {
     Axis { label: label.to_owned(), unit: unit.to_owned(), scale }
 }
 
-pub fn series(name: &str, origin: SeriesOrigin, points: Vec<Point>) -> Series {
+fn series(name: &str, origin: SeriesOrigin, points: Vec<Point>) -> Series {
     Series { name: name.to_owned(), origin, points }
 }
 
@@ -219,4 +226,36 @@ pub fn hostile() -> StudyResult {
         figure.series[0].points[0].note = Some(TEXT.to_owned());
     }
     study
+}
+
+fn scenario() -> Scenario {
+    const TEXT: &str = "about = \"Two files over two paths\"\n[path.wlan]\nrate = \"25mbit\"\nrtt = \"20ms\"\nloss = \"1%\"\n\
+                        [path.lte]\nrate = \"12mbit\"\nrtt = \"60ms\"\nloss = \"0.5%\"\n\
+                        [[workload]]\nkind = \"files\"\nsize = \"2MB\"\ncount = 2\n";
+    let none = |_: &str, _| Err(std::io::ErrorKind::NotFound.into());
+    let origin = Origin { scenario: "two-files.toml".to_owned(), sets: Vec::new() };
+    let catalogue = Arc::new(anabranch_policy::Catalogue::default());
+    Scenario::read(&catalogue, "two-files", "two-files.toml", TEXT, origin, &none).unwrap()
+}
+
+/// The page of a run.
+pub fn run() -> String {
+    let scenario = scenario();
+    let runs = vec![anabranch_lab::run(&scenario, 1, &Keep { timeline: true, ..Keep::default() }).unwrap()];
+    let header = Header::new(&scenario, 1, 1);
+    page(&Page::of_runs(&scenario, &header, &runs, "anabranch run two-files.toml --report run.html"))
+}
+
+/// The page of a comparison.
+pub fn comparison() -> String {
+    let scenario = scenario();
+    let schedulers: Vec<String> = ["min-rtt", "late", "ecf", "round-robin"].map(str::to_owned).into();
+    let plan = Plan::new(scenario.clone(), &schedulers, 1, 3).unwrap();
+    let header = Header::new(&scenario, 1, 3).comparing(plan.schedulers());
+    let comparison = plan.run(1, &|| ()).unwrap();
+    let values = |group: &anabranch_lab::compare::Group| Estimate::of(&group.values(comparison.measure)).unwrap();
+    let singles: Vec<_> = comparison.singles.iter().map(|group| (group.name.clone(), values(group))).collect();
+    let summary = comparison.summary().unwrap();
+    let command = "anabranch compare two-files.toml --report comparison.html";
+    page(&Page::of_comparison(&scenario, &header, &comparison, &summary, &singles, command))
 }

@@ -1,6 +1,7 @@
 //! Pages: what stands in them, and what a browser makes of them.
 #![allow(clippy::unwrap_used)]
 
+mod browser;
 mod fixture;
 
 use anabranch_report::html::{Page, page};
@@ -49,6 +50,28 @@ fn many_studies_have_an_index_and_names_of_their_own() {
 }
 
 #[test]
+fn a_run_is_drawn_by_what_happened_in_it() {
+    let text = fixture::run();
+    for said in ["Time and sequence of the data", "wlan, retransmitted", "did not arrive", "DATA_ACK at the sender"] {
+        assert!(text.contains(said), "`{said}` is missing");
+    }
+    for said in
+        ["Congestion windows", "Queues in front of the links", "Out-of-order queue", "What the sender waited for"]
+    {
+        assert!(text.contains(said), "`{said}` is missing");
+    }
+    assert!(text.contains("rate = &quot;25mbit&quot;"), "the scenario stands there as it is written");
+}
+
+#[test]
+fn a_comparison_is_drawn_and_put_into_words() {
+    let text = fixture::comparison();
+    for said in ["Ranking", "Difference to min-rtt", "Where the data went first", "plain TCP on the best single path"] {
+        assert!(text.contains(said), "`{said}` is missing");
+    }
+}
+
+#[test]
 fn the_page_is_small() {
     // Mostly Vega; data takes little of it.
     let one = of(&[fixture::study()]).len();
@@ -56,10 +79,16 @@ fn the_page_is_small() {
     assert!(one < 1_100_000 && two - one < 160_000, "{one} bytes, then {two}");
 }
 
-/// For looking at: `ANABRANCH_PAGE=page.html cargo test -p anabranch-report --test html writes_a_page -- --ignored`.
 #[test]
-#[ignore = "writes a file for people to look at"]
-fn writes_a_page() {
-    let path = std::env::var("ANABRANCH_PAGE").expect("ANABRANCH_PAGE names the file");
-    std::fs::write(path, of(&[fixture::study()])).unwrap();
+fn a_browser_shows_what_is_meant() {
+    let many: Vec<_> = (0..8)
+        .map(|n| anabranch_lab::study::StudyResult { name: format!("late/fig{n}"), ..fixture::study() })
+        .collect();
+    browser::look(&[
+        ("study.html", of(&[fixture::study()])),
+        ("many.html", of(&many)),
+        ("hostile.html", of(&[fixture::hostile()])),
+        ("run.html", fixture::run()),
+        ("comparison.html", fixture::comparison()),
+    ]);
 }

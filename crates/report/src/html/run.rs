@@ -1,0 +1,306 @@
+//! Runs of one scenario as a page: how the first went, and what all came to.
+
+use super::{Grid, Page, Section, study};
+use crate::rows::Header;
+use crate::runs::{links, repeated_table, subflows, transfers};
+use anabranch_lab::figure::{Axis, Figure, Mark, Point, Scale, Series, SeriesOrigin};
+use anabranch_lab::study::SystemInfo;
+use anabranch_lab::timeline::{Copied, SentData, Timeline, Traced};
+use anabranch_lab::{Measured, Run, Scenario};
+use anabranch_sim::{Outcome, Sample};
+use anabranch_units::Instant;
+
+impl Page {
+    /// A page about these runs, made by `command`. Diagrams show the first.
+    pub fn of_runs(scenario: &Scenario, header: &Header, runs: &[Run], command: &str) -> Page {
+        let mut section = Section {
+            warnings: unfinished(runs),
+            facts: facts(header),
+            systems: vec![system(header)],
+            ..Section::of_scenario(scenario, header)
+        };
+        if let Some(run) = runs.first() {
+            section.command = run.command.clone();
+            section.facts.push(("digest of events".to_owned(), run.measured.events_digest.clone()));
+            section.figures = figures(header, runs, run);
+            section.tables.push(Grid::of(transfers(&run.outcome), of_seed("Transfers", runs, run)));
+            for connection in run.outcome.connections.iter().take(SHOWN) {
+                let caption = of_seed(&format!("Subflows of {}", connection.label), runs, run);
+                section.tables.push(Grid::of(subflows(header, connection), caption));
+            }
+            section.tables.push(Grid::of(links(&run.outcome), of_seed("Links", runs, run)));
+        }
+        if runs.len() > 1 {
+            section
+                .tables
+                .insert(0, Grid::of(repeated_table(header, scenario.measure, runs), "Repetitions".to_owned()));
+        }
+        Page {
+            title: format!("{}: a run", header.scenario),
+            lead: String::new(),
+            version: header.version.to_owned(),
+            command: command.to_owned(),
+            sections: vec![section],
+        }
+    }
+}
+
+impl Section {
+    /// What a scenario says of itself.
+    pub(super) fn of_scenario(scenario: &Scenario, header: &Header) -> Section {
+        Section {
+            name: header.scenario.clone(),
+            title: header.scenario.clone(),
+            about: header.about.clone().unwrap_or_default(),
+            scenario: scenario.text.to_string(),
+            ..Section::default()
+        }
+    }
+}
+
+impl Grid {
+    /// A table of the terminal under these words.
+    pub(super) fn of(table: crate::Table, caption: String) -> Grid {
+        let (columns, rows) = table.into_parts();
+        let columns = columns.into_iter().map(|(head, align)| super::Column::new(head, align)).collect();
+        Grid { caption, columns, rows, notes: Vec::new() }
+    }
+}
+
+pub(super) fn facts(header: &Header) -> Vec<(String, String)> {
+    let seeds: Vec<u64> = (0..header.repeat as u64).map(|n| header.seed.wrapping_add(n)).collect();
+    vec![
+        ("scenario".to_owned(), header.scenario.clone()),
+        ("digest (SHA-256)".to_owned(), header.digest.clone()),
+        ("seeds".to_owned(), study::seeds(&seeds)),
+        ("profile".to_owned(), header.policies.profile.clone()),
+        ("Anabranch".to_owned(), header.version.to_owned()),
+    ]
+}
+
+/// What the sender ran with, and what differs at the receiver or later.
+fn system(header: &Header) -> SystemInfo {
+    let seams = header.policies.seams();
+    let mut policies: Vec<(String, String)> =
+        seams.iter().map(|(seam, policy)| ((*seam).to_owned(), policy.to_string())).collect();
+    if let Some(receiver) = &header.receiver_policies {
+        let differ = receiver.seams().into_iter().filter(|seam| !seams.contains(seam));
+        policies.extend(differ.map(|(seam, policy)| (format!("{seam} of the receiver"), policy.to_string())));
+    }
+    for switched in &header.switched {
+        let what = format!("{} from {} s on, {}", switched.policy, switched.at_s, switched.host);
+        policies.push((format!("{}, later", switched.seam), what));
+    }
+    SystemInfo { name: header.policies.scheduler.name.clone(), set: header.sets.clone(), policies }
+}
+
+fn unfinished(runs: &[Run]) -> Vec<String> {
+    let count = runs.iter().filter(|run| !run.measured.finished).count();
+    let text = format!("In {count} of {} runs not all transfers completed.", runs.len());
+    if count > 0 { vec![text] } else { Vec::new() }
+}
+
+/// The caption, with the seed where there are several.
+fn of_seed(caption: &str, runs: &[Run], run: &Run) -> String {
+    if runs.len() > 1 { format!("{caption} (seed {})", run.measured.seed) } else { caption.to_owned() }
+}
+
+fn figures(header: &Header, runs: &[Run], run: &Run) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    if let Some(timeline) = &run.timeline {
+        figures.extend(sequence(header, timeline, &of_seed("Time and sequence of the data", runs, run)));
+    }
+    figures.extend(over_time(header, &run.outcome, &|caption| of_seed(caption, runs, run)));
+    if let Some(timeline) = &run.timeline {
+        figures.extend(held(timeline, &of_seed("Bytes that wait for missing data", runs, run)));
+    }
+    figures.push(waiting(runs.iter().map(|run| (run.measured.seed.to_string(), vec![&run.measured])), "seed"));
+    figures
+}
+
+pub(super) fn axis(label: &str, unit: &str) -> Axis {
+    Axis { label: label.to_owned(), unit: unit.to_owned(), scale: Scale::Linear }
+}
+
+pub(super) fn names(label: &str) -> Axis {
+    Axis { label: label.to_owned(), unit: String::new(), scale: Scale::Category }
+}
+
+pub(super) fn figure(id: &str, title: &str, mark: Mark, x: Axis, y: Axis, series: Vec<Series>) -> Figure {
+    Figure { id: id.to_owned(), title: title.to_owned(), mark, x, y, panels: None, series, notes: Vec::new() }
+}
+
+pub(super) fn series(name: impl Into<String>, points: Vec<Point>) -> Series {
+    Series { name: name.into(), origin: SeriesOrigin::Measured, points }
+}
+
+fn point(x: f64, y: f64) -> Point {
+    Point { x: Some(x), y: Some(y), ..Point::default() }
+}
+
+fn seconds(at: Instant) -> f64 {
+    at.since(Instant::ZERO).as_secs_f64()
+}
+
+/// The connection that moved most: with many, one is enough to read.
+fn largest(timeline: &Timeline) -> Option<(usize, &Traced)> {
+    let bytes = |traced: &Traced| traced.sent.iter().map(|sent| sent.from + sent.length).max().unwrap_or(0);
+    // Of equals the first.
+    timeline.connections.iter().enumerate().rev().max_by_key(|(_, traced)| bytes(traced))
+}
+
+/// Which data left when, by path; what was sent again; what was lost; what the sender knew to have arrived.
+fn sequence(header: &Header, timeline: &Timeline, title: &str) -> Option<Figure> {
+    let (number, traced) = largest(timeline)?;
+    let of = |path: usize, copy: Copied| traced.sent.iter().filter(move |sent| sent.path == path && sent.copy == copy);
+    let mut all = Vec::new();
+    let mut notes = Vec::new();
+    let new = traced.sent.iter().filter(|sent| sent.copy == Copied::New && !sent.lost).count();
+    let every = new.div_ceil(POINTS).max(1);
+    let mut drawn = |name: String, sent: Vec<&SentData>| {
+        if !sent.is_empty() {
+            all.push(series(name, sent.into_iter().map(|sent| point(seconds(sent.at), sent.from as f64)).collect()));
+        }
+    };
+    for (path, name) in header.paths.iter().enumerate() {
+        let arrived = of(path, Copied::New).filter(|sent| !sent.lost);
+        drawn(name.clone(), arrived.enumerate().filter(|(n, _)| n % every == 0).map(|(_, sent)| sent).collect());
+    }
+    let mut left_out = false;
+    for (path, name) in header.paths.iter().enumerate() {
+        let again = [(Copied::Retransmitted, "retransmitted"), (Copied::Reinjected, "reinjected")];
+        for (copy, word) in again {
+            let copies: Vec<&SentData> = of(path, copy).collect();
+            left_out |= copies.len() > POINTS;
+            let every = copies.len().div_ceil(POINTS).max(1);
+            drawn(format!("{name}, {word}"), copies.into_iter().step_by(every).collect());
+        }
+    }
+    let lost: Vec<&SentData> = traced.sent.iter().filter(|sent| sent.lost).collect();
+    left_out |= lost.len() > POINTS;
+    let thin = lost.len().div_ceil(POINTS).max(1);
+    drawn("did not arrive".to_owned(), lost.into_iter().step_by(thin).collect());
+    if !traced.acked.is_empty() {
+        let thin = traced.acked.len().div_ceil(POINTS).max(1);
+        let points = traced.acked.iter().step_by(thin).map(|(at, byte)| point(seconds(*at), *byte as f64)).collect();
+        all.push(series("DATA_ACK at the sender", points));
+    }
+    if every > 1 {
+        let rest = if left_out { "." } else { "; everything sent again and everything lost is drawn." };
+        notes.push(format!("Each {every}th segment of new data is drawn{rest}"));
+    }
+    if timeline.connections.len() > 1 {
+        let all = timeline.connections.len();
+        notes.push(format!("Connection {} of {all}, the one that moved most.", number + 1));
+    }
+    notes.push(
+        "A point is a segment when it was sent: its first byte, counted from the first of the connection.".to_owned(),
+    );
+    let (x, y) = (axis("time", "s"), axis("data sequence", "B"));
+    Some(Figure { notes, ..figure("sequence", title, Mark::Point, x, y, all) })
+}
+
+/// Congestion windows, queues and the out-of-order queue.
+fn over_time(header: &Header, outcome: &Outcome, caption: &dyn Fn(&str) -> String) -> Vec<Figure> {
+    // What comes after the last transfer is silence.
+    let samples: Vec<&Sample> = outcome.samples.iter().filter(|sample| sample.at <= outcome.end).collect();
+    if samples.len() < 2 {
+        return Vec::new();
+    }
+    let thin = samples.len().div_ceil(STEPS).max(1);
+    let line = |name: &str, value: &dyn Fn(&Sample) -> u64| {
+        let most = |span: &[&Sample]| span.iter().map(|sample| value(sample)).max().unwrap_or(0) as f64;
+        let points = samples.chunks(thin).map(|span| point(seconds(span[0].at), most(span))).collect();
+        series(name, points)
+    };
+    let notes = match thin {
+        1 => Vec::new(),
+        _ => {
+            let span = seconds(samples[thin].at) - seconds(samples[0].at);
+            vec![format!("The largest value in each {:.0} ms.", span * 1e3)]
+        }
+    };
+    let by_path = |value: fn(&anabranch_sim::PathSample) -> u64| -> Vec<Series> {
+        let paths = header.paths.iter().enumerate();
+        paths.map(|(path, name)| line(name, &|sample| value(&sample.paths[path]))).collect()
+    };
+    let time = || axis("time", "s");
+    let figures = [
+        ("cwnd", "Congestion windows", axis("cwnd", "B"), by_path(|path| path.cwnd)),
+        ("queue", "Queues in front of the links", axis("queue", "packets"), by_path(|path| path.queued)),
+        (
+            "ofo",
+            "Out-of-order queue",
+            axis("out of order", "segments"),
+            vec![line("at the data level", &|sample| sample.ofo_segments)],
+        ),
+    ];
+    let figures = figures.map(|(id, title, y, all)| Figure {
+        notes: notes.clone(),
+        ..figure(id, &caption(title), Mark::Step, time(), y, all)
+    });
+    figures.into()
+}
+
+/// How much waited at the receiver behind something missing.
+fn held(timeline: &Timeline, title: &str) -> Option<Figure> {
+    let (_, traced) = largest(timeline)?;
+    let thin = traced.held.len().div_ceil(STEPS).max(1);
+    let span = |span: &[(Instant, u64)]| {
+        let most = span.iter().map(|(_, held)| *held).max().unwrap_or(0);
+        point(seconds(span[0].0), most as f64)
+    };
+    let points: Vec<Point> = traced.held.chunks(thin).map(span).collect();
+    let note = "Data that came before data in front of it, on whichever subflow that was late or lost.";
+    let (x, y) = (axis("time", "s"), axis("waiting", "B"));
+    let all = vec![series("at the receiver", points)];
+    (!traced.held.is_empty())
+        .then(|| Figure { notes: vec![note.to_owned()], ..figure("waiting-data", title, Mark::Step, x, y, all) })
+}
+
+/// Who waited for what: a bar for each name, means over its runs.
+pub(super) fn waiting<'a>(all: impl Iterator<Item = (String, Vec<&'a Measured>)>, label: &str) -> Figure {
+    type Cause = (&'static str, fn(&Measured) -> f64);
+    const CAUSES: [Cause; 4] = [
+        ("full congestion windows", |run| run.blocked_cwnd_s),
+        ("receive window", |run| run.blocked_window_s),
+        ("scheduler", |run| run.blocked_scheduler_s),
+        ("application", |run| run.blocked_application_s),
+    ];
+    let mut stacks = CAUSES.map(|(name, _)| series(name, Vec::new()));
+    for (name, runs) in all {
+        let n = runs.len();
+        let parts = CAUSES.map(|(_, of)| runs.iter().map(|run| of(run)).sum::<f64>() / n.max(1) as f64);
+        stack(&mut stacks, &name, &parts, n);
+    }
+    let mut drawn =
+        figure("blocked", "What the sender waited for", Mark::Span, axis("time", "s"), names(label), stacks.into());
+    drawn.notes.push(
+        "Time in which data or room was missing: all connections of a run together, mean over its repetitions."
+            .to_owned(),
+    );
+    drawn
+}
+
+/// Adds a bar made of these parts.
+pub(super) fn stack(stacks: &mut [Series], name: &str, parts: &[f64], n: usize) {
+    let mut begin = 0.0;
+    for (series, part) in stacks.iter_mut().zip(parts) {
+        let end = begin + part;
+        series.points.push(Point {
+            x: Some(begin),
+            x_end: Some(end),
+            category: Some(name.to_owned()),
+            n: (n > 1).then_some(n),
+            ..Point::default()
+        });
+        begin = end;
+    }
+}
+
+/// Most points of one kind in a time-sequence diagram.
+const POINTS: usize = 4000;
+/// Most points of a line over time.
+const STEPS: usize = 600;
+/// Most connections whose subflows are shown.
+const SHOWN: usize = 3;

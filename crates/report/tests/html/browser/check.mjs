@@ -1,0 +1,179 @@
+// Looks at pages with Chromium: `node check.mjs CHROMIUM FOLDER`. FOLDER holds study.html, many.html, hostile.html, run.html and
+// comparison.html; what is exported and screenshots go there too. Prints a line per check; exit status 1 if one fails.
+import { chromium } from "playwright-core";
+import { mkdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+
+const [executablePath, folder] = process.argv.slice(2);
+mkdirSync(path.join(folder, "exports"), { recursive: true });
+let failed = 0;
+
+function check(holds, what, but = "") {
+  console.log(`${holds ? "ok    " : "FAILED"} ${what}${holds || but === "" ? "" : `: ${but}`}`);
+  if (!holds) failed += 1;
+}
+
+// The sandbox of Chromium cannot be had as root.
+const browser = await chromium.launch({ executablePath, args: process.getuid() === 0 ? ["--no-sandbox"] : [] });
+
+/// Opens a page from disk and notes all that it should not do. `run` may scroll, click and look.
+async function visit(name, options, run) {
+  const context = await browser.newContext({ acceptDownloads: true, offline: true, ...options });
+  const page = await context.newPage();
+  const complaints = [], requests = [];
+  page.on("console", (message) => { if (["error", "warning"].includes(message.type())) complaints.push(message.text()); });
+  page.on("pageerror", (error) => complaints.push(error.message));
+  const url = `file://${path.resolve(folder, name)}`;
+  page.on("request", (request) => { if (request.url() !== url && !/^(data|blob):/.test(request.url())) requests.push(request.url()); });
+  await page.goto(url);
+  await run(page);
+  check(complaints.length === 0, `${name}: nothing on the console`, complaints.join("; "));
+  check(requests.length === 0, `${name}: asks for nothing`, requests.join("; "));
+  await context.close();
+}
+
+const figures = (page) => page.locator("figure[data-section]");
+/// Scrolls each figure into view and waits until it is drawn.
+async function drawAll(page) {
+  for (const figure of await figures(page).all()) {
+    await figure.scrollIntoViewIfNeeded();
+    await figure.locator(".chart.drawn").waitFor({ timeout: 10_000 });
+  }
+}
+const undrawn = (page) => page.evaluate(() => document.querySelectorAll(".chart:not(.drawn)").length);
+const overflow = (page) => page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+const drawing = (figure) => figure.locator(".chart").innerHTML();
+const shot = (page, name) => page.screenshot({ path: path.join(folder, `${name}.png`), fullPage: true });
+
+async function download(page, figure, kind) {
+  const waiting = page.waitForEvent("download", { timeout: 20_000 });
+  await figure.locator(`button[data-export=${kind}]`).click();
+  const got = await waiting;
+  const file = path.join(folder, "exports", got.suggestedFilename());
+  await got.saveAs(file);
+  return [got.suggestedFilename(), readFileSync(file)];
+}
+
+const WIDE = { viewport: { width: 1200, height: 900 }, colorScheme: "light" };
+
+async function looksRight(name, kinds) {
+  await visit(`${name}.html`, WIDE, async (page) => {
+    await drawAll(page);
+    check((await figures(page).count()) > 0 && (await undrawn(page)) === 0, `${name}: all figures are drawn`);
+    for (const figure of await figures(page).all()) {
+      const title = await figure.locator("h3").innerText();
+      const blank = await figure.locator(".chart").evaluate((chart) => {
+        const svg = chart.querySelector("svg"), canvas = chart.querySelector("canvas");
+        if (svg) return svg.querySelectorAll(".mark-line path, .mark-rect path, .mark-symbol path, .mark-rule line").length === 0;
+        const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+        return !pixels.some((value) => value !== 0);
+      });
+      check(!blank, `${name}: something is in "${title}"`);
+    }
+    check((await overflow(page)) <= 0, `${name}: nothing sticks out at 1200 px`);
+    await shot(page, `${name}-light`);
+
+    for (const figure of await figures(page).all()) {
+      for (const kind of kinds) {
+        const [file, bytes] = await download(page, figure, kind);
+        const text = bytes.toString("utf8");
+        if (kind === "svg") check(/^<svg[^>]*xmlns/.test(text) && text.endsWith("</svg>") && text.length > 2000, `${file} is a drawing`, text.slice(0, 80));
+        if (kind === "png") check(bytes.subarray(1, 4).toString() === "PNG" && bytes.readUInt32BE(16) >= 1200, `${file} is a picture of ${bytes.readUInt32BE(16)} x ${bytes.readUInt32BE(20)}`);
+        if (kind === "csv") check(text.startsWith("series,origin,panel,category,") && text.split("\r\n").length > 2, `${file} has rows`, text.slice(0, 80));
+      }
+    }
+  });
+  await visit(`${name}.html`, { viewport: { width: 1200, height: 900 }, colorScheme: "dark" }, async (page) => {
+    await drawAll(page);
+    await shot(page, `${name}-dark`);
+  });
+  await visit(`${name}.html`, { viewport: { width: 360, height: 740 }, deviceScaleFactor: 2, colorScheme: "light" }, async (page) => {
+    await drawAll(page);
+    check((await overflow(page)) <= 0, `${name}: nothing sticks out at 360 px`, `${await overflow(page)} px do`);
+    const cut = await page.evaluate(() => [...document.querySelectorAll(".chart svg")].filter((svg) => svg.getBoundingClientRect().right > innerWidth).length);
+    check(cut === 0, `${name}: no figure is wider than the phone`);
+    await shot(page, `${name}-phone`);
+  });
+}
+
+await looksRight("study", ["svg", "png", "csv"]);
+await looksRight("run", ["svg"]);
+await looksRight("comparison", ["svg"]);
+
+await visit("study.html", WIDE, async (page) => {
+  await drawAll(page);
+  // One is switched off, and back on.
+  const figure = figures(page).first();
+  const before = await drawing(figure);
+  const button = figure.locator(".legend button").first();
+  await button.click();
+  const without = await drawing(figure);
+  check(without !== before && without.length < before.length, "a click on the legend takes the series away");
+  check((await button.getAttribute("aria-pressed")) === "false", "the legend says so");
+  const [, exported] = await download(page, figure, "svg");
+  check(!exported.toString("utf8").includes(`>${(await button.innerText()).trim()}<`), "the export has only what is shown");
+  await button.click();
+  check((await drawing(figure)) === before, "another click brings it back");
+  await button.click({ modifiers: ["Shift"] });
+  check((await figure.locator('.legend button[aria-pressed="true"]').count()) === 1, "shift and click leave one alone");
+
+  // Pointing shows value, interval and repetitions.
+  const second = figures(page).nth(1);
+  await second.scrollIntoViewIfNeeded();
+  await second.locator(".chart .mark-rect path").first().hover();
+  const tip = await page.locator("#tip").innerText();
+  check(/95 % interval/.test(tip) && /repetitions/.test(tip) && /%/.test(tip), "a tooltip has value, interval and n", tip);
+
+  // Light and dark.
+  const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  const ink = () => second.locator(".chart svg text").first().getAttribute("fill");
+  const [lightGround, lightInk] = [await background(), await ink()];
+  await page.locator("#theme").click();
+  check((await background()) !== lightGround && (await ink()) !== lightInk, "dark changes the page and the figures");
+  await page.locator("#theme").click();
+  check((await background()) === lightGround && (await ink()) === lightInk, "and light changes them back");
+
+  // Copying.
+  await page.locator(".copy").last().click();
+  await page.locator(".copy", { hasText: "Copied" }).waitFor({ timeout: 2000 }).then(() => check(true, "the command can be copied"), () => check(false, "the command can be copied"));
+});
+
+// On paper, from the top of the page: nothing was scrolled to.
+await visit("study.html", { viewport: { width: 1000, height: 400 }, colorScheme: "dark" }, async (page) => {
+  check((await undrawn(page)) > 0, "figures out of sight are not drawn yet");
+  await page.emulateMedia({ media: "print" });
+  await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+  check((await undrawn(page)) === 0, "before printing all figures are drawn");
+  check(!(await page.locator(".exports").first().isVisible()) && !(await page.locator("#theme").isVisible()), "paper has no buttons");
+  check(await page.locator("details ul").first().isVisible(), "paper hides no details");
+  const ground = await page.evaluate(() => getComputedStyle(document.documentElement).getPropertyValue("--ground"));
+  check(ground.trim() === "#ffffff", "paper is white", ground);
+  await shot(page, "study-print");
+  await page.evaluate(() => dispatchEvent(new Event("afterprint")));
+  await page.emulateMedia({ media: null });
+  const pdf = await page.pdf({ path: path.join(folder, "study.pdf"), format: "A4", printBackground: true });
+  check(pdf.subarray(0, 5).toString() === "%PDF-", "it can be printed");
+});
+
+await visit("hostile.html", WIDE, async (page) => {
+  await drawAll(page);
+  const figure = figures(page).nth(1);
+  await figure.locator(".chart .mark-rect path").first().hover();
+  check((await page.evaluate(() => window.broken)) === undefined, "no text has become a script");
+  check((await page.locator("h3", { hasText: "</script>" }).count()) > 0, "such texts are shown as they are");
+  const [file] = await download(page, figure, "svg");
+  check(/^[a-z0-9-]+\.svg$/.test(file), "file names are plain", file);
+});
+
+await visit("many.html", WIDE, async (page) => {
+  check((await page.locator(".index tbody tr").count()) === 8, "eight studies have an index");
+  const all = await figures(page).count();
+  check((await undrawn(page)) > all / 2, "most figures wait until they come into view");
+  await page.locator(".index a").last().click();
+  await page.locator("section.study").last().locator(".chart.drawn").first().waitFor({ timeout: 10_000 });
+  check((await undrawn(page)) > 0, "a jump draws what is there and not all between");
+});
+
+await browser.close();
+console.log(failed === 0 ? "all checks hold" : `${failed} checks FAILED`);
+process.exitCode = failed === 0 ? 0 : 1;
