@@ -176,7 +176,7 @@ const anabranchChart = (() => {
     const unit = { ...axis, unit: prefix + axis.unit };
     const labels = factor === 1 ? LABEL : `format(datum.value / ${factor}, ',~f')`;
     const tickCount = Math.max(3, Math.round(length / (narrow ? 45 : 80)));
-    return { type: "quantitative", title: titled(unit), scale: { domain, nice: !edge, zero: false, ...(edge || narrow || fromZero ? {} : { padding: 8 }) }, axis: { labelExpr: labels, labelOverlap: true, tickCount } };
+    return { type: "quantitative", title: titled(unit), scale: { domain, ...(edge || narrow || fromZero ? { nice: !edge } : { nice: false, padding: 10 }), zero: false }, axis: { labelExpr: labels, labelOverlap: true, tickCount } };
   }
 
   /// The layers of one panel.
@@ -330,7 +330,7 @@ const anabranchChart = (() => {
   function drawnLegend(figure, visible, looks, theme, width) {
     const [row, sample] = [20, 30];
     const block = figure.mark === "bar" || figure.mark === "span";
-    let [x, y] = [0, row / 2];
+    let [x, y, widest] = [0, row / 2, 0];
     const layer = visible.flatMap((series, n) => {
       const look = looks[n], length = sample + 24 + series.name.length * 7;
       if (x > 0 && x + length > width) [x, y] = [0, y + row];
@@ -340,9 +340,10 @@ const anabranchChart = (() => {
       if (!block && figure.mark !== "point") parts.push({ mark: { type: "rule", strokeWidth: 2, strokeDash: look.dash, color: look.colour }, encoding: { ...at(x), x2: { value: x + sample } } });
       if (!block && (figure.mark === "point" || !plain(series))) parts.push({ mark: { type: "point", shape: look.shape, filled: !look.hollow, size: 50, opacity: 1, color: look.colour, strokeWidth: 1.6 }, encoding: at(x + sample / 2) });
       x += length;
+      widest = Math.max(widest, x);
       return parts;
     });
-    return { data: { values: [{}] }, width, height: y + row / 2, layer };
+    return { data: { values: [{}] }, width: Math.max(1, widest), height: y + row / 2, layer };
   }
 
   /// How many panels fit side by side, and about how wide each may be.
