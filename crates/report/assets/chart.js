@@ -160,11 +160,14 @@ const anabranchChart = (() => {
   function channel(axis, values, { narrow, fromZero, length, edge }) {
     const title = titled(axis);
     if (axis.scale === "log") {
+      // The points of a study are few and chosen: they are the ticks.
+      const distinct = narrow ? [] : [...new Set(values.filter((value) => value > 0))];
+      const few = distinct.length > 1 && distinct.length <= 9 ? distinct.sort((a, b) => a - b) : null;
       const [low, high] = positive(values);
       // A little room at both ends.
       const room = Math.max(1.1, (high / low) ** 0.04);
       const domain = [low / room, high * room];
-      return { type: "quantitative", title, scale: { type: "log", domain, nice: false, clamp: true }, axis: { values: logTicks(domain), labelExpr: LABEL, labelOverlap: true } };
+      return { type: "quantitative", title, scale: { type: "log", domain, nice: false, clamp: true }, axis: { values: few ?? logTicks(domain), labelExpr: LABEL, labelOverlap: true } };
     }
     const numbers = values.filter((value) => value !== null);
     const [low, high] = numbers.length ? [least(numbers)[0], most(numbers)[0]] : [0, 1];
@@ -176,7 +179,7 @@ const anabranchChart = (() => {
     const unit = { ...axis, unit: prefix + axis.unit };
     const labels = factor === 1 ? LABEL : `format(datum.value / ${factor}, ',~f')`;
     const tickCount = Math.max(3, Math.round(length / (narrow ? 45 : 80)));
-    return { type: "quantitative", title: titled(unit), scale: { domain, ...(edge || narrow || fromZero ? { nice: !edge } : { nice: false, padding: 10 }), zero: false }, axis: { labelExpr: labels, labelOverlap: true, tickCount } };
+    return { type: "quantitative", title: titled(unit), scale: { domain, ...(edge || narrow || fromZero ? { nice: !edge } : { nice: false, padding: 14 }), zero: false }, axis: { labelExpr: labels, labelOverlap: true, tickCount } };
   }
 
   /// The layers of one panel.
@@ -259,7 +262,21 @@ const anabranchChart = (() => {
       if (layer.mark.type !== "circle" && layer.mark.type !== "rule" && layer.mark.type !== "tick") layer.mark.tooltip ??= !joined;
       if (layer.mark.tooltip === true) layer.encoding.tooltip = { field: "s" };
     }
-    return result;
+    return joined ? apart(result, data) : result;
+  }
+
+  /// Systems that met the same luck measure nearly the same: whiskers would cover each other. Each series stands a few pixels
+  /// beside the next, those without marks where they are.
+  function apart(layers, data) {
+    const marked = [...new Set(data.filter((row) => !row.d).map((row) => row.k))];
+    if (marked.length < 2) return layers;
+    const step = Math.min(5, 20 / (marked.length - 1));
+    const of = (layer, filter, xOffset) => ({ ...layer, transform: [{ filter }, ...(layer.transform ?? [])], mark: { ...layer.mark, xOffset } });
+    return layers.flatMap((layer) => {
+      if (layer.data || layer.mark.type === "area") return [layer];
+      const still = data.some((row) => row.d) ? [of(layer, "datum.d", 0)] : [];
+      return [...still, ...marked.map((k, n) => of(layer, { field: "k", equal: k }, (n - (marked.length - 1) / 2) * step))];
+    });
   }
 
   function config(theme) {
