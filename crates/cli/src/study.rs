@@ -20,7 +20,7 @@ use std::sync::Arc;
   anabranch study my-study.toml --out results --jobs 4
 
 Results lie in the directory of --out: runs.jsonl, the journal of all runs, and for each study NAME.json (figures and
-verdicts) and NAME.csv (one row per run). A study that is called again takes from the journal what it has, also after it
+verdicts), NAME.csv and NAME.parquet (one row per run). A study that is called again takes from the journal what it has, also after it
 was killed; figures that need the same runs share them.")]
 pub struct StudyArgs {
     /// Studies by name (`anabranch study --list`), or study files.
@@ -120,8 +120,11 @@ fn one(study: &Prepared, journal: &Journal, args: &StudyArgs, bar: &ProgressBar)
     }
     let json = serde_json::to_vec_pretty(&result).map_err(|error| Failure::writing("JSON", error))?;
     output::write(&stem.with_extension("json"), &json)?;
-    let csv = anabranch_report::study_csv(&result, &study.rows(journal));
+    let rows = study.rows(journal);
+    let csv = anabranch_report::study_csv(&result, &rows);
     output::write(&stem.with_extension("csv"), &csv.map_err(|error| Failure::writing("CSV", error))?)?;
+    let parquet = anabranch_report::study_parquet(&result, &rows);
+    output::write(&stem.with_extension("parquet"), &parquet.map_err(|error| Failure::writing("Parquet", error))?)?;
     Ok(result)
 }
 

@@ -193,7 +193,7 @@ impl Comparison {
         }
         // Stable: equal means stay in the order of the registry.
         order.sort_by(|(_, _, a), (_, _, b)| match measure {
-            MeasureName::CompletionTime => a.mean.total_cmp(&b.mean),
+            MeasureName::CompletionTime | MeasureName::PageLoadTime => a.mean.total_cmp(&b.mean),
             MeasureName::Goodput => b.mean.total_cmp(&a.mean),
         });
         let best = order.first()?.1.clone();
@@ -233,7 +233,7 @@ impl Comparison {
         Some(Summary {
             measure: measure.name(),
             unit: match measure {
-                MeasureName::CompletionTime => "s",
+                MeasureName::CompletionTime | MeasureName::PageLoadTime => "s",
                 MeasureName::Goodput => "bit/s",
             },
             repeat: self.seeds.len(),
@@ -249,7 +249,7 @@ impl Comparison {
 fn is_better(measure: MeasureName, a: &[f64], b: &[f64]) -> bool {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
     match measure {
-        MeasureName::CompletionTime => mean(a) < mean(b),
+        MeasureName::CompletionTime | MeasureName::PageLoadTime => mean(a) < mean(b),
         MeasureName::Goodput => mean(a) > mean(b),
     }
 }
@@ -261,7 +261,7 @@ fn sum_of_paths(measure: MeasureName, singles: &[(String, Vec<f64>)], runs: usiz
         |run: usize, number: fn(f64) -> f64| singles.iter().map(|(_, values)| number(values[run])).sum::<f64>();
     (0..runs)
         .map(|run| match measure {
-            MeasureName::CompletionTime => 1.0 / over_paths(run, |time| 1.0 / time),
+            MeasureName::CompletionTime | MeasureName::PageLoadTime => 1.0 / over_paths(run, |time| 1.0 / time),
             MeasureName::Goodput => over_paths(run, |goodput| goodput),
         })
         .collect()

@@ -18,6 +18,7 @@ pub mod figure;
 pub mod file;
 mod measured;
 mod named;
+mod page;
 pub mod pairwise;
 pub mod quantity;
 mod record;

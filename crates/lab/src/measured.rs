@@ -6,7 +6,7 @@
 
 use crate::file::MeasureName;
 use anabranch_engine::{Counters, SubflowStats};
-use anabranch_sim::{ConnectionOutcome, Decided, MiddleboxOutcome, Outcome, Spec, Transfer, Workload};
+use anabranch_sim::{ConnectionOutcome, Decided, MiddleboxOutcome, Outcome, PageOutcome, Spec, Transfer, Workload};
 use anabranch_units::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -181,6 +181,12 @@ impl Measured {
         let bytes: u64 = transfers.iter().map(|t| t.bytes).sum();
         let active = union(transfers.iter().map(|t| (t.started, until(t))).collect());
         let goodput_bps = per_second(bytes, active);
+        let is_object =
+            |t: &&&Transfer| matches!(spec.workloads[t.workload], Workload::Web { .. } | Workload::Interactive { .. });
+        let seconds_of = |t: &&Transfer| until(t).since(t.started).as_secs_f64();
+        let objects: Vec<f64> = transfers.iter().filter(is_object).map(seconds_of).collect();
+        let load = |page: &PageOutcome| page.finished.unwrap_or(stop).since(page.started).as_secs_f64();
+        let pages: Vec<f64> = outcome.pages.iter().map(load).collect();
         let rates: Vec<f64> = transfers
             .iter()
             .filter(|t| t.asked.is_some())
@@ -204,8 +210,8 @@ impl Measured {
             unfinished: transfers.iter().filter(|t| t.finished.is_none()).count(),
             completion_s: mean(&sized),
             completion_sd_s: deviation(&sized),
-            page_load_s: None,
-            object_download_s: None,
+            page_load_s: mean(&pages),
+            object_download_s: mean(&objects),
             goodput_bps,
             mean_goodput_bps: mean(&rates).unwrap_or(goodput_bps),
             shares: shares(&by_path(spec, &own, |stats| stats.bytes_first_sent)),
@@ -257,6 +263,7 @@ impl Measured {
         match measure {
             MeasureName::CompletionTime => self.completion_s.unwrap_or(f64::NAN),
             MeasureName::Goodput => self.goodput_bps,
+            MeasureName::PageLoadTime => self.page_load_s.unwrap_or(f64::NAN),
         }
     }
 

@@ -155,7 +155,7 @@ fn bout(plan: &Plan, comparison: &Comparison) -> Bout {
     for (at, (a, of_a)) in groups.iter().enumerate() {
         pairs.extend(groups[at + 1..].iter().filter_map(|(b, of_b)| {
             let speed = match comparison.measure {
-                MeasureName::CompletionTime => Ratio::of(of_b, of_a)?,
+                MeasureName::CompletionTime | MeasureName::PageLoadTime => Ratio::of(of_b, of_a)?,
                 MeasureName::Goodput => Ratio::of(of_a, of_b)?,
             };
             let winner = speed.verdict().map(|a_is_faster| if a_is_faster { a } else { b });

@@ -15,6 +15,7 @@ use anabranch_policy::Catalogue;
 use anabranch_sim::{Spec, Workload};
 use anabranch_units::{Duration, Instant, Seed};
 use sha2::{Digest, Sha256};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -64,7 +65,7 @@ pub struct Origin {
     pub sets: Vec<String>,
 }
 
-/// Reads a trace by the name in the file; `true` if the name came from a `--set`.
+/// Reads a trace, a page or a session by the name in the file; `true` if the name came from a `--set`.
 pub(crate) type ReadTrace<'a> = dyn Fn(&str, bool) -> std::io::Result<String> + 'a;
 
 impl Scenario {
@@ -119,7 +120,7 @@ impl Scenario {
             tree.set(set)?;
         }
         let file: File = tree.decode()?;
-        let mut digests = BTreeMap::new();
+        let digests = RefCell::new(BTreeMap::new());
         let mut parsed = BTreeMap::new();
         let mut traces = |at: &At<String>| {
             let from_set = !tree.sources.is_in_file(&at.span);
@@ -128,17 +129,22 @@ impl Scenario {
                 return Ok(Arc::clone(trace));
             }
             let (text, trace) = load_trace(at, from_set, read)?;
-            digests.insert(at.value.clone(), hex(&Sha256::digest(text.as_bytes())));
+            digests.borrow_mut().insert(at.value.clone(), hex(&Sha256::digest(text.as_bytes())));
             parsed.insert(key, Arc::clone(&trace));
             Ok(trace)
         };
-        let resolved =
-            resolve::resolve(catalogue, &file, &mut traces).map_err(|problem| tree.sources.error(problem))?;
+        let mut texts = |at: &At<String>| {
+            let text = load_text(at, !tree.sources.is_in_file(&at.span), read)?;
+            digests.borrow_mut().insert(at.value.clone(), hex(&Sha256::digest(text.as_bytes())));
+            Ok(text)
+        };
+        let resolved = resolve::resolve(catalogue, &file, &mut traces, &mut texts)
+            .map_err(|problem| tree.sources.error(problem))?;
         Ok(Scenario {
             name: name.to_owned(),
             about: file.about.clone(),
             text: layers.iter().map(|layer| layer.text).collect::<Vec<_>>().join("\n").into(),
-            digest: tree.digest(&digests),
+            digest: tree.digest(&digests.borrow()),
             seed: resolved.seed,
             repeat: resolved.repeat,
             measure: resolved.measure,
@@ -295,6 +301,15 @@ fn load_trace(at: &At<String>, from_set: bool, read: &ReadTrace<'_>) -> Result<(
     Ok((text, Arc::new(trace)))
 }
 
+/// A page or session.
+fn load_text(at: &At<String>, from_set: bool, read: &ReadTrace<'_>) -> Result<String, Problem> {
+    read(&at.value, from_set).map_err(|error| {
+        let from = if from_set { "the current directory" } else { "the directory of the scenario" };
+        let help = format!("accepted: the name of a file relative to {from}");
+        Problem::at(&at.span, format!("cannot read `{}`: {error}", at.value), help)
+    })
+}
+
 /// Lets everything begin later, while links and traces count from zero as before.
 fn shift(spec: &mut Spec, late: Duration) {
     spec.stop += late;
@@ -312,6 +327,8 @@ fn shift(spec: &mut Spec, late: Duration) {
             Workload::Bulk { start, .. }
             | Workload::Files { start, .. }
             | Workload::Bursts { start, .. }
+            | Workload::Web { start, .. }
+            | Workload::Interactive { start, .. }
             | Workload::Tcp { start, .. } => *start += late,
             Workload::Udp { start, stop, .. } => {
                 *start += late;

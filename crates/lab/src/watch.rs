@@ -184,7 +184,7 @@ mod tests {
         assert!((0.01..1.5).contains(&suspension), "{suspension}");
     }
 
-    /// LOWLAT Fig. 6 without small queues: min-RTT fills the fast window and turns to the slow path; BLEST waits for it.
+    /// LOWLAT Fig. 6 without small queues: min-RTT fills the fast window and turns to the slow path; STTF waits for it.
     #[test]
     fn decisions_are_told_in_the_order_in_which_they_were_made() {
         let burst = |scheduler: &str| {
@@ -192,7 +192,8 @@ mod tests {
             run(&format!("{text}[run]\ndecisions = true\n[host]\nscheduler = \"{scheduler}\"\n")).measured.decisions
         };
         assert_eq!(burst("min-rtt").as_deref(), Some("10 P1, 5 P2"));
-        assert_eq!(burst("blest").as_deref(), Some("10 P1 | 5 P1"));
+        assert_eq!(burst("ecf").as_deref(), Some("10 P1, 5 P2"));
+        assert_eq!(burst("sttf").as_deref(), Some("10 P1 | 5 P1"));
     }
 
     /// A journal keeps what was measured as JSON: it comes back to the last bit.

@@ -187,6 +187,7 @@ fn measured(measure: MeasureName) -> (&'static str, f64) {
     match measure {
         MeasureName::CompletionTime => ("completion time [s]", 1.0),
         MeasureName::Goodput => ("goodput [Mbit/s]", 1e6),
+        MeasureName::PageLoadTime => ("page load time [s]", 1.0),
     }
 }
 

@@ -65,7 +65,10 @@ fn table(figure: &Figure) -> String {
     columns.push((x.as_str(), Align::Right));
     columns.extend(measured.iter().map(|series| (series.name.as_str(), Align::Right)));
     let mut table = Table::new(columns);
-    let mut places: Vec<(Option<&str>, String)> = Vec::new();
+    let mut places: Vec<(Option<String>, String)> = Vec::new();
+    // Without an axis each system stands on a place of its own, of which a table needs none.
+    let one_place = figure.x.label.is_empty();
+    let place = |point: &Point| if one_place { (None, String::new()) } else { place(point) };
     for point in measured.iter().flat_map(|series| &series.points) {
         let place = place(point);
         if !places.contains(&place) {
@@ -73,7 +76,7 @@ fn table(figure: &Figure) -> String {
         }
     }
     for here in places {
-        let mut row: Vec<String> = figure.panels.iter().map(|_| here.0.unwrap_or_default().to_owned()).collect();
+        let mut row: Vec<String> = figure.panels.iter().map(|_| here.0.clone().unwrap_or_default()).collect();
         row.push(here.1.clone());
         for series in &measured {
             row.push(series.points.iter().find(|point| place(point) == here).map(height).unwrap_or_default());
@@ -86,9 +89,9 @@ fn table(figure: &Figure) -> String {
 /// Longer series, such as curves and series over time, are for the eye.
 const MOST_ROWS: usize = 60;
 
-fn place(point: &Point) -> (Option<&str>, String) {
+fn place(point: &Point) -> (Option<String>, String) {
     let x = point.category.clone().or(point.x.map(crate::number::plain)).unwrap_or_default();
-    (point.panel.as_deref(), x)
+    (point.panel.clone(), x)
 }
 
 fn height(point: &Point) -> String {
@@ -116,6 +119,16 @@ pub enum Cell {
     Text(String),
     /// A number, or none.
     Number(Option<f64>),
+}
+
+impl Cell {
+    /// Its number, if it is one.
+    pub(crate) fn number(&self) -> Option<f64> {
+        match self {
+            Cell::Number(number) => *number,
+            Cell::Text(_) => None,
+        }
+    }
 }
 
 impl std::fmt::Display for Cell {

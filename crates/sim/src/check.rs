@@ -1,5 +1,6 @@
 //! Refuses runs that cannot be, before they start.
 
+use crate::page::Protocol;
 use crate::topology::Topology;
 use crate::{Extent, Spec, SpecError, Workload};
 use anabranch_net::Change;
@@ -38,10 +39,10 @@ pub(crate) fn check(spec: &Spec) -> Result<(), SpecError> {
             model.check().map_err(|error| SpecError::Link { place, error })?;
         }
     }
-    spec.workloads.iter().try_for_each(workload)
+    spec.workloads.iter().enumerate().try_for_each(|(number, it)| workload(number + 1, it))
 }
 
-fn workload(workload: &Workload) -> Result<(), SpecError> {
+fn workload(number: usize, workload: &Workload) -> Result<(), SpecError> {
     let empty = match workload {
         Workload::Bulk { .. } => None,
         Workload::Files { sizes, .. } => sizes.iter().any(|size| size.is_zero()).then_some("a file"),
@@ -50,6 +51,10 @@ fn workload(workload: &Workload) -> Result<(), SpecError> {
             size.is_zero().then_some("a competing TCP file")
         }
         Workload::Tcp { .. } => None,
+        Workload::Web { protocol: Protocol::Http1 { connections: 0 }, .. } => Some("the set of connections of a page"),
+        Workload::Web { page, .. } | Workload::Interactive { page, .. } => {
+            return page.check().map_err(|what| SpecError::Page { workload: number, what });
+        }
         Workload::Udp { rate, packet, .. } => {
             (rate.is_zero() || packet.is_zero()).then_some("a UDP packet or its rate")
         }

@@ -25,6 +25,8 @@ pub(crate) struct Decisions {
     on: bool,
     /// By connection, in the order in which they were opened.
     runs: BTreeMap<usize, Vec<Decided>>,
+    /// By connection: bytes sent for the first time. (The endpoint counts a train of segments before they leave.)
+    sent: BTreeMap<usize, u64>,
     /// By connection: how many bytes had been sent before the present round.
     rounds: BTreeMap<usize, u64>,
     /// The connection that a subflow belongs to, by the addresses of its host and of the other.
@@ -60,10 +62,12 @@ impl Stage<'_> {
         let (sending, direction) = (2 * pair + sender(*direction), *direction);
         let stats = ids[sender(direction)].and_then(|id| self.hosts[sending].endpoint.connection(id));
         let (Some(stats), true) = (stats, sending == host) else { return };
-        if stats.sent <= self.warm_up(session, direction) {
+        let sent = self.decisions.sent.entry(session).or_default();
+        let before = *sent;
+        *sent += segment.payload.len() as u64;
+        if before < self.warm_up(session, direction) {
             return;
         }
-        let before = stats.sent.saturating_sub(segment.payload.len() as u64);
         let runs = self.decisions.runs.entry(session).or_default();
         let waited =
             !runs.is_empty() && self.decisions.rounds.get(&session).is_some_and(|&round| stats.data_acked > round);

@@ -14,6 +14,7 @@ mod host;
 mod middlebox;
 mod observe;
 mod outcome;
+pub mod page;
 pub mod pattern;
 mod pool;
 mod sample;
@@ -30,7 +31,8 @@ pub use middlebox::{
 };
 pub use observe::{Condition, Content, Loss, Observer, PacketId, Sight};
 pub use outcome::{
-    ConnectionOutcome, EventKind, EventRecord, Host, LinkOutcome, Outcome, SubflowOutcome, Transfer, UdpOutcome,
+    ConnectionOutcome, EventKind, EventRecord, Host, LinkOutcome, Outcome, PageOutcome, SubflowOutcome, Transfer,
+    UdpOutcome,
 };
 pub use sample::{PathSample, Sample};
 pub use spec::{

@@ -26,6 +26,8 @@ pub struct Outcome {
     pub links: Vec<LinkOutcome>,
     /// One per UDP workload, in order.
     pub udp: Vec<UdpOutcome>,
+    /// One per web page that was asked for, in the order of time.
+    pub pages: Vec<PageOutcome>,
     /// Of every delivered packet and every event, in order: equal digests, equal runs.
     pub digest: u64,
     /// TCP segments with payload that reached a host undamaged.
@@ -53,7 +55,7 @@ pub struct Outcome {
 pub struct Transfer {
     /// Index into [`Spec::workloads`](crate::Spec::workloads).
     pub workload: usize,
-    /// `bulk`, `file 3`, `burst 2`, `tcp 1`.
+    /// `bulk`, `file 3`, `burst 2`, `object 4` (by its activity), `tcp 1`.
     pub label: String,
     /// Index into [`Outcome::connections`].
     pub connection: usize,
@@ -92,6 +94,17 @@ pub struct SubflowOutcome {
     pub path: usize,
     /// What the engine counted.
     pub stats: SubflowStats,
+}
+
+/// One web page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageOutcome {
+    /// Index into [`Spec::workloads`](crate::Spec::workloads).
+    pub workload: usize,
+    /// When it was asked for: the first SYN.
+    pub started: Instant,
+    /// When its last activity was through, computations included. `None` if that never came.
+    pub finished: Option<Instant>,
 }
 
 /// One link.

@@ -44,6 +44,8 @@ pub(crate) struct ByteStream {
     pub(crate) read: u64,
     /// Tell the application when so much is read.
     pub(crate) milestone: Option<u64>,
+    /// Tell the application once the endpoint has taken all.
+    pub(crate) drains: bool,
 }
 
 /// What an application hears of its session.
@@ -51,6 +53,8 @@ pub(crate) struct ByteStream {
 pub(crate) enum News {
     /// The receiving application has read up to the milestone of this direction, or further.
     Reached(Direction),
+    /// The endpoint has taken all that was to be written in this direction.
+    Drained(Direction),
     /// The connection was reset, or given up.
     Failed,
 }

@@ -1,10 +1,12 @@
 //! What a run consists of.
 
+use crate::page::{Page, Protocol};
 use crate::{Host, MiddleboxSpec};
 use anabranch_engine::{Factory, LocalAddress, Policies, Profile, Switch};
 use anabranch_net::{Change, ConfigError, LinkConfig};
 use anabranch_policy::congestion::CongestionControl;
 use anabranch_units::{Bytes, Duration, Rate, Seed};
+use std::sync::Arc;
 
 /// A whole run: two hosts, the paths between them, what they do and what happens to them.
 ///
@@ -191,6 +193,22 @@ pub enum Workload {
         /// Sent right after connecting, and not reported, so that all subflows have been used.
         warm_up: Bytes,
     },
+    /// A web page, loaded once. Each of its objects is a transfer, which starts with its request.
+    Web {
+        /// What it consists of.
+        page: Arc<Page>,
+        /// How it is fetched.
+        protocol: Protocol,
+        /// When it is asked for.
+        start: Duration,
+    },
+    /// Objects that are asked for as a user acts, over HTTP/2 on one connection. Each is a transfer.
+    Interactive {
+        /// The objects; times count from `start`.
+        page: Arc<Page>,
+        /// When the connection is opened.
+        start: Duration,
+    },
     /// UDP that is on and off in turn.
     Udp {
         /// The name of the path.
@@ -305,6 +323,14 @@ pub enum SpecError {
     /// Something to send that is nothing.
     #[error("{0} is empty; sizes and rates of workloads are above zero")]
     Empty(&'static str),
+    /// A page that cannot be loaded.
+    #[error("the page of workload {workload} cannot be: {what}")]
+    Page {
+        /// Its number, counted from 1.
+        workload: usize,
+        /// What is wrong.
+        what: String,
+    },
     /// A middlebox that cannot be.
     #[error("{place}: {what}")]
     Middlebox {

@@ -273,7 +273,8 @@ impl<'a> World<'a> {
         }
         let waited_for = |transfer: &&TransferState| self.waited_for.contains(&transfer.report.workload);
         let transfers = self.stage.transfers.iter().filter(waited_for);
-        transfers.filter_map(|transfer| transfer.report.finished).max().unwrap_or(self.stage.now)
+        let pages = self.stage.pages.iter().filter_map(|page| page.finished);
+        transfers.filter_map(|transfer| transfer.report.finished).chain(pages).max().unwrap_or(self.stage.now)
     }
 
     /// Lets connections close; true if nothing is left in the end.
@@ -320,6 +321,7 @@ impl<'a> World<'a> {
             connections,
             links,
             udp: self.stage.udp,
+            pages: self.stage.pages,
             digest: self.stage.digest.value(),
             packets: self.stage.packets,
             corrupted: self.stage.corrupted,

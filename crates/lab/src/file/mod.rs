@@ -5,6 +5,7 @@
 
 mod buffer;
 mod middlebox;
+mod page;
 mod policy;
 mod value;
 
@@ -12,8 +13,9 @@ pub use buffer::ReceiveBuffer;
 pub use middlebox::{
     EndName, MiddleboxTable, SplitName, StrippedName, StrippedOptionsName, SynOptionName, UnmappedName,
 };
+pub use page::{PageSource, PageTable};
 pub use policy::Policy;
-pub use value::{At, Loss, LossTable, Of, OrOff, Quantity, Share, Speed, Unit};
+pub use value::{At, Bounds, Loss, LossTable, Of, OrOff, Quantity, Share, Speed, Unit};
 
 use crate::quantity::Queue;
 use anabranch_units::{Bytes, Duration, Rate};
@@ -106,13 +108,13 @@ pub struct VaryTable {
     /// Rate and delay are drawn anew this often; once, at the beginning of the run, unless given.
     pub every: Option<Of<Duration>>,
     /// Least and most, in place of `rate`.
-    pub rate: Option<At<[Unit<Rate>; 2]>>,
+    pub rate: Option<Bounds<Rate>>,
     /// One way, least and most; or else `rtt`.
-    pub delay: Option<At<[Unit<Duration>; 2]>>,
+    pub delay: Option<Bounds<Duration>>,
     /// There and back, least and most.
-    pub rtt: Option<At<[Unit<Duration>; 2]>>,
+    pub rtt: Option<Bounds<Duration>>,
     /// Least and most, drawn once per run, in place of `loss`.
-    pub loss: Option<At<[Unit<Share>; 2]>>,
+    pub loss: Option<Bounds<Share>>,
 }
 
 /// A link that several paths cross.
@@ -244,7 +246,7 @@ pub struct WorkloadTable {
     pub direction: Option<At<DirectionName>>,
     /// When it begins; 0s unless given.
     pub start: Option<Of<Duration>>,
-    /// bulk, tcp: for how long.
+    /// bulk, tcp: for how long. interactive: of a generated session; 60s unless given.
     pub duration: Option<Of<Duration>>,
     /// files, bursts, tcp: of each.
     pub size: Option<Of<Bytes>>,
@@ -262,6 +264,17 @@ pub struct WorkloadTable {
     pub interval: Option<Of<Duration>>,
     /// bursts: sent before the first one, and not reported.
     pub warm_up: Option<Of<Bytes>>,
+    /// web: what is loaded.
+    pub page: Option<At<PageSource>>,
+    /// web: http1 unless given.
+    pub protocol: Option<At<ProtocolName>>,
+    /// web over http1: connections that may be open at once; 6 unless given.
+    pub connections: Option<At<usize>>,
+    /// interactive: a file whose lines say when an object is asked for, in seconds after `start`, and its size in bytes; a generated
+    /// session unless given: every 3 s +/- 1 s 8 to 20 objects of 5 to 40 kB within 300 ms.
+    pub trace: Option<At<String>>,
+    /// interactive: which session is generated; 1 unless given. All runs have the same one.
+    pub trace_seed: Option<At<u64>>,
     /// udp, tcp: the path it takes.
     pub path: Option<At<String>>,
     /// udp: while it is on.
@@ -280,6 +293,16 @@ pub struct WorkloadTable {
     pub repeat: Option<At<bool>>,
     /// tcp: its congestion control; cubic unless given.
     pub congestion: Option<At<Policy>>,
+}
+
+/// How objects of a page are fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProtocolName {
+    /// HTTP/1.1: several persistent connections, one request at a time on each.
+    Http1,
+    /// HTTP/2: one connection, on which answers are interleaved frame by frame.
+    Http2,
 }
 
 /// Gaps between packets.
@@ -302,6 +325,10 @@ pub enum WorkloadKind {
     Files,
     /// Bursts on a warm connection.
     Bursts,
+    /// A web page, loaded once.
+    Web,
+    /// Objects asked for as a user acts, over HTTP/2 on one connection that is open already.
+    Interactive,
     /// On-off UDP beside the hosts under test.
     Udp,
     /// Competing single-path TCP.
@@ -391,7 +418,8 @@ pub struct RunTable {
     /// Each repetition begins at a moment of this span drawn from its seed, workloads and changes alike, so that
     /// repetitions meet different parts of a recorded trace; 0s unless given.
     pub spread: Option<Of<Duration>>,
-    /// What ranks: completion-time if there are files or bursts, goodput otherwise, unless given.
+    /// What ranks: page-load-time if there are web pages, else completion-time if there are files, bursts or
+    /// objects, goodput otherwise, unless given.
     pub measure: Option<At<MeasureName>>,
     /// The path of the first subflow; the first in the file unless given.
     pub primary: Option<At<String>>,
@@ -401,7 +429,7 @@ pub struct RunTable {
     /// bytes, congestion windows and queue.
     pub sample: Option<Of<Duration>>,
     /// Spans of the run over which goodput is measured as well, each from and to: [["5s", "60s"]].
-    pub windows: Option<At<Vec<At<[Unit<Duration>; 2]>>>>,
+    pub windows: Option<Vec<Bounds<Duration>>>,
     /// Which path each segment took when it was first sent is kept as a text.
     pub decisions: Option<bool>,
 }
@@ -410,10 +438,12 @@ pub struct RunTable {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MeasureName {
-    /// Mean time from the opening of a file or burst to its last byte; less is better.
+    /// Mean time from the opening of a file or burst, or the request of an object, to its last byte; less is better.
     CompletionTime,
     /// Payload bits per second, all transfers together; more is better.
     Goodput,
+    /// Mean time from the first request of a page until all of it is there and processed; less is better.
+    PageLoadTime,
 }
 
 impl MeasureName {
@@ -422,6 +452,7 @@ impl MeasureName {
         match self {
             MeasureName::CompletionTime => "completion time",
             MeasureName::Goodput => "goodput",
+            MeasureName::PageLoadTime => "page load time",
         }
     }
 }

@@ -22,6 +22,9 @@ pub struct At<T> {
 /// A quantity with its unit, and where it stands.
 pub type Of<T> = At<Unit<T>>;
 
+/// Two quantities that bound something.
+pub type Bounds<T> = At<[Unit<T>; 2]>;
+
 /// A value that is written as text with a unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unit<T>(pub T);

@@ -8,6 +8,7 @@ mod policies;
 mod switches;
 mod vary;
 mod watch;
+mod web;
 mod workloads;
 
 pub(crate) use policies::build;
@@ -25,6 +26,9 @@ use std::sync::Arc;
 
 /// Where traces come from. Answers what is wrong in words.
 pub(crate) type Traces<'a> = dyn FnMut(&At<String>) -> Result<Arc<Trace>, Problem> + 'a;
+
+/// Where pages and sessions come from.
+pub(crate) type Texts<'a> = dyn FnMut(&At<String>) -> Result<String, Problem> + 'a;
 
 /// What a file comes to.
 pub(crate) struct Resolved {
@@ -52,7 +56,12 @@ const STOP: Duration = Duration::from_secs(60);
 /// More are a mistake, and would fill the memory with results.
 const MAX_REPEAT: usize = 100_000;
 
-pub(crate) fn resolve(catalogue: &Catalogue, file: &File, traces: &mut Traces<'_>) -> Result<Resolved, Problem> {
+pub(crate) fn resolve(
+    catalogue: &Catalogue,
+    file: &File,
+    traces: &mut Traces<'_>,
+    texts: &mut Texts<'_>,
+) -> Result<Resolved, Problem> {
     let shared = paths::shared(file, traces)?;
     let paths = paths::paths(file, traces)?;
     let names: Vec<String> = paths.iter().map(|path| path.name.clone()).collect();
@@ -62,7 +71,7 @@ pub(crate) fn resolve(catalogue: &Catalogue, file: &File, traces: &mut Traces<'_
     let mut spec = Spec::new(paths, client, server);
     spec.shared = shared;
     spec.stop = file.run.stop.as_ref().map_or(STOP, |stop| stop.value.0);
-    spec.workloads = workloads::workloads(catalogue, file, &names, spec.stop)?;
+    spec.workloads = workloads::workloads(catalogue, file, &names, spec.stop, texts)?;
     spec.changes = changes::changes(file, &names, traces)?;
     let switched;
     (spec.switches, switched) = switches::switches(catalogue, file, &names)?;
@@ -80,12 +89,24 @@ pub(crate) fn resolve(catalogue: &Catalogue, file: &File, traces: &mut Traces<'_
         Some(at) if (1..=MAX_REPEAT).contains(&at.value) => at.value,
         Some(at) => return Err(Problem::at(&at.span, format!("`repeat` is {}", at.value), "accepted: 1 to 100000")),
     };
-    let sized = spec.workloads.iter().any(|w| matches!(w, Workload::Files { .. } | Workload::Bursts { .. }));
+    let pages = spec.workloads.iter().any(|w| matches!(w, Workload::Web { .. }));
+    let is_sized = |w: &Workload| {
+        matches!(
+            w,
+            Workload::Files { .. } | Workload::Bursts { .. } | Workload::Web { .. } | Workload::Interactive { .. }
+        )
+    };
+    let sized = spec.workloads.iter().any(is_sized);
     let measure = match &file.run.measure {
+        None if pages => MeasureName::PageLoadTime,
+        Some(at) if at.value == MeasureName::PageLoadTime && !pages => {
+            let help = "accepted: \"goodput\", \"completion-time\", or a workload of kind \"web\"";
+            return Err(Problem::at(&at.span, "no page is loaded here", help));
+        }
         None if sized => MeasureName::CompletionTime,
         None => MeasureName::Goodput,
         Some(at) if at.value == MeasureName::CompletionTime && !sized => {
-            let help = "accepted: \"goodput\", or a workload of kind \"files\" or \"bursts\"";
+            let help = "accepted: \"goodput\", or a workload of kind \"files\", \"bursts\", \"web\" or \"interactive\"";
             return Err(Problem::at(&at.span, "nothing here completes", help));
         }
         Some(at) => at.value,

@@ -1,7 +1,7 @@
 //! Paths of which something is drawn for each run.
 
 use crate::error::Problem;
-use crate::file::{At, File, PathTable, Speed, Unit, VaryTable};
+use crate::file::{At, Bounds, File, PathTable, Speed, VaryTable};
 use crate::vary::Vary;
 use anabranch_sim::Affected;
 use anabranch_units::Duration;
@@ -62,7 +62,7 @@ fn vary(name: &str, path: &PathTable, at: &At<VaryTable>, stop: Duration) -> Res
     })
 }
 
-fn bounds<T: Copy + PartialOrd>(at: &At<[Unit<T>; 2]>) -> Result<[T; 2], Problem> {
+fn bounds<T: Copy + PartialOrd>(at: &Bounds<T>) -> Result<[T; 2], Problem> {
     match at.value.map(|unit| unit.0) {
         [least, most] if least <= most => Ok([least, most]),
         _ => Err(Problem::at(&at.span, "the first is more than the second", "accepted: [least, most]")),

@@ -13,7 +13,7 @@ pub(super) fn watch(run: &RunTable, stop: Duration) -> Result<Watch, Problem> {
         return Err(Problem::at(&at.span, format!("`sample` is {}", at.value.0), help));
     }
     let mut windows = Vec::new();
-    for at in run.windows.iter().flat_map(|at| &at.value) {
+    for at in run.windows.iter().flatten() {
         let [from, to] = at.value.map(|unit| unit.0);
         if from >= to || to > stop {
             let help = format!("accepted: [from, to], in this order and up to `stop`, which is {stop}");

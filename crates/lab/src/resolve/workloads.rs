@@ -1,7 +1,7 @@
 //! What is sent. Each kind takes its own keys; a key of another kind is refused.
 
-use super::known;
 use super::policies::build;
+use super::{Texts, known, web};
 use crate::error::Problem;
 use crate::file::{At, DirectionName, File, Policy, SpacingName, WorkloadKind, WorkloadTable};
 use anabranch_policy::Catalogue;
@@ -15,6 +15,7 @@ pub(super) fn direction(workloads: &[Workload]) -> Direction {
         Workload::Bulk { direction, .. } | Workload::Files { direction, .. } | Workload::Bursts { direction, .. } => {
             Some(*direction)
         }
+        Workload::Web { .. } | Workload::Interactive { .. } => Some(Direction::Down),
         Workload::Udp { .. } | Workload::Tcp { .. } => None,
     };
     workloads.iter().find_map(direction).unwrap_or_default()
@@ -25,12 +26,13 @@ pub(super) fn workloads(
     file: &File,
     paths: &[String],
     stop: Duration,
+    texts: &mut Texts<'_>,
 ) -> Result<Vec<Workload>, Problem> {
-    let all = file.workload.iter().map(|at| workload(catalogue, at, paths, stop));
+    let all = file.workload.iter().map(|at| workload(catalogue, at, paths, stop, texts));
     let all: Vec<Workload> = all.collect::<Result<_, _>>()?;
     let under_test = |w: &Workload| !matches!(w, Workload::Udp { .. } | Workload::Tcp { .. });
     if !all.iter().any(under_test) {
-        let help = "accepted: at least one [[workload]] with kind = \"bulk\", \"files\" or \"bursts\"";
+        let help = "accepted: at least one [[workload]] with kind = \"bulk\", \"files\", \"bursts\", \"web\" or \"interactive\"";
         let span = file.workload.first().map(|at| at.span.clone());
         return Err(Problem { span, problem: "the hosts under test send nothing".into(), help: Some(help.into()) });
     }
@@ -49,6 +51,7 @@ fn workload(
     at: &At<WorkloadTable>,
     paths: &[String],
     stop: Duration,
+    texts: &mut Texts<'_>,
 ) -> Result<Workload, Problem> {
     let table = &at.value;
     only_own_keys(table)?;
@@ -73,6 +76,8 @@ fn workload(
             start,
             warm_up: table.warm_up.as_ref().map_or(Bytes::ZERO, |at| at.value.0),
         },
+        WorkloadKind::Web => web::web(at, start, texts)?,
+        WorkloadKind::Interactive => web::interactive(at, start, texts)?,
         WorkloadKind::Udp => {
             let path = path(at, paths)?;
             let rate = needed(at, "rate", table.rate.as_ref(), "\"5mbit\"")?;
@@ -117,14 +122,14 @@ fn workload(
 }
 
 fn only_own_keys(table: &WorkloadTable) -> Result<(), Problem> {
-    use WorkloadKind::{Bulk, Bursts, Files, Tcp, Udp};
+    use WorkloadKind::{Bulk, Bursts, Files, Interactive, Tcp, Udp, Web};
     fn span<T>(at: &Option<At<T>>) -> Option<&Range<usize>> {
         at.as_ref().map(|at| &at.span)
     }
     /// A key, where it stands if it is given, and the kinds that have it.
     type Key<'a> = (&'static str, Option<&'a Range<usize>>, &'static [WorkloadKind]);
-    let keys: [Key<'_>; 18] = [
-        ("duration", span(&table.duration), &[Bulk, Tcp]),
+    let keys: [Key<'_>; 23] = [
+        ("duration", span(&table.duration), &[Bulk, Interactive, Tcp]),
         ("size", span(&table.size), &[Files, Bursts, Tcp]),
         ("count", span(&table.count), &[Files, Bursts]),
         ("sizes", span(&table.sizes), &[Files]),
@@ -133,6 +138,11 @@ fn only_own_keys(table: &WorkloadTable) -> Result<(), Problem> {
         ("think", span(&table.think), &[Files]),
         ("interval", span(&table.interval), &[Bursts]),
         ("warm-up", span(&table.warm_up), &[Bursts]),
+        ("page", span(&table.page), &[Web]),
+        ("protocol", span(&table.protocol), &[Web]),
+        ("connections", span(&table.connections), &[Web]),
+        ("trace", span(&table.trace), &[Interactive]),
+        ("trace-seed", span(&table.trace_seed), &[Interactive]),
         ("path", span(&table.path), &[Udp, Tcp]),
         ("rate", span(&table.rate), &[Udp]),
         ("packet", span(&table.packet), &[Udp]),

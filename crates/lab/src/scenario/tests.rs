@@ -4,6 +4,7 @@ use anabranch_engine::Switch;
 use anabranch_net::{LossModel, QueueLimit};
 use anabranch_policy::registry::{Entry, Value};
 use anabranch_policy::scheduler::{MinRtt, Scheduler as Policy};
+use anabranch_sim::page::Protocol;
 use anabranch_sim::{Affected, Extent, MIDDLEBOXES, Middlebox, MiddleboxSpec, Stripped, Unmapped};
 use anabranch_units::{Bytes, Rate};
 
@@ -16,6 +17,7 @@ fn read_with(text: &str, sets: &[&str]) -> Result<Scenario, ScenarioError> {
         ("lte.down", false) => Ok("1\n2\n2\n".to_owned()),
         ("mine.down", true) => Ok("5\n".to_owned()),
         ("broken.down", _) => Ok("1\nx\n".to_owned()),
+        ("broken.har", _) => Ok("{\"log\": {\"entries\": [{\"startedDateTime\": 7}]}}".to_owned()),
         _ => Err(std::io::ErrorKind::NotFound.into()),
     })
 }
@@ -271,6 +273,23 @@ fn what_is_wrong_is_shown_with_what_would_be_accepted() {
             "[path.x]\ndown = \"lte.down\"\nup = \"1mbit\"\ndelay = \"1ms\"\nvary = { rate = [\"1mbit\", \"2mbit\"] }",
         ),
         more("[[workload]]\nkind = \"udp\"\npath = \"wlan\"\nrate = \"1mbit\"\nspacing = \"poisson\""),
+        more("[run]\nmeasure = \"page-load-time\""),
+        // Pages and sessions.
+        only("kind = \"web\""),
+        only("kind = \"web\"\npage = \"gogle\""),
+        only("kind = \"web\"\npage = \"nowhere.har\""),
+        only("kind = \"web\"\npage = \"broken.har\""),
+        only("kind = \"web\"\npage = 7"),
+        only("kind = \"web\"\npage = { objects = 0, total = \"1kB\" }"),
+        only("kind = \"web\"\npage = { objects = 3, total = \"2B\" }"),
+        only("kind = \"web\"\npage = \"google\"\nconnections = 0"),
+        only("kind = \"web\"\npage = \"google\"\nprotocol = \"http2\"\nconnections = 2"),
+        only("kind = \"web\"\npage = \"google\"\ndirection = \"up\""),
+        only("kind = \"web\"\npage = \"google\"\nsize = \"1MB\""),
+        only("kind = \"interactive\"\npage = \"google\""),
+        only("kind = \"interactive\"\ntrace = \"broken.down\""),
+        only("kind = \"interactive\"\ntrace = \"lte.down\"\nduration = \"60s\""),
+        only("kind = \"interactive\"\nduration = \"1s\""),
         more("[[change]]\nat = \"1s\"\npath = \"wlan\""),
         more("[[change]]\nat = \"1s\"\npath = \"wlan\"\nloss = \"1%\"\nnotify = true"),
         // Workloads.
@@ -279,7 +298,7 @@ fn what_is_wrong_is_shown_with_what_would_be_accepted() {
         only("kind = \"files\"\nsizes = []"),
         only("kind = \"files\"\nsize = \"1MB\"\nconcurrent = true\nwarm = true"),
         only("kind = \"udp\"\npath = \"wlan\"\nrate = \"1mbit\""),
-        only("kind = \"web\""),
+        only("kind = \"webb\""),
         PATHS.to_owned(),
         BULK.to_owned(),
         format!("[path]\n{BULK}"),
@@ -461,4 +480,127 @@ fn an_ack_path_may_be_named() {
     let unknown = scenario(r#"ack-path = { name = "fixed", path = "ltee" }"#, "").err().unwrap();
     assert_eq!(unknown.to_string(), "`ack-path` names `ltee`, which is neither a path nor an address");
     assert!(unknown.help().unwrap().contains("`lte`"), "{:?}", unknown.help());
+}
+
+const TWO: &str = r#"{"objs": [
+    {"id": "r1", "download": {"id": "d1", "len": 3000}, "comps": [{"id": "c1", "time": 4}]},
+    {"id": "r2", "size": 5000, "download": {"id": "d2"}}], "deps": [{"a1": "c1", "a2": "d2", "time": -1}]}"#;
+
+/// Reads a scenario beside which there is a page and the trace of a session.
+fn read_beside_files(text: &str, page: &str) -> Result<Scenario, ScenarioError> {
+    let origin = Origin { scenario: "test.toml".into(), sets: Vec::new() };
+    let files = |name: &str, _: bool| match name {
+        "two.json" => Ok(page.to_owned()),
+        "map.txt" => Ok("0.5 15000\n1.25 20000\n".to_owned()),
+        "lte.down" => Ok("1\n2\n2\n".to_owned()),
+        _ => Err(std::io::ErrorKind::NotFound.into()),
+    };
+    Scenario::read(&built_in(), "test", "test.toml", text, origin, &files)
+}
+
+#[test]
+fn pages_and_sessions_are_found_and_read() {
+    let web = |keys: &str| read_beside_files(&format!("{PATHS}[[workload]]\nkind = \"web\"\n{keys}"), TWO).unwrap();
+    for (keys, activities, bytes, protocol) in [
+        ("page = \"two.json\"", 3, 8000, Protocol::Http1 { connections: 6 }),
+        ("page = \"google\"\nprotocol = \"http2\"", 6, 906_000, Protocol::Http2),
+        ("page = { objects = 15, total = \"72kB\" }\nconnections = 2", 15, 72_000, Protocol::Http1 { connections: 2 }),
+    ] {
+        let scenario = web(keys);
+        assert_eq!(scenario.measure, MeasureName::PageLoadTime);
+        let [Workload::Web { page, protocol: found, start }] = &scenario.spec(1).workloads[..] else {
+            panic!("{keys}")
+        };
+        assert_eq!((page.activities.len(), page.total().get(), *found), (activities, bytes, protocol), "{keys}");
+        assert!(start.is_zero());
+    }
+    let text = format!("{PATHS}[[workload]]\nkind = \"web\"\npage = \"two.json\"");
+    let digest = |page: &str| read_beside_files(&text, page).unwrap().digest;
+    assert_eq!(digest(TWO), digest(TWO));
+    assert_ne!(digest(TWO), digest(&TWO.replace("5000", "5001")), "the content of the page counts");
+
+    let interactive = |keys: &str| {
+        let text = format!("{PATHS}[[workload]]\nkind = \"interactive\"\nstart = \"1s\"\n{keys}");
+        let scenario = read_beside_files(&text, TWO).unwrap();
+        assert_eq!(scenario.measure, MeasureName::CompletionTime);
+        match &scenario.spec(1).workloads[..] {
+            [Workload::Interactive { page, start }] if *start == Duration::from_secs(1) => page.clone(),
+            _ => panic!("{keys}"),
+        }
+    };
+    let page = interactive("trace = \"map.txt\"");
+    assert_eq!((page.activities[1].begin, page.total().get()), (Duration::from_millis(1250), 35_000));
+    let (one, two, long) = (interactive(""), interactive("trace-seed = 2"), interactive("duration = \"120s\""));
+    assert!(one != two && one.activities.iter().all(|activity| activity.begin < Duration::from_millis(60_300)));
+    assert!(long.activities.len() > one.activities.len() && long.activities.starts_with(&one.activities[..20]));
+}
+
+/// What a page comes to: objects, the time until it is there, and shares of both paths.
+#[test]
+fn a_page_is_loaded_and_measured() {
+    let keys = "page = \"wikipedia\"\nprotocol = \"http2\"\n[run]\nstop = \"20s\"\n";
+    let vary = "vary = { every = \"100ms\", rate = [\"20mbit\", \"30mbit\"], rtt = [\"5ms\", \"25ms\"] }";
+    let text = PATHS.replacen("delay = \"10ms\"", &format!("delay = \"8ms\"\n{vary}"), 1);
+    let scenario = read_beside_files(&format!("{text}[[workload]]\nkind = \"web\"\n{keys}"), TWO).unwrap();
+    let run = |seed| crate::run(&scenario, seed, &crate::Keep::default()).unwrap().measured;
+    let measured = run(1);
+    assert!(measured.finished, "{measured:?}");
+    let (load, object) = (measured.page_load_s.unwrap(), measured.object_download_s.unwrap());
+    // Three levels, each a round trip and more, and twice 20 ms between them.
+    assert!((0.08..1.0).contains(&load) && object < load, "{load} {object}");
+    assert_eq!((measured.completion_s, measured.path_bytes.len()), (Some(object), 2));
+    assert!(measured.completion_sd_s.is_some() && measured.mean_goodput_bps > 0.0);
+    assert_eq!(run(1), measured);
+    assert_ne!(run(2).page_load_s, Some(load), "another seed varies otherwise");
+}
+
+/// The recordings of others, if they are at hand: `ANABRANCH_HARS` names the directory.
+#[test]
+fn recorded_pages_are_read() {
+    let Some(directory) = std::env::var_os("ANABRANCH_HARS") else { return };
+    for (file, entries, total) in [("humanssuck.net.har", 4, 62_204), ("cnn.har", 145, 0)] {
+        let text = std::fs::read_to_string(Path::new(&directory).join(file)).unwrap();
+        let page = crate::page::parse(file, &text).unwrap();
+        assert_eq!(page.activities.len(), entries, "{file}");
+        assert!(total == 0 || page.total().get() == total, "{file}: {}", page.total());
+        let scenario =
+            format!("{PATHS}[[workload]]\nkind = \"web\"\npage = \"two.json\"\n").replace("two.json", "x.har");
+        for protocol in ["http1", "http2"] {
+            let text_of =
+                |name: &str, _: bool| if name == "x.har" { Ok(text.clone()) } else { Ok("1\n2\n2\n".to_owned()) };
+            let scenario = format!("{scenario}protocol = \"{protocol}\"\n");
+            let scenario = Scenario::read(&built_in(), "t", "t.toml", &scenario, Origin::default(), &text_of).unwrap();
+            let measured = crate::run(&scenario, 1, &crate::Keep::default()).unwrap().measured;
+            assert!(measured.finished, "{file} {protocol}");
+            println!("{file} {protocol}: {:?} {:?}", measured.page_load_s, measured.object_download_s);
+        }
+    }
+}
+
+/// The examples that stand beside the shipped scenarios.
+#[test]
+fn the_examples_are_read_and_run() {
+    for (name, pages, objects) in [("web", 1, 6), ("map-session", 0, 200)] {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../scenarios/{name}.toml"));
+        let scenario = Scenario::load(&built_in(), &file.to_string_lossy(), &[]).unwrap();
+        let run = crate::run(&scenario, 1, &crate::Keep::default()).unwrap();
+        assert!(run.measured.finished && run.outcome.transfers.len() >= objects, "{name}: {:?}", run.measured);
+        assert_eq!(run.outcome.pages.len(), pages);
+        if std::env::var_os("ANABRANCH_SHOW").is_some() {
+            for scheduler in ["min-rtt", "blest", "sttf"] {
+                let scenario = scenario.with_scheduler(scheduler).unwrap();
+                let runs: Vec<_> = (1..=20)
+                    .map(|seed| crate::run(&scenario, seed, &crate::Keep::default()).unwrap().measured)
+                    .collect();
+                let mean = |of: &dyn Fn(&crate::Measured) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
+                println!(
+                    "{name} {scheduler}: plt {:.3} object {:.4} wlan {:.3} rtos {:.2}",
+                    mean(&|m| m.page_load_s.unwrap_or(0.0)),
+                    mean(&|m| m.object_download_s.unwrap()),
+                    mean(&|m| m.shares[0]),
+                    mean(&|m| m.rtos as f64)
+                );
+            }
+        }
+    }
 }

@@ -164,7 +164,10 @@ impl Study {
 
     /// In words: `loss 1 %, RTT 20 ms`.
     pub(super) fn place(&self, point: &Point) -> String {
-        let one = |(axis, n): (&Axis, &usize)| format!("{} {}", axis.name, axis.shown(*n));
+        let one = |(axis, n): (&Axis, &usize)| match axis.unit == axis.name {
+            true => axis.shown(*n), // `30 segments` rather than `segments 30 segments`
+            false => format!("{} {}", axis.name, axis.shown(*n)),
+        };
         let all: Vec<String> = self.axes.iter().zip(point).map(one).collect();
         all.join(", ")
     }

@@ -203,6 +203,17 @@ mod tests {
     }
 
     #[test]
+    fn every_metric_is_in_the_documentation() {
+        let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/studies.md"));
+        let text = text.expect("docs/studies.md is in the repository");
+        for kind in METRICS {
+            let unit = if kind.unit.is_empty() { "–" } else { kind.unit };
+            let row = format!("| `{}` | {unit} | {} |", kind.example(), kind.about);
+            assert!(text.contains(&row), "docs/studies.md lacks: {row}");
+        }
+    }
+
+    #[test]
     fn a_metric_takes_the_argument_that_it_has() {
         assert_eq!(parse("completion-time").as_deref(), Ok("completion time"));
         assert_eq!(parse("path-share:lte").as_deref(), Ok("share of the bytes first sent on the path (lte)"));

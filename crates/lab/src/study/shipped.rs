@@ -16,10 +16,51 @@ macro_rules! shipped {
 }
 
 /// All of them, paper by paper.
-pub(super) const STUDIES: &[Shipped] = shipped![];
+pub(super) const STUDIES: &[Shipped] = shipped![
+    "late/fig02",
+    "late/fig03",
+    "late/fig08",
+    "late/fig09",
+    "late/fig10",
+    "late/fig11",
+    "late/fig12",
+    "late/fig13",
+    "late/fig14",
+    "late/fig15",
+    "late/fig16",
+    "lowlat/fig03",
+    "lowlat/fig04",
+    "lowlat/fig05",
+    "lowlat/fig06",
+    "lowlat/fig08",
+    "lowlat/fig09",
+    "lowlat/fig10",
+    "lowlat/fig11",
+    "lowlat/fig12",
+    "lowlat/fig13",
+    "lowlat/table1",
+    "f2p/fig05",
+    "f2p/fig06",
+    "f2p/fig07",
+    "f2p/fig08",
+    "f2p/fig09",
+    "f2p/fig10",
+    "f2p/fig11",
+    "acksp/fig02",
+    "acksp/fig04",
+    "acksp/fig05",
+    "acksp/fig06",
+    "rbp/fig04",
+    "rbp/fig05",
+    "rbp/fig06",
+    "rbp/fig07",
+    "rbp/fig08",
+    "rbp/fig09",
+];
 
 /// What studies name as their `base`.
-pub(super) const BASES: &[Shipped] = shipped![];
+pub(super) const BASES: &[Shipped] =
+    shipped!["late/common", "lowlat/common", "f2p/common", "acksp/common", "rbp/common",];
 
 #[cfg(test)]
 mod tests {

@@ -48,6 +48,7 @@ impl App for Bulk {
     fn on_news(&mut self, session: usize, news: News, stage: &mut Stage) {
         match news {
             News::Reached(_) => stage.write(session, Direction::Down, u64::MAX),
+            News::Drained(_) => {}
             News::Failed => self.done = true,
         }
     }

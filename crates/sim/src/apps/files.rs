@@ -127,6 +127,7 @@ impl App for Files {
                     self.send(session, size, stage);
                 }
             }
+            News::Drained(_) => {}
             News::Failed => {
                 self.running.remove(&session);
                 // Files in turn wait for the one before, which will not come.

@@ -4,11 +4,13 @@ mod bulk;
 mod bursts;
 mod files;
 mod udp;
+mod web;
 
 use crate::session::News;
 use crate::stage::{Opening, Stage};
 use crate::{Direction, Extent, Spec, Workload};
 use anabranch_units::Instant;
+use std::sync::Arc;
 
 /// One workload at work, with both its ends.
 pub(crate) trait App {
@@ -91,6 +93,14 @@ pub(crate) fn all(spec: &Spec, stage: &mut Stage) -> Vec<Box<dyn App>> {
                     udp::Gaps::new(rate.time_for(*packet), *spacing, spec.seed.stream(&format!("udp/{app}/gaps")));
                 let schedule = udp::Schedule { gaps, on: *on, off: *off, stop: Instant::ZERO + *stop };
                 Box::new(udp::Udp::new(app, path, *direction, *packet, schedule, Instant::ZERO + *start, stage))
+            }
+            Workload::Web { page, protocol, start } => {
+                let identity = main(Direction::Down, "object");
+                Box::new(web::Web::page(identity, Arc::clone(page), *protocol, Instant::ZERO + *start))
+            }
+            Workload::Interactive { page, start } => {
+                let identity = main(Direction::Down, "object");
+                Box::new(web::Web::interactive(identity, Arc::clone(page), Instant::ZERO + *start))
             }
             Workload::Tcp { path, direction, start, extent, .. } => {
                 let path = stage.topology.path_named(path);

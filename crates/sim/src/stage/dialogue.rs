@@ -99,7 +99,7 @@ impl Stage<'_> {
     #[inline]
     pub(super) fn pump(&mut self, session: usize, direction: Direction) {
         let side = sender(direction);
-        let Session { pair, ids, streams, over, .. } = &mut self.sessions[session];
+        let Session { app, pair, ids, streams, over, .. } = &mut self.sessions[session];
         let host = 2 * *pair + side;
         let (Some(id), false) = (ids[side], over[side]) else {
             return;
@@ -112,6 +112,10 @@ impl Stage<'_> {
             if taken < offered {
                 break;
             }
+        }
+        if stream.drains && stream.written == stream.target {
+            stream.drains = false;
+            self.news.push_back((*app, session, News::Drained(direction)));
         }
         if stream.finish && !stream.shut && stream.written == stream.target {
             stream.shut = true;

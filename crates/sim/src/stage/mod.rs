@@ -16,7 +16,7 @@ use crate::pool::{Packet, Pool};
 use crate::sample::Sampler;
 use crate::session::{ByteStream, News, Session};
 use crate::topology::{PerDirection, Topology, address, service};
-use crate::{Direction, EventRecord, Observer, Transfer, UdpOutcome};
+use crate::{Direction, EventRecord, Observer, PageOutcome, Transfer, UdpOutcome};
 use anabranch_units::Instant;
 use anabranch_wire::Segment;
 use std::cmp::Reverse;
@@ -31,6 +31,7 @@ pub(crate) struct Stage<'a> {
     pub(crate) sessions: Vec<Session>,
     pub(crate) transfers: Vec<TransferState>,
     pub(crate) udp: Vec<UdpOutcome>,
+    pub(crate) pages: Vec<PageOutcome>,
     pub(crate) events: Option<Vec<EventRecord>>,
     pub(crate) digest: Digest,
     /// TCP segments with payload, delivered.
@@ -66,6 +67,8 @@ pub(crate) struct TransferState {
     direction: Direction,
     /// Where in the stream it begins.
     pub(crate) base: u64,
+    /// Where in the stream all of it lies, as beginnings and lengths, if that is not all from `base` on.
+    pieces: Option<Vec<(u64, u64)>>,
 }
 
 impl<'a> Stage<'a> {
@@ -85,6 +88,7 @@ impl<'a> Stage<'a> {
             sessions: Vec::new(),
             transfers: Vec::new(),
             udp: Vec::new(),
+            pages: Vec::new(),
             events: spec.record_events.then(Vec::new),
             digest: Digest::new(),
             packets: 0,
@@ -201,8 +205,44 @@ impl<'a> Stage<'a> {
         let (connection, started) = (session, self.now);
         let report = Transfer { workload, label, connection, started, finished: None, bytes: 0, asked };
         let base = self.target(session, direction);
-        self.transfers.push(TransferState { report, direction, base });
+        self.transfers.push(TransferState { report, direction, base, pieces: None });
         self.transfers.len() - 1
+    }
+
+    /// How much is to be written in this direction that the endpoint has not taken yet.
+    pub(crate) fn backlog(&self, session: usize, direction: Direction) -> u64 {
+        let stream = self.sessions[session].streams.of(direction);
+        stream.target - stream.written
+    }
+
+    /// Tells the application once there is no backlog. To be asked for only while there is one.
+    pub(crate) fn expect_drained(&mut self, session: usize, direction: Direction) {
+        self.sessions[session].streams.of_mut(direction).drains = true;
+    }
+
+    /// Begins a transfer whose bytes are the pieces of the stream that are added later.
+    pub(crate) fn begin_object(&mut self, session: usize, label: String, size: u64) -> usize {
+        let transfer = self.begin_transfer(session, label, Some(size));
+        self.transfers[transfer].pieces = Some(Vec::new());
+        transfer
+    }
+
+    /// So many bytes of the stream from `begin` on belong to the transfer.
+    pub(crate) fn add_piece(&mut self, transfer: usize, begin: u64, length: u64) {
+        if let Some(pieces) = &mut self.transfers[transfer].pieces {
+            pieces.push((begin, length));
+        }
+    }
+
+    /// A page is asked for.
+    pub(crate) fn begin_page(&mut self, workload: usize) -> usize {
+        self.pages.push(PageOutcome { workload, started: self.now, finished: None });
+        self.pages.len() - 1
+    }
+
+    /// All of a page is there.
+    pub(crate) fn finish_page(&mut self, page: usize) {
+        self.pages[page].finished = Some(self.now);
     }
 
     /// The transfer is through.
@@ -222,8 +262,12 @@ impl<'a> Stage<'a> {
 
     /// How many of its bytes were read.
     fn transferred(&self, transfer: usize) -> u64 {
-        let TransferState { report, direction, base } = &self.transfers[transfer];
-        let read = self.read(report.connection, *direction).saturating_sub(*base);
+        let TransferState { report, direction, base, pieces } = &self.transfers[transfer];
+        let read = self.read(report.connection, *direction);
+        if let Some(pieces) = pieces {
+            return pieces.iter().map(|&(begin, length)| read.saturating_sub(begin).min(length)).sum();
+        }
+        let read = read.saturating_sub(*base);
         report.asked.map_or(read, |asked| read.min(asked))
     }
 

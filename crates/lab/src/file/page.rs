@@ -1,0 +1,74 @@
+//! `page`: a site, a file, or a table to generate one from.
+
+use super::value::Unit;
+use anabranch_units::Bytes;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor, value::MapAccessDeserializer};
+use std::borrow::Cow;
+use std::fmt;
+
+/// Where a page comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PageSource {
+    /// A site by its name, or a file.
+    Named(String),
+    /// Generated.
+    Generated(PageTable),
+}
+
+/// A page to be generated: log-normal sizes (sigma 1.5) scaled to the total, in a tree of three levels with 20 ms of processing from
+/// one to the next.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PageTable {
+    /// How many.
+    pub objects: usize,
+    /// All of them together.
+    pub total: Unit<Bytes>,
+    /// Which one; 1 unless given. All runs have the same one.
+    #[serde(default = "one")]
+    pub seed: u64,
+}
+
+fn one() -> u64 {
+    1
+}
+
+impl<'de> Deserialize<'de> for PageSource {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(PageVisitor)
+    }
+}
+
+impl JsonSchema for PageSource {
+    fn schema_name() -> Cow<'static, str> {
+        "Page".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let table = generator.subschema_for::<PageTable>();
+        json_schema!({
+            "description": "A site (google, wikipedia, instagram, amazon, theguardian), the name of a HAR (\"x.har\") or of a dependency graph of WProf or Epload (\"x.json\") relative to the scenario, or a table to generate a page from.",
+            "anyOf": [{ "type": "string" }, table]
+        })
+    }
+}
+
+struct PageVisitor;
+
+impl<'de> Visitor<'de> for PageVisitor {
+    type Value = PageSource;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "a site such as \"google\", a file such as \"x.har\", or a table { objects = 15, total = \"72kB\" }",
+        )
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<PageSource, E> {
+        Ok(PageSource::Named(text.to_owned()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<PageSource, A::Error> {
+        PageTable::deserialize(MapAccessDeserializer::new(map)).map(PageSource::Generated)
+    }
+}

@@ -1,0 +1,111 @@
+//! Pages to load: recorded ones, dependency graphs, and generated ones.
+
+mod generated;
+mod graph;
+mod har;
+
+pub(crate) use generated::{Generated, SITES, Session, site};
+
+use anabranch_sim::page::Page;
+use anabranch_units::{Bytes, Duration};
+
+/// Reads a page file: a HAR if its name ends in `.har`, a graph of WProf or Epload if in `.json`.
+pub(crate) fn parse(name: &str, text: &str) -> Result<Page, String> {
+    let page = match name.rsplit_once('.') {
+        Some((_, "har")) => har::parse(text)?,
+        Some((_, "json")) => graph::parse(text)?,
+        _ => return Err("it is neither a .har nor a .json".to_owned()),
+    };
+    if page.total().get() > MOST_BYTES {
+        return Err(format!("its objects have {} bytes; accepted are up to {MOST_BYTES}", page.total().get()));
+    }
+    page.check()?;
+    Ok(page)
+}
+
+/// Reads a trace of an interactive session: in each line when an object is asked for \[s\] and how many bytes it has. Empty lines and
+/// those that begin with `#` are skipped.
+pub(crate) fn parse_session(text: &str) -> Result<Vec<(Duration, Bytes)>, String> {
+    let mut all = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let wrong = || {
+            format!("line {} holds \"{}\"; accepted is a time in seconds and a size in bytes", number + 1, short(line))
+        };
+        let mut words = line.split_whitespace();
+        let (Some(time), Some(size), None) = (words.next(), words.next(), words.next()) else { return Err(wrong()) };
+        let time = time.parse().ok().and_then(seconds).ok_or_else(wrong)?;
+        let size = size.parse().ok().filter(|&size| size <= MOST_BYTES_OF_ONE).ok_or_else(wrong)?;
+        if all.len() == MOST_OBJECTS {
+            return Err(format!("line {} is one too many; accepted are up to {MOST_OBJECTS} objects", number + 1));
+        }
+        all.push((time, Bytes::new(size)));
+    }
+    match all.is_empty() {
+        true => Err("it holds no object".to_owned()),
+        false => Ok(all),
+    }
+}
+
+/// A span of time that makes sense for a page: up to a day.
+fn seconds(value: f64) -> Option<Duration> {
+    (0.0..=86_400.0).contains(&value).then(|| Duration::from_secs_f64(value))
+}
+
+/// The same in milliseconds.
+fn milliseconds(value: f64) -> Option<Duration> {
+    seconds(value / 1e3)
+}
+
+/// What a message shows of a text of unknown length.
+fn short(text: &str) -> String {
+    let mut start: String = text.chars().take(60).collect();
+    if start.len() < text.len() {
+        start.push('…');
+    }
+    start
+}
+
+/// Pages have some hundred objects.
+pub(crate) const MOST_OBJECTS: usize = 10_000;
+/// Of one object.
+const MOST_BYTES_OF_ONE: u64 = 1 << 30;
+/// Of a page.
+pub(crate) const MOST_BYTES: u64 = 4 << 30;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_lines_of_time_and_size() {
+        let at = |ms, size| (Duration::from_millis(ms), Bytes::new(size));
+        let text = "# time_s size_bytes\n0.5 15000\n\n  1 200\n1.25\t0\n";
+        assert_eq!(parse_session(text), Ok(vec![at(500, 15_000), at(1000, 200), at(1250, 0)]));
+        for (text, said) in [
+            ("", "it holds no object"),
+            ("1 2\n3\n", "line 2 holds \"3\"; accepted is a time in seconds and a size in bytes"),
+            ("-1 2", "line 1 holds \"-1 2\"; accepted is a time in seconds and a size in bytes"),
+            ("nan 2", "line 1 holds \"nan 2\"; accepted is a time in seconds and a size in bytes"),
+            ("1 2000000000", "line 1 holds \"1 2000000000\"; accepted is a time in seconds and a size in bytes"),
+            ("1 2 3", "line 1 holds \"1 2 3\"; accepted is a time in seconds and a size in bytes"),
+        ] {
+            assert_eq!(parse_session(text), Err(said.to_owned()));
+        }
+    }
+
+    #[test]
+    fn what_is_no_page_is_refused() {
+        assert_eq!(parse("x.txt", "{}"), Err("it is neither a .har nor a .json".to_owned()));
+        for name in ["x.har", "x.json"] {
+            for text in ["", "{", "[]", "null", "{}", "\u{0}", "{\"log\": 3}", "{\"log\": {}, \"objs\": 7}"] {
+                assert!(parse(name, text).is_err(), "{name} {text}");
+            }
+            let deep = "[".repeat(100_000);
+            assert!(parse(name, &deep).is_err(), "{name}: nesting without end");
+        }
+    }
+}
