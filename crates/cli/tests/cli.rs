@@ -109,6 +109,36 @@ fn events_are_one_json_object_per_line() {
 }
 
 #[test]
+fn a_report_is_a_page_of_its_own() {
+    let here = directory("report");
+    succeed(&here, &["run", "small.toml", "--report", "run.html"]);
+    succeed(&here, &["compare", "small.toml", "--schedulers", "ecf,min-rtt", "--report", "comparison.html"]);
+    for (name, said, command) in [
+        ("run.html", "Time and sequence of the data", "anabranch run small.toml --report run.html"),
+        ("comparison.html", "Difference to min-rtt", "anabranch compare small.toml --schedulers"),
+    ] {
+        let page = std::fs::read_to_string(here.join(name)).unwrap();
+        assert!(page.starts_with("<!DOCTYPE html>") && page.trim_end().ends_with("</html>"), "{name} is whole");
+        assert!(page.contains(said) && page.contains(command), "{name}");
+    }
+    // With a report and without one, a run is the same.
+    let json = |report: &[&str]| succeed(&here, &[&["run", "small.toml", "--json"], report].concat());
+    assert_eq!(json(&[]), json(&["--report", "again.html"]));
+}
+
+#[test]
+fn a_report_that_cannot_be_written_leaves_nothing_behind() {
+    let here = directory("report-fails");
+    let names = || {
+        std::fs::read_dir(&here).unwrap().map(|it| it.unwrap().file_name()).collect::<std::collections::BTreeSet<_>>()
+    };
+    let before = names();
+    let (code, text) = fail(&here, &["run", "small.toml", "--report", "nowhere/run.html"]);
+    assert!(code == 1 && text.contains("nowhere/run.html"), "{text}");
+    assert_eq!(names(), before);
+}
+
+#[test]
 fn a_refused_scenario_is_pointed_at_and_ends_with_2() {
     let here = directory("refused");
     std::fs::write(here.join("wrong.toml"), SCENARIO.replace("jitter", "jiter")).unwrap();

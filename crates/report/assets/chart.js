@@ -160,11 +160,14 @@ const anabranchChart = (() => {
   function channel(axis, values, { narrow, fromZero, length, edge }) {
     const title = titled(axis);
     if (axis.scale === "log") {
+      // The points of a study are few and chosen: they are the ticks.
+      const distinct = narrow ? [] : [...new Set(values.filter((value) => value > 0))];
+      const few = distinct.length > 1 && distinct.length <= 9 ? distinct.sort((a, b) => a - b) : null;
       const [low, high] = positive(values);
       // A little room at both ends.
       const room = Math.max(1.1, (high / low) ** 0.04);
       const domain = [low / room, high * room];
-      return { type: "quantitative", title, scale: { type: "log", domain, nice: false, clamp: true }, axis: { values: logTicks(domain), labelExpr: LABEL, labelOverlap: true } };
+      return { type: "quantitative", title, scale: { type: "log", domain, nice: false, clamp: true }, axis: { values: few ?? logTicks(domain), labelExpr: LABEL, labelOverlap: true } };
     }
     const numbers = values.filter((value) => value !== null);
     const [low, high] = numbers.length ? [least(numbers)[0], most(numbers)[0]] : [0, 1];
@@ -176,11 +179,11 @@ const anabranchChart = (() => {
     const unit = { ...axis, unit: prefix + axis.unit };
     const labels = factor === 1 ? LABEL : `format(datum.value / ${factor}, ',~f')`;
     const tickCount = Math.max(3, Math.round(length / (narrow ? 45 : 80)));
-    return { type: "quantitative", title: titled(unit), scale: { domain, nice: !edge, zero: false }, axis: { labelExpr: labels, labelOverlap: true, tickCount } };
+    return { type: "quantitative", title: titled(unit), scale: { domain, ...(edge || narrow || fromZero ? { nice: !edge } : { nice: false, padding: 14 }), zero: false }, axis: { labelExpr: labels, labelOverlap: true, tickCount } };
   }
 
   /// The layers of one panel.
-  function layers(figure, data, { theme, width, height, columns, panels }) {
+  function layers(figure, data, { theme, width, height, panels }) {
     const span = figure.mark === "span", bar = figure.mark === "bar";
     const joined = figure.mark === "line" || figure.mark === "step";
     const categorical = isCategory(span ? figure.y : figure.x) || bar;
@@ -193,7 +196,7 @@ const anabranchChart = (() => {
     const slanted = categorical && !span && longest * 6.6 > (width / Math.max(names.length, 1)) * 0.95;
     const category = (axis) => ({
       field: "c", type: "nominal", sort: names, title: titled(axis) || null, scale: { domain: names },
-      axis: span ? { labelLimit: Math.max(70, width * 0.4), grid: false } : { labelAngle: slanted ? -40 : 0, labelLimit: 150, labelOverlap: slanted ? false : true, grid: false },
+      axis: span ? { labelLimit: Math.max(70, width * 0.4), grid: false, zindex: 1 } : { labelAngle: slanted ? -40 : 0, labelLimit: 150, labelOverlap: slanted ? false : true, grid: false },
     });
     const xNumbers = { field: "x", ...channel(figure.x, xs, { narrow: false, fromZero: span, length: width, edge: figure.mark === "point" || dense }) };
     const x = categorical && !span ? category(figure.x) : xNumbers;
@@ -240,7 +243,7 @@ const anabranchChart = (() => {
         const test = { and: ["!datum.d", "datum.y !== null", { field: "o", equal: origin }] };
         if (has((row) => !row.d && row.o === origin)) result.push({ transform: [{ filter: test }], mark: { type: "point", opacity: 1, ...mark }, encoding: { x, y, ...common, shape: { field: "s", type: "nominal" } } });
       };
-      marks("measured", { filled: true, size: 50, stroke: INK[theme].ground, strokeWidth: 0.8 });
+      marks("measured", { filled: true, size: panels > 1 ? 32 : 46, stroke: INK[theme].ground, strokeWidth: 0.8 });
       marks("paper", { filled: false, size: 60, strokeWidth: 1.8 });
       // Wider than what is seen, so that it can be pointed at.
       result.push({ transform: [{ filter: "datum.y !== null" }], mark: { type: "circle", opacity: 0, size: dense ? 80 : 260, tooltip: true }, encoding: { x, y, tooltip: { field: "s" } } });
@@ -250,7 +253,7 @@ const anabranchChart = (() => {
       for (const row of data) counts.set(row.k, (counts.get(row.k) ?? 0) + 1);
       for (const crowd of [true, false]) {
         const some = [...counts.keys()].filter((k) => counts.get(k) > 400 === crowd);
-        const mark = { type: "point", filled: true, opacity: 1, size: crowd ? 9 : 42, stroke: crowd ? null : INK[theme].ground, strokeWidth: 0.6 };
+        const mark = { type: "point", filled: true, opacity: 1, size: crowd ? 9 : 26, stroke: crowd ? null : INK[theme].ground, strokeWidth: 0.6 };
         const filter = { and: ["datum.y !== null", { field: "k", oneOf: some }] };
         if (some.length) result.push({ transform: [{ filter }], mark, encoding: { x, y, ...common, shape: { field: "s", type: "nominal" } } });
       }
@@ -259,7 +262,21 @@ const anabranchChart = (() => {
       if (layer.mark.type !== "circle" && layer.mark.type !== "rule" && layer.mark.type !== "tick") layer.mark.tooltip ??= !joined;
       if (layer.mark.tooltip === true) layer.encoding.tooltip = { field: "s" };
     }
-    return result;
+    return joined ? apart(result, data) : result;
+  }
+
+  /// Systems that met the same luck measure nearly the same: whiskers would cover each other. Each series stands a few pixels
+  /// beside the next, those without marks where they are.
+  function apart(layers, data) {
+    const marked = [...new Set(data.filter((row) => !row.d).map((row) => row.k))];
+    if (marked.length < 2) return layers;
+    const step = Math.min(5, 20 / (marked.length - 1));
+    const of = (layer, filter, xOffset) => ({ ...layer, transform: [{ filter }, ...(layer.transform ?? [])], mark: { ...layer.mark, xOffset } });
+    return layers.flatMap((layer) => {
+      if (layer.data || layer.mark.type === "area") return [layer];
+      const still = data.some((row) => row.d) ? [of(layer, "datum.d", 0)] : [];
+      return [...still, ...marked.map((k, n) => of(layer, { field: "k", equal: k }, (n - (marked.length - 1) / 2) * step))];
+    });
   }
 
   function config(theme) {
@@ -271,7 +288,6 @@ const anabranchChart = (() => {
         labelColor: ink.text, titleColor: ink.text, labelFlush: false, domainColor: ink.quiet, tickColor: ink.quiet, gridColor: ink.line, gridOpacity: 0.8,
         labelFontSize: 12, titleFontSize: 12.5, titleFontWeight: 500, titlePadding: 8, tickSize: 4, labelPadding: 4,
       },
-      legend: { labelColor: ink.text, titleColor: ink.text, labelFontSize: 12, labelLimit: 260, symbolSize: 90, symbolStrokeWidth: 2 },
       title: { color: ink.text, fontSize: 12.5, fontWeight: 600, anchor: "middle", offset: 8 },
       bar: { continuousBandSize: 12 },
       scale: { bandPaddingInner: 0.18, bandPaddingOuter: 0.1 },
@@ -288,12 +304,12 @@ const anabranchChart = (() => {
     const span = figure.mark === "span";
     const names = span ? Math.max(1, figure.categories.length) : 0;
     const height = span ? Math.max(60, names * 30) : panels.length > 1 ? Math.round(Math.min(260, Math.max(190, panelWidth * 0.7))) : Math.round(Math.min(360, Math.max(220, panelWidth * 0.52)));
-    const used = layers(figure, all, { theme, width: panelWidth, height, columns, panels });
-    const marks = legend ? { orient: "top", direction: "horizontal", columns: Math.max(1, Math.floor(width / 170)), title: null } : null;
+    const used = layers(figure, all, { theme, width: panelWidth, height, panels: panels.length });
+    // The page has a legend of its own, which can be pressed; exports have one that is drawn.
     const scales = {
-      color: { scale: { domain, range: looks.map((it) => it.colour) }, legend: marks },
-      strokeDash: { scale: { domain, range: looks.map((it) => it.dash) }, legend: marks },
-      shape: { scale: { domain, range: looks.map((it) => it.shape) }, legend: marks },
+      color: { scale: { domain, range: looks.map((it) => it.colour) }, legend: null },
+      strokeDash: { scale: { domain, range: looks.map((it) => it.dash) }, legend: null },
+      shape: { scale: { domain, range: looks.map((it) => it.shape) }, legend: null },
     };
     for (const layer of used) {
       for (const [name, parts] of Object.entries(scales)) {
@@ -311,17 +327,40 @@ const anabranchChart = (() => {
         return { ...layer, encoding: { ...layer.encoding, ...untitled } };
       }),
     });
-    return {
-      $schema: "https://vega.github.io/schema/vega-lite/v6.json",
-      config: config(theme),
-      background: legend ? INK[theme].ground : null,
-      padding: legend ? 12 : { left: 2, right: 6, top: 4, bottom: 2 },
+    const panelled = {
       data: { values: all },
       columns,
       spacing: { row: 24, column: 18 },
       concat: panels.map(one),
       resolve: { scale: { x: "shared", y: "shared", color: "shared", shape: "shared", strokeDash: "shared" } },
     };
+    return {
+      $schema: "https://vega.github.io/schema/vega-lite/v6.json",
+      config: config(theme),
+      background: legend ? INK[theme].ground : null,
+      padding: legend ? 12 : { left: 2, right: 6, top: 4, bottom: 2 },
+      ...(legend ? { vconcat: [drawnLegend(figure, visible, looks, theme, width), panelled], spacing: 14 } : panelled),
+    };
+  }
+
+  /// A legend as a drawing: line, mark and name of each series, from left to right and in as many rows as it takes.
+  function drawnLegend(figure, visible, looks, theme, width) {
+    const [row, sample] = [20, 30];
+    const block = figure.mark === "bar" || figure.mark === "span";
+    let [x, y, widest] = [0, row / 2, 0];
+    const layer = visible.flatMap((series, n) => {
+      const look = looks[n], length = sample + 24 + series.name.length * 7;
+      if (x > 0 && x + length > width) [x, y] = [0, y + row];
+      const at = (px) => ({ x: { value: px }, y: { value: y } });
+      const parts = [{ mark: { type: "text", align: "left", baseline: "middle", fontSize: 12, color: INK[theme].text, text: series.name, limit: width }, encoding: at(x + sample + 6) }];
+      if (block) parts.push({ mark: { type: "point", shape: "square", filled: true, size: 150, opacity: 1, color: look.colour }, encoding: at(x + sample - 8) });
+      if (!block && figure.mark !== "point") parts.push({ mark: { type: "rule", strokeWidth: 2, strokeDash: look.dash, color: look.colour }, encoding: { ...at(x), x2: { value: x + sample } } });
+      if (!block && (figure.mark === "point" || !plain(series))) parts.push({ mark: { type: "point", shape: look.shape, filled: !look.hollow, size: 50, opacity: 1, color: look.colour, strokeWidth: 1.6 }, encoding: at(x + sample / 2) });
+      x += length;
+      widest = Math.max(widest, x);
+      return parts;
+    });
+    return { data: { values: [{}] }, width: Math.max(1, widest), height: y + row / 2, layer };
   }
 
   /// How many panels fit side by side, and about how wide each may be.

@@ -73,10 +73,10 @@ fn series(mark: Mark, series: &Series, panels: &[&str], categories: &[&str]) -> 
         let values: Vec<Value> = values;
         // The same for all points: said once.
         match values.first() {
+            // Nothing in any of them: left out.
+            Some(Value::Null) if values.iter().all(Value::is_null) => {}
             Some(first) if values.iter().all(|value| value == first) => {
-                if !first.is_null() {
-                    object.insert(name.to_owned(), first.clone());
-                }
+                object.insert(name.to_owned(), first.clone());
             }
             Some(_) => {
                 object.insert(name.to_owned(), Value::Array(values));
