@@ -60,6 +60,8 @@ pub struct Config {
     /// Let the policies' ACK path move pure ACKs to the path of another subflow, by rewriting addresses, with peers that can
     /// too; not part of RFC 8684 (see `connection/detour.rs`).
     pub ack_rewrite: bool,
+    /// ACKs on another subflow's path are backed by some on their own, and fall back to it if they do not arrive.
+    pub ack_caution: bool,
     /// Segments that leave one after the other on a subflow share one mapping of up to so many bytes (at most 65534), so that
     /// they differ in nothing that segmentation offload cannot make (see `connection/burst.rs`), and pacing lets as much go
     /// at once; `None` for one mapping per segment.
@@ -170,6 +172,7 @@ impl Config {
             ports: None,
             deny_join_to_initial: false,
             ack_rewrite: false,
+            ack_caution: true,
             burst: None,
             keepalive: None,
             user_timeout: None,

@@ -51,6 +51,10 @@ fn statement(judged: &Judged, width: usize) -> String {
 /// A figure as a table: a row for each place on the horizontal axis, a column for each series.
 fn table(figure: &Figure) -> String {
     let measured: Vec<_> = figure.series.iter().filter(|series| series.points.len() <= MOST_ROWS).collect();
+    if measured.is_empty() {
+        let points: usize = figure.series.iter().map(|series| series.points.len()).sum();
+        return format!("{}: {points} points, for the eye: --report, or the JSON\n", figure.title);
+    }
     let heading = match figure.y.unit.as_str() {
         "" => format!("{}: {}", figure.title, figure.y.label),
         unit => format!("{}: {} [{unit}]", figure.title, figure.y.label),

@@ -102,6 +102,8 @@ pub struct HostSpec {
     pub dss_checksum: bool,
     /// Can move pure ACKs to other subflows' paths by rewriting addresses, if the other host can too.
     pub ack_rewrite: bool,
+    /// Some ACKs keep their own path all the same, and all do where the other loses them.
+    pub ack_caution: bool,
     /// Segments that leave together share one mapping of up to so many bytes, as with segmentation offload; `None` for one
     /// mapping per segment.
     pub burst: Option<Bytes>,
@@ -402,6 +404,7 @@ impl HostSpec {
             announce: defaults.announce,
             dss_checksum: defaults.checksum,
             ack_rewrite: defaults.ack_rewrite,
+            ack_caution: defaults.ack_caution,
             burst: defaults.burst,
             rejoin: defaults.rejoin,
             send_buffer: defaults.send_buffer,
@@ -421,6 +424,7 @@ impl HostSpec {
             announce: self.announce,
             checksum: self.dss_checksum,
             ack_rewrite: self.ack_rewrite,
+            ack_caution: self.ack_caution,
             burst: self.burst,
             rejoin: self.rejoin,
             send_buffer: self.send_buffer,

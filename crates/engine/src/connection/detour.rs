@@ -12,6 +12,9 @@
 //! reference allows: the detour is barred, for a second at first and each time twice as long. A RST that comes back from there bars
 //! it as well.
 //!
+//! `Config::ack_caution` switches all of this off, for those who want the bare scheme of the paper: an ACK path that dies then
+//! silences the other subflows until the policy leaves it (ACKSP §IV-B: within 3τ; never if it is fixed).
+//!
 //! The sender's RTT of a subflow is then the way of the data plus that of the other path's ACKs. Schedulers that take half of it
 //! for the way of the data are told nothing else; the order of the paths is the same, their distance half as large.
 
@@ -141,7 +144,8 @@ impl Connection {
             self.stats.acks_kept += 1;
             return None;
         }
-        let goes = self.subflows[index].detour.take(via);
+        // What never keeps its path is never found to be lost elsewhere: without caution there is no bar either.
+        let goes = !shared.config.ack_caution || self.subflows[index].detour.take(via);
         self.stats.acks_detoured += u64::from(goes);
         goes.then_some(flow)
     }

@@ -164,6 +164,9 @@ pub struct HostTable {
     /// Pure ACKs may take another subflow's path, with addresses rewritten, if both hosts have this: what the ACK paths fixed
     /// and probed need. Not part of MPTCP; false unless given.
     pub ack_rewrite: Option<bool>,
+    /// Every sixteenth ACK keeps its own path all the same, and all do where the other path loses them; true unless given. Without
+    /// it an ACK path that dies silences the other subflows until the policy leaves it, as in the paper.
+    pub ack_caution: Option<bool>,
     /// When bytes in flight are repeated on another subflow.
     pub reinjection: Option<At<Policy>>,
     /// Bytes written and not yet acknowledged, per connection.

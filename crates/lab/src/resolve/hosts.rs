@@ -97,6 +97,7 @@ fn settings(table: &HostTable, host: &mut HostSpec) -> Result<(), Problem> {
     put(&mut host.announce, table.announce);
     put(&mut host.dss_checksum, table.dss_checksum);
     put(&mut host.ack_rewrite, table.ack_rewrite);
+    put(&mut host.ack_caution, table.ack_caution);
     put(&mut host.rejoin, table.rejoin.map(|span| span.0));
     put(&mut host.addresses, within("addresses", table.addresses.as_ref(), 255)?);
     Ok(())

@@ -143,6 +143,33 @@ fn when_the_path_of_the_acks_dies_the_others_stand_still_for_less_than_three_int
     }
 }
 
+/// The same without our precautions, as the paper has it: for the mean over moments between two rounds of probes, the longer τ
+/// the longer the silence, and never longer than 3τ.
+#[test]
+fn without_caution_the_others_are_silent_until_probes_find_out() {
+    let still = |ack_path: &str, tau: f64, at: u64| {
+        let given = if ack_path == "probed" { vec![("tau", Value::Number(tau))] } else { vec![] };
+        let delays = [("zero", 10), ("one", 20), ("two", 30)];
+        let paths = delays.map(|(name, delay)| lossy_path(name, 1000, delay, 0.001)).to_vec();
+        let mut spec = experiment(paths, ack_path, &given, 15);
+        (spec.client.ack_caution, spec.server.ack_caution) = (false, false);
+        let blackhole = changed(10, "zero", Change::Blackhole);
+        spec.changes = vec![TimedChange { at: Duration::from_millis(at), ..blackhole }];
+        spec.record_events = true;
+        let outcome = run(&spec).unwrap();
+        assert_eq!(ends(&outcome).1.ack_fallbacks, 0);
+        // The last packets on their way when the path dies arrive up to 30 ms later.
+        [1, 2].map(|path| longest_gap(&outcome, path, 10)).into_iter().max().unwrap_or_default()
+    };
+    let moments = [10_020, 10_260, 10_500, 10_740, 10_980];
+    let of_tau = |tau: f64| moments.map(|at| still("probed", tau, at));
+    let (short, long) = (of_tau(200.0), of_tau(1000.0));
+    println!("τ = 200 ms: {short:?} ms, τ = 1 s: {long:?} ms");
+    assert!(short.iter().all(|gap| (200..600).contains(gap)), "{short:?}");
+    assert!(long.iter().all(|gap| *gap < 3000) && long.iter().max() > Some(&1000), "{long:?}");
+    assert!(long.iter().sum::<u64>() > short.iter().sum::<u64>());
+}
+
 /// Between arrivals of data on `path`, from `after` on [ms].
 fn longest_gap(outcome: &Outcome, path: usize, after: u64) -> u64 {
     let start = Instant::ZERO + Duration::from_secs(after);

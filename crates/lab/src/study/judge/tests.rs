@@ -121,7 +121,8 @@ fn a_trend_and_its_peak() {
 #[test]
 fn a_lead_is_followed_in_its_own_points() {
     // The lead of the second grows from 1 to 3 % of the first: by two points, whatever the size of the lead.
-    let lead = |system: usize, x: f64, seed: u64| (10.0 + seed as f64) * if system == 0 { 1.0 } else { 1.0 + x / 100.0 };
+    let lead =
+        |system: usize, x: f64, seed: u64| (10.0 + seed as f64) * if system == 0 { 1.0 } else { 1.0 + x / 100.0 };
     let judged = verdict("system = \"two\"\nover = \"one\"\ntrend = \"rises\"", lead);
     assert_eq!(judged.verdict, Verdict::Reproduced);
     assert!(judged.details[0].ends_with("from end to end +2 ± 0 %"), "{:?}", judged.details);
