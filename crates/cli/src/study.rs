@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::output;
+use anabranch_lab::in_shell;
 use anabranch_lab::study::{Journal, PAPERS, Prepared, Provenance, Study, StudyResult};
 use anabranch_policy::Catalogue;
 use anabranch_report::html::{Page, page};
@@ -71,6 +72,14 @@ pub fn study(catalogue: &Arc<Catalogue>, args: &StudyArgs) -> Result<(), Failure
     let prepared = studies.into_iter().map(|study| Prepared::new(study, catalogue)).collect::<Result<Vec<_>, _>>()?;
     let made = std::fs::create_dir_all(&args.out);
     made.map_err(|error| Failure::writing(&args.out.display().to_string(), error))?;
+    for path in args.report.iter().chain(&args.reproduction) {
+        // Before the runs rather than after them.
+        if path.parent().is_some_and(|directory| !directory.as_os_str().is_empty() && !directory.is_dir()) {
+            let help = "accepted: a file in a directory that is there";
+            let place = path.display();
+            return Err(Failure::Refused(miette::miette!(help = help, "there is no directory for {place}")));
+        }
+    }
     let journal = Journal::open(&args.out.join("runs.jsonl"), &build()?).map_err(Failure::journal)?;
 
     let bar = output::progress(prepared.iter().map(|study| study.missing(&journal)).sum());
@@ -81,7 +90,7 @@ pub fn study(catalogue: &Arc<Catalogue>, args: &StudyArgs) -> Result<(), Failure
         output::write(path, page(&Page::of_studies(&results, &command(args))).as_bytes())?;
     }
     if let Some(path) = &args.reproduction {
-        output::write(path, anabranch_report::reproduction(&results, &command(args)).as_bytes())?;
+        output::write(path, anabranch_report::reproduction(&results, &command(args), args.all).as_bytes())?;
     }
     if args.json {
         let json = serde_json::to_string_pretty(&results).map_err(|error| Failure::writing("JSON", error))?;
@@ -106,45 +115,46 @@ fn one(study: &Prepared, journal: &Journal, args: &StudyArgs, bar: &ProgressBar)
     };
     let provenance = Provenance { command: command(&alone), quick: args.quick };
     let mut result = study.result(journal, &provenance)?;
+    let rows = study.rows(journal);
+    let csv = anabranch_report::study_csv(&result, &rows).map_err(|error| Failure::writing("CSV", error))?;
+    let parquet =
+        anabranch_report::study_parquet(&result, &rows).map_err(|error| Failure::writing("Parquet", error))?;
+    file(args, &name, "csv", &csv)?;
+    file(args, &name, "parquet", &parquet)?;
+    file(args, &name, "json", &json(&result)?)?;
     if args.sensitivity {
         let progress = |more: usize, what: &str| {
             bar.inc_length(more as u64);
             bar.set_message(format!(" ({name}, {what})"));
         };
         study.try_others(&mut result, journal, args.jobs, &progress, &|| bar.inc(1)).map_err(Failure::study)?;
+        file(args, &name, "json", &json(&result)?)?;
     }
-    let stem = args.out.join(stem(&name));
-    if let Some(directory) = stem.parent() {
+    Ok(result)
+}
+
+fn json(result: &StudyResult) -> Result<Vec<u8>, Failure> {
+    serde_json::to_vec_pretty(result).map_err(|error| Failure::writing("JSON", error))
+}
+
+/// Writes one of the files of a study.
+fn file(args: &StudyArgs, name: &str, extension: &str, bytes: &[u8]) -> Result<(), Failure> {
+    let path = args.out.join(format!("{}.{extension}", stem(name)));
+    if let Some(directory) = path.parent() {
         let made = std::fs::create_dir_all(directory);
         made.map_err(|error| Failure::writing(&directory.display().to_string(), error))?;
     }
-    let json = serde_json::to_vec_pretty(&result).map_err(|error| Failure::writing("JSON", error))?;
-    output::write(&stem.with_extension("json"), &json)?;
-    let rows = study.rows(journal);
-    let csv = anabranch_report::study_csv(&result, &rows);
-    output::write(&stem.with_extension("csv"), &csv.map_err(|error| Failure::writing("CSV", error))?)?;
-    let parquet = anabranch_report::study_parquet(&result, &rows);
-    output::write(&stem.with_extension("parquet"), &parquet.map_err(|error| Failure::writing("Parquet", error))?)?;
-    Ok(result)
+    output::write(&path, bytes)
 }
 
 /// The studies that are asked for, in order.
 fn chosen(args: &StudyArgs) -> Result<Vec<Study>, Failure> {
     let names: Vec<String> = match &args.paper {
         _ if args.all => Study::names().map(str::to_owned).collect(),
-        Some(paper) => {
-            let of_paper: Vec<String> =
-                Study::names().filter(|name| name.split('/').next() == Some(paper)).map(str::to_owned).collect();
-            if of_paper.is_empty() {
-                let keys: Vec<&str> = PAPERS.iter().map(|paper| paper.key).collect();
-                let help = format!("accepted: {}", keys.join(", "));
-                return Err(Failure::Refused(miette::miette!(help = help, "there is no paper `{paper}`")));
-            }
-            of_paper
-        }
+        Some(paper) => of_paper(paper)?,
         None => args.names.clone(),
     };
-    let load = |name: &String| {
+    let load = |name: &String| -> Result<Study, Failure> {
         let study = Study::load(name)?;
         let study = if args.quick { study.quick() } else { study };
         Ok(match args.repeat {
@@ -152,14 +162,42 @@ fn chosen(args: &StudyArgs) -> Result<Vec<Study>, Failure> {
             None => study,
         })
     };
-    names.iter().map(load).collect()
+    let mut studies: Vec<Study> = Vec::new();
+    for name in &names {
+        let study = load(name)?;
+        match studies.iter().find(|other| stem(&other.name) == stem(&study.name)) {
+            None => studies.push(study),
+            Some(same) if same.name == study.name => {}
+            Some(other) => {
+                let help = "accepted: files with different names, or one call each with a directory of its own (--out)";
+                let (a, b) = (&other.name, &study.name);
+                return Err(Failure::Refused(miette::miette!(
+                    help = help,
+                    "results of {a} and {b} would lie in the same files"
+                )));
+            }
+        }
+    }
+    Ok(studies)
+}
+
+/// The studies of a paper by its key.
+fn of_paper(paper: &str) -> Result<Vec<String>, Failure> {
+    let names = Study::names().filter(|name| name.split('/').next() == Some(paper));
+    let names: Vec<String> = names.map(str::to_owned).collect();
+    if names.is_empty() {
+        let keys: Vec<&str> = PAPERS.iter().map(|paper| paper.key).collect();
+        let help = format!("accepted: {}", keys.join(", "));
+        return Err(Failure::Refused(miette::miette!(help = help, "there is no paper `{paper}`")));
+    }
+    Ok(names)
 }
 
 /// Where the results of a study lie below `--out`: those of a file under its name alone.
-fn stem(name: &str) -> PathBuf {
+fn stem(name: &str) -> String {
     match Study::names().any(|known| known == name) {
-        true => PathBuf::from(name),
-        false => Path::new(name).file_stem().map_or_else(|| PathBuf::from("study"), PathBuf::from),
+        true => name.to_owned(),
+        false => Path::new(name).file_stem().map_or_else(|| "study".into(), |stem| stem.to_string_lossy()).into_owned(),
     }
 }
 
@@ -172,14 +210,16 @@ fn build() -> Result<String, Failure> {
 }
 
 fn list(args: &StudyArgs) -> Result<(), Failure> {
-    let studies = Study::names().map(Study::load).collect::<Result<Vec<_>, _>>()?;
-    let wanted = |study: &&Study| args.paper.as_ref().is_none_or(|paper| study.name.split('/').next() == Some(paper));
-    let studies: Vec<&Study> = studies.iter().filter(wanted).collect();
+    let names = match &args.paper {
+        Some(paper) => of_paper(paper)?,
+        None => Study::names().map(str::to_owned).collect(),
+    };
+    let studies = names.iter().map(|name| Study::load(name)).collect::<Result<Vec<_>, _>>()?;
     if args.json {
-        let entry = |study: &&Study| {
+        let entry = |study: &Study| {
             serde_json::json!({
                 "name": study.name, "paper": study.paper(), "figure": study.figure(),
-                "title": study.title(), "statements": study.statements(),
+                "title": study.title(), "statements": study.statements().count(),
             })
         };
         let all: Vec<serde_json::Value> = studies.iter().map(entry).collect();
@@ -188,7 +228,7 @@ fn list(args: &StudyArgs) -> Result<(), Failure> {
     }
     let mut text = String::new();
     for paper in PAPERS {
-        let of_paper: Vec<&&Study> = studies.iter().filter(|study| study.paper() == paper.name).collect();
+        let of_paper: Vec<&Study> = studies.iter().filter(|study| study.paper() == paper.name).collect();
         if of_paper.is_empty() {
             continue;
         }
@@ -210,7 +250,7 @@ fn words(args: &StudyArgs, results: &[StudyResult]) -> String {
     text += &format!("\n{} statements: {}\n", statements.clone().count(), anabranch_report::tally(statements));
     text += &match results {
         [only] => {
-            format!("Figures and verdicts: {places}/{0}.json, runs: {places}/{0}.csv\n", stem(&only.name).display())
+            format!("Figures and verdicts: {places}/{0}.json, runs: {places}/{0}.csv\n", stem(&only.name))
         }
         _ => format!("Figures, verdicts and runs: {places}/\n"),
     };
@@ -224,7 +264,7 @@ fn words(args: &StudyArgs, results: &[StudyResult]) -> String {
 fn command(args: &StudyArgs) -> String {
     let mut command = "anabranch study".to_owned();
     for name in &args.names {
-        command += &format!(" {name}");
+        command += &format!(" {}", in_shell(name));
     }
     if let Some(paper) = &args.paper {
         command += &format!(" --paper {paper}");
@@ -239,7 +279,7 @@ fn command(args: &StudyArgs) -> String {
     }
     for (option, path) in [("--report", &args.report), ("--reproduction", &args.reproduction)] {
         if let Some(path) = path {
-            command += &format!(" {option} {}", path.display());
+            command += &format!(" {option} {}", in_shell(&path.display().to_string()));
         }
     }
     command

@@ -4,6 +4,7 @@
 
 mod common;
 
+use anabranch_lab::study::Study;
 use common::{anabranch, directory, succeed};
 use std::fs;
 use std::path::Path;
@@ -148,6 +149,20 @@ fn a_scenario_of_a_study_runs_alone() {
     let text = succeed(&directory, &["run", "late/fig10", "--set", "workload.0.count=1", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(json["scenario"], "late/fig10");
+}
+
+/// It is made by hand, from full runs (CONTRIBUTING.md).
+#[test]
+fn the_reproduction_document_has_every_statement() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reproduction.md");
+    let document = fs::read_to_string(path).unwrap();
+    for name in Study::names() {
+        let study = Study::load(name).unwrap();
+        let rows = document.lines().filter(|line| line.starts_with(&format!("| {name} | ")));
+        let held: Vec<&str> = rows.filter_map(|row| row.split(" | ").nth(1)).collect();
+        let stated: Vec<String> = study.statements().map(|text| text.replace('<', "&lt;")).collect();
+        assert_eq!(held, stated, "docs/reproduction.md is older than {name}");
+    }
 }
 
 /// `BLESS=1 cargo test -p anabranch-cli --test study` accepts what came out.

@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A run and what it answered.
 #[derive(Clone, Debug)]
@@ -79,9 +80,13 @@ pub fn run_seeds(
     jobs: usize,
     done: &(dyn Fn() + Sync),
 ) -> Result<Vec<Run>, RunError> {
-    let apart = |seed: u64| match &keep.captures {
-        Some(directory) if seeds.len() > 1 => Keep { captures: Some(directory.join(format!("seed-{seed}"))), ..*keep },
-        _ => keep.clone(),
+    let apart = |seed: u64| {
+        let captures = match &keep.captures {
+            Some(directory) if seeds.len() > 1 => Some(directory.join(format!("seed-{seed}"))),
+            captures => captures.clone(),
+        };
+        // A timeline is as long as the run: that of the first seed is enough to look at.
+        Keep { captures, timeline: keep.timeline && seeds.first() == Some(&seed), ..*keep }
     };
     in_parallel(seeds, jobs, done, &|seed| run(scenario, *seed, &apart(*seed)))
 }
@@ -95,24 +100,30 @@ pub(crate) fn run_all(
     in_parallel(runs, jobs, done, &|(scenario, seed)| run(scenario, *seed, &Keep::default()).map(|run| run.measured))
 }
 
-/// Results in the order of `work`; the first failure in that order is the one reported.
+/// Results in the order of `work`; of failures the first in that order among those that were met before the work stopped.
 pub(crate) fn in_parallel<W: Sync, R: Send, E: Send>(
     work: &[W],
     jobs: usize,
     done: &(dyn Fn() + Sync),
     one: &(dyn Fn(&W) -> Result<R, E> + Sync),
 ) -> Result<Vec<R>, E> {
+    let broken = AtomicBool::new(false);
     let one = |work: &W| {
+        // After a failure nothing more is begun: what was made is kept, and the rest would not be shown.
+        if broken.load(Ordering::Relaxed) {
+            return None;
+        }
         let result = one(work);
+        broken.fetch_or(result.is_err(), Ordering::Relaxed);
         done();
-        result
+        Some(result)
     };
-    let results: Vec<Result<R, E>> = match rayon::ThreadPoolBuilder::new().num_threads(jobs).build() {
+    let results: Vec<Option<Result<R, E>>> = match rayon::ThreadPoolBuilder::new().num_threads(jobs).build() {
         Ok(pool) => pool.install(|| work.par_iter().map(one).collect()),
         // No threads to be had: one after the other gives the same results.
         Err(_) => work.iter().map(one).collect(),
     };
-    results.into_iter().collect()
+    results.into_iter().flatten().collect()
 }
 
 /// Plays a run with capture files of it.

@@ -16,7 +16,8 @@ use std::sync::Arc;
 /// If the writer refuses a column, which would be a bug of ours.
 pub fn study_parquet(result: &StudyResult, rows: &[StudyRow]) -> Result<Vec<u8>, ParquetError> {
     let (columns, lines) = study_columns(result, rows);
-    let is_text = |n: usize| lines.first().is_some_and(|line| matches!(line[n], Cell::Text(_)));
+    let is_text =
+        |n: usize| lines.first().map_or(TEXTS.contains(&columns[n].as_str()), |line| matches!(line[n], Cell::Text(_)));
     let field = |(n, name): (usize, &String)| {
         let field = match is_text(n) {
             true => Type::primitive_type_builder(name, Physical::BYTE_ARRAY).with_converted_type(ConvertedType::UTF8),
@@ -47,3 +48,6 @@ pub fn study_parquet(result: &StudyResult, rows: &[StudyRow]) -> Result<Vec<u8>,
     group.close()?;
     writer.into_inner()
 }
+
+/// The columns of text where no row shows it.
+const TEXTS: [&str; 3] = ["version", "study", "system"];

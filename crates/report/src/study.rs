@@ -189,12 +189,12 @@ pub fn tally<'a>(statements: impl IntoIterator<Item = &'a Judged>) -> String {
 }
 
 /// All statements in one table, then for each that failed what was tried and what we believe is the cause.
-pub fn reproduction(results: &[StudyResult], command: &str) -> String {
+pub fn reproduction(results: &[StudyResult], command: &str, all_papers: bool) -> String {
     let mut text = String::from("# What could be reproduced\n\n");
     let all = results.iter().flat_map(|result| &result.statements);
     text += &format!(
-        "Every statement of the five papers that a run can test, beside what we measured. Made by `{command}`; do not edit.\n\
-         {} statements in {} studies: **{}**.\n\n",
+        "{} beside what we measured. Made by `{command}`; do not edit.\n{} statements in {} studies: **{}**.\n\n",
+        if all_papers { "Every statement of the five papers," } else { "Statements" },
         all.clone().count(),
         results.len(),
         tally(all)
@@ -225,7 +225,8 @@ pub fn reproduction(results: &[StudyResult], command: &str) -> String {
         }
         text += &format!("\n### {}: {}\n", result.name, result.title);
         for judged in failed {
-            text += &format!("\n**{}** ({}): {}.\n\n", judged.text, judged.source, judged.verdict.name());
+            let (text_of_paper, source) = (escaped(&judged.text), escaped(&judged.source));
+            text += &format!("\n**{text_of_paper}** ({source}): {}.\n\n", judged.verdict.name());
             text += &format!("- paper: {}\n- ours: {}\n", judged.claim, judged.ours);
             for detail in &judged.details {
                 text += &format!("  - {detail}\n");

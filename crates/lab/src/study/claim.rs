@@ -93,7 +93,8 @@ impl Relation {
             Relation::Less => (mean > 0.0 && counts(difference), mean > 0.0),
             Relation::NotMore => {
                 let near = mean >= -margin.unwrap_or(0.0);
-                (near || !counts(difference), near || !counts(difference))
+                let open = difference.half.is_some() && !counts(difference);
+                (near || open, near || open)
             }
             Relation::Alike => {
                 let near = mean.abs() <= margin.unwrap_or(ALIKE);

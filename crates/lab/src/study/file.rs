@@ -119,13 +119,15 @@ pub struct RepeatTable {
     pub full: usize,
     /// Those of `--quick`.
     pub quick: usize,
+    /// Those of each sensitivity; 0 for none where runs are long.
+    pub tries: usize,
     /// Why, if there are fewer than 30.
     pub why: Option<String>,
 }
 
 impl Default for RepeatTable {
     fn default() -> Self {
-        RepeatTable { full: 30, quick: 5, why: None }
+        RepeatTable { full: 30, quick: 5, tries: 5, why: None }
     }
 }
 

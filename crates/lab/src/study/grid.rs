@@ -49,6 +49,15 @@ impl Grid {
         Ok(Grid { cells, seeds: (1..=study.repeat().full as u64).collect() })
     }
 
+    /// The scenario of the first system at the first point alone, to see that it can be.
+    pub(super) fn first(study: &Study, catalogue: &Arc<Catalogue>, extra: &[At<String>]) -> Result<(), ScenarioError> {
+        let (Some(system), Some(point)) = (study.systems().next(), study.points(&BTreeMap::new()).into_iter().next())
+        else {
+            return Ok(());
+        };
+        study.scenario(catalogue, &study.sets(&point, system, extra)).map(drop)
+    }
+
     /// How many runs it takes.
     pub(super) fn runs(&self) -> usize {
         self.cells.len() * self.seeds.len()

@@ -7,7 +7,7 @@
 use crate::Measured;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -42,6 +42,13 @@ pub enum JournalError {
         /// Why.
         error: std::io::Error,
     },
+    /// Another process has it.
+    #[error("another study is writing {}", path.display())]
+    #[diagnostic(help("wait until it is through, or name another directory with --out"))]
+    Busy {
+        /// Which.
+        path: PathBuf,
+    },
     /// A line is no record of a run.
     #[error("{} line {line} is no record of a run: {error}", path.display())]
     #[diagnostic(help("remove that line, or name another directory with --out"))]
@@ -68,13 +75,19 @@ impl Journal {
     pub fn open(path: &Path, build: &str) -> Result<Journal, JournalError> {
         let broken = |error| JournalError::File { path: path.to_owned(), error };
         let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(broken)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(JournalError::Busy { path: path.to_owned() }),
+            // Some file systems have no locks.
+            Err(TryLockError::Error(_)) => {}
+        }
         let (mut runs, mut whole, mut line, mut number) = (HashMap::new(), 0u64, Vec::new(), 0);
         let mut reader = BufReader::new(&mut file);
-        loop {
+        let torn = loop {
             line.clear();
             let read = reader.by_ref().read_until(b'\n', &mut line).map_err(broken)?;
             if read == 0 || line.last() != Some(&b'\n') {
-                break; // The end, or a line that was not written to its end.
+                break read > 0; // The end, or a line that was not written to its end.
             }
             whole += read as u64;
             number += 1;
@@ -87,8 +100,11 @@ impl Journal {
                 let measured: Measured = serde_json::from_str(record.measured.get()).map_err(refuse)?;
                 runs.insert((record.digest, measured.seed), measured);
             }
+        };
+        // Only what is torn is cut off: beside us another process may be writing.
+        if torn {
+            file.set_len(whole).map_err(broken)?;
         }
-        file.set_len(whole).map_err(broken)?;
         file.seek(SeekFrom::End(0)).map_err(broken)?;
         let inner = Inner { file: Some((path.to_owned(), file)), runs };
         Ok(Journal { build: build.to_owned(), inner: Mutex::new(inner) })
@@ -115,7 +131,12 @@ impl Journal {
             let mut line = serde_json::to_vec(&record).expect("numbers and texts have a form in JSON");
             line.push(b'\n');
             // One write: a line is whole or, at the end of the file, cut short.
-            file.write_all(&line).map_err(|error| JournalError::File { path: path.clone(), error })?;
+            let before = file.metadata().map(|it| it.len());
+            if let Err(error) = file.write_all(&line) {
+                // What the next line would be glued to must not stay; if it does, the next start finds it torn.
+                let _ = before.and_then(|length| file.set_len(length));
+                return Err(JournalError::File { path: path.clone(), error });
+            }
         }
         inner.runs.insert((digest.to_owned(), measured.seed), measured);
         Ok(())

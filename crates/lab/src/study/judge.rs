@@ -2,14 +2,15 @@
 //!
 //! Comparisons are paired: seed by seed, at the same point, relative to the mean of the two, so that points of different size
 //! weigh alike; changes against another system are percentages already and are subtracted. Several points are averaged within
-//! a seed. A difference counts if its 95 % interval leaves out zero.
+//! a seed. A difference counts if its 95 % interval leaves out zero; where nothing is random and repetitions are copies, if it is
+//! at least one percent.
 //!
 //! | claim | reproduced | direction only |
 //! |---|---|---|
-//! | `order` `a < b` | each neighbour's difference counts | all means in order, or the ends' difference counts |
+//! | `order` `a < b` | each neighbour's difference counts, and none does the other way at a single point | all means in order, or the ends' difference counts |
 //! | `a <= b` | `a` is not above `b` by more than `margin` so that it counts | as above |
 //! | `a ~ b` | within `margin` | the difference does not count |
-//! | `value`, `range` | our mean within `within` of it, or our interval meets it | a change in the same direction that counts |
+//! | `value`, `range` | our mean within `within` of it, or our interval, if no wider than a tenth of the number, meets it | a change in the same direction that counts |
 //! | `at-least`, `at-most` | our mean on that side | our interval reaches that side |
 //! | `trend` | from end to end it counts, and no step against it does | the mean goes that way from end to end |
 //! | `peak` | our largest mean is there | its lead over the value there does not count |
@@ -184,6 +185,8 @@ impl Case<'_> {
                 let [(_, a), (relation, b)] = pair else { continue };
                 let difference = self.difference(*a, *b, group)?;
                 let (holds, leans) = relation.holds(&difference, self.statement.margin);
+                let reversed = if *relation == Relation::Less { self.reversed(*a, *b, group) } else { Vec::new() };
+                let holds = holds && reversed.is_empty();
                 all_hold &= holds;
                 all_lean &= leans;
                 let sign = if holds { "" } else { "NOT " };
@@ -195,6 +198,7 @@ impl Case<'_> {
                     self.name(*b),
                     above(&difference)
                 ));
+                details.extend(reversed);
             }
         }
         let ends = match chain {
@@ -217,11 +221,25 @@ impl Case<'_> {
         Some(Finding { ours: ours.join(", "), verdict, details })
     }
 
+    /// Where among several points `b` is below `a` so that it counts: an average must not hide that.
+    fn reversed(&self, a: usize, b: usize, group: &[Point]) -> Vec<String> {
+        let one = |point: &Point| {
+            let difference = self.difference(a, b, std::slice::from_ref(point))?;
+            let against = difference.mean < 0.0 && counts(&difference);
+            against.then(|| {
+                format!("the other way at {}: {} is {}", self.study.place(point), self.name(b), above(&difference))
+            })
+        };
+        if group.len() > 1 { group.iter().filter_map(one).collect() } else { Vec::new() }
+    }
+
     fn number(&self, low: f64, high: f64, within: f64) -> Option<Finding> {
         let (estimate, place) = self.estimate(self.system?)?;
         let half = estimate.half.unwrap_or(0.0);
         let near = estimate.mean >= low - within && estimate.mean <= high + within;
-        let meets = estimate.mean + half >= low && estimate.mean - half <= high;
+        // An interval that is wide meets anything; it says something only if it is as narrow as a tenth of the number.
+        let narrow = half <= within.max(0.1 * low.abs().max(high.abs()));
+        let meets = narrow && estimate.mean + half >= low && estimate.mean - half <= high;
         let same_way = self.over.is_some() && counts(&estimate) && (estimate.mean > 0.0) == (low + high > 0.0);
         let verdict = match (near || meets, same_way) {
             (true, _) => Verdict::Reproduced,
@@ -283,15 +301,12 @@ impl Case<'_> {
 
     /// For each value of the first axis: the mean over the points there, seed by seed.
     fn columns(&self, system: usize) -> Option<Vec<Vec<f64>>> {
-        let mut indices: Vec<usize> = self.points.iter().filter_map(|point| point.first().copied()).collect();
-        indices.sort_unstable();
-        indices.dedup();
         let column = |n: &usize| {
             let here = self.points.iter().filter(|point| point.first() == Some(n));
             let each: Vec<Vec<f64>> = here.map(|point| self.values(system, point)).collect::<Option<_>>()?;
             Some(mean_within_seeds(&each))
         };
-        indices.iter().map(column).collect()
+        self.indices().iter().map(column).collect()
     }
 
     fn peak(&self, places: &[f64]) -> Option<Finding> {
@@ -300,6 +315,9 @@ impl Case<'_> {
         let indices: Vec<usize> = self.indices();
         let estimates: Vec<Estimate> = columns.iter().map(|column| Estimate::of(column)).collect::<Option<_>>()?;
         let top = (0..estimates.len()).max_by(|a, b| estimates[*a].mean.total_cmp(&estimates[*b].mean))?;
+        if estimates.iter().all(|estimate| estimate.mean == estimates[0].mean) {
+            return Some(Finding::untested("it is the same at every value"));
+        }
         let is_claimed = |n: usize| places.contains(&axis.points[indices[n]].x);
         let claimed = (0..estimates.len()).filter(|n| is_claimed(*n));
         let Some(best) = claimed.max_by(|a, b| estimates[*a].mean.total_cmp(&estimates[*b].mean)) else {
@@ -316,16 +334,21 @@ impl Case<'_> {
         Some(Finding { ours: at(top), verdict, details })
     }
 
+    /// The points of the first axis in the order of their values, however the file has them.
     fn indices(&self) -> Vec<usize> {
         let mut indices: Vec<usize> = self.points.iter().filter_map(|point| point.first().copied()).collect();
-        indices.sort_unstable();
+        if let Some(axis) = self.study.axes.first() {
+            indices.sort_by(|a, b| axis.points[*a].x.total_cmp(&axis.points[*b].x));
+        }
         indices.dedup();
         indices
     }
 
     fn theory(&self, curve: &super::claim::TheoryCurve, within: f64) -> Option<Finding> {
         let (system, axis) = (self.system?, self.study.axes.first()?);
-        let (mut details, mut farthest, mut all_near, mut same_way) = (Vec::new(), 0.0f64, true, true);
+        let (mut details, mut farthest, mut all_near) = (Vec::new(), 0.0f64, true);
+        // Only a change has a direction.
+        let mut same_way = self.over.is_some();
         for point in &self.points {
             let at = &axis.points[*point.first()?];
             let Some(theory) = curve.at(at.x) else { continue };
@@ -386,10 +409,13 @@ fn relative(a: &[f64], b: &[f64]) -> Vec<f64> {
     a.iter().zip(b).map(one).collect()
 }
 
-/// Whether the difference is more than chance. Without repetition nothing is; where nothing varies, anything is that is more
-/// than rounding.
+/// In percent, of runs without chance.
+const WORTH_A_WORD: f64 = 1.0;
+
+/// Whether the difference is more than chance. Without repetition nothing is.
 pub(super) fn counts(difference: &Estimate) -> bool {
-    difference.half.is_some_and(|half| difference.mean.abs() > half.max(1e-6))
+    // Copies of one number are no interval: where chance has no part, a difference must be one that is worth a word.
+    difference.half.is_some_and(|half| difference.mean.abs() > if half == 0.0 { WORTH_A_WORD } else { half })
 }
 
 fn above(difference: &Estimate) -> String {

@@ -67,6 +67,9 @@ impl Axis {
     }
 }
 
+/// As for `--repeat`.
+const MOST_REPETITIONS: usize = 100_000;
+
 /// The table of a study file that holds the scenario.
 const SCENARIO: &str = "scenario";
 
@@ -187,9 +190,9 @@ impl Study {
         &self.file.figure
     }
 
-    /// How many statements it tests.
-    pub fn statements(&self) -> usize {
-        self.file.statement.len()
+    /// What the paper states, in our words.
+    pub fn statements(&self) -> impl Iterator<Item = &str> {
+        self.claims().map(|claim| claim.text.as_str())
     }
 
     /// An error at a place in its file.
@@ -248,8 +251,24 @@ impl Study {
                 "accepted: at least one [[system]] with `name` and `set`",
             ));
         }
-        if self.file.repeat.full == 0 || self.file.repeat.quick == 0 {
-            return Err(Problem::at(title, "`repeat` is 0", "accepted: 1 or more repetitions"));
+        let RepeatTable { full, quick, .. } = self.file.repeat;
+        if ![full, quick].iter().all(|n| (1..=MOST_REPETITIONS).contains(n)) {
+            let problem = format!("`repeat` has {full} and {quick}");
+            return Err(Problem::at(title, problem, "accepted: 1 to 100000 repetitions"));
+        }
+        for (n, (axis, at)) in self.axes.iter().zip(&self.file.axis).enumerate() {
+            let taken = ["version", "study", "system", "digest", "seed"].contains(&axis.name.as_str());
+            if taken || self.axes[..n].iter().any(|other| other.name == axis.name) {
+                let problem = format!("`{}` cannot be the name of this axis: something else has it", axis.name);
+                return Err(Problem::at(
+                    &at.span,
+                    problem,
+                    "accepted: a name of its own, which no column of results has",
+                ));
+            }
+            if axis.points.is_empty() {
+                return Err(Problem::at(&at.span, "this axis has no points", "accepted: one value or more"));
+            }
         }
         for (n, at) in self.file.system.iter().enumerate() {
             if self.systems().take(n).any(|other| other.name == at.value.name) {
@@ -268,6 +287,25 @@ impl Study {
             plot.over.as_ref().map(|over| self.system(over)).transpose()?;
         }
         for claim in self.claims() {
+            let numbers = [claim.value, claim.within, claim.margin, claim.at_least, claim.at_most];
+            let range = claim.range.unwrap_or_default();
+            let odd = numbers.into_iter().flatten().chain(range).any(|x| !x.is_finite());
+            if odd
+                || range[0] > range[1]
+                || claim.within.is_some_and(|x| x < 0.0)
+                || claim.margin.is_some_and(|x| x < 0.0)
+            {
+                let help = "accepted: finite numbers, tolerances not below zero, a range from the lower to the higher";
+                return Err(Problem::at(&claim.metric.span, "a number of this statement is none", help));
+            }
+            if claim.equals.is_some() && claim.metric.value != "decisions" {
+                let problem = format!("`{}` is no text", claim.metric.value);
+                return Err(Problem::at(
+                    &claim.metric.span,
+                    problem,
+                    "accepted: metric = \"decisions\" beside `equals`",
+                ));
+            }
             for name in claim.system.iter().chain(&claim.over) {
                 self.system(name)?;
             }
@@ -373,7 +411,7 @@ fn fill(template: &At<String>, x: f64) -> Result<String, Problem> {
 
 /// Without the noise of binary fractions: 70.7 rather than 70.70000000000002.
 fn number(x: f64) -> String {
-    let rounded = (x * 1e9).round() / 1e9;
+    let rounded = format!("{x:.11e}").parse::<f64>().unwrap_or(x);
     rounded.to_string()
 }
 

@@ -35,9 +35,6 @@ pub fn build(program: &[u8]) -> String {
     format!("{} {}", crate::VERSION, &digest[..16])
 }
 
-/// With how many repetitions other assumptions are tried.
-const TRIES: usize = 10;
-
 impl Prepared {
     /// Reads all scenarios of the study.
     ///
@@ -63,6 +60,9 @@ impl Prepared {
             for theory in &plot.theory {
                 super::claim::TheoryCurve::of(&theory.value).map_err(refuse)?;
             }
+        }
+        for other in &study.sensitivities {
+            Grid::first(study, &self.catalogue, &other.set)?;
         }
         for statement in study.claims() {
             let claim = super::claim::Claim::of(study, statement).map_err(refuse)?;
@@ -134,10 +134,14 @@ impl Prepared {
         done: &(dyn Fn() + Sync),
     ) -> Result<(), StudyError> {
         let failed = |judged: &Judged| matches!(judged.verdict, Verdict::NotReproduced | Verdict::DirectionOnly);
+        let tries = self.study.repeat().tries;
+        if tries == 0 {
+            return Ok(());
+        }
         for (claim, judged) in self.study.claims().zip(&mut result.statements).filter(|(_, judged)| failed(judged)) {
             for other in &self.study.sensitivities {
                 let grid = Grid::new(&self.study, &self.catalogue, &other.set)?;
-                let grid = grid.only(&self.study, claim).at_most(TRIES);
+                let grid = grid.only(&self.study, claim).at_most(tries);
                 progress(grid.missing(journal).len(), &other.name);
                 grid.run(journal, jobs, done)?;
                 let again = judge(&self.study, &grid.table(journal), claim)?;

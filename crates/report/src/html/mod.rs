@@ -257,7 +257,8 @@ fn slug(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let words: String = name.chars().map(plain).collect();
     let words: Vec<&str> = words.split('-').filter(|word| !word.is_empty()).collect();
-    if words.is_empty() { "section".to_owned() } else { words.join("-") }
+    // Not to be taken for an element of the page itself.
+    format!("s-{}", words.join("-"))
 }
 
 const TEMPLATE: &str = include_str!("../../assets/page.html");
