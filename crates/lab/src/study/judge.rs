@@ -323,7 +323,7 @@ impl Case<'_> {
         let Some(best) = claimed.max_by(|a, b| estimates[*a].mean.total_cmp(&estimates[*b].mean)) else {
             return Some(Finding::untested("the value where the peak should be was not run"));
         };
-        let lead = Estimate::of_difference(&columns[top], &columns[best])?;
+        let lead = Estimate::of(&self.apart(&columns[best], &columns[top]))?;
         let verdict = match (is_claimed(top), counts(&lead)) {
             (true, _) => Verdict::Reproduced,
             (_, false) => Verdict::DirectionOnly,

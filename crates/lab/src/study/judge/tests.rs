@@ -83,7 +83,9 @@ fn an_order_at_each_point_fails_where_one_point_fails() {
     let crossing = |system: usize, x: f64, seed: u64| {
         10.0 + noise(system, seed) + if system == 0 { 0.0 } else { if x == 3.0 { -0.5 } else { 1.0 } }
     };
-    assert_eq!(verdict("order = \"one < two\"", crossing).verdict, Verdict::Reproduced);
+    let average = verdict("order = \"one < two\"", crossing);
+    assert_eq!(average.verdict, Verdict::DirectionOnly, "an average does not hide a point that contradicts it");
+    assert!(average.details[1].starts_with("the other way at x 3: two is lower by"), "{:?}", average.details);
     let each = verdict("order = \"one < two\"\neach = true", crossing);
     assert_eq!(each.verdict, Verdict::DirectionOnly);
     assert_eq!(each.details.iter().filter(|line| line.starts_with("NOT")).count(), 1, "{:?}", each.details);
@@ -128,6 +130,32 @@ fn a_lead_is_followed_in_its_own_points() {
     assert!(judged.details[0].ends_with("from end to end +2 ± 0 %"), "{:?}", judged.details);
     let flat = verdict("system = \"two\"\nover = \"one\"\ntrend = \"flat\"", lead);
     assert_eq!(flat.verdict, Verdict::Reproduced, "two points are less than five");
+}
+
+#[test]
+fn without_chance_a_difference_must_be_worth_a_word() {
+    let copies = |system: usize, _: f64, _: u64| if system == 0 { 100.0 } else { 100.5 };
+    assert_eq!(verdict("order = \"one < two\"", copies).verdict, Verdict::DirectionOnly);
+    let apart = |system: usize, _: f64, _: u64| if system == 0 { 100.0 } else { 102.0 };
+    assert_eq!(verdict("order = \"one < two\"", apart).verdict, Verdict::Reproduced);
+}
+
+#[test]
+fn a_wide_interval_meets_no_number() {
+    // 10 % give or take 40.
+    let noisy = |system: usize, _: f64, seed: u64| match system {
+        0 => 10.0,
+        _ => 11.0 + if seed.is_multiple_of(2) { 6.0 } else { -6.0 },
+    };
+    assert_eq!(verdict("system = \"two\"\nover = \"one\"\nvalue = 40", noisy).verdict, Verdict::NotReproduced);
+}
+
+#[test]
+fn a_trend_follows_the_values_and_a_peak_needs_one() {
+    let flat = verdict("system = \"one\"\npeak = [2]", |_, _, _| 0.0);
+    assert_eq!(flat.verdict, Verdict::NotTested);
+    let same = verdict("order = \"one <= two\"", |system, _, seed| 1.0 - system as f64 * 0.5 + seed as f64);
+    assert_eq!(same.verdict, Verdict::NotReproduced);
 }
 
 #[test]
