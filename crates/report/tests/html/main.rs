@@ -45,7 +45,7 @@ fn many_studies_have_an_index_and_names_of_their_own() {
     let mut second = fixture::study();
     second.statements.truncate(1);
     let text = of(&[fixture::study(), second]);
-    assert!(text.contains(r##"<a href="#late-fig10">"##) && text.contains(r##"<a href="#late-fig10-2">"##));
+    assert!(text.contains(r##"<a href="#s-late-fig10">"##) && text.contains(r##"<a href="#s-late-fig10-2">"##));
     assert!(text.contains("4 statements"), "verdicts are counted");
 }
 
