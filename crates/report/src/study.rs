@@ -201,7 +201,7 @@ pub fn reproduction(results: &[StudyResult], command: &str, all_papers: bool) ->
     );
     text += "A statement is *reproduced* if it holds within its tolerance or our 95 % interval, an order if every paired\n\
              difference counts; *direction only* if the means point the same way and no more can be said; *not reproduced*\n\
-             otherwise. The rules are in `crates/lab/src/study/judge.rs`. Nothing is fitted to a figure: what a paper leaves\n\
+             otherwise. The rules are in `crates/lab/src/study/judge.rs`. Nothing is fitted to a figure, save where a study says so: what a paper leaves\n\
              open is assumed once for all of its figures and listed in the study.\n\n";
     text += "| study | the paper states | paper | ours | verdict |\n|---|---|---|---|---|\n";
     for result in results {
