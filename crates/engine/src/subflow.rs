@@ -125,6 +125,8 @@ pub(crate) struct Subflow {
     pub(crate) data_acked: Option<Dsn>,
     /// Window probes in a row that nothing answered.
     pub(crate) unanswered_probes: u32,
+    /// Answers that came here in spite of a DATA_FIN, and did not acknowledge it.
+    pub(crate) unheard_fins: u32,
     pub(crate) fin_sent: bool,
     /// What was sent and is not acknowledged here, as it was first sent.
     pub(crate) originals: Originals,
@@ -243,6 +245,7 @@ impl Subflow {
             last_sent: None,
             data_acked: None,
             unanswered_probes: 0,
+            unheard_fins: 0,
             fin_sent: false,
             originals: Originals::default(),
             linger_until: None,

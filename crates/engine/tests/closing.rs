@@ -416,3 +416,34 @@ fn the_keys_go_before_an_early_data_fin() {
     let out = puppet.take();
     assert!(out.iter().any(fin) && !out.iter().any(keys), "{out:?}");
 }
+
+/// §3.7: a middlebox takes the options away after the handshake, and the only thing to be said is that the stream is over. A
+/// DATA_FIN that never arrives is made up for by the subflow's FIN, which the peer takes for plain TCP's: both ends close in
+/// order, in minutes at most. (Seed 9080814 of the swarm.)
+#[test]
+fn a_data_fin_whose_option_is_stripped_gives_way_to_a_fin() {
+    for checksum in [false, true] {
+        let mut pair = Pair::with(Config { checksum, ..config([client_ip(0)]) }, server());
+        let mut sent = 0;
+        pair.rule = Box::new(move |host, segment| {
+            sent += u32::from(host == CLIENT);
+            if host == CLIENT && sent > 3 {
+                segment.options.mptcp = None;
+                segment.options.dss = None;
+            }
+            true
+        });
+        pair.open();
+        pair.write(CLIENT, b"the end");
+        pair.run(Duration::from_secs(1));
+        pair.shutdown(CLIENT);
+        pair.run(Duration::from_secs(120));
+        assert!(pair.has(SERVER, |event| *event == Event::PeerFinished), "{:?}", pair.events[SERVER]);
+        pair.shutdown(SERVER);
+        assert!(pair.run(Duration::from_secs(120)), "nothing is left");
+        for host in [CLIENT, SERVER] {
+            assert_eq!(pair.hosts[host].connections(), 0);
+            assert!(pair.has(host, |event| *event == Event::Closed), "{host}: {:?}", pair.events[host]);
+        }
+    }
+}

@@ -322,7 +322,7 @@ impl Connection {
         possible
     }
 
-    fn send_fin(&mut self, now: Instant, index: usize, shared: &mut Shared) {
+    pub(super) fn send_fin(&mut self, now: Instant, index: usize, shared: &mut Shared) {
         let end = self.outgoing.buffer.end();
         let subflow = &mut self.subflows[index];
         subflow.fin_sent = true;

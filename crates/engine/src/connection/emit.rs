@@ -177,11 +177,16 @@ impl Connection {
         }
         let offset = self.subflows[index].recovery.snd_nxt();
         let mut segment = self.base(now, index, Flags::ACK, offset);
+        let map = Some(self.data_fin_map(fin));
+        segment.options.dss = Some(Dss { data_ack: Some(self.data_ack(false)), map, data_fin: true });
+        self.transmit_segment(index, segment, purpose, shared);
+    }
+
+    /// The mapping of a DATA_FIN that no data carries (RFC 8684 §3.3.3).
+    fn data_fin_map(&self, fin: u64) -> Map {
         let dsn = self.dsn(fin);
         let checksum = self.checksum.then(|| dss_checksum(dsn, 0, 1, []));
-        let map = Map { dsn: DataSeq::Long(dsn), subflow_seq: 0, length: 1, checksum };
-        segment.options.dss = Some(Dss { data_ack: Some(self.data_ack(false)), map: Some(map), data_fin: true });
-        self.transmit_segment(index, segment, purpose, shared);
+        Map { dsn: DataSeq::Long(dsn), subflow_seq: 0, length: 1, checksum }
     }
 
     /// The segment that carries `sent`, new or repeated.
@@ -244,7 +249,12 @@ impl Connection {
     fn add_mapping(&mut self, index: usize, declared: Option<&Declared>, segment: &mut Segment) {
         let Some(declared) = declared else {
             if self.mode == Mode::Multipath {
-                segment.options.dss = Some(Dss { data_ack: Some(self.data_ack(false)), ..Dss::default() });
+                let data_ack = Some(self.data_ack(false));
+                // A FIN may close the stream as well if nothing else is outstanding (RFC 8684 §3.3.3).
+                let out = &self.outgoing;
+                let last = out.fin.filter(|fin| out.fin_sent && !out.fin_acked && out.una == *fin);
+                let map = last.map(|fin| self.data_fin_map(fin));
+                segment.options.dss = Some(Dss { data_ack, data_fin: map.is_some(), map });
             }
             return;
         };

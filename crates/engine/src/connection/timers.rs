@@ -50,6 +50,10 @@ fn due(timer: &mut Option<Instant>, now: Instant) -> bool {
 /// Data timeouts after which a subflow that acknowledges what never arrives is closed: the first may be a lost DATA_ACK,
 /// the others each follow a probe that was answered or lost.
 pub(super) const MAX_UNCONFIRMED: u32 = 3;
+/// Repetitions of a DATA_FIN before the peer is asked whether it is there: some are lost by chance.
+const FINS_BEFORE_ASKING: u32 = 2;
+/// Answers of a peer that has not heard of our DATA_FIN, after which the subflow's FIN takes its place.
+const MAX_UNHEARD_FINS: u32 = 2;
 /// The longest wait between repetitions at the data level, as for a subflow (RFC 6298 §2.5 allows 60 s or more).
 const MAX_BACKOFF: u32 = 6;
 
@@ -352,12 +356,29 @@ impl Connection {
             }
             for index in 0..self.subflows.len() {
                 if self.subflows[index].is_open() {
-                    let purpose = Purpose::DataFin { retries: self.timers.data_backoff };
-                    self.send_data_fin(now, index, fin, purpose, shared);
+                    self.repeat_data_fin(now, index, fin, shared);
                 }
             }
         }
         self.arm_data_timer(now);
+    }
+
+    /// Repeats the DATA_FIN on subflow `index`. Where it was in vain before, the peer is asked as well whether it is there, since
+    /// an ACK whose options are lost on the way wants no answer. If it is, and the DATA_FIN comes to nothing again and again,
+    /// the subflow's FIN says the same: without its options it is the end of a stream of plain TCP, to which the peer falls back
+    /// (RFC 8684 §3.7). With all data DATA_ACKed the two may be combined (§3.3.3).
+    fn repeat_data_fin(&mut self, now: Instant, index: usize, fin: u64, shared: &mut Shared) {
+        let asked = self.timers.data_backoff > FINS_BEFORE_ASKING + 1;
+        let subflow = &mut self.subflows[index];
+        subflow.unheard_fins += u32::from(asked && subflow.unanswered_probes == 0);
+        if subflow.unheard_fins >= MAX_UNHEARD_FINS {
+            return self.send_fin(now, index, shared);
+        }
+        self.send_data_fin(now, index, fin, Purpose::DataFin { retries: self.timers.data_backoff }, shared);
+        if self.timers.data_backoff > FINS_BEFORE_ASKING {
+            self.subflows[index].unanswered_probes += 1;
+            self.send_window_probe(now, index, shared);
+        }
     }
 
     /// Subflows have acknowledged the oldest data, but no DATA_ACK has come: a middlebox acknowledged what it then lost, or
