@@ -134,3 +134,18 @@ fn every_end_has_its_reason() {
     alone.run(Duration::from_secs(600));
     assert_eq!(ended(&alone, CLIENT), Some(Ended::Unanswered));
 }
+
+/// A path that lets handshakes through and swallows every packet with data: its subflow dies of timeouts, the client joins again,
+/// and so on. The connection ends all the same, at both ends, and says why.
+#[test]
+fn a_path_that_lets_joins_through_and_no_data_is_given_up() {
+    let mut pair = pair(1, |config| config);
+    pair.rule = Box::new(|_, segment| segment.payload.len() < 100);
+    pair.write(SERVER, PATTERN);
+    pair.run(Duration::from_secs(3 * 3600));
+    for host in [CLIENT, SERVER] {
+        assert_eq!(pair.hosts[host].connections(), 0, "{host}");
+        assert!(pair.has(host, |event| *event == Event::Reset));
+    }
+    assert_eq!(ended(&pair, SERVER), Some(Ended::TimedOut));
+}

@@ -41,6 +41,8 @@ struct Retry {
 const MAX_RETRY_DOUBLINGS: u32 = 6;
 /// Subflows lost to middleboxes while no data moved, after which a connection without another is given up.
 const MAX_FRUITLESS: u32 = 8;
+/// Of these, one that has timed out without an acknowledgment, after a quarter of an hour, counts for so many.
+const BARREN: u32 = MAX_FRUITLESS / 2;
 /// Pairs of addresses remembered because joining them failed.
 const MAX_RETRIES: usize = 64;
 
@@ -250,15 +252,24 @@ impl Connection {
     }
 
     /// Resets subflow `index` and tells the peer why. The connection is given up with the last of several subflows that
-    /// middleboxes spoilt while no data moved: the next would fare no better, and peers join for as long as they are let.
+    /// middleboxes spoilt, or that let a join through and no data, while no data moved: the next would fare no better, and peers
+    /// join for as long as they are let.
     pub(super) fn kill(&mut self, now: Instant, index: usize, reason: ResetReason, shared: &mut Shared) {
         let explain = self.mode == Mode::Multipath;
+        let subflow = &self.subflows[index];
+        // A path that swallows large packets: the handshake came through, and nothing that followed.
+        let barren = subflow.is_join() && subflow.recovery.snd_nxt() > 1 && subflow.recovery.snd_una() <= 1;
         let option = shared.reset_option(reason);
         self.send_reset(now, index, if explain { vec![option] } else { Vec::new() }, shared);
         self.bury(now, index, shared);
-        self.fruitless += u32::from(reason == ResetReason::Middlebox);
+        let (fault, weight) = match reason {
+            ResetReason::Middlebox => (crate::Ended::Middlebox, 1),
+            ResetReason::UnacceptablePerformance if barren => (crate::Ended::TimedOut, BARREN),
+            _ => (crate::Ended::Middlebox, 0),
+        };
+        self.fruitless += weight;
         if self.mode == Mode::Multipath && self.subflows.is_empty() && self.fruitless >= MAX_FRUITLESS {
-            self.stats.ended = Some(crate::Ended::Middlebox);
+            self.stats.ended = Some(fault);
             self.finish(Event::Reset, shared);
         }
     }
