@@ -34,6 +34,14 @@ impl Chance {
         Chance { stream: entropy.stream("endpoint"), secrets: Some(secrets), next_port: None }
     }
 
+    /// What the SYN cookies of a repeatable host are authenticated with.
+    pub(crate) fn seeded_cookies(seed: Seed) -> Secret {
+        let mut stream = seed.stream("endpoint/cookies");
+        let mut bytes = [0; 32];
+        bytes.chunks_exact_mut(8).for_each(|part| part.copy_from_slice(&stream.next_u64().to_be_bytes()));
+        Entropy::new(bytes).secret("cookies")
+    }
+
     /// The next 64 random bits.
     pub(crate) fn next_u64(&mut self) -> u64 {
         self.stream.next_u64()
@@ -42,11 +50,6 @@ impl Chance {
     /// The next 32 random bits.
     pub(crate) fn next_u32(&mut self) -> u32 {
         self.stream.next_u32()
-    }
-
-    /// A whole number in `0..n`.
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
-        self.stream.below(n)
     }
 
     /// The initial sequence number of a flow of ours. RFC 6528 §3: a clock of 4 µs, so that one flow's next incarnation
@@ -79,7 +82,7 @@ impl Chance {
 }
 
 /// Both addresses, in one form: an IPv4 address as IPv6 has it (RFC 4291 §2.5.5.2).
-fn addresses(flow: &FlowKey) -> [u8; 32] {
+pub(crate) fn addresses(flow: &FlowKey) -> [u8; 32] {
     let octets = |ip: IpAddr| match ip {
         IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
         IpAddr::V6(v6) => v6.octets(),

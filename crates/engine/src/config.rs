@@ -41,8 +41,11 @@ pub struct Config {
     /// The receive buffer has this size at first and grows up to `receive_buffer` with what the application reads (Linux
     /// `tcp_moderate_rcvbuf`); `None` for one of a fixed size.
     pub initial_receive_buffer: Option<Bytes>,
-    /// Connections in the three-way handshake; a further SYN takes the place of one of them, chosen at random.
+    /// Connections in the three-way handshake; further SYNs are answered with SYN cookies (RFC 4987 §3.6), for which nothing is kept.
+    /// 0 answers all of them so.
     pub max_half_open: usize,
+    /// Resets per second to those whose segments belong to nothing; further ones are not answered. `None` for no limit.
+    pub resets_per_second: Option<u32>,
     /// Require DSS checksums (flag A of MP_CAPABLE, RFC 8684 §3.1). They are used as well if the peer requires them.
     pub checksum: bool,
     /// What the driver tells of loss rates takes the place of estimates ([`Endpoint::set_truth`](crate::Endpoint::set_truth);
@@ -165,6 +168,7 @@ impl Config {
             receive_buffer: Bytes::new(6 << 20),
             initial_receive_buffer: None,
             max_half_open: 1024,
+            resets_per_second: None,
             checksum: false,
             loss_oracle: false,
             fast_close: FastClose::Rst,

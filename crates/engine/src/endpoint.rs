@@ -2,7 +2,8 @@
 
 use crate::chance::Chance;
 use crate::chosen::Chosen;
-use crate::connection::{Accept, Connection};
+use crate::connection::Connection;
+use crate::cookie::{Cookies, PendingJoins};
 use crate::demux::Demux;
 use crate::locals::Locals;
 use crate::path_mtu::Mtus;
@@ -11,12 +12,15 @@ use crate::{
     Config, ConnectionId, ConnectionStats, Counters, Event, LocalAddress, Purpose, SubflowStats, Switch, connection,
 };
 use anabranch_policy::Truth;
-use anabranch_units::{Bytes, Dsn, Entropy, Instant, Key, Seed, SubflowId, SubflowSeq};
-use anabranch_wire::{Echo, Flags, FlowKey, MpOption, ResetReason, Segment};
+use anabranch_units::{Bytes, Dsn, Entropy, Instant, Key, Secret, Seed, SubflowId, SubflowSeq};
+use anabranch_wire::{Echo, FlowKey, Segment};
 use bytes::Bytes as Payload;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
+use strangers::Refusals;
+
+mod strangers;
 
 /// A segment to be sent.
 #[derive(Clone, Debug)]
@@ -44,6 +48,7 @@ pub struct Endpoint {
     ready: VecDeque<u32>,
     /// Connections whose handshake the peer has not completed, in no order.
     half_open: Vec<u32>,
+    refusals: Refusals,
     /// What is left of connections that are gone.
     closed: BTreeMap<ConnectionId, (ConnectionStats, Vec<SubflowStats>)>,
 }
@@ -61,16 +66,17 @@ impl Endpoint {
     /// A host that has nothing open. All its chance comes from `seed`, and whoever sees enough of it can foretell the rest:
     /// for simulations and tests.
     pub fn new(config: Config, seed: Seed) -> Self {
-        Endpoint::with_chance(config, Chance::seeded(seed))
+        Endpoint::with_chance(config, Chance::seeded(seed), Chance::seeded_cookies(seed))
     }
 
     /// The same for a host among strangers: `entropy` is of cryptographic quality (`getrandom`), so that nobody off the path
     /// can guess keys, nonces, initial sequence numbers and ports.
     pub fn with_entropy(config: Config, entropy: [u8; 32]) -> Self {
-        Endpoint::with_chance(config, Chance::secret(&Entropy::new(entropy)))
+        let entropy = Entropy::new(entropy);
+        Endpoint::with_chance(config, Chance::secret(&entropy), entropy.secret("cookies"))
     }
 
-    fn with_chance(mut config: Config, chance: Chance) -> Self {
+    fn with_chance(mut config: Config, chance: Chance, cookies: Secret) -> Self {
         let locals = Locals::new(std::mem::take(&mut config.addresses));
         let shared = Shared {
             out: VecDeque::new(),
@@ -80,6 +86,8 @@ impl Endpoint {
             counters: Counters::default(),
             tokens: BTreeMap::new(),
             chance,
+            cookies: Cookies::new(cookies),
+            pending_joins: PendingJoins::default(),
             mtus: Mtus::default(),
             truths: Vec::new(),
             down: Vec::new(),
@@ -96,6 +104,7 @@ impl Endpoint {
             timers: BinaryHeap::new(),
             ready: VecDeque::new(),
             half_open: Vec::new(),
+            refusals: Refusals::default(),
             closed: BTreeMap::new(),
         }
     }
@@ -202,7 +211,7 @@ impl Endpoint {
         let flow = segment.flow.reversed();
         let Some((id, subflow)) = self.shared.demux.find(&flow).or_else(|| self.put_addresses_back(&mut segment))
         else {
-            return self.handle_stranger(now, &segment);
+            return self.handle_stranger(now, segment);
         };
         let Some(connection) = slot_mut(&mut self.connections, id).and_then(|slot| slot.connection.as_mut()) else {
             return;
@@ -483,83 +492,6 @@ impl Endpoint {
             }
         }
         Ok(())
-    }
-
-    fn handle_stranger(&mut self, now: Instant, segment: &Segment) {
-        let opens = segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK) && !segment.flags.has(Flags::RST);
-        if opens && self.is_local(segment.flow.dst) {
-            let join = segment.options.mptcp().iter().find_map(|option| match option {
-                MpOption::JoinSyn(join) => Some(*join),
-                _ => None,
-            });
-            if let Some(join) = join {
-                return self.handle_join(now, segment, &join);
-            }
-            if self.listening.contains(&segment.flow.dst_port) {
-                return self.accept(now, segment);
-            }
-        }
-        self.shared.counters.unknown_flow += 1;
-        let came_as = segment.flow.reversed();
-        if segment.flags.has(Flags::RST)
-            && let Some((_, (id, subflow))) = self.by_detour(&came_as)
-            && let Some(connection) = slot_mut(&mut self.connections, id).and_then(|slot| slot.connection.as_mut())
-        {
-            connection.on_detour_refused(now, subflow, &came_as);
-        }
-        self.refuse(segment, None);
-    }
-
-    fn is_local(&self, address: IpAddr) -> bool {
-        self.shared.locals.contains(address)
-    }
-
-    fn handle_join(&mut self, now: Instant, syn: &Segment, join: &anabranch_wire::JoinSyn) {
-        let id = self.shared.tokens.get(&join.token).copied();
-        let connection =
-            id.and_then(|id| slot_mut(&mut self.connections, id)).and_then(|slot| slot.connection.as_mut());
-        let verdict = match connection {
-            Some(connection) => connection.accept_join(now, syn, join, &mut self.shared),
-            None => Accept::Refused(ResetReason::MptcpError),
-        };
-        match (verdict, id) {
-            (Accept::Joined, Some(id)) => {
-                self.touch(id.index);
-                self.apply_routes();
-            }
-            (Accept::Refused(reason), _) => {
-                self.shared.counters.joins_refused += 1;
-                self.refuse(syn, Some(reason));
-            }
-            (Accept::Joined, None) => unreachable!("only a connection accepts a join"),
-        }
-    }
-
-    fn accept(&mut self, now: Instant, syn: &Segment) {
-        if self.half_open.len() >= self.shared.config.max_half_open {
-            self.shared.counters.half_open_dropped += 1;
-            if self.half_open.is_empty() {
-                return;
-            }
-            // A flood mostly drives out its own; an honest handshake among it has a fair chance to end.
-            let victim = self.shared.chance.below(self.half_open.len() as u64) as usize;
-            let index = self.half_open[victim];
-            if let Some(connection) = &mut self.connections[index as usize].connection {
-                connection.give_up_handshake(&mut self.shared);
-            }
-            self.apply_routes();
-            self.arm(index);
-        }
-        let id = self.allocate();
-        let connection = Connection::accept(now, id, syn, &mut self.shared);
-        self.settle(id, connection);
-    }
-
-    fn refuse(&mut self, segment: &Segment, reason: Option<ResetReason>) {
-        let options = reason.map(|reason| self.shared.reset_option(reason)).into_iter().collect();
-        if let Some(reset) = connection::reset_for(segment, options) {
-            self.shared.send(u64::MAX, reset, Purpose::Reset);
-        }
     }
 
     fn with(&mut self, _now: Instant, id: ConnectionId, act: impl FnOnce(&mut Connection, &mut Shared)) {

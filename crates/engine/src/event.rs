@@ -108,9 +108,19 @@ pub struct Counters {
     pub conflicting_add_addr: u64,
     /// Joins refused: unknown token, bad HMAC, or over a limit.
     pub joins_refused: u64,
-    /// Handshakes given up because too many were under way.
+    /// SYNs answered with a SYN cookie, because too many handshakes were under way ([`Config::max_half_open`](crate::Config::max_half_open)).
+    pub cookies_sent: u64,
+    /// Connections made of the answer to a cookie.
+    pub cookies_received: u64,
+    /// Segments to a listening port that belonged to no connection and answered no cookie, while some were out.
+    pub cookies_invalid: u64,
+    /// SYNs not answered because a cookie cannot say what they ask for: an MSS below 536.
     pub half_open_dropped: u64,
-    /// Joins given up for the same reason.
+    /// Joins answered without a subflow, because too many were under way in their connection.
+    pub joins_deferred: u64,
+    /// Subflows made when such a join was completed.
+    pub deferred_joins_received: u64,
+    /// Such joins forgotten because others took their place.
     pub half_open_joins_dropped: u64,
     /// Segments that belonged to no connection.
     pub unknown_flow: u64,

@@ -11,6 +11,7 @@ mod chance;
 mod chosen;
 mod config;
 mod connection;
+mod cookie;
 mod deadline;
 mod demux;
 mod endpoint;

@@ -2,13 +2,14 @@
 
 use crate::chance::Chance;
 use crate::chosen::Chosen;
+use crate::cookie::{Cookies, PendingJoins};
 use crate::demux::Demux;
 use crate::locals::Locals;
 use crate::path_mtu::Mtus;
 use crate::{Config, ConnectionId, Counters, Event, FallbackReason, Purpose, Transmit};
 use anabranch_policy::Truth;
 use anabranch_policy::forecast::LossEstimate;
-use anabranch_units::{Key, SubflowId, Token};
+use anabranch_units::{Instant, Key, SubflowId, Token};
 use anabranch_wire::{Echo, FlowKey, MpOption, ResetReason, Segment};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -46,6 +47,8 @@ pub(crate) struct Shared {
     pub(crate) tokens: BTreeMap<Token, ConnectionId>,
     pub(crate) counters: Counters,
     pub(crate) chance: Chance,
+    pub(crate) cookies: Cookies,
+    pub(crate) pending_joins: PendingJoins,
     pub(crate) mtus: Mtus,
     pub(crate) truths: Vec<Told>,
     /// Local addresses whose interface is down.
@@ -67,6 +70,11 @@ impl Shared {
                 return key;
             }
         }
+    }
+
+    /// Whether a SYN was answered without keeping its connection or subflow, and the third ACK may still come.
+    pub(crate) fn has_answered(&self, now: Instant) -> bool {
+        self.cookies.are_out(now) || !self.pending_joins.is_unused()
     }
 
     pub(crate) fn event(&mut self, id: ConnectionId, event: Event) {

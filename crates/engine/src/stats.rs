@@ -81,8 +81,6 @@ pub enum Ended {
     NoSubflow,
     /// Middleboxes spoilt what MPTCP needs, where plain TCP was no way out any more.
     Middlebox,
-    /// A handshake had to make room for another.
-    Displaced,
 }
 
 /// What a scheduler did that the engine does not let it do.

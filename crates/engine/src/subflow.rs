@@ -348,8 +348,7 @@ impl Subflow {
 
     /// Milliseconds for the timestamps option (RFC 7323 §5.4).
     pub(crate) fn timestamp(&self, now: Instant) -> u32 {
-        // Started above zero so that an echo of 0 still means "none yet" where the offset is 0.
-        ((now.as_nanos() / 1_000_000) as u32).wrapping_add(1).wrapping_add(self.timestamp_offset)
+        timestamp_at(now, self.timestamp_offset)
     }
 
     /// FlightSize (RFC 5681 §2): sent and not cumulatively acknowledged.
@@ -507,6 +506,12 @@ fn recovery_config(profile: &Profile, sack: bool) -> recovery::Config {
 }
 
 /// The smallest shift that lets 16 bits express the whole buffer (RFC 7323 §2.2).
-fn shift_for(buffer: Bytes) -> u8 {
+/// The clock of timestamps, in milliseconds, with an offset.
+pub(crate) fn timestamp_at(now: Instant, offset: u32) -> u32 {
+    // Started above zero so that an echo of 0 still means "none yet" where the offset is 0.
+    ((now.as_nanos() / 1_000_000) as u32).wrapping_add(1).wrapping_add(offset)
+}
+
+pub(crate) fn shift_for(buffer: Bytes) -> u8 {
     (0..MAX_SHIFT).find(|shift| buffer.get() >> shift <= u64::from(u16::MAX)).unwrap_or(MAX_SHIFT)
 }

@@ -31,6 +31,7 @@ const HOST: &[&str] = &[
     "receive_buffer",
     "initial_receive_buffer",
     "max_half_open",
+    "resets_per_second",
     "deny_join",
     "fast_close",
     "announced_port",
@@ -123,6 +124,7 @@ impl Settings {
             "receive_buffer" => config.receive_buffer = bytes()?,
             "initial_receive_buffer" => config.initial_receive_buffer = Some(bytes()?),
             "max_half_open" => config.max_half_open = number(1 << 20)? as usize,
+            "resets_per_second" => config.resets_per_second = Some(number(1 << 20)? as u32),
             "fast_close" => {
                 config.fast_close = match text {
                     "rst" => FastClose::Rst,

@@ -47,10 +47,15 @@ impl Entropy {
 impl Secret {
     /// Its value for this message.
     pub fn of(&self, message: &[u8]) -> u32 {
+        let whole = self.digest(message);
+        u32::from_be_bytes([whole[0], whole[1], whole[2], whole[3]])
+    }
+
+    /// The whole HMAC, of whose first bytes [`Secret::of`] is made.
+    pub fn digest(&self, message: &[u8]) -> [u8; 32] {
         let mut mac = hmac::Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes a key of any length");
         mac.update(message);
-        let whole: [u8; 32] = mac.finalize().into_bytes().into();
-        u32::from_be_bytes([whole[0], whole[1], whole[2], whole[3]])
+        mac.finalize().into_bytes().into()
     }
 }
 

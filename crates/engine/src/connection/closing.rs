@@ -109,12 +109,6 @@ impl Connection {
         }
     }
 
-    /// Another handshake needs the place of this one (RFC 4987 §3.3's recycling of half-open connections).
-    pub(crate) fn give_up_handshake(&mut self, shared: &mut Shared) {
-        self.stats.ended.get_or_insert(Ended::Displaced);
-        self.finish(Event::Reset, shared);
-    }
-
     /// The application gives up: end everything, and say so (RFC 8684 §3.5).
     pub(crate) fn abort(&mut self, now: Instant, shared: &mut Shared) {
         self.stats.ended.get_or_insert(Ended::Aborted);

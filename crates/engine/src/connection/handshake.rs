@@ -9,13 +9,14 @@ use crate::{ConnectionId, Event, FallbackReason, Purpose};
 use anabranch_units::{AddressId, Bytes, Duration, Instant, Key, Nonce, SubflowId, join_hmac, same_mac};
 use anabranch_wire::{Flags, FlowKey, JoinAck, JoinSyn, JoinSynAck, MpCapable, MpOption, ResetReason, Segment};
 
-/// Joins of one connection whose third ACK has not come.
+/// Joins of one connection whose third ACK has not come and that have a subflow already. They are bounded apart from others,
+/// so that a flood of them takes no subflow's place; further ones have to do without one ([`super::resume`]).
 const MAX_HALF_OPEN_JOINS: usize = 32;
 
 /// What became of a join request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Accept {
-    /// A subflow answers it.
+    /// It has been answered, or a subflow will.
     Joined,
     /// It must be reset for this reason.
     Refused(ResetReason),
@@ -25,7 +26,8 @@ impl Connection {
     /// A connection that we open from `flow.src`.
     pub(crate) fn open(now: Instant, id: ConnectionId, flow: FlowKey, shared: &mut Shared) -> Self {
         let mode = if shared.config.multipath { Mode::Negotiating } else { Mode::Plain };
-        let mut connection = Connection::new(now, id, Role::Client, mode, shared);
+        let key = shared.new_key();
+        let mut connection = Connection::new(now, id, Role::Client, mode, key, shared);
         connection.first_remote = Some(flow.destination());
         if mode == Mode::Negotiating {
             // No other connection of this host may draw the same key meanwhile (RFC 8684 §3.1).
@@ -38,9 +40,17 @@ impl Connection {
 
     /// A connection that a peer opens with `syn`.
     pub(crate) fn accept(now: Instant, id: ConnectionId, syn: &Segment, shared: &mut Shared) -> Self {
+        let key = shared.new_key();
+        let mut connection = Connection::take_offer(now, id, syn, key, shared);
+        connection.start_handshake(now, 0, shared);
+        connection
+    }
+
+    /// The same, not answered yet.
+    pub(super) fn take_offer(now: Instant, id: ConnectionId, syn: &Segment, key: Key, shared: &mut Shared) -> Self {
         let capable = find_capable(syn).filter(|capable| shared.config.multipath && acceptable_offer(capable));
         let mode = if capable.is_some() { Mode::Negotiating } else { Mode::Plain };
-        let mut connection = Connection::new(now, id, Role::Server, mode, shared);
+        let mut connection = Connection::new(now, id, Role::Server, mode, key, shared);
         let index = connection.add_subflow(now, syn.flow.reversed(), Origin::Initial, State::SynReceived, shared);
         if mode == Mode::Plain && shared.config.multipath {
             connection.stats.fallback = Some(FallbackReason::Syn);
@@ -52,51 +62,57 @@ impl Connection {
             shared.routes.push(Route::AddToken(connection.local_key.token(), id));
         }
         connection.take_syn(now, index, syn, shared);
-        connection.start_handshake(now, index, shared);
         connection
     }
 
     /// A peer asks to add a subflow (RFC 8684 §3.2).
     pub(crate) fn accept_join(&mut self, now: Instant, syn: &Segment, join: &JoinSyn, shared: &mut Shared) -> Accept {
+        if let Some(reason) = self.forbids_join(&syn.flow, shared) {
+            return Accept::Refused(reason);
+        }
+        if self.subflows.iter().filter(|subflow| subflow.is_half_open_join()).count() >= MAX_HALF_OPEN_JOINS {
+            self.defer_join(now, syn, join, shared);
+            return Accept::Joined;
+        }
+        let own = Nonce(shared.chance.next_u32());
+        let index = self.take_join(now, syn, join, own, shared);
+        self.start_handshake(now, index, shared);
+        Accept::Joined
+    }
+
+    /// Why no subflow of this flow, as its peer sends, may be added.
+    pub(super) fn forbids_join(&self, flow: &FlowKey, shared: &Shared) -> Option<ResetReason> {
         let closing = self.outgoing.fin_acked && self.receiver.finished();
         if self.mode != Mode::Multipath || closing || self.gone {
-            return Accept::Refused(ResetReason::MptcpError);
+            return Some(ResetReason::MptcpError);
         }
-        let initial = self.initial().is_some_and(|subflow| subflow.flow.source() == syn.flow.destination());
-        if !self.has_room_for_join(shared) || (self.deny_join_to_initial && initial) {
-            return Accept::Refused(ResetReason::Prohibited);
-        }
-        self.make_room_for_half_open(now, shared);
-        let own = Nonce(shared.chance.next_u32());
+        let initial = self.initial().is_some_and(|subflow| subflow.flow.source() == flow.destination());
+        let denied = self.deny_join_to_initial && initial;
+        (denied || !self.has_room_for_join(shared)).then_some(ResetReason::Prohibited)
+    }
+
+    /// The subflow of a join, not answered yet.
+    pub(super) fn take_join(
+        &mut self,
+        now: Instant,
+        syn: &Segment,
+        join: &JoinSyn,
+        own: Nonce,
+        shared: &mut Shared,
+    ) -> usize {
         let origin = Origin::Join { own, peer: Some(join.nonce) };
         let index = self.add_subflow(now, syn.flow.reversed(), origin, State::SynReceived, shared);
         let subflow = &mut self.subflows[index];
         subflow.remote_address = join.address;
         subflow.backup_remote = join.backup;
         self.take_syn(now, index, syn, shared);
-        self.start_handshake(now, index, shared);
-        Accept::Joined
+        index
     }
 
     /// Whether one more subflow may be established.
     fn has_room_for_join(&self, shared: &Shared) -> bool {
         let there = self.subflows.iter().filter(|subflow| !subflow.is_half_open_join()).count();
         there < shared.config.max_subflows.min(crate::config::MAX_SUBFLOWS)
-    }
-
-    /// Joins under way are bounded apart from subflows, so that a flood of them takes no subflow's place. A new one drives
-    /// out another at random: whoever sends many mostly drives out his own.
-    fn make_room_for_half_open(&mut self, now: Instant, shared: &mut Shared) {
-        let half_open = self.subflows.iter().filter(|subflow| subflow.is_half_open_join()).count();
-        if half_open < MAX_HALF_OPEN_JOINS {
-            return;
-        }
-        let victim = shared.chance.below(half_open as u64) as usize;
-        let mut joins = self.subflows.iter().enumerate().filter(|(_, subflow)| subflow.is_half_open_join());
-        if let Some((index, _)) = joins.nth(victim) {
-            shared.counters.half_open_joins_dropped += 1;
-            self.bury(now, index, shared);
-        }
     }
 
     /// We add a subflow between these addresses.
@@ -476,12 +492,12 @@ pub(crate) fn find_capable(segment: &Segment) -> Option<MpCapable> {
 
 /// An MP_CAPABLE in a SYN that we can answer. A host that knows later versions as well puts the highest of them there, and
 /// ours in the answer says what to use; version 0 is another protocol (RFC 8684 §3.1).
-fn acceptable_offer(capable: &MpCapable) -> bool {
+pub(super) fn acceptable_offer(capable: &MpCapable) -> bool {
     capable.sender_key.is_none() && usable(&MpCapable { version: capable.version.min(VERSION), ..*capable })
 }
 
 /// An MP_CAPABLE we can serve: our version with HMAC-SHA256 and without extensions (RFC 8684 §3.1).
-fn usable(capable: &MpCapable) -> bool {
+pub(super) fn usable(capable: &MpCapable) -> bool {
     capable.version == VERSION && capable.hmac_sha256 && !capable.extensibility
 }
 

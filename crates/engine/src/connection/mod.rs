@@ -1,6 +1,6 @@
 //! One MPTCP connection: the data level, and the subflows that carry it.
 //!
-//! The parts by noun: `handshake` (how subflows begin), `input` (a segment arrives), `acceptance` (whether it counts),
+//! The parts by noun: `handshake` (how subflows begin; `resume`: without a trace of their SYN), `input` (a segment arrives), `acceptance` (whether it counts),
 //! `acknowledgment`, `options`, `signal` (DSS) and `payload` (what it says and carries), `receiver` (data in order for the
 //! application; `autotune`: its buffer), `output` (what leaves next), `decision` (what the scheduler says to it), `copies` (of sent data, for the reinjection policy),
 //! `emit` (segments put together; `burst`: one mapping over several), `detour` (ACKs on another subflow's path) and `probing` (which path that should be),
@@ -27,6 +27,7 @@ mod paths;
 mod payload;
 mod probing;
 mod receiver;
+mod resume;
 mod signal;
 mod sizes;
 mod timers;
@@ -61,6 +62,7 @@ use watchdog::Watchdog;
 pub(crate) use detour::{Detour, is_pure_ack};
 pub(crate) use emit::reset_for;
 pub(crate) use handshake::Accept;
+pub(crate) use resume::answer_with_cookie;
 
 /// Which side of the connection this is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -182,8 +184,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    fn new(now: Instant, id: ConnectionId, role: Role, mode: Mode, shared: &mut Shared) -> Self {
-        let local_key = shared.new_key();
+    fn new(now: Instant, id: ConnectionId, role: Role, mode: Mode, local_key: Key, shared: &Shared) -> Self {
         let config = &shared.config;
         let policies = &config.policies;
         let mut scheduler = (policies.scheduler)();

@@ -44,9 +44,7 @@ const MAX_FRAGMENTS: usize = 1 << 14;
 impl Receiver {
     /// A buffer of this size; one of the other size that grows up to it, if there is one.
     pub(super) fn new(buffer: Bytes, initial: Option<Bytes>, mss: u16) -> Self {
-        // A segment, and not less than the scaled window can say.
-        let least = u64::from(mss).max(buffer.get() >> 15);
-        let first = initial.map_or(buffer, |initial| initial.max(Bytes::new(least)).min(buffer));
+        let first = Receiver::first_size(buffer, initial, mss);
         Receiver {
             next: 0,
             ofo: Reassembly::new(Limits { bytes: buffer.get(), fragments: MAX_FRAGMENTS }),
@@ -103,6 +101,13 @@ impl Receiver {
     /// The window to advertise, relative to `next`.
     pub(super) fn window(&self) -> u64 {
         self.edge().saturating_sub(self.next)
+    }
+
+    /// The size of the buffer at first, which is the first window.
+    pub(super) fn first_size(buffer: Bytes, initial: Option<Bytes>, mss: u16) -> Bytes {
+        // A segment, and not less than the scaled window can say.
+        let least = u64::from(mss).max(buffer.get() >> 15);
+        initial.map_or(buffer, |initial| initial.max(Bytes::new(least)).min(buffer))
     }
 
     /// A segment is about to tell the window, `told` bytes of it after rounding.

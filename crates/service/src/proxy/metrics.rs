@@ -138,7 +138,12 @@ impl Scrape<'_> {
         one(registry, "checksum_failures", "Mappings with a wrong DSS checksum", counters.checksum_failures);
         one(registry, "unacceptable_segments", "Segments outside the window or failing PAWS", counters.unacceptable);
         one(registry, "unknown_flow_segments", "Segments of no connection", counters.unknown_flow);
-        one(registry, "half_open_dropped", "Handshakes given up because of too many", counters.half_open_dropped);
+        one(registry, "syn_cookies_sent", "SYNs answered with a SYN cookie", counters.cookies_sent);
+        one(registry, "syn_cookies_received", "Connections made of a SYN cookie's answer", counters.cookies_received);
+        one(registry, "syn_cookies_invalid", "Segments that answered no SYN cookie of ours", counters.cookies_invalid);
+        one(registry, "half_open_dropped", "SYNs not answered: no SYN cookie for them", counters.half_open_dropped);
+        one(registry, "joins_deferred", "MP_JOINs answered without a subflow", counters.joins_deferred);
+        one(registry, "half_open_joins_dropped", "Such joins forgotten for others", counters.half_open_joins_dropped);
         one(registry, "refused_data_bytes", "Data beyond the window or memory limits", counters.refused_data);
     }
 

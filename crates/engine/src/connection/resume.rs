@@ -1,0 +1,139 @@
+//! Handshakes of which nothing, or next to nothing, is kept until the third ACK: SYN cookies for connections (RFC 4987 §3.6),
+//! deferred subflows for joins.
+//!
+//! What the third ACK says is made into the SYN that it followed; from there on all goes as if that had been kept. Only the
+//! RTT of the handshake is unknown without timestamps, and a SYN/ACK is not repeated: a client that does not speak first and
+//! whose third ACK is lost waits in vain, as with any SYN cookie.
+
+use super::Connection;
+use super::handshake::{acceptable_offer, find_capable, usable};
+use super::receiver::Receiver;
+use crate::cookie::{Cookie, PendingJoin, Terms};
+use crate::path_mtu::default_mss;
+use crate::shared::Shared;
+use crate::subflow::{shift_for, timestamp_at};
+use crate::{ConnectionId, Profile, Purpose};
+use anabranch_units::{Duration, Instant, Nonce, SubflowSeq, join_hmac};
+use anabranch_wire::{JoinSyn, JoinSynAck, MpCapable, MpOption, Segment};
+
+/// Answers the SYN of a connection with a cookie.
+pub(crate) fn answer_with_cookie(now: Instant, syn: &Segment, shared: &mut Shared) {
+    let terms = offered(syn, &shared.config.profile);
+    let Some(cookie) = shared.cookies.answer(now, &syn.flow, syn.seq, terms) else {
+        shared.counters.half_open_dropped += 1;
+        return;
+    };
+    let config = &shared.config;
+    let window = Receiver::first_size(config.receive_buffer, config.initial_receive_buffer, config.profile.mss).get();
+    let mut answer = syn_ack(now, syn, cookie.terms, cookie.iss, window, shared);
+    let offer = find_capable(syn).filter(|capable| config.multipath && acceptable_offer(capable));
+    // With all tokens taken it is plain TCP: no other connection may have the token (RFC 8684 §3.1).
+    let key = cookie.keys.into_iter().find(|key| offer.is_some() && !shared.tokens.contains_key(&key.token()));
+    if let (Some(offer), Some(_)) = (offer, key) {
+        answer.options.push_mptcp(MpOption::Capable(MpCapable {
+            checksum_required: config.checksum || offer.checksum_required,
+            no_join_to_source: config.deny_join_to_initial,
+            sender_key: key,
+            ..MpCapable::OFFER
+        }));
+    }
+    shared.counters.cookies_sent += 1;
+    shared.send(u64::MAX, answer, Purpose::Handshake { retries: 0 });
+}
+
+impl Connection {
+    /// The connection whose SYN was answered with `cookie`, as if it waited for `ack`, which is to be handled next.
+    pub(crate) fn resume(now: Instant, id: ConnectionId, cookie: &Cookie, ack: &Segment, shared: &mut Shared) -> Self {
+        let mut syn = cookie.terms.syn(ack);
+        let keys = find_capable(ack).filter(|capable| usable(capable) && capable.sender_key.is_some());
+        let ours = keys.and_then(|capable| capable.receiver_key);
+        if let (Some(capable), Some(_)) = (keys, ours) {
+            // The third ACK confirms whether checksums are in use (RFC 8684 §3.1, flag A).
+            let checksum_required = capable.checksum_required;
+            syn.options.push_mptcp(MpOption::Capable(MpCapable { checksum_required, ..MpCapable::OFFER }));
+        }
+        let is_free = |key: &_| ours == Some(*key) && !shared.tokens.contains_key(&key.token());
+        // With any other key than that of the third ACK the connection falls back to TCP, as it must if another has taken the
+        // token meanwhile.
+        let key = cookie.keys.into_iter().find(is_free).unwrap_or_else(|| shared.new_key());
+        let mut connection = Connection::take_offer(now, id, &syn, key, shared);
+        connection.adopt(now, 0, cookie.iss, ack, shared);
+        let told = connection.receiver.window().min(u64::from(u16::MAX));
+        connection.receiver.on_told(told);
+        shared.counters.cookies_received += 1;
+        connection
+    }
+
+    /// Answers a join of which no subflow is made before its third ACK.
+    pub(super) fn defer_join(&mut self, now: Instant, syn: &Segment, join: &JoinSyn, shared: &mut Shared) {
+        let Some(remote_key) = self.remote_key else { return };
+        let flow = syn.flow.reversed();
+        let place = (&syn.flow, syn.seq);
+        let pending = shared.pending_joins.repeated(now, place, join, &shared.cookies).unwrap_or_else(|| {
+            let terms = offered(syn, &shared.config.profile);
+            let (own, iss) = (Nonce(shared.chance.next_u32()), shared.chance.isn(now, &flow));
+            let new = PendingJoin { flow: syn.flow, isn: syn.seq, join: *join, terms, own, iss, answered: now };
+            shared.counters.half_open_joins_dropped += u64::from(shared.pending_joins.put(new, &shared.cookies));
+            new
+        });
+        let mut answer = syn_ack(now, syn, pending.terms, pending.iss, self.receiver.window(), shared);
+        let hmac = join_hmac(self.local_key, remote_key, pending.own, join.nonce).first_8();
+        let (backup, address) = (shared.locals.is_backup(flow.src), self.address_id(&flow, shared));
+        answer.options.push_mptcp(MpOption::JoinSynAck(JoinSynAck { backup, address, hmac, nonce: pending.own }));
+        shared.counters.joins_deferred += 1;
+        shared.send(u64::MAX, answer, Purpose::Handshake { retries: 0 });
+    }
+
+    /// The subflow of a join that was answered so, as if it waited for `ack`, which is to be handled next. False if it may not
+    /// be any more.
+    pub(crate) fn resume_join(
+        &mut self,
+        now: Instant,
+        pending: &PendingJoin,
+        ack: &Segment,
+        shared: &mut Shared,
+    ) -> bool {
+        if self.forbids_join(&ack.flow, shared).is_some() {
+            return false;
+        }
+        let index = self.take_join(now, &pending.terms.syn(ack), &pending.join, pending.own, shared);
+        self.adopt(now, index, pending.iss, ack, shared);
+        shared.counters.deferred_joins_received += 1;
+        true
+    }
+
+    /// What subflow `index` would know, had it sent the SYN/ACK that `ack` answers.
+    fn adopt(&mut self, now: Instant, index: usize, iss: SubflowSeq, ack: &Segment, shared: &Shared) {
+        let subflow = &mut self.subflows[index];
+        subflow.iss = iss;
+        let echo = ack.options.timestamps.filter(|_| subflow.timestamps);
+        let age = echo.map(|echo| Duration::from_millis(u64::from(subflow.timestamp(now).wrapping_sub(echo.echo))));
+        // Nothing says how long ago the SYN/ACK left: the RTT from which the initial timeout would follow (RFC 6298 §2.2,
+        // RTO = R + 4 · R/2). An echo may be from another clock if its sender lies.
+        let unknown = shared.config.profile.initial_rto / 3;
+        let rtt = age.map_or(unknown, |age| age.min(unknown)).max(Duration::from_millis(1));
+        subflow.rtt.sample(now, rtt);
+    }
+}
+
+/// What a SYN offers, as far as our profile knows it.
+fn offered(syn: &Segment, profile: &Profile) -> Terms {
+    let options = syn.options.handshake.as_deref().copied().unwrap_or_default();
+    Terms {
+        mss: options.mss.unwrap_or_else(|| default_mss(&syn.flow)),
+        window_scale: options.window_scale.filter(|_| profile.window_scaling),
+        sack: profile.sack && options.sack_permitted,
+        timestamps: profile.timestamps && syn.options.timestamps.is_some(),
+    }
+}
+
+/// A SYN/ACK without MPTCP options.
+fn syn_ack(now: Instant, syn: &Segment, terms: Terms, iss: SubflowSeq, window: u64, shared: &Shared) -> Segment {
+    let flow = syn.flow.reversed();
+    let clock = timestamp_at(now, shared.chance.timestamp_offset(&flow));
+    let mss = shared.mtus.mss(&flow, &shared.config.profile);
+    let mut answer = terms.syn_ack(syn, iss, clock, shift_for(shared.config.receive_buffer), mss);
+    // The window of a SYN is not scaled (RFC 7323 §2.2).
+    answer.window = window.min(u64::from(u16::MAX)) as u16;
+    answer
+}
