@@ -10,7 +10,7 @@ use anabranch_lab::shipped::SHIPPED;
 use anabranch_lab::stats::Estimate;
 use anabranch_policy::Catalogue;
 use anabranch_report::html::{self, Page};
-use anabranch_report::{Header, comparison_rows};
+use anabranch_report::{Header, Sheet, comparison_rows};
 use std::sync::Arc;
 
 /// Runs all schedulers and the baselines, and ranks them.
@@ -33,7 +33,7 @@ pub fn compare(catalogue: &Arc<Catalogue>, args: &CompareArgs) -> Result<(), Fai
 
     let rows = comparison_rows(&comparison);
     if let Some(path) = &args.common.csv {
-        let csv = anabranch_report::csv(&header, &rows);
+        let csv = Sheet::of_runs(&header, &rows).csv();
         output::write(path, &csv.map_err(|error| Failure::writing("CSV", error))?)?;
     }
     let summary = comparison.summary();

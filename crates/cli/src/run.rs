@@ -6,7 +6,7 @@ use crate::output;
 use anabranch_lab::{Keep, Run, Scenario};
 use anabranch_policy::Catalogue;
 use anabranch_report::html::{self, Page};
-use anabranch_report::{Header, run_rows};
+use anabranch_report::{Header, Sheet, run_rows};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub fn run(catalogue: &Arc<Catalogue>, args: &RunArgs) -> Result<(), Failure> {
 
     let rows = run_rows(&header, &runs);
     if let Some(path) = &args.common.csv {
-        let csv = anabranch_report::csv(&header, &rows);
+        let csv = Sheet::of_runs(&header, &rows).csv();
         output::write(path, &csv.map_err(|error| Failure::writing("CSV", error))?)?;
     }
     if let Some(path) = &args.common.report {

@@ -5,6 +5,7 @@ use crate::output;
 use anabranch_lab::in_shell;
 use anabranch_lab::study::{Journal, PAPERS, Prepared, Provenance, Study, StudyResult};
 use anabranch_policy::Catalogue;
+use anabranch_report::Sheet;
 use anabranch_report::html::{Page, page};
 use clap::Args as ClapArgs;
 use indicatif::ProgressBar;
@@ -116,11 +117,9 @@ fn one(study: &Prepared, journal: &Journal, args: &StudyArgs, bar: &ProgressBar)
     let provenance = Provenance { command: command(&alone), quick: args.quick };
     let mut result = study.result(journal, &provenance)?;
     let rows = study.rows(journal);
-    let csv = anabranch_report::study_csv(&result, &rows).map_err(|error| Failure::writing("CSV", error))?;
-    let parquet =
-        anabranch_report::study_parquet(&result, &rows).map_err(|error| Failure::writing("Parquet", error))?;
-    file(args, &name, "csv", &csv)?;
-    file(args, &name, "parquet", &parquet)?;
+    let sheet = Sheet::of_study(&result, &rows);
+    file(args, &name, "csv", &sheet.csv().map_err(|error| Failure::writing("CSV", error))?)?;
+    file(args, &name, "parquet", &sheet.parquet().map_err(|error| Failure::writing("Parquet", error))?)?;
     file(args, &name, "json", &json(&result)?)?;
     if args.sensitivity {
         let progress = |more: usize, what: &str| {

@@ -69,11 +69,11 @@ fn every_row_says_what_it_takes_to_repeat_it() {
     succeed(&here, &["compare", "small.toml", "--schedulers", "ecf,min-rtt", "--seed", "40", "--csv", "out.csv"]);
     let csv = std::fs::read_to_string(here.join("out.csv")).unwrap();
     let mut lines = csv.lines();
-    assert!(lines.next().unwrap().starts_with("version,scenario,digest,seed,kind,name,finished,"));
+    assert!(lines.next().unwrap().starts_with("version,scenario,digest,kind,name,seed,finished,"));
     let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
     assert_eq!(rows.len(), (2 + 2) * 3, "two schedulers and two single paths, three times each");
     assert!(rows.iter().all(|row| row[0] == env!("CARGO_PKG_VERSION") && row[1] == "small" && row[2] == rows[0][2]));
-    let seeds: Vec<&str> = rows.iter().map(|row| row[3]).take(4).collect();
+    let seeds: Vec<&str> = rows.iter().map(|row| row[5]).take(4).collect();
     assert_eq!(seeds, ["40", "41", "42", "40"]);
 
     // The second row again, by itself.
@@ -82,6 +82,21 @@ fn every_row_says_what_it_takes_to_repeat_it() {
     let run = &json["runs"][0];
     assert_eq!((run["seed"].as_u64(), run["version"].as_str()), (Some(41), Some(env!("CARGO_PKG_VERSION"))));
     assert!(rows[1].contains(&run["events_digest"].as_str().unwrap()), "{run}");
+}
+
+/// Pages are ranked by their load time, so a row has it; what else a row must have, the list of statistics is tested for.
+#[test]
+fn rows_of_a_page_have_its_load_time() {
+    let here = directory("page-rows");
+    let page = "[[workload]]\nkind = \"web\"\npage = { objects = 5, total = \"20kB\" }\n";
+    let (before, after) = (SCENARIO.find("[[workload]]").unwrap(), SCENARIO.find("[run]").unwrap());
+    std::fs::write(here.join("page.toml"), format!("{}{page}{}", &SCENARIO[..before], &SCENARIO[after..])).unwrap();
+    let json = succeed(&here, &["run", "page.toml", "--csv", "out.csv", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let csv = std::fs::read_to_string(here.join("out.csv")).unwrap();
+    let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    let column = lines[0].iter().position(|name| *name == "page_load_s").expect("a column has the load time");
+    assert_eq!(lines[1][column].parse().ok(), json["runs"][0]["page_load_s"].as_f64());
 }
 
 #[test]

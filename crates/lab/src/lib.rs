@@ -27,6 +27,7 @@ mod run;
 mod scenario;
 mod schema;
 pub mod shipped;
+pub mod statistic;
 pub mod stats;
 pub mod study;
 pub mod timeline;

@@ -1,4 +1,4 @@
-//! Results as people and programs read them: tables for the terminal, CSV, JSON, and HTML pages with figures.
+//! Results as people and programs read them: tables for the terminal, CSV, Parquet, JSON, and HTML pages with figures.
 //!
 //! Nothing is computed here that a result does not already say; the sentence under a comparison only puts its numbers into
 //! words. The same results give the same bytes.
@@ -10,10 +10,10 @@ pub mod html;
 mod inspection;
 mod number;
 mod pairwise;
-mod parquet;
 mod policies;
 mod rows;
 mod runs;
+mod sheet;
 mod study;
 mod table;
 mod wrap;
@@ -22,9 +22,9 @@ pub use calibration::calibration;
 pub use comparison::comparison;
 pub use inspection::inspection;
 pub use pairwise::pairwise;
-pub use parquet::study_parquet;
-pub use rows::{Header, Row, comparison_rows, csv, json, run_rows};
+pub use rows::{Header, Row, comparison_rows, json, run_rows};
 pub use runs::runs;
-pub use study::{Cell, reproduction, study, study_columns, study_csv, tally};
+pub use sheet::Sheet;
+pub use study::{reproduction, study, tally};
 pub use table::{Align, Table};
 pub use wrap::{hang, wrap};

@@ -1,9 +1,12 @@
-//! One row per run, as CSV and as JSON. Each carries version, scenario digest and seed, so that it can be repeated when
-//! it has been cut off from everything else.
+//! One row per run. Each carries version, scenario digest and seed, so that it can be repeated when it has been cut off from
+//! everything else.
 
 use anabranch_lab::compare::{Comparison, Group, Summary};
+use anabranch_lab::statistic::{Cell, STATISTICS, Statistic};
 use anabranch_lab::{Chosen, Measured, Run, Scenario, Switched, VERSION, Variant};
 use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// What all rows have in common.
@@ -139,18 +142,6 @@ pub fn run_rows<'a>(header: &'a Header, runs: &'a [Run]) -> Vec<Row<'a>> {
     runs.iter().map(|run| Row { kind: "scheduler", name, policies, measured: &run.measured }).collect()
 }
 
-/// The rows as CSV with a header line.
-pub fn csv(header: &Header, rows: &[Row<'_>]) -> Result<Vec<u8>, csv::Error> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    let shares = header.paths.iter().map(|path| format!("share_{path}"));
-    writer.write_record(COLUMNS.iter().map(|name| (*name).to_owned()).chain(shares))?;
-    for row in rows {
-        let shares = row.measured.shares.iter().map(|share| share.to_string());
-        writer.write_record(cells(header, row).into_iter().chain(shares))?;
-    }
-    Ok(writer.into_inner().map_err(|error| error.into_error())?)
-}
-
 /// Header, summary if there is one, and rows as JSON.
 pub fn json(header: &Header, summary: Option<&Summary>, rows: &[Row<'_>]) -> Result<String, serde_json::Error> {
     #[derive(Serialize)]
@@ -162,7 +153,8 @@ pub fn json(header: &Header, summary: Option<&Summary>, rows: &[Row<'_>]) -> Res
         name: &'a str,
         #[serde(flatten)]
         measured: &'a Measured,
-        rto_rate: f64,
+        #[serde(flatten)]
+        derived: BTreeMap<String, Value>,
     }
     #[derive(Serialize)]
     struct Document<'a> {
@@ -180,7 +172,7 @@ pub fn json(header: &Header, summary: Option<&Summary>, rows: &[Row<'_>]) -> Res
             kind: row.kind,
             name: row.name,
             measured: row.measured,
-            rto_rate: row.measured.rto_rate(),
+            derived: derived(row.measured, &header.paths),
         }
     }
     serde_json::to_string_pretty(&Document {
@@ -190,87 +182,34 @@ pub fn json(header: &Header, summary: Option<&Summary>, rows: &[Row<'_>]) -> Res
     })
 }
 
-/// Units are part of the name.
-const COLUMNS: [&str; 33] = [
-    "version",
-    "scenario",
-    "digest",
-    "seed",
-    "kind",
-    "name",
-    "finished",
-    "unfinished",
-    "completion_s",
-    "goodput_bps",
-    "ofo_count",
-    "ofo_peak",
-    "rto_rate",
-    "rtos",
-    "segments_sent",
-    "retransmitted",
-    "reinjected_bytes",
-    "duplicate_bytes",
-    "blocked_cwnd_s",
-    "blocked_window_s",
-    "blocked_scheduler_s",
-    "blocked_application_s",
-    "hol_blocked_s",
-    "overruled",
-    "acks_detoured",
-    "acks_kept",
-    "ack_fallbacks",
-    "probes_sent",
-    "fallbacks",
-    "checksum_failures",
-    "altered_bytes",
-    "events_digest",
-    "policies",
-];
-
-fn cells(header: &Header, row: &Row<'_>) -> Vec<String> {
-    let m = row.measured;
-    vec![
-        header.version.to_owned(),
-        header.scenario.clone(),
-        header.digest.clone(),
-        m.seed.to_string(),
-        row.kind.to_owned(),
-        row.name.to_owned(),
-        m.finished.to_string(),
-        m.unfinished.to_string(),
-        m.completion_s.map_or(String::new(), |s| s.to_string()),
-        m.goodput_bps.to_string(),
-        m.ofo_count.to_string(),
-        m.ofo_peak.to_string(),
-        m.rto_rate().to_string(),
-        m.rtos.to_string(),
-        m.segments_sent.to_string(),
-        m.retransmitted.to_string(),
-        m.reinjected_bytes.to_string(),
-        m.duplicate_bytes.to_string(),
-        m.blocked_cwnd_s.to_string(),
-        m.blocked_window_s.to_string(),
-        m.blocked_scheduler_s.to_string(),
-        m.blocked_application_s.to_string(),
-        m.hol_blocked_s.to_string(),
-        m.overruled.to_string(),
-        m.acks_detoured.to_string(),
-        m.acks_kept.to_string(),
-        m.ack_fallbacks.to_string(),
-        m.probes_sent.to_string(),
-        m.fallbacks.to_string(),
-        m.checksum_failures.to_string(),
-        m.altered_bytes.to_string(),
-        m.events_digest.clone(),
-        policies(row),
-    ]
+impl Row<'_> {
+    /// The policies of the sender with all parameters; of a single path, plain TCP, those that count there.
+    pub(crate) fn policies_in_words(&self) -> String {
+        let counts = |seam: &str| self.kind == "scheduler" || seam == "congestion";
+        let each: Vec<String> = (self.policies.seams().iter().filter(|(seam, _)| counts(seam)))
+            .map(|(seam, policy)| format!("{seam} {policy}"))
+            .collect();
+        each.join("; ")
+    }
 }
 
-/// What the sender ran with, all parameters included; of a single path, plain TCP, what counts there.
-fn policies(row: &Row<'_>) -> String {
-    let counts = |seam: &str| row.kind == "scheduler" || seam == "congestion";
-    let each: Vec<String> = (row.policies.seams().iter().filter(|(seam, _)| counts(seam)))
-        .map(|(seam, policy)| format!("{seam} {policy}"))
-        .collect();
-    each.join("; ")
+/// What a statistic that is no field of [`Measured`] comes to: a value, or one for each path.
+fn derived(measured: &Measured, paths: &[String]) -> BTreeMap<String, Value> {
+    let value = |statistic: &Statistic| {
+        let cells = statistic.columns(measured, paths);
+        let mut numbers: Vec<Value> = cells.into_iter().map(|(_, cell)| number(cell)).collect();
+        let value = if statistic.is_single() { numbers.swap_remove(0) } else { Value::Array(numbers) };
+        (statistic.name.trim_end_matches("_{}").to_owned(), value)
+    };
+    STATISTICS.iter().filter(|statistic| statistic.derived).map(value).collect()
+}
+
+fn number(cell: Cell) -> Value {
+    match cell {
+        Cell::Number(number) => number.into(),
+        Cell::Count(count) => count.into(),
+        Cell::Flag(flag) => flag.into(),
+        Cell::Text(text) => text.into(),
+        Cell::Empty => Value::Null,
+    }
 }

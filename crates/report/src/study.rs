@@ -1,9 +1,9 @@
-//! Studies on the terminal, as rows, and as the document of what could be reproduced.
+//! Studies on the terminal, and as the document of what could be reproduced.
 
 use crate::table::{Align, Table};
 use crate::wrap::hang;
 use anabranch_lab::figure::{Figure, Point};
-use anabranch_lab::study::{Judged, StudyResult, StudyRow, Verdict};
+use anabranch_lab::study::{Judged, StudyResult, Verdict};
 use std::fmt::Write;
 
 /// Figures as tables, then each statement with its verdict; lines of about `width` characters.
@@ -103,79 +103,6 @@ fn height(point: &Point) -> String {
     let Some(mean) = point.y else { return "–".to_owned() };
     let estimate = anabranch_lab::stats::Estimate { n: point.n.unwrap_or(1), mean, half };
     crate::number::with_interval(&estimate, 1.0, false)
-}
-
-/// One row per run with everything measured, in basic units; axes are columns.
-pub fn study_csv(result: &StudyResult, rows: &[StudyRow]) -> Result<Vec<u8>, csv::Error> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    let (columns, lines) = study_columns(result, rows);
-    writer.write_record(columns)?;
-    for line in lines {
-        writer.write_record(line.iter().map(Cell::to_string))?;
-    }
-    Ok(writer.into_inner().map_err(|error| error.into_error())?)
-}
-
-/// A cell of the rows of a study.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Cell {
-    /// A text.
-    Text(String),
-    /// A number, or none.
-    Number(Option<f64>),
-}
-
-impl Cell {
-    /// Its number, if it is one.
-    pub(crate) fn number(&self) -> Option<f64> {
-        match self {
-            Cell::Number(number) => *number,
-            Cell::Text(_) => None,
-        }
-    }
-}
-
-impl std::fmt::Display for Cell {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Cell::Text(text) => f.write_str(text),
-            Cell::Number(number) => number.map_or(Ok(()), |number| write!(f, "{number}")),
-        }
-    }
-}
-
-/// The rows of a study with the names of their columns; all have the same.
-pub fn study_columns(result: &StudyResult, rows: &[StudyRow]) -> (Vec<String>, Vec<Vec<Cell>>) {
-    let mut columns: Vec<String> = ["version", "study", "system"].map(str::to_owned).to_vec();
-    let Some(first) = rows.first() else { return (columns, Vec::new()) };
-    columns.extend(first.axes.iter().map(|(name, _)| name.clone()));
-    columns.extend(["digest", "seed", "events_digest"].map(str::to_owned));
-    let fixed = columns.len();
-    // Systems may have different windows or paths: whatever any of them has is a column.
-    let numbers: Vec<Vec<(String, Option<f64>)>> = rows.iter().map(StudyRow::numbers).collect();
-    for (name, _) in numbers.iter().flatten() {
-        if !columns[fixed..].contains(name) {
-            columns.push(name.clone());
-        }
-    }
-    let names = columns[fixed..].to_vec();
-    columns.extend(["decisions", "command"].map(str::to_owned));
-    let line = |(row, numbers): (&StudyRow, &Vec<(String, Option<f64>)>)| {
-        let text = |text: &str| Cell::Text(text.to_owned());
-        let mut line = vec![text(&result.version), text(&result.name), text(&row.system)];
-        line.extend(row.axes.iter().map(|(_, x)| Cell::Number(Some(*x))));
-        line.extend([
-            text(&row.digest),
-            Cell::Number(Some(row.measured.seed as f64)),
-            text(&row.measured.events_digest),
-        ]);
-        let number = |name: &String| numbers.iter().find(|(known, _)| known == name).and_then(|(_, number)| *number);
-        line.extend(names.iter().map(|name| Cell::Number(number(name))));
-        line.push(text(row.measured.decisions.as_deref().unwrap_or_default()));
-        line.push(text(&row.command));
-        line
-    };
-    (columns, rows.iter().zip(&numbers).map(line).collect())
 }
 
 /// How many statements of each verdict: `12 reproduced, 3 direction only`.

@@ -29,7 +29,6 @@ pub mod theory;
 pub use grid::StudyError;
 pub use journal::{Journal, JournalError};
 pub use load::Study;
-pub use metric::{Argument, Kind, METRICS};
 pub use over_time::SERIES;
 pub use papers::{PAPERS, Paper};
 pub use result::{Assumption, Judged, StudyResult, SystemInfo, Tried, Verdict};

@@ -189,13 +189,6 @@ pub struct StudyRow {
     pub measured: crate::Measured,
 }
 
-impl StudyRow {
-    /// Everything measured that studies have a name for, in basic units.
-    pub fn numbers(&self) -> Vec<(String, Option<f64>)> {
-        super::metric::numbers(&self.measured, &self.paths)
-    }
-}
-
 fn policies(scenario: &crate::Scenario) -> Vec<(String, String)> {
     let chosen = scenario.policies();
     let seams = chosen.seams().into_iter().map(|(seam, variant)| (seam.to_owned(), variant.to_string()));

@@ -1,0 +1,160 @@
+//! Results as rows under typed columns: one row per run with every statistic, as CSV and as Apache Parquet.
+
+use crate::rows::{Header, Row};
+use ::parquet::basic::{ConvertedType, Repetition, Type as Physical};
+use ::parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use ::parquet::errors::ParquetError;
+use ::parquet::file::properties::WriterProperties;
+use ::parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
+use ::parquet::schema::types::Type;
+use anabranch_lab::Measured;
+use anabranch_lab::statistic::{Cell, Kind, STATISTICS};
+use anabranch_lab::study::{StudyResult, StudyRow};
+use std::sync::Arc;
+
+/// Rows under typed columns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sheet {
+    columns: Vec<(String, Kind)>,
+    rows: Vec<Vec<Cell>>,
+}
+
+impl Sheet {
+    /// The runs of one scenario, or of a comparison: what identifies a row, its statistics, and the policies that ran.
+    pub fn of_runs(header: &Header, rows: &[Row<'_>]) -> Sheet {
+        let text = |text: &str| Cell::Text(text.to_owned());
+        let mut sheet = Sheet::of_texts(["version", "scenario", "digest", "kind", "name"], rows.len());
+        sheet.fill(rows, |row| {
+            let whose = [text(header.version), text(&header.scenario), text(&header.digest)];
+            whose.into_iter().chain([text(row.kind), text(row.name)]).collect()
+        });
+        sheet.statistics(rows.iter().map(|row| (row.measured, header.paths.as_slice())));
+        sheet.columns.push(("policies".to_owned(), Kind::Text));
+        sheet.fill(rows, |row| vec![Cell::Text(row.policies_in_words())]);
+        sheet
+    }
+
+    /// The runs of a study; its axes are columns.
+    pub fn of_study(result: &StudyResult, rows: &[StudyRow]) -> Sheet {
+        let text = |text: &str| Cell::Text(text.to_owned());
+        let mut sheet = Sheet::of_texts(["version", "study", "system"], rows.len());
+        sheet.fill(rows, |row| vec![text(&result.version), text(&result.name), text(&row.system)]);
+        let axes = rows.first().map_or(&[][..], |row| row.axes.as_slice());
+        sheet.columns.extend(axes.iter().map(|(name, _)| (name.clone(), Kind::Number)));
+        sheet.fill(rows, |row| row.axes.iter().map(|(_, x)| Cell::number(Some(*x))).collect());
+        sheet.columns.push(("digest".to_owned(), Kind::Text));
+        sheet.fill(rows, |row| vec![text(&row.digest)]);
+        sheet.statistics(rows.iter().map(|row| (&row.measured, row.paths.as_slice())));
+        sheet.columns.push(("command".to_owned(), Kind::Text));
+        sheet.fill(rows, |row| vec![text(&row.command)]);
+        sheet
+    }
+
+    fn of_texts<const N: usize>(columns: [&str; N], rows: usize) -> Sheet {
+        let columns = columns.map(|name| (name.to_owned(), Kind::Text)).to_vec();
+        Sheet { columns, rows: vec![Vec::new(); rows] }
+    }
+
+    fn fill<R>(&mut self, rows: &[R], cells: impl Fn(&R) -> Vec<Cell>) {
+        for (cells_so_far, row) in self.rows.iter_mut().zip(rows) {
+            cells_so_far.extend(cells(row));
+        }
+    }
+
+    /// Adds every statistic of these runs, one per row. Runs may differ in paths and windows: what any of them has is a column.
+    fn statistics<'a>(&mut self, runs: impl Iterator<Item = (&'a Measured, &'a [String])> + Clone) {
+        for statistic in STATISTICS {
+            let of_runs: Vec<Vec<(String, Cell)>> =
+                runs.clone().map(|(measured, paths)| statistic.columns(measured, paths)).collect();
+            let before = self.columns.len();
+            if statistic.is_single() {
+                self.columns.push((statistic.name.to_owned(), statistic.kind()));
+            }
+            for (name, _) in of_runs.iter().flatten() {
+                if !self.columns[before..].iter().any(|(known, _)| known == name) {
+                    self.columns.push((name.clone(), statistic.kind()));
+                }
+            }
+            for (row, mut cells) in self.rows.iter_mut().zip(of_runs) {
+                row.extend(self.columns[before..].iter().map(|(name, _)| {
+                    let held = cells.iter_mut().find(|(known, _)| known == name);
+                    held.map_or(Cell::Empty, |(_, cell)| std::mem::replace(cell, Cell::Empty))
+                }));
+            }
+        }
+    }
+
+    /// As CSV with a line of column names.
+    ///
+    /// # Errors
+    /// If the writer refuses a row, which would be a bug of ours.
+    pub fn csv(&self) -> Result<Vec<u8>, csv::Error> {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        writer.write_record(self.columns.iter().map(|(name, _)| name))?;
+        for row in &self.rows {
+            writer.write_record(row.iter().map(Cell::to_string))?;
+        }
+        Ok(writer.into_inner().map_err(|error| error.into_error())?)
+    }
+
+    /// As Parquet, without compression: the columns of the CSV with their types.
+    ///
+    /// # Errors
+    /// If the writer refuses a column, which would be a bug of ours.
+    pub fn parquet(&self) -> Result<Vec<u8>, ParquetError> {
+        let field = |(name, kind): &(String, Kind)| {
+            let field = match kind {
+                Kind::Flag => Type::primitive_type_builder(name, Physical::BOOLEAN),
+                Kind::Count => {
+                    Type::primitive_type_builder(name, Physical::INT64).with_converted_type(ConvertedType::UINT_64)
+                }
+                Kind::Number => Type::primitive_type_builder(name, Physical::DOUBLE),
+                Kind::Text => {
+                    Type::primitive_type_builder(name, Physical::BYTE_ARRAY).with_converted_type(ConvertedType::UTF8)
+                }
+            };
+            field.with_repetition(Repetition::OPTIONAL).build().map(Arc::new)
+        };
+        let fields = self.columns.iter().map(field).collect::<Result<Vec<_>, _>>()?;
+        let schema = Arc::new(Type::group_type_builder("runs").with_fields(fields).build()?);
+        let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(WriterProperties::builder().build()))?;
+        let mut group = writer.next_row_group()?;
+        for (number, (_, kind)) in self.columns.iter().enumerate() {
+            let Some(mut column) = group.next_column()? else { break };
+            let cells = self.rows.iter().map(|row| &row[number]);
+            match kind {
+                Kind::Flag => write::<BoolType>(&mut column, cells, |cell| match cell {
+                    Cell::Flag(flag) => Some(*flag),
+                    _ => None,
+                })?,
+                // The bits of an unsigned number, as the converted type says.
+                Kind::Count => write::<Int64Type>(&mut column, cells, |cell| match cell {
+                    Cell::Count(count) => Some(count.cast_signed()),
+                    _ => None,
+                })?,
+                Kind::Number => write::<DoubleType>(&mut column, cells, |cell| match cell {
+                    Cell::Number(number) => Some(*number),
+                    _ => None,
+                })?,
+                Kind::Text => write::<ByteArrayType>(&mut column, cells, |cell| match cell {
+                    Cell::Text(text) => Some(ByteArray::from(text.clone().into_bytes())),
+                    _ => None,
+                })?,
+            }
+            column.close()?;
+        }
+        group.close()?;
+        writer.into_inner()
+    }
+}
+
+fn write<'a, T: DataType>(
+    column: &mut SerializedColumnWriter<'_>,
+    cells: impl Iterator<Item = &'a Cell>,
+    value: impl Fn(&Cell) -> Option<T::T>,
+) -> Result<(), ParquetError> {
+    let values: Vec<Option<T::T>> = cells.map(value).collect();
+    let there: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
+    let values: Vec<T::T> = values.into_iter().flatten().collect();
+    column.typed::<T>().write_batch(&values, Some(&there), None).map(drop)
+}
