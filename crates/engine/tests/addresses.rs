@@ -158,6 +158,28 @@ fn an_announcement_is_repeated_until_echoed() {
     }
 }
 
+/// §3.4.1: of several addresses one is announced at a time. The next follows the echo, or the last repetition of one that nobody
+/// echoes; an address that is given up meanwhile is passed over.
+#[test]
+fn announcements_wait_for_each_other() {
+    let (mut puppet, line) = Puppet::accepted(server(5));
+    let echo = |puppet: &mut Puppet, add: AddAddr| {
+        puppet.send(line.ack(1), |s| s.options.push_mptcp(MpOption::AddAddr(AddAddr { hmac: None, ..add })));
+        echoes(&puppet.take())
+    };
+    let first = echoes(&puppet.take());
+    assert_eq!(first.iter().map(|add| add.address).collect::<Vec<_>>(), [server_ip(1)]);
+    let second = echo(&mut puppet, first[0]);
+    assert_eq!(second.iter().map(|add| add.address).collect::<Vec<_>>(), [server_ip(2)]);
+    assert!(echo(&mut puppet, first[0]).is_empty(), "an echo once more");
+    puppet.host.remove_address(puppet.now, server_ip(3));
+    puppet.pump();
+    puppet.take();
+    puppet.wait(Duration::from_secs(60));
+    let rest: Vec<_> = echoes(&puppet.take()).iter().map(|add| add.address).collect();
+    assert_eq!(rest, [2, 2, 4, 4, 4].map(server_ip));
+}
+
 /// §3.4.1: the largest announcement, of an IPv6 address with a port, fits beside timestamps as well.
 #[test]
 fn the_largest_announcement_fits() {

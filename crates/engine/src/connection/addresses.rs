@@ -16,7 +16,7 @@ pub(super) struct Announcement {
     pub(super) next: Instant,
 }
 
-/// ADD_ADDR is repeated this often without an echo (as Linux does).
+/// ADD_ADDRs of one address without an echo, the first included (as Linux does); then the next address has its turn.
 const MAX_ANNOUNCEMENTS: u32 = 3;
 /// Addresses remembered of a peer.
 const MAX_REMOTE: usize = 8;
@@ -32,7 +32,7 @@ impl Connection {
         let Some(initial) = self.initial_address else { return };
         for (id, address) in shared.locals.iter() {
             if address.ip != initial && !shared.down.contains(&address.ip) {
-                self.paths.announcements.push(Announcement { id, address: address.ip, sent: 0, next: now });
+                self.paths.announcements.push_back(Announcement { id, address: address.ip, sent: 0, next: now });
             }
         }
         self.announce(now, shared);
@@ -43,41 +43,36 @@ impl Connection {
         let initial = self.initial_address == Some(address);
         let Some(id) = id.filter(|_| shared.config.announce && self.role == Role::Server && !initial) else { return };
         if self.paths.announcements.iter().all(|announcement| announcement.id != id) {
-            self.paths.announcements.push(Announcement { id, address, sent: 0, next: now });
+            self.paths.announcements.push_back(Announcement { id, address, sent: 0, next: now });
         }
         self.announce(now, shared);
     }
 
+    /// Sends the announcement that is due. One waits for its echo at a time, and the next follows the echo: Linux drops an
+    /// ADD_ADDR that comes while it still handles another.
     pub(super) fn announce(&mut self, now: Instant, shared: &mut Shared) {
         let Some((index, key)) = self.control_subflow().zip(self.remote_key) else { return };
-        let mut due = Vec::new();
-        let timeout = self.subflows[index].rtt.rto();
-        let port = shared.config.announced_port;
-        for announcement in &mut self.paths.announcements {
-            if announcement.next <= now && announcement.sent < MAX_ANNOUNCEMENTS {
-                announcement.next = now + timeout * (1 << announcement.sent);
-                announcement.sent += 1;
-                let (id, address) = (announcement.id, announcement.address);
-                let hmac = add_addr_hmac(self.local_key, key, id, address, port);
-                due.push(AddAddr { id, address, port, hmac: Some(hmac.last_8()) });
-            }
+        let given_up = |first: &Announcement| first.sent >= MAX_ANNOUNCEMENTS && first.next <= now;
+        while self.paths.announcements.front().is_some_and(given_up) {
+            self.paths.announcements.pop_front();
         }
-        self.paths
-            .announcements
-            .retain(|announcement| announcement.sent < MAX_ANNOUNCEMENTS || announcement.next > now);
-        for add in due {
-            if !self.paths.announced.contains(&add.id) {
-                self.paths.announced.push(add.id);
-            }
-            self.send_ack(now, index, vec![MpOption::AddAddr(add)], shared);
+        let Some(first) = self.paths.announcements.front_mut().filter(|first| first.next <= now) else { return };
+        first.next = now + self.subflows[index].rtt.rto() * (1 << first.sent);
+        first.sent += 1;
+        let (id, address, port) = (first.id, first.address, shared.config.announced_port);
+        let hmac = add_addr_hmac(self.local_key, key, id, address, port);
+        if !self.paths.announced.contains(&id) {
+            self.paths.announced.push(id);
         }
+        let add = AddAddr { id, address, port, hmac: Some(hmac.last_8()) };
+        self.send_ack(now, index, vec![MpOption::AddAddr(add)], shared);
     }
 
     /// An address of the peer, or the echo of one of ours (RFC 8684 §3.4.1).
     pub(super) fn on_add_addr(&mut self, now: Instant, index: usize, add: &AddAddr, shared: &mut Shared) {
         let Some(hmac) = add.hmac else {
             self.paths.announcements.retain(|ours| (ours.id, ours.address) != (add.id, add.address));
-            return;
+            return self.announce(now, shared);
         };
         let Some(key) = self.remote_key else { return };
         let expected = add_addr_hmac(key, self.local_key, add.id, add.address, add.port);

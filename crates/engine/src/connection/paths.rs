@@ -7,6 +7,7 @@ use crate::deadline::earliest;
 use crate::shared::Shared;
 use anabranch_units::{AddressId, Duration, Instant};
 use anabranch_wire::{FlowKey, MpOption, RemoveAddr, ResetReason};
+use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
 /// What is known of the peer's addresses and told of ours.
@@ -14,8 +15,8 @@ use std::net::{IpAddr, SocketAddr};
 pub(super) struct PathManager {
     /// Announced by the peer.
     pub(super) remote: Vec<(AddressId, SocketAddr)>,
-    /// Ours that wait for an echo.
-    pub(super) announcements: Vec<Announcement>,
+    /// Ours to be announced, in turn: the first waits for its echo.
+    pub(super) announcements: VecDeque<Announcement>,
     /// Told to the peer and not withdrawn.
     pub(super) announced: Vec<AddressId>,
     /// Nothing may be opened to where the first SYN went: flag C, or the address was withdrawn.
@@ -156,8 +157,8 @@ impl Connection {
     }
 
     pub(super) fn paths_deadline(&self) -> Option<Instant> {
-        let announcements = self.paths.announcements.iter().map(|announcement| announcement.next);
-        earliest([announcements.min(), self.paths.retries.iter().filter_map(|retry| retry.at).min()])
+        let announcement = self.paths.announcements.front().map(|announcement| announcement.next);
+        earliest([announcement, self.paths.retries.iter().filter_map(|retry| retry.at).min()])
     }
 
     pub(super) fn on_paths_deadline(&mut self, now: Instant, shared: &mut Shared) {
@@ -165,13 +166,11 @@ impl Connection {
         if self.paths.retries.iter_mut().filter(due).map(|retry| retry.at = None).count() > 0 {
             self.join_missing(now, shared);
         }
-        if self.paths.announcements.iter().any(|announcement| announcement.next <= now) {
+        if self.paths.announcements.front().is_some_and(|first| first.next <= now) {
             self.announce(now, shared);
             // Without an open subflow nothing could be said; ask again rather than spin.
-            for announcement in &mut self.paths.announcements {
-                if announcement.next <= now {
-                    announcement.next = now + Duration::from_secs(1);
-                }
+            if let Some(first) = self.paths.announcements.front_mut().filter(|first| first.next <= now) {
+                first.next = now + Duration::from_secs(1);
             }
         }
     }
