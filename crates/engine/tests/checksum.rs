@@ -263,7 +263,7 @@ fn a_failure_beside_another_subflow_resets_that_one() {
     assert!(!puppet.has(|event| matches!(event, Event::Fallback(_))));
 }
 
-/// §3.7: one subflow: MP_FAIL on ACKs until the peer has answered, the data is handed on, no DATA_ACK any more, our next data
+/// §3.7: one subflow: MP_FAIL on every segment until the peer has answered, the data is handed on, no DATA_ACK any more, our next data
 /// has an infinite mapping, and later data needs no options.
 #[test]
 fn a_failure_on_the_only_subflow_ends_in_plain_tcp() {
@@ -304,6 +304,36 @@ fn a_failure_on_the_only_subflow_ends_in_plain_tcp() {
     assert_eq!(puppet.host.connection(puppet.id.unwrap()).unwrap().data_acked, 3000);
     puppet.shutdown();
     assert!(puppet.take().iter().any(|s| s.flags.has(Flags::FIN) && !s.options.has_mptcp()));
+}
+
+/// §3.7: while data of ours waits to leave, it takes the place of every ACK: MP_FAIL leaves with it, until the peer has answered.
+#[test]
+fn mp_fail_leaves_although_data_takes_the_place_of_acks() {
+    let (mut puppet, line) = accepted(server());
+    let dss = sealed(&puppet, 1, 0, &PATTERN[..100], false);
+    puppet.data(line, 1, &PATTERN[..100], Some(dss));
+    puppet.write(PATTERN);
+    let sent: usize = puppet.take().iter().map(|s| s.payload.len()).sum();
+    assert!(sent < PATTERN.len(), "some has to wait for the congestion window");
+    // What it acknowledges lets more leave at the moment the failure is found.
+    let dss = spoiled(sealed(&puppet, 101, 100, &PATTERN[100..200], false));
+    puppet.data(line.acking(1 + sent as u64), 101, &PATTERN[100..200], Some(dss));
+    let out = puppet.take();
+    let data = |s: &&Segment| !s.payload.is_empty();
+    assert_eq!(out[0].options.dss.and_then(|dss| dss.map).map(|map| map.length), Some(0));
+    assert!(out.iter().filter(data).count() > 5 && out.iter().all(fail), "{} segments", out.len());
+    let mut acked = sent + out.iter().map(|s| s.payload.len()).sum::<usize>();
+    // The peer has not heard: MP_FAIL goes on with whatever leaves.
+    puppet.send(line.acking(1 + acked as u64).ack(201), |_| {});
+    let out = puppet.take();
+    assert!(out.iter().filter(data).count() > 5 && out.iter().all(fail), "{} segments", out.len());
+    acked += out.iter().map(|s| s.payload.len()).sum::<usize>();
+    // It answers.
+    puppet.send(line.acking(1 + acked as u64).ack(201), |s| {
+        s.options.push_mptcp(MpOption::Fail { dsn: KEY.idsn() });
+    });
+    let out = puppet.take();
+    assert!(!out.is_empty() && !out.iter().any(fail));
 }
 
 /// §3.7: MP_FAIL received on the only subflow: MP_FAIL back, an infinite mapping on the next new data, then plain TCP.

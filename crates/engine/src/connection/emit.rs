@@ -116,9 +116,7 @@ impl Connection {
         for option in options {
             segment.options.push_mptcp(option);
         }
-        if let Some(dsn) = self.retreat.fail.filter(|_| self.mode == Mode::Plain) {
-            segment.options.push_mptcp(MpOption::Fail { dsn });
-        }
+        self.add_fail(&mut segment);
         let subflow = &mut self.subflows[index];
         let sacking = subflow.sack && (!subflow.ofo.is_empty() || subflow.ack.duplicate.is_some());
         // A short DATA_ACK leaves room for one more SACK block, where it is allowed.
@@ -130,6 +128,14 @@ impl Connection {
             self.add_sack(index, &mut segment);
         }
         segment
+    }
+
+    /// Adds the MP_FAIL that the peer has not answered (RFC 8684 §3.7). Data carries it too: in a busy direction data takes the
+    /// place of every ACK.
+    fn add_fail(&self, segment: &mut Segment) {
+        if let Some(dsn) = self.retreat.fail.filter(|_| self.mode == Mode::Plain) {
+            segment.options.push_mptcp(MpOption::Fail { dsn });
+        }
     }
 
     fn add_sack(&mut self, index: usize, segment: &mut Segment) {
@@ -209,6 +215,7 @@ impl Connection {
         };
         if self.mode == Mode::Plain {
             segment.options.dss = self.infinite_mapping(sent);
+            self.add_fail(&mut segment);
         } else {
             self.add_mapping(index, map.as_ref(), &mut segment);
         }

@@ -1,7 +1,7 @@
 //! DSS checksums and what follows when one is wrong: MP_FAIL and the way to plain TCP (RFC 8684 §3.3.1, §3.7).
 //!
 //! With other subflows, or when the two levels are out of step, the subflow is reset with MP_FAIL and its data comes again
-//! elsewhere. Alone and in order, MP_FAIL goes out on every ACK until the peer answers, what arrived is handed to the
+//! elsewhere. Alone and in order, MP_FAIL goes out on every segment until the peer answers, what arrived is handed to the
 //! application as a TCP would, and the subflow is plain TCP from there on.
 
 use super::{Connection, Mode};
@@ -16,7 +16,7 @@ use bytes::Bytes as Payload;
 /// The way back to plain TCP, as far as the peer may not know of it yet.
 #[derive(Debug, Default)]
 pub(super) struct Retreat {
-    /// MP_FAIL for this, on every ACK until the peer has answered.
+    /// MP_FAIL for this, on every segment until the peer has answered.
     pub(super) fail: Option<Dsn>,
     infinite: Infinite,
 }
