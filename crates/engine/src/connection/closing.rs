@@ -217,7 +217,8 @@ impl Connection {
         if self.is_known() {
             shared.event(self.id, Event::SubflowReset { subflow: subflow.id, reason, transient });
         }
-        if !transient {
+        // A peer without our key knows no connection to join yet.
+        if !transient && self.confirmed {
             self.paths.bar(&subflow.flow);
         }
     }

@@ -278,6 +278,9 @@ impl Connection {
         self.outgoing.largest_window = self.outgoing.edge;
         self.establish(now, index, segment, shared);
         self.send_third_ack(now, index, shared);
+        if self.mode == Mode::Multipath {
+            self.await_confirmation(now);
+        }
     }
 
     fn finish_join(&mut self, now: Instant, index: usize, own: Nonce, segment: &Segment, shared: &mut Shared) {

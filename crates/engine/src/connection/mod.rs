@@ -1,6 +1,7 @@
 //! One MPTCP connection: the data level, and the subflows that carry it.
 //!
-//! The parts by noun: `handshake` (how subflows begin; `resume`: without a trace of their SYN), `input` (a segment arrives), `acceptance` (whether it counts),
+//! The parts by noun: `handshake` (how subflows begin; `resume`: without a trace of their SYN), `confirmation` (that the peer
+//! speaks MPTCP), `input` (a segment arrives), `acceptance` (whether it counts),
 //! `acknowledgment`, `options`, `signal` (DSS) and `payload` (what it says and carries), `receiver` (data in order for the
 //! application; `autotune`: its buffer), `output` (what leaves next), `decision` (what the scheduler says to it), `copies` (of sent data, for the reinjection policy),
 //! `emit` (segments put together; `burst`: one mapping over several), `detour` (ACKs on another subflow's path) and `probing` (which path that should be),
@@ -14,6 +15,7 @@ mod autotune;
 mod burst;
 mod check;
 mod closing;
+mod confirmation;
 mod copies;
 mod decision;
 mod detour;
@@ -51,6 +53,7 @@ use anabranch_wire::ResetReason;
 use burst::Burst;
 use bytes::Bytes as Payload;
 use closing::FastClosing;
+use confirmation::Confirmation;
 use integrity::Retreat;
 use output::Waiting;
 use paths::PathManager;
@@ -116,6 +119,8 @@ pub(crate) struct Connection {
     pub(crate) mode: Mode,
     /// The peer has shown that MPTCP options get through both ways.
     pub(crate) confirmed: bool,
+    /// The client's wait for that.
+    confirmation: Confirmation,
     /// The client had to leave MP_CAPABLE out of its SYN.
     pub(crate) gave_up_mptcp: bool,
     /// The peer has sent a 64-bit DSN, so DATA_ACKs have 64 bits as well (RFC 8684 §3.3.2).
@@ -201,6 +206,7 @@ impl Connection {
             role,
             mode,
             confirmed: false,
+            confirmation: Confirmation::default(),
             gave_up_mptcp: false,
             long_dsn: false,
             initial_address: None,

@@ -64,6 +64,11 @@ impl PathManager {
         self.retries.retain(|retry| retry.remote != remote);
     }
 
+    /// The same of all addresses.
+    pub(super) fn forgive_all(&mut self) {
+        self.retries.clear();
+    }
+
     /// This address of ours is withdrawn.
     fn stop_announcing(&mut self, id: AddressId) {
         self.announcements.retain(|announcement| announcement.id != id);
@@ -96,18 +101,13 @@ impl Connection {
         open.min_by_key(|(_, subflow)| (subflow.potentially_failed, subflow.rtt.srtt())).map(|(index, _)| index)
     }
 
-    /// The peer has shown that it is an MPTCP peer: joins may begin.
-    pub(super) fn on_confirmed(&mut self, now: Instant, shared: &mut Shared) {
-        self.join_missing(now, shared);
-    }
-
     /// Opens the subflows that should be there and are not: the full mesh of addresses, from the connecting side.
     pub(super) fn join_missing(&mut self, now: Instant, shared: &mut Shared) {
         // One direction may be done and the other still want more paths.
         let closing = self.outgoing.fin_acked && self.receiver.finished();
         if self.role == Role::Server
             || self.mode != Mode::Multipath
-            || !self.confirmed
+            || !self.may_join()
             || closing
             || !shared.config.full_mesh
         {
@@ -193,6 +193,9 @@ impl Connection {
             }
             withdrawn = Some(self.subflows[index].local_address);
             self.bury(now, index, shared);
+        }
+        if self.subflows.iter().any(|subflow| subflow.flow.src == local) {
+            self.on_first_path_dead(now, shared);
         }
         if let Some(id) = announced {
             self.paths.stop_announcing(id);

@@ -72,7 +72,8 @@ impl Connection {
         if let Some(closing) = &self.fast_closing {
             return Some(closing.deadline);
         }
-        let own = earliest([self.timers.deadline(), self.paths_deadline(), self.probing_deadline()]);
+        let parts = [self.paths_deadline(), self.probing_deadline(), self.confirmation_deadline()];
+        let own = earliest([self.timers.deadline(), earliest(parts)]);
         let keepalive = |subflow: &Subflow| self.keepalive.and_then(|keepalive| subflow.keepalive_due(&keepalive));
         self.subflows.iter().fold(own, |first, subflow| earliest([first, subflow.deadline(), keepalive(subflow)]))
     }
@@ -121,6 +122,9 @@ impl Connection {
             self.on_paths_deadline(now, shared);
         }
         self.on_probing_deadline(now, shared);
+        if self.confirmation_deadline().is_some_and(|at| at <= now) {
+            self.on_confirmation_deadline(now, shared);
+        }
     }
 
     fn on_subflow_deadline(&mut self, now: Instant, index: usize, shared: &mut Shared) {
@@ -264,6 +268,7 @@ impl Connection {
             self.send_elsewhere(self.subflows[index].slot, Reason::Rto(id));
             self.subflows_changed(now);
         }
+        self.on_unanswered(now, shared);
     }
 
     /// What the subflow in `slot` alone has carried is repeated on another. Once per segment and subflow: what another has
@@ -354,6 +359,7 @@ impl Connection {
                 self.stats.ended.get_or_insert(Ended::TimedOut);
                 return self.abort(now, shared);
             }
+            self.on_unanswered(now, shared);
             for index in 0..self.subflows.len() {
                 if self.subflows[index].is_open() {
                     self.repeat_data_fin(now, index, fin, shared);

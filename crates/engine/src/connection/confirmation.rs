@@ -1,0 +1,93 @@
+//! The client's wait for the first DSS, by which the peer confirms MPTCP (RFC 8684 §3.1), and a first path that falls silent
+//! meanwhile.
+//!
+//! The keys must arrive reliably (§3.1). Data that repeats them has its own timer; a client that has nothing to send asks
+//! instead. Joins wait for the confirmation, with one exception: after a timeout without an answer they begin on the other
+//! paths. A subflow that comes of one carries data only after its fourth ACK, which has a DSS, so none is established before a
+//! DSS has arrived, and the peer's HMAC proves that it has both keys. A peer that does not have them refuses the join; that
+//! bars no path, since they may yet arrive.
+
+use super::{Connection, Mode, Role};
+use crate::shared::Shared;
+use crate::subflow::State;
+use anabranch_units::Instant;
+
+/// How far the wait has come.
+#[derive(Default)]
+pub(super) struct Confirmation {
+    /// When the peer is asked next, unless data is under way that asks it.
+    next: Option<Instant>,
+    /// Questions without an answer.
+    asked: u32,
+    /// The first path has not answered for a timeout.
+    silent: bool,
+}
+
+/// Questions to a peer that has not confirmed MPTCP, each after twice the time.
+const MAX_QUESTIONS: u32 = 4;
+
+impl Connection {
+    /// The client has the keys of both: the peer should say something soon.
+    pub(super) fn await_confirmation(&mut self, now: Instant) {
+        let timeout = self.longest_rto();
+        self.confirmation = Confirmation { next: Some(now + timeout), ..Confirmation::default() };
+    }
+
+    /// The peer has shown that it is an MPTCP peer: joins may begin.
+    pub(super) fn on_confirmed(&mut self, now: Instant, shared: &mut Shared) {
+        if std::mem::take(&mut self.confirmation).silent && self.timers.data.is_some() {
+            // What the silent path carried has waited for long: a DATA_FIN has no subflow that would take it along.
+            self.timers.data = Some(now);
+        }
+        // A peer that lacked the keys refused whatever came.
+        self.paths.forgive_all();
+        self.join_missing(now, shared);
+    }
+
+    /// Whether joins may begin.
+    pub(super) fn may_join(&self) -> bool {
+        self.confirmed || self.confirmation.silent
+    }
+
+    /// A question on the first path has had no answer for a timeout: the other paths are tried, unless something did come. A
+    /// peer that answers without DSS is about to become plain TCP (§3.7).
+    pub(super) fn on_unanswered(&mut self, now: Instant, shared: &mut Shared) {
+        if self.initial().is_some_and(|first| now.since(first.heard) >= first.rtt.rto()) {
+            self.on_first_path_dead(now, shared);
+        }
+    }
+
+    /// The first path carries nothing, or its interface is down: the other paths are tried.
+    pub(super) fn on_first_path_dead(&mut self, now: Instant, shared: &mut Shared) {
+        let waiting = self.role == Role::Client && self.mode == Mode::Multipath && !self.confirmed;
+        if waiting && !self.confirmation.silent {
+            self.confirmation.silent = true;
+            self.join_missing(now, shared);
+        }
+    }
+
+    pub(super) fn confirmation_deadline(&self) -> Option<Instant> {
+        self.confirmation.next
+    }
+
+    /// Nothing has come since the handshake. Data or a DATA_FIN under way repeats the keys. Otherwise they are sent once more, and
+    /// after them an ACK that the peer must answer (RFC 9293 §3.10.7.4).
+    pub(super) fn on_confirmation_deadline(&mut self, now: Instant, shared: &mut Shared) {
+        self.confirmation.next = None;
+        let first = |subflow: &crate::subflow::Subflow| !subflow.is_join() && subflow.state == State::Established;
+        let Some(index) = self.subflows.iter().position(first) else { return };
+        let under_way = !self.subflows[index].recovery.is_empty() || self.outgoing.fin_sent;
+        if self.mode != Mode::Multipath || self.confirmed || under_way {
+            return;
+        }
+        if self.confirmation.asked > 0 {
+            self.on_unanswered(now, shared);
+        }
+        if self.confirmation.asked < MAX_QUESTIONS {
+            self.confirmation.asked += 1;
+            self.confirmation.next = Some(now + self.subflows[index].rtt.rto() * (1 << self.confirmation.asked));
+            self.send_third_ack(now, index, shared);
+            self.send_window_probe(now, index, shared);
+        }
+    }
+}

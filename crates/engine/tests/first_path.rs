@@ -1,0 +1,148 @@
+//! A first path that dies between the handshake and the first answer (RFC 8684 §3.1, §3.2).
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use anabranch_engine::{Event, FallbackReason};
+use anabranch_units::Duration;
+use anabranch_wire::Flags;
+use common::{CLIENT, PATTERN, Pair, SERVER, client_ip};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// From the third ACK on, which has arrived, path 0 carries nothing but the `more` next segments of the client.
+fn dies_after_the_handshake(pair: &mut Pair, more: u32) -> Rc<Cell<bool>> {
+    let dead = Rc::new(Cell::new(true));
+    let (state, mut left) = (dead.clone(), 1 + more);
+    pair.rule = Box::new(move |host, segment| {
+        let client = if host == CLIENT { segment.flow.src } else { segment.flow.dst };
+        if client != client_ip(0) || segment.flags.has(Flags::SYN) || !state.get() {
+            return true;
+        }
+        let through = host == CLIENT && left > 0;
+        left -= u32::from(through);
+        through
+    });
+    dead
+}
+
+/// Within max(3 RTO, 1 s): here the RTO is about 210 ms.
+const SOON: Duration = Duration::from_secs(1);
+
+/// Whoever speaks first, and whether or not the first words arrived.
+#[test]
+fn data_takes_another_path_although_the_first_never_answered() {
+    for more in [0, 1] {
+        for first in [CLIENT, SERVER] {
+            let mut pair = Pair::new(3);
+            dies_after_the_handshake(&mut pair, more);
+            pair.open();
+            pair.write(first, &PATTERN[..1000]);
+            pair.run(SOON);
+            assert_eq!(pair.read[1 - first].len(), 1000, "host {first} speaks, {more}: {:?}", pair.events);
+            pair.write(1 - first, &PATTERN[..20_000]);
+            pair.run(SOON);
+            assert!(pair.read[first] == PATTERN[..20_000], "host {first} hears, {more}");
+            for host in [CLIENT, SERVER] {
+                let stats = pair.hosts[host].connection(pair.id[host].unwrap()).unwrap();
+                assert_eq!(stats.fallback, None);
+                pair.shutdown(host);
+            }
+            pair.run(Duration::from_secs(200));
+            assert!(pair.has(CLIENT, |event| *event == Event::Closed), "{:?}", pair.events[CLIENT]);
+        }
+    }
+}
+
+/// A client that closes without a word is heard as well.
+#[test]
+fn a_data_fin_takes_another_path() {
+    let mut pair = Pair::new(2);
+    dies_after_the_handshake(&mut pair, 0);
+    pair.open();
+    pair.run(Duration::from_millis(11));
+    pair.shutdown(CLIENT);
+    pair.run(SOON);
+    assert!(pair.has(SERVER, |event| *event == Event::PeerFinished), "{:?}", pair.events[SERVER]);
+}
+
+/// The interface of the first path goes down before the first answer: there is nothing to wait for.
+#[test]
+fn a_lost_carrier_makes_the_other_path_begin_at_once() {
+    let mut pair = Pair::new(2);
+    dies_after_the_handshake(&mut pair, 1);
+    pair.open();
+    pair.write(CLIENT, &PATTERN[..1000]);
+    pair.run(Duration::from_millis(12));
+    pair.hosts[CLIENT].set_carrier(pair.now, client_ip(0), false);
+    pair.write(SERVER, &PATTERN[..1000]);
+    // Two round trips of path 1 until the fourth ACK.
+    pair.run(Duration::from_millis(61));
+    let subflows = pair.hosts[CLIENT].subflows(pair.id[CLIENT].unwrap());
+    assert!(subflows.iter().any(|subflow| subflow.established && subflow.local.ip() == client_ip(1)), "{subflows:#?}");
+    // The server finds out with its timeout.
+    pair.run(SOON);
+    assert_eq!(pair.read[CLIENT].len(), 1000, "{:?}", pair.events);
+}
+
+/// The third ACK was lost: the server cannot know what a join belongs to, and refuses it. When the path is back, all is well, and
+/// the refusals have barred nothing.
+#[test]
+fn a_server_without_the_keys_is_joined_when_it_has_them() {
+    let mut pair = Pair::new(2);
+    let dead = Rc::new(Cell::new(true));
+    let state = dead.clone();
+    pair.rule = Box::new(move |host, segment| {
+        let client = if host == CLIENT { segment.flow.src } else { segment.flow.dst };
+        client != client_ip(0) || segment.flags.has(Flags::SYN) || !state.get()
+    });
+    pair.open();
+    pair.write(CLIENT, &PATTERN[..1000]);
+    pair.run(Duration::from_secs(5));
+    assert!(pair.hosts[SERVER].counters().joins_refused >= 2, "{:?}", pair.hosts[SERVER].counters());
+    assert!(!pair.has(SERVER, |event| matches!(event, Event::Accepted { .. })));
+    dead.set(false);
+    pair.run(Duration::from_secs(10));
+    assert_eq!(pair.read[SERVER].len(), 1000, "{:?}", pair.events);
+    let open = pair.hosts[CLIENT].subflows(pair.id[CLIENT].unwrap());
+    assert_eq!(open.iter().filter(|subflow| subflow.established).count(), 2, "{:?}", pair.events);
+}
+
+/// The first path loses options rather than packets, and so slowly that a join has begun: the join goes on, and the first subflow
+/// is given up rather than the connection made plain TCP in the middle.
+#[test]
+fn a_first_path_that_loses_options_late_does_not_corrupt() {
+    let mut pair = Pair::new(2);
+    let mut lost = 0;
+    pair.rule = Box::new(move |host, segment| {
+        let client = if host == CLIENT { segment.flow.src } else { segment.flow.dst };
+        if client != client_ip(0) || segment.flags.has(Flags::SYN) {
+            return true;
+        }
+        if host == SERVER {
+            segment.options.mptcp = None;
+            segment.options.dss = None;
+            lost += 1;
+            return lost > 6;
+        }
+        true
+    });
+    pair.open();
+    pair.write(CLIENT, &PATTERN[..10_000]);
+    pair.write(SERVER, &PATTERN[..10_000]);
+    pair.run(Duration::from_secs(20));
+    assert!(pair.read[SERVER] == PATTERN[..10_000], "{} {:?}", pair.read[SERVER].len(), pair.events);
+    assert!(pair.read[CLIENT] == PATTERN[..10_000], "{} {:?}", pair.read[CLIENT].len(), pair.events);
+    let reason = pair.hosts[CLIENT].connection(pair.id[CLIENT].unwrap()).unwrap().fallback;
+    assert!(matches!(reason, None | Some(FallbackReason::FirstData)), "{reason:?}");
+}
+
+/// An idle connection is confirmed by a question, and joined, without a byte of data; the server is not asked again.
+#[test]
+fn an_idle_connection_is_confirmed_and_joined() {
+    let mut pair = Pair::new(2);
+    pair.open();
+    assert!(pair.run(Duration::from_secs(60)), "quiet");
+    let open = pair.hosts[CLIENT].subflows(pair.id[CLIENT].unwrap());
+    assert_eq!(open.iter().filter(|subflow| subflow.established).count(), 2);
+}
