@@ -5,8 +5,9 @@ mod common;
 
 use anabranch_engine::{Config, Ended, Event, Keepalive};
 use anabranch_units::Duration;
+use anabranch_wire::Segment;
 use common::{CLIENT, PATTERN, Pair, SERVER, client_ip, config, server_ip};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 const KEEPALIVE: Keepalive = Keepalive { idle: Duration::from_secs(60), interval: Duration::from_secs(10), probes: 3 };
@@ -135,17 +136,31 @@ fn every_end_has_its_reason() {
     assert_eq!(ended(&alone, CLIENT), Some(Ended::Unanswered));
 }
 
-/// A path that lets handshakes through and swallows every packet with data: its subflow dies of timeouts, the client joins again,
-/// and so on. The connection ends all the same, at both ends, and says why.
+/// A path that lets handshakes through and swallows every packet with data: its subflows die of timeouts, the client joins again,
+/// and so on, to one address of the server or to two in turn. The connection ends all the same, at both ends, and says why.
 #[test]
 fn a_path_that_lets_joins_through_and_no_data_is_given_up() {
-    let mut pair = pair(1, |config| config);
-    pair.rule = Box::new(|_, segment| segment.payload.len() < 100);
-    pair.write(SERVER, PATTERN);
-    pair.run(Duration::from_secs(3 * 3600));
-    for host in [CLIENT, SERVER] {
-        assert_eq!(pair.hosts[host].connections(), 0, "{host}");
-        assert!(pair.has(host, |event| *event == Event::Reset));
+    for addresses in [1, 2] {
+        let mut pair = Pair::with(config([client_ip(0)]), config((0..addresses).map(server_ip)));
+        let second_works = Rc::new(Cell::new(false));
+        let works = Rc::clone(&second_works);
+        let hole = move |_: usize, segment: &mut Segment| {
+            let second = [segment.flow.src, segment.flow.dst].contains(&server_ip(1));
+            segment.payload.len() < 100 && (!second || works.get())
+        };
+        pair.rule = Box::new(hole);
+        pair.open();
+        pair.write(CLIENT, b"hello");
+        pair.run(Duration::from_secs(1));
+        pair.write(SERVER, PATTERN);
+        // Subflows to the one and to the other address do not die at the same time.
+        pair.run(Duration::from_secs(400));
+        second_works.set(true);
+        pair.run(Duration::from_secs(4 * 3600));
+        for host in [CLIENT, SERVER] {
+            assert_eq!(pair.hosts[host].connections(), 0, "{host}, {addresses} addresses");
+            assert!(pair.has(host, |event| *event == Event::Reset));
+        }
+        assert_eq!(ended(&pair, SERVER), Some(Ended::TimedOut));
     }
-    assert_eq!(ended(&pair, SERVER), Some(Ended::TimedOut));
 }

@@ -2,9 +2,9 @@
 
 use super::addresses::Announcement;
 use super::{Connection, Mode, Role};
-use crate::Event;
 use crate::deadline::earliest;
 use crate::shared::Shared;
+use crate::subflow::Subflow;
 use anabranch_units::{AddressId, Duration, Instant};
 use anabranch_wire::{FlowKey, MpOption, RemoveAddr, ResetReason};
 use std::collections::VecDeque;
@@ -253,14 +253,12 @@ impl Connection {
         }
     }
 
-    /// Resets subflow `index` and tells the peer why. The connection is given up with the last of several subflows that
-    /// middleboxes spoilt, or that let a join through and no data, while no data moved: the next would fare no better, and peers
-    /// join for as long as they are let.
+    /// Resets subflow `index` and tells the peer why. The connection is given up after several subflows that middleboxes spoilt,
+    /// or that let a join through and no data, while no data moved, unless another may yet do better: the next would not, and
+    /// peers join for as long as they are let.
     pub(super) fn kill(&mut self, now: Instant, index: usize, reason: ResetReason, shared: &mut Shared) {
         let explain = self.mode == Mode::Multipath;
-        let subflow = &self.subflows[index];
-        // A path that swallows large packets: the handshake came through, and nothing that followed.
-        let barren = subflow.is_join() && subflow.recovery.snd_nxt() > 1 && subflow.recovery.snd_una() <= 1;
+        let barren = is_barren(&self.subflows[index]);
         let option = shared.reset_option(reason);
         self.send_reset(now, index, if explain { vec![option] } else { Vec::new() }, shared);
         self.bury(now, index, shared);
@@ -270,9 +268,15 @@ impl Connection {
             _ => (crate::Ended::Middlebox, 0),
         };
         self.fruitless += weight;
-        if self.mode == Mode::Multipath && self.subflows.is_empty() && self.fruitless >= MAX_FRUITLESS {
+        let hopeless = |subflow: &Subflow| is_barren(subflow) && subflow.recovery.consecutive_rtos() > 0;
+        if self.mode == Mode::Multipath && self.fruitless >= MAX_FRUITLESS && self.subflows.iter().all(hopeless) {
             self.stats.ended = Some(fault);
-            self.finish(Event::Reset, shared);
+            self.abort(now, shared);
         }
     }
+}
+
+/// A join whose handshake came through and nothing that followed, as on a path that swallows large packets.
+fn is_barren(subflow: &Subflow) -> bool {
+    subflow.is_join() && subflow.recovery.snd_nxt() > 1 && subflow.recovery.snd_una() <= 1
 }
