@@ -62,6 +62,23 @@ fn an_idle_peer_that_vanished_is_found_out() {
     }
 }
 
+/// A host that has said all it has to say, and waits for the rest of the other's, is no less interested.
+#[test]
+fn a_peer_that_vanishes_from_a_half_closed_connection_is_found_out() {
+    for multipath in [false, true] {
+        let mut pair = pair(1, |config| Config { keepalive: Some(KEEPALIVE), multipath, ..config });
+        pair.shutdown(CLIENT);
+        pair.run(Duration::from_secs(1));
+        assert!(pair.has(SERVER, |event| *event == Event::PeerFinished));
+        pair.rule = Box::new(|_, _| false);
+        pair.run(Duration::from_secs(300));
+        for host in [CLIENT, SERVER] {
+            assert_eq!(pair.hosts[host].connections(), 0, "{host}, multipath {multipath}");
+            assert_eq!(ended(&pair, host), Some(Ended::Vanished));
+        }
+    }
+}
+
 /// One path of two dies in silence: its subflow goes, the connection stays.
 #[test]
 fn a_silent_path_is_given_up_alone() {
