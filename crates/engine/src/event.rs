@@ -132,7 +132,7 @@ pub struct Counters {
     pub too_big_ignored: u64,
     /// Paths found to swallow large packets.
     pub black_holes: u64,
-    /// Data refused because it lay beyond the window or memory limits.
+    /// Bytes refused, or dropped later, because they lay beyond the window or memory limits.
     pub refused_data: u64,
     /// Mappings whose DSS checksum was wrong.
     pub checksum_failures: u64,

@@ -47,6 +47,12 @@ impl Mapping {
         self.subflow + self.length
     }
 
+    /// Whether both put a subflow's bytes at the same place, and neither has to be used as a whole.
+    fn agrees(&self, other: &Mapping) -> bool {
+        let loose = self.proof.is_none() && other.proof.is_none();
+        loose && self.data.wrapping_sub(self.subflow) == other.data.wrapping_sub(other.subflow)
+    }
+
     /// What proves a mapping that is said `again`. Who closes while it is under way may add the DATA_FIN to it from one
     /// repetition to the next (Linux does), and reordering may bring back the earlier form. Both must prove the same bytes.
     fn joined(&self, again: &Mapping) -> Result<Option<Proof>, Contradiction> {
@@ -64,79 +70,120 @@ impl Mapping {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Contradiction;
 
-/// The mappings not yet used up.
-#[derive(Debug, Default)]
-pub(crate) struct MappingTable(VecDeque<Mapping>);
+/// What became of a mapping.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Held {
+    /// It is in the table.
+    Yes,
+    /// It is in the table, in place of the farthest, which began at this subflow offset. What came from there on has to
+    /// come again, and its mapping with it.
+    InsteadOf(u64),
+    /// There is no room, and all others are nearer. The segment has to come again.
+    No,
+}
 
-/// Mappings held for one subflow; far above what a window of full segments needs.
-const MAX_MAPPINGS: usize = 1 << 14;
+/// The mappings not yet used up.
+///
+/// Without checksums, neighbours that say the same are one: a stream on one subflow takes one entry for each hole in
+/// it.
+#[derive(Debug)]
+pub(crate) struct MappingTable {
+    /// Sorted and disjoint.
+    held: VecDeque<Mapping>,
+    most: usize,
+}
 
 impl MappingTable {
+    /// Room for `most` mappings, which is to be as many as there may be segments under way.
+    pub(crate) fn new(most: usize) -> Self {
+        MappingTable { held: VecDeque::new(), most }
+    }
+
     /// Takes a mapping in. One that overlaps another must say the same of the overlap, and be the same, but for a DATA_FIN
-    /// behind it, if either has a checksum, which holds for the whole of it. True if it is held now, false if there is no room for it.
-    pub(crate) fn insert(&mut self, new: Mapping) -> Result<bool, Contradiction> {
+    /// behind it, if either has a checksum, which holds for the whole of it. If the table is full the farthest goes.
+    pub(crate) fn insert(&mut self, new: Mapping) -> Result<Held, Contradiction> {
         if new.length == 0 {
-            return Ok(true);
+            return Ok(Held::Yes);
         }
-        let at = self.0.partition_point(|held| held.end() <= new.subflow);
-        for held in self.0.range_mut(at..).take_while(|held| held.subflow < new.end()) {
+        let mut from = match self.held.back() {
+            Some(last) if last.end() > new.subflow => self.held.partition_point(|held| held.end() <= new.subflow),
+            _ => self.held.len(),
+        };
+        let mut to = from;
+        for held in self.held.range_mut(from..).take_while(|held| held.subflow < new.end()) {
             if held.proof.is_some() || new.proof.is_some() {
                 held.proof = held.joined(&new)?;
-                return Ok(true);
+                return Ok(Held::Yes);
             }
-            // Equal offsets between the two levels: the overlap is described alike.
-            if held.data.wrapping_sub(held.subflow) != new.data.wrapping_sub(new.subflow) {
+            if !held.agrees(&new) {
                 return Err(Contradiction);
             }
             if held.subflow <= new.subflow && new.end() <= held.end() {
-                return Ok(true);
+                return Ok(Held::Yes);
             }
+            to += 1;
         }
-        if self.0.len() >= MAX_MAPPINGS {
-            return Ok(false);
+        let adjoins = |held: Option<&Mapping>| {
+            held.is_some_and(|held| held.agrees(&new) && (held.end() == new.subflow || new.end() == held.subflow))
+        };
+        if from > 0 && adjoins(self.held.get(from - 1)) {
+            from -= 1;
         }
-        // Overlaps say the same, so what is new can simply be swallowed or cut.
-        let mut start = new.subflow;
-        let mut index = at;
-        while start < new.end() {
-            let (gap_end, next_start) = match self.0.get(index) {
-                Some(held) if held.subflow < new.end() => (held.subflow, held.end()),
-                _ => (new.end(), new.end()),
-            };
-            if start < gap_end {
-                let data = new.data + (start - new.subflow);
-                self.0.insert(index, Mapping { subflow: start, data, length: gap_end - start, ..new });
-                index += 1;
-            }
-            start = next_start.max(gap_end);
-            index += 1;
+        if adjoins(self.held.get(to)) {
+            to += 1;
         }
-        Ok(true)
+        if from == to {
+            return Ok(self.place(from, new));
+        }
+        // All of them say the same.
+        let (first, last) = (self.held[from], self.held[to - 1]);
+        let start = first.subflow.min(new.subflow);
+        let length = last.end().max(new.end()) - start;
+        self.held[from] = Mapping { subflow: start, data: first.data.min(new.data), length, proof: None };
+        if to - from > 1 {
+            self.held.drain(from + 1..to);
+        }
+        Ok(Held::Yes)
+    }
+
+    /// Puts one in that overlaps no other, before the one at `index`.
+    fn place(&mut self, index: usize, new: Mapping) -> Held {
+        if self.held.len() < self.most {
+            self.held.insert(index, new);
+            return Held::Yes;
+        }
+        if index == self.held.len() {
+            return Held::No;
+        }
+        let Some(farthest) = self.held.pop_back() else { return Held::No };
+        self.held.insert(index, new);
+        Held::InsteadOf(farthest.subflow)
     }
 
     /// The mapping that covers the byte at subflow offset `at`.
     pub(crate) fn covering(&self, at: u64) -> Option<Mapping> {
-        let index = match self.0.front() {
+        let index = match self.held.front() {
             Some(front) if at < front.end() => 0,
-            _ => self.0.partition_point(|held| held.end() <= at),
+            _ => self.held.partition_point(|held| held.end() <= at),
         };
-        self.0.get(index).filter(|held| held.subflow <= at).copied()
+        self.held.get(index).filter(|held| held.subflow <= at).copied()
     }
 
     /// Forgets mappings that end at or before the subflow offset `at`.
     pub(crate) fn release(&mut self, at: u64) {
-        while self.0.front().is_some_and(|held| held.end() <= at) {
-            self.0.pop_front();
+        while self.held.front().is_some_and(|held| held.end() <= at) {
+            self.held.pop_front();
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.held.is_empty()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn map(subflow: u64, data: u64, length: u64) -> Mapping {
@@ -150,13 +197,13 @@ mod tests {
     /// A checksum covers the whole mapping, so no part of it may be described by another (RFC 8684 §3.3.1).
     #[test]
     fn a_mapping_with_a_checksum_is_never_cut() {
-        let mut table = MappingTable::default();
+        let mut table = MappingTable::new(9);
         let proven = |map: Mapping, checksum| Mapping { proof: Some(Proof { checksum, data_fin: false }), ..map };
-        assert_eq!(table.insert(proven(map(1, 0, 50), 7)), Ok(true));
-        assert_eq!(table.insert(proven(map(1, 0, 50), 7)), Ok(true));
+        assert_eq!(table.insert(proven(map(1, 0, 50), 7)), Ok(Held::Yes));
+        assert_eq!(table.insert(proven(map(1, 0, 50), 7)), Ok(Held::Yes));
         assert_eq!(table.insert(proven(map(1, 0, 50), 8)), Err(Contradiction));
         assert_eq!(table.insert(proven(map(21, 20, 50), 7)), Err(Contradiction));
-        assert_eq!(table.insert(proven(map(51, 50, 50), 9)), Ok(true));
+        assert_eq!(table.insert(proven(map(51, 50, 50), 9)), Ok(Held::Yes));
         assert_eq!(table.covering(60), Some(proven(map(51, 50, 50), 9)));
     }
 
@@ -175,39 +222,65 @@ mod tests {
             for [first, second] in
                 [[proven(open, false), proven(closed, true)], [proven(closed, true), proven(open, false)]]
             {
-                let mut table = MappingTable::default();
-                assert_eq!((table.insert(first), table.insert(second)), (Ok(true), Ok(true)));
+                let mut table = MappingTable::new(9);
+                assert_eq!((table.insert(first), table.insert(second)), (Ok(Held::Yes), Ok(Held::Yes)));
                 assert_eq!(table.covering(1), Some(proven(closed, true)), "{first:?}, {second:?}");
             }
         }
         for wrong in [proven(7, true), proven(8, true), proven(5, true)] {
-            let mut table = MappingTable::default();
-            assert_eq!((table.insert(proven(7, false)), table.insert(wrong)), (Ok(true), Err(Contradiction)));
+            let mut table = MappingTable::new(9);
+            assert_eq!((table.insert(proven(7, false)), table.insert(wrong)), (Ok(Held::Yes), Err(Contradiction)));
         }
     }
 
     #[test]
     fn a_repeated_map_is_held_once_and_a_contradiction_is_found() {
-        let mut table = MappingTable::default();
-        assert_eq!((table.insert(map(1, 100, 50)), table.insert(map(1, 100, 50))), (Ok(true), Ok(true)));
-        assert_eq!(table.0.len(), 1);
+        let mut table = MappingTable::new(9);
+        assert_eq!((table.insert(map(1, 100, 50)), table.insert(map(1, 100, 50))), (Ok(Held::Yes), Ok(Held::Yes)));
+        assert_eq!(table.held.len(), 1);
         assert_eq!(table.insert(map(40, 500, 50)), Err(Contradiction));
-        assert_eq!(table.insert(map(40, 139, 50)), Ok(true));
-        assert_eq!(lookup(&table, 50), Some((149, 1)));
-        assert_eq!(lookup(&table, 51), Some((150, 39)));
-        assert_eq!(lookup(&table, 90), None);
+        assert_eq!(table.insert(map(40, 139, 50)), Ok(Held::Yes));
+        assert_eq!(lookup(&table, 50), Some((149, 40)));
+        assert_eq!((lookup(&table, 90), table.held.len()), (None, 1));
         table.release(51);
-        assert_eq!(lookup(&table, 50), None);
-        assert_eq!(table.insert(map(60, 159, 100)), Ok(true));
+        assert_eq!(lookup(&table, 51), Some((150, 39)));
+        assert_eq!(table.insert(map(60, 159, 100)), Ok(Held::Yes));
         assert_eq!(lookup(&table, 95), Some((194, 65)));
         table.release(1000);
         assert!(table.is_empty());
     }
 
+    /// Segments arrive out of order and each says the same of its bytes: gaps alone cost entries.
     #[test]
-    fn memory_is_bounded() {
-        let mut table = MappingTable::default();
-        let held = (0..2 * MAX_MAPPINGS as u64).filter(|i| table.insert(map(i * 2, i * 2, 1)) == Ok(true)).count();
-        assert_eq!(held, MAX_MAPPINGS);
+    fn neighbours_that_say_the_same_are_one() {
+        let mut table = MappingTable::new(3);
+        for at in [1, 21, 41, 61] {
+            table.insert(map(at, 99 + at, 10)).unwrap();
+            assert_eq!(table.insert(map(at + 10, 109 + at, 10)), Ok(Held::Yes), "behind it");
+        }
+        assert_eq!(table.held, [map(1, 100, 80)]);
+        // Elsewhere in the stream: nothing to join, though it touches.
+        assert_eq!(table.insert(map(81, 500, 10)), Ok(Held::Yes));
+        assert_eq!(table.insert(map(101, 520, 10)), Ok(Held::Yes));
+        assert_eq!(table.held.len(), 3);
+        // One that fills the gap, and overlaps both.
+        assert_eq!(table.insert(map(85, 504, 20)), Ok(Held::Yes));
+        assert_eq!(table.held, [map(1, 100, 80), map(81, 500, 30)]);
+        assert_eq!(table.insert(map(105, 525, 20)), Err(Contradiction));
+    }
+
+    /// A full table keeps what is nearest to the bytes that come next, and says what it forgot.
+    #[test]
+    fn the_farthest_makes_room() {
+        let mut table = MappingTable::new(3);
+        for at in [10, 20, 30] {
+            assert_eq!(table.insert(map(at, 7 * at, 5)), Ok(Held::Yes));
+        }
+        assert_eq!(table.insert(map(40, 1000, 5)), Ok(Held::No));
+        assert_eq!(table.insert(map(25, 2000, 5)), Ok(Held::InsteadOf(30)));
+        assert_eq!(table.insert(map(1, 3000, 5)), Ok(Held::InsteadOf(25)));
+        assert_eq!(table.held, [map(1, 3000, 5), map(10, 70, 5), map(20, 140, 5)]);
+        assert_eq!(table.insert(map(20, 140, 9)), Ok(Held::Yes), "it takes no more room");
+        assert_eq!(table.insert(map(22, 150, 9)), Err(Contradiction));
     }
 }

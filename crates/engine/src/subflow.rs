@@ -190,8 +190,6 @@ pub(crate) struct Counts {
     pub(crate) bytes_received: u64,
 }
 
-/// Fragments one subflow may hold out of order, beside the limit in bytes.
-const MAX_FRAGMENTS: usize = 1 << 13;
 /// After so long without a segment the peer's timestamp clock may have come round (RFC 7323 §5.5: 24 days).
 const PAWS_EXPIRY: Duration = Duration::from_secs(24 * 24 * 3600);
 /// RFC 5681 §3.2.
@@ -209,6 +207,7 @@ impl Subflow {
         profile: &Profile,
         receive_buffer: Bytes,
     ) -> Self {
+        let limits = Limits::of_buffer(receive_buffer.get());
         Subflow {
             id,
             slot,
@@ -257,8 +256,8 @@ impl Subflow {
             irs: SubflowSeq::new(0),
             rcv_nxt: 1,
             rcv_scale: if profile.window_scaling { shift_for(receive_buffer) } else { 0 },
-            ofo: Reassembly::new(Limits { bytes: receive_buffer.get(), fragments: MAX_FRAGMENTS }),
-            maps: MappingTable::default(),
+            ofo: Reassembly::new(limits),
+            maps: MappingTable::new(limits.fragments),
             unplaced: Unplaced::default(),
             unmapped_until: None,
             bare_acks: 0,

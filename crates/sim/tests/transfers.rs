@@ -4,7 +4,7 @@
 mod common;
 
 use anabranch_net::{Change, QueueLimit};
-use anabranch_policy::registry::REINJECTIONS;
+use anabranch_policy::registry::{CONGESTION, REINJECTIONS};
 use anabranch_sim::{Affected, Direction, Extent, SpecError, TimedChange, Workload, run};
 use anabranch_units::{Bytes, Duration, Rate, Seed};
 use common::*;
@@ -148,6 +148,32 @@ fn competing_tcp_takes_its_share() {
     let outcome = run(&short).unwrap();
     assert!(outcome.finished);
     assert!(outcome.transfers.iter().filter(|transfer| transfer.workload == 1).count() > 10);
+}
+
+/// At 1 Gbit/s and 100 ms slow start ends with more than 12,000 segments that wait for the first that the queue
+/// dropped. What is repeated is what the links lost, and nobody takes a peer for one whose options get lost.
+#[test]
+fn a_long_fat_path_repeats_what_it_lost_and_nothing_else() {
+    for names in [&["p"][..], &["p", "q"]] {
+        let mut wide = spec(names.iter().map(|name| path(name, 1000, 50)).collect(), vec![bulk(2)]);
+        for path in &mut wide.paths {
+            path.down.queue = QueueLimit::Bdp { factor: 1.0, round_trip: ms(100) };
+        }
+        let cubic = CONGESTION.iter().find(|entry| entry.name == "cubic").unwrap();
+        for host in [&mut wide.client, &mut wide.server] {
+            host.policies.congestion = Arc::new(|| cubic.build_default());
+            (host.send_buffer, host.receive_buffer) = (Bytes::new(64 << 20), Bytes::new(64 << 20));
+        }
+        // Each event would be followed by a look at some 30,000 segments.
+        (wide.audit, wide.linger) = (false, None);
+        let outcome = run(&wide).unwrap();
+        let connection = &outcome.connections[0];
+        assert!(connection.multipath && connection.sender.as_ref().unwrap().fallback.is_none());
+        assert!(connection.receiver.as_ref().unwrap().ofo_peak > 12_000);
+        let dropped: u64 = outcome.links.iter().map(|link| link.stats.dropped.queue).sum();
+        let repeated: u64 = connection.subflows.iter().map(|subflow| subflow.stats.retransmitted).sum();
+        assert!(dropped > 10_000 && repeated <= dropped, "{repeated} repeated, {dropped} dropped");
+    }
 }
 
 #[test]

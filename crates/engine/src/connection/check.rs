@@ -39,6 +39,6 @@ impl Connection {
     }
 
     pub(crate) fn refused(&self) -> u64 {
-        self.receiver.refused()
+        self.receiver.refused() + self.subflows.iter().map(|subflow| subflow.ofo.dropped()).sum::<u64>()
     }
 }

@@ -60,12 +60,11 @@ impl Connection {
     ) {
         let proof = checksum.filter(|_| self.checksum).map(|checksum| Proof { checksum, data_fin: false });
         let map = Mapping { subflow: 1, data: 0, length: u64::from(length), proof };
-        let subflow = &mut self.subflows[index];
-        if subflow.placed() >= map.end() {
+        if self.subflows[index].placed() >= map.end() {
             return;
         }
         let unexpected = self.checksum != checksum.is_some();
-        if unexpected || subflow.maps.insert(map).is_err() {
+        if unexpected || self.hold_map(index, map).is_err() {
             self.bad_mapping(now, index, ResetReason::MptcpError, shared);
         }
     }

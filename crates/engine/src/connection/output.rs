@@ -43,6 +43,8 @@ pub(super) struct Waiting {
     pub(super) repeat_anywhere: bool,
     /// The segment being processed carries its own mapping, to this data offset.
     pub(super) own_map: Option<u64>,
+    /// There was no room for the mapping that the segment being processed carries.
+    pub(super) map_refused: bool,
     /// The scheduler's latest answer was impossible.
     pub(super) overruled: bool,
 }
@@ -64,6 +66,7 @@ impl Waiting {
             blocked: Blocked::default(),
             repeat_anywhere: false,
             own_map: None,
+            map_refused: false,
             overruled: false,
         }
     }

@@ -21,6 +21,7 @@ impl Connection {
         let fin = segment.flags.has(Flags::FIN);
         let end = start + segment.payload.len() as u64;
         let own_map = self.waiting.own_map.take();
+        let map_refused = std::mem::take(&mut self.waiting.map_refused);
         if !segment.payload.is_empty() {
             self.receiver.on_segment();
         }
@@ -52,12 +53,13 @@ impl Connection {
         let subflow = &mut self.subflows[index];
         if start > subflow.rcv_nxt {
             let length = segment.payload.len() as u64;
-            let stored = subflow.ofo.insert(start, std::mem::take(&mut segment.payload));
-            if stored < length && stored > 0 || (stored == 0 && subflow.ofo.runs().any(|(a, b)| a <= start && end <= b))
-            {
+            let payload = std::mem::take(&mut segment.payload);
+            shared.counters.refused_data += if map_refused { length } else { 0 };
+            let stored = if map_refused { None } else { subflow.ofo.insert(start, payload) };
+            if stored.is_some_and(|stored| stored < length) {
                 subflow.ack.duplicate = Some((start, end));
             }
-            if early && stored > 0 {
+            if early && stored.is_some_and(|stored| stored > 0) {
                 self.receiver.on_early();
             }
             self.note_held(now);

@@ -38,16 +38,13 @@ pub(super) struct Receiver {
     hol_blocked: Duration,
 }
 
-/// Fragments held out of order; a hostile peer can make them small, an honest one never gets near.
-const MAX_FRAGMENTS: usize = 1 << 14;
-
 impl Receiver {
     /// A buffer of this size; one of the other size that grows up to it, if there is one.
     pub(super) fn new(buffer: Bytes, initial: Option<Bytes>, mss: u16) -> Self {
         let first = Receiver::first_size(buffer, initial, mss);
         Receiver {
             next: 0,
-            ofo: Reassembly::new(Limits { bytes: buffer.get(), fragments: MAX_FRAGMENTS }),
+            ofo: Reassembly::new(Limits::of_buffer(buffer.get())),
             ready: Pieces::default(),
             unread: 0,
             buffer: first.get(),
@@ -151,8 +148,9 @@ impl Receiver {
         }
         if offset > self.next {
             let length = payload.len() as u64;
-            let stored = self.ofo.insert(offset, payload);
-            self.duplicates += length - stored;
+            if let Some(stored) = self.ofo.insert(offset, payload) {
+                self.duplicates += length - stored;
+            }
             if self.hol_since.is_none() && !self.ofo.is_empty() {
                 self.hol_since = Some(now);
             }
@@ -228,7 +226,7 @@ impl Receiver {
     }
 
     pub(super) fn refused(&self) -> u64 {
-        self.refused + self.ofo.refused()
+        self.refused + self.ofo.dropped()
     }
 
     /// Bytes held, in order or not, and the bound they must keep.

@@ -2,7 +2,7 @@
 
 use super::Connection;
 use crate::FallbackReason;
-use crate::mapping::{Mapping, Proof};
+use crate::mapping::{Contradiction, Held, Mapping, Proof};
 use crate::shared::Shared;
 use anabranch_units::{Instant, SubflowSeq};
 use anabranch_wire::{DataSeq, Dss, Map, ResetReason, Segment};
@@ -96,7 +96,7 @@ impl Connection {
                 return true;
             }
             // The table holds it for the segments to come, which may not repeat it.
-            None if inside && subflow.maps.insert(mapping).is_ok() => {
+            None if inside && self.hold_map(index, mapping).is_ok() => {
                 self.waiting.own_map = Some(data + (start - first));
                 return true;
             }
@@ -112,16 +112,31 @@ impl Connection {
         }
         // What is proven as a whole cannot begin where something else has ended already.
         let cut = proof.is_some() && first < subflow.placed();
-        if cut || subflow.maps.insert(mapping).is_err() {
+        let Some(held) = self.hold_map(index, mapping).ok().filter(|_| !cut) else {
             self.bad_mapping(now, index, ResetReason::MptcpError, shared);
             return false;
-        }
+        };
         // It may be what earlier bytes wait for.
-        if self.subflows[index].unplaced.is_empty() {
-            return true;
+        if !self.subflows[index].unplaced.is_empty() {
+            self.subflows[index].ack.now = true;
+            if !self.place(now, index, shared) {
+                return false;
+            }
         }
-        self.subflows[index].ack.now = true;
-        self.place(now, index, shared)
+        self.waiting.map_refused = !held && start < end;
+        true
+    }
+
+    /// Puts a mapping into the table of subflow `index`; true if it is held now. What a full table forgets comes again
+    /// together with its bytes, which are therefore not kept either: bytes in order without a mapping are a sign that
+    /// options are lost.
+    pub(super) fn hold_map(&mut self, index: usize, mapping: Mapping) -> Result<bool, Contradiction> {
+        let subflow = &mut self.subflows[index];
+        let held = subflow.maps.insert(mapping)?;
+        if let Held::InsteadOf(edge) = held {
+            subflow.ofo.drop_beyond(edge);
+        }
+        Ok(held != Held::No)
     }
 
     /// The peer's stream ends at data offset `at` (§3.3.3). False if the subflow is gone.
