@@ -54,6 +54,7 @@ pub fn calibrate(cases: &[Case], settings: &Settings, tell: &dyn Fn(&str)) -> Re
     }
     Ok(Calibration {
         version: anabranch_lab::VERSION,
+        build: anabranch_lab::build(),
         kernel: kernel_version(),
         seed: settings.seed,
         repeat: settings.repeat,

@@ -7,7 +7,6 @@ use anabranch_lab::Scenario;
 use anabranch_lab::compare::Plan;
 use anabranch_lab::pairwise::Tournament;
 use anabranch_lab::shipped::SHIPPED;
-use anabranch_lab::stats::Estimate;
 use anabranch_policy::Catalogue;
 use anabranch_report::html::{self, Page};
 use anabranch_report::{Header, Sheet, comparison_rows};
@@ -37,14 +36,9 @@ pub fn compare(catalogue: &Arc<Catalogue>, args: &CompareArgs) -> Result<(), Fai
         output::write(path, &csv.map_err(|error| Failure::writing("CSV", error))?)?;
     }
     let summary = comparison.summary();
-    let singles: Vec<(String, Estimate)> = comparison
-        .singles
-        .iter()
-        .filter_map(|group| Some((group.name.clone(), Estimate::of(&group.values(comparison.measure))?)))
-        .collect();
     if let (Some(path), Some(summary)) = (&args.common.report, &summary) {
         let command = output::command_line();
-        let page = Page::of_comparison(&scenario, &header, &comparison, summary, &singles, &command);
+        let page = Page::of_comparison(&scenario, &header, &comparison, summary, &command);
         output::write(path, html::page(&page).as_bytes())?;
     }
     if args.common.json {
@@ -56,7 +50,7 @@ pub fn compare(catalogue: &Arc<Catalogue>, args: &CompareArgs) -> Result<(), Fai
         Some(path) => format!("\nOne row per run: {}\n", path.display()),
         None => "\nOne row per run in a file: --csv compare.csv\n".to_owned(),
     };
-    output::print(&format!("{}{files}", anabranch_report::comparison(&header, &summary, &singles)))
+    output::print(&format!("{}{files}", anabranch_report::comparison(&header, &summary)))
 }
 
 /// Runs every scheduler against every other over the shipped scenarios.

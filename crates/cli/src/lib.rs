@@ -36,7 +36,7 @@ mod wire_options;
 
 use anabranch_policy::Catalogue;
 use args::{Args, Command};
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 use failure::Failure;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -45,7 +45,7 @@ use std::sync::Arc;
 
 /// The whole command, with the arguments of the process and these policies.
 pub fn main_with(catalogue: Catalogue) -> ExitCode {
-    let args = Args::parse();
+    let args = arguments();
     let catalogue = Arc::new(catalogue);
     // A broken promise of the simulator is reported as a failed run, with the command that repeats it, and anything else
     // below; neither needs a trace of ours on top.
@@ -61,6 +61,16 @@ pub fn main_with(catalogue: Catalogue) -> ExitCode {
             ExitCode::from(1)
         }
     }
+}
+
+/// The arguments of the process. What does not parse ends the program here, as do `--help` and `--version`.
+fn arguments() -> Args {
+    let mut command = Args::command();
+    // The build is the digest of the whole program: not computed where nobody asks.
+    if std::env::args_os().nth(1).is_some_and(|first| first == "--version" || first == "-V") {
+        command = command.version(&*anabranch_lab::version_with_build().leak());
+    }
+    Args::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit())
 }
 
 fn dispatch(command: Command, catalogue: &Arc<Catalogue>) -> Result<(), Failure> {

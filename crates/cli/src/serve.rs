@@ -135,7 +135,7 @@ pub fn serve(catalogue: &Arc<Catalogue>, args: &ServeArgs) -> Result<(), Failure
     let totals = server.totals();
     if args.json {
         let result = json!({
-            "version": anabranch_lab::VERSION, "policies": chosen, "listen": listen, "totals": totals, "counters": counters,
+            "version": anabranch_lab::VERSION, "build": anabranch_lab::build(), "policies": chosen, "listen": listen, "totals": totals, "counters": counters,
         });
         return output::print(&format!("{result:#}\n"));
     }

@@ -2,8 +2,8 @@
 
 use crate::failure::Failure;
 use crate::output;
-use anabranch_lab::in_shell;
 use anabranch_lab::study::{Journal, PAPERS, Prepared, Provenance, Study, StudyResult};
+use anabranch_lab::{UNKNOWN_BUILD, VERSION, in_shell};
 use anabranch_policy::Catalogue;
 use anabranch_report::Sheet;
 use anabranch_report::html::{Page, page};
@@ -202,10 +202,10 @@ fn stem(name: &str) -> String {
 
 /// What made the runs: a journal's runs of another build are not taken for ours.
 fn build() -> Result<String, Failure> {
-    let program = std::env::current_exe().and_then(std::fs::read);
-    let program =
-        program.map_err(|error| Failure::Failed(miette::miette!("cannot read this program itself: {error}")))?;
-    Ok(anabranch_lab::study::build(&program))
+    match anabranch_lab::build() {
+        UNKNOWN_BUILD => Err(Failure::Failed(miette::miette!("cannot read this program itself"))),
+        build => Ok(format!("{VERSION} {build}")),
+    }
 }
 
 fn list(args: &StudyArgs) -> Result<(), Failure> {

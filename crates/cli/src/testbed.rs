@@ -175,7 +175,7 @@ fn run(scenario: &Scenario, args: &TestbedArgs, inside: Inside) -> Result<u8, (F
     let kernel::Settings { client, server, not_applied } = kernel::settings(scenario);
     let capture = args.pcap.as_ref().map(|directory| CaptureOptions {
         directory: directory.clone(),
-        application: format!("anabranch {}", anabranch_lab::VERSION),
+        application: format!("anabranch {}", anabranch_lab::version_with_build()),
         comment: format!("anabranch testbed {} --seed {seed}", scenario.origin.scenario),
     });
     let backend = match args.backend {

@@ -69,11 +69,11 @@ fn every_row_says_what_it_takes_to_repeat_it() {
     succeed(&here, &["compare", "small.toml", "--schedulers", "ecf,min-rtt", "--seed", "40", "--csv", "out.csv"]);
     let csv = std::fs::read_to_string(here.join("out.csv")).unwrap();
     let mut lines = csv.lines();
-    assert!(lines.next().unwrap().starts_with("version,scenario,digest,kind,name,seed,finished,"));
+    assert!(lines.next().unwrap().starts_with("version,build,scenario,digest,kind,name,seed,finished,"));
     let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
     assert_eq!(rows.len(), (2 + 2) * 3, "two schedulers and two single paths, three times each");
-    assert!(rows.iter().all(|row| row[0] == env!("CARGO_PKG_VERSION") && row[1] == "small" && row[2] == rows[0][2]));
-    let seeds: Vec<&str> = rows.iter().map(|row| row[5]).take(4).collect();
+    assert!(rows.iter().all(|row| row[0] == env!("CARGO_PKG_VERSION") && row[2] == "small" && row[3] == rows[0][3]));
+    let seeds: Vec<&str> = rows.iter().map(|row| row[6]).take(4).collect();
     assert_eq!(seeds, ["40", "41", "42", "40"]);
 
     // The second row again, by itself.

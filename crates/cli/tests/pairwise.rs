@@ -4,13 +4,13 @@
 
 mod common;
 
-use common::{directory, succeed};
+use common::{directory, succeed, without_build};
 use std::fs;
 use std::path::Path;
 
 #[test]
 fn the_figures_are_those_of_the_last_time() {
-    let found = succeed(&directory("pairwise"), &["compare", "--all", "--repeat", REPEAT]);
+    let found = without_build(&succeed(&directory("pairwise"), &["compare", "--all", "--repeat", REPEAT]));
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/pairwise.txt");
     if std::env::var_os("BLESS").is_some() {
         fs::write(path, found).unwrap();

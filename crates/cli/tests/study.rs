@@ -69,7 +69,10 @@ fn a_study_writes_figures_verdicts_and_a_row_per_run() {
     assert!(points.len() == 3 && points.iter().all(|point| point["low"].as_f64() <= point["high"].as_f64()));
     let rows = fs::read_to_string(directory.join("anabranch-studies/mine.csv")).unwrap();
     assert_eq!(rows.lines().count(), 1 + 24);
-    assert!(rows.starts_with("version,study,system,loss,digest,seed,finished,unfinished,completion_s,"), "{rows}");
+    assert!(
+        rows.starts_with("version,build,study,system,loss,digest,seed,finished,unfinished,censored,completion_s,"),
+        "{rows}"
+    );
     // A row names the command that repeats it, and the run is the same.
     let row = rows.lines().nth(5).unwrap();
     let command = row.rsplit(',').next().unwrap().to_owned();

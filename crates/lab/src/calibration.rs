@@ -8,6 +8,8 @@ use serde::Serialize;
 pub struct Calibration {
     /// Of this program.
     pub version: &'static str,
+    /// Digest of this program.
+    pub build: &'static str,
     /// The kernel it was held against.
     pub kernel: String,
     /// The first seed.
@@ -149,7 +151,7 @@ mod tests {
     #[test]
     fn the_median_forgets_signs() {
         let rows = vec![row(&[1.0], &[0.9]), row(&[1.0], &[1.02]), row(&[1.0], &[1.04]), row(&[1.0], &[0.0])];
-        let calibration = Calibration { version: "", kernel: String::new(), seed: 1, repeat: 1, rows };
+        let calibration = Calibration { version: "", build: "", kernel: String::new(), seed: 1, repeat: 1, rows };
         assert!((calibration.median_gap().unwrap() - 0.04).abs() < 1e-12);
         assert!((calibration.widest().unwrap().1.mean + 0.1).abs() < 1e-12);
     }

@@ -5,7 +5,7 @@
 
 use crate::file::MeasureName;
 use crate::run::run_all;
-use crate::stats::Estimate;
+use crate::stats::{Estimate, Tested};
 use crate::{Chosen, Measured, RunError, Scenario, ScenarioError, Variant};
 use serde::Serialize;
 
@@ -52,6 +52,9 @@ pub struct Group {
 }
 
 /// A comparison in numbers.
+///
+/// The time of a run in which transfers did not complete is known to be no less than what is measured (it is *censored*). A mean with
+/// such a run in it is a lower bound: it is not subtracted from anything, and no sum is made of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
     /// What ranks.
@@ -60,12 +63,14 @@ pub struct Summary {
     pub unit: &'static str,
     /// Repetitions.
     pub repeat: usize,
-    /// The best first.
+    /// The best first; behind them those with censored runs, the fewest first.
     pub ranking: Vec<Ranked>,
-    /// Plain TCP on the path where it does best.
-    pub best_single_path: Baseline,
-    /// What all paths together would give if nothing were lost by joining them.
-    pub sum_of_paths: Baseline,
+    /// Plain TCP on each path.
+    pub singles: Vec<Single>,
+    /// Plain TCP on the path where it does best, of those where it always completed.
+    pub best_single_path: Option<Baseline>,
+    /// What all paths together would give if nothing were lost by joining them. `None` if plain TCP did not complete on one.
+    pub sum_of_paths: Option<Baseline>,
     /// Paths share a link, so that their sum counts it more than once and is out of reach.
     pub sum_out_of_reach: bool,
 }
@@ -77,12 +82,14 @@ pub struct Ranked {
     pub rank: usize,
     /// Its name.
     pub scheduler: String,
-    /// Completion time or goodput.
+    /// Completion time or goodput; a lower bound if runs are censored.
     pub value: Estimate,
-    /// Paired difference to `min-rtt`, in the same unit; `None` for itself or without it.
-    pub to_reference: Option<Estimate>,
-    /// Paired difference to the best of the ranking; `None` for the best.
-    pub to_best: Option<Estimate>,
+    /// Paired difference to `min-rtt`, in the same unit, tested together with those of all others; `None` for itself, without it, or
+    /// if runs of either are censored.
+    pub to_reference: Option<Tested>,
+    /// Paired difference to the best of the ranking, tested together with those of all others; `None` for the best, or if runs of
+    /// either are censored.
+    pub to_best: Option<Tested>,
     /// By path.
     pub shares: Vec<f64>,
     /// Data segments that arrived out of order.
@@ -99,6 +106,21 @@ pub struct Ranked {
     pub overruled: f64,
     /// Runs in which transfers did not complete.
     pub unfinished_runs: usize,
+    /// Runs whose value is a lower bound.
+    pub censored_runs: usize,
+}
+
+/// Plain TCP on one path.
+#[derive(Clone, Debug, Serialize)]
+pub struct Single {
+    /// The path.
+    pub path: String,
+    /// Completion time or goodput; a lower bound if runs are censored.
+    pub value: Estimate,
+    /// Runs in which transfers did not complete.
+    pub unfinished_runs: usize,
+    /// Runs whose value is a lower bound.
+    pub censored_runs: usize,
 }
 
 /// Something to hold results against.
@@ -108,8 +130,8 @@ pub struct Baseline {
     pub name: String,
     /// Completion time or goodput.
     pub value: Estimate,
-    /// Paired difference of the best scheduler to it.
-    pub best_to_it: Estimate,
+    /// Paired difference of the best scheduler to it, tested by itself; `None` if runs of the best are censored.
+    pub best_to_it: Option<Estimate>,
 }
 
 impl Plan {
@@ -176,6 +198,16 @@ impl Group {
         self.runs.iter().map(|run| run.value(measure)).collect()
     }
 
+    /// Runs whose value is a lower bound.
+    pub fn censored_runs(&self, measure: MeasureName) -> usize {
+        self.runs.iter().filter(|run| run.is_censored(measure)).count()
+    }
+
+    /// Runs in which transfers did not complete.
+    pub fn unfinished_runs(&self) -> usize {
+        self.runs.iter().filter(|run| !run.finished).count()
+    }
+
     fn mean(&self, number: impl Fn(&Measured) -> f64) -> f64 {
         self.runs.iter().map(number).sum::<f64>() / self.runs.len().max(1) as f64
     }
@@ -185,51 +217,70 @@ impl Comparison {
     /// Ranks the schedulers. `None` if nothing was run.
     pub fn summary(&self) -> Option<Summary> {
         let measure = self.measure;
-        let mut order: Vec<(&Group, Vec<f64>, Estimate)> = Vec::new();
+        let mut order: Vec<Entry<'_>> = Vec::new();
         for group in &self.candidates {
-            let values = group.values(measure);
-            let estimate = Estimate::of(&values)?;
-            order.push((group, values, estimate));
+            order.push(Entry::of(group, measure)?);
         }
         // Stable: equal means stay in the order of the registry.
-        order.sort_by(|(_, _, a), (_, _, b)| match measure {
-            MeasureName::CompletionTime | MeasureName::PageLoadTime => a.mean.total_cmp(&b.mean),
-            MeasureName::Goodput => b.mean.total_cmp(&a.mean),
+        order.sort_by(|a, b| {
+            let by_mean = match measure {
+                MeasureName::CompletionTime | MeasureName::PageLoadTime => a.value.mean.total_cmp(&b.value.mean),
+                MeasureName::Goodput => b.value.mean.total_cmp(&a.value.mean),
+            };
+            a.censored.cmp(&b.censored).then(by_mean)
         });
-        let best = order.first()?.1.clone();
-        let reference = order.iter().find(|(group, ..)| group.name == REFERENCE).map(|(_, values, _)| values.clone());
+        let best = order.first()?;
+        let reference = order.iter().find(|entry| entry.group.name == REFERENCE);
+        let against = |other: Option<&Entry<'_>>| -> Vec<Option<Tested>> {
+            let difference = |entry: &Entry<'_>| {
+                other.filter(|other| entry.group.name != other.group.name).and_then(|other| entry.less(other))
+            };
+            Tested::family(&order.iter().map(difference).collect::<Vec<_>>())
+        };
+        let (to_reference, to_best) = (against(reference), against(Some(best)));
+        let ranked = |(n, entry): (usize, &Entry<'_>)| {
+            let group = entry.group;
+            Ranked {
+                rank: n + 1,
+                scheduler: group.name.clone(),
+                value: entry.value,
+                to_reference: to_reference[n],
+                to_best: to_best[n],
+                shares: (0..self.paths.len()).map(|path| group.mean(|run| run.shares[path])).collect(),
+                ofo_count: group.mean(|run| run.ofo_count as f64),
+                ofo_peak: group.mean(|run| run.ofo_peak as f64),
+                rto_rate: group.mean(Measured::rto_rate),
+                reinjected_bytes: group.mean(|run| run.reinjected_bytes as f64),
+                blocked_s: [
+                    group.mean(|run| run.blocked_cwnd_s),
+                    group.mean(|run| run.blocked_window_s),
+                    group.mean(|run| run.blocked_scheduler_s),
+                    group.mean(|run| run.blocked_application_s),
+                ],
+                overruled: group.mean(|run| run.overruled as f64),
+                unfinished_runs: group.unfinished_runs(),
+                censored_runs: entry.censored,
+            }
+        };
+        let ranking = order.iter().enumerate().map(ranked).collect();
 
-        let ranked = |(n, (group, values, value)): (usize, &(&Group, Vec<f64>, Estimate))| Ranked {
-            rank: n + 1,
-            scheduler: group.name.clone(),
-            value: *value,
-            to_reference: reference
-                .as_ref()
-                .filter(|_| group.name != REFERENCE)
-                .and_then(|reference| Estimate::of_difference(values, reference)),
-            to_best: if n == 0 { None } else { Estimate::of_difference(values, &best) },
-            shares: (0..self.paths.len()).map(|path| group.mean(|run| run.shares[path])).collect(),
-            ofo_count: group.mean(|run| run.ofo_count as f64),
-            ofo_peak: group.mean(|run| run.ofo_peak as f64),
-            rto_rate: group.mean(Measured::rto_rate),
-            reinjected_bytes: group.mean(|run| run.reinjected_bytes as f64),
-            blocked_s: [
-                group.mean(|run| run.blocked_cwnd_s),
-                group.mean(|run| run.blocked_window_s),
-                group.mean(|run| run.blocked_scheduler_s),
-                group.mean(|run| run.blocked_application_s),
-            ],
-            overruled: group.mean(|run| run.overruled as f64),
-            unfinished_runs: group.runs.iter().filter(|run| !run.finished).count(),
+        let singles: Vec<Entry<'_>> =
+            self.singles.iter().map(|group| Entry::of(group, measure)).collect::<Option<_>>()?;
+        let single = |entry: &Entry<'_>| Single {
+            path: entry.group.name.clone(),
+            value: entry.value,
+            unfinished_runs: entry.group.unfinished_runs(),
+            censored_runs: entry.censored,
         };
-        let baseline = |name: String, values: &[f64]| {
-            let value = Estimate::of(values)?;
-            Some(Baseline { name, value, best_to_it: Estimate::of_difference(&best, values)? })
+        let baseline = |name: String, values: Vec<f64>| {
+            let value = Estimate::of(&values)?;
+            let best_to_it = Estimate::of_difference(&best.values, &values).filter(|_| best.censored == 0);
+            Some(Baseline { name, value, best_to_it })
         };
-        let singles: Vec<(String, Vec<f64>)> =
-            self.singles.iter().map(|group| (group.name.clone(), group.values(measure))).collect();
-        let sum = sum_of_paths(measure, &singles, self.seeds.len());
-        let (path, values) = singles.into_iter().reduce(|a, b| if is_better(measure, &b.1, &a.1) { b } else { a })?;
+        let complete = || singles.iter().filter(|entry| entry.censored == 0);
+        let best_single = complete().reduce(|a, b| if is_better(measure, &b.values, &a.values) { b } else { a });
+        let sum = (complete().count() == singles.len() && !singles.is_empty())
+            .then(|| sum_of_paths(measure, &singles, self.seeds.len()));
         Some(Summary {
             measure: measure.name(),
             unit: match measure {
@@ -237,11 +288,33 @@ impl Comparison {
                 MeasureName::Goodput => "bit/s",
             },
             repeat: self.seeds.len(),
-            ranking: order.iter().enumerate().map(ranked).collect(),
-            best_single_path: baseline(path, &values)?,
-            sum_of_paths: baseline(self.paths.join(" + "), &sum)?,
+            ranking,
+            singles: singles.iter().map(single).collect(),
+            best_single_path: best_single.and_then(|it| baseline(it.group.name.clone(), it.values.clone())),
+            sum_of_paths: sum.and_then(|values| baseline(self.paths.join(" + "), values)),
             sum_out_of_reach: self.shared_link,
         })
+    }
+}
+
+/// A group with the numbers that rank.
+struct Entry<'a> {
+    group: &'a Group,
+    values: Vec<f64>,
+    value: Estimate,
+    censored: usize,
+}
+
+impl<'a> Entry<'a> {
+    /// `None` without runs.
+    fn of(group: &'a Group, measure: MeasureName) -> Option<Self> {
+        let values = group.values(measure);
+        Some(Entry { group, value: Estimate::of(&values)?, values, censored: group.censored_runs(measure) })
+    }
+
+    /// The paired difference to `other`; `None` if one of the two is a lower bound.
+    fn less(&self, other: &Entry<'_>) -> Option<Estimate> {
+        Estimate::of_difference(&self.values, &other.values).filter(|_| self.censored == 0 && other.censored == 0)
     }
 }
 
@@ -256,9 +329,9 @@ fn is_better(measure: MeasureName, a: &[f64], b: &[f64]) -> bool {
 
 /// Seed by seed, what the paths would do together: goodputs add up, and so do the rates at which a given amount of work
 /// completes, `1/T = 1/T₁ + 1/T₂ + …`.
-fn sum_of_paths(measure: MeasureName, singles: &[(String, Vec<f64>)], runs: usize) -> Vec<f64> {
+fn sum_of_paths(measure: MeasureName, singles: &[Entry<'_>], runs: usize) -> Vec<f64> {
     let over_paths =
-        |run: usize, number: fn(f64) -> f64| singles.iter().map(|(_, values)| number(values[run])).sum::<f64>();
+        |run: usize, number: fn(f64) -> f64| singles.iter().map(|single| number(single.values[run])).sum::<f64>();
     (0..runs)
         .map(|run| match measure {
             MeasureName::CompletionTime | MeasureName::PageLoadTime => 1.0 / over_paths(run, |time| 1.0 / time),

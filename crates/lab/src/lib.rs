@@ -20,6 +20,7 @@ mod measured;
 mod named;
 mod page;
 pub mod pairwise;
+mod program;
 pub mod quantity;
 mod record;
 mod resolve;
@@ -39,11 +40,9 @@ mod watch;
 pub use error::{ScenarioError, nearest};
 pub use measured::{Measured, MiddleboxCounts, PathSamples, Samples, WindowMeasured};
 pub use named::{named, named_ack_path};
+pub use program::{UNKNOWN_BUILD, VERSION, build, version_with_build};
 pub use record::Recorder;
 pub use run::{Keep, Run, RunError, panic_text, run, run_seeds};
 pub use scenario::{Origin, Scenario, in_shell};
 pub use schema::schema;
 pub use variant::{Chosen, Settings, Switched, Variant};
-
-/// The version that stands on every row of results.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");

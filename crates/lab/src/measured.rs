@@ -267,6 +267,17 @@ impl Measured {
         }
     }
 
+    /// Whether the number that ranks is a lower bound: transfers did not complete, and their times count until the run stopped.
+    pub fn is_censored(&self, measure: MeasureName) -> bool {
+        let is_time = matches!(measure, MeasureName::CompletionTime | MeasureName::PageLoadTime);
+        is_time && self.has_bounds()
+    }
+
+    /// Whether its times are lower bounds.
+    pub fn has_bounds(&self) -> bool {
+        !self.finished || self.unfinished > 0
+    }
+
     /// Timeouts per data segment sent.
     pub fn rto_rate(&self) -> f64 {
         match self.segments_sent {

@@ -6,7 +6,7 @@
 use crate::compare::{Comparison, Plan, REFERENCE};
 use crate::file::MeasureName;
 use crate::stats::Estimate;
-use crate::{Chosen, RunError, Scenario, ScenarioError, VERSION, Variant};
+use crate::{Chosen, RunError, Scenario, ScenarioError, VERSION, Variant, build};
 use serde::Serialize;
 
 /// What to run.
@@ -19,6 +19,8 @@ pub struct Tournament {
 pub struct Standings {
     /// Of Anabranch.
     pub version: &'static str,
+    /// Digest of the program that made the runs.
+    pub build: &'static str,
     /// The schedulers with their parameters, the one with most to its credit first.
     pub schedulers: Vec<Standing>,
     /// In the order asked for.
@@ -145,7 +147,7 @@ fn standings(comparisons: &[(&Plan, Comparison)]) -> Standings {
         }
         bout.pairs.sort_by_key(|pair| (rank(&pair.a), rank(&pair.b)));
     }
-    Standings { version: VERSION, schedulers, scenarios }
+    Standings { version: VERSION, build: build(), schedulers, scenarios }
 }
 
 fn bout(plan: &Plan, comparison: &Comparison) -> Bout {

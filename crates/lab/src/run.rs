@@ -28,7 +28,7 @@ pub struct Run {
 /// A run that broke.
 #[derive(Clone, Debug, PartialEq, thiserror::Error, miette::Diagnostic)]
 #[error("a run failed: {problem}")]
-#[diagnostic(help("this repeats it: {command}"))]
+#[diagnostic(help("this repeats it: {command}\nwith the same build: {}", crate::build()))]
 pub struct RunError {
     /// What went wrong.
     pub problem: String,

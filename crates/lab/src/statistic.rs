@@ -98,6 +98,7 @@ pub const STATISTICS: &[Statistic] = &[
     statistic!("seed", None, "", "seed of the run", Count(|m| m.seed)),
     statistic!("finished", None, "", "all transfers completed", Flag(|m| m.finished)),
     statistic!("unfinished", Some("unfinished"), "", "transfers that did not complete", Count(|m| m.unfinished as u64)),
+    statistic!(derived "censored", None, "", "times are lower bounds: something did not complete", Flag(|m| m.has_bounds())),
     statistic!("completion_s", Some("completion-time"), "s", "completion time", Number(|m| m.completion_s)),
     statistic!("completion_sd_s", Some("completion-time-sd"), "s", "standard deviation of completion times", Number(|m| m.completion_sd_s)),
     statistic!("page_load_s", Some("page-load-time"), "s", "page load time", Number(|m| m.page_load_s)),

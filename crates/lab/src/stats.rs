@@ -1,6 +1,8 @@
 //! Means with 95 % intervals after Student (*The Probable Error of a Mean*, Biometrika 1908).
 //!
-//! Differences are paired: both sides of each met the same draws, so most of the noise is common to them and cancels.
+//! Differences are paired: both sides of each met the same draws, so most of the noise is common to them and cancels. Where several
+//! are tested at once, their p-values are adjusted after Holm (*A Simple Sequentially Rejective Multiple Test Procedure*,
+//! Scandinavian Journal of Statistics 1979): the chance of even one false finding in the family stays below [`LEVEL`].
 
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -14,6 +16,50 @@ pub struct Estimate {
     pub mean: f64,
     /// The interval `mean ± half` covers the true mean in 95 % of cases; `None` for fewer than two samples.
     pub half: Option<f64>,
+}
+
+/// The chance of a false finding that a test accepts.
+pub const LEVEL: f64 = 0.05;
+
+/// A paired difference, tested together with others.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Tested {
+    /// The difference, with an interval of its own.
+    #[serde(flatten)]
+    pub difference: Estimate,
+    /// p-value of a mean of zero (Student, two-sided), adjusted for the family after Holm; `None` for fewer than two samples.
+    pub p_holm: Option<f64>,
+}
+
+impl Tested {
+    /// Tests these differences as one family. Each `None` stays one and counts for nothing.
+    pub fn family(differences: &[Option<Estimate>]) -> Vec<Option<Tested>> {
+        let p_values: Vec<(usize, f64)> =
+            differences.iter().enumerate().filter_map(|(n, it)| Some((n, (*it)?.p_value()?))).collect();
+        let adjusted = holm(&p_values.iter().map(|(_, p)| *p).collect::<Vec<_>>());
+        let p_holm = |n: usize| p_values.iter().zip(&adjusted).find(|((at, _), _)| *at == n).map(|(_, p)| *p);
+        let tested =
+            |(n, it): (usize, &Option<Estimate>)| it.map(|difference| Tested { difference, p_holm: p_holm(n) });
+        differences.iter().enumerate().map(tested).collect()
+    }
+
+    /// Whether the mean is not zero, at [`LEVEL`] for the whole family.
+    pub fn is_significant(&self) -> bool {
+        self.p_holm.is_some_and(|p| p <= LEVEL)
+    }
+}
+
+/// Adjusts the p-values of a family of tests.
+fn holm(p_values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..p_values.len()).collect();
+    order.sort_by(|a, b| p_values[*a].total_cmp(&p_values[*b]));
+    let (mut adjusted, mut most) = (vec![1.0; p_values.len()], 0.0f64);
+    for (rank, n) in order.into_iter().enumerate() {
+        // The smallest is tested against all, the next against those that are left; none may be smaller than one before it.
+        most = most.max(p_values[n] * (p_values.len() - rank) as f64).min(1.0);
+        adjusted[n] = most;
+    }
+    adjusted
 }
 
 impl Estimate {
@@ -37,7 +83,18 @@ impl Estimate {
         Estimate::of(&differences)
     }
 
-    /// Whether the interval leaves out zero.
+    /// The probability of a mean at least as far from zero if the true one is zero (Student, two-sided); `None` for fewer than
+    /// two samples.
+    pub fn p_value(&self) -> Option<f64> {
+        let half = self.half?;
+        if half == 0.0 {
+            return Some(if self.mean == 0.0 { 1.0 } else { 0.0 });
+        }
+        let t = self.mean.abs() / (half / quantile(self.n - 1));
+        Some(2.0 * student(self.n - 1).cdf(-t))
+    }
+
+    /// Whether the interval leaves out zero: a test by itself.
     pub fn is_significant(&self) -> bool {
         self.half.is_some_and(|half| self.mean.abs() > half)
     }
@@ -45,8 +102,11 @@ impl Estimate {
 
 /// The 97.5 % quantile of Student's t with `freedom` degrees of freedom.
 fn quantile(freedom: usize) -> f64 {
-    let student = StudentsT::new(0.0, 1.0, freedom as f64).expect("at least one degree of freedom, scale one");
-    student.inverse_cdf(0.975)
+    student(freedom).inverse_cdf(0.975)
+}
+
+fn student(freedom: usize) -> StudentsT {
+    StudentsT::new(0.0, 1.0, freedom as f64).expect("at least one degree of freedom, scale one")
 }
 
 #[cfg(test)]
@@ -79,6 +139,40 @@ mod tests {
         let difference = Estimate::of_difference(&a, &b).unwrap();
         assert!((difference.mean - 1.0).abs() < 1e-9 && (difference.half.unwrap() - 0.4969).abs() < 1e-3);
         assert!(difference.is_significant());
+    }
+
+    #[test]
+    fn p_values_are_those_of_the_tables() {
+        // t = 2.093 and 2.861 with 19 degrees of freedom: two-sided 5 % and 1 %.
+        for (t, p) in [(2.093, 0.05), (2.861, 0.01)] {
+            let estimate = Estimate { n: 20, mean: t, half: Some(quantile(19)) };
+            assert!((estimate.p_value().unwrap() - p).abs() < 1e-4, "{t}: {:?}", estimate.p_value());
+        }
+        assert_eq!(Estimate { n: 3, mean: 0.0, half: Some(0.0) }.p_value(), Some(1.0));
+        assert_eq!(Estimate { n: 3, mean: 0.1, half: Some(0.0) }.p_value(), Some(0.0));
+        assert_eq!(Estimate { n: 1, mean: 0.1, half: None }.p_value(), None);
+    }
+
+    #[test]
+    fn holm_by_hand() {
+        // 0.01 × 4, 0.02 × 3, 0.03 × 2 and at least the one before, 0.04 × 1 likewise.
+        let adjusted = holm(&[0.03, 0.01, 0.04, 0.02]);
+        let expected = [0.06, 0.04, 0.06, 0.06];
+        assert!(adjusted.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{adjusted:?}");
+        assert_eq!(holm(&[0.9, 0.8]), [1.0, 1.0]);
+    }
+
+    #[test]
+    fn what_counts_alone_need_not_count_among_many() {
+        // p = 0.04 by itself; as one of three it takes p <= 0.05 / 3.
+        let weak = Estimate { n: 20, mean: 2.2, half: Some(quantile(19)) };
+        let strong = Estimate { n: 20, mean: 9.0, half: Some(quantile(19)) };
+        assert!(weak.is_significant());
+        let alone = Tested::family(&[Some(weak)]);
+        assert!(alone[0].unwrap().is_significant());
+        let family = Tested::family(&[Some(weak), None, Some(strong), Some(weak)]);
+        let verdicts: Vec<Option<bool>> = family.iter().map(|it| it.map(|it| it.is_significant())).collect();
+        assert_eq!(verdicts, [Some(false), None, Some(true), Some(false)]);
     }
 
     #[test]

@@ -8,9 +8,9 @@ use std::fmt::Write;
 
 /// The table, what failed, and what the gap comes to.
 pub fn calibration(calibration: &Calibration) -> String {
-    let Calibration { version, kernel, seed, repeat, rows } = calibration;
+    let Calibration { version, build, kernel, seed, repeat, rows } = calibration;
     let last = seed + (*repeat as u64).saturating_sub(1);
-    let mut text = format!("anabranch {version} and Linux {kernel}, seeds {seed} to {last}\n\n");
+    let mut text = format!("anabranch {version} (build {build}) and Linux {kernel}, seeds {seed} to {last}\n\n");
     let mut table = Table::new([
         ("transfer", Align::Left),
         ("", Align::Left),

@@ -6,13 +6,13 @@ use crate::rows::Header;
 use crate::table::{Align, Table};
 use crate::wrap::hang;
 use anabranch_lab::compare::{REFERENCE, Ranked, Summary};
-use anabranch_lab::stats::Estimate;
+use anabranch_lab::stats::{Estimate, LEVEL, Tested};
 use std::fmt::Write;
 
 /// The two tables and the words below them.
-pub fn comparison(header: &Header, summary: &Summary, singles: &[(String, Estimate)]) -> String {
+pub fn comparison(header: &Header, summary: &Summary) -> String {
     let mut text = format!("{header}\n\n");
-    write!(text, "{}\n{}\n", ranking(header, summary, singles), limits(summary))
+    write!(text, "{}\n{}\n", ranking(header, summary), limits(summary))
         .and_then(|()| write!(text, "{}{}\n{}", legend(summary), words(summary), policies(header)))
         .expect("writing to a String cannot fail");
     text
@@ -34,13 +34,21 @@ impl Unit {
         }
     }
 
+    /// A mean with its interval, or the lower bound that it is.
+    fn value(self, estimate: &Estimate, censored_runs: usize) -> String {
+        match censored_runs {
+            0 => with_interval(estimate, self.scale, false),
+            _ => format!("≥ {}", with_interval(&Estimate { half: None, ..*estimate }, self.scale, false)),
+        }
+    }
+
     fn show(self, x: f64) -> String {
         format!("{} {}", short(x / self.scale), self.name)
     }
 }
 
 /// Schedulers from the best on, and what they are held against.
-pub(crate) fn ranking(header: &Header, summary: &Summary, singles: &[(String, Estimate)]) -> Table {
+pub(crate) fn ranking(header: &Header, summary: &Summary) -> Table {
     let unit = Unit::of(summary);
     let value = format!("{} [{}]", summary.measure, unit.name);
     let difference = format!("to {REFERENCE} [{}]", unit.name);
@@ -48,30 +56,42 @@ pub(crate) fn ranking(header: &Header, summary: &Summary, singles: &[(String, Es
     let mut columns = vec![("#", Align::Right), ("scheduler", Align::Left)];
     columns.extend([(value.as_str(), Align::Right), (difference.as_str(), Align::Right)]);
     columns.extend(shares.iter().map(|share| (share.as_str(), Align::Right)));
-    let unfinished = summary.ranking.iter().any(|ranked| ranked.unfinished_runs > 0);
+    let unfinished = unfinished_runs(summary).any(|(_, count)| count > 0);
     if unfinished {
         columns.push(("unfinished", Align::Right));
     }
     let mut table = Table::new(columns);
     for ranked in &summary.ranking {
         let difference = ranked.to_reference.as_ref().map_or(String::new(), |d| {
-            // A star where the interval leaves out zero.
-            format!("{}{}", with_interval(d, unit.scale, true), if d.is_significant() { " *" } else { "  " })
+            let star = if d.is_significant() { " *" } else { "  " };
+            format!("{}{star}", with_interval(&d.difference, unit.scale, true))
         });
         let mut row = vec![ranked.rank.to_string(), ranked.scheduler.clone()];
-        row.extend([with_interval(&ranked.value, unit.scale, false), difference]);
+        row.extend([unit.value(&ranked.value, ranked.censored_runs), difference]);
         row.extend(ranked.shares.iter().map(|share| percent(*share)));
         if unfinished {
             row.push(format!("{} of {}", ranked.unfinished_runs, summary.repeat));
         }
         table.row(row);
     }
-    for (path, estimate) in singles {
-        table.row([String::new(), format!("plain TCP on {path}"), with_interval(estimate, unit.scale, false)]);
+    let gaps = || std::iter::repeat_n(String::new(), 1 + header.paths.len());
+    for single in &summary.singles {
+        let mut row = vec![String::new(), format!("plain TCP on {}", single.path)];
+        row.push(unit.value(&single.value, single.censored_runs));
+        row.extend(gaps());
+        row.push(format!("{} of {}", single.unfinished_runs, summary.repeat));
+        table.row(row);
     }
-    let sum = with_interval(&summary.sum_of_paths.value, unit.scale, false);
+    let sum = summary.sum_of_paths.as_ref();
+    let sum = sum.map_or("not known".to_owned(), |sum| with_interval(&sum.value, unit.scale, false));
     table.row([String::new(), "sum of paths".to_owned(), sum]);
     table
+}
+
+/// Name and number of the runs in which transfers did not complete, for all that was run.
+fn unfinished_runs(summary: &Summary) -> impl Iterator<Item = (String, usize)> {
+    let candidates = summary.ranking.iter().map(|ranked| (ranked.scheduler.clone(), ranked.unfinished_runs));
+    candidates.chain(summary.singles.iter().map(|it| (format!("plain TCP on {}", it.path), it.unfinished_runs)))
 }
 
 /// What held each scheduler back.
@@ -100,57 +120,98 @@ pub(crate) fn limits(summary: &Summary) -> Table {
 /// How to read the tables.
 fn legend(summary: &Summary) -> String {
     let mut text = format!(
-        "Means over {} repetitions; blocked: time the sender was kept waiting, by what; ± and *: 95 % intervals,\n\
-         differences taken seed by seed. RTO rate: timeouts per segment sent. ofo: out of order at the connection level.\n\n",
-        summary.repeat
+        "Means over {} repetitions; blocked: time the sender was kept waiting, by what; ±: 95 % intervals, differences taken\n\
+         seed by seed. {}\n\
+         RTO rate: timeouts per segment sent. ofo: out of order at the connection level.\n\n",
+        summary.repeat,
+        stars(summary)
     );
-    let unfinished: usize = summary.ranking.iter().map(|ranked| ranked.unfinished_runs).sum();
-    if unfinished > 0 {
-        text += &format!(
-            "{unfinished} of {} runs did not finish; what they left undone counts until the run was stopped.\n",
-            summary.repeat * summary.ranking.len()
-        );
+    if let Some(warning) = unfinished(summary) {
+        text += &hang("", &warning, WIDTH);
     }
     text
 }
 
-/// What the numbers say.
+/// The meaning of a star in the ranking.
+pub(crate) fn stars(summary: &Summary) -> String {
+    format!("*: other than {REFERENCE}, {}.", family(summary.ranking.iter().filter_map(|it| it.to_reference.as_ref())))
+}
+
+/// The runs that did not finish, and what their numbers are worth.
+pub(crate) fn unfinished(summary: &Summary) -> Option<String> {
+    let each: Vec<String> = unfinished_runs(summary)
+        .filter(|(_, count)| *count > 0)
+        .map(|(name, count)| format!("{name} {count} of {}", summary.repeat))
+        .collect();
+    let bounds = match summary.unit {
+        "s" => {
+            "Their times count until the run was stopped, so means marked ≥ are lower bounds, and nothing is derived from them"
+        }
+        _ => "What they moved until the run was stopped counts",
+    };
+    (!each.is_empty()).then(|| format!("Runs that did not finish: {}. {bounds}.", each.join(", ")))
+}
+
+/// The tests behind a claim: how many, and at which level.
+fn family<'a>(tests: impl Iterator<Item = &'a Tested>) -> String {
+    let percent = LEVEL * 100.0;
+    match tests.count() {
+        0 => "nothing to test".to_owned(),
+        1 => format!("paired t-test at {percent} %"),
+        n => format!("paired t-tests at {percent} % for all {n} together (Holm)"),
+    }
+}
+
+/// The numbers in words.
 pub(crate) fn words(summary: &Summary) -> String {
     let (Some(best), unit) = (summary.ranking.first(), Unit::of(summary)) else { return String::new() };
+    if best.censored_runs > 0 {
+        return "No scheduler finished all of its runs: nothing can be said of which is faster.\n\n".to_owned();
+    }
     let mut text = first_place(summary, best, unit);
     text += &format!("{}\n{}\n", against_single(summary, best, unit), against_sum(summary, best, unit));
     text
 }
 
 fn first_place(summary: &Summary, best: &Ranked, unit: Unit) -> String {
-    // Who cannot be told from the first?
-    let close: Vec<&str> = summary.ranking[1..]
-        .iter()
-        .filter(|ranked| ranked.to_best.is_some_and(|difference| !difference.is_significant()))
-        .map(|ranked| ranked.scheduler.as_str())
-        .collect();
+    let rivals = || summary.ranking[1..].iter().filter_map(|ranked| Some((ranked, ranked.to_best.as_ref()?)));
+    let close: Vec<&str> =
+        rivals().filter(|(_, lead)| !lead.is_significant()).map(|(ranked, _)| ranked.scheduler.as_str()).collect();
     let mut text = format!("{} is first with {}", best.scheduler, unit.show(best.value.mean));
     let reference = summary.ranking.iter().find(|ranked| ranked.scheduler == REFERENCE);
     match (&best.to_reference, reference) {
-        (Some(difference), Some(_)) if difference.mean == 0.0 => text += &format!(", exactly like {REFERENCE}."),
-        (Some(difference), Some(reference)) => {
-            text += &format!(", {} than {REFERENCE}", by_how_much(difference, reference.value.mean, unit));
-            text += verdict(difference, summary.repeat);
+        (Some(to_it), Some(_)) if to_it.difference.mean == 0.0 => text += &format!(", exactly like {REFERENCE}."),
+        (Some(to_it), Some(reference)) => {
+            let tests = family(summary.ranking.iter().filter_map(|it| it.to_reference.as_ref()));
+            text += &format!(", {} than {REFERENCE}", by_how_much(&to_it.difference, reference.value.mean, unit));
+            text += &match (summary.repeat, to_it.is_significant()) {
+                (1, _) => "; one repetition says nothing about significance.".to_owned(),
+                (_, true) => format!(", which is significant: {tests}."),
+                (_, false) => format!(", which is not significant: {tests}."),
+            };
         }
         _ => text += ".",
     }
-    text += &match (close.as_slice(), summary.ranking.len(), summary.repeat) {
-        (_, 1, _) | (_, _, 1) => "\n".to_owned(),
-        ([], ..) => "\nIts lead over every other is significant.\n".to_owned(),
-        (close, all, _) if close.len() + 1 == all => "\nNone of the others can be told from it.\n".to_owned(),
-        (close, ..) => format!("\n{}", hang("Not to be told from it: ", &format!("{}.", close.join(", ")), 110)),
+    let tests = family(rivals().map(|(_, lead)| lead));
+    text = hang("", &text, WIDTH);
+    let count = rivals().count();
+    let finished = if count + 1 == summary.ranking.len() { "" } else { " that finished" };
+    text += &match close.as_slice() {
+        _ if count == 0 || summary.repeat == 1 => String::new(),
+        [] => hang("", &format!("Its lead over every other{finished} is significant: {tests}."), WIDTH),
+        close if close.len() == count => {
+            hang("", &format!("None of the others{finished} can be told from it: {tests}."), WIDTH)
+        }
+        close => hang("Not to be told from it: ", &format!("{}; {tests}.", close.join(", ")), WIDTH),
     };
     text
 }
 
 fn against_single(summary: &Summary, best: &Ranked, unit: Unit) -> String {
-    let single = &summary.best_single_path;
-    let difference = &single.best_to_it;
+    let Some(single) = &summary.best_single_path else {
+        return "Plain TCP did not finish all of its runs on any path: no factor can be given.".to_owned();
+    };
+    let Some(difference) = &single.best_to_it else { return String::new() };
     let ahead = (difference.mean < 0.0) == unit.less_is_better;
     let how = by_how_much(difference, single.value.mean, unit);
     let verdict = match (summary.repeat, difference.is_significant(), ahead) {
@@ -159,15 +220,28 @@ fn against_single(summary: &Summary, best: &Ranked, unit: Unit) -> String {
         (_, true, false) => "multipath does NOT pay here.",
         (_, false, _) => "that is not significant.",
     };
-    format!("{} is {how} than plain TCP on the best single path ({}): {verdict}", best.scheduler, single.name)
+    let finished = match summary.singles.iter().any(|other| other.censored_runs > 0) {
+        true => " of those on which it always finished",
+        false => "",
+    };
+    let text = format!(
+        "{} is {how} than plain TCP on the best single path{finished} ({}): {verdict}",
+        best.scheduler, single.name
+    );
+    hang("", &text, WIDTH).trim_end().to_owned()
 }
 
 fn against_sum(summary: &Summary, best: &Ranked, unit: Unit) -> String {
-    let sum = &summary.sum_of_paths;
+    let Some(sum) = &summary.sum_of_paths else {
+        return "The sum of the paths is not known, since plain TCP did not finish on one of them.".to_owned();
+    };
     let reached = if unit.less_is_better { sum.value.mean / best.value.mean } else { best.value.mean / sum.value.mean };
     let note = if summary.sum_out_of_reach { ", which counts a shared link twice" } else { "" };
     format!("It reaches {} of the sum of the paths ({}{note}).", percent(reached), unit.show(sum.value.mean))
 }
+
+/// Longer lines are broken.
+const WIDTH: usize = 120;
 
 /// "0.12 s (8 %) faster"
 fn by_how_much(difference: &Estimate, base: f64, unit: Unit) -> String {
@@ -181,29 +255,25 @@ fn by_how_much(difference: &Estimate, base: f64, unit: Unit) -> String {
     format!("{} ({}) {word}", unit.show(size), percent(size / base))
 }
 
-fn verdict(difference: &Estimate, repeat: usize) -> &'static str {
-    match (repeat, difference.is_significant()) {
-        (1, _) => "; one repetition says nothing about significance.",
-        (_, true) => ", which is significant.",
-        (_, false) => ", which is not significant.",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anabranch_lab::compare::Baseline;
+    use anabranch_lab::compare::{Baseline, Single};
 
     fn estimate(mean: f64, half: f64) -> Estimate {
         Estimate { n: 20, mean, half: Some(half) }
     }
 
-    fn ranked(rank: usize, scheduler: &str, mean: f64, to_best: Option<Estimate>) -> Ranked {
+    fn tested(mean: f64, half: f64) -> Tested {
+        Tested { difference: estimate(mean, half), p_holm: Some(if mean.abs() > half { 0.01 } else { 0.2 }) }
+    }
+
+    fn ranked(rank: usize, scheduler: &str, mean: f64, to_best: Option<Tested>) -> Ranked {
         Ranked {
             rank,
             scheduler: scheduler.to_owned(),
             value: estimate(mean, 0.05),
-            to_reference: (scheduler != REFERENCE).then(|| estimate(mean - 1.5, 0.04)),
+            to_reference: (scheduler != REFERENCE).then(|| tested(mean - 1.5, 0.04)),
             to_best,
             shares: vec![0.7, 0.3],
             ofo_count: 120.4,
@@ -213,6 +283,7 @@ mod tests {
             blocked_s: [0.9, 0.0, 0.012, 0.1],
             overruled: 0.0,
             unfinished_runs: 0,
+            censored_runs: 0,
         }
     }
 
@@ -220,19 +291,22 @@ mod tests {
         let baseline = |name: &str, mean, difference| Baseline {
             name: name.to_owned(),
             value: estimate(mean, 0.1),
-            best_to_it: estimate(difference, 0.05),
+            best_to_it: Some(estimate(difference, 0.05)),
         };
+        let single =
+            Single { path: "wlan".to_owned(), value: estimate(1.9, 0.1), unfinished_runs: 0, censored_runs: 0 };
         Summary {
             measure: "completion time",
             unit: "s",
             repeat: 20,
             ranking: vec![
                 ranked(1, "ecf", 1.35, None),
-                ranked(2, "late", 1.37, Some(estimate(0.02, 0.03))),
-                ranked(3, "min-rtt", 1.5, Some(estimate(0.15, 0.04))),
+                ranked(2, "late", 1.37, Some(tested(0.02, 0.03))),
+                ranked(3, "min-rtt", 1.5, Some(tested(0.15, 0.04))),
             ],
-            best_single_path: baseline("wlan", 1.9, -0.55),
-            sum_of_paths: baseline("wlan + lte", 1.1, 0.25),
+            singles: vec![single],
+            best_single_path: Some(baseline("wlan", 1.9, -0.55)),
+            sum_of_paths: Some(baseline("wlan + lte", 1.1, 0.25)),
             sum_out_of_reach: false,
         }
     }
@@ -240,23 +314,37 @@ mod tests {
     #[test]
     fn the_words_say_what_the_numbers_say() {
         let header = Header::for_tests();
-        insta::assert_snapshot!(comparison(&header, &summary(), &[("wlan".to_owned(), estimate(1.9, 0.1))]));
+        insta::assert_snapshot!(comparison(&header, &summary()));
     }
 
     #[test]
-    fn runs_that_did_not_finish_are_not_hidden() {
+    fn what_did_not_finish_is_marked_and_nothing_is_said_of_it() {
         let mut summary = summary();
-        summary.ranking[1].unfinished_runs = 3;
-        let text = comparison(&Header::for_tests(), &summary, &[]);
-        assert!(text.contains("3 of 60 runs did not finish") && text.contains("3 of 20"), "{text}");
+        (summary.ranking[2].unfinished_runs, summary.ranking[2].censored_runs) = (3, 3);
+        (summary.ranking[0].to_reference, summary.ranking[2].to_best) = (None, None);
+        (summary.singles[0].unfinished_runs, summary.singles[0].censored_runs) = (20, 20);
+        (summary.best_single_path, summary.sum_of_paths) = (None, None);
+        insta::assert_snapshot!(comparison(&Header::for_tests(), &summary));
+    }
+
+    #[test]
+    fn a_sentence_says_what_was_tested() {
+        let mut summary = summary();
+        assert!(words(&summary).contains("paired t-tests at 5 % for all 2 together (Holm)"));
+        // By itself it would count.
+        summary.ranking[0].to_reference = Some(Tested { difference: estimate(-0.15, 0.1), p_holm: Some(0.06) });
+        assert!(words(&summary).contains("which is not significant: paired t-tests"), "{}", words(&summary));
+        assert!(!ranking(&Header::for_tests(), &summary).to_string().contains("-0.15 ± 0.10 *"));
     }
 
     #[test]
     fn multipath_that_does_not_pay_is_called_so() {
         let mut summary = summary();
-        summary.best_single_path.best_to_it = estimate(0.3, 0.1);
-        assert!(words(&summary).contains("multipath does NOT pay here"));
-        summary.best_single_path.best_to_it = estimate(-0.05, 0.1);
-        assert!(words(&summary).contains("that is not significant"));
+        let mut said = |mean, half| {
+            summary.best_single_path.as_mut().expect("it has one").best_to_it = Some(estimate(mean, half));
+            words(&summary)
+        };
+        assert!(said(0.3, 0.1).contains("multipath does NOT pay here"));
+        assert!(said(-0.05, 0.1).contains("that is not significant"));
     }
 }

@@ -8,8 +8,10 @@ use anabranch_lab::pairwise::{LEAST, Ratio, Standings};
 pub fn pairwise(standings: &Standings, width: usize) -> String {
     let Some(reference) = standings.reference() else { return String::new() };
     let count = standings.scenarios.len();
-    let mut text =
-        format!("anabranch {}: every scheduler against every other over {count} scenarios\n\n", standings.version);
+    let mut text = format!(
+        "anabranch {} (build {}): every scheduler against every other over {count} scenarios\n\n",
+        standings.version, standings.build
+    );
     for (letter, bout) in letters().zip(&standings.scenarios) {
         let seeds = match bout.seeds.as_slice() {
             [] => "no runs".to_owned(),

@@ -1,9 +1,9 @@
-//! One row per run. Each carries version, scenario digest and seed, so that it can be repeated when it has been cut off from
+//! One row per run. Each carries version, build, scenario digest and seed, so that it can be repeated when it has been cut off from
 //! everything else.
 
 use anabranch_lab::compare::{Comparison, Group, Summary};
 use anabranch_lab::statistic::{Cell, STATISTICS, Statistic};
-use anabranch_lab::{Chosen, Measured, Run, Scenario, Switched, VERSION, Variant};
+use anabranch_lab::{Chosen, Measured, Run, Scenario, Switched, VERSION, Variant, build};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -14,6 +14,8 @@ use std::fmt;
 pub struct Header {
     /// Of Anabranch.
     pub version: &'static str,
+    /// Digest of the program that makes the runs. Build, scenario and seed identify a run.
+    pub build: &'static str,
     /// The scenario's name.
     pub scenario: String,
     /// What it is for.
@@ -59,6 +61,7 @@ impl Header {
     pub fn new(scenario: &Scenario, seed: u64, repeat: usize) -> Self {
         Header {
             version: VERSION,
+            build: build(),
             scenario: scenario.name.clone(),
             about: scenario.about.clone(),
             digest: scenario.digest.clone(),
@@ -73,6 +76,11 @@ impl Header {
         }
     }
 
+    /// `0.1.0 (build 9ee84d7f362d2eca)`
+    pub(crate) fn version_with_build(&self) -> String {
+        format!("{} (build {})", self.version, self.build)
+    }
+
     /// The same for a comparison of these schedulers.
     pub fn comparing(self, schedulers: Vec<Variant>) -> Self {
         Header { schedulers, ..self }
@@ -85,6 +93,7 @@ impl Header {
         let plain = |name: &str| Variant { name: name.to_owned(), parameters: Settings::default() };
         Header {
             version: "0.0.0",
+            build: "0123456789abcdef",
             scenario: "wlan-lte".to_owned(),
             about: Some("a test".to_owned()),
             digest: "0123456789abcdef".repeat(4),
@@ -113,7 +122,7 @@ impl Header {
 impl fmt::Display for Header {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {}", self.scenario, self.about.as_deref().unwrap_or("no description"))?;
-        write!(f, "anabranch {}, scenario {}, ", self.version, &self.digest[..12.min(self.digest.len())])?;
+        write!(f, "anabranch {}, scenario {}, ", self.version_with_build(), &self.digest[..12.min(self.digest.len())])?;
         match self.repeat {
             1 => write!(f, "seed {}", self.seed)?,
             n => write!(f, "seeds {} to {}", self.seed, self.seed.wrapping_add(n as u64 - 1))?,
@@ -147,6 +156,7 @@ pub fn json(header: &Header, summary: Option<&Summary>, rows: &[Row<'_>]) -> Res
     #[derive(Serialize)]
     struct Line<'a> {
         version: &'a str,
+        build: &'a str,
         scenario: &'a str,
         digest: &'a str,
         kind: &'a str,
@@ -167,6 +177,7 @@ pub fn json(header: &Header, summary: Option<&Summary>, rows: &[Row<'_>]) -> Res
     fn line<'a>(header: &'a Header, row: &Row<'a>) -> Line<'a> {
         Line {
             version: header.version,
+            build: header.build,
             scenario: &header.scenario,
             digest: &header.digest,
             kind: row.kind,

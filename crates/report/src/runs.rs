@@ -194,8 +194,18 @@ fn measured(measure: MeasureName) -> (&'static str, f64) {
 fn repeated(header: &Header, measure: MeasureName, runs: &[Run]) -> String {
     let (name, scale) = measured(measure);
     let values: Vec<f64> = runs.iter().map(|run| run.measured.value(measure)).collect();
-    let mean = Estimate::of(&values).map_or(String::new(), |mean| with_interval(&mean, scale, false));
-    format!("{}\nmean {name} {mean} (95 % interval)\n", repeated_table(header, measure, runs))
+    let table = repeated_table(header, measure, runs);
+    let Some(mean) = Estimate::of(&values) else { return table.to_string() };
+    match runs.iter().filter(|run| run.measured.is_censored(measure)).count() {
+        0 => format!("{table}\nmean {name} {} (95 % interval)\n", with_interval(&mean, scale, false)),
+        censored => {
+            let all = runs.len();
+            format!(
+                "{table}\nmean {name} at least {}: {censored} of {all} runs did not finish\n",
+                short(mean.mean / scale)
+            )
+        }
+    }
 }
 
 /// A line for each run.
@@ -209,7 +219,8 @@ pub(crate) fn repeated_table(header: &Header, measure: MeasureName, runs: &[Run]
     let mut table = Table::new(columns);
     for run in runs {
         let m = &run.measured;
-        let mut row = vec![m.seed.to_string(), format!("{:.3}", m.value(measure) / scale)];
+        let bound = if m.is_censored(measure) { "≥ " } else { "" };
+        let mut row = vec![m.seed.to_string(), format!("{bound}{:.3}", m.value(measure) / scale)];
         row.extend(m.shares.iter().map(|share| percent(*share)));
         row.extend([m.ofo_count.to_string(), m.ofo_peak.to_string(), m.rtos.to_string()]);
         row.push(bytes(m.reinjected_bytes as f64));

@@ -23,9 +23,9 @@ impl Sheet {
     /// The runs of one scenario, or of a comparison: what identifies a row, its statistics, and the policies that ran.
     pub fn of_runs(header: &Header, rows: &[Row<'_>]) -> Sheet {
         let text = |text: &str| Cell::Text(text.to_owned());
-        let mut sheet = Sheet::of_texts(["version", "scenario", "digest", "kind", "name"], rows.len());
+        let mut sheet = Sheet::of_texts(["version", "build", "scenario", "digest", "kind", "name"], rows.len());
         sheet.fill(rows, |row| {
-            let whose = [text(header.version), text(&header.scenario), text(&header.digest)];
+            let whose = [text(header.version), text(header.build), text(&header.scenario), text(&header.digest)];
             whose.into_iter().chain([text(row.kind), text(row.name)]).collect()
         });
         sheet.statistics(rows.iter().map(|row| (row.measured, header.paths.as_slice())));
@@ -37,8 +37,8 @@ impl Sheet {
     /// The runs of a study; its axes are columns.
     pub fn of_study(result: &StudyResult, rows: &[StudyRow]) -> Sheet {
         let text = |text: &str| Cell::Text(text.to_owned());
-        let mut sheet = Sheet::of_texts(["version", "study", "system"], rows.len());
-        sheet.fill(rows, |row| vec![text(&result.version), text(&result.name), text(&row.system)]);
+        let mut sheet = Sheet::of_texts(["version", "build", "study", "system"], rows.len());
+        sheet.fill(rows, |row| vec![text(&result.version), text(&result.build), text(&result.name), text(&row.system)]);
         let axes = rows.first().map_or(&[][..], |row| row.axes.as_slice());
         sheet.columns.extend(axes.iter().map(|(name, _)| (name.clone(), Kind::Number)));
         sheet.fill(rows, |row| row.axes.iter().map(|(_, x)| Cell::number(Some(*x))).collect());

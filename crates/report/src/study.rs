@@ -15,7 +15,8 @@ pub fn study(result: &StudyResult, width: usize) -> String {
         n => format!("{n} repetitions"),
     };
     let quick = if result.quick { ", --quick" } else { "" };
-    text += &format!("anabranch {}, {} runs, {repetitions}{quick}\n", result.version, result.runs);
+    text +=
+        &format!("anabranch {} (build {}), {} runs, {repetitions}{quick}\n", result.version, result.build, result.runs);
     if result.unfinished_runs > 0 {
         let count = result.unfinished_runs;
         text += &format!("{count} runs did not finish; what they left undone counts until the run was stopped.\n");

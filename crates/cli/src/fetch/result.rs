@@ -44,6 +44,7 @@ pub fn json(about: &About<'_>, outcome: &Outcome, counters: &Counters) -> Value 
     let error = outcome.error.as_ref().map(FetchError::to_string);
     json!({
         "version": anabranch_lab::VERSION,
+        "build": anabranch_lab::build(),
         "url": about.target.url.as_str(),
         "redirects": about.redirects,
         "output": about.destination.path(),

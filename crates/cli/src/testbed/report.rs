@@ -294,6 +294,7 @@ pub fn json(about: &About<'_>, ending: &Ending, report: &EmulatorReport) -> Resu
     };
     let value = json!({
         "version": anabranch_lab::VERSION,
+        "build": anabranch_lab::build(),
         "scenario": about.scenario.name,
         "digest": about.scenario.digest,
         "seed": about.seed,

@@ -23,6 +23,18 @@ pub fn names(directory: &Path) -> Vec<String> {
     names
 }
 
+/// The digest of the program, as `--version` says it.
+pub fn build() -> String {
+    let text = succeed(Path::new("."), &["--version"]);
+    let build = text.trim().strip_prefix(concat!("anabranch ", env!("CARGO_PKG_VERSION"), " (build "));
+    build.and_then(|rest| rest.strip_suffix(')')).expect("the version names its build").to_owned()
+}
+
+/// The text as every build prints it.
+pub fn without_build(text: &str) -> String {
+    text.replace(&format!(" (build {})", build()), "")
+}
+
 pub fn anabranch(directory: &Path, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_anabranch")).current_dir(directory).args(args).output().unwrap()
 }

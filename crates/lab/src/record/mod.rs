@@ -4,7 +4,7 @@
 mod alteration;
 mod describe;
 
-use crate::{Scenario, VERSION};
+use crate::{Scenario, version_with_build};
 use alteration::alterations;
 use anabranch_capture::{Backlog, Direction, Interface, Packet, Section, Ticket, WriteError, Writer, udp};
 use anabranch_engine::Purpose;
@@ -54,9 +54,9 @@ impl Recorder {
         fs::create_dir_all(directory).map_err(fail)?;
         let spec = scenario.spec(seed);
         let section = Section {
-            application: format!("anabranch {VERSION}"),
+            application: format!("anabranch {}", version_with_build()),
             comment: format!(
-                "scenario {} ({}), seed {seed}; this repeats it: {}",
+                "scenario {} ({}), seed {seed}; this repeats it with that build: {}",
                 scenario.name,
                 scenario.digest,
                 scenario.origin.command(seed)

@@ -32,4 +32,4 @@ pub use load::Study;
 pub use over_time::SERIES;
 pub use papers::{PAPERS, Paper};
 pub use result::{Assumption, Judged, StudyResult, SystemInfo, Tried, Verdict};
-pub use run::{Prepared, Provenance, StudyRow, build};
+pub use run::{Prepared, Provenance, StudyRow};

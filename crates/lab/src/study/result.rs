@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 pub struct StudyResult {
     /// Of Anabranch.
     pub version: String,
+    /// Digest of the program that made the runs.
+    pub build: String,
     /// `late/fig10`.
     pub name: String,
     /// In one line.

@@ -9,7 +9,6 @@ use super::result::{Judged, StudyResult, SystemInfo, Tried, Verdict};
 use crate::ScenarioError;
 use crate::error::Problem;
 use anabranch_policy::Catalogue;
-use sha2::Digest;
 use std::sync::Arc;
 
 /// A study with all its scenarios, ready to run.
@@ -27,12 +26,6 @@ pub struct Provenance {
     pub command: String,
     /// With the few points of `--quick`.
     pub quick: bool,
-}
-
-/// A name for what makes runs: the version and the digest of the program's bytes.
-pub fn build(program: &[u8]) -> String {
-    let digest = crate::tree::hex(&sha2::Sha256::digest(program));
-    format!("{} {}", crate::VERSION, &digest[..16])
 }
 
 impl Prepared {
@@ -101,6 +94,7 @@ impl Prepared {
         };
         Ok(StudyResult {
             version: crate::VERSION.to_owned(),
+            build: crate::build().to_owned(),
             name: study.name.clone(),
             title: study.title().to_owned(),
             paper: study.paper().to_owned(),

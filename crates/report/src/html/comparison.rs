@@ -2,7 +2,7 @@
 
 use super::run::{axis, facts, figure, names, series, stack, waiting};
 use super::{Grid, Page, Section};
-use crate::comparison::{limits, ranking, words};
+use crate::comparison::{limits, ranking, stars, unfinished, words};
 use crate::rows::Header;
 use anabranch_lab::Scenario;
 use anabranch_lab::compare::{Comparison, REFERENCE, Summary};
@@ -11,30 +11,22 @@ use anabranch_lab::stats::Estimate;
 use anabranch_lab::study::SystemInfo;
 
 impl Page {
-    /// A page about a comparison, made by `command`. `singles`: plain TCP on each path.
+    /// A page about a comparison, made by `command`.
     pub fn of_comparison(
         scenario: &Scenario,
         header: &Header,
         comparison: &Comparison,
         summary: &Summary,
-        singles: &[(String, Estimate)],
         command: &str,
     ) -> Page {
-        let unfinished: usize = summary.ranking.iter().map(|ranked| ranked.unfinished_runs).sum();
-        let all = summary.repeat * summary.ranking.len();
-        let warning = format!(
-            "{unfinished} of {all} runs did not finish; what they left undone counts until the run was stopped."
-        );
-        let mut ranks = Grid::of(ranking(header, summary, singles), "Ranking".to_owned());
-        ranks.notes = vec![
-            "± and *: 95 % intervals; differences taken seed by seed, * where the interval leaves out zero.".to_owned(),
-        ];
+        let mut ranks = Grid::of(ranking(header, summary), "Ranking".to_owned());
+        ranks.notes = vec![format!("±: 95 % intervals, differences taken seed by seed. {}", stars(summary))];
         // The browser breaks lines where it must.
         let words = words(summary).split_whitespace().collect::<Vec<_>>().join(" ");
         let section = Section {
             about: format!("{}\n{words}", header.about.as_deref().unwrap_or_default()).trim().to_owned(),
-            warnings: if unfinished > 0 { vec![warning] } else { Vec::new() },
-            figures: figures(header, comparison, summary, singles),
+            warnings: unfinished(summary).into_iter().collect(),
+            figures: figures(header, comparison, summary),
             tables: vec![ranks, Grid::of(limits(summary), "What held them back".to_owned())],
             facts: facts(header),
             systems: systems(header, comparison),
@@ -44,7 +36,7 @@ impl Page {
         Page {
             title: format!("{}: {} schedulers compared", header.scenario, summary.ranking.len()),
             lead: String::new(),
-            version: header.version.to_owned(),
+            version: header.version_with_build(),
             command: command.to_owned(),
             sections: vec![section],
         }
@@ -60,7 +52,7 @@ fn systems(header: &Header, comparison: &Comparison) -> Vec<SystemInfo> {
     comparison.candidates.iter().map(system).collect()
 }
 
-fn figures(header: &Header, comparison: &Comparison, summary: &Summary, singles: &[(String, Estimate)]) -> Vec<Figure> {
+fn figures(header: &Header, comparison: &Comparison, summary: &Summary) -> Vec<Figure> {
     let bar = |name: &str, estimate: &Estimate| Point {
         category: Some(name.to_owned()),
         y: Some(estimate.mean),
@@ -71,11 +63,26 @@ fn figures(header: &Header, comparison: &Comparison, summary: &Summary, singles:
     };
     let mut figures = Vec::new();
 
-    let ranked = summary.ranking.iter().map(|ranked| bar(&ranked.scheduler, &ranked.value)).collect();
-    let mut baselines: Vec<Point> =
-        singles.iter().map(|(path, estimate)| bar(&format!("TCP on {path}"), estimate)).collect();
-    baselines.push(bar("sum of paths", &summary.sum_of_paths.value));
-    let all = vec![series("schedulers", ranked), series("to hold against", baselines)];
+    // A lower bound has no interval, and a colour of its own.
+    let bound = |name: &str, estimate: &Estimate| Point { low: None, high: None, ..bar(name, estimate) };
+    let (mut ranked, mut baselines, mut bounds) = (Vec::new(), Vec::new(), Vec::new());
+    for it in &summary.ranking {
+        match it.censored_runs {
+            0 => ranked.push(bar(&it.scheduler, &it.value)),
+            _ => bounds.push(bound(&it.scheduler, &it.value)),
+        }
+    }
+    for it in &summary.singles {
+        let name = format!("TCP on {}", it.path);
+        match it.censored_runs {
+            0 => baselines.push(bar(&name, &it.value)),
+            _ => bounds.push(bound(&name, &it.value)),
+        }
+    }
+    baselines.extend(summary.sum_of_paths.as_ref().map(|sum| bar("sum of paths", &sum.value)));
+    let all = [("schedulers", ranked), ("to hold against", baselines), ("did not finish: at least", bounds)];
+    let all =
+        all.into_iter().filter(|(_, points)| !points.is_empty()).map(|(name, points)| series(name, points)).collect();
     let (x, y) = (names("scheduler"), axis(summary.measure, summary.unit));
     let better = if summary.unit == "s" { "less is better" } else { "more is better" };
     let mut first = figure("ranking", "Ranking", Mark::Bar, x, y, all);
@@ -88,7 +95,7 @@ fn figures(header: &Header, comparison: &Comparison, summary: &Summary, singles:
     let differences: Vec<Point> = summary
         .ranking
         .iter()
-        .filter_map(|ranked| Some(bar(&ranked.scheduler, ranked.to_reference.as_ref()?)))
+        .filter_map(|ranked| Some(bar(&ranked.scheduler, &ranked.to_reference.as_ref()?.difference)))
         .collect();
     if !differences.is_empty() {
         let (x, y) = (names("scheduler"), axis(&format!("{} less that of {REFERENCE}", summary.measure), summary.unit));

@@ -38,7 +38,7 @@ impl Page {
         Page {
             title: format!("{}: a run", header.scenario),
             lead: String::new(),
-            version: header.version.to_owned(),
+            version: header.version_with_build(),
             command: command.to_owned(),
             sections: vec![section],
         }
@@ -74,7 +74,7 @@ pub(super) fn facts(header: &Header) -> Vec<(String, String)> {
         ("digest (SHA-256)".to_owned(), header.digest.clone()),
         ("seeds".to_owned(), study::seeds(&seeds)),
         ("profile".to_owned(), header.policies.profile.clone()),
-        ("Anabranch".to_owned(), header.version.to_owned()),
+        ("Anabranch".to_owned(), header.version_with_build()),
     ]
 }
 

@@ -17,7 +17,7 @@ impl Page {
         Page {
             title,
             lead,
-            version: studies.first().map_or(anabranch_lab::VERSION, |study| study.version.as_str()).to_owned(),
+            version: studies.first().map_or_else(anabranch_lab::version_with_build, version),
             command: command.to_owned(),
             sections: studies.iter().map(Section::of_study).collect(),
         }
@@ -53,7 +53,7 @@ impl Section {
                 ("runs".to_owned(), study.runs.to_string()),
                 ("seeds".to_owned(), seeds(&study.seeds)),
                 ("digest (SHA-256)".to_owned(), study.digest.clone()),
-                ("Anabranch".to_owned(), study.version.clone()),
+                ("Anabranch".to_owned(), version(study)),
             ],
             assumptions: study.assumptions.clone(),
             systems: study.systems.clone(),
@@ -61,6 +61,10 @@ impl Section {
             command: study.command.clone(),
         }
     }
+}
+
+fn version(study: &StudyResult) -> String {
+    format!("{} (build {})", study.version, study.build)
 }
 
 /// `1 to 30`, or one by one where they have gaps.

@@ -3,7 +3,6 @@
 
 use anabranch_lab::compare::Plan;
 use anabranch_lab::figure::{Axis, Figure, Mark, Point, Scale, Series, SeriesOrigin};
-use anabranch_lab::stats::Estimate;
 use anabranch_lab::study::{Assumption, Judged, StudyResult, SystemInfo, Tried, Verdict};
 use anabranch_lab::{Keep, Origin, Scenario};
 use anabranch_report::Header;
@@ -168,6 +167,7 @@ pub fn study() -> StudyResult {
     };
     StudyResult {
         version: "0.1.0".to_owned(),
+        build: "0123456789abcdef".to_owned(),
         name: "late/fig10".to_owned(),
         title: "Completion time of files over two paths of different delay".to_owned(),
         paper: "LATE".to_owned(),
@@ -253,9 +253,7 @@ pub fn comparison() -> String {
     let plan = Plan::new(scenario.clone(), &schedulers, 1, 3).unwrap();
     let header = Header::new(&scenario, 1, 3).comparing(plan.schedulers());
     let comparison = plan.run(1, &|| ()).unwrap();
-    let values = |group: &anabranch_lab::compare::Group| Estimate::of(&group.values(comparison.measure)).unwrap();
-    let singles: Vec<_> = comparison.singles.iter().map(|group| (group.name.clone(), values(group))).collect();
     let summary = comparison.summary().unwrap();
     let command = "anabranch compare two-files.toml --report comparison.html";
-    page(&Page::of_comparison(&scenario, &header, &comparison, &summary, &singles, command))
+    page(&Page::of_comparison(&scenario, &header, &comparison, &summary, command))
 }

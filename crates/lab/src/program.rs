@@ -1,0 +1,54 @@
+//! The build that makes runs.
+
+use crate::tree::hex;
+use sha2::{Digest, Sha256};
+use std::fs::File;
+use std::io::{self, Read};
+use std::sync::OnceLock;
+
+/// The version of the source.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Stands for a build whose program cannot be read.
+pub const UNKNOWN_BUILD: &str = "unknown";
+
+/// Digest of the running program: 16 hexadecimal digits of the SHA-256 of its file, or [`UNKNOWN_BUILD`].
+///
+/// Build, scenario and seed identify a run: a program with other policies, or another commit of the same version, has another
+/// digest. The file is read at the first call.
+pub fn build() -> &'static str {
+    static BUILD: OnceLock<String> = OnceLock::new();
+    BUILD.get_or_init(|| digest_of_program().unwrap_or_else(|_| UNKNOWN_BUILD.to_owned()))
+}
+
+/// `0.1.0 (build 9ee84d7f362d2eca)`
+pub fn version_with_build() -> String {
+    format!("{VERSION} (build {})", build())
+}
+
+fn digest_of_program() -> io::Result<String> {
+    // The link of /proc leads to the program that runs even if its file has been replaced meanwhile.
+    let mut program = File::open("/proc/self/exe").or_else(|_| File::open(std::env::current_exe()?))?;
+    let (mut digest, mut part) = (Sha256::new(), vec![0; 1 << 20]);
+    loop {
+        match program.read(&mut part) {
+            Ok(0) => break,
+            Ok(read) => digest.update(&part[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(hex(&digest.finalize())[..16].to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_is_the_digest_of_its_program() {
+        let program = std::env::current_exe().and_then(std::fs::read).expect("a test can read itself");
+        assert!(hex(&Sha256::digest(program)).starts_with(build()));
+        assert_eq!(build().len(), 16);
+    }
+}
