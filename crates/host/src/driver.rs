@@ -5,7 +5,7 @@ use crate::train::{LONGEST_PAYLOAD, Train};
 use crate::{Clock, Device, VirtioHeader};
 use anabranch_engine::{Config, Endpoint};
 use anabranch_units::Instant;
-use anabranch_wire::{Echo, Segment, TooBig};
+use anabranch_wire::{Echo, Outline, Segment, TooBig};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -21,6 +21,17 @@ pub struct Driver {
     next: Option<Segment>,
     echo: Option<Echo>,
     counters: DriverCounters,
+}
+
+/// How far [`Driver::transmit`] came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// Nothing is left to be sent.
+    All,
+    /// As much as it was to send; there may be more.
+    Some,
+    /// The device can take no more: it is to be called again when it can.
+    Blocked,
 }
 
 /// What passed between endpoint and device.
@@ -48,13 +59,15 @@ pub struct DriverCounters {
 
 impl Driver {
     /// An endpoint with these settings on `device`. Its chance comes from the operating system. On a device with offload
-    /// segments share mappings ([`Config::burst`]) as far as a packet can hold them, unless the settings say how far.
+    /// segments share mappings ([`Config::burst`]) as far as a packet can hold them, and resets to strangers are limited to
+    /// 1,000 per second ([`Config::resets_per_second`]), unless the settings say otherwise.
     pub fn new(mut config: Config, device: Box<dyn Device>) -> io::Result<Self> {
         let mut entropy = [0; 32];
         getrandom::fill(&mut entropy).map_err(|error| io::Error::other(error.to_string()))?;
         // The device takes or refuses at once: there is no first hop whose queue could be kept small (TCP Small Queues), and
         // nobody who would report departures from it.
         config.profile.tsq = None;
+        config.resets_per_second.get_or_insert(RESETS_PER_SECOND);
         if device.has_offload() {
             config.burst.get_or_insert(anabranch_units::Bytes::new(LONGEST_PAYLOAD as u64));
         }
@@ -107,7 +120,13 @@ impl Driver {
             self.counters.bad_offload += 1;
             return;
         };
-        match anabranch_wire::parse_headers(packet, checksums) {
+        let outline = Outline::of(packet);
+        if let Ok(outline) = &outline
+            && self.endpoint.ignores(now, &outline.flow(), outline.flags())
+        {
+            return;
+        }
+        match outline.and_then(|outline| outline.parse(checksums)) {
             Ok((mut segment, payload)) => {
                 if !payload.is_empty() {
                     segment.payload = self.intake.keep(payload);
@@ -132,11 +151,15 @@ impl Driver {
         }
     }
 
-    /// Sends what the endpoint has to send; false if the device can take no more, and this is to be called again when it can.
-    pub fn transmit(&mut self) -> io::Result<bool> {
+    /// Sends what the endpoint has to send, at most `most` packets.
+    pub fn transmit(&mut self, most: usize) -> io::Result<Sent> {
         let joins = self.device.has_offload();
         let (mut now, mut count) = (self.clock.now(), 0);
+        let enough = self.counters.sent + most as u64;
         loop {
+            if self.counters.sent >= enough {
+                return Ok(Sent::Some);
+            }
             let segment = self.next.take().or_else(|| Some(self.endpoint.poll_transmit(now)?.segment));
             let segment = match segment {
                 Some(segment) if joins => match self.train.push(segment) {
@@ -147,7 +170,7 @@ impl Driver {
             };
             if !self.send_train()? {
                 self.next = segment;
-                return Ok(false);
+                return Ok(Sent::Blocked);
             }
             match segment {
                 Some(segment) => self.train.start(segment),
@@ -163,12 +186,12 @@ impl Driver {
             if !self.device.send(&packet)? {
                 self.counters.blocked += 1;
                 self.echo = Some(echo);
-                return Ok(false);
+                return Ok(Sent::Blocked);
             }
             self.counters.sent += 1;
             self.counters.sent_bytes += packet.len() as u64;
         }
-        Ok(true)
+        Ok(Sent::All)
     }
 
     fn send_train(&mut self) -> io::Result<bool> {
@@ -199,5 +222,7 @@ impl AsFd for Driver {
 /// Bytes read before the endpoint is asked what to send: acknowledgments should not wait for more than a fraction of what a
 /// peer has under way.
 const BATCH_BYTES: u64 = 256 << 10;
+/// FreeBSD's `net.inet.icmp.icmplim` is 200; this costs less than a hundredth of a core.
+const RESETS_PER_SECOND: u32 = 1000;
 /// Packets sent between two looks at the clock.
 const CLOCK_EVERY: usize = 16;

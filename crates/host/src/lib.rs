@@ -27,7 +27,7 @@ mod virtio;
 
 pub use clock::Clock;
 pub use device::{Device, LONGEST_PACKET, MOST_PIECES};
-pub use driver::{Driver, DriverCounters};
+pub use driver::{Driver, DriverCounters, Sent};
 pub use emulator::{Emulator, EmulatorError, EmulatorReport, PathEnds};
 pub use namespace::{CommandError, Namespace};
 pub use netlink::Interface;

@@ -1,6 +1,6 @@
 //! One thread's loop: a device, the endpoint on it, its timers, and the kernel sockets of an application.
 
-use crate::Driver;
+use crate::{Driver, Sent};
 use anabranch_engine::{ConnectionId, Endpoint, Event};
 use anabranch_units::Instant;
 use mio::unix::SourceFd;
@@ -126,19 +126,22 @@ impl<A: Application> Reactor<A> {
         let (mut device_readable, mut device_writable) = (false, true);
         self.with(|application, cx| application.on_start(cx));
         loop {
-            // Sending may end a connection, and the application hears of that before anything is waited for.
-            let mut told = true;
-            while told {
+            // Sending may end a connection, and the application hears of that before anything is waited for. A full batch is enough
+            // for one round: what waits on the device has its turn, or its queue would overflow behind our back.
+            let (mut told, mut more) = (true, false);
+            while told && !more {
                 self.tell_events();
                 if device_writable {
-                    device_writable = self.driver.transmit()?;
+                    let sent = self.driver.transmit(BATCH)?;
+                    device_writable = sent != Sent::Blocked;
+                    more = sent == Sent::Some;
                 }
                 told = self.tell_events();
             }
-            if self.stopped || (self.application.is_finished() && device_writable) {
+            if self.stopped || (self.application.is_finished() && device_writable && !more) {
                 return Ok((self.application, self.driver));
             }
-            let waits = if device_readable { Some(std::time::Duration::ZERO) } else { None };
+            let waits = if device_readable || more { Some(std::time::Duration::ZERO) } else { None };
             self.arm()?;
             match self.poll.poll(&mut events, waits) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -231,5 +234,5 @@ const SIGINT: Token = Token(3);
 const SIGTERM: Token = Token(4);
 const SIGNALS: [(i32, Token); 2] = [(libc::SIGINT, SIGINT), (libc::SIGTERM, SIGTERM)];
 
-/// Packets read before the endpoint is asked what to send.
+/// Packets read before the endpoint is asked what to send, and packets sent before the device is read again.
 const BATCH: usize = 64;

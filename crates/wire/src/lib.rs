@@ -18,7 +18,7 @@ mod too_big;
 
 pub use checksum::{Checksum, dss_checksum};
 pub use codec::{
-    Captured, ChecksumStatus, Checksums, TcpChecksum, emit, emit_headers, emit_train, parse, parse_captured,
+    Captured, ChecksumStatus, Checksums, Outline, TcpChecksum, emit, emit_headers, emit_train, parse, parse_captured,
     parse_headers, parse_parts,
 };
 pub use echo::Echo;

@@ -126,17 +126,57 @@ pub fn parse(packet: &Bytes, checksums: Checksums) -> Result<Segment, ParseError
 /// `packet` it lies.
 #[inline]
 pub fn parse_headers(packet: &[u8], checksums: Checksums) -> Result<(Segment, Range<usize>), ParseError> {
-    let ip = ip::read(packet, false)?;
-    if ip.end > packet.len() {
-        return Err(ParseError::Truncated { layer: Layer::Ip, need: ip.end, have: packet.len() });
+    Outline::of(packet)?.parse(checksums)
+}
+
+/// A packet whose fixed headers are read, and neither its options nor its checksums: enough to know whether anybody wants it.
+pub struct Outline<'a> {
+    packet: &'a [u8],
+    ip: ip::Ip,
+    tcp: Tcp<'a>,
+}
+
+impl<'a> Outline<'a> {
+    /// Reads the fixed headers.
+    ///
+    /// # Errors
+    /// As [`parse`], but for a wrong checksum.
+    #[inline]
+    pub fn of(packet: &'a [u8]) -> Result<Self, ParseError> {
+        let ip = ip::read(packet, false)?;
+        if ip.end > packet.len() {
+            return Err(ParseError::Truncated { layer: Layer::Ip, need: ip.end, have: packet.len() });
+        }
+        let tcp = read_tcp(&packet[..ip.end], &ip)?;
+        Ok(Outline { packet, ip, tcp })
     }
-    let tcp = read_tcp(&packet[..ip.end], &ip)?;
-    if checksums == Checksums::Verify {
-        verify(&ip, &packet[..ip.start], &[&packet[ip.start..ip.end]])?;
+
+    /// Addresses and ports.
+    #[inline]
+    pub fn flow(&self) -> FlowKey {
+        self.tcp.flow(&self.ip)
     }
-    let mut segment = tcp.segment(&ip, Bytes::new());
-    options::read(tcp.options, false, &mut segment.options);
-    Ok((segment, tcp.payload..ip.end))
+
+    /// The control bits.
+    #[inline]
+    pub fn flags(&self) -> Flags {
+        Flags(self.tcp.fixed[13])
+    }
+
+    /// Reads the rest, as [`parse_headers`] does.
+    ///
+    /// # Errors
+    /// A wrong checksum, if they are looked at.
+    #[inline]
+    pub fn parse(self, checksums: Checksums) -> Result<(Segment, Range<usize>), ParseError> {
+        let Outline { packet, ip, tcp } = self;
+        if checksums == Checksums::Verify {
+            verify(&ip, &packet[..ip.start], &[&packet[ip.start..ip.end]])?;
+        }
+        let mut segment = tcp.segment(&ip, Bytes::new());
+        options::read(tcp.options, false, &mut segment.options);
+        Ok((segment, tcp.payload..ip.end))
+    }
 }
 
 /// Parses a packet whose payload lies apart from its headers, as [`emit_headers`] leaves it. `headers` and `payload`
@@ -232,6 +272,12 @@ fn read_tcp<'a>(packet: &'a [u8], ip: &ip::Ip) -> Result<Tcp<'a>, ParseError> {
 }
 
 impl Tcp<'_> {
+    #[inline]
+    fn flow(&self, ip: &ip::Ip) -> FlowKey {
+        let port = |at: usize| u16::from_be_bytes([self.fixed[at], self.fixed[at + 1]]);
+        FlowKey { src: ip.src, dst: ip.dst, src_port: port(0), dst_port: port(2) }
+    }
+
     /// The segment without its options, which are read into it: a segment is large, and moving it costs.
     #[inline]
     fn segment(&self, ip: &ip::Ip, payload: Bytes) -> Segment {
@@ -241,7 +287,7 @@ impl Tcp<'_> {
             SubflowSeq::new(u32::from_be_bytes(field))
         };
         Segment {
-            flow: FlowKey { src: ip.src, dst: ip.dst, src_port: u16_at(0), dst_port: u16_at(2) },
+            flow: self.flow(ip),
             ip: ip.header,
             flags: Flags(self.fixed[13]),
             reserved: self.fixed[12] & 0x0f,
