@@ -109,6 +109,8 @@ pub struct HostSpec {
     pub burst: Option<Bytes>,
     /// When the path of a dead subflow is tried again.
     pub rejoin: Option<Duration>,
+    /// Handshakes kept; further SYNs are answered with SYN cookies.
+    pub max_half_open: usize,
     /// Bytes written and not yet acknowledged, per connection.
     pub send_buffer: Bytes,
     /// Bytes received and not yet read, per connection.
@@ -407,6 +409,7 @@ impl HostSpec {
             ack_caution: defaults.ack_caution,
             burst: defaults.burst,
             rejoin: defaults.rejoin,
+            max_half_open: defaults.max_half_open,
             send_buffer: defaults.send_buffer,
             receive_buffer: defaults.receive_buffer,
             initial_receive_buffer: defaults.initial_receive_buffer,
@@ -427,6 +430,7 @@ impl HostSpec {
             ack_caution: self.ack_caution,
             burst: self.burst,
             rejoin: self.rejoin,
+            max_half_open: self.max_half_open,
             send_buffer: self.send_buffer,
             receive_buffer: self.receive_buffer,
             initial_receive_buffer: self.initial_receive_buffer,
