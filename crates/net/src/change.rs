@@ -30,6 +30,6 @@ pub enum Change {
     Up,
     /// Swallow what leaves the queue, counted under `blackhole`; no host sees more than silence.
     Blackhole,
-    /// End the black hole.
+    /// End the black hole, and regain the carrier if it is gone.
     Restore,
 }

@@ -207,7 +207,7 @@ impl<P: Clone> Link<P> {
             Change::Down => self.go_down(),
             Change::Up => self.is_down = false,
             Change::Blackhole => self.is_blackhole = true,
-            Change::Restore => self.is_blackhole = false,
+            Change::Restore => (self.is_down, self.is_blackhole) = (false, false),
         }
         self.debug_check();
         Ok(())

@@ -320,6 +320,18 @@ fn what_has_arrived_survives_down() {
 }
 
 #[test]
+fn restore_undoes_down_as_well() {
+    let mut bench = Bench::new(ten_mbit());
+    bench.apply(ms(0), Change::Down);
+    bench.send(ms(1), 0..1);
+    bench.apply(ms(2), Change::Restore);
+    assert!(bench.network.has_carrier(bench.link));
+    bench.send(ms(2), 1..2);
+    assert_eq!(bench.arrivals(Instant::MAX).iter().map(|(packet, _)| *packet).collect::<Vec<_>>(), [1]);
+    assert_eq!(bench.stats(ms(10)).dropped.down, 1);
+}
+
+#[test]
 fn a_black_hole_keeps_its_pace_and_its_carrier() {
     for jitter_reorders in [false, true] {
         let mut bench = Bench::new(LinkConfig { jitter_reorders, notify_departure: true, ..ten_mbit() });

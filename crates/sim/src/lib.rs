@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod apps;
+mod carrier;
 mod check;
 mod codec;
 mod decisions;
@@ -24,6 +25,7 @@ mod stage;
 mod topology;
 mod world;
 
+pub use carrier::Carriers;
 pub use decisions::Decided;
 pub use middlebox::{
     Chain, End, MIDDLEBOXES, Middlebox, MiddleboxInfo, MiddleboxOutcome, MiddleboxSpec, Moving, SplitOptions, Stripped,

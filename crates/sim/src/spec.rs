@@ -281,7 +281,8 @@ pub struct TimedChange {
     pub affected: Affected,
     /// What.
     pub change: Change,
-    /// Whether the client sees the carrier of its interface on that path go (`Change::Down`) and come (`Change::Up`).
+    /// Whether the client sees the carrier of its interface on that path go (`Change::Down`) and come (`Change::Up`, and
+    /// `Change::Restore` where it has gone).
     pub notify: bool,
 }
 

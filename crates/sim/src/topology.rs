@@ -250,7 +250,7 @@ impl Known {
             Change::Down => self.is_down = true,
             Change::Up => self.is_down = false,
             Change::Blackhole => self.is_blackhole = true,
-            Change::Restore => self.is_blackhole = false,
+            Change::Restore => (self.is_down, self.is_blackhole) = (false, false),
         }
     }
 
@@ -385,8 +385,9 @@ mod tests {
         assert_eq!(after(Change::Jitter(Duration::from_millis(2))).delay, Duration::from_millis(11));
         assert!(after(Change::Blackhole).rate.is_zero());
         assert!(after(Change::Down).rate.is_zero());
-        assert!(after(Change::Restore).rate.is_zero());
-        assert_eq!(after(Change::Up).rate, Rate::from_bps(400));
+        assert!(after(Change::Up).rate.is_zero(), "the black hole is still there");
+        assert!(after(Change::Down).rate.is_zero());
+        assert_eq!(after(Change::Restore).rate, Rate::from_bps(400));
     }
 
     #[test]

@@ -9,7 +9,8 @@ use crate::host;
 use crate::stage::{Stage, TransferState};
 use crate::topology::{SERVICE, Topology, address};
 use crate::{
-    ConnectionOutcome, Direction, Host, Observer, Outcome, Spec, SpecError, TimedChange, TimedSwitch, Workload,
+    Carriers, ConnectionOutcome, Direction, Host, Observer, Outcome, Spec, SpecError, TimedChange, TimedSwitch,
+    Workload,
 };
 use anabranch_net::{Change, LinkId, Output};
 use anabranch_units::Instant;
@@ -58,6 +59,7 @@ struct World<'a> {
     changes: Vec<Scheduled<'a>>,
     /// How many of them were made.
     changed: usize,
+    carriers: Carriers,
     /// Timers of applications are off.
     lingering: bool,
 }
@@ -106,8 +108,16 @@ impl<'a> World<'a> {
         }
         let mut apps = apps::all(spec, &mut stage);
         apps.iter_mut().for_each(|app| app.begin(&mut stage));
-        let mut world =
-            World { spec, stage, apps, waited_for: waited_for(&spec.workloads), changes, changed: 0, lingering: false };
+        let mut world = World {
+            spec,
+            stage,
+            apps,
+            waited_for: waited_for(&spec.workloads),
+            changes,
+            changed: 0,
+            carriers: Carriers::default(),
+            lingering: false,
+        };
         world.tell_truths();
         Ok(world)
     }
@@ -228,12 +238,9 @@ impl<'a> World<'a> {
         for &link in links {
             self.stage.topology.apply(self.stage.now, link, change);
         }
-        let up = match change {
-            Change::Up => Some(true),
-            Change::Down => Some(false),
-            _ => None,
-        };
-        if let (Some(up), Some(path)) = (up, *shown) {
+        if let Some(path) = *shown
+            && let Some(up) = self.carriers.after(path, change)
+        {
             for client in (0..self.stage.hosts.len()).step_by(2) {
                 self.stage.hosts[client].endpoint.set_carrier(self.stage.now, address(client, path), up);
                 self.stage.touch(client);

@@ -194,6 +194,29 @@ fn a_dead_path_delays_but_loses_nothing() {
 }
 
 #[test]
+fn a_path_that_is_restored_is_used_again() {
+    let change = |at, change| TimedChange {
+        at: Duration::from_millis(at),
+        path: "a".to_owned(),
+        affected: Affected::Both,
+        change,
+        notify: true,
+    };
+    let carried = |changes| {
+        let mut spec = spec(vec![path("a", 10, 10), path("b", 10, 10)], vec![download(5_000_000)]);
+        spec.changes = changes;
+        let outcome = complete(&spec);
+        let subflows = outcome.connections[0].subflows.iter();
+        subflows.filter(|subflow| subflow.path == 0).map(|subflow| subflow.stats.bytes_first_sent).sum::<u64>()
+    };
+    let lost = carried(vec![change(500, Change::Down)]);
+    let restored = carried(vec![change(500, Change::Down), change(1000, Change::Restore)]);
+    let up = carried(vec![change(500, Change::Down), change(1000, Change::Up)]);
+    assert!(restored > lost + 500_000, "{restored} with, {lost} without");
+    assert_eq!(restored, up, "as by `up`");
+}
+
+#[test]
 fn damaged_packets_are_discarded_and_counted() {
     let mut only = path("a", 10, 10);
     only.down.corruption = 0.02;

@@ -404,7 +404,7 @@ pub enum StateName {
     Up,
     /// Packets leave and never arrive; nobody is told.
     Blackhole,
-    /// The end of the black hole.
+    /// All is as it was: the end of a black hole, and the carrier comes back if it had gone.
     Restore,
 }
 

@@ -57,7 +57,8 @@ fn one(at: &At<ChangeTable>, names: &[String], traces: &mut Traces<'_>) -> Resul
         path: path.value.clone(),
         affected,
         change,
-        notify: carrier && table.notify.as_ref().is_none_or(|at| at.value),
+        // `restore` brings back what `down` took, in the client's eyes too.
+        notify: (carrier || table.state == Some(StateName::Restore)) && table.notify.as_ref().is_none_or(|at| at.value),
     };
     Ok(changes.into_iter().map(timed).collect())
 }
