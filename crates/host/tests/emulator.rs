@@ -14,14 +14,21 @@ use common::{link, path, spec};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration as Span;
 
 /// One end of a pair of sockets; the test holds the other.
 struct Wire {
     socket: OwnedFd,
-    carrier: Arc<Mutex<Vec<bool>>>,
-    drops: u64,
+    host: Arc<Interface>,
+}
+
+/// What the host of a wire has seen of its interface, and what that has dropped.
+#[derive(Default)]
+struct Interface {
+    carrier: Mutex<Vec<bool>>,
+    drops: AtomicU64,
 }
 
 impl AsFd for Wire {
@@ -48,14 +55,12 @@ impl Device for Wire {
     }
 
     fn set_carrier(&mut self, up: bool) -> io::Result<bool> {
-        self.carrier.lock().unwrap().push(up);
+        self.host.carrier.lock().unwrap().push(up);
         Ok(true)
     }
 
     fn queue_drops(&mut self) -> io::Result<Option<u64>> {
-        let before = self.drops;
-        self.drops += 3;
-        Ok(Some(before))
+        Ok(Some(self.host.drops.load(Ordering::SeqCst)))
     }
 }
 
@@ -85,7 +90,8 @@ struct Bench {
     emulator: Handle,
     client: Host,
     server: Host,
-    carriers: Vec<Arc<Mutex<Vec<bool>>>>,
+    /// Of the client, by path.
+    interfaces: Vec<Arc<Interface>>,
 }
 
 fn bench(spec: &Spec) -> Bench {
@@ -93,8 +99,8 @@ fn bench(spec: &Spec) -> Bench {
 }
 
 fn bench_with(spec: &Spec, options: Options) -> Bench {
-    let (mut client, mut server, mut carriers) = (Host(Vec::new()), Host(Vec::new()), Vec::new());
-    let wire = |host: &mut Host, carrier: &Arc<Mutex<Vec<bool>>>| -> Box<dyn Device> {
+    let (mut client, mut server, mut interfaces) = (Host(Vec::new()), Host(Vec::new()), Vec::new());
+    let wire = |host: &mut Host, interface: &Arc<Interface>| -> Box<dyn Device> {
         let pair = |flags| rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
         let (ours, theirs) = pair(SocketFlags::CLOEXEC);
         rustix::io::ioctl_fionbio(&ours, true).unwrap();
@@ -102,16 +108,16 @@ fn bench_with(spec: &Spec, options: Options) -> Bench {
         rustix::net::sockopt::set_socket_timeout(&theirs, rustix::net::sockopt::Timeout::Recv, patience).unwrap();
         rustix::net::sockopt::set_socket_send_buffer_size(&theirs, 1 << 20).unwrap();
         host.0.push(theirs);
-        Box::new(Wire { socket: ours, carrier: Arc::clone(carrier), drops: 0 })
+        Box::new(Wire { socket: ours, host: Arc::clone(interface) })
     };
     let mut ends = Vec::new();
     for _ in &spec.paths {
-        let carrier = Arc::default();
-        ends.push(PathEnds { client: wire(&mut client, &carrier), server: wire(&mut server, &Arc::default()) });
-        carriers.push(carrier);
+        let interface = Arc::default();
+        ends.push(PathEnds { client: wire(&mut client, &interface), server: wire(&mut server, &Arc::default()) });
+        interfaces.push(interface);
     }
     let emulator = Emulator::start(spec, ends, options).unwrap();
-    Bench { emulator, client, server, carriers }
+    Bench { emulator, client, server, interfaces }
 }
 
 impl Bench {
@@ -124,6 +130,11 @@ impl Bench {
             }
             std::thread::sleep(Span::from_millis(1));
         }
+    }
+
+    /// What the client's interface has shown of its cable.
+    fn carrier(&self, path: usize) -> Vec<bool> {
+        self.interfaces[path].carrier.lock().unwrap().clone()
     }
 
     fn change(&self, path: &str, change: Change) {
@@ -208,9 +219,36 @@ fn each_cause_of_loss_is_counted() {
     bench.change("a", Change::Up);
     bench.client.send(0, &packet(7));
     assert_eq!(bench.server.receive_numbers(0, 1), [7]);
-    assert_eq!(*bench.carriers[0].lock().unwrap(), [false, true], "the client's interface shows it");
+    assert_eq!(bench.carrier(0), [false, true], "the client's interface shows it");
     let dropped = bench.emulator.stop().unwrap().links[1].stats.dropped;
     assert_eq!((dropped.loss, dropped.blackhole, dropped.down, dropped.queue), (2, 1, 1, 0));
+}
+
+/// Kernels drop what they are to send through an interface without a carrier, and a little longer than it is away.
+#[test]
+fn what_an_interface_drops_while_its_cable_is_out_is_the_scenarios_doing() {
+    let bench = bench(&spec(vec![path("a", &link(1000, 1))]));
+    let interface = &bench.interfaces[0];
+    let counted = |drops: u64, valid: bool, unplugged: u64, queue_drops: u64| {
+        interface.drops.store(drops, Ordering::SeqCst);
+        let report = bench.emulator.snapshot().unwrap();
+        let traffic = &report.paths[0].traffic.up;
+        let counts = (report.validity.is_valid(), traffic.unplugged, traffic.queue_drops);
+        assert_eq!(counts, (valid, unplugged, Some(queue_drops)), "{:?}", report.validity);
+    };
+    for (way_back, dropped) in [(Change::Up, 0), (Change::Restore, 40)] {
+        bench.change("a", Change::Down);
+        counted(dropped + 28, true, dropped + 28, 0);
+        bench.change("a", way_back);
+        counted(dropped + 40, true, dropped + 40, 0);
+        let read = bench.emulator.snapshot().unwrap().paths[0].traffic.up.read;
+        bench.client.send(0, &packet(1));
+        bench.wait_until_read(0, read + 1);
+        assert_eq!(bench.server.receive_numbers(0, 1), [1], "the path works again");
+    }
+    assert_eq!(bench.carrier(0), [false, true, false, true], "the client's interface shows it");
+    counted(80, true, 80, 0);
+    counted(83, false, 80, 3);
 }
 
 #[test]
@@ -228,13 +266,13 @@ fn changes_wait_for_the_beginning_and_only_those_that_say_so_show() {
     bench.client.send(0, &packet(1));
     assert_eq!(bench.server.receive_numbers(0, 1), [1]);
     bench.emulator.begin().unwrap();
-    while bench.carriers[0].lock().unwrap().is_empty() {}
+    while bench.carrier(0).is_empty() {}
     bench.client.send(0, &packet(2));
     bench.wait_until_read(0, 2);
     bench.client.send(1, &packet(3));
     let report = bench.wait_until_read(1, 1);
     assert_eq!((report.links[1].stats.dropped.down, report.links[3].stats.dropped.down), (1, 1));
-    assert!(bench.carriers[1].lock().unwrap().is_empty());
+    assert_eq!(bench.carrier(1), []);
 }
 
 #[test]
@@ -386,6 +424,7 @@ fn what_no_router_forwards_stays_off_the_links() {
 #[test]
 fn what_makes_a_run_worthless_is_said_with_a_remedy() {
     let bench = bench(&spec(vec![path("wlan", &link(1000, 1))]));
+    bench.interfaces[0].drops.store(3, Ordering::SeqCst);
     let Validity::Invalid(faults) = bench.emulator.snapshot().unwrap().validity else {
         panic!("the device has dropped packets");
     };

@@ -241,6 +241,7 @@ pub fn json(about: &About<'_>, ending: &Ending, report: &EmulatorReport) -> Resu
             "interface_queue_drops": it.queue_drops,
             "interface_no_room": it.no_room,
             "interface_refused": it.refused,
+            "interface_unplugged": it.unplugged,
             "delay_ms": spread(&it.delay, 1e6),
         })
     };

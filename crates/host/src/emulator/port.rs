@@ -32,6 +32,27 @@ pub(super) struct Port {
     delay: Tally,
     /// What the device had dropped when the emulator began.
     queue_drops_before: Option<u64>,
+    cable: Cable,
+    /// Packets for the host that its interface refused because its cable was out.
+    refused_unplugged: u64,
+    /// Packets of the host's that its interface dropped because its cable was out, up to when it last noticed that it was in
+    /// again.
+    dropped_unplugged: u64,
+}
+
+/// The cable of an interface, which the scenario pulls out and puts back in (`state = "down"`).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cable {
+    In,
+    /// What the interface drops from here on is the scenario's doing; the device had dropped so many before.
+    Out {
+        dropped_before: Option<u64>,
+    },
+    /// In again. The host takes notice of that a little later and drops what it sends until then: its next packet shows that it
+    /// has.
+    Back {
+        dropped_before: Option<u64>,
+    },
 }
 
 /// What came of reading.
@@ -42,6 +63,18 @@ pub(super) enum Read {
     Empty,
     /// Nothing will come any more: [`Port::failure`] says why.
     Failed,
+}
+
+impl Cable {
+    /// Packets that the interface has dropped since the cable was pulled out, when it has dropped `now` in all.
+    fn dropped_until(self, now: Option<u64>) -> u64 {
+        match self {
+            Cable::In => 0,
+            Cable::Out { dropped_before } | Cable::Back { dropped_before } => {
+                now.zip(dropped_before).map_or(0, |(now, before)| now.saturating_sub(before))
+            }
+        }
+    }
 }
 
 impl Port {
@@ -66,6 +99,9 @@ impl Port {
             damaged_and_dropped: 0,
             delay: Tally::new(),
             queue_drops_before,
+            cable: Cable::In,
+            refused_unplugged: 0,
+            dropped_unplugged: 0,
         }
     }
 
@@ -89,13 +125,16 @@ impl Port {
                 self.failed_reads = 0;
                 self.read += 1;
                 self.read_bytes += length as u64;
+                if matches!(self.cable, Cable::Back { .. }) {
+                    self.notice_cable();
+                }
                 return Read::Packet(length);
             }
             Ok(Some(_)) => "closed by its other end".to_owned(),
             Err(error) => error.to_string(),
         };
         self.failed_reads += 1;
-        self.unreadable += 1;
+        self.unreadable += u64::from(self.cable == Cable::In);
         if self.failed_reads < MOST_FAILED_READS {
             return Read::Empty; // An interface that goes down says so once, and may come back.
         }
@@ -115,6 +154,7 @@ impl Port {
                 return true;
             }
             Ok(false) => self.no_room += 1,
+            Err(_) if matches!(self.cable, Cable::Out { .. }) => self.refused_unplugged += 1,
             Err(error) => {
                 self.refused += 1;
                 self.refusal.get_or_insert_with(|| error.to_string());
@@ -123,8 +163,22 @@ impl Port {
         false
     }
 
+    /// Pulls the cable out or puts it back in, as the host sees it.
     pub(super) fn set_carrier(&mut self, up: bool) -> io::Result<bool> {
+        self.cable = match (self.cable, up) {
+            (Cable::In, false) => Cable::Out { dropped_before: self.device.queue_drops().unwrap_or_default() },
+            (Cable::Back { dropped_before }, false) => Cable::Out { dropped_before },
+            (Cable::Out { dropped_before }, true) => Cable::Back { dropped_before },
+            (as_it_is, _) => as_it_is,
+        };
         self.device.set_carrier(up)
+    }
+
+    /// The host has noticed that its cable is in again: what its interface drops counts from now on.
+    #[cold]
+    fn notice_cable(&mut self) {
+        self.dropped_unplugged += self.cable.dropped_until(self.device.queue_drops().unwrap_or_default());
+        self.cable = Cable::In;
     }
 
     /// What this port knows of the packets that its host sends.
@@ -135,7 +189,10 @@ impl Port {
         traffic.link_local = self.link_local;
         traffic.unreadable = self.unreadable;
         let now = self.device.queue_drops().unwrap_or_default();
-        traffic.queue_drops = now.zip(self.queue_drops_before).map(|(now, before)| now.saturating_sub(before));
+        let unplugged = self.dropped_unplugged + self.cable.dropped_until(now);
+        traffic.unplugged += unplugged;
+        let all = now.zip(self.queue_drops_before).map(|(now, before)| now.saturating_sub(before));
+        traffic.queue_drops = all.map(|all| all.saturating_sub(unplugged));
     }
 
     /// What it knows of those that its host receives.
@@ -147,6 +204,7 @@ impl Port {
             delay,
             no_room: self.no_room,
             refused: self.refused,
+            unplugged: traffic.unplugged + self.refused_unplugged,
             refusal: self.refusal.clone(),
             damaged_and_dropped: self.damaged_and_dropped,
             ..std::mem::take(traffic)

@@ -18,7 +18,7 @@ use super::spin::Spin;
 use super::{Command, EmulatorError, PathEnds};
 use crate::{Clock, LONGEST_PACKET};
 use anabranch_net::{Change, Delivery, LinkId, Output};
-use anabranch_sim::{Direction, End, PacketId, PerDirection, Spec, Topology};
+use anabranch_sim::{Carriers, Direction, End, PacketId, PerDirection, Spec, Topology};
 use anabranch_units::{Bytes, Duration, Instant, Stream};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::io;
@@ -44,6 +44,7 @@ pub(super) struct Run {
     /// In the order of time.
     changes: Vec<Scheduled>,
     changed: usize,
+    carriers: Carriers,
     /// Where the times of changes count from; `None` while they wait.
     changes_from: Option<Instant>,
     /// Numbers the packets that hosts send.
@@ -123,6 +124,7 @@ impl Run {
             chance: spec.seed.stream("emulator/damage"),
             changes,
             changed: 0,
+            carriers: Carriers::default(),
             changes_from: (!options.hold_changes).then_some(Instant::ZERO),
             last_id: 0,
             left: Vec::new(),
@@ -393,12 +395,8 @@ impl Run {
     }
 
     fn show_carrier(&mut self, change: &Change, path: Option<usize>) {
-        let up = match change {
-            Change::Up => true,
-            Change::Down => false,
-            _ => return,
-        };
         if let Some(path) = path.filter(|_| self.options.show_carrier)
+            && let Some(up) = self.carriers.after(path, change)
             && let Err(error) = self.ports[port_of(path, End::Client)].set_carrier(up)
         {
             tracing::warn!(path, %error, "the interface does not show that its path is down");
