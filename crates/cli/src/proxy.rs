@@ -5,6 +5,7 @@ mod log;
 use crate::failure::Failure;
 use crate::wire_device::{Diverted, prepare};
 use crate::wire_options::{WireOptions, addresses, size, span};
+use anabranch_host::testbed::notify_ready;
 use anabranch_host::{Keep, Reactor, drop_privileges, raise_open_files};
 use anabranch_policy::Catalogue;
 use anabranch_service::proxy::{BuildError, Direction, Limits, Proxy, Settings, Timeouts, Users};
@@ -173,6 +174,9 @@ pub fn proxy(catalogue: &Arc<Catalogue>, args: &ProxyArgs) -> Result<(), Failure
     let mut reactor = Reactor::new(ready.driver, proxy).map_err(broke)?;
     reactor.handle_signals().map_err(broke)?;
     tracing::info!(target: "anabranch::proxy", device = ready.name, metrics, "ready: {said}");
+    if let Err(error) = notify_ready() {
+        tracing::warn!(target: "anabranch::proxy", %error, "whoever started this cannot be told that it is ready");
+    }
     let (mut proxy, _) = reactor.run().map_err(broke)?;
     drop(ready.borrowed);
     match proxy.take_error() {

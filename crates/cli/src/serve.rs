@@ -5,6 +5,7 @@ use crate::output;
 use crate::wire_device::{Diverted, prepare};
 use crate::wire_options::{WireOptions, addresses, size, span};
 use anabranch_host::Reactor;
+use anabranch_host::testbed::notify_ready;
 use anabranch_policy::Catalogue;
 use anabranch_service::{CounterReport, Root, Server, ServerLimits, Service, Site};
 use anabranch_units::{Bytes, Duration};
@@ -126,6 +127,8 @@ pub fn serve(catalogue: &Arc<Catalogue>, args: &ServeArgs) -> Result<(), Failure
     reactor.handle_signals().map_err(broke)?;
     // Whoever starts us waits for this line; nobody may be reading.
     let _ = writeln!(std::io::stderr(), "serving {}", said.join(", "));
+    // Who cannot be told has gone; the service is there all the same.
+    let _ = notify_ready();
     let (mut server, mut driver) = reactor.run().map_err(broke)?;
 
     let counters = CounterReport::of(driver.endpoint().counters());

@@ -7,7 +7,8 @@ use crate::failure::{Failure, TESTBED_FAILED};
 use crate::output;
 use anabranch_host::emulator::{CaptureOptions, Options as EmulatorOptions};
 use anabranch_host::testbed::{
-    Backend, Program, ProgramError, Testbed, TestbedError, TestbedOptions, exit_code, show_hosts, signal,
+    Backend, NOTIFY_SOCKET, Program, ProgramError, Readied, Readiness, Testbed, TestbedError, TestbedOptions,
+    exit_code, show_hosts, signal,
 };
 use anabranch_host::{Inside, IsolationError, Outcome, Received, supervise};
 use anabranch_lab::{Scenario, quantity};
@@ -44,10 +45,13 @@ failed; 126 or 127 if the command could not be started; 2 if the scenario is ref
 pub struct TestbedArgs {
     /// A scenario file, or the name of a shipped scenario (`anabranch list scenarios`).
     pub scenario: String,
-    /// A command for `sh`, started in the server before the command starts in the client: at once if it listens on a TCP port,
-    /// after two seconds otherwise. It is ended, with all it started, when the command has ended.
+    /// A command for `sh`, started in the server. The command in the client starts when the server listens on a socket or has
+    /// said that it is ready, as engines do. It is ended, with all it started, when the command has ended.
     #[arg(long, value_name = "CMD")]
     pub server: Option<String>,
+    /// Wait for the server at most this long; then the command starts all the same.
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "30s", requires = "server")]
+    pub wait: Duration,
     /// Open a shell in the client ($SHELL).
     #[arg(long, conflicts_with = "command")]
     pub shell: bool,
@@ -96,6 +100,9 @@ fn time(text: &str) -> Result<Duration, String> {
 
 /// The exit status if the command was ended because its time was up, as with `timeout`.
 const TIME_IS_UP: u8 = 124;
+
+/// A wait that whoever sits before it wants to know of.
+const WORTH_SAYING: Duration = Duration::from_secs(1);
 
 /// How long the command may take to end when its time is up.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -194,9 +201,28 @@ fn run(scenario: &Scenario, args: &TestbedArgs, inside: Inside) -> Result<u8, (F
     let mut server = match &args.server {
         None => None,
         Some(command) => {
-            let mut server =
-                Program::start_apart(&testbed.server, server_command(&testbed, command)).map_err(not_started)?;
-            server.wait_until_ready(&testbed.server).map_err(not_started)?;
+            let mut readiness = Readiness::watch(&testbed.server).map_err(failed)?;
+            let mut process = server_command(&testbed, command);
+            process.env(NOTIFY_SOCKET, readiness.address());
+            let mut server = Program::start_apart(&testbed.server, process).map_err(not_started)?;
+            let mut interruption = None;
+            let mut said = false;
+            let readied = server.wait_until_ready(&mut readiness, args.wait, |waited| {
+                if !said && waited >= WORTH_SAYING {
+                    said = true;
+                    say(&format!("waiting for the server to listen, for at most {} s", args.wait.as_secs_f64()));
+                }
+                interruption = happenings.try_recv().ok();
+                interruption.is_none()
+            });
+            if readied.map_err(not_started)? == Readied::TooLate {
+                let text = format!("after {} s the server listened on no socket", args.wait.as_secs_f64());
+                say(&format!("{text}; the command starts all the same"));
+                shortcomings.push(format!("{text} when the command was started"));
+            }
+            if let Some(Happening::Signal(received)) = interruption {
+                return Ok(128 + received.signal as u8);
+            }
             Some(server)
         }
     };
@@ -300,6 +326,11 @@ fn client_command(testbed: &Testbed, args: &TestbedArgs) -> Command {
     };
     command.envs(testbed.environment()).env("ANABRANCH_HOST", "client");
     command
+}
+
+/// Tells whoever sits before it; nobody may be reading.
+fn say(what: &str) {
+    let _ = writeln!(io::stderr(), "anabranch testbed: {what}");
 }
 
 fn greet(scenario: &Scenario, testbed: &Testbed, shortcomings: &[String]) {

@@ -63,8 +63,8 @@ fn commands_find_names_addresses_and_variables() {
 #[test]
 fn a_server_is_there_when_the_command_starts_and_gone_with_its_children_afterwards() {
     let Some(here) = place("server") else { return };
-    // It listens late, has a child, and minds no SIGTERM.
-    let server = "trap '' TERM; sleep 0.5; sleep 4711 & echo $$ > server.pid; \
+    // It listens late, as on a busy machine, has a child, and minds no SIGTERM.
+    let server = "trap '' TERM; sleep 3; sleep 4711 & echo $$ > server.pid; \
                   exec python3 -c 'import socket, time, signal\n\
                   signal.signal(signal.SIGTERM, signal.SIG_IGN)\n\
                   s = socket.create_server((\"10.77.0.1\", 80)); c = s.accept()[0]; c.sendall(b\"hello\"); time.sleep(4711)'";
@@ -72,8 +72,31 @@ fn a_server_is_there_when_the_command_starts_and_gone_with_its_children_afterwar
     let output = run(&here, &["two.toml", "--server", server, "--", "python3", "-c", client]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(stdout(&output), "hello\n");
+    assert!(stderr(&output).contains("waiting for the server to listen"), "{}", stderr(&output));
     // The caller waits for the end of init, and that comes after the end of all others.
     assert_eq!(super::killed::processes_with("4711"), Vec::<i32>::new());
+}
+
+#[test]
+fn a_server_that_never_listens_is_waited_for_as_long_as_one_likes() {
+    let Some(here) = place("never-listens") else { return };
+    let args = ["two.toml", "--server", "sleep 4716", "--wait", "300ms", "--", "echo", "all the same"];
+    let output = run(&here, &args);
+    assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(0), "all the same\n"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("after 0.3 s the server listened on no socket"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_server_of_datagrams_is_waited_for_as_well() {
+    let Some(here) = place("datagrams") else { return };
+    // Late, and without any socket that listens.
+    let server = "sleep 3; exec python3 -c 'import socket\n\
+                  s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind((\"10.77.0.1\", 53))\n\
+                  while True: s.sendto(*s.recvfrom(100))'";
+    let client = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(60); \
+                  s.connect(('server', 53)); s.send(b'hello'); print(s.recv(100).decode())";
+    let output = run(&here, &["two.toml", "--server", server, "--", "python3", "-c", client]);
+    assert_eq!(stdout(&output), "hello\n", "{}", stderr(&output));
 }
 
 #[test]
@@ -117,7 +140,7 @@ fn two_testbeds_at_once_do_not_meet() {
 #[test]
 fn results_are_also_there_for_programs() {
     let Some(here) = place("json") else { return };
-    let scenario = super::TWO_PATHS.replace("[[workload]]", "[host]\nscheduler = \"late\"\nsack = false\n[[workload]]");
+    let scenario = super::TWO_PATHS.replace("[[workload]]", "scheduler = \"late\"\nsack = false\n[[workload]]");
     fs::write(here.join("host.toml"), scenario).unwrap();
     let args = ["host.toml", "--seed", "9", "--json", "result.json", "--", "cat", "/proc/sys/net/ipv4/tcp_sack"];
     let output = run(&here, &args);

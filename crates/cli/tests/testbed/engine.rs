@@ -24,28 +24,42 @@ fn file(here: &Path) -> Vec<u8> {
     bytes
 }
 
-/// What `fetch --json` said: two subflows carried it, from these addresses.
-fn check(here: &Path, output: &std::process::Output, locals: [&str; 2]) {
-    assert!(output.status.success(), "{}", stderr(output));
-    let result: Value = serde_json::from_str(&stdout(output)).unwrap();
-    assert_eq!(result["bytes"], SIZE, "{result:#}");
-    let subflows = result["connection"]["subflows"].as_array().unwrap();
-    for local in locals {
-        let by = subflows.iter().find(|it| it["local"].as_str().unwrap().starts_with(&format!("{local}:")));
-        let bytes = by.map_or(0, |subflow| subflow["bytes_received"].as_u64().unwrap());
-        assert!(bytes > 100_000, "{local} carried {bytes} bytes: {result:#}");
+/// Runs `fetch --json` until two subflows carry the file, from these addresses: on a busy machine the first may have brought all of
+/// it before the second is there.
+fn fetch_over_both(here: &Path, server: &str, fetch: &str, locals: [&str; 2]) {
+    let mut results = Vec::new();
+    while results.len() < MOST_ATTEMPTS {
+        let output = run(here, &["two.toml", "--server", server, "--", "sh", "-c", fetch]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let result: Value = serde_json::from_str(&stdout(&output)).unwrap();
+        assert_eq!(result["bytes"], SIZE, "{result:#}");
+        assert!(
+            fs::read(here.join("got")).unwrap() == fs::read(here.join("served/file")).unwrap(),
+            "the file is another"
+        );
+        let subflows = result["connection"]["subflows"].as_array().unwrap();
+        let carried = locals.map(|local| {
+            let by = subflows.iter().find(|it| it["local"].as_str().unwrap().starts_with(&format!("{local}:")));
+            by.map_or(0, |subflow| subflow["bytes_received"].as_u64().unwrap())
+        });
+        if carried.iter().all(|bytes| *bytes > 100_000) {
+            return;
+        }
+        results.push(carried);
     }
-    assert!(fs::read(here.join("got")).unwrap() == fs::read(here.join("served/file")).unwrap(), "the file is another");
+    panic!("{locals:?} carried {results:?} bytes");
 }
+
+const MOST_ATTEMPTS: usize = 20;
 
 #[test]
 fn engine_to_engine_needs_no_addresses_to_be_named() {
     let Some(here) = place("engines") else { return };
     file(&here);
-    let server = format!("{ENGINE} serve --root served --scheduler late");
+    // It says when it is there, however long that takes.
+    let server = format!("sleep 3; {ENGINE} serve --root served --scheduler late");
     let fetch = format!("{ENGINE} fetch http://$ANABRANCH_ENGINE_SERVER/file --output got --json");
-    let output = run(&here, &["two.toml", "--server", &server, "--", "sh", "-c", &fetch]);
-    check(&here, &output, ["10.78.1.2", "10.78.2.2"]);
+    fetch_over_both(&here, &server, &fetch, ["10.78.1.2", "10.78.2.2"]);
 }
 
 #[test]
@@ -60,8 +74,7 @@ fn fetch_borrows_the_hosts_own_addresses_and_gives_them_back() {
         "ip rule > before; {ENGINE} fetch http://$ANABRANCH_ENGINE_SERVER/file --from 10.77.1.2,10.77.2.2 --output got --json; \
          code=$?; ip rule > after; nft list tables > tables; exit $code"
     );
-    let output = run(&here, &["two.toml", "--server", &server, "--", "sh", "-c", &fetch]);
-    check(&here, &output, ["10.77.1.2", "10.77.2.2"]);
+    fetch_over_both(&here, &server, &fetch, ["10.77.1.2", "10.77.2.2"]);
     let read = |name: &str| fs::read_to_string(here.join(name)).unwrap();
     assert_eq!(read("before"), read("after"), "rules are as they were");
     assert_eq!(read("tables"), "", "and no table is left");
@@ -75,7 +88,10 @@ fn serve_borrows_one_port_of_the_hosts_own_address() {
     }
     let bytes = file(&here);
     let server = format!("{ENGINE} serve --listen 10.77.0.1 --http 80 --root served");
-    let fetch = "mptcpize run curl -sS -o got http://server/file; nstat -az | grep MPJoinSynAckRx";
+    // On a busy machine one download may be over before the kernel joins.
+    let fetch = "for i in $(seq 20); do mptcpize run curl -sS -o got http://server/file || exit; \
+                 nstat -asz MPTcpExtMPJoinSynAckRx | grep -q -E 'MPJoinSynAckRx +[1-9]' && break; done; \
+                 nstat -asz | grep MPJoinSynAckRx";
     let output = run(&here, &["two.toml", "--server", &server, "--", "sh", "-c", fetch]);
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(fs::read(here.join("got")).unwrap() == bytes, "the file is another");

@@ -7,11 +7,13 @@ mod hosts;
 mod layout;
 mod plan;
 mod program;
+mod readiness;
 mod settings;
 
 pub use hosts::{hosts_file, show_hosts};
 pub use layout::{Addresses, Layout, PathLayout};
-pub use program::{Program, ProgramError, exit_code, signal};
+pub use program::{Program, ProgramError, Readied, exit_code, signal};
+pub use readiness::{NOTIFY_SOCKET, Readiness, notify_ready};
 pub use settings::KernelSettings;
 
 use crate::emulator::{Emulator, EmulatorError, EmulatorReport, Handle, Options as EmulatorOptions, PathEnds};
@@ -20,6 +22,7 @@ use anabranch_sim::Spec;
 use std::fs::OpenOptions;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// What to make.
 #[derive(Clone, Debug, Default)]
@@ -133,6 +136,7 @@ impl Testbed {
         };
         builder.run(&client, &plan::client(&layout, &options.client))?;
         builder.run(&server, &plan::server(&layout, &options.server))?;
+        builder.settle(&[&client, &server]);
         let emulator = Emulator::start(spec, ends, EmulatorOptions { hold_changes: true, ..options.emulator })?;
         Ok(Testbed { layout, client, server, backend, shortcomings, emulator })
     }
@@ -197,12 +201,49 @@ impl Builder<'_> {
         }
     }
 
+    /// Waits until interfaces and addresses can be used. The kernel sees to it some time after it was told to, on a busy machine
+    /// well after; who is faster loses packets, and cannot bind to an IPv6 address.
+    fn settle(&mut self, hosts: &[&Namespace]) {
+        let begin = Instant::now();
+        for host in hosts {
+            while let Some(unsettled) = unsettled(host) {
+                if begin.elapsed() >= SETTLING {
+                    self.shortcomings.push(format!("{}: {unsettled} after {} s", host.name(), SETTLING.as_secs()));
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        }
+    }
+
     fn run(&mut self, namespace: &Namespace, steps: &[plan::Step]) -> Result<(), TestbedError> {
         for step in steps.iter().filter(|step| self.multipath || !step.is_multipath()) {
             self.shortcomings.extend(step.run(namespace).map_err(TestbedError::Step)?);
         }
         Ok(())
     }
+}
+
+/// Only a guard: it is a matter of milliseconds on an idle machine.
+const SETTLING: Duration = Duration::from_secs(10);
+
+/// What of a host cannot be used yet, as a sentence without its end.
+fn unsettled(host: &Namespace) -> Option<String> {
+    let links = host.command("ip", &["-o", "link", "show", "up"]).unwrap_or_default();
+    // An interface drops what it is to send as long as it has no queue.
+    if let Some(link) = links.lines().find(|link| link.contains("NO-CARRIER") || link.contains("qdisc noop ")) {
+        let name = link.split(": ").nth(1).unwrap_or("an interface");
+        return Some(format!("the interface {name} was not ready"));
+    }
+    let addresses = host.run(|| std::fs::read_to_string("/proc/thread-self/net/if_inet6").unwrap_or_default());
+    let mut tentative = addresses.lines().filter(|line| is_tentative(line));
+    tentative.next().map(|line| format!("the address {} was not usable", line.split(' ').next().unwrap_or("")))
+}
+
+/// A line of `if_inet6`: address, interface, prefix, scope, flags and name, the numbers in hexadecimal (`IFA_F_TENTATIVE`).
+fn is_tentative(line: &str) -> bool {
+    let flags = line.split_whitespace().nth(4).and_then(|flags| u8::from_str_radix(flags, 16).ok());
+    flags.is_some_and(|flags| flags & 0x40 != 0)
 }
 
 fn has_mptcp() -> bool {

@@ -1,9 +1,9 @@
 //! A program that runs in a namespace of a testbed.
 
+use super::Readiness;
 use crate::supervisor::FORWARDED;
 use crate::{Namespace, sys};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-use std::fs;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
@@ -28,7 +28,7 @@ pub enum ProgramError {
         error: io::Error,
     },
     /// It ended where it should not have.
-    #[error("the server command ended with {0} before it listened on any TCP port")]
+    #[error("the server command ended with {0} before it listened on any socket")]
     Ended(ExitStatus),
 }
 
@@ -43,7 +43,18 @@ impl ProgramError {
     }
 }
 
-/// How long a server may take until it listens, and until it ends when asked to.
+/// What came of waiting for a server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Readied {
+    /// It can be connected to.
+    Ready,
+    /// Its time was up.
+    TooLate,
+    /// Whoever waited did not want to wait any longer.
+    GivenUp,
+}
+
+/// How long a server may take to end when it is asked to.
 const PATIENCE: Duration = Duration::from_secs(2);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
@@ -86,18 +97,36 @@ impl Program {
         self.child.try_wait()
     }
 
-    /// Waits until something in `namespace` listens on a TCP port, at most two seconds: a server may listen otherwise.
-    pub fn wait_until_ready(&mut self, namespace: &Namespace) -> Result<(), ProgramError> {
+    /// Waits until it is ready, at most `limit`: a server may show it in no way. In between asks `goes_on`, which it tells how
+    /// long it has waited, whether to wait on.
+    ///
+    /// # Errors
+    /// If the program ends before it is ready.
+    pub fn wait_until_ready(
+        &mut self,
+        readiness: &mut Readiness,
+        limit: Duration,
+        mut goes_on: impl FnMut(Duration) -> bool,
+    ) -> Result<Readied, ProgramError> {
         let begin = Instant::now();
-        while begin.elapsed() < PATIENCE && !namespace.run(is_listening) {
-            if let Ok(Some(status)) = self.ended()
-                && !namespace.run(is_listening)
-            {
+        loop {
+            let waited = begin.elapsed();
+            // In this order: what has ended may have left a server behind.
+            let ended = self.ended();
+            if readiness.is_ready() {
+                return Ok(Readied::Ready);
+            }
+            if let Ok(Some(status)) = ended {
                 return Err(ProgramError::Ended(status));
+            }
+            if waited >= limit {
+                return Ok(Readied::TooLate);
+            }
+            if !goes_on(waited) {
+                return Ok(Readied::GivenUp);
             }
             std::thread::sleep(BETWEEN_LOOKS);
         }
-        Ok(())
     }
 
     /// Asks it to end, and kills it if it has not after a while; with its process group if it has one of its own.
@@ -139,14 +168,3 @@ pub fn exit_code(status: ExitStatus) -> u8 {
         (None, signal) => 128 + signal.unwrap_or(0) as u8,
     }
 }
-
-/// Whether anything listens on a TCP port in the namespace of the calling thread.
-fn is_listening() -> bool {
-    ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"].iter().any(|table| {
-        let text = fs::read_to_string(table).unwrap_or_default();
-        text.lines().skip(1).any(|line| line.split_whitespace().nth(3) == Some(LISTEN))
-    })
-}
-
-/// A socket's state in those tables.
-const LISTEN: &str = "0A";
