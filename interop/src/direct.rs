@@ -1,6 +1,6 @@
 //! A kernel and an engine face to face: one namespace, the engine's TUN device in it, two addresses each, nothing between.
 
-use crate::Role;
+use crate::{Role, machine};
 use anabranch_host::Namespace;
 use std::io;
 use std::net::IpAddr;
@@ -44,9 +44,11 @@ pub enum Family {
 }
 
 impl Direct {
-    /// A namespace in which the kernel has both its addresses, MPTCP is on with generous limits, and nothing is announced.
+    /// A namespace in which the kernel has both its addresses, MPTCP is on with generous limits, and nothing is announced. None
+    /// of it depends on how the machine is set up.
     pub fn new(name: &str) -> io::Result<Direct> {
         let namespace = Namespace::new(name)?;
+        machine::set_defaults(&namespace)?;
         let kernel = addresses("10.77.1.2", "10.77.2.2", "fd77:0:0:1::2", "fd77:0:0:2::2");
         let engine = addresses("10.78.1.2", "10.78.2.2", "fd78:0:0:1::2", "fd78:0:0:2::2");
         let direct = Direct { namespace, kernel, engine };
@@ -56,7 +58,7 @@ impl Direct {
         for address in direct.kernel.v6 {
             direct.ip(&["address", "add", &format!("{address}/128"), "dev", "lo", "nodad"])?;
         }
-        allow_multipath(&direct.namespace)?;
+        direct.ip(&["mptcp", "limits", "set", "subflows", "8", "add_addr_accepted", "8"])?;
         Ok(direct)
     }
 
@@ -73,14 +75,6 @@ impl Direct {
     pub fn ip(&self, arguments: &[&str]) -> io::Result<()> {
         self.namespace.command("ip", arguments).map(drop).map_err(io::Error::other)
     }
-}
-
-/// MPTCP on, eight subflows, eight announced addresses, and no lasting mistrust after a failure.
-pub fn allow_multipath(namespace: &Namespace) -> io::Result<()> {
-    namespace.sysctl("net.mptcp.enabled", "1")?;
-    namespace.sysctl("net.mptcp.blackhole_timeout", "0")?;
-    let limits = ["mptcp", "limits", "set", "subflows", "8", "add_addr_accepted", "8"];
-    namespace.command("ip", &limits).map(drop).map_err(io::Error::other)
 }
 
 fn addresses(v4: &str, other_v4: &str, v6: &str, other_v6: &str) -> Addresses {

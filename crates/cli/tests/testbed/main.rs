@@ -53,6 +53,7 @@ fn lacks(program: &str) -> bool {
     !found
 }
 
+/// Whatever the machine has, hosts have a congestion control that every kernel lets them use, and buffers of this size.
 const TWO_PATHS: &str = r#"
 [path.wlan]
 rate = "20mbit"
@@ -60,6 +61,10 @@ delay = "5ms"
 [path.lte]
 rate = "10mbit"
 delay = "15ms"
+[host]
+congestion = "reno"
+send-buffer = "4MiB"
+receive-buffer = "3MiB"
 [[workload]]
 kind = "files"
 size = "1MiB"

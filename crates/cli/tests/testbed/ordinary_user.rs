@@ -50,16 +50,21 @@ const COMMAND: &str = "python3 -c '
 import socket
 s = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
 s.settimeout(100)
-s.connect((\"server\", 47110))
+s.connect((\"server\", 47110)); s.sendall(bytes(1))
 n = 0
 while data := s.recv(65536): n += len(data)
 print(n)'; id -u; ip link set lte mtu 1400 && echo administers; ip -br link | grep -c -E '^(wlan|lte)'";
 
+/// The second subflow is there before anything of size is sent (MPTCP_INFO of SOL_MPTCP).
 const SERVER: &str = "python3 -c '
-import socket
+import socket, time
 s = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
 s.bind((\"10.77.0.1\", 47110)); s.listen()
-s.accept()[0].sendall(bytes(2000000))'";
+c = s.accept()[0]; c.recv(1)
+c.sendall(bytes(1000))
+begin = time.monotonic()
+while c.getsockopt(284, 1, 128)[0] == 0 and time.monotonic() - begin < 100: time.sleep(0.01)
+c.sendall(bytes(1999000))'";
 
 fn both_paths_carried_data(directory: &Path) {
     let json = fs::read_to_string(directory.join("result.json")).unwrap();
