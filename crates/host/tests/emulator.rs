@@ -104,7 +104,7 @@ fn bench_with(spec: &Spec, options: Options) -> Bench {
         let pair = |flags| rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
         let (ours, theirs) = pair(SocketFlags::CLOEXEC);
         rustix::io::ioctl_fionbio(&ours, true).unwrap();
-        let patience = Some(Span::from_secs(30));
+        let patience = Some(Span::from_secs(300));
         rustix::net::sockopt::set_socket_timeout(&theirs, rustix::net::sockopt::Timeout::Recv, patience).unwrap();
         rustix::net::sockopt::set_socket_send_buffer_size(&theirs, 1 << 20).unwrap();
         host.0.push(theirs);

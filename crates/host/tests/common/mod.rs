@@ -97,14 +97,14 @@ pub fn start_with(hosts: &Hosts, spec: &Spec, options: Options) -> Handle {
     Emulator::start(spec, hosts.devices(&names), options).unwrap()
 }
 
-/// Sends `count` pings from the client, one after the other, and answers how many were answered within half a second each.
+/// Sends `count` pings from the client, one after the other, and answers how many were answered, each within three seconds.
 pub fn ping(hosts: &Hosts, address: &str, count: u16) -> usize {
     let address: std::net::Ipv4Addr = address.parse().unwrap();
     hosts.client.sysctl("net.ipv4.ping_group_range", "0 0").unwrap();
     let pings = move || {
         let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::ICMPV4)).unwrap();
         socket.connect(&SocketAddrV4::new(address, 0).into()).unwrap();
-        socket.set_read_timeout(Some(std::time::Duration::from_millis(500))).unwrap();
+        socket.set_read_timeout(Some(std::time::Duration::from_secs(3))).unwrap();
         let mut socket = std::fs::File::from(std::os::fd::OwnedFd::from(socket));
         let mut answered = |number: u16| {
             let mut request = [0; 64];

@@ -15,7 +15,7 @@ use std::time::Duration;
 pub const PORT: u16 = 443;
 
 /// Only a hang takes this long.
-const GUARD: Duration = Duration::from_secs(60);
+const GUARD: Duration = Duration::from_secs(300);
 
 pub fn proxy_ip(number: u8) -> IpAddr {
     IpAddr::from([10, 1, 0, number])
