@@ -58,7 +58,7 @@ pub struct Common {
     /// How many repetitions.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub repeat: Option<u32>,
-    /// Threads to run on; one per processor unless given. Results do not depend on it.
+    /// Threads to run on, at most 4 per processor; one per processor unless given. Results do not depend on it.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub jobs: usize,
     /// Print JSON instead of tables.
@@ -100,6 +100,8 @@ pub struct RunArgs {
 #[command(after_help = "Examples:
   anabranch compare
   anabranch compare asymmetric-10-100 --schedulers min-rtt,blest,late --repeat 50
+  anabranch compare wlan-lte --schedulers ecf:beta=0.5,ecf,min-rtt
+  anabranch compare wlan-lte --repeat 1000 --out kept
   anabranch compare wlan-lte --report comparison.html
   anabranch compare --all --repeat 5 --json
   anabranch compare wlan-lte --set 'path.lte.down=\"recording.down\"' --csv runs.csv")]
@@ -110,12 +112,23 @@ pub struct CompareArgs {
     /// What is shared.
     #[command(flatten)]
     pub common: Common,
-    /// The schedulers to compare, with commas between; all unless given.
-    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
-    pub schedulers: Vec<String>,
+    /// The schedulers to compare, with commas between, each with parameters behind a colon where they differ from the defaults;
+    /// all unless given.
+    #[arg(long, value_name = "NAME[:PARAMETER=VALUE,…],…")]
+    pub schedulers: Option<String>,
+    /// Keep every run in DIR/runs.jsonl, and take from there what was run before by this build: what is killed goes on where it was.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
     /// Every scheduler against every other, over all shipped scenarios.
     #[arg(long, conflicts_with_all = ["scenario", "csv", "report"])]
     pub all: bool,
+}
+
+impl CompareArgs {
+    /// The schedulers that are named; none stands for all.
+    pub fn schedulers(&self) -> Vec<String> {
+        self.schedulers.as_deref().map(anabranch_lab::split_policies).unwrap_or_default()
+    }
 }
 
 /// Arguments of `script`.

@@ -60,10 +60,8 @@ pub fn run(catalogue: &Arc<Catalogue>, args: &CalibrateArgs) -> Result<(), Failu
         }
         names => names.iter().map(|name| case(catalogue, name, &args.sets)).collect::<Result<_, _>>()?,
     };
-    if let Some(path) = &args.output {
-        // Before the runs rather than after them.
-        output::write(path, b"")?;
-    }
+    // Before the runs rather than after them.
+    output::check([("--output", args.output.as_ref())])?;
     let outcome = supervise(|inside| match end_on_signals(&inside) {
         Ok(()) => exit_code(catch_unwind(AssertUnwindSafe(|| calibrate_all(&cases, args)))),
         Err(error) => exit_code(Ok(Err(Failure::Failed(miette::miette!("cannot listen for signals: {error}"))))),

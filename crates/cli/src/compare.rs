@@ -15,18 +15,24 @@ use std::sync::Arc;
 /// Runs all schedulers and the baselines, and ranks them.
 pub fn compare(catalogue: &Arc<Catalogue>, args: &CompareArgs) -> Result<(), Failure> {
     let scenario = Scenario::load(catalogue, &args.scenario, &args.common.sets)?;
+    output::mention_study(&args.scenario, &args.common.sets);
     let seed = args.common.seed.unwrap_or(scenario.seed);
     let repeat = args.common.repeat.map_or(scenario.repeat, |n| n as usize);
     let header = Header::new(&scenario, seed, repeat);
-    let schedulers = match args.schedulers.as_slice() {
-        [] => scenario.default_schedulers(),
-        named => named.to_vec(),
+    let schedulers = match args.schedulers() {
+        named if named.is_empty() => scenario.default_schedulers(),
+        named => named,
     };
     let plan = Plan::new(scenario, &schedulers, seed, repeat)?;
     let header = header.comparing(plan.schedulers());
     let scenario = plan.scenario.clone();
-    let bar = output::progress(plan.len());
-    let comparison = plan.run(args.common.jobs, &|| bar.inc(1));
+    // Before the runs rather than after them.
+    output::check([("--csv", args.common.csv.as_ref()), ("--report", args.common.report.as_ref())])?;
+    let journal = args.out.as_deref().map(output::journal).transpose()?;
+    let missing = journal.as_ref().map_or(plan.len(), |journal| plan.missing(journal));
+    let jobs = output::threads(args.common.jobs, missing);
+    let bar = output::progress(missing);
+    let comparison = plan.run(journal.as_ref(), jobs, &|| bar.inc(1));
     bar.finish_and_clear();
     let comparison = comparison?;
 
@@ -55,12 +61,16 @@ pub fn compare(catalogue: &Arc<Catalogue>, args: &CompareArgs) -> Result<(), Fai
 
 /// Runs every scheduler against every other over the shipped scenarios.
 pub fn pairwise(catalogue: &Arc<Catalogue>, args: &CompareArgs) -> Result<(), Failure> {
-    let Common { sets, seed, repeat, jobs, json, .. } = &args.common;
+    let Common { sets, seed, repeat, json, .. } = &args.common;
     let scenarios = SHIPPED.iter().map(|shipped| Scenario::load(catalogue, shipped.name, sets));
     let scenarios = scenarios.collect::<Result<Vec<_>, _>>()?;
-    let tournament = Tournament::new(scenarios, &args.schedulers, *seed, repeat.map(|n| n as usize))?;
-    let bar = output::progress(tournament.len());
-    let standings = tournament.run(*jobs, &|name| bar.set_message(format!(" of {name}")), &|| bar.inc(1));
+    let tournament = Tournament::new(scenarios, &args.schedulers(), *seed, repeat.map(|n| n as usize))?;
+    let journal = args.out.as_deref().map(output::journal).transpose()?;
+    let missing = journal.as_ref().map_or(tournament.len(), |journal| tournament.missing(journal));
+    let jobs = output::threads(args.common.jobs, missing);
+    let bar = output::progress(missing);
+    let standings =
+        tournament.run(journal.as_ref(), jobs, &|name| bar.set_message(format!(" of {name}")), &|| bar.inc(1));
     bar.finish_and_clear();
     let standings = standings?;
     if *json {

@@ -2,8 +2,8 @@
 
 use anabranch_calibrate::CalibrateError;
 use anabranch_host::IsolationError;
-use anabranch_lab::study::{JournalError, StudyError};
-use anabranch_lab::{RunError, ScenarioError};
+use anabranch_lab::study::StudyError;
+use anabranch_lab::{JournalError, KeepError, RunError, ScenarioError};
 use miette::Report;
 use std::io::Write;
 use std::process::ExitCode;
@@ -42,8 +42,7 @@ impl Failure {
     pub fn study(error: StudyError) -> Self {
         match error {
             StudyError::Refused(error) => error.into(),
-            StudyError::Run(error) => error.into(),
-            StudyError::Journal(error) => Failure::journal(error),
+            StudyError::Keep(error) => error.into(),
         }
     }
 
@@ -108,5 +107,14 @@ impl From<ScenarioError> for Failure {
 impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
         Failure::Failed(Report::new(error))
+    }
+}
+
+impl From<KeepError> for Failure {
+    fn from(error: KeepError) -> Self {
+        match error {
+            KeepError::Run(error) => error.into(),
+            KeepError::Journal(error) => Failure::journal(error),
+        }
     }
 }

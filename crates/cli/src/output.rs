@@ -1,11 +1,13 @@
 //! Standard output, files and the progress bar.
 
 use crate::failure::Failure;
+use anabranch_lab::study::Study;
+use anabranch_lab::{Journal, UNKNOWN_BUILD, VERSION, in_shell};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fs;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Prints to standard output.
 pub fn print(text: &str) -> Result<(), Failure> {
@@ -25,6 +27,85 @@ pub fn width() -> usize {
     }
 }
 
+/// Sees to it, before anything is run, that these files can be written. `files`: the option and what it names.
+pub fn check<'a>(files: impl IntoIterator<Item = (&'static str, Option<&'a PathBuf>)>) -> Result<(), Failure> {
+    let mut places: Vec<(&str, PathBuf)> = Vec::new();
+    for (option, path) in files.into_iter().filter_map(|(option, path)| Some((option, path?))) {
+        let place = place(path).map_err(|error| Failure::writing(&path.display().to_string(), error))?;
+        let Some(place) = place else { continue };
+        if let Some((other, _)) = places.iter().find(|(_, taken)| *taken == place) {
+            let help = "accepted: a file for each";
+            let path = path.display();
+            return Err(Failure::Refused(miette::miette!(help = help, "{other} and {option} both name {path}")));
+        }
+        places.push((option, place));
+    }
+    Ok(())
+}
+
+/// The directory, made if it is not there, if files can be written in it.
+pub fn check_directory(directory: &Path) -> Result<(), Failure> {
+    let made = fs::create_dir_all(directory).and_then(|()| tempfile::tempfile_in(directory));
+    made.map(drop).map_err(|error| Failure::writing(&directory.display().to_string(), error))
+}
+
+/// The file that would be written, without links; `None` for a device or a pipe, which are not touched before there is something
+/// to write.
+fn place(path: &Path) -> io::Result<Option<PathBuf>> {
+    let path = match fs::metadata(path) {
+        Ok(there) if there.is_dir() => return Err(ErrorKind::IsADirectory.into()),
+        Ok(there) if !there.is_file() => return Ok(None),
+        Ok(_) => fs::canonicalize(path)?,
+        Err(error) if error.kind() == ErrorKind::NotFound => path.to_owned(),
+        Err(error) => return Err(error),
+    };
+    let name = path.file_name().ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "it names no file"))?;
+    let directory = fs::canonicalize(directory_of(&path))?;
+    // A file without a name: nothing stays of it, whatever happens.
+    tempfile::tempfile_in(&directory)?;
+    Ok(Some(directory.join(name)))
+}
+
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// The journal of runs in a directory, which is made if it is not there.
+pub fn journal(directory: &Path) -> Result<Journal, Failure> {
+    check_directory(directory)?;
+    match anabranch_lab::build() {
+        // Runs of another build would be taken for ours.
+        UNKNOWN_BUILD => Err(Failure::Failed(miette::miette!("cannot read this program itself"))),
+        build => Journal::open(&directory.join("runs.jsonl"), &format!("{VERSION} {build}")).map_err(Failure::journal),
+    }
+}
+
+/// Says on standard error that a scenario is only a part of a study, unless values are laid over it, as a row of the study does.
+pub fn mention_study(name: &str, sets: &[String]) {
+    if sets.is_empty() && Study::is_one(name) {
+        let word = in_shell(name);
+        // Nobody may be listening there.
+        let _ = writeln!(
+            io::stderr(),
+            "{name} is a study; this is its scenario without its systems and points. All of it: anabranch study {word}"
+        );
+    }
+}
+
+/// The number of threads for so many runs. Says so on standard error if it is far from what was asked for.
+pub fn threads(jobs: usize, runs: usize) -> usize {
+    let threads = anabranch_lab::threads(jobs, runs);
+    // Fewer runs than threads need no word: nobody notices.
+    if jobs > anabranch_lab::threads(jobs, usize::MAX) {
+        // Nobody may be listening there; results do not depend on it.
+        let _ = writeln!(
+            io::stderr(),
+            "--jobs {jobs}: {threads} threads for {runs} runs; more than 4 per processor only wait for each other"
+        );
+    }
+    threads
+}
+
 /// Writes a file of results: all of it, or nothing that others could take for it.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let written = match fs::metadata(path) {
@@ -38,13 +119,12 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 }
 
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let permissions = match fs::metadata(path) {
         Ok(there) => there.permissions(),
         // Less what the process's umask takes away.
         Err(_) => fs::Permissions::from_mode(0o666),
     };
-    let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(directory)?;
+    let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(directory_of(path))?;
     file.write_all(bytes)?;
     file.persist(path)?;
     Ok(())
@@ -52,7 +132,7 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// The command line again, as a shell takes it.
 pub fn command_line() -> String {
-    let words = std::env::args().skip(1).map(|word| anabranch_lab::in_shell(&word));
+    let words = std::env::args().skip(1).map(|word| in_shell(&word));
     ["anabranch".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
 }
 

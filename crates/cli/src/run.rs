@@ -13,18 +13,22 @@ use std::sync::Arc;
 /// Runs the scenario, once unless told otherwise.
 pub fn run(catalogue: &Arc<Catalogue>, args: &RunArgs) -> Result<(), Failure> {
     let scenario = Scenario::load(catalogue, &args.scenario, &args.common.sets)?;
+    output::mention_study(&args.scenario, &args.common.sets);
     let (seed, repeat) = (args.common.seed.unwrap_or(scenario.seed), args.common.repeat.unwrap_or(1));
-    if let Some(directory) = &args.pcap {
-        // Before the run rather than after a part of it.
-        let made = std::fs::create_dir_all(directory);
-        made.map_err(|error| Failure::writing(&directory.display().to_string(), error))?;
-    }
+    // Before the run rather than after it.
+    output::check([
+        ("--csv", args.common.csv.as_ref()),
+        ("--report", args.common.report.as_ref()),
+        ("--events", args.events.as_ref()),
+    ])?;
+    args.pcap.as_deref().map_or(Ok(()), output::check_directory)?;
     let header = Header::new(&scenario, seed, repeat as usize);
     let keep =
         Keep { events: args.events.is_some(), captures: args.pcap.clone(), timeline: args.common.report.is_some() };
+    let jobs = output::threads(args.common.jobs, repeat as usize);
     let bar = output::progress(repeat as usize);
     let seeds: Vec<u64> = (0..u64::from(repeat)).map(|n| seed.wrapping_add(n)).collect();
-    let runs = anabranch_lab::run_seeds(&scenario, &seeds, &keep, args.common.jobs, &|| bar.inc(1));
+    let runs = anabranch_lab::run_seeds(&scenario, &seeds, &keep, jobs, &|| bar.inc(1));
     bar.finish_and_clear();
     let runs = runs?;
 

@@ -2,8 +2,8 @@
 
 use crate::failure::Failure;
 use crate::output;
-use anabranch_lab::study::{Journal, PAPERS, Prepared, Provenance, Study, StudyResult};
-use anabranch_lab::{UNKNOWN_BUILD, VERSION, in_shell};
+use anabranch_lab::study::{PAPERS, Prepared, Provenance, Study, StudyResult};
+use anabranch_lab::{Journal, in_shell};
 use anabranch_policy::Catalogue;
 use anabranch_report::Sheet;
 use anabranch_report::html::{Page, page};
@@ -49,7 +49,7 @@ pub struct StudyArgs {
     /// The directory for results.
     #[arg(long, value_name = "DIR", default_value = "anabranch-studies")]
     pub out: PathBuf,
-    /// Threads to run on; one per processor unless given. Results do not depend on it.
+    /// Threads to run on, at most 4 per processor; one per processor unless given. Results do not depend on it.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub jobs: usize,
     /// Print JSON instead of tables.
@@ -71,20 +71,15 @@ pub fn study(catalogue: &Arc<Catalogue>, args: &StudyArgs) -> Result<(), Failure
     let studies = chosen(args)?;
     // All are read before the first runs: what is wrong shows at once.
     let prepared = studies.into_iter().map(|study| Prepared::new(study, catalogue)).collect::<Result<Vec<_>, _>>()?;
-    let made = std::fs::create_dir_all(&args.out);
-    made.map_err(|error| Failure::writing(&args.out.display().to_string(), error))?;
-    for path in args.report.iter().chain(&args.reproduction) {
-        // Before the runs rather than after them.
-        if path.parent().is_some_and(|directory| !directory.as_os_str().is_empty() && !directory.is_dir()) {
-            let help = "accepted: a file in a directory that is there";
-            let place = path.display();
-            return Err(Failure::Refused(miette::miette!(help = help, "there is no directory for {place}")));
-        }
-    }
-    let journal = Journal::open(&args.out.join("runs.jsonl"), &build()?).map_err(Failure::journal)?;
+    // Before the runs rather than after them.
+    output::check([("--report", args.report.as_ref()), ("--reproduction", args.reproduction.as_ref())])?;
+    let journal = output::journal(&args.out)?;
 
-    let bar = output::progress(prepared.iter().map(|study| study.missing(&journal)).sum());
-    let results = prepared.iter().map(|study| one(study, &journal, args, &bar)).collect::<Result<Vec<_>, Failure>>();
+    let missing = prepared.iter().map(|study| study.missing(&journal)).sum();
+    let jobs = output::threads(args.jobs, missing);
+    let bar = output::progress(missing);
+    let results =
+        prepared.iter().map(|study| one(study, &journal, args, jobs, &bar)).collect::<Result<Vec<_>, Failure>>();
     bar.finish_and_clear();
     let results = results?;
     if let Some(path) = &args.report {
@@ -101,11 +96,17 @@ pub fn study(catalogue: &Arc<Catalogue>, args: &StudyArgs) -> Result<(), Failure
 }
 
 /// Runs one study and writes its files.
-fn one(study: &Prepared, journal: &Journal, args: &StudyArgs, bar: &ProgressBar) -> Result<StudyResult, Failure> {
+fn one(
+    study: &Prepared,
+    journal: &Journal,
+    args: &StudyArgs,
+    jobs: usize,
+    bar: &ProgressBar,
+) -> Result<StudyResult, Failure> {
     let name = study.study.name.clone();
     // Runs that an earlier study of this call has made meanwhile are not to be made again.
     bar.set_message(format!(" ({name})"));
-    study.run(journal, args.jobs, &|| bar.inc(1)).map_err(Failure::study)?;
+    study.run(journal, jobs, &|| bar.inc(1)).map_err(Failure::study)?;
     let alone = StudyArgs {
         names: vec![name.clone()],
         paper: None,
@@ -126,7 +127,7 @@ fn one(study: &Prepared, journal: &Journal, args: &StudyArgs, bar: &ProgressBar)
             bar.inc_length(more as u64);
             bar.set_message(format!(" ({name}, {what})"));
         };
-        study.try_others(&mut result, journal, args.jobs, &progress, &|| bar.inc(1)).map_err(Failure::study)?;
+        study.try_others(&mut result, journal, jobs, &progress, &|| bar.inc(1)).map_err(Failure::study)?;
         file(args, &name, "json", &json(&result)?)?;
     }
     Ok(result)
@@ -197,14 +198,6 @@ fn stem(name: &str) -> String {
     match Study::names().any(|known| known == name) {
         true => name.to_owned(),
         false => Path::new(name).file_stem().map_or_else(|| "study".into(), |stem| stem.to_string_lossy()).into_owned(),
-    }
-}
-
-/// What made the runs: a journal's runs of another build are not taken for ours.
-fn build() -> Result<String, Failure> {
-    match anabranch_lab::build() {
-        UNKNOWN_BUILD => Err(Failure::Failed(miette::miette!("cannot read this program itself"))),
-        build => Ok(format!("{VERSION} {build}")),
     }
 }
 

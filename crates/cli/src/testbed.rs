@@ -110,14 +110,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Makes the testbed, runs the commands in it, and says what the links did.
 pub fn testbed(catalogue: &Arc<Catalogue>, args: &TestbedArgs) -> Result<(), Failure> {
     let scenario = Scenario::load(catalogue, &args.scenario, &args.sets)?;
-    if let Some(path) = &args.json {
-        // Before the run rather than after it.
-        output::write(path, b"")?;
-    }
-    if let Some(directory) = &args.pcap {
-        let made = std::fs::create_dir_all(directory);
-        made.map_err(|error| Failure::writing(&directory.display().to_string(), error))?;
-    }
+    // Before the run rather than after it.
+    output::check([("--json", args.json.as_ref())])?;
+    args.pcap.as_deref().map_or(Ok(()), output::check_directory)?;
     let outcome = supervise(|inside| {
         let result = catch_unwind(AssertUnwindSafe(|| run(&scenario, args, inside)));
         match result {

@@ -175,6 +175,99 @@ fn a_refused_scenario_is_pointed_at_and_ends_with_2() {
     }
 }
 
+/// A path that cannot be written ends the command before its first run, which here would take longer than anybody waits.
+#[test]
+fn files_are_checked_before_the_first_run() {
+    let here = directory("checked");
+    std::fs::create_dir_all(here.join("folder")).unwrap();
+    let names = || {
+        std::fs::read_dir(&here).unwrap().map(|it| it.unwrap().file_name()).collect::<std::collections::BTreeSet<_>>()
+    };
+    let before = names();
+    let long = ["--repeat", "100000"];
+    for (command, option) in
+        [("run", "--csv"), ("run", "--report"), ("run", "--events"), ("compare", "--csv"), ("compare", "--report")]
+    {
+        for (path, why) in
+            [("no/such/file", "No such file"), ("folder", "is a directory"), ("small.toml/x", "Not a directory")]
+        {
+            let (code, text) = fail(&here, &[&[command, "small.toml", option, path], &long[..]].concat());
+            assert!(
+                code == 1 && text.contains("cannot write") && text.contains(why),
+                "{command} {option} {path}: {text}"
+            );
+        }
+    }
+    let (code, text) = fail(&here, &[&["run", "small.toml", "--csv", "x", "--report", "./x"], &long[..]].concat());
+    assert!(code == 2 && text.contains("--csv and --report both name ./x"), "{text}");
+    assert_eq!(names(), before, "nothing half-written stays");
+    // What was there stays until there is something to put in its place.
+    std::fs::write(here.join("kept.csv"), "kept").unwrap();
+    fail(&here, &["run", "small.toml", "--csv", "kept.csv", "--report", "no/such/file"]);
+    assert_eq!(std::fs::read_to_string(here.join("kept.csv")).unwrap(), "kept");
+    std::fs::remove_file(here.join("kept.csv")).unwrap();
+}
+
+#[test]
+fn a_comparison_takes_up_what_it_has() {
+    let here = directory("taken-up");
+    let args = ["compare", "small.toml", "--schedulers", "ecf:beta=0.5,ecf,min-rtt", "--out", "kept", "--json"];
+    let whole = succeed(&here, &args);
+    let journal = here.join("kept/runs.jsonl");
+    let lines = std::fs::read(&journal).unwrap();
+    let half: usize = lines.split_inclusive(|byte| *byte == b'\n').take(5).map(<[u8]>::len).sum();
+    std::fs::write(&journal, &lines[..half + 7]).unwrap();
+    assert_eq!(succeed(&here, &args), whole);
+    assert_eq!(std::fs::read(&journal).unwrap().len(), lines.len());
+    let json: serde_json::Value = serde_json::from_str(&whole).unwrap();
+    let names: std::collections::BTreeSet<&str> =
+        json["summary"]["ranking"].as_array().unwrap().iter().map(|it| it["scheduler"].as_str().unwrap()).collect();
+    assert_eq!(names, ["ecf", "ecf:beta=0.5", "min-rtt"].into());
+    // As a value of a scenario as well.
+    let text = succeed(&here, &["run", "small.toml", "--set", "host.scheduler=ecf:beta=0.5"]);
+    assert!(text.contains("  scheduler    ecf (beta=0.5)\n"), "{text}");
+    let (code, text) = fail(&here, &["compare", "small.toml", "--schedulers", "ecf,late,ecf"]);
+    assert!(code == 2 && text.contains("`ecf` is named twice"), "{text}");
+}
+
+#[test]
+fn what_is_mistaken_for_something_else_is_named() {
+    let here = directory("mistaken");
+    for name in ["wlan-lte", "small.toml"] {
+        let (code, text) = fail(&here, &["study", name]);
+        assert!(code == 2 && text.contains(&format!("`{name}` is a scenario, not a study")), "{text}");
+        assert!(text.contains(&format!("anabranch run {name}")), "{text}");
+    }
+    let said = |args: &[&str]| {
+        let output = anabranch(&here, args);
+        assert!(output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(said(&["run", "rbp/fig04"]).contains("rbp/fig04 is a study; this is its scenario without"));
+    assert_eq!(said(&["run", "rbp/fig04", "--set", "run.stop=61s"]), "", "a row of the study is meant");
+}
+
+#[test]
+fn threads_beyond_reason_are_not_started() {
+    let here = directory("jobs");
+    let output = anabranch(&here, &["run", "small.toml", "--repeat", "3", "--jobs", "20000"]);
+    assert!(output.status.success());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.starts_with("--jobs 20000: ") && said.contains(" for 3 runs"), "{said}");
+    let plain = succeed(&here, &["run", "small.toml", "--repeat", "3"]);
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), plain);
+}
+
+#[test]
+fn a_thousand_connections_are_told_in_a_few_lines() {
+    let here = directory("crowd");
+    let text = SCENARIO.replace("sizes = [\"100kB\", \"50kB\"]", "size = \"2kB\"\ncount = 60\nconcurrent = true");
+    std::fs::write(here.join("crowd.toml"), text).unwrap();
+    let text = succeed(&here, &["run", "crowd.toml"]);
+    assert!(text.contains("and 50 more connections, of which 50 speak MPTCP and 0 fell back:"), "{text}");
+    assert!(text.lines().count() < 140, "{} lines", text.lines().count());
+}
+
 #[test]
 fn what_fails_ends_with_1() {
     let here = directory("failed");

@@ -4,9 +4,9 @@
 //! losses and the same stretches of a trace (common random numbers). Differences are therefore taken pair by pair.
 
 use crate::file::MeasureName;
-use crate::run::run_all;
+use crate::run::{Keep, in_parallel, run};
 use crate::stats::{Estimate, Tested};
-use crate::{Chosen, Measured, RunError, Scenario, ScenarioError, Variant};
+use crate::{Chosen, Journal, KeepError, Measured, Scenario, ScenarioError, Variant};
 use serde::Serialize;
 
 /// The scheduler that the others are measured by.
@@ -17,10 +17,19 @@ pub struct Plan {
     /// The scenario.
     pub scenario: Scenario,
     /// One variant per scheduler, in the order asked for.
-    candidates: Vec<(String, Scenario)>,
+    candidates: Vec<Entrant>,
     /// Plain TCP on each path.
-    singles: Vec<(String, Scenario)>,
+    singles: Vec<Entrant>,
     seeds: Vec<u64>,
+}
+
+/// One of those that are compared.
+struct Entrant {
+    /// The scheduler as it was asked for, or the path.
+    name: String,
+    /// Tells its runs from those of all others in a journal.
+    digest: String,
+    scenario: Scenario,
 }
 
 /// All runs of a comparison, grouped.
@@ -137,7 +146,11 @@ pub struct Baseline {
 impl Plan {
     /// `schedulers` by name; `repeat` runs of each, from `seed` on.
     pub fn new(scenario: Scenario, schedulers: &[String], seed: u64, repeat: usize) -> Result<Plan, ScenarioError> {
-        let single = |(n, name)| (name, scenario.single_path(n));
+        let single = |(n, name): (usize, String)| Entrant {
+            digest: format!("{} single-path {name}", scenario.digest),
+            scenario: scenario.single_path(n),
+            name,
+        };
         let singles = scenario.paths().into_iter().enumerate().map(single).collect();
         Ok(Plan { singles, ..Plan::between(scenario, schedulers, seed, repeat)? })
     }
@@ -149,20 +162,38 @@ impl Plan {
         seed: u64,
         repeat: usize,
     ) -> Result<Plan, ScenarioError> {
-        let candidate = |name: &String| Ok((name.clone(), scenario.with_scheduler(name)?));
-        let candidates = schedulers.iter().map(candidate).collect::<Result<_, ScenarioError>>()?;
+        let mut candidates: Vec<Entrant> = Vec::new();
+        for name in schedulers {
+            let candidate = scenario.with_scheduler(name)?;
+            let variant = &candidate.policies().scheduler;
+            if let Some(same) = candidates.iter().find(|other| other.scenario.policies().scheduler == *variant) {
+                let problem = if same.name == *name {
+                    format!("`{name}` is named twice")
+                } else {
+                    format!("`{}` and `{name}` are the same scheduler: {variant}", same.name)
+                };
+                let help = "accepted: each scheduler once, or with different parameters (ecf:beta=0.5,ecf)";
+                return Err(ScenarioError::plain(problem, Some(help.to_owned())));
+            }
+            let digest = format!("{} scheduler {variant}", scenario.digest);
+            candidates.push(Entrant { name: name.clone(), digest, scenario: candidate });
+        }
         let seeds = (0..repeat as u64).map(|n| seed.wrapping_add(n)).collect();
         Ok(Plan { scenario, candidates, singles: Vec::new(), seeds })
     }
 
-    /// The candidates' schedulers, with their parameters.
+    /// The candidates' schedulers as they were asked for, with all their parameters.
     pub fn schedulers(&self) -> Vec<Variant> {
-        self.candidates.iter().map(|(_, scenario)| scenario.policies().scheduler.clone()).collect()
+        let variant = |candidate: &Entrant| Variant {
+            name: candidate.name.clone(),
+            ..candidate.scenario.policies().scheduler.clone()
+        };
+        self.candidates.iter().map(variant).collect()
     }
 
     /// How many runs it takes.
     pub fn len(&self) -> usize {
-        (self.candidates.len() + self.singles.len()) * self.seeds.len()
+        self.entrants().count() * self.seeds.len()
     }
 
     /// Whether there is nothing to run.
@@ -170,15 +201,47 @@ impl Plan {
         self.len() == 0
     }
 
-    /// Runs everything on `jobs` threads and calls `done` after each run.
-    pub fn run(&self, jobs: usize, done: &(dyn Fn() + Sync)) -> Result<Comparison, RunError> {
-        let variants: Vec<&(String, Scenario)> = self.candidates.iter().chain(&self.singles).collect();
-        let runs: Vec<(&Scenario, u64)> =
-            variants.iter().flat_map(|(_, scenario)| self.seeds.iter().map(move |seed| (scenario, *seed))).collect();
-        let mut results = run_all(&runs, jobs, done)?.into_iter();
-        let mut group = |(name, scenario): &(String, Scenario)| Group {
-            name: name.clone(),
-            policies: scenario.policies().clone(),
+    /// How many runs the journal does not have.
+    pub fn missing(&self, journal: &Journal) -> usize {
+        let missing =
+            |entrant: &Entrant| self.seeds.iter().filter(|seed| !journal.has(&entrant.digest, **seed)).count();
+        self.entrants().map(missing).sum()
+    }
+
+    fn entrants(&self) -> impl Iterator<Item = &Entrant> {
+        self.candidates.iter().chain(&self.singles)
+    }
+
+    /// Runs everything on `jobs` threads and calls `done` after each run that is made. Runs that the journal has are taken from
+    /// there, and all others are kept in it.
+    ///
+    /// # Errors
+    /// If a run breaks or cannot be kept. What was made until then is kept.
+    pub fn run(
+        &self,
+        journal: Option<&Journal>,
+        jobs: usize,
+        done: &(dyn Fn() + Sync),
+    ) -> Result<Comparison, KeepError> {
+        let runs: Vec<(&Entrant, u64)> =
+            self.entrants().flat_map(|entrant| self.seeds.iter().map(move |seed| (entrant, *seed))).collect();
+        let one = |(entrant, seed): &(&Entrant, u64)| -> Result<Measured, KeepError> {
+            let Entrant { digest, scenario, .. } = entrant;
+            let kept = journal.and_then(|journal| journal.get(digest, *seed));
+            if let Some(measured) = kept {
+                return Ok(measured);
+            }
+            let measured = match journal {
+                Some(journal) => journal.run(digest, scenario, *seed)?,
+                None => run(scenario, *seed, &Keep::default())?.measured,
+            };
+            done();
+            Ok(measured)
+        };
+        let mut results = in_parallel(&runs, jobs, &|| {}, &one)?.into_iter();
+        let mut group = |entrant: &Entrant| Group {
+            name: entrant.name.clone(),
+            policies: entrant.scenario.policies().clone(),
             runs: results.by_ref().take(self.seeds.len()).collect(),
         };
         Ok(Comparison {

@@ -1,5 +1,5 @@
-//! Policies named on a command line: `ecf`, `ecf:beta=0.25`, `ratio:weights="0=3, 1=1"`. What is wrong is said as of a
-//! scenario, with the place.
+//! Policies named in one text: `ecf`, `ecf:beta=0.25`, `ratio:weights="0=3, 1=1"`. What is wrong is said as of a scenario, with the
+//! place.
 
 use crate::error::{Problem, Sources};
 use crate::file::Policy;
@@ -37,7 +37,7 @@ pub fn named_ack_path(
     })
 }
 
-fn blame<T>(
+pub(crate) fn blame<T>(
     option: &str,
     text: &str,
     build: impl FnOnce(&Range<usize>) -> Result<T, Problem>,
@@ -51,7 +51,23 @@ fn blame<T>(
 
 const ACCEPTED: &str = "accepted: NAME or NAME:PARAMETER=VALUE,… such as \"ecf:beta=0.25\"; see `anabranch list`";
 
-fn read(text: &str) -> Result<Policy, Problem> {
+/// Cuts `A,B:x=1,y=2,C` into its policies: a part that sets something and names nothing belongs to the policy before it.
+pub fn split(list: &str) -> Vec<String> {
+    let mut policies: Vec<String> = Vec::new();
+    let mut quoted = false;
+    for part in list.split(',') {
+        let names = part.find(':').unwrap_or(part.len()) < part.find('=').unwrap_or(part.len()) || !part.contains('=');
+        match policies.last_mut() {
+            Some(last) if quoted || !names => *last += &format!(",{part}"),
+            _ => policies.push(part.trim().to_owned()),
+        }
+        quoted ^= part.matches('"').count() % 2 == 1;
+    }
+    policies
+}
+
+/// The policy that a text names, with what it sets.
+pub(crate) fn read(text: &str) -> Result<Policy, Problem> {
     let name = text.split(':').next().unwrap_or_default();
     if name.is_empty() {
         return Err(Problem::at(&(0..text.len()), "no policy is named", ACCEPTED));
@@ -128,6 +144,17 @@ mod tests {
         assert_eq!(scheduler("ecf:beta=0.5").as_deref(), Ok("ecf (beta=0.5)"));
         let weighted = r#"ratio:weights="0=3, 1=1", cwnd_limited=false"#;
         assert_eq!(scheduler(weighted).as_deref(), Ok(r#"ratio (weights="0=3, 1=1", cwnd_limited=false)"#));
+    }
+
+    #[test]
+    fn a_list_is_cut_between_policies() {
+        assert_eq!(split("min-rtt,ecf"), ["min-rtt", "ecf"]);
+        assert_eq!(split("ecf:beta=0.5,ecf"), ["ecf:beta=0.5", "ecf"]);
+        assert_eq!(
+            split("late:tlp=true,strict=true,rbp, ecf:beta=1"),
+            ["late:tlp=true,strict=true", "rbp", "ecf:beta=1"]
+        );
+        assert_eq!(split("ratio:weights=\"0=3, 1=1\",ecf"), ["ratio:weights=\"0=3, 1=1\"", "ecf"]);
     }
 
     #[test]

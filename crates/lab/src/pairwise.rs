@@ -6,7 +6,7 @@
 use crate::compare::{Comparison, Plan, REFERENCE};
 use crate::file::MeasureName;
 use crate::stats::Estimate;
-use crate::{Chosen, RunError, Scenario, ScenarioError, VERSION, Variant, build};
+use crate::{Chosen, Journal, KeepError, Scenario, ScenarioError, VERSION, Variant, build};
 use serde::Serialize;
 
 /// What to run.
@@ -111,12 +111,27 @@ impl Tournament {
         self.len() == 0
     }
 
-    /// Runs everything on `jobs` threads, and calls `begin` with the name of each scenario and `done` after each run.
-    pub fn run(&self, jobs: usize, begin: &dyn Fn(&str), done: &(dyn Fn() + Sync)) -> Result<Standings, RunError> {
+    /// How many runs the journal does not have.
+    pub fn missing(&self, journal: &Journal) -> usize {
+        self.plans.iter().map(|plan| plan.missing(journal)).sum()
+    }
+
+    /// Runs everything on `jobs` threads, and calls `begin` with the name of each scenario and `done` after each run that is made.
+    /// Runs that the journal has are taken from there, and all others are kept in it.
+    ///
+    /// # Errors
+    /// If a run breaks or cannot be kept.
+    pub fn run(
+        &self,
+        journal: Option<&Journal>,
+        jobs: usize,
+        begin: &dyn Fn(&str),
+        done: &(dyn Fn() + Sync),
+    ) -> Result<Standings, KeepError> {
         let mut comparisons = Vec::new();
         for plan in &self.plans {
             begin(&plan.scenario.name);
-            comparisons.push((plan, plan.run(jobs, done)?));
+            comparisons.push((plan, plan.run(journal, jobs, done)?));
         }
         Ok(standings(&comparisons))
     }

@@ -88,6 +88,8 @@ pub fn queue(text: &str) -> Result<Queue, Refusal> {
 
 /// Whether the text begins like a quantity and is not, say, the name of a file.
 pub fn is_quantity_like(text: &str) -> bool {
+    // A sign is wrong and makes no file name of it.
+    let text = text.strip_prefix(['-', '+']).unwrap_or(text);
     let rest = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '_');
     rest.len() < text.len() && rest.trim().chars().all(|c| c.is_ascii_alphabetic() || c == '/' || c == '%')
 }
@@ -226,6 +228,7 @@ mod tests {
 
     #[test]
     fn a_file_name_is_no_quantity() {
+        assert!(is_quantity_like("-10mbit") && is_quantity_like("+10mbit"));
         assert!(is_quantity_like("25mbps") && is_quantity_like("25 mbit/s") && is_quantity_like("5"));
         assert!(!is_quantity_like("lte.down") && !is_quantity_like("traces/lte.down") && !is_quantity_like("5g.down"));
     }

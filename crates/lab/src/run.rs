@@ -91,13 +91,12 @@ pub fn run_seeds(
     in_parallel(seeds, jobs, done, &|seed| run(scenario, *seed, &apart(*seed)))
 }
 
-/// Runs all variants on `jobs` threads (0: one per processor) and calls `done` after each.
-pub(crate) fn run_all(
-    runs: &[(&Scenario, u64)],
-    jobs: usize,
-    done: &(dyn Fn() + Sync),
-) -> Result<Vec<Measured>, RunError> {
-    in_parallel(runs, jobs, done, &|(scenario, seed)| run(scenario, *seed, &Keep::default()).map(|run| run.measured))
+/// The number of threads for so many runs: as many as asked for (0: one per processor), and no more than there are runs, or four for
+/// each processor. More would only wait for each other.
+pub fn threads(jobs: usize, runs: usize) -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let wanted = if jobs == 0 { processors } else { jobs };
+    wanted.min(4 * processors).min(runs).max(1)
 }
 
 /// Results in the order of `work`; of failures the first in that order among those that were met before the work stopped.
@@ -118,11 +117,12 @@ pub(crate) fn in_parallel<W: Sync, R: Send, E: Send>(
         done();
         Some(result)
     };
-    let results: Vec<Option<Result<R, E>>> = match rayon::ThreadPoolBuilder::new().num_threads(jobs).build() {
-        Ok(pool) => pool.install(|| work.par_iter().map(one).collect()),
-        // No threads to be had: one after the other gives the same results.
-        Err(_) => work.iter().map(one).collect(),
-    };
+    let results: Vec<Option<Result<R, E>>> =
+        match rayon::ThreadPoolBuilder::new().num_threads(threads(jobs, work.len())).build() {
+            Ok(pool) => pool.install(|| work.par_iter().map(one).collect()),
+            // No threads to be had: one after the other gives the same results.
+            Err(_) => work.iter().map(one).collect(),
+        };
     results.into_iter().flatten().collect()
 }
 
@@ -159,4 +159,18 @@ fn play(spec: &Spec, observer: Option<&mut dyn Observer>) -> Result<Outcome, Str
 pub fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason was given").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_bounded_by_runs_and_processors() {
+        assert_eq!(threads(20_000, 3), 3);
+        assert_eq!((threads(1, 100), threads(0, 1), threads(7, 0)), (1, 1, 1));
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        assert_eq!(threads(20_000, 1_000_000), 4 * processors);
+        assert_eq!(threads(0, 1_000_000), processors);
+    }
 }

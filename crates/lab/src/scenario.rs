@@ -3,6 +3,7 @@
 use crate::ScenarioError;
 use crate::error::{Problem, nearest};
 use crate::file::{At, File, HostTable, MeasureName, Policy};
+use crate::named;
 use crate::resolve;
 use crate::shipped::{self, SHIPPED};
 use crate::study::Study;
@@ -209,8 +210,8 @@ impl Scenario {
         })
     }
 
-    /// How much later than in the file everything begins.
-    pub(crate) fn late(&self, seed: u64) -> Duration {
+    /// The time by which everything begins later than in the file (`run.spread`), while links and traces count from zero.
+    pub fn late(&self, seed: u64) -> Duration {
         Duration::from_nanos(Seed(seed).stream("run/spread").below(self.spread.as_nanos()))
     }
 
@@ -241,16 +242,18 @@ impl Scenario {
         scenario
     }
 
-    /// The same with another scheduler, which keeps the parameters that the scenario gives to a scheduler of that name.
+    /// The same with another scheduler: `ecf`, `ecf:beta=0.5`. A bare name keeps the parameters that the scenario gives to a scheduler
+    /// of that name.
     pub fn with_scheduler(&self, name: &str) -> Result<Scenario, ScenarioError> {
         let own = self.scheduler.as_ref().filter(|own| own.name == name);
-        let policy = own.cloned().unwrap_or_else(|| Policy::named(name));
         let mut scenario = self.clone();
-        let variant = resolve::with_scheduler(&self.catalogue, &mut scenario.spec, &policy)
-            .map_err(|Problem { problem, help, .. }| ScenarioError::plain(problem, help))?;
+        let variant = named::blame("--schedulers", name, |whole| {
+            let policy = own.cloned().map_or_else(|| named::read(name), Ok)?;
+            resolve::with_scheduler(&self.catalogue, &mut scenario.spec, &policy, whole)
+        })?;
         scenario.policies.iter_mut().for_each(|host| host.scheduler = variant.clone());
         if own.is_none() {
-            scenario.origin.sets.push(format!("host.scheduler=\"{name}\""));
+            scenario.origin.sets.push(format!("host.scheduler={}", toml::Value::from(name)));
         }
         Ok(scenario)
     }

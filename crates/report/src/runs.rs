@@ -27,9 +27,10 @@ fn in_full(header: &Header, run: &Run) -> String {
         text += &format!("  and {more} more\n");
     }
     text += "\n";
-    for connection in &outcome.connections {
+    for connection in outcome.connections.iter().take(SHOWN_CONNECTIONS) {
         text += &format!("{}\n{}\n", about(connection), subflows(header, connection));
     }
+    text += &others(header, outcome.connections.get(SHOWN_CONNECTIONS..).unwrap_or_default());
     text += &format!("{}\n", links(outcome));
     if !outcome.udp.is_empty() {
         let packets = |n: &dyn Fn(&anabranch_sim::UdpOutcome) -> u64| outcome.udp.iter().map(n).sum::<u64>();
@@ -43,6 +44,35 @@ fn in_full(header: &Header, run: &Run) -> String {
 
 /// Most transfers shown one by one; a mean says more about more.
 const SHOWN: usize = 30;
+/// Most connections shown one by one.
+const SHOWN_CONNECTIONS: usize = 10;
+
+/// The connections that are not shown one by one, together.
+fn others(header: &Header, connections: &[ConnectionOutcome]) -> String {
+    if connections.is_empty() {
+        return String::new();
+    }
+    let multipath = connections.iter().filter(|connection| connection.multipath).count();
+    let fallen =
+        connections.iter().filter(|it| it.sender.as_ref().is_some_and(|sender| sender.fallback.is_some())).count();
+    let columns = ["subflows", "share", "segments", "retransmitted", "RTOs"].map(|name| (name, Align::Right));
+    let mut table = Table::new([("path", Align::Left)].into_iter().chain(columns));
+    let subflows = || connections.iter().flat_map(|connection| &connection.subflows);
+    let total = subflows().map(|subflow| subflow.stats.bytes_first_sent).sum::<u64>().max(1);
+    for (path, name) in header.paths.iter().enumerate() {
+        let here = || subflows().filter(|subflow| subflow.path == path).map(|subflow| &subflow.stats);
+        table.row([
+            name.clone(),
+            here().count().to_string(),
+            percent(here().map(|stats| stats.bytes_first_sent).sum::<u64>() as f64 / total as f64),
+            here().map(|stats| stats.segments_sent).sum::<u64>().to_string(),
+            here().map(|stats| stats.retransmitted).sum::<u64>().to_string(),
+            here().map(|stats| stats.rtos).sum::<u64>().to_string(),
+        ]);
+    }
+    let count = connections.len();
+    format!("and {count} more connections, of which {multipath} speak MPTCP and {fallen} fell back:\n{table}\n")
+}
 
 /// The first transfers.
 pub(crate) fn transfers(outcome: &Outcome) -> Table {

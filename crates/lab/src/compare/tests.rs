@@ -169,7 +169,7 @@ fn plan(repeat: usize) -> Plan {
 #[test]
 fn the_number_of_threads_does_not_show() {
     let results = |jobs| {
-        let comparison = plan(3).run(jobs, &|| {}).unwrap();
+        let comparison = plan(3).run(None, jobs, &|| {}).unwrap();
         serde_json::to_string(&comparison.summary().unwrap()).unwrap()
             + &format!("{:?}{:?}", comparison.candidates, comparison.singles)
     };
@@ -185,26 +185,70 @@ fn every_run_is_counted_finishes_and_can_be_repeated_alone() {
     let count = || {
         done.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     };
-    let comparison = plan.run(2, &count).unwrap();
+    let comparison = plan.run(None, 2, &count).unwrap();
     assert_eq!(done.into_inner(), plan.len());
-    for (group, (_, scenario)) in
-        comparison.candidates.iter().chain(&comparison.singles).zip(plan.candidates.iter().chain(&plan.singles))
-    {
+    for (group, entrant) in comparison.candidates.iter().chain(&comparison.singles).zip(plan.entrants()) {
         for run in &group.runs {
             assert!(run.finished && run.completion_s.unwrap() > 0.0, "{}: {run:?}", group.name);
-            assert_eq!(
-                crate::run(scenario, run.seed, &crate::Keep::default()).unwrap().measured,
-                *run,
-                "{}",
-                group.name
-            );
+            let again = crate::run(&entrant.scenario, run.seed, &crate::Keep::default()).unwrap();
+            assert_eq!(again.measured, *run, "{}", group.name);
         }
     }
 }
 
 #[test]
+fn a_comparison_goes_on_where_it_was() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("runs.jsonl");
+    let open = || Journal::open(&path, "build").unwrap();
+    let told = |journal: &Journal, plan: &Plan| {
+        let made = std::sync::atomic::AtomicUsize::new(0);
+        let count = || {
+            made.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        };
+        let comparison = plan.run(Some(journal), 1, &count).unwrap();
+        (format!("{:?}{:?}", comparison.candidates, comparison.singles), made.into_inner())
+    };
+    let plan = between(&["ecf", "ecf:beta=0.5", "min-rtt"]);
+    let (whole, made) = told(&open(), &plan);
+    assert_eq!(made, plan.len());
+    // Killed within the fourth line.
+    let lines = std::fs::read(&path).unwrap();
+    let kept: Vec<&[u8]> = lines.split_inclusive(|byte| *byte == b'\n').collect();
+    std::fs::write(&path, [kept[..3].concat(), kept[3][..9].to_vec()].concat()).unwrap();
+    assert_eq!(plan.missing(&open()), plan.len() - 3);
+    assert_eq!(told(&open(), &plan), (whole.clone(), plan.len() - 3));
+    assert_eq!(told(&open(), &plan), (whole, 0));
+}
+
+/// A plan of two repetitions.
+fn between(schedulers: &[&str]) -> Plan {
+    refused_or(schedulers).unwrap()
+}
+
+fn refused_or(schedulers: &[&str]) -> Result<Plan, ScenarioError> {
+    let scenario = plan(1).scenario;
+    Plan::new(scenario, &schedulers.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>(), 7, 2)
+}
+
+#[test]
+fn two_settings_of_one_scheduler_are_ranked() {
+    let comparison = between(&["ecf:beta=0.5", "ecf", "min-rtt"]).run(None, 1, &|| {}).unwrap();
+    let said: Vec<String> =
+        comparison.candidates.iter().map(|group| format!("{} is {}", group.name, group.policies.scheduler)).collect();
+    assert_eq!(said, ["ecf:beta=0.5 is ecf (beta=0.5)", "ecf is ecf (beta=0.25)", "min-rtt is min-rtt"]);
+}
+
+#[test]
+fn a_scheduler_is_compared_once() {
+    let refused = |schedulers: &[&str]| refused_or(schedulers).err().unwrap().to_string();
+    assert_eq!(refused(&["ecf", "min-rtt", "ecf"]), "`ecf` is named twice");
+    assert_eq!(refused(&["ecf", "ecf:beta=0.25"]), "`ecf` and `ecf:beta=0.25` are the same scheduler: ecf (beta=0.25)");
+}
+
+#[test]
 fn baselines_stay_on_their_path() {
-    let comparison = plan(1).run(1, &|| {}).unwrap();
+    let comparison = plan(1).run(None, 1, &|| {}).unwrap();
     assert_eq!(comparison.singles[0].runs[0].shares, [1.0, 0.0]);
     assert_eq!(comparison.singles[1].runs[0].shares, [0.0, 1.0]);
 }

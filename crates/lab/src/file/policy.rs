@@ -1,6 +1,7 @@
-//! A policy as a scenario names it: `"ecf"`, or `{ name = "ecf", beta = 0.25 }`.
+//! A policy as a scenario names it: `"ecf"`, `"ecf:beta=0.25"`, or `{ name = "ecf", beta = 0.25 }`.
 
 use super::value::At;
+use crate::error::Problem;
 use anabranch_policy::registry::Value;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
@@ -36,7 +37,7 @@ impl JsonSchema for Policy {
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "A policy by name, or a table with its name and parameters; see `anabranch list`.",
+            "description": "A policy by name, with parameters behind a colon (ecf:beta=0.25) or in a table with its name; see `anabranch list`.",
             "anyOf": [
                 { "type": "string" },
                 {
@@ -56,11 +57,13 @@ impl<'de> Visitor<'de> for PolicyVisitor {
     type Value = Policy;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a policy such as \"min-rtt\", or a table { name = \"ecf\", beta = 0.25 }")
+        f.write_str("a policy such as \"min-rtt\" or \"ecf:beta=0.25\", or a table { name = \"ecf\", beta = 0.25 }")
     }
 
-    fn visit_str<E: Error>(self, name: &str) -> Result<Policy, E> {
-        Ok(Policy::named(name))
+    fn visit_str<E: Error>(self, text: &str) -> Result<Policy, E> {
+        let refused =
+            |problem: Problem| E::custom(format!("{}\n{}", problem.problem, problem.help.unwrap_or_default()));
+        crate::named::read(text).map_err(refused)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Policy, A::Error> {

@@ -6,12 +6,23 @@ use crate::error::Problem;
 use crate::file::{At, ChangeTable, DirectionName, File, StateName};
 use anabranch_net::{Change, Service};
 use anabranch_sim::{Affected, TimedChange};
+use anabranch_units::Duration;
 
-pub(super) fn changes(file: &File, paths: &[String], traces: &mut Traces<'_>) -> Result<Vec<TimedChange>, Problem> {
+pub(super) fn changes(
+    file: &File,
+    paths: &[String],
+    stop: Duration,
+    traces: &mut Traces<'_>,
+) -> Result<Vec<TimedChange>, Problem> {
     let mut names = paths.to_vec();
     names.extend(file.link.keys().cloned());
     let mut all = Vec::new();
     for at in &file.change {
+        let when = &at.value.at;
+        if when.value.0 >= stop {
+            let problem = format!("this change comes at {}, and the run has ended by {stop}", when.value.0);
+            return Err(Problem::at(&when.span, problem, "accepted: a time before `run.stop`"));
+        }
         all.append(&mut one(at, &names, traces)?);
     }
     Ok(all)

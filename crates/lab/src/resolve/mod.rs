@@ -22,6 +22,7 @@ use anabranch_net::Trace;
 use anabranch_policy::Catalogue;
 use anabranch_sim::{Direction, HostSpec, Spec, Workload};
 use anabranch_units::{Duration, Seed};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Where traces come from. Answers what is wrong in words.
@@ -72,7 +73,7 @@ pub(crate) fn resolve(
     spec.shared = shared;
     spec.stop = file.run.stop.as_ref().map_or(STOP, |stop| stop.value.0);
     spec.workloads = workloads::workloads(catalogue, file, &names, spec.stop, texts)?;
-    spec.changes = changes::changes(file, &names, traces)?;
+    spec.changes = changes::changes(file, &names, spec.stop, traces)?;
     let switched;
     (spec.switches, switched) = switches::switches(catalogue, file, &names)?;
     spec.codec = file.codec.unwrap_or(false);
@@ -124,8 +125,13 @@ pub(crate) fn resolve(
 }
 
 /// Puts another scheduler on both hosts; says which.
-pub(crate) fn with_scheduler(catalogue: &Catalogue, spec: &mut Spec, policy: &Policy) -> Result<Variant, Problem> {
-    let (scheduler, variant) = policies::build(&catalogue.schedulers, policy, &(0..0))?;
+pub(crate) fn with_scheduler(
+    catalogue: &Catalogue,
+    spec: &mut Spec,
+    policy: &Policy,
+    at: &Range<usize>,
+) -> Result<Variant, Problem> {
+    let (scheduler, variant) = policies::build(&catalogue.schedulers, policy, at)?;
     let put = |host: &mut HostSpec| host.policies.scheduler = scheduler.clone();
     put(&mut spec.client);
     put(&mut spec.server);

@@ -132,6 +132,11 @@ fn speeds(
 
 pub(super) fn service(at: &Of<Speed>, traces: &mut Traces<'_>) -> Result<Service, Problem> {
     match &at.value.0 {
+        Speed::Rate(rate) if rate.is_zero() => {
+            let help =
+                "accepted: a rate above zero; a link that dies has a [[change]] with state = \"blackhole\" or \"down\"";
+            Err(Problem::at(&at.span, "a link of rate zero sends nothing", help))
+        }
         Speed::Rate(rate) => Ok(Service::Rate(*rate)),
         Speed::Trace(name) => traces(&At { span: at.span.clone(), value: name.clone() }).map(Service::Trace),
     }
@@ -148,6 +153,17 @@ fn limit(queue: &Option<Of<Queue>>, round_trip: Duration) -> QueueLimit {
 
 pub(super) fn loss_model(loss: &Option<At<Loss>>) -> Result<LossModel, Problem> {
     let Some(at) = loss else { return Ok(LossModel::None) };
+    let loses_all = match &at.value {
+        Loss::Bernoulli(p) => *p >= 1.0,
+        Loss::Table(LossTable::GilbertElliott { loss_good, loss_bad, .. }) => {
+            loss_good.0.0 >= 1.0 && loss_bad.0.0 >= 1.0
+        }
+        Loss::Table(LossTable::List { .. }) => false,
+    };
+    if loses_all {
+        let help = "accepted: less than 100%; a path that dies has a [[change]] with state = \"blackhole\"";
+        return Err(Problem::at(&at.span, "this loses every packet", help));
+    }
     let model = match &at.value {
         Loss::Bernoulli(0.0) => LossModel::None,
         Loss::Bernoulli(p) => LossModel::Bernoulli { p: *p },

@@ -274,6 +274,12 @@ fn what_is_wrong_is_shown_with_what_would_be_accepted() {
         ),
         more("[[workload]]\nkind = \"udp\"\npath = \"wlan\"\nrate = \"1mbit\"\nspacing = \"poisson\""),
         more("[run]\nmeasure = \"page-load-time\""),
+        path("rate = \"0mbit\"\ndelay = \"10ms\""),
+        path("rate = \"-10mbit\"\ndelay = \"10ms\""),
+        path("rate = \"5mbit\"\ndelay = \"10ms\"\nloss = \"100%\""),
+        more("[[change]]\nat = \"1s\"\npath = \"wlan\"\nrate = \"0mbit\""),
+        more("[[change]]\nat = \"60s\"\npath = \"wlan\"\nrate = \"1mbit\""),
+        more("[host]\nscheduler = \"ecf:bta=0.3\""),
         // Pages and sessions.
         only("kind = \"web\""),
         only("kind = \"web\"\npage = \"gogle\""),

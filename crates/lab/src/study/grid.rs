@@ -1,13 +1,12 @@
 //! Every system at every point: which runs a study takes, and their results.
 
 use super::file::{StatementTable, SystemTable};
-use super::journal::{Journal, JournalError};
 use super::load::{Axis, Study};
 use super::metric::Metric;
 use crate::error::Problem;
 use crate::file::At;
-use crate::run::{Keep, in_parallel, run};
-use crate::{Measured, RunError, Scenario, ScenarioError};
+use crate::run::in_parallel;
+use crate::{Journal, KeepError, Measured, Scenario, ScenarioError};
 use anabranch_policy::Catalogue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,12 +26,9 @@ pub enum StudyError {
     /// The study or its scenario is refused.
     #[error(transparent)]
     Refused(#[from] ScenarioError),
-    /// A run broke.
+    /// A run broke, or cannot be kept.
     #[error(transparent)]
-    Run(#[from] RunError),
-    /// The results cannot be kept.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
+    Keep(#[from] KeepError),
 }
 
 impl Grid {
@@ -87,8 +83,7 @@ impl Grid {
     /// Makes the runs that are missing.
     pub(super) fn run(&self, journal: &Journal, jobs: usize, done: &(dyn Fn() + Sync)) -> Result<(), StudyError> {
         let one = |(scenario, seed): &(&Scenario, u64)| -> Result<(), StudyError> {
-            let result = run(scenario, *seed, &Keep::default())?;
-            Ok(journal.put(&scenario.digest, result.measured)?)
+            Ok(journal.run(&scenario.digest, scenario, *seed).map(drop)?)
         };
         in_parallel(&self.missing(journal), jobs, done, &one).map(|_: Vec<()>| ())
     }

@@ -80,7 +80,7 @@ impl Study {
     }
 
     /// Whether this names a study: one in the program, or a file that is one.
-    pub(crate) fn is_one(name: &str) -> bool {
+    pub fn is_one(name: &str) -> bool {
         let is_file = |text: String| text.parse::<toml::Table>().is_ok_and(|table| table.contains_key("paper"));
         find(STUDIES, name).is_some() || std::fs::read_to_string(name).is_ok_and(is_file)
     }
@@ -96,7 +96,14 @@ impl Study {
                 |base: &str| find(BASES, &format!("{directory}/{}", base.strip_suffix(".toml")?)).map(str::to_owned);
             return Study::read(name, &format!("studies/{name}.toml"), text, None, &base);
         }
+        if crate::shipped::find(name).is_some() {
+            return Err(is_scenario(name));
+        }
         let text = std::fs::read_to_string(name).map_err(|error| not_found(name, &error))?;
+        let is_file = |table: toml::Table| table.contains_key("path") && !table.contains_key(SCENARIO);
+        if text.parse::<toml::Table>().is_ok_and(is_file) {
+            return Err(is_scenario(name));
+        }
         let directory = Path::new(name).parent().map_or_else(PathBuf::new, Path::to_owned);
         let base = |base: &str| std::fs::read_to_string(directory.join(base)).ok();
         Study::read(name, name, &text, Some(directory.clone()), &base)
@@ -342,6 +349,14 @@ fn tables(tables: &[At<SystemTable>]) -> Vec<SystemTable> {
 
 fn find(all: &[super::shipped::Shipped], name: &str) -> Option<&'static str> {
     all.iter().find(|shipped| shipped.name == name).map(|shipped| shipped.text)
+}
+
+fn is_scenario(name: &str) -> ScenarioError {
+    let word = crate::in_shell(name);
+    let help = format!(
+        "a scenario runs with `anabranch run {word}` or `anabranch compare {word}`; docs/studies.md says what a study has"
+    );
+    ScenarioError::plain(format!("`{name}` is a scenario, not a study"), Some(help))
 }
 
 fn not_found(name: &str, error: &std::io::Error) -> ScenarioError {

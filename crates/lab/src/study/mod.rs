@@ -5,7 +5,7 @@
 //!    │ Study::load                                          bases, names, values that must be there
 //! Prepared          one scenario per system and point
 //!    │ run                                                  what the journal does not have, on any number of threads
-//! Journal           one line per run: a killed study goes on where it was
+//! crate::Journal    one line per run: a killed study goes on where it was
 //!    │ result                                               plot.rs draws, judge.rs decides
 //! StudyResult       figures with intervals, a verdict for each statement
 //! ```
@@ -13,7 +13,6 @@
 mod claim;
 pub mod file;
 mod grid;
-mod journal;
 mod judge;
 mod load;
 mod metric;
@@ -27,7 +26,6 @@ mod shipped;
 pub mod theory;
 
 pub use grid::StudyError;
-pub use journal::{Journal, JournalError};
 pub use load::Study;
 pub use over_time::SERIES;
 pub use papers::{PAPERS, Paper};

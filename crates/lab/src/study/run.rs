@@ -1,13 +1,12 @@
 //! A study from beginning to end.
 
 use super::grid::{Grid, StudyError};
-use super::journal::Journal;
 use super::judge::judge;
 use super::load::Study;
 use super::plot::draw;
 use super::result::{Judged, StudyResult, SystemInfo, Tried, Verdict};
-use crate::ScenarioError;
 use crate::error::Problem;
+use crate::{Journal, ScenarioError};
 use anabranch_policy::Catalogue;
 use std::sync::Arc;
 

@@ -246,13 +246,28 @@ pub fn run() -> String {
     page(&Page::of_runs(&scenario, &header, &runs, "anabranch run two-files.toml --report run.html"))
 }
 
+/// A run over three paths that begins most of a minute after its links: new, repeated and lost data on each.
+pub fn late() -> (Scenario, anabranch_lab::Run) {
+    const TEXT: &str = "[path.wlan]\nrate = \"25mbit\"\nrtt = \"20ms\"\nloss = \"2%\"\n\
+                        [path.lte]\nrate = \"12mbit\"\nrtt = \"60ms\"\nloss = \"2%\"\n\
+                        [path.dsl]\nrate = \"6mbit\"\nrtt = \"30ms\"\nloss = \"2%\"\n\
+                        [[workload]]\nkind = \"files\"\nsize = \"3MB\"\n[run]\nspread = \"60s\"\n";
+    let none = |_: &str, _| Err(std::io::ErrorKind::NotFound.into());
+    let origin = Origin { scenario: "late.toml".to_owned(), sets: Vec::new() };
+    let catalogue = Arc::new(anabranch_policy::Catalogue::default());
+    let scenario = Scenario::read(&catalogue, "late", "late.toml", TEXT, origin, &none).unwrap();
+    let seed = (1..).find(|seed| scenario.late(*seed).as_secs_f64() > 30.0).unwrap();
+    let run = anabranch_lab::run(&scenario, seed, &Keep { timeline: true, ..Keep::default() }).unwrap();
+    (scenario, run)
+}
+
 /// The page of a comparison.
 pub fn comparison() -> String {
     let scenario = scenario();
     let schedulers: Vec<String> = ["min-rtt", "late", "ecf", "round-robin"].map(str::to_owned).into();
     let plan = Plan::new(scenario.clone(), &schedulers, 1, 3).unwrap();
     let header = Header::new(&scenario, 1, 3).comparing(plan.schedulers());
-    let comparison = plan.run(1, &|| ()).unwrap();
+    let comparison = plan.run(None, 1, &|| ()).unwrap();
     let summary = comparison.summary().unwrap();
     let command = "anabranch compare two-files.toml --report comparison.html";
     page(&Page::of_comparison(&scenario, &header, &comparison, &summary, command))

@@ -2,7 +2,7 @@
 use super::*;
 use crate::Measured;
 use crate::compare::tests::measured;
-use crate::study::Journal;
+use crate::Journal;
 use crate::study::grid::Grid;
 use anabranch_policy::Catalogue;
 use std::sync::Arc;

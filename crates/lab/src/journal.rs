@@ -4,7 +4,8 @@
 //! nothing else. A run is known by the digest of its scenario, its seed, and the build that made it: results of another
 //! build are left alone.
 
-use crate::Measured;
+use crate::run::{Keep, run};
+use crate::{Measured, RunError, Scenario};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -43,7 +44,7 @@ pub enum JournalError {
         error: std::io::Error,
     },
     /// Another process has it.
-    #[error("another study is writing {}", path.display())]
+    #[error("another process is writing {}", path.display())]
     #[diagnostic(help("wait until it is through, or name another directory with --out"))]
     Busy {
         /// Which.
@@ -62,7 +63,31 @@ pub enum JournalError {
     },
 }
 
+/// A run that broke, or could not be kept.
+#[derive(Debug, thiserror::Error)]
+pub enum KeepError {
+    /// The run broke.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The journal cannot be written.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
 impl Journal {
+    /// The run of `scenario` with this seed: the one that was kept under `digest`, or else a new one, which is kept.
+    ///
+    /// # Errors
+    /// If the run breaks or cannot be kept.
+    pub fn run(&self, digest: &str, scenario: &Scenario, seed: u64) -> Result<Measured, KeepError> {
+        if let Some(measured) = self.get(digest, seed) {
+            return Ok(measured);
+        }
+        let measured = run(scenario, seed, &Keep::default())?.measured;
+        self.put(digest, measured.clone())?;
+        Ok(measured)
+    }
+
     /// One that keeps nothing beyond this process.
     pub fn in_memory() -> Journal {
         Journal { build: String::new(), inner: Mutex::new(Inner { file: None, runs: HashMap::new() }) }
