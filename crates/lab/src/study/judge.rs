@@ -3,7 +3,8 @@
 //! Comparisons are paired: seed by seed, at the same point, relative to the mean of the two, so that points of different size
 //! weigh alike; changes against another system are percentages already and are subtracted. Several points are averaged within
 //! a seed. A difference counts if its 95 % interval leaves out zero; where nothing is random and repetitions are copies, if it is
-//! at least one percent.
+//! at least one percent. Two values that are both below a thousandth of the largest mean among the claim's points are equal: without
+//! that, rounding errors beside zero would differ by 100 %. No order is reproduced against the means that are shown with it.
 //!
 //! | claim | reproduced | direction only |
 //! |---|---|---|
@@ -37,6 +38,8 @@ struct Case<'a> {
     /// The system that the claim is about.
     system: Option<usize>,
     over: Option<usize>,
+    /// Values of the metric below this are none, in its unit.
+    floor: f64,
 }
 
 /// What came of a claim.
@@ -61,12 +64,15 @@ pub(super) fn judge(study: &Study, table: &Table<'_>, statement: &StatementTable
     let finding = match &claim {
         Claim::Untestable(why) => Finding::untested(why),
         claim => {
+            let metric = study.metric(&statement.metric, table.grid)?;
+            let points = study.points(&study.chosen(statement));
             let case = Case {
+                floor: floor(study, table, &metric, &points),
                 study,
                 table,
                 statement,
-                metric: study.metric(&statement.metric, table.grid)?,
-                points: study.points(&study.chosen(statement)),
+                metric,
+                points,
                 system: named(&statement.system)?,
                 over: named(&statement.over)?,
             };
@@ -156,7 +162,7 @@ impl Case<'_> {
     /// By how much `b` is above `a`, seed by seed: relative to the mean of the two \[%\], or of changes in their own points.
     fn apart(&self, a: &[f64], b: &[f64]) -> Vec<f64> {
         match self.over {
-            None => relative(a, b),
+            None => relative(a, b, self.floor),
             Some(_) => a.iter().zip(b).map(|(a, b)| b - a).collect(),
         }
     }
@@ -186,7 +192,8 @@ impl Case<'_> {
                 let difference = self.difference(*a, *b, group)?;
                 let (holds, leans) = relation.holds(&difference, self.statement.margin);
                 let reversed = if *relation == Relation::Less { self.reversed(*a, *b, group) } else { Vec::new() };
-                let holds = holds && reversed.is_empty();
+                let contradicted = *relation == Relation::Less && holds && !self.is_shown_above(*b, *a, group)?;
+                let holds = holds && reversed.is_empty() && !contradicted;
                 all_hold &= holds;
                 all_lean &= leans;
                 let sign = if holds { "" } else { "NOT " };
@@ -199,6 +206,9 @@ impl Case<'_> {
                     above(&difference)
                 ));
                 details.extend(reversed);
+                if contradicted {
+                    details.push(format!("the means are the other way{place}, since they weigh large values more"));
+                }
             }
         }
         let ends = match chain {
@@ -219,6 +229,15 @@ impl Case<'_> {
             _ => Verdict::NotReproduced,
         };
         Some(Finding { ours: ours.join(", "), verdict, details })
+    }
+
+    /// Whether the mean that is shown of `a` at these points is above that of `b`.
+    fn is_shown_above(&self, a: usize, b: usize, points: &[Point]) -> Option<bool> {
+        let mean = |system: usize| {
+            let each: Option<Vec<Vec<f64>>> = points.iter().map(|point| self.values(system, point)).collect();
+            Estimate::of(&mean_within_seeds(&each?)).map(|estimate| estimate.mean)
+        };
+        Some(mean(a)? > mean(b)?)
     }
 
     /// Where among several points `b` is below `a` so that it counts: an average must not hide that.
@@ -400,14 +419,28 @@ fn mean_within_seeds(points: &[Vec<f64>]) -> Vec<f64> {
     (0..seeds).map(|seed| points.iter().map(|values| values[seed]).sum::<f64>() / points.len() as f64).collect()
 }
 
-/// By how much `b` is above `a`, relative to the mean of their sizes, seed by seed \[%\].
-fn relative(a: &[f64], b: &[f64]) -> Vec<f64> {
+/// By how much `b` is above `a`, relative to the mean of their sizes, seed by seed \[%\]; values up to `floor` are equal.
+fn relative(a: &[f64], b: &[f64], floor: f64) -> Vec<f64> {
     let one = |(a, b): (&f64, &f64)| match (a.abs() + b.abs()) / 2.0 {
-        0.0 => 0.0,
+        _ if a.abs() <= floor && b.abs() <= floor => 0.0,
         size => 100.0 * (b - a) / size,
     };
     a.iter().zip(b).map(one).collect()
 }
+
+/// The value of a metric up to which it is none: a thousandth of the largest mean at these points, and at least what arithmetic
+/// leaves over.
+fn floor(study: &Study, table: &Table<'_>, metric: &Metric, points: &[Point]) -> f64 {
+    let systems = 0..study.systems().count();
+    let values = systems.flat_map(|system| points.iter().filter_map(move |point| table.values(system, point, metric)));
+    let means = values.filter_map(|values| Estimate::of(&values)).map(|estimate| estimate.mean.abs());
+    NEGLIGIBLE * means.fold(ROUNDING / NEGLIGIBLE, f64::max)
+}
+
+/// Below this share of the largest, values are none.
+const NEGLIGIBLE: f64 = 1e-3;
+/// In any unit: a nanosecond, which is the tick of the simulator's clock, a billionth of a bit per second or of a segment.
+const ROUNDING: f64 = 1e-9;
 
 /// In percent, of runs without chance.
 const WORTH_A_WORD: f64 = 1.0;
