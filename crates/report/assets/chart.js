@@ -47,13 +47,15 @@ const anabranchChart = (() => {
     return found;
   }
 
-  /// How a name at the n-th place looks.
+  /// How a name at the n-th place looks. Beyond the last colour they begin again, each with another shape: 64 places differ in one of
+  /// the two.
   function look(n, origin, theme) {
     const paper = origin === "paper", theory = origin === "theory";
+    const round = Math.floor(n / COLOURS[theme].length);
     return {
       colour: theory ? [INK[theme].text, INK[theme].quiet][n % 2] : COLOURS[theme][n % COLOURS[theme].length],
       dash: theory ? DASHES[1 + (n % (DASHES.length - 1))] : paper ? [2, 4] : DASHES[n % DASHES.length],
-      shape: SHAPES[n % SHAPES.length],
+      shape: SHAPES[(n + 3 * round) % SHAPES.length],
       hollow: paper,
     };
   }

@@ -22,7 +22,12 @@ impl Page {
         if let Some(run) = runs.first() {
             section.command = run.command.clone();
             section.facts.push(("digest of events".to_owned(), run.measured.events_digest.clone()));
-            section.figures = figures(header, runs, run);
+            let late = scenario.late(run.measured.seed);
+            if !late.is_zero() {
+                let what = format!("{late} after the links (run.spread); figures count from there");
+                section.facts.push(("hosts begin".to_owned(), what));
+            }
+            section.figures = figures(header, runs, run, Instant::ZERO + late);
             section.tables.push(Grid::of(transfers(&run.outcome), of_seed("Transfers", runs, run)));
             for connection in run.outcome.connections.iter().take(SHOWN) {
                 let caption = of_seed(&format!("Subflows of {}", connection.label), runs, run);
@@ -105,14 +110,15 @@ fn of_seed(caption: &str, runs: &[Run], run: &Run) -> String {
     if runs.len() > 1 { format!("{caption} (seed {})", run.measured.seed) } else { caption.to_owned() }
 }
 
-fn figures(header: &Header, runs: &[Run], run: &Run) -> Vec<Figure> {
+/// `begin`: when the hosts begin; time counts from there, as in the scenario.
+fn figures(header: &Header, runs: &[Run], run: &Run, begin: Instant) -> Vec<Figure> {
     let mut figures = Vec::new();
     if let Some(timeline) = &run.timeline {
-        figures.extend(sequence(header, timeline, &of_seed("Time and sequence of the data", runs, run)));
+        figures.extend(sequence(header, timeline, begin, &of_seed("Time and sequence of the data", runs, run)));
     }
-    figures.extend(over_time(header, &run.outcome, &|caption| of_seed(caption, runs, run)));
+    figures.extend(over_time(header, &run.outcome, begin, &|caption| of_seed(caption, runs, run)));
     if let Some(timeline) = &run.timeline {
-        figures.extend(held(timeline, &of_seed("Bytes that wait for missing data", runs, run)));
+        figures.extend(held(timeline, begin, &of_seed("Bytes that wait for missing data", runs, run)));
     }
     figures.push(waiting(runs.iter().map(|run| (run.measured.seed.to_string(), vec![&run.measured])), "seed"));
     figures
@@ -138,8 +144,9 @@ fn point(x: f64, y: f64) -> Point {
     Point { x: Some(x), y: Some(y), ..Point::default() }
 }
 
-fn seconds(at: Instant) -> f64 {
-    at.since(Instant::ZERO).as_secs_f64()
+/// Seconds from `begin` to `at`.
+fn seconds(at: Instant, begin: Instant) -> f64 {
+    at.since(begin).as_secs_f64()
 }
 
 /// The connection that moved most: with many, one is enough to read.
@@ -150,7 +157,7 @@ fn largest(timeline: &Timeline) -> Option<(usize, &Traced)> {
 }
 
 /// Which data left when, by path; what was sent again; what was lost; what the sender knew to have arrived.
-fn sequence(header: &Header, timeline: &Timeline, title: &str) -> Option<Figure> {
+fn sequence(header: &Header, timeline: &Timeline, begin: Instant, title: &str) -> Option<Figure> {
     let (number, traced) = largest(timeline)?;
     let of = |path: usize, copy: Copied| traced.sent.iter().filter(move |sent| sent.path == path && sent.copy == copy);
     let mut all = Vec::new();
@@ -159,7 +166,10 @@ fn sequence(header: &Header, timeline: &Timeline, title: &str) -> Option<Figure>
     let every = new.div_ceil(POINTS).max(1);
     let mut drawn = |name: String, sent: Vec<&SentData>| {
         if !sent.is_empty() {
-            all.push(series(name, sent.into_iter().map(|sent| point(seconds(sent.at), sent.from as f64)).collect()));
+            all.push(series(
+                name,
+                sent.into_iter().map(|sent| point(seconds(sent.at, begin), sent.from as f64)).collect(),
+            ));
         }
     };
     for (path, name) in header.paths.iter().enumerate() {
@@ -182,7 +192,8 @@ fn sequence(header: &Header, timeline: &Timeline, title: &str) -> Option<Figure>
     drawn("did not arrive".to_owned(), lost.into_iter().step_by(thin).collect());
     if !traced.acked.is_empty() {
         let thin = traced.acked.len().div_ceil(POINTS).max(1);
-        let points = traced.acked.iter().step_by(thin).map(|(at, byte)| point(seconds(*at), *byte as f64)).collect();
+        let points =
+            traced.acked.iter().step_by(thin).map(|(at, byte)| point(seconds(*at, begin), *byte as f64)).collect();
         all.push(series("DATA_ACK at the sender", points));
     }
     if every > 1 {
@@ -201,22 +212,23 @@ fn sequence(header: &Header, timeline: &Timeline, title: &str) -> Option<Figure>
 }
 
 /// Congestion windows, queues and the out-of-order queue.
-fn over_time(header: &Header, outcome: &Outcome, caption: &dyn Fn(&str) -> String) -> Vec<Figure> {
-    // What comes after the last transfer is silence.
-    let samples: Vec<&Sample> = outcome.samples.iter().filter(|sample| sample.at <= outcome.end).collect();
+fn over_time(header: &Header, outcome: &Outcome, begin: Instant, caption: &dyn Fn(&str) -> String) -> Vec<Figure> {
+    // Before the hosts begin and after the last transfer there is silence.
+    let within = |sample: &&Sample| sample.at >= begin && sample.at <= outcome.end;
+    let samples: Vec<&Sample> = outcome.samples.iter().filter(within).collect();
     if samples.len() < 2 {
         return Vec::new();
     }
     let thin = samples.len().div_ceil(STEPS).max(1);
     let line = |name: &str, value: &dyn Fn(&Sample) -> u64| {
         let most = |span: &[&Sample]| span.iter().map(|sample| value(sample)).max().unwrap_or(0) as f64;
-        let points = samples.chunks(thin).map(|span| point(seconds(span[0].at), most(span))).collect();
+        let points = samples.chunks(thin).map(|span| point(seconds(span[0].at, begin), most(span))).collect();
         series(name, points)
     };
     let notes = match thin {
         1 => Vec::new(),
         _ => {
-            let span = seconds(samples[thin].at) - seconds(samples[0].at);
+            let span = seconds(samples[thin].at, samples[0].at);
             vec![format!("The largest value in each {:.0} ms.", span * 1e3)]
         }
     };
@@ -243,12 +255,12 @@ fn over_time(header: &Header, outcome: &Outcome, caption: &dyn Fn(&str) -> Strin
 }
 
 /// How much waited at the receiver behind something missing.
-fn held(timeline: &Timeline, title: &str) -> Option<Figure> {
+fn held(timeline: &Timeline, begin: Instant, title: &str) -> Option<Figure> {
     let (_, traced) = largest(timeline)?;
     let thin = traced.held.len().div_ceil(STEPS).max(1);
     let span = |span: &[(Instant, u64)]| {
         let most = span.iter().map(|(_, held)| *held).max().unwrap_or(0);
-        point(seconds(span[0].0), most as f64)
+        point(seconds(span[0].0, begin), most as f64)
     };
     let points: Vec<Point> = traced.held.chunks(thin).map(span).collect();
     let note = "Data that came before data in front of it, on whichever subflow that was late or lost.";

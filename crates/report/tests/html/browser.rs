@@ -55,7 +55,7 @@ fn runs(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
 }
 
-fn skip(why: &str) {
+pub fn skip(why: &str) {
     assert!(std::env::var_os("ANABRANCH_REQUIRE_BROWSER").is_none(), "a browser is required: {why}");
     // Past the test harness, which would swallow it.
     let _ = writeln!(std::io::stderr(), "SKIPPED: {why}, so nobody looks at the pages");

@@ -4,6 +4,7 @@
 mod browser;
 mod fixture;
 
+use anabranch_report::Header;
 use anabranch_report::html::{Page, page};
 
 fn of(studies: &[anabranch_lab::study::StudyResult]) -> String {
@@ -30,6 +31,49 @@ fn everything_that_a_study_says_is_on_the_page() {
         assert!(text.contains(said), "`{said}` is missing");
     }
     assert_eq!(text, of(&[fixture::study()]), "the same results give the same bytes");
+}
+
+/// With `run.spread` the hosts begin late. The time axes begin with them, not with the links.
+#[test]
+fn figures_begin_when_the_hosts_do() {
+    let (scenario, run) = fixture::late();
+    let header = Header::new(&scenario, run.measured.seed, 1);
+    let page = Page::of_runs(&scenario, &header, &[run], "anabranch run late.toml --report late.html");
+    let figures = &page.sections[0].figures;
+    for id in ["sequence", "cwnd", "queue", "ofo", "waiting-data"] {
+        let figure = figures.iter().find(|figure| figure.id == id).expect(id);
+        let times = || figure.series.iter().flat_map(|series| &series.points).filter_map(|point| point.x);
+        let (first, last) = (times().fold(f64::MAX, f64::min), times().fold(0.0, f64::max));
+        assert!(first >= 0.0 && first < 0.5 && last < 10.0, "{id}: {first} to {last} s");
+    }
+    assert!(page.sections[0].facts.iter().any(|(name, what)| name == "hosts begin" && what.contains("run.spread")));
+    // Three paths make more series than there are colours.
+    let sequence = figures.iter().find(|figure| figure.id == "sequence").unwrap();
+    assert!(sequence.series.len() > 8, "{}", sequence.series.len());
+}
+
+/// `chart.js` alone, in node: nothing of a page is needed for the looks of its series.
+#[test]
+fn no_two_series_look_alike() {
+    const SCRIPT: &str = r#"
+        const source = require("node:fs").readFileSync(process.argv[1], "utf8");
+        const vega = { defaultLocale: () => ({ format: () => String }) };
+        const { look } = new Function("vega", `${source}; return anabranchChart;`)(vega);
+        for (const theme of ["light", "dark"]) {
+            const seen = new Map();
+            for (let n = 0; n < 56; n++) {
+                const { colour, shape, dash } = look(n, "measured", theme);
+                for (const what of [`${colour} ${shape}`, `${colour} ${dash}`]) {
+                    if (seen.has(what)) throw new Error(`${n} and ${seen.get(what)} are both ${what}`);
+                    seen.set(what, n);
+                }
+            }
+        }
+    "#;
+    let chart = concat!(env!("CARGO_MANIFEST_DIR"), "/assets/chart.js");
+    let node = std::process::Command::new("node").args(["-e", SCRIPT, chart]).output();
+    let Ok(output) = node else { return browser::skip("node is not installed") };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]
