@@ -20,6 +20,8 @@ pub const SHIPPED: &[Shipped] = &[
     Shipped { name: "lossy", text: include_str!("../../../scenarios/lossy.toml") },
     Shipped { name: "shared-bottleneck", text: include_str!("../../../scenarios/shared-bottleneck.toml") },
     Shipped { name: "path-failure", text: include_str!("../../../scenarios/path-failure.toml") },
+    Shipped { name: "web", text: include_str!("../../../scenarios/web.toml") },
+    Shipped { name: "map-session", text: include_str!("../../../scenarios/map-session.toml") },
 ];
 
 /// By the name that scenario files use.
@@ -31,4 +33,21 @@ pub(crate) fn find(name: &str) -> Option<&'static Shipped> {
 
 pub(crate) fn trace(name: &str) -> Option<&'static str> {
     TRACES.iter().find(|(trace, _)| *trace == name).map(|(_, text)| *text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    #[test]
+    fn every_file_below_scenarios_is_shipped() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+        let files = std::fs::read_dir(&root).into_iter().flatten().flatten();
+        let names = files.filter_map(|file| file.file_name().to_str()?.strip_suffix(".toml").map(str::to_owned));
+        let there: BTreeSet<String> = names.collect();
+        let shipped: BTreeSet<String> = SHIPPED.iter().map(|it| it.name.to_owned()).collect();
+        assert_eq!(shipped, there);
+    }
 }
