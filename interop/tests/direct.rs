@@ -15,7 +15,14 @@ fn main() -> ExitCode {
             for multipath in [true, false] {
                 let protocol = if multipath { "mptcp" } else { "tcp" };
                 let name = format!("engine_{role:?}_{protocol}_{family:?}").to_lowercase();
-                cases.push(Case::new(name, move || exchange(role, family, multipath)));
+                let setting = Setting { engine: role, family, multipath, cookies: false, timestamps: true };
+                cases.push(Case::new(name, move || exchange(&setting)));
+                for timestamps in [true, false].into_iter().filter(|_| role == Role::Server) {
+                    let with = if timestamps { "with" } else { "without" };
+                    let name = format!("cookies_{with}_timestamps_{protocol}_{family:?}").to_lowercase();
+                    let setting = Setting { cookies: true, timestamps, ..setting };
+                    cases.push(Case::new(name, move || exchange(&setting)));
+                }
             }
         }
     }
@@ -26,8 +33,22 @@ fn main() -> ExitCode {
 const LIMIT: Duration = Duration::from_secs(120);
 const PORT: u16 = 8080;
 
-/// A megabyte each way; `engine` is the role of the engine.
-fn exchange(engine: Role, family: Family, multipath: bool) -> Result<(), String> {
+/// One meeting.
+#[derive(Clone, Copy)]
+struct Setting {
+    /// The role of the engine.
+    engine: Role,
+    family: Family,
+    multipath: bool,
+    /// The engine answers every SYN with a SYN cookie.
+    cookies: bool,
+    /// The kernel uses timestamps.
+    timestamps: bool,
+}
+
+/// A megabyte each way.
+fn exchange(setting: &Setting) -> Result<(), String> {
+    let Setting { engine, family, multipath, cookies, timestamps } = *setting;
     let said = |error: std::io::Error| error.to_string();
     let direct = Direct::new("direct").map_err(said)?;
     let (ours, theirs) = (direct.engine.family(family), direct.kernel.family(family));
@@ -36,8 +57,14 @@ fn exchange(engine: Role, family: Family, multipath: bool) -> Result<(), String>
     }
     let before = KernelCounters::read(&direct.namespace).map_err(said)?;
     let kernel = Kernel { multipath, ..Kernel::new(&direct.namespace) };
+    if !timestamps {
+        direct.namespace.sysctl("net.ipv4.tcp_timestamps", "0").map_err(said)?;
+    }
     let mut settings = config(&ours);
     settings.multipath = multipath;
+    if cookies {
+        settings.max_half_open = 0;
+    }
     let peer = Engine::start(&direct.namespace, "anabranch0", settings).map_err(said)?;
     // The kernel writes, and so closes, only when all subflows are there: without delay a megabyte is gone in no time.
     let plan = Plan::send(1 << 20);
@@ -73,6 +100,10 @@ fn exchange(engine: Role, family: Family, multipath: bool) -> Result<(), String>
 
     let counters = counted()?;
     let trouble = counters.mptcp_trouble();
+    let received = peer.counters().cookies_received;
+    if received != u64::from(cookies) {
+        return Err(format!("{received} connections from cookies"));
+    }
     if connection.multipath != Some(multipath) || connection.subflows.len() != expected || !trouble.is_empty() {
         return Err(format!("{connection:#?}\nkernel: {counters}"));
     }

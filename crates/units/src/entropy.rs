@@ -14,8 +14,8 @@ use std::fmt;
 /// What a host's unpredictable choices come from: 32 bytes that nobody else knows, used for one run of the host only.
 pub struct Entropy([u8; 32]);
 
-/// A function that only its holder can compute (a PRF): HMAC-SHA256 under a key of its own.
-pub struct Secret([u8; 32]);
+/// A function that only its holder can compute (a PRF): HMAC-SHA256 under a key of its own, which it has already taken in.
+pub struct Secret(hmac::Hmac<Sha256>);
 
 impl Entropy {
     /// From bytes of cryptographic quality.
@@ -30,7 +30,8 @@ impl Entropy {
 
     /// The function called `name`.
     pub fn secret(&self, name: &str) -> Secret {
-        Secret(self.derive("secret", name))
+        let key = self.derive("secret", name);
+        Secret(hmac::Hmac::new_from_slice(&key).expect("HMAC takes a key of any length"))
     }
 
     fn derive(&self, kind: &str, name: &str) -> [u8; 32] {
@@ -53,7 +54,7 @@ impl Secret {
 
     /// The whole HMAC, of whose first bytes [`Secret::of`] is made.
     pub fn digest(&self, message: &[u8]) -> [u8; 32] {
-        let mut mac = hmac::Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes a key of any length");
+        let mut mac = self.0.clone();
         mac.update(message);
         mac.finalize().into_bytes().into()
     }
