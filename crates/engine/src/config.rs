@@ -75,6 +75,9 @@ pub struct Config {
     /// A connection whose data is not acknowledged for so long is given up (RFC 5482, Linux `TCP_USER_TIMEOUT`); `None` leaves
     /// that to the retransmission timeouts, which take a quarter of an hour and more.
     pub user_timeout: Option<Duration>,
+    /// On a path where SYNs with MP_CAPABLE vanish, connections begin as plain TCP for a minute, then for twice as long each time,
+    /// up to this long (Linux `net.mptcp.blackhole_timeout`: one hour at once, on all paths); `None` tries anew each time.
+    pub mptcp_blackhole: Option<Duration>,
     /// After so many timeouts in a row of a full segment, on a path that still answers to small ones, segments become smaller
     /// (RFC 4821 §7.7, Linux `tcp_mtu_probing` = 1); `None` for paths that have no such holes.
     pub black_hole_timeouts: Option<u32>,
@@ -180,6 +183,7 @@ impl Config {
             burst: None,
             keepalive: None,
             user_timeout: None,
+            mptcp_blackhole: Some(Duration::from_secs(3600)),
             black_hole_timeouts: None,
             policies: Policies::default(),
         }

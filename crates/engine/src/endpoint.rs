@@ -6,6 +6,7 @@ use crate::connection::Connection;
 use crate::cookie::{Cookies, PendingJoins};
 use crate::demux::Demux;
 use crate::locals::Locals;
+use crate::memory::Memory;
 use crate::path_mtu::Mtus;
 use crate::shared::{Route, Shared, Told};
 use crate::{
@@ -89,6 +90,7 @@ impl Endpoint {
             cookies: Cookies::new(cookies),
             pending_joins: PendingJoins::default(),
             mtus: Mtus::default(),
+            memory: Memory::default(),
             truths: Vec::new(),
             down: Vec::new(),
             chosen: Chosen::default(),

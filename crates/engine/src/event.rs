@@ -77,6 +77,8 @@ pub enum FallbackReason {
     SynAck,
     /// SYNs with MP_CAPABLE were not answered, the one without was.
     SynLost,
+    /// Our SYN carried none, since earlier connections on the same path had lost theirs.
+    Remembered,
     /// The third ACK carried none.
     ThirdAck,
     /// The first data, or the first ACK of ours, carried no MPTCP option.

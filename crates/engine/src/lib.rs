@@ -19,6 +19,7 @@ mod event;
 mod idle;
 mod locals;
 mod mapping;
+mod memory;
 mod originals;
 mod pacer;
 mod path_mtu;

@@ -5,6 +5,7 @@ use crate::chosen::Chosen;
 use crate::cookie::{Cookies, PendingJoins};
 use crate::demux::Demux;
 use crate::locals::Locals;
+use crate::memory::Memory;
 use crate::path_mtu::Mtus;
 use crate::{Config, ConnectionId, Counters, Event, FallbackReason, Purpose, Transmit};
 use anabranch_policy::Truth;
@@ -50,6 +51,7 @@ pub(crate) struct Shared {
     pub(crate) cookies: Cookies,
     pub(crate) pending_joins: PendingJoins,
     pub(crate) mtus: Mtus,
+    pub(crate) memory: Memory,
     pub(crate) truths: Vec<Told>,
     /// Local addresses whose interface is down.
     pub(crate) down: Vec<IpAddr>,

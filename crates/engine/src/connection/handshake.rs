@@ -1,6 +1,7 @@
 //! How connections and subflows begin: MP_CAPABLE (RFC 8684 §3.1) and MP_JOIN (§3.2) on TCP's three-way handshake.
 
 use super::{Connection, Mode, Role, emit};
+use crate::memory::Offer;
 use crate::path_mtu::default_mss;
 use crate::sent_log::NO_SLOT;
 use crate::shared::{Route, Shared};
@@ -32,6 +33,10 @@ impl Connection {
         if mode == Mode::Negotiating {
             // No other connection of this host may draw the same key meanwhile (RFC 8684 §3.1).
             shared.routes.push(Route::AddToken(connection.local_key.token(), id));
+            if let Some(longest) = shared.config.mptcp_blackhole {
+                connection.offer = shared.memory.offer(now, &flow, longest);
+                connection.gave_up_mptcp = connection.offer == Offer::Never;
+            }
         }
         let index = connection.add_subflow(now, flow, Origin::Initial, State::SynSent, shared);
         connection.start_handshake(now, index, shared);
@@ -266,10 +271,21 @@ impl Connection {
                     self.checksum |= answer.checksum_required;
                     self.detours_agreed = self.takes_part(segment, shared);
                     self.paths.deny_initial(answer.no_join_to_source);
+                    shared.memory.on_offer_taken(&self.subflows[index].flow);
                 }
                 _ => {
-                    let lost = self.gave_up_mptcp;
-                    self.fall_back(now, if lost { FallbackReason::SynLost } else { FallbackReason::SynAck }, shared);
+                    let reason = match (self.gave_up_mptcp, self.offer) {
+                        (false, _) => FallbackReason::SynAck,
+                        (true, Offer::Never) => FallbackReason::Remembered,
+                        (true, _) => FallbackReason::SynLost,
+                    };
+                    // An MP_CAPABLE now answers one of the first SYNs, which was slow and not lost.
+                    if let (FallbackReason::SynLost, None, Some(longest)) =
+                        (reason, answer, shared.config.mptcp_blackhole)
+                    {
+                        shared.memory.on_offer_lost(now, &self.subflows[index].flow, longest);
+                    }
+                    self.fall_back(now, reason, shared);
                 }
             }
         }

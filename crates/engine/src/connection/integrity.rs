@@ -176,6 +176,7 @@ impl Connection {
                 FallbackReason::Syn
                     | FallbackReason::SynAck
                     | FallbackReason::SynLost
+                    | FallbackReason::Remembered
                     | FallbackReason::ThirdAck
                     | FallbackReason::SimultaneousOpen
             )

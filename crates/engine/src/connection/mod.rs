@@ -36,6 +36,7 @@ mod timers;
 mod watchdog;
 
 use crate::buffer::SendBuffer;
+use crate::memory::Offer;
 use crate::ranges::RangeSet;
 use crate::reinject::Reinjections;
 use crate::sent_log::SentLog;
@@ -123,6 +124,8 @@ pub(crate) struct Connection {
     confirmation: Confirmation,
     /// The client had to leave MP_CAPABLE out of its SYN.
     pub(crate) gave_up_mptcp: bool,
+    /// How earlier connections on its path fared with MP_CAPABLE.
+    offer: Offer,
     /// The peer has sent a 64-bit DSN, so DATA_ACKs have 64 bits as well (RFC 8684 §3.3.2).
     long_dsn: bool,
     /// Our address of the initial subflow, which has identifier 0 for as long as the connection lives (RFC 8684 §3.4.1).
@@ -208,6 +211,7 @@ impl Connection {
             confirmed: false,
             confirmation: Confirmation::default(),
             gave_up_mptcp: false,
+            offer: Offer::Usual,
             long_dsn: false,
             initial_address: None,
             checksum: config.checksum,

@@ -2,6 +2,7 @@
 
 use super::{Connection, Mode};
 use crate::deadline::earliest;
+use crate::memory::Offer;
 use crate::recovery::Fired;
 use crate::sent_log::bit;
 use crate::shared::Shared;
@@ -286,6 +287,7 @@ impl Connection {
     fn on_handshake_timeout(&mut self, now: Instant, index: usize, shared: &mut Shared) {
         let profile = &shared.config.profile;
         let (retries, with_mptcp, max_rto) = (profile.syn_retries, profile.syn_retries_with_mptcp, profile.max_rto);
+        let with_mptcp = if self.offer == Offer::Once { 0 } else { with_mptcp };
         let subflow = &mut self.subflows[index];
         let retries = if subflow.is_half_open_join() { retries.min(JOIN_RETRIES) } else { retries };
         let Some(timer) = &mut subflow.handshake else { return };

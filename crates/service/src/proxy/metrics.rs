@@ -221,10 +221,11 @@ fn gauge(registry: &mut Registry, name: &str, help: &str, values: impl IntoItera
     registry.register(name, help, family);
 }
 
-const FALLBACKS: [(FallbackReason, &str); 10] = [
+const FALLBACKS: [(FallbackReason, &str); 11] = [
     (FallbackReason::Syn, "syn"),
     (FallbackReason::SynAck, "syn-ack"),
     (FallbackReason::SynLost, "syn-lost"),
+    (FallbackReason::Remembered, "remembered"),
     (FallbackReason::ThirdAck, "third-ack"),
     (FallbackReason::FirstData, "first-data"),
     (FallbackReason::OptionsLost, "options-lost"),
