@@ -87,7 +87,7 @@ fn everything_arrives_although_no_handshake_is_kept() {
             let mut spec = draw::spec(Seed(seed));
             for host in [&mut spec.client, &mut spec.server] {
                 host.max_half_open = 0;
-                host.profile.timestamps = seed % 2 == 0;
+                host.profile.timestamps = seed.is_multiple_of(2);
             }
             let result = catch_unwind(AssertUnwindSafe(|| {
                 let received: u64 = run(&spec).unwrap().counters.iter().map(|host| host.cookies_received).sum();
