@@ -162,7 +162,7 @@ fn what_is_ignored_changes_nothing() {
     let mut puppet = Puppet::new(Config { resets_per_second: Some(2), max_half_open: 1, ..server() });
     let line = puppet.open();
     let now = puppet.now;
-    let mut ignores = |host: &mut Endpoint, flow: &FlowKey, flags| host.ignores(now, flow, flags);
+    let ignores = |host: &mut Endpoint, flow: &FlowKey, flags| host.ignores(now, flow, flags);
     for flags in [Flags::ACK, Flags::SYN, Flags::RST, Flags::FIN] {
         assert!(!ignores(&mut puppet.host, &line.flow, flags), "a connection's own");
     }
