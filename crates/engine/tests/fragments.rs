@@ -44,7 +44,7 @@ fn a_window_of_sixteen_thousand_segments_waits_for_the_first() {
     let (mut puppet, first) = Puppet::confirmed(server(2 * EACH * LENGTH + 10));
     let second = puppet.join(1);
     let mut send = |n: u64| {
-        let (line, base) = if n % 2 == 0 { (first, 11) } else { (second, 1) };
+        let (line, base) = if n.is_multiple_of(2) { (first, 11) } else { (second, 1) };
         segment(&mut puppet, line, base + n / 2 * LENGTH, 10 + n * LENGTH, LENGTH as usize);
         puppet.take();
     };
