@@ -6,7 +6,7 @@ mod common;
 
 use anabranch_engine::{Config, Event, FastClose, LocalAddress, SubflowStats, Switch};
 use anabranch_engine::{Policies, Profile};
-use anabranch_interop::{Close, Connection, Family, Meeting, Party, Plan, Role, Stack, run, wait};
+use anabranch_interop::{Close, Connection, Engine, Family, Meeting, Party, Plan, Role, Stack, run, wait};
 use anabranch_net::{LinkConfig, LossModel};
 use anabranch_policy::registry::SCHEDULERS;
 use anabranch_sim::{HostSpec, PathSpec, Spec};
@@ -25,6 +25,12 @@ fn main() -> ExitCode {
     each_role(&mut cases, "a_subflow_is_reset_at_the_engine_with_data_in_flight", |role| reset(role, "toward_kernel"));
     each_role(&mut cases, "the_first_path_disappears_and_comes_back", |role| blackhole(role, 1));
     each_role(&mut cases, "the_second_path_disappears_and_comes_back", |role| blackhole(role, 2));
+    for first in [Role::Client, Role::Server] {
+        let name = format!("the_first_path_never_answers::{first:?}_speaks_first").to_lowercase();
+        cases.push(case(name, move || never_answers(first)));
+    }
+    cases.push(case("joins_are_refused_until_the_third_ack_arrives", third_ack_lost));
+    cases.push(case("four_addresses_are_announced_one_by_one", announced_one_by_one));
     each_role(&mut cases, "the_engine_gives_an_address_up", engine_removes);
     each_role(&mut cases, "the_kernel_gives_an_address_up", kernel_removes);
     each_role(&mut cases, "a_backup_waits_for_its_turn", backup);
@@ -152,6 +158,61 @@ fn blackhole(role: Role, path: usize) {
         now.0 > before.0 && now.1 > before.1
     });
     assert!(revived, "path {path} is not used again\n{}", meeting.describe());
+    meeting.close(Role::Client);
+}
+
+/// Nothing but the SYN/ACK comes back on the first path: the engine joins from its other address nonetheless, and the kernel, which has
+/// the third ACK, takes the join (§3.1, §3.2).
+fn never_answers(first: Role) {
+    let rule = "tcp flags & syn == 0 drop";
+    let mut meeting = Ground::two_paths(Role::Client).meet_amid(|g| g.on_path(1, &["toward_engine"], rule), |_, _| {});
+    match first {
+        Role::Client => meeting.exchange(MIB, 0),
+        Role::Server => meeting.exchange(0, MIB),
+    }
+    meeting.exchange(MIB, MIB);
+    let second = meeting.subflow(2);
+    assert!(second.bytes_sent > MIB / 2 && second.bytes_received >= MIB, "{}", meeting.describe());
+    assert_eq!(meeting.connection().stats.fallback, None);
+    meeting.ground.clear_paths();
+    meeting.close(Role::Client);
+}
+
+/// The kernel has not seen the third ACK and so lacks the engine's key: it refuses the joins of the engine, which waits for its first
+/// path then, and joins when that is back.
+fn third_ack_lost() {
+    let refused = |engine: &Engine| engine.counters().reset_reasons_received.contains_key(&ResetReason::MptcpError);
+    let rule = "tcp flags & syn == 0 drop";
+    let mut meeting = Ground::two_paths(Role::Client).meet_amid(
+        |ground| ground.on_path(1, &["toward_kernel"], rule),
+        |ground, engine| {
+            ground.wait_counted("MPJoinNoTokenFound", 1);
+            assert!(wait(LIMIT, || refused(engine)), "{}", ground.counters());
+            ground.clear_paths();
+        },
+    );
+    meeting.exchange(MIB, MIB);
+    meeting.wait_subflows(2);
+    assert_eq!(meeting.connection().stats.fallback, None);
+    meeting.close(Role::Client);
+}
+
+/// The kernel drops an ADD_ADDR that comes while it handles another, so the engine announces one at a time (§3.4.1).
+fn announced_one_by_one() {
+    let mut ground = Ground::one_path(Role::Server);
+    ground.settings = anabranch_interop::config(&ground.direct.engine.v4);
+    let own = ground.direct.engine.v4[0];
+    let std::net::IpAddr::V4(own) = own else { panic!("{own} is of IPv4") };
+    let [a, b, c, _] = own.octets();
+    for number in 101..=103 {
+        let ip = std::net::IpAddr::from([a, b, c, number]);
+        ground.settings.addresses.push(LocalAddress { ip, backup: false });
+    }
+    let mut meeting = ground.meet();
+    meeting.exchange(1000, 1000);
+    meeting.ground.wait_counted("AddAddr", 4);
+    meeting.ground.wait_counted("EchoAddTx", 4);
+    assert_eq!(meeting.ground.counters().mptcp("AddAddrDrop"), 0, "{}", meeting.ground.counters());
     meeting.close(Role::Client);
 }
 

@@ -169,18 +169,27 @@ impl Ground {
     }
 
     /// They connect.
-    pub fn meet(mut self) -> Encounter {
+    pub fn meet(self) -> Encounter {
+        self.meet_amid(|_| {}, |_, _| {})
+    }
+
+    /// The same after `before`, with the rules in place that it makes, and `between` the first SYN and the kernel's `accept` or
+    /// the engine's.
+    pub fn meet_amid(mut self, before: impl FnOnce(&Ground), between: impl FnOnce(&Ground, &Engine)) -> Encounter {
         let engine = self.start_engine();
+        before(&self);
         let (ours, theirs) = (self.direct.engine.v4[0], self.direct.kernel.v4[0]);
         let silent = Plan::send(0).closing(Close::Never);
         let (id, stream) = match self.role {
             Role::Client => {
                 let id = engine.connect(ours, self.listen(PORT), silent);
+                between(&self, &engine);
                 (id, self.accept())
             }
             Role::Server => {
                 engine.listen(PORT, silent);
                 let stream = self.kernel.connect(Some(theirs), SocketAddr::new(ours, PORT)).unwrap();
+                between(&self, &engine);
                 (engine.nth_connection(1, LIMIT).unwrap(), stream)
             }
         };
