@@ -6,7 +6,6 @@
 //! between any two over emulated paths.
 #![forbid(unsafe_code)]
 
-mod counters;
 mod direct;
 mod engine;
 mod gated;
@@ -22,7 +21,7 @@ mod scripted;
 mod seed;
 pub mod tshark;
 
-pub use counters::KernelCounters;
+pub use anabranch_host::testbed::KernelCounters;
 pub use direct::{Addresses, Direct, Family};
 pub use engine::{Connection, Engine, config, wait};
 pub use gated::read_once;

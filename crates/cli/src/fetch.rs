@@ -135,6 +135,7 @@ pub fn fetch(catalogue: &Arc<Catalogue>, args: &FetchArgs) -> Result<(), Failure
         chosen: &chosen,
         redirects: &errand.redirects,
         destination: &errand.destination,
+        from: &errand.from,
     };
     let counters = errand.driver.as_mut().map(|driver| driver.endpoint().counters().clone()).unwrap_or_default();
     if args.json {

@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::wire_device::{Diverted, prepare};
 use crate::wire_options::{WireOptions, addresses, size, span};
+use anabranch_engine::path_use::PathUse;
 use anabranch_host::Reactor;
 use anabranch_host::testbed::notify_ready;
 use anabranch_policy::Catalogue;
@@ -131,14 +132,23 @@ pub fn serve(catalogue: &Arc<Catalogue>, args: &ServeArgs) -> Result<(), Failure
     let _ = notify_ready();
     let (mut server, mut driver) = reactor.run().map_err(broke)?;
 
+    let fallbacks = driver.endpoint().counters().fallbacks.clone();
     let counters = CounterReport::of(driver.endpoint().counters());
     if let Some(error) = server.journal().failure() {
         return Err(Failure::writing("the events", error));
     }
     let totals = server.totals();
+    let path_use = PathUse {
+        connections: totals.accepted,
+        plain: fallbacks,
+        on_one_subflow: totals.on_one_subflow,
+        paths: Vec::new(),
+    };
+    let remarks = path_use.remarks();
     if args.json {
         let result = json!({
             "version": anabranch_lab::VERSION, "build": anabranch_lab::build(), "policies": chosen, "listen": listen, "totals": totals, "counters": counters,
+            "remarks": remarks,
         });
         return output::print(&format!("{result:#}\n"));
     }
@@ -152,6 +162,9 @@ pub fn serve(catalogue: &Arc<Catalogue>, args: &ServeArgs) -> Result<(), Failure
         totals.bytes_sent,
         totals.bytes_received
     );
+    for remark in remarks {
+        let _ = writeln!(std::io::stderr(), "  note: {remark}");
+    }
     Ok(())
 }
 

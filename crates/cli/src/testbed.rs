@@ -7,8 +7,8 @@ use crate::failure::{Failure, TESTBED_FAILED};
 use crate::output;
 use anabranch_host::emulator::{CaptureOptions, Options as EmulatorOptions};
 use anabranch_host::testbed::{
-    Backend, NOTIFY_SOCKET, Program, ProgramError, Readied, Readiness, Testbed, TestbedError, TestbedOptions,
-    exit_code, show_hosts, signal,
+    Backend, KernelCounters, NOTIFY_SOCKET, Program, ProgramError, Readied, Readiness, Testbed, TestbedError,
+    TestbedOptions, exit_code, show_hosts, signal,
 };
 use anabranch_host::{Inside, IsolationError, Outcome, Received, supervise};
 use anabranch_lab::{Scenario, quantity};
@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 /// Arguments of `testbed`.
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "Examples:
-  anabranch testbed wlan-lte --server 'iperf3 -s' -- mptcpize run iperf3 -c server -t 5
+  anabranch testbed wlan-lte --server 'mptcpize run iperf3 -s' -- mptcpize run iperf3 -c server -t 5
   anabranch testbed my.toml --server 'python3 -m http.server 80' -- curl -o /dev/null http://server/big
   anabranch testbed path-failure --pcap captures --json result.json -- ./my-client
   anabranch testbed lossy --shell
@@ -242,9 +242,18 @@ fn run(scenario: &Scenario, args: &TestbedArgs, inside: Inside) -> Result<u8, (F
     let ending = Ending { code, timed_out, elapsed };
     let backend = testbed.backend;
     let layout = testbed.layout.clone();
+    // A kernel without these tables has no MPTCP either.
+    let kernels = [&testbed.client, &testbed.server].map(|host| KernelCounters::read(host).unwrap_or_default());
     let result = testbed.stop().map_err(failed)?;
-    let about =
-        About { scenario, seed, backend, layout: &layout, shortcomings: &shortcomings, not_applied: &not_applied };
+    let about = About {
+        scenario,
+        seed,
+        backend,
+        layout: &layout,
+        shortcomings: &shortcomings,
+        not_applied: &not_applied,
+        kernels,
+    };
     // Whoever reads standard error may have gone; the command's status matters more.
     let _ = io::stderr().lock().write_all(report::text(&about, &ending, &result).as_bytes());
     if let Some(path) = &args.json {

@@ -24,6 +24,21 @@ repeat = 3
 spread = "1s"
 "#;
 
+#[test]
+fn a_run_says_why_a_path_carried_nothing_and_a_connection_is_plain_tcp() {
+    let here = directory("remarks");
+    let text = succeed(&here, &["run", "small.toml", "--set", "path.lte.backup=true"]);
+    assert!(text.contains("note: path lte carried no data: it is a backup, and another path worked\n"), "{text}");
+    let text = succeed(&here, &["run", "small.toml", "--set", "path.wlan.middlebox=[{kind=\"strip\"}]"]);
+    assert!(
+        text.contains("plain TCP: the SYN had no MP_CAPABLE") || text.contains("plain TCP: the SYN/ACK had"),
+        "{text}"
+    );
+    assert!(text.contains("note: path lte carried no data: plain TCP uses one path\n"), "{text}");
+    let text = succeed(&here, &["run", "small.toml", "--set", "workload=[{kind=\"files\",size=\"1MB\"}]"]);
+    assert!(!text.contains("note:"), "both paths are used: {text}");
+}
+
 /// A directory of one test, with the scenario in it.
 fn directory(test: &str) -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);

@@ -127,6 +127,8 @@ fn curl_over_the_kernels_mptcp_from_serve() {
     let said = end(server);
     assert_eq!((&said["totals"]["multipath"], &said["totals"]["reset"]), (&2.into(), &0.into()), "{said:#}");
     assert_eq!(said["counters"]["fallback-syn"], 2, "{said:#}");
+    let remark = said["remarks"][0].as_str().unwrap();
+    assert!(remark.starts_with("2 of 4 connections are plain TCP: the SYN had no MP_CAPABLE"), "{remark}");
 }
 
 #[test]

@@ -23,6 +23,7 @@ mod memory;
 mod originals;
 mod pacer;
 mod path_mtu;
+pub mod path_use;
 mod pieces;
 mod profile;
 mod purpose;

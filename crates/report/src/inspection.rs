@@ -2,6 +2,7 @@
 
 use crate::number::{bytes, percent, short};
 use crate::{Align, Table};
+use anabranch_engine::path_use::{Path, PathUse, Subflow};
 use anabranch_inspect::{
     ConnectionReport, DirectionReport, EndReport, FallbackReport, PlainReport, Report, SubflowReport,
 };
@@ -58,6 +59,9 @@ fn one(connection: &ConnectionReport) -> String {
     if let Some(fallback) = &connection.fallback {
         line(&mut text, &format!("  {}", fell_back(fallback)));
     }
+    for remark in unused_paths(connection) {
+        line(&mut text, &format!("  {remark}"));
+    }
     text += &format!("\n{}", subflows(connection));
     text += &format!("\n{}", traffic(connection));
     text += &format!("\n{}", directions(connection));
@@ -69,6 +73,27 @@ fn one(connection: &ConnectionReport) -> String {
         connection.unknown.iter().for_each(|note| line(&mut text, &format!("  - {note}")));
     }
     text
+}
+
+/// Subflows that carried no data, and why as far as the capture shows it.
+fn unused_paths(connection: &ConnectionReport) -> Vec<String> {
+    let mut path_use = PathUse { connections: 1, ..PathUse::default() };
+    for subflow in &connection.subflows {
+        let addresses = subflow.endpoints.each_ref().map(|end| end.rsplit_once(':').map_or(end.as_str(), |(ip, _)| ip));
+        let is_backup = subflow.backup.contains(&Some(true));
+        let was_there =
+            ["established", "handshake complete", "in use"].iter().any(|word| subflow.outcome.starts_with(word));
+        path_use.add(Path {
+            name: addresses.join(" to "),
+            bytes: subflow.sent.iter().map(|sent| sent.bytes).sum(),
+            subflow: match (is_backup, was_there) {
+                (true, _) => Subflow::Backup,
+                (false, true) => Subflow::Established,
+                (false, false) => Subflow::Failed,
+            },
+        });
+    }
+    path_use.remarks()
 }
 
 /// Version, checksums, keys.

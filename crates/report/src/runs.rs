@@ -5,6 +5,7 @@ use crate::policies::policies;
 use crate::rows::Header;
 use crate::table::{Align, Table};
 use anabranch_engine::Overruled;
+use anabranch_engine::path_use::{Path, PathUse, Subflow};
 use anabranch_lab::file::MeasureName;
 use anabranch_lab::{MiddleboxCounts, Run};
 
@@ -37,9 +38,35 @@ fn in_full(header: &Header, run: &Run) -> String {
         text += &format!("UDP: {} packets sent, {} received\n\n", packets(&|u| u.sent), packets(&|u| u.received));
     }
     text += &interference(run);
+    for remark in remarks(header, outcome) {
+        text += &format!("note: {remark}\n");
+    }
     let end = if outcome.finished { "all transfers are through" } else { "NOT all transfers are through" };
     text += &format!("{end} after {:.3} s; events {:016x}\n", outcome.end.as_secs_f64(), outcome.digest);
     text
+}
+
+/// Multipath that did not come about, and why; of connections that are to be plain TCP there is nothing to say.
+fn remarks(header: &Header, outcome: &Outcome) -> Vec<String> {
+    let asked = |it: &&ConnectionOutcome| it.multipath || it.sender.as_ref().is_some_and(|it| it.fallback.is_some());
+    let mut path_use = PathUse::default();
+    for connection in outcome.connections.iter().filter(asked) {
+        path_use.connections += 1;
+        if let Some(reason) = connection.sender.as_ref().and_then(|stats| stats.fallback) {
+            *path_use.plain.entry(reason).or_default() += 1;
+        }
+        for subflow in &connection.subflows {
+            let name = header.paths.get(subflow.path).map_or("?", String::as_str).to_owned();
+            let bytes = subflow.stats.bytes_sent + subflow.stats.bytes_received;
+            path_use.add(Path { name, bytes, subflow: Subflow::of(&subflow.stats) });
+        }
+    }
+    if path_use.connections > 0 {
+        for name in &header.paths {
+            path_use.add(Path { name: name.clone(), bytes: 0, subflow: Subflow::Absent });
+        }
+    }
+    path_use.remarks()
 }
 
 /// Most transfers shown one by one; a mean says more about more.
@@ -126,7 +153,7 @@ fn about(connection: &ConnectionOutcome) -> String {
             text += &format!("; reinjection policy overruled {copies} times: an impossible copy");
         }
         if let Some(reason) = &sender.fallback {
-            text += &format!("; fell back to plain TCP: {reason:?}");
+            text += &format!("; fell back to plain TCP ({})", reason.name());
         }
     }
     text

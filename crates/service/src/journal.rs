@@ -63,7 +63,7 @@ impl Journal {
                 let name = if event == Event::Closed { "closed" } else { "reset" };
                 (name, json!({ "connection_stats": ConnectionReport::of(endpoint, id) }))
             }
-            Event::Fallback(reason) => ("fallback", json!({ "reason": words(&reason) })),
+            Event::Fallback(reason) => ("fallback", json!({ "reason": reason.name() })),
             Event::SubflowEstablished(subflow) => {
                 ("subflow-established", with(address(subflow), json!({ "subflow": subflow.0 })))
             }

@@ -1,5 +1,6 @@
 //! What became of a connection, in a form that stays: what `--json` prints and events carry.
 
+use anabranch_engine::path_use::PathUse;
 use anabranch_engine::{ConnectionId, Counters, Endpoint};
 use anabranch_units::Duration;
 use serde::Serialize;
@@ -24,6 +25,9 @@ pub struct ConnectionReport {
     pub hol_blocked_s: f64,
     /// Its subflows, those that are gone included.
     pub subflows: Vec<SubflowReport>,
+    /// The same for sentences.
+    #[serde(skip)]
+    pub path_use: PathUse,
 }
 
 /// One end of a subflow.
@@ -61,7 +65,9 @@ impl ConnectionReport {
     /// The connection as it is now, or as it was when it ended.
     pub fn of(endpoint: &Endpoint, id: ConnectionId) -> Option<Self> {
         let stats = endpoint.connection(id)?;
-        let subflows = endpoint.subflows(id).into_iter().map(|subflow| SubflowReport {
+        let subflows = endpoint.subflows(id);
+        let path_use = PathUse::of(&stats, &subflows);
+        let subflows = subflows.into_iter().map(|subflow| SubflowReport {
             id: subflow.id.0,
             local: subflow.local,
             remote: subflow.remote,
@@ -77,11 +83,12 @@ impl ConnectionReport {
         Some(ConnectionReport {
             bytes_sent: stats.data_acked,
             bytes_received: stats.delivered,
-            fallback: stats.fallback.map(|reason| words(&reason)),
+            fallback: stats.fallback.map(|reason| reason.name().to_owned()),
             reinjected: stats.reinjected,
             duplicates: stats.duplicates,
             hol_blocked_s: stats.hol_blocked.as_secs_f64(),
             subflows: subflows.collect(),
+            path_use,
         })
     }
 }
@@ -137,7 +144,7 @@ impl CounterReport {
         ] {
             all.insert(name.to_owned(), *count);
         }
-        all.extend(fallbacks.iter().map(|(reason, count)| (format!("fallback-{}", words(reason)), *count)));
+        all.extend(fallbacks.iter().map(|(reason, count)| (format!("fallback-{}", reason.name()), *count)));
         all.extend(resets_sent.iter().map(|(reason, count)| (format!("reset-sent-{}", words(reason)), *count)));
         let received = reset_reasons_received.iter();
         all.extend(received.map(|(reason, count)| (format!("reset-received-{}", words(reason)), *count)));
@@ -161,11 +168,11 @@ pub(crate) fn words(name: &impl Debug) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anabranch_engine::FallbackReason;
+    use anabranch_wire::ResetReason;
 
     #[test]
     fn reasons_are_words() {
-        assert_eq!(words(&FallbackReason::SynAck), "syn-ack");
-        assert_eq!(words(&FallbackReason::Syn), "syn");
+        assert_eq!(words(&ResetReason::LackOfResources), "lack-of-resources");
+        assert_eq!(words(&ResetReason::Middlebox), "middlebox");
     }
 }

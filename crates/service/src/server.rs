@@ -53,6 +53,8 @@ pub struct Totals {
     pub multipath: u64,
     /// Connections turned away, because there were too many or the server was ending.
     pub turned_away: u64,
+    /// MPTCP connections with data, all of which one subflow carried.
+    pub on_one_subflow: u64,
     /// Closed in order by both ends.
     pub closed: u64,
     /// Reset by either.
@@ -151,7 +153,7 @@ impl Server {
     }
 
     fn leave(&mut self, cx: &mut Context<'_>, id: ConnectionId, closed: bool) {
-        let stats = cx.endpoint.connection(id);
+        let (stats, subflows) = (cx.endpoint.connection(id), cx.endpoint.subflows(id));
         cx.endpoint.forget(id);
         let Some(place) = self.sessions.get_mut(id.index()) else { return };
         if place.as_ref().is_none_or(|slot| slot.id != id) {
@@ -164,6 +166,8 @@ impl Server {
         if let Some(stats) = stats {
             self.totals.bytes_sent += stats.data_acked;
             self.totals.bytes_received += stats.delivered;
+            let carried = subflows.iter().filter(|it| it.bytes_sent + it.bytes_received > 0).count();
+            self.totals.on_one_subflow += u64::from(stats.fallback.is_none() && carried == 1);
         }
     }
 

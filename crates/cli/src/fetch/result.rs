@@ -3,11 +3,13 @@
 use super::Destination;
 use crate::failure::Failure;
 use anabranch_engine::Counters;
+use anabranch_engine::path_use::{Path, Subflow};
 use anabranch_lab::Chosen;
 use anabranch_service::{CounterReport, FetchError, Outcome, Target};
 use anabranch_units::Duration;
 use miette::miette;
 use serde_json::{Value, json};
+use std::net::IpAddr;
 
 /// What is not in the outcome.
 pub struct About<'a> {
@@ -19,6 +21,8 @@ pub struct About<'a> {
     pub redirects: &'a [String],
     /// Where it went.
     pub destination: &'a Destination,
+    /// Our addresses.
+    pub from: &'a [IpAddr],
 }
 
 /// Exit statuses.
@@ -62,6 +66,7 @@ pub fn json(about: &About<'_>, outcome: &Outcome, counters: &Counters) -> Value 
         "multipath": outcome.multipath,
         "policies": about.chosen,
         "connection": outcome.report,
+        "remarks": remarks(about, outcome),
         "counters": CounterReport::of(counters),
     })
 }
@@ -91,7 +96,22 @@ pub fn summary(about: &About<'_>, outcome: &Outcome) -> String {
             subflow.local, subflow.remote, subflow.bytes_received, subflow.bytes_sent, subflow.retransmitted
         );
     }
+    for remark in remarks(about, outcome) {
+        text += &format!("\n  note: {remark}");
+    }
     text
+}
+
+/// Multipath that did not come about, and why.
+fn remarks(about: &About<'_>, outcome: &Outcome) -> Vec<String> {
+    let Some(report) = &outcome.report else { return Vec::new() };
+    let mut path_use = report.path_use.clone();
+    let family = report.subflows.first().map(|subflow| subflow.local.is_ipv4());
+    let used = |ip: &IpAddr| report.subflows.iter().any(|subflow| subflow.local.ip() == *ip);
+    for ip in about.from.iter().filter(|ip| family == Some(ip.is_ipv4()) && !used(ip)) {
+        path_use.add(Path { name: format!("from {ip}"), bytes: 0, subflow: Subflow::Absent });
+    }
+    path_use.remarks()
 }
 
 /// What went wrong, if anything did.

@@ -1,12 +1,15 @@
 //! What a testbed's links did, as people and programs read it.
 
+use anabranch_engine::FallbackReason;
+use anabranch_engine::path_use::{Path, PathUse, Subflow};
 use anabranch_host::EmulatorReport;
-use anabranch_host::emulator::{CaptureReport, Percentiles, Scheduling, Traffic, Validity};
-use anabranch_host::testbed::{Backend, Layout};
+use anabranch_host::emulator::{CaptureReport, PathReport, Percentiles, Scheduling, Traffic, Validity};
+use anabranch_host::testbed::{Backend, KernelCounters, Layout, PathLayout};
 use anabranch_lab::Scenario;
 use anabranch_report::{Align, Table, hang};
 use anabranch_units::Duration;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// What ran.
@@ -23,6 +26,8 @@ pub struct About<'a> {
     pub shortcomings: &'a [String],
     /// What no kernel can be told.
     pub not_applied: &'a [String],
+    /// What the kernel of the client and that of the server counted.
+    pub kernels: [KernelCounters; 2],
 }
 
 /// How the command ended.
@@ -107,11 +112,42 @@ pub fn text(about: &About<'_>, ending: &Ending, report: &EmulatorReport) -> Stri
     if let Some(capture) = &report.capture {
         text += &hang("  captures: ", &captures(capture), WIDTH);
     }
+    for remark in remarks(about, report) {
+        text += &hang("  note: ", &remark, WIDTH);
+    }
     notes(&mut text, about.shortcomings, about.not_applied);
     if ending.timed_out {
         text += "  the command was ended because its time was up\n";
     }
     text
+}
+
+/// Multipath that did not come about, and why: of the hosts' kernels, since engines on them say so themselves.
+fn remarks(about: &About<'_>, report: &EmulatorReport) -> Vec<String> {
+    let [client, server] = &about.kernels;
+    let (opened, capable) = (client.get("TcpActiveOpens"), client.mptcp("MPCapableSYNTX"));
+    let connections = opened.saturating_sub(client.mptcp("MPJoinSynTx"));
+    let plain = BTreeMap::from([
+        (FallbackReason::Syn, connections.saturating_sub(capable)),
+        (FallbackReason::SynAck, client.mptcp("MPCapableFallbackSYNACK")),
+        (FallbackReason::ThirdAck, server.mptcp("MPCapableFallbackACK")),
+        (FallbackReason::FirstData, client.mptcp("MPCapableDataFallback") + server.mptcp("MPCapableDataFallback")),
+    ]);
+    let path = |(place, path): (&PathLayout, &PathReport)| {
+        let traffic = [&path.traffic.down, &path.traffic.up];
+        let went = traffic.iter().any(|way| way.read > way.link_local);
+        Path {
+            name: path.name.clone(),
+            bytes: traffic.iter().map(|way| way.delivered_payload.get()).sum(),
+            subflow: match (went, place.backup) {
+                (_, true) => Subflow::Backup,
+                (true, false) => Subflow::Unknown,
+                (false, false) => Subflow::Absent,
+            },
+        }
+    };
+    let paths = about.layout.paths.iter().zip(&report.paths).map(path).collect();
+    PathUse { connections, plain, on_one_subflow: 0, paths }.remarks()
 }
 
 fn notes(text: &mut String, shortcomings: &[String], not_applied: &[String]) {
@@ -237,6 +273,7 @@ pub fn json(about: &About<'_>, ending: &Ending, report: &EmulatorReport) -> Resu
             "link_local": it.link_local,
             "delivered": it.delivered,
             "delivered_bytes": it.delivered_bytes.get(),
+            "delivered_payload": it.delivered_payload.get(),
             "damaged_and_dropped": it.damaged_and_dropped,
             "interface_queue_drops": it.queue_drops,
             "interface_no_room": it.no_room,
@@ -318,6 +355,7 @@ pub fn json(about: &About<'_>, ending: &Ending, report: &EmulatorReport) -> Resu
         }),
         "not_applied": about.not_applied,
         "shortcomings": about.shortcomings,
+        "remarks": remarks(about, report),
     });
     Ok(serde_json::to_string_pretty(&value)? + "\n")
 }

@@ -55,12 +55,40 @@ fn kernels_speak_mptcp_over_both_paths_in_both_families() {
         let output = run(&here, &args);
         assert_eq!(stdout(&output), "3000000 True\n", "{}", stderr(&output));
         let result = result(&here);
+        assert_eq!(result["remarks"], serde_json::json!([]), "nothing is amiss: {}", stderr(&output));
         for path in result["paths"].as_array().unwrap() {
             for way in ["down", "up"] {
                 let bytes = path[way]["delivered_bytes"].as_u64().unwrap();
                 assert!(bytes > 200_000, "{address}: only {bytes} bytes {way} {}", path["name"]);
             }
         }
+    }
+}
+
+/// As with an ordinary server and a client under `mptcpize`, and the other way round.
+#[test]
+fn plain_tcp_and_the_path_that_it_leaves_unused_are_said_with_the_reason() {
+    let Some(here) = place("plain") else { return };
+    if !Path::new("/proc/sys/net/mptcp/enabled").exists() {
+        return eprintln!("SKIPPED: this kernel has no MPTCP");
+    }
+    let program = |protocol: u32, rest: &str| {
+        format!("python3 -c 'import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_STREAM, {protocol})\n{rest}'")
+    };
+    for (listening, connecting, why) in
+        [(6, 262, "the SYN/ACK had no MP_CAPABLE"), (262, 6, "the SYN had no MP_CAPABLE")]
+    {
+        let serve = "s.bind((\"10.77.0.1\", 80)); s.listen(); s.accept()[0].sendall(bytes(100000))";
+        let fetch = "s.settimeout(100); s.connect((\"10.77.0.1\", 80))\nwhile s.recv(65536): pass";
+        let (server, client) = (program(listening, serve), program(connecting, fetch));
+        let output = run(&here, &["two.toml", "--server", &server, "--json", "result.json", "--", "sh", "-c", &client]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let result = result(&here);
+        let remarks: Vec<&str> = result["remarks"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
+        let [plain, unused] = remarks[..] else { panic!("{remarks:?}") };
+        assert!(plain.starts_with("the connection is plain TCP: ") && plain.contains(why), "{plain}");
+        assert_eq!(unused, "path lte carried no data: plain TCP uses one path");
+        assert!(stderr(&output).contains("note: path lte carried no data"), "{}", stderr(&output));
     }
 }
 

@@ -3,6 +3,7 @@
 use super::Percentiles;
 use super::percentiles::Tally;
 use super::report::Traffic;
+use super::scope::payload;
 use crate::Device;
 use anabranch_sim::{Direction, End};
 use anabranch_units::{Bytes, Duration};
@@ -25,6 +26,7 @@ pub(super) struct Port {
     pub(super) link_local: u64,
     delivered: u64,
     delivered_bytes: u64,
+    delivered_payload: u64,
     no_room: u64,
     refused: u64,
     refusal: Option<String>,
@@ -93,6 +95,7 @@ impl Port {
             link_local: 0,
             delivered: 0,
             delivered_bytes: 0,
+            delivered_payload: 0,
             no_room: 0,
             refused: 0,
             refusal: None,
@@ -150,6 +153,7 @@ impl Port {
             Ok(true) => {
                 self.delivered += 1;
                 self.delivered_bytes += packet.len() as u64;
+                self.delivered_payload += payload(packet) as u64;
                 self.delay.add_duration(delay);
                 return true;
             }
@@ -201,6 +205,7 @@ impl Port {
         *traffic = Traffic {
             delivered: self.delivered,
             delivered_bytes: Bytes::new(self.delivered_bytes),
+            delivered_payload: Bytes::new(self.delivered_payload),
             delay,
             no_room: self.no_room,
             refused: self.refused,

@@ -72,6 +72,8 @@ pub struct Traffic {
     pub delivered: u64,
     /// Their bytes.
     pub delivered_bytes: Bytes,
+    /// Their payload: what TCP and UDP carry, and all of other protocols.
+    pub delivered_payload: Bytes,
     /// From being read to being delivered, lateness included.
     pub delay: Percentiles<Duration>,
     /// Packets that the receiver's device had no room for.

@@ -1,4 +1,4 @@
-//! How far a packet may go.
+//! How far a packet may go, and how much it carries.
 
 use std::net::Ipv6Addr;
 
@@ -37,6 +37,25 @@ pub(super) fn scope(packet: &[u8]) -> Option<Scope> {
 /// Of multicast (RFC 4291 §2.7).
 const LINK_LOCAL: u8 = 2;
 
+/// Bytes behind the headers of an IP packet, those of TCP and UDP included; IPv6 extension headers count as payload.
+#[inline]
+pub(super) fn payload(packet: &[u8]) -> usize {
+    let (header, protocol) = match packet.first().map(|first| first >> 4) {
+        Some(4) => (usize::from(packet[0] & 0x0f) * 4, packet.get(9)),
+        Some(6) => (40, packet.get(6)),
+        _ => return 0,
+    };
+    let transport = match protocol {
+        Some(&TCP) => packet.get(header + 12).map_or(0, |offset| usize::from(offset >> 4) * 4),
+        Some(&UDP) => 8,
+        _ => 0,
+    };
+    packet.len().saturating_sub(header + transport)
+}
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,6 +84,22 @@ mod tests {
         assert_eq!([v6("::", "ff02::16"), v6("fd77::1", "ff02::2"), v6("fd77::1", "ff05::2")], [link, link, beyond]);
         assert_eq!([v6("fe80::1", "fd78::1"), v6("fd77::1", "fe80::1"), v6("::", "fd78::1")], [link; 3]);
         assert_eq!(v6("fd77::1", "fd78::1"), beyond);
+    }
+
+    #[test]
+    fn payload_is_what_stands_behind_the_headers() {
+        let packet = |first: u8, protocol_at: usize, protocol: u8, length: usize| {
+            let mut packet = vec![0; length];
+            (packet[0], packet[protocol_at]) = (first, protocol);
+            packet
+        };
+        let mut tcp4 = packet(0x45, 9, TCP, 60);
+        tcp4[32] = 0xa0; // 40 bytes of header.
+        let mut tcp6 = packet(0x60, 6, TCP, 73);
+        tcp6[52] = 0x50;
+        assert_eq!((payload(&tcp4), payload(&tcp6)), (0, 13));
+        assert_eq!((payload(&packet(0x45, 9, UDP, 30)), payload(&packet(0x60, 6, 58, 44))), (2, 4));
+        assert_eq!((payload(&packet(0x4f, 9, TCP, 20)), payload(&[0x60]), payload(&[])), (0, 0, 0));
     }
 
     #[test]

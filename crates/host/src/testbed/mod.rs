@@ -3,6 +3,7 @@
 //! [`Layout`] says who has which address, `plan.rs` what is done for that, [`Testbed`] does it. It needs CAP_SYS_ADMIN, which an
 //! ordinary user has inside [`supervise`](crate::supervise); it works without, too, where the caller is root.
 
+mod counters;
 mod hosts;
 mod layout;
 mod plan;
@@ -10,6 +11,7 @@ mod program;
 mod readiness;
 mod settings;
 
+pub use counters::KernelCounters;
 pub use hosts::{hosts_file, show_hosts};
 pub use layout::{Addresses, Layout, PathLayout};
 pub use program::{Program, ProgramError, Readied, exit_code, signal};

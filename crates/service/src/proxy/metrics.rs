@@ -129,7 +129,7 @@ impl Scrape<'_> {
         one(registry, "subflows_established", "Subflows that could carry data", totals.subflows);
         one(registry, "subflows_reset", "Subflows that the peer reset with a reason", totals.subflow_resets);
         let count = |reason: &FallbackReason| counters.fallbacks.get(reason).copied().unwrap_or(0);
-        let fallbacks = FALLBACKS.iter().map(|(reason, name)| (label("reason", name), count(reason)));
+        let fallbacks = FallbackReason::ALL.iter().map(|reason| (label("reason", reason.name()), count(reason)));
         counter(registry, "fallbacks", "Connections that are plain TCP although MPTCP was asked for", fallbacks);
         let sent = counters.resets_sent.iter().map(|(reason, count)| (label("reason", reset_name(*reason)), *count));
         counter(registry, "resets_sent", "RSTs sent with a reason (MP_TCPRST)", sent);
@@ -220,20 +220,6 @@ fn gauge(registry: &mut Registry, name: &str, help: &str, values: impl IntoItera
     }
     registry.register(name, help, family);
 }
-
-const FALLBACKS: [(FallbackReason, &str); 11] = [
-    (FallbackReason::Syn, "syn"),
-    (FallbackReason::SynAck, "syn-ack"),
-    (FallbackReason::SynLost, "syn-lost"),
-    (FallbackReason::Remembered, "remembered"),
-    (FallbackReason::ThirdAck, "third-ack"),
-    (FallbackReason::FirstData, "first-data"),
-    (FallbackReason::OptionsLost, "options-lost"),
-    (FallbackReason::InfiniteMapping, "infinite-mapping"),
-    (FallbackReason::ChecksumFailed, "checksum-failed"),
-    (FallbackReason::PeerFailed, "peer-failed"),
-    (FallbackReason::SimultaneousOpen, "simultaneous-open"),
-];
 
 fn reset_name(reason: ResetReason) -> &'static str {
     match reason {

@@ -1,7 +1,8 @@
 //! What is told of connections when they have ended, and of errors, at a bounded rate.
 
 use super::limits::Limit;
-use anabranch_engine::{ConnectionStats, SubflowStats};
+use anabranch_engine::path_use::PathUse;
+use anabranch_engine::{ConnectionStats, FallbackReason, SubflowStats};
 use anabranch_units::{Duration, Instant};
 use std::net::SocketAddr;
 
@@ -70,6 +71,7 @@ impl Summary<'_> {
             Some((stats, subflows)) => (Some(stats), subflows.as_slice()),
             None => (None, &[][..]),
         };
+        let remarks = stats.map_or_else(Vec::new, |stats| PathUse::of(stats, subflows).remarks());
         let shares: Vec<String> = subflows
             .iter()
             .map(|subflow| {
@@ -88,7 +90,8 @@ impl Summary<'_> {
             from_client = self.from_client,
             to_client = self.to_client,
             subflows = shares.join("; "),
-            fallback = stats.and_then(|stats| stats.fallback).map(|reason| format!("{reason:?}")),
+            fallback = stats.and_then(|stats| stats.fallback).map(FallbackReason::name),
+            remarks = remarks.join("; "),
             retransmitted = subflows.iter().map(|subflow| subflow.retransmitted).sum::<u64>(),
             reinjected = stats.map_or(0, |stats| stats.reinjected),
             overruled = stats.map_or(0, |stats| stats.overruled.total()),

@@ -1,6 +1,6 @@
 //! What the kernel counted in a namespace, as `nstat` shows it.
 
-use anabranch_host::Namespace;
+use crate::Namespace;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
