@@ -55,6 +55,16 @@ impl SendBuffer {
         self.end
     }
 
+    /// Bytes kept in memory: a piece goes as a whole, when the last of it is acknowledged.
+    pub(crate) fn memory(&self) -> u64 {
+        self.chunks.front().map_or(0, |first| self.end - first.start)
+    }
+
+    /// Pieces kept.
+    pub(crate) fn chunks(&self) -> usize {
+        self.chunks.len()
+    }
+
     /// Adds the first `taken` bytes of `data` at the end.
     pub(crate) fn push(&mut self, data: &Bytes, taken: usize) {
         let taken = taken.min(data.len());

@@ -1,5 +1,7 @@
 //! A host's MPTCP: connections, and how segments, timers and applications reach them.
 
+mod loads;
+
 use crate::chance::Chance;
 use crate::chosen::Chosen;
 use crate::connection::Connection;
@@ -50,6 +52,8 @@ pub struct Endpoint {
     /// Connections whose handshake the peer has not completed, in no order.
     half_open: Vec<u32>,
     refusals: Refusals,
+    /// Connections whose load may have changed, if somebody wants to know.
+    changed: Option<Vec<u32>>,
     /// What is left of connections that are gone.
     closed: BTreeMap<ConnectionId, (ConnectionStats, Vec<SubflowStats>)>,
 }
@@ -59,6 +63,8 @@ struct Slot {
     connection: Option<Box<Connection>>,
     armed: Option<Instant>,
     queued: bool,
+    /// It stands in `Endpoint::changed`.
+    changed: bool,
     /// Where it stands in `Endpoint::half_open`.
     half_open: Option<usize>,
 }
@@ -107,6 +113,7 @@ impl Endpoint {
             ready: VecDeque::new(),
             half_open: Vec::new(),
             refusals: Refusals::default(),
+            changed: None,
             closed: BTreeMap::new(),
         }
     }
@@ -220,6 +227,7 @@ impl Endpoint {
         };
         if let Some(index) = connection.position(subflow) {
             connection.handle_segment(now, index, &mut segment, &mut self.shared);
+            connection.note_progress(now);
         }
         self.touch(id.index);
         if !self.shared.routes.is_empty() {
@@ -516,7 +524,15 @@ impl Endpoint {
             return ConnectionId { index, generation: slot.generation };
         }
         let index = self.connections.len() as u32;
-        self.connections.push(Slot { generation: 0, connection: None, armed: None, queued: false, half_open: None });
+        let slot = Slot {
+            generation: 0,
+            connection: None,
+            armed: None,
+            queued: false,
+            changed: false,
+            half_open: None,
+        };
+        self.connections.push(slot);
         ConnectionId { index, generation: 0 }
     }
 
@@ -528,6 +544,7 @@ impl Endpoint {
 
     /// The connection may have something to send, and its deadline may have moved.
     fn touch(&mut self, index: u32) {
+        self.note_change(index);
         let slot = &mut self.connections[index as usize];
         if let Some(connection) = slot.connection.as_ref() {
             if !slot.queued {
@@ -556,6 +573,7 @@ impl Endpoint {
 
     /// Takes the connection's deadline into the heap if it is earlier than what stands there, or buries the connection.
     fn arm(&mut self, index: u32) {
+        self.note_change(index);
         let slot = &mut self.connections[index as usize];
         let Some(connection) = &slot.connection else { return };
         if connection.gone {

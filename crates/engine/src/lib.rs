@@ -44,4 +44,4 @@ pub use event::{ConnectionId, Counters, Event, FallbackReason};
 pub use profile::Profile;
 pub use purpose::{AckReason, Choice, Detector, Purpose, Reason};
 pub use rtt::RtoRule;
-pub use stats::{Blocked, ConnectionStats, Ended, Misconduct, Overruled, SubflowStats};
+pub use stats::{Blocked, ConnectionStats, Ended, Load, Misconduct, Overruled, SubflowStats};

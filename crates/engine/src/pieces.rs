@@ -35,6 +35,10 @@ impl Pieces {
         self.queue.front_mut()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Bytes> {
         self.queue.iter()
     }

@@ -51,6 +51,11 @@ pub(crate) const fn bit(slot: u8) -> u16 {
 pub(crate) const NO_SLOT: u8 = u8::MAX;
 
 impl SentLog {
+    /// Ranges on record.
+    pub(crate) fn len(&self) -> usize {
+        self.records.len()
+    }
+
     /// `start..start + length` left for the first time, on the subflow in `slot`.
     pub(crate) fn push(&mut self, now: Instant, start: u64, length: u32, slot: u8) {
         let record = Record { start, sent: now, length, carriers: bit(slot), first: slot };

@@ -61,6 +61,22 @@ pub struct ConnectionStats {
     pub hol_blocked: Duration,
 }
 
+/// What a connection takes up now, and whether its peer gets on. Cheap enough to be asked after every packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Load {
+    /// Memory for data: written and not acknowledged, received and not read, with the bookkeeping of each piece and segment.
+    pub held: Bytes,
+    /// Bytes written and not acknowledged at the data level.
+    pub unacknowledged: Bytes,
+    /// Our direction was closed, and the peer has not acknowledged that.
+    pub end_unacknowledged: bool,
+    /// When the peer last acknowledged something new at the data level, or sent the next byte there; at first when the
+    /// connection was opened.
+    pub active: Instant,
+    /// Subflows, those included whose handshake is under way.
+    pub subflows: usize,
+}
+
 /// Why a connection is over.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Ended {

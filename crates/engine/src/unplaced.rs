@@ -35,6 +35,11 @@ impl Unplaced {
         self.length
     }
 
+    /// The pieces that they are in.
+    pub(crate) fn pieces(&self) -> usize {
+        self.pieces.len()
+    }
+
     /// Nothing held?
     pub(crate) fn is_empty(&self) -> bool {
         self.length == 0

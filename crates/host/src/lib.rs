@@ -32,7 +32,7 @@ pub use emulator::{Emulator, EmulatorError, EmulatorReport, PathEnds};
 pub use namespace::{CommandError, Namespace};
 pub use netlink::Interface;
 pub use packet_socket::{PacketSocket, VethError};
-pub use privileges::{Keep, drop_privileges, pass_on_net_admin, raise_open_files};
+pub use privileges::{Keep, drop_privileges, pass_on_net_admin, raise_open_files, release_memory};
 pub use reactor::{Application, Context, FIRST_TOKEN, Reactor, Ready, Stop};
 pub use supervisor::{Inside, IsolationError, Outcome, Received, Signals, supervise};
 pub use translate::{Pair, Translated};

@@ -29,6 +29,10 @@ pub trait Application {
     /// The deadline has come.
     fn on_timeout(&mut self, _cx: &mut Context<'_>) {}
 
+    /// A round is over: packets were read, and what came of them may not have been told yet. What the application adds here is
+    /// sent in this round.
+    fn on_round(&mut self, _cx: &mut Context<'_>) {}
+
     /// SIGINT or SIGTERM; see [`Reactor::handle_signals`].
     fn on_signal(&mut self, _cx: &mut Context<'_>, _signal: i32) {}
 
@@ -170,6 +174,7 @@ impl<A: Application> Reactor<A> {
             if self.application.deadline().is_some_and(|at| at <= self.driver.now()) {
                 self.with(|application, cx| application.on_timeout(cx));
             }
+            self.with(|application, cx| application.on_round(cx));
         }
     }
 

@@ -6,7 +6,8 @@
 //! application; `autotune`: its buffer), `output` (what leaves next), `decision` (what the scheduler says to it), `copies` (of sent data, for the reinjection policy),
 //! `emit` (segments put together; `burst`: one mapping over several), `detour` (ACKs on another subflow's path) and `probing` (which path that should be),
 //! `sizes` (of segments on narrow paths), `paths` (which subflows there should be) and `addresses`, `integrity` (checksums and
-//! MP_FAIL), `closing` (how subflows and connections end), `timers`, `watchdog` (schedulers that misbehave).
+//! MP_FAIL), `closing` (how subflows and connections end), `timers`, `watchdog` (schedulers that misbehave), `load` (what a
+//! connection takes up).
 
 mod acceptance;
 mod acknowledgment;
@@ -23,6 +24,7 @@ mod emit;
 mod handshake;
 mod input;
 mod integrity;
+mod load;
 mod options;
 mod output;
 mod paths;
@@ -56,6 +58,7 @@ use bytes::Bytes as Payload;
 use closing::FastClosing;
 use confirmation::Confirmation;
 use integrity::Retreat;
+use load::Reached;
 use output::Waiting;
 use paths::PathManager;
 use probing::Prober;
@@ -162,6 +165,8 @@ pub(crate) struct Connection {
     timers: Timers,
     waiting: Waiting,
     watchdog: Watchdog,
+    /// How far the peer has got.
+    reached: Reached,
     /// What has just been sent and may share its mapping with what follows.
     burst: Option<Burst>,
     /// Scratch: the usable subflows, for one round of decisions.
@@ -253,6 +258,7 @@ impl Connection {
             timers: Timers::default(),
             waiting: Waiting::new(now),
             watchdog: Watchdog::default(),
+            reached: Reached::new(now),
             burst: None,
             views: Vec::new(),
             usage: Vec::new(),

@@ -225,6 +225,16 @@ impl Receiver {
         self.unread
     }
 
+    /// Bytes that wait for others in front of them.
+    pub(super) fn waiting_bytes(&self) -> u64 {
+        self.ofo.bytes()
+    }
+
+    /// The pieces that all of it is in.
+    pub(super) fn pieces(&self) -> usize {
+        self.ready.len() + self.ofo.fragments()
+    }
+
     pub(super) fn refused(&self) -> u64 {
         self.refused + self.ofo.dropped()
     }

@@ -1,4 +1,9 @@
-//! Who may have how many connections.
+//! Who may have how many connections, and how much memory.
+//!
+//! What is held is counted where it is taken: a session says how much it holds whenever that may have changed. What may
+//! still be read for a session follows from what is left: an eighth of it, so that whoever reads slowly meets an end while
+//! there is room for those who come later. A single client of `n` connections that read nothing comes to `n / (n + 8)` of
+//! its limit in this way, each of them to as much as every other.
 
 use super::settings::Limits;
 use std::collections::BTreeMap;
@@ -40,7 +45,7 @@ pub(super) struct Admission {
     limits: Limits,
     clients: BTreeMap<IpAddr, Client>,
     connections: usize,
-    /// Bytes held by all, as of the last round of counting.
+    /// Bytes held by all.
     held: u64,
 }
 
@@ -49,6 +54,13 @@ struct Client {
     connections: usize,
     held: u64,
 }
+
+/// One session may take this part of what is left.
+const SHARE: u64 = 8;
+/// Once a limit is exceeded, sessions are cut off until this part of it is free again: room for those who remain.
+const FREED: u64 = 16;
+/// Less is not worth a read.
+const LEAST_READ: u64 = 4 << 10;
 
 impl Admission {
     pub(super) fn new(limits: Limits) -> Self {
@@ -83,42 +95,60 @@ impl Admission {
         Ok(())
     }
 
-    /// A connection that was admitted has gone.
-    pub(super) fn release(&mut self, client: IpAddr) {
+    /// A connection that was admitted has gone, and with it what it held.
+    pub(super) fn release(&mut self, client: IpAddr, held: u64) {
         self.connections -= 1;
+        self.held -= held;
         let entry = self.clients.get_mut(&group(client)).expect("whoever is released was admitted");
+        entry.held -= held;
         entry.connections -= 1;
         if entry.connections == 0 {
             self.clients.remove(&group(client));
         }
     }
 
-    /// Begins a round of counting what is held.
-    pub(super) fn start_count(&mut self) {
-        self.held = 0;
-        self.clients.values_mut().for_each(|client| client.held = 0);
-    }
-
-    /// A connection of `client` holds so many bytes.
-    pub(super) fn count(&mut self, client: IpAddr, bytes: u64) {
-        self.held += bytes;
-        if let Some(client) = self.clients.get_mut(&group(client)) {
-            client.held += bytes;
+    /// A connection of `client` that was admitted holds `now` bytes, where it held `before`. Which limit is exceeded by that.
+    pub(super) fn charge(&mut self, client: IpAddr, before: u64, now: u64) -> Option<Limit> {
+        self.held = self.held - before + now;
+        let entry = self.clients.get_mut(&group(client)).expect("whoever holds something was admitted");
+        entry.held = entry.held - before + now;
+        if entry.held > self.limits.memory_per_client.get() {
+            return Some(Limit::ClientMemory);
         }
+        (self.held > self.limits.memory.get()).then_some(Limit::Memory)
     }
 
-    /// Which limit keeps the proxy from reading more for `client`.
-    pub(super) fn holds(&self, client: IpAddr) -> Option<Limit> {
-        if self.held > self.limits.memory.get() {
-            return Some(Limit::Memory);
+    /// Bytes that may still be read for a session of `client` that holds `held`; none, if it is too few to be worth it.
+    pub(super) fn room(&self, client: IpAddr, held: u64) -> u64 {
+        let of_client = self.clients.get(&group(client)).map_or(0, |client| client.held);
+        let left = self.limits.memory.get().saturating_sub(self.held);
+        let left = left.min(self.limits.memory_per_client.get().saturating_sub(of_client));
+        let room = (left / SHARE).saturating_sub(held);
+        if room < LEAST_READ { 0 } else { room }
+    }
+
+    /// Which limit is too close for comfort, once one was exceeded, and whose sessions are to go: those of this client, who has
+    /// most.
+    pub(super) fn offender(&self, exceeded: Limit, client: IpAddr) -> Option<IpAddr> {
+        let enough = |limit: u64, held: u64| held <= limit - limit / FREED;
+        if exceeded == Limit::ClientMemory {
+            let held = self.clients.get(&group(client)).map_or(0, |client| client.held);
+            return (!enough(self.limits.memory_per_client.get(), held)).then(|| group(client));
         }
-        let held = self.clients.get(&group(client)).map_or(0, |client| client.held);
-        (held > self.limits.memory_per_client.get()).then_some(Limit::ClientMemory)
+        if enough(self.limits.memory.get(), self.held) {
+            return None;
+        }
+        self.clients.iter().max_by_key(|(_, client)| client.held).map(|(client, _)| *client)
     }
 
-    /// Everybody together holds too much.
-    pub(super) fn is_full(&self) -> bool {
-        self.held > self.limits.memory.get()
+    /// Whether the limits for one client take `client` for `group`.
+    pub(super) fn is_of(client: IpAddr, of: IpAddr) -> bool {
+        group(client) == of
+    }
+
+    /// Other limits from now on; those who have more keep what they have.
+    pub(super) fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
     }
 
     /// Bytes held by all.
@@ -162,26 +192,51 @@ mod tests {
         assert_eq!(admission.admit(a), Err(Limit::ClientConnections));
         assert_eq!(admission.admit(b), Ok(()));
         assert_eq!(admission.admit(ip("192.0.2.2")), Err(Limit::Connections));
-        admission.release(a);
+        admission.release(a, 0);
         assert_eq!(admission.admit(ip("192.0.2.1")), Ok(()), "the same client as b");
-        admission.release(ip("192.0.2.1"));
-        admission.release(b);
-        admission.release(same_network);
+        admission.release(ip("192.0.2.1"), 0);
+        admission.release(b, 0);
+        admission.release(same_network, 0);
         assert_eq!(admission.clients(), 0, "nothing is kept of clients that have gone");
     }
 
     #[test]
     fn memory_stops_one_client_before_all() {
-        let (one, all) = (Bytes::new(100), Bytes::new(150));
+        let (one, all) = (Bytes::new(160 << 10), Bytes::new(240 << 10));
         let mut admission = Admission::new(Limits { memory: all, memory_per_client: one, ..Limits::default() });
         let (a, b) = (ip("192.0.2.1"), ip("192.0.2.2"));
         assert_eq!((admission.admit(a), admission.admit(b)), (Ok(()), Ok(())));
-        admission.start_count();
-        admission.count(a, 101);
-        assert_eq!((admission.holds(a), admission.holds(b)), (Some(Limit::ClientMemory), None));
+        assert_eq!(admission.room(a, 0), 20 << 10, "an eighth of what is left");
+        assert_eq!(admission.charge(a, 0, 160 << 10), None);
+        assert_eq!((admission.room(a, 0), admission.room(b, 0)), (0, 10 << 10));
+        assert_eq!(admission.charge(a, 160 << 10, 161 << 10), Some(Limit::ClientMemory));
         assert_eq!((admission.admit(a), admission.admit(b)), (Err(Limit::ClientMemory), Ok(())));
-        admission.count(b, 50);
-        assert_eq!((admission.holds(b), admission.is_full()), (Some(Limit::Memory), true));
+        assert_eq!(admission.offender(Limit::ClientMemory, a), Some(a));
+        assert_eq!(admission.charge(a, 161 << 10, 150 << 10), None);
+        assert_eq!(admission.offender(Limit::ClientMemory, a), None, "a sixteenth is free again");
+        assert_eq!(admission.charge(b, 0, 91 << 10), Some(Limit::Memory));
+        assert_eq!(admission.offender(Limit::Memory, b), Some(a), "who has most, not who came last");
         assert_eq!(admission.admit(b), Err(Limit::Memory));
+    }
+
+    /// Each of `n` sessions that read nothing takes what it may until it may no more.
+    #[test]
+    fn however_many_read_nothing_there_is_room_for_one_more() {
+        let limit = 256 << 20;
+        let limits = Limits { memory_per_client: Bytes::new(limit), ..Limits::default() };
+        let mut admission = Admission::new(limits);
+        let client = ip("192.0.2.1");
+        let mut held = [0; 255];
+        held.iter().for_each(|_| assert_eq!(admission.admit(client), Ok(())));
+        while let Some((session, room)) =
+            (0..held.len()).map(|session| (session, admission.room(client, held[session]))).find(|(_, room)| *room > 0)
+        {
+            let now = held[session] + room.min(64 << 10);
+            assert_eq!(admission.charge(client, held[session], now), None, "no limit is exceeded");
+            held[session] = now;
+        }
+        assert!(admission.held() > limit * 9 / 10, "the limit is made use of");
+        assert_eq!(admission.admit(client), Ok(()));
+        assert!(admission.room(client, 0) >= 512 << 10, "and one that reads still gets on");
     }
 }

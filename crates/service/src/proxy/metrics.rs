@@ -18,6 +18,8 @@ pub(super) struct Totals {
     pub(super) accepted: u64,
     pub(super) outcomes: BTreeMap<Outcome, u64>,
     pub(super) limits: BTreeMap<Limit, u64>,
+    /// Connections cut off because they held most, by the limit that was exceeded.
+    pub(super) evicted: BTreeMap<Limit, u64>,
     pub(super) from_client: u64,
     pub(super) to_client: u64,
     pub(super) attempts_failed: u64,
@@ -97,7 +99,7 @@ impl Scrape<'_> {
         level(registry, "connections", "Client connections now", self.sessions as f64);
         level(registry, "clients", "Client addresses with connections", self.admission.clients() as f64);
         let held = self.admission.held() as f64;
-        level(registry, "held_bytes", "Held for connections, as counted once a second", held);
+        level(registry, "held_bytes", "Memory held for the data of connections", held);
         one(registry, "connections_accepted", "Client connections", totals.accepted);
         let outcomes = totals.outcomes.iter().map(|(outcome, count)| (label("outcome", outcome.name()), *count));
         counter(registry, "connections_ended", "Client connections ended, by how", outcomes);
@@ -112,6 +114,9 @@ impl Scrape<'_> {
         let hit = |limit: Limit| totals.limits.get(&limit).copied().unwrap_or(0);
         let limits = limits.map(|limit| (label("limit", limit.name()), hit(limit)));
         counter(registry, "limit_hits", "How often a limit was in a client's way", limits);
+        let evicted = |limit: Limit| totals.evicted.get(&limit).copied().unwrap_or(0);
+        let evictions = [Limit::Memory, Limit::ClientMemory].map(|limit| (label("limit", limit.name()), evicted(limit)));
+        counter(registry, "connections_evicted", "Connections cut off because they held most, by limit", evictions);
         let bytes = [("from_client", totals.from_client), ("to_client", totals.to_client)];
         let bytes = bytes.map(|(way, count)| (label("direction", way), count));
         counter(registry, "bytes", "Bytes of client streams passed on", bytes);

@@ -98,15 +98,20 @@ impl Relay {
         self.socket_finished && self.socket_shut
     }
 
-    /// Moves what can be moved, and closes what is to be closed. With `hold` nothing is read from the socket. Answers how many
-    /// bytes moved.
+    /// Something could be read from the socket, and was not for want of room.
+    pub(super) fn is_held_back(&self) -> bool {
+        self.readable && self.inward.is_empty() && !self.socket_finished
+    }
+
+    /// Moves what can be moved, and closes what is to be closed. At most `room` bytes are read from the socket. Answers how
+    /// many bytes moved.
     pub(super) fn pump(
         &mut self,
         cx: &mut Context<'_>,
         connection: Option<ConnectionId>,
         socket: &mut TcpStream,
         scratch: &mut [u8],
-        hold: bool,
+        mut room: u64,
     ) -> Result<u64, SocketBroken> {
         let before = self.from_engine + self.from_socket;
         let mut written = 0;
@@ -116,9 +121,9 @@ impl Relay {
             written += moved;
             if let Some(id) = connection {
                 moved += self.give_to_engine(cx, id);
-                if !hold {
-                    moved += self.take_from_socket(cx, id, socket, scratch)?;
-                }
+                let read = self.take_from_socket(cx, id, socket, scratch, room)?;
+                room -= read;
+                moved += read;
             }
             if moved == 0 {
                 break;
@@ -201,10 +206,16 @@ impl Relay {
         id: ConnectionId,
         socket: &mut TcpStream,
         scratch: &mut [u8],
+        room: u64,
     ) -> Result<u64, SocketBroken> {
         let before = self.from_socket;
         while self.readable && self.inward.is_empty() && !self.socket_finished {
-            match socket.read(scratch) {
+            let left = room - (self.from_socket - before);
+            let most = scratch.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            if most == 0 {
+                break;
+            }
+            match socket.read(&mut scratch[..most]) {
                 Ok(0) => self.socket_finished = true,
                 Ok(length) => {
                     self.from_socket += length as u64;

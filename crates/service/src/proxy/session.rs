@@ -31,6 +31,10 @@ pub(super) struct Session {
     /// What the engine counted, once the connection is gone.
     pub(super) counted: Option<(ConnectionStats, Vec<SubflowStats>)>,
     pub(super) relay: Relay,
+    /// Bytes that it counts for in the limits.
+    pub(super) charged: u64,
+    /// It stands among those that wait for room.
+    pub(super) waits: bool,
     /// How it will have ended when what is left to do is done.
     pub(super) ending: Option<Outcome>,
     /// More about the outcome.
@@ -71,6 +75,8 @@ impl Session {
             connection: None,
             counted: None,
             relay: Relay::default(),
+            charged: 0,
+            waits: false,
             ending: None,
             detail: String::new(),
         }

@@ -27,6 +27,10 @@ impl<T> Slab<T> {
         self.places.get_mut(at)?.take()
     }
 
+    pub(super) fn get_mut(&mut self, at: usize) -> Option<&mut T> {
+        self.places.get_mut(at)?.as_mut()
+    }
+
     /// The place is free again; what was there has been taken.
     pub(super) fn release(&mut self, at: usize) {
         debug_assert!(self.places[at].is_none(), "what is in a place has been taken before it is released");

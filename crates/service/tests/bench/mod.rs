@@ -4,10 +4,10 @@
 use anabranch_engine::{Config, ConnectionId, Endpoint, Event, LocalAddress, Profile};
 use anabranch_host::{Application, Context, Ready};
 use anabranch_service::proxy::{Direction, Limits, Proxy, Settings, Timeouts};
-use anabranch_units::{Instant, Seed};
+use anabranch_units::{Instant, Seed, SubflowSeq};
 use bytes::{Buf, Bytes};
 use mio::{Events, Poll, Token};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
@@ -47,6 +47,13 @@ pub struct Bench {
     pub other: Endpoint,
     pub peers: BTreeMap<ConnectionId, Peer>,
     pub deaf: bool,
+    /// Connections that the proxy's engine has told of.
+    pub accepted: BTreeSet<ConnectionId>,
+    /// The most that [`Bench::held`] came to after a round of the proxy.
+    pub most_held: u64,
+    /// The first data of each connection that the other engine opens is lost, again and again, and nothing joins: by port,
+    /// where it began.
+    pub holes: Option<BTreeMap<u16, SubflowSeq>>,
     poll: Poll,
     start: std::time::Instant,
     skipped: Duration,
@@ -85,6 +92,9 @@ impl Bench {
             other: endpoint([peer_ip(1), peer_ip(2)], 2),
             peers: BTreeMap::new(),
             deaf: false,
+            accepted: BTreeSet::new(),
+            most_held: 0,
+            holes: None,
             poll: Poll::new().unwrap(),
             start: std::time::Instant::now(),
             skipped: Duration::ZERO,
@@ -108,10 +118,25 @@ impl Bench {
 
     /// The other engine connects to the proxy.
     pub fn open(&mut self) -> ConnectionId {
+        self.open_from(peer_ip(1))
+    }
+
+    pub fn open_from(&mut self, from: IpAddr) -> ConnectionId {
         let now = self.now();
-        let id = self.other.open(now, peer_ip(1), SocketAddr::new(proxy_ip(1), PORT));
+        let id = self.other.open(now, from, SocketAddr::new(proxy_ip(1), PORT));
         self.peers.insert(id, Peer::default());
         id
+    }
+
+    /// Bytes that the proxy's engine holds for its connections.
+    pub fn held(&self) -> u64 {
+        let held = |id: &ConnectionId| {
+            let alive = self.engine.load(*id).is_some();
+            self.engine.connection(*id).filter(|_| alive).map_or(0, |stats| {
+                stats.written - stats.data_acked + stats.received - stats.delivered + stats.ofo_bytes
+            })
+        };
+        self.accepted.iter().map(held).sum()
     }
 
     pub fn peer(&mut self, id: ConnectionId) -> &mut Peer {
@@ -178,6 +203,7 @@ impl Bench {
             let now = self.now();
             while let Some((id, event)) = self.engine.poll_event() {
                 busy = true;
+                self.accepted.insert(id);
                 self.with(|proxy, cx| proxy.on_event(cx, id, event));
             }
             while let Some((id, event)) = self.other.poll_event() {
@@ -214,13 +240,25 @@ impl Bench {
                         into.handle_segment(now, transmit.segment);
                     }
                 }
-                while let Some(transmit) = into.poll_transmit(now) {
+                // No more in a round than the reactor reads.
+                for _ in 0..64 {
+                    let Some(transmit) = into.poll_transmit(now) else { break };
                     busy = true;
-                    if (1..=2).any(|number| transmit.segment.flow.dst == proxy_ip(number)) {
+                    let (flow, seq) = (transmit.segment.flow, transmit.segment.seq);
+                    if let Some(holes) = &mut self.holes
+                        && (flow.src != peer_ip(1)
+                            || !transmit.segment.payload.is_empty()
+                                && *holes.entry(flow.src_port).or_insert(seq) == seq)
+                    {
+                        continue;
+                    }
+                    if (1..=2).any(|number| flow.dst == proxy_ip(number)) {
                         from.handle_segment(now, transmit.segment);
                     }
                 }
             }
+            self.with(|proxy, cx| proxy.on_round(cx));
+            self.most_held = self.most_held.max(self.held());
             if !busy {
                 return;
             }

@@ -63,7 +63,7 @@ impl Proxy {
             }
         }
         match session.admitted {
-            Ok(()) => self.admission.release(session.client.ip()),
+            Ok(()) => self.admission.release(session.client.ip(), session.charged),
             Err(_) => self.refused -= 1,
         }
         *self.totals.outcomes.entry(outcome).or_default() += 1;
@@ -82,7 +82,9 @@ impl Proxy {
         if let Some(metrics) = &mut self.metrics {
             metrics.tick();
         }
-        self.count_memory(cx);
+        if self.ebb.tick(self.admission.held()) {
+            anabranch_host::release_memory();
+        }
         let indices: Vec<usize> = self.sessions.iter().map(|(index, _)| index).collect();
         for index in indices {
             self.step(cx, index, |proxy, cx, session| proxy.check_time(cx, index, session));

@@ -2,6 +2,7 @@
 
 mod arrivals;
 mod ends;
+mod memory;
 mod stages;
 
 use crate::proxy::front::{Denial, Host};
@@ -19,6 +20,8 @@ use anabranch_host::{Application, Context, FIRST_TOKEN, Ready};
 use anabranch_units::{Duration, Instant};
 use mio::net::TcpListener;
 use mio::{Interest, Token};
+use memory::Ebb;
+use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 /// The proxy. Its sockets are bound when it is made, its threads start with the reactor.
@@ -35,6 +38,9 @@ pub struct Proxy {
     resolver: Option<Resolver>,
     /// Where the service is.
     service: Vec<SocketAddr>,
+    /// Sessions that were not read for want of room, with their serial numbers.
+    waiting: VecDeque<(usize, u64)>,
+    ebb: Ebb,
     /// Sessions that are here only to be refused.
     refused: usize,
     /// When sessions are looked after next.
@@ -45,6 +51,7 @@ pub struct Proxy {
     drain: Option<Instant>,
     scratch: Vec<u8>,
     refusals: Throttle,
+    evictions: Throttle,
     failures: Throttle,
     /// What keeps it from going on.
     broken: Option<std::io::Error>,
@@ -123,12 +130,15 @@ impl Proxy {
             metrics,
             resolver: None,
             service,
+            waiting: VecDeque::new(),
+            ebb: Ebb::default(),
             refused: 0,
             tick: None,
             accept_again: false,
             drain: None,
             scratch: vec![0; SCRATCH],
             refusals: Throttle::default(),
+            evictions: Throttle::default(),
             failures: Throttle::default(),
             broken: None,
             settings,
@@ -155,6 +165,16 @@ impl Proxy {
         self.totals.outcomes.get(&outcome).copied().unwrap_or(0)
     }
 
+    /// How many connections were cut off because they held most when this limit was exceeded.
+    pub fn evicted(&self, limit: Limit) -> u64 {
+        self.totals.evicted.get(&limit).copied().unwrap_or(0)
+    }
+
+    /// Bytes of memory held for the data of connections.
+    pub fn held(&self) -> u64 {
+        self.admission.held()
+    }
+
     /// How often a limit was in the way.
     pub fn limit_hits(&self, limit: Limit) -> u64 {
         self.totals.limits.get(&limit).copied().unwrap_or(0)
@@ -166,6 +186,7 @@ impl Proxy {
     }
 
     fn start(&mut self, cx: &mut Context<'_>) -> std::io::Result<()> {
+        cx.endpoint.watch_loads();
         if let Some(metrics) = &mut self.metrics {
             metrics.register(cx.registry, METRICS)?;
         }
@@ -209,29 +230,6 @@ impl Proxy {
     }
 
     // --- a session's steps -----------------------------------------------------------------------------------------
-
-    fn count_memory(&mut self, cx: &mut Context<'_>) {
-        self.admission.start_count();
-        let mut most: Option<(u64, usize)> = None;
-        for (index, session) in self.sessions.iter() {
-            let in_engine = session.connection.and_then(|id| cx.endpoint.connection(id)).map_or(0, |stats| {
-                let unacknowledged = stats.written.saturating_sub(stats.data_acked);
-                unacknowledged + stats.received.saturating_sub(stats.delivered) + stats.ofo_bytes
-            });
-            let held = in_engine + session.relay.held() as u64;
-            self.admission.count(session.client.ip(), held);
-            if most.is_none_or(|(most, _)| held > most) {
-                most = Some((held, index));
-            }
-        }
-        if self.admission.is_full()
-            && let Some((_, index)) = most
-            && let Some(session) = self.sessions.take(index)
-        {
-            self.note_refusal(cx.now, session.client, Limit::Memory);
-            self.finish(cx, index, session, Outcome::OutOfMemory);
-        }
-    }
 
     fn cut_off(&mut self, cx: &mut Context<'_>) {
         let indices: Vec<usize> = self.sessions.iter().map(|(index, _)| index).collect();
@@ -410,10 +408,14 @@ impl Application for Proxy {
         self.tick = None;
         self.look_after(cx);
         let visitors = self.metrics.as_ref().is_some_and(|metrics| !metrics.is_idle());
-        // What is held is counted again when those who held it have gone, or nobody would be let in any more.
-        if !self.sessions.is_empty() || visitors || self.accept_again || self.admission.held() > 0 {
+        if !self.sessions.is_empty() || visitors || self.accept_again || self.ebb.is_expected() {
             self.keep_time(cx);
         }
+    }
+
+    fn on_round(&mut self, cx: &mut Context<'_>) {
+        self.count_changes(cx);
+        self.resume(cx);
     }
 
     fn on_signal(&mut self, cx: &mut Context<'_>, signal: i32) {

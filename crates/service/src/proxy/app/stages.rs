@@ -23,7 +23,10 @@ impl Proxy {
     ) {
         let Some(mut session) = self.sessions.take(index) else { return };
         match act(self, cx, &mut session) {
-            Next::Wait => self.sessions.put(index, session),
+            Next::Wait => {
+                self.sessions.put(index, session);
+                self.count(cx, index);
+            }
             Next::End(outcome) => self.finish(cx, index, session, outcome),
         }
     }
@@ -200,9 +203,9 @@ impl Proxy {
             return if session.connection.is_none() { Next::End(Outcome::Closed) } else { Next::Wait };
         };
         let engine_is_client = matches!(self.settings.direction, Direction::Listen { .. });
-        let hold = self.admission.holds(session.client.ip()).is_some();
+        let room = self.admission.room(session.client.ip(), session.charged);
         let before = (session.relay.from_engine, session.relay.from_socket);
-        let moved = session.relay.pump(cx, session.connection, socket, &mut self.scratch, hold);
+        let moved = session.relay.pump(cx, session.connection, socket, &mut self.scratch, room);
         let from_engine = session.relay.from_engine - before.0;
         let from_socket = session.relay.from_socket - before.1;
         let (from_client, to_client) =

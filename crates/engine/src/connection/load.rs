@@ -1,0 +1,54 @@
+//! The memory that a connection takes for its data now, and when its peer last got on: for whoever has to bound either.
+
+use super::Connection;
+use crate::Load;
+use anabranch_units::{Bytes, Instant};
+
+/// How far the peer has got, and since when.
+pub(super) struct Reached {
+    acked: u64,
+    fin_acked: bool,
+    received: u64,
+    at: Instant,
+}
+
+/// Memory of a piece of data beside its bytes: its place in a queue, its reference count, the allocator's.
+const PIECE: u64 = 96;
+/// Memory of a segment that is not acknowledged, beside its data: in the log of sent data, in its subflow's scoreboard and
+/// among the originals.
+const SEGMENT: u64 = 224;
+
+impl Reached {
+    pub(super) fn new(now: Instant) -> Self {
+        Reached { acked: 0, fin_acked: false, received: 0, at: now }
+    }
+}
+
+impl Connection {
+    /// A segment was handled, which may have brought the peer forward.
+    pub(crate) fn note_progress(&mut self, now: Instant) {
+        let (acked, fin_acked, received) = (self.outgoing.una, self.outgoing.fin_acked, self.receiver.next());
+        let before = &self.reached;
+        if (before.acked, before.fin_acked, before.received) != (acked, fin_acked, received) {
+            self.reached = Reached { acked, fin_acked, received, at: now };
+        }
+    }
+
+    pub(crate) fn load(&self) -> Load {
+        let out = &self.outgoing;
+        let mut held = out.buffer.memory() + self.receiver.unread() + self.receiver.waiting_bytes();
+        let mut pieces = out.buffer.chunks() + self.receiver.pieces();
+        for subflow in &self.subflows {
+            held += subflow.ofo.bytes() + subflow.unplaced.len();
+            pieces += subflow.ofo.fragments() + subflow.unplaced.pieces();
+        }
+        held += pieces as u64 * PIECE + out.log.len() as u64 * SEGMENT;
+        Load {
+            held: Bytes::new(held),
+            unacknowledged: Bytes::new(out.buffer.end() - out.una.min(out.buffer.end())),
+            end_unacknowledged: out.fin.is_some() && !out.fin_acked,
+            active: self.reached.at,
+            subflows: self.subflows.len(),
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! The loads of an endpoint's connections, for an application that bounds what its peers may take up.
+
+use super::Endpoint;
+use crate::connection::Connection;
+use crate::{ConnectionId, Load};
+
+impl Endpoint {
+    /// What a connection takes up now; `None` once it is gone.
+    pub fn load(&self, id: ConnectionId) -> Option<Load> {
+        self.get(id).map(Connection::load)
+    }
+
+    /// From now on [`Endpoint::poll_changed`] tells whose load may have changed.
+    pub fn watch_loads(&mut self) {
+        self.changed.get_or_insert_default();
+    }
+
+    /// A connection whose load may have changed since it was named here last, or which is gone since; each once.
+    pub fn poll_changed(&mut self) -> Option<ConnectionId> {
+        let index = self.changed.as_mut()?.pop()?;
+        let slot = &mut self.connections[index as usize];
+        slot.changed = false;
+        Some(ConnectionId { index, generation: slot.generation })
+    }
+
+    /// Connection `index` may take up more now, or less.
+    pub(super) fn note_change(&mut self, index: u32) {
+        let slot = &mut self.connections[index as usize];
+        if let Some(changed) = self.changed.as_mut().filter(|_| !slot.changed) {
+            slot.changed = true;
+            changed.push(index);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Memory that sessions hold: counted where it is taken, bounded, and given back.
+
+use super::Proxy;
+use crate::proxy::limits::{Admission, Limit};
+use crate::proxy::report::Outcome;
+use crate::proxy::session::Stage;
+use anabranch_host::Context;
+use std::net::SocketAddr;
+
+/// Sessions that are tried again in a round.
+const RESUMED: usize = 32;
+
+impl Proxy {
+    /// Counts for each session whose engine connection has taken memory or given it back.
+    pub(super) fn count_changes(&mut self, cx: &mut Context<'_>) {
+        while let Some(id) = cx.endpoint.poll_changed() {
+            if let Some(index) = self.owner(id) {
+                self.count(cx, index);
+            }
+        }
+    }
+
+    /// Counts what a session holds now. If that exceeds a limit, who holds most has to go.
+    pub(super) fn count(&mut self, cx: &mut Context<'_>, index: usize) {
+        let Some(session) = self.sessions.get_mut(index) else { return };
+        if session.admitted.is_err() {
+            return;
+        }
+        let in_engine = session.connection.and_then(|id| cx.endpoint.load(id)).map_or(0, |load| load.held.get());
+        let held = in_engine + session.relay.held() as u64;
+        let before = std::mem::replace(&mut session.charged, held);
+        let client = session.client;
+        if matches!(session.stage, Stage::Relaying) && session.relay.is_held_back() && !session.waits {
+            session.waits = true;
+            self.waiting.push_back((index, session.serial));
+        }
+        if before == held {
+            return;
+        }
+        let exceeded = self.admission.charge(client.ip(), before, held);
+        self.ebb.rise(self.admission.held());
+        if let Some(limit) = exceeded {
+            self.evict(cx, limit, client);
+        }
+    }
+
+    /// Lets sessions go on that were not read for want of room, as far as there is some.
+    pub(super) fn resume(&mut self, cx: &mut Context<'_>) {
+        for _ in 0..self.waiting.len().min(RESUMED) {
+            let Some((index, serial)) = self.waiting.pop_front() else { return };
+            let Some(session) = self.sessions.get_mut(index).filter(|session| session.serial == serial) else { continue };
+            if self.admission.room(session.client.ip(), session.charged) == 0 {
+                self.waiting.push_back((index, serial));
+                continue;
+            }
+            session.waits = false;
+            self.step(cx, index, |proxy, cx, session| proxy.advance(cx, index, session));
+        }
+    }
+
+    /// Cuts off those who hold most until there is room again: of `client`, if it exceeds its own limit, or else of whichever
+    /// client holds most. Connections that have lost all their subflows go first.
+    fn evict(&mut self, cx: &mut Context<'_>, limit: Limit, client: SocketAddr) {
+        while let Some(offender) = self.admission.offender(limit, client.ip()) {
+            let theirs = self.sessions.iter().filter(|(_, session)| Admission::is_of(session.client.ip(), offender));
+            let worst = theirs.filter(|(_, session)| session.admitted.is_ok() && session.charged > 0).max_by_key(|(_, session)| {
+                let load = session.connection.and_then(|id| cx.endpoint.load(id));
+                (load.is_some_and(|load| load.subflows == 0), session.charged)
+            });
+            let Some(index) = worst.map(|(index, _)| index) else { return };
+            let Some(mut session) = self.sessions.take(index) else { return };
+            *self.totals.evicted.entry(limit).or_default() += 1;
+            if let Some(suppressed) = self.evictions.pass(cx.now) {
+                let (client, limit, held) = (session.client, limit.name(), session.charged);
+                tracing::warn!(target: "anabranch::proxy", %client, limit, held, suppressed, "evicted: it held most");
+            }
+            session.detail = format!("held {} bytes when {} ran out", session.charged, limit.name());
+            self.finish(cx, index, session, Outcome::OutOfMemory);
+        }
+    }
+}
+
+/// Tells when much less is held than was, for a while, so that what the allocator keeps is worth giving back.
+#[derive(Default)]
+pub(super) struct Ebb {
+    /// The most that was held since memory was given back last.
+    peak: u64,
+    /// The most since the last tick.
+    recent: u64,
+    /// Ticks in a row for which it was low.
+    low: u32,
+}
+
+/// Less than this below the peak is not worth it.
+const WORTH: u64 = 16 << 20;
+/// Ticks that it has to be low for: what is held goes up and down with every round trip.
+const TICKS: u32 = 3;
+
+impl Ebb {
+    /// So much is held.
+    pub(super) fn rise(&mut self, held: u64) {
+        self.recent = self.recent.max(held);
+        self.peak = self.peak.max(held);
+    }
+
+    /// Whether memory may have to be given back although nothing more happens.
+    pub(super) fn is_expected(&self) -> bool {
+        self.peak >= WORTH
+    }
+
+    /// A tick is over, and so much is held now; whether to give memory back.
+    pub(super) fn tick(&mut self, held: u64) -> bool {
+        let most = std::mem::replace(&mut self.recent, held);
+        self.low = if most + WORTH <= self.peak { self.low + 1 } else { 0 };
+        if self.low < TICKS {
+            return false;
+        }
+        (self.peak, self.low) = (held, 0);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_given_back_when_it_was_low_for_a_while() {
+        let mut ebb = Ebb::default();
+        ebb.rise(100 << 20);
+        assert!(!ebb.tick(90 << 20) && !ebb.tick(10 << 20), "it was high within the first two ticks");
+        assert!(!ebb.tick(0) && !ebb.tick(0));
+        assert!(ebb.is_expected() && ebb.tick(0));
+        assert!(!ebb.is_expected() && (0..10).all(|_| !ebb.tick(0)), "once");
+        ebb.rise(100 << 20);
+        for _ in 0..10 {
+            ebb.rise(95 << 20);
+            assert!(!ebb.tick(1 << 20), "it only swings");
+        }
+    }
+}
