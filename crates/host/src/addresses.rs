@@ -7,7 +7,7 @@
 //! that those with the outer source take, and are forwarded.
 //!
 //! [`Borrowed`] undoes all of that when it is dropped. For a process that is killed a file in `/run/anabranch` says what is to
-//! be undone; whoever borrows for a device of the same name next does so first.
+//! be undone, for [`clean_up`].
 
 mod find;
 mod undo;
@@ -17,10 +17,9 @@ pub use find::{AddressError, interface_of};
 use crate::Pair;
 use find::{choose_inner, mtu_of, routes_of, rules_for};
 use std::fmt::Write;
-use std::io;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
-use undo::{Step, Undo};
+use undo::{Claim, Step, Undo};
 
 /// The TCP ports that are the engine's on a borrowed address.
 pub type Ports = RangeInclusive<u16>;
@@ -69,13 +68,19 @@ const PRIORITY: u32 = 5_151;
 /// Our routing tables, one for each address.
 const FIRST_TABLE: u32 = 51_510;
 
-impl Borrowed {
-    /// Undoes what a process left that was killed with the device of this name.
-    pub fn clean_up(device: &str) -> io::Result<()> {
-        Undo::open(device)?.run();
-        Ok(())
+/// Undoes what processes left in this network namespace that were killed while they borrowed addresses, whatever their devices.
+/// How many there were; none for whoever has no CAP_NET_ADMIN.
+pub fn clean_up() -> usize {
+    let abandoned = Undo::abandoned().unwrap_or_default();
+    if abandoned.is_empty() || crate::pass_on_net_admin().is_err() {
+        return 0;
     }
+    let count = abandoned.len();
+    abandoned.into_iter().for_each(|mut undo| undo.run());
+    count
+}
 
+impl Borrowed {
     /// Borrows the addresses.
     ///
     /// # Errors
@@ -84,6 +89,11 @@ impl Borrowed {
         find::check_ports(&loan.outer, &loan.ports)?;
         let mut undo = Undo::open(&loan.device).map_err(|error| AddressError::State { error })?;
         undo.run();
+        let claims: Vec<_> =
+            loan.outer.iter().map(|address| Claim { address: *address, ports: loan.ports.clone() }).collect();
+        if let Some((claim, device)) = undo.claim(&claims).map_err(|error| AddressError::State { error })? {
+            return Err(AddressError::Taken { address: claim.address, ports: claim.ports, device });
+        }
         let mut borrowed = Borrowed { pairs: Vec::new(), mtu: None, guarded: Vec::new(), undo };
         for (number, outer) in loan.outer.iter().enumerate() {
             borrowed.lend(loan, number as u8 + 1, *outer)?;

@@ -11,6 +11,7 @@ use std::os::fd::OwnedFd;
 /// One interface.
 #[derive(Debug)]
 pub struct Interface {
+    name: String,
     index: u32,
     socket: OwnedFd,
 }
@@ -23,7 +24,7 @@ impl Interface {
     pub fn named(name: &str) -> io::Result<Self> {
         let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, NETLINK_ROUTE)?;
         let index = rustix::net::netdevice::name_to_index(&socket, name)?;
-        Ok(Interface { index, socket })
+        Ok(Interface { name: name.to_owned(), index, socket })
     }
 
     /// Brings it up with a send queue of so many packets and, if given, this MTU.
@@ -43,11 +44,26 @@ impl Interface {
         self.ask(message)
     }
 
-    /// Leads what is sent to `address` to this interface, in place of another route to it of the same metric.
+    /// Leads what is sent to `address` to this interface.
     ///
     /// # Errors
-    /// `PermissionDenied` without CAP_NET_ADMIN; others as the kernel sees it, for instance if the interface is down.
+    /// `AlreadyExists` if it is led to another interface, whose program would get no more packets; `PermissionDenied` without
+    /// CAP_NET_ADMIN; others as the kernel sees it, for instance if the interface is down.
     pub fn route(&self, address: IpAddr) -> io::Result<()> {
+        match self.add_route(address) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match interface_routed_to(address) {
+                Some(name) if name == self.name => Ok(()),
+                other => {
+                    let name = other.unwrap_or_else(|| "another interface".to_owned());
+                    let message = format!("what is sent to {address} is led to {name} already");
+                    Err(io::Error::new(io::ErrorKind::AlreadyExists, message))
+                }
+            },
+            result => result,
+        }
+    }
+
+    fn add_route(&self, address: IpAddr) -> io::Result<()> {
         let mut octets = Vec::new();
         let family = match address {
             IpAddr::V4(v4) => {
@@ -60,7 +76,7 @@ impl Interface {
             }
         };
         let scope = if address.is_ipv4() { libc::RT_SCOPE_LINK } else { libc::RT_SCOPE_UNIVERSE };
-        let mut message = Message::new(libc::RTM_NEWROUTE, libc::NLM_F_CREATE | libc::NLM_F_REPLACE);
+        let mut message = Message::new(libc::RTM_NEWROUTE, libc::NLM_F_CREATE | libc::NLM_F_EXCL);
         let prefix = octets.len() as u8 * 8;
         message.put(&[family as u8, prefix, 0, 0, libc::RT_TABLE_MAIN, libc::RTPROT_STATIC, scope, libc::RTN_UNICAST]);
         message.put(&0u32.to_ne_bytes());
@@ -80,6 +96,29 @@ impl Interface {
             Some(0) => Ok(()),
             Some(error) => Err(io::Error::from_raw_os_error(-error)),
             None => Err(io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer was cut short")),
+        }
+    }
+}
+
+/// The interface that a route to this very address leads to, as `/proc/net` has it.
+fn interface_routed_to(address: IpAddr) -> Option<String> {
+    let read = |table: &str| std::fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default();
+    match address {
+        IpAddr::V4(v4) => {
+            // Interface and destination first, the mask in the eighth column: words of the machine's byte order.
+            let wanted = format!("{:08X}", u32::from_ne_bytes(v4.octets()));
+            let table = read("route");
+            let mut routes = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+            let route = routes.find(|words| words.get(1) == Some(&wanted.as_str()) && words.get(7) == Some(&"FFFFFFFF"))?;
+            Some((*route.first()?).to_owned())
+        }
+        IpAddr::V6(v6) => {
+            // Destination and its length first, the interface last.
+            let wanted = format!("{:032x}", u128::from(v6));
+            let table = read("ipv6_route");
+            let mut routes = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+            let route = routes.find(|words| words.first() == Some(&wanted.as_str()) && words.get(1) == Some(&"80"))?;
+            Some((*route.last()?).to_owned())
         }
     }
 }
@@ -142,6 +181,15 @@ mod tests {
                 interface.route("fd78::1".parse().unwrap()).unwrap();
             }
             assert!(Interface::named("nothing").is_err());
+            // A second one may not take them away.
+            let second = Tun::open("other%d").unwrap();
+            let other = Interface::named(second.name()).unwrap();
+            other.up(10_000, None).unwrap();
+            for address in [[10, 78, 0, 1].into(), "fd78::1".parse().unwrap()] {
+                let error = other.route(address).unwrap_err();
+                assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+                assert!(error.to_string().ends_with(&format!("is led to {name} already")), "{error}");
+            }
         });
         let said = |what: &[&str]| namespace.command("ip", what).unwrap();
         assert!(said(&["route", "get", "10.78.0.1"]).contains(tun.name()));

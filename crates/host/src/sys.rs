@@ -49,6 +49,21 @@ pub(crate) fn tun_set_header_size(device: BorrowedFd<'_>, size: i32) -> io::Resu
     check(unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETVNETHDRSZ as _, &raw const size) })
 }
 
+/// The number of the network namespace that a socket belongs to; no other has it before the machine starts again.
+pub(crate) fn network_namespace(socket: BorrowedFd<'_>) -> io::Result<u64> {
+    let (mut cookie, mut length) = (0u64, size_of::<u64>() as libc::socklen_t);
+    let fd = socket.as_raw_fd();
+    // SAFETY: SO_NETNS_COOKIE writes eight bytes, which `cookie` has room for, and their number; both outlive the call.
+    let result = unsafe {
+        libc::getsockopt(fd, libc::SOL_SOCKET, SO_NETNS_COOKIE, (&raw mut cookie).cast(), &raw mut length)
+    };
+    check(result)?;
+    Ok(cookie)
+}
+
+/// Of `asm-generic/socket.h`, since Linux 5.14.
+const SO_NETNS_COOKIE: libc::c_int = 71;
+
 /// Says which of the `TUN_F_*` the reader of a TUN device can do by itself.
 pub(crate) fn tun_set_offload(device: BorrowedFd<'_>, features: u32) -> io::Result<()> {
     // SAFETY: TUNSETOFFLOAD takes its argument by value and touches no memory of ours.

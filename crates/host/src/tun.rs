@@ -62,6 +62,15 @@ impl Tun {
         Tun { file, name, counters, offload }
     }
 
+    /// What an error of reading or writing means.
+    fn failure(&self, error: Errno) -> io::Error {
+        if error == Errno::BADFD {
+            let message = format!("the TUN device {} is gone: it was deleted, or its namespace was", self.name);
+            return io::Error::new(io::ErrorKind::NotConnected, message);
+        }
+        error.into()
+    }
+
     /// The interface's name.
     pub fn name(&self) -> &str {
         &self.name
@@ -104,7 +113,7 @@ impl Device for Tun {
         match read {
             Ok(length) => Ok(Some((VirtioHeader::read(&header), length.saturating_sub(VirtioHeader::LENGTH)))),
             Err(Errno::AGAIN) => Ok(None),
-            Err(error) => Err(error.into()),
+            Err(error) => Err(self.failure(error)),
         }
     }
 
@@ -124,7 +133,7 @@ impl Device for Tun {
             Err(Errno::AGAIN | Errno::NOBUFS) => Ok(false),
             // The interface is down, and the packet lost as on a cable that is not plugged in.
             Err(Errno::IO) => Ok(true),
-            Err(error) => Err(error.into()),
+            Err(error) => Err(self.failure(error)),
         }
     }
 

@@ -3,6 +3,7 @@
 use super::{Pool, Ports};
 use std::io::{self, Write};
 use std::net::IpAddr;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 /// Why an address cannot be borrowed.
@@ -29,6 +30,16 @@ pub enum AddressError {
         address: IpAddr,
         /// The port.
         port: u16,
+    },
+    /// Another process borrows it.
+    #[error("ports {} to {} of {address} are borrowed already, by the program with the device {device}", ports.start(), ports.end())]
+    Taken {
+        /// The address.
+        address: IpAddr,
+        /// The ports that it has.
+        ports: Ports,
+        /// Its TUN device.
+        device: String,
     },
     /// The inner address would be taken from a network that is in use.
     #[error(
@@ -187,7 +198,8 @@ pub(super) fn read_sysctl(key: &str) -> Option<String> {
 pub(super) fn run(program: &str, arguments: &[&str]) -> Result<String, AddressError> {
     let failed =
         |message: String| AddressError::Command { command: [&[program], arguments].concat().join(" "), message };
-    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
+    // In a process group of its own: what a terminal sends to ours is for us, and what is begun must not be left half done.
+    let output = Command::new(program).args(arguments).stdin(Stdio::null()).process_group(0).output();
     let output = output.map_err(|error| failed(error.to_string()))?;
     if output.status.success() {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
@@ -200,6 +212,7 @@ pub(super) fn run(program: &str, arguments: &[&str]) -> Result<String, AddressEr
 pub(super) fn nft(rules: &str) -> Result<(), String> {
     let mut child = Command::new("nft")
         .args(["-f", "-"])
+        .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())

@@ -1,10 +1,14 @@
 //! What is to be undone, in memory and in a file for the case that nobody is left to do it.
 
+use super::Ports;
 use super::find::{AddressError, run};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::net::IpAddr;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 
 /// Where the notes are. Only root, or whom root gives it to, may write there, for what they say is done.
 pub(super) const DIRECTORY: &str = "/run/anabranch";
@@ -50,10 +54,36 @@ impl Step {
     }
 }
 
-/// The notes of one device in one network namespace. The file is locked while somebody borrows.
+/// An address and the ports of it that somebody borrows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Claim {
+    pub(super) address: IpAddr,
+    pub(super) ports: Ports,
+}
+
+impl Claim {
+    fn line(&self) -> String {
+        format!("claim {} {}-{}", self.address, self.ports.start(), self.ports.end())
+    }
+
+    fn parse(line: &str) -> Option<Self> {
+        let ["claim", address, ports] = line.split_whitespace().collect::<Vec<_>>()[..] else { return None };
+        let (first, last) = ports.split_once('-')?;
+        Some(Claim { address: address.parse().ok()?, ports: first.parse().ok()?..=last.parse().ok()? })
+    }
+
+    pub(super) fn overlaps(&self, other: &Claim) -> bool {
+        let apart = self.ports.end() < other.ports.start() || other.ports.end() < self.ports.start();
+        self.address == other.address && !apart
+    }
+}
+
+/// The notes of one device in one network namespace. The file is locked while somebody borrows, and gone when nothing is left
+/// to be undone.
 #[derive(Debug)]
 pub(super) struct Undo {
     file: File,
+    path: PathBuf,
     steps: Vec<Step>,
 }
 
@@ -62,15 +92,48 @@ impl Undo {
     pub(super) fn open(device: &str) -> io::Result<Self> {
         let made = DirBuilder::new().mode(0o700).create(DIRECTORY);
         made.or_else(|error| if error.kind() == io::ErrorKind::AlreadyExists { Ok(()) } else { Err(error) })?;
-        let namespace = std::fs::read_link("/proc/thread-self/ns/net")?;
-        let number: String = namespace.to_string_lossy().chars().filter(char::is_ascii_digit).collect();
-        let path = format!("{DIRECTORY}/{device}-{number}.undo");
-        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        let mut text = String::new();
-        file.read_to_string(&mut text)?;
-        let steps = text.lines().filter_map(Step::parse).collect();
-        Ok(Undo { file, steps })
+        Undo::take(Path::new(DIRECTORY).join(format!("{device}{}", ending()?)), true)
+    }
+
+    /// The notes in this namespace of those who are there no more.
+    pub(super) fn abandoned() -> io::Result<Vec<Self>> {
+        Ok(notes()?.into_iter().filter_map(|path| Undo::take(path, false).ok()).collect())
+    }
+
+    fn take(path: PathBuf, create: bool) -> io::Result<Self> {
+        loop {
+            let mut options = OpenOptions::new();
+            let mut file = options.read(true).write(true).create(create).truncate(false).mode(0o600).open(&path)?;
+            flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+            // Whoever had it before may have removed it between the two calls.
+            let same = std::fs::metadata(&path).is_ok_and(|there| file.metadata().is_ok_and(|ours| ours.ino() == there.ino()));
+            if !same {
+                continue;
+            }
+            let mut text = String::new();
+            file.read_to_string(&mut text)?;
+            let steps = text.lines().filter_map(Step::parse).collect();
+            return Ok(Undo { file, path, steps });
+        }
+    }
+
+    /// Claims addresses, unless somebody else has some of it; then with the device that it is for.
+    pub(super) fn claim(&mut self, claims: &[Claim]) -> io::Result<Option<(Claim, String)>> {
+        for claim in claims {
+            writeln!(self.file, "{}", claim.line())?;
+        }
+        let ending = ending()?;
+        for path in notes()?.into_iter().filter(|path| *path != self.path) {
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            let taken = text.lines().filter_map(Claim::parse).find(|theirs| claims.iter().any(|ours| ours.overlaps(theirs)));
+            // What nobody holds any more is no claim.
+            let alive = || matches!(Undo::take(path.clone(), false), Err(error) if error.kind() == io::ErrorKind::WouldBlock);
+            if let Some(claim) = taken.filter(|_| alive()) {
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                return Ok(Some((claim, name.trim_end_matches(ending.as_str()).to_owned())));
+            }
+        }
+        Ok(None)
     }
 
     /// Does `step`, having noted down what undoes it.
@@ -102,6 +165,34 @@ impl Undo {
     }
 }
 
+impl Drop for Undo {
+    /// Removes the file, which is locked still, if nothing is left to be undone.
+    fn drop(&mut self) {
+        if self.steps.is_empty() {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// How the names of the notes of this network namespace end. Its inode's number can be another's later; the kernel's own
+/// number of it, which it has since Linux 5.14, cannot.
+fn ending() -> io::Result<String> {
+    let socket = std::net::UdpSocket::bind((std::net::Ipv4Addr::UNSPECIFIED, 0))?;
+    if let Ok(number) = crate::sys::network_namespace(socket.as_fd()) {
+        return Ok(format!("-n{number}.undo"));
+    }
+    let namespace = std::fs::read_link("/proc/thread-self/ns/net")?;
+    let number: String = namespace.to_string_lossy().chars().filter(char::is_ascii_digit).collect();
+    Ok(format!("-{number}.undo"))
+}
+
+/// All notes of this network namespace.
+fn notes() -> io::Result<Vec<PathBuf>> {
+    let ending = ending()?;
+    let paths = std::fs::read_dir(DIRECTORY)?.filter_map(|entry| Some(entry.ok()?.path()));
+    Ok(paths.filter(|path| path.to_string_lossy().ends_with(&ending)).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,5 +209,15 @@ mod tests {
         for line in ["rm -rf /", "sysctl kernel/x 1", "sysctl net/../kernel/x 1", "nft flush ruleset", ""] {
             assert_eq!(Step::parse(line), None, "{line}");
         }
+    }
+
+    #[test]
+    fn claims_of_the_same_ports_overlap() {
+        let claim = |text: &str| Claim::parse(text).unwrap_or_else(|| panic!("{text}"));
+        let ours = claim("claim 192.0.2.1 80-80");
+        assert_eq!(Claim::parse(&ours.line()), Some(ours.clone()));
+        assert!(ours.overlaps(&claim("claim 192.0.2.1 1-80")) && ours.overlaps(&ours));
+        assert!(!ours.overlaps(&claim("claim 192.0.2.1 81-90")) && !ours.overlaps(&claim("claim 192.0.2.2 80-80")));
+        assert_eq!(Claim::parse("ip route flush"), None);
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! What is held is counted where it is taken: a session says how much it holds whenever that may have changed. What may
 //! still be read for a session follows from what is left: an eighth of it, so that whoever reads slowly meets an end while
-//! there is room for those who come later. A single client of `n` connections that read nothing comes to `n / (n + 8)` of
-//! its limit in this way, each of them to as much as every other.
+//! there is room for those who come later. A sixteenth of each limit is kept out of that, as the share of those who hold
+//! little: each connection that there may be has its part of it, whatever the others do.
 
 use super::settings::Limits;
 use std::collections::BTreeMap;
@@ -57,10 +57,10 @@ struct Client {
 
 /// One session may take this part of what is left.
 const SHARE: u64 = 8;
-/// Once a limit is exceeded, sessions are cut off until this part of it is free again: room for those who remain.
-const FREED: u64 = 16;
-/// Less is not worth a read.
-const LEAST_READ: u64 = 4 << 10;
+/// This part of a limit is kept for those who hold little. Once the limit is exceeded, sessions are cut off until it is free again.
+const RESERVED: u64 = 16;
+/// A session is never promised less of it, however many there may be.
+const LEAST_PROMISED: u64 = 4 << 10;
 
 impl Admission {
     pub(super) fn new(limits: Limits) -> Self {
@@ -118,19 +118,25 @@ impl Admission {
         (self.held > self.limits.memory.get()).then_some(Limit::Memory)
     }
 
-    /// Bytes that may still be read for a session of `client` that holds `held`; none, if it is too few to be worth it.
+    /// Bytes that may still be read for a session of `client` that holds `held`.
     pub(super) fn room(&self, client: IpAddr, held: u64) -> u64 {
         let of_client = self.clients.get(&group(client)).map_or(0, |client| client.held);
-        let left = self.limits.memory.get().saturating_sub(self.held);
-        let left = left.min(self.limits.memory_per_client.get().saturating_sub(of_client));
-        let room = (left / SHARE).saturating_sub(held);
-        if room < LEAST_READ { 0 } else { room }
+        let limits = &self.limits;
+        let of_all = share(limits.memory.get(), limits.connections, self.held, held);
+        of_all.min(share(limits.memory_per_client.get(), limits.connections_per_client, of_client, held))
+    }
+
+    /// Little is left for `client`, of its own or of all.
+    pub(super) fn is_short(&self, client: IpAddr) -> bool {
+        let of_client = self.clients.get(&group(client)).map_or(0, |client| client.held);
+        let short = |limit: u64, held: u64| held > limit - limit / 4;
+        short(self.limits.memory.get(), self.held) || short(self.limits.memory_per_client.get(), of_client)
     }
 
     /// Which limit is too close for comfort, once one was exceeded, and whose sessions are to go: those of this client, who has
     /// most.
     pub(super) fn offender(&self, exceeded: Limit, client: IpAddr) -> Option<IpAddr> {
-        let enough = |limit: u64, held: u64| held <= limit - limit / FREED;
+        let enough = |limit: u64, held: u64| held <= limit - limit / RESERVED;
         if exceeded == Limit::ClientMemory {
             let held = self.clients.get(&group(client)).map_or(0, |client| client.held);
             return (!enough(self.limits.memory_per_client.get(), held)).then(|| group(client));
@@ -160,6 +166,14 @@ impl Admission {
     pub(super) fn clients(&self) -> usize {
         self.clients.len()
     }
+}
+
+/// What a session that holds `own` bytes may still take of a limit for so many connections, of which `held` bytes are taken.
+fn share(limit: u64, connections: usize, held: u64, own: u64) -> u64 {
+    let reserved = limit / RESERVED;
+    let common = (limit - reserved).saturating_sub(held) / SHARE;
+    let promised = (reserved / connections.max(1) as u64).max(LEAST_PROMISED);
+    common.max(promised).saturating_sub(own).min(limit.saturating_sub(held))
 }
 
 /// Whom the limits for one client take together: one address, or one /64 of IPv6, out of which anybody who has one has all.
@@ -206,9 +220,9 @@ mod tests {
         let mut admission = Admission::new(Limits { memory: all, memory_per_client: one, ..Limits::default() });
         let (a, b) = (ip("192.0.2.1"), ip("192.0.2.2"));
         assert_eq!((admission.admit(a), admission.admit(b)), (Ok(()), Ok(())));
-        assert_eq!(admission.room(a, 0), 20 << 10, "an eighth of what is left");
+        assert_eq!(admission.room(a, 0), 150 * 1024 / 8, "an eighth of what is left");
         assert_eq!(admission.charge(a, 0, 160 << 10), None);
-        assert_eq!((admission.room(a, 0), admission.room(b, 0)), (0, 10 << 10));
+        assert_eq!((admission.room(a, 0), admission.room(b, 0)), (0, 65 * 1024 / 8));
         assert_eq!(admission.charge(a, 160 << 10, 161 << 10), Some(Limit::ClientMemory));
         assert_eq!((admission.admit(a), admission.admit(b)), (Err(Limit::ClientMemory), Ok(())));
         assert_eq!(admission.offender(Limit::ClientMemory, a), Some(a));
@@ -237,6 +251,7 @@ mod tests {
         }
         assert!(admission.held() > limit * 9 / 10, "the limit is made use of");
         assert_eq!(admission.admit(client), Ok(()));
-        assert!(admission.room(client, 0) >= 512 << 10, "and one that reads still gets on");
+        assert!(admission.room(client, 0) >= 64 << 10, "and one that reads still gets on");
+        assert!(held.iter().all(|held| *held >= 64 << 10), "all of them did");
     }
 }

@@ -85,6 +85,7 @@ impl Proxy {
         if self.ebb.tick(self.admission.held()) {
             anabranch_host::release_memory();
         }
+        self.evict_gone(cx);
         let indices: Vec<usize> = self.sessions.iter().map(|(index, _)| index).collect();
         for index in indices {
             self.step(cx, index, |proxy, cx, session| proxy.check_time(cx, index, session));
@@ -96,6 +97,12 @@ impl Proxy {
 
     pub(super) fn check_time(&mut self, cx: &mut Context<'_>, index: usize, session: &mut Session) -> Next {
         let now = cx.now;
+        if !session.relay.discards()
+            && let Some(load) = session.connection.and_then(|id| cx.endpoint.load(id))
+        {
+            // What is in the engine's send buffer moves as well.
+            session.active = session.active.max(load.active);
+        }
         if session.is_overdue(now, &self.settings.timeouts) {
             return match session.stage {
                 Stage::Greeting(_) => {

@@ -3,12 +3,15 @@
 use super::Proxy;
 use crate::proxy::limits::{Admission, Limit};
 use crate::proxy::report::Outcome;
-use crate::proxy::session::Stage;
+use crate::proxy::session::{Session, Stage};
 use anabranch_host::Context;
+use anabranch_units::Duration;
 use std::net::SocketAddr;
 
 /// Sessions that are tried again in a round.
 const RESUMED: usize = 32;
+/// How long a peer that has finished may take nothing where memory is short.
+const GONE: Duration = Duration::from_secs(5);
 
 impl Proxy {
     /// Counts for each session whose engine connection has taken memory or given it back.
@@ -62,21 +65,43 @@ impl Proxy {
     /// client holds most. Connections that have lost all their subflows go first.
     fn evict(&mut self, cx: &mut Context<'_>, limit: Limit, client: SocketAddr) {
         while let Some(offender) = self.admission.offender(limit, client.ip()) {
-            let theirs = self.sessions.iter().filter(|(_, session)| Admission::is_of(session.client.ip(), offender));
-            let worst = theirs.filter(|(_, session)| session.admitted.is_ok() && session.charged > 0).max_by_key(|(_, session)| {
+            let is_theirs = |session: &Session| {
+                session.admitted.is_ok() && session.charged > 0 && Admission::is_of(session.client.ip(), offender)
+            };
+            let worst = self.sessions.iter().filter(|(_, session)| is_theirs(session)).max_by_key(|(_, session)| {
                 let load = session.connection.and_then(|id| cx.endpoint.load(id));
                 (load.is_some_and(|load| load.subflows == 0), session.charged)
             });
             let Some(index) = worst.map(|(index, _)| index) else { return };
-            let Some(mut session) = self.sessions.take(index) else { return };
-            *self.totals.evicted.entry(limit).or_default() += 1;
-            if let Some(suppressed) = self.evictions.pass(cx.now) {
-                let (client, limit, held) = (session.client, limit.name(), session.charged);
-                tracing::warn!(target: "anabranch::proxy", %client, limit, held, suppressed, "evicted: it held most");
-            }
-            session.detail = format!("held {} bytes when {} ran out", session.charged, limit.name());
-            self.finish(cx, index, session, Outcome::OutOfMemory);
+            self.cut(cx, index, limit, "it held most");
         }
+    }
+
+    /// Where memory is short, cuts off those who have said all that they will and have taken nothing for a while: a program that
+    /// has ended looks like that, until its system forgets it.
+    pub(super) fn evict_gone(&mut self, cx: &mut Context<'_>) {
+        let is_gone = |session: &Session| {
+            let load = session.connection.and_then(|id| cx.endpoint.load(id));
+            let stuck = load.is_some_and(|load| load.held.get() > 0 && cx.now.since(load.active) >= GONE);
+            let parted = session.relay.engine_finished() || load.is_some_and(|load| load.subflows == 0);
+            parted && stuck && self.admission.is_short(session.client.ip())
+        };
+        let gone: Vec<usize> =
+            self.sessions.iter().filter(|(_, session)| is_gone(session)).map(|(index, _)| index).collect();
+        for index in gone {
+            self.cut(cx, index, Limit::ClientMemory, "nobody seems to be there, and memory is short");
+        }
+    }
+
+    fn cut(&mut self, cx: &mut Context<'_>, index: usize, limit: Limit, why: &str) {
+        let Some(mut session) = self.sessions.take(index) else { return };
+        *self.totals.evicted.entry(limit).or_default() += 1;
+        if let Some(suppressed) = self.evictions.pass(cx.now) {
+            let (client, limit, held) = (session.client, limit.name(), session.charged);
+            tracing::warn!(target: "anabranch::proxy", %client, limit, held, suppressed, "evicted: {why}");
+        }
+        session.detail = format!("evicted with {} bytes held: {why}", session.charged);
+        self.finish(cx, index, session, Outcome::OutOfMemory);
     }
 }
 
