@@ -29,7 +29,7 @@ pub enum Service {
 pub struct ServerLimits {
     /// Connections at once; a further one is reset.
     pub connections: usize,
-    /// How long a connection may move no byte either way before it is reset.
+    /// How long a connection may move no byte either way, and its peer acknowledge none, before it is reset.
     pub idle: Duration,
     /// How long connections may go on after a request to end.
     pub grace: Duration,
@@ -216,6 +216,8 @@ impl Application for Server {
                 continue;
             }
             slot.armed = None;
+            // What is in the send buffer moves as well.
+            slot.active = cx.endpoint.load(slot.id).map_or(slot.active, |load| load.active.max(slot.active));
             let (id, stalled) = (slot.id, slot.active + self.limits.idle <= cx.now);
             let hurry = slot.session.deadline().is_some_and(|deadline| deadline <= cx.now);
             self.with(cx, id, |session, stream| match (hurry, stalled) {

@@ -1,6 +1,6 @@
 //! One connection, as a service sees it.
 
-use anabranch_engine::{ConnectionId, Endpoint};
+use anabranch_engine::{ConnectionId, Endpoint, Load};
 use anabranch_units::Instant;
 use bytes::{Buf, Bytes};
 
@@ -49,6 +49,11 @@ impl<'a> Stream<'a> {
     /// Gives the connection up; `Event::Reset` follows.
     pub fn abort(&mut self) {
         self.endpoint.abort(self.now, self.id);
+    }
+
+    /// What the peer has not taken yet, and when it last got on; `None` once the connection is gone.
+    pub fn load(&self) -> Option<Load> {
+        self.endpoint.load(self.id)
     }
 
     /// Bytes read and written in this call.

@@ -159,6 +159,59 @@ fn a_sink_that_lags_slows_the_server_down() {
     assert_eq!(kept.0.borrow().bytes.len(), 3_000_000);
 }
 
+/// Reads eight segments a second, and answers in a word when there are no more.
+#[derive(Default)]
+struct Slow {
+    id: Option<ConnectionId>,
+    received: usize,
+    next: Option<anabranch_units::Instant>,
+}
+
+impl Application for Slow {
+    fn on_start(&mut self, cx: &mut Context<'_>) {
+        cx.endpoint.listen(5);
+    }
+
+    fn on_event(&mut self, cx: &mut Context<'_>, id: ConnectionId, event: Event) {
+        match event {
+            Event::Accepted { .. } => (self.id, self.next) = (Some(id), Some(cx.now)),
+            Event::PeerFinished => {
+                cx.endpoint.write(cx.now, id, &Bytes::from_static(b"thanks"));
+                cx.endpoint.shutdown(cx.now, id);
+            }
+            Event::Closed | Event::Reset => self.next = None,
+            _ => {}
+        }
+    }
+
+    fn deadline(&self) -> Option<anabranch_units::Instant> {
+        self.next
+    }
+
+    fn on_timeout(&mut self, cx: &mut Context<'_>) {
+        let Some(id) = self.id else { return };
+        self.next = Some(cx.now + Duration::from_secs(1));
+        for _ in 0..8 {
+            self.received += cx.endpoint.read(cx.now, id).map_or(0, |piece| piece.len());
+        }
+    }
+}
+
+/// All of the upload is in the send buffer long before the server has it: that is no stall.
+#[test]
+fn an_upload_over_a_slow_path_is_not_given_up() {
+    const LENGTH: usize = 1 << 20;
+    let kept = Kept::default();
+    let limits = FetchLimits { stall: Duration::from_secs(30), ..FetchLimits::default() };
+    let upload = fetch("tcp://10.0.0.1:5", &kept).upload(Upload::pattern(LENGTH as u64)).limits(limits);
+    let mut pair = Pair::new(upload, Slow::default());
+    assert!(pair.run_until(MINUTE * 20, |pair| pair.client.is_finished()), "it ends");
+    assert_eq!(pair.server.received, LENGTH);
+    let outcome = pair.client.into_outcome().0;
+    assert!(outcome.error.is_none(), "{:?}", outcome.error);
+    assert_eq!(kept.0.borrow().bytes, b"thanks");
+}
+
 #[test]
 fn nobody_there() {
     let refused = outcome(Pair::new(fetch("http://10.0.0.1:81/", &Kept::default()), server()));

@@ -260,6 +260,43 @@ fn more_connections_than_allowed_are_turned_away() {
     assert_eq!((pair.server.open(), pair.server.totals().turned_away), (2, 3));
 }
 
+/// A client on a slow path has the rest of the last reply in its own time, however long that takes, as long as it goes on taking it.
+#[test]
+fn the_last_reply_arrives_whole_however_slowly() {
+    const LENGTH: usize = 1 << 20;
+    let request = format!("GET /bytes/{LENGTH} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    let script = Script::new(80, &[request.as_bytes()]).finishing().not_reading();
+    let mut pair = Pair::new(script, server(None));
+    let second = Duration::from_secs(1);
+    for _ in 0..900 {
+        pair.run_for(second);
+        pair.client(|client, cx| {
+            let Some(id) = client.id else { return };
+            // Two segments a second.
+            for _ in 0..2 {
+                client.received.extend(cx.endpoint.read(cx.now, id).into_iter().flatten());
+            }
+        });
+        assert_ne!(pair.client.gone, Some(Event::Reset), "with {} bytes read", pair.client.received.len());
+        if pair.client.received.len() > LENGTH {
+            break;
+        }
+    }
+    let head = pair.client.received.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
+    assert!(pattern::matches(0, &pair.client.received[head..]) && pair.client.received.len() == head + LENGTH);
+}
+
+/// One that takes nothing any more does not stay for ever.
+#[test]
+fn a_client_that_takes_nothing_is_reset() {
+    let request = b"GET /bytes/1MiB HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+    let mut pair = Pair::new(Script::new(80, &[request]).not_reading(), server(None));
+    pair.run_for(MINUTE);
+    assert_eq!((pair.server.open(), pair.client.gone), (1, None));
+    pair.run_for(MINUTE * 2);
+    assert_eq!((pair.server.open(), pair.client.gone), (0, Some(Event::Reset)));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 

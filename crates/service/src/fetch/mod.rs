@@ -31,11 +31,11 @@ use std::ops::Range;
 pub struct FetchLimits {
     /// From the first SYN to the connection.
     pub connect: Duration,
-    /// Between two bytes, either way.
+    /// Between two bytes, either way: received, sent or acknowledged.
     pub stall: Duration,
     /// All together; `None` for as long as it takes.
     pub total: Option<Duration>,
-    /// From the last byte to the end of the connection, which is given up then.
+    /// From the last byte, either way, to the end of the connection, which is given up then.
     pub linger: Duration,
 }
 
@@ -322,7 +322,12 @@ impl<S: Sink> Fetch<S> {
         let Phase::Closing(at) = self.phase else { return };
         if let Some(id) = self.id {
             while cx.endpoint.read(cx.now, id).is_some() {}
-            if at <= cx.now {
+            let until = cx.endpoint.load(id).map_or(at, |load| {
+                let patience = if load.unacknowledged.is_zero() { self.limits.linger } else { self.limits.stall };
+                at.max(load.active + patience)
+            });
+            self.phase = Phase::Closing(until);
+            if until <= cx.now {
                 self.take_report(cx);
                 cx.endpoint.abort(cx.now, id);
                 self.id = None;
@@ -418,6 +423,10 @@ impl<S: Sink> Application for Fetch<S> {
     }
 
     fn on_timeout(&mut self, cx: &mut Context<'_>) {
+        if let Some(load) = self.id.and_then(|id| cx.endpoint.load(id)) {
+            // What is in the send buffer moves as well.
+            self.active = self.active.max(load.active);
+        }
         let progress = self.progress();
         if let Some((watch, at)) = &mut self.watch
             && *at <= cx.now

@@ -41,7 +41,7 @@ pub struct HttpLimits {
     pub head_time: Duration,
     /// How long a connection may be idle between requests.
     pub keep_alive: Duration,
-    /// How long what a client sends after a refused request is read, so that it sees the reply.
+    /// How long what a client sends after the last reply is read, from when it has that reply, so that it can see it.
     pub linger: Duration,
 }
 
@@ -79,6 +79,10 @@ pub(crate) struct HttpSession {
     last: bool,
     /// The peer sends nothing more.
     ended: bool,
+    /// It has sent something since the last look, behind the last request that is answered.
+    babbles: bool,
+    /// Our direction was closed while there was nothing to answer.
+    idled_out: bool,
     phase: Phase,
     deadline: Option<Instant>,
 }
@@ -126,6 +130,8 @@ impl HttpSession {
             body: Body::None,
             last: false,
             ended: false,
+            babbles: false,
+            idled_out: false,
             phase: Phase::Idle,
             deadline,
         }
@@ -393,12 +399,33 @@ impl HttpSession {
         self.fail(status, false);
     }
 
-    /// The last reply is out: closes our direction, and reads on so that the client is not reset before it has read.
+    /// The last reply is in the send buffer: closes our direction, and reads on so that the client is not reset before it has
+    /// read.
     fn close(&mut self, stream: &mut Stream<'_>) {
+        self.idled_out = self.phase == Phase::Idle;
         self.phase = Phase::Lingering;
         self.deadline = Some(stream.now() + self.site.limits.linger);
         stream.shutdown();
-        while stream.read().is_some() {}
+        self.throw_away(stream);
+    }
+
+    fn throw_away(&mut self, stream: &mut Stream<'_>) {
+        while stream.read().is_some() {
+            self.babbles = true;
+        }
+    }
+
+    /// Our direction is closed. Whether the client takes the reply, quickly or slowly, is for whoever looks after idle connections.
+    /// One whose system has all of it may still be reading it, unless it goes on sending; one that had its answers long ago is not.
+    fn linger(&mut self, stream: &mut Stream<'_>) {
+        let Some(load) = stream.load() else { return };
+        let has_all = load.unacknowledged.is_zero() && !load.end_unacknowledged;
+        let for_long = load.active + self.site.limits.linger <= stream.now();
+        let babbles = std::mem::take(&mut self.babbles);
+        if has_all && (babbles || self.idled_out && for_long) {
+            return stream.abort();
+        }
+        self.deadline = Some(stream.now() + self.site.limits.linger);
     }
 }
 
@@ -464,8 +491,7 @@ impl Session for HttpSession {
     fn advance(&mut self, stream: &mut Stream<'_>) {
         loop {
             if self.phase == Phase::Lingering {
-                while stream.read().is_some() {}
-                return;
+                return self.throw_away(stream);
             }
             if !self.flush(stream) {
                 return;
@@ -513,7 +539,12 @@ impl Session for HttpSession {
                 self.refuse(408, stream.now());
                 self.advance(stream);
             }
-            Phase::Busy | Phase::Lingering => stream.abort(),
+            Phase::Lingering => self.linger(stream),
+            // A refusal waits behind a reply: as long as that moves, it is not the client's fault.
+            Phase::Busy => match stream.load().map(|load| load.active + self.site.limits.head_time) {
+                Some(until) if until > stream.now() => self.deadline = Some(until),
+                _ => stream.abort(),
+            },
         }
     }
 
