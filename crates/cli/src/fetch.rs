@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::wire_device::{Diverted, prepare};
 use crate::wire_options::{WireOptions, addresses, size, span};
-use anabranch_host::{Driver, Reactor};
+use anabranch_host::{Caught, Driver, Reactor};
 use anabranch_policy::Catalogue;
 use anabranch_service::{
     Fetch, FetchError, FetchLimits, Journal, Outcome, Progress, Target, TargetError, Upload, Watch, WriterSink,
@@ -91,6 +91,7 @@ fn range(text: &str) -> Result<String, String> {
 /// One exchange after the other, until one of them is no redirect.
 struct Errand<'a> {
     args: &'a FetchArgs,
+    caught: Caught,
     from: Vec<IpAddr>,
     destination: Destination,
     /// Of the output, while it is not whole.
@@ -120,10 +121,11 @@ pub fn fetch(catalogue: &Arc<Catalogue>, args: &FetchArgs) -> Result<(), Failure
     let remotes = remotes.into_iter().filter(|remote| from.iter().any(|ip| ip.is_ipv4() == remote.is_ipv4())).collect();
     let (config, chosen) = args.wire.config(catalogue, &from)?;
     let journal = Some(args.wire.journal()?);
+    let caught = Caught::new().map_err(|error| Failure::Failed(miette!("cannot catch signals: {error}")))?;
     // One connection at a time; a redirect may follow while the last one's ports are not free yet.
     let ready = prepare(&args.wire, config, &from, Diverted::Opening(16))?;
     let (driver, _borrowed) = (Some(ready.driver), ready.borrowed);
-    let mut errand = Errand { args, from, destination, pending: None, driver, journal, redirects: Vec::new() };
+    let mut errand = Errand { args, caught, from, destination, pending: None, driver, journal, redirects: Vec::new() };
     let (target, outcome) = errand.run(target, remotes)?;
     let saved = errand.save(&outcome);
 
@@ -202,7 +204,7 @@ impl Errand<'_> {
             .watch(watch());
         let driver = self.driver.take().expect("an exchange gives the driver back");
         let mut reactor = Reactor::new(driver, fetch).map_err(broke)?;
-        reactor.handle_signals().map_err(broke)?;
+        reactor.handle_signals(&self.caught).map_err(broke)?;
         let (fetch, driver) = reactor.run().map_err(broke)?;
         let (outcome, journal) = fetch.into_outcome();
         (self.driver, self.journal) = (Some(driver), Some(journal));

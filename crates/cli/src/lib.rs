@@ -50,7 +50,12 @@ pub fn main_with(catalogue: Catalogue) -> ExitCode {
     // A broken promise of the simulator is reported as a failed run, with the command that repeats it, and anything else
     // below; neither needs a trace of ours on top.
     std::panic::set_hook(Box::new(|_| {}));
-    match catch_unwind(AssertUnwindSafe(|| dispatch(args.command, &catalogue))) {
+    let work = || {
+        // What others left that were killed; without permission there is nothing that could be done.
+        anabranch_host::addresses::clean_up();
+        dispatch(args.command, &catalogue)
+    };
+    match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(failure)) => {
             failure.print();

@@ -1,23 +1,26 @@
 //! `anabranch proxy`.
 
 mod log;
+mod tunable;
 
 use crate::failure::Failure;
 use crate::wire_device::{Diverted, prepare};
 use crate::wire_options::{WireOptions, addresses, size, span};
 use anabranch_host::testbed::notify_ready;
-use anabranch_host::{Keep, Reactor, drop_privileges, raise_open_files};
+use anabranch_host::{Caught, Keep, Reactor, drop_privileges, raise_open_files};
 use anabranch_policy::Catalogue;
-use anabranch_service::proxy::{BuildError, Direction, Limits, Proxy, Settings, Timeouts, Users};
+use anabranch_service::proxy::{Access, BuildError, Changes, Direction, Network, Proxy, Reload, Settings, Users};
 use anabranch_units::{Bytes, Duration};
 use clap::{ArgGroup, Args as ClapArgs};
-use log::{LogFormat, start_log};
+use log::{LogFormat, LogLevel, start_log};
+use std::io::{IsTerminal, stderr};
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
+use tunable::Tunable;
 
 /// Arguments of `proxy`.
-#[derive(ClapArgs, Debug)]
+#[derive(ClapArgs, Clone, Debug)]
 #[command(group = ArgGroup::new("direction").required(true).args(["listen", "socks"]), after_help = "Examples:
   sudo anabranch proxy --listen 10.78.0.1:80 --to 127.0.0.1:8080
   sudo anabranch proxy --listen 203.0.113.5:443 --listen '[2001:db8::5]:443' --to 127.0.0.1:8443 --proxy-protocol
@@ -26,7 +29,11 @@ use std::sync::Arc;
 
 An address of --listen or --via that the machine does not have goes onto the TUN device as it is; routing to it is up to
 you. One that the machine has is borrowed: only TCP to the engine's ports is diverted to it, by nftables, until the proxy
-ends. The first SIGTERM or SIGINT lets running connections finish, the second ends at once. See docs/proxy.md.
+ends. The first SIGTERM or SIGINT lets running connections finish, the second ends at once. SIGHUP reads --settings and --users
+again and looks the name of --to up again. See docs/proxy.md.
+
+--socks off the loopback interface takes --users or --allow: it would serve everybody otherwise. Its clients are not connected to
+link-local and metadata addresses or to this machine's own unless --to-allow names them.
 
 Exit status 0: asked to end. 1: the device failed, or a permission is missing. 2: the command line is refused.")]
 pub struct ProxyArgs {
@@ -48,6 +55,18 @@ pub struct ProxyArgs {
     /// Only these users may use --socks: a file of lines `name:password`.
     #[arg(long, value_name = "FILE", requires = "socks")]
     pub users: Option<PathBuf>,
+    /// Only clients from these networks may use --socks, with commas between; programs on this machine always may.
+    #[arg(long, value_name = "CIDR,…", value_delimiter = ',', requires = "socks")]
+    pub allow: Vec<Network>,
+    /// Clients of --socks may connect to these networks only, those that are denied otherwise included.
+    #[arg(long, value_name = "CIDR,…", value_delimiter = ',', requires = "socks")]
+    pub to_allow: Vec<Network>,
+    /// Clients of --socks may not connect to these networks, whatever --to-allow says.
+    #[arg(long, value_name = "CIDR,…", value_delimiter = ',', requires = "socks")]
+    pub to_deny: Vec<Network>,
+    /// A file of settings that take the place of options, read again at SIGHUP: `max-memory = "512MiB"` and the like (TOML).
+    #[arg(long, value_name = "FILE")]
+    pub settings: Option<PathBuf>,
     /// Serve /metrics (Prometheus) and /healthz here.
     #[arg(long, value_name = "ADDR:PORT")]
     pub metrics: Option<SocketAddr>,
@@ -57,10 +76,10 @@ pub struct ProxyArgs {
     /// Connections at once of one client address, or of one /64 of IPv6.
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_connections_per_client: u32,
-    /// Bytes held for all connections; beyond it reading stops, and who holds most is reset.
+    /// Bytes held for all connections. Reading slows down before; beyond it who holds most is reset.
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = size)]
     pub max_memory: Bytes,
-    /// Bytes held for one client; beyond it nothing more is read for it.
+    /// Bytes held for one client, in the same way.
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size)]
     pub max_memory_per_client: Bytes,
     /// Reset a connection on which nothing moved for so long.
@@ -109,11 +128,18 @@ impl ProxyArgs {
         addresses(&ips, "--listen")
     }
 
-    fn settings(&self, via: &[IpAddr]) -> Result<Settings, Failure> {
-        let direction = match (&self.socks, &self.to, self.listen.first()) {
+    fn settings(&self, via: &[IpAddr], tunable: &Tunable) -> Result<Settings, Failure> {
+        let direction = match (&self.socks, &tunable.to, self.listen.first()) {
             (Some(listen), ..) => {
-                let users = self.users.as_deref().map(read_users).transpose()?;
-                Direction::Socks { listen: *listen, via: via.to_vec(), users }
+                let users = self.read_users().map_err(|what| Failure::Refused(miette::miette!("{what}")))?;
+                let (clients, to_allow) = (self.allow.clone(), self.to_allow.clone());
+                let access = Access { clients, to_allow, to_deny: self.to_deny.clone() };
+                if access.is_open(*listen, users.is_some()) {
+                    let help = "name its users with --users FILE, or their networks with --allow CIDR, or listen on 127.0.0.1";
+                    let error = BuildError::Open { address: *listen };
+                    return Err(Failure::Refused(miette::miette!(help = help, "--socks: {error}")));
+                }
+                Direction::Socks { listen: *listen, via: via.to_vec(), users, access }
             }
             (None, Some((host, to_port)), Some(listen)) => Direction::Listen {
                 port: listen.port(),
@@ -123,34 +149,45 @@ impl ProxyArgs {
             },
             _ => return Err(Failure::Refused(miette::miette!("--listen takes --to HOST:PORT with it"))),
         };
-        let limits = Limits {
-            connections: self.max_connections as usize,
-            connections_per_client: self.max_connections_per_client as usize,
-            memory: self.max_memory,
-            memory_per_client: self.max_memory_per_client,
-        };
-        let timeouts = Timeouts {
-            handshake: self.handshake_timeout,
-            connect: self.connect_timeout,
-            idle: self.idle,
-            drain: self.drain,
-            ..Timeouts::default()
-        };
+        let Tunable { limits, timeouts, .. } = *tunable;
         Ok(Settings { direction, metrics: self.metrics, device: None, limits, timeouts })
     }
-}
 
-fn read_users(path: &Path) -> Result<Arc<Users>, Failure> {
-    let refuse = |what: String| Failure::Refused(miette::miette!("--users {}: {what}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
-    Users::parse(&text).map(Arc::new).map_err(|error| refuse(error.to_string()))
+    fn read_tunable(&self) -> Result<Tunable, String> {
+        let path = self.settings.as_ref().map_or_else(String::new, |path| path.display().to_string());
+        Tunable::read(self).map_err(|what| format!("--settings {path}: {what}"))
+    }
+
+    fn read_users(&self) -> Result<Option<Arc<Users>>, String> {
+        let Some(path) = &self.users else { return Ok(None) };
+        let refuse = |what: String| format!("--users {}: {what}", path.display());
+        let text = std::fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
+        Users::parse(&text).map(Arc::new).map(Some).map_err(|error| refuse(error.to_string()))
+    }
+
+    /// What SIGHUP does: reads again what may have changed. `on_terminal` says whether there was one at the start.
+    fn reload(&self, level: &LogLevel, on_terminal: bool) -> Reload {
+        if on_terminal && !stderr().is_terminal() {
+            return Reload::End;
+        }
+        let read = self.read_tunable().and_then(|tunable| Ok((tunable, self.read_users()?)));
+        match read {
+            Ok((Tunable { limits, timeouts, log, to: service }, users)) => {
+                level.set(log);
+                Reload::Changed(Changes { limits, timeouts, service, users })
+            }
+            Err(error) => Reload::Failed(error),
+        }
+    }
 }
 
 /// Runs until it is asked to end.
 pub fn proxy(catalogue: &Arc<Catalogue>, args: &ProxyArgs) -> Result<(), Failure> {
     let local = args.local()?;
-    let mut settings = args.settings(&local)?;
-    start_log(args.log, args.log_format);
+    let tunable = args.read_tunable().map_err(|what| Failure::Refused(miette::miette!("{what}")))?;
+    let mut settings = args.settings(&local, &tunable)?;
+    let level = start_log(tunable.log, args.log_format);
+    let on_terminal = stderr().is_terminal();
     warn_of_strangers(args);
     let (config, _) = args.wire.config(catalogue, &local)?;
 
@@ -158,11 +195,15 @@ pub fn proxy(catalogue: &Arc<Catalogue>, args: &ProxyArgs) -> Result<(), Failure
         Some(listen) => Diverted::Listening(vec![listen.port()]),
         None => Diverted::Opening(args.max_connections),
     };
+    let caught = Caught::new().map_err(|error| Failure::Failed(miette::miette!("cannot catch signals: {error}")))?;
     let ready = prepare(&args.wire, config, &local, diverted)?;
     settings.device = Some(ready.device);
     let proxy = Proxy::new(settings).map_err(|error| match error {
+        BuildError::Open { .. } => Failure::Refused(miette::miette!("{error}")),
         BuildError::Bind { .. } | BuildError::Service { .. } => Failure::Failed(miette::miette!("{error}")),
     })?;
+    let again = args.clone();
+    let proxy = proxy.reloading(move || again.reload(&level, on_terminal));
     raise_open_files();
     // What is borrowed is to be given back, for which it takes what borrowing took.
     let keep = if ready.borrowed.is_some() { Keep::NetAdmin } else { Keep::Nothing };
@@ -172,7 +213,7 @@ pub fn proxy(catalogue: &Arc<Catalogue>, args: &ProxyArgs) -> Result<(), Failure
     let said = proxy.describe();
     let metrics = proxy.metrics_address().map(|address| address.to_string());
     let mut reactor = Reactor::new(ready.driver, proxy).map_err(broke)?;
-    reactor.handle_signals().map_err(broke)?;
+    reactor.handle_signals(&caught).map_err(broke)?;
     tracing::info!(target: "anabranch::proxy", device = ready.name, metrics, "ready: {said}");
     if let Err(error) = notify_ready() {
         tracing::warn!(target: "anabranch::proxy", %error, "whoever started this cannot be told that it is ready");
@@ -189,9 +230,6 @@ pub fn proxy(catalogue: &Arc<Catalogue>, args: &ProxyArgs) -> Result<(), Failure
 }
 
 fn warn_of_strangers(args: &ProxyArgs) {
-    if let Some(socks) = args.socks.filter(|address| !address.ip().is_loopback() && args.users.is_none()) {
-        tracing::warn!(target: "anabranch::proxy", %socks, "open to everybody who can connect: consider --users");
-    }
     if let Some(metrics) = args.metrics.filter(|address| !address.ip().is_loopback()) {
         tracing::warn!(target: "anabranch::proxy", %metrics, "metrics are open to everybody who can connect");
     }

@@ -5,8 +5,8 @@ use crate::output;
 use crate::wire_device::{Diverted, prepare};
 use crate::wire_options::{WireOptions, addresses, size, span};
 use anabranch_engine::path_use::PathUse;
-use anabranch_host::Reactor;
 use anabranch_host::testbed::notify_ready;
+use anabranch_host::{Caught, Reactor};
 use anabranch_policy::Catalogue;
 use anabranch_service::{CounterReport, Root, Server, ServerLimits, Service, Site};
 use anabranch_units::{Bytes, Duration};
@@ -118,6 +118,7 @@ pub fn serve(catalogue: &Arc<Catalogue>, args: &ServeArgs) -> Result<(), Failure
     let listen = addresses(&args.listen, "--listen")?;
     let (config, chosen) = args.wire.config(catalogue, &listen)?;
     let journal = args.wire.journal()?;
+    let caught = Caught::new().map_err(|error| Failure::Failed(miette::miette!("cannot catch signals: {error}")))?;
     let ready = prepare(&args.wire, config, &listen, Diverted::Listening(services.keys().copied().collect()))?;
     let (driver, _borrowed) = (ready.driver, ready.borrowed);
     let broke = |error| Failure::Failed(miette::miette!("the engine broke off: {error}"));
@@ -125,7 +126,7 @@ pub fn serve(catalogue: &Arc<Catalogue>, args: &ServeArgs) -> Result<(), Failure
     let said: Vec<String> = services.iter().map(|(port, service)| described(&listen, *port, service)).collect();
     let limits = ServerLimits { connections: args.max_connections, idle: args.idle, grace: args.grace };
     let mut reactor = Reactor::new(driver, Server::new(services, limits, journal)).map_err(broke)?;
-    reactor.handle_signals().map_err(broke)?;
+    reactor.handle_signals(&caught).map_err(broke)?;
     // Whoever starts us waits for this line; nobody may be reading.
     let _ = writeln!(std::io::stderr(), "serving {}", said.join(", "));
     // Who cannot be told has gone; the service is there all the same.

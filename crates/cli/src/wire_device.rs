@@ -1,10 +1,10 @@
 //! The engine on its device, with addresses of its own and borrowed ones.
 
 use crate::failure::Failure;
-use crate::wire_options::{WireOptions, closed_node};
+use crate::wire_options::{WireOptions, claimed, closed_node};
 use anabranch_engine::Config;
 use anabranch_host::addresses::{Borrowed, Loan, Pool};
-use anabranch_host::{Driver, Interface, Translated, Tun, pass_on_net_admin};
+use anabranch_host::{Driver, Interface, Translated, Tun, hide_memory, pass_on_net_admin};
 use std::net::{IpAddr, UdpSocket};
 
 /// An engine that only needs to be run.
@@ -38,12 +38,11 @@ pub fn prepare(
     local: &[IpAddr],
     diverted: Diverted,
 ) -> Result<Prepared, Failure> {
+    hide_memory().map_err(|error| Failure::Failed(miette::miette!("cannot hide the process's memory: {error}")))?;
     let (outer, own): (Vec<IpAddr>, Vec<IpAddr>) = local.iter().partition(|address| is_ours(**address));
     if outer.is_empty() {
         let tun = wire.open_tun(&own)?;
         let (device, name) = (tun.name().to_owned(), tun.name().to_owned());
-        // A predecessor that was killed may have borrowed; without permission there is nothing to undo either.
-        let _ = Borrowed::clean_up(&device);
         let driver = Driver::new(config, Box::new(tun));
         let driver = driver.map_err(|error| Failure::Failed(miette::miette!("cannot start the engine: {error}")))?;
         return Ok(Prepared { driver, device, name, borrowed: None });
@@ -59,7 +58,10 @@ pub fn prepare(
     let failed = |error| Failure::Failed(miette::miette!("cannot bring the TUN device {device} up: {error}"));
     up(None).map_err(failed)?;
     let interface = Interface::named(&device).map_err(failed)?;
-    own.iter().try_for_each(|address| interface.route(*address)).map_err(failed)?;
+    own.iter().try_for_each(|address| interface.route(*address)).map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => claimed(&error),
+        _ => failed(error),
+    })?;
 
     let ports = match diverted {
         Diverted::Listening(listening) => match listening.as_slice() {

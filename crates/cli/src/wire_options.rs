@@ -15,7 +15,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 /// Settings of the engine.
-#[derive(ClapArgs, Debug)]
+#[derive(ClapArgs, Clone, Debug)]
 #[command(next_help_heading = "Engine")]
 pub struct WireOptions {
     /// Which bytes leave on which subflow (`anabranch list schedulers`).
@@ -141,6 +141,9 @@ impl WireOptions {
             addresses.iter().try_for_each(|address| interface.route(*address))
         };
         prepare().map_err(|error| {
+            if error.kind() == ErrorKind::AlreadyExists {
+                return claimed(&error);
+            }
             let help = self.remedy(addresses);
             Failure::Failed(miette::miette!(
                 help = help,
@@ -200,6 +203,12 @@ impl WireOptions {
              sudo ip tuntap add dev {device} mode tun user $USER{flag}\n  sudo ip link set {device} up{routes}"
         )
     }
+}
+
+/// Another program has one of the addresses.
+pub fn claimed(error: &io::Error) -> Failure {
+    let help = "another program may have this address: end it, or use another address; a route that is left over goes with `ip route del`";
+    Failure::Failed(miette::miette!(help = help, "{error}"))
 }
 
 /// The node of TUN devices may not be opened, which no capability for networks changes.

@@ -376,6 +376,69 @@ fn a_borrowed_address_accepts_clients() {
     assert!(held_curl(&hosts.client, &words, joined) == hosts.file());
 }
 
+/// Whatever ends it, and whoever cleans up after what cannot be caught.
+#[test]
+fn however_it_ends_borrowed_addresses_are_given_back() {
+    let Some(hosts) = Hosts::new("every end") else { return };
+    let before = settings(&hosts.client);
+    let arguments = ["--socks", "127.0.0.1:1080", "--via", "10.77.1.2"];
+    for signal in ["-QUIT", "-USR1", "-ALRM", "-INT"] {
+        let mut proxy = hosts.proxy(&hosts.client, &arguments);
+        assert_ne!(settings(&hosts.client), before, "or this test cannot tell");
+        proxy.signal(signal);
+        let (success, log) = proxy.end();
+        assert!(success, "{signal}: {log}");
+        assert_eq!(settings(&hosts.client), before, "{signal}");
+    }
+    let mut proxy = hosts.proxy(&hosts.client, &[&arguments[..], &["--tun", "other"]].concat());
+    proxy.signal("-HUP");
+    proxy.wait_for("settings read again");
+    let second = hosts.client.command(
+        env!("CARGO_BIN_EXE_anabranch"),
+        &["proxy", "--socks", "127.0.0.1:1081", "--via", "10.77.1.2", "--inner", "198.18.152.0"],
+    );
+    let second = second.unwrap_err().to_string();
+    let said = second.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
+    assert!(said.contains("borrowed already, by the program with the device other"), "{said}");
+    proxy.signal("-KILL");
+    proxy.end();
+    assert_ne!(settings(&hosts.client), before, "nobody was left to give them back");
+    hosts.client.command(env!("CARGO_BIN_EXE_anabranch"), &["list", "profiles"]).unwrap();
+    assert_eq!(settings(&hosts.client), before, "any command does");
+}
+
+#[test]
+fn an_address_is_one_programs_alone_and_a_device_that_goes_is_named() {
+    let Some(hosts) = Hosts::new("one address") else { return };
+    let arguments = ["--listen", "10.78.0.1:80", "--to", "127.0.0.1:8080", "--tun", "first"];
+    let mut proxy = hosts.proxy(&hosts.server, &arguments);
+    for words in
+        [&["serve", "--listen", "10.78.0.1"][..], &["proxy", "--listen", "10.78.0.1:81", "--to", "127.0.0.1:1"]]
+    {
+        let second = hosts.server.command(env!("CARGO_BIN_EXE_anabranch"), words).unwrap_err().to_string();
+        let said = second.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
+        assert!(said.contains("10.78.0.1 is led to first already"), "{said}");
+    }
+    ip(&hosts.server, "link del first");
+    let (success, log) = proxy.end();
+    assert!(!success && log.contains("the TUN device first is gone"), "{log}");
+}
+
+#[test]
+fn nobody_opens_a_relay_to_all_by_accident() {
+    let output = |words: &[&str]| {
+        let words = [&["proxy", "--via", "10.78.0.1", "--socks"], words].concat();
+        let output = Command::new(env!("CARGO_BIN_EXE_anabranch")).args(words).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for listen in ["0.0.0.0:1080", "[::]:1080", "192.0.2.1:1080"] {
+        let (code, said) = output(&[listen]);
+        assert!(code == Some(2) && said.contains("--users") && said.contains("--allow"), "{listen}: {said}");
+    }
+    let (code, said) = output(&["0.0.0.0:1080", "--allow", "10.0.0.0/40"]);
+    assert!(code == Some(2) && said.contains("192.168.0.0/16"), "{said}");
+}
+
 #[test]
 fn without_the_capability_it_says_what_to_run() {
     if !Path::new("/usr/sbin/capsh").exists() && !Path::new("/sbin/capsh").exists() {

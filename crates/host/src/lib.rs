@@ -16,6 +16,7 @@ mod netlink;
 mod packet_socket;
 mod privileges;
 mod reactor;
+mod signals;
 mod supervisor;
 #[allow(unsafe_code)]
 mod sys;
@@ -32,8 +33,9 @@ pub use emulator::{Emulator, EmulatorError, EmulatorReport, PathEnds};
 pub use namespace::{CommandError, Namespace};
 pub use netlink::Interface;
 pub use packet_socket::{PacketSocket, VethError};
-pub use privileges::{Keep, drop_privileges, pass_on_net_admin, raise_open_files, release_memory};
+pub use privileges::{Keep, drop_privileges, hide_memory, pass_on_net_admin, raise_open_files, release_memory};
 pub use reactor::{Application, Context, FIRST_TOKEN, Reactor, Ready, Stop};
+pub use signals::Caught;
 pub use supervisor::{Inside, IsolationError, Outcome, Received, Signals, supervise};
 pub use translate::{Pair, Translated};
 pub use tun::Tun;

@@ -63,6 +63,12 @@ pub fn pass_on_net_admin() -> io::Result<()> {
     Ok(())
 }
 
+/// Keeps other processes of the same user from reading this one's memory, in which there are keys, and the kernel from writing it
+/// to a file when the process fails.
+pub fn hide_memory() -> io::Result<()> {
+    Ok(rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?)
+}
+
 /// Lets the process have as many files and sockets open as it may. How many that are; `None` for no limit.
 pub fn raise_open_files() -> Option<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -1,12 +1,12 @@
 //! One thread's loop: a device, the endpoint on it, its timers, and the kernel sockets of an application.
 
-use crate::{Driver, Sent};
+use crate::{Caught, Driver, Sent};
 use anabranch_engine::{ConnectionId, Endpoint, Event};
 use anabranch_units::Instant;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Registry, Token, Waker};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
@@ -33,8 +33,13 @@ pub trait Application {
     /// sent in this round.
     fn on_round(&mut self, _cx: &mut Context<'_>) {}
 
-    /// SIGINT or SIGTERM; see [`Reactor::handle_signals`].
+    /// A signal asks for the end; see [`Reactor::handle_signals`].
     fn on_signal(&mut self, _cx: &mut Context<'_>, _signal: i32) {}
+
+    /// SIGHUP, which asks some to read their settings again, and all others for the end.
+    fn on_hangup(&mut self, cx: &mut Context<'_>) {
+        self.on_signal(cx, libc::SIGHUP);
+    }
 
     /// Whether the loop may end, once everything is sent.
     fn is_finished(&self) -> bool {
@@ -75,7 +80,7 @@ pub struct Reactor<A> {
     /// What the timer is set to.
     armed: Option<Instant>,
     waker: Arc<Waker>,
-    signals: Vec<(i32, mio::net::UnixStream)>,
+    signals: Option<Caught>,
     stopped: bool,
 }
 
@@ -102,17 +107,15 @@ impl<A: Application> Reactor<A> {
             rustix::time::timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
         registry.register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)?;
         let waker = Arc::new(Waker::new(registry, STOP)?);
-        Ok(Reactor { driver, application, poll, timer, armed: None, waker, signals: Vec::new(), stopped: false })
+        Ok(Reactor { driver, application, poll, timer, armed: None, waker, signals: None, stopped: false })
     }
 
-    /// Tells the application of SIGINT and SIGTERM from now on, in place of their ending the process.
-    pub fn handle_signals(&mut self) -> io::Result<()> {
-        for (signal, token) in SIGNALS {
-            let (mut ours, theirs) = mio::net::UnixStream::pair()?;
-            signal_hook::low_level::pipe::register(signal, theirs)?;
-            self.poll.registry().register(&mut ours, token, Interest::READABLE)?;
-            self.signals.push((signal, ours));
-        }
+    /// Tells the application of signals from now on.
+    pub fn handle_signals(&mut self, caught: &Caught) -> io::Result<()> {
+        let caught = caught.share()?;
+        let source = caught.readiness().as_raw_fd();
+        self.poll.registry().register(&mut SourceFd(&source), SIGNALS, Interest::READABLE)?;
+        self.signals = Some(caught);
         Ok(())
     }
 
@@ -159,7 +162,7 @@ impl<A: Application> Reactor<A> {
                     }
                     TIMER => self.disarm(),
                     STOP => self.stopped = true,
-                    SIGINT | SIGTERM => self.tell_signals(),
+                    SIGNALS => self.tell_signals(),
                     token => {
                         let closed = event.is_read_closed() || event.is_error();
                         let ready = Ready { readable: event.is_readable(), writable: event.is_writable(), closed };
@@ -195,14 +198,11 @@ impl<A: Application> Reactor<A> {
     }
 
     fn tell_signals(&mut self) {
-        for index in 0..self.signals.len() {
-            let (signal, stream) = &mut self.signals[index];
-            let signal = *signal;
-            // One byte a signal; more than fit say nothing new.
-            let count = stream.read(&mut [0; 16]).unwrap_or(0);
-            for _ in 0..count {
-                self.with(|application, cx| application.on_signal(cx, signal));
-            }
+        for signal in self.signals.as_mut().map(Caught::take).unwrap_or_default() {
+            self.with(|application, cx| match signal {
+                libc::SIGHUP => application.on_hangup(cx),
+                signal => application.on_signal(cx, signal),
+            });
         }
     }
 
@@ -235,9 +235,7 @@ impl<A: Application> Reactor<A> {
 const DEVICE: Token = Token(0);
 const TIMER: Token = Token(1);
 const STOP: Token = Token(2);
-const SIGINT: Token = Token(3);
-const SIGTERM: Token = Token(4);
-const SIGNALS: [(i32, Token); 2] = [(libc::SIGINT, SIGINT), (libc::SIGTERM, SIGTERM)];
+const SIGNALS: Token = Token(3);
 
 /// Packets read before the endpoint is asked what to send, and packets sent before the device is read again.
 const BATCH: usize = 64;

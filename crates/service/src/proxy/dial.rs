@@ -46,10 +46,3 @@ impl Dial<IpAddr> {
         self.left.is_empty()
     }
 }
-
-/// Whether the engine may be asked to connect there: not to ourselves, nor to many, nor to nobody.
-pub(super) fn is_permitted(address: IpAddr) -> bool {
-    let address = address.to_canonical();
-    let broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
-    !(address.is_loopback() || address.is_unspecified() || address.is_multicast() || broadcast)
-}

@@ -22,6 +22,8 @@ pub enum Limit {
     ClientMemory,
     /// Names waiting to be looked up.
     Resolver,
+    /// The networks that clients may come from.
+    Network,
     /// The proxy is about to end.
     Draining,
 }
@@ -35,6 +37,7 @@ impl Limit {
             Limit::Memory => "memory",
             Limit::ClientMemory => "client-memory",
             Limit::Resolver => "resolver",
+            Limit::Network => "network",
             Limit::Draining => "draining",
         }
     }

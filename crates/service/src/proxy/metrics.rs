@@ -109,6 +109,7 @@ impl Scrape<'_> {
             Limit::Memory,
             Limit::ClientMemory,
             Limit::Resolver,
+            Limit::Network,
             Limit::Draining,
         ];
         let hit = |limit: Limit| totals.limits.get(&limit).copied().unwrap_or(0);

@@ -8,6 +8,7 @@
 //! the resolver. A `Session` is one client with what was opened for it; its two streams are joined by a
 //! `Relay`. Everything that a stranger can make grow has a bound ([`Limits`]).
 
+mod access;
 mod app;
 mod dial;
 mod front;
@@ -24,7 +25,8 @@ mod settings;
 mod slab;
 mod socks;
 
-pub use app::{BuildError, Proxy};
+pub use access::{Access, Network, NetworkError};
+pub use app::{BuildError, Changes, Proxy, Reload};
 pub use front::{Front, Host, Progress, Request};
 pub use limits::Limit;
 pub use proxy_protocol::header as proxy_protocol_header;

@@ -1,5 +1,6 @@
 //! What a proxy is told at its start.
 
+use super::access::Access;
 use anabranch_units::{Bytes, Duration};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -42,6 +43,8 @@ pub enum Direction {
         via: Vec<IpAddr>,
         /// Who may use it; everyone who can connect unless given.
         users: Option<Arc<Users>>,
+        /// From where, and to where.
+        access: Access,
     },
 }
 

@@ -3,7 +3,7 @@
 
 use anabranch_engine::{Config, ConnectionId, Endpoint, Event, LocalAddress, Profile};
 use anabranch_host::{Application, Context, Ready};
-use anabranch_service::proxy::{Direction, Limits, Proxy, Settings, Timeouts};
+use anabranch_service::proxy::{Access, Direction, Limits, Proxy, Settings, Timeouts};
 use anabranch_units::{Instant, Seed, SubflowSeq};
 use bytes::{Buf, Bytes};
 use mio::{Events, Poll, Token};
@@ -74,7 +74,7 @@ pub fn to(address: SocketAddr) -> Settings {
 
 pub fn socks() -> Settings {
     let via = vec![proxy_ip(1), proxy_ip(2)];
-    settings(Direction::Socks { listen: "127.0.0.1:0".parse().unwrap(), via, users: None })
+    settings(Direction::Socks { listen: "127.0.0.1:0".parse().unwrap(), via, users: None, access: Access::default() })
 }
 
 fn endpoint(addresses: [IpAddr; 2], seed: u64) -> Endpoint {

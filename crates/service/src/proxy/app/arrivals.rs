@@ -58,7 +58,11 @@ impl Proxy {
     }
 
     pub(super) fn on_visitor(&mut self, cx: &mut Context<'_>, mut socket: TcpStream, client: SocketAddr) {
-        let Direction::Socks { users, .. } = &self.settings.direction else { return };
+        let Direction::Socks { users, access, .. } = &self.settings.direction else { return };
+        if !access.admits(client.ip()) {
+            // Without a word: whoever may not use it need not know what it is.
+            return self.note_refusal(cx.now, client, Limit::Network);
+        }
         let front = Front::new(users.clone());
         let admitted = self.admission.admit(client.ip());
         if let Err(limit) = admitted {

@@ -3,6 +3,7 @@
 mod arrivals;
 mod ends;
 mod memory;
+mod reload;
 mod stages;
 
 use crate::proxy::front::{Denial, Host};
@@ -21,6 +22,7 @@ use anabranch_units::{Duration, Instant};
 use mio::net::TcpListener;
 use mio::{Interest, Token};
 use memory::Ebb;
+pub use reload::{Changes, Reload};
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
@@ -41,6 +43,8 @@ pub struct Proxy {
     /// Sessions that were not read for want of room, with their serial numbers.
     waiting: VecDeque<(usize, u64)>,
     ebb: Ebb,
+    /// What SIGHUP does.
+    reload: Option<Box<dyn FnMut() -> Reload>>,
     /// Sessions that are here only to be refused.
     refused: usize,
     /// When sessions are looked after next.
@@ -67,6 +71,12 @@ pub enum BuildError {
         address: SocketAddr,
         /// Why not.
         error: std::io::Error,
+    },
+    /// Everybody could use it.
+    #[error("{address} can be reached by others, and everybody who does would connect to anywhere through this machine")]
+    Open {
+        /// Where it was to listen.
+        address: SocketAddr,
     },
     /// The service has no address.
     #[error("cannot find `{host}`, where connections are to go: {error}")]
@@ -111,6 +121,9 @@ impl Proxy {
                 let found = found.map_err(|error| BuildError::Service { host: host.clone(), error })?;
                 service = found.collect();
             }
+            Direction::Socks { listen, users, access, .. } if access.is_open(*listen, users.is_some()) => {
+                return Err(BuildError::Open { address: *listen });
+            }
             Direction::Socks { listen, .. } => listener = Some(bind(*listen, TcpListener::bind(*listen))?),
         }
         let metrics = match settings.metrics {
@@ -132,6 +145,7 @@ impl Proxy {
             service,
             waiting: VecDeque::new(),
             ebb: Ebb::default(),
+            reload: None,
             refused: 0,
             tick: None,
             accept_again: false,
@@ -200,10 +214,7 @@ impl Proxy {
             }
             Direction::Socks { .. } => true,
         };
-        if names {
-            self.resolver = Some(Resolver::start(cx.registry, RESOLVER)?);
-        }
-        Ok(())
+        if names { self.start_resolver(cx) } else { Ok(()) }
     }
 
     fn engine_is_client(&self) -> bool {
@@ -300,8 +311,9 @@ impl Proxy {
     fn on_answers(&mut self, cx: &mut Context<'_>) {
         while let Some(answer) = self.resolver.as_mut().and_then(Resolver::next_answer) {
             if answer.who == SERVICE {
+                let by_name = matches!(&self.settings.direction, Direction::Listen { host, .. } if !matches!(Host::parse(host), Some(Host::Address(_))));
                 match answer.addresses {
-                    Ok(addresses) if !addresses.is_empty() => self.service = addresses,
+                    Ok(addresses) if by_name && !addresses.is_empty() => self.service = addresses,
                     _ => {}
                 }
                 continue;
@@ -435,6 +447,10 @@ impl Application for Proxy {
             let _ = cx.registry.deregister(&mut listener);
         }
         self.keep_time(cx);
+    }
+
+    fn on_hangup(&mut self, cx: &mut Context<'_>) {
+        self.read_again(cx);
     }
 
     fn is_finished(&self) -> bool {

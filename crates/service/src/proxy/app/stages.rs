@@ -1,7 +1,8 @@
 //! The stages of a session, from its handshake to the relay and the last words.
 
 use super::{Next, Proxy, fail};
-use crate::proxy::dial::{self, Dial};
+use crate::proxy::access::is_of_machine;
+use crate::proxy::dial::Dial;
 use crate::proxy::front::{Denial, Front, Host, Progress, Request};
 use crate::proxy::limits::Limit;
 use crate::proxy::proxy_protocol;
@@ -11,7 +12,7 @@ use crate::proxy::settings::Direction;
 use anabranch_host::Context;
 use mio::net::TcpStream;
 use std::io::{ErrorKind, Read};
-use std::net::{Shutdown, SocketAddr};
+use std::net::{IpAddr, Shutdown, SocketAddr};
 
 impl Proxy {
     /// Does something with a session, and what follows from it.
@@ -109,8 +110,10 @@ impl Proxy {
         session: &mut Session,
         addresses: &[SocketAddr],
     ) -> Next {
-        let Direction::Socks { via, .. } = &self.settings.direction else { return Next::Wait };
-        let permitted: Vec<_> = addresses.iter().copied().filter(|address| dial::is_permitted(address.ip())).collect();
+        let Direction::Socks { via, access, .. } = &self.settings.direction else { return Next::Wait };
+        let is_own = |address: IpAddr| via.contains(&address) || is_of_machine(address);
+        let is_permitted = |address: &SocketAddr| access.permits(address.ip(), is_own);
+        let permitted: Vec<_> = addresses.iter().copied().filter(is_permitted).collect();
         if permitted.is_empty() {
             return self.deny(cx, session, Denial::NotAllowed, Outcome::NotAllowed);
         }

@@ -1,0 +1,93 @@
+//! Settings that change while the proxy runs.
+
+use super::{Proxy, RESOLVER, SERVICE};
+use crate::proxy::front::Host;
+use crate::proxy::resolver::Resolver;
+use crate::proxy::settings::{Direction, Limits, Timeouts, Users};
+use anabranch_host::Context;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// What SIGHUP comes to.
+pub enum Reload {
+    /// Go on with these.
+    Changed(Changes),
+    /// They could not be read, for this reason: go on as before.
+    Failed(String),
+    /// The terminal is lost, and with it whoever could end the proxy.
+    End,
+}
+
+/// Settings to go on with. What runs already keeps what it has.
+pub struct Changes {
+    /// The bounds on what clients may take up.
+    pub limits: Limits,
+    /// How long things may take.
+    pub timeouts: Timeouts,
+    /// The service, in front of one: its name, which is looked up again, and port.
+    pub service: Option<(String, u16)>,
+    /// Who may use it, in front of programs.
+    pub users: Option<Arc<Users>>,
+}
+
+impl Proxy {
+    /// Has SIGHUP ask `reload` for settings; without, it ends the proxy as SIGTERM does.
+    pub fn reloading(mut self, reload: impl FnMut() -> Reload + 'static) -> Self {
+        self.reload = Some(Box::new(reload));
+        self
+    }
+
+    pub(super) fn read_again(&mut self, cx: &mut Context<'_>) {
+        match self.reload.as_mut().map_or(Reload::End, |reload| reload()) {
+            Reload::Changed(changes) => {
+                self.change(cx, changes);
+                tracing::info!(target: "anabranch::proxy", "settings read again: {}", self.describe());
+            }
+            Reload::Failed(error) => {
+                tracing::error!(target: "anabranch::proxy", error, "settings not read again; going on as before");
+            }
+            Reload::End => anabranch_host::Application::on_signal(self, cx, HANGUP),
+        }
+    }
+
+    fn change(&mut self, cx: &mut Context<'_>, changes: Changes) {
+        let Changes { limits, timeouts, service, users } = changes;
+        self.settings.limits = limits;
+        self.settings.timeouts = timeouts;
+        self.admission.set_limits(limits);
+        match &mut self.settings.direction {
+            Direction::Listen { host, to_port, .. } => {
+                let Some((name, port)) = service else { return };
+                (*host, *to_port) = (name.clone(), port);
+                if let Some(Host::Address(address)) = Host::parse(&name) {
+                    self.service = vec![SocketAddr::new(address, port)];
+                    return;
+                }
+                if let Err(error) = self.start_resolver(cx) {
+                    return self.note_failure(cx.now, "cannot look names up", &error);
+                }
+                if let Some(resolver) = &self.resolver {
+                    // Until the answer comes the old addresses serve.
+                    resolver.ask(SERVICE, &name, port);
+                }
+            }
+            Direction::Socks { users: before, .. } => {
+                // Whoever asked for passwords at the start is never without.
+                if users.is_some() {
+                    *before = users;
+                }
+            }
+        }
+    }
+
+    /// Starts the threads that look names up, unless they are there.
+    pub(super) fn start_resolver(&mut self, cx: &mut Context<'_>) -> std::io::Result<()> {
+        if self.resolver.is_none() {
+            self.resolver = Some(Resolver::start(cx.registry, RESOLVER)?);
+        }
+        Ok(())
+    }
+}
+
+/// Of SIGHUP, for the log.
+const HANGUP: i32 = 1;
