@@ -135,7 +135,8 @@ impl ProxyArgs {
                 let (clients, to_allow) = (self.allow.clone(), self.to_allow.clone());
                 let access = Access { clients, to_allow, to_deny: self.to_deny.clone() };
                 if access.is_open(*listen, users.is_some()) {
-                    let help = "name its users with --users FILE, or their networks with --allow CIDR, or listen on 127.0.0.1";
+                    let help =
+                        "name its users with --users FILE, or their networks with --allow CIDR, or listen on 127.0.0.1";
                     let error = BuildError::Open { address: *listen };
                     return Err(Failure::Refused(miette::miette!(help = help, "--socks: {error}")));
                 }

@@ -524,14 +524,8 @@ impl Endpoint {
             return ConnectionId { index, generation: slot.generation };
         }
         let index = self.connections.len() as u32;
-        let slot = Slot {
-            generation: 0,
-            connection: None,
-            armed: None,
-            queued: false,
-            changed: false,
-            half_open: None,
-        };
+        let slot =
+            Slot { generation: 0, connection: None, armed: None, queued: false, changed: false, half_open: None };
         self.connections.push(slot);
         ConnectionId { index, generation: 0 }
     }

@@ -143,6 +143,11 @@ impl Driver {
         }
     }
 
+    /// Whether a timer of the endpoint is due.
+    pub fn is_due(&self) -> bool {
+        self.endpoint.poll_timeout().is_some_and(|at| at <= self.clock.now())
+    }
+
     /// Lets the endpoint's timers act that are due.
     pub fn handle_timeout(&mut self) {
         let now = self.clock.now();

@@ -109,7 +109,8 @@ fn interface_routed_to(address: IpAddr) -> Option<String> {
             let wanted = format!("{:08X}", u32::from_ne_bytes(v4.octets()));
             let table = read("route");
             let mut routes = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-            let route = routes.find(|words| words.get(1) == Some(&wanted.as_str()) && words.get(7) == Some(&"FFFFFFFF"))?;
+            let route =
+                routes.find(|words| words.get(1) == Some(&wanted.as_str()) && words.get(7) == Some(&"FFFFFFFF"))?;
             Some((*route.first()?).to_owned())
         }
         IpAddr::V6(v6) => {

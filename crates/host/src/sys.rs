@@ -54,9 +54,8 @@ pub(crate) fn network_namespace(socket: BorrowedFd<'_>) -> io::Result<u64> {
     let (mut cookie, mut length) = (0u64, size_of::<u64>() as libc::socklen_t);
     let fd = socket.as_raw_fd();
     // SAFETY: SO_NETNS_COOKIE writes eight bytes, which `cookie` has room for, and their number; both outlive the call.
-    let result = unsafe {
-        libc::getsockopt(fd, libc::SOL_SOCKET, SO_NETNS_COOKIE, (&raw mut cookie).cast(), &raw mut length)
-    };
+    let result =
+        unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, SO_NETNS_COOKIE, (&raw mut cookie).cast(), &raw mut length) };
     check(result)?;
     Ok(cookie)
 }

@@ -1,9 +1,9 @@
 //! What can be changed while the proxy runs: options that a file may set as well, read again at SIGHUP.
 
 use super::{ProxyArgs, target};
+use crate::wire_options::{size, span};
 use anabranch_service::proxy::{Limits, Timeouts};
 use anabranch_units::{Bytes, Duration};
-use crate::wire_options::{size, span};
 use serde::{Deserialize, Deserializer};
 use std::path::Path;
 use std::str::FromStr;

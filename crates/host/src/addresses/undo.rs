@@ -106,7 +106,8 @@ impl Undo {
             let mut file = options.read(true).write(true).create(create).truncate(false).mode(0o600).open(&path)?;
             flock(&file, FlockOperation::NonBlockingLockExclusive)?;
             // Whoever had it before may have removed it between the two calls.
-            let same = std::fs::metadata(&path).is_ok_and(|there| file.metadata().is_ok_and(|ours| ours.ino() == there.ino()));
+            let same =
+                std::fs::metadata(&path).is_ok_and(|there| file.metadata().is_ok_and(|ours| ours.ino() == there.ino()));
             if !same {
                 continue;
             }
@@ -125,9 +126,11 @@ impl Undo {
         let ending = ending()?;
         for path in notes()?.into_iter().filter(|path| *path != self.path) {
             let text = std::fs::read_to_string(&path).unwrap_or_default();
-            let taken = text.lines().filter_map(Claim::parse).find(|theirs| claims.iter().any(|ours| ours.overlaps(theirs)));
+            let taken =
+                text.lines().filter_map(Claim::parse).find(|theirs| claims.iter().any(|ours| ours.overlaps(theirs)));
             // What nobody holds any more is no claim.
-            let alive = || matches!(Undo::take(path.clone(), false), Err(error) if error.kind() == io::ErrorKind::WouldBlock);
+            let alive =
+                || matches!(Undo::take(path.clone(), false), Err(error) if error.kind() == io::ErrorKind::WouldBlock);
             if let Some(claim) = taken.filter(|_| alive()) {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 return Ok(Some((claim, name.trim_end_matches(ending.as_str()).to_owned())));
@@ -188,8 +191,8 @@ fn ending() -> io::Result<String> {
 
 /// All notes of this network namespace.
 fn notes() -> io::Result<Vec<PathBuf>> {
-    let ending = ending()?;
     let paths = std::fs::read_dir(DIRECTORY)?.filter_map(|entry| Some(entry.ok()?.path()));
+    let ending = ending()?;
     Ok(paths.filter(|path| path.to_string_lossy().ends_with(&ending)).collect())
 }
 

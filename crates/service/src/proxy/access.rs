@@ -49,7 +49,9 @@ impl FromStr for Network {
         let most = if base.is_ipv4() { 32 } else { 128 };
         let length = match length {
             None => most,
-            Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => digits.parse().map_err(|_| NetworkError)?,
+            Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                digits.parse().map_err(|_| NetworkError)?
+            }
             Some(_) => return Err(NetworkError),
         };
         let mapped = base != base.to_canonical();
@@ -174,7 +176,8 @@ mod tests {
 
     #[test]
     fn a_listener_that_others_reach_wants_to_know_whom_it_serves() {
-        let (closed, bounded) = (Access::default(), Access { clients: networks("192.168.0.0/16"), ..Access::default() });
+        let (closed, bounded) =
+            (Access::default(), Access { clients: networks("192.168.0.0/16"), ..Access::default() });
         for (listen, access, with_users, open) in [
             ("0.0.0.0:1080", &closed, false, true),
             ("[::]:1080", &closed, false, true),

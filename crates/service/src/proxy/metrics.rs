@@ -116,7 +116,8 @@ impl Scrape<'_> {
         let limits = limits.map(|limit| (label("limit", limit.name()), hit(limit)));
         counter(registry, "limit_hits", "How often a limit was in a client's way", limits);
         let evicted = |limit: Limit| totals.evicted.get(&limit).copied().unwrap_or(0);
-        let evictions = [Limit::Memory, Limit::ClientMemory].map(|limit| (label("limit", limit.name()), evicted(limit)));
+        let evictions =
+            [Limit::Memory, Limit::ClientMemory].map(|limit| (label("limit", limit.name()), evicted(limit)));
         counter(registry, "connections_evicted", "Connections cut off because they held most, by limit", evictions);
         let bytes = [("from_client", totals.from_client), ("to_client", totals.to_client)];
         let bytes = bytes.map(|(way, count)| (label("direction", way), count));

@@ -103,6 +103,11 @@ impl Relay {
         self.readable && self.inward.is_empty() && !self.socket_finished
     }
 
+    /// Both directions are closed behind the last byte, as far as this side goes.
+    pub(super) fn is_over(&self) -> bool {
+        self.socket_done() && self.engine_finished && self.engine_shut && self.outward.is_empty()
+    }
+
     /// Moves what can be moved, and closes what is to be closed. At most `room` bytes are read from the socket. Answers how
     /// many bytes moved.
     pub(super) fn pump(

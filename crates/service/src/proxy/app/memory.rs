@@ -4,6 +4,7 @@ use super::Proxy;
 use crate::proxy::limits::{Admission, Limit};
 use crate::proxy::report::Outcome;
 use crate::proxy::session::{Session, Stage};
+use anabranch_engine::ConnectionId;
 use anabranch_host::Context;
 use anabranch_units::Duration;
 use std::net::SocketAddr;
@@ -19,8 +20,27 @@ impl Proxy {
         while let Some(id) = cx.endpoint.poll_changed() {
             if let Some(index) = self.owner(id) {
                 self.count(cx, index);
+                self.part(cx, id, index);
             }
         }
+    }
+
+    /// A session is over when both ends have everything. What the engine still has to do then, above all to wait for a repeated
+    /// FIN, takes up nothing of a client's limits.
+    fn part(&mut self, cx: &mut Context<'_>, id: ConnectionId, index: usize) {
+        let Some(session) = self.sessions.get_mut(index).filter(|session| session.connection == Some(id)) else {
+            return;
+        };
+        let relayed = matches!(session.stage, Stage::Relaying) && session.socket.is_none() && session.ending.is_none();
+        let load = cx.endpoint.load(id).filter(|load| load.unacknowledged.is_zero() && !load.end_unacknowledged);
+        if load.is_none() || !relayed || !session.relay.is_over() {
+            return;
+        }
+        let Some(mut session) = self.sessions.take(index) else { return };
+        // Its end comes as an event of a connection that nobody owns.
+        self.disown(id);
+        self.collect(cx, &mut session);
+        self.finish(cx, index, session, Outcome::Closed);
     }
 
     /// Counts what a session holds now. If that exceeds a limit, who holds most has to go.
@@ -51,7 +71,9 @@ impl Proxy {
     pub(super) fn resume(&mut self, cx: &mut Context<'_>) {
         for _ in 0..self.waiting.len().min(RESUMED) {
             let Some((index, serial)) = self.waiting.pop_front() else { return };
-            let Some(session) = self.sessions.get_mut(index).filter(|session| session.serial == serial) else { continue };
+            let Some(session) = self.sessions.get_mut(index).filter(|session| session.serial == serial) else {
+                continue;
+            };
             if self.admission.room(session.client.ip(), session.charged) == 0 {
                 self.waiting.push_back((index, serial));
                 continue;

@@ -19,9 +19,9 @@ use crate::proxy::slab::Slab;
 use anabranch_engine::{ConnectionId, Event};
 use anabranch_host::{Application, Context, FIRST_TOKEN, Ready};
 use anabranch_units::{Duration, Instant};
+use memory::Ebb;
 use mio::net::TcpListener;
 use mio::{Interest, Token};
-use memory::Ebb;
 pub use reload::{Changes, Reload};
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -73,7 +73,9 @@ pub enum BuildError {
         error: std::io::Error,
     },
     /// Everybody could use it.
-    #[error("{address} can be reached by others, and everybody who does would connect to anywhere through this machine")]
+    #[error(
+        "{address} can be reached by others, and everybody who does would connect to anywhere through this machine"
+    )]
     Open {
         /// Where it was to listen.
         address: SocketAddr,
@@ -311,7 +313,11 @@ impl Proxy {
     fn on_answers(&mut self, cx: &mut Context<'_>) {
         while let Some(answer) = self.resolver.as_mut().and_then(Resolver::next_answer) {
             if answer.who == SERVICE {
-                let by_name = matches!(&self.settings.direction, Direction::Listen { host, .. } if !matches!(Host::parse(host), Some(Host::Address(_))));
+                // Meanwhile an address may have taken the name's place.
+                let by_name = match &self.settings.direction {
+                    Direction::Listen { host, .. } => !matches!(Host::parse(host), Some(Host::Address(_))),
+                    Direction::Socks { .. } => false,
+                };
                 match answer.addresses {
                     Ok(addresses) if by_name && !addresses.is_empty() => self.service = addresses,
                     _ => {}
