@@ -49,9 +49,10 @@ pub struct WireOptions {
     /// Subflows of one connection at most, 1 to 16.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=16))]
     pub max_subflows: u8,
-    /// Bytes written and not acknowledged, for each connection.
-    #[arg(long, value_name = "SIZE", default_value = "4MiB", value_parser = size)]
-    pub send_buffer: Bytes,
+    /// Bytes written and not acknowledged, for each connection; 6MiB unless given, and not less than --receive-buffer. A peer
+    /// whose receive buffer is larger cannot be kept busy (RFC 8684 §3.3.5).
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub send_buffer: Option<Bytes>,
     /// Bytes received and not read, for each connection; the largest window it offers.
     #[arg(long, value_name = "SIZE", default_value = "6MiB", value_parser = size)]
     pub receive_buffer: Bytes,
@@ -115,7 +116,7 @@ impl WireOptions {
             multipath: !self.no_multipath,
             max_subflows: usize::from(self.max_subflows),
             checksum: self.checksum,
-            send_buffer: self.send_buffer,
+            send_buffer: self.send_buffer.unwrap_or(Config::BUFFER.max(self.receive_buffer)),
             receive_buffer: self.receive_buffer,
             // Routers that drop what is too big and do not say so are found out.
             black_hole_timeouts: Some(BLACK_HOLE_TIMEOUTS),
@@ -265,4 +266,36 @@ pub fn size(text: &str) -> Result<Bytes, String> {
 pub fn span(text: &str) -> Result<Duration, String> {
     let span = quantity::duration(text).map_err(|refusal| format!("{}; {}", refusal.problem, refusal.accepted))?;
     if span.is_zero() { Err("it must be longer than nothing".to_owned()) } else { Ok(span) }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Only {
+        #[command(flatten)]
+        options: WireOptions,
+    }
+
+    /// RFC 8684 §3.3.5; one that is given is kept.
+    #[test]
+    fn the_send_buffer_follows_the_receive_buffer() {
+        for (words, send, receive) in [
+            (&[][..], 6, 6),
+            (&["--receive-buffer", "1MiB"], 6, 1),
+            (&["--receive-buffer", "64MiB"], 64, 64),
+            (&["--receive-buffer", "64MiB", "--send-buffer", "2MiB"], 2, 64),
+        ] {
+            let only = Only::parse_from(["anabranch"].iter().chain(words));
+            let (config, _) = only.options.config(&Catalogue::default(), &[]).unwrap();
+            assert_eq!(
+                [config.send_buffer, config.receive_buffer].map(|it| it.get() >> 20),
+                [send, receive],
+                "{words:?}"
+            );
+        }
+    }
 }

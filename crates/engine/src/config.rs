@@ -34,7 +34,8 @@ pub struct Config {
     pub rejoin: Option<Duration>,
     /// How long a connection without any subflow waits for a new one (Linux `net.mptcp.close_timeout`: 60 s).
     pub close_timeout: Duration,
-    /// Bytes written and not acknowledged at the data level.
+    /// Bytes written and not acknowledged at the data level. A sender fills the peer's window only if this is at least as
+    /// large as the peer's receive buffer (RFC 8684 §3.3.5).
     pub send_buffer: Bytes,
     /// Bytes received and not read; the largest window advertised.
     pub receive_buffer: Bytes,
@@ -156,6 +157,10 @@ pub enum Switch {
 pub(crate) const MAX_SUBFLOWS: usize = 16;
 
 impl Config {
+    /// Send and receive buffer unless told otherwise: Linux's `tcp_rmem`. Its `tcp_wmem` is 4 MiB, but RFC 8684 §3.3.5
+    /// wants a send buffer at least as large as the receive buffer.
+    pub const BUFFER: Bytes = Bytes::new(6 << 20);
+
     /// A host with `addresses` and everything else as Linux has it: min-RTT, LIA, opportunistic reinjection.
     pub fn new(profile: Profile, addresses: Vec<LocalAddress>) -> Self {
         Config {
@@ -167,8 +172,8 @@ impl Config {
             announce: true,
             rejoin: Some(Duration::from_secs(1)),
             close_timeout: Duration::from_secs(60),
-            send_buffer: Bytes::new(4 << 20),
-            receive_buffer: Bytes::new(6 << 20),
+            send_buffer: Config::BUFFER,
+            receive_buffer: Config::BUFFER,
             initial_receive_buffer: None,
             max_half_open: 1024,
             resets_per_second: None,
@@ -230,4 +235,18 @@ impl Default for Policies {
 fn factory<T: ?Sized>(table: &'static [Entry<T>], name: &'static str) -> Factory<T> {
     let entry = table.iter().find(|entry| entry.name == name).expect("the default policies are registered");
     Arc::new(|| entry.build_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 8684 §3.3.5.
+    #[test]
+    fn the_send_buffer_is_at_least_as_large_as_the_receive_buffer() {
+        for profile in Profile::NAMES.iter().filter_map(|name| Profile::named(name)) {
+            let config = Config::new(profile, Vec::new());
+            assert!(config.send_buffer >= config.receive_buffer, "{}", config.profile.name);
+        }
+    }
 }

@@ -215,6 +215,20 @@ impl Scenario {
         Duration::from_nanos(Seed(seed).stream("run/spread").below(self.spread.as_nanos()))
     }
 
+    /// What of the scenario is allowed and worth knowing, as sentences.
+    pub fn notes(&self) -> Vec<String> {
+        let hosts = [("client", &self.spec.client), ("server", &self.spec.server)];
+        let ((from, sender), (to, receiver)) = (hosts[self.sender], hosts[1 - self.sender]);
+        let (send, receive) = (sender.send_buffer, receiver.receive_buffer);
+        let small = (send < receive).then(|| {
+            format!(
+                "the {from}'s send buffer, {send}, is smaller than the {to}'s receive buffer, {receive}, \
+                 and can never fill it (RFC 8684 §3.3.5)"
+            )
+        });
+        small.into_iter().collect()
+    }
+
     /// The run with this seed.
     pub fn spec(&self, seed: u64) -> Spec {
         let mut spec = self.spec.clone();

@@ -41,6 +41,9 @@ pub struct Header {
     /// Policies that took the place of others in the course of the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub switched: Vec<Switched>,
+    /// What of the scenario is allowed and worth knowing, as sentences.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// One run among the results.
@@ -73,6 +76,7 @@ impl Header {
             receiver_policies: Some(scenario.receiver()).filter(|it| *it != scenario.policies()).cloned(),
             schedulers: Vec::new(),
             switched: scenario.switched.clone(),
+            notes: scenario.notes(),
         }
     }
 
@@ -115,6 +119,7 @@ impl Header {
             receiver_policies: None,
             schedulers: Vec::new(),
             switched: Vec::new(),
+            notes: Vec::new(),
         }
     }
 }
@@ -131,7 +136,8 @@ impl fmt::Display for Header {
         if self.schedulers.is_empty() {
             write!(f, ", scheduler {}", self.policies.scheduler.name)?;
         }
-        self.sets.iter().try_for_each(|set| write!(f, "\nset {set}"))
+        self.sets.iter().try_for_each(|set| write!(f, "\nset {set}"))?;
+        self.notes.iter().try_for_each(|note| write!(f, "\nnote: {note}"))
     }
 }
 

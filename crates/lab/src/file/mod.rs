@@ -169,7 +169,8 @@ pub struct HostTable {
     pub ack_caution: Option<bool>,
     /// When bytes in flight are repeated on another subflow.
     pub reinjection: Option<At<Policy>>,
-    /// Bytes written and not yet acknowledged, per connection.
+    /// Bytes written and not yet acknowledged, per connection; 6MiB unless given, and not less than the other host's
+    /// receive buffer, as RFC 8684 §3.3.5 wants it.
     pub send_buffer: Option<Of<Bytes>>,
     /// Bytes received and not yet read, per connection: of a fixed size, or one that tunes itself.
     pub receive_buffer: Option<At<ReceiveBuffer>>,

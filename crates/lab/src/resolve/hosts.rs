@@ -7,7 +7,7 @@ use crate::variant::Chosen;
 use anabranch_engine::{Policies, Profile, RtoRule};
 use anabranch_policy::{Catalogue, Table};
 use anabranch_sim::HostSpec;
-use anabranch_units::Duration;
+use anabranch_units::{Bytes, Duration};
 
 /// Most subflows a connection can have.
 const MAX_SUBFLOWS: usize = 16;
@@ -50,6 +50,13 @@ pub(super) fn host(
         knobs(table, &mut host.profile)?;
     }
     Ok((host, chosen))
+}
+
+/// A send buffer that no table gives is large enough for the receive buffer of the other host (RFC 8684 §3.3.5).
+pub(super) fn fit_send_buffer(host: &mut HostSpec, tables: &[&HostTable], receive_buffer: Bytes) {
+    if tables.iter().all(|table| table.send_buffer.is_none()) {
+        host.send_buffer = host.send_buffer.max(receive_buffer);
+    }
 }
 
 /// The policy that the last table names, or else the default. Each name must be right, also one that is overridden.

@@ -66,8 +66,11 @@ pub(crate) fn resolve(
     let shared = paths::shared(file, traces)?;
     let paths = paths::paths(file, traces)?;
     let names: Vec<String> = paths.iter().map(|path| path.name.clone()).collect();
-    let (client, client_chosen) = hosts::host(catalogue, &[&file.host, &file.client], &names)?;
-    let (server, server_chosen) = hosts::host(catalogue, &[&file.host, &file.server], &names)?;
+    let tables = [[&file.host, &file.client], [&file.host, &file.server]];
+    let (mut client, client_chosen) = hosts::host(catalogue, &tables[0], &names)?;
+    let (mut server, server_chosen) = hosts::host(catalogue, &tables[1], &names)?;
+    hosts::fit_send_buffer(&mut client, &tables[0], server.receive_buffer);
+    hosts::fit_send_buffer(&mut server, &tables[1], client.receive_buffer);
 
     let mut spec = Spec::new(paths, client, server);
     spec.shared = shared;

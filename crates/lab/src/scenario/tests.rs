@@ -166,6 +166,31 @@ fn a_receive_buffer_is_fixed_or_tunes_itself() {
     }
 }
 
+/// RFC 8684 §3.3.5. One that is given is kept, and remarked upon where the data goes that way.
+#[test]
+fn a_send_buffer_that_is_not_given_follows_the_receive_buffer() {
+    let scenario = |hosts: &str| read(&format!("{PATHS}{hosts}{BULK}")).unwrap();
+    for (hosts, client, server, remarks) in [
+        ("", 6, 6, 0),
+        ("[host]\nreceive-buffer = \"1MiB\"\n", 6, 6, 0),
+        ("[host]\nreceive-buffer = \"60MiB\"\n", 60, 60, 0),
+        ("[client]\nreceive-buffer = { max = \"60MiB\" }\n", 6, 60, 0),
+        ("[client]\nreceive-buffer = \"60MiB\"\n[server]\nsend-buffer = \"40MiB\"\n", 6, 40, 1),
+        ("[host]\nsend-buffer = \"4MiB\"\n", 4, 4, 1),
+        ("[client]\nsend-buffer = \"4MiB\"\n", 4, 6, 0),
+    ] {
+        let scenario = scenario(hosts);
+        let spec = scenario.spec(1);
+        let found = [spec.client.send_buffer, spec.server.send_buffer].map(|buffer| buffer.get() >> 20);
+        assert_eq!((found, scenario.notes().len()), ([client, server], remarks), "{hosts}");
+    }
+    let note = &scenario("[host]\nsend-buffer = \"5B\"\nreceive-buffer = \"6B\"\n").notes()[0];
+    assert!(
+        note.starts_with("the server's send buffer, 5B, is smaller than the client's receive buffer, 6B,"),
+        "{note}"
+    );
+}
+
 #[test]
 fn workloads_and_changes_are_what_they_say() {
     let text = r#"
