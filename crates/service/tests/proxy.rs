@@ -270,6 +270,26 @@ fn a_client_too_many_is_refused_and_the_others_are_not_harmed() {
     served.join().unwrap();
 }
 
+/// Whoever closes first waits for a repeated FIN. That is the engine's business, not the client's.
+#[test]
+fn a_closed_connection_does_not_count_while_it_waits() {
+    let (address, served) = service(5, |mut stream| stream.write_all(b"done").unwrap());
+    let mut bench = limited(address, |settings| settings.limits.connections_per_client = 1);
+    bench.speak_plainly();
+    for _ in 0..5 {
+        let id = bench.open();
+        bench.until("it ends", |bench| bench.peer(id).has(Event::PeerFinished) || bench.peer(id).has(Event::Reset));
+        assert_eq!(bench.peer(id).read, b"done");
+        bench.peer(id).finish = true;
+        let waiting = bench.engine.connections();
+        assert!(waiting > 0, "there is something to wait for");
+        bench.until("the session is over", |bench| bench.proxy.sessions() == 0);
+        assert_eq!(bench.engine.connections(), waiting, "before the engine's part is");
+    }
+    assert_eq!((bench.proxy.ended(Outcome::Closed), bench.proxy.limit_hits(Limit::ClientConnections)), (5, 0));
+    served.join().unwrap();
+}
+
 #[test]
 fn memory_has_an_end() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,6 +1,6 @@
 //! The memory that a connection takes for its data now, and when its peer last got on: for whoever has to bound either.
 
-use super::Connection;
+use super::{Connection, Mode};
 use crate::Load;
 use anabranch_units::{Bytes, Instant};
 
@@ -27,11 +27,20 @@ impl Reached {
 impl Connection {
     /// A segment was handled, which may have brought the peer forward.
     pub(crate) fn note_progress(&mut self, now: Instant) {
-        let (acked, fin_acked, received) = (self.outgoing.una, self.outgoing.fin_acked, self.receiver.next());
+        let (acked, fin_acked, received) = (self.outgoing.una, self.end_acked(), self.receiver.next());
         let before = &self.reached;
         if (before.acked, before.fin_acked, before.received) != (acked, fin_acked, received) {
             self.reached = Reached { acked, fin_acked, received, at: now };
         }
+    }
+
+    /// The peer knows that our direction has ended: of plain TCP that is the FIN's.
+    fn end_acked(&self) -> bool {
+        let of_subflow = || {
+            let subflow = self.subflows.first();
+            subflow.is_some_and(|subflow| subflow.fin_sent && subflow.recovery.is_empty())
+        };
+        self.outgoing.fin_acked || self.mode == Mode::Plain && of_subflow()
     }
 
     pub(crate) fn load(&self) -> Load {
@@ -46,7 +55,7 @@ impl Connection {
         Load {
             held: Bytes::new(held),
             unacknowledged: Bytes::new(out.buffer.end() - out.una.min(out.buffer.end())),
-            end_unacknowledged: out.fin.is_some() && !out.fin_acked,
+            end_unacknowledged: out.fin.is_some() && !self.end_acked(),
             active: self.reached.at,
             subflows: self.subflows.len(),
         }

@@ -104,6 +104,15 @@ impl Bench {
         bench
     }
 
+    /// The other engine speaks plain TCP from now on. It has no connection yet.
+    pub fn speak_plainly(&mut self) {
+        let addresses = [LocalAddress { ip: peer_ip(1), backup: false }];
+        let mut profile = Profile::linux();
+        profile.tsq = None;
+        let config = Config { multipath: false, ..Config::new(profile, addresses.to_vec()) };
+        self.other = Endpoint::new(config, Seed(2));
+    }
+
     pub fn now(&self) -> Instant {
         Instant::from_nanos((self.start.elapsed() + self.skipped).as_nanos() as u64)
     }
