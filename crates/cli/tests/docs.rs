@@ -114,7 +114,7 @@ fn what_wireshark_shows_is_that_of_today() {
     document.hold("turns into a black hole:", &aligned(&packets[hole - 3..hole + 2]));
 
     let said = tool("tshark", &["-r", "captures/server.pcapng", "-q", "-z", "expert"]).unwrap();
-    let comments: Vec<&str> = said.lines().filter(|line| line.contains("Comment")).map(str::trim_end).collect();
+    let comments: Vec<&str> = said.lines().filter(|line| line.contains("  Comment  ")).map(str::trim_end).collect();
     document.hold("-q -z expert`):", &(comments.join("\n") + "\n"));
 
     let filter = format!("mptcp.dsn == {} && tcp.srcport == 5001", packets[hole][4]);
@@ -127,6 +127,8 @@ fn what_wireshark_shows_is_that_of_today() {
         "frame.comment",
     ];
     document.hold("sequence space:", &aligned(&fields(&filter, &names)));
+    let told = format!("mptcp.dsn == {}", packets[hole][4]);
+    assert!(document.text.contains(&told), "docs/wireshark.md: the filters are to name this segment: {told}");
     document.settle();
 }
 

