@@ -28,8 +28,8 @@ mod world;
 pub use carrier::Carriers;
 pub use decisions::Decided;
 pub use middlebox::{
-    Chain, End, MIDDLEBOXES, Middlebox, MiddleboxInfo, MiddleboxOutcome, MiddleboxSpec, Moving, SplitOptions, Stripped,
-    StrippedOptions, SynOption, Unmapped,
+    Chain, End, Fault, MIDDLEBOXES, Middlebox, MiddleboxInfo, MiddleboxOutcome, MiddleboxSpec, Moving, SplitOptions,
+    Stripped, StrippedOptions, SynOption, Unmapped,
 };
 pub use observe::{Condition, Content, Loss, Observer, PacketId, Sight};
 pub use outcome::{

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 /// A middlebox. Which keys there are depends on `kind`; each kind has `end` (client, unless given), and where it matters
 /// `direction` (both, unless given).
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum MiddleboxTable {
     /// Removes MPTCP options.
@@ -114,6 +114,28 @@ pub enum MiddleboxTable {
         /// Which one; mp-capable unless given.
         #[serde(default)]
         option: SynOptionName,
+        /// Where it stands.
+        #[serde(default)]
+        end: EndName,
+    },
+    /// Does something to single segments, named by their numbers: counted from 0 in each direction.
+    Faults {
+        /// Lost.
+        #[serde(default)]
+        drop: Vec<u64>,
+        /// Arrive twice.
+        #[serde(default)]
+        duplicate: Vec<u64>,
+        /// Come after the next one.
+        #[serde(default)]
+        swap: Vec<u64>,
+        /// Come after `wait`.
+        #[serde(default)]
+        delay: Vec<u64>,
+        /// How long a delayed segment is held, and a swapped one that none follows; 3s unless given.
+        wait: Option<Unit<Duration>>,
+        /// Which way the segments travel.
+        direction: Option<DirectionName>,
         /// Where it stands.
         #[serde(default)]
         end: EndName,

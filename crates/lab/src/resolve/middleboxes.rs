@@ -5,7 +5,9 @@ use crate::error::Problem;
 use crate::file::{
     At, EndName, MiddleboxTable, SplitName, StrippedName, StrippedOptionsName, SynOptionName, Unit, UnmappedName,
 };
-use anabranch_sim::{End, Middlebox, MiddleboxSpec, SplitOptions, Stripped, StrippedOptions, SynOption, Unmapped};
+use anabranch_sim::{
+    End, Fault, Middlebox, MiddleboxSpec, SplitOptions, Stripped, StrippedOptions, SynOption, Unmapped,
+};
 use anabranch_units::{Bytes, Duration};
 
 /// The MSS that every IPv4 host accepts (RFC 9293 §3.7.1).
@@ -18,6 +20,8 @@ const MTU: u16 = 1280;
 const MOMENT: Duration = Duration::from_millis(1);
 /// Behind the handshake and the first windows.
 const OFFSET: u32 = 100_000;
+/// Beyond the first retransmission timeout (RFC 6298 §2.1).
+const LATE: Duration = Duration::from_secs(3);
 /// A few bytes, as of an address.
 const EDIT: u16 = 4;
 
@@ -29,7 +33,7 @@ pub(super) fn middlebox(at: &At<MiddleboxTable>) -> Result<MiddleboxSpec, Proble
     };
     let span = |given: Option<Unit<Duration>>, default| given.map_or(default, |Unit(span)| span);
     let way = |given: Option<crate::file::DirectionName>| given.map(way);
-    let (kind, end) = match at.value {
+    let (kind, end) = match at.value.clone() {
         MiddleboxTable::Strip { from, options, after, direction, end } => {
             let (from, options, after) = (stripped(from), stripped_options(options), u64::from(after));
             (Middlebox::Strip { from, options, after, direction: way(direction) }, end)
@@ -71,6 +75,17 @@ pub(super) fn middlebox(at: &At<MiddleboxTable>) -> Result<MiddleboxSpec, Proble
                 SynOptionName::MpJoin => SynOption::Join,
             };
             (Middlebox::DropSyn { option }, end)
+        }
+        MiddleboxTable::Faults { drop, duplicate, swap, delay, wait, direction, end } => {
+            let all = [(drop, Fault::Drop), (duplicate, Fault::Duplicate), (swap, Fault::Swap), (delay, Fault::Delay)];
+            let mut plan: Vec<_> =
+                all.iter().flat_map(|(numbers, fault)| numbers.iter().map(|number| (*number, *fault))).collect();
+            plan.sort_unstable();
+            if let Some(pair) = plan.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+                let problem = format!("segment {} meets two faults", pair[0].0);
+                return Err(Problem::at(&at.span, problem, "accepted: one for each number"));
+            }
+            (Middlebox::Faults { plan, wait: span(wait, LATE), direction: way(direction) }, end)
         }
     };
     kind.check().map_err(|what| {

@@ -5,7 +5,7 @@ use anabranch_net::{LossModel, QueueLimit};
 use anabranch_policy::registry::{Entry, Value};
 use anabranch_policy::scheduler::{MinRtt, Scheduler as Policy};
 use anabranch_sim::page::Protocol;
-use anabranch_sim::{Affected, Extent, MIDDLEBOXES, Middlebox, MiddleboxSpec, Stripped, Unmapped};
+use anabranch_sim::{Affected, Extent, Fault, MIDDLEBOXES, Middlebox, MiddleboxSpec, Stripped, Unmapped};
 use anabranch_units::{Bytes, Rate};
 
 const PATHS: &str = "[path.wlan]\nrate = \"25mbit\"\ndelay = \"10ms\"\n[path.lte]\ndown = \"lte.down\"\nup = \"5mbit\"\nrtt = \"60ms\"\n";
@@ -97,6 +97,19 @@ fn paths_stand_in_the_order_of_the_file_with_what_it_says() {
     assert_eq!((wlan.middleboxes.as_slice(), dsl.middleboxes.len()), (&[strip, MiddleboxSpec::at_server(nat)][..], 0));
     assert_eq!((dsl.down.queue, dsl.down.loss.clone()), (QueueLimit::Packets(100), LossModel::None));
     assert_eq!(spec.shared[0].down.service.mean_rate(), Rate::from_mbps(50));
+}
+
+/// Faults are named by kind; a segment meets one of them.
+#[test]
+fn a_plan_of_faults_names_segments() {
+    let text = |keys: &str| {
+        format!("[path.a]\nrate = \"1mbit\"\ndelay = \"1ms\"\nmiddlebox = [{{ kind = \"faults\", {keys} }}]\n{BULK}")
+    };
+    let scenario = read(&text("drop = [3, 0], swap = [1], wait = \"1s\", direction = \"up\"")).unwrap();
+    let plan = vec![(0, Fault::Drop), (1, Fault::Swap), (3, Fault::Drop)];
+    let faults = Middlebox::Faults { plan, wait: Duration::from_secs(1), direction: Some(Direction::Up) };
+    assert_eq!(scenario.spec(1).paths[0].middleboxes, [MiddleboxSpec::new(faults)]);
+    assert!(read(&text("drop = [1], delay = [1]")).is_err());
 }
 
 /// Every kind of middlebox is in the list under the name that the file accepts, with the defaults that the list states.

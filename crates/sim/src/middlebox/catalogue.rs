@@ -71,4 +71,10 @@ pub const MIDDLEBOXES: &[MiddleboxInfo] = &[
         source: "Honda 2011; RFC 8684 §3.1, §3.7",
         keys: "option = mp-capable | mp-join (mp-capable)",
     },
+    MiddleboxInfo {
+        name: "faults",
+        about: "drops, repeats, swaps or delays single segments, named by their number",
+        source: "for tests and for experiments that leave nothing to chance",
+        keys: "drop, duplicate, swap, delay = [numbers from 0] (none), wait = time (3s), direction",
+    },
 ];

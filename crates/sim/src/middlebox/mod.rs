@@ -12,6 +12,7 @@ mod alter;
 mod catalogue;
 mod chain;
 mod coalesce;
+mod faults;
 mod filter;
 mod flow;
 mod nat;
@@ -123,6 +124,28 @@ pub enum Middlebox {
         /// Which one.
         option: SynOption,
     },
+    /// Does something to single segments, named by their number in place of chance.
+    Faults {
+        /// Each segment at most once, counted from 0 in its direction, whatever flow it belongs to.
+        plan: Vec<(u64, Fault)>,
+        /// How long a delayed segment is held, and a swapped one that none follows.
+        wait: Duration,
+        /// Which way the segments travel.
+        direction: Option<Direction>,
+    },
+}
+
+/// What happens to one segment.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Fault {
+    /// It is lost.
+    Drop,
+    /// It arrives twice.
+    Duplicate,
+    /// It comes after the next one of its direction.
+    Swap,
+    /// It comes later, after whatever has passed meanwhile.
+    Delay,
 }
 
 /// From which segments options are removed.
@@ -181,7 +204,7 @@ pub enum SynOption {
 }
 
 /// What a middlebox has done.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct MiddleboxOutcome {
     /// Path, kind and, where a path has several, number: `wlan/strip`, `wlan/nat-2`.
     pub name: String,
@@ -223,6 +246,7 @@ impl Middlebox {
             Middlebox::Nat { .. } => "nat",
             Middlebox::MtuBlackhole { .. } => "mtu-blackhole",
             Middlebox::DropSyn { .. } => "drop-syn",
+            Middlebox::Faults { .. } => "faults",
         }
     }
 
@@ -260,6 +284,7 @@ impl Middlebox {
             Middlebox::MtuBlackhole { size, .. } if *size < SMALLEST_MTU => {
                 Err("every IPv4 link carries packets of 68 bytes (RFC 791 §3.2)")
             }
+            Middlebox::Faults { wait, .. } if wait.is_zero() => Err("a delay above zero"),
             _ => Ok(()),
         }
     }
@@ -281,6 +306,7 @@ impl Middlebox {
                 Box::new(filter::MtuBlackhole { size, from: Instant::ZERO + from, direction })
             }
             Middlebox::DropSyn { option } => Box::new(filter::DropSyn { option }),
+            Middlebox::Faults { ref plan, wait, direction } => Box::new(faults::Faults::new(plan, wait, direction)),
         }
     }
 }
@@ -362,7 +388,7 @@ impl<'a> Out<'a> {
 #[cfg(test)]
 fn through(element: &mut dyn Element, now: Instant, direction: Direction, segment: Segment) -> Vec<Moving> {
     let mut segments = Vec::new();
-    let mut counts = MiddleboxOutcome { name: String::new(), altered: 0, dropped: 0, made: 0 };
+    let mut counts = MiddleboxOutcome::default();
     element.pass(now, direction, segment, &mut Out::new(&mut segments, &mut counts));
     segments
 }

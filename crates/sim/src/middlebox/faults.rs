@@ -1,0 +1,125 @@
+//! Faults at packets that are named by their number: a plan in place of chance.
+
+use super::flow::concerns;
+use super::{Element, Fault, Out};
+use crate::Direction;
+use crate::topology::PerDirection;
+use anabranch_units::{Duration, Instant};
+use anabranch_wire::Segment;
+use std::collections::BTreeMap;
+
+/// Counts the segments of each direction, and does to those in the plan what it says.
+pub(super) struct Faults {
+    plan: BTreeMap<u64, Fault>,
+    wait: Duration,
+    direction: Option<Direction>,
+    seen: PerDirection<u64>,
+    held: Vec<Held>,
+}
+
+/// A segment that leaves later than it came.
+struct Held {
+    /// At the latest.
+    until: Instant,
+    /// Once the next of its direction has come.
+    swapped: bool,
+    direction: Direction,
+    segment: Segment,
+}
+
+impl Faults {
+    pub(super) fn new(plan: &[(u64, Fault)], wait: Duration, direction: Option<Direction>) -> Self {
+        let seen = PerDirection::default();
+        Faults { plan: plan.iter().copied().collect(), wait, direction, seen, held: Vec::new() }
+    }
+
+    fn release(&mut self, out: &mut Out<'_>, due: impl Fn(&Held) -> bool) {
+        for held in self.held.extract_if(.., |held| due(held)) {
+            out.release(held.direction, held.segment, false);
+        }
+    }
+}
+
+impl Element for Faults {
+    fn pass(&mut self, now: Instant, direction: Direction, segment: Segment, out: &mut Out<'_>) {
+        if !concerns(self.direction, direction) {
+            return out.forward(direction, segment);
+        }
+        let seen = self.seen.of_mut(direction);
+        let fault = self.plan.get(seen).copied();
+        *seen += 1;
+        let earlier = self.held.len();
+        match fault {
+            None => out.forward(direction, segment),
+            Some(Fault::Drop) => out.drop(),
+            Some(Fault::Duplicate) => {
+                out.forward(direction, segment.clone());
+                out.make(direction, segment);
+            }
+            Some(fault @ (Fault::Swap | Fault::Delay)) => {
+                let (until, swapped) = (now + self.wait, fault == Fault::Swap);
+                self.held.push(Held { until, swapped, direction, segment });
+            }
+        }
+        if earlier > 0 {
+            let newest = self.held.split_off(earlier);
+            self.release(out, |held| held.swapped && held.direction == direction);
+            self.held.extend(newest);
+        }
+    }
+
+    fn deadline(&self) -> Instant {
+        self.held.iter().map(|held| held.until).min().unwrap_or(Instant::MAX)
+    }
+
+    fn on_deadline(&mut self, now: Instant, out: &mut Out<'_>) {
+        self.release(out, |held| held.until <= now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{MiddleboxOutcome, Moving, through};
+    use super::*;
+    use anabranch_units::SubflowSeq;
+    use anabranch_wire::{Flags, FlowKey};
+
+    fn segment(number: u64) -> Segment {
+        let flow = FlowKey::new(([10, 0, 0, 1], 1).into(), ([10, 1, 0, 1], 2).into());
+        Segment::new(flow, Flags::ACK, SubflowSeq::new(number as u32), SubflowSeq::new(0))
+    }
+
+    fn numbers(left: &[Moving]) -> Vec<u32> {
+        left.iter().map(|moving| moving.segment.seq.get()).collect()
+    }
+
+    #[test]
+    fn the_segments_of_the_plan_meet_their_faults_and_no_others() {
+        let wait = Duration::from_secs(3);
+        let plan = [(1, Fault::Drop), (2, Fault::Duplicate), (4, Fault::Swap), (6, Fault::Delay)];
+        let mut faults = Faults::new(&plan, wait, Some(Direction::Up));
+        let mut left = Vec::new();
+        for number in 0..8 {
+            left.extend(through(&mut faults, Instant::ZERO, Direction::Up, segment(number)));
+            let down = through(&mut faults, Instant::ZERO, Direction::Down, segment(number));
+            assert_eq!(numbers(&down), [number as u32], "the other way nothing happens");
+        }
+        assert_eq!(numbers(&left), [0, 2, 2, 3, 5, 4, 7]);
+        assert_eq!(faults.deadline(), Instant::ZERO + wait);
+        let (mut late, mut counts) = (Vec::new(), MiddleboxOutcome::default());
+        faults.on_deadline(Instant::ZERO + wait, &mut Out::new(&mut late, &mut counts));
+        assert_eq!(numbers(&late), [6]);
+        assert_eq!(faults.deadline(), Instant::MAX);
+    }
+
+    /// Of two swaps in a row the first comes out when the second has come; the last waits for the deadline alone.
+    #[test]
+    fn a_swap_is_over_once_the_next_has_come_or_time_is_up() {
+        let mut faults = Faults::new(&[(0, Fault::Swap), (1, Fault::Swap)], Duration::from_secs(1), None);
+        assert!(through(&mut faults, Instant::ZERO, Direction::Up, segment(0)).is_empty());
+        assert_eq!(numbers(&through(&mut faults, Instant::ZERO, Direction::Up, segment(1))), [0]);
+        let (mut late, mut counts) = (Vec::new(), MiddleboxOutcome::default());
+        faults.on_deadline(Instant::ZERO + Duration::from_secs(1), &mut Out::new(&mut late, &mut counts));
+        assert_eq!(numbers(&late), [1]);
+    }
+}
