@@ -336,6 +336,9 @@ fn shift(spec: &mut Spec, late: Duration) {
     for switch in &mut spec.switches {
         switch.at += late;
     }
+    for restart in &mut spec.restarts {
+        restart.at += late;
+    }
     for middlebox in spec.paths.iter_mut().flat_map(|path| &mut path.middleboxes) {
         middlebox.kind.shift(late);
     }
@@ -344,6 +347,7 @@ fn shift(spec: &mut Spec, late: Duration) {
             Workload::Bulk { start, .. }
             | Workload::Files { start, .. }
             | Workload::Bursts { start, .. }
+            | Workload::Exchange { start, .. }
             | Workload::Web { start, .. }
             | Workload::Interactive { start, .. }
             | Workload::Tcp { start, .. } => *start += late,

@@ -31,6 +31,11 @@ impl Carriers {
             | Change::Blackhole => None,
         }
     }
+
+    /// The paths whose interface shows no carrier.
+    pub(crate) fn gone(&self) -> impl Iterator<Item = usize> {
+        self.gone.iter().copied()
+    }
 }
 
 #[cfg(test)]

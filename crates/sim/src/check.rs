@@ -2,7 +2,7 @@
 
 use crate::page::Protocol;
 use crate::topology::Topology;
-use crate::{Extent, Spec, SpecError, Workload};
+use crate::{Extent, Host, Spec, SpecError, Workload};
 use anabranch_net::Change;
 use std::collections::BTreeSet;
 
@@ -33,6 +33,9 @@ pub(crate) fn check(spec: &Spec) -> Result<(), SpecError> {
             middlebox.kind.check().map_err(|what| SpecError::Middlebox { place: place(), what })?;
         }
     }
+    if let Some(timed) = spec.restarts.iter().find(|timed| !matches!(timed.host, Host::Client | Host::Server)) {
+        return Err(SpecError::Restart(timed.host));
+    }
     for timed in &spec.changes {
         if let Change::Loss(model) = &timed.change {
             let place = format!("change of {} at {}", timed.path, timed.at);
@@ -46,6 +49,7 @@ fn workload(number: usize, workload: &Workload) -> Result<(), SpecError> {
     let empty = match workload {
         Workload::Bulk { .. } => None,
         Workload::Files { sizes, .. } => sizes.iter().any(|size| size.is_zero()).then_some("a file"),
+        Workload::Exchange { down, up, .. } => (down.is_zero() || up.is_zero()).then_some("one way of an exchange"),
         Workload::Bursts { size, .. } => size.is_zero().then_some("a burst"),
         Workload::Tcp { extent: Extent::File(size) | Extent::Repeat(size), .. } => {
             size.is_zero().then_some("a competing TCP file")

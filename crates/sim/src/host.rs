@@ -6,6 +6,10 @@ use anabranch_engine::{Config, ConnectionId, Endpoint, LocalAddress};
 use anabranch_units::{Instant, Seed};
 
 pub(crate) struct Host {
+    config: Config,
+    seed: Seed,
+    /// How often it has lost all state.
+    restarts: u32,
     pub(crate) endpoint: Endpoint,
     /// When the endpoint wants to be woken.
     pub(crate) deadline: Instant,
@@ -20,12 +24,24 @@ pub(crate) struct Host {
 impl Host {
     fn new(config: Config, seed: Seed) -> Self {
         Host {
-            endpoint: Endpoint::new(config, seed),
+            endpoint: Endpoint::new(config.clone(), seed),
+            config,
+            seed,
+            restarts: 0,
             deadline: Instant::MAX,
             touched: false,
             left: Vec::new(),
             sessions: Vec::new(),
         }
+    }
+
+    /// Loses all state: another endpoint with the same settings takes the place of the one there was.
+    pub(crate) fn restart(&mut self) {
+        self.restarts += 1;
+        self.endpoint = Endpoint::new(self.config.clone(), self.seed.child(&format!("restart/{}", self.restarts)));
+        self.deadline = Instant::MAX;
+        self.left.clear();
+        self.sessions.clear();
     }
 
     /// This connection is that session.

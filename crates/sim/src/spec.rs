@@ -2,7 +2,7 @@
 
 use crate::page::{Page, Protocol};
 use crate::{Host, MiddleboxSpec};
-use anabranch_engine::{Factory, LocalAddress, Policies, Profile, Switch};
+use anabranch_engine::{Factory, Keepalive, LocalAddress, Policies, Profile, Switch};
 use anabranch_net::{Change, ConfigError, LinkConfig};
 use anabranch_policy::congestion::CongestionControl;
 use anabranch_units::{Bytes, Duration, Rate, Seed};
@@ -38,6 +38,8 @@ pub struct Spec {
     pub changes: Vec<TimedChange>,
     /// Which policies take the place of others.
     pub switches: Vec<TimedSwitch>,
+    /// Which hosts lose all their state.
+    pub restarts: Vec<TimedRestart>,
     /// Send every TCP segment through the codec: as the bytes of a packet, checksums included, and back. The run is the
     /// same, but slower, and shows that nothing travels that has no bytes.
     pub codec: bool,
@@ -117,6 +119,12 @@ pub struct HostSpec {
     pub receive_buffer: Bytes,
     /// The receive buffer has this size at first and tunes itself, up to `receive_buffer`; `None` for a fixed size.
     pub initial_receive_buffer: Option<Bytes>,
+    /// When a silent peer is asked whether it is there; `None` for never.
+    pub keepalive: Option<Keepalive>,
+    /// A connection whose data is not acknowledged for so long is given up; `None` leaves that to the retransmission timeouts.
+    pub user_timeout: Option<Duration>,
+    /// After so many timeouts in a row of a full segment, segments become smaller; `None` for never.
+    pub black_hole_timeouts: Option<u32>,
     /// What can be swapped.
     pub policies: Policies,
     /// How many addresses the server has; 1 unless said otherwise. The client has one per path.
@@ -196,6 +204,17 @@ pub enum Workload {
         start: Duration,
         /// Sent right after connecting, and not reported, so that all subflows have been used.
         warm_up: Bytes,
+    },
+    /// Both ends send at once over one connection, and each closes its direction after its last byte. Two transfers.
+    Exchange {
+        /// From server to client.
+        down: Bytes,
+        /// From client to server.
+        up: Bytes,
+        /// When the connection is opened.
+        start: Duration,
+        /// From then until both have something to send.
+        pause: Duration,
     },
     /// A web page, loaded once. Each of its objects is a transfer, which starts with its request.
     Web {
@@ -297,6 +316,16 @@ pub struct TimedSwitch {
     pub switch: Switch,
 }
 
+/// A host that loses all its state and comes back at once: its connections are gone without a word to their peers, what it had
+/// handed to its interface still leaves, and a server listens again. At the same time as other happenings, it comes last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TimedRestart {
+    /// When.
+    pub at: Duration,
+    /// [`Host::Client`] or [`Host::Server`]; those of competing TCP do not restart.
+    pub host: Host,
+}
+
 /// A run that cannot be.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SpecError {
@@ -328,6 +357,9 @@ pub enum SpecError {
     /// Something to send that is nothing.
     #[error("{0} is empty; sizes and rates of workloads are above zero")]
     Empty(&'static str),
+    /// A restart of a host that has none.
+    #[error("{0} restarts; accepted are client and server")]
+    Restart(Host),
     /// A page that cannot be loaded.
     #[error("the page of workload {workload} cannot be: {what}")]
     Page {
@@ -369,6 +401,7 @@ impl Spec {
             linger: None,
             changes: Vec::new(),
             switches: Vec::new(),
+            restarts: Vec::new(),
             codec: false,
             samples: Vec::new(),
             decisions: false,
@@ -414,6 +447,9 @@ impl HostSpec {
             send_buffer: defaults.send_buffer,
             receive_buffer: defaults.receive_buffer,
             initial_receive_buffer: defaults.initial_receive_buffer,
+            keepalive: defaults.keepalive,
+            user_timeout: defaults.user_timeout,
+            black_hole_timeouts: defaults.black_hole_timeouts,
             policies,
             addresses: 1,
         }
@@ -435,6 +471,9 @@ impl HostSpec {
             send_buffer: self.send_buffer,
             receive_buffer: self.receive_buffer,
             initial_receive_buffer: self.initial_receive_buffer,
+            keepalive: self.keepalive,
+            user_timeout: self.user_timeout,
+            black_hole_timeouts: self.black_hole_timeouts,
             policies: self.policies.clone(),
             ..anabranch_engine::Config::new(self.profile.clone(), addresses)
         }

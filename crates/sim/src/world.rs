@@ -9,8 +9,8 @@ use crate::host;
 use crate::stage::{Stage, TransferState};
 use crate::topology::{SERVICE, Topology, address};
 use crate::{
-    Carriers, ConnectionOutcome, Direction, Host, Observer, Outcome, Spec, SpecError, TimedChange, TimedSwitch,
-    Workload,
+    Carriers, ConnectionOutcome, Direction, Host, Observer, Outcome, Spec, SpecError, TimedChange, TimedRestart,
+    TimedSwitch, Workload,
 };
 use anabranch_net::{Change, LinkId, Output};
 use anabranch_units::Instant;
@@ -77,6 +77,8 @@ enum Happening<'a> {
         shown: Option<usize>,
     },
     Switch(&'a TimedSwitch),
+    /// A host, by its number.
+    Restart(usize),
 }
 
 /// Who is next.
@@ -100,7 +102,12 @@ impl<'a> World<'a> {
         };
         let switch =
             |timed: &'a TimedSwitch| Scheduled { at: Instant::ZERO + timed.at, what: Happening::Switch(timed) };
-        let mut changes: Vec<_> = spec.changes.iter().map(change).chain(spec.switches.iter().map(switch)).collect();
+        let restart = |timed: &TimedRestart| {
+            let what = Happening::Restart(usize::from(timed.host == Host::Server));
+            Scheduled { at: Instant::ZERO + timed.at, what }
+        };
+        let (links, policies) = (spec.changes.iter().map(change), spec.switches.iter().map(switch));
+        let mut changes: Vec<_> = links.chain(policies).chain(spec.restarts.iter().map(restart)).collect();
         changes.sort_by_key(|change| change.at); // Stable: of equal times the first listed comes first.
         let mut stage = Stage::new(spec, topology, hosts, observer);
         for server in stage.hosts.iter_mut().skip(1).step_by(2) {
@@ -234,6 +241,7 @@ impl<'a> World<'a> {
                 }
                 return self.settle();
             }
+            &Happening::Restart(host) => return self.restart(host),
         };
         for &link in links {
             self.stage.topology.apply(self.stage.now, link, change);
@@ -245,6 +253,21 @@ impl<'a> World<'a> {
                 self.stage.hosts[client].endpoint.set_carrier(self.stage.now, address(client, path), up);
                 self.stage.touch(client);
             }
+        }
+        self.tell_truths();
+        self.settle();
+    }
+
+    /// A host loses its state and comes back: it listens as before, and sees its interfaces as they are.
+    fn restart(&mut self, host: usize) {
+        self.stage.restart(host);
+        let endpoint = &mut self.stage.hosts[host].endpoint;
+        if host.is_multiple_of(2) {
+            for path in self.carriers.gone() {
+                endpoint.set_carrier(self.stage.now, address(host, path), false);
+            }
+        } else {
+            endpoint.listen(SERVICE);
         }
         self.tell_truths();
         self.settle();

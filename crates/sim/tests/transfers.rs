@@ -276,3 +276,16 @@ fn a_window_held_up_by_the_slow_path_is_named_and_relieved() {
     let (helped, relieved) = with("opportunistic");
     assert!(relieved.reinjected > 0 && helped < unhelped.mul_f64(0.8), "{helped} against {unhelped}");
 }
+
+/// Both directions of one connection at once, over both paths.
+#[test]
+fn data_travel_both_ways_at_once() {
+    let (down, up) = (Bytes::new(3_000_000), Bytes::new(2_000_000));
+    let workload = Workload::Exchange { down, up, start: ms(50), pause: ms(100) };
+    let outcome = complete(&spec(vec![path("a", 10, 10), path("b", 10, 25)], vec![workload]));
+    let labels: Vec<_> = outcome.transfers.iter().map(|it| (it.label.as_str(), it.bytes)).collect();
+    assert_eq!(labels, [("exchange down", 3_000_000), ("exchange up", 2_000_000)]);
+    // 3 MB at 20 Mbit/s take 1.2 s; one after the other would be 2 s.
+    let last = outcome.transfers.iter().filter_map(anabranch_sim::Transfer::duration).max().unwrap();
+    assert!(last < ms(1900), "{last}");
+}

@@ -97,7 +97,11 @@ pub(crate) fn resolve(
     let is_sized = |w: &Workload| {
         matches!(
             w,
-            Workload::Files { .. } | Workload::Bursts { .. } | Workload::Web { .. } | Workload::Interactive { .. }
+            Workload::Files { .. }
+                | Workload::Bursts { .. }
+                | Workload::Exchange { .. }
+                | Workload::Web { .. }
+                | Workload::Interactive { .. }
         )
     };
     let sized = spec.workloads.iter().any(is_sized);

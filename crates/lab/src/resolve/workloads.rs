@@ -15,7 +15,7 @@ pub(super) fn direction(workloads: &[Workload]) -> Direction {
         Workload::Bulk { direction, .. } | Workload::Files { direction, .. } | Workload::Bursts { direction, .. } => {
             Some(*direction)
         }
-        Workload::Web { .. } | Workload::Interactive { .. } => Some(Direction::Down),
+        Workload::Exchange { .. } | Workload::Web { .. } | Workload::Interactive { .. } => Some(Direction::Down),
         Workload::Udp { .. } | Workload::Tcp { .. } => None,
     };
     workloads.iter().find_map(direction).unwrap_or_default()

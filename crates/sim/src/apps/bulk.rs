@@ -30,7 +30,7 @@ impl App for Bulk {
     fn on_timer(&mut self, token: u32, stage: &mut Stage) {
         if token == OPEN {
             let session = self.identity.open(self.identity.kind.to_owned(), stage);
-            let transfer = stage.begin_transfer(session, self.identity.kind.to_owned(), None);
+            let transfer = stage.begin_transfer(session, self.identity.direction, self.identity.kind.to_owned(), None);
             self.running = Some((session, transfer));
             self.identity.request(session, stage);
             if self.identity.direction == Direction::Up {

@@ -33,8 +33,12 @@ impl Bursts {
     fn send_one(&mut self, session: usize, stage: &mut Stage) {
         let direction = self.identity.direction;
         self.sent += 1;
-        let transfer =
-            stage.begin_transfer(session, format!("{} {}", self.identity.kind, self.sent), Some(self.plan.size));
+        let transfer = stage.begin_transfer(
+            session,
+            direction,
+            format!("{} {}", self.identity.kind, self.sent),
+            Some(self.plan.size),
+        );
         let end = stage.target(session, direction) + self.plan.size;
         if self.under_way.is_empty() {
             stage.expect(session, direction, end);

@@ -59,7 +59,7 @@ impl Files {
         let (direction, label) = (self.identity.direction, format!("{} {}", self.identity.kind, self.begun + 1));
         self.begun += 1;
         let session = warm.unwrap_or_else(|| self.identity.open(label.clone(), stage));
-        let transfer = stage.begin_transfer(session, label, Some(size));
+        let transfer = stage.begin_transfer(session, direction, label, Some(size));
         self.running.insert(session, (transfer, size));
         let end = stage.target(session, direction) + size;
         stage.expect(session, direction, end);

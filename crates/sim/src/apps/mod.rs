@@ -2,6 +2,7 @@
 
 mod bulk;
 mod bursts;
+mod exchange;
 mod files;
 mod udp;
 mod web;
@@ -86,6 +87,10 @@ pub(crate) fn all(spec: &Spec, stage: &mut Stage) -> Vec<Box<dyn App>> {
                     warm_up: warm_up.get(),
                 };
                 Box::new(bursts::Bursts::new(main(*direction, "burst"), plan))
+            }
+            Workload::Exchange { down, up, start, pause } => {
+                let identity = main(Direction::Down, "exchange");
+                Box::new(exchange::Exchange::new(identity, [*down, *up], Instant::ZERO + *start, *pause))
             }
             Workload::Udp { path, direction, rate, packet, spacing, on, off, start, stop } => {
                 let path = stage.topology.path_named(path).expect("names were checked before the run");

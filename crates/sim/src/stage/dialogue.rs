@@ -139,6 +139,22 @@ impl Stage<'_> {
         self.hosts[host].leave(id);
     }
 
+    /// A host under test loses all its state. Its applications learn that their connections are gone; its peers do not.
+    pub(crate) fn restart(&mut self, host: usize) {
+        for session in 0..self.sessions.len() {
+            let Session { pair, ids, over, .. } = &self.sessions[session];
+            if 2 * *pair + host % 2 == host && ids[host % 2].is_some() && !over[host % 2] {
+                self.note_before_leaving(session);
+                self.report_failure(session);
+                let Session { ids, over, .. } = &mut self.sessions[session];
+                (ids[host % 2], over[host % 2]) = (None, true);
+            }
+        }
+        self.departures.forget(host);
+        self.hosts[host].restart();
+        self.touch(host);
+    }
+
     /// The connection's statistics as they were when it was concluded, or else as they are now.
     pub(crate) fn final_outcome(&self, session: usize) -> ConnectionOutcome {
         self.sessions[session].outcome.clone().unwrap_or_else(|| self.connection_outcome(session))

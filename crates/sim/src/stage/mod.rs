@@ -199,9 +199,15 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Begins a transfer that starts with the next byte written to the session.
-    pub(crate) fn begin_transfer(&mut self, session: usize, label: String, asked: Option<u64>) -> usize {
-        let Session { workload, direction, .. } = self.sessions[session];
+    /// Begins a transfer that starts with the next byte written to the session in this direction.
+    pub(crate) fn begin_transfer(
+        &mut self,
+        session: usize,
+        direction: Direction,
+        label: String,
+        asked: Option<u64>,
+    ) -> usize {
+        let workload = self.sessions[session].workload;
         let (connection, started) = (session, self.now);
         let report = Transfer { workload, label, connection, started, finished: None, bytes: 0, asked };
         let base = self.target(session, direction);
@@ -222,7 +228,8 @@ impl<'a> Stage<'a> {
 
     /// Begins a transfer whose bytes are the pieces of the stream that are added later.
     pub(crate) fn begin_object(&mut self, session: usize, label: String, size: u64) -> usize {
-        let transfer = self.begin_transfer(session, label, Some(size));
+        let direction = self.sessions[session].direction;
+        let transfer = self.begin_transfer(session, direction, label, Some(size));
         self.transfers[transfer].pieces = Some(Vec::new());
         transfer
     }

@@ -239,6 +239,13 @@ impl Departures {
         }
     }
 
+    /// Nobody at this host waits for what has not departed yet.
+    pub(super) fn forget(&mut self, host: usize) {
+        for waiting in &mut self.waiting {
+            waiting.take_if(|departing| departing.host == host);
+        }
+    }
+
     #[inline]
     fn settle(&mut self, tag: u64) -> Option<Departing> {
         let slot = tag as u32; // The upper half is the packet's number.
