@@ -3,8 +3,8 @@
 
 mod common;
 
-use anabranch_engine::{Config, Event, FastClose};
-use anabranch_units::{Duration, Key, SubflowId};
+use anabranch_engine::{Config, Endpoint, Event, FastClose};
+use anabranch_units::{Duration, Key, Seed, SubflowId};
 use anabranch_wire::{DataSeq, Dss, Flags, MpCapable, MpOption, ResetReason, Segment};
 use bytes::Bytes as Payload;
 use common::puppet::{KEY, Line, Puppet, reason};
@@ -446,4 +446,41 @@ fn a_data_fin_whose_option_is_stripped_gives_way_to_a_fin() {
             assert!(pair.has(host, |event| *event == Event::Closed), "{host}: {:?}", pair.events[host]);
         }
     }
+}
+
+/// §3.6: a connection waits a minute for a subflow in the place of its last. Joins that nobody answers do not prolong that, though
+/// one of them is always under way.
+#[test]
+fn joins_that_nobody_answers_do_not_keep_a_connection() {
+    let mut pair = Pair::with(config([client_ip(0)]), config((0..3).map(server_ip)));
+    let joins = |segment: &Segment| segment.options.mptcp().iter().any(|option| matches!(option, MpOption::JoinSyn(_)));
+    pair.rule = Box::new(move |_, segment| !joins(segment));
+    pair.open();
+    pair.write(CLIENT, b"hello");
+    pair.run(Duration::from_secs(20));
+    // The server restarts and knows nothing of the connection.
+    pair.hosts[SERVER] = Endpoint::new(config([server_ip(0)]), Seed(9));
+    pair.write(CLIENT, b"anybody there?");
+    pair.run(Duration::from_secs(90));
+    assert_eq!(pair.hosts[CLIENT].connections(), 0);
+    assert!(pair.has(CLIENT, |event| *event == Event::Reset));
+}
+
+/// §3.3.1, §3.7: a box that lengthens the stream moves its end. What a DATA_FIN said of it holds no more once plain TCP has taken
+/// over: the subflow's FIN says where the stream ends.
+#[test]
+fn after_a_fallback_the_fin_is_the_end_whatever_a_data_fin_said() {
+    let (mut puppet, line) = Puppet::accepted(server());
+    let mut last = puppet.map(21, 20, 11);
+    last.data_fin = true;
+    puppet.data(line, 24, &PATTERN[20..30], Some(last));
+    // Three bytes more than the mapping says.
+    let first = puppet.map(1, 0, 10);
+    puppet.data(line, 1, &PATTERN[..13], Some(first));
+    puppet.data(line, 14, &PATTERN[10..20], None);
+    assert!(puppet.has(|event| matches!(event, Event::Fallback(_))));
+    assert_eq!(puppet.read.len(), 33);
+    assert!(!puppet.has(|event| *event == Event::PeerFinished));
+    puppet.send(line.ack(34), |s| s.flags = Flags::FIN.with(Flags::ACK));
+    assert!(puppet.has(|event| *event == Event::PeerFinished));
 }

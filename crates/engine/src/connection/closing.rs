@@ -49,7 +49,8 @@ impl Connection {
             shared.event(self.id, Event::SubflowClosed(subflow.id));
         }
         self.subflows_changed(now);
-        if self.subflows.is_empty() {
+        // Joins under way may come to nothing, and others take their place.
+        if self.subflows.iter().all(|other| other.is_join() && other.state != State::Established) {
             self.on_last_subflow_gone(now, shared);
         }
         if !self.gone {
@@ -72,7 +73,10 @@ impl Connection {
     fn on_last_subflow_gone(&mut self, now: Instant, shared: &mut Shared) {
         let complete = self.outgoing.fin_acked && self.receiver.finished();
         if complete {
-            self.finish(Event::Closed, shared);
+            // Joins that are left are reset first (`close_subflows`).
+            if self.subflows.is_empty() {
+                self.finish(Event::Closed, shared);
+            }
         } else if self.mode == Mode::Multipath {
             // RFC 8684 §3.6: the connection outlives its subflows for a while. Joins that come to nothing do not prolong it.
             self.timers.abandoned.get_or_insert(now + shared.config.close_timeout);
