@@ -424,6 +424,7 @@ impl Connection {
             self.kill(now, index, ResetReason::MptcpError, shared);
         }
         self.announce_infinite(reason);
+        self.receiver.forget_fin();
         self.place_plainly(now, shared);
         // What the subflow has acknowledged is acknowledged; perhaps nothing more will come to say so.
         if let Some(subflow) = self.subflows.first() {

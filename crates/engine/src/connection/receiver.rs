@@ -184,6 +184,11 @@ impl Receiver {
         true
     }
 
+    /// Plain TCP takes over: where the stream ends is for the subflow's FIN to say, unless it has ended.
+    pub(super) fn forget_fin(&mut self) {
+        self.fin.take_if(|fin| self.next <= *fin);
+    }
+
     /// The peer's DATA_FIN has arrived and everything before it.
     pub(super) fn finished(&self) -> bool {
         self.fin.is_some_and(|fin| self.next > fin)
