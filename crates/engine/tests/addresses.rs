@@ -158,6 +158,22 @@ fn an_announcement_is_repeated_until_echoed() {
     }
 }
 
+/// An announcement that has waited for another is due when that is out of the way, not before: no alarm is set in the past, though
+/// the subflow that would carry it is closing.
+#[test]
+fn an_announcement_that_waited_is_not_overdue() {
+    let (mut puppet, line) = Puppet::accepted(server(4));
+    let ours = echoes(&puppet.take());
+    puppet.wait(Duration::from_millis(50));
+    puppet.send(line.ack(1), |s| s.flags = Flags::FIN.with(Flags::ACK));
+    puppet.send(line.ack(2), |s| s.options.push_mptcp(MpOption::AddAddr(AddAddr { hmac: None, ..ours[0] })));
+    puppet.wait(Duration::from_millis(50));
+    let (mut puppet, _) = Puppet::accepted(server(4));
+    puppet.wait(Duration::from_millis(50));
+    puppet.host.remove_address(puppet.now, server_ip(1));
+    puppet.pump();
+}
+
 /// §3.4.1: of several addresses one is announced at a time. The next follows the echo, or the last repetition of one that nobody
 /// echoes; an address that is given up meanwhile is passed over.
 #[test]

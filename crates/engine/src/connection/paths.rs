@@ -70,9 +70,17 @@ impl PathManager {
     }
 
     /// This address of ours is withdrawn.
-    fn stop_announcing(&mut self, id: AddressId) {
+    fn stop_announcing(&mut self, now: Instant, id: AddressId) {
         self.announcements.retain(|announcement| announcement.id != id);
+        self.await_announcement(now);
         self.announced.retain(|announced| *announced != id);
+    }
+
+    /// The announcement that is first now may have waited for another, and cannot have been due before.
+    pub(super) fn await_announcement(&mut self, now: Instant) {
+        if let Some(first) = self.announcements.front_mut() {
+            first.next = first.next.max(now);
+        }
     }
 
     fn retry_index(&mut self, flow: &FlowKey) -> usize {
@@ -198,7 +206,7 @@ impl Connection {
             self.on_first_path_dead(now, shared);
         }
         if let Some(id) = announced {
-            self.paths.stop_announcing(id);
+            self.paths.stop_announcing(now, id);
         }
         if let Some((id, index)) = withdrawn.zip(self.control_subflow()) {
             self.send_ack(now, index, vec![MpOption::RemoveAddr(RemoveAddr { ids: vec![id] })], shared);
@@ -224,7 +232,7 @@ impl Connection {
         let id = if self.initial_address == Some(local) { AddressId(0) } else { id };
         let used = self.subflows.iter().any(|subflow| subflow.local_address == id && subflow.flow.src == local);
         let known = used || id == AddressId(0) || self.paths.announced.contains(&id);
-        self.paths.stop_announcing(id);
+        self.paths.stop_announcing(now, id);
         self.paths.retries.retain(|retry| retry.local != local);
         while let Some(index) =
             self.subflows.iter().position(|subflow| subflow.flow.src == local && subflow.is_unfinished_join())
