@@ -1,5 +1,7 @@
 //! Draws a run from a seed.
 
+pub mod deep;
+
 use anabranch_engine::{Factory, Policies, Profile, Switch};
 use anabranch_net::{Change, LinkConfig, LossModel, QueueLimit, Reordering};
 use anabranch_policy::registry::{ACK_PATHS, CONGESTION, Domain, Entry, REINJECTIONS, SCHEDULERS, Value, WINDOWS};
@@ -48,6 +50,7 @@ pub fn spec(seed: Seed) -> Spec {
     spec.audit = true;
     spec.loss_oracle = draw.chance(0.5);
     spec.codec = draw.chance(0.25);
+    deep::deepen(&mut spec, seed);
     spec
 }
 

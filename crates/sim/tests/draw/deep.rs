@@ -1,0 +1,173 @@
+//! The rarer half of the draw: what takes longer, and what may rightly end a connection.
+
+use super::{log, middlebox};
+use anabranch_engine::Keepalive;
+use anabranch_net::QueueLimit;
+use anabranch_sim::{Direction, End, Host, Middlebox, MiddleboxSpec, Spec, TimedRestart, Unmapped, Workload};
+use anabranch_units::{Bytes, Duration, Rate, Seed, Stream};
+
+/// Deepens a run, from streams of its own, so that all else is what it was.
+pub fn deepen(spec: &mut Spec, seed: Seed) {
+    let draw = &mut seed.stream("swarm/deep");
+    if draw.chance(0.1) {
+        more_paths(draw, spec);
+    }
+    if draw.chance(0.03) {
+        long_and_fat(draw, spec);
+    }
+    if draw.chance(0.4) {
+        spec.workloads.extend((0..1 + draw.below(2)).map(|_| exchange(draw)));
+    }
+    if draw.chance(0.1) {
+        spec.workloads.push(more_files(draw));
+    }
+    let harm = &mut seed.stream("swarm/harm");
+    if harm.chance(0.2) {
+        let path = harm.below(spec.paths.len() as u64) as usize;
+        let kind = harmful(harm);
+        let end = if harm.chance(0.5) { End::Client } else { End::Server };
+        spec.paths[path].middleboxes.push(MiddleboxSpec { kind, end });
+    }
+    if harm.chance(0.1) {
+        spec.restarts = (0..1 + harm.below(2)).map(|_| restart(harm)).collect();
+        // Work that finds the host as it is after that.
+        let mut later = exchange(harm);
+        if let Workload::Exchange { start, .. } = &mut later {
+            *start = Duration::from_secs(200);
+        }
+        spec.workloads.push(later);
+    }
+    if harm.chance(0.3) {
+        (spec.client.black_hole_timeouts, spec.server.black_hole_timeouts) = (Some(3), Some(3));
+    }
+    // Whoever only listens must not wait for ever for a peer that has forgotten it.
+    let keepalive =
+        Keepalive { idle: Duration::from_secs(300), interval: Duration::from_secs(100), ..Keepalive::default() };
+    (spec.client.keepalive, spec.server.keepalive) = (Some(keepalive), Some(keepalive));
+}
+
+/// The run may end otherwise than with all data delivered: a host forgets, or the path that every connection begins on has a
+/// box that can be the end of it. All ends are clear all the same.
+#[allow(dead_code)] // For the swarm alone.
+pub fn may_fail(spec: &Spec) -> bool {
+    let fatal = |spec: &MiddleboxSpec| match spec.kind {
+        Middlebox::Nat { rebind, .. } => rebind.is_some(),
+        // It repeats nothing, so what the path loses behind it is lost as well.
+        Middlebox::EarlyAck { .. } | Middlebox::MtuBlackhole { .. } | Middlebox::AlterPayload { .. } => true,
+        _ => false,
+    };
+    !spec.restarts.is_empty() || spec.paths[spec.primary].middleboxes.iter().any(fatal)
+}
+
+/// An application may wait for bytes that a box has cut out, as on plain TCP: a connection that nobody closes stays.
+#[allow(dead_code)] // For the swarm alone.
+pub fn may_starve(spec: &Spec) -> bool {
+    let cuts =
+        |it: &MiddleboxSpec| matches!(it.kind, Middlebox::AlterPayload { remove, insert, .. } if remove > insert);
+    spec.paths.iter().flat_map(|path| &path.middleboxes).any(cuts)
+}
+
+/// A box alters what applications write.
+#[allow(dead_code)] // For the swarm alone.
+pub fn alters(spec: &Spec) -> bool {
+    let altering = |it: &MiddleboxSpec| matches!(it.kind, Middlebox::AlterPayload { .. });
+    spec.paths.iter().flat_map(|path| &path.middleboxes).any(altering)
+}
+
+fn more_paths(draw: &mut Stream, spec: &mut Spec) {
+    let total = 4 + draw.below(5) as usize;
+    while spec.paths.len() < total {
+        let mut path = super::path(draw, spec.paths.len());
+        path.via.clone_from(&spec.paths[0].via);
+        spec.paths.push(path);
+    }
+    spec.server.addresses = 1 + draw.below(3) as usize;
+    (spec.client.max_subflows, spec.server.max_subflows) = (1 + draw.below(16) as usize, 1 + draw.below(16) as usize);
+}
+
+/// High bandwidth-delay products, with buffers to match, and files that need them.
+fn long_and_fat(draw: &mut Stream, spec: &mut Spec) {
+    for path in &mut spec.paths {
+        let rate = Rate::from_bps(log(draw, 100_000_000, 10_000_000_000));
+        let delay = Duration::from_millis(log(draw, 10, 300));
+        path.nic = None;
+        for link in [&mut path.down, &mut path.up] {
+            link.service = rate.into();
+            link.delay = delay;
+            link.queue = QueueLimit::Bdp { factor: 0.5 + draw.unit(), round_trip: delay * 2 };
+        }
+    }
+    spec.shared.clear();
+    spec.paths.iter_mut().for_each(|path| path.via = None);
+    for host in [&mut spec.client, &mut spec.server] {
+        host.send_buffer = Bytes::new(log(draw, 4 << 20, 64 << 20));
+        host.receive_buffer = Bytes::new(log(draw, 4 << 20, 64 << 20));
+    }
+    let direction = way(draw);
+    let size = Bytes::new(log(draw, 2_000_000, 20_000_000));
+    spec.workloads = vec![Workload::Files {
+        direction,
+        sizes: vec![size],
+        concurrent: true,
+        warm: false,
+        start: Duration::ZERO,
+        think: Duration::ZERO,
+    }];
+}
+
+fn exchange(draw: &mut Stream) -> Workload {
+    let mut size = || Bytes::new(log(draw, 1, 500_000));
+    let (down, up) = (size(), size());
+    let (start, pause) = (Duration::from_millis(draw.below(10_000)), Duration::from_millis(draw.below(1000)));
+    Workload::Exchange { down, up, start, pause }
+}
+
+fn more_files(draw: &mut Stream) -> Workload {
+    let count = 1 + draw.below(20);
+    Workload::Files {
+        direction: way(draw),
+        sizes: (0..count).map(|_| Bytes::new(log(draw, 1, 4_000_000 / count))).collect(),
+        concurrent: draw.chance(0.5),
+        warm: draw.chance(0.5),
+        start: Duration::from_millis(draw.below(5000)),
+        think: Duration::from_millis(draw.below(500)),
+    }
+}
+
+fn way(draw: &mut Stream) -> Direction {
+    if draw.chance(0.5) { Direction::Down } else { Direction::Up }
+}
+
+/// A box that a connection over another path survives, and one over this alone may not.
+fn harmful(draw: &mut Stream) -> Middlebox {
+    let direction = [None, Some(Direction::Down), Some(Direction::Up)][draw.below(3) as usize];
+    let at = Duration::from_millis(log(draw, 1, 20_000));
+    match draw.below(5) {
+        0 => Middlebox::Nat {
+            rebind: Some(at),
+            unmapped: if draw.chance(0.5) { Unmapped::Dropped } else { Unmapped::Reset },
+        },
+        1 => Middlebox::AlterPayload {
+            offset: log(draw, 1, 200_000) as u32,
+            remove: draw.below(20) as u16,
+            insert: 1 + draw.below(20) as u16,
+            direction,
+        },
+        2 => Middlebox::EarlyAck {
+            delay: Duration::from_micros(log(draw, 10, 1_000_000)),
+            lose: if draw.chance(0.5) { 0 } else { log(draw, 2, 1000) as u32 },
+            direction,
+        },
+        3 => Middlebox::MtuBlackhole {
+            size: log(draw, 100, 1500) as u16,
+            from: if draw.chance(0.5) { Duration::ZERO } else { at },
+            direction,
+        },
+        _ => middlebox(draw).kind,
+    }
+}
+
+fn restart(draw: &mut Stream) -> TimedRestart {
+    let host = if draw.chance(0.5) { Host::Client } else { Host::Server };
+    TimedRestart { at: Duration::from_millis(log(draw, 1, 100_000)), host }
+}
