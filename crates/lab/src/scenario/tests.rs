@@ -5,7 +5,7 @@ use anabranch_net::{LossModel, QueueLimit};
 use anabranch_policy::registry::{Entry, Value};
 use anabranch_policy::scheduler::{MinRtt, Scheduler as Policy};
 use anabranch_sim::page::Protocol;
-use anabranch_sim::{Affected, Extent, Fault, MIDDLEBOXES, Middlebox, MiddleboxSpec, Stripped, Unmapped};
+use anabranch_sim::{Affected, Direction, Extent, Fault, MIDDLEBOXES, Middlebox, MiddleboxSpec, Stripped, Unmapped};
 use anabranch_units::{Bytes, Rate};
 
 const PATHS: &str = "[path.wlan]\nrate = \"25mbit\"\ndelay = \"10ms\"\n[path.lte]\ndown = \"lte.down\"\nup = \"5mbit\"\nrtt = \"60ms\"\n";
