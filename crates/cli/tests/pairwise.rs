@@ -44,7 +44,7 @@ fn the_json_says_who_beat_whom() {
     let symmetric = scenarios.iter().find(|bout| bout["scenario"] == "symmetric").unwrap();
     let pairs = symmetric["pairs"].as_array().unwrap();
     assert_eq!(pairs.len(), 3);
-    let of = |name: &str| move |pair: &&serde_json::Value| pair["a"] == name || pair["b"] == name;
+    let of = |name: &'static str| move |pair: &&serde_json::Value| pair["a"] == name || pair["b"] == name;
     let two = pairs.iter().filter(of("min-rtt")).find(of("single")).unwrap();
     // Two like paths are nearly twice one; who has more to its credit over all scenarios stands first.
     let mean = two["speed"]["mean"].as_f64().unwrap();
