@@ -368,6 +368,8 @@ fn what_was_acknowledged_and_lost_is_sent_again_elsewhere() {
         assert!(outcome.end.since(Instant::ZERO) < Duration::from_secs(2), "{}", outcome.end);
         // And if that goes on, the subflow is given up again and again, less and less often.
         let mut long = place(&[proxy], direction);
+        long.client.send_buffer = Bytes::new(4 << 20);
+        long.server.send_buffer = Bytes::new(4 << 20);
         long.workloads = vec![files(direction, &[20 * SIZE], false)];
         let alone = complete(&long.single_path(1 - path)).transfers[0].duration().unwrap();
         let outcome = complete(&long);

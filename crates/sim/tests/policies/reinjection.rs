@@ -118,6 +118,8 @@ fn a_stuck_path_goes_stale_and_comes_back() {
     let stuck = |end: bool, name, given: &[(&str, Value)]| {
         let mut spec = spec(vec![path("a", 10, 10), path("b", 10, 15)], vec![download(10_000_000)]);
         spec.changes = vec![change(500, "a", Change::Blackhole)];
+        // The times below are those of this much data under way.
+        spec.server.send_buffer = Bytes::new(4 << 20);
         if end {
             spec.changes.push(change(4000, "a", Change::Restore));
         }
