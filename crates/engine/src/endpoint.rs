@@ -42,7 +42,7 @@ pub struct Transmit {
 /// give nothing, then what [`Endpoint::poll_echo`] gives, and comes back at [`Endpoint::poll_timeout`] at the latest.
 pub struct Endpoint {
     shared: Shared,
-    connections: Vec<Slot>,
+    pub(crate) connections: Vec<Slot>,
     free: Vec<u32>,
     listening: Vec<u16>,
     /// Deadlines, earliest first. Entries may be stale: a connection's own `armed` says which one counts.
@@ -58,9 +58,9 @@ pub struct Endpoint {
     closed: BTreeMap<ConnectionId, (ConnectionStats, Vec<SubflowStats>)>,
 }
 
-struct Slot {
+pub(crate) struct Slot {
     generation: u32,
-    connection: Option<Box<Connection>>,
+    pub(crate) connection: Option<Box<Connection>>,
     armed: Option<Instant>,
     queued: bool,
     /// It stands in `Endpoint::changed`.
@@ -78,9 +78,8 @@ impl Endpoint {
 
     /// The same for a host among strangers: `entropy` is of cryptographic quality (`getrandom`), so that nobody off the path
     /// can guess keys, nonces, initial sequence numbers and ports.
-    pub fn with_entropy(config: Config, entropy: [u8; 32]) -> Self {
-        let entropy = Entropy::new(entropy);
-        Endpoint::with_chance(config, Chance::secret(&entropy), entropy.secret("cookies"))
+    pub fn with_entropy(config: Config, entropy: &Entropy) -> Self {
+        Endpoint::with_chance(config, Chance::secret(entropy), entropy.secret("cookies"))
     }
 
     fn with_chance(mut config: Config, chance: Chance, cookies: Secret) -> Self {

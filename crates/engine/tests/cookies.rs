@@ -4,7 +4,7 @@
 mod common;
 
 use anabranch_engine::{Config, Endpoint, Event};
-use anabranch_units::{Duration, Instant, Seed, SubflowSeq};
+use anabranch_units::{Duration, Entropy, Instant, Seed, SubflowSeq};
 use anabranch_wire::{Flags, FlowKey, MpCapable, MpOption, Segment, Timestamps};
 use common::puppet::{Puppet, handshake};
 use common::{CLIENT, PATTERN, PORT, Pair, SERVER, buffer, client_ip, config, server_ip};
@@ -148,7 +148,7 @@ fn the_secret_follows_the_seed_or_the_entropy() {
         answer(&mut host, syn(1024, false)).unwrap().seq
     };
     let seeded = |seed| number(Endpoint::new(server(), Seed(seed)));
-    let secret = |byte| number(Endpoint::with_entropy(server(), [byte; 32]));
+    let secret = |byte| number(Endpoint::with_entropy(server(), &Entropy::new([byte; 32])));
     assert_eq!(seeded(1), seeded(1));
     assert_ne!(seeded(1), seeded(2));
     assert_ne!(secret(1), secret(2));

@@ -4,7 +4,7 @@
 mod common;
 
 use anabranch_engine::Endpoint;
-use anabranch_units::{Duration, Instant, Seed, SubflowSeq};
+use anabranch_units::{Duration, Entropy, Instant, Seed, SubflowSeq};
 use anabranch_wire::{Flags, MpOption, Segment};
 use common::puppet::Puppet;
 use common::{CLIENT, PATTERN, PORT, Pair, SERVER, client_ip, config, server_ip};
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 fn host(entropy: [u8; 32]) -> Endpoint {
-    Endpoint::with_entropy(config([client_ip(0)]), entropy)
+    Endpoint::with_entropy(config([client_ip(0)]), &Entropy::new(entropy))
 }
 
 /// Opens so many connections at the same instant; their SYNs.
@@ -53,7 +53,7 @@ fn keys_and_nonces_come_from_the_entropy() {
     for first in 0..50 {
         let mut entropy = [9; 32];
         entropy[0] = first;
-        let mut puppet = Puppet::with(Endpoint::with_entropy(config([server_ip(0)]), entropy));
+        let mut puppet = Puppet::with(Endpoint::with_entropy(config([server_ip(0)]), &Entropy::new(entropy)));
         puppet.open();
         assert!(seen.insert(puppet.theirs.unwrap().get()));
         puppet.take();
@@ -75,7 +75,7 @@ fn keys_and_nonces_come_from_the_entropy() {
 fn the_next_incarnation_of_a_flow_begins_above_the_last() {
     let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
     let syn_ack = |now: Instant, port: u16| {
-        let mut host = Endpoint::with_entropy(config([server_ip(0)]), [3; 32]);
+        let mut host = Endpoint::with_entropy(config([server_ip(0)]), &Entropy::new([3; 32]));
         host.listen(PORT);
         let from = SocketAddr::new(client_ip(0), port);
         let flow = anabranch_wire::FlowKey::new(from, SocketAddr::new(server_ip(0), PORT));
@@ -95,8 +95,8 @@ fn a_transfer_with_entropy_is_a_transfer() {
     for entropy in [[0; 32], [0xff; 32], [0x5a; 32]] {
         let mut pair = Pair::new(2);
         let client = config((0..2).map(client_ip));
-        pair.hosts[CLIENT] = Endpoint::with_entropy(client, entropy);
-        pair.hosts[SERVER] = Endpoint::with_entropy(config([server_ip(0)]), entropy.map(|byte| !byte));
+        pair.hosts[CLIENT] = Endpoint::with_entropy(client, &Entropy::new(entropy));
+        pair.hosts[SERVER] = Endpoint::with_entropy(config([server_ip(0)]), &Entropy::new(entropy.map(|byte| !byte)));
         pair.hosts[SERVER].listen(PORT);
         let mut dice = Seed(1).stream("loss");
         pair.rule = Box::new(move |_, _| !dice.chance(0.02));

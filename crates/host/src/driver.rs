@@ -4,7 +4,7 @@ use crate::intake::Intake;
 use crate::train::{LONGEST_PAYLOAD, Train};
 use crate::{Clock, Device, VirtioHeader};
 use anabranch_engine::{Config, Endpoint};
-use anabranch_units::Instant;
+use anabranch_units::{Entropy, Instant};
 use anabranch_wire::{Echo, Outline, Segment, TooBig};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -62,8 +62,9 @@ impl Driver {
     /// segments share mappings ([`Config::burst`]) as far as a packet can hold them, and resets to strangers are limited to
     /// 1,000 per second ([`Config::resets_per_second`]), unless the settings say otherwise.
     pub fn new(mut config: Config, device: Box<dyn Device>) -> io::Result<Self> {
-        let mut entropy = [0; 32];
-        getrandom::fill(&mut entropy).map_err(|error| io::Error::other(error.to_string()))?;
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
+        let entropy = Entropy::taken(&mut bytes);
         // The device takes or refuses at once: there is no first hop whose queue could be kept small (TCP Small Queues), and
         // nobody who would report departures from it.
         config.profile.tsq = None;
@@ -72,7 +73,7 @@ impl Driver {
             config.burst.get_or_insert(anabranch_units::Bytes::new(LONGEST_PAYLOAD as u64));
         }
         Ok(Driver {
-            endpoint: Endpoint::with_entropy(config, entropy),
+            endpoint: Endpoint::with_entropy(config, &entropy),
             device,
             clock: Clock::start(),
             intake: Intake::new(),

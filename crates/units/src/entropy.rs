@@ -3,13 +3,17 @@
 //! A simulation draws from a [`Seed`](crate::Seed), so that it can be run again; whoever sees enough of that can compute
 //! the rest. A host among strangers begins with 32 bytes of the operating system's (`getrandom`) instead. Nothing here
 //! reads them from anywhere: they are handed in.
+//!
+//! All that is kept of them is overwritten with zeros when it is dropped: the bytes, the state of the hash function in
+//! [`Secret`], key and buffer of the generator. Registers, and the stack below functions that have returned, are not.
 
 use crate::Stream;
+use chacha20::ChaCha20Rng;
 use hmac::{KeyInit, Mac};
-use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use sha2::{Digest, Sha256};
 use std::fmt;
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 /// What a host's unpredictable choices come from: 32 bytes that nobody else knows, used for one run of the host only.
 pub struct Entropy([u8; 32]);
@@ -23,27 +27,42 @@ impl Entropy {
         Entropy(bytes)
     }
 
+    /// From the caller's bytes, which are overwritten with zeros.
+    pub fn taken(bytes: &mut [u8; 32]) -> Self {
+        let entropy = Entropy(*bytes);
+        bytes.zeroize();
+        entropy
+    }
+
     /// The stream of the element called `name`: ChaCha20, which tells nothing of what it gave or will give.
     pub fn stream(&self, name: &str) -> Stream {
-        Stream::secret(ChaCha20Rng::from_seed(self.derive("stream", name)))
+        Stream::secret(ChaCha20Rng::from_seed(*self.derive("stream", name)))
     }
 
     /// The function called `name`.
     pub fn secret(&self, name: &str) -> Secret {
         let key = self.derive("secret", name);
-        Secret(hmac::Hmac::new_from_slice(&key).expect("HMAC takes a key of any length"))
+        Secret(hmac::Hmac::new_from_slice(&*key).expect("HMAC takes a key of any length"))
     }
 
-    fn derive(&self, kind: &str, name: &str) -> [u8; 32] {
+    fn derive(&self, kind: &str, name: &str) -> Zeroizing<[u8; 32]> {
         let mut hash = Sha256::new();
         hash.update(self.0);
         hash.update(kind.as_bytes());
         // Ends the kind: no pair of kind and name reads like another.
         hash.update([0]);
         hash.update(name.as_bytes());
-        hash.finalize().into()
+        Zeroizing::new(hash.finalize().into())
     }
 }
+
+impl Drop for Entropy {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+impl ZeroizeOnDrop for Entropy {}
 
 impl Secret {
     /// Its value for this message.
@@ -104,6 +123,19 @@ mod tests {
         assert_ne!(value([7; 32], "isn", b"flow"), value([7; 32], "isn", b"flaw"));
         assert_ne!(value([7; 32], "isn", b"flow"), value(other, "isn", b"flow"));
         assert_ne!(value([7; 32], "isn", b"flow"), value([7; 32], "timestamp", b"flow"));
+    }
+
+    /// The crates' feature `zeroize` is on: without it this does not compile. An HMAC is two states of its hash function.
+    #[test]
+    fn what_is_kept_of_it_is_overwritten_at_the_end() {
+        fn is_overwritten<T: ZeroizeOnDrop>() {}
+        is_overwritten::<Entropy>();
+        is_overwritten::<Sha256>();
+        is_overwritten::<ChaCha20Rng>();
+        let mut bytes = [7; 32];
+        let entropy = Entropy::taken(&mut bytes);
+        assert_eq!(bytes, [0; 32]);
+        assert_eq!(entropy.stream("x").next_u64(), Entropy::new([7; 32]).stream("x").next_u64());
     }
 
     #[test]

@@ -6,9 +6,13 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use std::net::IpAddr;
 use subtle::ConstantTimeEq;
+use zeroize::{DefaultIsZeroes, Zeroizing};
 
 /// A host's key for one connection (RFC 8684 §3.1).
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+///
+/// It is copied as a number is, so that none overwrites itself when it goes: whoever keeps one does that with
+/// [`Zeroize`](zeroize::Zeroize). The default is zero.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Key(u64);
 
 /// Names a connection in MP_JOIN: the first 32 bits of the key's SHA-256 (RFC 8684 §3.2).
@@ -22,6 +26,8 @@ pub struct Nonce(pub u32);
 /// A full HMAC-SHA256, of which options carry a part.
 #[derive(Clone, Copy)]
 pub struct Hmac([u8; 32]);
+
+impl DefaultIsZeroes for Key {}
 
 impl Key {
     /// The key with these 64 bits (in network byte order on the wire).
@@ -80,10 +86,10 @@ pub fn add_addr_hmac(own: Key, peer: Key, id: AddressId, address: IpAddr, port: 
 }
 
 fn hmac_sha256(own: Key, peer: Key, message: &[u8]) -> Hmac {
-    let mut key = [0; 16];
+    let mut key = Zeroizing::new([0; 16]);
     key[..8].copy_from_slice(&own.0.to_be_bytes());
     key[8..].copy_from_slice(&peer.0.to_be_bytes());
-    let mut mac = hmac::Hmac::<Sha256>::new_from_slice(&key).expect("HMAC takes a key of any length");
+    let mut mac = hmac::Hmac::<Sha256>::new_from_slice(&*key).expect("HMAC takes a key of any length");
     mac.update(message);
     Hmac(mac.finalize().into_bytes().into())
 }

@@ -5,7 +5,7 @@
 //! PCG XSL RR 128/64 (O'Neill 2014), whose output is fixed by its definition; the real-number helpers use only `+ - * /`
 //! so that they repeat on every platform.
 
-use rand_chacha::ChaCha20Rng;
+use chacha20::ChaCha20Rng;
 use rand_core::Rng;
 use rand_pcg::Pcg64;
 use sha2::{Digest, Sha256};
@@ -15,10 +15,10 @@ use sha2::{Digest, Sha256};
 pub struct Seed(pub u64);
 
 /// One element's private source of chance.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Stream(Source);
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 enum Source {
     /// Repeatable, fast, and open to whoever sees enough of it.
     Seeded(Pcg64),

@@ -24,6 +24,7 @@ mod emit;
 mod handshake;
 mod input;
 mod integrity;
+mod keys;
 mod load;
 mod options;
 mod output;

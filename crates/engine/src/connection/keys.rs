@@ -1,0 +1,56 @@
+//! The keys of a connection (RFC 8684 §3.1) at its end: they are overwritten with zeros, so that the memory that is given back
+//! holds neither. Whoever had them could have joined the connection while it lived, or ended it.
+//!
+//! Copies outside are not reached: registers, the stack below functions that have returned, and packets with MP_CAPABLE or
+//! MP_FASTCLOSE, in which keys cross the network in the clear.
+
+use super::Connection;
+use zeroize::Zeroize;
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.local_key.zeroize();
+        self.remote_key.zeroize();
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use crate::{Config, Endpoint, LocalAddress, Profile};
+    use anabranch_units::{Instant, Key, Seed};
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
+
+    /// The memory of this process from `address` on; `None` where there is none any more.
+    fn memory<const N: usize>(address: usize) -> Option<[u8; N]> {
+        let mut bytes = [0; N];
+        let file = File::open("/proc/self/mem").expect("every process may read its own memory");
+        file.read_exact_at(&mut bytes, address as u64).ok().map(|()| bytes)
+    }
+
+    #[test]
+    fn no_key_stays_in_memory_that_is_given_back() {
+        let keys = [0x1234_5678_9abc_def0_u64, 0x0fed_cba9_8765_4321];
+        let ip = [10, 0, 0, 1].into();
+        let config = Config::new(
+            Profile::named("linux").expect("there is such a profile"),
+            vec![LocalAddress { ip, backup: false }],
+        );
+        let mut host = Endpoint::new(config, Seed(1));
+        host.set_next_key(Key::new(keys[0]));
+        host.open(Instant::ZERO, ip, ([10, 0, 0, 2], 80).into());
+        let connection = host.connections[0].connection.as_mut().expect("it is being opened");
+        connection.remote_key = Some(Key::new(keys[1]));
+        let places = [
+            std::ptr::from_ref(&connection.local_key) as usize,
+            connection.remote_key.as_ref().map_or(0, |key| std::ptr::from_ref(key) as usize),
+        ];
+        for (place, key) in places.into_iter().zip(keys) {
+            assert_eq!(memory(place), Some(key.to_ne_bytes()), "or this test cannot tell");
+        }
+        drop(host);
+        for (place, key) in places.into_iter().zip(keys) {
+            assert_ne!(memory(place), Some(key.to_ne_bytes()));
+        }
+    }
+}
