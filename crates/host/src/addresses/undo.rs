@@ -13,6 +13,9 @@ use std::path::{Path, PathBuf};
 /// Where the notes are. Only root, or whom root gives it to, may write there, for what they say is done.
 pub(super) const DIRECTORY: &str = "/run/anabranch";
 
+/// Time between two attempts to lock notes that another process holds.
+const PATIENCE: std::time::Duration = std::time::Duration::from_millis(10);
+
 /// One change to the machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Step {
@@ -92,11 +95,21 @@ impl Undo {
     pub(super) fn open(device: &str) -> io::Result<Self> {
         let made = DirBuilder::new().mode(0o700).create(DIRECTORY);
         made.or_else(|error| if error.kind() == io::ErrorKind::AlreadyExists { Ok(()) } else { Err(error) })?;
-        Undo::take(Path::new(DIRECTORY).join(format!("{device}{}", ending()?)), true)
+        let path = Path::new(DIRECTORY).join(format!("{device}{}", ending()?));
+        // Another command may hold it for a moment, to see whether it is abandoned.
+        for _ in 0..20 {
+            match Undo::take(path.clone(), true) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(PATIENCE),
+                taken => return taken,
+            }
+        }
+        Undo::take(path, true)
     }
 
-    /// The notes in this namespace of those who are there no more.
+    /// The notes in this namespace of those who are there no more. Files that nobody holds and in which nothing is left to be
+    /// undone are removed, whatever their namespace.
     pub(super) fn abandoned() -> io::Result<Vec<Self>> {
+        sweep(Path::new(DIRECTORY))?;
         Ok(notes()?.into_iter().filter_map(|path| Undo::take(path, false).ok()).collect())
     }
 
@@ -196,9 +209,38 @@ fn notes() -> io::Result<Vec<PathBuf>> {
     Ok(paths.filter(|path| path.to_string_lossy().ends_with(&ending)).collect())
 }
 
+/// Removes the empty notes of all namespaces that nobody holds: of namespaces that are gone, and of versions that left them
+/// or ended their names otherwise.
+fn sweep(directory: &Path) -> io::Result<()> {
+    let paths = std::fs::read_dir(directory)?.filter_map(|entry| Some(entry.ok()?.path()));
+    for path in paths.filter(|path| path.extension().is_some_and(|extension| extension == "undo")) {
+        if std::fs::symlink_metadata(&path).is_ok_and(|there| there.is_file() && there.len() == 0) {
+            // Its drop removes the file, unless a step has been written down meanwhile.
+            drop(Undo::take(path, false));
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn empty_notes_that_nobody_holds_are_removed_whatever_their_names() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        let names = ["tun0-n1.undo", "tun0-4026531840.undo", "tun0.undo", "held-n1.undo", "kept-n1.undo", "other"];
+        names.iter().for_each(|name| std::fs::write(path(name), "").expect("a file"));
+        std::fs::write(path("kept-n1.undo"), "nft delete table inet x\n").expect("a file");
+        let held = Undo::take(path("held-n1.undo"), false).expect("nobody else holds it");
+        sweep(folder.path()).expect("the folder is there");
+        let left: Vec<_> = names.into_iter().filter(|name| path(name).exists()).collect();
+        assert_eq!(left, ["held-n1.undo", "kept-n1.undo", "other"]);
+        drop(held);
+        assert!(!path("held-n1.undo").exists());
+        assert_eq!(std::fs::read_to_string(path("kept-n1.undo")).ok().as_deref(), Some("nft delete table inet x\n"));
+    }
 
     #[test]
     fn notes_are_read_as_they_were_written() {
