@@ -407,6 +407,28 @@ fn however_it_ends_borrowed_addresses_are_given_back() {
     assert_eq!(settings(&hosts.client), before, "any command does");
 }
 
+/// The terminal is closed with the proxy in its foreground: the kernel sends SIGHUP, and there are no settings to be read again.
+#[test]
+fn a_terminal_that_is_closed_ends_it_and_borrowed_addresses_are_given_back() {
+    let Some(hosts) = Hosts::new("lost terminal") else { return };
+    if Command::new("script").arg("--version").stdout(Stdio::null()).status().is_err() {
+        return println!("SKIPPED: lost terminal: there is no script here");
+    }
+    let before = settings(&hosts.client);
+    let program = env!("CARGO_BIN_EXE_anabranch");
+    let words = format!("exec {program} proxy --socks 127.0.0.1:1080 --via 10.77.1.2 --tun seen");
+    // Whatever is written to the terminal comes out of the standard output of `script`.
+    let mut terminal =
+        Process::start(&hosts.client, &["sh", "-c", "exec script -qfc \"$0\" /dev/null >&2", words.as_str()]);
+    terminal.wait_for("ready");
+    assert_ne!(settings(&hosts.client), before, "or this test cannot tell");
+    // Its end closes the terminal.
+    terminal.signal("-KILL");
+    wait("all is as it was", || settings(&hosts.client) == before);
+    let devices = || hosts.client.command("ip", &["-o", "link"]).unwrap();
+    wait("the device is gone with the process", || !devices().contains("seen"));
+}
+
 #[test]
 fn an_address_is_one_programs_alone_and_a_device_that_goes_is_named() {
     let Some(hosts) = Hosts::new("one address") else { return };
