@@ -146,6 +146,27 @@ fn a_path_is_not_narrow_for_ever() {
     }
 }
 
+/// The window has room for a small segment when the path's size grows old, and for no full one: the full one waits.
+#[test]
+fn a_segment_that_grows_stays_inside_the_window() {
+    for under_way in (3000..4800).step_by(100) {
+        let (mut puppet, line) = Puppet::confirmed(config([server_ip(0)]));
+        puppet.write(&PATTERN[..1432]);
+        let sent = sent_data(&mut puppet);
+        assert!(puppet.host.handle_too_big(puppet.now, line.flow.reversed(), sent[0].seq, 552));
+        puppet.pump();
+        puppet.confirm(line.acking(1433), 11, 1432);
+        puppet.wait(Duration::from_millis(599_950));
+        puppet.take();
+        puppet.write(&PATTERN[..under_way]);
+        assert!(lengths(&sent_data(&mut puppet)).iter().all(|length| *length <= 484));
+        puppet.wait(Duration::from_millis(60));
+        puppet.write(&PATTERN[..1432]);
+        // In a full segment or not at all: a part of one would be silly.
+        assert!(lengths(&sent_data(&mut puppet)).iter().all(|length| *length > 484), "{under_way} under way");
+    }
+}
+
 /// A device whose MTU falls while connections are open.
 #[test]
 fn a_device_s_mtu_can_fall() {

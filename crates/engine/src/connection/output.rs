@@ -223,6 +223,8 @@ impl Connection {
         if nothing_new && self.outgoing.una == self.outgoing.nxt {
             return Obstacle::Application;
         }
+        // Before anybody asks how much room there is: that is counted in full segments.
+        self.widen_when_old(now);
         self.survey(now, shared);
         if self.views.is_empty() {
             return if nothing_new { Obstacle::Application } else { Obstacle::Cwnd };
@@ -345,7 +347,6 @@ impl Connection {
         nagle: bool,
         shared: &mut Shared,
     ) -> Attempt {
-        self.widen_when_old(now, index);
         let out = &mut self.outgoing;
         let Some((start, range_end)) = out.unsent.nth(skip.get()) else { return Attempt::TooShort };
         let subflow = &mut self.subflows[index];

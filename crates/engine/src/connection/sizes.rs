@@ -66,12 +66,14 @@ impl Connection {
         smaller
     }
 
-    /// What a path was found to carry is old: full segments are tried again.
-    pub(super) fn widen_when_old(&mut self, now: Instant, index: usize) {
-        let subflow = &mut self.subflows[index];
-        if subflow.path_mtu.is_some_and(|path| path.until <= now) {
-            subflow.path_mtu = None;
-            self.resize(now, index);
+    /// Tries full segments again on every subflow whose path MTU was found too long ago.
+    pub(super) fn widen_when_old(&mut self, now: Instant) {
+        for index in 0..self.subflows.len() {
+            let subflow = &mut self.subflows[index];
+            if subflow.path_mtu.is_some_and(|path| path.until <= now) {
+                subflow.path_mtu = None;
+                self.resize(now, index);
+            }
         }
     }
 
