@@ -3,6 +3,7 @@
 use crate::topology::PerDirection;
 use crate::{ConnectionOutcome, Direction};
 use anabranch_engine::ConnectionId;
+use anabranch_units::Instant;
 
 /// A connection between the hosts of one pair.
 pub(crate) struct Session {
@@ -12,6 +13,8 @@ pub(crate) struct Session {
     pub(crate) workload: usize,
     /// Of the first transfer.
     pub(crate) label: String,
+    /// Time of the first SYN.
+    pub(crate) opened: Instant,
     /// The pair of hosts.
     pub(crate) pair: usize,
     /// Which way the data goes; the other way go requests.

@@ -5,7 +5,7 @@ use crate::pattern;
 use crate::session::{News, Session};
 use crate::topology::{path_between, sender};
 use crate::{ConnectionOutcome, Direction, SubflowOutcome};
-use anabranch_engine::{ConnectionId, Event};
+use anabranch_engine::{ConnectionId, ConnectionStats, Event};
 
 impl Stage<'_> {
     /// Acts on all the host's events; false if there were none.
@@ -62,9 +62,15 @@ impl Stage<'_> {
     fn accept(&mut self, host: usize, id: ConnectionId) -> bool {
         let client = self.hosts[host].endpoint.subflows(id).first().map(|subflow| subflow.remote);
         let client = client.map(|client| self.passage.inside(client));
-        let Some(session) = client.and_then(|client| self.awaited.remove(&client)) else {
+        let Some((client, &session)) = client.and_then(|client| Some((client, self.awaited.get(&client)?))) else {
             return false;
         };
+        // A client that has restarted may use a port again while the server still completes what it knows of it from before.
+        let older = |stats: ConnectionStats| stats.opened_at < self.sessions[session].opened;
+        if self.hosts[host].endpoint.connection(id).is_some_and(older) {
+            return false;
+        }
+        self.awaited.remove(&client);
         self.sessions[session].ids[1] = Some(id);
         self.hosts[host].bind(id, session);
         true

@@ -135,6 +135,7 @@ impl<'a> Stage<'a> {
             app,
             workload,
             label,
+            opened: self.now,
             pair,
             direction,
             ids: [Some(id), None],
