@@ -3,7 +3,7 @@
 use super::{log, middlebox};
 use anabranch_engine::Keepalive;
 use anabranch_net::QueueLimit;
-use anabranch_sim::{Direction, End, Host, Middlebox, MiddleboxSpec, Spec, TimedRestart, Unmapped, Workload};
+use anabranch_sim::{Direction, End, Host, Middlebox, MiddleboxSpec, PathSpec, Spec, TimedRestart, Unmapped, Workload};
 use anabranch_units::{Bytes, Duration, Rate, Seed, Stream};
 
 /// Deepens a run, from streams of its own, so that all else is what it was.
@@ -65,6 +65,23 @@ pub fn may_starve(spec: &Spec) -> bool {
     let cuts =
         |it: &MiddleboxSpec| matches!(it.kind, Middlebox::AlterPayload { remove, insert, .. } if remove > insert);
     spec.paths.iter().flat_map(|path| &path.middleboxes).any(cuts)
+}
+
+/// A box cuts each segment into more pieces than a queue behind it holds. The sender loses all but a few of them each time, and
+/// repeats the rest after one timeout after the other (RFC 6298 §5.4): all arrives, but in up to ten times the usual horizon.
+pub fn may_crawl(spec: &Spec) -> bool {
+    const LARGEST: u64 = 1460;
+    let splits = |it: &MiddleboxSpec, queue: &QueueLimit| match (&it.kind, queue) {
+        (Middlebox::Split { size, .. }, QueueLimit::Packets(most)) => {
+            LARGEST.div_ceil(u64::from(*size)) > u64::from(*most)
+        }
+        _ => false,
+    };
+    let crawls = |path: &PathSpec| {
+        let queues = [&path.down.queue, &path.up.queue];
+        path.middleboxes.iter().any(|it| queues.iter().any(|queue| splits(it, queue)))
+    };
+    spec.paths.iter().any(crawls)
 }
 
 /// A box alters what applications write.

@@ -51,6 +51,9 @@ pub fn spec(seed: Seed) -> Spec {
     spec.loss_oracle = draw.chance(0.5);
     spec.codec = draw.chance(0.25);
     deep::deepen(&mut spec, seed);
+    if deep::may_crawl(&spec) {
+        (spec.stop, spec.linger) = (spec.stop * 10, Some(spec.stop * 10));
+    }
     spec
 }
 
