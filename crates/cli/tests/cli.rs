@@ -226,6 +226,8 @@ fn files_are_checked_before_the_first_run() {
 #[test]
 fn a_comparison_takes_up_what_it_has() {
     let here = directory("taken-up");
+    // Runs that another build of the command left here would be kept beside those of this one.
+    let _ = std::fs::remove_dir_all(here.join("kept"));
     let args = ["compare", "small.toml", "--schedulers", "ecf:beta=0.5,ecf,min-rtt", "--out", "kept", "--json"];
     let whole = succeed(&here, &args);
     let journal = here.join("kept/runs.jsonl");

@@ -105,6 +105,7 @@ mod tests {
                 others.into_iter().all(|(_, value)| accepts(root, says, value))
             }
             "minItems" => value.as_array().is_none_or(|items| items.len() as u64 >= says.as_u64().unwrap()),
+            "maxItems" => value.as_array().is_none_or(|items| items.len() as u64 <= says.as_u64().unwrap()),
             "minimum" => value.as_f64().is_none_or(|n| n >= says.as_f64().unwrap()),
             "maximum" => value.as_f64().is_none_or(|n| n <= says.as_f64().unwrap()),
             // The patterns are read by people's editors; here the reader of the file stands in for them.

@@ -44,7 +44,7 @@ fn figures_begin_when_the_hosts_do() {
         let figure = figures.iter().find(|figure| figure.id == id).expect(id);
         let times = || figure.series.iter().flat_map(|series| &series.points).filter_map(|point| point.x);
         let (first, last) = (times().fold(f64::MAX, f64::min), times().fold(0.0, f64::max));
-        assert!(first >= 0.0 && first < 0.5 && last < 10.0, "{id}: {first} to {last} s");
+        assert!((0.0..0.5).contains(&first) && last < 10.0, "{id}: {first} to {last} s");
     }
     assert!(page.sections[0].facts.iter().any(|(name, what)| name == "hosts begin" && what.contains("run.spread")));
 }
