@@ -166,7 +166,7 @@ impl ProxyArgs {
         Users::parse(&text).map(Arc::new).map(Some).map_err(|error| refuse(error.to_string()))
     }
 
-    /// What SIGHUP does: reads again what may have changed. `on_terminal` says whether there was one at the start.
+    /// Reads again what may have changed, on SIGHUP. `on_terminal` says whether there was one at the start.
     fn reload(&self, level: &LogLevel, on_terminal: bool) -> Reload {
         if on_terminal && !stderr().is_terminal() {
             return Reload::End;

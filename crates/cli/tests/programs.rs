@@ -40,7 +40,7 @@ fn case(name: String, test: impl FnOnce() + Send + 'static) -> Case {
 /// Only guards against hanging.
 const LIMIT: &str = "300";
 const PATIENCE: Duration = Duration::from_secs(300);
-/// What is moved: more than the buffers of both ends hold, so that a transfer cannot be over before it is let go on.
+/// Bytes moved: more than the buffers of both ends hold, so that a transfer cannot be over before it is let go on.
 const SIZE: usize = 16 << 20;
 
 /// A program that runs until the test is over.
@@ -132,7 +132,7 @@ fn assert_curl_gets_the_file(direct: &Direct, family: Family, directory: &Path) 
     assert_multipath(&counters, "MPJoinSynAckRx");
 }
 
-/// Whether the kernel has joined a connection.
+/// Tells whether the kernel has joined a connection.
 fn has_joined(direct: &Direct) -> bool {
     KernelCounters::read(&direct.namespace).unwrap().mptcp("MPJoinSynAckRx") >= 1
 }

@@ -34,7 +34,7 @@ impl Chance {
         Chance { stream: entropy.stream("endpoint"), secrets: Some(secrets), next_port: None }
     }
 
-    /// What the SYN cookies of a repeatable host are authenticated with.
+    /// Secret that authenticates the SYN cookies of a repeatable host.
     pub(crate) fn seeded_cookies(seed: Seed) -> Secret {
         let mut stream = seed.stream("endpoint/cookies");
         let mut bytes = [0; 32];

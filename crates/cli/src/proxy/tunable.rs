@@ -1,4 +1,4 @@
-//! What can be changed while the proxy runs: options that a file may set as well, read again at SIGHUP.
+//! Settings that can change while the proxy runs: options that a file may set as well, read again at SIGHUP.
 
 use super::{ProxyArgs, target};
 use crate::wire_options::{size, span};
@@ -24,7 +24,7 @@ struct File {
     to: Option<Target>,
 }
 
-/// What the options and the file come to.
+/// Settings that result from the options and the file.
 #[derive(Debug)]
 pub struct Tunable {
     pub limits: Limits,

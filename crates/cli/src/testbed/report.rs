@@ -26,7 +26,7 @@ pub struct About<'a> {
     pub shortcomings: &'a [String],
     /// What no kernel can be told.
     pub not_applied: &'a [String],
-    /// What the kernel of the client and that of the server counted.
+    /// Counters of the client's kernel and of the server's.
     pub kernels: [KernelCounters; 2],
 }
 

@@ -12,7 +12,7 @@ use crate::shared::Shared;
 use crate::subflow::State;
 use anabranch_units::Instant;
 
-/// How far the wait has come.
+/// Progress of the wait.
 #[derive(Default)]
 pub(super) struct Confirmation {
     /// When the peer is asked next, unless data is under way that asks it.
@@ -44,7 +44,7 @@ impl Connection {
         self.join_missing(now, shared);
     }
 
-    /// Whether joins may begin.
+    /// Tells whether joins may begin.
     pub(super) fn may_join(&self) -> bool {
         self.confirmed || self.confirmation.silent
     }

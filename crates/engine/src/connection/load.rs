@@ -4,7 +4,7 @@ use super::{Connection, Mode};
 use crate::Load;
 use anabranch_units::{Bytes, Instant};
 
-/// How far the peer has got, and since when.
+/// Progress of the peer, and since when.
 pub(super) struct Reached {
     acked: u64,
     fin_acked: bool,

@@ -128,7 +128,7 @@ pub(crate) struct Connection {
     confirmation: Confirmation,
     /// The client had to leave MP_CAPABLE out of its SYN.
     pub(crate) gave_up_mptcp: bool,
-    /// How earlier connections on its path fared with MP_CAPABLE.
+    /// Outcome of MP_CAPABLE in earlier connections on its path.
     offer: Offer,
     /// The peer has sent a 64-bit DSN, so DATA_ACKs have 64 bits as well (RFC 8684 §3.3.2).
     long_dsn: bool,
@@ -166,7 +166,7 @@ pub(crate) struct Connection {
     timers: Timers,
     waiting: Waiting,
     watchdog: Watchdog,
-    /// How far the peer has got.
+    /// Progress of the peer.
     reached: Reached,
     /// What has just been sent and may share its mapping with what follows.
     burst: Option<Burst>,

@@ -102,7 +102,7 @@ impl Connection {
         true
     }
 
-    /// What subflow `index` would know, had it sent the SYN/ACK that `ack` answers.
+    /// State that subflow `index` would have, had it sent the SYN/ACK that `ack` answers.
     fn adopt(&mut self, now: Instant, index: usize, iss: SubflowSeq, ack: &Segment, shared: &Shared) {
         let subflow = &mut self.subflows[index];
         subflow.iss = iss;
@@ -116,7 +116,7 @@ impl Connection {
     }
 }
 
-/// What a SYN offers, as far as our profile knows it.
+/// Offer of a SYN, as far as our profile knows it.
 fn offered(syn: &Segment, profile: &Profile) -> Terms {
     let options = syn.options.handshake.as_deref().copied().unwrap_or_default();
     Terms {

@@ -73,7 +73,7 @@ impl Cookies {
         })
     }
 
-    /// Whether a cookie was sent that may still come back.
+    /// Tells whether a cookie was sent that may still come back.
     pub(crate) fn are_out(&self, now: Instant) -> bool {
         self.last_sent.is_some_and(|sent| period(now) <= period(sent) + 1)
     }
@@ -115,7 +115,7 @@ fn period(now: Instant) -> u64 {
 
 /// A cookie is good for one to two of these: beyond the third repetition of a SYN/ACK's answer (RFC 6298), as in Linux.
 const PERIOD: Duration = Duration::from_secs(64);
-/// What can be added to the authenticator.
+/// Range of values added to the authenticator.
 const CODES: u32 = 16;
 /// Distinguish what is authenticated.
 const WITHOUT_TIMESTAMPS: u8 = 0;

@@ -1,9 +1,9 @@
-//! What a handshake agreed about TCP, in the few bits that a SYN/ACK can hold until the next ACK.
+//! TCP parameters agreed in a handshake, in the few bits that a SYN/ACK can hold until the next ACK.
 
 use anabranch_units::SubflowSeq;
 use anabranch_wire::{Flags, Handshake, Segment, Timestamps};
 
-/// What two ends agree on about TCP in a handshake.
+/// TCP parameters that two ends agree on in a handshake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Terms {
     /// The peer's MSS option.
