@@ -47,7 +47,7 @@ impl Mapping {
         self.subflow + self.length
     }
 
-    /// Whether both put a subflow's bytes at the same place, and neither has to be used as a whole.
+    /// Tells whether both put a subflow's bytes at the same place, and neither has to be used as a whole.
     fn agrees(&self, other: &Mapping) -> bool {
         let loose = self.proof.is_none() && other.proof.is_none();
         loose && self.data.wrapping_sub(self.subflow) == other.data.wrapping_sub(other.subflow)
@@ -70,7 +70,7 @@ impl Mapping {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Contradiction;
 
-/// What became of a mapping.
+/// Outcome of adding a mapping.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Held {
     /// It is in the table.

@@ -297,7 +297,7 @@ impl Reassembly {
         }
     }
 
-    /// Whether so much more would be too much.
+    /// Tells whether so much more would be too much.
     fn exceeds(&self, bytes: u64, fragments: usize) -> bool {
         self.bytes + bytes > self.limits.bytes || self.fragments + fragments > self.limits.fragments
     }

@@ -74,7 +74,7 @@ impl Shared {
         }
     }
 
-    /// Whether a SYN was answered without keeping its connection or subflow, and the third ACK may still come.
+    /// Tells whether a SYN was answered without keeping its connection or subflow, and the third ACK may still come.
     pub(crate) fn has_answered(&self, now: Instant) -> bool {
         self.cookies.are_out(now) || !self.pending_joins.is_unused()
     }

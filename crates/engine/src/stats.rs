@@ -61,7 +61,7 @@ pub struct ConnectionStats {
     pub hol_blocked: Duration,
 }
 
-/// What a connection takes up now, and whether its peer gets on. Cheap enough to be asked after every packet.
+/// Memory that a connection takes up now, and whether its peer gets on. Cheap enough to be asked after every packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Load {
     /// Memory for data: written and not acknowledged, received and not read, with the bookkeeping of each piece and segment.

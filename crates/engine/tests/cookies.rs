@@ -24,7 +24,7 @@ fn syn(port: u16, timestamps: bool) -> Segment {
     syn
 }
 
-/// What the endpoint answers at once.
+/// Immediate answers of the endpoint.
 fn answer(host: &mut Endpoint, segment: Segment) -> Option<Segment> {
     host.handle_segment(Instant::ZERO, segment);
     host.poll_transmit(Instant::ZERO).map(|transmit| transmit.segment)

@@ -13,7 +13,7 @@ fn server(buffer: u64) -> Config {
     Config { receive_buffer: Bytes::new(buffer), ..config([server_ip(0)]) }
 }
 
-/// What the stream holds from `data` on.
+/// Bytes of the stream from `data` on.
 fn content(data: u64, length: usize) -> &'static [u8] {
     &PATTERN[(data % 251) as usize..][..length]
 }

@@ -1,4 +1,4 @@
-//! What an endpoint remembers of a destination from one connection to the next.
+//! Memory that an endpoint keeps of a destination from one connection to the next.
 #![allow(clippy::unwrap_used)]
 
 mod common;

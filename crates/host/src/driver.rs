@@ -144,7 +144,7 @@ impl Driver {
         }
     }
 
-    /// Whether a timer of the endpoint is due.
+    /// Tells whether a timer of the endpoint is due.
     pub fn is_due(&self) -> bool {
         self.endpoint.poll_timeout().is_some_and(|at| at <= self.clock.now())
     }

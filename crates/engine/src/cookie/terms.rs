@@ -82,7 +82,7 @@ impl Terms {
     }
 }
 
-/// What the lowest bits of a timestamp can say.
+/// Meaning of the lowest bits of a timestamp.
 const STAMPS: u32 = 32;
 /// In the place of a window scale, of which 14 is the largest (RFC 7323 §2.3).
 const NO_SCALE: u8 = 15;

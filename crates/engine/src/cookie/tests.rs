@@ -17,7 +17,7 @@ fn terms(mss: u16, window_scale: Option<u8>, sack: bool, timestamps: bool) -> Te
     Terms { mss, window_scale, sack, timestamps }
 }
 
-/// What answers a SYN/ACK with this cookie, and the timestamp it echoes.
+/// Answer to a SYN/ACK with this cookie, and the timestamp it echoes.
 fn ack(flow: FlowKey, isn: u32, cookie: &Cookie) -> (Segment, Option<u32>) {
     let syn = Segment::new(flow, Flags::SYN, SubflowSeq::new(isn), SubflowSeq::new(0));
     let mut syn = Segment { options: Default::default(), ..syn };

@@ -5,7 +5,7 @@ use crate::connection::Connection;
 use crate::{ConnectionId, Load};
 
 impl Endpoint {
-    /// What a connection takes up now; `None` once it is gone.
+    /// Memory that a connection takes up now; `None` once it is gone.
     pub fn load(&self, id: ConnectionId) -> Option<Load> {
         self.get(id).map(Connection::load)
     }

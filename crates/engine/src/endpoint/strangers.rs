@@ -17,7 +17,7 @@ pub(super) struct Refusals {
 }
 
 impl Refusals {
-    /// Whether one more may leave, of so many per second.
+    /// Tells whether one more may leave, of so many per second.
     fn admits(&mut self, now: Instant, per_second: Option<u32>) -> bool {
         let Some(per_second) = per_second else { return true };
         if self.since.is_none_or(|since| now.since(since) >= Duration::from_secs(1)) {

@@ -1,4 +1,4 @@
-//! How far a packet may go, and how much it carries.
+//! Distance that a packet may go, and its payload.
 
 use std::net::Ipv6Addr;
 

@@ -43,7 +43,7 @@ impl ProgramError {
     }
 }
 
-/// What came of waiting for a server.
+/// Outcome of waiting for a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Readied {
     /// It can be connected to.
@@ -54,7 +54,7 @@ pub enum Readied {
     GivenUp,
 }
 
-/// How long a server may take to end when it is asked to.
+/// Longest time that a server may take to end when it is asked to.
 const PATIENCE: Duration = Duration::from_secs(2);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 

@@ -49,7 +49,7 @@ impl Readiness {
         format!("@{NAME}")
     }
 
-    /// Whether a socket in the namespace listens, or its program has said that it is ready.
+    /// Tells whether a socket in the namespace listens, or its program has said that it is ready.
     pub fn is_ready(&mut self) -> bool {
         let mut text = [0; 4096];
         while let Ok(length) = self.socket.recv(&mut text) {

@@ -1,4 +1,4 @@
-//! Who may use a proxy in front of programs, and where it may connect to.
+//! Access: who may use a proxy in front of programs, and where it may connect to.
 //!
 //! Without bounds such a proxy lends its place in the network to everybody who reaches it: services that trust the machine or its
 //! network, and the one that hands out credentials to virtual machines, would be open to all.
@@ -102,13 +102,13 @@ impl Access {
         !listen.ip().to_canonical().is_loopback() && !with_users && self.clients.is_empty()
     }
 
-    /// Whether a client with this address is served.
+    /// Tells whether a client with this address is served.
     pub(super) fn admits(&self, client: IpAddr) -> bool {
         let on_machine = client.to_canonical().is_loopback();
         on_machine || self.clients.is_empty() || self.clients.iter().any(|network| network.holds(client))
     }
 
-    /// Whether a client may have a connection to `address`. `is_own` says which addresses are this machine's.
+    /// Tells whether a client may have a connection to `address`. `is_own` says which addresses are this machine's.
     pub(super) fn permits(&self, address: IpAddr, is_own: impl Fn(IpAddr) -> bool) -> bool {
         let address = address.to_canonical();
         let within = |networks: &[Network], address| networks.iter().any(|network| network.holds(address));

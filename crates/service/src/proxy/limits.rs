@@ -1,4 +1,4 @@
-//! Who may have how many connections, and how much memory.
+//! Limits: who may have how many connections, and how much memory.
 //!
 //! What is held is counted where it is taken: a session says how much it holds whenever that may have changed. What may
 //! still be read for a session follows from what is left: an eighth of it, so that whoever reads slowly meets an end while
@@ -150,7 +150,7 @@ impl Admission {
         self.clients.iter().max_by_key(|(_, client)| client.held).map(|(client, _)| *client)
     }
 
-    /// Whether the limits for one client take `client` for `group`.
+    /// Tells whether the limits for one client take `client` for `group`.
     pub(super) fn is_of(client: IpAddr, of: IpAddr) -> bool {
         group(client) == of
     }

@@ -135,7 +135,7 @@ pub enum Middlebox {
     },
 }
 
-/// What happens to one segment.
+/// Fate of one segment.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Fault {
     /// It is lost.

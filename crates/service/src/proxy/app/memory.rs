@@ -150,7 +150,7 @@ impl Ebb {
         self.peak = self.peak.max(held);
     }
 
-    /// Whether memory may have to be given back although nothing more happens.
+    /// Tells whether memory may have to be given back although nothing more happens.
     pub(super) fn is_expected(&self) -> bool {
         self.peak >= WORTH
     }

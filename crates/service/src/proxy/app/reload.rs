@@ -8,7 +8,7 @@ use anabranch_host::Context;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// What SIGHUP comes to.
+/// Outcome of SIGHUP.
 pub enum Reload {
     /// Go on with these.
     Changed(Changes),
