@@ -49,8 +49,8 @@ pub struct Config {
     pub resets_per_second: Option<u32>,
     /// Require DSS checksums (flag A of MP_CAPABLE, RFC 8684 §3.1). They are used as well if the peer requires them.
     pub checksum: bool,
-    /// What the driver tells of loss rates takes the place of estimates ([`Endpoint::set_truth`](crate::Endpoint::set_truth);
-    /// reference 4.3).
+    /// What the driver tells of loss rates takes the place of estimates
+    /// ([`Endpoint::set_truth`](crate::Endpoint::set_truth); A-LOSS).
     pub loss_oracle: bool,
     /// How `Endpoint::abort` tells the peer.
     pub fast_close: FastClose,

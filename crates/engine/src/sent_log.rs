@@ -1,7 +1,7 @@
 //! Which subflows carried which data: the connection-level record of everything sent and not yet DATA_ACKed.
 //!
 //! Answers the questions of reinjection ("has this subflow carried it?") and of window sharing ("how much of the window
-//! does a subflow hold?", reference A-RBP-5: the subflow that carried a byte first).
+//! does a subflow hold?", A-RBP-5: the subflow that carried a byte first).
 
 use crate::config::MAX_SUBFLOWS;
 use crate::idle::release_if_empty;

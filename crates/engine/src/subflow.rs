@@ -110,9 +110,9 @@ pub(crate) struct Subflow {
     pub(crate) snd_scale: u8,
     pub(crate) sack: bool,
     pub(crate) timestamps: bool,
-    /// Potentially failed: its data was reinjected after a timeout, and nothing has arrived since (reference 1.2).
+    /// Potentially failed: its data was reinjected after a timeout, and nothing has arrived since (A-USABLE).
     pub(crate) potentially_failed: bool,
-    /// The reinjection policy has seen it stuck too often, and nothing has arrived since (reference 2.3).
+    /// The reinjection policy has seen it stuck too often, and nothing has arrived since (A-STALE).
     pub(crate) stale: bool,
     /// When the latest acceptable segment arrived.
     pub(crate) heard: Instant,
@@ -312,7 +312,7 @@ impl Subflow {
         fin_acked && self.peer_fin.is_some_and(|fin| self.rcv_nxt > fin)
     }
 
-    /// May carry new data (reference 1.2).
+    /// May carry new data (A-USABLE).
     pub(crate) fn is_usable(&self) -> bool {
         self.is_open()
             && !self.potentially_failed

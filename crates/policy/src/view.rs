@@ -34,7 +34,7 @@ pub struct SubflowView {
     pub in_flight: Bytes,
     /// The largest congestion window at any loss so far; `None` before the first (bounds forecasts, A-LATE-7).
     pub cwnd_at_loss: Option<Bytes>,
-    /// Loss probability per segment, estimated or given by the simulator (reference section 4.3).
+    /// Loss probability per segment, estimated or given by the simulator (A-LOSS).
     pub loss: f64,
     /// Subflow-level bytes sent for the first time since the subflow began.
     pub sent: u64,
@@ -57,7 +57,7 @@ pub struct SubflowView {
     /// What congestion control paces it at; `None` if it does not pace.
     pub pacing: Option<Rate>,
     /// The bandwidth-delay product, under a congestion control that models the path (BBR): a forecast takes it for a
-    /// window that does not grow (reference section 5.9).
+    /// window that does not grow (A-MODEL).
     pub bdp: Option<Bytes>,
     /// What the simulator knows of the path: for oracles, `None` in the real world.
     pub truth: Option<Truth>,
@@ -231,9 +231,9 @@ fn lowest<'a, N: PartialOrd>(
 /// What a scheduler answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decision {
-    /// Map the next segment here: the unsent bytes that begin `skip` bytes into `View::unsent`. A skip leaves a hole that
-    /// faster subflows fill before these bytes arrive (forward prediction). It counts unsent bytes, not DSN distance, so
-    /// holes left earlier are not counted twice (reference section 1.3).
+    /// Map the next segment here: the unsent bytes that begin `skip` bytes into `View::unsent`. A skip leaves a hole
+    /// that faster subflows fill before these bytes arrive (forward prediction). It counts unsent bytes, not DSN
+    /// distance, so holes left earlier are not counted twice (A-SKIP).
     Send {
         /// The subflow, which must have room.
         on: SubflowId,

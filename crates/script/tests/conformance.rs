@@ -70,7 +70,7 @@ fn header(text: &str) -> Result<(), &'static str> {
     if comment.is_empty() {
         return Err("it must begin with a comment that says what must happen");
     }
-    let cited = comment.contains('§') || comment.contains("kernel-interop") || comment.contains("Linux");
+    let cited = comment.contains('§') || comment.contains("Linux");
     if !cited || !(comment.contains("RFC ") || comment.contains("Linux")) {
         return Err("its first comment must cite a clause, such as (RFC 8684 §3.2)");
     }

@@ -273,7 +273,7 @@ impl MpOption {
 mod tests {
     use super::*;
 
-    /// The lengths that Linux 6.18 puts on the wire (kernel-interop reference, section 1).
+    /// The lengths that Linux 6.18 puts on the wire (`TCPOLEN_MPTCP_*` in `net/mptcp/protocol.h`).
     #[test]
     fn lengths_match_the_kernel() {
         let capable = MpCapable::OFFER;

@@ -1,5 +1,6 @@
 //! Receive-buffer auto-tuning: the buffer grows with what the application reads in a round trip (Linux
-//! `tcp_moderate_rcvbuf`, and the same at the data level for MPTCP; reference 8.8).
+//! `tcp_rcv_space_adjust` in `net/ipv4/tcp_input.c`; at the data level `mptcp_rcv_space_adjust` in
+//! `net/mptcp/protocol.c`).
 //!
 //! Once per round trip of the slowest subflow, if more was read than in any round trip before:
 //! ```text

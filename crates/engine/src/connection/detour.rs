@@ -1,16 +1,16 @@
-//! Pure ACKs of one subflow on the path of another (reference 7.3, item 2): they leave with that path's addresses and their own
+//! Pure ACKs of one subflow on the path of another (A-ACK-MOVE): they leave with that path's addresses and their own
 //! ports, and whoever they are for finds the subflow by the ports and puts the addresses back before TCP sees them.
 //!
 //! Not part of RFC 8684, so never against unknown peers: a host that is told to (`Config::ack_rewrite`) offers it on the SYN of a
 //! connection and agrees on the SYN/ACK, by a TCP experiment (RFC 6994). Without both, ACKs keep their path and
 //! `ConnectionStats::acks_kept` counts them.
 //!
-//! Only an ACK whose purpose is to acknowledge moves: no data, SYN, FIN or RST, no window probe, no challenge, and no ACK that
-//! carries a message, which would be lost without a word where middleboxes drop what they have seen no SYN of. For those
-//! middleboxes also: every sixteenth ACK keeps its path, as do the first after a round trip of silence and each that reports
-//! repeated data. If data is repeated after such a silence, our ACKs do not arrive, and we need not wait for the timeout that the
-//! reference allows: the detour is barred, for a second at first and each time twice as long. A RST that comes back from there bars
-//! it as well.
+//! Only an ACK whose purpose is to acknowledge moves: no data, SYN, FIN or RST, no window probe, no challenge, and no
+//! ACK that carries a message, which would be lost without a word where middleboxes drop what they have seen no SYN of.
+//! For those middleboxes also: every sixteenth ACK keeps its path, as do the first after a round trip of silence and
+//! each that reports repeated data. If data is repeated after such a silence, our ACKs do not arrive, and the detour is
+//! barred, for a second at first and each time twice as long. A RST that comes back from there bars it as well
+//! (A-ACK-CAUTION).
 //!
 //! `Config::ack_caution` switches all of this off, for those who want the bare scheme of the paper: an ACK path that dies then
 //! silences the other subflows until the policy leaves it (ACKSP §IV-B: within 3τ; never if it is fixed).
@@ -49,7 +49,7 @@ struct Bar {
 /// The experiment by which hosts agree (RFC 6994: 32 bits, not registered).
 pub(super) const EXPERIMENT: u32 = 0x616e_4152;
 
-/// Of so many ACKs one keeps its path (reference 7.3).
+/// Of so many ACKs one keeps its path (A-ACK-CAUTION).
 const OWN_EVERY: u32 = 16;
 
 const SHORTEST_BAR: Duration = Duration::from_secs(1);

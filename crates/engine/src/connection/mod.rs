@@ -374,7 +374,7 @@ impl Connection {
 
     /// Tells the policies that the set of usable subflows may have changed.
     fn subflows_changed(&mut self, now: Instant) {
-        // A backup beside a regular subflow carries nothing, and its window says nothing (reference 5.0).
+        // A backup beside a regular subflow carries nothing, and its window says nothing (A-COUPLED).
         let regular = self.subflows.iter().any(|subflow| subflow.is_usable() && !subflow.backup());
         for subflow in &self.subflows {
             let counted = subflow.is_usable() && subflow.backup() != regular;

@@ -127,8 +127,8 @@ impl Connection {
         self.arm_persist_timer(now);
     }
 
-    /// Holds back a subflow whose next segment is not due yet by its pacing, and one whose first hop holds enough (TCP Small
-    /// Queues, reference 8.1: the larger of two segments and what the pacing rate sends in a millisecond).
+    /// Holds back a subflow whose next segment is not due yet by its pacing, and one whose first hop holds enough (TCP
+    /// Small Queues, A-TSQ: the larger of two segments and what the pacing rate sends in a millisecond).
     fn throttle(&mut self, now: Instant, shared: &Shared) {
         let profile = &shared.config.profile;
         for subflow in &mut self.subflows {
@@ -443,7 +443,7 @@ impl Connection {
         self.renew_standing(index);
     }
 
-    /// Sends what waits to be repeated on another subflow, lowest SRTT first (reference 1.4).
+    /// Sends what waits to be repeated on another subflow, lowest SRTT first (A-COPIES).
     fn reinject(&mut self, now: Instant, shared: &mut Shared) {
         if self.outgoing.reinject.is_empty() {
             return;

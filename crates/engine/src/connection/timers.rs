@@ -15,7 +15,7 @@ use anabranch_wire::ResetReason;
 /// The connection-level timers.
 #[derive(Default)]
 pub(super) struct Timers {
-    /// Data (or a DATA_FIN) waits for its DATA_ACK (reference 2.1: the meta RTO).
+    /// Data (or a DATA_FIN) waits for its DATA_ACK (A-DATA-TIMER).
     pub(super) data: Option<Instant>,
     /// Doublings of it.
     pub(super) data_backoff: u32,

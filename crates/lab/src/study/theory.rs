@@ -235,9 +235,9 @@ mod tests {
         assert!((ours - theirs).abs() <= tolerance, "{ours} against {theirs}");
     }
 
-    /// Reference 12.6: p_0 = 1 %, p_1 = 0.02 %, which are the defaults.
+    /// From a script apart from this code: p_0 = 1 %, p_1 = 0.02 %, which are the defaults.
     #[test]
-    fn vectors_of_the_reference() {
+    fn vectors_of_a_script() {
         let alpha = alpha_of(0.01, 0.0002);
         close(alpha, 0.1414, 5e-5);
         close(at("acksp-best-ratio", alpha, &[]), 5.0177, 5e-5);
@@ -251,7 +251,7 @@ mod tests {
         }
     }
 
-    /// Reference 12.6, the dynamic test: equal loss, 10 and 20 ms, then 30 and 20 ms.
+    /// The same script, for ACKSP Fig. 5: equal loss, 10 and 20 ms, then 30 and 20 ms.
     #[test]
     fn the_dynamic_network() {
         let equal = |d0: f64, via: f64| [("d0", d0), ("p0", 0.001), ("p1", 0.001), ("via", via)];
@@ -299,8 +299,8 @@ mod tests {
         close(at("acksp-best", 1.0, &[]), 100.0 / (4.0 + 4.0), 1e-9);
     }
 
-    /// The reference's ideal for Fig. 8, and the example of LOWLAT section II-C: 15 segments take 15 ms on the path of
-    /// 10 ms, and 50 ms if five of them go to that of 100 ms.
+    /// LOWLAT Fig. 8 without serialisation, by hand, and the example of LOWLAT section II-C: 15 segments take 15 ms on
+    /// the path of 10 ms, and 50 ms if five of them go to that of 100 ms.
     #[test]
     fn bursts_without_serialisation() {
         for (segments, ms) in

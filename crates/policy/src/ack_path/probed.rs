@@ -7,9 +7,10 @@
 //! m := argmin_i R_i    if    R_m − min_i R_i > λ
 //! ```
 //!
-//! Reconstructed (reference 7.1), since the paper states neither number, statistic nor λ: three probes, of which the
-//! shortest round trip counts; λ is the larger of 2 ms and 10 % of `R_m`; τ is 200 ms, the shorter of the paper's two. A path
-//! whose probes are all lost is down: it is left at once, whatever λ says, and not gone to before it answers again.
+//! Reconstructed (A-ACK-PROBE), since the paper states neither number, statistic nor λ: three probes, of which the
+//! shortest round trip counts; λ is the larger of 2 ms and 10 % of `R_m`; τ is 200 ms, the shorter of the paper's two.
+//! A path whose probes are all lost is down: it is left at once, whatever λ says, and not gone to before it answers
+//! again.
 //!
 //! Where we differ: before the first round every ACK stays on its own path. A path of which a round has brought no news keeps its
 //! latest value. With no path that answers, ACKs stay on their own. Round trips of probes are both directions together; the

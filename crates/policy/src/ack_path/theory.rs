@@ -97,9 +97,9 @@ mod tests {
         assert!((ours - theirs).abs() <= tolerance, "{ours} against {theirs}");
     }
 
-    /// Reference 12.6: p_0 = 1 %, p_1 = 0.02 %.
+    /// From a script apart from this code: p_0 = 1 %, p_1 = 0.02 %.
     #[test]
-    fn vectors_of_the_reference() {
+    fn vectors_of_a_script() {
         let pair = |beta: f64| paths(&[(10.0, 0.01), (10.0 * beta, 0.0002)]);
         let a = alpha(&pair(1.0));
         close(a, 0.1414, 5e-5);

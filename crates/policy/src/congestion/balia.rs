@@ -73,7 +73,7 @@ mod tests {
         Balia::default()
     }
 
-    /// Reference section 12.5, to the printed digits.
+    /// From a script apart from this code, to six digits.
     #[test]
     fn worked_example() {
         let flows = [flow(0, 10.0, 10), flow(1, 20.0, 100)];

@@ -1,10 +1,10 @@
 //! What every congestion control shares: slow start, one reduction per recovery, timeouts, idle restart.
 //!
 //! RFC 5681 §3.1, §3.2 and §4.1; byte counting after RFC 3465; undo, idle restart and the cwnd-limited rule as in Linux
-//! (reference sections 5.0 and 8). An algorithm decides growth in congestion avoidance and the depth of a fall, and may set
-//! window and threshold at an ACK; what it answers is kept within bounds here: a window holds at least one segment, a
-//! threshold two, and neither grows in recovery or while the window is no limit. Where an algorithm models the path
-//! ([`CongestionControl::is_model_based`]), only the bounds are left.
+//! (`tcp_undo_cwnd_reduction`, `tcp_cwnd_restart`, `tcp_is_cwnd_limited`). An algorithm decides growth in congestion
+//! avoidance and the depth of a fall, and may set window and threshold at an ACK; what it answers is kept within bounds
+//! here: a window holds at least one segment, a threshold two, and neither grows in recovery or while the window is no
+//! limit. Where an algorithm models the path ([`CongestionControl::is_model_based`]), only the bounds are left.
 
 use super::lisa::credit;
 use super::{Ack, CongestionControl, Flow, Model, Window};
@@ -352,7 +352,7 @@ impl Controller {
         cwnd.max(restart)
     }
 
-    /// A reinjection policy asks to slow the subflow down (reference section 2.2). A subflow that repairs losses has
+    /// A reinjection policy asks to slow the subflow down (A-OPT). A subflow that repairs losses has
     /// slowed down already; one whose window follows a model would only have it back at the next ACK.
     pub fn penalise(&mut self, now: Instant, id: SubflowId) {
         let Some(on) = self.find(id).filter(|&on| !self.flows[on].recovering && !self.pasts[on].after_rto) else {

@@ -74,7 +74,7 @@ mod tests {
         Lia::default().avoidance(Instant::ZERO, on, 1.0, flows)
     }
 
-    /// Reference section 12.5, to the printed digits.
+    /// From a script apart from this code, to six digits.
     #[test]
     fn worked_example() {
         assert!((alpha(&[flow(0, 10.0, 100), flow(1, 10.0, 100)]) - 0.5).abs() < 1e-12);

@@ -1,8 +1,8 @@
 //! mVeno (reconstruction): Veno on every subflow, with LIA's linked increase.
 //!
 //! P. Dong and others propose mVeno for wireless paths: Veno's test of whether a loss is random on each subflow, and an
-//! additive increase that is coupled with weights. The weights were not available to us, nor any code. This is the
-//! reconstruction of reference section 5.7:
+//! additive increase that is coupled with weights. The weights were not available to us, nor any code. This is our
+//! reconstruction (A-MVENO):
 //! ```text
 //! backlog_i = w_i · (rtt_i − base_i) / rtt_i, as in Veno
 //! increase:  LIA's capped one (RFC 6356 §3), halved while backlog_i ≥ β
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
     use anabranch_units::{Duration, SubflowId};
 
-    /// Windows are counted in segments here: the MSS is 1. The flows of LIA's vector (reference section 12.5).
+    /// Windows are counted in segments here: the MSS is 1. The flows of the vectors in `lia`.
     fn flow(id: u16, cwnd: f64, rtt_ms: u64) -> Flow {
         let srtt = Some(Duration::from_millis(rtt_ms));
         Flow { id: SubflowId(id), mss: 1.0, cwnd, ssthresh: 1.0, srtt, recovering: false, counted: true }

@@ -139,7 +139,7 @@ mod tests {
         olia.avoidance(Instant::ZERO, on, 1.0, flows)
     }
 
-    /// Reference section 12.5, to the printed digits.
+    /// From a script apart from this code, to six digits.
     #[test]
     fn worked_example() {
         let flows = [flow(0, 10.0, 50), flow(1, 20.0, 50)];

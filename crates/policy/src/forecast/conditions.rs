@@ -23,7 +23,7 @@ pub struct Conditions {
 
 impl Conditions {
     /// Those of `subflow`, all of its window taken for free. Under a congestion control that models the path the window
-    /// is the bandwidth-delay product and does not grow (reference section 5.9).
+    /// is the bandwidth-delay product and does not grow (A-MODEL).
     pub fn of(subflow: &SubflowView) -> Self {
         let SubflowView { srtt: rtt, rto, loss, .. } = *subflow;
         match subflow.bdp {

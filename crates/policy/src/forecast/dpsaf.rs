@@ -1,8 +1,8 @@
 //! DPSAF: of each round the one outcome that is most likely.
 //!
-//! K. Xue et al. *DPSAF: Forward Prediction Based Dynamic Packet Scheduling and Adjusting With Feedback for Multipath TCP
-//! in Lossy Heterogeneous Networks.* IEEE Transactions on Vehicular Technology 2018. Known to us from its abstract and from
-//! LATE's account of it; the rounds are the reference's reconstruction (section 3.14):
+//! K. Xue et al. *DPSAF: Forward Prediction Based Dynamic Packet Scheduling and Adjusting With Feedback for Multipath
+//! TCP in Lossy Heterogeneous Networks.* IEEE Transactions on Vehicular Technology 2018. Known to us from its abstract
+//! and from LATE's account of it; the rounds are our reconstruction (A-DPSAF):
 //! ```text
 //! (1-l)^w ≥ 1/2   no loss           w arrive; next round after RTT with grow(w)
 //! else            fast retransmit   w arrive, or w - 1 if the repair comes too late; next after 2 RTT with w/2

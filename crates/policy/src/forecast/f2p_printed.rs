@@ -212,8 +212,8 @@ mod tests {
         Conditions { rtt, rto, cwnd, ssthresh: Some(ssthresh), loss, max_cwnd: None }
     }
 
-    /// Enumerated in Python, place by place and loss by loss, apart from this code. The reference's p̂2 of 1.08 is that of a
-    /// window of four at 10 %, where `t'` comes out before `t`.
+    /// Enumerated in Python, place by place and loss by loss, apart from this code. For a window of four at 10 % p̂2 is
+    /// 1.08, and `t'` comes out before `t`.
     #[test]
     fn the_horizon_as_printed() {
         for (path, cwnd, loss, millis) in [

@@ -246,7 +246,8 @@ mod tests {
         Forecaster::new(Late::new(switches)).expected(Duration::from_millis(horizon), &conditions)
     }
 
-    /// The reference's vectors: T, RTT, RTO in ms, loss, cwnd, ssthresh. Without loss the first is 10 + ... + 14.
+    /// From a script apart from this code: T, RTT, RTO in ms, loss, cwnd, ssthresh. Without loss the first
+    /// is 10 + ... + 14.
     #[test]
     fn worked_examples() {
         for (times, loss, cwnd, ssthresh, segments) in [
@@ -281,8 +282,8 @@ mod tests {
         assert!(of(Switches { tlp: true, ..Switches::default() }) > plain);
     }
 
-    /// What the equations say if taken at their word (A-LATE-1): the reference's numbers, and some of our own from plain
-    /// recursions in Python, apart from this code. At no loss both count more than all that can be sent.
+    /// What the equations say if taken at their word (A-LATE-1), from plain recursions in Python, apart from this code.
+    /// At no loss both count more than all that can be sent.
     #[test]
     fn literal_readings() {
         for (later, times, loss, cwnd, ssthresh, segments) in [

@@ -110,7 +110,8 @@ mod tests {
         assert_eq!(Window::new(10, Some(16)).grown(true).cwnd(), 20);
     }
 
-    /// Reference vectors of the transfer time of n segments, RTT 10 ms, in ms: windows follow one another by `grow`.
+    /// Transfer times of n segments from a script apart from this code, RTT 10 ms, in ms: windows follow one another by
+    /// `grow`.
     #[test]
     fn transfer_times_follow_from_growth() {
         for (n, free, cwnd, ssthresh, expected) in [

@@ -43,9 +43,9 @@ pub struct Usage {
 
 /// Shares the peer's window out among the usable subflows.
 pub trait ReceiveWindow: Send {
-    /// Sets `shares[i]` to how much new data subflow `i` may send beyond what it has sent; a segment may leave while its
-    /// subflow's share is not zero. Asked after every event that may let something leave, while several subflows are usable:
-    /// failed ones and idle backups are not shown, so they get nothing (A-RBP-6).
+    /// Sets `shares[i]` to how much new data subflow `i` may send beyond what it has sent; a segment may leave while
+    /// its subflow's share is not zero. Asked after every event that may let something leave, while several subflows
+    /// are usable (A-RBP-3): failed ones and idle backups are not shown, so they get nothing (A-RBP-6).
     ///
     /// The engine enforces the shared window and the congestion windows itself: a share only narrows them. What is sent
     /// again, by retransmission or on another subflow, needs no share (A-RBP-4). While nothing is unacknowledged some share

@@ -183,9 +183,9 @@ mod tests {
         shares(&mut rbp(), &buffers(window, receive), usage)
     }
 
-    /// Reference 12.7.
+    /// From a script apart from this code.
     #[test]
-    fn vectors_of_the_reference() {
+    fn vectors_of_a_script() {
         let mut usage = [subflow(0, 20, 20, 14_000), subflow(1, 100, 20, 28_000)];
         assert_eq!(windows(&mut usage, 131_072, 131_072), [114_412, 16_660]);
         let mut usage = [subflow(0, 40, 20, 14_000), subflow(1, 100, 20, 140_000)];

@@ -1,4 +1,4 @@
-//! Classes of paths: high, mid and low (reference section 2.4, the defaults of XQUIC).
+//! Classes of paths: high, mid and low (A-XQUIC).
 //!
 //! ```text
 //! low:   srtt > 2 s,  or at least 2 probe timeouts in a row,  or loss > 30 %

@@ -1,8 +1,8 @@
 //! Deadline: what has been under way for too long is sent a second time, on the best other path.
 //!
-//! XQUIC's deadline reinjection controller, behind which is Z. Zheng et al. *XLINK: QoE-Driven Multi-Path QUIC Transport in
-//! Large-scale Video Services.* Proc. SIGCOMM 2021; reference section 2.4. Before new data is scheduled, a piece is copied
-//! once that was first sent at least
+//! XQUIC's deadline reinjection controller, behind which is Z. Zheng et al. *XLINK: QoE-Driven Multi-Path QUIC
+//! Transport in Large-scale Video Services.* Proc. SIGCOMM 2021 (A-XQUIC). Before new data is scheduled, a piece is
+//! copied once that was first sent at least
 //! ```text
 //! max( min(factor · min_srtt, hard), floor )      factor 1.1, hard 500 ms, floor 20 ms
 //! ```

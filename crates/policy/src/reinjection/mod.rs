@@ -30,7 +30,7 @@ use crate::View;
 use crate::registry::{Domain, Entry, Parameter};
 use anabranch_units::{Instant, SubflowId};
 
-/// Why nothing new can leave although a subflow has room (reference section 2.2).
+/// Why nothing new can leave although a subflow has room (A-OPT).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cause {
     /// T1: the peer's window admits no more unsent data, or no subflow with room has a share of it left.

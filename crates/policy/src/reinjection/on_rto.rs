@@ -1,6 +1,7 @@
 //! Reinjection after a timeout: the subflow counts as failed until it proves otherwise.
 //!
-//! Linux MPTCP from v0.8x on (reference section 2.1). A fast retransmit repeats nothing elsewhere.
+//! Linux MPTCP from v0.8x on (`mptcp_reinject_data` in `net/mptcp/mptcp_output.c`). A fast retransmit repeats nothing
+//! elsewhere.
 
 use super::Reinjection;
 use anabranch_units::{Instant, SubflowId};

@@ -1,7 +1,7 @@
 //! Opportunistic retransmission and penalisation: a slow subflow should not block a full receive window.
 //!
-//! C. Raiciu et al. *How Hard Can It Be? Designing and Implementing a Deployable Multipath TCP.* Proc. NSDI 2012, §4.2; in
-//! the form of Linux MPTCP v0.9x (reference section 2.2).
+//! C. Raiciu et al. *How Hard Can It Be? Designing and Implementing a Deployable Multipath TCP.* Proc. NSDI 2012, §4.2;
+//! in the form of Linux MPTCP v0.9x (`mptcp_rcv_buf_optimization` in `net/mptcp/mptcp_sched.c`; A-OPT).
 //!
 //! When nothing new can leave because the peer's window (or each subflow's share of it) or the send buffer is full, the
 //! subflow `k` with room

@@ -1,7 +1,7 @@
 //! Redundancy: every first transmission is copied on the other usable subflows, as they have room.
 //!
-//! The reinjection-side sibling of the `redundant` scheduler (reference sections 2.5 and 3.5), and put together here from
-//! those sections: the lowest latency that copies can buy, at the price of the best path's rate in place of the sum.
+//! The reinjection-side sibling of the `redundant` scheduler, and put together here from it (A-REDUNDANT): the lowest
+//! latency that copies can buy, at the price of the best path's rate in place of the sum.
 //!
 //! Each subflow goes through what the others sent for the first time, in the order of sending, and copies what it has not
 //! carried before anything new is given to it. What is acknowledged meanwhile is passed over, so a subflow that lags jumps

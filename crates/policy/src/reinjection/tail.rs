@@ -1,9 +1,9 @@
 //! Tail: once everything is sent, all that is under way is sent a second time, on another path.
 //!
-//! XQUIC's default reinjection controller, behind which is Z. Zheng et al. *XLINK: QoE-Driven Multi-Path QUIC Transport in
-//! Large-scale Video Services.* Proc. SIGCOMM 2021; reference section 2.4. The last segments have nothing behind them that
-//! would show their loss, and nothing else is left to be sent: a copy costs little and covers a short burst of losses, or
-//! a slow path that holds the end of the data.
+//! XQUIC's default reinjection controller, behind which is Z. Zheng et al. *XLINK: QoE-Driven Multi-Path QUIC Transport
+//! in Large-scale Video Services.* Proc. SIGCOMM 2021 (A-XQUIC). The last segments have nothing behind them that would
+//! show their loss, and nothing else is left to be sent: a copy costs little and covers a short burst of losses, or a
+//! slow path that holds the end of the data.
 //!
 //! While there is no unsent data, each piece under way that one subflow alone has carried is copied once, oldest first, on
 //! a usable subflow with room that did not carry it: the one with the lowest SRTT, if there are several.

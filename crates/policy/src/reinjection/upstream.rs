@@ -1,8 +1,8 @@
 //! Upstream Linux: a timer of the connection repeats the oldest data on an idle subflow, and a stuck subflow goes stale.
 //!
-//! `multipath-tcp/mptcp_net-next` (reference section 2.3). A subflow's own timeout repeats nothing elsewhere. One timer
-//! runs while data is under way; it starts anew when a DATA_ACK comes, and takes the longest of what is left of the
-//! subflows' timeouts, without those seen stuck, and 200 ms if none is left. When it runs out,
+//! `__mptcp_retrans` and `mptcp_pm_subflow_chk_stale` in `net/mptcp` (A-STALE). A subflow's own timeout repeats nothing
+//! elsewhere. One timer runs while data is under way; it starts anew when a DATA_ACK comes, and takes the longest of
+//! what is left of the subflows' timeouts, without those seen stuck, and 200 ms if none is left. When it runs out,
 //!
 //! 1. each subflow that still holds something unacknowledged is looked at: seen for the first time, or after something
 //!    has arrived on it, it is only noted; if nothing has arrived since it was noted, its stale count goes up. With a count
@@ -11,10 +11,10 @@
 //! 2. the oldest data without a DATA_ACK, up to `fragment` bytes, is repeated on a subflow that holds nothing
 //!    unacknowledged: the first regular one, or the first backup if all of the others have been seen stuck more than once.
 //!
-//! Where we differ: the kernel repeats its whole retransmission queue when a subflow goes stale, we what no other subflow
-//! has carried (once per segment and subflow, as everywhere); for the same reason an idle subflow that carried the oldest
-//! data already is passed over. Where the reference is silent (what a count starts from, how much is repeated: a data
-//! fragment of the kernel, which is at most 32 KiB), we do as the kernel does.
+//! Where we differ: the kernel repeats its whole retransmission queue when a subflow goes stale, we what no other
+//! subflow has carried (once per segment and subflow, as everywhere); for the same reason an idle subflow that carried
+//! the oldest data already is passed over. What a count starts from and how much is repeated (a data fragment of the
+//! kernel, which is at most 32 KiB) is as in the kernel.
 
 use super::{Marks, Picture, Reinjection, Repeat, Standing, Why};
 use crate::registry::{Domain, Parameter, Params};

@@ -17,7 +17,7 @@
 //! Where we differ: the paper gives no δ_λ, we take 0.05; nor a lower bound for λ, ours is 0. λ moves at decisions, at
 //! most one step each, so that an idle connection keeps what it learnt. With more than two subflows `f` is the fastest
 //! and `s` the fastest with room. When nothing is in flight on `f`, nothing would end the wait, so `s` sends.
-//! [`BlestKernel`](super::BlestKernel) is the published code, which differs in nearly every constant.
+//! [`BlestKernel`](super::BlestKernel) is the published code, which differs in nearly every constant (A-BLEST).
 
 use super::{Scheduler, ack_due, number};
 use crate::registry::{Parameter, Params};

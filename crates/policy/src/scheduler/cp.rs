@@ -11,10 +11,10 @@
 //! delays differ by no more than `delay`; within it the lowest SRTT with room goes first, as in min-RTT. The set is chosen
 //! anew once per largest SRTT, and whenever the usable subflows change.
 //!
-//! Reconstructed (reference section 3.15): known is the idea, that out-of-order data are predicted from the performance gap
-//! and that buffer and delay constrain which subflows are used. The receive buffer is the largest window that the peer ever
-//! advertised. The delay constraint is off unless it is set. When nothing is in flight on the subflows of the set and none
-//! has room, the fastest of the others sends.
+//! Reconstructed (A-CP): known is the idea, that out-of-order data are predicted from the performance gap and that
+//! buffer and delay constrain which subflows are used. The receive buffer is the largest window that the peer ever
+//! advertised. The delay constraint is off unless it is set. When nothing is in flight on the subflows of the set and
+//! none has room, the fastest of the others sends.
 
 use super::{Scheduler, ack_due};
 use crate::registry::{Domain, Parameter, Params};

@@ -8,10 +8,10 @@
 //! `SRTT_s / 2` if each round turns out as is most likely, without a loss or with a fast retransmit
 //! ([`forecast::Dpsaf`](crate::forecast::Dpsaf)); `d_s` is learnt as in `ocps-r`.
 //!
-//! Reconstructed (reference section 3.14): known are the two cases per round, that the likelier one is taken in place of a
-//! mean, that loss rate and a time offset enter, and that feedback corrects the result. Ours are the recursion, the
-//! feedback (module `feedback`) and the time offset: forecasts begin in the round under way, with what is free of the
-//! window now and the next whole window when the oldest segment in flight is due (`phase_aware = false`: with a full window now).
+//! Reconstructed (A-DPSAF): known are the two cases per round, that the likelier one is taken in place of a mean, that
+//! loss rate and a time offset enter, and that feedback corrects the result. Ours are the recursion, the feedback
+//! (module `feedback`) and the time offset: forecasts begin in the round under way, with what is free of the window now
+//! and the next whole window when the oldest segment in flight is due (`phase_aware = false`: with a full window now).
 
 use super::flag;
 use super::ocps::{Compensated, PHASE_AWARE, RTT};
@@ -26,6 +26,6 @@ pub(super) fn scheduler(parameters: &Params) -> SkipAhead<Compensated<Forecaster
 
 /// What can be set.
 pub(super) const PARAMETERS: &[Parameter] = &[
-    flag(RTT, "the horizon is the slow subflow's whole SRTT instead of half of it (A-T)", false),
+    flag(RTT, "the horizon is the slow subflow's whole SRTT instead of half of it (A-HORIZON)", false),
     flag(PHASE_AWARE, "forecasts begin in the round under way instead of with a fresh window (A-PHASE)", true),
 ];

@@ -12,8 +12,8 @@
 //! `w` stays as it was.
 //!
 //! Where we differ: we count bytes where the paper counts segments. Its σ is our RTTVAR (RFC 6298); Linux takes half of
-//! its own scaled variance, which never falls below 100 ms. `f` is a usable subflow; the search in Linux includes backup
-//! and failed ones. When nothing is in flight on `f`, nothing would end the wait, so `s` sends.
+//! its own scaled variance, which never falls below 100 ms (A-ECF-DELTA). `f` is a usable subflow; the search in Linux
+//! includes backup and failed ones. When nothing is in flight on `f`, nothing would end the wait, so `s` sends.
 
 use super::{Scheduler, ack_due, number};
 use crate::registry::{Parameter, Params};
@@ -79,7 +79,7 @@ mod tests {
         (ecf.decide(at(0), &view(&subflows, unsent)), ecf.waiting)
     }
 
-    /// The reference's rows, and what hysteresis makes of the third.
+    /// By hand, and what hysteresis makes of the third.
     #[test]
     fn worked_examples() {
         let send = Decision::send(SLOW);

@@ -99,7 +99,8 @@ mod tests {
         Decision::Send { on, skip: segments(skip) }
     }
 
-    /// The reference's expectations: 43 without loss; 42.5997, 39.3045, 33.6074 and 29.5311 (`multi`: 29.2856) of 43.
+    /// Expectations from a script apart from this code: 43 without loss; 42.5997, 39.3045, 33.6074 and 29.5311
+    /// (`multi`: 29.2856) of 43.
     #[test]
     fn the_slow_subflow_skips_less_the_more_is_lost_before_it() {
         for (loss, switches, skip) in [

@@ -1,7 +1,7 @@
 //! What the receiver had when data of a slow subflow arrived, fed back into how far that subflow skips ahead.
 //!
-//! The reference's reconstruction (section 3.14) of what OCPS and DPSAF learn from SACK, with what MPTCP can tell. One batch
-//! of each slow subflow is watched at a time: what it sent at one instant, from DSN `D` to `E`. When the ACK of its first
+//! Our reconstruction (A-FEEDBACK) of what OCPS and DPSAF learn from SACK, with what MPTCP can tell. One batch of each
+//! slow subflow is watched at a time: what it sent at one instant, from DSN `D` to `E`. When the ACK of its first
 //! segment comes,
 //! ```text
 //! early = (D - DATA_ACK)/mss   the gap before it was not filled when it arrived: N was too large
@@ -10,10 +10,10 @@
 //! ```
 //! A timeout, or a subflow more or less, sets every `d` to zero; a batch whose subflow enters recovery is not judged.
 //!
-//! Where we differ: the reference does not say which DATA_ACK, and compares when the slow ACK has come. By then the
-//! connection's latest DATA_ACK and the faster subflows' ACKs are half a round trip younger than the slow data's
-//! arrival, and `d` would grow without any fault of `N`. So `early` takes the DATA_ACK that came with the slow ACK, and `late`
-//! stops counting when DATA_ACK passes `D`, which every subflow's ACKs tell. Both hold whatever the two directions' delays.
+//! Nothing is compared with what is known when the slow ACK has come: by then the connection's latest DATA_ACK and the
+//! faster subflows' ACKs are half a round trip younger than the slow data's arrival, and `d` would grow without any
+//! fault of `N`. So `early` takes the DATA_ACK that came with the slow ACK, and `late` stops counting when DATA_ACK
+//! passes `D`, which every subflow's ACKs tell. Both hold whatever the two directions' delays.
 
 use crate::{Event, SubflowView, View};
 use anabranch_units::{Dsn, Instant, SubflowId};

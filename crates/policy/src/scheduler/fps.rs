@@ -11,9 +11,9 @@
 //! ```
 //!
 //! Where we differ: the paper is about SCTP and not available to us; the rounds are F2P-DPS's account of it, and the
-//! horizon is what both call the delivery time of the new data (`rtt` doubles it; A-T). The sum over more than one faster
-//! subflow is ours. Every round begins with a fresh full window at the decision (`phase_aware` begins with what is free of
-//! it, and goes on when the oldest segment in flight is due; A-PHASE).
+//! horizon is what both call the delivery time of the new data (`rtt` doubles it; A-HORIZON). The sum over more than
+//! one faster subflow is ours. Every round begins with a fresh full window at the decision (`phase_aware` begins with
+//! what is free of it, and goes on when the oldest segment in flight is due; A-PHASE).
 
 use super::flag;
 use super::prospects::Prospects;
@@ -56,7 +56,7 @@ const PHASE_AWARE: &str = "phase_aware";
 const OVERSHOOT: &str = "overshoot";
 /// What can be set.
 pub(super) const PARAMETERS: &[Parameter] = &[
-    flag(RTT, "the horizon is the slow subflow's whole SRTT instead of half of it (A-T)", false),
+    flag(RTT, "the horizon is the slow subflow's whole SRTT instead of half of it (A-HORIZON)", false),
     flag(PHASE_AWARE, "forecasts begin in the round under way instead of with a fresh window (A-PHASE)", false),
     flag(OVERSHOOT, "the last doubling of slow start may exceed ssthresh", false),
 ];

@@ -20,10 +20,11 @@
 //! the peer's. Forecasts begin with a fresh full window at the dealing (`phase_aware`: in the round under way). When nothing is in flight on the subflow that holds the first unsent byte, its ACK would not end the
 //! wait, so the fastest subflow with room sends that byte.
 //!
-//! Of the reference's readings A-LATE-1 to 15 those that change what happens are parameters. The others: 2 and 4 only read
-//! an index; 6 (half of a small window, Eqs. 12, 13, 21) changes nothing, since a window of one grows to two whether its
-//! threshold is none, one or two; 9 has no other source; the loop of 11, taken literally, does not end (the remaining time
-//! becomes the duration of a round, which is never below half of one); 14 is `late-nested`.
+//! Of the readings A-LATE-1 to 15 (`docs/interpretations.md`) those that change what happens are parameters. The
+//! others: 2 and 4 only read an index; 6 (half of a small window, Eqs. 12, 13, 21) changes nothing, since a window of
+//! one grows to two whether its threshold is none, one or two; 9 has no other source; the loop of 11, taken literally,
+//! does not end (the remaining time becomes the duration of a round, which is never below half of one); 14 is
+//! `late-nested`.
 
 use super::prospects::Prospects;
 use super::skip::whole_segments;

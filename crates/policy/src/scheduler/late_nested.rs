@@ -1,7 +1,7 @@
 //! LATE, nested: every subflow is the master of all faster ones, and skips what they are expected to deliver.
 //!
-//! After W. Yang, P. Dong, L. Cai, W. Tang. *Loss-Aware Throughput Estimation Scheduler for Multi-Path TCP in Heterogeneous
-//! Wireless Networks.* A variant of ours (reference A-LATE-14).
+//! After W. Yang, P. Dong, L. Cai, W. Tang. *Loss-Aware Throughput Estimation Scheduler for Multi-Path TCP in
+//! Heterogeneous Wireless Networks.* A variant of ours (A-LATE-14).
 //!
 //! The paper has one master, the slowest subflow, and deals all others their blocks side by side: with three subflows the
 //! middle one's data wait for a block that the fastest needs until half the *master's* RTT to send. Here each subflow skips,
@@ -74,7 +74,7 @@ mod tests {
         Decision::Send { on, skip: segments(skip) }
     }
 
-    /// The reference's vectors of LATE: RTT, RTO of the fast and RTT of the slow subflow in ms, loss, ssthresh.
+    /// The vectors of `late`: RTT, RTO of the fast and RTT of the slow subflow in ms, loss, ssthresh.
     #[test]
     fn with_two_subflows_it_skips_what_late_skips() {
         for ([rtt, rto, slow], loss, ssthresh, skip) in [

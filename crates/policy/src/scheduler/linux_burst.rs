@@ -9,9 +9,9 @@
 //! It keeps the burst while it has room and data lasts. The pace is what congestion control paces at or, if it does not, what
 //! Linux would: [`SubflowView::pace`].
 //!
-//! From the code of `mptcp_subflow_get_send` as the reference restates it (3.17). Until its queue lingers as long as the
-//! fast one's, the slow subflow is picked too; with windows full, that is `srtt / 1.2` of the fast one, whatever its own
-//! RTT. So a subflow that is many times slower is used for little.
+//! From `mptcp_subflow_get_send` in `net/mptcp/protocol.c`. Until its queue lingers as long as the fast one's, the slow
+//! subflow is picked too; with windows full, that is `srtt / 1.2` of the fast one, whatever its own RTT. So a subflow
+//! that is many times slower is used for little.
 //!
 //! Where we differ: `queued` is what was sent and is not acknowledged. In Linux it holds also what waits in the subflow's
 //! send buffer for its congestion window (about one window more), counted with the overhead of its memory; we move nothing

@@ -11,8 +11,8 @@
 //! one takes the first unsent segment. With `N_i` segments unsent or fewer, or where the peer's window ends before, the slow
 //! subflow is silent.
 //!
-//! This counts what `j` sends in a whole `RTT_i`, though only what arrives in half of it is ahead of the slow segment, so it
-//! leaves out too much; kept as it is written (reference 3.4).
+//! This counts what `j` sends in a whole `RTT_i`, though only what arrives in half of it is ahead of the slow segment,
+//! so it leaves out too much; kept as it is written (A-PROPORTIONAL).
 //!
 //! Where we differ: where segments differ in size, `cwnd_j` is counted in segments of `i`.
 
@@ -49,7 +49,7 @@ mod tests {
         LinuxProportional::scheduler().decide(at(0), &view(subflows, unsent))
     }
 
-    /// The reference's numbers: RTT 500 against 100, window 10, N = 50.
+    /// By hand: RTT 500 against 100, window 10, N = 50.
     #[test]
     fn worked_example() {
         let full = [subflow(FAST, 100, 10, 10), subflow(SLOW, 500, 10, 0)];

@@ -8,9 +8,9 @@
 //! deliver meanwhile (see `fps`), and `d_s` follows from what the receiver had when its data arrived: half of what was missing
 //! before them is taken off, half of what had overtaken them is added.
 //!
-//! Reconstructed (reference section 3.14): all but the idea, that an offset to the forecast of the next round is learnt
-//! from SACK. MPTCP has no SACK at the data level; what stands in its place is in the module `feedback`. The model is FPS
-//! with its switches (A-T `rtt`, A-PHASE `phase_aware`).
+//! Reconstructed (A-FEEDBACK): all but the idea, that an offset to the forecast of the next round is learnt from SACK.
+//! MPTCP has no SACK at the data level; what stands in its place is in the module `feedback`. The model is FPS with its
+//! switches (A-HORIZON `rtt`, A-PHASE `phase_aware`).
 
 use super::feedback::Feedback;
 use super::flag;
@@ -63,7 +63,7 @@ pub(super) const RTT: &str = "rtt";
 pub(super) const PHASE_AWARE: &str = "phase_aware";
 /// What can be set.
 pub(super) const PARAMETERS: &[Parameter] = &[
-    flag(RTT, "the horizon is the slow subflow's whole SRTT instead of half of it (A-T)", false),
+    flag(RTT, "the horizon is the slow subflow's whole SRTT instead of half of it (A-HORIZON)", false),
     flag(PHASE_AWARE, "forecasts begin in the round under way instead of with a fresh window (A-PHASE)", false),
 ];
 

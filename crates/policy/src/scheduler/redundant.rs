@@ -1,9 +1,9 @@
 //! Redundant: every segment on every subflow. The first copy to arrive counts.
 //!
-//! The `redundant` scheduler of Linux MPTCP v0.9x, its second version (reference 3.5). Each subflow walks through the stream
-//! on its own: at its cursor it sends what others have sent before as a copy, and at the end of that the next new segment.
-//! Subflows with room take turns. What the peer has acknowledged is skipped: a subflow that lags behind jumps forward.
-//! Backup subflows, shown when nothing else is usable, carry no copies.
+//! The `redundant` scheduler of Linux MPTCP v0.9x, its second version (A-REDUNDANT). Each subflow walks through the
+//! stream on its own: at its cursor it sends what others have sent before as a copy, and at the end of that the next
+//! new segment. Subflows with room take turns. What the peer has acknowledged is skipped: a subflow that lags behind
+//! jumps forward. Backup subflows, shown when nothing else is usable, carry no copies.
 //!
 //! The latency is that of the best path at each moment, losses included; the throughput is that of the best path, not the
 //! sum. On the others congestion control sees a sender that is never in a hurry.

@@ -1,6 +1,6 @@
 //! Skipping ahead: a slow subflow starts behind what the faster ones will take meanwhile.
 //!
-//! The ground on which every forward-prediction scheduler stands (reference section 1.3). They differ in one number: how
+//! The ground on which every forward-prediction scheduler stands (A-SKIP). They differ in one number: how
 //! much of the unsent data a slow subflow leaves to the faster ones, its [`Reserve`]. The rest is common:
 //!
 //! - The fastest subflow with room goes first, and takes the head of the unsent data if no faster one is usable.

@@ -13,9 +13,9 @@
 //!
 //! Unlike FPS the gap is a distance in DSNs: what was sent ahead before lies within it and is not added once more.
 //!
-//! Reconstructed (reference section 3.16): the paper's gap is adapted by its own rules, which we do not have; rate,
-//! delays and feedback are the reference's. The sum over more than one faster subflow is ours, and that the position is
-//! rounded to whole segments of what is unsent. What was sent ahead before the policy was switched to is not known to it.
+//! Reconstructed (A-STMS): the paper's gap is adapted by its own rules, which we do not have; rate, delays and feedback
+//! are ours. The sum over more than one faster subflow is ours, and that the position is rounded to whole segments of
+//! what is unsent. What was sent ahead before the policy was switched to is not known to it.
 
 use super::feedback::Feedback;
 use super::skip::{Reserve, SkipAhead, faster, whole_segments};

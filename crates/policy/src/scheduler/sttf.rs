@@ -22,12 +22,13 @@
 //! - *Symmetry* (the authors' code): where all first RTTs lie within a millisecond or within 1/`alpha` of the largest, it is
 //!   min-RTT. `alpha` = 0 turns that off.
 //!
-//! Where we differ: Algorithms 2 and 3 are corrected as the reference says (A-STTF): the minimum begins anew for each
-//! segment, `n = free` fits, the free window is subtracted, RTT/2 is never forgotten, congestion avoidance begins at
-//! ssthresh. `overshoot` is the older growth: a window up to ssthresh doubles, and ssthresh + 1 follows. The RTT is the
-//! paper's SRTT; `last_sample` is the code's. `sttf-code` keeps its assignment as the code does. Subflows in RTO recovery get
-//! nothing. When nothing is in flight on the subflow that holds the first unsent byte, nothing would end the wait, so the
-//! fastest subflow with room sends that byte. As in the paper, serialisation and the peer's window are not foreseen.
+//! Where we differ: Algorithms 2 and 3 are corrected (A-STTF): the minimum begins anew for each segment, `n = free`
+//! fits, the free window is subtracted, RTT/2 is never forgotten, congestion avoidance begins at ssthresh. `overshoot`
+//! is the older growth: a window up to ssthresh doubles, and ssthresh + 1 follows. The RTT is the paper's SRTT;
+//! `last_sample` is the code's. `sttf-code` keeps its assignment as the code does. Subflows in RTO recovery get
+//! nothing. When nothing is in flight on the subflow that holds the first unsent byte, nothing would end the wait, so
+//! the fastest subflow with room sends that byte. As in the paper, serialisation and the peer's window are not
+//! foreseen.
 
 mod arrivals;
 mod clock;

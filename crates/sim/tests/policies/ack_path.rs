@@ -224,7 +224,7 @@ fn with_an_unknown_peer_every_ack_keeps_its_path() {
     }
 }
 
-/// Reference 7.3: DATA_ACKs early free the connection's window sooner, and do not make congestion windows turn faster.
+/// A-ACK-MOVE: DATA_ACKs early free the connection's window sooner, and do not make congestion windows turn faster.
 #[test]
 fn data_acks_early_free_a_small_window_and_no_congestion_window() {
     let play = |ack_path: &str, buffer: u64, loss: f64, seconds| {

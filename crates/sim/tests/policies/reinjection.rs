@@ -59,7 +59,7 @@ fn small_files() -> Spec {
     spec(vec![lossy_path("a", 20, 10, 0.02), lossy_path("b", 10, 25, 0.02)], vec![warm(10_000, 50)])
 }
 
-/// Reference 2.1. What a dead path holds waits for the path without reinjection, and for the timeout with it.
+/// What a dead path holds waits for the path without reinjection, and for the timeout with it.
 #[test]
 fn a_dead_path_holds_nothing_up_for_longer_than_a_timeout() {
     let mut hole = spec(vec![path("a", 10, 10), path("b", 10, 15)], vec![download(2_000_000)]);
@@ -74,7 +74,7 @@ fn goodput_time(spec: &Spec) -> f64 {
     complete(spec).transfers[0].duration().unwrap().as_secs_f64()
 }
 
-/// Reference 2.2. A slow path that holds the oldest data blocks a small window; nothing times out, so `on-rto` does nothing.
+/// A-OPT. A slow path that holds the oldest data blocks a small window; nothing times out, so `on-rto` does nothing.
 #[test]
 fn a_small_window_is_not_held_up_by_the_slow_path() {
     let mut held = spec(vec![path("fast", 100, 5), path("slow", 10, 50)], vec![download(4_000_000)]);
@@ -87,7 +87,7 @@ fn a_small_window_is_not_held_up_by_the_slow_path() {
     assert!(mean(&opportunistic) < 0.85 * mean(&on_rto), "{} s against {} s", mean(&opportunistic), mean(&on_rto));
 }
 
-/// Reference 2.4. The last segments of a file have nothing behind them that shows their loss.
+/// A-XQUIC. The last segments of a file have nothing behind them that shows their loss.
 #[test]
 fn copies_of_the_tail_complete_small_files_earlier() {
     let (on_rto, few) = measure(&small_files(), "on-rto");
@@ -101,7 +101,7 @@ fn copies_of_the_tail_complete_small_files_earlier() {
     assert!(0 < copied && copied < 200_000, "{copied}");
 }
 
-/// Reference 2.4. Copies of what is late cut the latency of files that lose something, and cost less than copies of all.
+/// A-XQUIC. Copies of what is late cut the latency of files that lose something, and cost less than copies of all.
 #[test]
 fn copies_of_what_is_late_cost_less_than_copies_of_everything() {
     let (on_rto, _) = measure(&small_files(), "on-rto");
@@ -112,7 +112,7 @@ fn copies_of_what_is_late_cost_less_than_copies_of_everything() {
     assert!(0 < late && late < everything / 2, "{late} and {everything} bytes");
 }
 
-/// Reference 2.3. A path swallows everything from 0.5 s to 4 s. Its data moves, and when it answers it is used again.
+/// A-STALE. A path swallows everything from 0.5 s to 4 s. Its data moves, and when it answers it is used again.
 #[test]
 fn a_stuck_path_goes_stale_and_comes_back() {
     let stuck = |end: bool, name, given: &[(&str, Value)]| {
@@ -138,7 +138,7 @@ fn a_stuck_path_goes_stale_and_comes_back() {
     assert!(moved > 3 * oldest, "all of its data moves, {moved} bytes, not just the oldest, {oldest}");
 }
 
-/// Reference 3.5 as reinjection. Three lossy paths and a few segments at a time: every segment on every path is the most
+/// A-REDUNDANT as reinjection. Three lossy paths and a few segments at a time: every segment on every path is the most
 /// that copies can do, and nobody sends more of them.
 #[test]
 fn copies_of_everything_are_the_most_and_the_fastest_for_a_thin_stream() {

@@ -170,8 +170,8 @@ fn copies_leave_on_a_subflow_whose_share_is_used_up() {
     assert!(deadline > 2.0 * none, "{deadline} against {none}");
 }
 
-/// The thin path's own queue keeps it below its half, so that the peer's window is never full: no share left is T1 all the
-/// same (reference section 2.2). 15.5 Mbit/s against 3.2.
+/// The thin path's own queue keeps it below its half, so that the peer's window is never full: no share left is T1 all
+/// the same (A-OPT). 15.5 Mbit/s against 3.2.
 #[test]
 fn a_share_that_is_used_up_is_an_opportunity() {
     let [none, opportunistic] = ["none", "opportunistic"].map(|name| held_up(queued("slow", 1, 100, 5), 131_072, name));

@@ -12,9 +12,9 @@
 //!            1.25 products are in flight, 0.75 at most until one is
 //! ProbeRTT   when RTprop is 10 s old: 4 segments in flight for 200 ms and a round
 //! ```
-//! Loss does not set a rate. While the first round of a recovery lasts, as much leaves as arrives (packet conservation);
-//! what is lost is taken off the window; the window of before comes back at the end. A timeout begins with one segment.
-//! There is no threshold, and penalisation is ignored (reference section 2.2). Subflows are not coupled.
+//! Loss does not set a rate. While the first round of a recovery lasts, as much leaves as arrives (packet
+//! conservation); what is lost is taken off the window; the window of before comes back at the end. A timeout begins
+//! with one segment. There is no threshold, and penalisation is ignored (A-OPT). Subflows are not coupled.
 //!
 //! Where we differ: the phase in which ProbeBW begins comes from the digits of the clock rather than from chance, so that
 //! runs repeat; a quantum is one segment below 1.2 Mbit/s and two above, since the engine never lets more leave back to

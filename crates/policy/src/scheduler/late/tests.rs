@@ -37,8 +37,8 @@ fn left(late: &Late) -> Vec<u64> {
     late.blocks.iter().map(|block| block.left.get() / 1000).collect()
 }
 
-/// The reference's vectors: RTT, RTO of the slave and RTT of the master in ms (twice the horizon), loss, ssthresh. The
-/// master's first segment goes behind what the slave is expected to deliver.
+/// From a script apart from this code: RTT, RTO of the slave and RTT of the master in ms (twice the horizon), loss,
+/// ssthresh. The master's first segment goes behind what the slave is expected to deliver.
 #[test]
 fn the_master_skips_what_the_slave_is_expected_to_deliver() {
     for ([rtt, rto, master], loss, ssthresh, skip) in [
@@ -252,7 +252,7 @@ fn one_subflow_takes_everything() {
     }
 }
 
-/// The reference's numbers for A-LATE-1 (96.6, 58.0), and others by hand: W not taken from the losses, five rounds of
+/// A script's numbers for A-LATE-1 (96.6, 58.0), and others by hand: W not taken from the losses, five rounds of
 /// 10 to 14 instead of 10; the whole RTT of 100 ms, ten rounds; the master's window of ten of which six are in flight.
 #[test]
 fn each_reading_changes_the_blocks_the_way_it_says() {

@@ -144,9 +144,9 @@ mod tests {
         Arrivals::new(RTT, free, cwnd, ssthresh, growth).nth(n).0.as_millis()
     }
 
-    /// The reference's vectors (12.1): n, free, cwnd, ssthresh, transfer time [ms] at an RTT of 10 ms.
+    /// From a script apart from this code: n, free, cwnd, ssthresh, transfer time [ms] at an RTT of 10 ms.
     #[test]
-    fn the_vectors_of_the_reference() {
+    fn vectors_of_a_script() {
         for (n, free, cwnd, ssthresh, expected) in [
             (1, 10, 10, None, 5),
             (10, 10, 10, None, 5),
@@ -208,7 +208,7 @@ mod tests {
         }
     }
 
-    /// The loop of the reference; with overshoot the windows written out.
+    /// The rounds one after the other; with overshoot the windows written out.
     fn naive(n: u64, free: u64, cwnd: u64, ssthresh: Option<u64>, growth: Growth) -> u64 {
         if n <= free {
             return 5;

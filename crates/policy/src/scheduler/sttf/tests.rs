@@ -44,7 +44,7 @@ fn trace(scheduler: &mut dyn Scheduler, subflows: &mut [SubflowView], mut unsent
     sent
 }
 
-/// Made by a throw-away Python script that runs the loop of the reference over every segment in turn. One subflow has room; it
+/// Made by a throw-away Python script that predicts every segment in turn, round by round. One subflow has room; it
 /// sends the first of its segments, or nothing.
 #[test]
 fn the_first_segment_of_the_subflow_with_room() {
@@ -178,7 +178,7 @@ fn the_code_assigns_anew_when_a_share_changes_by_more_than_one() {
     }
 }
 
-/// The pass of the reference, segment by segment: how many each subflow gets, and who gets each.
+/// The pass of Algorithm 2, segment by segment: how many each subflow gets, and who gets each.
 fn pass(subflows: &[SubflowView], rtts: &[Duration], growth: Growth, unsent: u64) -> Vec<usize> {
     let mut queued = vec![0; subflows.len()];
     let mut assigned = Vec::new();
