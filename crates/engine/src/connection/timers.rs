@@ -266,10 +266,24 @@ impl Connection {
         // With nothing else to carry the data, there is nothing to gain from declaring the subflow failed.
         if self.mode == Mode::Multipath && self.reinjection.on_rto(now, id) {
             self.subflows[index].potentially_failed = true;
-            self.send_elsewhere(self.subflows[index].slot, Reason::Rto(id));
-            self.subflows_changed(now);
+            match self.acknowledged_in_vain(index) {
+                // After the copies the data-level timer would find nothing to hold against this subflow.
+                Some((una, end)) => self.on_unconfirmed_data(now, una, end, shared),
+                None => {
+                    self.send_elsewhere(self.subflows[index].slot, Reason::Rto(id));
+                    self.subflows_changed(now);
+                }
+            }
         }
         self.on_unanswered(now, shared);
+    }
+
+    /// The oldest data without a DATA_ACK, if subflow `index` has carried it and acknowledged it.
+    fn acknowledged_in_vain(&self, index: usize) -> Option<(u64, u64)> {
+        let (una, subflow) = (self.outgoing.una, &self.subflows[index]);
+        let (_, end) = self.outgoing.log.range_at(una)?;
+        let carried = self.outgoing.log.carriers(una) & bit(subflow.slot) != 0;
+        (carried && !subflow.is_repairing(una)).then_some((una, end))
     }
 
     /// What the subflow in `slot` alone has carried is repeated on another. Once per segment and subflow: what another has
