@@ -62,6 +62,9 @@ pub(crate) struct Acknowledging {
     pub(crate) segments: u32,
     pub(crate) deadline: Option<Instant>,
     pub(crate) now: bool,
+    /// Something arrived out of order or twice, and the peer has not been told: data says it only with SACK blocks, of which
+    /// most have no room for any, and is no duplicate ACK (RFC 5681 §2, RFC 2018 §4).
+    pub(crate) unreported: bool,
     /// Segments still to be acknowledged at once.
     pub(crate) quick: u32,
     pub(crate) last_data: Option<Instant>,
@@ -378,6 +381,11 @@ impl Subflow {
     /// The RTT as far as a receiver of data knows it.
     pub(crate) fn receiver_rtt(&self) -> Option<Duration> {
         if self.is_open() { self.echo_rtt.or(self.rtt.srtt()) } else { None }
+    }
+
+    /// Holds what SACK blocks report (RFC 2018, RFC 2883).
+    pub(crate) fn has_to_sack(&self) -> bool {
+        self.sack && (!self.ofo.is_empty() || self.ack.duplicate.is_some())
     }
 
     /// Why an ACK by itself would leave now.

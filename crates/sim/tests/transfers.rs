@@ -289,3 +289,27 @@ fn data_travel_both_ways_at_once() {
     let last = outcome.transfers.iter().filter_map(anabranch_sim::Transfer::duration).max().unwrap();
     assert!(last < ms(1900), "{last}");
 }
+
+/// Data of one's own takes nothing from the ACKs that report losses of the peer's. Short queues lose a little in every round
+/// trip; no timeout is needed, both ways at once as one way.
+#[test]
+fn losses_are_repaired_both_ways_at_once() {
+    for (sack, paths) in [(true, 1), (true, 2), (false, 1), (false, 2)] {
+        for up in [1, 20_000_000] {
+            let short = |name| {
+                let mut path = path(name, 20, 20);
+                (path.down.queue, path.up.queue) = (QueueLimit::Packets(10), QueueLimit::Packets(10));
+                path
+            };
+            let (down, up) = (Bytes::new(20_000_000), Bytes::new(up));
+            let workload = Workload::Exchange { down, up, start: Duration::ZERO, pause: Duration::ZERO };
+            let mut spec = spec(["a", "b"].into_iter().take(paths).map(short).collect(), vec![workload]);
+            (spec.client.profile.sack, spec.server.profile.sack) = (sack, sack);
+            let outcome = complete(&spec);
+            let subflows = &outcome.connections[0].subflows;
+            let rtos: u64 = subflows.iter().map(|it| it.stats.rtos).sum();
+            let again: u64 = subflows.iter().map(|it| it.stats.retransmitted).sum();
+            assert!(rtos == 0 && again < 50, "SACK {sack}, {paths} paths: {rtos} timeouts, {again} retransmissions");
+        }
+    }
+}

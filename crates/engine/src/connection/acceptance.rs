@@ -56,6 +56,7 @@ impl Connection {
                 let repeated = start.filter(|start| length > 0 && start + length <= subflow.rcv_nxt);
                 if let Some(start) = repeated {
                     subflow.ack.duplicate = Some((start, start + length));
+                    subflow.ack.unreported = true;
                     self.on_repeated_arrival(now, index);
                     let subflow = &self.subflows[index];
                     // The peer may have repeated it because its own view is stale: take what it acknowledges. What lies

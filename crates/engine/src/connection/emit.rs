@@ -21,6 +21,9 @@ pub(super) const DATA_FIN: u8 = 2;
 const TIMESTAMPS: u32 = 12;
 /// A DSS with an 8-byte DATA_ACK and a mapping with an 8-byte DSN, padded.
 const DSS_WITH_MAP: u32 = 28;
+/// The SACK option without blocks, padded, and each block (RFC 2018 §3).
+const SACK_HEAD: u64 = 4;
+const SACK_BLOCK: u64 = 8;
 /// Payload worth sending, whatever a peer's MSS option says (Linux `tcp_min_snd_mss`, less its headers).
 const SMALLEST_MSS: u32 = 8;
 
@@ -28,8 +31,13 @@ const SMALLEST_MSS: u32 = 8;
 pub(super) fn payload_room(subflow: &Subflow, mode: Mode) -> u32 {
     let timestamps = if subflow.timestamps { TIMESTAMPS } else { 0 };
     let dss = if mode == Mode::Plain { 0 } else { DSS_WITH_MAP };
+    full_segment(subflow).saturating_sub(timestamps + dss).max(SMALLEST_MSS)
+}
+
+/// Payload and options of a full segment.
+fn full_segment(subflow: &Subflow) -> u32 {
     let path = subflow.path_mtu.map_or(u16::MAX, |path| segment_in(path.mtu, &subflow.flow));
-    u32::from(subflow.mss_option.min(path)).saturating_sub(timestamps + dss).max(SMALLEST_MSS)
+    u32::from(subflow.mss_option.min(path))
 }
 
 /// Identifies a subflow to the driver, which gives it back when the first hop has sent the packet.
@@ -118,16 +126,34 @@ impl Connection {
         }
         self.add_fail(&mut segment);
         let subflow = &mut self.subflows[index];
-        let sacking = subflow.sack && (!subflow.ofo.is_empty() || subflow.ack.duplicate.is_some());
+        let sacking = subflow.has_to_sack();
+        subflow.ack.unreported = false;
         // A short DATA_ACK leaves room for one more SACK block, where it is allowed.
         if multipath && subflow.state != State::Confirming {
             let ack = Dss { data_ack: Some(self.data_ack(sacking && !self.long_dsn)), ..Dss::default() };
             segment.options.dss = Some(ack);
         }
         if sacking {
-            self.add_sack(index, &mut segment);
+            let most = sack_room(&segment.options);
+            self.add_sack(index, most, &mut segment);
         }
         segment
+    }
+
+    /// Adds the SACK blocks that a segment with payload has room for beside its mapping, without becoming larger than a full
+    /// one. RFC 2018 §4 wants them in every ACK; where there are none, an ACK of its own follows.
+    fn add_sack_beside_data(&mut self, index: usize, segment: &mut Segment) {
+        let subflow = &self.subflows[index];
+        if !subflow.has_to_sack() {
+            return;
+        }
+        let used = segment.options.wire_length() + segment.payload.len() as u64 + SACK_HEAD;
+        let spare = u64::from(full_segment(subflow)).saturating_sub(used) / SACK_BLOCK;
+        let most = sack_room(&segment.options).min(spare as usize);
+        if most > 0 {
+            self.add_sack(index, most, segment);
+            self.subflows[index].ack.unreported = false;
+        }
     }
 
     /// Adds the MP_FAIL that the peer has not answered (RFC 8684 §3.7). Data carries it too: in a busy direction data takes the
@@ -138,8 +164,8 @@ impl Connection {
         }
     }
 
-    fn add_sack(&mut self, index: usize, segment: &mut Segment) {
-        let room = sack_room(&segment.options);
+    /// Adds up to `room` SACK blocks.
+    fn add_sack(&mut self, index: usize, room: usize, segment: &mut Segment) {
         let subflow = &mut self.subflows[index];
         let mut blocks = SackBlocks::default();
         let wire = |start: u64, end: u64| SackBlock { start: subflow.irs + start, end: subflow.irs + end };
@@ -219,6 +245,7 @@ impl Connection {
         } else {
             self.add_mapping(index, map.as_ref(), &mut segment);
         }
+        self.add_sack_beside_data(index, &mut segment);
         let subflow = &mut self.subflows[index];
         subflow.last_sent = Some(now);
         if sent.len > 0 {

@@ -119,7 +119,7 @@ impl Connection {
             return;
         }
         for index in 0..self.subflows.len() {
-            if self.subflows[index].ack.now {
+            if self.subflows[index].ack.now || self.subflows[index].ack.unreported {
                 self.send_ack(now, index, Vec::new(), shared);
             }
         }

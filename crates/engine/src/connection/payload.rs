@@ -59,6 +59,7 @@ impl Connection {
             if stored.is_some_and(|stored| stored < length) {
                 subflow.ack.duplicate = Some((start, end));
             }
+            subflow.ack.unreported = true;
             if early && stored.is_some_and(|stored| stored > 0) {
                 self.receiver.on_early();
             }
