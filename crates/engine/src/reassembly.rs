@@ -1,6 +1,6 @@
 //! Bytes that arrived before the bytes in front of them.
 //!
-//! Contiguous bytes form a *run*; a run is a chain of chunks, each one arrived payload. Runs stand sorted in a deque,
+//! Contiguous bytes form a *run*; a run is a chain of chunks, each one arrived payload. Runs stand sorted in blocks,
 //! chunks in a slab with a free list, so that growing a run at either end, joining two and taking from the front cost
 //! O(1) after a binary search over the runs, of which there are as many as holes. Payloads are sliced, not copied, but
 //! for small neighbours, which become one chunk. What is held is never replaced by a later copy (RFC 9293 §3.10.7.4
@@ -10,8 +10,7 @@
 //! a bound is reached, what is nearest to the bytes that are missing stays: the farthest goes first. RFC 2018 §8 lets a
 //! receiver discard what it has reported.
 
-use std::collections::VecDeque;
-
+use crate::blocks::Blocks;
 use bytes::Bytes;
 
 /// How much may wait.
@@ -36,7 +35,7 @@ impl Limits {
 #[derive(Clone, Debug)]
 pub struct Reassembly {
     limits: Limits,
-    runs: VecDeque<Run>,
+    runs: Blocks<Run>,
     slab: Vec<Chunk>,
     free: u32,
     bytes: u64,
@@ -70,7 +69,7 @@ impl Reassembly {
     pub fn new(limits: Limits) -> Self {
         Reassembly {
             limits,
-            runs: VecDeque::new(),
+            runs: Blocks::new(),
             slab: Vec::new(),
             free: NONE,
             bytes: 0,
@@ -113,7 +112,7 @@ impl Reassembly {
         } else {
             self.runs[i] = run;
             if j - i > 1 {
-                self.runs.drain(i + 1..j);
+                self.runs.remove(i + 1, j);
             }
         }
         self.touch(run.start, run.end, end - 1);
@@ -218,7 +217,10 @@ impl Reassembly {
             Some(_) => {
                 let i = self.runs.partition_point(|run| run.end < start);
                 // Few runs are touched: looking on from `i` beats a second search.
-                let j = i + self.runs.range(i..).take_while(|run| run.start <= end).count();
+                let mut j = i;
+                while self.runs.get(j).is_some_and(|run| run.start <= end) {
+                    j += 1;
+                }
                 (i, j)
             }
         }
@@ -227,7 +229,7 @@ impl Reassembly {
     /// Bytes and pieces of `start..end` that none of the runs `i..j` holds.
     fn gaps(&self, i: usize, j: usize, start: u64, end: u64) -> (u64, usize) {
         let (mut cursor, mut bytes, mut pieces) = (start, 0, 0);
-        for run in self.runs.range(i..j) {
+        for run in (i..j).map(|k| self.runs[k]) {
             if cursor < run.start {
                 bytes += run.start - cursor;
                 pieces += 1;
