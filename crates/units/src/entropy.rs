@@ -9,6 +9,7 @@
 
 use crate::Stream;
 use chacha20::ChaCha20Rng;
+use hmac::digest::FixedOutput;
 use hmac::{KeyInit, Mac};
 use rand_core::SeedableRng;
 use sha2::{Digest, Sha256};
@@ -71,11 +72,14 @@ impl Secret {
         u32::from_be_bytes([whole[0], whole[1], whole[2], whole[3]])
     }
 
-    /// The whole HMAC, of whose first bytes [`Secret::of`] is made.
-    pub fn digest(&self, message: &[u8]) -> [u8; 32] {
+    /// The whole HMAC, of whose first bytes [`Secret::of`] is made. Keys may be made of it: it is overwritten with zeros when it
+    /// is dropped.
+    pub fn digest(&self, message: &[u8]) -> Zeroizing<[u8; 32]> {
+        let mut digest = Zeroizing::new([0; 32]);
         let mut mac = self.0.clone();
         mac.update(message);
-        mac.finalize().into_bytes().into()
+        mac.finalize_into((&mut *digest).into());
+        digest
     }
 }
 

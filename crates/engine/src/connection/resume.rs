@@ -28,7 +28,7 @@ pub(crate) fn answer_with_cookie(now: Instant, syn: &Segment, shared: &mut Share
     let mut answer = syn_ack(now, syn, cookie.terms, cookie.iss, window, shared);
     let offer = find_capable(syn).filter(|capable| config.multipath && acceptable_offer(capable));
     // With all tokens taken it is plain TCP: no other connection may have the token (RFC 8684 §3.1).
-    let key = cookie.keys.into_iter().find(|key| offer.is_some() && !shared.tokens.contains_key(&key.token()));
+    let key = cookie.keys.iter().copied().find(|key| offer.is_some() && !shared.tokens.contains_key(&key.token()));
     if let (Some(offer), Some(_)) = (offer, key) {
         answer.options.push_mptcp(MpOption::Capable(MpCapable {
             checksum_required: config.checksum || offer.checksum_required,
@@ -55,7 +55,7 @@ impl Connection {
         let is_free = |key: &_| ours == Some(*key) && !shared.tokens.contains_key(&key.token());
         // With any other key than that of the third ACK the connection falls back to TCP, as it must if another has taken the
         // token meanwhile.
-        let key = cookie.keys.into_iter().find(is_free).unwrap_or_else(|| shared.new_key());
+        let key = cookie.keys.iter().copied().find(is_free).unwrap_or_else(|| shared.new_key());
         let mut connection = Connection::take_offer(now, id, &syn, key, shared);
         connection.adopt(now, 0, cookie.iss, ack, shared);
         let told = connection.receiver.window().min(u64::from(u16::MAX));

@@ -29,9 +29,10 @@ pub(crate) use terms::Terms;
 use crate::chance::addresses;
 use anabranch_units::{Duration, Instant, Key, Secret, SubflowSeq};
 use anabranch_wire::{FlowKey, Segment};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-/// One handshake that is answered without a trace.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// One handshake that is answered without a trace: its keys are overwritten with zeros when it is dropped.
+#[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Cookie {
     /// Our initial sequence number.
     pub(crate) iss: SubflowSeq,
@@ -40,6 +41,14 @@ pub(crate) struct Cookie {
     /// As far as they can be said.
     pub(crate) terms: Terms,
 }
+
+impl Drop for Cookie {
+    fn drop(&mut self) {
+        self.keys.zeroize();
+    }
+}
+
+impl ZeroizeOnDrop for Cookie {}
 
 /// Makes cookies and knows them again.
 pub(crate) struct Cookies {
@@ -83,7 +92,7 @@ impl Cookies {
         first_word(&self.secret.digest(&message(flow, SubflowSeq::new(0), 0, PLACE))) as usize
     }
 
-    fn mac(&self, flow: &FlowKey, isn: SubflowSeq, period: u64, timestamps: bool) -> [u8; 32] {
+    fn mac(&self, flow: &FlowKey, isn: SubflowSeq, period: u64, timestamps: bool) -> Zeroizing<[u8; 32]> {
         self.secret.digest(&message(flow, isn, period, if timestamps { WITH_TIMESTAMPS } else { WITHOUT_TIMESTAMPS }))
     }
 }

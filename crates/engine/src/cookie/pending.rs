@@ -26,23 +26,36 @@ pub(crate) struct PendingJoin {
 
 /// The table; empty until the first is put in.
 #[derive(Default)]
-pub(crate) struct PendingJoins(Vec<Option<PendingJoin>>);
+pub(crate) struct PendingJoins {
+    places: Vec<Option<PendingJoin>>,
+    /// When a join last took the place of another.
+    overwritten: Option<Instant>,
+}
 
 impl PendingJoins {
     /// True until the first is put in.
     pub(crate) fn is_unused(&self) -> bool {
-        self.0.is_empty()
+        self.places.is_empty()
     }
 
     /// Puts a join in; true if another had to go for it.
     pub(crate) fn put(&mut self, join: PendingJoin, cookies: &Cookies) -> bool {
-        if self.0.is_empty() {
-            self.0.resize(PLACES, None);
+        if self.places.is_empty() {
+            self.places.resize(PLACES, None);
         }
-        let place = &mut self.0[cookies.place(&join.flow) % PLACES];
+        let place = &mut self.places[cookies.place(&join.flow) % PLACES];
         let other = place.filter(|known| known.flow != join.flow && known.is_live(join.answered));
+        let other = other.is_some();
+        if other {
+            self.overwritten = Some(join.answered);
+        }
         *place = Some(join);
-        other.is_some()
+        other
+    }
+
+    /// Tells whether the third ACK of a join may come that had to go for another.
+    pub(crate) fn has_lost(&self, now: Instant) -> bool {
+        self.overwritten.is_some_and(|at| now.since(at) < LIFETIME)
     }
 
     /// The join that this SYN repeats.
@@ -54,7 +67,7 @@ impl PendingJoins {
         cookies: &Cookies,
     ) -> Option<PendingJoin> {
         let same = |known: &PendingJoin| known.flow == *flow && known.isn == isn && known.join == *join;
-        let place = self.0.get(cookies.place(flow) % PLACES).copied().flatten();
+        let place = self.places.get(cookies.place(flow) % PLACES).copied().flatten();
         place.filter(|known| same(known) && known.is_live(now))
     }
 
@@ -66,10 +79,10 @@ impl PendingJoins {
         (seq, ack): (SubflowSeq, SubflowSeq),
         cookies: &Cookies,
     ) -> Option<PendingJoin> {
-        if self.0.is_empty() {
+        if self.places.is_empty() {
             return None;
         }
-        let place = &mut self.0[cookies.place(flow) % PLACES];
+        let place = &mut self.places[cookies.place(flow) % PLACES];
         place.take_if(|known| known.flow == *flow && seq == known.isn + 1 && ack == known.iss + 1 && known.is_live(now))
     }
 }

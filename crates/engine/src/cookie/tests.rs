@@ -127,3 +127,13 @@ fn keys_are_all_different_and_say_nothing_of_each_other() {
     }
     assert_eq!(seen.len(), 3000);
 }
+
+/// The keys that a cookie holds go with it: without the crates' feature `zeroize` this does not compile.
+#[test]
+fn what_is_kept_of_a_cookie_is_overwritten_at_the_end() {
+    fn is_wiped<T: zeroize::ZeroizeOnDrop>(_: &T) {}
+    let mut cookies = cookies(7);
+    let cookie = cookies.answer(START, &flow(4000), SubflowSeq::new(5), terms(1460, Some(7), true, true)).unwrap();
+    is_wiped(&cookie);
+    is_wiped(&cookies.mac(&flow(4000), SubflowSeq::new(5), 1, true));
+}

@@ -7,6 +7,16 @@ use anabranch_units::{Duration, Instant};
 use anabranch_wire::{Flags, FlowKey, JoinSyn, MpOption, ResetReason, Segment};
 use std::net::IpAddr;
 
+/// Result of an ACK that may complete a join of which no subflow was made.
+enum Resumed {
+    /// Its subflow is there, and takes the ACK next.
+    Made,
+    /// No such join is remembered.
+    Unknown,
+    /// Its connection takes it no more.
+    Forbidden,
+}
+
 /// How many resets to strangers may leave now (RFC 9293 §3.10.7.1 wants one for each; who floods us with what belongs to
 /// nothing shall not have us flood others).
 #[derive(Debug, Default)]
@@ -131,8 +141,16 @@ impl Endpoint {
     /// may be of a client whose third ACK is lost: its first data will come again.
     fn handle_answer(&mut self, now: Instant, segment: Segment) {
         let is_join = |option: &MpOption| matches!(option, MpOption::JoinAck(_));
-        if segment.options.mptcp().iter().any(is_join) && self.resume_join(now, &segment) {
-            return self.handle_segment(now, segment);
+        if segment.options.mptcp().iter().any(is_join) {
+            match self.resume_join(now, &segment) {
+                Resumed::Made => return self.handle_segment(now, segment),
+                // It may be of a join that had to go for others, which is not its peer's fault: no RST, as for a lost cookie.
+                Resumed::Unknown if self.shared.pending_joins.has_lost(now) => {
+                    self.shared.counters.cookies_invalid += 1;
+                    return;
+                }
+                Resumed::Unknown | Resumed::Forbidden => {}
+            }
         }
         let port = segment.flow.dst_port;
         if !self.listening.contains(&port) || !self.shared.cookies.are_out(now) {
@@ -152,17 +170,17 @@ impl Endpoint {
         }
     }
 
-    /// Makes the subflow of a join whose SYN was answered without one; false if this does not complete such a join.
-    fn resume_join(&mut self, now: Instant, ack: &Segment) -> bool {
+    /// Makes the subflow of a join whose SYN was answered without one.
+    fn resume_join(&mut self, now: Instant, ack: &Segment) -> Resumed {
         let shared = &mut self.shared;
         let Some(pending) = shared.pending_joins.take(now, &ack.flow, (ack.seq, ack.ack), &shared.cookies) else {
-            return false;
+            return Resumed::Unknown;
         };
-        let Some(id) = shared.tokens.get(&pending.join.token).copied() else { return false };
+        let Some(id) = shared.tokens.get(&pending.join.token).copied() else { return Resumed::Forbidden };
         let connection = slot_mut(&mut self.connections, id).and_then(|slot| slot.connection.as_mut());
         let resumed = connection.is_some_and(|connection| connection.resume_join(now, &pending, ack, &mut self.shared));
         self.apply_routes();
-        resumed
+        if resumed { Resumed::Made } else { Resumed::Forbidden }
     }
 
     fn refuse(&mut self, now: Instant, segment: &Segment, reason: Option<ResetReason>) {

@@ -129,6 +129,13 @@ impl Puppet {
 
     /// Joins from the client's address number `path`, up to and including the third ACK.
     pub fn join(&mut self, path: u8) -> Line {
+        let (line, third) = self.begin_join(path);
+        self.send(line.ack(1), |s| s.options.push_mptcp(MpOption::JoinAck(third)));
+        line
+    }
+
+    /// The same up to and including the SYN/ACK; what the third ACK is to say.
+    pub fn begin_join(&mut self, path: u8) -> (Line, JoinAck) {
         let nonce = Nonce(99);
         let join = JoinSyn { backup: false, address: AddressId(path), token: self.theirs.unwrap().token(), nonce };
         let line = self.syn(MpOption::JoinSyn(join), path);
@@ -140,8 +147,7 @@ impl Puppet {
         });
         let line = self.answered(line);
         let hmac = join_hmac(KEY, self.theirs.unwrap(), nonce, peer.expect("a nonce")).first_20();
-        self.send(line.ack(1), |s| s.options.push_mptcp(MpOption::JoinAck(JoinAck { hmac })));
-        line
+        (line, JoinAck { hmac })
     }
 
     /// The endpoint is the client: it opens, and the peer answers. The third ACK is in `out`.
