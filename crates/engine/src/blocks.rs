@@ -1,8 +1,8 @@
 //! A sequence in blocks of bounded size, addressed by position.
 //!
-//! A peer decides where in a sorted sequence its next segment belongs. In one deque of many thousands an insertion moves
-//! up to half of them; here it moves a part of one block, after a walk over the blocks. A short sequence is one block and
-//! costs what a deque costs.
+//! A peer decides where in a sorted sequence its next segment belongs. In one deque of many thousands an insertion
+//! moves up to half of them; here it moves a part of one block, after a walk over the blocks. A short sequence is one
+//! block and costs what a deque costs.
 
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
@@ -135,8 +135,8 @@ impl<T> Blocks<T> {
         self.merge(start.wrapping_sub(1));
     }
 
-    /// Joins the block at `at` with the next, if both together are half a block: however they were made, there are no more
-    /// blocks than a few for every 256 elements.
+    /// Joins the block at `at` with the next, if both together are half a block: however they were made, there are no
+    /// more blocks than a few for every 256 elements.
     fn merge(&mut self, at: usize) {
         if let Some([block, next]) = self.blocks.get_mut(at..).and_then(<[_]>::first_chunk_mut)
             && block.len() + next.len() <= MOST / 2

@@ -114,8 +114,8 @@ pub struct Counters {
     pub cookies_sent: u64,
     /// Connections made of the answer to a cookie.
     pub cookies_received: u64,
-    /// Segments to a listening port that belonged to no connection and answered no cookie, while some were out; third ACKs of
-    /// joins that may have been forgotten for others.
+    /// Segments to a listening port that belonged to no connection and answered no cookie, while some were out; third
+    /// ACKs of joins that may have been forgotten for others.
     pub cookies_invalid: u64,
     /// SYNs not answered because a cookie cannot say what they ask for: an MSS below 536.
     pub half_open_dropped: u64,

@@ -62,8 +62,8 @@ pub(crate) struct Acknowledging {
     pub(crate) segments: u32,
     pub(crate) deadline: Option<Instant>,
     pub(crate) now: bool,
-    /// Something arrived out of order or twice, and the peer has not been told: data says it only with SACK blocks, of which
-    /// most have no room for any, and is no duplicate ACK (RFC 5681 §2, RFC 2018 §4).
+    /// Something arrived out of order or twice, and the peer has not been told: data says it only with SACK blocks,
+    /// of which most have no room for any, and is no duplicate ACK (RFC 5681 §2, RFC 2018 §4).
     pub(crate) unreported: bool,
     /// Segments still to be acknowledged at once.
     pub(crate) quick: u32,

@@ -455,8 +455,8 @@ fn a_flood_of_half_open_joins_does_not_lock_out_an_honest_one() {
     assert!(puppet.events.iter().all(|event| !matches!(event, Event::SubflowClosed(_))), "{:?}", puppet.events);
 }
 
-/// A join is answered, and the flood goes on until nothing is known of it any more. Its third ACK is not reset, though no cookie
-/// is out; a minute after the flood it would be.
+/// A join is answered, and the flood goes on until nothing is known of it any more. Its third ACK is not reset,
+/// though no cookie is out; a minute after the flood it would be.
 #[test]
 fn a_join_forgotten_for_others_is_not_reset() {
     let (mut puppet, _) = Puppet::accepted(server());

@@ -366,8 +366,8 @@ fn what_was_acknowledged_and_lost_is_sent_again_elsewhere() {
             .sum();
         assert!(repeated > 50 * 1420, "{repeated}");
         assert!(outcome.end.since(Instant::ZERO) < Duration::from_secs(2), "{}", outcome.end);
-        // And if that goes on, the subflow is given up again and again, less and less often: at the fourth time that it has
-        // acknowledged what never came. From one to the next the sender gets no further than a send buffer.
+        // And if that goes on, the subflow is given up again and again, less and less often: at the fourth time that
+        // it has acknowledged what never came. From one to the next the sender gets no further than a send buffer.
         let mut long = place(&[proxy], direction);
         let size = 4 * long.server.send_buffer.get();
         long.workloads = vec![files(direction, &[size], false)];

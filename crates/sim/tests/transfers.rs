@@ -290,8 +290,8 @@ fn data_travel_both_ways_at_once() {
     assert!(last < ms(1900), "{last}");
 }
 
-/// Data of one's own takes nothing from the ACKs that report losses of the peer's. Short queues lose a little in every round
-/// trip; no timeout is needed, both ways at once as one way.
+/// Data of one's own takes nothing from the ACKs that report losses of the peer's. Short queues lose a little in
+/// every round trip; no timeout is needed, both ways at once as one way.
 #[test]
 fn losses_are_repaired_both_ways_at_once() {
     for (sack, paths) in [(true, 1), (true, 2), (false, 1), (false, 2)] {

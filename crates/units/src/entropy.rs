@@ -72,8 +72,8 @@ impl Secret {
         u32::from_be_bytes([whole[0], whole[1], whole[2], whole[3]])
     }
 
-    /// The whole HMAC, of whose first bytes [`Secret::of`] is made. Keys may be made of it: it is overwritten with zeros when it
-    /// is dropped.
+    /// The whole HMAC, of whose first bytes [`Secret::of`] is made. Keys may be made of it: it is overwritten with
+    /// zeros when it is dropped.
     pub fn digest(&self, message: &[u8]) -> Zeroizing<[u8; 32]> {
         let mut digest = Zeroizing::new([0; 32]);
         let mut mac = self.0.clone();

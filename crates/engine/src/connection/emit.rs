@@ -140,8 +140,8 @@ impl Connection {
         segment
     }
 
-    /// Adds the SACK blocks that a segment with payload has room for beside its mapping, without becoming larger than a full
-    /// one. RFC 2018 §4 wants them in every ACK; where there are none, an ACK of its own follows.
+    /// Adds the SACK blocks that a segment with payload has room for beside its mapping, without becoming larger than
+    /// a full one. RFC 2018 §4 wants them in every ACK; where there are none, an ACK of its own follows.
     fn add_sack_beside_data(&mut self, index: usize, segment: &mut Segment) {
         let subflow = &self.subflows[index];
         if !subflow.has_to_sack() {

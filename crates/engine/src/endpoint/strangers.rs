@@ -144,7 +144,8 @@ impl Endpoint {
         if segment.options.mptcp().iter().any(is_join) {
             match self.resume_join(now, &segment) {
                 Resumed::Made => return self.handle_segment(now, segment),
-                // It may be of a join that had to go for others, which is not its peer's fault: no RST, as for a lost cookie.
+                // It may be of a join that had to go for others, which is not its peer's fault: no RST, as for a lost
+                // cookie.
                 Resumed::Unknown if self.shared.pending_joins.has_lost(now) => {
                     self.shared.counters.cookies_invalid += 1;
                     return;
