@@ -10,7 +10,7 @@ use bench::{Bench, PORT, pattern, peer_ip, read_all, socks};
 use proptest::prelude::*;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 const HELLO: &[u8] = b"\x05\x01\x00";
@@ -107,8 +107,7 @@ fn a_path_that_is_dead_is_passed_over() {
     via.insert(0, "10.9.9.9".parse().unwrap());
     let mut bench = Bench::new(settings);
     let stream = client(&bench, |stream| ask(&stream, TO_PEER));
-    bench.until("it is asked", |bench| bench.proxy.sessions() == 1);
-    bench.run(50);
+    bench.until("it asks", |bench| bench.engine.connections() == 1);
     bench.skip(7);
     assert_eq!(finish(&mut bench, stream)[..8], [5, 0, 0, 1, 10, 1, 0, 1], "the next --via address");
 }
@@ -117,8 +116,7 @@ fn a_path_that_is_dead_is_passed_over() {
 fn a_destination_that_does_not_answer_is_given_up() {
     let mut bench = Bench::new(socks());
     let stream = client(&bench, |stream| ask(&stream, b"\x05\x01\x00\x01\x0a\x02\x00\x63\x01\xbb")[1]);
-    bench.until("it is asked", |bench| bench.proxy.sessions() == 1);
-    bench.run(50);
+    bench.until("it asks", |bench| bench.engine.connections() == 1);
     // 5 s from each of two addresses.
     bench.skip(12);
     assert_eq!(finish(&mut bench, stream), 4, "host unreachable");
@@ -185,12 +183,13 @@ fn a_client_too_many_is_told_so() {
 #[test]
 fn a_reset_of_the_destination_reaches_the_client() {
     let mut bench = Bench::new(socks());
-    let stream = client(&bench, |stream| {
+    let (stands, hears) = mpsc::channel();
+    let stream = client(&bench, move |stream| {
         ask(&stream, TO_PEER);
+        stands.send(()).unwrap();
         read_all(&stream).map_err(|error| error.kind())
     });
-    bench.until("it stands", |bench| !bench.peers.is_empty());
-    bench.run(50);
+    bench.until("it stands", |_| hears.try_recv().is_ok());
     let (now, id) = (bench.now(), *bench.peers.keys().next().unwrap());
     bench.other.abort(now, id);
     assert_eq!(finish(&mut bench, stream), Err(std::io::ErrorKind::ConnectionReset));
@@ -204,9 +203,8 @@ fn a_drain_closes_the_door() {
     let mut bench = Bench::new(settings);
     let address: SocketAddr = bench.proxy.socks_address().unwrap();
     bench.signal();
-    bench.run(20);
+    bench.until("it is over", |bench| anabranch_host::Application::is_finished(&bench.proxy));
     assert!(TcpStream::connect(address).is_err());
-    assert!(anabranch_host::Application::is_finished(&bench.proxy));
     assert_eq!((peer_ip(1).to_string(), PORT), ("10.2.0.1".to_owned(), 443), "what TO_PEER says");
 }
 

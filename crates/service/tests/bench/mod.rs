@@ -1,4 +1,6 @@
 //! A proxy whose engine is joined in memory to another engine, and whose sockets are real ones on loopback.
+//!
+//! The clock is the bench's own: it moves by turns and by [`Bench::skip`], so that a process that stands still loses no time.
 #![allow(dead_code, clippy::unwrap_used)]
 
 use anabranch_engine::{Config, ConnectionId, Endpoint, Event, LocalAddress, Profile};
@@ -16,6 +18,10 @@ pub const PORT: u16 = 443;
 
 /// Only a hang takes this long.
 const GUARD: Duration = Duration::from_secs(300);
+/// Added to the clock by a turn: less than any turn takes, so that nothing is ever late.
+const TURN: anabranch_units::Duration = anabranch_units::Duration::from_millis(1);
+/// After so many turns without anything, nothing more is expected.
+const QUIET_TURNS: u32 = 200;
 
 pub fn proxy_ip(number: u8) -> IpAddr {
     IpAddr::from([10, 1, 0, number])
@@ -55,8 +61,7 @@ pub struct Bench {
     /// where it began.
     pub holes: Option<BTreeMap<u16, SubflowSeq>>,
     poll: Poll,
-    start: std::time::Instant,
-    skipped: Duration,
+    now: Instant,
 }
 
 pub fn settings(direction: Direction) -> Settings {
@@ -96,8 +101,7 @@ impl Bench {
             most_held: 0,
             holes: None,
             poll: Poll::new().unwrap(),
-            start: std::time::Instant::now(),
-            skipped: Duration::ZERO,
+            now: Instant::ZERO,
         };
         bench.other.listen(PORT);
         bench.with(|proxy, cx| proxy.on_start(cx));
@@ -114,13 +118,13 @@ impl Bench {
     }
 
     pub fn now(&self) -> Instant {
-        Instant::from_nanos((self.start.elapsed() + self.skipped).as_nanos() as u64)
+        self.now
     }
 
     /// The clock jumps, for everybody in the bench.
     pub fn skip(&mut self, seconds: u64) {
         for _ in 0..seconds {
-            self.skipped += Duration::from_secs(1);
+            self.now += anabranch_units::Duration::from_secs(1);
             self.turn();
         }
     }
@@ -175,17 +179,26 @@ impl Bench {
         }
     }
 
-    /// Runs for a while.
-    pub fn run(&mut self, milliseconds: u64) {
-        let start = std::time::Instant::now();
-        while start.elapsed() < Duration::from_millis(milliseconds) {
-            self.turn();
+    /// Runs until nothing has happened for so many turns.
+    pub fn settle(&mut self) {
+        let mut quiet = 0;
+        while quiet < QUIET_TURNS {
+            quiet = if self.turn() { 0 } else { quiet + 1 };
         }
     }
 
-    pub fn turn(&mut self) {
+    /// Takes what the sockets have, and lets both engines act on it; whether anything happened. The clock moves on by
+    /// [`TURN`] if an engine waits for it to: a client or a service that is slow to act uses up nobody's patience.
+    pub fn turn(&mut self) -> bool {
+        if [&self.engine, &self.other].iter().any(|engine| engine.poll_timeout().is_some()) {
+            self.now += TURN;
+        }
         let mut events = Events::with_capacity(256);
-        self.poll.poll(&mut events, Some(Duration::from_millis(1))).unwrap();
+        match self.poll.poll(&mut events, Some(Duration::from_millis(1))) {
+            // The process was stopped and goes on.
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => events.clear(),
+            polled => polled.unwrap(),
+        }
         let ready: Vec<(Token, Ready)> = events
             .iter()
             .map(|event| {
@@ -193,6 +206,7 @@ impl Bench {
                 (event.token(), Ready { readable: event.is_readable(), writable: event.is_writable(), closed })
             })
             .collect();
+        let mut busy = !ready.is_empty();
         for (token, ready) in ready {
             self.with(|proxy, cx| proxy.on_ready(cx, token, ready));
         }
@@ -202,11 +216,13 @@ impl Bench {
         if self.proxy.deadline().is_some_and(|at| at <= now) {
             self.with(|proxy, cx| proxy.on_timeout(cx));
         }
-        self.exchange();
+        busy |= self.exchange();
+        busy
     }
 
-    /// Everything that the two engines have to say to each other and to their applications.
-    fn exchange(&mut self) {
+    /// Everything that the two engines have to say to each other and to their applications; whether there was anything.
+    fn exchange(&mut self) -> bool {
+        let mut any = false;
         loop {
             let mut busy = false;
             let now = self.now();
@@ -269,8 +285,9 @@ impl Bench {
             self.with(|proxy, cx| proxy.on_round(cx));
             self.most_held = self.most_held.max(self.held());
             if !busy {
-                return;
+                return any;
             }
+            any = true;
         }
     }
 }
