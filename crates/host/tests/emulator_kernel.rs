@@ -12,6 +12,9 @@ use common::{Hosts, hosts, link, path, ping, spec, start, start_with};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 
+/// Only a packet that is lost takes this long.
+const GUARD: std::time::Duration = std::time::Duration::from_secs(120);
+
 #[test]
 fn tcp_of_the_kernel_crosses_between_tun_devices() {
     let Some(hosts) = hosts() else { return };
@@ -76,7 +79,7 @@ fn a_recording_holds_each_packet_at_both_hosts_with_its_fate() {
         ..Options::default()
     };
     let emulator = start_with(&hosts, &spec(vec![wlan]), options);
-    let answered = ping(&hosts, "10.77.1.1", 5);
+    let answered = ping(&hosts, "10.77.1.1", 5, GUARD);
     let report = emulator.stop().unwrap();
     let capture = report.capture.unwrap();
     assert_eq!((capture.missed, &capture.failure), (0, &None));
@@ -106,14 +109,15 @@ fn a_host_sees_its_path_go_and_come_back() {
         let Some(mut hosts) = hosts() else { return };
         hosts.emulator = veth.then(|| Namespace::new("emulator").unwrap());
         let emulator = start(&hosts, &spec(vec![path("wlan", &link(50, 1))]));
-        assert_eq!(ping(&hosts, "10.77.1.1", 2), 2);
+        assert_eq!(ping(&hosts, "10.77.1.1", 2, GUARD), 2);
         for (change, has_carrier) in [(Change::Down, false), (Change::Up, true)] {
             emulator.change("wlan", Affected::Both, change).unwrap();
             // The kernel takes note a moment later.
             let shows = || hosts.client.command("ip", &["link", "show", "wlan"]).unwrap().contains("NO-CARRIER");
             assert!((0..1000).any(|_| shows() != has_carrier), "veth: {veth}, carrier: {has_carrier}");
         }
-        assert!((0..20).any(|_| ping(&hosts, "10.77.1.1", 1) == 1), "veth: {veth}: the path carries packets again");
+        let again = || ping(&hosts, "10.77.1.1", 1, std::time::Duration::from_secs(3)) == 1;
+        assert!((0..20).any(|_| again()), "veth: {veth}: the path carries packets again");
         assert!(emulator.stop().unwrap().paths[0].failures.is_empty());
     }
 }
