@@ -2,7 +2,7 @@
 
 use super::{place, run, start, stderr, stdout, testbed, until, wait_for};
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
 #[test]
@@ -63,16 +63,23 @@ fn commands_find_names_addresses_and_variables() {
 #[test]
 fn a_server_is_there_when_the_command_starts_and_gone_with_its_children_afterwards() {
     let Some(here) = place("server") else { return };
-    // It listens late, as on a busy machine, has a child, and minds no SIGTERM.
-    let server = "trap '' TERM; sleep 3; sleep 4711 & echo $$ > server.pid; \
+    // It listens only when the wait for it has been said, has a child, and minds no SIGTERM.
+    let server = "trap '' TERM; until [ -e said ]; do sleep 0.05; done; sleep 4711 & echo $$ > server.pid; \
                   exec python3 -c 'import socket, time, signal\n\
                   signal.signal(signal.SIGTERM, signal.SIG_IGN)\n\
                   s = socket.create_server((\"10.77.0.1\", 80)); c = s.accept()[0]; c.sendall(b\"hello\"); time.sleep(4711)'";
     let client = "import socket; s = socket.create_connection(('server', 80), timeout=60); print(s.recv(5).decode())";
-    let output = run(&here, &["two.toml", "--server", server, "--", "python3", "-c", client]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert_eq!(stdout(&output), "hello\n");
-    assert!(stderr(&output).contains("waiting for the server to listen"), "{}", stderr(&output));
+    let args = ["two.toml", "--server", server, "--wait", "120s", "--", "python3", "-c", client];
+    let mut child = testbed(&here, &args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    for line in BufReader::new(child.stderr.take().unwrap()).lines() {
+        said += &(line.unwrap() + "\n");
+        if said.contains("waiting for the server to listen") {
+            fs::write(here.join("said"), "").unwrap();
+        }
+    }
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(0), "hello\n"), "{said}");
     // The caller waits for the end of init, and that comes after the end of all others.
     assert_eq!(super::killed::processes_with("4711"), Vec::<i32>::new());
 }
