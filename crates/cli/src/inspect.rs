@@ -25,8 +25,7 @@ pub fn inspect(args: &InspectArgs) -> Result<(), Failure> {
         }
     }
     if args.json {
-        let json = serde_json::to_string_pretty(&report).map_err(|error| Failure::writing("JSON", error))?;
-        output::print(&format!("{json}\n"))?;
+        output::print(&output::json(&report)?)?;
     } else {
         output::print(&anabranch_report::inspection(&report))?;
     }

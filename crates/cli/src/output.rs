@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use anabranch_lab::study::Study;
 use anabranch_lab::{Journal, UNKNOWN_BUILD, VERSION, in_shell};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
 use std::fs;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -128,6 +129,20 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.persist(path)?;
     Ok(())
+}
+
+/// Results as JSON, with the version and the build that made them in front.
+pub fn json(results: &impl Serialize) -> Result<String, Failure> {
+    let made = Made { version: VERSION, build: anabranch_lab::build(), results };
+    Ok(serde_json::to_string_pretty(&made).map_err(|error| Failure::writing("JSON", error))? + "\n")
+}
+
+#[derive(Serialize)]
+struct Made<'a, T> {
+    version: &'static str,
+    build: &'static str,
+    #[serde(flatten)]
+    results: &'a T,
 }
 
 /// The command line again, as a shell takes it.

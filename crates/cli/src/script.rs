@@ -27,7 +27,7 @@ pub fn script(args: &ScriptArgs) -> Result<(), Failure> {
     if args.json {
         let scripts: Vec<Value> = results.iter().map(|(path, result)| row(path, result)).collect();
         let all = json!({ "scripts": scripts, "passed": files.len() - failed, "failed": failed });
-        text = serde_json::to_string_pretty(&all).map_err(|error| Failure::writing("JSON", error))? + "\n";
+        text = output::json(&all)?;
     } else {
         for (path, result) in &results {
             match result {
