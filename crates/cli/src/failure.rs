@@ -3,9 +3,10 @@
 use anabranch_calibrate::CalibrateError;
 use anabranch_host::IsolationError;
 use anabranch_lab::study::StudyError;
-use anabranch_lab::{JournalError, KeepError, RunError, ScenarioError};
+use anabranch_lab::{JournalError, KeepError, RunError, ScenarioError, in_shell};
 use miette::Report;
-use std::io::Write;
+use std::io::{self, ErrorKind, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Why the command ended early.
@@ -33,9 +34,18 @@ pub enum Failure {
 pub const TESTBED_FAILED: u8 = 125;
 
 impl Failure {
-    /// A file that could not be written.
+    /// A form or a stream that could not be written.
     pub fn writing(what: &str, error: impl std::fmt::Display) -> Self {
         Failure::Failed(miette::miette!("cannot write {what}: {error}"))
+    }
+
+    /// A file or folder of results that could not be written, with a remedy.
+    pub fn writing_to(path: &Path, error: &io::Error) -> Self {
+        let shown = path.display();
+        match remedy(path, error) {
+            Some(remedy) => Failure::Failed(miette::miette!(help = remedy, "cannot write {shown}: {error}")),
+            None => Failure::Failed(miette::miette!("cannot write {shown}: {error}")),
+        }
     }
 
     /// A study that could not be run to its end.
@@ -96,6 +106,26 @@ impl Failure {
             Failure::ReaderGone => ExitCode::SUCCESS,
         }
     }
+}
+
+/// Advice on making it possible to write to this path.
+fn remedy(path: &Path, error: &io::Error) -> Option<String> {
+    let parent = || path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let remedy = match error.kind() {
+        ErrorKind::NotFound => format!("make its folder first: mkdir -p {}", in_shell(&parent().to_string_lossy())),
+        ErrorKind::NotADirectory | ErrorKind::AlreadyExists => {
+            let file = path.ancestors().find(|part| part.is_file())?;
+            format!("`{}` is a file, no folder: name another place", file.display())
+        }
+        ErrorKind::IsADirectory => "this is a folder: name the file in it as well".to_owned(),
+        ErrorKind::PermissionDenied => "name a place that you may write to".to_owned(),
+        ErrorKind::ReadOnlyFilesystem => "name a place on a file system that can be written to".to_owned(),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "there is no room left: make some, or name another place".to_owned()
+        }
+        _ => return None,
+    };
+    Some(remedy)
 }
 
 impl From<ScenarioError> for Failure {

@@ -111,6 +111,10 @@ pub fn fetch(catalogue: &Arc<Catalogue>, args: &FetchArgs) -> Result<(), Failure
         return Err(Failure::Refused(miette!("standard output can hold one of --output -, --events - and --json")));
     }
     let destination = Destination::choose(args.output.as_deref(), &target, uploads)?;
+    let events = args.wire.events.as_ref().filter(|path| path.as_path() != Path::new("-"));
+    output::check([("--output", destination.file()), ("--events", events)])?;
+    // What cannot be sent is said before there is a device.
+    upload(args)?;
     let mut from = addresses(&args.from, "--from")?;
     // Names are resolved before there is a device that could be in the way.
     let remotes = resolve(&target, &from)?;
@@ -130,7 +134,7 @@ pub fn fetch(catalogue: &Arc<Catalogue>, args: &FetchArgs) -> Result<(), Failure
     let saved = errand.save(&outcome);
 
     if let Some(error) = errand.journal.as_mut().and_then(Journal::failure) {
-        return Err(Failure::writing("the events", error));
+        return Err(args.wire.events_lost(&error));
     }
     let about = result::About {
         target: &target,
@@ -197,7 +201,7 @@ impl Errand<'_> {
             ..FetchLimits::default()
         };
         let fetch: Fetch<WriterSink> = Fetch::new(target.clone(), local, remote, sink)
-            .upload(self.upload()?)
+            .upload(upload(args)?)
             .range(args.range.clone())
             .limits(limits)
             .journal(self.journal.take().unwrap_or_else(Journal::none))
@@ -211,23 +215,24 @@ impl Errand<'_> {
         Ok(outcome)
     }
 
-    fn upload(&self) -> Result<Upload, Failure> {
-        match (&self.args.upload, self.args.upload_bytes) {
-            (Some(path), _) => {
-                let opened = File::open(path).and_then(Upload::file);
-                opened.map_err(|error| Failure::Refused(miette!("cannot upload {}: {error}", path.display())))
-            }
-            (None, Some(length)) => Ok(Upload::pattern(length.get())),
-            (None, None) => Ok(Upload::none()),
-        }
-    }
-
     /// Gives a whole body its name.
     fn save(&mut self, outcome: &Outcome) -> Result<(), Failure> {
         match self.pending.take() {
             Some(pending) if outcome.error.is_none() && outcome.is_content() => pending.save(),
             _ => Ok(()),
         }
+    }
+}
+
+/// Content for the server.
+fn upload(args: &FetchArgs) -> Result<Upload, Failure> {
+    match (&args.upload, args.upload_bytes) {
+        (Some(path), _) => {
+            let opened = File::open(path).and_then(Upload::file);
+            opened.map_err(|error| Failure::Refused(miette!("cannot upload {}: {error}", path.display())))
+        }
+        (None, Some(length)) => Ok(Upload::pattern(length.get())),
+        (None, None) => Ok(Upload::none()),
     }
 }
 

@@ -32,7 +32,7 @@ pub fn width() -> usize {
 pub fn check<'a>(files: impl IntoIterator<Item = (&'static str, Option<&'a PathBuf>)>) -> Result<(), Failure> {
     let mut places: Vec<(&str, PathBuf)> = Vec::new();
     for (option, path) in files.into_iter().filter_map(|(option, path)| Some((option, path?))) {
-        let place = place(path).map_err(|error| Failure::writing(&path.display().to_string(), error))?;
+        let place = place(path).map_err(|error| Failure::writing_to(path, &error))?;
         let Some(place) = place else { continue };
         if let Some((other, _)) = places.iter().find(|(_, taken)| *taken == place) {
             let help = "accepted: a file for each";
@@ -46,8 +46,8 @@ pub fn check<'a>(files: impl IntoIterator<Item = (&'static str, Option<&'a PathB
 
 /// The directory, made if it is not there, if files can be written in it.
 pub fn check_directory(directory: &Path) -> Result<(), Failure> {
-    let made = fs::create_dir_all(directory).and_then(|()| tempfile::tempfile_in(directory));
-    made.map(drop).map_err(|error| Failure::writing(&directory.display().to_string(), error))
+    let made = fs::create_dir_all(directory).and_then(|()| try_in(directory));
+    made.map_err(|error| Failure::writing_to(directory, &error))
 }
 
 /// The file that would be written, without links; `None` for a device or a pipe, which are not touched before there is something
@@ -62,9 +62,13 @@ fn place(path: &Path) -> io::Result<Option<PathBuf>> {
     };
     let name = path.file_name().ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "it names no file"))?;
     let directory = fs::canonicalize(directory_of(&path))?;
-    // A file without a name: nothing stays of it, whatever happens.
-    tempfile::tempfile_in(&directory)?;
+    try_in(&directory)?;
     Ok(Some(directory.join(name)))
+}
+
+/// Writes a block into a file without a name: nothing stays of it, whatever happens, and a full disk shows.
+fn try_in(directory: &Path) -> io::Result<()> {
+    tempfile::tempfile_in(directory)?.write_all(&[0; 4096])
 }
 
 fn directory_of(path: &Path) -> &Path {
@@ -116,7 +120,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
         Ok(_) => fs::canonicalize(path).and_then(|file| replace(&file, bytes)),
         Err(_) => replace(path, bytes),
     };
-    written.map_err(|error| Failure::writing(&path.display().to_string(), error))
+    written.map_err(|error| Failure::writing_to(path, &error))
 }
 
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -126,8 +130,9 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         Err(_) => fs::Permissions::from_mode(0o666),
     };
     let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(directory_of(path))?;
-    file.write_all(bytes)?;
-    file.persist(path)?;
+    // An error of the file itself names the path that was asked for, not the temporary one.
+    file.as_file_mut().write_all(bytes)?;
+    file.persist(path).map_err(|error| error.error)?;
     Ok(())
 }
 

@@ -136,7 +136,7 @@ pub fn serve(catalogue: &Arc<Catalogue>, args: &ServeArgs) -> Result<(), Failure
     let fallbacks = driver.endpoint().counters().fallbacks.clone();
     let counters = CounterReport::of(driver.endpoint().counters());
     if let Some(error) = server.journal().failure() {
-        return Err(Failure::writing("the events", error));
+        return Err(args.wire.events_lost(&error));
     }
     let totals = server.totals();
     let path_use = PathUse {

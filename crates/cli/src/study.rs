@@ -142,7 +142,7 @@ fn file(args: &StudyArgs, name: &str, extension: &str, bytes: &[u8]) -> Result<(
     let path = args.out.join(format!("{}.{extension}", stem(name)));
     if let Some(directory) = path.parent() {
         let made = std::fs::create_dir_all(directory);
-        made.map_err(|error| Failure::writing(&directory.display().to_string(), error))?;
+        made.map_err(|error| Failure::writing_to(directory, &error))?;
     }
     output::write(&path, bytes)
 }

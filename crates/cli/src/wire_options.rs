@@ -160,10 +160,15 @@ impl WireOptions {
             None => Ok(Journal::none()),
             Some(path) if path == Path::new("-") => Ok(Journal::to(Box::new(io::stdout()))),
             Some(path) => {
-                let file = File::create(path).map_err(|error| Failure::writing(&path.display().to_string(), error))?;
+                let file = File::create(path).map_err(|error| Failure::writing_to(path, &error))?;
                 Ok(Journal::to(Box::new(file)))
             }
         }
+    }
+
+    /// `--events` that could not be written to the end.
+    pub fn events_lost(&self, error: &io::Error) -> Failure {
+        Failure::writing_to(self.events.as_deref().unwrap_or(Path::new("the events")), error)
     }
 
     fn cannot_open(&self, error: &io::Error, addresses: &[IpAddr]) -> Failure {

@@ -68,6 +68,14 @@ impl Destination {
         }
     }
 
+    /// The file to be made, if one is.
+    pub fn file(&self) -> Option<&PathBuf> {
+        match self {
+            Destination::File(path) | Destination::NewFile(path) => Some(path),
+            Destination::Stdout | Destination::Nowhere | Destination::Special(_) => None,
+        }
+    }
+
     /// Begins to write.
     pub fn open(&self) -> Result<(Pending, WriterSink), Failure> {
         let opened = match self {
@@ -80,8 +88,8 @@ impl Destination {
             Destination::File(path) => beside(path, true),
             Destination::NewFile(path) => beside(path, false),
         };
-        let path = self.path().unwrap_or(Path::new("the output")).display();
-        opened.map_err(|error| Failure::writing(&path.to_string(), error))
+        let path = self.path().unwrap_or(Path::new("the output"));
+        opened.map_err(|error| Failure::writing_to(path, &error))
     }
 }
 
@@ -102,6 +110,6 @@ impl Pending {
     pub fn save(self) -> Result<(), Failure> {
         let Pending::File(temporary, path, replace) = self else { return Ok(()) };
         let saved = if replace { temporary.persist(&path) } else { temporary.persist_noclobber(&path) };
-        saved.map_err(|error| Failure::writing(&path.display().to_string(), error.error))
+        saved.map_err(|error| Failure::writing_to(&path, &error.error))
     }
 }

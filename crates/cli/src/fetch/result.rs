@@ -127,7 +127,10 @@ pub fn failure(about: &About<'_>, outcome: &Outcome) -> Result<(), Failure> {
                 Failure::NotFetched(BROKEN, report)
             }
             FetchError::NotHttp(_) | FetchError::RangeIgnored => Failure::NotFetched(NO_REPLY, report),
-            FetchError::Output(_) | FetchError::Upload(_) => Failure::Failed(report),
+            FetchError::Output(error) => {
+                Failure::writing_to(about.destination.path().unwrap_or(std::path::Path::new("the output")), error)
+            }
+            FetchError::Upload(_) => Failure::Failed(report),
             FetchError::Interrupted => Failure::NotFetched(INTERRUPTED, report),
         });
     }
