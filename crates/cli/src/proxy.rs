@@ -184,6 +184,10 @@ impl ProxyArgs {
 
 /// Runs until it is asked to end.
 pub fn proxy(catalogue: &Arc<Catalogue>, args: &ProxyArgs) -> Result<(), Failure> {
+    if args.wire.events.is_some() {
+        let help = "the log has a line for each connection that ends: --log-format json";
+        return Err(Failure::Refused(miette::miette!(help = help, "the proxy writes no --events")));
+    }
     let local = args.local()?;
     let tunable = args.read_tunable().map_err(|what| Failure::Refused(miette::miette!("{what}")))?;
     let mut settings = args.settings(&local, &tunable)?;
