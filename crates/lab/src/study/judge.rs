@@ -4,7 +4,8 @@
 //! weigh alike; changes against another system are percentages already and are subtracted. Several points are averaged within
 //! a seed. A difference counts if its 95 % interval leaves out zero; where nothing is random and repetitions are copies, if it is
 //! at least one percent. Two values that are both below a thousandth of the largest mean among the claim's points are equal: without
-//! that, rounding errors beside zero would differ by 100 %. No order is reproduced against the means that are shown with it.
+//! that, rounding errors beside zero would differ by 100 %. No order is reproduced against the means that are shown with it, and
+//! none is called a direction against them unless its difference counts.
 //!
 //! | claim | reproduced | direction only |
 //! |---|---|---|
@@ -192,10 +193,11 @@ impl Case<'_> {
                 let difference = self.difference(*a, *b, group)?;
                 let (holds, leans) = relation.holds(&difference, self.statement.margin);
                 let reversed = if *relation == Relation::Less { self.reversed(*a, *b, group) } else { Vec::new() };
-                let contradicted = *relation == Relation::Less && holds && !self.is_shown_above(*b, *a, group)?;
+                let contradicted = *relation == Relation::Less && leans && !self.is_shown_above(*b, *a, group)?;
                 let holds = holds && reversed.is_empty() && !contradicted;
                 all_hold &= holds;
-                all_lean &= leans;
+                // Against the means only a difference that counts says anything.
+                all_lean &= leans && (!contradicted || counts(&difference));
                 let sign = if holds { "" } else { "NOT " };
                 details.push(format!(
                     "{sign}{} {} {}{place}: {} is {}",

@@ -107,6 +107,20 @@ fn no_order_is_reproduced_against_the_means_that_are_shown() {
     assert!(judged.details.iter().any(|line| line.starts_with("the means are the other way")), "{:?}", judged.details);
 }
 
+/// Twenty percent less at the small points, give or take twice as much, and a little more at the large one.
+#[test]
+fn a_difference_within_the_noise_is_no_direction_against_the_means_that_are_shown() {
+    let vague = |system: usize, x: f64, seed: u64| match (x as u64, system) {
+        (3, 0) => 100.0,
+        (3, _) => 105.0,
+        (_, 0) => 1.0,
+        _ => 0.8 + if seed.is_multiple_of(2) { 0.5 } else { -0.5 },
+    };
+    let judged = verdict("order = \"two < one\"", vague);
+    assert_eq!(judged.verdict, Verdict::NotReproduced, "{}: {:?}", judged.ours, judged.details);
+    assert!(judged.details.iter().any(|line| line.starts_with("the means are the other way")), "{:?}", judged.details);
+}
+
 #[test]
 fn an_order_at_each_point_fails_where_one_point_fails() {
     let crossing = |system: usize, x: f64, seed: u64| {
