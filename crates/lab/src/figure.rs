@@ -116,7 +116,18 @@ pub struct Point {
     /// Repetitions behind it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n: Option<usize>,
+    /// Repetitions behind it in which transfers did not complete.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unfinished: usize,
+    /// A lower bound: a time that was still running in some repetition.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_least: bool,
     /// Anything more to say when it is pointed at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+}
+
+/// Tells serde which counts to leave out.
+pub(crate) fn is_zero(count: &usize) -> bool {
+    *count == 0
 }

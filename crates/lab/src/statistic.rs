@@ -20,7 +20,20 @@ pub struct Statistic {
     pub about: &'static str,
     /// Computed from fields of [`Measured`], not one of them.
     pub derived: bool,
+    /// Consequence of transfers that did not complete.
+    pub censoring: Censoring,
     of: Of,
+}
+
+/// Meaning of a statistic in a run in which transfers did not complete.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Censoring {
+    /// The same as in any other run.
+    None,
+    /// A lower bound: a time that was still running when the run was stopped.
+    LowerBound,
+    /// The number of the part that was run.
+    Partial,
 }
 
 /// The value of a statistic.
@@ -83,10 +96,27 @@ pub enum Argument {
 
 macro_rules! statistic {
     ($name:literal, $metric:expr, $unit:literal, $about:literal, $of:expr) => {
-        Statistic { name: $name, metric: $metric, unit: $unit, about: $about, derived: false, of: $of }
+        statistic!(false, Censoring::Partial, $name, $metric, $unit, $about, $of)
     };
     (derived $name:literal, $metric:expr, $unit:literal, $about:literal, $of:expr) => {
-        Statistic { name: $name, metric: $metric, unit: $unit, about: $about, derived: true, of: $of }
+        statistic!(true, Censoring::Partial, $name, $metric, $unit, $about, $of)
+    };
+    (whole $name:literal, $metric:expr, $unit:literal, $about:literal, $of:expr) => {
+        statistic!(false, Censoring::None, $name, $metric, $unit, $about, $of)
+    };
+    (bound $name:literal, $metric:expr, $unit:literal, $about:literal, $of:expr) => {
+        statistic!(false, Censoring::LowerBound, $name, $metric, $unit, $about, $of)
+    };
+    ($derived:literal, $censoring:expr, $name:literal, $metric:expr, $unit:literal, $about:literal, $of:expr) => {
+        Statistic {
+            name: $name,
+            metric: $metric,
+            unit: $unit,
+            about: $about,
+            derived: $derived,
+            censoring: $censoring,
+            of: $of,
+        }
     };
 }
 
@@ -95,14 +125,14 @@ use Of::*;
 /// All statistics, in the order of columns.
 #[rustfmt::skip] // One line each: a table.
 pub const STATISTICS: &[Statistic] = &[
-    statistic!("seed", None, "", "seed of the run", Count(|m| m.seed)),
-    statistic!("finished", None, "", "all transfers completed", Flag(|m| m.finished)),
-    statistic!("unfinished", Some("unfinished"), "", "transfers that did not complete", Count(|m| m.unfinished as u64)),
+    statistic!(whole "seed", None, "", "seed of the run", Count(|m| m.seed)),
+    statistic!(whole "finished", None, "", "all transfers completed", Flag(|m| m.finished)),
+    statistic!(whole "unfinished", Some("unfinished"), "", "transfers that did not complete", Count(|m| m.unfinished as u64)),
     statistic!(derived "censored", None, "", "times are lower bounds: something did not complete", Flag(|m| m.has_bounds())),
-    statistic!("completion_s", Some("completion-time"), "s", "completion time", Number(|m| m.completion_s)),
+    statistic!(bound "completion_s", Some("completion-time"), "s", "completion time", Number(|m| m.completion_s)),
     statistic!("completion_sd_s", Some("completion-time-sd"), "s", "standard deviation of completion times", Number(|m| m.completion_sd_s)),
-    statistic!("page_load_s", Some("page-load-time"), "s", "page load time", Number(|m| m.page_load_s)),
-    statistic!("object_download_s", Some("object-download-time"), "s", "mean object download time", Number(|m| m.object_download_s)),
+    statistic!(bound "page_load_s", Some("page-load-time"), "s", "page load time", Number(|m| m.page_load_s)),
+    statistic!(bound "object_download_s", Some("object-download-time"), "s", "mean object download time", Number(|m| m.object_download_s)),
     statistic!("goodput_bps", Some("goodput"), "bit/s", "goodput of all transfers together", Number(|m| Some(m.goodput_bps))),
     statistic!("mean_goodput_bps", Some("mean-goodput"), "bit/s", "mean goodput of the transfers", Number(|m| Some(m.mean_goodput_bps))),
     statistic!("share_{}", Some("path-share"), "", "share of the bytes first sent on the path", PathNumber(|m, path| m.shares.get(path).copied())),
@@ -140,19 +170,19 @@ pub const STATISTICS: &[Statistic] = &[
     statistic!("buffer_mean_segments", Some("buffer-mean"), "segments", "occupied receive buffer, mean", Number(|m| m.buffer_mean_segments)),
     statistic!("buffer_sd_segments", Some("buffer-sd"), "segments", "occupied receive buffer, standard deviation", Number(|m| m.buffer_sd_segments)),
     statistic!("suspension_s", Some("suspension"), "s", "longest silence of the surviving subflows", Number(|m| m.suspension_s)),
-    statistic!("window_{}_from_s", None, "s", "beginning of the window", Window(|w| w.from_s)),
-    statistic!("window_{}_to_s", None, "s", "end of the window", Window(|w| w.to_s)),
-    statistic!("window_{}_goodput_bps", Some("window-goodput"), "bit/s", "goodput within the window", Window(|w| w.goodput_bps)),
-    statistic!("window_{}_path_bps", Some("window-path-goodput"), "bit/s", "goodput of the path within the window", WindowPath(|w, path| w.path_bps.get(path).copied())),
+    statistic!(whole "window_{}_from_s", None, "s", "beginning of the window", Window(|w| w.from_s)),
+    statistic!(whole "window_{}_to_s", None, "s", "end of the window", Window(|w| w.to_s)),
+    statistic!(whole "window_{}_goodput_bps", Some("window-goodput"), "bit/s", "goodput within the window", Window(|w| w.goodput_bps)),
+    statistic!(whole "window_{}_path_bps", Some("window-path-goodput"), "bit/s", "goodput of the path within the window", WindowPath(|w, path| w.path_bps.get(path).copied())),
     statistic!("decisions", Some("decisions"), "", "order of first transmissions", Text(|m| m.decisions.as_deref())),
-    statistic!("samples_at_s", None, "s", "times of the samples", Series(|s| listed(&s.at_s))),
-    statistic!("samples_data_acked", None, "B", "data acknowledged by then, at each sample", Series(|s| listed(&s.data_acked))),
-    statistic!("samples_ofo_segments", None, "segments", "segments out of order, at each sample", Series(|s| listed(&s.ofo_segments))),
-    statistic!("samples_buffer_bytes", None, "B", "occupied receive buffers, at each sample", Series(|s| listed(&s.buffer_bytes))),
-    statistic!("samples_received_{}", None, "B", "received in order on the path by then, at each sample", PathSeries(|p| &p.received)),
-    statistic!("samples_cwnd_{}", None, "B", "congestion windows on the path, at each sample", PathSeries(|p| &p.cwnd)),
-    statistic!("samples_queue_{}", None, "packets", "queue in front of the path, at each sample", PathSeries(|p| &p.queue)),
-    statistic!("events_digest", None, "", "digest of everything that happened", Text(|m| Some(&m.events_digest))),
+    statistic!(whole "samples_at_s", None, "s", "times of the samples", Series(|s| listed(&s.at_s))),
+    statistic!(whole "samples_data_acked", None, "B", "data acknowledged by then, at each sample", Series(|s| listed(&s.data_acked))),
+    statistic!(whole "samples_ofo_segments", None, "segments", "segments out of order, at each sample", Series(|s| listed(&s.ofo_segments))),
+    statistic!(whole "samples_buffer_bytes", None, "B", "occupied receive buffers, at each sample", Series(|s| listed(&s.buffer_bytes))),
+    statistic!(whole "samples_received_{}", None, "B", "received in order on the path by then, at each sample", PathSeries(|p| &p.received)),
+    statistic!(whole "samples_cwnd_{}", None, "B", "congestion windows on the path, at each sample", PathSeries(|p| &p.cwnd)),
+    statistic!(whole "samples_queue_{}", None, "packets", "queue in front of the path, at each sample", PathSeries(|p| &p.queue)),
+    statistic!(whole "events_digest", None, "", "digest of everything that happened", Text(|m| Some(&m.events_digest))),
 ];
 
 impl Statistic {

@@ -82,7 +82,7 @@ const anabranchChart = (() => {
         const row = { s: series.name, k, o: series.origin, d: dense, i };
         const panel = at(series.p, i), category = at(series.c, i);
         if (panel !== null) row.p = figure.panels[panel];
-        for (const [to, from] of [["x", series.x], ["e", series.e], ["y", series.y], ["l", series.l], ["h", series.h], ["n", series.n], ["t", series.t]]) {
+        for (const [to, from] of [["x", series.x], ["e", series.e], ["y", series.y], ["l", series.l], ["h", series.h], ["n", series.n], ["u", series.u], ["t", series.t]]) {
           row[to] = at(from, i);
         }
         if (category !== null) row.c = figure.categories[category];
@@ -260,6 +260,11 @@ const anabranchChart = (() => {
         if (some.length) result.push({ transform: [{ filter }], mark, encoding: { x, y, ...common, shape: { field: "s", type: "nominal" } } });
       }
     }
+    // What runs that did not finish have brought is marked, whatever its series looks like.
+    if (has((row) => row.u !== null && row.y !== null)) {
+      const mark = { type: "point", shape: "triangle-up", filled: false, size: 130, strokeWidth: 1.6, opacity: 1, yOffset: bar ? -9 : 0, color: INK[theme].text, tooltip: false };
+      result.push({ transform: [{ filter: "datum.u !== null && datum.y !== null" }], mark, encoding: { x, y, ...offset } });
+    }
     for (const layer of result) {
       if (layer.mark.type !== "circle" && layer.mark.type !== "rule" && layer.mark.type !== "tick") layer.mark.tooltip ??= !joined;
       if (layer.mark.tooltip === true) layer.encoding.tooltip = { field: "s" };
@@ -393,13 +398,13 @@ const anabranchChart = (() => {
       const text = value === null || value === undefined ? "" : String(value);
       return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
     };
-    const lines = [["series", "origin", "panel", "category", titled(figure.x), "x_end", titled(figure.y), "low", "high", "n", "note"]];
+    const lines = [["series", "origin", "panel", "category", titled(figure.x), "x_end", titled(figure.y), "low", "high", "n", "unfinished", "note"]];
     figure.series.forEach((series) => {
       for (let i = 0; i < series.length; i++) {
         const panel = at(series.p, i), category = at(series.c, i);
         lines.push([
           series.name, series.origin, panel === null ? "" : figure.panels[panel], category === null ? "" : figure.categories[category],
-          at(series.x, i), at(series.e, i), at(series.y, i), at(series.l, i), at(series.h, i), at(series.n, i), at(series.t, i),
+          at(series.x, i), at(series.e, i), at(series.y, i), at(series.l, i), at(series.h, i), at(series.n, i), at(series.u, i), at(series.t, i),
         ]);
       }
     });

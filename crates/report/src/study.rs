@@ -23,6 +23,9 @@ pub fn study(result: &StudyResult, width: usize) -> String {
     }
     for figure in &result.figures {
         text += &format!("\n{}\n", table(figure));
+        for note in &figure.notes {
+            text += &hang("", note, width);
+        }
     }
     for judged in &result.statements {
         text += &format!("\n{}", statement(judged, width));
@@ -32,8 +35,7 @@ pub fn study(result: &StudyResult, width: usize) -> String {
 
 /// Two lines and more: the verdict with what the paper states, then what we have.
 fn statement(judged: &Judged, width: usize) -> String {
-    let mut text =
-        hang(&format!("{:<15} ", judged.verdict.name()), &format!("{} ({})", judged.text, judged.source), width);
+    let mut text = hang(&format!("{:<15} ", judged.outcome()), &format!("{} ({})", judged.text, judged.source), width);
     let mut line = |label: &str, what: &str| text += &hang(&format!("{label:>15} "), what, width);
     line("paper", &judged.claim);
     line("ours", &judged.ours);
@@ -44,7 +46,7 @@ fn statement(judged: &Judged, width: usize) -> String {
         line("believed cause", cause);
     }
     for tried in &judged.tried {
-        line("tried", &format!("{}: {}, {}", tried.name, tried.verdict.name(), tried.ours));
+        line("tried", &format!("{}: {}, {}", tried.name, tried.outcome(), tried.ours));
     }
     text
 }
@@ -103,17 +105,24 @@ fn height(point: &Point) -> String {
     let half = point.high.zip(point.low).map(|(high, low)| (high - low) / 2.0);
     let Some(mean) = point.y else { return "–".to_owned() };
     let estimate = anabranch_lab::stats::Estimate { n: point.n.unwrap_or(1), mean, half };
-    crate::number::with_interval(&estimate, 1.0, false)
+    let shown = crate::number::with_interval(&estimate, 1.0, false);
+    match (point.at_least, point.unfinished) {
+        (true, _) => format!("≥ {shown}"),
+        (false, 0) => shown,
+        (false, _) => format!("{shown} †"),
+    }
 }
 
 /// How many statements of each verdict: `12 reproduced, 3 direction only`.
 pub fn tally<'a>(statements: impl IntoIterator<Item = &'a Judged>) -> String {
-    let all: Vec<Verdict> = statements.into_iter().map(|judged| judged.verdict).collect();
+    let all: Vec<&Judged> = statements.into_iter().collect();
     let kinds = [Verdict::Reproduced, Verdict::DirectionOnly, Verdict::NotReproduced, Verdict::NotTested];
-    let count = |kind: &Verdict| all.iter().filter(|verdict| *verdict == kind).count();
-    let parts: Vec<String> =
-        kinds.iter().filter(|kind| count(kind) > 0).map(|kind| format!("{} {}", count(kind), kind.name())).collect();
-    parts.join(", ")
+    let count = |kind: &Verdict| all.iter().filter(|judged| judged.verdict == *kind).count();
+    let part = |kind: &Verdict| match all.iter().filter(|it| it.verdict == *kind && it.unfinished_runs > 0).count() {
+        0 => format!("{} {}", count(kind), kind.name()),
+        unfinished => format!("{} {} ({unfinished} with unfinished runs)", count(kind), kind.name()),
+    };
+    kinds.iter().filter(|kind| count(kind) > 0).map(part).collect::<Vec<_>>().join(", ")
 }
 
 /// All statements in one table, then for each that failed what was tried and what we believe is the cause.
@@ -134,11 +143,11 @@ pub fn reproduction(results: &[StudyResult], command: &str, all_papers: bool) ->
     text += "| study | the paper states | paper | ours | verdict |\n|---|---|---|---|---|\n";
     for result in results {
         for judged in &result.statements {
+            let outcome = judged.outcome();
             let verdict = match judged.verdict {
-                Verdict::Reproduced => "reproduced",
-                Verdict::DirectionOnly => "*direction only*",
-                Verdict::NotReproduced => "**not reproduced**",
-                Verdict::NotTested => "not tested",
+                Verdict::Reproduced | Verdict::NotTested => outcome,
+                Verdict::DirectionOnly => format!("*{outcome}*"),
+                Verdict::NotReproduced => format!("**{outcome}**"),
             };
             let cells = [&result.name, &judged.text, &judged.claim, &judged.ours].map(|cell| escaped(cell));
             writeln!(text, "| {} | {verdict} |", cells.join(" | ")).expect("writing to a String cannot fail");
@@ -154,13 +163,13 @@ pub fn reproduction(results: &[StudyResult], command: &str, all_papers: bool) ->
         text += &format!("\n### {}: {}\n", result.name, result.title);
         for judged in failed {
             let (text_of_paper, source) = (escaped(&judged.text), escaped(&judged.source));
-            text += &format!("\n**{text_of_paper}** ({source}): {}.\n\n", judged.verdict.name());
+            text += &format!("\n**{text_of_paper}** ({source}): {}.\n\n", judged.outcome());
             text += &format!("- paper: {}\n- ours: {}\n", judged.claim, judged.ours);
             for detail in &judged.details {
                 text += &format!("  - {detail}\n");
             }
             for tried in &judged.tried {
-                text += &format!("- tried, {}: {}, {}\n", tried.name, tried.verdict.name(), tried.ours);
+                text += &format!("- tried, {}: {}, {}\n", tried.name, tried.outcome(), tried.ours);
             }
             let cause = judged.cause.as_deref().unwrap_or("not known");
             text += &format!("- what we believe: {cause}\n");

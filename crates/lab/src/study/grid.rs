@@ -6,6 +6,7 @@ use super::metric::Metric;
 use crate::error::Problem;
 use crate::file::At;
 use crate::run::in_parallel;
+use crate::statistic::Censoring;
 use crate::{Journal, KeepError, Measured, Scenario, ScenarioError};
 use anabranch_policy::Catalogue;
 use std::collections::BTreeMap;
@@ -124,6 +125,14 @@ impl Table<'_> {
     /// The metric in each run; `None` if a run does not have it.
     pub(super) fn values(&self, system: usize, point: &Point, metric: &Metric) -> Option<Vec<f64>> {
         self.runs(system, point).iter().map(|run| metric.of(run)).collect()
+    }
+
+    /// Runs of a system at a point whose number is another because transfers did not complete.
+    pub(super) fn unfinished(&self, system: usize, point: &Point, metric: &Metric) -> usize {
+        match metric.censoring() {
+            Censoring::None => 0,
+            _ => self.runs(system, point).iter().filter(|run| run.has_bounds()).count(),
+        }
     }
 
     /// By how much the metric of `system` is above that of `base`, seed by seed \[%\].

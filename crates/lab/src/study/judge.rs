@@ -27,6 +27,7 @@ use super::metric::Metric;
 use super::result::{Judged, Verdict};
 use super::scale::{Unit, digits};
 use crate::ScenarioError;
+use crate::statistic::Censoring;
 use crate::stats::Estimate;
 
 /// A claim before its runs.
@@ -62,6 +63,7 @@ pub(super) fn judge(study: &Study, table: &Table<'_>, statement: &StatementTable
     let named = |at: &Option<crate::file::At<String>>| {
         at.as_ref().map(|at| study.system(at)).transpose().map_err(|problem| study.refuse(problem))
     };
+    let mut unfinished_runs = 0;
     let finding = match &claim {
         Claim::Untestable(why) => Finding::untested(why),
         claim => {
@@ -79,7 +81,14 @@ pub(super) fn judge(study: &Study, table: &Table<'_>, statement: &StatementTable
             };
             match case.points.is_empty() {
                 true => Finding::untested("its points are not among those that were run"),
-                false => case.decide(claim),
+                false => {
+                    let mut finding = case.decide(claim);
+                    if let Some((unfinished, words)) = case.unfinished(claim) {
+                        unfinished_runs = unfinished;
+                        finding.details.insert(0, words);
+                    }
+                    finding
+                }
             }
         }
     };
@@ -89,6 +98,7 @@ pub(super) fn judge(study: &Study, table: &Table<'_>, statement: &StatementTable
         claim: claim.shown(study, statement),
         ours: finding.ours,
         verdict: finding.verdict,
+        unfinished_runs,
         details: finding.details,
         cause: statement.cause.clone().filter(|_| finding.verdict != Verdict::Reproduced),
         tried: Vec::new(),
@@ -108,6 +118,26 @@ impl Case<'_> {
             Claim::Untestable(_) => None,
         };
         found.unwrap_or_else(|| Finding::untested("a run does not have this number"))
+    }
+
+    /// The runs behind a claim that did not finish, and words about them; `None` if all did or it does not matter.
+    fn unfinished(&self, claim: &Claim) -> Option<(usize, String)> {
+        let mut systems: Vec<usize> = match (claim, self.system) {
+            (Claim::Order(chain), _) => chain.iter().map(|(_, system)| *system).collect(),
+            (_, Some(system)) => vec![system],
+            (_, None) => (0..self.study.systems().count()).collect(),
+        };
+        systems.extend(self.over);
+        systems.sort_unstable();
+        systems.dedup();
+        let cells = || systems.iter().flat_map(|system| self.points.iter().map(move |point| (*system, point)));
+        let unfinished: usize = cells().map(|(system, point)| self.table.unfinished(system, point, &self.metric)).sum();
+        let runs: usize = cells().map(|(system, point)| self.table.runs(system, point).len()).sum();
+        let meaning = match self.metric.censoring() {
+            Censoring::LowerBound => "their times are lower bounds",
+            _ => "their numbers are those of the part that was run",
+        };
+        (unfinished > 0).then(|| (unfinished, format!("{unfinished} of {runs} runs did not finish: {meaning}")))
     }
 
     // The numbers of a claim.

@@ -3,7 +3,7 @@
 use crate::Measured;
 use crate::error::{Problem, suggest};
 use crate::file::At;
-use crate::statistic::{Argument, STATISTICS, Statistic};
+use crate::statistic::{Argument, Censoring, STATISTICS, Statistic};
 
 /// A statistic of a run that a study asks for.
 #[derive(Clone, Debug)]
@@ -62,6 +62,11 @@ impl Metric {
     /// Its text in this run, for the metrics that are texts.
     pub(super) fn text(&self, measured: &Measured) -> Option<String> {
         self.statistic.text(measured)
+    }
+
+    /// Meaning of its number in a run in which transfers did not complete.
+    pub(super) fn censoring(&self) -> Censoring {
+        self.statistic.censoring
     }
 
     pub(super) fn unit(&self) -> &'static str {

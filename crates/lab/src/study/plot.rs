@@ -9,6 +9,7 @@ use super::scale::Unit;
 use crate::ScenarioError;
 use crate::figure::{Axis, Figure, Mark, Point, Scale, Series, SeriesOrigin};
 use crate::file::At;
+use crate::statistic::Censoring;
 use crate::stats::Estimate;
 
 /// Draws one diagram of the study.
@@ -48,8 +49,8 @@ pub(super) fn draw(study: &Study, table: &Table<'_>, plot: &PlotTable) -> Result
         x: drawing.x_axis(),
         y: Axis { label, unit: unit.name.to_owned(), scale },
         panels: drawing.panels(),
+        notes: drawing.notes(),
         series: drawing.series,
-        notes: Vec::new(),
     })
 }
 
@@ -87,12 +88,20 @@ impl Drawing<'_> {
                 Some(base) => self.table.change(system, base, place, metric),
             };
             let estimate = values.and_then(|values| Estimate::of(&values));
-            let half = estimate.and_then(|it| it.half);
+            let compared = std::iter::once(system).chain(self.over);
+            let unfinished = compared.map(|it| self.table.unfinished(it, place, metric)).sum::<usize>();
+            let at_least = unfinished > 0 && self.over.is_none() && metric.censoring() == Censoring::LowerBound;
+            // A lower bound has no interval.
+            let half = estimate.and_then(|it| it.half).filter(|_| !at_least);
+            let runs = self.table.runs(system, place).len() * (1 + usize::from(self.over.is_some()));
             Point {
                 y: estimate.map(|it| it.mean),
                 low: estimate.zip(half).map(|(it, half)| it.mean - half),
                 high: estimate.zip(half).map(|(it, half)| it.mean + half),
                 n: estimate.map(|it| it.n),
+                note: (unfinished > 0).then(|| did_not_finish(unfinished, runs, at_least)),
+                unfinished,
+                at_least,
                 ..self.place(place, name)
             }
         };
@@ -164,6 +173,21 @@ impl Drawing<'_> {
         }
     }
 
+    /// Words about points of runs that did not finish.
+    fn notes(&self) -> Vec<String> {
+        let points = || self.series.iter().flat_map(|series| &series.points);
+        let mut notes = Vec::new();
+        if points().any(|point| point.at_least) {
+            notes.push(
+                "≥, △: at least this, for some runs did not finish and count until they were stopped.".to_owned(),
+            );
+        }
+        if points().any(|point| point.unfinished > 0 && !point.at_least) {
+            notes.push("†, △: some runs did not finish; the number is that of the part which was run.".to_owned());
+        }
+        notes
+    }
+
     fn panels(&self) -> Option<String> {
         let labels: Vec<&str> = self.study.axes.iter().skip(1).map(|axis| axis.label.as_str()).collect();
         (!labels.is_empty()).then(|| labels.join(", "))
@@ -175,6 +199,12 @@ pub(super) fn panel(study: &Study, place: &Place) -> Option<String> {
     let name = |(axis, n): (&StudyAxis, &usize)| axis.shown(*n);
     let names: Vec<String> = study.axes.iter().zip(place).skip(1).map(name).collect();
     (!names.is_empty()).then(|| names.join(", "))
+}
+
+/// `3 of 30 runs did not finish: at least this`
+fn did_not_finish(unfinished: usize, runs: usize, at_least: bool) -> String {
+    let bound = if at_least { ": at least this" } else { "" };
+    format!("{unfinished} of {runs} runs did not finish{bound}")
 }
 
 /// So many points make a curve look smooth.

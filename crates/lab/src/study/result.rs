@@ -83,6 +83,10 @@ pub struct Judged {
     pub ours: String,
     /// The outcome.
     pub verdict: Verdict,
+    /// Runs behind it in which transfers did not complete. Their times are lower bounds, their other numbers those of the part that was
+    /// run: whoever repeats the verdict should say so.
+    #[serde(default, skip_serializing_if = "crate::figure::is_zero")]
+    pub unfinished_runs: usize,
     /// How it was decided: each comparison with its interval.
     pub details: Vec<String>,
     /// What we believe is the cause, where it is not reproduced.
@@ -91,6 +95,13 @@ pub struct Judged {
     /// What else was tried, and what came of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tried: Vec<Tried>,
+}
+
+impl Judged {
+    /// The verdict in words, with what is to be said beside it.
+    pub fn outcome(&self) -> String {
+        self.verdict.beside(self.unfinished_runs)
+    }
 }
 
 /// A statement under other assumptions.
@@ -102,6 +113,16 @@ pub struct Tried {
     pub ours: String,
     /// The outcome.
     pub verdict: Verdict,
+    /// As in [`Judged`].
+    #[serde(default, skip_serializing_if = "crate::figure::is_zero")]
+    pub unfinished_runs: usize,
+}
+
+impl Tried {
+    /// The verdict in words, with what is to be said beside it.
+    pub fn outcome(&self) -> String {
+        self.verdict.beside(self.unfinished_runs)
+    }
 }
 
 /// What became of a statement.
@@ -119,6 +140,15 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// In words, with the number of unfinished runs behind it: `reproduced (3 runs unfinished)`.
+    fn beside(self, unfinished_runs: usize) -> String {
+        match unfinished_runs {
+            0 => self.name().to_owned(),
+            1 => format!("{} (1 run unfinished)", self.name()),
+            count => format!("{} ({count} runs unfinished)", self.name()),
+        }
+    }
+
     /// In words.
     pub const fn name(self) -> &'static str {
         match self {

@@ -138,7 +138,12 @@ impl Prepared {
                 progress(grid.missing(journal).len(), &other.name);
                 grid.run(journal, jobs, done)?;
                 let again = judge(&self.study, &grid.table(journal), claim)?;
-                judged.tried.push(Tried { name: other.name.clone(), ours: again.ours, verdict: again.verdict });
+                judged.tried.push(Tried {
+                    name: other.name.clone(),
+                    ours: again.ours,
+                    verdict: again.verdict,
+                    unfinished_runs: again.unfinished_runs,
+                });
             }
         }
         Ok(())

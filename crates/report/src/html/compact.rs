@@ -63,6 +63,7 @@ fn series(mark: Mark, series: &Series, panels: &[&str], categories: &[&str]) -> 
         ("l", column(|point| point.low)),
         ("h", column(|point| point.high)),
         ("n", series.points.iter().map(|point| json!(point.n)).collect()),
+        ("u", series.points.iter().map(|point| json!((point.unfinished > 0).then_some(point.unfinished))).collect()),
         ("t", series.points.iter().map(|point| json!(point.note)).collect()),
     ];
     let mut object = Map::new();

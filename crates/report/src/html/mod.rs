@@ -13,7 +13,7 @@ mod study;
 
 use crate::Align;
 use anabranch_lab::figure::Figure;
-use anabranch_lab::study::{Assumption, Judged, SystemInfo, Verdict};
+use anabranch_lab::study::{Assumption, Judged, SystemInfo, Tried, Verdict};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use minijinja::syntax::SyntaxConfig;
@@ -172,19 +172,19 @@ struct JudgedShown<'a> {
 #[derive(Serialize)]
 struct VerdictShown {
     symbol: &'static str,
-    word: &'static str,
+    word: String,
     class: &'static str,
 }
 
-impl From<Verdict> for VerdictShown {
-    fn from(verdict: Verdict) -> Self {
+impl VerdictShown {
+    fn new(verdict: Verdict, word: String) -> Self {
         let (symbol, class) = match verdict {
             Verdict::Reproduced => ("✓", "good"),
             Verdict::DirectionOnly => ("◐", "part"),
             Verdict::NotReproduced => ("✗", "bad"),
             Verdict::NotTested => ("○", "open"),
         };
-        VerdictShown { symbol, word: verdict.name(), class }
+        VerdictShown { symbol, word, class }
     }
 }
 
@@ -215,9 +215,10 @@ impl Counts {
 
 impl<'a> Shown<'a> {
     fn new(section: &'a Section, id: String) -> Self {
+        let tried = |it: &'a Tried| (&*it.name, &*it.ours, VerdictShown::new(it.verdict, it.outcome()));
         let judged = |judged: &'a Judged| JudgedShown {
-            verdict: judged.verdict.into(),
-            tried: judged.tried.iter().map(|it| (it.name.as_str(), it.ours.as_str(), it.verdict.into())).collect(),
+            verdict: VerdictShown::new(judged.verdict, judged.outcome()),
+            tried: judged.tried.iter().map(tried).collect(),
         };
         let figures = section.figures.iter().enumerate().map(|(n, figure)| FigureShown {
             id: format!("{id}-figure-{n}"),

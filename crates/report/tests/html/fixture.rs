@@ -145,6 +145,7 @@ fn judged(text: &str, claim: &str, ours: &str, verdict: Verdict) -> Judged {
         claim: claim.to_owned(),
         ours: ours.to_owned(),
         verdict,
+        unfinished_runs: 0,
         details: vec![
             "LATE to DPSAF: -21.4 ± 3.0 % (30 pairs)".to_owned(),
             "DPSAF to minRTT: -11.0 ± 4.1 %".to_owned(),
@@ -190,10 +191,14 @@ pub fn study() -> StudyResult {
                     name: "buffers of 1000 packets".to_owned(),
                     ours: "-33.0 ± 2.8 %".to_owned(),
                     verdict: Verdict::Reproduced,
+                    unfinished_runs: 0,
                 }],
                 ..judged("With 256 kB it needs 37 % less time.", "-37.36 %", "-21.4 ± 3.0 %", Verdict::DirectionOnly)
             },
-            judged("ECF is never slower than minRTT.", "ECF <= minRTT", "+4.1 ± 1.2 %", Verdict::NotReproduced),
+            Judged {
+                unfinished_runs: 4,
+                ..judged("ECF is never slower than minRTT.", "ECF <= minRTT", "+4.1 ± 1.2 %", Verdict::NotReproduced)
+            },
         ],
         assumptions: vec![Assumption {
             about: "initial cwnd".to_owned(),

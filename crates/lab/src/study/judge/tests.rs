@@ -3,12 +3,23 @@ use super::*;
 use crate::Journal;
 use crate::Measured;
 use crate::compare::tests::measured;
+use crate::figure::{Figure, Point};
 use crate::study::grid::Grid;
+use crate::study::plot::draw;
 use anabranch_policy::Catalogue;
 use std::sync::Arc;
 
 /// Two systems, three points, results made up by a formula; judged by one statement.
 fn verdict(statement: &str, result: fn(system: usize, x: f64, seed: u64) -> f64) -> Judged {
+    let finished = |system: usize, x: f64, seed: u64| Measured {
+        completion_s: Some(result(system, x, seed)),
+        ..measured(seed, 1.0, 1.0)
+    };
+    with_plot(statement, &finished).0
+}
+
+/// The same with whole measurements, and what a plot shows of them.
+fn with_plot(statement: &str, result: &dyn Fn(usize, f64, u64) -> Measured) -> (Judged, Figure) {
     let text = format!(
         r#"
 title = "made up"
@@ -32,6 +43,10 @@ set = ["host.scheduler=min-rtt"]
 [[system]]
 name = "two"
 set = ["host.scheduler=ecf"]
+[[plot]]
+id = "p"
+title = "p"
+metric = "completion-time"
 [[statement]]
 text = "t"
 source = "s"
@@ -47,11 +62,13 @@ metric = "completion-time"
     let journal = Journal::in_memory();
     for ((system, point), scenario) in grid.cells() {
         for seed in &grid.seeds {
-            let value = result(*system, study.axes[0].points[point[0]].x, *seed);
-            journal.put(&scenario.digest, Measured { completion_s: Some(value), ..measured(*seed, 1.0, 1.0) }).unwrap();
+            let made = result(*system, study.axes[0].points[point[0]].x, *seed);
+            journal.put(&scenario.digest, made).unwrap();
         }
     }
-    judge(&study, &grid.table(&journal), study.claims().next().unwrap()).unwrap()
+    let table = grid.table(&journal);
+    let figure = draw(&study, &table, study.plots().next().unwrap()).unwrap();
+    (judge(&study, &table, study.claims().next().unwrap()).unwrap(), figure)
 }
 
 /// Noise that both systems share, and a little that they do not.
@@ -199,6 +216,43 @@ fn a_trend_follows_the_values_and_a_peak_needs_one() {
     assert_eq!(flat.verdict, Verdict::NotTested);
     let same = verdict("order = \"one <= two\"", |system, _, seed| 1.0 - system as f64 * 0.5 + seed as f64);
     assert_eq!(same.verdict, Verdict::NotReproduced);
+}
+
+/// The second does not finish in two runs of ten, at the last point.
+fn partly_unfinished(system: usize, x: f64, seed: u64) -> Measured {
+    let unfinished = usize::from(system == 1 && x == 3.0 && seed <= 2);
+    let completion_s = Some(x + noise(system, seed) + system as f64);
+    Measured { completion_s, unfinished, finished: unfinished == 0, ..measured(seed, 1.0, 1.0) }
+}
+
+#[test]
+fn a_verdict_says_which_of_its_runs_did_not_finish() {
+    let judge = |statement: &str| with_plot(statement, &partly_unfinished).0;
+    let order = judge("order = \"one < two\"");
+    assert_eq!((order.verdict, order.unfinished_runs), (Verdict::Reproduced, 2));
+    assert_eq!(order.outcome(), "reproduced (2 runs unfinished)");
+    assert_eq!(order.details[0], "2 of 60 runs did not finish: their times are lower bounds");
+    let change = judge("system = \"one\"\nover = \"two\"\nat = { x = [3] }\nat-most = 0");
+    assert_eq!(
+        (change.unfinished_runs, &*change.details[0]),
+        (2, "2 of 20 runs did not finish: their times are lower bounds")
+    );
+    for untouched in ["system = \"one\"\ntrend = \"rises\"", "order = \"one < two\"\nat = { x = [1, 2] }"] {
+        let judged = judge(untouched);
+        assert_eq!((judged.outcome(), judged.unfinished_runs), ("reproduced".to_owned(), 0), "{untouched}");
+    }
+}
+
+#[test]
+fn a_point_says_which_of_its_runs_did_not_finish() {
+    let figure = with_plot("order = \"one < two\"", &partly_unfinished).1;
+    let points: Vec<&Point> = figure.series.iter().flat_map(|series| &series.points).collect();
+    let marked: Vec<&&Point> = points.iter().filter(|point| point.unfinished > 0).collect();
+    let [point] = marked[..] else { panic!("{marked:?}") };
+    assert!(point.at_least && point.low.is_none() && point.x == Some(3.0), "{point:?}");
+    assert_eq!(point.note.as_deref(), Some("2 of 10 runs did not finish: at least this"));
+    assert!(points.iter().all(|point| point.at_least || point.low.is_some()), "the others keep their intervals");
+    assert!(matches!(&figure.notes[..], [note] if note.starts_with("≥")), "{:?}", figure.notes);
 }
 
 #[test]
