@@ -120,3 +120,22 @@ fn a_full_disk_is_said_and_nothing_half_written_stays() {
     assert!(output.status.code() == Some(1) && said.contains("No space left"), "{said}");
     assert_eq!(names(&here.join("full")), [""; 0]);
 }
+
+/// Many connections are counted, and each can be had.
+#[test]
+fn an_inspection_of_many_connections_stays_short() {
+    let here = directory("capture-many");
+    let scenario = SCENARIO.split("[[workload]]").next().unwrap().replace("loss = \"2%\"\n", "");
+    let files = "[[workload]]\nkind = \"files\"\nsize = \"2kB\"\ncount = 60\n";
+    fs::write(here.join("many.toml"), scenario + files).unwrap();
+    succeed(&here, &["run", "many.toml", "--pcap", "out"]);
+    let text = succeed(&here, &["inspect", "out/client.pcapng"]);
+    assert_eq!(text.matches("\nConnection ").count(), 10, "{text}");
+    assert!(text.contains("And 50 more MPTCP connections (one of them in full: --connection 11;"), "{text}");
+    assert!(text.lines().count() < 300, "{} lines", text.lines().count());
+    let last = succeed(&here, &["inspect", "out/client.pcapng", "--connection", "60"]);
+    assert!(last.contains("\nConnection 60: ") && !last.contains("more MPTCP"), "{last}");
+    let json: serde_json::Value =
+        serde_json::from_str(&succeed(&here, &["inspect", "out/client.pcapng", "--json"])).unwrap();
+    assert_eq!(json["connections"].as_array().unwrap().len(), 60);
+}

@@ -11,9 +11,11 @@ use std::fmt::Write;
 /// The whole report.
 pub fn inspection(report: &Report) -> String {
     let mut text = files(report);
-    for connection in &report.connections {
+    let (shown, rest) = report.connections.split_at(report.connections.len().min(SHOWN_CONNECTIONS));
+    for connection in shown {
         text += &one(connection);
     }
+    text += &others(rest);
     if !report.plain_tcp.is_empty() {
         text += &plain(&report.plain_tcp);
     }
@@ -45,6 +47,37 @@ fn files(report: &Report) -> String {
         line(&mut text, &format!("  {note}"));
     }
     text
+}
+
+/// The connections that are not shown one by one, together: a row for each kind of end.
+fn others(connections: &[ConnectionReport]) -> String {
+    let Some(first) = connections.first() else { return String::new() };
+    let mut ends: Vec<(&str, Vec<&ConnectionReport>)> = Vec::new();
+    for connection in connections {
+        let known = ends.iter().position(|(end, _)| *end == connection.end);
+        // Of kinds without end, the last row has the rest.
+        match known.or((ends.len() == SHOWN_ENDS).then_some(SHOWN_ENDS - 1)) {
+            Some(row) => ends[row].1.push(connection),
+            None if ends.len() == SHOWN_ENDS - 1 => ends.push(("otherwise", vec![connection])),
+            None => ends.push((&connection.end, vec![connection])),
+        }
+    }
+    let columns = ["connections", "fell back", "subflows", "bytes"].map(|name| (name, Align::Right));
+    let mut table = Table::new(columns.into_iter().chain([("end", Align::Left)]));
+    for (end, here) in &ends {
+        let fallen = here.iter().filter(|connection| connection.fallback.is_some()).count();
+        let subflows: usize = here.iter().map(|connection| connection.subflows.len()).sum();
+        let sent: u64 = here.iter().flat_map(|connection| &connection.directions).map(|it| it.bytes).sum();
+        table.row([
+            here.len().to_string(),
+            fallen.to_string(),
+            subflows.to_string(),
+            bytes(sent as f64),
+            (*end).to_owned(),
+        ]);
+    }
+    let (count, number) = (count(connections.len() as u64, "more MPTCP connection"), first.number);
+    format!("\nAnd {count} (one of them in full: --connection {number}; all of them: --json)\n{table}")
 }
 
 fn one(connection: &ConnectionReport) -> String {
@@ -476,3 +509,7 @@ fn count(n: u64, what: &str) -> String {
 
 const SHOWN_GAPS: usize = 5;
 const SHOWN_PLAIN: usize = 25;
+/// Most connections shown one by one.
+const SHOWN_CONNECTIONS: usize = 10;
+/// Most kinds of end told apart among the others.
+const SHOWN_ENDS: usize = 8;
