@@ -250,12 +250,14 @@ const anabranchChart = (() => {
       // Wider than what is seen, so that it can be pointed at.
       result.push({ transform: [{ filter: "datum.y !== null" }], mark: { type: "circle", opacity: 0, size: dense ? 80 : 260, tooltip: true }, encoding: { x, y, tooltip: { field: "s" } } });
     } else {
-      // Crowds in small, what is rare larger and on top of them.
+      // Crowds in small, what is rare larger and on top of them. An edge in the colour of the ground parts the rare ones; in a
+      // crowd each would wash out the one before it.
       const counts = new Map();
       for (const row of data) counts.set(row.k, (counts.get(row.k) ?? 0) + 1);
-      for (const crowd of [true, false]) {
-        const some = [...counts.keys()].filter((k) => counts.get(k) > 400 === crowd);
-        const mark = { type: "point", filled: true, opacity: 1, size: crowd ? 9 : 26, stroke: crowd ? null : INK[theme].ground, strokeWidth: 0.6 };
+      const sizes = [[400, Infinity, 9], [60, 400, 16], [0, 60, 26]];
+      for (const [above, upTo, size] of sizes) {
+        const some = [...counts.keys()].filter((k) => counts.get(k) > above && counts.get(k) <= upTo);
+        const mark = { type: "point", filled: true, opacity: 1, size, stroke: above > 0 ? null : INK[theme].ground, strokeWidth: 0.6 };
         const filter = { and: ["datum.y !== null", { field: "k", oneOf: some }] };
         if (some.length) result.push({ transform: [{ filter }], mark, encoding: { x, y, ...common, shape: { field: "s", type: "nominal" } } });
       }

@@ -24,7 +24,8 @@ impl Page {
             section.facts.push(("digest of events".to_owned(), run.measured.events_digest.clone()));
             let late = scenario.late(run.measured.seed);
             if !late.is_zero() {
-                let what = format!("{late} after the links (run.spread); figures count from there");
+                let seconds = late.as_secs_f64();
+                let what = format!("{seconds:.3} s after the links (run.spread); figures count from there");
                 section.facts.push(("hosts begin".to_owned(), what));
             }
             section.figures = figures(header, runs, run, Instant::ZERO + late);
