@@ -109,15 +109,16 @@ fn a_host_sees_its_path_go_and_come_back() {
         let Some(mut hosts) = hosts() else { return };
         hosts.emulator = veth.then(|| Namespace::new("emulator").unwrap());
         let emulator = start(&hosts, &spec(vec![path("wlan", &link(50, 1))]));
-        assert_eq!(ping(&hosts, "10.77.1.1", 2, GUARD), 2);
+        // A packet that leaves before the kernel is done with a new interface is lost.
+        let carries = || (0..20).any(|_| ping(&hosts, "10.77.1.1", 1, std::time::Duration::from_secs(3)) == 1);
+        assert!(carries(), "veth: {veth}");
         for (change, has_carrier) in [(Change::Down, false), (Change::Up, true)] {
             emulator.change("wlan", Affected::Both, change).unwrap();
             // The kernel takes note a moment later.
             let shows = || hosts.client.command("ip", &["link", "show", "wlan"]).unwrap().contains("NO-CARRIER");
             assert!((0..1000).any(|_| shows() != has_carrier), "veth: {veth}, carrier: {has_carrier}");
         }
-        let again = || ping(&hosts, "10.77.1.1", 1, std::time::Duration::from_secs(3)) == 1;
-        assert!((0..20).any(|_| again()), "veth: {veth}: the path carries packets again");
+        assert!(carries(), "veth: {veth}: the path carries packets again");
         assert!(emulator.stop().unwrap().paths[0].failures.is_empty());
     }
 }

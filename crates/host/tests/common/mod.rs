@@ -114,7 +114,13 @@ pub fn ping(hosts: &Hosts, address: &str, count: u16, patience: std::time::Durat
             let _ = socket.write_all(&request);
         }
         let (mut answers, mut answer) = (0, [0; 200]);
-        while let Ok(length) = socket.read(&mut answer) {
+        loop {
+            let length = match socket.read(&mut answer) {
+                // The process was stopped and goes on.
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(_) => break,
+                Ok(length) => length,
+            };
             assert!(length >= 8, "an answer has a header");
             answers += 1;
             if answer[6..8] == (count - 1).to_be_bytes() {
