@@ -49,7 +49,7 @@ fn every_result_names_its_build() {
     assert!(text.contains(&format!("(build {build})")), "{text}");
     ["rows.csv", "page.html"].into_iter().for_each(holds);
 
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance/handshake/capable-server.script");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance/close/abort.script");
     for args in [&["inspect", "captures/client.pcapng", "--json"][..], &["script", script, "--json"]] {
         let json: serde_json::Value = serde_json::from_str(&succeed(&here, args)).unwrap();
         assert_eq!(json["build"].as_str(), Some(&*build), "{args:?}");

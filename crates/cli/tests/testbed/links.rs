@@ -103,7 +103,7 @@ fn a_path_goes_down_and_comes_back_when_the_scenario_says() {
 /// Again and again: who looks late misses a turn and sees the next.
 fn goes_down_and_comes_back(here: &Path, way_back: &str) {
     let change = |at: u32, state: &str| format!("[[change]]\nat = \"{at}s\"\npath = \"wlan\"\nstate = \"{state}\"\n");
-    let changes: String = (0..24).map(|n| change(4 * n + 2, "down") + &change(4 * n + 4, way_back)).collect();
+    let changes: String = (0..14).map(|n| change(4 * n + 2, "down") + &change(4 * n + 4, way_back)).collect();
     fs::write(here.join("change.toml"), format!("{}{changes}", super::TWO_PATHS)).unwrap();
     let args = ["change.toml", "--json", "result.json", "--server", "python3 echo.py", "--", "python3", "probe.py"];
     let output = run(here, &args);
