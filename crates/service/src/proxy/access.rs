@@ -113,8 +113,7 @@ impl Access {
         let address = address.to_canonical();
         let within = |networks: &[Network], address| networks.iter().any(|network| network.holds(address));
         // An address that a translator makes an IPv4 address of is that one, too.
-        let both = [Some(address), embedded(address)];
-        let any = |test: &dyn Fn(IpAddr) -> bool| both.into_iter().flatten().any(test);
+        let any = |test: &dyn Fn(IpAddr) -> bool| test(address) || embedded(address).any(test);
         if any(&|address| within(&NOWHERE, address) || within(&self.to_deny, address)) {
             return false;
         }
@@ -125,17 +124,24 @@ impl Access {
     }
 }
 
-/// The IPv4 address in an IPv6 address that stands for one: NAT64 (RFC 6052 §2.1), 6to4 (RFC 3056), and the "compatible" form
-/// (RFC 4291 §2.5.5.1).
-fn embedded(address: IpAddr) -> Option<IpAddr> {
-    let IpAddr::V6(v6) = address else { return None };
-    let words = v6.segments();
-    let at = |index: usize| Ipv4Addr::from_bits(u32::from(words[index]) << 16 | u32::from(words[index + 1])).into();
-    match words {
-        [0x64, 0xff9b, 0, 0, 0, 0, ..] | [0, 0, 0, 0, 0, 0, ..] => Some(at(6)),
-        [0x2002, ..] => Some(at(1)),
-        _ => None,
-    }
+/// The IPv4 addresses that translators may make of an IPv6 address: NAT64 (RFC 6052 §2.1), 6to4 (RFC 3056), SIIT (RFC 2765 §2.1)
+/// and the "compatible" form (RFC 4291 §2.5.5.1). Of the prefix for networks' own translators (RFC 8215) it cannot be told where
+/// theirs puts the address, so that each place of RFC 6052 §2.2 counts.
+fn embedded(address: IpAddr) -> impl Iterator<Item = IpAddr> {
+    let (octets, words) = match address {
+        IpAddr::V4(_) => ([0; 16], [u16::MAX; 8]),
+        IpAddr::V6(v6) => (v6.octets(), v6.segments()),
+    };
+    let places: &[[usize; 4]] = match words {
+        [0x64, 0xff9b, 0, 0, 0, 0, ..] | [0, 0, 0, 0, 0, 0, ..] | [0, 0, 0, 0, 0xffff, 0, ..] => &[[12, 13, 14, 15]],
+        [0x64, 0xff9b, 1, ..] => &[[6, 7, 9, 10], [7, 9, 10, 11], [9, 10, 11, 12], [12, 13, 14, 15]],
+        [0x2002, ..] => &[[2, 3, 4, 5]],
+        _ => &[],
+    };
+    let found = places.iter().map(move |place| Ipv4Addr::from(place.map(|at| octets[at])));
+    // Read at the wrong place, an address often begins with the padding.
+    let is_padding = move |v4: &Ipv4Addr| places.len() > 1 && v4.octets()[0] == 0;
+    found.filter(move |v4| !is_padding(v4)).map(IpAddr::V4)
 }
 
 /// An address of this machine: one that a socket can have.
@@ -212,6 +218,13 @@ mod tests {
             ("2002:a9fe:a9fe::1", false),
             ("::a9fe:a9fe", false),
             ("64:ff9b::cb00:7105", true),
+            ("::ffff:0:169.254.169.254", false),
+            ("64:ff9b:1::a9fe:a9fe", false),
+            ("64:ff9b:1:a9fe:a9:fe00::", false),
+            ("64:ff9b:1:2a9:fe:a9fe::", false),
+            ("64:ff9b:1:203:a9:fea9:fe00::", false),
+            ("64:ff9b:1:203::cb00:7105", true),
+            ("64:ff9b:1::c000:263", false),
             ("fe80::1", false),
             ("fd00:ec2::254", false),
             ("100.100.100.200", false),
