@@ -337,6 +337,26 @@ impl Endpoint {
         self.timers.peek().map(|Reverse((at, ..))| *at)
     }
 
+    /// As [`Endpoint::poll_timeout`], and never early: deadlines that have moved are looked up again, and those of connections in
+    /// TIME-WAIT, where nobody waits for the end, share a timer. For drivers to whom a call too many costs more than that.
+    pub fn next_timeout(&mut self) -> Option<Instant> {
+        while let Some(Reverse((at, index, generation))) = self.timers.peek().copied() {
+            let slot = &mut self.connections[index as usize];
+            let is_current = slot.generation == generation && slot.armed == Some(at);
+            let connection = slot.connection.as_ref().filter(|_| is_current);
+            let due = connection.and_then(|connection| connection.relaxed_deadline());
+            if due.is_some_and(|due| due <= at) {
+                return Some(at);
+            }
+            self.timers.pop();
+            if is_current {
+                slot.armed = due;
+                self.timers.extend(due.map(|due| Reverse((due, index, generation))));
+            }
+        }
+        None
+    }
+
     /// The next thing an application may want to know.
     pub fn poll_event(&mut self) -> Option<(ConnectionId, Event)> {
         self.shared.events.pop_front()

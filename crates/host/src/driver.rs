@@ -145,14 +145,14 @@ impl Driver {
     }
 
     /// Tells whether a timer of the endpoint is due.
-    pub fn is_due(&self) -> bool {
-        self.endpoint.poll_timeout().is_some_and(|at| at <= self.clock.now())
+    pub fn is_due(&mut self) -> bool {
+        self.endpoint.next_timeout().is_some_and(|at| at <= self.clock.now())
     }
 
     /// Lets the endpoint's timers act that are due.
     pub fn handle_timeout(&mut self) {
         let now = self.clock.now();
-        if self.endpoint.poll_timeout().is_some_and(|at| at <= now) {
+        if self.endpoint.next_timeout().is_some_and(|at| at <= now) {
             self.endpoint.handle_timeout(now);
         }
     }

@@ -148,7 +148,11 @@ impl<A: Application> Reactor<A> {
             if self.stopped || (self.application.is_finished() && device_writable && !more) {
                 return Ok((self.application, self.driver));
             }
-            let waits = if device_readable || more { Some(std::time::Duration::ZERO) } else { None };
+            let waits = if device_readable || more {
+                Some(std::time::Duration::ZERO)
+            } else {
+                None
+            };
             self.arm()?;
             match self.poll.poll(&mut events, waits) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -161,7 +165,8 @@ impl<A: Application> Reactor<A> {
                         device_readable |= event.is_readable() || event.is_error();
                         device_writable |= event.is_writable();
                     }
-                    TIMER => self.disarm(),
+                    // It tells of each expiry once, read or not.
+                    TIMER => self.armed = None,
                     STOP => self.stopped = true,
                     SIGNALS => self.tell_signals(),
                     token => {
@@ -224,7 +229,7 @@ impl<A: Application> Reactor<A> {
     /// Sets the timer to the next deadline. One that is set to something earlier is left alone: it costs one idle round,
     /// less than setting it anew for every packet.
     fn arm(&mut self) -> io::Result<()> {
-        let deadlines = [self.driver.endpoint().poll_timeout(), self.application.deadline()];
+        let deadlines = [self.driver.endpoint().next_timeout(), self.application.deadline()];
         let Some(next) = deadlines.into_iter().flatten().min() else { return Ok(()) };
         if self.armed.is_some_and(|armed| armed <= next) {
             return Ok(());
@@ -237,13 +242,6 @@ impl<A: Application> Reactor<A> {
         rustix::time::timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &setting)?;
         self.armed = Some(next);
         Ok(())
-    }
-
-    fn disarm(&mut self) {
-        let mut ticks = [0; 8];
-        // It is non-blocking; that it has fired is all that matters.
-        let _ = rustix::io::read(&self.timer, &mut ticks);
-        self.armed = None;
     }
 }
 

@@ -58,6 +58,9 @@ const MAX_UNHEARD_FINS: u32 = 2;
 /// The longest wait between repetitions at the data level, as for a subflow (RFC 6298 §2.5 allows 60 s or more).
 const MAX_BACKOFF: u32 = 6;
 
+/// Connections whose TIME-WAIT ends within this end together.
+const TIME_WAIT_GRAIN: Duration = Duration::from_millis(10);
+
 /// SYN/ACKs repeated to a join: fewer than for a connection, since the peer can simply ask again.
 const JOIN_RETRIES: u32 = 3;
 
@@ -77,6 +80,13 @@ impl Connection {
         let own = earliest([self.timers.deadline(), earliest(parts)]);
         let keepalive = |subflow: &Subflow| self.keepalive.and_then(|keepalive| subflow.keepalive_due(&keepalive));
         self.subflows.iter().fold(own, |first, subflow| earliest([first, subflow.deadline(), keepalive(subflow)]))
+    }
+
+    /// The same; the end of TIME-WAIT is put off to a moment that it shares with others.
+    pub(crate) fn relaxed_deadline(&self) -> Option<Instant> {
+        let grain = TIME_WAIT_GRAIN.as_nanos();
+        let shared = |at: Instant| Instant::from_nanos(at.as_nanos().next_multiple_of(grain));
+        self.deadline().map(|at| if self.timers.time_wait == Some(at) { shared(at) } else { at })
     }
 
     pub(crate) fn on_deadline(&mut self, now: Instant, shared: &mut Shared) {
