@@ -40,10 +40,16 @@ impl Train {
 
     /// Takes the segment in if it goes on where the train ends, and gives it back otherwise.
     pub(crate) fn push(&mut self, segment: Segment) -> Option<Segment> {
-        if !self.takes(&segment) {
+        let is_end = self.is_end(&segment);
+        if !is_end && !self.takes(&segment) {
             return Some(segment);
         }
         let Some(head) = &mut self.head else { return Some(segment) };
+        if is_end {
+            head.flags = head.flags.with(Flags::FIN);
+            self.closed = true;
+            return None;
+        }
         self.length += segment.payload.len();
         self.closed = segment.payload.len() < head.payload.len() || last_only(segment.flags) != Flags::default();
         head.flags = segment.flags;
@@ -51,18 +57,33 @@ impl Train {
         None
     }
 
+    /// The segment is a FIN right behind the train's data: it needs no packet of its own (RFC 9293 §3.10.4).
+    fn is_end(&self, next: &Segment) -> bool {
+        let is_fin = next.flags.has(Flags::FIN) && next.payload.is_empty();
+        self.length > 0
+            && is_fin
+            && self.head.as_ref().is_some_and(|head| !head.flags.has(Flags::FIN))
+            && self.joins(next)
+    }
+
     fn takes(&self, next: &Segment) -> bool {
         let Some(head) = &self.head else { return false };
         let length = next.payload.len();
-        let id = match next.flow.src {
-            IpAddr::V4(_) => u32::from((head.ip.id as u16).wrapping_add(self.segments() as u16)),
-            IpAddr::V6(_) => head.ip.id,
-        };
         !self.closed
             && self.segments() + 1 < MOST_PIECES
             && (1..=head.payload.len()).contains(&length)
             && self.length + length <= LONGEST_PAYLOAD
-            && next.seq == head.seq + self.length as u64
+            && self.joins(next)
+    }
+
+    /// The segment goes on where the train ends, and has all else in common with it.
+    fn joins(&self, next: &Segment) -> bool {
+        let Some(head) = &self.head else { return false };
+        let id = match next.flow.src {
+            IpAddr::V4(_) => u32::from((head.ip.id as u16).wrapping_add(self.segments() as u16)),
+            IpAddr::V6(_) => head.ip.id,
+        };
+        next.seq == head.seq + self.length as u64
             && next.flow == head.flow
             && without_last(next.flags) == without_last(head.flags)
             && !next.flags.has(Flags::CWR)
@@ -125,7 +146,7 @@ pub(crate) const LONGEST_PAYLOAD: usize = u16::MAX as usize - 20 - 60;
 mod tests {
     use super::*;
     use anabranch_units::SubflowSeq;
-    use anabranch_wire::{Checksums, DataSeq, Dss, FlowKey, Timestamps};
+    use anabranch_wire::{Checksums, DataSeq, Dss, FlowKey, Options, Timestamps};
     use rustix::event::{EventfdFlags, eventfd};
     use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -209,6 +230,29 @@ mod tests {
         let payload = [vec![0; 1000], vec![1; 1000], vec![2; 1000], vec![3; 10]].concat();
         let expected = Segment { flags: Flags(0x19), payload: payload.into(), ..segment(0) };
         assert_eq!(whole, Ok(expected));
+    }
+
+    #[test]
+    fn a_fin_behind_the_last_data_needs_no_packet_of_its_own() {
+        let fin = |n: u64| Segment { flags: Flags::ACK.with(Flags::FIN), payload: Bytes::new(), ..segment(n) };
+        let (mut train, mut device) = (Train::new(), recorder(true));
+        train.start(segment(0));
+        let last = Segment { flags: Flags::ACK.with(Flags::PSH), ..segment(1) };
+        assert!(train.push(last).is_none() && train.push(fin(2)).is_none());
+        assert!(train.push(fin(2)).is_some() && train.push(segment(2)).is_some(), "nothing follows it");
+        assert_eq!(train.send(&mut device).ok(), Some(Some(20 + 32 + 2000)));
+        let (header, packet) = device.frames.remove(0);
+        let whole = anabranch_wire::parse(&packet.into(), header.examine(&[0x45; 2052]).expect("it is right"));
+        assert_eq!(whole.map(|whole| (whole.flags, whole.payload.len())), Ok((Flags(0x19), 2000)));
+        let signal = Segment { options: Options { dss: Some(Dss::default()), ..fin(1).options }, ..fin(1) };
+        let pure = Segment { payload: Bytes::new(), ..segment(0) };
+        for (what, first, next) in [
+            ("behind a gap", segment(0), fin(2)),
+            ("with something else to say", segment(0), signal),
+            ("behind no data", pure, Segment { seq: segment(0).seq, ..fin(0) }),
+        ] {
+            assert!(!takes(first, next), "{what}");
+        }
     }
 
     #[test]
