@@ -33,6 +33,11 @@ pub trait Application {
     /// sent in this round.
     fn on_round(&mut self, _cx: &mut Context<'_>) {}
 
+    /// Whether another round would get something done although nothing has happened: the loop does not wait then.
+    fn is_busy(&self) -> bool {
+        false
+    }
+
     /// A signal asks for the end; see [`Reactor::handle_signals`].
     fn on_signal(&mut self, _cx: &mut Context<'_>, _signal: i32) {}
 
@@ -148,7 +153,7 @@ impl<A: Application> Reactor<A> {
             if self.stopped || (self.application.is_finished() && device_writable && !more) {
                 return Ok((self.application, self.driver));
             }
-            let waits = if device_readable || more {
+            let waits = if device_readable || more || self.application.is_busy() {
                 Some(std::time::Duration::ZERO)
             } else {
                 None

@@ -36,12 +36,16 @@ fn service(listener: TcpListener) {
 }
 
 fn bench() -> Bench {
+    bench_with(LIMIT)
+}
+
+fn bench_with(limit: u64) -> Bench {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address: SocketAddr = listener.local_addr().unwrap();
     std::thread::spawn(|| service(listener));
     let mut settings = to(address);
-    settings.limits.memory = Bytes::new(2 * LIMIT);
-    settings.limits.memory_per_client = Bytes::new(LIMIT);
+    settings.limits.memory = Bytes::new(2 * limit);
+    settings.limits.memory_per_client = Bytes::new(limit);
     Bench::new(settings)
 }
 
@@ -109,4 +113,22 @@ fn what_waits_out_of_order_counts() {
     }
     bench.until("the worst is cut off", |bench| bench.proxy.evicted(Limit::ClientMemory) > 0);
     assert!(bench.most_held <= LIMIT * 11 / 10, "{} bytes held, {LIMIT} allowed", bench.most_held);
+}
+
+/// A round that read what one service has, or all that there is room for, would keep every other client waiting.
+#[test]
+fn nobody_is_read_from_for_long_while_others_wait() {
+    const CLIENTS: u64 = 4;
+    let mut bench = bench_with(64 << 20);
+    let deaf: Vec<_> = (0..CLIENTS).map(|_| bench.open()).collect();
+    for id in deaf {
+        bench.peer(id).deaf = true;
+        bench.send(id, b"s");
+    }
+    bench.until("much is held", |bench| bench.held() > 16 << 20);
+    let (turn, round) = (256 << 10, 1 << 20);
+    // What is held is more than the data by what it takes to keep it.
+    let most = (CLIENTS * turn + round + turn) * 5 / 4;
+    assert!(bench.most_at_once <= most, "{} bytes in one round, {most} allowed", bench.most_at_once);
+    is_served(&mut bench, 1);
 }

@@ -6,7 +6,7 @@
 //! it.
 
 use anabranch_engine::ConnectionId;
-use anabranch_host::Context;
+use anabranch_host::{Context, Ready};
 use bytes::{Buf, Bytes};
 use mio::net::TcpStream;
 use std::collections::VecDeque;
@@ -35,6 +35,10 @@ pub(super) struct Relay {
     pub(super) readable: bool,
     /// A write may succeed.
     pub(super) writable: bool,
+    /// The socket's peer has closed its direction, or there is an error to fetch: reading goes on until it says so.
+    pub(super) closed: bool,
+    /// Times that something was written to the socket, up to the second.
+    writes: u8,
     /// Bytes from the engine's peer.
     pub(super) from_engine: u64,
     /// Bytes from the socket's peer.
@@ -50,6 +54,9 @@ pub(super) const OUTWARD: usize = 256 << 10;
 
 /// Bytes read from a socket at once.
 pub(super) const SCRATCH: usize = 64 << 10;
+
+/// Bytes read from one socket before the others have their turn.
+pub(super) const TURN: u64 = 256 << 10;
 
 /// Pieces written to a socket at once.
 const PIECES: usize = 64;
@@ -93,12 +100,24 @@ impl Relay {
         self.discarding
     }
 
+    /// The socket is ready for this, beside what it was ready for before.
+    pub(super) fn on_ready(&mut self, ready: Ready) {
+        self.closed |= ready.closed;
+        self.readable |= ready.readable || ready.closed;
+        self.writable |= ready.writable || ready.closed;
+    }
+
+    /// Another socket takes the place of the one before, of which nothing is known.
+    pub(super) fn on_new_socket(&mut self) {
+        (self.readable, self.writable, self.closed) = (false, false, false);
+    }
+
     /// Both directions of the socket are done.
     pub(super) fn socket_done(&self) -> bool {
         self.socket_finished && self.socket_shut
     }
 
-    /// Something could be read from the socket, and was not for want of room.
+    /// Something could be read from the socket, and was not for want of room, or because it is the turn of others.
     pub(super) fn is_held_back(&self) -> bool {
         self.readable && self.inward.is_empty() && !self.socket_finished
     }
@@ -108,8 +127,8 @@ impl Relay {
         self.socket_done() && self.engine_finished && self.engine_shut && self.outward.is_empty()
     }
 
-    /// Moves what can be moved, and closes what is to be closed. At most `room` bytes are read from the socket. Answers how
-    /// many bytes moved.
+    /// Moves what can be moved in one turn, and closes what is to be closed. At most `room` bytes are read from the socket. Answers
+    /// how many bytes moved.
     pub(super) fn pump(
         &mut self,
         cx: &mut Context<'_>,
@@ -119,6 +138,7 @@ impl Relay {
         mut room: u64,
     ) -> Result<u64, SocketBroken> {
         let before = self.from_engine + self.from_socket;
+        room = room.min(TURN);
         let mut written = 0;
         loop {
             let mut moved = connection.map_or(0, |id| self.take_from_engine(cx, id));
@@ -160,8 +180,14 @@ impl Relay {
             for (slice, piece) in slices.iter_mut().zip(&self.outward) {
                 *slice = IoSlice::new(piece);
             }
+            if self.writes == 1 {
+                // Latency before packets: what is relayed comes in pieces that are as large as they can be already. A first write
+                // is never held back (RFC 9293 §3.7.4), and many a connection has no second one.
+                let _ = socket.set_nodelay(true);
+            }
             match socket.write_vectored(&slices[..count]) {
                 Ok(written) => {
+                    self.writes = 2.min(self.writes + 1);
                     given += written as u64;
                     self.advance_outward(written);
                 }
@@ -172,7 +198,7 @@ impl Relay {
                     self.discarding = true;
                     self.outward.clear();
                     self.outward_bytes = 0;
-                    self.readable = true;
+                    (self.readable, self.closed) = (true, true);
                 }
                 Err(error) => return Err(SocketBroken(error)),
             }
@@ -223,6 +249,8 @@ impl Relay {
             match socket.read(&mut scratch[..most]) {
                 Ok(0) => self.socket_finished = true,
                 Ok(length) => {
+                    // A socket that gives less than it could is empty (epoll(7)); what comes later is told of anew.
+                    self.readable = length == most || self.closed;
                     self.from_socket += length as u64;
                     self.inward = Bytes::copy_from_slice(&scratch[..length]);
                     self.give_to_engine(cx, id);
@@ -245,8 +273,11 @@ impl Relay {
             self.engine_shut = true;
         }
         if self.engine_finished && self.outward.is_empty() && !self.socket_shut {
-            // Fails if the peer is gone; the next read or write says so.
-            let _ = socket.shutdown(Shutdown::Write);
+            // Without the other direction the socket is about to be closed, which says the same.
+            if !self.socket_finished {
+                // Fails if the peer is gone; the next read or write says so.
+                let _ = socket.shutdown(Shutdown::Write);
+            }
             self.socket_shut = true;
         }
     }

@@ -111,6 +111,9 @@ impl Session {
 
     /// Writes its line in the log. `engine_is_client` tells which way is which.
     pub(super) fn log(&self, now: Instant, outcome: Outcome, engine_is_client: bool) {
+        if !tracing::enabled!(target: "anabranch::proxy", tracing::Level::INFO) {
+            return;
+        }
         let (from_engine, from_socket) = (self.relay.from_engine, self.relay.from_socket);
         let (from_client, to_client) =
             if engine_is_client { (from_engine, from_socket) } else { (from_socket, from_engine) };

@@ -57,6 +57,9 @@ pub struct Bench {
     pub accepted: BTreeSet<ConnectionId>,
     /// The most that [`Bench::held`] came to after a round of the proxy.
     pub most_held: u64,
+    /// The most that it grew by in a round.
+    pub most_at_once: u64,
+    last_held: u64,
     /// The first data of each connection that the other engine opens is lost, again and again, and nothing joins: by port,
     /// where it began.
     pub holes: Option<BTreeMap<u16, SubflowSeq>>,
@@ -99,6 +102,8 @@ impl Bench {
             deaf: false,
             accepted: BTreeSet::new(),
             most_held: 0,
+            most_at_once: 0,
+            last_held: 0,
             holes: None,
             poll: Poll::new().unwrap(),
             now: Instant::ZERO,
@@ -283,7 +288,10 @@ impl Bench {
                 }
             }
             self.with(|proxy, cx| proxy.on_round(cx));
-            self.most_held = self.most_held.max(self.held());
+            let held = self.held();
+            self.most_held = self.most_held.max(held);
+            self.most_at_once = self.most_at_once.max(held.saturating_sub(self.last_held));
+            self.last_held = held;
             if !busy {
                 return any;
             }

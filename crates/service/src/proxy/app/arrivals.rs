@@ -30,7 +30,7 @@ impl Proxy {
         self.count_protocol(multipath);
         self.totals.accepted += 1;
         let stage = Stage::Connecting(Dial::direct(&self.service));
-        let mut session = Session::new(self.next_serial(), client, cx.now, stage);
+        let mut session = Box::new(Session::new(self.next_serial(), client, cx.now, stage));
         session.target = target;
         session.connection = Some(id);
         let index = self.settle(cx, session);
@@ -74,7 +74,7 @@ impl Proxy {
         } else {
             self.totals.accepted += 1;
         }
-        let mut session = Session::new(self.next_serial(), client, cx.now, Stage::Greeting(front));
+        let mut session = Box::new(Session::new(self.next_serial(), client, cx.now, Stage::Greeting(front)));
         session.admitted = admitted;
         let index = self.settle_later();
         if let Err(error) = self.register(cx, &mut socket, index) {
@@ -89,7 +89,7 @@ impl Proxy {
         self.step(cx, index, |proxy, cx, session| proxy.greet(cx, index, session));
     }
 
-    pub(super) fn settle(&mut self, cx: &mut Context<'_>, session: Session) -> usize {
+    pub(super) fn settle(&mut self, cx: &mut Context<'_>, session: Box<Session>) -> usize {
         let index = self.settle_later();
         self.sessions.put(index, session);
         self.keep_time(cx);
@@ -110,8 +110,6 @@ impl Proxy {
     }
 
     pub(super) fn register(&self, cx: &Context<'_>, socket: &mut TcpStream, index: usize) -> std::io::Result<()> {
-        // Latency before packets: what is relayed comes in pieces that are as large as they can be already.
-        let _ = socket.set_nodelay(true);
         cx.registry.register(socket, Token(FIRST_SESSION + index), Interest::READABLE | Interest::WRITABLE)
     }
 }

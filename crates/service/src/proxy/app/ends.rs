@@ -48,7 +48,7 @@ impl Proxy {
     }
 
     /// The end of a session, whatever is still open.
-    pub(super) fn finish(&mut self, cx: &mut Context<'_>, index: usize, mut session: Session, outcome: Outcome) {
+    pub(super) fn finish(&mut self, cx: &mut Context<'_>, index: usize, mut session: Box<Session>, outcome: Outcome) {
         if let Some(id) = session.connection {
             self.collect(cx, &mut session);
             self.disown(id);

@@ -11,6 +11,8 @@ use std::net::SocketAddr;
 
 /// Sessions that are tried again in a round.
 const RESUMED: usize = 32;
+/// Bytes moved for them in a round.
+const ROUND: u64 = 1 << 20;
 /// How long a peer that has finished may take nothing where memory is short.
 const GONE: Duration = Duration::from_secs(5);
 
@@ -67,9 +69,15 @@ impl Proxy {
         }
     }
 
-    /// Lets sessions go on that were not read for want of room, as far as there is some.
+    /// Lets sessions go on that were not read for want of room, as far as there is some, or because it was the turn of others. It ends
+    /// before it keeps the device waiting.
     pub(super) fn resume(&mut self, cx: &mut Context<'_>) {
+        self.busy = false;
+        let enough = self.moved() + ROUND;
         for _ in 0..self.waiting.len().min(RESUMED) {
+            if self.moved() >= enough {
+                break;
+            }
             let Some((index, serial)) = self.waiting.pop_front() else { return };
             let Some(session) = self.sessions.get_mut(index).filter(|session| session.serial == serial) else {
                 continue;
@@ -79,8 +87,14 @@ impl Proxy {
                 continue;
             }
             session.waits = false;
+            self.busy = true;
             self.step(cx, index, |proxy, cx, session| proxy.advance(cx, index, session));
         }
+        self.busy &= !self.waiting.is_empty();
+    }
+
+    fn moved(&self) -> u64 {
+        self.totals.from_client + self.totals.to_client
     }
 
     /// Cuts off those who hold most until there is room again: of `client`, if it exceeds its own limit, or else of whichever

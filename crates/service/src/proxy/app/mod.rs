@@ -29,7 +29,8 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 /// The proxy. Its sockets are bound when it is made, its threads start with the reactor.
 pub struct Proxy {
     settings: Settings,
-    sessions: Slab<Session>,
+    /// In boxes, since they are taken out and put back for each step.
+    sessions: Slab<Box<Session>>,
     serial: u64,
     /// Whose connection it is, by [`ConnectionId::index`].
     owners: Vec<Option<(ConnectionId, usize)>>,
@@ -40,8 +41,10 @@ pub struct Proxy {
     resolver: Option<Resolver>,
     /// Where the service is.
     service: Vec<SocketAddr>,
-    /// Sessions that were not read for want of room, with their serial numbers.
+    /// Sessions that were not read for want of room or because it was the turn of others, with their serial numbers.
     waiting: VecDeque<(usize, u64)>,
+    /// Some of them could go on.
+    busy: bool,
     ebb: Ebb,
     /// What SIGHUP does.
     reload: Option<Box<dyn FnMut() -> Reload>>,
@@ -146,6 +149,7 @@ impl Proxy {
             resolver: None,
             service,
             waiting: VecDeque::new(),
+            busy: false,
             ebb: Ebb::default(),
             reload: None,
             refused: 0,
@@ -405,8 +409,7 @@ impl Application for Proxy {
             }
             RESOLVER => self.on_answers(cx),
             Token(number @ FIRST_SESSION..) => self.step(cx, number - FIRST_SESSION, |proxy, cx, session| {
-                session.relay.readable |= ready.readable || ready.closed;
-                session.relay.writable |= ready.writable || ready.closed;
+                session.relay.on_ready(ready);
                 proxy.advance(cx, number - FIRST_SESSION, session)
             }),
             Token(number) => {
@@ -434,6 +437,10 @@ impl Application for Proxy {
     fn on_round(&mut self, cx: &mut Context<'_>) {
         self.count_changes(cx);
         self.resume(cx);
+    }
+
+    fn is_busy(&self) -> bool {
+        self.busy
     }
 
     fn on_signal(&mut self, cx: &mut Context<'_>, signal: i32) {

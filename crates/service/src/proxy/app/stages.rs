@@ -156,6 +156,7 @@ impl Proxy {
     /// Tries the service's next address.
     pub(super) fn connect(&mut self, cx: &mut Context<'_>, index: usize, session: &mut Session) -> Next {
         session.socket = None;
+        session.relay.on_new_socket();
         loop {
             let Stage::Connecting(dial) = &mut session.stage else { return Next::Wait };
             let Some(((), address)) = dial.next(cx.now, self.settings.timeouts.attempt) else {
@@ -178,13 +179,18 @@ impl Proxy {
     /// The service's socket is connected, or it never will be.
     pub(super) fn finish_connect(&mut self, cx: &mut Context<'_>, index: usize, session: &mut Session) -> Next {
         let Some(socket) = &session.socket else { return Next::Wait };
-        let failed = match socket.take_error() {
-            Ok(None) => match socket.peer_addr() {
-                Ok(_) => None,
-                Err(error) if error.kind() == ErrorKind::NotConnected => return Next::Wait,
-                Err(error) => Some(error),
+        // A socket that can be written to and has no error is connected (connect(2)).
+        let failed = match (session.relay.closed, session.relay.writable) {
+            (false, false) => return Next::Wait,
+            (false, true) => None,
+            (true, _) => match socket.take_error() {
+                Ok(None) => match socket.peer_addr() {
+                    Ok(_) => None,
+                    Err(error) if error.kind() == ErrorKind::NotConnected => return Next::Wait,
+                    Err(error) => Some(error),
+                },
+                Ok(Some(error)) | Err(error) => Some(error),
             },
-            Ok(Some(error)) | Err(error) => Some(error),
         };
         if let Some(error) = failed {
             self.note_attempt(cx.now, session, &error);
@@ -194,7 +200,6 @@ impl Proxy {
             let local = session.connection.and_then(|id| cx.endpoint.subflows(id).first().map(|subflow| subflow.local));
             session.relay.push_outward(proxy_protocol::header(session.client, local.unwrap_or(session.client)));
         }
-        (session.relay.readable, session.relay.writable) = (true, true);
         session.enter(cx.now, Stage::Relaying);
         self.relay(cx, session)
     }
