@@ -59,7 +59,7 @@ impl Sent {
         self.state & LOST != 0
     }
 
-    /// It was sent more than once, so that its acknowledgement is ambiguous (Karn).
+    /// It was sent, or reported and thrown away, more than once, so that its acknowledgement is ambiguous (Karn).
     pub fn was_retransmitted(&self) -> bool {
         self.state & REPEATED != 0
     }
@@ -345,6 +345,10 @@ impl Scoreboard {
         self.totals = Totals::default();
         self.pending.clear();
         for (i, sent) in self.segments.iter_mut().enumerate() {
+            if reneged && sent.is_sacked() {
+                // Another report of it comes at any time, and is as ambiguous as that of a segment sent twice.
+                sent.state |= REPEATED;
+            }
             sent.state &= keep;
             if sent.state & SACKED == 0 {
                 sent.state |= LOST;

@@ -649,3 +649,18 @@ fn a_clean_path_sees_no_retransmission() {
         exchange(config, 1, 0, 0);
     }
 }
+
+/// RFC 2018 §8: the peer throws away what it had reported, and reports it once more after the timeout. The second
+/// report says nothing of the round trip: it comes long after the segment left.
+#[test]
+fn what_is_reported_again_after_reneging_is_no_rtt_sample() {
+    let mut b = Bench::new(COUNT, 4);
+    assert_eq!(b.ack(100, 0, &[(1, 4)]).rtt, Some(ms(100)));
+    // All before segment 1 is acknowledged, and segment 1 is not, although it was reported: it is gone.
+    b.ack(100, 1, &[]);
+    assert_eq!(b.fire(), Fired::Rto);
+    assert_eq!(b.repair()[0], 1);
+    assert_eq!(b.ack(60_000, 1, &[(2, 4)]).rtt, None);
+    assert_eq!(b.ack(60_100, 4, &[]).rtt, None);
+    assert_eq!(b.rtt.srtt(), Some(ms(100)));
+}
