@@ -3,9 +3,11 @@
 
 mod common;
 
-use anabranch_engine::Event;
+use anabranch_engine::{Config, Event, RtoRule};
 use anabranch_units::Duration;
 use common::{CLIENT, PATTERN, Pair, SERVER, buffer, client_ip, config, server_ip};
+use std::cell::Cell;
+use std::rc::Rc;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -56,4 +58,69 @@ fn data_flows_after_more_than_24_days_of_silence() {
     pair.write(CLIENT, b" again");
     pair.run(Duration::from_secs(10));
     assert_eq!(pair.read[SERVER], b"GET again");
+}
+
+/// Pauses between what `host` sends from now on, in turn, until nothing is left to do or `span` is over.
+fn pauses(pair: &mut Pair, host: usize, span: Duration, passes: bool) -> Vec<Duration> {
+    let sent = Rc::new(Cell::new(false));
+    let seen = Rc::clone(&sent);
+    pair.rule = Box::new(move |from, _| {
+        seen.set(seen.get() || from == host);
+        passes
+    });
+    let (end, mut last, mut pauses) = (pair.now + span, pair.now, Vec::new());
+    while pair.now < end {
+        let quiet = pair.run(Duration::from_secs(1));
+        if sent.take() {
+            pauses.push(pair.now.since(last));
+            last = pair.now;
+        }
+        if quiet {
+            break;
+        }
+    }
+    pauses
+}
+
+/// A client and a server whose timeouts begin at four seconds, so that six doublings lead beyond what a timeout may be.
+fn with_long_timeouts() -> (Config, Config) {
+    let slow = |mut config: Config| {
+        config.profile.rto = RtoRule::Linux { min_var: Duration::from_secs(4) };
+        config
+    };
+    (slow(config([client_ip(0)])), slow(config([server_ip(0)])))
+}
+
+/// Window probes back off as timeouts do, and no further (RFC 9293 §3.8.6.1, RFC 6298 §2.5, Linux `tcp_probe0_when`).
+#[test]
+fn window_probes_come_at_least_as_often_as_the_longest_timeout() {
+    let (mut client, server) = with_long_timeouts();
+    client.receive_buffer = buffer(20_000);
+    let mut pair = Pair::with(client, server);
+    pair.open();
+    pair.write(CLIENT, b"GET");
+    pair.run(Duration::from_secs(1));
+    pair.deaf[CLIENT] = true;
+    pair.write(SERVER, PATTERN);
+    pair.run(Duration::from_secs(5));
+    let longest = pauses(&mut pair, SERVER, HOUR, true).into_iter().max().unwrap();
+    assert!((119.0..=122.0).contains(&longest.as_secs_f64()), "{longest}");
+}
+
+/// The same of a DATA_FIN that nobody acknowledges (Linux `mptcp_set_datafin_timeout`): the connection ends within the
+/// time that fifteen timeouts take on a subflow.
+#[test]
+fn a_data_fin_is_repeated_at_least_as_often_as_the_longest_timeout() {
+    let (client, server) = with_long_timeouts();
+    let mut pair = Pair::with(client, server);
+    pair.open();
+    pair.write(CLIENT, b"GET");
+    pair.run(Duration::from_secs(10));
+    pair.shutdown(CLIENT);
+    let pauses = pauses(&mut pair, CLIENT, HOUR * 12, false);
+    let longest = *pauses.iter().max().unwrap();
+    assert!((119.0..=122.0).contains(&longest.as_secs_f64()), "{pauses:?}");
+    assert!(pair.has(CLIENT, |event| *event == Event::Reset));
+    let total: Duration = pauses.into_iter().fold(Duration::ZERO, |sum, pause| sum + pause);
+    assert!(total < Duration::from_secs(16 * 121), "{total}");
 }

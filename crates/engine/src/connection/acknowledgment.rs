@@ -117,7 +117,7 @@ impl Connection {
             out.reinject.remove_below(data);
             self.timers.data_backoff = 0;
             self.fruitless = 0;
-            self.arm_data_timer(now);
+            self.arm_data_timer(now, shared);
             self.settle_doubts(now, data);
             self.on_progress(now, shared);
             let out = &mut self.outgoing;
@@ -130,7 +130,7 @@ impl Connection {
         if fin_acked && !out.fin_acked {
             out.fin_acked = true;
             self.timers.data_backoff = 0;
-            self.arm_data_timer(now);
+            self.arm_data_timer(now, shared);
             self.on_progress(now, shared);
         }
         let out = &mut self.outgoing;

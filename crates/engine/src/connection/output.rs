@@ -124,7 +124,7 @@ impl Connection {
             }
         }
         self.settle_pacing(now);
-        self.arm_persist_timer(now);
+        self.arm_persist_timer(now, shared);
     }
 
     /// Holds back a subflow whose next segment is not due yet by its pacing, and one whose first hop holds enough (TCP
@@ -394,7 +394,7 @@ impl Connection {
         let piece = Piece { start, length, flags, purpose: Purpose::NewData(choice) };
         self.push_data(now, index, piece, shared);
         if self.timers.data.is_none() {
-            self.arm_data_timer(now);
+            self.arm_data_timer(now, shared);
         }
         self.expect_progress(now, shared);
         let (on, dsn) = (self.subflows[index].id, self.dsn(start));
@@ -574,7 +574,7 @@ impl Connection {
                 self.send_data_fin(now, index, fin, Purpose::DataFin { retries: 0 }, shared);
             }
         }
-        self.arm_data_timer(now);
+        self.arm_data_timer(now, shared);
         self.expect_progress(now, shared);
     }
 }

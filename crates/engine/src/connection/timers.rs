@@ -55,7 +55,7 @@ pub(super) const MAX_UNCONFIRMED: u32 = 3;
 const FINS_BEFORE_ASKING: u32 = 2;
 /// Answers of a peer that has not heard of our DATA_FIN, after which the subflow's FIN takes its place.
 const MAX_UNHEARD_FINS: u32 = 2;
-/// The longest wait between repetitions at the data level, as for a subflow (RFC 6298 §2.5 allows 60 s or more).
+/// Doublings of the wait between repetitions at the data level, which is never longer than a subflow's.
 const MAX_BACKOFF: u32 = 6;
 
 /// Connections whose TIME-WAIT ends within this end together.
@@ -392,7 +392,7 @@ impl Connection {
                 }
             }
         }
-        self.arm_data_timer(now);
+        self.arm_data_timer(now, shared);
     }
 
     /// Repeats the DATA_FIN on subflow `index`. Where it was in vain before, the peer is asked as well whether it is there, since
@@ -441,7 +441,7 @@ impl Connection {
             index += 1;
         }
         self.subflows_changed(now);
-        self.arm_data_timer(now);
+        self.arm_data_timer(now, shared);
     }
 
     /// All before `una` has arrived: subflows that were in doubt for older data get another chance.
@@ -456,18 +456,18 @@ impl Connection {
     }
 
     /// (Re)starts the data-level timer if anything waits for a DATA_ACK.
-    pub(super) fn arm_data_timer(&mut self, now: Instant) {
+    pub(super) fn arm_data_timer(&mut self, now: Instant, shared: &Shared) {
         let out = &self.outgoing;
         let waits = out.una < out.nxt || (out.fin_sent && !out.fin_acked);
         self.timers.data = (self.mode == Mode::Multipath && waits).then(|| {
             let timeout = self.longest_rto() * 2 * (1 << self.timers.data_backoff.min(MAX_BACKOFF));
-            now + timeout
+            now + timeout.min(shared.config.profile.max_rto)
         });
     }
 
     /// Keeps the window probe timer: running while only a window update could let data leave, on the connection's level or
     /// on that of a subflow, whose window stays as the last segment on it told.
-    pub(super) fn arm_persist_timer(&mut self, now: Instant) {
+    pub(super) fn arm_persist_timer(&mut self, now: Instant, shared: &Shared) {
         let out = &self.outgoing;
         let blocked = !out.unsent.is_empty() && out.unsent.below(out.edge) == 0;
         let silent = out.una == out.nxt && self.subflows.iter().all(|subflow| subflow.recovery.is_empty());
@@ -478,7 +478,8 @@ impl Connection {
             self.timers.persist_backoff = 0;
         } else if self.timers.persist.is_none() {
             let timeout = self.longest_rto() * (1 << self.timers.persist_backoff.min(MAX_BACKOFF));
-            self.timers.persist = Some(now + timeout.max(Duration::from_millis(200)));
+            let most = shared.config.profile.max_rto;
+            self.timers.persist = Some(now + timeout.max(Duration::from_millis(200)).min(most));
         }
     }
 }
