@@ -113,7 +113,8 @@ pub(crate) struct Subflow {
     pub(crate) snd_scale: u8,
     pub(crate) sack: bool,
     pub(crate) timestamps: bool,
-    /// Potentially failed: its data was reinjected after a timeout, and nothing has arrived since (A-USABLE).
+    /// Potentially failed: after a timeout its data was reinjected, or it has timed out several times, and no data has
+    /// been acknowledged since (A-USABLE).
     pub(crate) potentially_failed: bool,
     /// The reinjection policy has seen it stuck too often, and nothing has arrived since (A-STALE).
     pub(crate) stale: bool,

@@ -57,6 +57,8 @@ const FINS_BEFORE_ASKING: u32 = 2;
 const MAX_UNHEARD_FINS: u32 = 2;
 /// Doublings of the wait between repetitions at the data level, which is never longer than a subflow's.
 const MAX_BACKOFF: u32 = 6;
+/// Repetitions in vain after which other subflows are preferred (RFC 9293 §3.8.3: R1, at least 3).
+const MAX_VAIN_REPETITIONS: u32 = 3;
 
 /// Connections whose TIME-WAIT ends within this end together.
 const TIME_WAIT_GRAIN: Duration = Duration::from_millis(10);
@@ -284,6 +286,8 @@ impl Connection {
                     self.subflows_changed(now);
                 }
             }
+        } else if self.subflows[index].recovery.consecutive_rtos() > MAX_VAIN_REPETITIONS {
+            self.pass_over(now, index);
         }
         self.on_unanswered(now, shared);
     }
@@ -294,6 +298,17 @@ impl Connection {
         let (_, end) = self.outgoing.log.range_at(una)?;
         let carried = self.outgoing.log.carriers(una) & bit(subflow.slot) != 0;
         (carried && !subflow.is_repairing(una)).then_some((una, end))
+    }
+
+    /// Subflow `index` repeats in vain. Policies may leave it what it carries, but while another works it is none of
+    /// those that they choose from: a backup gets its turn (RFC 8684 §3.3.8), and its part of the window goes to the
+    /// others. RFC 9293 §3.8.3 wants another route looked for after R1 repetitions.
+    fn pass_over(&mut self, now: Instant, index: usize) {
+        let others = self.subflows.iter().enumerate().any(|(other, subflow)| other != index && subflow.is_usable());
+        if self.mode == Mode::Multipath && others && self.subflows[index].is_usable() {
+            self.subflows[index].potentially_failed = true;
+            self.subflows_changed(now);
+        }
     }
 
     /// What the subflow in `slot` alone has carried is repeated on another. Once per segment and subflow: what another has
@@ -369,7 +384,8 @@ impl Connection {
                 return self.on_unconfirmed_data(now, una, end, shared);
             }
             // Alone, and still repairing it: its own retransmission is what will help.
-            if usable > 1 {
+            let another = |subflow: &Subflow| subflow.is_usable() && !subflow.is_repairing(una);
+            if usable > 1 || self.subflows.iter().any(another) {
                 self.outgoing.reinject.insert(una, end, Reason::DataTimeout);
                 if self.mode == Mode::Multipath {
                     let open = self.subflows.iter().filter(|subflow| subflow.is_open());
