@@ -179,6 +179,10 @@ pub(crate) struct Subflow {
     pub(crate) peer_fin: Option<u64>,
     /// Carries options that a middlebox has not eaten: some MPTCP option arrived after the handshake.
     pub(crate) confirmed: bool,
+    /// It has carried data that was next at the data level, ours or the peer's.
+    pub(crate) useful: bool,
+    /// It is lost, and never was.
+    pub(crate) in_vain: bool,
 
     pub(crate) counts: Counts,
 }
@@ -278,6 +282,8 @@ impl Subflow {
             challenged: None,
             peer_fin: None,
             confirmed: false,
+            useful: false,
+            in_vain: false,
             counts: Counts::default(),
         }
     }

@@ -111,12 +111,15 @@ impl Connection {
             return false;
         }
         if data > out.una {
+            let una = out.una;
+            self.credit_carriers(una);
+            let out = &mut self.outgoing;
             out.una = data;
             out.buffer.release(data);
             out.log.release(data);
             out.reinject.remove_below(data);
             self.timers.data_backoff = 0;
-            self.fruitless = 0;
+            self.vain.clear();
             self.arm_data_timer(now, shared);
             self.settle_doubts(now, data);
             self.on_progress(now, shared);

@@ -54,7 +54,8 @@ impl Connection {
             self.on_last_subflow_gone(now, shared);
         }
         if !self.gone {
-            let worked = subflow.confirmed && subflow.unconfirmed <= super::timers::MAX_UNCONFIRMED;
+            let confirmed = subflow.confirmed && subflow.unconfirmed <= super::timers::MAX_UNCONFIRMED;
+            let worked = confirmed && !subflow.in_vain;
             self.schedule_rejoin(now, &subflow.flow, worked, shared);
         }
     }
@@ -195,8 +196,7 @@ impl Connection {
         if self.mode == Mode::Multipath {
             self.note_reset_reason(index, segment, shared);
             self.end_of_last(index, Ended::Reset);
-            self.bury(now, index, shared);
-            return;
+            return self.lose_to_reset(now, index, segment, shared);
         }
         let subflow = &self.subflows[index];
         let all_sent = subflow.fin_sent && self.outgoing.una >= self.outgoing.buffer.end();

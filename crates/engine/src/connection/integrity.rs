@@ -5,10 +5,10 @@
 //! arrived is handed to the application as a TCP would, and the subflow is plain TCP from there on.
 
 use super::{Connection, Mode};
-use crate::FallbackReason;
 use crate::mapping::{Mapping, Proof};
 use crate::recovery::Sent;
 use crate::shared::Shared;
+use crate::{Ended, FallbackReason};
 use anabranch_units::{Dsn, Instant};
 use anabranch_wire::{DataSeq, Dss, Map, MpOption, ResetReason, dss_checksum};
 use bytes::Bytes as Payload;
@@ -81,7 +81,7 @@ impl Connection {
     fn reset_with_fail(&mut self, now: Instant, index: usize, dsn: Dsn, shared: &mut Shared) {
         let reason = shared.reset_option(ResetReason::Middlebox);
         self.send_reset(now, index, vec![MpOption::Fail { dsn }, reason], shared);
-        self.bury(now, index, shared);
+        self.lose(now, index, (Ended::Middlebox, 1), shared);
     }
 
     /// MP_FAIL on something other than a RST: data of ours arrived changed (§3.7).
@@ -164,7 +164,7 @@ impl Connection {
             return true;
         }
         self.send_reset(now, index, Vec::new(), shared);
-        self.stats.ended.get_or_insert(crate::Ended::Middlebox);
+        self.stats.ended.get_or_insert(Ended::Middlebox);
         self.finish(crate::Event::Reset, shared);
         false
     }

@@ -5,8 +5,8 @@
 //! `acknowledgment`, `options`, `signal` (DSS) and `payload` (what it says and carries), `receiver` (data in order for the
 //! application; `autotune`: its buffer), `output` (what leaves next), `decision` (what the scheduler says to it), `copies` (of sent data, for the reinjection policy),
 //! `emit` (segments put together; `burst`: one mapping over several), `detour` (ACKs on another subflow's path) and `probing` (which path that should be),
-//! `sizes` (of segments on narrow paths), `paths` (which subflows there should be) and `addresses`, `integrity` (checksums and
-//! MP_FAIL), `closing` (how subflows and connections end), `timers`, `watchdog` (schedulers that misbehave), `load` (what a
+//! `sizes` (of segments on narrow paths), `paths` (which subflows there should be) and `addresses`, `vain` (subflows
+//! that came to nothing), `integrity` (checksums and MP_FAIL), `closing` (how subflows and connections end), `timers`, `watchdog` (schedulers that misbehave), `load` (what a
 //! connection takes up).
 
 mod acceptance;
@@ -36,6 +36,7 @@ mod resume;
 mod signal;
 mod sizes;
 mod timers;
+mod vain;
 mod watchdog;
 
 use crate::buffer::SendBuffer;
@@ -65,6 +66,7 @@ use paths::PathManager;
 use probing::Prober;
 use receiver::Receiver;
 use timers::Timers;
+use vain::Vain;
 use watchdog::Watchdog;
 
 pub(crate) use detour::{Detour, is_pure_ack};
@@ -193,8 +195,7 @@ pub(crate) struct Connection {
     /// MP_FASTCLOSE was sent on an ACK and waits for its answer.
     fast_closing: Option<FastClosing>,
     retreat: Retreat,
-    /// Subflows lost to middleboxes since data last moved either way.
-    fruitless: u32,
+    vain: Vain,
 }
 
 impl Connection {
@@ -276,7 +277,7 @@ impl Connection {
             keepalive: config.keepalive,
             fast_closing: None,
             retreat: Retreat::default(),
-            fruitless: 0,
+            vain: Vain::default(),
         }
     }
 

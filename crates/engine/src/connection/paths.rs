@@ -4,9 +4,8 @@ use super::addresses::Announcement;
 use super::{Connection, Mode, Role};
 use crate::deadline::earliest;
 use crate::shared::Shared;
-use crate::subflow::Subflow;
 use anabranch_units::{AddressId, Duration, Instant};
-use anabranch_wire::{FlowKey, MpOption, RemoveAddr, ResetReason};
+use anabranch_wire::{FlowKey, MpOption, RemoveAddr};
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
@@ -40,10 +39,6 @@ struct Retry {
 
 /// The pause before a join doubles with each in a row that fails, this often at most: from a second to about a minute.
 const MAX_RETRY_DOUBLINGS: u32 = 6;
-/// Subflows lost to middleboxes while no data moved, after which a connection without another is given up.
-const MAX_FRUITLESS: u32 = 8;
-/// Of these, one that has timed out without an acknowledgment, after a quarter of an hour, counts for so many.
-const BARREN: u32 = MAX_FRUITLESS / 2;
 /// Pairs of addresses remembered because joining them failed.
 const MAX_RETRIES: usize = 64;
 
@@ -260,31 +255,4 @@ impl Connection {
             self.subflows_changed(now);
         }
     }
-
-    /// Resets subflow `index` and tells the peer why. The connection is given up after several subflows that middleboxes spoilt,
-    /// or that let a join through and no data, while no data moved, unless another may yet do better: the next would not, and
-    /// peers join for as long as they are let.
-    pub(super) fn kill(&mut self, now: Instant, index: usize, reason: ResetReason, shared: &mut Shared) {
-        let explain = self.mode == Mode::Multipath;
-        let barren = is_barren(&self.subflows[index]);
-        let option = shared.reset_option(reason);
-        self.send_reset(now, index, if explain { vec![option] } else { Vec::new() }, shared);
-        self.bury(now, index, shared);
-        let (fault, weight) = match reason {
-            ResetReason::Middlebox => (crate::Ended::Middlebox, 1),
-            ResetReason::UnacceptablePerformance if barren => (crate::Ended::TimedOut, BARREN),
-            _ => (crate::Ended::Middlebox, 0),
-        };
-        self.fruitless += weight;
-        let hopeless = |subflow: &Subflow| is_barren(subflow) && subflow.recovery.consecutive_rtos() > 0;
-        if self.mode == Mode::Multipath && self.fruitless >= MAX_FRUITLESS && self.subflows.iter().all(hopeless) {
-            self.stats.ended = Some(fault);
-            self.abort(now, shared);
-        }
-    }
-}
-
-/// A join whose handshake came through and nothing that followed, as on a path that swallows large packets.
-fn is_barren(subflow: &Subflow) -> bool {
-    subflow.is_join() && subflow.recovery.snd_nxt() > 1 && subflow.recovery.snd_una() <= 1
 }

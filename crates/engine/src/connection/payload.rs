@@ -260,7 +260,8 @@ impl Connection {
             subflow.maps.release(subflow.placed());
         }
         if self.receiver.next() > before {
-            self.fruitless = 0;
+            self.vain.clear();
+            self.subflows[index].useful = true;
             self.receiver.autotune(now, || self.subflows.iter().filter_map(Subflow::receiver_rtt).max());
             shared.event(self.id, Event::Readable);
             self.route_data_ack(now, index);

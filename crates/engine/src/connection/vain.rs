@@ -1,0 +1,115 @@
+//! Subflows lost in vain: to middleboxes that spoil what they carry, or let a handshake through and nothing more.
+//!
+//! A client joins again where a subflow was lost, and peers join for as long as they are let. Where no path lets data
+//! move that would go on without end, so losses are counted, by pair of addresses, since data last moved either way.
+//! A connection is given up after several, unless a subflow is left that may yet do better.
+
+use super::{Connection, Mode};
+use crate::Ended;
+use crate::sent_log::bit;
+use crate::shared::Shared;
+use crate::subflow::Subflow;
+use anabranch_units::Instant;
+use anabranch_wire::{FlowKey, MpOption, ResetReason, Segment};
+use std::net::IpAddr;
+
+/// Losses since data last moved.
+#[derive(Default)]
+pub(super) struct Vain {
+    /// Each with its weight.
+    count: u32,
+    /// Between which addresses, each pair once.
+    paths: Vec<(IpAddr, IpAddr)>,
+}
+
+/// Losses after which a connection without hope is given up.
+const MAX_VAIN: u32 = 8;
+/// Of these, a subflow that has timed out without an acknowledgment, after a quarter of an hour, counts for so many.
+const BARREN: u32 = MAX_VAIN / 2;
+/// Pairs of addresses remembered. A peer that announces ever new addresses costs no more than this.
+const MAX_PATHS: usize = 64;
+
+impl Vain {
+    /// Data has moved.
+    pub(super) fn clear(&mut self) {
+        *self = Vain::default();
+    }
+
+    fn note(&mut self, flow: &FlowKey, weight: u32) {
+        self.count = self.count.saturating_add(weight);
+        if !self.has(flow) && self.paths.len() < MAX_PATHS {
+            self.paths.push((flow.src, flow.dst));
+        }
+    }
+
+    fn has(&self, flow: &FlowKey) -> bool {
+        self.paths.contains(&(flow.src, flow.dst))
+    }
+}
+
+impl Connection {
+    /// Resets subflow `index` and tells the peer why.
+    pub(super) fn kill(&mut self, now: Instant, index: usize, reason: ResetReason, shared: &mut Shared) {
+        let (fault, weight) = match reason {
+            ResetReason::Middlebox => (Ended::Middlebox, 1),
+            ResetReason::UnacceptablePerformance if is_barren(&self.subflows[index]) => (Ended::TimedOut, BARREN),
+            _ => (Ended::Middlebox, 0),
+        };
+        let explain = self.mode == Mode::Multipath;
+        let option = shared.reset_option(reason);
+        self.send_reset(now, index, if explain { vec![option] } else { Vec::new() }, shared);
+        self.lose(now, index, (fault, weight), shared);
+    }
+
+    /// Removes subflow `index`, on which the peer has sent this RST.
+    pub(super) fn lose_to_reset(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) {
+        let in_vain = segment.options.mptcp().iter().any(|option| match option {
+            MpOption::Fail { .. } => true,
+            MpOption::TcpReset { reason, .. } => {
+                matches!(reason, ResetReason::Middlebox | ResetReason::UnacceptablePerformance)
+            }
+            _ => false,
+        });
+        let weight = u32::from(in_vain || is_barren(&self.subflows[index]));
+        self.lose(now, index, (Ended::Middlebox, weight), shared);
+    }
+
+    /// Removes subflow `index`. The connection ends with `fault` if that was one too many and no hope is left.
+    pub(super) fn lose(&mut self, now: Instant, index: usize, (fault, weight): (Ended, u32), shared: &mut Shared) {
+        let subflow = &mut self.subflows[index];
+        subflow.in_vain = weight > 0 && !subflow.useful;
+        if weight > 0 {
+            self.vain.note(&subflow.flow, weight);
+        }
+        self.bury(now, index, shared);
+        let over = self.gone || self.fast_closing.is_some() || self.mode != Mode::Multipath;
+        let spent = !over && self.vain.count >= MAX_VAIN;
+        if spent && self.subflows.iter().all(|subflow| self.is_hopeless(subflow)) {
+            self.stats.ended = Some(fault);
+            self.abort(now, shared);
+        }
+    }
+
+    /// The peer has the data at offset `una`, and perhaps more: what carried it is of use.
+    pub(super) fn credit_carriers(&mut self, una: u64) {
+        if self.subflows.iter().all(|subflow| subflow.useful) {
+            return;
+        }
+        let carriers = self.outgoing.log.carriers(una);
+        for subflow in &mut self.subflows {
+            subflow.useful |= carriers & bit(subflow.slot) != 0;
+        }
+    }
+
+    /// Nothing better is to be expected of this subflow than of those that were lost.
+    fn is_hopeless(&self, subflow: &Subflow) -> bool {
+        let timed_out = is_barren(subflow) && subflow.recovery.consecutive_rtos() > 0;
+        let unanswered = subflow.handshake.is_some_and(|timer| timer.retries > 0);
+        timed_out || unanswered || self.vain.has(&subflow.flow)
+    }
+}
+
+/// A join whose handshake came through and nothing that followed, as on a path that swallows large packets.
+fn is_barren(subflow: &Subflow) -> bool {
+    subflow.is_join() && subflow.recovery.snd_nxt() > 1 && subflow.recovery.snd_una() <= 1
+}
