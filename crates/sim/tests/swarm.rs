@@ -42,6 +42,10 @@ fn verdict(spec: &Spec) -> Option<String> {
     if !outcome.quiet && (outcome.finished || !draw::deep::may_starve(spec)) {
         return Some(format!("not quiet after {}", outcome.end));
     }
+    let unfinished = outcome.transfers.iter().filter(|transfer| !outcome.quiet && transfer.finished.is_none());
+    if let Some(held) = unfinished.map(|it| &outcome.connections[it.connection]).find(|it| is_held(spec, it)) {
+        return Some(format!("{} neither finished nor ended", held.label));
+    }
     for stats in outcome.connections.iter().filter_map(|c| c.sender.as_ref()) {
         // Whoever waits for the fastest subflow while that repairs a loss by timeout may well be found starving. Where a
         // scheduler has skipped the next byte, a window policy that counts what was sent behind it may shut everybody out.
@@ -61,6 +65,14 @@ fn verdict(spec: &Spec) -> Option<String> {
         return Some(format!("{} altered bytes were read in spite of checksums", outcome.altered_bytes));
     }
     None
+}
+
+/// A connection that nobody has ended although both ends can tell that a box cuts bytes out of it.
+fn is_held(spec: &Spec, connection: &ConnectionOutcome) -> bool {
+    let ends = || [&connection.sender, &connection.receiver].into_iter().flatten();
+    let checked = spec.client.dss_checksum || spec.server.dss_checksum;
+    let speaks = connection.multipath && ends().all(|end| end.fallback.is_none());
+    checked && speaks && ends().count() == 2 && ends().all(|end| end.ended.is_none())
 }
 
 /// A middlebox took options away in the middle, the two ends found out at different times, and one of them could not follow

@@ -60,6 +60,7 @@ pub fn may_fail(spec: &Spec) -> bool {
 }
 
 /// An application may wait for bytes that a box has cut out, as on plain TCP: a connection that nobody closes stays.
+/// With checksums MPTCP notices, and ends it (`is_held` in `swarm.rs`).
 #[allow(dead_code)] // For the swarm alone.
 pub fn may_starve(spec: &Spec) -> bool {
     let cuts =
@@ -67,9 +68,22 @@ pub fn may_starve(spec: &Spec) -> bool {
     spec.paths.iter().flat_map(|path| &path.middleboxes).any(cuts)
 }
 
-/// A box cuts each segment into more pieces than a queue behind it holds. The sender loses all but a few of them each time, and
-/// repeats the rest after one timeout after the other (RFC 6298 §5.4): all arrives, but in up to ten times the usual horizon.
+/// All arrives, but in up to ten times the usual horizon.
 pub fn may_crawl(spec: &Spec) -> bool {
+    overflows(spec) || merges(spec)
+}
+
+/// Every path has a box that merges segments, and so takes all mappings but the first from what is sent at once. Where
+/// plain TCP is no way out any more each subflow then brings one segment and is reset (RFC 8684 §3.7), and the next is
+/// joined after a second.
+fn merges(spec: &Spec) -> bool {
+    let merging = |it: &MiddleboxSpec| matches!(it.kind, Middlebox::Coalesce { .. });
+    spec.paths.iter().all(|path| path.middleboxes.iter().any(merging))
+}
+
+/// A box cuts each segment into more pieces than a queue behind it holds. The sender loses all but a few of them each
+/// time, and repeats the rest after one timeout after the other (RFC 6298 §5.4).
+fn overflows(spec: &Spec) -> bool {
     const LARGEST: u64 = 1460;
     let splits = |it: &MiddleboxSpec, queue: &QueueLimit| match (&it.kind, queue) {
         (Middlebox::Split { size, .. }, QueueLimit::Packets(most)) => {
