@@ -20,6 +20,9 @@ pub fn deepen(spec: &mut Spec, seed: Seed) {
     }
     if draw.chance(0.1) {
         spec.workloads.push(more_files(draw));
+        // Twenty handshakes at once, in step, and the data of those that are through: a queue of two packets may be full for
+        // as long as eleven SYNs last.
+        (spec.client.profile.syn_retries, spec.server.profile.syn_retries) = (20, 20);
     }
     let harm = &mut seed.stream("swarm/harm");
     if harm.chance(0.2) {
