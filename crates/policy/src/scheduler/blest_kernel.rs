@@ -2,21 +2,28 @@
 //!
 //! The idea and its paper are in [`Blest`](super::Blest). The code decides otherwise in these points:
 //! - a segment on the slow subflow `s` lingers for its SRTT or, if longer, for a time between the least and the largest
-//!   RTT it ever had, by how full its window is: `min + (max - min) · (in_flight_s + 1) / cwnd_s`, in segments;
+//!   SRTT it had at any call of the scheduler, by how full its window is:
+//!   `min + (max - min) · (in_flight_s + 1) / cwnd_s`, in segments;
 //! - rounds are whole: `r = ⌊linger / ((min_f + max_f) / 2)⌋ + 1`;
 //! - before its first loss the fast subflow doubles: `cwnd_f · (2^min(r,16) - 1)` packets; later
 //!   `(max(cwnd_f, ssthresh_f + 1) + ⌊(r - 1) / 2⌋) · r`;
 //! - `s` may send only if `packets · mss_f · λ ≤ window - (in flight on s + this segment)`;
-//! - λ starts at 1.2 and stays within 1.0 and 1.3; at most once per least RTT of `s` it rises by 0.04 if data was
-//!   reinjected since because the window was full, or else falls by 0.01.
+//! - λ starts at 1.2 and stays within 1.0 and 1.3; at most once per least SRTT of `s` it rises by 0.04 if data was
+//!   reinjected since because the window was full, or else falls by 0.01. Its clock starts with the connection.
 //!
-//! Where we differ: `f` is a usable subflow, the search in Linux includes backup and failed ones. When nothing is in
+//! Source: `net/mptcp/mptcp_blest.c` of the out-of-tree kernel, v0.95 (`blest_get_available_subflow` for the extremes,
+//! `blestsched_update_lambda`, `blestsched_estimate_bytes`, `blestsched_estimate_linger_time`). The authors' own kernel
+//! (KAU) takes the extremes of SRTT at the same place, starts the clock of λ at the first choice between two subflows,
+//! and compares it with microseconds, so that λ hardly moves there.
+//!
+//! Where we differ: `f` is a usable subflow, the search in Linux includes backup and failed ones, and Linux notes the
+//! SRTT of these as well. The clock starts with the first call, a round trip after the connection. When nothing is in
 //! flight on `f`, nothing would end the wait, so `s` sends.
 
 use super::{Scheduler, ack_due, number};
 use crate::registry::{Parameter, Params};
 use crate::{Decision, Event, SubflowView, View};
-use anabranch_units::{Bytes, Duration, Instant};
+use anabranch_units::{Bytes, Duration, Instant, SubflowId};
 
 /// Blocking estimation after the code.
 pub struct BlestKernel {
@@ -28,8 +35,25 @@ pub struct BlestKernel {
     down: u64,
     /// Data was reinjected since `since` because the window was full.
     reinjected: bool,
-    /// When λ was last corrected.
+    /// When λ was last corrected, or else the first call.
     since: Option<Instant>,
+    /// Of each subflow that was ever usable.
+    extremes: Vec<Extremes>,
+}
+
+/// The least and the largest SRTT of a subflow, as seen when the scheduler was called.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Extremes {
+    subflow: SubflowId,
+    min: Duration,
+    max: Duration,
+}
+
+impl Extremes {
+    /// A subflow that is seen for the first time.
+    fn first(subflow: &SubflowView) -> Extremes {
+        Extremes { subflow: subflow.id, min: subflow.srtt, max: subflow.srtt }
+    }
 }
 
 impl BlestKernel {
@@ -44,12 +68,31 @@ impl BlestKernel {
             down: hundredths(DOWN),
             reinjected: false,
             since: None,
+            extremes: Vec::new(),
         }
     }
 
-    /// Corrects λ at most once per least RTT of the slow subflow.
-    fn correct(&mut self, now: Instant, slow: &SubflowView) {
-        if self.since.is_some_and(|since| now.since(since) < slow.rtt_min) {
+    /// Notes the SRTT of every subflow; they come in the order of their ids.
+    fn note(&mut self, subflows: &[SubflowView]) {
+        for subflow in subflows {
+            match self.extremes.binary_search_by_key(&subflow.id, |known| known.subflow) {
+                Ok(at) => {
+                    let known = &mut self.extremes[at];
+                    (known.min, known.max) = (known.min.min(subflow.srtt), known.max.max(subflow.srtt));
+                }
+                Err(at) => self.extremes.insert(at, Extremes::first(subflow)),
+            }
+        }
+    }
+
+    fn extremes(&self, subflow: &SubflowView) -> Extremes {
+        let known = self.extremes.binary_search_by_key(&subflow.id, |known| known.subflow);
+        known.map_or_else(|_| Extremes::first(subflow), |at| self.extremes[at])
+    }
+
+    /// Corrects λ at most once per least SRTT of the slow subflow.
+    fn correct(&mut self, now: Instant, slow: Extremes) {
+        if self.since.is_some_and(|since| now.since(since) < slow.min) {
             return;
         }
         let moved = if self.reinjected { self.lambda + self.up } else { self.lambda.saturating_sub(self.down) };
@@ -61,14 +104,18 @@ impl BlestKernel {
 
 impl Scheduler for BlestKernel {
     fn decide(&mut self, now: Instant, view: &View<'_>) -> Decision {
+        self.since.get_or_insert(now);
+        self.note(view.subflows);
         let (Some(fast), Some(slow)) = (view.fastest(), view.fastest_with_room()) else {
             return Decision::WAIT; // Every window is full.
         };
         if fast.id == slow.id || !ack_due(fast) {
             return Decision::send(slow.id);
         }
-        self.correct(now, slow);
-        let via_fast = fast.mss.times(packets(fast, rounds(fast, slow)).saturating_mul(self.lambda)).get() / 100;
+        let (of_fast, of_slow) = (self.extremes(fast), self.extremes(slow));
+        self.correct(now, of_slow);
+        let linger = slow.srtt.max(expected_rtt(slow, of_slow));
+        let via_fast = fast.mss.times(packets(fast, rounds(of_fast, linger)).saturating_mul(self.lambda)).get() / 100;
         let via_slow = slow.in_flight + slow.mss.min(view.unsent);
         let fits = Bytes::new(via_fast) <= view.window.saturating_sub(via_slow);
         if fits { Decision::send(slow.id) } else { Decision::WAIT }
@@ -79,21 +126,20 @@ impl Scheduler for BlestKernel {
     }
 }
 
-/// Round trips of `fast` while a segment lingers on `slow`.
-fn rounds(fast: &SubflowView, slow: &SubflowView) -> u64 {
-    let linger = slow.srtt.max(expected_rtt(slow));
-    let round = (fast.rtt_min.as_nanos() / 2 + fast.rtt_max.as_nanos() / 2).max(1);
+/// Round trips of the fast subflow while a segment lingers on the slow one.
+fn rounds(fast: Extremes, linger: Duration) -> u64 {
+    let round = (fast.min.as_nanos() / 2 + fast.max.as_nanos() / 2).max(1);
     (linger.as_nanos() / round).saturating_add(1)
 }
 
-/// Between the least and the largest RTT of `slow`, by how full its window will be.
-fn expected_rtt(slow: &SubflowView) -> Duration {
+/// Between the least and the largest SRTT of `slow`, by how full its window will be.
+fn expected_rtt(slow: &SubflowView, seen: Extremes) -> Duration {
     let cwnd = u64::from(slow.cwnd_segments());
     let in_flight = slow.in_flight.get().div_ceil(slow.mss.get().max(1)).saturating_add(1);
     if in_flight >= cwnd {
-        return slow.rtt_max;
+        return seen.max;
     }
-    slow.rtt_min + slow.rtt_max.saturating_sub(slow.rtt_min) * in_flight / cwnd
+    seen.min + seen.max.saturating_sub(seen.min) * in_flight / cwnd
 }
 
 /// Packets that `fast` sends in `rounds` round trips.
@@ -138,13 +184,28 @@ mod tests {
         [fast, subflow(SLOW, 100, 10, 2)]
     }
 
-    /// r = ⌊100 / 50⌋ + 1 = 3 and (5 + 1) · 3 = 18 packets, where the paper has 11. The first decision lowers λ to 1.19:
-    /// 21,420 bytes, beside three segments on the slow subflow.
+    /// r = ⌊100 / 50⌋ + 1 = 3 and (5 + 1) · 3 = 18 packets, where the paper has 11, times 1.2: 21,600 bytes, beside three
+    /// segments on the slow subflow.
     #[test]
     fn worked_example() {
         let decide = |window| kernel().decide(at(0), &View { window, ..view(&pair(), 50) });
-        assert_eq!(decide(Bytes::new(24_420)), Decision::send(SLOW));
-        assert_eq!(decide(Bytes::new(24_419)), Decision::WAIT);
+        assert_eq!(decide(Bytes::new(24_600)), Decision::send(SLOW));
+        assert_eq!(decide(Bytes::new(24_599)), Decision::WAIT);
+    }
+
+    /// One sample of 250 ms, as a delayed ACK makes it, moves SRTT to 75 ms and the mean of the extremes to 62.5 ms, where
+    /// the extremes of the samples would have a mean of 150 ms: two rounds, not one.
+    #[test]
+    fn one_late_ack_weighs_as_little_as_in_srtt() {
+        let ms = Duration::from_millis;
+        let [fast, slow] = pair();
+        let late = SubflowView { srtt: ms(75), rtt_max: ms(250), ..fast };
+        let mut kernel = kernel();
+        kernel.note(&[fast, slow]);
+        kernel.note(&[late, slow]);
+        kernel.note(&[fast, slow]);
+        assert_eq!(kernel.extremes(&fast), Extremes { subflow: FAST, min: ms(50), max: ms(75) });
+        assert_eq!(rounds(kernel.extremes(&fast), slow.srtt), 2);
     }
 
     #[test]
@@ -158,11 +219,10 @@ mod tests {
     #[test]
     fn a_segment_lingers_the_longer_the_fuller_the_window() {
         let ms = Duration::from_millis;
-        let slow = |in_flight| SubflowView { rtt_max: ms(200), ..subflow(SLOW, 100, 10, in_flight) };
-        assert_eq!(expected_rtt(&slow(0)), ms(110));
-        assert_eq!(expected_rtt(&slow(4)), ms(150));
-        assert_eq!(expected_rtt(&slow(9)), ms(200));
-        assert_eq!(rounds(&subflow(FAST, 50, 5, 5), &slow(4)), 4);
+        let seen = Extremes { subflow: SLOW, min: ms(100), max: ms(200) };
+        let expected = |in_flight| expected_rtt(&subflow(SLOW, 100, 10, in_flight), seen);
+        assert_eq!([expected(0), expected(4), expected(9)], [ms(110), ms(150), ms(200)]);
+        assert_eq!(rounds(Extremes::first(&subflow(FAST, 50, 5, 5)), ms(150)), 4);
     }
 
     #[test]
@@ -176,8 +236,8 @@ mod tests {
             kernel.decide(at(ms), &view(&subflows, 50));
             kernel.lambda
         };
-        assert_eq!([lambda_at(0, false), lambda_at(99, true), lambda_at(100, false)], [119, 119, 123]);
-        assert_eq!([lambda_at(200, true), lambda_at(300, true), lambda_at(400, true)], [127, 130, 130]);
+        assert_eq!([lambda_at(0, false), lambda_at(99, true), lambda_at(100, false)], [120, 120, 124]);
+        assert_eq!([lambda_at(200, true), lambda_at(300, true), lambda_at(400, true)], [128, 130, 130]);
         assert_eq!((5..50).map(|round| lambda_at(100 * round, false)).last(), Some(100));
     }
 }
