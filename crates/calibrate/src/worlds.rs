@@ -8,7 +8,7 @@ use anabranch_host::emulator::{EmulatorError, EmulatorReport, Validity};
 use anabranch_host::testbed::{Testbed, TestbedError, TestbedOptions};
 use anabranch_lab::calibration::{Calibration, Protocol, Row, Samples};
 use anabranch_lab::{Keep, RunError, Scenario};
-use anabranch_sim::{Direction, HostSpec, Spec, Workload};
+use anabranch_sim::{Direction, FileOrder, HostSpec, Spec, Workload};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -116,7 +116,9 @@ fn row(
 /// The one file of a scenario.
 fn the_file(name: &str, spec: &Spec) -> Result<Transfer, CalibrateError> {
     match spec.workloads.as_slice() {
-        [Workload::Files { direction, sizes, start, .. }] if sizes.len() == 1 && start.is_zero() => {
+        [Workload::Files { direction, sizes, order, start }]
+            if sizes.len() == 1 && start.is_zero() && !matches!(order, FileOrder::Established { .. }) =>
+        {
             let patience = Duration::from_nanos(spec.stop.as_nanos());
             Ok(Transfer { direction: *direction, size: sizes[0], patience })
         }

@@ -38,8 +38,8 @@ pub use outcome::{
 };
 pub use sample::{PathSample, Sample};
 pub use spec::{
-    Affected, Direction, Extent, HostSpec, PathSpec, SharedLink, Spacing, Spec, SpecError, TimedChange, TimedRestart,
-    TimedSwitch, Workload,
+    Affected, Arrivals, Direction, Extent, FileOrder, HostSpec, PathSpec, SharedLink, Spacing, Spec, SpecError,
+    TimedChange, TimedRestart, TimedSwitch, Workload,
 };
 pub use topology::{PerDirection, Topology, client_address};
 pub use world::{run, run_observed};

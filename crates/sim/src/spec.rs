@@ -181,14 +181,10 @@ pub enum Workload {
         direction: Direction,
         /// One file each.
         sizes: Vec<Bytes>,
-        /// All at once, each on its own connection; otherwise one after the other.
-        concurrent: bool,
-        /// One after the other on one connection; otherwise each opens its own. Ignored if `concurrent`.
-        warm: bool,
+        /// Which one when, and over what.
+        order: FileOrder,
         /// When the first connection is opened.
         start: Duration,
-        /// From the end of one file to the beginning of the next.
-        think: Duration,
     },
     /// Bursts on one warm connection, whether or not the one before has arrived.
     Bursts {
@@ -268,7 +264,36 @@ pub enum Workload {
     },
 }
 
-/// How the gaps between the packets of a UDP workload are chosen.
+/// Which file of a workload is sent when, and over what.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FileOrder {
+    /// Each on its own connection, so long after the end of the one before.
+    InTurn(Duration),
+    /// One after the other on one connection, the next so long after the end of the one before.
+    OneConnection(Duration),
+    /// Each on its own connection, whether or not the one before is through.
+    AtOnce(Arrivals),
+    /// The same over connections that were all opened before, one per file, and have been used.
+    Established {
+        /// Sent over each right after connecting, and not reported, so that all subflows have been used.
+        warm_up: Bytes,
+        /// From the arrival of the last of these to the first file.
+        pause: Duration,
+        /// From then on.
+        arrivals: Arrivals,
+    },
+}
+
+/// When things that do not wait for one another begin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Arrivals {
+    /// The mean time from one beginning to the next; zero for all at once.
+    pub interval: Duration,
+    /// How each time is chosen.
+    pub spacing: Spacing,
+}
+
+/// How the gaps between the packets of a UDP workload, or between files that begin, are chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Spacing {
     /// All alike.
@@ -276,6 +301,8 @@ pub enum Spacing {
     Even,
     /// Each drawn evenly between nothing and twice the mean.
     Uniform,
+    /// Each drawn from the exponential distribution with that mean: a Poisson process.
+    Exponential,
 }
 
 /// How much a competing TCP sends.

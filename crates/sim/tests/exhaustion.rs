@@ -12,8 +12,8 @@ use anabranch_engine::{Factory, Purpose};
 use anabranch_policy::registry::{Entry, REINJECTIONS};
 use anabranch_policy::reinjection::Reinjection;
 use anabranch_sim::{
-    Condition, Content, Direction, End, Fault, Host, Loss, Middlebox, MiddleboxSpec, Observer, Outcome, PacketId,
-    Sight, Spec, Workload, run, run_observed,
+    Condition, Content, Direction, End, Fault, FileOrder, Host, Loss, Middlebox, MiddleboxSpec, Observer, Outcome,
+    PacketId, Sight, Spec, Workload, run, run_observed,
 };
 use anabranch_units::{Bytes, Duration};
 use common::{files, ms, path, spec};
@@ -81,8 +81,8 @@ fn two_paths(workload: Workload) -> Spec {
 /// Handshake, a first 64 bytes, the join that their acknowledgment lets happen, 64 bytes more, close. Requests go the other way.
 fn warm() -> Subject {
     let sizes = vec![Bytes::new(64); 2];
-    let (direction, start, think) = (Direction::Down, Duration::ZERO, ms(200));
-    let workload = Workload::Files { direction, sizes, concurrent: false, warm: true, start, think };
+    let order = FileOrder::OneConnection(ms(200));
+    let workload = Workload::Files { direction: Direction::Down, sizes, order, start: Duration::ZERO };
     Subject { name: "warm", spec: two_paths(workload), first: 20 }
 }
 

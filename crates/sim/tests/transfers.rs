@@ -5,8 +5,8 @@ mod common;
 
 use anabranch_net::{Change, QueueLimit};
 use anabranch_policy::registry::{CONGESTION, REINJECTIONS};
-use anabranch_sim::{Affected, Direction, Extent, SpecError, TimedChange, Workload, run};
-use anabranch_units::{Bytes, Duration, Rate, Seed};
+use anabranch_sim::{Affected, Arrivals, Direction, Extent, FileOrder, Spacing, SpecError, TimedChange, Workload, run};
+use anabranch_units::{Bytes, Duration, Instant, Rate, Seed};
 use common::*;
 use std::sync::Arc;
 
@@ -75,13 +75,42 @@ fn many_files_at_once_in_turn_and_on_one_connection() {
 
     for direction in [Direction::Down, Direction::Up] {
         let mut warm = files(direction, &sizes, false);
-        if let Workload::Files { warm, think, .. } = &mut warm {
-            (*warm, *think) = (true, ms(300));
+        if let Workload::Files { order, .. } = &mut warm {
+            *order = FileOrder::OneConnection(ms(300));
         }
         let warm = complete(&spec(paths(), vec![warm]));
         assert_eq!((warm.transfers.len(), warm.connections.len()), (20, 1));
         assert!(warm.transfers.windows(2).all(|pair| pair[0].finished.unwrap() + ms(300) == pair[1].started));
     }
+}
+
+/// Twenty connections over which 200 kB have gone are used at one moment, or as they are drawn; nothing is joined any more.
+#[test]
+fn files_at_once_on_established_connections() {
+    let run = |direction, arrivals| {
+        let mut established = files(direction, &[20_000; 20], true);
+        if let Workload::Files { order, .. } = &mut established {
+            *order = FileOrder::Established { warm_up: Bytes::new(200_000), pause: ms(50), arrivals };
+        }
+        complete(&spec(vec![path("a", 20, 10), path("b", 5, 25)], vec![established]))
+    };
+    for direction in [Direction::Down, Direction::Up] {
+        let at_once = run(direction, Arrivals::default());
+        assert_eq!((at_once.transfers.len(), at_once.connections.len()), (20, 20), "the warm-up is no transfer");
+        // 4 MB have gone over 25 Mbit/s before.
+        assert!(at_once.transfers[0].started.as_secs_f64() > 1.3, "{:?}", at_once.transfers[0].started);
+        assert!(at_once.transfers.iter().all(|transfer| transfer.started == at_once.transfers[0].started));
+    }
+    let starts = |spacing| -> Vec<Instant> {
+        let outcome = run(Direction::Down, Arrivals { interval: ms(100), spacing });
+        outcome.transfers.iter().map(|transfer| transfer.started).collect()
+    };
+    assert!(starts(Spacing::Even).windows(2).all(|pair| pair[1] == pair[0] + ms(100)));
+    let drawn = starts(Spacing::Exponential);
+    assert!(
+        drawn.windows(2).any(|pair| pair[1] < pair[0] + ms(50))
+            && drawn.windows(2).any(|pair| pair[1] > pair[0] + ms(150))
+    );
 }
 
 #[test]

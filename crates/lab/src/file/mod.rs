@@ -258,15 +258,15 @@ pub struct WorkloadTable {
     pub count: Option<At<usize>>,
     /// files: of each one, in place of `size` and `count`.
     pub sizes: Option<At<Vec<Unit<Bytes>>>>,
-    /// files: all at once, each on its own connection.
+    /// files: each on its own connection, without waiting for one another; all at once unless `interval` is given.
     pub concurrent: Option<At<bool>>,
-    /// files: one after the other on one connection.
+    /// files: one after the other on one connection; or, with `concurrent`, on connections over which `warm-up` has gone before.
     pub warm: Option<At<bool>>,
-    /// files: from the end of one to the beginning of the next.
+    /// files: from the end of one, or of the warm-up of all, to the beginning of the next.
     pub think: Option<Of<Duration>>,
-    /// bursts: from the beginning of one to the beginning of the next.
+    /// bursts, concurrent files: from the beginning of one to the beginning of the next; of files on average.
     pub interval: Option<Of<Duration>>,
-    /// bursts: sent before the first one, and not reported.
+    /// bursts, files that are concurrent and warm: sent before the first one, over each connection, and not reported.
     pub warm_up: Option<Of<Bytes>>,
     /// web: what is loaded.
     pub page: Option<At<PageSource>>,
@@ -285,7 +285,7 @@ pub struct WorkloadTable {
     pub rate: Option<Of<Rate>>,
     /// udp: size of a packet with its headers; 1500B unless given.
     pub packet: Option<Of<Bytes>>,
-    /// udp: how the gaps between packets are chosen; even unless given.
+    /// udp, concurrent files: how the gaps between packets, or between beginnings, are chosen; even unless given.
     pub spacing: Option<At<SpacingName>>,
     /// udp: how long it is on; always unless given.
     pub on: Option<Of<Duration>>,
@@ -317,6 +317,8 @@ pub enum SpacingName {
     Even,
     /// Each drawn evenly between nothing and twice the mean.
     Uniform,
+    /// Each drawn from the exponential distribution: a Poisson process.
+    Exponential,
 }
 
 /// Kinds of workload.

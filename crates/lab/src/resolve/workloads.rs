@@ -5,7 +5,7 @@ use super::{Texts, known, web};
 use crate::error::Problem;
 use crate::file::{At, DirectionName, File, Policy, SpacingName, WorkloadKind, WorkloadTable};
 use anabranch_policy::Catalogue;
-use anabranch_sim::{Direction, Extent, Spacing, Workload};
+use anabranch_sim::{Arrivals, Direction, Extent, FileOrder, Spacing, Workload};
 use anabranch_units::{Bytes, Duration};
 use std::ops::Range;
 
@@ -59,15 +59,7 @@ fn workload(
     let start = time(&table.start);
     Ok(match table.kind {
         WorkloadKind::Bulk => Workload::Bulk { direction, start, duration: duration(at)? },
-        WorkloadKind::Files => {
-            let on = |at: &Option<At<bool>>| at.as_ref().is_some_and(|at| at.value);
-            let (concurrent, warm) = (on(&table.concurrent), on(&table.warm));
-            if let Some(warm) = table.warm.as_ref().filter(|_| concurrent && warm) {
-                let help = "accepted: one of the two: all at once, or one after the other on one connection";
-                return Err(Problem::at(&warm.span, "`warm` contradicts `concurrent`", help));
-            }
-            Workload::Files { direction, sizes: sizes(at)?, concurrent, warm, start, think: time(&table.think) }
-        }
+        WorkloadKind::Files => Workload::Files { direction, sizes: sizes(at)?, order: order(at)?, start },
         WorkloadKind::Bursts => Workload::Bursts {
             direction,
             size: nonzero(at, "size", table.size.as_ref().map(|at| (at.value.0, &at.span)))?,
@@ -93,10 +85,7 @@ fn workload(
             };
             let end = table.stop.as_ref().map_or(stop, |at| at.value.0);
             let (on, off) = (time(&table.on), time(&table.off));
-            let spacing = match table.spacing.as_ref().map(|at| at.value) {
-                None | Some(SpacingName::Even) => Spacing::Even,
-                Some(SpacingName::Uniform) => Spacing::Uniform,
-            };
+            let spacing = spacing(table);
             Workload::Udp { path, direction, rate: rate.value.0, packet, spacing, on, off, start, stop: end }
         }
         WorkloadKind::Tcp => {
@@ -121,6 +110,50 @@ fn workload(
     })
 }
 
+/// Which file is sent when, and over what.
+fn order(at: &At<WorkloadTable>) -> Result<FileOrder, Problem> {
+    let table = &at.value;
+    let on = |at: &Option<At<bool>>| at.as_ref().is_some_and(|at| at.value);
+    let pause = time(&table.think);
+    let arrivals = Arrivals { interval: time(&table.interval), spacing: spacing(table) };
+    let order = match (on(&table.concurrent), on(&table.warm)) {
+        (true, true) => {
+            let warm_up = nonzero(at, "warm-up", table.warm_up.as_ref().map(|at| (at.value.0, &at.span)))?;
+            FileOrder::Established { warm_up, pause, arrivals }
+        }
+        (true, false) => FileOrder::AtOnce(arrivals),
+        (false, true) => FileOrder::OneConnection(pause),
+        (false, false) => FileOrder::InTurn(pause),
+    };
+    match order {
+        FileOrder::Established { .. } => {}
+        FileOrder::AtOnce(_) => {
+            without_effect("think", &table.think, "`think` with files in turn, or on warm connections")?;
+            without_effect("warm-up", &table.warm_up, "`warm-up` with `warm = true`")?;
+        }
+        FileOrder::InTurn(_) | FileOrder::OneConnection(_) => {
+            without_effect("interval", &table.interval, "`interval` with `concurrent = true`, or `think`")?;
+            without_effect("spacing", &table.spacing, "`spacing` with `concurrent = true` and `interval`")?;
+            without_effect("warm-up", &table.warm_up, "`warm-up` with `concurrent = true` and `warm = true`")?;
+        }
+    }
+    Ok(order)
+}
+
+fn without_effect<T>(key: &str, given: &Option<At<T>>, accepted: &str) -> Result<(), Problem> {
+    let refuse =
+        |at: &At<T>| Err(Problem::at(&at.span, format!("`{key}` has no effect here"), format!("accepted: {accepted}")));
+    given.as_ref().map_or(Ok(()), refuse)
+}
+
+fn spacing(table: &WorkloadTable) -> Spacing {
+    match table.spacing.as_ref().map(|at| at.value) {
+        None | Some(SpacingName::Even) => Spacing::Even,
+        Some(SpacingName::Uniform) => Spacing::Uniform,
+        Some(SpacingName::Exponential) => Spacing::Exponential,
+    }
+}
+
 fn only_own_keys(table: &WorkloadTable) -> Result<(), Problem> {
     use WorkloadKind::{Bulk, Bursts, Files, Interactive, Tcp, Udp, Web};
     fn span<T>(at: &Option<At<T>>) -> Option<&Range<usize>> {
@@ -136,8 +169,8 @@ fn only_own_keys(table: &WorkloadTable) -> Result<(), Problem> {
         ("concurrent", span(&table.concurrent), &[Files]),
         ("warm", span(&table.warm), &[Files]),
         ("think", span(&table.think), &[Files]),
-        ("interval", span(&table.interval), &[Bursts]),
-        ("warm-up", span(&table.warm_up), &[Bursts]),
+        ("interval", span(&table.interval), &[Files, Bursts]),
+        ("warm-up", span(&table.warm_up), &[Files, Bursts]),
         ("page", span(&table.page), &[Web]),
         ("protocol", span(&table.protocol), &[Web]),
         ("connections", span(&table.connections), &[Web]),
@@ -146,7 +179,7 @@ fn only_own_keys(table: &WorkloadTable) -> Result<(), Problem> {
         ("path", span(&table.path), &[Udp, Tcp]),
         ("rate", span(&table.rate), &[Udp]),
         ("packet", span(&table.packet), &[Udp]),
-        ("spacing", span(&table.spacing), &[Udp]),
+        ("spacing", span(&table.spacing), &[Files, Udp]),
         ("on", span(&table.on), &[Udp]),
         ("off", span(&table.off), &[Udp]),
         ("stop", span(&table.stop), &[Udp]),

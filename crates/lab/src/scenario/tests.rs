@@ -5,7 +5,9 @@ use anabranch_net::{LossModel, QueueLimit};
 use anabranch_policy::registry::{Entry, Value};
 use anabranch_policy::scheduler::{MinRtt, Scheduler as Policy};
 use anabranch_sim::page::Protocol;
-use anabranch_sim::{Affected, Direction, Extent, Fault, MIDDLEBOXES, Middlebox, MiddleboxSpec, Stripped, Unmapped};
+use anabranch_sim::{
+    Affected, Direction, Extent, Fault, FileOrder, MIDDLEBOXES, Middlebox, MiddleboxSpec, Stripped, Unmapped,
+};
 use anabranch_units::{Bytes, Rate};
 
 const PATHS: &str = "[path.wlan]\nrate = \"25mbit\"\ndelay = \"10ms\"\n[path.lte]\ndown = \"lte.down\"\nup = \"5mbit\"\nrtt = \"60ms\"\n";
@@ -242,7 +244,9 @@ fn workloads_and_changes_are_what_they_say() {
         notify = false
     "#;
     let spec = read(&format!("{PATHS}{text}")).unwrap().spec(1);
-    let [Workload::Files { sizes, concurrent: true, start, .. }, bursts, udp, tcp] = spec.workloads.as_slice() else {
+    let [Workload::Files { sizes, order: FileOrder::AtOnce(_), start, .. }, bursts, udp, tcp] =
+        spec.workloads.as_slice()
+    else {
         panic!("other workloads than asked for");
     };
     assert_eq!((sizes.as_slice(), *start), (&[Bytes::new(1 << 20), Bytes::new(2 << 20)][..], Duration::from_secs(1)));
@@ -341,6 +345,9 @@ fn what_is_wrong_is_shown_with_what_would_be_accepted() {
         only("kind = \"bulk\"\nduration = \"5s\"\nsize = \"1MB\""),
         only("kind = \"files\"\nsizes = []"),
         only("kind = \"files\"\nsize = \"1MB\"\nconcurrent = true\nwarm = true"),
+        only("kind = \"files\"\nsize = \"1MB\"\nconcurrent = true\nthink = \"1s\""),
+        only("kind = \"files\"\nsize = \"1MB\"\ninterval = \"1s\""),
+        only("kind = \"files\"\nsize = \"1MB\"\nwarm = true\nwarm-up = \"100kB\""),
         only("kind = \"udp\"\npath = \"wlan\"\nrate = \"1mbit\""),
         only("kind = \"webb\""),
         PATHS.to_owned(),

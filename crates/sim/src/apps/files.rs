@@ -1,10 +1,11 @@
-//! Files of given sizes: at once, in turn, or in turn on one connection.
+//! Files of given sizes: in turn, in turn on one connection, or without waiting for one another.
 
+use super::gaps::Gaps;
 use super::{App, Identity};
-use crate::Direction;
 use crate::session::News;
 use crate::stage::Stage;
-use anabranch_units::{Bytes, Duration, Instant};
+use crate::{Direction, FileOrder};
+use anabranch_units::{Bytes, Duration, Instant, Stream};
 use std::collections::BTreeMap;
 
 pub(super) struct Files {
@@ -27,15 +28,52 @@ pub(super) enum Sizes {
     Always(Bytes),
 }
 
-/// In which order, with which pause.
-#[derive(Clone, Copy)]
+/// What a file waits for, and what it is sent over.
 pub(super) enum Order {
-    /// Each on its own connection, all at the start.
-    AtOnce,
-    /// Each on its own connection, after the one before.
+    /// The one before and a pause; its own connection.
     InTurn(Duration),
-    /// On one connection.
+    /// The one before and a pause; the connection of all.
     OneConnection(Duration),
+    /// Its time; its own connection.
+    AtOnce(Gaps),
+    /// Its time; one of the connections that were opened before.
+    Established(Established),
+}
+
+/// Connections that are opened and used before the first file.
+pub(super) struct Established {
+    warm_up: u64,
+    pause: Duration,
+    gaps: Gaps,
+    sessions: Vec<usize>,
+    /// Sessions whose warm-up has not arrived.
+    cold: usize,
+}
+
+impl Order {
+    /// The same with what it takes to draw times.
+    pub(super) fn of(order: &FileOrder, stream: Stream) -> Order {
+        match *order {
+            FileOrder::InTurn(think) => Order::InTurn(think),
+            FileOrder::OneConnection(think) => Order::OneConnection(think),
+            FileOrder::AtOnce(arrivals) => Order::AtOnce(Gaps::new(arrivals.interval, arrivals.spacing, stream)),
+            FileOrder::Established { warm_up, pause, arrivals } => Order::Established(Established {
+                warm_up: warm_up.get(),
+                pause,
+                gaps: Gaps::new(arrivals.interval, arrivals.spacing, stream),
+                sessions: Vec::new(),
+                cold: 0,
+            }),
+        }
+    }
+
+    /// The time to the next file where files do not wait for one another.
+    fn gap(&mut self) -> Option<Duration> {
+        match self {
+            Order::AtOnce(gaps) | Order::Established(Established { gaps, .. }) => Some(gaps.next()),
+            Order::InTurn(_) | Order::OneConnection(_) => None,
+        }
+    }
 }
 
 impl Sizes {
@@ -45,11 +83,40 @@ impl Sizes {
             Sizes::Always(size) => Some(size.get()),
         }
     }
+
+    /// How many there are; none of those without end.
+    fn count(&self) -> usize {
+        match self {
+            Sizes::These(sizes) => sizes.len(),
+            Sizes::Always(_) => 0,
+        }
+    }
 }
 
 impl Files {
     pub(super) fn new(identity: Identity, sizes: Sizes, order: Order, start: Instant) -> Self {
         Files { identity, sizes, order, start, begun: 0, running: BTreeMap::new(), failed: false }
+    }
+
+    /// Opens the connections, and sends over each what warms it.
+    fn establish(&mut self, stage: &mut Stage) {
+        let Order::Established(established) = &mut self.order else { return };
+        let direction = self.identity.direction;
+        for n in 1..=self.sizes.count() {
+            let session = self.identity.open(format!("{} {n}", self.identity.kind), stage);
+            stage.expect(session, direction, established.warm_up);
+            stage.write(session, direction, established.warm_up);
+            established.sessions.push(session);
+            established.cold += 1;
+        }
+    }
+
+    fn on_warm(&mut self, stage: &mut Stage) {
+        let Order::Established(established) = &mut self.order else { return };
+        established.cold -= 1;
+        if established.cold == 0 {
+            stage.set_timer(self.identity.app, stage.now + established.pause, NEXT);
+        }
     }
 
     fn begin_next(&mut self, warm: Option<usize>, stage: &mut Stage) {
@@ -69,6 +136,21 @@ impl Files {
         }
     }
 
+    /// Begins the files whose time has come, and waits for the next.
+    fn begin_due(&mut self, stage: &mut Stage) {
+        while self.sizes.nth(self.begun).is_some() {
+            let warm = match &self.order {
+                Order::Established(established) => established.sessions.get(self.begun).copied(),
+                _ => None,
+            };
+            self.begin_next(warm, stage);
+            match self.order.gap() {
+                Some(gap) if !gap.is_zero() => return stage.set_timer(self.identity.app, stage.now + gap, NEXT),
+                _ => {}
+            }
+        }
+    }
+
     /// The sender writes the file, and closes if it is the last on its connection.
     fn send(&self, session: usize, size: u64, stage: &mut Stage) {
         stage.write(session, self.identity.direction, size);
@@ -79,21 +161,14 @@ impl Files {
 
     fn on_complete(&mut self, session: usize, stage: &mut Stage) {
         let Some((transfer, _)) = self.running.remove(&session) else {
-            return;
+            return self.on_warm(stage);
         };
         stage.finish_transfer(transfer);
         let is_last = self.sizes.nth(self.begun).is_none();
-        let pause = match self.order {
-            Order::AtOnce => None,
-            Order::InTurn(think) | Order::OneConnection(think) => Some(think),
-        };
-        match pause {
-            Some(think) if !is_last => {
-                let token = match self.order {
-                    Order::OneConnection(_) => session as u32,
-                    _ => COLD,
-                };
-                stage.set_timer(self.identity.app, stage.now + think, token);
+        match self.order {
+            Order::InTurn(think) if !is_last => stage.set_timer(self.identity.app, stage.now + think, NEXT),
+            Order::OneConnection(think) if !is_last => {
+                stage.set_timer(self.identity.app, stage.now + think, session as u32);
             }
             _ => {}
         }
@@ -105,17 +180,16 @@ impl Files {
 
 impl App for Files {
     fn begin(&mut self, stage: &mut Stage) {
-        stage.set_timer(self.identity.app, self.start, COLD);
+        let first = if matches!(self.order, Order::Established(_)) { ESTABLISH } else { NEXT };
+        stage.set_timer(self.identity.app, self.start, first);
     }
 
     fn on_timer(&mut self, token: u32, stage: &mut Stage) {
-        match self.order {
-            Order::AtOnce => {
-                while self.sizes.nth(self.begun).is_some() {
-                    self.begin_next(None, stage);
-                }
-            }
-            _ => self.begin_next((token != COLD).then_some(token as usize), stage),
+        match (&self.order, token) {
+            (_, ESTABLISH) => self.establish(stage),
+            (Order::AtOnce(_) | Order::Established(_), _) => self.begin_due(stage),
+            (_, NEXT) => self.begin_next(None, stage),
+            (_, session) => self.begin_next(Some(session as usize), stage),
         }
     }
 
@@ -129,9 +203,13 @@ impl App for Files {
             }
             News::Drained(_) => {}
             News::Failed => {
-                self.running.remove(&session);
-                // Files in turn wait for the one before, which will not come.
-                self.failed |= !matches!(self.order, Order::AtOnce);
+                let was_running = self.running.remove(&session).is_some();
+                // Files in turn wait for the one before, which will not come; and all wait for the last warm-up.
+                self.failed |= match self.order {
+                    Order::InTurn(_) | Order::OneConnection(_) => true,
+                    Order::AtOnce(_) => false,
+                    Order::Established(_) => !was_running && self.sizes.nth(self.begun).is_some(),
+                };
             }
         }
     }
@@ -145,5 +223,7 @@ impl App for Files {
     }
 }
 
-/// The token that opens a connection; others name the session to go on with.
-const COLD: u32 = u32::MAX;
+/// The token of a file on a new connection, or of one whose time has come; others name the session to go on with.
+const NEXT: u32 = u32::MAX;
+/// The token that opens connections beforehand.
+const ESTABLISH: u32 = u32::MAX - 1;

@@ -4,6 +4,7 @@ mod bulk;
 mod bursts;
 mod exchange;
 mod files;
+mod gaps;
 mod udp;
 mod web;
 
@@ -69,13 +70,9 @@ pub(crate) fn all(spec: &Spec, stage: &mut Stage) -> Vec<Box<dyn App>> {
             Workload::Bulk { direction, start, duration } => {
                 Box::new(bulk::Bulk::new(main(*direction, "bulk"), Instant::ZERO + *start, *duration))
             }
-            Workload::Files { direction, sizes, concurrent, warm, start, think } => {
-                let order = match (*concurrent, *warm) {
-                    (true, _) => files::Order::AtOnce,
-                    (false, true) => files::Order::OneConnection(*think),
-                    (false, false) => files::Order::InTurn(*think),
-                };
+            Workload::Files { direction, sizes, order, start } => {
                 let sizes = files::Sizes::These(sizes.clone());
+                let order = files::Order::of(order, spec.seed.stream(&format!("files/{app}/gaps")));
                 Box::new(files::Files::new(main(*direction, "file"), sizes, order, Instant::ZERO + *start))
             }
             Workload::Bursts { direction, size, count, interval, start, warm_up } => {
@@ -95,7 +92,7 @@ pub(crate) fn all(spec: &Spec, stage: &mut Stage) -> Vec<Box<dyn App>> {
             Workload::Udp { path, direction, rate, packet, spacing, on, off, start, stop } => {
                 let path = stage.topology.path_named(path).expect("names were checked before the run");
                 let gaps =
-                    udp::Gaps::new(rate.time_for(*packet), *spacing, spec.seed.stream(&format!("udp/{app}/gaps")));
+                    gaps::Gaps::new(rate.time_for(*packet), *spacing, spec.seed.stream(&format!("udp/{app}/gaps")));
                 let schedule = udp::Schedule { gaps, on: *on, off: *off, stop: Instant::ZERO + *stop };
                 Box::new(udp::Udp::new(app, path, *direction, *packet, schedule, Instant::ZERO + *start, stage))
             }
@@ -112,7 +109,8 @@ pub(crate) fn all(spec: &Spec, stage: &mut Stage) -> Vec<Box<dyn App>> {
                 let identity = Identity { app, pair: pairs, path, direction: *direction, kind: "tcp" };
                 pairs += 1;
                 let (start, no_pause) = (Instant::ZERO + *start, anabranch_units::Duration::ZERO);
-                let files = |sizes| Box::new(files::Files::new(identity, sizes, files::Order::InTurn(no_pause), start));
+                let order = files::Order::InTurn(no_pause);
+                let files = |sizes| Box::new(files::Files::new(identity, sizes, order, start));
                 match *extent {
                     Extent::For(duration) => Box::new(bulk::Bulk::new(identity, start, duration)),
                     Extent::File(size) => files(files::Sizes::These(vec![size])),

@@ -1,9 +1,10 @@
 //! UDP at a constant mean rate that is on and off in turn.
 
 use super::App;
+use super::gaps::Gaps;
 use crate::stage::Stage;
-use crate::{Direction, Spacing, UdpOutcome};
-use anabranch_units::{Bytes, Duration, Instant, Stream};
+use crate::{Direction, UdpOutcome};
+use anabranch_units::{Bytes, Duration, Instant};
 
 pub(super) struct Udp {
     app: usize,
@@ -24,28 +25,6 @@ pub(super) struct Schedule {
     pub(super) on: Duration,
     pub(super) off: Duration,
     pub(super) stop: Instant,
-}
-
-/// The times from one packet to the next.
-pub(super) struct Gaps {
-    mean: Duration,
-    spacing: Spacing,
-    stream: Stream,
-}
-
-impl Gaps {
-    pub(super) fn new(mean: Duration, spacing: Spacing, stream: Stream) -> Self {
-        Gaps { mean, spacing, stream }
-    }
-
-    fn next(&mut self) -> Duration {
-        match self.spacing {
-            Spacing::Even => self.mean,
-            Spacing::Uniform => {
-                Duration::from_nanos(self.stream.between(0, self.mean.as_nanos().saturating_mul(2)).max(1))
-            }
-        }
-    }
 }
 
 impl Udp {

@@ -3,7 +3,7 @@
 
 use anabranch_engine::{Policies, Profile};
 use anabranch_net::{LinkConfig, LossModel, QueueLimit};
-use anabranch_sim::{Direction, HostSpec, Outcome, PathSpec, Spec, Workload, run};
+use anabranch_sim::{Arrivals, Direction, FileOrder, HostSpec, Outcome, PathSpec, Spec, Workload, run};
 use anabranch_units::{Bytes, Duration, Rate};
 
 pub fn ms(n: u64) -> Duration {
@@ -42,10 +42,17 @@ pub fn files(direction: Direction, sizes: &[u64], concurrent: bool) -> Workload 
     Workload::Files {
         direction,
         sizes: sizes.iter().map(|&size| Bytes::new(size)).collect(),
-        concurrent,
-        warm: false,
+        order: order(concurrent, false, Duration::ZERO),
         start: Duration::ZERO,
-        think: Duration::ZERO,
+    }
+}
+
+/// All at once; or else one after the other with such a pause, on one connection if it is `warm`.
+pub fn order(concurrent: bool, warm: bool, think: Duration) -> FileOrder {
+    match (concurrent, warm) {
+        (true, _) => FileOrder::AtOnce(Arrivals::default()),
+        (_, true) => FileOrder::OneConnection(think),
+        _ => FileOrder::InTurn(think),
     }
 }
 

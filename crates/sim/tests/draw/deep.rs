@@ -1,9 +1,13 @@
 //! The rarer half of the draw: what takes longer, and what may rightly end a connection.
 
 use super::{log, middlebox};
+use crate::common::order;
 use anabranch_engine::Keepalive;
 use anabranch_net::QueueLimit;
-use anabranch_sim::{Direction, End, Host, Middlebox, MiddleboxSpec, PathSpec, Spec, TimedRestart, Unmapped, Workload};
+use anabranch_sim::{
+    Arrivals, Direction, End, FileOrder, Host, Middlebox, MiddleboxSpec, PathSpec, Spec, TimedRestart, Unmapped,
+    Workload,
+};
 use anabranch_units::{Bytes, Duration, Rate, Seed, Stream};
 
 /// Deepens a run, from streams of its own, so that all else is what it was.
@@ -142,10 +146,8 @@ fn long_and_fat(draw: &mut Stream, spec: &mut Spec) {
     spec.workloads = vec![Workload::Files {
         direction,
         sizes: vec![size],
-        concurrent: true,
-        warm: false,
+        order: FileOrder::AtOnce(Arrivals::default()),
         start: Duration::ZERO,
-        think: Duration::ZERO,
     }];
 }
 
@@ -158,14 +160,11 @@ fn exchange(draw: &mut Stream) -> Workload {
 
 fn more_files(draw: &mut Stream) -> Workload {
     let count = 1 + draw.below(20);
-    Workload::Files {
-        direction: way(draw),
-        sizes: (0..count).map(|_| Bytes::new(log(draw, 1, 4_000_000 / count))).collect(),
-        concurrent: draw.chance(0.5),
-        warm: draw.chance(0.5),
-        start: Duration::from_millis(draw.below(5000)),
-        think: Duration::from_millis(draw.below(500)),
-    }
+    let direction = way(draw);
+    let sizes = (0..count).map(|_| Bytes::new(log(draw, 1, 4_000_000 / count))).collect();
+    let (concurrent, warm) = (draw.chance(0.5), draw.chance(0.5));
+    let start = Duration::from_millis(draw.below(5000));
+    Workload::Files { direction, sizes, order: order(concurrent, warm, Duration::from_millis(draw.below(500))), start }
 }
 
 fn way(draw: &mut Stream) -> Direction {

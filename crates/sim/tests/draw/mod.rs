@@ -2,6 +2,7 @@
 
 pub mod deep;
 
+use crate::common::order;
 use anabranch_engine::{Factory, Policies, Profile, Switch};
 use anabranch_net::{Change, LinkConfig, LossModel, QueueLimit, Reordering};
 use anabranch_policy::registry::{ACK_PATHS, CONGESTION, Domain, Entry, REINJECTIONS, SCHEDULERS, Value, WINDOWS};
@@ -225,14 +226,10 @@ fn workload(draw: &mut Stream) -> Workload {
         };
     }
     let (least, most) = if draw.chance(0.3) { (1, 2000) } else { (10_000, 1_000_000) };
-    Workload::Files {
-        direction,
-        sizes: (0..1 + draw.below(5)).map(|_| Bytes::new(log(draw, least, most))).collect(),
-        concurrent: draw.chance(0.5),
-        warm: draw.chance(0.5),
-        start: Duration::ZERO,
-        think: Duration::from_millis(draw.below(2000)),
-    }
+    let sizes = (0..1 + draw.below(5)).map(|_| Bytes::new(log(draw, least, most))).collect();
+    let (concurrent, warm) = (draw.chance(0.5), draw.chance(0.5));
+    let think = Duration::from_millis(draw.below(2000));
+    Workload::Files { direction, sizes, order: order(concurrent, warm, think), start: Duration::ZERO }
 }
 
 /// Something happens to a path and ends again.

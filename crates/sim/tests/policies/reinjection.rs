@@ -5,7 +5,7 @@ use crate::policy;
 use anabranch_net::{Change, QueueLimit};
 use anabranch_policy::registry::{REINJECTIONS, Value};
 use anabranch_policy::reinjection::{Marks, Picture, Piece, Reinjection, Repeat, Why};
-use anabranch_sim::{Affected, Direction, Outcome, Spec, TimedChange, Workload};
+use anabranch_sim::{Affected, Direction, FileOrder, Outcome, Spec, TimedChange, Workload};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Seed, SubflowId};
 use std::sync::Arc;
 
@@ -44,8 +44,8 @@ fn percentile(times: &[f64], p: usize) -> f64 {
 /// So many files of this size on one warm connection.
 fn warm(size: u64, count: usize) -> Workload {
     let mut files = files(Direction::Down, &vec![size; count], false);
-    if let Workload::Files { warm, think, .. } = &mut files {
-        (*warm, *think) = (true, ms(200));
+    if let Workload::Files { order, .. } = &mut files {
+        *order = FileOrder::OneConnection(ms(200));
     }
     files
 }
