@@ -237,9 +237,9 @@ fn list(args: &StudyArgs) -> Result<(), Failure> {
 fn words(args: &StudyArgs, results: &[StudyResult]) -> String {
     let each: Vec<String> = results.iter().map(|result| anabranch_report::study(result, output::width())).collect();
     let mut text = each.join("\n");
-    let statements = results.iter().flat_map(|result| &result.statements);
+    let tally = anabranch_lab::study::Tally::of(results.iter().flat_map(|result| &result.statements));
     let places = args.out.display();
-    text += &format!("\n{} statements: {}\n", statements.clone().count(), anabranch_report::tally(statements));
+    text += &format!("\n{} statements: {tally}\n", tally.all());
     text += &match results {
         [only] => {
             format!("Figures and verdicts: {places}/{0}.json, runs: {places}/{0}.csv\n", stem(&only.name))

@@ -25,6 +25,6 @@ pub use pairwise::pairwise;
 pub use rows::{Header, Row, comparison_rows, json, run_rows};
 pub use runs::runs;
 pub use sheet::Sheet;
-pub use study::{reproduction, study, tally};
+pub use study::{reproduction, study};
 pub use table::{Align, Table};
 pub use wrap::{hang, wrap};

@@ -3,7 +3,7 @@
 use crate::table::{Align, Table};
 use crate::wrap::hang;
 use anabranch_lab::figure::{Figure, Point};
-use anabranch_lab::study::{Judged, StudyResult, Verdict};
+use anabranch_lab::study::{Judged, Standing, StudyResult, Tally, Verdict};
 use std::fmt::Write;
 
 /// Figures as tables, then each statement with its verdict; lines of about `width` characters.
@@ -35,8 +35,8 @@ pub fn study(result: &StudyResult, width: usize) -> String {
 
 /// Two lines and more: the verdict with what the paper states, then what we have.
 fn statement(judged: &Judged, width: usize) -> String {
-    let mut text = hang(&format!("{:<15} ", judged.outcome()), &format!("{} ({})", judged.text, judged.source), width);
-    let mut line = |label: &str, what: &str| text += &hang(&format!("{label:>15} "), what, width);
+    let mut text = hang(&format!("{:<22} ", judged.outcome()), &format!("{} ({})", judged.text, judged.source), width);
+    let mut line = |label: &str, what: &str| text += &hang(&format!("{label:>22} "), what, width);
     line("paper", &judged.claim);
     line("ours", &judged.ours);
     for detail in &judged.details {
@@ -113,41 +113,55 @@ fn height(point: &Point) -> String {
     }
 }
 
-/// How many statements of each verdict: `12 reproduced, 3 direction only`.
-pub fn tally<'a>(statements: impl IntoIterator<Item = &'a Judged>) -> String {
-    let all: Vec<&Judged> = statements.into_iter().collect();
-    let kinds = [Verdict::Reproduced, Verdict::DirectionOnly, Verdict::NotReproduced, Verdict::NotTested];
-    let count = |kind: &Verdict| all.iter().filter(|judged| judged.verdict == *kind).count();
-    let part = |kind: &Verdict| match all.iter().filter(|it| it.verdict == *kind && it.unfinished_runs > 0).count() {
-        0 => format!("{} {}", count(kind), kind.name()),
-        unfinished => format!("{} {} ({unfinished} with unfinished runs)", count(kind), kind.name()),
+/// A row per paper, in the order of the results, and one of all.
+fn by_paper(results: &[StudyResult]) -> String {
+    let mut papers: Vec<&str> = results.iter().map(|result| result.paper.as_str()).collect();
+    papers.dedup();
+    let of = |paper: Option<&str>| {
+        let these = results.iter().filter(move |result| paper.is_none_or(|paper| result.paper == paper));
+        let tally = Tally::of(these.clone().flat_map(|result| &result.statements));
+        let counts: Vec<String> = Verdict::ALL.iter().map(|verdict| tally.count(*verdict).to_string()).collect();
+        let name = paper.unwrap_or("all");
+        format!("| {name} | {} | {} | {} |\n", these.count(), tally.all(), counts.join(" | "))
     };
-    kinds.iter().filter(|kind| count(kind) > 0).map(part).collect::<Vec<_>>().join(", ")
+    let names: Vec<&str> = Verdict::ALL.iter().map(|verdict| verdict.name()).collect();
+    let mut text = format!("| paper | studies | statements | {} |\n|---|---|---|", names.join(" | "));
+    text += &"---|".repeat(names.len());
+    text += "\n";
+    let rows: Vec<String> = papers.iter().map(|paper| of(Some(paper))).chain([of(None)]).collect();
+    text + &rows.concat() + "\n"
 }
 
 /// All statements in one table, then for each that failed what was tried and what we believe is the cause.
 pub fn reproduction(results: &[StudyResult], command: &str, all_papers: bool) -> String {
     let mut text = String::from("# What could be reproduced\n\n");
-    let all = results.iter().flat_map(|result| &result.statements);
+    let tally = Tally::of(results.iter().flat_map(|result| &result.statements));
     text += &format!(
-        "{} beside what we measured. Made by `{command}`; do not edit.\n{} statements in {} studies: **{}**.\n\n",
+        "{} beside what we measured. Made by `{command}`; do not edit.\n{} statements in {} studies: **{tally}**",
         if all_papers { "Every statement of the five papers," } else { "Statements" },
-        all.clone().count(),
+        tally.all(),
         results.len(),
-        tally(all)
     );
+    text += &match tally.own {
+        0 => ".\n\n".to_owned(),
+        own => format!("; {own} more are ours.\n\n"),
+    };
     text += "A statement is *reproduced* if it holds within its tolerance or our 95 % interval, an order if every paired\n\
-             difference counts; *direction only* if the means point the same way and no more can be said; *not reproduced*\n\
-             otherwise. The rules are in `crates/lab/src/study/judge.rs`. Nothing is fitted to a figure, save where a study says so: what a paper leaves\n\
+             difference counts and is at least one percent. Otherwise it is graded by the size of the effect: *stronger* or\n\
+             *weaker* by at most a factor of two, *sign only*, *not significant*, *opposite*. Where a paper compares with a\n\
+             system whose formulas are not public, the *comparator* is *unavailable*, whatever our reconstruction does. The\n\
+             rules are in `docs/studies.md`. Nothing is fitted to a figure, save where a study says so: what a paper leaves\n\
              open is assumed once for all of its figures and listed in the study.\n\n";
+    text += &by_paper(results);
     text += "| study | the paper states | paper | ours | verdict |\n|---|---|---|---|---|\n";
     for result in results {
         for judged in &result.statements {
             let outcome = judged.outcome();
-            let verdict = match judged.verdict {
-                Verdict::Reproduced | Verdict::NotTested => outcome,
-                Verdict::DirectionOnly => format!("*{outcome}*"),
-                Verdict::NotReproduced => format!("**{outcome}**"),
+            let own = if judged.own { " (ours)" } else { "" };
+            let verdict = match judged.verdict.standing() {
+                Standing::Holds | Standing::Open => format!("{outcome}{own}"),
+                Standing::InPart => format!("*{outcome}*{own}"),
+                Standing::Fails => format!("**{outcome}**{own}"),
             };
             let cells = [&result.name, &judged.text, &judged.claim, &judged.ours].map(|cell| escaped(cell));
             writeln!(text, "| {} | {verdict} |", cells.join(" | ")).expect("writing to a String cannot fail");
@@ -156,7 +170,7 @@ pub fn reproduction(results: &[StudyResult], command: &str, all_papers: bool) ->
     text += "\n## What failed, what we tried, and what we believe\n";
     for result in results {
         let failed: Vec<&Judged> =
-            result.statements.iter().filter(|judged| judged.verdict != Verdict::Reproduced).collect();
+            result.statements.iter().filter(|judged| judged.verdict.standing() != Standing::Holds).collect();
         if failed.is_empty() {
             continue;
         }

@@ -1,13 +1,11 @@
 //! Claims: what a statement says that can be tested.
 
-use super::file::{StatementTable, TheoryTable, Trend};
-use super::judge::counts;
+use super::file::{Lead, StatementTable, TheoryTable, Trend};
 use super::load::Study;
 use super::scale::{Unit, digits};
 use super::theory;
 use crate::error::{Problem, suggest};
 use crate::file::At;
-use crate::stats::Estimate;
 use std::collections::BTreeMap;
 
 /// What is claimed.
@@ -18,8 +16,8 @@ pub(super) enum Claim {
     Number { low: f64, high: f64, within: f64 },
     /// A number on one side of another.
     Bound { side: Side, bound: f64 },
-    /// A change along the first axis.
-    Trend(Trend),
+    /// A change along the first axis; of a change against another system, on this side of it.
+    Trend(Trend, Option<Lead>),
     /// The largest number is at one of these values of the first axis.
     Peak(Vec<f64>),
     /// Each point lies on a curve.
@@ -85,27 +83,7 @@ impl Relation {
             Relation::Alike => "~",
         }
     }
-
-    /// Whether a system that is above the one before it by this much \[%\] stands to it so; and whether it leans that way.
-    pub(super) fn holds(self, difference: &Estimate, margin: Option<f64>) -> (bool, bool) {
-        let mean = difference.mean;
-        match self {
-            Relation::Less => (mean > 0.0 && counts(difference), mean > 0.0),
-            Relation::NotMore => {
-                let near = mean >= -margin.unwrap_or(0.0);
-                let open = difference.half.is_some() && !counts(difference);
-                (near || open, near || open)
-            }
-            Relation::Alike => {
-                let near = mean.abs() <= margin.unwrap_or(ALIKE);
-                (near, near || !counts(difference))
-            }
-        }
-    }
 }
-
-/// Systems that differ by less than this are alike \[%\].
-const ALIKE: f64 = 5.0;
 
 impl Claim {
     /// The one claim of a statement.
@@ -121,7 +99,15 @@ impl Claim {
         claims.extend(range.map(|[low, high]| Claim::Number { low, high, within: within.unwrap_or(0.0) }));
         claims.extend(at_least.map(|bound| Claim::Bound { side: Side::AtLeast, bound }));
         claims.extend(at_most.map(|bound| Claim::Bound { side: Side::AtMost, bound }));
-        claims.extend(trend.map(Claim::Trend));
+        if let Some(trend) = *trend {
+            match (&statement.over, statement.lead) {
+                (Some(over), None) => {
+                    let help = "accepted: lead = \"above\" or \"below\": where the system is in the paper";
+                    return Err(Problem::at(&over.span, "on which side of this is the gap?", help));
+                }
+                (_, lead) => claims.push(Claim::Trend(trend, lead)),
+            }
+        }
         claims.extend(peak.clone().map(Claim::Peak));
         if let Some(table) = &statement.theory {
             let help = "accepted: within = the distance that still counts as on the curve";
@@ -130,7 +116,7 @@ impl Claim {
         }
         claims.extend(equals.clone().map(Claim::Equals));
         claims.extend(untestable.clone().map(Claim::Untestable));
-        let about_one = |claim: &Claim| !matches!(claim, Claim::Order(_) | Claim::Trend(_) | Claim::Untestable(_));
+        let about_one = |claim: &Claim| !matches!(claim, Claim::Order(_) | Claim::Trend(..) | Claim::Untestable(_));
         match claims.len() {
             1 if claims.iter().any(about_one) && statement.system.is_none() => {
                 Err(Problem::at(place, "it is not said which system this is about", "accepted: system = \"NAME\""))
@@ -173,9 +159,19 @@ impl Claim {
             Claim::Number { low, high, .. } => format!("{} to {}", number(*low), number(*high)),
             Claim::Bound { side: Side::AtLeast, bound } => format!("at least {}", number(*bound)),
             Claim::Bound { side: Side::AtMost, bound } => format!("at most {}", number(*bound)),
-            Claim::Trend(Trend::Rises) => "rises".to_owned(),
-            Claim::Trend(Trend::Falls) => "falls".to_owned(),
-            Claim::Trend(Trend::Flat) => "stays".to_owned(),
+            Claim::Trend(trend, lead) => {
+                let change = match trend {
+                    Trend::Rises => "rises",
+                    Trend::Falls => "falls",
+                    Trend::Flat => "stays",
+                };
+                let side = match lead {
+                    None => "",
+                    Some(Lead::Above) => ", above zero",
+                    Some(Lead::Below) => ", below zero",
+                };
+                format!("{change}{side}")
+            }
             Claim::Peak(places) => {
                 let places: Vec<String> = places.iter().map(|x| digits(*x)).collect();
                 let axis = study.axes.first().map_or("x", |axis| axis.name.as_str());

@@ -40,7 +40,7 @@ pub struct StudyFile {
     pub statement: Vec<At<StatementTable>>,
     /// What else to try where a statement fails.
     #[serde(default)]
-    pub sensitivity: Vec<At<SystemTable>>,
+    pub sensitivity: Vec<At<SensitivityTable>>,
     /// What the paper leaves open.
     #[serde(default)]
     pub assumption: Vec<Assumption>,
@@ -58,7 +58,7 @@ pub struct BaseFile {
     pub assumption: Vec<Assumption>,
     /// What else to try where a statement fails.
     #[serde(default)]
-    pub sensitivity: Vec<At<SystemTable>>,
+    pub sensitivity: Vec<At<SensitivityTable>>,
 }
 
 /// What varies.
@@ -101,11 +101,23 @@ pub struct PointTable {
     pub set: Vec<At<String>>,
 }
 
-/// A system, or a sensitivity.
+/// A system.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SystemTable {
     /// In the legend, and in statements.
+    pub name: String,
+    /// What it lays over the scenario, each as `--set` takes it.
+    pub set: Vec<At<String>>,
+    /// Why this is not the paper's system but a reconstruction: statements about it are not judged.
+    pub unavailable: Option<String>,
+}
+
+/// Something else that could be assumed.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct SensitivityTable {
+    /// In words.
     pub name: String,
     /// What it lays over the scenario, each as `--set` takes it.
     pub set: Vec<At<String>>,
@@ -192,8 +204,12 @@ pub struct StatementTable {
     /// `order` must hold at each point by itself, and not only on average.
     #[serde(default)]
     pub each: bool,
-    /// By how much `~` may differ \[%\]; 5 unless given.
+    /// By how much `~` may differ, and a flat trend change: 5 unless given; from which difference on `<`, `<=` and a trend
+    /// count: 1 unless given \[%, with `over` percentage points\].
     pub margin: Option<f64>,
+    /// For a `trend` with `over`: on which side of `over` the system is in the paper. A gap that shrinks or grows on the other
+    /// side is another.
+    pub lead: Option<Lead>,
     /// The system that `value`, `range`, `trend` and `peak` are about.
     pub system: Option<At<String>>,
     /// Relative to this system, seed by seed \[%\]: what `value` and the others then are about.
@@ -224,6 +240,19 @@ pub struct StatementTable {
     pub equals: Option<String>,
     /// What we believe is the cause if it is not reproduced.
     pub cause: Option<String>,
+    /// Not a sentence of the paper, but one of ours.
+    #[serde(default)]
+    pub own: bool,
+}
+
+/// On which side of another system one is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lead {
+    /// Its metric is larger.
+    Above,
+    /// Its metric is smaller.
+    Below,
 }
 
 /// Which of several points counts.

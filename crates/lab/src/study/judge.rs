@@ -4,23 +4,28 @@
 //! weigh alike; changes against another system are percentages already and are subtracted. Several points are averaged within
 //! a seed. A difference counts if its 95 % interval leaves out zero; where nothing is random and repetitions are copies, if it is
 //! at least one percent. Two values that are both below a thousandth of the largest mean among the claim's points are equal: without
-//! that, rounding errors beside zero would differ by 100 %. No order is reproduced against the means that are shown with it, and
-//! none is called a direction against them unless its difference counts.
+//! that, rounding errors beside zero would differ by 100 %. No order is reproduced against the means that are shown with it.
+//! Where the points of a claim or the steps of a trend each have a vote, their p-values are adjusted after Holm.
 //!
-//! | claim | reproduced | direction only |
-//! |---|---|---|
-//! | `order` `a < b` | each neighbour's difference counts, and none does the other way at a single point | all means in order, or the ends' difference counts |
-//! | `a <= b` | `a` is not above `b` by more than `margin` so that it counts | as above |
-//! | `a ~ b` | within `margin` | the difference does not count |
-//! | `value`, `range` | our mean within `within` of it, or our interval, if no wider than a tenth of the number, meets it | a change in the same direction that counts |
-//! | `at-least`, `at-most` | our mean on that side | our interval reaches that side |
-//! | `trend` | from end to end it counts, and no step against it does | the mean goes that way from end to end |
-//! | `peak` | our largest mean is there | its lead over the value there does not count |
-//! | `theory` | each point within `within` of the curve | all changes in the same direction |
-//! | `equals` | so in every run | – |
+//! | claim | reproduced | stronger, weaker | sign only | not significant | opposite |
+//! |---|---|---|---|---|---|
+//! | `order` `a < b` | each neighbour's difference counts and is at least `margin` (1 %), and no point says otherwise | | it counts and is smaller, or a point or the means say otherwise, or only the ends' counts | it does not count | it counts the other way |
+//! | `a <= b` | `a` is not above `b` by more than `margin` (1 %) so that it counts | | | a single run | otherwise |
+//! | `a ~ b` | within `margin` (5 %) | | | it does not count | otherwise |
+//! | `value`, `range` | our mean within `within` of it, or our interval, if no wider than a tenth of the number, meets it | by at most a factor of two | with `over`: the sign is right and it counts | with `over`: it does not count | otherwise |
+//! | `at-least`, `at-most` | our mean on that side | by at most a factor of two | | our interval reaches that side | otherwise |
+//! | `trend` | from end to end it counts and is at least `margin` (1 %), and no step against it does | | it is smaller, or a step is against it | it does not count | it counts the other way, or the gap is on the other side (`lead`) |
+//! | `peak` | our largest mean is there | | | its lead over the value there does not count | otherwise |
+//! | `theory` | each point within `within` of the curve | | all changes in the same direction | | otherwise |
+//! | `equals` | so in every run | | | | otherwise |
+//!
+//! Whatever is said of a system that is a reconstruction (`unavailable`) has a comparator that is not available. A trend of
+//! all systems, and an order of three others or more, are judged without it.
+
+mod grade;
 
 use super::claim::{Claim, Relation, Side};
-use super::file::{StatementTable, Statistic, Trend};
+use super::file::{Lead, StatementTable, Statistic, Trend};
 use super::grid::{Point, Table};
 use super::load::Study;
 use super::metric::Metric;
@@ -28,7 +33,7 @@ use super::result::{Judged, Verdict};
 use super::scale::{Unit, digits};
 use crate::ScenarioError;
 use crate::statistic::Censoring;
-use crate::stats::Estimate;
+use crate::stats::{Estimate, Tested};
 
 /// A claim before its runs.
 struct Case<'a> {
@@ -82,7 +87,7 @@ pub(super) fn judge(study: &Study, table: &Table<'_>, statement: &StatementTable
             match case.points.is_empty() {
                 true => Finding::untested("its points are not among those that were run"),
                 false => {
-                    let mut finding = case.decide(claim);
+                    let mut finding = case.decide_without_reconstructions(claim);
                     if let Some((unfinished, words)) = case.unfinished(claim) {
                         unfinished_runs = unfinished;
                         finding.details.insert(0, words);
@@ -100,18 +105,40 @@ pub(super) fn judge(study: &Study, table: &Table<'_>, statement: &StatementTable
         verdict: finding.verdict,
         unfinished_runs,
         details: finding.details,
+        own: statement.own,
         cause: statement.cause.clone().filter(|_| finding.verdict != Verdict::Reproduced),
         tried: Vec::new(),
     })
 }
 
 impl Case<'_> {
+    /// Decides on the systems that are the paper's own.
+    fn decide_without_reconstructions(&self, claim: &Claim) -> Finding {
+        let reconstructed = |system: usize| self.study.systems().nth(system)?.unavailable.as_deref();
+        let about = [self.system, self.over].into_iter().flatten().find_map(reconstructed);
+        let (claim, why) = match claim {
+            Claim::Order(chain) => {
+                let of_paper: Vec<_> = chain.iter().filter(|(_, it)| reconstructed(*it).is_none()).copied().collect();
+                let why = chain.iter().find_map(|(_, system)| reconstructed(*system));
+                let enough = of_paper.len() >= ORDER_WITHOUT;
+                (&Claim::Order(if enough { of_paper } else { chain.clone() }), why.filter(|_| !enough))
+            }
+            claim => (claim, about),
+        };
+        let mut finding = self.decide(claim);
+        if let Some(why) = why {
+            finding.details.insert(0, format!("{} against our reconstruction: {why}", finding.verdict.name()));
+            finding.verdict = Verdict::ComparatorUnavailable;
+        }
+        finding
+    }
+
     fn decide(&self, claim: &Claim) -> Finding {
         let found = match claim {
             Claim::Order(chain) => self.order(chain),
             Claim::Number { low, high, within } => self.number(*low, *high, *within),
             Claim::Bound { side, bound } => self.bound(*side, *bound),
-            Claim::Trend(trend) => self.trend(*trend),
+            Claim::Trend(trend, lead) => self.trend(*trend, *lead),
             Claim::Peak(places) => self.peak(places),
             Claim::Theory { curve, within } => self.theory(curve, *within),
             Claim::Equals(text) => Some(self.equals(text)),
@@ -214,21 +241,22 @@ impl Case<'_> {
             true => self.points.iter().map(|point| vec![point.clone()]).collect(),
             false => vec![self.points.clone()],
         };
-        let (mut all_hold, mut all_lean) = (true, true);
+        let mut verdict = Verdict::Reproduced;
         for group in &groups {
             let place =
                 if self.statement.each { format!(" at {}", self.study.place(&group[0])) } else { String::new() };
             for pair in chain.windows(2) {
                 let [(_, a), (relation, b)] = pair else { continue };
                 let difference = self.difference(*a, *b, group)?;
-                let (holds, leans) = relation.holds(&difference, self.statement.margin);
-                let reversed = if *relation == Relation::Less { self.reversed(*a, *b, group) } else { Vec::new() };
-                let contradicted = *relation == Relation::Less && leans && !self.is_shown_above(*b, *a, group)?;
-                let holds = holds && reversed.is_empty() && !contradicted;
-                all_hold &= holds;
-                // Against the means only a difference that counts says anything.
-                all_lean &= leans && (!contradicted || counts(&difference));
-                let sign = if holds { "" } else { "NOT " };
+                let mut of_pair = grade::relation(*relation, &difference, self.statement.margin);
+                let reversed = if *relation == Relation::Less { self.reversed(*a, *b, group)? } else { Vec::new() };
+                let leads = *relation == Relation::Less && difference.mean > 0.0;
+                let contradicted = leads && !self.is_shown_above(*b, *a, group)?;
+                if !reversed.is_empty() || contradicted {
+                    of_pair = of_pair.max(Verdict::SignOnly);
+                }
+                verdict = verdict.max(of_pair);
+                let sign = if of_pair == Verdict::Reproduced { "" } else { "NOT " };
                 details.push(format!(
                     "{sign}{} {} {}{place}: {} is {}",
                     self.name(*a),
@@ -243,23 +271,19 @@ impl Case<'_> {
                 }
             }
         }
-        let ends = match chain {
-            [(_, first), .., (_, last)] if chain.iter().skip(1).any(|(relation, _)| *relation == Relation::Less) => {
-                let difference = self.difference(*first, *last, &self.points)?;
-                difference.mean > 0.0 && counts(&difference)
-            }
-            _ => false,
-        };
+        if let [(_, first), .., (_, last)] = chain
+            && (chain.len() > 2 || groups.len() > 1)
+            && chain.iter().skip(1).any(|(relation, _)| *relation == Relation::Less)
+            && grade::sign(&self.difference(*first, *last, &self.points)?, self.margin(WORTH_A_WORD))
+                == Verdict::Reproduced
+        {
+            verdict = verdict.min(Verdict::SignOnly);
+        }
         let shown = |(_, system): &(Relation, usize)| {
             let each: Option<Vec<Vec<f64>>> = self.points.iter().map(|point| self.values(*system, point)).collect();
             Some(format!("{} {}", self.name(*system), self.show(&Estimate::of(&mean_within_seeds(&each?))?)))
         };
         let ours: Vec<String> = chain.iter().map(shown).collect::<Option<_>>()?;
-        let verdict = match (all_hold, all_lean || ends) {
-            (true, _) => Verdict::Reproduced,
-            (_, true) => Verdict::DirectionOnly,
-            _ => Verdict::NotReproduced,
-        };
         Some(Finding { ours: ours.join(", "), verdict, details })
     }
 
@@ -272,31 +296,24 @@ impl Case<'_> {
         Some(mean(a)? > mean(b)?)
     }
 
-    /// Where among several points `b` is below `a` so that it counts: an average must not hide that.
-    fn reversed(&self, a: usize, b: usize, group: &[Point]) -> Vec<String> {
-        let one = |point: &Point| {
-            let difference = self.difference(a, b, std::slice::from_ref(point))?;
-            let against = difference.mean < 0.0 && counts(&difference);
-            against.then(|| {
-                format!("the other way at {}: {} is {}", self.study.place(point), self.name(b), above(&difference))
-            })
-        };
-        if group.len() > 1 { group.iter().filter_map(one).collect() } else { Vec::new() }
+    /// Where among several points `b` is below `a` so that it counts among as many votes: an average must not hide that.
+    fn reversed(&self, a: usize, b: usize, group: &[Point]) -> Option<Vec<String>> {
+        if group.len() == 1 {
+            return Some(Vec::new());
+        }
+        let one = |point: &Point| self.difference(a, b, std::slice::from_ref(point)).map(Some);
+        let tested = Tested::family(&group.iter().map(one).collect::<Option<Vec<_>>>()?);
+        let against = group.iter().zip(tested).filter_map(|(point, tested)| {
+            let difference = tested.filter(|it| is_against(it, -self.margin(WORTH_A_WORD)))?.difference;
+            let place = self.study.place(point);
+            Some(format!("the other way at {place}: {} is {}", self.name(b), above(&difference)))
+        });
+        Some(against.collect())
     }
 
     fn number(&self, low: f64, high: f64, within: f64) -> Option<Finding> {
         let (estimate, place) = self.estimate(self.system?)?;
-        let half = estimate.half.unwrap_or(0.0);
-        let near = estimate.mean >= low - within && estimate.mean <= high + within;
-        // An interval that is wide meets anything; it says something only if it is as narrow as a tenth of the number.
-        let narrow = half <= within.max(0.1 * low.abs().max(high.abs()));
-        let meets = narrow && estimate.mean + half >= low && estimate.mean - half <= high;
-        let same_way = self.over.is_some() && counts(&estimate) && (estimate.mean > 0.0) == (low + high > 0.0);
-        let verdict = match (near || meets, same_way) {
-            (true, _) => Verdict::Reproduced,
-            (_, true) => Verdict::DirectionOnly,
-            _ => Verdict::NotReproduced,
-        };
+        let verdict = grade::number(&estimate, [low, high], within, self.over.is_some());
         let unit = self.unit(high.abs().max(low.abs()));
         let accepted = format!("accepted: {} to {} {}", unit.show(low - within), unit.show(high + within), unit.name);
         Some(Finding { ours: self.show(&estimate), verdict, details: vec![place, accepted] })
@@ -304,20 +321,14 @@ impl Case<'_> {
 
     fn bound(&self, side: Side, bound: f64) -> Option<Finding> {
         let (estimate, place) = self.estimate(self.system?)?;
-        let sign = if side == Side::AtLeast { 1.0 } else { -1.0 };
-        let above = sign * (estimate.mean - bound);
-        let verdict = match (above >= 0.0, above + estimate.half.unwrap_or(0.0) >= 0.0) {
-            (true, _) => Verdict::Reproduced,
-            (_, true) => Verdict::DirectionOnly,
-            _ => Verdict::NotReproduced,
-        };
+        let verdict = grade::bound(&estimate, side, bound);
         Some(Finding { ours: self.show(&estimate), verdict, details: vec![place] })
     }
 
-    fn trend(&self, trend: Trend) -> Option<Finding> {
+    fn trend(&self, trend: Trend, lead: Option<Lead>) -> Option<Finding> {
         let systems: Vec<usize> = match self.system {
             Some(system) => vec![system],
-            None => (0..self.study.systems().count()).filter(|system| Some(*system) != self.over).collect(),
+            None => self.all_of_paper().filter(|system| Some(*system) != self.over).collect(),
         };
         let (mut details, mut worst, mut ours) = (Vec::new(), Verdict::Reproduced, Vec::new());
         for system in systems {
@@ -326,20 +337,22 @@ impl Case<'_> {
                 return Some(Finding::untested("it takes two values of the first axis"));
             };
             let overall = Estimate::of(&self.apart(first, last))?;
-            let steps: Vec<Estimate> =
-                columns.windows(2).filter_map(|pair| Estimate::of(&self.apart(&pair[0], &pair[1]))).collect();
-            let sign = if trend == Trend::Falls { -1.0 } else { 1.0 };
-            let against = steps.iter().any(|step| counts(step) && sign * step.mean < 0.0);
-            let verdict = match trend {
-                Trend::Flat if steps.iter().chain([&overall]).all(|it| it.mean.abs() <= self.margin(5.0)) => {
-                    Verdict::Reproduced
+            let mut verdict = self.change(trend, &overall, &columns)?;
+            if let Some(lead) = lead {
+                // The gap is widest where it begins to shrink, or has grown: there it must be on the paper's side.
+                let widest = if (trend == Trend::Falls) == (lead == Lead::Above) { first } else { last };
+                let gap = Estimate::of(widest)?;
+                let sign = if lead == Lead::Above { 1.0 } else { -1.0 };
+                let on_its_side = grade::sign(&Estimate { mean: sign * gap.mean, ..gap }, WORTH_A_WORD);
+                verdict = verdict.max(on_its_side);
+                if on_its_side != Verdict::Reproduced {
+                    details.push(format!(
+                        "{}: the gap is {} where it should be widest",
+                        self.name(system),
+                        self.show(&gap)
+                    ));
                 }
-                Trend::Flat if !counts(&overall) => Verdict::DirectionOnly,
-                Trend::Flat => Verdict::NotReproduced,
-                _ if sign * overall.mean > 0.0 && counts(&overall) && !against => Verdict::Reproduced,
-                _ if sign * overall.mean > 0.0 => Verdict::DirectionOnly,
-                _ => Verdict::NotReproduced,
-            };
+            }
             worst = worst.max(verdict);
             let means: Option<Vec<Estimate>> = columns.iter().map(|column| Estimate::of(column)).collect();
             let means: Vec<String> = means?.iter().map(|estimate| self.show(estimate)).collect();
@@ -348,6 +361,31 @@ impl Case<'_> {
             details.push(format!("{}: {}; from end to end {}", self.name(system), means.join(", "), signed(&overall)));
         }
         Some(Finding { ours: ours.join("; "), verdict: worst, details })
+    }
+
+    /// A change from end to end, and those from column to column.
+    fn change(&self, trend: Trend, overall: &Estimate, columns: &[Vec<f64>]) -> Option<Verdict> {
+        let steps = columns.windows(2).map(|pair| Estimate::of(&self.apart(&pair[0], &pair[1])).map(Some));
+        let steps: Vec<Option<Estimate>> = steps.collect::<Option<_>>()?;
+        let sign = match trend {
+            Trend::Rises => 1.0,
+            Trend::Falls => -1.0,
+            Trend::Flat => {
+                let changes = steps.iter().flatten().chain([overall]);
+                return changes.map(|change| grade::flat(change, self.statement.margin)).max();
+            }
+        };
+        let along = |change: Estimate| Estimate { mean: sign * change.mean, ..change };
+        let margin = self.margin(WORTH_A_WORD);
+        let steps: Vec<Option<Estimate>> = steps.into_iter().map(|step| step.map(along)).collect();
+        let against = Tested::family(&steps).iter().flatten().any(|step| is_against(step, -margin));
+        let verdict = grade::sign(&along(*overall), margin);
+        Some(if against { verdict.max(Verdict::SignOnly) } else { verdict })
+    }
+
+    /// The systems that are the paper's.
+    fn all_of_paper(&self) -> impl Iterator<Item = usize> {
+        self.study.systems().enumerate().filter(|(_, system)| system.unavailable.is_none()).map(|(n, _)| n)
     }
 
     /// For each value of the first axis: the mean over the points there, seed by seed.
@@ -377,8 +415,8 @@ impl Case<'_> {
         let lead = Estimate::of(&self.apart(&columns[best], &columns[top]))?;
         let verdict = match (is_claimed(top), counts(&lead)) {
             (true, _) => Verdict::Reproduced,
-            (_, false) => Verdict::DirectionOnly,
-            _ => Verdict::NotReproduced,
+            (_, false) => Verdict::NotSignificant,
+            _ => Verdict::Opposite,
         };
         let at = |n: usize| format!("{} at {} {}", self.show(&estimates[n]), axis.name, axis.shown(indices[n]));
         let details = (0..estimates.len()).map(at).collect();
@@ -417,8 +455,8 @@ impl Case<'_> {
         let verdict = match (details.is_empty(), all_near, same_way) {
             (true, ..) => Verdict::NotTested,
             (_, true, _) => Verdict::Reproduced,
-            (_, _, true) => Verdict::DirectionOnly,
-            _ => Verdict::NotReproduced,
+            (_, _, true) => Verdict::SignOnly,
+            _ => Verdict::Opposite,
         };
         let sign = if farthest > 0.0 { "+" } else { "" };
         let ours = format!("at most {sign}{} {} from theory", unit.show(farthest), unit.name);
@@ -438,7 +476,7 @@ impl Case<'_> {
         let verdict = match seen.as_slice() {
             [(only, _)] if only == text => Verdict::Reproduced,
             [] => Verdict::NotTested,
-            _ => Verdict::NotReproduced,
+            _ => Verdict::Opposite,
         };
         let details = seen.iter().map(|(text, count)| format!("{count} runs: {text}")).collect();
         Finding { ours: seen.first().map(|(text, _)| text.clone()).unwrap_or_default(), verdict, details }
@@ -474,11 +512,19 @@ const NEGLIGIBLE: f64 = 1e-3;
 /// In any unit: a nanosecond, which is the tick of the simulator's clock, a billionth of a bit per second or of a segment.
 const ROUNDING: f64 = 1e-9;
 
-/// In percent, of runs without chance.
+/// In percent, or points of it: from where on an order counts, and any difference between runs without chance.
 const WORTH_A_WORD: f64 = 1.0;
 
+/// So many systems of the paper's own make an order that is judged without the others.
+const ORDER_WITHOUT: usize = 3;
+
+/// Whether a difference is below `most` so that it counts among all that were tested with it.
+fn is_against(tested: &Tested, most: f64) -> bool {
+    tested.difference.mean < most && tested.is_significant()
+}
+
 /// Whether the difference is more than chance. Without repetition nothing is.
-pub(super) fn counts(difference: &Estimate) -> bool {
+fn counts(difference: &Estimate) -> bool {
     // Copies of one number are no interval: where chance has no part, a difference must be one that is worth a word.
     difference.half.is_some_and(|half| difference.mean.abs() > if half == 0.0 { WORTH_A_WORD } else { half })
 }

@@ -1,6 +1,8 @@
 //! A study, read and checked as far as that goes without its runs.
 
-use super::file::{AxisTable, BaseFile, PlotTable, RepeatTable, StatementTable, StudyFile, SystemTable};
+use super::file::{
+    AxisTable, BaseFile, PlotTable, RepeatTable, SensitivityTable, StatementTable, StudyFile, SystemTable,
+};
 use super::result::Assumption;
 use super::shipped::{BASES, STUDIES};
 use crate::error::{Problem, Sources, suggest};
@@ -24,7 +26,7 @@ pub struct Study {
     /// What varies.
     pub(super) axes: Vec<Axis>,
     /// What is tried where a statement fails: the study's own, then the base's.
-    pub(super) sensitivities: Vec<SystemTable>,
+    pub(super) sensitivities: Vec<SensitivityTable>,
     /// What the paper leaves open: the base's, then the study's own.
     pub(super) assumptions: Vec<Assumption>,
     /// Name and text, the base first.
@@ -343,7 +345,7 @@ fn lay_over(below: &mut toml::Table, above: toml::Table) {
     }
 }
 
-fn tables(tables: &[At<SystemTable>]) -> Vec<SystemTable> {
+fn tables(tables: &[At<SensitivityTable>]) -> Vec<SensitivityTable> {
     tables.iter().map(|at| at.value.clone()).collect()
 }
 

@@ -23,11 +23,13 @@ mod result;
 mod run;
 mod scale;
 mod shipped;
+mod tally;
 pub mod theory;
 
 pub use grid::StudyError;
 pub use load::Study;
 pub use over_time::SERIES;
 pub use papers::{PAPERS, Paper};
-pub use result::{Assumption, Judged, StudyResult, SystemInfo, Tried, Verdict};
+pub use result::{Assumption, Judged, Standing, StudyResult, SystemInfo, Tried, Verdict};
 pub use run::{Prepared, Provenance, StudyRow};
+pub use tally::Tally;

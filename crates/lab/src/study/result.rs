@@ -56,6 +56,9 @@ pub struct SystemInfo {
     pub set: Vec<String>,
     /// Scheduler, congestion control and so on with all parameters, as the sender has them.
     pub policies: Vec<(String, String)>,
+    /// Why it is not the paper's system but a reconstruction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<String>,
 }
 
 /// Something that the paper leaves open.
@@ -89,6 +92,9 @@ pub struct Judged {
     pub unfinished_runs: usize,
     /// How it was decided: each comparison with its interval.
     pub details: Vec<String>,
+    /// Not a sentence of the paper, but one of ours: it does not count among the paper's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own: bool,
     /// What we believe is the cause, where it is not reproduced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
@@ -125,21 +131,41 @@ impl Tried {
     }
 }
 
-/// What became of a statement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// What became of a statement: a grade by the size of the effect, in the order from the best to the worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// As stated, within the tolerance that the study names or our interval.
     Reproduced,
-    /// The difference points the same way, and is not as large, or not significant.
-    DirectionOnly,
-    /// Otherwise than stated.
-    NotReproduced,
+    /// The number is larger than stated, by at most a factor of two.
+    Stronger,
+    /// The number is smaller than stated, by at most a factor of two.
+    Weaker,
+    /// The difference has the stated sign so that it counts, and is of another size, or not so everywhere.
+    SignOnly,
+    /// No difference that counts.
+    NotSignificant,
+    /// The contrary so that it counts, or a number that is off by more than a factor of two.
+    Opposite,
+    /// It is about a system whose definition is not public: what was measured is our reconstruction.
+    ComparatorUnavailable,
     /// No run can show it, or `--quick` left out the points that would.
     NotTested,
 }
 
 impl Verdict {
+    /// All of them, from the best to the worst.
+    pub const ALL: [Verdict; 8] = [
+        Verdict::Reproduced,
+        Verdict::Stronger,
+        Verdict::Weaker,
+        Verdict::SignOnly,
+        Verdict::NotSignificant,
+        Verdict::Opposite,
+        Verdict::ComparatorUnavailable,
+        Verdict::NotTested,
+    ];
+
     /// In words, with the number of unfinished runs behind it: `reproduced (3 runs unfinished)`.
     fn beside(self, unfinished_runs: usize) -> String {
         match unfinished_runs {
@@ -153,9 +179,36 @@ impl Verdict {
     pub const fn name(self) -> &'static str {
         match self {
             Verdict::Reproduced => "reproduced",
-            Verdict::DirectionOnly => "direction only",
-            Verdict::NotReproduced => "not reproduced",
+            Verdict::Stronger => "stronger",
+            Verdict::Weaker => "weaker",
+            Verdict::SignOnly => "sign only",
+            Verdict::NotSignificant => "not significant",
+            Verdict::Opposite => "opposite",
+            Verdict::ComparatorUnavailable => "comparator unavailable",
             Verdict::NotTested => "not tested",
         }
     }
+
+    /// What it says of the statement.
+    pub const fn standing(self) -> Standing {
+        match self {
+            Verdict::Reproduced => Standing::Holds,
+            Verdict::Stronger | Verdict::Weaker | Verdict::SignOnly => Standing::InPart,
+            Verdict::NotSignificant | Verdict::Opposite => Standing::Fails,
+            Verdict::ComparatorUnavailable | Verdict::NotTested => Standing::Open,
+        }
+    }
+}
+
+/// Verdicts in four classes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Standing {
+    /// As stated.
+    Holds,
+    /// The sign is the stated one.
+    InPart,
+    /// Not so here.
+    Fails,
+    /// Nothing can be said.
+    Open,
 }

@@ -4,7 +4,7 @@ use super::grid::{Grid, StudyError};
 use super::judge::judge;
 use super::load::Study;
 use super::plot::draw;
-use super::result::{Judged, StudyResult, SystemInfo, Tried, Verdict};
+use super::result::{Judged, Standing, StudyResult, SystemInfo, Tried};
 use crate::error::Problem;
 use crate::{Journal, ScenarioError};
 use anabranch_policy::Catalogue;
@@ -90,6 +90,7 @@ impl Prepared {
             name: system.name.clone(),
             set: system.set.iter().map(|at| at.value.clone()).collect(),
             policies: self.grid.scenario(n).map(policies).unwrap_or_default(),
+            unavailable: system.unavailable.clone(),
         };
         Ok(StudyResult {
             version: crate::VERSION.to_owned(),
@@ -126,7 +127,7 @@ impl Prepared {
         progress: &(dyn Fn(usize, &str) + Sync),
         done: &(dyn Fn() + Sync),
     ) -> Result<(), StudyError> {
-        let failed = |judged: &Judged| matches!(judged.verdict, Verdict::NotReproduced | Verdict::DirectionOnly);
+        let failed = |judged: &Judged| matches!(judged.verdict.standing(), Standing::InPart | Standing::Fails);
         let tries = self.study.repeat().tries;
         if tries == 0 {
             return Ok(());

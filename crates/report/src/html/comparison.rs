@@ -48,6 +48,7 @@ fn systems(header: &Header, comparison: &Comparison) -> Vec<SystemInfo> {
         name: group.name.clone(),
         set: header.sets.clone(),
         policies: group.policies.seams().iter().map(|(seam, it)| ((*seam).to_owned(), it.to_string())).collect(),
+        unavailable: None,
     };
     comparison.candidates.iter().map(system).collect()
 }

@@ -13,7 +13,7 @@ mod study;
 
 use crate::Align;
 use anabranch_lab::figure::Figure;
-use anabranch_lab::study::{Assumption, Judged, SystemInfo, Tried, Verdict};
+use anabranch_lab::study::{Assumption, Judged, Standing, SystemInfo, Tally, Tried, Verdict};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use minijinja::syntax::SyntaxConfig;
@@ -178,38 +178,40 @@ struct VerdictShown {
 
 impl VerdictShown {
     fn new(verdict: Verdict, word: String) -> Self {
-        let (symbol, class) = match verdict {
-            Verdict::Reproduced => ("✓", "good"),
-            Verdict::DirectionOnly => ("◐", "part"),
-            Verdict::NotReproduced => ("✗", "bad"),
-            Verdict::NotTested => ("○", "open"),
+        let (symbol, class) = match verdict.standing() {
+            Standing::Holds => ("✓", "good"),
+            Standing::InPart => ("◐", "part"),
+            Standing::Fails => ("✗", "bad"),
+            Standing::Open => ("○", "open"),
         };
         VerdictShown { symbol, word, class }
     }
 }
 
-/// How often each verdict.
+/// How often each verdict, and each class of them.
 #[derive(Serialize, Default)]
 struct Counts {
     all: usize,
-    reproduced: usize,
-    direction: usize,
-    not: usize,
-    untested: usize,
+    own: usize,
+    holds: usize,
+    in_part: usize,
+    fails: usize,
+    open: usize,
+    verdicts: Vec<(VerdictShown, usize)>,
 }
 
 impl Counts {
     fn of<'a>(statements: impl Iterator<Item = &'a Judged>) -> Self {
-        statements.fold(Counts::default(), |mut counts, judged| {
-            counts.all += 1;
-            match judged.verdict {
-                Verdict::Reproduced => counts.reproduced += 1,
-                Verdict::DirectionOnly => counts.direction += 1,
-                Verdict::NotReproduced => counts.not += 1,
-                Verdict::NotTested => counts.untested += 1,
-            }
-            counts
-        })
+        let tally = Tally::of(statements);
+        Counts {
+            all: tally.all(),
+            own: tally.own,
+            holds: tally.standing(Standing::Holds),
+            in_part: tally.standing(Standing::InPart),
+            fails: tally.standing(Standing::Fails),
+            open: tally.standing(Standing::Open),
+            verdicts: tally.verdicts().map(|(verdict, count)| (VerdictShown::new(verdict, verdict.name().to_owned()), count)).collect(),
+        }
     }
 }
 

@@ -97,7 +97,7 @@ fn system(header: &Header) -> SystemInfo {
         let what = format!("{} from {} s on, {}", switched.policy, switched.at_s, switched.host);
         policies.push((format!("{}, later", switched.seam), what));
     }
-    SystemInfo { name: header.policies.scheduler.name.clone(), set: header.sets.clone(), policies }
+    SystemInfo { name: header.policies.scheduler.name.clone(), set: header.sets.clone(), policies, unavailable: None }
 }
 
 fn unfinished(runs: &[Run]) -> Vec<String> {

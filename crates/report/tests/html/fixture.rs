@@ -150,6 +150,7 @@ fn judged(text: &str, claim: &str, ours: &str, verdict: Verdict) -> Judged {
             "LATE to DPSAF: -21.4 ± 3.0 % (30 pairs)".to_owned(),
             "DPSAF to minRTT: -11.0 ± 4.1 %".to_owned(),
         ],
+        own: false,
         cause: None,
         tried: Vec::new(),
     }
@@ -165,6 +166,7 @@ pub fn study() -> StudyResult {
             ("congestion".to_owned(), "cubic (beta=0.7, c=0.4)".to_owned()),
             ("reinjection".to_owned(), "opportunistic".to_owned()),
         ],
+        unavailable: (*name == "DPSAF").then(|| "its formulas are not public".to_owned()),
     };
     StudyResult {
         version: "0.1.0".to_owned(),
@@ -193,11 +195,11 @@ pub fn study() -> StudyResult {
                     verdict: Verdict::Reproduced,
                     unfinished_runs: 0,
                 }],
-                ..judged("With 256 kB it needs 37 % less time.", "-37.36 %", "-21.4 ± 3.0 %", Verdict::DirectionOnly)
+                ..judged("With 256 kB it needs 37 % less time.", "-37.36 %", "-21.4 ± 3.0 %", Verdict::Weaker)
             },
             Judged {
                 unfinished_runs: 4,
-                ..judged("ECF is never slower than minRTT.", "ECF <= minRTT", "+4.1 ± 1.2 %", Verdict::NotReproduced)
+                ..judged("ECF is never slower than minRTT.", "ECF <= minRTT", "+4.1 ± 1.2 %", Verdict::Opposite)
             },
         ],
         assumptions: vec![Assumption {

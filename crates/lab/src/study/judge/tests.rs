@@ -9,24 +9,13 @@ use crate::study::plot::draw;
 use anabranch_policy::Catalogue;
 use std::sync::Arc;
 
-/// Two systems, three points, results made up by a formula; judged by one statement.
-fn verdict(statement: &str, result: fn(system: usize, x: f64, seed: u64) -> f64) -> Judged {
-    let finished = |system: usize, x: f64, seed: u64| Measured {
-        completion_s: Some(result(system, x, seed)),
-        ..measured(seed, 1.0, 1.0)
-    };
-    with_plot(statement, &finished).0
-}
-
-/// The same with whole measurements, and what a plot shows of them.
-fn with_plot(statement: &str, result: &dyn Fn(usize, f64, u64) -> Measured) -> (Judged, Figure) {
-    let text = format!(
-        r#"
+/// Two systems, three points.
+const STUDY: &str = r#"
 title = "made up"
 paper = "TEST"
 figure = "Fig. 0"
 about = "nothing"
-repeat = {{ full = 10, quick = 2 }}
+repeat = { full = 10, quick = 2 }
 [scenario.path.a]
 rate = "1mbit"
 [[scenario.workload]]
@@ -35,7 +24,7 @@ duration = "1s"
 [[axis]]
 name = "x"
 label = "x"
-set = ["path.a.delay={{}}ms"]
+set = ["path.a.delay={}ms"]
 values = [1, 2, 3]
 [[system]]
 name = "one"
@@ -51,12 +40,26 @@ metric = "completion-time"
 text = "t"
 source = "s"
 metric = "completion-time"
-{statement}
-"#
-    );
+"#;
+
+/// Results made up by a formula; judged by one statement.
+fn verdict(statement: &str, result: fn(system: usize, x: f64, seed: u64) -> f64) -> Judged {
+    verdict_of(STUDY, statement, result)
+}
+
+fn verdict_of(study: &str, statement: &str, result: fn(system: usize, x: f64, seed: u64) -> f64) -> Judged {
+    let finished = |system: usize, x: f64, seed: u64| Measured {
+        completion_s: Some(result(system, x, seed)),
+        ..measured(seed, 1.0, 1.0)
+    };
+    with_plot(&format!("{study}{statement}\n"), &finished).0
+}
+
+/// Results made up as whole measurements; judged by the one statement of this study, and what its plot shows of them.
+fn with_plot(study: &str, result: &dyn Fn(usize, f64, u64) -> Measured) -> (Judged, Figure) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("study.toml");
-    std::fs::write(&path, text).unwrap();
+    std::fs::write(&path, study).unwrap();
     let study = Study::load(path.to_str().unwrap()).unwrap();
     let grid = Grid::new(&study, &Arc::new(Catalogue::default()), &[]).unwrap();
     let journal = Journal::in_memory();
@@ -81,18 +84,18 @@ fn an_order_is_reproduced_if_paired_differences_count() {
     let faster = |system: usize, x: f64, seed: u64| x + noise(system, seed) + if system == 0 { 0.0 } else { 0.1 };
     assert_eq!(verdict("order = \"one < two\"", faster).verdict, Verdict::Reproduced);
     assert_eq!(verdict("order = \"one <= two\"", faster).verdict, Verdict::Reproduced);
-    assert_eq!(verdict("order = \"two < one\"", faster).verdict, Verdict::NotReproduced);
-    assert_eq!(verdict("order = \"two <= one\"", faster).verdict, Verdict::NotReproduced);
+    assert_eq!(verdict("order = \"two < one\"", faster).verdict, Verdict::Opposite);
+    assert_eq!(verdict("order = \"two <= one\"", faster).verdict, Verdict::Opposite);
     assert_eq!(verdict("order = \"two ~ one\"", faster).verdict, Verdict::Reproduced, "4 % apart");
-    assert_eq!(verdict("order = \"two ~ one\"\nmargin = 1", faster).verdict, Verdict::NotReproduced);
+    assert_eq!(verdict("order = \"two ~ one\"\nmargin = 1", faster).verdict, Verdict::Opposite);
 }
 
 #[test]
-fn a_lead_within_the_noise_is_direction_only() {
+fn a_lead_within_the_noise_is_not_significant() {
     let hardly = |system: usize, _: f64, seed: u64| {
         10.0 + if system == 0 { 0.0 } else { 0.1 + if seed.is_multiple_of(2) { 1.0 } else { -1.0 } }
     };
-    assert_eq!(verdict("order = \"one < two\"", hardly).verdict, Verdict::DirectionOnly);
+    assert_eq!(verdict("order = \"one < two\"", hardly).verdict, Verdict::NotSignificant);
 }
 
 /// At one point both are zero but for rounding, which differs by 100 %; at the others nothing can be told.
@@ -107,7 +110,7 @@ fn rounding_errors_decide_nothing() {
     let judged = verdict("order = \"two < one\"", rounded);
     assert_ne!(judged.verdict, Verdict::Reproduced, "{}: {:?}", judged.ours, judged.details);
     let nothing = |system: usize, _: f64, _: u64| if system == 0 { 3.4e-16 } else { 1.1e-16 };
-    assert_eq!(verdict("order = \"two < one\"", nothing).verdict, Verdict::NotReproduced);
+    assert_eq!(verdict("order = \"two < one\"", nothing).verdict, Verdict::NotSignificant);
 }
 
 /// Half as much at two small points weighs more than a fifth more at a large one, and the means that are shown say otherwise.
@@ -120,7 +123,7 @@ fn no_order_is_reproduced_against_the_means_that_are_shown() {
         _ => 0.3 + 0.001 * seed as f64,
     };
     let judged = verdict("order = \"two < one\"", weighed);
-    assert_eq!(judged.verdict, Verdict::DirectionOnly, "{}: {:?}", judged.ours, judged.details);
+    assert_eq!(judged.verdict, Verdict::SignOnly, "{}: {:?}", judged.ours, judged.details);
     assert!(judged.details.iter().any(|line| line.starts_with("the means are the other way")), "{:?}", judged.details);
 }
 
@@ -134,7 +137,7 @@ fn a_difference_within_the_noise_is_no_direction_against_the_means_that_are_show
         _ => 0.8 + if seed.is_multiple_of(2) { 0.5 } else { -0.5 },
     };
     let judged = verdict("order = \"two < one\"", vague);
-    assert_eq!(judged.verdict, Verdict::NotReproduced, "{}: {:?}", judged.ours, judged.details);
+    assert_eq!(judged.verdict, Verdict::NotSignificant, "{}: {:?}", judged.ours, judged.details);
     assert!(judged.details.iter().any(|line| line.starts_with("the means are the other way")), "{:?}", judged.details);
 }
 
@@ -144,13 +147,13 @@ fn an_order_at_each_point_fails_where_one_point_fails() {
         10.0 + noise(system, seed) + if system == 0 { 0.0 } else { if x == 3.0 { -0.5 } else { 1.0 } }
     };
     let average = verdict("order = \"one < two\"", crossing);
-    assert_eq!(average.verdict, Verdict::DirectionOnly, "an average does not hide a point that contradicts it");
+    assert_eq!(average.verdict, Verdict::SignOnly, "an average does not hide a point that contradicts it");
     assert!(average.details[1].starts_with("the other way at x 3: two is lower by"), "{:?}", average.details);
     let each = verdict("order = \"one < two\"\neach = true", crossing);
-    assert_eq!(each.verdict, Verdict::DirectionOnly);
+    assert_eq!(each.verdict, Verdict::SignOnly);
     assert_eq!(each.details.iter().filter(|line| line.starts_with("NOT")).count(), 1, "{:?}", each.details);
     let there = verdict("order = \"one < two\"\nat = { x = [3] }", crossing);
-    assert_eq!(there.verdict, Verdict::NotReproduced);
+    assert_eq!(there.verdict, Verdict::Opposite);
 }
 
 #[test]
@@ -160,24 +163,26 @@ fn a_number_is_held_against_its_tolerance_or_our_interval() {
     let claim = |value: &str| verdict(&format!("system = \"two\"\nover = \"one\"\n{value}"), less);
     assert_eq!(claim("value = -21").verdict, Verdict::Reproduced);
     assert_eq!(claim("value = -21").ours, "-20 ± 0 %");
-    assert_eq!(claim("value = -40").verdict, Verdict::DirectionOnly);
-    assert_eq!(claim("value = 20").verdict, Verdict::NotReproduced);
+    assert_eq!(claim("value = -39").verdict, Verdict::Weaker);
+    assert_eq!(claim("value = -41").verdict, Verdict::SignOnly);
+    assert_eq!(claim("value = 20").verdict, Verdict::Opposite);
     assert_eq!(claim("range = [-30, -10]").verdict, Verdict::Reproduced);
     assert_eq!(claim("at-most = -15").verdict, Verdict::Reproduced);
-    assert_eq!(claim("at-least = -15").verdict, Verdict::NotReproduced);
+    assert_eq!(claim("at-least = -15").verdict, Verdict::Stronger);
+    assert_eq!(claim("at-least = 15").verdict, Verdict::Opposite);
 }
 
 #[test]
 fn a_trend_and_its_peak() {
     let rising = |system: usize, x: f64, seed: u64| 10.0 * x + noise(system, seed);
     assert_eq!(verdict("trend = \"rises\"", rising).verdict, Verdict::Reproduced);
-    assert_eq!(verdict("trend = \"falls\"\nsystem = \"one\"", rising).verdict, Verdict::NotReproduced);
-    assert_eq!(verdict("trend = \"flat\"", rising).verdict, Verdict::NotReproduced);
+    assert_eq!(verdict("trend = \"falls\"\nsystem = \"one\"", rising).verdict, Verdict::Opposite);
+    assert_eq!(verdict("trend = \"flat\"", rising).verdict, Verdict::Opposite);
     let hill = |system: usize, x: f64, seed: u64| 20.0 - (x - 2.0) * (x - 2.1) + noise(system, seed);
     assert_eq!(verdict("peak = [2]\nsystem = \"one\"", hill).verdict, Verdict::Reproduced);
-    assert_eq!(verdict("peak = [3]\nsystem = \"one\"", hill).verdict, Verdict::NotReproduced);
+    assert_eq!(verdict("peak = [3]\nsystem = \"one\"", hill).verdict, Verdict::Opposite);
     let dented = |system: usize, x: f64, seed: u64| if x == 2.0 { 1.0 } else { x + 2.0 } + noise(system, seed);
-    assert_eq!(verdict("trend = \"rises\"", dented).verdict, Verdict::DirectionOnly);
+    assert_eq!(verdict("trend = \"rises\"", dented).verdict, Verdict::SignOnly);
 }
 
 #[test]
@@ -185,17 +190,61 @@ fn a_lead_is_followed_in_its_own_points() {
     // The lead of the second grows from 1 to 3 % of the first: by two points, whatever the size of the lead.
     let lead =
         |system: usize, x: f64, seed: u64| (10.0 + seed as f64) * if system == 0 { 1.0 } else { 1.0 + x / 100.0 };
-    let judged = verdict("system = \"two\"\nover = \"one\"\ntrend = \"rises\"", lead);
+    let judged = verdict("system = \"two\"\nover = \"one\"\nlead = \"above\"\ntrend = \"rises\"", lead);
     assert_eq!(judged.verdict, Verdict::Reproduced);
     assert!(judged.details[0].ends_with("from end to end +2 ± 0 %"), "{:?}", judged.details);
-    let flat = verdict("system = \"two\"\nover = \"one\"\ntrend = \"flat\"", lead);
+    let flat = verdict("system = \"two\"\nover = \"one\"\nlead = \"above\"\ntrend = \"flat\"", lead);
     assert_eq!(flat.verdict, Verdict::Reproduced, "two points are less than five");
+}
+
+/// A gap that shrinks below zero is not one that shrinks above it.
+#[test]
+fn a_gap_on_the_other_side_is_the_opposite() {
+    let below =
+        |system: usize, x: f64, seed: u64| (10.0 + seed as f64) * if system == 0 { 1.0 } else { 0.9 - x / 50.0 };
+    let trend = |claim: &str| verdict(&format!("system = \"two\"\nover = \"one\"\n{claim}"), below).verdict;
+    assert_eq!(trend("trend = \"falls\"\nlead = \"above\""), Verdict::Opposite);
+    assert_eq!(trend("trend = \"falls\"\nlead = \"below\""), Verdict::Reproduced);
+    assert_eq!(trend("trend = \"rises\"\nlead = \"below\""), Verdict::Opposite);
+}
+
+/// Nothing differs but by chance, at the third point for once by more than its own interval: one of three votes, so that its
+/// p-value of 3 % counts three times.
+#[test]
+fn one_vote_of_many_must_weigh_more() {
+    let one_in_many = |system: usize, x: f64, seed: u64| {
+        let off = if seed.is_multiple_of(2) { 1.0 } else { -1.0 };
+        10.0 + match (x as u64, system) {
+            (_, 0) => 0.0,
+            (3, _) => -0.85 + off,
+            _ => 0.6 + off,
+        }
+    };
+    let alone = verdict("order = \"two < one\"\nat = { x = [3] }", one_in_many);
+    assert_eq!(alone.verdict, Verdict::Reproduced, "{:?}", alone.details);
+    let among = verdict("order = \"one < two\"", one_in_many);
+    assert_eq!(among.verdict, Verdict::NotSignificant, "{:?}", among.details);
+    assert_eq!(among.details.len(), 1, "no point says otherwise: {:?}", among.details);
+}
+
+#[test]
+fn what_is_said_of_a_reconstruction_is_not_judged() {
+    let text =
+        STUDY.replace("\"host.scheduler=ecf\"]", "\"host.scheduler=ecf\"]\nunavailable = \"its paper is not public\"");
+    let faster = |system: usize, x: f64, seed: u64| x + noise(system, seed) + if system == 0 { 0.0 } else { 0.1 };
+    let judge = |statement: &str| verdict_of(&text, statement, faster);
+    let order = judge("order = \"one < two\"");
+    assert_eq!(order.verdict, Verdict::ComparatorUnavailable);
+    assert_eq!(order.details[0], "reproduced against our reconstruction: its paper is not public");
+    assert_eq!(judge("system = \"one\"\nover = \"two\"\nvalue = -3").verdict, Verdict::ComparatorUnavailable);
+    let trend = judge("trend = \"rises\"");
+    assert_eq!((trend.verdict, trend.ours.contains("two")), (Verdict::Reproduced, false), "the others are judged");
 }
 
 #[test]
 fn without_chance_a_difference_must_be_worth_a_word() {
     let copies = |system: usize, _: f64, _: u64| if system == 0 { 100.0 } else { 100.5 };
-    assert_eq!(verdict("order = \"one < two\"", copies).verdict, Verdict::DirectionOnly);
+    assert_eq!(verdict("order = \"one < two\"", copies).verdict, Verdict::NotSignificant);
     let apart = |system: usize, _: f64, _: u64| if system == 0 { 100.0 } else { 102.0 };
     assert_eq!(verdict("order = \"one < two\"", apart).verdict, Verdict::Reproduced);
 }
@@ -207,7 +256,7 @@ fn a_wide_interval_meets_no_number() {
         0 => 10.0,
         _ => 11.0 + if seed.is_multiple_of(2) { 6.0 } else { -6.0 },
     };
-    assert_eq!(verdict("system = \"two\"\nover = \"one\"\nvalue = 40", noisy).verdict, Verdict::NotReproduced);
+    assert_eq!(verdict("system = \"two\"\nover = \"one\"\nvalue = 40", noisy).verdict, Verdict::NotSignificant);
 }
 
 #[test]
@@ -215,7 +264,7 @@ fn a_trend_follows_the_values_and_a_peak_needs_one() {
     let flat = verdict("system = \"one\"\npeak = [2]", |_, _, _| 0.0);
     assert_eq!(flat.verdict, Verdict::NotTested);
     let same = verdict("order = \"one <= two\"", |system, _, seed| 1.0 - system as f64 * 0.5 + seed as f64);
-    assert_eq!(same.verdict, Verdict::NotReproduced);
+    assert_eq!(same.verdict, Verdict::Opposite);
 }
 
 /// The second does not finish in two runs of ten, at the last point.
@@ -227,7 +276,7 @@ fn partly_unfinished(system: usize, x: f64, seed: u64) -> Measured {
 
 #[test]
 fn a_verdict_says_which_of_its_runs_did_not_finish() {
-    let judge = |statement: &str| with_plot(statement, &partly_unfinished).0;
+    let judge = |statement: &str| with_plot(&format!("{STUDY}{statement}\n"), &partly_unfinished).0;
     let order = judge("order = \"one < two\"");
     assert_eq!((order.verdict, order.unfinished_runs), (Verdict::Reproduced, 2));
     assert_eq!(order.outcome(), "reproduced (2 runs unfinished)");
@@ -245,7 +294,7 @@ fn a_verdict_says_which_of_its_runs_did_not_finish() {
 
 #[test]
 fn a_point_says_which_of_its_runs_did_not_finish() {
-    let figure = with_plot("order = \"one < two\"", &partly_unfinished).1;
+    let figure = with_plot(&format!("{STUDY}order = \"one < two\"\n"), &partly_unfinished).1;
     let points: Vec<&Point> = figure.series.iter().flat_map(|series| &series.points).collect();
     let marked: Vec<&&Point> = points.iter().filter(|point| point.unfinished > 0).collect();
     let [point] = marked[..] else { panic!("{marked:?}") };
@@ -261,6 +310,7 @@ fn a_statement_makes_one_claim_about_someone() {
     assert!(load("value = 3"), "about which system?");
     assert!(load("system = \"one\"\nvalue = 3\nat-most = 4"), "two claims");
     assert!(load("system = \"one\""), "no claim");
+    assert!(load("system = \"two\"\nover = \"one\"\ntrend = \"falls\""), "a gap on which side?");
     assert!(load("order = \"one < three\""), "no such system");
     assert_eq!(verdict("untestable = \"words\"", |_, _, _| 1.0).verdict, Verdict::NotTested);
 }
