@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod apps;
+mod baseline;
 mod carrier;
 mod check;
 mod codec;

@@ -28,6 +28,8 @@ pub(crate) struct Session {
     pub(crate) over: [bool; 2],
     /// Its application has nothing more to hear.
     pub(crate) concluded: bool,
+    /// The statistics as they were before its first transfer, if something was sent before.
+    pub(crate) baseline: Option<Box<ConnectionOutcome>>,
     /// The statistics as they were when its transfers were through.
     pub(crate) outcome: Option<ConnectionOutcome>,
 }

@@ -269,8 +269,13 @@ pub enum Workload {
 pub enum FileOrder {
     /// Each on its own connection, so long after the end of the one before.
     InTurn(Duration),
-    /// One after the other on one connection, the next so long after the end of the one before.
-    OneConnection(Duration),
+    /// One after the other on one connection.
+    OneConnection {
+        /// Sent right after connecting, and not reported; nothing if zero.
+        warm_up: Bytes,
+        /// From the end of one, or of the warm-up, to the beginning of the next.
+        pause: Duration,
+    },
     /// Each on its own connection, whether or not the one before is through.
     AtOnce(Arrivals),
     /// The same over connections that were all opened before, one per file, and have been used.

@@ -81,7 +81,7 @@ fn two_paths(workload: Workload) -> Spec {
 /// Handshake, a first 64 bytes, the join that their acknowledgment lets happen, 64 bytes more, close. Requests go the other way.
 fn warm() -> Subject {
     let sizes = vec![Bytes::new(64); 2];
-    let order = FileOrder::OneConnection(ms(200));
+    let order = FileOrder::OneConnection { warm_up: Bytes::ZERO, pause: ms(200) };
     let workload = Workload::Files { direction: Direction::Down, sizes, order, start: Duration::ZERO };
     Subject { name: "warm", spec: two_paths(workload), first: 20 }
 }

@@ -73,13 +73,15 @@ fn many_files_at_once_in_turn_and_on_one_connection() {
     assert_eq!((in_turn.transfers.len(), in_turn.connections.len()), (20, 20));
     assert!(in_turn.transfers.windows(2).all(|pair| pair[0].finished.unwrap() <= pair[1].started));
 
-    for direction in [Direction::Down, Direction::Up] {
+    let warm_ups = [Bytes::ZERO, Bytes::new(100_000)];
+    for (direction, warm_up) in [Direction::Down, Direction::Up].into_iter().zip(warm_ups) {
         let mut warm = files(direction, &sizes, false);
         if let Workload::Files { order, .. } = &mut warm {
-            *order = FileOrder::OneConnection(ms(300));
+            *order = FileOrder::OneConnection { warm_up, pause: ms(300) };
         }
         let warm = complete(&spec(paths(), vec![warm]));
         assert_eq!((warm.transfers.len(), warm.connections.len()), (20, 1));
+        assert_eq!(warm.transfers[0].started > Instant::ZERO, !warm_up.is_zero());
         assert!(warm.transfers.windows(2).all(|pair| pair[0].finished.unwrap() + ms(300) == pair[1].started));
     }
 }
@@ -100,6 +102,9 @@ fn files_at_once_on_established_connections() {
         // 4 MB have gone over 25 Mbit/s before.
         assert!(at_once.transfers[0].started.as_secs_f64() > 1.3, "{:?}", at_once.transfers[0].started);
         assert!(at_once.transfers.iter().all(|transfer| transfer.started == at_once.transfers[0].started));
+        // The warm-up is not counted.
+        let bytes = at_once.connections.iter().flat_map(|it| &it.subflows).map(|it| it.stats.bytes_first_sent);
+        assert_eq!(bytes.sum::<u64>(), 20 * 20_000);
     }
     let starts = |spacing| -> Vec<Instant> {
         let outcome = run(Direction::Down, Arrivals { interval: ms(100), spacing });

@@ -266,7 +266,7 @@ pub struct WorkloadTable {
     pub think: Option<Of<Duration>>,
     /// bursts, concurrent files: from the beginning of one to the beginning of the next; of files on average.
     pub interval: Option<Of<Duration>>,
-    /// bursts, files that are concurrent and warm: sent before the first one, over each connection, and not reported.
+    /// bursts, warm files: sent before the first one, over each connection, and not reported.
     pub warm_up: Option<Of<Bytes>>,
     /// web: what is loaded.
     pub page: Option<At<PageSource>>,

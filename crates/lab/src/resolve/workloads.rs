@@ -116,25 +116,26 @@ fn order(at: &At<WorkloadTable>) -> Result<FileOrder, Problem> {
     let on = |at: &Option<At<bool>>| at.as_ref().is_some_and(|at| at.value);
     let pause = time(&table.think);
     let arrivals = Arrivals { interval: time(&table.interval), spacing: spacing(table) };
+    let given = table.warm_up.as_ref().map(|at| (at.value.0, &at.span));
     let order = match (on(&table.concurrent), on(&table.warm)) {
-        (true, true) => {
-            let warm_up = nonzero(at, "warm-up", table.warm_up.as_ref().map(|at| (at.value.0, &at.span)))?;
-            FileOrder::Established { warm_up, pause, arrivals }
-        }
+        (true, true) => FileOrder::Established { warm_up: nonzero(at, "warm-up", given)?, pause, arrivals },
         (true, false) => FileOrder::AtOnce(arrivals),
-        (false, true) => FileOrder::OneConnection(pause),
+        (false, true) => FileOrder::OneConnection { warm_up: given.map_or(Bytes::ZERO, |(bytes, _)| bytes), pause },
         (false, false) => FileOrder::InTurn(pause),
     };
+    // What `warm = false` says in so many words may stand beside what it switches off: so one --set is enough.
+    if table.warm.is_none() {
+        without_effect("warm-up", &table.warm_up, "`warm-up` with `warm = true`")?;
+    }
     match order {
         FileOrder::Established { .. } => {}
+        FileOrder::AtOnce(_) if table.warm.is_some() => {}
         FileOrder::AtOnce(_) => {
             without_effect("think", &table.think, "`think` with files in turn, or on warm connections")?;
-            without_effect("warm-up", &table.warm_up, "`warm-up` with `warm = true`")?;
         }
-        FileOrder::InTurn(_) | FileOrder::OneConnection(_) => {
+        FileOrder::InTurn(_) | FileOrder::OneConnection { .. } => {
             without_effect("interval", &table.interval, "`interval` with `concurrent = true`, or `think`")?;
             without_effect("spacing", &table.spacing, "`spacing` with `concurrent = true` and `interval`")?;
-            without_effect("warm-up", &table.warm_up, "`warm-up` with `concurrent = true` and `warm = true`")?;
         }
     }
     Ok(order)

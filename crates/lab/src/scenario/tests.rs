@@ -347,7 +347,7 @@ fn what_is_wrong_is_shown_with_what_would_be_accepted() {
         only("kind = \"files\"\nsize = \"1MB\"\nconcurrent = true\nwarm = true"),
         only("kind = \"files\"\nsize = \"1MB\"\nconcurrent = true\nthink = \"1s\""),
         only("kind = \"files\"\nsize = \"1MB\"\ninterval = \"1s\""),
-        only("kind = \"files\"\nsize = \"1MB\"\nwarm = true\nwarm-up = \"100kB\""),
+        only("kind = \"files\"\nsize = \"1MB\"\nconcurrent = true\nwarm-up = \"100kB\""),
         only("kind = \"udp\"\npath = \"wlan\"\nrate = \"1mbit\""),
         only("kind = \"webb\""),
         PATHS.to_owned(),

@@ -210,7 +210,10 @@ impl Counts {
             in_part: tally.standing(Standing::InPart),
             fails: tally.standing(Standing::Fails),
             open: tally.standing(Standing::Open),
-            verdicts: tally.verdicts().map(|(verdict, count)| (VerdictShown::new(verdict, verdict.name().to_owned()), count)).collect(),
+            verdicts: tally
+                .verdicts()
+                .map(|(verdict, count)| (VerdictShown::new(verdict, verdict.name().to_owned()), count))
+                .collect(),
         }
     }
 }

@@ -33,21 +33,28 @@ pub(super) enum Order {
     /// The one before and a pause; its own connection.
     InTurn(Duration),
     /// The one before and a pause; the connection of all.
-    OneConnection(Duration),
+    OneConnection(WarmUp),
     /// Its time; its own connection.
     AtOnce(Gaps),
     /// Its time; one of the connections that were opened before.
-    Established(Established),
+    Established(WarmUp, Gaps),
 }
 
 /// Connections that are opened and used before the first file.
-pub(super) struct Established {
-    warm_up: u64,
+pub(super) struct WarmUp {
+    /// Over each; zero for none.
+    bytes: u64,
+    /// From the arrival of the last, and of a file before another on the same connection.
     pause: Duration,
-    gaps: Gaps,
     sessions: Vec<usize>,
     /// Sessions whose warm-up has not arrived.
     cold: usize,
+}
+
+impl WarmUp {
+    fn new(bytes: Bytes, pause: Duration) -> WarmUp {
+        WarmUp { bytes: bytes.get(), pause, sessions: Vec::new(), cold: 0 }
+    }
 }
 
 impl Order {
@@ -55,22 +62,27 @@ impl Order {
     pub(super) fn of(order: &FileOrder, stream: Stream) -> Order {
         match *order {
             FileOrder::InTurn(think) => Order::InTurn(think),
-            FileOrder::OneConnection(think) => Order::OneConnection(think),
+            FileOrder::OneConnection { warm_up, pause } => Order::OneConnection(WarmUp::new(warm_up, pause)),
             FileOrder::AtOnce(arrivals) => Order::AtOnce(Gaps::new(arrivals.interval, arrivals.spacing, stream)),
-            FileOrder::Established { warm_up, pause, arrivals } => Order::Established(Established {
-                warm_up: warm_up.get(),
-                pause,
-                gaps: Gaps::new(arrivals.interval, arrivals.spacing, stream),
-                sessions: Vec::new(),
-                cold: 0,
-            }),
+            FileOrder::Established { warm_up, pause, arrivals } => {
+                let gaps = Gaps::new(arrivals.interval, arrivals.spacing, stream);
+                Order::Established(WarmUp::new(warm_up, pause), gaps)
+            }
+        }
+    }
+
+    /// What is sent before the first file.
+    fn warm_up(&mut self) -> Option<&mut WarmUp> {
+        match self {
+            Order::OneConnection(warm_up) | Order::Established(warm_up, _) => Some(warm_up),
+            Order::InTurn(_) | Order::AtOnce(_) => None,
         }
     }
 
     /// The time to the next file where files do not wait for one another.
     fn gap(&mut self) -> Option<Duration> {
         match self {
-            Order::AtOnce(gaps) | Order::Established(Established { gaps, .. }) => Some(gaps.next()),
+            Order::AtOnce(gaps) | Order::Established(_, gaps) => Some(gaps.next()),
             Order::InTurn(_) | Order::OneConnection(_) => None,
         }
     }
@@ -100,23 +112,30 @@ impl Files {
 
     /// Opens the connections, and sends over each what warms it.
     fn establish(&mut self, stage: &mut Stage) {
-        let Order::Established(established) = &mut self.order else { return };
+        let count = if matches!(self.order, Order::OneConnection(_)) { 1 } else { self.sizes.count() };
+        let Some(warm_up) = self.order.warm_up() else { return };
         let direction = self.identity.direction;
-        for n in 1..=self.sizes.count() {
+        for n in 1..=count {
             let session = self.identity.open(format!("{} {n}", self.identity.kind), stage);
-            stage.expect(session, direction, established.warm_up);
-            stage.write(session, direction, established.warm_up);
-            established.sessions.push(session);
-            established.cold += 1;
+            stage.expect(session, direction, warm_up.bytes);
+            stage.write(session, direction, warm_up.bytes);
+            warm_up.sessions.push(session);
+            warm_up.cold += 1;
         }
     }
 
     fn on_warm(&mut self, stage: &mut Stage) {
-        let Order::Established(established) = &mut self.order else { return };
-        established.cold -= 1;
-        if established.cold == 0 {
-            stage.set_timer(self.identity.app, stage.now + established.pause, NEXT);
+        let Some(warm_up) = self.order.warm_up() else { return };
+        warm_up.cold -= 1;
+        if warm_up.cold == 0 {
+            stage.set_timer(self.identity.app, stage.now + warm_up.pause, NEXT);
         }
+    }
+
+    /// Leaves out of the counts what warmed the connections up.
+    fn count_from_here(&mut self, stage: &mut Stage) {
+        let sessions = self.order.warm_up().map_or(&[][..], |warm_up| &warm_up.sessions);
+        sessions.iter().for_each(|session| stage.count_from_here(*session));
     }
 
     fn begin_next(&mut self, warm: Option<usize>, stage: &mut Stage) {
@@ -140,7 +159,7 @@ impl Files {
     fn begin_due(&mut self, stage: &mut Stage) {
         while self.sizes.nth(self.begun).is_some() {
             let warm = match &self.order {
-                Order::Established(established) => established.sessions.get(self.begun).copied(),
+                Order::Established(warm_up, _) => warm_up.sessions.get(self.begun).copied(),
                 _ => None,
             };
             self.begin_next(warm, stage);
@@ -165,10 +184,10 @@ impl Files {
         };
         stage.finish_transfer(transfer);
         let is_last = self.sizes.nth(self.begun).is_none();
-        match self.order {
-            Order::InTurn(think) if !is_last => stage.set_timer(self.identity.app, stage.now + think, NEXT),
-            Order::OneConnection(think) if !is_last => {
-                stage.set_timer(self.identity.app, stage.now + think, session as u32);
+        match &self.order {
+            &Order::InTurn(think) if !is_last => stage.set_timer(self.identity.app, stage.now + think, NEXT),
+            Order::OneConnection(warm_up) if !is_last => {
+                stage.set_timer(self.identity.app, stage.now + warm_up.pause, session as u32);
             }
             _ => {}
         }
@@ -180,14 +199,22 @@ impl Files {
 
 impl App for Files {
     fn begin(&mut self, stage: &mut Stage) {
-        let first = if matches!(self.order, Order::Established(_)) { ESTABLISH } else { NEXT };
+        let is_warm = self.order.warm_up().is_some_and(|warm_up| warm_up.bytes > 0);
+        let first = if is_warm { ESTABLISH } else { NEXT };
         stage.set_timer(self.identity.app, self.start, first);
     }
 
     fn on_timer(&mut self, token: u32, stage: &mut Stage) {
+        if token == NEXT && self.begun == 0 {
+            self.count_from_here(stage);
+        }
         match (&self.order, token) {
             (_, ESTABLISH) => self.establish(stage),
-            (Order::AtOnce(_) | Order::Established(_), _) => self.begin_due(stage),
+            (Order::AtOnce(_) | Order::Established(..), _) => self.begin_due(stage),
+            (Order::OneConnection(warm_up), NEXT) => {
+                let warm = warm_up.sessions.first().copied();
+                self.begin_next(warm, stage);
+            }
             (_, NEXT) => self.begin_next(None, stage),
             (_, session) => self.begin_next(Some(session as usize), stage),
         }
@@ -208,7 +235,7 @@ impl App for Files {
                 self.failed |= match self.order {
                     Order::InTurn(_) | Order::OneConnection(_) => true,
                     Order::AtOnce(_) => false,
-                    Order::Established(_) => !was_running && self.sizes.nth(self.begun).is_some(),
+                    Order::Established(..) => !was_running && self.sizes.nth(self.begun).is_some(),
                 };
             }
         }

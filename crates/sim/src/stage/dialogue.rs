@@ -1,6 +1,7 @@
 //! What endpoints tell of connections, and what the two ends of a session answer: accept, read, write, close.
 
 use super::Stage;
+use crate::baseline::since;
 use crate::pattern;
 use crate::session::{News, Session};
 use crate::topology::{path_between, sender};
@@ -167,7 +168,7 @@ impl Stage<'_> {
     }
 
     pub(super) fn connection_outcome(&self, session: usize) -> ConnectionOutcome {
-        let Session { workload, label, pair, direction, ids, multipath, .. } = &self.sessions[session];
+        let Session { workload, label, pair, direction, ids, multipath, baseline, .. } = &self.sessions[session];
         let stats = |side: usize| ids[side].and_then(|id| self.hosts[2 * pair + side].endpoint.connection(id));
         let side = sender(*direction);
         let (sender, receiver) = (stats(side), stats(1 - side));
@@ -177,13 +178,17 @@ impl Stage<'_> {
             path: path_between(stats.local.ip(), stats.remote.ip()),
             stats,
         };
-        ConnectionOutcome {
+        let outcome = ConnectionOutcome {
             workload: *workload,
             label: label.clone(),
             multipath: multipath[0] && !fell_back,
             sender,
             receiver,
             subflows: subflows.into_iter().map(with_path).collect(),
+        };
+        match baseline {
+            None => outcome,
+            Some(before) => since(outcome, before),
         }
     }
 }

@@ -143,6 +143,7 @@ impl<'a> Stage<'a> {
             streams: PerDirection { down: ByteStream::default(), up: ByteStream::default() },
             over: [false; 2],
             concluded: false,
+            baseline: None,
             outcome: None,
         });
         self.touch(client);
@@ -175,6 +176,11 @@ impl<'a> Stage<'a> {
     /// How much was, or is to be, written in this direction.
     pub(crate) fn target(&self, session: usize, direction: Direction) -> u64 {
         self.sessions[session].streams.of(direction).target
+    }
+
+    /// What the session's connection has counted up to now was before its first transfer.
+    pub(crate) fn count_from_here(&mut self, session: usize) {
+        self.sessions[session].baseline = Some(Box::new(self.connection_outcome(session)));
     }
 
     /// The application has what it wanted of this session: its statistics stay as they are now.

@@ -51,7 +51,7 @@ pub fn files(direction: Direction, sizes: &[u64], concurrent: bool) -> Workload 
 pub fn order(concurrent: bool, warm: bool, think: Duration) -> FileOrder {
     match (concurrent, warm) {
         (true, _) => FileOrder::AtOnce(Arrivals::default()),
-        (_, true) => FileOrder::OneConnection(think),
+        (_, true) => FileOrder::OneConnection { warm_up: Bytes::ZERO, pause: think },
         _ => FileOrder::InTurn(think),
     }
 }

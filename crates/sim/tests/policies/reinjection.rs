@@ -45,7 +45,7 @@ fn percentile(times: &[f64], p: usize) -> f64 {
 fn warm(size: u64, count: usize) -> Workload {
     let mut files = files(Direction::Down, &vec![size; count], false);
     if let Workload::Files { order, .. } = &mut files {
-        *order = FileOrder::OneConnection(ms(200));
+        *order = FileOrder::OneConnection { warm_up: Bytes::ZERO, pause: ms(200) };
     }
     files
 }
