@@ -17,6 +17,9 @@ pub struct LinkConfig {
     pub jitter_reorders: bool,
     /// What the queue holds.
     pub queue: QueueLimit,
+    /// Whether packets that propagate count against `queue`, which then is in packets. So does Linux' netem: its `limit` is
+    /// for all it holds, and the delay is a time for which it holds a packet (`netem_enqueue`, net/sched/sch_netem.c).
+    pub queue_counts_delay: bool,
     /// Which packets are lost.
     pub loss: LossModel,
     /// Some packets fall behind.
@@ -56,6 +59,9 @@ pub enum ConfigError {
         /// What it held.
         value: f64,
     },
+    /// A queue that counts what propagates is not in packets.
+    #[error("a queue that counts what is under delay holds packets, not bytes or bandwidth-delay products")]
+    QueueCountsDelay,
     /// A route over nothing.
     #[error("a route needs at least one link")]
     EmptyRoute,
@@ -70,6 +76,7 @@ impl LinkConfig {
             jitter: Duration::ZERO,
             jitter_reorders: false,
             queue: QueueLimit::Packets(100),
+            queue_counts_delay: false,
             loss: LossModel::None,
             reordering: None,
             duplication: 0.0,
@@ -81,6 +88,9 @@ impl LinkConfig {
     /// Refuses numbers that mean nothing.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.queue.check()?;
+        if self.queue_counts_delay && !matches!(self.queue, QueueLimit::Packets(_)) {
+            return Err(ConfigError::QueueCountsDelay);
+        }
         self.loss.check()?;
         probability("duplication", self.duplication)?;
         probability("corruption", self.corruption)?;
@@ -119,6 +129,9 @@ mod tests {
         assert!(matches!(bad.check(), Err(ConfigError::Probability { field: "reordering", .. })));
         let bad = LinkConfig { loss: LossModel::Bernoulli { p: 2.0 }, ..good.clone() };
         assert!(matches!(bad.check(), Err(ConfigError::Probability { field: "loss", .. })));
+        let bytes = QueueLimit::Bytes(anabranch_units::Bytes::new(9000));
+        let bad = LinkConfig { queue: bytes, queue_counts_delay: true, ..good.clone() };
+        assert_eq!(bad.check(), Err(ConfigError::QueueCountsDelay));
         let bad = LinkConfig { queue: QueueLimit::Bdp { factor: -1.0, round_trip: Duration::ZERO }, ..good };
         assert_eq!(bad.check(), Err(ConfigError::QueueFactor { value: -1.0 }));
     }

@@ -33,6 +33,8 @@ pub(crate) struct Link<P> {
     clock: Instant,
     server: Server,
     limit: Limit,
+    /// What is in flight counts against the limit.
+    counts_delay: bool,
     delay: Duration,
     keeps_order: bool,
     notifies: bool,
@@ -65,6 +67,7 @@ impl<P: Clone> Link<P> {
             clock: Instant::ZERO,
             server: Server::new(config.service.clone(), Instant::ZERO),
             limit: config.queue.resolve(config.service.mean_rate()),
+            counts_delay: config.queue_counts_delay,
             delay: config.delay,
             keeps_order: config.keeps_order(),
             notifies: config.notify_departure,
@@ -130,7 +133,9 @@ impl<P: Clone> Link<P> {
         if self.is_down {
             return self.refuse(&parcel, DropCause::Down);
         }
-        if !self.limit.admits(parcel.size, self.stats.queued, self.stats.queued_bytes.get()) {
+        let delayed = if self.counts_delay { u32::try_from(self.stats.in_flight).unwrap_or(u32::MAX) } else { 0 };
+        let held = self.stats.queued.saturating_add(delayed);
+        if !self.limit.admits(parcel.size, held, self.stats.queued_bytes.get()) {
             return self.refuse(&parcel, DropCause::QueueFull);
         }
 

@@ -354,6 +354,26 @@ fn a_black_hole_keeps_its_pace_and_its_carrier() {
     }
 }
 
+/// 10 Mbit/s and 5 ms: 1.2 ms per packet, so that the queue of four drains within the delay. Of six packets at once both links
+/// take four. At 5 ms the plain link is empty but for what flies; the one that counts the delay holds four until 6.2 ms.
+#[test]
+fn a_queue_may_count_what_is_under_delay() {
+    for (queue_counts_delay, arrived) in [(false, vec![0, 1, 2, 3, 6, 7, 8, 9]), (true, vec![0, 1, 2, 3, 8])] {
+        for jitter_reorders in [false, true] {
+            let queue = QueueLimit::Packets(4);
+            let mut bench = Bench::new(LinkConfig { queue, queue_counts_delay, jitter_reorders, ..ten_mbit() });
+            bench.send(ms(0), 0..6);
+            bench.run(ms(5));
+            bench.send(ms(5), 6..8);
+            bench.run(us(6300));
+            bench.send(us(6300), 8..10); // The first has arrived.
+            let mut all: Vec<u64> = bench.arrivals(Instant::MAX).into_iter().map(|(packet, _)| packet).collect();
+            all.insert(0, 0);
+            assert_eq!(all, arrived, "{queue_counts_delay} {jitter_reorders}");
+        }
+    }
+}
+
 #[test]
 fn loss_and_jitter_change_at_once() {
     let mut bench = Bench::new(ten_mbit());

@@ -31,6 +31,9 @@ fn link(config: &LinkConfig) -> String {
         QueueLimit::Bytes(bytes) => text += &format!(" queue {bytes}"),
         QueueLimit::Bdp { factor, .. } => text += &format!(" queue {factor} bdp"),
     }
+    if config.queue_counts_delay {
+        text += ", those under delay included";
+    }
     if config.loss != LossModel::None {
         text += &format!(" loss {:.3}%", config.loss.mean() * 100.0);
     }
