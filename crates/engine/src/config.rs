@@ -37,7 +37,8 @@ pub struct Config {
     /// Bytes written and not acknowledged at the data level. A sender fills the peer's window only if this is at least as
     /// large as the peer's receive buffer (RFC 8684 §3.3.5).
     pub send_buffer: Bytes,
-    /// Bytes received and not read; the largest window advertised.
+    /// Bytes received and not read; the largest window advertised, as far as the profile does not take a share of it
+    /// (`Profile::adv_win_scale`).
     pub receive_buffer: Bytes,
     /// The receive buffer has this size at first and grows up to `receive_buffer` with what the application reads (Linux
     /// `tcp_moderate_rcvbuf`); `None` for one of a fixed size.

@@ -84,6 +84,8 @@ impl Endpoint {
 
     fn with_chance(mut config: Config, chance: Chance, cookies: Secret) -> Self {
         let locals = Locals::new(std::mem::take(&mut config.addresses));
+        config.receive_buffer = config.profile.window_of(config.receive_buffer);
+        config.initial_receive_buffer = config.initial_receive_buffer.map(|initial| config.profile.window_of(initial));
         let shared = Shared {
             out: VecDeque::new(),
             events: VecDeque::new(),

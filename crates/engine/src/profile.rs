@@ -1,7 +1,8 @@
 //! Fidelity profiles: how the TCP of a host behaves, after kernels and simulators of different years.
 
 use crate::rtt::RtoRule;
-use anabranch_units::Duration;
+use anabranch_policy::congestion::HyStart;
+use anabranch_units::{Bytes, Duration};
 use std::net::IpAddr;
 
 /// The knobs of one host's TCP. Each can be set alone.
@@ -41,15 +42,37 @@ pub struct Profile {
     pub idle_restart: bool,
     /// Grow cwnd only if it was the limit (RFC 7661 §4.1 in spirit, Linux `is_cwnd_limited`).
     pub cwnd_limited_check: bool,
-    /// TCP Small Queues: at most this much time's worth of data, and at least two segments, in the first hop's queue. Needs
+    /// TCP Small Queues: at most this much time's worth of data, and at least `tsq_segments`, in the first hop's queue. Needs
     /// a driver that reports departures; `None` switches it off.
     pub tsq: Option<Duration>,
+    /// Full segments that TCP Small Queues let into the first hop's queue at any rate.
+    pub tsq_segments: u32,
+    /// Growth of a receive buffer that tunes itself.
+    pub receive_tuning: ReceiveTuning,
+    /// Share of the receive buffer that is window, as in Linux `tcp_adv_win_scale`: from a scale above zero all but the buffer
+    /// shifted right by it, from others the buffer shifted right by the negated scale. `None` makes all of it window.
+    pub adv_win_scale: Option<i8>,
+    /// Slow-start threshold of a new subflow in segments, as Linux keeps it per destination (`tcp_metrics`); `None` for none.
+    pub initial_ssthresh: Option<u32>,
+    /// HyStart for CUBIC; `None` leaves slow start to losses.
+    pub hystart: Option<HyStart>,
+    /// Proportional rate reduction (RFC 6937).
+    pub prr: bool,
     /// SYN retransmissions before giving up.
     pub syn_retries: u32,
     /// SYN retransmissions with MP_CAPABLE before it is left out (Linux `syn_retrans_before_tcp_fallback`).
     pub syn_retries_with_mptcp: u32,
     /// Timeouts in a row that kill a subflow (Linux `tcp_retries2`).
     pub max_consecutive_rtos: u32,
+}
+
+/// Rule by which a receive buffer that tunes itself grows (`connection/autotune.rs`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReceiveTuning {
+    /// Linux 4.16 and later: ahead by twice the relative growth of what is read.
+    Proportional,
+    /// Linux 3.14 to 4.15: half or once as much again if a quarter or half more is read.
+    Stepwise,
 }
 
 /// What an IPv6 header is longer than an IPv4 header.
@@ -61,15 +84,27 @@ impl Profile {
         if remote.is_ipv6() { self.mss.saturating_sub(IPV6_EXTRA) } else { self.mss }
     }
 
+    /// The window that a receive buffer of this size admits.
+    pub fn window_of(&self, buffer: Bytes) -> Bytes {
+        let size = buffer.get();
+        let shifted = |by: u32| size.checked_shr(by).unwrap_or(0);
+        Bytes::new(match self.adv_win_scale {
+            None => size,
+            Some(scale) if scale > 0 => size - shifted(u32::from(scale.unsigned_abs())),
+            Some(scale) => shifted(u32::from(scale.unsigned_abs())),
+        })
+    }
+
     /// The names of all profiles.
-    pub const NAMES: &'static [&'static str] = &["linux", "linux-3.14", "ns3", "rfc"];
+    pub const NAMES: &'static [&'static str] = &["linux", "linux-4.1", "linux-3.14", "newreno", "rfc"];
 
     /// The profile called `name`.
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "linux" => Some(Profile::linux()),
+            "linux-4.1" => Some(Profile::linux_4_1()),
             "linux-3.14" => Some(Profile::linux_3_14()),
-            "ns3" => Some(Profile::ns3()),
+            "newreno" => Some(Profile::newreno()),
             "rfc" => Some(Profile::rfc()),
             _ => None,
         }
@@ -96,21 +131,45 @@ impl Profile {
             idle_restart: true,
             cwnd_limited_check: true,
             tsq: Some(Duration::from_millis(1)),
+            tsq_segments: 2,
+            receive_tuning: ReceiveTuning::Proportional,
+            adv_win_scale: None,
+            initial_ssthresh: None,
+            hystart: None,
+            prr: false,
             syn_retries: 6,
             syn_retries_with_mptcp: 2,
             max_consecutive_rtos: 15,
         }
     }
 
-    /// Linux 3.14 with MPTCP v0.89 (LATE's kernel): TLP and early retransmit, but no RACK.
-    pub fn linux_3_14() -> Self {
-        Profile { name: "linux-3.14", rack: false, early_retransmit: true, ..Profile::linux() }
+    /// Linux 4.1 with MPTCP v0.91 (LOWLAT's kernel): TLP and early retransmit, but no RACK; half of the receive buffer is window.
+    pub fn linux_4_1() -> Self {
+        Profile {
+            name: "linux-4.1",
+            rack: false,
+            early_retransmit: true,
+            // A third segment leaves while two of its size wait: `tcp_write_xmit` holds back what is above the limit.
+            tsq_segments: 3,
+            receive_tuning: ReceiveTuning::Stepwise,
+            adv_win_scale: Some(1),
+            hystart: Some(HyStart::Eighth),
+            prr: true,
+            ..Profile::linux()
+        }
     }
 
-    /// The mptcp-ns3 model of LATE and RBP: NewReno, no SACK, every segment acknowledged, 200 ms floor on the RTO.
-    pub fn ns3() -> Self {
+    /// Linux 3.14 with MPTCP v0.89 (LATE's kernel): as `linux-4.1`, but 128 KiB may wait in the first hop's queue.
+    pub fn linux_3_14() -> Self {
+        // 131072 bytes (`tcp_limit_output_bytes`) hold 56 segments of 2304 bytes of memory, and one more may leave.
+        Profile { name: "linux-3.14", tsq_segments: 57, hystart: Some(HyStart::Sixteenth), ..Profile::linux_4_1() }
+    }
+
+    /// NewReno as a TCP of ns-3 has it: no SACK, every segment acknowledged, a floor of 200 ms under the RTO. Called `ns3` once;
+    /// the code for MPTCP that LATE and RBP cite is another one.
+    pub fn newreno() -> Self {
         Profile {
-            name: "ns3",
+            name: "newreno",
             mss: 1400,
             sack: false,
             timestamps: false,
@@ -140,6 +199,35 @@ impl Profile {
             max_rto: Duration::from_secs(60),
             tsq: None,
             ..Profile::linux()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `tcp_win_from_space` of Linux 4.1, for `tcp_rmem[2]` of 6 MiB.
+    #[test]
+    fn the_scale_says_how_much_of_the_buffer_is_window() {
+        let window = |adv_win_scale| Profile { adv_win_scale, ..Profile::linux() }.window_of(Bytes::new(6 << 20)).get();
+        for (scale, window_is) in [
+            (None, 6_291_456),
+            (Some(1), 3_145_728), // 6 MiB - 3 MiB
+            (Some(2), 4_718_592), // 6 MiB - 1.5 MiB
+            (Some(0), 6_291_456),
+            (Some(-2), 1_572_864), // 6 MiB / 4
+            (Some(127), 6_291_456),
+            (Some(-128), 0),
+        ] {
+            assert_eq!(window(scale), window_is, "{scale:?}");
+        }
+    }
+
+    #[test]
+    fn each_name_is_that_of_its_profile() {
+        for name in Profile::NAMES {
+            assert_eq!(Profile::named(name).map(|profile| profile.name), Some(*name));
         }
     }
 }

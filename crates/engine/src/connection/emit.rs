@@ -7,7 +7,7 @@ use crate::path_mtu::segment_in;
 use crate::recovery::{FIN, Sent};
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
-use anabranch_units::{Dsn, Instant};
+use anabranch_units::{Bytes, Dsn, Instant};
 use anabranch_wire::{
     DataSeq, Dss, Flags, FlowKey, Handshake, Map, MpCapable, MpOption, Options, SackBlock, SackBlocks, Segment,
     Timestamps, dss_checksum, plan, sack_room,
@@ -252,6 +252,7 @@ impl Connection {
             subflow.counts.segments_sent += 1;
             subflow.counts.bytes_sent += u64::from(sent.len);
             subflow.loss.on_sent(1);
+            self.congestion.on_sent(subflow.id, Bytes::new(u64::from(sent.len)));
         }
         self.transmit_segment(index, segment, purpose, shared);
         if grows {

@@ -210,6 +210,9 @@ impl Connection {
             cwnd_limited_check: config.profile.cwnd_limited_check,
             byte_counting_limit_segments: u32::MAX,
             max_cwnd: None,
+            initial_ssthresh_segments: config.profile.initial_ssthresh,
+            hystart: config.profile.hystart,
+            prr: config.profile.prr,
         };
         Connection {
             id,
@@ -247,7 +250,12 @@ impl Connection {
                 writer_waits: false,
                 in_order: true,
             },
-            receiver: Receiver::new(config.receive_buffer, config.initial_receive_buffer, config.profile.mss),
+            receiver: Receiver::new(
+                config.receive_buffer,
+                config.initial_receive_buffer,
+                config.profile.mss,
+                config.profile.receive_tuning,
+            ),
             scheduler,
             receive_window: (policies.receive_window)(),
             ack_path: (policies.ack_path)(),

@@ -128,14 +128,15 @@ impl Connection {
     }
 
     /// Holds back a subflow whose next segment is not due yet by its pacing, and one whose first hop holds enough (TCP
-    /// Small Queues, A-TSQ: the larger of two segments and what the pacing rate sends in a millisecond).
+    /// Small Queues, A-TSQ: the larger of some segments and what the pacing rate sends in a millisecond). A full segment
+    /// with its headers is larger than its payload, so that this many of them are enough.
     fn throttle(&mut self, now: Instant, shared: &Shared) {
         let profile = &shared.config.profile;
         for subflow in &mut self.subflows {
             let model = self.congestion.model(subflow.id, subflow.rtt.srtt());
             let early = model.is_some() && !subflow.pacer.is_open(now);
-            let two_segments = 2 * u64::from(profile.mss).max(u64::from(subflow.mss));
-            let tsq = profile.tsq.zip(subflow.rtt.srtt()).filter(|_| subflow.first_hop > two_segments);
+            let least = u64::from(profile.tsq_segments) * u64::from(profile.mss).max(u64::from(subflow.mss));
+            let tsq = profile.tsq.zip(subflow.rtt.srtt()).filter(|_| subflow.first_hop > least);
             let crowded = tsq.is_some_and(|(span, srtt)| {
                 let cwnd = self.congestion.cwnd(subflow.id);
                 // What does not pace is taken to.

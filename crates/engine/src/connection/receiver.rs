@@ -1,7 +1,7 @@
 //! The receiving half of the data level: reassembly by data offset, the shared window, the end of the stream.
 
 use super::autotune::Autotune;
-use crate::ConnectionStats;
+use crate::{ConnectionStats, ReceiveTuning};
 use crate::pieces::Pieces;
 use crate::reassembly::{Limits, Reassembly};
 use anabranch_units::{Bytes, Duration, Instant};
@@ -40,7 +40,7 @@ pub(super) struct Receiver {
 
 impl Receiver {
     /// A buffer of this size; one of the other size that grows up to it, if there is one.
-    pub(super) fn new(buffer: Bytes, initial: Option<Bytes>, mss: u16) -> Self {
+    pub(super) fn new(buffer: Bytes, initial: Option<Bytes>, mss: u16, tuning: ReceiveTuning) -> Self {
         let first = Receiver::first_size(buffer, initial, mss);
         Receiver {
             next: 0,
@@ -48,7 +48,7 @@ impl Receiver {
             ready: Pieces::default(),
             unread: 0,
             buffer: first.get(),
-            autotune: initial.map(|_| Box::new(Autotune::new(first, buffer, mss))),
+            autotune: initial.map(|_| Box::new(Autotune::new(first, buffer, mss, tuning))),
             told_edge: 0,
             admitted: 0,
             fin: None,

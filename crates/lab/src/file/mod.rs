@@ -80,6 +80,8 @@ pub struct PathTable {
     pub loss_up: Option<At<Loss>>,
     /// What the queue of each direction holds; 100p unless given.
     pub queue: Option<Of<Queue>>,
+    /// Packets under delay count as queued, as with the limit of Linux' netem; needs a queue in packets. False unless given.
+    pub queue_counts_delay: Option<At<bool>>,
     /// Some packets fall behind.
     pub reorder: Option<ReorderTable>,
     /// How likely a packet arrives twice.
@@ -135,6 +137,8 @@ pub struct LinkTable {
     pub loss_up: Option<At<Loss>>,
     /// What the queue of each direction holds, in packets or bytes; 100p unless given.
     pub queue: Option<Of<Queue>>,
+    /// Packets under delay count as queued, as with the limit of Linux' netem; needs a queue in packets. False unless given.
+    pub queue_counts_delay: Option<At<bool>>,
 }
 
 /// Packets that fall behind.
@@ -151,7 +155,7 @@ pub struct ReorderTable {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct HostTable {
-    /// The stack it resembles: linux (the default), linux-3.14, ns3 or rfc.
+    /// The stack it resembles: linux (the default), linux-4.1, linux-3.14, newreno or rfc; see docs/stacks.md.
     pub profile: Option<At<String>>,
     /// Which bytes leave on which subflow.
     pub scheduler: Option<At<Policy>>,
@@ -224,6 +228,20 @@ pub struct HostTable {
     pub cwnd_limited_check: Option<bool>,
     /// TCP Small Queues: how much time's worth may wait at the first hop; or false.
     pub tsq: Option<OrOff>,
+    /// Full segments that may wait at the first hop whatever `tsq` says: 2, under linux-4.1 3, under linux-3.14 57.
+    pub tsq_segments: Option<At<u32>>,
+    /// How a receive buffer that tunes itself grows: proportional, under linux-4.1 and linux-3.14 stepwise.
+    pub receive_tuning: Option<ReceiveTuningName>,
+    /// Share of the receive buffer that is window, as Linux' tcp_adv_win_scale: 1 half of it, 2 three quarters, -2 a quarter. All of
+    /// it unless given, under linux-4.1 and linux-3.14 half.
+    pub adv_win_scale: Option<At<i8>>,
+    /// The slow-start threshold of new subflows in segments, as remembered from earlier connections; none unless given.
+    pub initial_ssthresh: Option<At<u32>>,
+    /// How CUBIC ends slow start before a loss: off, under linux-4.1 eighth, under linux-3.14 sixteenth.
+    pub hystart: Option<HyStartName>,
+    /// Proportional rate reduction (RFC 6937): the window falls in the course of a fast recovery rather than at its beginning.
+    /// False, under linux-4.1 and linux-3.14 true.
+    pub prr: Option<bool>,
     /// How often a SYN is repeated.
     pub syn_retries: Option<u32>,
     /// Timeouts in a row that kill a subflow.
@@ -238,6 +256,28 @@ pub enum RtoName {
     Linux,
     /// RFC 6298 with a floor on the whole.
     Rfc6298,
+}
+
+/// Rules for the growth of a receive buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReceiveTuningName {
+    /// Ahead by twice the relative growth of what is read in a round trip (Linux 4.16 and later).
+    Proportional,
+    /// Half as much again if a quarter more is read in a round trip, twice as much if half more is (Linux 3.14 to 4.15).
+    Stepwise,
+}
+
+/// HyStart, by the share of the least RTT that the RTT must rise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum HyStartName {
+    /// Slow start ends by a loss.
+    Off,
+    /// A sixteenth (Linux before 3.19).
+    Sixteenth,
+    /// An eighth (Linux 3.19 and later).
+    Eighth,
 }
 
 /// Something that is sent. Which keys there are depends on `kind`.

@@ -2,9 +2,10 @@
 
 use super::policies::{self, Found, build, given};
 use crate::error::{Problem, suggest};
-use crate::file::{At, HostTable, Policy, ReceiveBuffer, RtoName};
+use crate::file::{At, HostTable, HyStartName, Policy, ReceiveBuffer, ReceiveTuningName, RtoName};
 use crate::variant::Chosen;
-use anabranch_engine::{Policies, Profile, RtoRule};
+use anabranch_engine::{Policies, Profile, ReceiveTuning, RtoRule};
+use anabranch_policy::congestion::HyStart;
 use anabranch_policy::{Catalogue, Table};
 use anabranch_sim::HostSpec;
 use anabranch_units::{Bytes, Duration};
@@ -20,9 +21,7 @@ pub(super) fn host(
 ) -> Result<(HostSpec, Chosen), Problem> {
     let profile = match last(tables, |table| table.profile.as_ref()) {
         None => Profile::linux(),
-        Some(at) => Profile::named(&at.value).ok_or_else(|| {
-            Problem::at(&at.span, format!("there is no profile `{}`", at.value), suggest(&at.value, Profile::NAMES))
-        })?,
+        Some(at) => Profile::named(&at.value).ok_or_else(|| no_profile(at))?,
     };
     let c = catalogue;
     let (scheduler, scheduler_chosen) = policy(&c.schedulers, Policies::SCHEDULER, tables, |t| t.scheduler.as_ref())?;
@@ -51,6 +50,17 @@ pub(super) fn host(
     }
     Ok((host, chosen))
 }
+
+/// A name that is none, or one of before.
+fn no_profile(at: &At<String>) -> Problem {
+    let problem = format!("there is no profile `{}`", at.value);
+    let renamed = RENAMED_PROFILES.iter().find(|(old, _)| *old == at.value);
+    let hint = renamed.map_or_else(|| suggest(&at.value, Profile::NAMES), |(_, new)| format!("it is called `{new}` now"));
+    Problem::at(&at.span, problem, hint)
+}
+
+/// Profiles that had another name: the old and the new one.
+const RENAMED_PROFILES: &[(&str, &str)] = &[("ns3", "newreno")];
 
 /// A send buffer that no table gives is large enough for the receive buffer of the other host (RFC 8684 §3.3.5).
 pub(super) fn fit_send_buffer(host: &mut HostSpec, tables: &[&HostTable], receive_buffer: Bytes) {
@@ -138,6 +148,24 @@ fn knobs(table: &HostTable, profile: &mut Profile) -> Result<(), Problem> {
     put(&mut profile.idle_restart, table.idle_restart);
     put(&mut profile.cwnd_limited_check, table.cwnd_limited_check);
     put(&mut profile.tsq, table.tsq.map(|span| span.0));
+    put(&mut profile.tsq_segments, at_least(1, "tsq-segments", table.tsq_segments.as_ref())?);
+    let tuning = |name| match name {
+        ReceiveTuningName::Proportional => ReceiveTuning::Proportional,
+        ReceiveTuningName::Stepwise => ReceiveTuning::Stepwise,
+    };
+    put(&mut profile.receive_tuning, table.receive_tuning.map(tuning));
+    if let Some(at) = table.adv_win_scale.as_ref().filter(|at| !(-31..=31).contains(&at.value)) {
+        return Err(Problem::at(&at.span, format!("`adv-win-scale` is {}", at.value), "accepted: -31 to 31"));
+    }
+    put(&mut profile.adv_win_scale, table.adv_win_scale.as_ref().map(|at| Some(at.value)));
+    put(&mut profile.initial_ssthresh, at_least(2, "initial-ssthresh", table.initial_ssthresh.as_ref())?.map(Some));
+    let hystart = |name| match name {
+        HyStartName::Off => None,
+        HyStartName::Sixteenth => Some(HyStart::Sixteenth),
+        HyStartName::Eighth => Some(HyStart::Eighth),
+    };
+    put(&mut profile.hystart, table.hystart.map(hystart));
+    put(&mut profile.prr, table.prr);
     put(&mut profile.syn_retries, table.syn_retries);
     put(&mut profile.max_consecutive_rtos, table.max_consecutive_rtos);
     Ok(())
@@ -155,6 +183,16 @@ fn within(key: &str, given: Option<&At<usize>>, most: usize) -> Result<Option<us
     match given {
         Some(at) if !(1..=most).contains(&at.value) => {
             Err(Problem::at(&at.span, format!("`{key}` is {}", at.value), format!("accepted: 1 to {most}")))
+        }
+        given => Ok(given.map(|at| at.value)),
+    }
+}
+
+fn at_least(least: u32, key: &str, given: Option<&At<u32>>) -> Result<Option<u32>, Problem> {
+    match given {
+        Some(at) if at.value < least => {
+            let accepted = format!("accepted: {least} segments or more");
+            Err(Problem::at(&at.span, format!("`{key}` is {}", at.value), accepted))
         }
         given => Ok(given.map(|at| at.value)),
     }

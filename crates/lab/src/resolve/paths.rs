@@ -34,7 +34,7 @@ const EXAMPLE: &str = "accepted: tables such as [path.wlan] with rate = \"25mbit
 /// The shared links in the order of the file.
 pub(super) fn shared(file: &File, traces: &mut Traces<'_>) -> Result<Vec<SharedLink>, Problem> {
     let link = |(name, at): (&String, &At<LinkTable>), traces: &mut Traces<'_>| {
-        let LinkTable { rate, down, up, delay, loss, loss_up, queue } = &at.value;
+        let LinkTable { rate, down, up, delay, loss, loss_up, queue, queue_counts_delay } = &at.value;
         if file.path.contains_key(name) {
             return Err(Problem::at(&at.span, format!("`{name}` is a path already"), "accepted: another name"));
         }
@@ -47,6 +47,7 @@ pub(super) fn shared(file: &File, traces: &mut Traces<'_>) -> Result<Vec<SharedL
         let both = |service, loss: &Option<At<Loss>>| {
             let mut config = LinkConfig::new(service, delay);
             config.queue = limit(queue, Duration::ZERO);
+            config.queue_counts_delay = counts_delay(queue_counts_delay, config.queue)?;
             config.loss = loss_model(loss)?;
             Ok(config)
         };
@@ -78,6 +79,7 @@ fn path(name: &str, at: &At<PathTable>, links: &[String], traces: &mut Traces<'_
         config.jitter = table.jitter.as_ref().map_or(Duration::ZERO, |at| at.value.0);
         config.jitter_reorders = table.jitter_reorders.unwrap_or(false);
         config.queue = limit(&table.queue, delay * 2);
+        config.queue_counts_delay = counts_delay(&table.queue_counts_delay, config.queue)?;
         config.loss = loss_model(loss)?;
         config.duplication = share(&table.duplicate);
         config.corruption = share(&table.corrupt);
@@ -148,6 +150,17 @@ fn limit(queue: &Option<Of<Queue>>, round_trip: Duration) -> QueueLimit {
         Some(Queue::Packets(packets)) => QueueLimit::Packets(packets),
         Some(Queue::Bytes(bytes)) => QueueLimit::Bytes(bytes),
         Some(Queue::Bdp(factor)) => QueueLimit::Bdp { factor, round_trip },
+    }
+}
+
+/// `queue-counts-delay`, for a queue that can.
+fn counts_delay(given: &Option<At<bool>>, queue: QueueLimit) -> Result<bool, Problem> {
+    match given {
+        Some(at) if at.value && !matches!(queue, QueueLimit::Packets(_)) => {
+            let help = "accepted: a queue in packets, such as \"1000p\"";
+            Err(Problem::at(&at.span, "`queue-counts-delay` counts packets, and the queue is not in packets", help))
+        }
+        given => Ok(given.as_ref().is_some_and(|at| at.value)),
     }
 }
 

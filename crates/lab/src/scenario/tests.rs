@@ -1,7 +1,8 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
-use anabranch_engine::Switch;
+use anabranch_engine::{ReceiveTuning, Switch};
 use anabranch_net::{LossModel, QueueLimit};
+use anabranch_policy::congestion::HyStart;
 use anabranch_policy::registry::{Entry, Value};
 use anabranch_policy::scheduler::{MinRtt, Scheduler as Policy};
 use anabranch_sim::page::Protocol;
@@ -135,7 +136,7 @@ fn the_list_of_middleboxes_is_what_a_file_accepts() {
 fn hosts_take_a_profile_then_single_knobs_then_what_is_their_own() {
     let hosts = r#"
         [host]
-        profile = "ns3"
+        profile = "newreno"
         sack = true
         delayed-ack = false
         min-rto = "300ms"
@@ -152,8 +153,44 @@ fn hosts_take_a_profile_then_single_knobs_then_what_is_their_own() {
     assert_eq!((spec.client.rejoin, spec.server.rejoin), (None, Some(Duration::from_secs(1))));
     assert_eq!((spec.client.dss_checksum, spec.server.dss_checksum), (true, false));
     let profile = spec.server.profile;
-    assert_eq!((profile.name, profile.sack, profile.rack, profile.delayed_ack), ("ns3", true, false, None));
+    assert_eq!((profile.name, profile.sack, profile.rack, profile.delayed_ack), ("newreno", true, false, None));
     assert_eq!(scenario.policies().scheduler.name, "round-robin");
+}
+
+#[test]
+fn old_kernels_bring_their_receive_side_and_each_rule_can_be_set_alone() {
+    let profile = |hosts: &str| read(&format!("{PATHS}[host]\n{hosts}\n{BULK}")).map(|it| it.spec(1).server.profile);
+    let old = profile("profile = \"linux-4.1\"").unwrap();
+    assert_eq!((old.receive_tuning, old.adv_win_scale, old.tsq_segments), (ReceiveTuning::Stepwise, Some(1), 3));
+    assert_eq!((old.rack, old.early_retransmit, old.initial_ssthresh), (false, true, None));
+    assert_eq!(profile("profile = \"linux-3.14\"").unwrap().tsq_segments, 57);
+    let knobs = "receive-tuning = \"stepwise\"\nadv-win-scale = -2\ntsq-segments = 4\ninitial-ssthresh = 10";
+    let set = profile(knobs).unwrap();
+    assert_eq!((set.name, set.receive_tuning, set.adv_win_scale), ("linux", ReceiveTuning::Stepwise, Some(-2)));
+    assert_eq!((set.tsq_segments, set.initial_ssthresh), (4, Some(10)));
+    assert_eq!((old.hystart, old.prr, set.hystart, set.prr), (Some(HyStart::Eighth), true, None, false));
+    let set = profile("profile = \"linux-4.1\"\nhystart = \"off\"\nprr = false").unwrap();
+    assert_eq!((set.hystart, set.prr), (None, false));
+    for (wrong, help) in [
+        ("adv-win-scale = 32", "accepted: -31 to 31"),
+        ("tsq-segments = 0", "accepted: 1 segments or more"),
+        ("initial-ssthresh = 1", "accepted: 2 segments or more"),
+        ("profile = \"ns3\"", "it is called `newreno` now"),
+        ("profile = \"linux-4.2\"", "did you mean"),
+    ] {
+        let error = profile(wrong).unwrap_err();
+        assert!(error.help().unwrap().contains(help), "{wrong}: {:?}", error.help());
+    }
+}
+
+#[test]
+fn a_queue_in_packets_may_count_what_is_under_delay() {
+    let path = |queue: &str| read(&format!("[path.a]\nrate = \"1mbit\"\ndelay = \"1ms\"\n{queue}\n{BULK}"));
+    let counts = |queue: &str| path(queue).unwrap().spec(1).paths[0].down.queue_counts_delay;
+    assert!(counts("queue-counts-delay = true") && counts("queue = \"9p\"\nqueue-counts-delay = true"));
+    assert!(!counts("queue-counts-delay = false") && !counts(""));
+    let error = path("queue = \"64KiB\"\nqueue-counts-delay = true").unwrap_err();
+    assert!(error.help().unwrap().contains("in packets"), "{:?}", error.help());
 }
 
 #[test]

@@ -69,6 +69,9 @@ fn controller(entry: &Entry<dyn CongestionControl>) -> Controller {
         cwnd_limited_check: true,
         byte_counting_limit_segments: 2,
         max_cwnd: None,
+        initial_ssthresh_segments: None,
+        hystart: None,
+        prr: false,
     };
     Controller::new(entry.build_default(), rules)
 }

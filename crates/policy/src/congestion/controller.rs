@@ -6,7 +6,9 @@
 //! here: a window holds at least one segment, a threshold two, and neither grows in recovery or while the window is no
 //! limit. Where an algorithm models the path ([`CongestionControl::is_model_based`]), only the bounds are left.
 
+use super::hystart::{HyStart, LOW_WINDOW, Watch};
 use super::lisa::credit;
+use super::prr::Reduction;
 use super::{Ack, CongestionControl, Flow, Model, Window};
 use anabranch_units::{Bytes, Duration, Instant, SubflowId};
 
@@ -35,6 +37,12 @@ pub struct Rules {
     pub byte_counting_limit_segments: u32,
     /// No window grows beyond this.
     pub max_cwnd: Option<Bytes>,
+    /// The threshold of a new subflow, as remembered from an earlier connection; `None` for none.
+    pub initial_ssthresh_segments: Option<u32>,
+    /// Slow start of an algorithm that has HyStart (CUBIC) ends by it.
+    pub hystart: Option<HyStart>,
+    /// The window falls in the course of a fast recovery (RFC 6937) rather than at its beginning.
+    pub prr: bool,
 }
 
 /// The window of a subflow that has sent nothing yet.
@@ -61,6 +69,10 @@ struct Past {
     cwnd_limited: bool,
     /// Bytes whose acknowledgment earns nothing in slow start, since as many were given away (LISA).
     given: f64,
+    /// What HyStart has seen.
+    watch: Watch,
+    /// The recovery that goes on, under PRR.
+    reduction: Option<Reduction>,
 }
 
 #[derive(Clone, Copy)]
@@ -89,7 +101,7 @@ impl Controller {
         }
     }
 
-    /// A subflow with segments of `mss` begins, with no threshold and the initial window, or what LISA leaves it of that. No
+    /// A subflow with segments of `mss` begins, with the initial threshold and the initial window, or what LISA leaves it of that. No
     /// effect if it is there.
     pub fn add(&mut self, id: SubflowId, mss: Bytes) {
         let Err(at) = self.flows.binary_search_by_key(&id, |flow| flow.id) else {
@@ -100,7 +112,8 @@ impl Controller {
         if self.algorithm.linked_slow_start() {
             cwnd = self.take_credit(mss, cwnd);
         }
-        let flow = Flow { id, mss, cwnd, ssthresh: f64::INFINITY, srtt: None, recovering: false, counted: false };
+        let ssthresh = self.rules.initial_ssthresh(mss);
+        let flow = Flow { id, mss, cwnd, ssthresh, srtt: None, recovering: false, counted: false };
         self.flows.insert(at, flow);
         self.pasts.insert(at, Past::default());
         self.algorithm.on_flow_added(at);
@@ -184,8 +197,9 @@ impl Controller {
             return self.set(on, window, may_grow);
         }
         if repairing {
-            return;
+            return self.reduce(on, ack);
         }
+        self.watch_slow_start(now, on, ack);
         if unlimited {
             return self.algorithm.on_unlimited(now, on);
         }
@@ -211,6 +225,38 @@ impl Controller {
         let flow = &mut self.flows[on];
         if growth.is_finite() {
             flow.cwnd = (flow.cwnd + growth).min(limit).max(flow.mss);
+        }
+    }
+
+    /// PRR: the window at an ACK within a fast recovery.
+    fn reduce(&mut self, on: usize, ack: &Ack) {
+        let (flow, past) = (&mut self.flows[on], &mut self.pasts[on]);
+        if let Some(reduction) = past.reduction.as_mut().filter(|_| !self.model_based) {
+            let window = reduction.window(ack.acked.as_f64(), ack.in_flight.as_f64(), flow.ssthresh, flow.mss);
+            flow.cwnd = window.min(self.rules.limit(flow.mss)).max(flow.mss);
+        }
+    }
+
+    /// HyStart: the threshold falls to the window where slow start is to end.
+    fn watch_slow_start(&mut self, now: Instant, on: usize, ack: &Ack) {
+        let Some(rule) = self.rules.hystart.filter(|_| self.algorithm.has_hystart()) else {
+            return;
+        };
+        let flow = &mut self.flows[on];
+        let armed = flow.cwnd < flow.ssthresh && flow.cwnd >= LOW_WINDOW * flow.mss;
+        if self.pasts[on].watch.ends_slow_start(now, ack, rule, armed) {
+            flow.ssthresh = flow.cwnd;
+        }
+    }
+
+    /// Data leave, new or repeated. Only PRR has a use for it.
+    #[inline]
+    pub fn on_sent(&mut self, id: SubflowId, bytes: Bytes) {
+        if self.rules.prr
+            && let Some(on) = self.find(id)
+            && let Some(reduction) = &mut self.pasts[on].reduction
+        {
+            reduction.on_sent(bytes.as_f64());
         }
     }
 
@@ -254,6 +300,7 @@ impl Controller {
             flow.cwnd = ssthresh.min(flow.cwnd).max(flow.mss);
         } else {
             flow.fall_to(ssthresh);
+            self.pasts[on].reduction = self.rules.prr.then(|| Reduction::new(flow.cwnd));
             flow.cwnd = flow.cwnd.min(flow.ssthresh);
         }
         flow.recovering = true;
@@ -264,6 +311,9 @@ impl Controller {
         if let Some(on) = self.find(id) {
             self.flows[on].recovering = false;
             self.pasts[on].after_rto = false;
+            if self.pasts[on].reduction.take().is_some() && !self.model_based {
+                self.flows[on].cwnd = self.flows[on].ssthresh;
+            }
             self.algorithm.on_recovered(now, on, &self.flows);
         }
     }
@@ -288,7 +338,9 @@ impl Controller {
         let flow = &mut self.flows[on];
         flow.cwnd = flow.mss;
         flow.recovering = false;
-        self.pasts[on].after_rto = true;
+        let past = &mut self.pasts[on];
+        (past.after_rto, past.reduction) = (true, None);
+        past.watch.restart();
     }
 
     /// Nothing was lost after all (DSACK, Eifel): the window and threshold of before the latest reduction come back, if
@@ -300,6 +352,7 @@ impl Controller {
         let Some(undo) = self.pasts[on].undo.take() else {
             return;
         };
+        self.pasts[on].reduction = None;
         let flow = &mut self.flows[on];
         if !self.model_based {
             flow.cwnd = flow.cwnd.max(undo.cwnd);
@@ -402,6 +455,11 @@ impl Rules {
         self.max_cwnd.map_or(f64::INFINITY, |max| max.as_f64().max(mss))
     }
 
+    /// The threshold \[bytes\] of a new flow with segments of `mss` bytes.
+    fn initial_ssthresh(&self, mss: f64) -> f64 {
+        self.initial_ssthresh_segments.map_or(f64::INFINITY, |n| f64::from(n).max(MIN_SSTHRESH_SEGMENTS) * mss)
+    }
+
     /// How many segments an ACK may add in slow start.
     fn counted(&self, after_rto: bool) -> f64 {
         match self.byte_counting_limit_segments {
@@ -446,6 +504,9 @@ mod tests {
         cwnd_limited_check: true,
         byte_counting_limit_segments: 2,
         max_cwnd: None,
+        initial_ssthresh_segments: None,
+        hystart: None,
+        prr: false,
     };
 
     fn controller(rules: Rules) -> Controller {
@@ -483,6 +544,40 @@ mod tests {
             controller.add(A, Bytes::new(mss));
             assert_eq!(controller.cwnd(A).get(), expected, "{rule:?} {mss}");
         }
+    }
+
+    /// A window of 10 segments and Reno: at a loss with 6 in flight behind it, ACKs of one segment each let out
+    /// ceil(n · 5 / 10) segments; without PRR none leaves before 5 are in flight. In the end both windows are 5.
+    #[test]
+    fn prr_lets_segments_out_as_others_arrive() {
+        for (prr, windows) in [(true, [7000, 6000, 5000, 5000]), (false, [5000; 4])] {
+            let mut c = controller(Rules { prr, ..RULES });
+            c.on_fast_retransmit(T, A, Bytes::new(10_000));
+            let mut in_flight = 6000;
+            for window in windows {
+                let ack = Ack { in_flight: Bytes::new(in_flight), in_recovery: true, ..full(1000) };
+                c.on_ack(T, A, &ack);
+                assert_eq!(c.cwnd(A).get(), window, "{prr}, {in_flight} in flight");
+                let sent = window.saturating_sub(in_flight);
+                c.on_sent(A, Bytes::new(sent));
+                in_flight += sent;
+                in_flight -= 1000;
+            }
+            c.on_recovered(T, A);
+            assert_eq!(state(&c), (5000, Some(5000)));
+        }
+    }
+
+    /// 1000-byte segments, a threshold of 12 segments: slow start ends there, and earns the rest as congestion avoidance.
+    #[test]
+    fn a_remembered_threshold_ends_slow_start() {
+        let mut c = controller(Rules { initial_ssthresh_segments: Some(12), ..RULES });
+        assert_eq!(state(&c), (10_000, Some(12_000)));
+        ack(&mut c, 2000);
+        ack(&mut c, 2000); // In avoidance: 2000 · 1000 / 12 000
+        assert_eq!(state(&c), (12_166, Some(12_000)));
+        let c = controller(Rules { initial_ssthresh_segments: Some(0), ..RULES });
+        assert_eq!(state(&c), (10_000, Some(2000)));
     }
 
     #[test]

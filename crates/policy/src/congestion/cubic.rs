@@ -136,6 +136,10 @@ impl CongestionControl for Cubic {
         self.curves[on].now.epoch = None;
     }
 
+    fn has_hystart(&self) -> bool {
+        true
+    }
+
     fn on_flow_added(&mut self, at: usize) {
         self.curves.insert(at, Curve::default());
     }

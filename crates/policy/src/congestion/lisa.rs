@@ -54,6 +54,9 @@ mod tests {
         cwnd_limited_check: true,
         byte_counting_limit_segments: u32::MAX,
         max_cwnd: None,
+        initial_ssthresh_segments: None,
+        hystart: None,
+        prr: false,
     };
 
     fn ack(c: &mut Controller, id: u16, bytes: u64) {

@@ -13,10 +13,12 @@ mod conformance;
 mod controller;
 mod coupled;
 mod cubic;
+mod hystart;
 mod lia;
 mod lisa;
 mod mveno;
 mod olia;
+mod prr;
 mod reno;
 mod vegas;
 mod veno;
@@ -27,6 +29,7 @@ pub use balia::Balia;
 pub use bbr::Bbr;
 pub use controller::{Controller, InitialWindow, Rules};
 pub use cubic::Cubic;
+pub use hystart::HyStart;
 pub use lia::Lia;
 pub use mveno::MVeno;
 pub use olia::Olia;
@@ -99,6 +102,10 @@ pub trait CongestionControl: Send {
     }
     /// A joining subflow takes its first window from another in slow start (LISA).
     fn linked_slow_start(&self) -> bool {
+        false
+    }
+    /// Slow start may end by [`HyStart`], if the host has it.
+    fn has_hystart(&self) -> bool {
         false
     }
     /// A flow was added at index `at`; those behind it moved up by one.

@@ -50,7 +50,7 @@ fn bulk(paths: [PathSpec; 2], buffer: u64, seconds: u64) -> Spec {
     let (direction, duration) = (Direction::Down, Duration::from_secs(seconds));
     let mut spec = spec(paths.into(), vec![Workload::Bulk { direction, start: Duration::ZERO, duration }]);
     (spec.audit, spec.linger) = (false, None);
-    let mut host = HostSpec::new(Profile::ns3(), spec.client.policies.clone());
+    let mut host = HostSpec::new(Profile::newreno(), spec.client.policies.clone());
     (host.receive_buffer, host.send_buffer) = (Bytes::new(buffer), Bytes::new(1 << 20));
     host.policies.scheduler = policy(SCHEDULERS, "round-robin", &[]);
     host.policies.congestion = policy(CONGESTION, "reno", &[]);
