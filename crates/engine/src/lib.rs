@@ -6,6 +6,7 @@
 //! the wire's sequence numbers are translated at the edge.
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod blocks;
 mod buffer;
 mod chance;

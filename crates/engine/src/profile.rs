@@ -1,7 +1,7 @@
 //! Fidelity profiles: how the TCP of a host behaves, after kernels and simulators of different years.
 
 use crate::rtt::RtoRule;
-use anabranch_policy::congestion::HyStart;
+use anabranch_policy::congestion::{HyStart, LossResponse};
 use anabranch_units::{Bytes, Duration};
 use std::net::IpAddr;
 
@@ -58,6 +58,12 @@ pub struct Profile {
     pub hystart: Option<HyStart>,
     /// Proportional rate reduction (RFC 6937).
     pub prr: bool,
+    /// Fall of the window on a loss.
+    pub loss_response: LossResponse,
+    /// Without SACK, a third duplicate ACK and a timeout repeat one segment each, and nothing else does: no NewReno.
+    pub single_repair: bool,
+    /// Data ahead of the stream is not acknowledged on its subflow until the stream has caught up.
+    pub coupled_acks: bool,
     /// SYN retransmissions before giving up.
     pub syn_retries: u32,
     /// SYN retransmissions with MP_CAPABLE before it is left out (Linux `syn_retrans_before_tcp_fallback`).
@@ -96,7 +102,7 @@ impl Profile {
     }
 
     /// The names of all profiles.
-    pub const NAMES: &'static [&'static str] = &["linux", "linux-4.1", "linux-3.14", "newreno", "rfc"];
+    pub const NAMES: &'static [&'static str] = &["linux", "linux-4.1", "linux-3.14", "newreno", "mptcp-ns3", "rfc"];
 
     /// The profile called `name`.
     pub fn named(name: &str) -> Option<Self> {
@@ -105,6 +111,7 @@ impl Profile {
             "linux-4.1" => Some(Profile::linux_4_1()),
             "linux-3.14" => Some(Profile::linux_3_14()),
             "newreno" => Some(Profile::newreno()),
+            "mptcp-ns3" => Some(Profile::mptcp_ns3()),
             "rfc" => Some(Profile::rfc()),
             _ => None,
         }
@@ -137,6 +144,9 @@ impl Profile {
             initial_ssthresh: None,
             hystart: None,
             prr: false,
+            loss_response: LossResponse::Standard,
+            single_repair: false,
+            coupled_acks: false,
             syn_retries: 6,
             syn_retries_with_mptcp: 2,
             max_consecutive_rtos: 15,
@@ -182,6 +192,23 @@ impl Profile {
             idle_restart: false,
             tsq: None,
             ..Profile::linux()
+        }
+    }
+
+    /// The code for ns-3.6 that LATE and RBP cite (mptcp-ns3, once on Google Code): docs/stacks.md has it rule by rule.
+    pub fn mptcp_ns3() -> Self {
+        Profile {
+            name: "mptcp-ns3",
+            initial_window: 1,
+            // 65535 bytes, in segments of 1400.
+            initial_ssthresh: Some(47),
+            rto: RtoRule::MptcpNs3 { min: Duration::from_millis(200) },
+            initial_rto: Duration::from_secs(3),
+            cwnd_limited_check: false,
+            loss_response: LossResponse::Halve,
+            single_repair: true,
+            coupled_acks: true,
+            ..Profile::newreno()
         }
     }
 

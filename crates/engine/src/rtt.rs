@@ -18,11 +18,23 @@ pub enum RtoRule {
         /// Clock granularity `G`.
         granularity: Duration,
     },
+    /// Gains of 1/10, RTTVAR beginning with the first sample; `max(min, 2·SRTT)` while RTTVAR is less than a quarter of SRTT,
+    /// otherwise `max(min, SRTT + 4·RTTVAR)` (`RttMeanDeviation`, rtt-estimator.cc of mptcp-ns3).
+    MptcpNs3 {
+        /// Floor under the timeout: 200 ms.
+        min: Duration,
+    },
     /// `SRTT + max(4·RTTVAR, min_var)`, at most 120 s (Linux `tcp_rto_min`, `TCP_RTO_MAX`).
     Linux {
         /// Floor under the variance term: 200 ms.
         min_var: Duration,
     },
+}
+
+impl RtoRule {
+    fn is_ns3(self) -> bool {
+        matches!(self, RtoRule::MptcpNs3 { .. })
+    }
 }
 
 /// The estimator: feed it samples, ask it for the timeout.
@@ -53,13 +65,15 @@ impl RttEstimator {
     pub fn sample(&mut self, now: Instant, rtt: Duration) {
         let rtt = rtt.max(Duration::from_nanos(1));
         let Some(e) = &mut self.estimate else {
-            let (srtt, rttvar) = (rtt, rtt / 2);
+            let (srtt, rttvar) = (rtt, if self.rule.is_ns3() { rtt } else { rtt / 2 });
             self.estimate = Some(Estimate { srtt, rttvar, min: rtt, max: rtt, first: rtt, last: rtt, last_at: now });
             return;
         };
         // The variance first: its deviation is taken from the SRTT before this sample.
-        e.rttvar = blend(e.rttvar, e.srtt.abs_diff(rtt), 4);
-        e.srtt = blend(e.srtt, rtt, 8);
+        let (deviation, (of_variance, of_mean)) =
+            (e.srtt.abs_diff(rtt), if self.rule.is_ns3() { (10, 10) } else { (4, 8) });
+        e.rttvar = blend(e.rttvar, deviation, of_variance);
+        e.srtt = blend(e.srtt, rtt, of_mean);
         e.min = e.min.min(rtt);
         e.max = e.max.max(rtt);
         e.last = rtt;
@@ -73,6 +87,8 @@ impl RttEstimator {
             RtoRule::Rfc6298 { min, granularity } => {
                 (e.srtt + (e.rttvar * 4).max(granularity)).max(min).min(RFC_MAX_RTO)
             }
+            RtoRule::MptcpNs3 { min } if e.rttvar < e.srtt / 4 => (e.srtt * 2).max(min),
+            RtoRule::MptcpNs3 { min } => (e.srtt + e.rttvar * 4).max(min),
             RtoRule::Linux { min_var } => (e.srtt + (e.rttvar * 4).max(min_var)).min(LINUX_MAX_RTO),
         }
     }
@@ -129,6 +145,22 @@ const LINUX_MAX_RTO: Duration = Duration::from_secs(120);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// `RttMeanDeviation` by hand: 100 ms, then 200 ms: SRTT 110, RTTVAR 100 + (100 - 100) / 10; five at 110 ms bring RTTVAR to
+    /// 100 · 0.9^5 = 59.05 ms, and twenty more to 7.18 ms, less than a quarter of 110.
+    #[test]
+    fn mptcp_ns3_doubles_a_steady_round_trip() {
+        let mut rtt = RttEstimator::new(RtoRule::MptcpNs3 { min: Duration::from_millis(200) });
+        let rto_after = |rtt: &mut RttEstimator, samples: u64, ms: u64| {
+            (0..samples).for_each(|_| rtt.sample(Instant::ZERO, Duration::from_millis(ms)));
+            rtt.rto().as_millis_f64()
+        };
+        for (samples, ms, rto) in [(1, 100, 500.0), (1, 200, 510.0), (5, 110, 346.2), (20, 110, 220.0)] {
+            let is = rto_after(&mut rtt, samples, ms);
+            assert!((is - rto).abs() < 0.01, "{is} ms, not {rto}");
+        }
+        assert_eq!(rto_after(&mut rtt, 200, 1), 200.0);
+    }
 
     const RFC: RtoRule = RtoRule::Rfc6298 { min: Duration::from_millis(200), granularity: Duration::from_millis(1) };
     const LINUX: RtoRule = RtoRule::Linux { min_var: Duration::from_millis(200) };

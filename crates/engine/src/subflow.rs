@@ -1,5 +1,6 @@
 //! One subflow: a TCP connection inside the MPTCP connection (RFC 9293), without its congestion window.
 
+use crate::ahead::Ahead;
 use crate::connection::Detour;
 use crate::deadline::earliest;
 use crate::mapping::MappingTable;
@@ -154,6 +155,8 @@ pub(crate) struct Subflow {
     pub(crate) maps: MappingTable,
     /// In order here, and not yet handed to the data level.
     pub(crate) unplaced: Unplaced,
+    /// In order here and ahead of the stream; only where such data is not acknowledged.
+    pub(crate) ahead: Ahead,
     /// When bytes without a mapping have waited long enough for it.
     pub(crate) unmapped_until: Option<Instant>,
     /// ACKs of data in a row that had no DSS, and when the first of them came.
@@ -267,6 +270,7 @@ impl Subflow {
             ofo: Reassembly::new(limits),
             maps: MappingTable::new(limits.fragments),
             unplaced: Unplaced::default(),
+            ahead: Ahead::default(),
             unmapped_until: None,
             bare_acks: 0,
             bare_since: Instant::ZERO,
@@ -516,6 +520,7 @@ fn recovery_config(profile: &Profile, sack: bool) -> recovery::Config {
         tlp: profile.tlp,
         dup_threshold: DUP_THRESHOLD,
         early_retransmit: profile.early_retransmit,
+        single_repair: profile.single_repair,
         max_rto: profile.max_rto,
     }
 }

@@ -3,11 +3,11 @@
 
 mod common;
 
-use anabranch_engine::{Profile, ReceiveTuning};
-use anabranch_net::{LinkStats, LossModel, QueueLimit};
-use anabranch_policy::congestion::HyStart;
-use anabranch_policy::registry::CONGESTION;
-use anabranch_sim::{Direction, EventKind, HostSpec, Outcome, Spec, Workload};
+use anabranch_engine::{Profile, ReceiveTuning, RtoRule};
+use anabranch_net::{Change, LinkStats, LossModel, QueueLimit};
+use anabranch_policy::congestion::{HyStart, LossResponse};
+use anabranch_policy::registry::{CONGESTION, REINJECTIONS, SCHEDULERS};
+use anabranch_sim::{Affected, Direction, EventKind, HostSpec, Outcome, PathSpec, Spec, TimedChange, Workload};
 use anabranch_units::{Bytes, Duration, Rate};
 use common::{complete, download, goodput, lossy_path, ms, path, spec};
 use std::sync::Arc;
@@ -24,6 +24,28 @@ fn with(spec: &Spec, change: impl Fn(&mut Profile)) -> Spec {
 fn cubic(host: &mut HostSpec) {
     let entry = CONGESTION.iter().find(|entry| entry.name == "cubic").unwrap();
     host.policies.congestion = Arc::new(|| entry.build_default());
+}
+
+/// One file from a host as in the simulations with mptcp-ns3: Reno, round-robin, no reinjection.
+fn ns3(paths: Vec<PathSpec>, profile: Profile, bytes: u64) -> Spec {
+    let mut spec = spec(paths, vec![download(bytes)]);
+    for host in [&mut spec.client, &mut spec.server] {
+        host.profile = profile.clone();
+        let find = |name| SCHEDULERS.iter().find(|entry| entry.name == name).unwrap();
+        let scheduler = find("round-robin");
+        host.policies.scheduler = Arc::new(|| scheduler.build_default());
+        let congestion = CONGESTION.iter().find(|entry| entry.name == "reno").unwrap();
+        host.policies.congestion = Arc::new(|| congestion.build_default());
+        let reinjection = REINJECTIONS.iter().find(|entry| entry.name == "none").unwrap();
+        host.policies.reinjection = Arc::new(|| reinjection.build_default());
+    }
+    spec
+}
+
+/// Of all subflows of the sender: fast recoveries and timeouts.
+fn repairs(outcome: &Outcome) -> (u64, u64) {
+    let subflows = &outcome.connections[0].subflows;
+    (subflows.iter().map(|it| it.stats.fast_recoveries).sum(), subflows.iter().map(|it| it.stats.rtos).sum())
 }
 
 fn down<'a>(outcome: &'a Outcome, path: &str) -> &'a LinkStats {
@@ -137,4 +159,86 @@ fn prr_sends_through_a_recovery() {
         after.windows(2).map(|pair| pair[1].since(pair[0])).max().unwrap()
     });
     assert!(pause[1] * 3 < pause[0] * 2, "{pause:?}");
+}
+
+/// Paths of 20 and 120 ms without loss, filled in turns: what arrives on the fast one is ahead of the stream until the slow
+/// one has caught up. Acknowledged only then, it looks lost: fast retransmits and a lower goodput, with nothing missing.
+#[test]
+fn reordering_between_paths_looks_like_loss_where_acks_are_coupled() {
+    let paths = vec![path("a", 5, 10), path("b", 5, 60)];
+    let [plain, coupled] = [false, true].map(|coupled_acks| {
+        let profile = Profile { coupled_acks, initial_window: 1, initial_ssthresh: Some(47), ..Profile::newreno() };
+        let outcome = complete(&ns3(paths.clone(), profile, 4_000_000));
+        (repairs(&outcome), goodput(&outcome))
+    });
+    assert_eq!(plain.0, (0, 0));
+    assert!(coupled.0.0 > 3 && coupled.1 < 0.9 * plain.1, "{coupled:?} against {plain:?}");
+}
+
+/// Three losses in a window of some 40 segments: NewReno repairs one per round trip, mptcp-ns3 needs three new duplicate ACKs
+/// for each, which a halved window without inflation does not bring.
+#[test]
+fn one_repetition_per_signal_leaves_the_rest_to_timeouts() {
+    let [newreno, single] = [false, true].map(|single_repair| {
+        let mut paths = vec![path("a", 5, 50)];
+        paths[0].down.loss = LossModel::List(vec![100, 102, 104, 106, 108]);
+        let profile = Profile { single_repair, initial_ssthresh: Some(47), ..Profile::newreno() };
+        let outcome = complete(&ns3(paths, profile, 1_000_000));
+        repairs(&outcome)
+    });
+    assert!(newreno.1 == 0 && single.1 > 0, "{newreno:?} {single:?}");
+}
+
+/// A path that swallows everything from 2 s to 2.3 s: mptcp-ns3 goes on with half of its window after each timeout, RFC 5681
+/// with one segment.
+#[test]
+fn halving_leaves_more_than_a_timeout_otherwise_does() {
+    let windows = [LossResponse::Standard, LossResponse::Halve].map(|loss_response| {
+        let profile = Profile { loss_response, initial_ssthresh: Some(20), ..Profile::newreno() };
+        let mut spec = ns3(vec![path("a", 5, 50)], profile, 2_000_000);
+        spec.changes = [(2000, Change::Blackhole), (2300, Change::Restore)]
+            .map(|(at, change)| TimedChange {
+                at: ms(at),
+                path: "a".to_owned(),
+                affected: Affected::Both,
+                change,
+                notify: false,
+            })
+            .into();
+        spec.samples = (1..400).map(|n| ms(10 * n)).collect();
+        let outcome = complete(&spec);
+        assert!(repairs(&outcome).1 > 0);
+        outcome.samples.iter().map(|sample| sample.paths[0].cwnd).filter(|cwnd| *cwnd > 0).min().unwrap()
+    });
+    assert!(windows[0] <= 1400 && windows[1] > 2 * 1400, "{windows:?}");
+}
+
+/// A segment near the end of a file is lost on a path of 300 ms, with too few behind it for three duplicate ACKs: its
+/// repetition comes after twice the RTT, rather than after the RTT and a variance that is all but gone.
+#[test]
+fn the_timeout_of_mptcp_ns3_is_twice_a_steady_round_trip() {
+    let run = |rto, lost: Option<u64>| {
+        let mut paths = vec![path("a", 50, 150)];
+        paths[0].down.loss = LossModel::List(lost.into_iter().collect());
+        complete(&ns3(paths, Profile { rto, ..Profile::newreno() }, 500_000))
+    };
+    let rfc = RtoRule::Rfc6298 { min: ms(200), granularity: ms(1) };
+    let offered = down(&run(rfc, None), "a").offered;
+    let lost = (1..10).map(|n| offered - n).find(|&lost| repairs(&run(rfc, Some(lost))) == (0, 1)).unwrap();
+    let [rfc, ns3] = [rfc, RtoRule::MptcpNs3 { min: ms(200) }]
+        .map(|rto| run(rto, Some(lost)).transfers[0].duration().unwrap().as_millis_f64());
+    assert!(ns3 > rfc + 100.0, "{ns3} and {rfc} ms");
+}
+
+/// The profile as a whole, with losses, unlike paths and a small buffer: everything arrives, and a run is as its seed says.
+#[test]
+fn mptcp_ns3_delivers_everything() {
+    for seed in 1..=8 {
+        let paths = vec![lossy_path("a", 5, 50, 0.02), lossy_path("b", 2, 250, 0.001)];
+        let mut spec = ns3(paths, Profile::mptcp_ns3(), 1_000_000);
+        spec.seed = anabranch_units::Seed(seed);
+        spec.client.receive_buffer = Bytes::new(65_536);
+        let outcome = complete(&spec);
+        assert_eq!(outcome.digest, complete(&spec).digest);
+    }
 }

@@ -64,6 +64,10 @@ impl Connection {
                     if subflow.rcv_nxt - start <= window && acceptable_ack(subflow, segment).is_some() {
                         self.take_late_data_ack(now, segment, index, shared);
                     }
+                    // What waits for the stream is not acknowledged, nor is its repetition answered.
+                    if self.subflows[index].ahead.first().is_some_and(|first| start >= first) {
+                        return None;
+                    }
                 }
                 self.answer_unacceptable(now, index, segment, shared);
             }

@@ -71,8 +71,8 @@ impl Connection {
     fn base(&mut self, now: Instant, index: usize, flags: Flags, offset: u64) -> Segment {
         let window = self.receiver.window();
         let subflow = &mut self.subflows[index];
-        let mut segment =
-            Segment::new(subflow.flow, flags.with(Flags::ACK), subflow.seq(offset), subflow.irs + subflow.rcv_nxt);
+        let acked = subflow.ahead.first().unwrap_or(subflow.rcv_nxt);
+        let mut segment = Segment::new(subflow.flow, flags.with(Flags::ACK), subflow.seq(offset), subflow.irs + acked);
         let field = (window >> subflow.rcv_scale).min(u64::from(u16::MAX));
         segment.window = field as u16;
         self.receiver.on_told(field << subflow.rcv_scale);

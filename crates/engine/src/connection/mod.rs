@@ -213,6 +213,7 @@ impl Connection {
             initial_ssthresh_segments: config.profile.initial_ssthresh,
             hystart: config.profile.hystart,
             prr: config.profile.prr,
+            loss_response: config.profile.loss_response,
         };
         Connection {
             id,

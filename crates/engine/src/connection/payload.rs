@@ -60,6 +60,10 @@ impl Connection {
                 subflow.ack.duplicate = Some((start, end));
             }
             subflow.ack.unreported = true;
+            if shared.config.profile.coupled_acks && stored == Some(0) {
+                // What is stored already is not answered.
+                (subflow.ack.now, subflow.ack.unreported) = (false, false);
+            }
             if early && stored.is_some_and(|stored| stored > 0) {
                 self.receiver.on_early();
             }
@@ -86,7 +90,14 @@ impl Connection {
                 return;
             }
         }
-        self.take_subflow_fin(now, index, shared);
+        if let Some(index) = self.position(id) {
+            // The first segment that waits for the stream is not answered; those behind it repeat the ACK before it.
+            let subflow = &mut self.subflows[index];
+            if subflow.ahead.first().is_some_and(|first| first == start) && !fin {
+                subflow.ack.now = false;
+            }
+            self.take_subflow_fin(now, index, shared);
+        }
     }
 
     /// What has just arrived at subflow offset `start` is not next in the stream, as far as its mapping is known.
@@ -148,6 +159,9 @@ impl Connection {
         subflow.counts.bytes_received += length;
         let before = self.receiver.next();
         if let Some(data) = own_map {
+            if shared.config.profile.coupled_acks {
+                subflow.ahead.hold(at, data + length);
+            }
             self.receiver.receive(now, data, payload);
         } else if self.mode == Mode::Plain {
             self.receiver.receive(now, at - 1, payload);
@@ -182,7 +196,11 @@ impl Connection {
             }
             let subflow = &mut self.subflows[index];
             while let Some(chunk) = subflow.unplaced.pop(map.end().saturating_sub(subflow.unplaced.start())) {
-                let data = map.data + (subflow.unplaced.start() - chunk.len() as u64 - map.subflow);
+                let start = subflow.unplaced.start() - chunk.len() as u64;
+                let data = map.data + (start - map.subflow);
+                if shared.config.profile.coupled_acks {
+                    subflow.ahead.hold(start, data + chunk.len() as u64);
+                }
                 self.receiver.receive(now, data, chunk);
                 if subflow.unplaced.start() == map.end() {
                     break;
@@ -255,6 +273,10 @@ impl Connection {
     /// The data level has had bytes of subflow `index`; it stood at `before`.
     fn on_placed(&mut self, now: Instant, index: usize, before: u64, shared: &mut Shared) {
         self.note_held(now);
+        let next = self.receiver.next();
+        for subflow in &mut self.subflows {
+            subflow.ack.now |= subflow.ahead.release(next);
+        }
         let subflow = &mut self.subflows[index];
         if !subflow.maps.is_empty() {
             subflow.maps.release(subflow.placed());

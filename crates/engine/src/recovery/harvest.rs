@@ -101,6 +101,11 @@ impl Harvest {
         best.map(|arrival| arrival.rtt).or(self.timestamp_rtt.filter(|_| acked > 0))
     }
 
+    /// A segment was acknowledged that had been sent once.
+    pub(super) fn has_original(&self) -> bool {
+        self.acknowledged.is_some()
+    }
+
     /// What the latest sent segment that this ACK delivers noted when it left, for a sample of the delivery rate.
     pub(super) fn latest(&self) -> Option<(Departure, Instant, bool)> {
         self.latest.map(|latest| (latest.departure, latest.sent_at, latest.limited))

@@ -17,6 +17,7 @@ mod newreno;
 mod rack;
 mod rate;
 mod scoreboard;
+mod single;
 #[cfg(test)]
 mod tests;
 mod timers;
@@ -48,6 +49,8 @@ pub struct Config {
     pub dup_threshold: u32,
     /// Fewer in a flight too short for that many (RFC 5827, in segments); without effect under `rack`.
     pub early_retransmit: bool,
+    /// Without SACK: a third duplicate ACK and a timeout repeat the first segment, and nothing else is ever repeated (`single.rs`).
+    pub single_repair: bool,
     /// The longest timeout, backoff included.
     pub max_rto: Duration,
 }
@@ -236,7 +239,9 @@ impl Recovery {
             self.progressed = true;
             self.consecutive_rtos = 0;
             // RFC 6298 §5.7 would wait for an RTT sample; Linux does not, and a path that delivers is not congested.
-            self.timers.backoff = 0;
+            if !self.config.single_repair || harvest.has_original() {
+                self.timers.backoff = 0;
+            }
         }
         out.tail_loss_repaired = self.judge_probe(ack);
         if self.in_episode() && self.recovery_point.is_none_or(|point| self.board.snd_una() >= point) {
@@ -245,6 +250,7 @@ impl Recovery {
         }
 
         let (segments, bytes) = match (self.config.sack, self.config.rack) {
+            (false, _) if self.config.single_repair => self.detect_single(ack, &out),
             (false, _) => self.detect_by_duplicates(ack, &mut out),
             (true, false) => self.detect_by_count(),
             (true, true) => {
@@ -259,7 +265,7 @@ impl Recovery {
         };
         out.newly_lost = segments;
         out.newly_lost_bytes = bytes;
-        out.entered_recovery = self.settle_phase();
+        out.entered_recovery = self.settle_phase() || (segments > 0 && self.config.single_repair);
         out.rate = self.deliveries.deliver(now, out.delivered, harvest.latest(), rtt.min());
         out
     }
@@ -556,9 +562,13 @@ impl Recovery {
         }
         self.rto_count += 1;
         self.consecutive_rtos += 1;
-        self.begin_episode(Phase::Loss);
-        self.board.lose_everything();
-        self.newreno.settle(0);
+        if self.config.single_repair && !self.config.sack {
+            self.repair_single(Phase::Loss);
+        } else {
+            self.begin_episode(Phase::Loss);
+            self.board.lose_everything();
+            self.newreno.settle(0);
+        }
         self.timers.reorder_at = None;
         self.timers.back_off();
         self.timers.restart_rto(now);

@@ -155,7 +155,7 @@ pub struct ReorderTable {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct HostTable {
-    /// The stack it resembles: linux (the default), linux-4.1, linux-3.14, newreno or rfc; see docs/stacks.md.
+    /// The stack it resembles: linux (the default), linux-4.1, linux-3.14, newreno, mptcp-ns3 or rfc; see docs/stacks.md.
     pub profile: Option<At<String>>,
     /// Which bytes leave on which subflow.
     pub scheduler: Option<At<Policy>>,
@@ -216,7 +216,7 @@ pub struct HostTable {
     pub nagle: Option<bool>,
     /// The rule for the retransmission timeout.
     pub rto: Option<RtoName>,
-    /// Its floor: under `rfc6298` of the whole timeout, under `linux` of its variance term.
+    /// Its floor: under `rfc6298` and `mptcp-ns3` of the whole timeout, under `linux` of its variance term.
     pub min_rto: Option<Of<Duration>>,
     /// The timeout before the first RTT sample.
     pub initial_rto: Option<Of<Duration>>,
@@ -242,6 +242,12 @@ pub struct HostTable {
     /// Proportional rate reduction (RFC 6937): the window falls in the course of a fast recovery rather than at its beginning.
     /// False, under linux-4.1 and linux-3.14 true.
     pub prr: Option<bool>,
+    /// How far the window falls on a loss: standard, under mptcp-ns3 halve.
+    pub loss_response: Option<LossResponseName>,
+    /// Without SACK, a third duplicate ACK and a timeout repeat one segment each, and nothing else does. False, under mptcp-ns3 true.
+    pub single_repair: Option<bool>,
+    /// Data ahead of the stream is not acknowledged on its subflow until the stream has caught up. False, under mptcp-ns3 true.
+    pub coupled_acks: Option<bool>,
     /// How often a SYN is repeated.
     pub syn_retries: Option<u32>,
     /// Timeouts in a row that kill a subflow.
@@ -256,6 +262,8 @@ pub enum RtoName {
     Linux,
     /// RFC 6298 with a floor on the whole.
     Rfc6298,
+    /// Twice the RTT while it is steady, with a floor on the whole.
+    MptcpNs3,
 }
 
 /// Rules for the growth of a receive buffer.
@@ -266,6 +274,16 @@ pub enum ReceiveTuningName {
     Proportional,
     /// Half as much again if a quarter more is read in a round trip, twice as much if half more is (Linux 3.14 to 4.15).
     Stepwise,
+}
+
+/// Fall of the congestion window on a loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LossResponseName {
+    /// As congestion control says, and to one segment on a timeout (RFC 5681).
+    Standard,
+    /// To half of it on a fast retransmit and on each timeout; slow start does not come back.
+    Halve,
 }
 
 /// HyStart, by the share of the least RTT that the RTT must rise.

@@ -2,10 +2,10 @@
 
 use super::policies::{self, Found, build, given};
 use crate::error::{Problem, suggest};
-use crate::file::{At, HostTable, HyStartName, Policy, ReceiveBuffer, ReceiveTuningName, RtoName};
+use crate::file::{At, HostTable, HyStartName, LossResponseName, Policy, ReceiveBuffer, ReceiveTuningName, RtoName};
 use crate::variant::Chosen;
 use anabranch_engine::{Policies, Profile, ReceiveTuning, RtoRule};
-use anabranch_policy::congestion::HyStart;
+use anabranch_policy::congestion::{HyStart, LossResponse};
 use anabranch_policy::{Catalogue, Table};
 use anabranch_sim::HostSpec;
 use anabranch_units::{Bytes, Duration};
@@ -140,7 +140,7 @@ fn knobs(table: &HostTable, profile: &mut Profile) -> Result<(), Problem> {
     if let Some(floor) = span(&table.min_rto) {
         match &mut profile.rto {
             RtoRule::Linux { min_var } => *min_var = floor,
-            RtoRule::Rfc6298 { min, .. } => *min = floor,
+            RtoRule::Rfc6298 { min, .. } | RtoRule::MptcpNs3 { min } => *min = floor,
         }
     }
     put(&mut profile.initial_rto, span(&table.initial_rto));
@@ -166,15 +166,23 @@ fn knobs(table: &HostTable, profile: &mut Profile) -> Result<(), Problem> {
     };
     put(&mut profile.hystart, table.hystart.map(hystart));
     put(&mut profile.prr, table.prr);
+    let response = |name| match name {
+        LossResponseName::Standard => LossResponse::Standard,
+        LossResponseName::Halve => LossResponse::Halve,
+    };
+    put(&mut profile.loss_response, table.loss_response.map(response));
+    put(&mut profile.single_repair, table.single_repair);
+    put(&mut profile.coupled_acks, table.coupled_acks);
     put(&mut profile.syn_retries, table.syn_retries);
     put(&mut profile.max_consecutive_rtos, table.max_consecutive_rtos);
     Ok(())
 }
 
-/// With the floors that Linux (200 ms) and RFC 6298 §2.4 (1 s) have.
+/// With the floors that Linux and mptcp-ns3 (200 ms) and RFC 6298 §2.4 (1 s) have.
 fn default_rule(name: RtoName) -> RtoRule {
     match name {
         RtoName::Linux => RtoRule::Linux { min_var: Duration::from_millis(200) },
+        RtoName::MptcpNs3 => RtoRule::MptcpNs3 { min: Duration::from_millis(200) },
         RtoName::Rfc6298 => RtoRule::Rfc6298 { min: Duration::from_secs(1), granularity: Duration::from_millis(1) },
     }
 }

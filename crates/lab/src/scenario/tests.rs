@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
-use anabranch_engine::{ReceiveTuning, Switch};
+use anabranch_engine::{ReceiveTuning, RtoRule, Switch};
 use anabranch_net::{LossModel, QueueLimit};
-use anabranch_policy::congestion::HyStart;
+use anabranch_policy::congestion::{HyStart, LossResponse};
 use anabranch_policy::registry::{Entry, Value};
 use anabranch_policy::scheduler::{MinRtt, Scheduler as Policy};
 use anabranch_sim::page::Protocol;
@@ -171,6 +171,11 @@ fn old_kernels_bring_their_receive_side_and_each_rule_can_be_set_alone() {
     assert_eq!((old.hystart, old.prr, set.hystart, set.prr), (Some(HyStart::Eighth), true, None, false));
     let set = profile("profile = \"linux-4.1\"\nhystart = \"off\"\nprr = false").unwrap();
     assert_eq!((set.hystart, set.prr), (None, false));
+    let ns3 = profile("profile = \"mptcp-ns3\"\nmin-rto = \"300ms\"").unwrap();
+    assert_eq!((ns3.loss_response, ns3.single_repair, ns3.coupled_acks), (LossResponse::Halve, true, true));
+    assert_eq!((ns3.initial_window, ns3.rto), (1, RtoRule::MptcpNs3 { min: Duration::from_millis(300) }));
+    let set = profile("loss-response = \"halve\"\nsingle-repair = true\ncoupled-acks = true").unwrap();
+    assert_eq!((set.loss_response, set.single_repair, set.coupled_acks), (LossResponse::Halve, true, true));
     for (wrong, help) in [
         ("adv-win-scale = 32", "accepted: -31 to 31"),
         ("tsq-segments = 0", "accepted: 1 segments or more"),

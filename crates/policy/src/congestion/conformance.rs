@@ -72,6 +72,7 @@ fn controller(entry: &Entry<dyn CongestionControl>) -> Controller {
         initial_ssthresh_segments: None,
         hystart: None,
         prr: false,
+        loss_response: crate::congestion::LossResponse::Standard,
     };
     Controller::new(entry.build_default(), rules)
 }

@@ -43,6 +43,18 @@ pub struct Rules {
     pub hystart: Option<HyStart>,
     /// The window falls in the course of a fast recovery (RFC 6937) rather than at its beginning.
     pub prr: bool,
+    /// How far the window falls on a loss.
+    pub loss_response: LossResponse,
+}
+
+/// Fall of window and threshold on a loss.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LossResponse {
+    /// As the algorithm says; to one segment on a timeout (RFC 5681).
+    Standard,
+    /// To half of the window on a fast retransmit and on each timeout, with a threshold of two segments, so that slow start does
+    /// not come back (`MpTcpSocketImpl::reduceCWND` of mptcp-ns3, which compares segments with bytes there).
+    Halve,
 }
 
 /// The window of a subflow that has sent nothing yet.
@@ -299,9 +311,12 @@ impl Controller {
         if self.model_based {
             flow.cwnd = ssthresh.min(flow.cwnd).max(flow.mss);
         } else {
-            flow.fall_to(ssthresh);
+            flow.fall_to(if self.rules.loss_response == LossResponse::Halve { 0.0 } else { ssthresh });
             self.pasts[on].reduction = self.rules.prr.then(|| Reduction::new(flow.cwnd));
-            flow.cwnd = flow.cwnd.min(flow.ssthresh);
+            flow.cwnd = match self.rules.loss_response {
+                LossResponse::Standard => flow.cwnd.min(flow.ssthresh),
+                LossResponse::Halve => (flow.cwnd / 2.0).max(flow.mss),
+            };
         }
         flow.recovering = true;
     }
@@ -336,6 +351,11 @@ impl Controller {
             self.algorithm.on_reset(now, on, &self.flows);
         }
         let flow = &mut self.flows[on];
+        if self.rules.loss_response == LossResponse::Halve && !self.model_based {
+            flow.fall_to(0.0);
+            (flow.cwnd, flow.recovering) = ((flow.cwnd / 2.0).max(flow.mss), false);
+            return;
+        }
         flow.cwnd = flow.mss;
         flow.recovering = false;
         let past = &mut self.pasts[on];
@@ -507,6 +527,7 @@ mod tests {
         initial_ssthresh_segments: None,
         hystart: None,
         prr: false,
+        loss_response: LossResponse::Standard,
     };
 
     fn controller(rules: Rules) -> Controller {
@@ -544,6 +565,22 @@ mod tests {
             controller.add(A, Bytes::new(mss));
             assert_eq!(controller.cwnd(A).get(), expected, "{rule:?} {mss}");
         }
+    }
+
+    /// reduceCWND of mptcp-ns3 with segments of 1000 bytes: 10 segments fall to 5 by a fast retransmit, to 2.5 by a timeout and to
+    /// 1.25 by the next; the threshold is two segments.
+    #[test]
+    fn halving_knows_no_collapse_and_no_way_back_to_slow_start() {
+        let mut c = controller(Rules { loss_response: LossResponse::Halve, ..RULES });
+        c.on_fast_retransmit(T, A, Bytes::new(10_000));
+        assert_eq!(state(&c), (5000, Some(2000)));
+        c.on_recovered(T, A);
+        c.on_rto(T, A, Bytes::new(5000), true);
+        assert_eq!(state(&c), (2500, Some(2000)));
+        c.on_rto(T, A, Bytes::new(2500), false);
+        assert_eq!(state(&c), (1250, Some(2000)));
+        c.on_rto(T, A, Bytes::new(1250), false);
+        assert_eq!(state(&c), (1000, Some(2000)));
     }
 
     /// A window of 10 segments and Reno: at a loss with 6 in flight behind it, ACKs of one segment each let out

@@ -57,6 +57,7 @@ mod tests {
         initial_ssthresh_segments: None,
         hystart: None,
         prr: false,
+        loss_response: crate::congestion::LossResponse::Standard,
     };
 
     fn ack(c: &mut Controller, id: u16, bytes: u64) {

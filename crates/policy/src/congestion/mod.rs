@@ -27,7 +27,7 @@ mod wvegas;
 pub use ack::{Ack, Model, RateSample, Window};
 pub use balia::Balia;
 pub use bbr::Bbr;
-pub use controller::{Controller, InitialWindow, Rules};
+pub use controller::{Controller, InitialWindow, LossResponse, Rules};
 pub use cubic::Cubic;
 pub use hystart::HyStart;
 pub use lia::Lia;
