@@ -180,10 +180,14 @@ fn middleboxes() -> Vec<Item> {
 fn profile_about(name: &str) -> &'static str {
     match name {
         "linux" => "Linux 6.x: IW 10, SACK, RACK and TLP, delayed ACKs, RTO at least SRTT + 200 ms, TSQ",
-        "linux-4.1" => "Linux 4.1 with MPTCP 0.91: early retransmit, no RACK, older receive tuning, half of the buffer is window",
+        "linux-4.1" => {
+            "Linux 4.1 with MPTCP 0.91: early retransmit, no RACK, older receive tuning, half of the buffer is window"
+        }
         "linux-3.14" => "Linux 3.14 with MPTCP 0.89: as linux-4.1, with more in the first hop's queue",
         "newreno" => "NewReno without SACK and delayed ACKs, as a TCP of ns-3 has it",
-        "mptcp-ns3" => "the MPTCP of ns-3.6 that LATE and RBP cite: data ahead of the stream unacknowledged, halving on loss",
+        "mptcp-ns3" => {
+            "the MPTCP of ns-3.6 that LATE and RBP cite: data ahead of the stream unacknowledged, halving on loss"
+        }
         "rfc" => "plain RFC values: RTO at least 1 s, IW 3, Nagle",
         _ => "",
     }

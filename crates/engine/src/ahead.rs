@@ -1,8 +1,9 @@
-//! What is in order on a subflow and ahead of the connection, where the receiver does not acknowledge it (mptcp-ns3).
+//! Data in order on a subflow and ahead of the connection, which the receiver does not acknowledge (mptcp-ns3).
 //!
-//! There (`MpTcpSocketImpl::ProcessHeaderOptions`, mp-tcp-socket-impl.cc) a segment that is next on its subflow and not next in
-//! the stream is stored, the subflow's next expected number stays, and nothing is sent. Those behind it then look like segments
-//! behind a hole and are answered with duplicate ACKs. Once the stream has caught up, each is acknowledged.
+//! There (`MpTcpSocketImpl::ProcessHeaderOptions`, mp-tcp-socket-impl.cc) a segment that is next on its subflow and not
+//! next in the stream is stored, the subflow's next expected number stays, and nothing is sent. Those behind it then
+//! look like segments behind a hole and are answered with duplicate ACKs. Once the stream has caught up, each is
+//! acknowledged.
 
 use std::collections::VecDeque;
 
@@ -14,7 +15,7 @@ pub(crate) struct Ahead {
 }
 
 impl Ahead {
-    /// What begins at subflow offset `start` and ends before data offset `data_end` has been placed.
+    /// Keeps a segment that begins at subflow offset `start` and ends before data offset `data_end`.
     pub(crate) fn hold(&mut self, start: u64, data_end: u64) {
         self.held.push_back((start, data_end));
     }
@@ -45,7 +46,9 @@ mod tests {
         for (start, data_end) in [(1, 300), (101, 400), (201, 700)] {
             ahead.hold(start, data_end);
         }
-        for (next, released, first) in [(100, false, Some(1)), (400, true, Some(201)), (500, false, Some(201)), (700, true, None)] {
+        for (next, released, first) in
+            [(100, false, Some(1)), (400, true, Some(201)), (500, false, Some(201)), (700, true, None)]
+        {
             assert_eq!((ahead.release(next), ahead.first()), (released, first), "{next}");
         }
     }

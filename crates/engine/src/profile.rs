@@ -42,17 +42,19 @@ pub struct Profile {
     pub idle_restart: bool,
     /// Grow cwnd only if it was the limit (RFC 7661 §4.1 in spirit, Linux `is_cwnd_limited`).
     pub cwnd_limited_check: bool,
-    /// TCP Small Queues: at most this much time's worth of data, and at least `tsq_segments`, in the first hop's queue. Needs
-    /// a driver that reports departures; `None` switches it off.
+    /// TCP Small Queues: at most this much time's worth of data, and at least `tsq_segments`, in the first hop's queue.
+    /// Needs a driver that reports departures; `None` switches it off.
     pub tsq: Option<Duration>,
     /// Full segments that TCP Small Queues let into the first hop's queue at any rate.
     pub tsq_segments: u32,
     /// Growth of a receive buffer that tunes itself.
     pub receive_tuning: ReceiveTuning,
-    /// Share of the receive buffer that is window, as in Linux `tcp_adv_win_scale`: from a scale above zero all but the buffer
-    /// shifted right by it, from others the buffer shifted right by the negated scale. `None` makes all of it window.
+    /// Share of the receive buffer that is window, as in Linux `tcp_adv_win_scale`: from a scale above zero all but the
+    /// buffer shifted right by it, from others the buffer shifted right by the negated scale. `None` makes all of it
+    /// window.
     pub adv_win_scale: Option<i8>,
-    /// Slow-start threshold of a new subflow in segments, as Linux keeps it per destination (`tcp_metrics`); `None` for none.
+    /// Slow-start threshold of a new subflow in segments, as Linux keeps it per destination (`tcp_metrics`); `None` for
+    /// none.
     pub initial_ssthresh: Option<u32>,
     /// HyStart for CUBIC; `None` leaves slow start to losses.
     pub hystart: Option<HyStart>,
@@ -104,6 +106,14 @@ impl Profile {
     /// The names of all profiles.
     pub const NAMES: &'static [&'static str] = &["linux", "linux-4.1", "linux-3.14", "newreno", "mptcp-ns3", "rfc"];
 
+    /// Names that profiles once had, with those that they have now.
+    pub const RENAMED: &'static [(&'static str, &'static str)] = &[("ns3", "newreno")];
+
+    /// The present name of the profile once called `name`.
+    pub fn renamed(name: &str) -> Option<&'static str> {
+        Profile::RENAMED.iter().find(|(old, _)| *old == name).map(|(_, new)| *new)
+    }
+
     /// The profile called `name`.
     pub fn named(name: &str) -> Option<Self> {
         match name {
@@ -153,7 +163,8 @@ impl Profile {
         }
     }
 
-    /// Linux 4.1 with MPTCP v0.91 (LOWLAT's kernel): TLP and early retransmit, but no RACK; half of the receive buffer is window.
+    /// Linux 4.1 with MPTCP v0.91 (LOWLAT's kernel): TLP and early retransmit, but no RACK; half of the receive buffer
+    /// is window.
     pub fn linux_4_1() -> Self {
         Profile {
             name: "linux-4.1",
@@ -175,8 +186,8 @@ impl Profile {
         Profile { name: "linux-3.14", tsq_segments: 57, hystart: Some(HyStart::Sixteenth), ..Profile::linux_4_1() }
     }
 
-    /// NewReno as a TCP of ns-3 has it: no SACK, every segment acknowledged, a floor of 200 ms under the RTO. Called `ns3` once;
-    /// the code for MPTCP that LATE and RBP cite is another one.
+    /// NewReno as a TCP of ns-3 has it: no SACK, every segment acknowledged, a floor of 200 ms under the RTO. Called
+    /// `ns3` once; the code for MPTCP that LATE and RBP cite is another one.
     pub fn newreno() -> Self {
         Profile {
             name: "newreno",

@@ -18,8 +18,8 @@ pub enum RtoRule {
         /// Clock granularity `G`.
         granularity: Duration,
     },
-    /// Gains of 1/10, RTTVAR beginning with the first sample; `max(min, 2·SRTT)` while RTTVAR is less than a quarter of SRTT,
-    /// otherwise `max(min, SRTT + 4·RTTVAR)` (`RttMeanDeviation`, rtt-estimator.cc of mptcp-ns3).
+    /// Gains of 1/10, RTTVAR beginning with the first sample; `max(min, 2·SRTT)` while RTTVAR is less than a quarter of
+    /// SRTT, otherwise `max(min, SRTT + 4·RTTVAR)` (`RttMeanDeviation`, rtt-estimator.cc of mptcp-ns3).
     MptcpNs3 {
         /// Floor under the timeout: 200 ms.
         min: Duration,
@@ -146,8 +146,8 @@ const LINUX_MAX_RTO: Duration = Duration::from_secs(120);
 mod tests {
     use super::*;
 
-    /// `RttMeanDeviation` by hand: 100 ms, then 200 ms: SRTT 110, RTTVAR 100 + (100 - 100) / 10; five at 110 ms bring RTTVAR to
-    /// 100 · 0.9^5 = 59.05 ms, and twenty more to 7.18 ms, less than a quarter of 110.
+    /// `RttMeanDeviation` by hand: 100 ms, then 200 ms: SRTT 110, RTTVAR 100 + (100 - 100) / 10; five at 110 ms bring
+    /// RTTVAR to 100 · 0.9^5 = 59.05 ms, and twenty more to 7.18 ms, less than a quarter of 110.
     #[test]
     fn mptcp_ns3_doubles_a_steady_round_trip() {
         let mut rtt = RttEstimator::new(RtoRule::MptcpNs3 { min: Duration::from_millis(200) });

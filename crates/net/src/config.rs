@@ -17,8 +17,9 @@ pub struct LinkConfig {
     pub jitter_reorders: bool,
     /// What the queue holds.
     pub queue: QueueLimit,
-    /// Whether packets that propagate count against `queue`, which then is in packets. So does Linux' netem: its `limit` is
-    /// for all it holds, and the delay is a time for which it holds a packet (`netem_enqueue`, net/sched/sch_netem.c).
+    /// Whether packets that propagate count against `queue`, which then is in packets. So does Linux' netem: its
+    /// `limit` is for all it holds, and the delay is a time for which it holds a packet (`netem_enqueue`,
+    /// net/sched/sch_netem.c).
     pub queue_counts_delay: bool,
     /// Which packets are lost.
     pub loss: LossModel,

@@ -354,8 +354,9 @@ fn a_black_hole_keeps_its_pace_and_its_carrier() {
     }
 }
 
-/// 10 Mbit/s and 5 ms: 1.2 ms per packet, so that the queue of four drains within the delay. Of six packets at once both links
-/// take four. At 5 ms the plain link is empty but for what flies; the one that counts the delay holds four until 6.2 ms.
+/// 10 Mbit/s and 5 ms: 1.2 ms per packet, so that the queue of four drains within the delay. Of six packets at once
+/// both links take four. At 5 ms the plain link is empty but for what flies; the one that counts the delay holds four
+/// until 6.2 ms.
 #[test]
 fn a_queue_may_count_what_is_under_delay() {
     for (queue_counts_delay, arrived) in [(false, vec![0, 1, 2, 3, 6, 7, 8, 9]), (true, vec![0, 1, 2, 3, 8])] {

@@ -52,9 +52,9 @@ fn down<'a>(outcome: &'a Outcome, path: &str) -> &'a LinkStats {
     &outcome.links.iter().find(|link| link.name == format!("{path}/down")).unwrap().stats
 }
 
-/// 100 kB, then 4 MB on the same connection, over paths of 10 and 200 ms. The first object is read within a round trip of the
-/// slow path, 7 times what was read before: the rule of Linux 4.16 opens the window to megabytes at once, the older one to
-/// 446 kB, which is less than the fast path carries while a segment is under way on the slow one.
+/// 100 kB, then 4 MB on the same connection, over paths of 10 and 200 ms. The first object is read within a round trip
+/// of the slow path, 7 times what was read before: the rule of Linux 4.16 opens the window to megabytes at once, the
+/// older one to 446 kB, which is less than the fast path carries while a segment is under way on the slow one.
 #[test]
 fn the_older_receive_tuning_opens_the_window_less() {
     let mut spec = spec(vec![path("a", 100, 5), path("b", 10, 100)], vec![objects(&[100_000, 4_000_000], 300)]);
@@ -89,17 +89,18 @@ fn half_of_the_buffer_as_window_halves_what_it_limits() {
     assert!((whole / half - 2.0).abs() < 0.15, "{whole:.2} and {half:.2} Mbit/s");
 }
 
-/// 1 MB over 100 ms at 20 Mbit/s: slow start is through in 0.8 s, from ten segments on by one segment per round trip it takes
-/// more than twice as long.
+/// 1 MB over 100 ms at 20 Mbit/s: slow start is through in 0.8 s, from ten segments on by one segment per round trip it
+/// takes more than twice as long.
 #[test]
 fn a_remembered_threshold_slows_a_new_connection_down() {
     let spec = spec(vec![path("a", 20, 50)], vec![download(1_000_000)]);
-    let [none, ten] = [None, Some(10)].map(|n| goodput(&complete(&with(&spec, |profile| profile.initial_ssthresh = n))));
+    let [none, ten] =
+        [None, Some(10)].map(|n| goodput(&complete(&with(&spec, |profile| profile.initial_ssthresh = n))));
     assert!(ten < 0.5 * none, "{ten:.2} against {none:.2} Mbit/s");
 }
 
-/// Two alike paths behind interfaces of 10 Mbit/s, written to at once: the first path takes as many segments in a row as its
-/// first hop may hold, then the other gets its turn.
+/// Two alike paths behind interfaces of 10 Mbit/s, written to at once: the first path takes as many segments in a row
+/// as its first hop may hold, then the other gets its turn.
 #[test]
 fn small_queues_let_their_segments_out_in_a_row() {
     for (segments, expected) in [(2, 2), (3, 3), (57, 10)] {
@@ -113,8 +114,8 @@ fn small_queues_let_their_segments_out_in_a_row() {
     }
 }
 
-/// 20 Mbit/s and 100 ms one way hold 167 full packets in flight. Where a queue of 100 packets counts them, they are the most
-/// that can be in flight: 12 Mbit/s.
+/// 20 Mbit/s and 100 ms one way hold 167 full packets in flight. Where a queue of 100 packets counts them, they are the
+/// most that can be in flight: 12 Mbit/s.
 #[test]
 fn a_queue_that_counts_the_delay_line_limits_what_is_in_flight() {
     let [plain, counted] = [false, true].map(|counts| {
@@ -138,8 +139,8 @@ fn hystart_leaves_slow_start_before_the_queue_is_full() {
     assert!(dropped[0] > 10 && dropped[1] == 0 && dropped[2] == 0, "{dropped:?}");
 }
 
-/// One loss in a window of about 40 segments: without PRR nothing leaves until half a window has arrived (the longest pause is
-/// 47 ms of a round trip of 50), with it every other ACK lets a segment out (28 ms).
+/// One loss in a window of about 40 segments: without PRR nothing leaves until half a window has arrived (the longest
+/// pause is 47 ms of a round trip of 50), with it every other ACK lets a segment out (28 ms).
 #[test]
 fn prr_sends_through_a_recovery() {
     let mut spec = spec(vec![lossy_path("a", 20, 25, 0.0)], vec![download(2_000_000)]);
@@ -161,8 +162,9 @@ fn prr_sends_through_a_recovery() {
     assert!(pause[1] * 3 < pause[0] * 2, "{pause:?}");
 }
 
-/// Paths of 20 and 120 ms without loss, filled in turns: what arrives on the fast one is ahead of the stream until the slow
-/// one has caught up. Acknowledged only then, it looks lost: fast retransmits and a lower goodput, with nothing missing.
+/// Paths of 20 and 120 ms without loss, filled in turns: what arrives on the fast one is ahead of the stream until the
+/// slow one has caught up. Acknowledged only then, it looks lost: fast retransmits and a lower goodput, with nothing
+/// missing.
 #[test]
 fn reordering_between_paths_looks_like_loss_where_acks_are_coupled() {
     let paths = vec![path("a", 5, 10), path("b", 5, 60)];
@@ -175,8 +177,8 @@ fn reordering_between_paths_looks_like_loss_where_acks_are_coupled() {
     assert!(coupled.0.0 > 3 && coupled.1 < 0.9 * plain.1, "{coupled:?} against {plain:?}");
 }
 
-/// Three losses in a window of some 40 segments: NewReno repairs one per round trip, mptcp-ns3 needs three new duplicate ACKs
-/// for each, which a halved window without inflation does not bring.
+/// Three losses in a window of some 40 segments: NewReno repairs one per round trip, mptcp-ns3 needs three new
+/// duplicate ACKs for each, which a halved window without inflation does not bring.
 #[test]
 fn one_repetition_per_signal_leaves_the_rest_to_timeouts() {
     let [newreno, single] = [false, true].map(|single_repair| {
@@ -189,8 +191,8 @@ fn one_repetition_per_signal_leaves_the_rest_to_timeouts() {
     assert!(newreno.1 == 0 && single.1 > 0, "{newreno:?} {single:?}");
 }
 
-/// A path that swallows everything from 2 s to 2.3 s: mptcp-ns3 goes on with half of its window after each timeout, RFC 5681
-/// with one segment.
+/// A path that swallows everything from 2 s to 2.3 s: mptcp-ns3 goes on with half of its window after each timeout, RFC
+/// 5681 with one segment.
 #[test]
 fn halving_leaves_more_than_a_timeout_otherwise_does() {
     let windows = [LossResponse::Standard, LossResponse::Halve].map(|loss_response| {
@@ -230,7 +232,8 @@ fn the_timeout_of_mptcp_ns3_is_twice_a_steady_round_trip() {
     assert!(ns3 > rfc + 100.0, "{ns3} and {rfc} ms");
 }
 
-/// The profile as a whole, with losses, unlike paths and a small buffer: everything arrives, and a run is as its seed says.
+/// The profile as a whole, with losses, unlike paths and a small buffer: everything arrives, and a run is as its seed
+/// says.
 #[test]
 fn mptcp_ns3_delivers_everything() {
     for seed in 1..=8 {

@@ -9,12 +9,12 @@
 //! ```
 //! The first line has room for what a sender in slow start sends next; the second looks ahead as far again as the rate has
 //! just grown. That is Linux 4.16 and later ([`ReceiveTuning::Proportional`]). Linux 3.14 to 4.15
-//! ([`ReceiveTuning::Stepwise`]) has in place of the second line `target · 2` where `read` is half more than `before`, and
-//! `target · 1.5` where it is a quarter more (`tcp_rcv_space_adjust`, net/ipv4/tcp_input.c).
+//! ([`ReceiveTuning::Stepwise`]) has in place of the second line `target · 2` where `read` is half more than `before`,
+//! and `target · 1.5` where it is a quarter more (`tcp_rcv_space_adjust`, net/ipv4/tcp_input.c).
 //!
-//! The buffer never shrinks. Where we differ: Linux sizes memory with its overhead, here one byte of payload is one byte of
-//! the buffer, of which `adv_win_scale` has taken its share before; and it looks when the application reads, we when the
-//! next data arrives.
+//! The buffer never shrinks. Where we differ: Linux sizes memory with its overhead, here one byte of payload is one
+//! byte of the buffer, of which `adv_win_scale` has taken its share before; and it looks when the application reads, we
+//! when the next data arrives.
 
 use crate::ReceiveTuning;
 use anabranch_units::{Bytes, Duration, Instant};
@@ -109,13 +109,18 @@ mod tests {
         }
     }
 
-    /// `tcp_rcv_space_adjust` of Linux 4.1 by hand, MSS 1460: reads of 14 600 B before, then of 18 000 (+23 %), 22 500 (+25 %),
-    /// 33 750 (+50 %) and 40 000 B (+19 %); each target is `2 · read + 23 360`, times 1, 1.5, 2 and 1.
+    /// `tcp_rcv_space_adjust` of Linux 4.1 by hand, MSS 1460: reads of 14 600 B before, then of 18 000 (+23 %), 22 500
+    /// (+25 %), 33 750 (+50 %) and 40 000 B (+19 %); each target is `2 · read + 23 360`, times 1, 1.5, 2 and 1.
     #[test]
     fn the_older_rule_goes_in_steps() {
         let mut tuning = Autotune::new(Bytes::new(65_536), Bytes::new(6 << 20), 1460, ReceiveTuning::Stepwise);
-        let targets =
-            [(18_000, Some(59_360)), (22_500, Some(102_540)), (33_750, Some(181_720)), (33_750, None), (40_000, Some(103_360))];
+        let targets = [
+            (18_000, Some(59_360)),
+            (22_500, Some(102_540)),
+            (33_750, Some(181_720)),
+            (33_750, None),
+            (40_000, Some(103_360)),
+        ];
         for (round, (read, target)) in (1..).zip(targets) {
             tuning.on_read(read);
             assert_eq!(tuning.target(at(100 * round), RTT), target, "{read} bytes");

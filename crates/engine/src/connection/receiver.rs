@@ -1,9 +1,9 @@
 //! The receiving half of the data level: reassembly by data offset, the shared window, the end of the stream.
 
 use super::autotune::Autotune;
-use crate::{ConnectionStats, ReceiveTuning};
 use crate::pieces::Pieces;
 use crate::reassembly::{Limits, Reassembly};
+use crate::{ConnectionStats, ReceiveTuning};
 use anabranch_units::{Bytes, Duration, Instant};
 use bytes::Bytes as Payload;
 

@@ -49,7 +49,8 @@ pub struct Config {
     pub dup_threshold: u32,
     /// Fewer in a flight too short for that many (RFC 5827, in segments); without effect under `rack`.
     pub early_retransmit: bool,
-    /// Without SACK: a third duplicate ACK and a timeout repeat the first segment, and nothing else is ever repeated (`single.rs`).
+    /// Without SACK: a third duplicate ACK and a timeout repeat the first segment, and nothing else is ever repeated
+    /// (`single.rs`).
     pub single_repair: bool,
     /// The longest timeout, backoff included.
     pub max_rto: Duration,

@@ -1,9 +1,10 @@
 //! Loss recovery of mptcp-ns3: one repetition per signal of loss.
 //!
-//! `MpTcpSocketImpl::DupAck` repeats a segment at its third duplicate ACK, once in its life, and `ReTxTimeout` the first segment
-//! not acknowledged (mp-tcp-socket-impl.cc). Neither marks what was sent behind it, no partial ACK repeats the next, duplicate
-//! ACKs lower nothing that counts as in flight, and the next ACK that acknowledges anything ends the episode. Both double the
-//! timeout (`reduceCWND`), until a segment is acknowledged that was sent once (`RttEstimator::AckSeq`).
+//! `MpTcpSocketImpl::DupAck` repeats a segment at its third duplicate ACK, once in its life, and `ReTxTimeout` the
+//! first segment not acknowledged (mp-tcp-socket-impl.cc). Neither marks what was sent behind it, no partial ACK
+//! repeats the next, duplicate ACKs lower nothing that counts as in flight, and the next ACK that acknowledges anything
+//! ends the episode. Both double the timeout (`reduceCWND`), until a segment is acknowledged that was sent once
+//! (`RttEstimator::AckSeq`).
 
 use super::{AckIn, AckOut, Phase, Recovery};
 

@@ -332,8 +332,9 @@ fn a_probe_that_repairs_a_loss_is_reported_and_a_needless_one_is_not() {
     }
 }
 
-/// mptcp-ns3 (`DupAck`, `ReTxTimeout`): segments 0 and 5 of ten lost. The third duplicate ACK repeats 0 and no more is credited or
-/// repeated, the partial ACK opens the next count, and a fourth and fifth duplicate do nothing; a timeout repeats 5 alone.
+/// mptcp-ns3 (`DupAck`, `ReTxTimeout`): segments 0 and 5 of ten lost. The third duplicate ACK repeats 0 and no more is
+/// credited or repeated, the partial ACK opens the next count, and a fourth and fifth duplicate do nothing; a timeout
+/// repeats 5 alone.
 #[test]
 fn a_single_segment_is_repeated_per_signal() {
     let mut b = Bench::new(SINGLE, 10);

@@ -80,7 +80,8 @@ pub struct PathTable {
     pub loss_up: Option<At<Loss>>,
     /// What the queue of each direction holds; 100p unless given.
     pub queue: Option<Of<Queue>>,
-    /// Packets under delay count as queued, as with the limit of Linux' netem; needs a queue in packets. False unless given.
+    /// Packets under delay count as queued, as with the limit of Linux' netem; needs a queue in packets. False unless
+    /// given.
     pub queue_counts_delay: Option<At<bool>>,
     /// Some packets fall behind.
     pub reorder: Option<ReorderTable>,
@@ -137,7 +138,8 @@ pub struct LinkTable {
     pub loss_up: Option<At<Loss>>,
     /// What the queue of each direction holds, in packets or bytes; 100p unless given.
     pub queue: Option<Of<Queue>>,
-    /// Packets under delay count as queued, as with the limit of Linux' netem; needs a queue in packets. False unless given.
+    /// Packets under delay count as queued, as with the limit of Linux' netem; needs a queue in packets. False unless
+    /// given.
     pub queue_counts_delay: Option<At<bool>>,
 }
 
@@ -155,7 +157,8 @@ pub struct ReorderTable {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct HostTable {
-    /// The stack it resembles: linux (the default), linux-4.1, linux-3.14, newreno, mptcp-ns3 or rfc; see docs/stacks.md.
+    /// The stack it resembles: linux (the default), linux-4.1, linux-3.14, newreno, mptcp-ns3 or rfc; see
+    /// docs/stacks.md.
     pub profile: Option<At<String>>,
     /// Which bytes leave on which subflow.
     pub scheduler: Option<At<Policy>>,
@@ -230,23 +233,25 @@ pub struct HostTable {
     pub tsq: Option<OrOff>,
     /// Full segments that may wait at the first hop whatever `tsq` says: 2, under linux-4.1 3, under linux-3.14 57.
     pub tsq_segments: Option<At<u32>>,
-    /// How a receive buffer that tunes itself grows: proportional, under linux-4.1 and linux-3.14 stepwise.
+    /// Growth of a receive buffer that tunes itself: proportional, under linux-4.1 and linux-3.14 stepwise.
     pub receive_tuning: Option<ReceiveTuningName>,
-    /// Share of the receive buffer that is window, as Linux' tcp_adv_win_scale: 1 half of it, 2 three quarters, -2 a quarter. All of
-    /// it unless given, under linux-4.1 and linux-3.14 half.
+    /// Share of the receive buffer that is window, as Linux' tcp_adv_win_scale: 1 half of it, 2 three quarters, -2 a
+    /// quarter. All of it unless given, under linux-4.1 and linux-3.14 half.
     pub adv_win_scale: Option<At<i8>>,
     /// The slow-start threshold of new subflows in segments, as remembered from earlier connections; none unless given.
     pub initial_ssthresh: Option<At<u32>>,
-    /// How CUBIC ends slow start before a loss: off, under linux-4.1 eighth, under linux-3.14 sixteenth.
+    /// End of slow start in CUBIC before a loss: off, under linux-4.1 eighth, under linux-3.14 sixteenth.
     pub hystart: Option<HyStartName>,
-    /// Proportional rate reduction (RFC 6937): the window falls in the course of a fast recovery rather than at its beginning.
-    /// False, under linux-4.1 and linux-3.14 true.
+    /// Proportional rate reduction (RFC 6937): the window falls in the course of a fast recovery rather than at its
+    /// beginning. False, under linux-4.1 and linux-3.14 true.
     pub prr: Option<bool>,
-    /// How far the window falls on a loss: standard, under mptcp-ns3 halve.
+    /// Fall of the window on a loss: standard, under mptcp-ns3 halve.
     pub loss_response: Option<LossResponseName>,
-    /// Without SACK, a third duplicate ACK and a timeout repeat one segment each, and nothing else does. False, under mptcp-ns3 true.
+    /// Without SACK, a third duplicate ACK and a timeout repeat one segment each, and nothing else does. False, under
+    /// mptcp-ns3 true.
     pub single_repair: Option<bool>,
-    /// Data ahead of the stream is not acknowledged on its subflow until the stream has caught up. False, under mptcp-ns3 true.
+    /// Data ahead of the stream is not acknowledged on its subflow until the stream has caught up. False, under
+    /// mptcp-ns3 true.
     pub coupled_acks: Option<bool>,
     /// How often a SYN is repeated.
     pub syn_retries: Option<u32>,
@@ -272,7 +277,8 @@ pub enum RtoName {
 pub enum ReceiveTuningName {
     /// Ahead by twice the relative growth of what is read in a round trip (Linux 4.16 and later).
     Proportional,
-    /// Half as much again if a quarter more is read in a round trip, twice as much if half more is (Linux 3.14 to 4.15).
+    /// Half as much again if a quarter more is read in a round trip, twice as much if half more is (Linux 3.14 to
+    /// 4.15).
     Stepwise,
 }
 

@@ -54,13 +54,10 @@ pub(super) fn host(
 /// A name that is none, or one of before.
 fn no_profile(at: &At<String>) -> Problem {
     let problem = format!("there is no profile `{}`", at.value);
-    let renamed = RENAMED_PROFILES.iter().find(|(old, _)| *old == at.value);
-    let hint = renamed.map_or_else(|| suggest(&at.value, Profile::NAMES), |(_, new)| format!("it is called `{new}` now"));
+    let hint = Profile::renamed(&at.value)
+        .map_or_else(|| suggest(&at.value, Profile::NAMES), |new| format!("it is called `{new}` now"));
     Problem::at(&at.span, problem, hint)
 }
-
-/// Profiles that had another name: the old and the new one.
-const RENAMED_PROFILES: &[(&str, &str)] = &[("ns3", "newreno")];
 
 /// A send buffer that no table gives is large enough for the receive buffer of the other host (RFC 8684 §3.3.5).
 pub(super) fn fit_send_buffer(host: &mut HostSpec, tables: &[&HostTable], receive_buffer: Bytes) {

@@ -194,7 +194,7 @@ fn a_queue_in_packets_may_count_what_is_under_delay() {
     let counts = |queue: &str| path(queue).unwrap().spec(1).paths[0].down.queue_counts_delay;
     assert!(counts("queue-counts-delay = true") && counts("queue = \"9p\"\nqueue-counts-delay = true"));
     assert!(!counts("queue-counts-delay = false") && !counts(""));
-    let error = path("queue = \"64KiB\"\nqueue-counts-delay = true").unwrap_err();
+    let error = path("queue = \"64KiB\"\nqueue-counts-delay = true").err().unwrap();
     assert!(error.help().unwrap().contains("in packets"), "{:?}", error.help());
 }
 

@@ -43,7 +43,7 @@ pub struct Rules {
     pub hystart: Option<HyStart>,
     /// The window falls in the course of a fast recovery (RFC 6937) rather than at its beginning.
     pub prr: bool,
-    /// How far the window falls on a loss.
+    /// Fall of the window on a loss.
     pub loss_response: LossResponse,
 }
 
@@ -52,8 +52,8 @@ pub struct Rules {
 pub enum LossResponse {
     /// As the algorithm says; to one segment on a timeout (RFC 5681).
     Standard,
-    /// To half of the window on a fast retransmit and on each timeout, with a threshold of two segments, so that slow start does
-    /// not come back (`MpTcpSocketImpl::reduceCWND` of mptcp-ns3, which compares segments with bytes there).
+    /// To half of the window on a fast retransmit and on each timeout, with a threshold of two segments, so that slow
+    /// start does not come back (`MpTcpSocketImpl::reduceCWND` of mptcp-ns3, which compares segments with bytes there).
     Halve,
 }
 
@@ -81,7 +81,7 @@ struct Past {
     cwnd_limited: bool,
     /// Bytes whose acknowledgment earns nothing in slow start, since as many were given away (LISA).
     given: f64,
-    /// What HyStart has seen.
+    /// HyStart's view of the ACKs.
     watch: Watch,
     /// The recovery that goes on, under PRR.
     reduction: Option<Reduction>,
@@ -113,8 +113,8 @@ impl Controller {
         }
     }
 
-    /// A subflow with segments of `mss` begins, with the initial threshold and the initial window, or what LISA leaves it of that. No
-    /// effect if it is there.
+    /// A subflow with segments of `mss` begins, with the initial threshold and the initial window, or what LISA leaves
+    /// it of that. No effect if it is there.
     pub fn add(&mut self, id: SubflowId, mss: Bytes) {
         let Err(at) = self.flows.binary_search_by_key(&id, |flow| flow.id) else {
             return;
@@ -567,8 +567,8 @@ mod tests {
         }
     }
 
-    /// reduceCWND of mptcp-ns3 with segments of 1000 bytes: 10 segments fall to 5 by a fast retransmit, to 2.5 by a timeout and to
-    /// 1.25 by the next; the threshold is two segments.
+    /// reduceCWND of mptcp-ns3 with segments of 1000 bytes: 10 segments fall to 5 by a fast retransmit, to 2.5 by a
+    /// timeout and to 1.25 by the next; the threshold is two segments.
     #[test]
     fn halving_knows_no_collapse_and_no_way_back_to_slow_start() {
         let mut c = controller(Rules { loss_response: LossResponse::Halve, ..RULES });
@@ -605,7 +605,8 @@ mod tests {
         }
     }
 
-    /// 1000-byte segments, a threshold of 12 segments: slow start ends there, and earns the rest as congestion avoidance.
+    /// 1000-byte segments, a threshold of 12 segments: slow start ends there, and earns the rest as congestion
+    /// avoidance.
     #[test]
     fn a_remembered_threshold_ends_slow_start() {
         let mut c = controller(Rules { initial_ssthresh_segments: Some(12), ..RULES });

@@ -1,20 +1,20 @@
 //! HyStart: the end of slow start before the queue overflows.
 //!
 //! S. Ha, I. Rhee. *Taming the Elephants: New TCP Slow Start.* Computer Networks 55(9), 2011; as CUBIC has it in Linux
-//! (`hystart_update`, `bictcp_acked`, net/ipv4/tcp_cubic.c). Slow start ends, and does not come back before a timeout, when in
-//! one round trip with a window of 16 segments and more
+//! (`hystart_update`, `bictcp_acked`, net/ipv4/tcp_cubic.c). Slow start ends, and does not come back before a timeout,
+//! when in one round trip with a window of 16 segments and more
 //! ```text
 //! ACKs no more than 2 ms apart have come for longer than RTT_min / 2        (train)
 //! the least of 8 RTT samples exceeds RTT_min + clamp(RTT_min / d, 4 ms, 16 ms)   (delay)
 //! ```
-//! with `d` = 16 before Linux 3.19 and 8 since. Where we differ: our clock is exact, Linux' one of milliseconds; Linux takes no
-//! sample in the first second of congestion avoidance.
+//! with `d` = 16 before Linux 3.19 and 8 since. Where we differ: our clock is exact, Linux' one of milliseconds; Linux
+//! takes no sample in the first second of congestion avoidance.
 
 use super::Ack;
 use super::ack::Round;
 use anabranch_units::{Duration, Instant};
 
-/// How much delay ends slow start.
+/// Rise of the RTT that ends slow start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HyStart {
     /// A sixteenth of the least RTT (Linux before 3.19).
@@ -33,7 +33,7 @@ impl HyStart {
     }
 }
 
-/// What one flow has seen of its ACKs.
+/// ACKs of one flow, as far as they matter here.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Watch {
     round: Round,
@@ -116,8 +116,8 @@ mod tests {
         watch.ends_slow_start(Instant::ZERO + Duration::from_micros(us), &ack, rule, true)
     }
 
-    /// RTT_min 100 ms. The round begins at 100 ms; ACKs come every 1.9 ms: the 27th is 51.3 ms after its beginning, the first
-    /// beyond 50. One gap of 2.1 ms ends the train for good.
+    /// RTT_min 100 ms. The round begins at 100 ms; ACKs come every 1.9 ms: the 27th is 51.3 ms after its beginning, the
+    /// first beyond 50. One gap of 2.1 ms ends the train for good.
     #[test]
     fn a_train_of_half_a_round_trip_ends_slow_start() {
         for (gap_at, found) in [(None, Some(27)), (Some(20), None)] {
@@ -132,8 +132,9 @@ mod tests {
         }
     }
 
-    /// RTT_min 100 ms: the threshold is 6.25 or 12.5 ms. A round whose first eight samples are 110 ms ends slow start at the
-    /// ninth before 3.19 and not since; at RTT_min 20 ms the floor of 4 ms counts, at 400 ms the ceiling of 16 ms.
+    /// RTT_min 100 ms: the threshold is 6.25 or 12.5 ms. A round whose first eight samples are 110 ms ends slow start
+    /// at the ninth before 3.19 and not since; at RTT_min 20 ms the floor of 4 ms counts, at 400 ms the ceiling of 16
+    /// ms.
     #[test]
     fn eight_late_samples_end_slow_start() {
         for (least, later, rule, found) in [

@@ -1,14 +1,14 @@
 //! Proportional rate reduction: the window shrinks during fast recovery with what is delivered.
 //!
-//! M. Mathis, N. Dukkipati, Y. Cheng. *Proportional Rate Reduction for TCP.* RFC 6937, with the slow-start reduction bound, as
-//! in Linux 3.2 to 4.2 (`tcp_cwnd_reduction`, net/ipv4/tcp_input.c). Per ACK in recovery
+//! M. Mathis, N. Dukkipati, Y. Cheng. *Proportional Rate Reduction for TCP.* RFC 6937, with the slow-start reduction
+//! bound, as in Linux 3.2 to 4.2 (`tcp_cwnd_reduction`, net/ipv4/tcp_input.c). Per ACK in recovery
 //! ```text
 //! pipe > ssthresh:  sndcnt = ceil(prr_delivered · ssthresh / RecoverFS) - prr_out
 //! else:             sndcnt = min(ssthresh - pipe, max(prr_delivered - prr_out, DeliveredData) + MSS)
 //! cwnd = pipe + sndcnt
 //! ```
-//! RecoverFS is the window before, as in Linux; the quotient is rounded up to a segment. When recovery ends, the window is
-//! ssthresh.
+//! RecoverFS is the window before, as in Linux; the quotient is rounded up to a segment. When recovery ends, the window
+//! is ssthresh.
 
 /// One recovery. All in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -50,8 +50,8 @@ impl Reduction {
 mod tests {
     use super::*;
 
-    /// Segments of one byte, a window of 20 that falls to 14 (CUBIC's 0.7), the first segment lost: 15 are in flight behind
-    /// the three SACKed ones and the one lost, plus the one that just came. Every tenth ACK lets seven out.
+    /// Segments of one byte, a window of 20 that falls to 14 (CUBIC's 0.7), the first segment lost: 15 are in flight
+    /// behind the three SACKed ones and the one lost, plus the one that just came. Every tenth ACK lets seven out.
     #[test]
     fn seven_leave_for_every_ten_that_arrive() {
         let mut reduction = Reduction::new(20.0);
@@ -72,8 +72,8 @@ mod tests {
         assert_eq!(windows, [19.0, 19.0, 19.0, 18.0, 18.0, 18.0, 17.0, 17.0, 17.0, 16.0]);
     }
 
-    /// Half a window lost: 8 of 20 in flight, less than the threshold. Each ACK lets one more out than it delivers, up to the
-    /// threshold.
+    /// Half a window lost: 8 of 20 in flight, less than the threshold. Each ACK lets one more out than it delivers, up
+    /// to the threshold.
     #[test]
     fn below_the_threshold_the_window_grows_as_in_slow_start() {
         let mut reduction = Reduction::new(20.0);
