@@ -7,7 +7,7 @@ use anabranch_engine::{Profile, ReceiveTuning, RtoRule};
 use anabranch_net::{Change, LinkStats, LossModel, QueueLimit};
 use anabranch_policy::congestion::{HyStart, LossResponse};
 use anabranch_policy::registry::{CONGESTION, REINJECTIONS, SCHEDULERS};
-use anabranch_sim::{Affected, Direction, EventKind, HostSpec, Outcome, PathSpec, Spec, TimedChange, Workload};
+use anabranch_sim::{Affected, Direction, EventKind, HostSpec, Outcome, PathSpec, Spec, TimedChange, Workload, run};
 use anabranch_units::{Bytes, Duration, Rate};
 use common::{complete, download, goodput, lossy_path, ms, path, spec};
 use std::sync::Arc;
@@ -230,6 +230,36 @@ fn the_timeout_of_mptcp_ns3_is_twice_a_steady_round_trip() {
     let [rfc, ns3] = [rfc, RtoRule::MptcpNs3 { min: ms(200) }]
         .map(|rto| run(rto, Some(lost)).transfers[0].duration().unwrap().as_millis_f64());
     assert!(ns3 > rfc + 100.0, "{ns3} and {rfc} ms");
+}
+
+/// Three paths of 1 Mbit/s, 20 to 100 ms, no loss. What waits for the stream counts against the window of its subflow. A
+/// scheduler that leaves a gap in the stream for a later segment can fill all windows with what is behind the gap: then
+/// nobody may send what is in the gap, the repetitions of timeouts are not answered, and the connection stands for ever.
+/// One that sends in order always has the missing byte under way.
+#[test]
+fn coupled_acks_lock_up_under_a_scheduler_that_skips() {
+    for (name, coupled_acks, through) in
+        [("late", true, false), ("fps", true, false), ("late", false, true), ("round-robin", true, true)]
+    {
+        let mut paths = [20, 60, 100].map(|delay| path(&format!("{delay}"), 1, delay)).to_vec();
+        paths.iter_mut().for_each(|path| path.down.queue = QueueLimit::Packets(100));
+        let mut spec = ns3(paths, Profile { mss: 1428, coupled_acks, ..Profile::mptcp_ns3() }, 300_000);
+        for host in [&mut spec.client, &mut spec.server] {
+            let scheduler = SCHEDULERS.iter().find(|entry| entry.name == name).unwrap();
+            host.policies.scheduler = Arc::new(|| scheduler.build_default());
+            let congestion = CONGESTION.iter().find(|entry| entry.name == "lia").unwrap();
+            host.policies.congestion = Arc::new(|| congestion.build_default());
+            (host.receive_buffer, host.send_buffer) = (Bytes::new(131_072), Bytes::new(16 << 20));
+        }
+        (spec.stop, spec.linger, spec.loss_oracle) = (ms(60_000), None, true);
+        let outcome = run(&spec).unwrap();
+        assert_eq!(outcome.finished, through, "{name}, coupled: {coupled_acks}");
+        if !through {
+            let connection = &outcome.connections[0];
+            let (sender, receiver) = (connection.sender.as_ref().unwrap(), connection.receiver.as_ref().unwrap());
+            assert_eq!(sender.sent - sender.data_acked, receiver.ofo_bytes, "all that was sent has arrived");
+        }
+    }
 }
 
 /// The profile as a whole, with losses, unlike paths and a small buffer: everything arrives, and a run is as its seed
