@@ -112,11 +112,12 @@ pub struct CompareArgs {
     /// What is shared.
     #[command(flatten)]
     pub common: Common,
-    /// The schedulers to compare, with commas between, each with parameters behind a colon where they differ from the defaults;
-    /// all unless given.
+    /// The schedulers to compare, with commas between, each with parameters behind a colon where they differ from the
+    /// defaults; all unless given.
     #[arg(long, value_name = "NAME[:PARAMETER=VALUE,…],…")]
     pub schedulers: Option<String>,
-    /// Keep every run in DIR/runs.jsonl, and take from there what was run before by this build: what is killed goes on where it was.
+    /// Keep every run in DIR/runs.jsonl, and take from there what was run before by this build: what is killed goes on
+    /// where it was.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Every scheduler against every other, over all shipped scenarios.

@@ -50,8 +50,8 @@ pub fn check_directory(directory: &Path) -> Result<(), Failure> {
     made.map_err(|error| Failure::writing_to(directory, &error))
 }
 
-/// The file that would be written, without links; `None` for a device or a pipe, which are not touched before there is something
-/// to write.
+/// The file that would be written, without links; `None` for a device or a pipe, which are not touched before there is
+/// something to write.
 fn place(path: &Path) -> io::Result<Option<PathBuf>> {
     let path = match fs::metadata(path) {
         Ok(there) if there.is_dir() => return Err(ErrorKind::IsADirectory.into()),
@@ -85,7 +85,8 @@ pub fn journal(directory: &Path) -> Result<Journal, Failure> {
     }
 }
 
-/// Says on standard error that a scenario is only a part of a study, unless values are laid over it, as a row of the study does.
+/// Says on standard error that a scenario is only a part of a study, unless values are laid over it, as a row of the
+/// study does.
 pub fn mention_study(name: &str, sets: &[String]) {
     if sets.is_empty() && Study::is_one(name) {
         let word = in_shell(name);

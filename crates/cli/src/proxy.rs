@@ -64,7 +64,8 @@ pub struct ProxyArgs {
     /// Clients of --socks may not connect to these networks, whatever --to-allow says.
     #[arg(long, value_name = "CIDR,…", value_delimiter = ',', requires = "socks")]
     pub to_deny: Vec<Network>,
-    /// A file of settings that take the place of options, read again at SIGHUP: `max-memory = "512MiB"` and the like (TOML).
+    /// A file of settings that take the place of options, read again at SIGHUP: `max-memory = "512MiB"` and the like
+    /// (TOML).
     #[arg(long, value_name = "FILE")]
     pub settings: Option<PathBuf>,
     /// Serve /metrics (Prometheus) and /healthz here.

@@ -45,8 +45,8 @@ failed; 126 or 127 if the command could not be started; 2 if the scenario is ref
 pub struct TestbedArgs {
     /// A scenario file, or the name of a shipped scenario (`anabranch list scenarios`).
     pub scenario: String,
-    /// A command for `sh`, started in the server. The command in the client starts when the server listens on a socket or has
-    /// said that it is ready, as engines do. It is ended, with all it started, when the command has ended.
+    /// A command for `sh`, started in the server. The command in the client starts when the server listens on a socket
+    /// or has said that it is ready, as engines do. It is ended, with all it started, when the command has ended.
     #[arg(long, value_name = "CMD")]
     pub server: Option<String>,
     /// Wait for the server at most this long; then the command starts all the same.

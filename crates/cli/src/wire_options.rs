@@ -49,8 +49,8 @@ pub struct WireOptions {
     /// Subflows of one connection at most, 1 to 16.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=16))]
     pub max_subflows: u8,
-    /// Bytes written and not acknowledged, for each connection; 6MiB unless given, and not less than --receive-buffer. A peer
-    /// whose receive buffer is larger cannot be kept busy (RFC 8684 §3.3.5).
+    /// Bytes written and not acknowledged, for each connection; 6MiB unless given, and not less than --receive-buffer.
+    /// A peer whose receive buffer is larger cannot be kept busy (RFC 8684 §3.3.5).
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub send_buffer: Option<Bytes>,
     /// Bytes received and not read, for each connection; the largest window it offers.

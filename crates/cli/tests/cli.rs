@@ -99,7 +99,8 @@ fn every_row_says_what_it_takes_to_repeat_it() {
     assert!(rows[1].contains(&run["events_digest"].as_str().unwrap()), "{run}");
 }
 
-/// Pages are ranked by their load time, so a row has it; what else a row must have, the list of statistics is tested for.
+/// Pages are ranked by their load time, so a row has it; what else a row must have, the list of statistics is tested
+/// for.
 #[test]
 fn rows_of_a_page_have_its_load_time() {
     let here = directory("page-rows");
@@ -190,7 +191,8 @@ fn a_refused_scenario_is_pointed_at_and_ends_with_2() {
     }
 }
 
-/// A path that cannot be written ends the command before its first run, which here would take longer than anybody waits.
+/// A path that cannot be written ends the command before its first run, which here would take longer than anybody
+/// waits.
 #[test]
 fn files_are_checked_before_the_first_run() {
     let here = directory("checked");

@@ -1,5 +1,5 @@
-//! Outputs that documents show, against what the commands print today. `BLESS=1 cargo test -p anabranch-cli --test docs` writes them
-//! anew.
+//! Outputs that documents show, against what the commands print today. `BLESS=1 cargo test -p anabranch-cli --test
+//! docs` writes them anew.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -172,7 +172,8 @@ fn the_comparison_of_the_readme_is_that_of_today() {
     }
 }
 
-/// The output of `compare` as the README shows it: three rows of the second table, one scheduler's parameters, one build.
+/// The output of `compare` as the README shows it: three rows of the second table, one scheduler's parameters, one
+/// build.
 fn shortened(output: &str) -> String {
     let mut short = String::new();
     let (mut second, mut listed) = (None, false);

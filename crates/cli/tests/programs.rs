@@ -268,7 +268,8 @@ fn iperf3_through_proxy(multipath: bool, download: bool) {
         };
         let said: serde_json::Value = serde_json::from_str(&said.unwrap()).unwrap();
         let bytes = |end: &str| said["end"][end]["bytes"].as_u64().unwrap_or(0);
-        // The receiver stops counting when the sender says that it is done, on another connection, and buffers are large.
+        // The receiver stops counting when the sender says that it is done, on another connection, and buffers are
+        // large.
         let (sent, received) = (bytes("sum_sent"), bytes("sum_received"));
         assert!(sent >= 32 << 20 && received <= sent && received > 0, "{:#}", said["end"]);
     };

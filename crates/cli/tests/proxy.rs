@@ -376,7 +376,7 @@ fn a_borrowed_address_accepts_clients() {
     assert!(held_curl(&hosts.client, &words, joined) == hosts.file());
 }
 
-/// Whatever ends it, and whoever cleans up after what cannot be caught.
+/// Every signal that can be caught gives them back; after one that cannot, the next command does.
 #[test]
 fn however_it_ends_borrowed_addresses_are_given_back() {
     let Some(hosts) = Hosts::new("every end") else { return };
@@ -407,7 +407,8 @@ fn however_it_ends_borrowed_addresses_are_given_back() {
     assert_eq!(settings(&hosts.client), before, "any command does");
 }
 
-/// The terminal is closed with the proxy in its foreground: the kernel sends SIGHUP, and there are no settings to be read again.
+/// The terminal is closed with the proxy in its foreground: the kernel sends SIGHUP, and there are no settings to be
+/// read again.
 #[test]
 fn a_terminal_that_is_closed_ends_it_and_borrowed_addresses_are_given_back() {
     let Some(hosts) = Hosts::new("lost terminal") else { return };

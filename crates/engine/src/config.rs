@@ -34,8 +34,8 @@ pub struct Config {
     pub rejoin: Option<Duration>,
     /// How long a connection without any subflow waits for a new one (Linux `net.mptcp.close_timeout`: 60 s).
     pub close_timeout: Duration,
-    /// Bytes written and not acknowledged at the data level. A sender fills the peer's window only if this is at least as
-    /// large as the peer's receive buffer (RFC 8684 §3.3.5).
+    /// Bytes written and not acknowledged at the data level. A sender fills the peer's window only if this is at least
+    /// as large as the peer's receive buffer (RFC 8684 §3.3.5).
     pub send_buffer: Bytes,
     /// Bytes received and not read; the largest window advertised, as far as the profile does not take a share of it
     /// (`Profile::adv_win_scale`).
@@ -43,8 +43,8 @@ pub struct Config {
     /// The receive buffer has this size at first and grows up to `receive_buffer` with what the application reads (Linux
     /// `tcp_moderate_rcvbuf`); `None` for one of a fixed size.
     pub initial_receive_buffer: Option<Bytes>,
-    /// Connections in the three-way handshake; further SYNs are answered with SYN cookies (RFC 4987 §3.6), for which nothing is kept.
-    /// 0 answers all of them so.
+    /// Connections in the three-way handshake; further SYNs are answered with SYN cookies (RFC 4987 §3.6), for which
+    /// nothing is kept. 0 answers all of them so.
     pub max_half_open: usize,
     /// Resets per second to those whose segments belong to nothing; further ones are not answered. `None` for no limit.
     pub resets_per_second: Option<u32>,
@@ -77,8 +77,9 @@ pub struct Config {
     /// A connection whose data is not acknowledged for so long is given up (RFC 5482, Linux `TCP_USER_TIMEOUT`); `None` leaves
     /// that to the retransmission timeouts, which take a quarter of an hour and more.
     pub user_timeout: Option<Duration>,
-    /// On a path where SYNs with MP_CAPABLE vanish, connections begin as plain TCP for a minute, then for twice as long each time,
-    /// up to this long (Linux `net.mptcp.blackhole_timeout`: one hour at once, on all paths); `None` tries anew each time.
+    /// On a path where SYNs with MP_CAPABLE vanish, connections begin as plain TCP for a minute, then for twice as long
+    /// each time, up to this long (Linux `net.mptcp.blackhole_timeout`: one hour at once, on all paths); `None` tries
+    /// anew each time.
     pub mptcp_blackhole: Option<Duration>,
     /// After so many timeouts in a row of a full segment, on a path that still answers to small ones, segments become smaller
     /// (RFC 4821 §7.7, Linux `tcp_mtu_probing` = 1); `None` for paths that have no such holes.

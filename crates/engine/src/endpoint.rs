@@ -339,8 +339,9 @@ impl Endpoint {
         self.timers.peek().map(|Reverse((at, ..))| *at)
     }
 
-    /// As [`Endpoint::poll_timeout`], and never early: deadlines that have moved are looked up again, and those of connections in
-    /// TIME-WAIT, where nobody waits for the end, share a timer. For drivers to whom a call too many costs more than that.
+    /// As [`Endpoint::poll_timeout`], and never early: deadlines that have moved are looked up again, and those of
+    /// connections in TIME-WAIT, where nobody waits for the end, share a timer. For drivers to whom a call too many
+    /// costs more than that.
     pub fn next_timeout(&mut self) -> Option<Instant> {
         while let Some(Reverse((at, index, generation))) = self.timers.peek().copied() {
             let slot = &mut self.connections[index as usize];

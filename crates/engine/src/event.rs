@@ -110,7 +110,8 @@ pub struct Counters {
     pub conflicting_add_addr: u64,
     /// Joins refused: unknown token, bad HMAC, or over a limit.
     pub joins_refused: u64,
-    /// SYNs answered with a SYN cookie, because too many handshakes were under way ([`Config::max_half_open`](crate::Config::max_half_open)).
+    /// SYNs answered with a SYN cookie, because too many handshakes were under way
+    /// ([`Config::max_half_open`](crate::Config::max_half_open)).
     pub cookies_sent: u64,
     /// Connections made of the answer to a cookie.
     pub cookies_received: u64,

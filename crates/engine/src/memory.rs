@@ -1,16 +1,16 @@
 //! Memory of destinations: facts that one connection paid for, kept for the next (Linux `tcp_metrics`).
 //!
-//! A path between an address of ours and one of a peer's has one record; a further fact is a further field of it. So far there is
-//! one: SYNs with MP_CAPABLE vanish on the way. RFC 8684 §3.1 permits such a cache; Linux has one switch for the whole host
-//! (`net.mptcp.blackhole_timeout`), which one broken path throws for all.
+//! A path between an address of ours and one of a peer's has one record; a further fact is a further field of it. So
+//! far there is one: SYNs with MP_CAPABLE vanish on the way. RFC 8684 §3.1 permits such a cache; Linux has one switch
+//! for the whole host (`net.mptcp.blackhole_timeout`), which one broken path throws for all.
 //!
-//! - **Cause.** SYNs with MP_CAPABLE were not answered, and one without was, by a SYN/ACK that acknowledges it and has no
-//!   MP_CAPABLE. A host off the path would have to guess ports and sequence number to bring that about. A path that was merely
-//!   down for some seconds looks alike, hence the short first pause.
-//! - **Consequence.** Connections opened meanwhile offer no MPTCP, and lose no SYN. After the pause the next one offers it with
-//!   a single SYN: an answer clears the record, silence doubles the pause.
-//! - **Bounds.** At most [`MAX_RECORDS`] paths; the one whose pause ends first makes room. A record is forgotten when its last pause
-//!   has been over for as long as the longest lasts. All by the endpoint's clock.
+//! - **Cause.** SYNs with MP_CAPABLE were not answered, and one without was, by a SYN/ACK that acknowledges it and has
+//!   no MP_CAPABLE. A host off the path would have to guess ports and sequence number to bring that about. A path that
+//!   was merely down for some seconds looks alike, hence the short first pause.
+//! - **Consequence.** Connections opened meanwhile offer no MPTCP, and lose no SYN. After the pause the next one offers
+//!   it with a single SYN: an answer clears the record, silence doubles the pause.
+//! - **Bounds.** At most [`MAX_RECORDS`] paths; the one whose pause ends first makes room. A record is forgotten when
+//!   its last pause has been over for as long as the longest lasts. All by the endpoint's clock.
 
 use anabranch_units::{Duration, Instant};
 use anabranch_wire::FlowKey;
@@ -22,7 +22,7 @@ const MAX_RECORDS: usize = 256;
 /// The first pause. An outage that fooled us costs no more than this.
 const FIRST_PAUSE: Duration = Duration::from_secs(60);
 
-/// How a connection should offer MPTCP.
+/// Ways for a connection to offer MPTCP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Offer {
     /// Nothing speaks against it.
@@ -49,7 +49,7 @@ struct Record {
 }
 
 impl Memory {
-    /// How to offer MPTCP to the destination of `flow`; `longest` is the longest pause.
+    /// The way to offer MPTCP to the destination of `flow`; `longest` is the longest pause.
     pub(crate) fn offer(&mut self, now: Instant, flow: &FlowKey, longest: Duration) -> Offer {
         self.paths.retain(|_, record| now < record.until + longest);
         match self.paths.get(&path(flow)) {

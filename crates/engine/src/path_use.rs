@@ -1,7 +1,8 @@
-//! Sentences about multipath that did not come about: connections that are plain TCP, paths that carried no data, and why.
+//! Sentences about multipath that did not come about: connections that are plain TCP, paths that carried no data, and
+//! why.
 //!
-//! Whoever watches connections (a testbed, a server, a simulation, the reader of a capture) fills in a [`PathUse`] with what it
-//! can tell; the words are made here.
+//! An observer of connections (a testbed, a server, a simulation, the reader of a capture) fills in a [`PathUse`] with
+//! what it can tell; the words are made here.
 
 use crate::event::FallbackReason;
 use crate::stats::{ConnectionStats, SubflowStats};
@@ -72,8 +73,8 @@ impl PathUse {
         }
     }
 
-    /// One sentence for each thing that a reader may not expect; none where every connection is MPTCP and every path carried data,
-    /// or where no data was seen at all.
+    /// One sentence for each thing that a reader may not expect; none where every connection is MPTCP and every path
+    /// carried data, or where no data was seen at all.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks: Vec<String> = self
             .plain
@@ -178,7 +179,7 @@ impl FallbackReason {
     }
 }
 
-/// What was seen, and what usually is behind it.
+/// Observation with its usual cause.
 impl fmt::Display for FallbackReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -23,7 +23,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// What may wait for a receive buffer of so many bytes: all that the window admits in pieces of at least
+    /// Limits for a receive buffer of so many bytes: all that the window admits in pieces of at least
     /// [`LEAST_MEAN`] bytes on average, and a few in any case.
     pub fn of_buffer(bytes: u64) -> Self {
         let fragments = usize::try_from(bytes / LEAST_MEAN).unwrap_or(usize::MAX);

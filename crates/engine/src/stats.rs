@@ -64,7 +64,8 @@ pub struct ConnectionStats {
 /// Memory that a connection takes up now, and whether its peer gets on. Cheap enough to be asked after every packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Load {
-    /// Memory for data: written and not acknowledged, received and not read, with the bookkeeping of each piece and segment.
+    /// Memory for data: written and not acknowledged, received and not read, with the bookkeeping of each piece and
+    /// segment.
     pub held: Bytes,
     /// Bytes written and not acknowledged at the data level.
     pub unacknowledged: Bytes,

@@ -430,8 +430,8 @@ impl Subflow {
         earliest([handshake, self.recovery.deadline(), self.ack.deadline, self.unmapped_until, self.pacer.wake, rare])
     }
 
-    /// When a silent peer is to be asked whether it is there: not while something is under way, which asks by itself. A host that
-    /// has sent its FIN waits for the peer's just as well.
+    /// When a silent peer is to be asked whether it is there: not while something is under way, which asks by itself. A
+    /// host that has sent its FIN waits for the peer's just as well.
     pub(crate) fn keepalive_due(&self, keepalive: &Keepalive) -> Option<Instant> {
         let silent = self.state == State::Established && self.recovery.is_empty() && !self.is_closed();
         silent.then(|| self.heard + keepalive.idle + keepalive.interval * u64::from(self.keepalives))

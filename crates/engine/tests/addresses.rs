@@ -158,8 +158,8 @@ fn an_announcement_is_repeated_until_echoed() {
     }
 }
 
-/// An announcement that has waited for another is due when that is out of the way, not before: no alarm is set in the past, though
-/// the subflow that would carry it is closing.
+/// An announcement that has waited for another is due when that is out of the way, not before: no alarm is set in the
+/// past, though the subflow that would carry it is closing.
 #[test]
 fn an_announcement_that_waited_is_not_overdue() {
     let (mut puppet, line) = Puppet::accepted(server(4));
@@ -174,8 +174,8 @@ fn an_announcement_that_waited_is_not_overdue() {
     puppet.pump();
 }
 
-/// §3.4.1: of several addresses one is announced at a time. The next follows the echo, or the last repetition of one that nobody
-/// echoes; an address that is given up meanwhile is passed over.
+/// §3.4.1: of several addresses one is announced at a time. The next follows the echo, or the last repetition of one
+/// that nobody echoes; an address that is given up meanwhile is passed over.
 #[test]
 fn announcements_wait_for_each_other() {
     let (mut puppet, line) = Puppet::accepted(server(5));

@@ -263,8 +263,8 @@ fn a_failure_beside_another_subflow_resets_that_one() {
     assert!(!puppet.has(|event| matches!(event, Event::Fallback(_))));
 }
 
-/// §3.7: one subflow: MP_FAIL on every segment until the peer has answered, the data is handed on, no DATA_ACK any more, our next data
-/// has an infinite mapping, and later data needs no options.
+/// §3.7: one subflow: MP_FAIL on every segment until the peer has answered, the data is handed on, no DATA_ACK any
+/// more, our next data has an infinite mapping, and later data needs no options.
 #[test]
 fn a_failure_on_the_only_subflow_ends_in_plain_tcp() {
     let (mut puppet, line) = accepted(server());
@@ -306,7 +306,8 @@ fn a_failure_on_the_only_subflow_ends_in_plain_tcp() {
     assert!(puppet.take().iter().any(|s| s.flags.has(Flags::FIN) && !s.options.has_mptcp()));
 }
 
-/// §3.7: while data of ours waits to leave, it takes the place of every ACK: MP_FAIL leaves with it, until the peer has answered.
+/// §3.7: while data of ours waits to leave, it takes the place of every ACK: MP_FAIL leaves with it, until the peer has
+/// answered.
 #[test]
 fn mp_fail_leaves_although_data_takes_the_place_of_acks() {
     let (mut puppet, line) = accepted(server());

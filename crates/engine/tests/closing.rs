@@ -417,9 +417,9 @@ fn the_keys_go_before_an_early_data_fin() {
     assert!(out.iter().any(fin) && !out.iter().any(keys), "{out:?}");
 }
 
-/// §3.7: a middlebox takes the options away after the handshake, and the only thing to be said is that the stream is over. A
-/// DATA_FIN that never arrives is made up for by the subflow's FIN, which the peer takes for plain TCP's: both ends close in
-/// order, in minutes at most. (Seed 9080814 of the swarm.)
+/// §3.7: a middlebox takes the options away after the handshake, and the only thing to be said is that the stream is
+/// over. A DATA_FIN that never arrives is made up for by the subflow's FIN, which the peer takes for plain TCP's: both
+/// ends close in order, in minutes at most. (Seed 9080814 of the swarm.)
 #[test]
 fn a_data_fin_whose_option_is_stripped_gives_way_to_a_fin() {
     for checksum in [false, true] {
@@ -448,8 +448,8 @@ fn a_data_fin_whose_option_is_stripped_gives_way_to_a_fin() {
     }
 }
 
-/// §3.6: a connection waits a minute for a subflow in the place of its last. Joins that nobody answers do not prolong that, though
-/// one of them is always under way.
+/// §3.6: a connection waits a minute for a subflow in the place of its last. Joins that nobody answers do not prolong
+/// that, though one of them is always under way.
 #[test]
 fn joins_that_nobody_answers_do_not_keep_a_connection() {
     let mut pair = Pair::with(config([client_ip(0)]), config((0..3).map(server_ip)));
@@ -466,8 +466,8 @@ fn joins_that_nobody_answers_do_not_keep_a_connection() {
     assert!(pair.has(CLIENT, |event| *event == Event::Reset));
 }
 
-/// §3.3.1, §3.7: a box that lengthens the stream moves its end. What a DATA_FIN said of it holds no more once plain TCP has taken
-/// over: the subflow's FIN says where the stream ends.
+/// §3.3.1, §3.7: a box that lengthens the stream moves its end. What a DATA_FIN said of it holds no more once plain TCP
+/// has taken over: the subflow's FIN says where the stream ends.
 #[test]
 fn after_a_fallback_the_fin_is_the_end_whatever_a_data_fin_said() {
     let (mut puppet, line) = Puppet::accepted(server());

@@ -142,8 +142,8 @@ fn a_fallback_is_for_good() {
     assert!(puppet.read == PATTERN[..20]);
 }
 
-/// 3.1-7: no subflow is opened before a DSS has been received from a peer that answers; acknowledgments and other options are
-/// not enough.
+/// 3.1-7: no subflow is opened before a DSS has been received from a peer that answers; acknowledgments and other
+/// options are not enough.
 #[test]
 fn no_subflow_before_a_dss() {
     let (mut puppet, line) = Puppet::connected(client(2), MpCapable::OFFER);

@@ -1,4 +1,5 @@
-//! Handshakes of which nothing is kept, where a script cannot go: two engines, chance and secrets, tokens that are taken.
+//! Handshakes of which nothing is kept, where a script cannot go: two engines, chance and secrets, tokens that are
+//! taken.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -60,8 +61,8 @@ fn whole_transfers_go_on_as_without_cookies() {
     }
 }
 
-/// The third ACK is lost: the client's first data answers the cookie (RFC 8684 §3.1), the rest of its flight that came with it
-/// is not reset, although the server knows nothing of it.
+/// The third ACK is lost: the client's first data answers the cookie (RFC 8684 §3.1), the rest of its flight that came
+/// with it is not reset, although the server knows nothing of it.
 #[test]
 fn the_third_ack_may_be_lost_and_the_first_data_as_well() {
     for lost in 1..4 {
@@ -98,8 +99,8 @@ fn a_flood_of_syns_leaves_nothing_behind() {
     assert!(puppet.read == PATTERN[..10]);
 }
 
-/// RFC 8684 §3.1: no two connections of a host have one token. A key of a cookie whose token is taken is passed over, and where it
-/// is taken between SYN/ACK and third ACK the connection is plain TCP.
+/// RFC 8684 §3.1: no two connections of a host have one token. A key of a cookie whose token is taken is passed over,
+/// and where it is taken between SYN/ACK and third ACK the connection is plain TCP.
 #[test]
 fn a_token_is_never_used_twice() {
     let key = |segment: &Segment| match segment.options.mptcp() {

@@ -29,7 +29,7 @@ fn dies_after_the_handshake(pair: &mut Pair, more: u32) -> Rc<Cell<bool>> {
 /// Within max(3 RTO, 1 s): here the RTO is about 210 ms.
 const SOON: Duration = Duration::from_secs(1);
 
-/// Whoever speaks first, and whether or not the first words arrived.
+/// Data arrives from either side first, and also if the first words were lost.
 #[test]
 fn data_takes_another_path_although_the_first_never_answered() {
     for more in [0, 1] {
@@ -85,8 +85,8 @@ fn a_lost_carrier_makes_the_other_path_begin_at_once() {
     assert_eq!(pair.read[CLIENT].len(), 1000, "{:?}", pair.events);
 }
 
-/// The third ACK was lost: the server cannot know what a join belongs to, and refuses it. When the path is back, all is well, and
-/// the refusals have barred nothing.
+/// The third ACK was lost: the server cannot know what a join belongs to, and refuses it. When the path is back, all is
+/// well, and the refusals have barred nothing.
 #[test]
 fn a_server_without_the_keys_is_joined_when_it_has_them() {
     let mut pair = Pair::new(2);
@@ -108,8 +108,8 @@ fn a_server_without_the_keys_is_joined_when_it_has_them() {
     assert_eq!(open.iter().filter(|subflow| subflow.established).count(), 2, "{:?}", pair.events);
 }
 
-/// The first path loses options rather than packets, and so slowly that a join has begun: the join goes on, and the first subflow
-/// is given up rather than the connection made plain TCP in the middle.
+/// The first path loses options rather than packets, and so slowly that a join has begun: the join goes on, and the
+/// first subflow is given up rather than the connection made plain TCP in the middle.
 #[test]
 fn a_first_path_that_loses_options_late_does_not_corrupt() {
     let mut pair = Pair::new(2);

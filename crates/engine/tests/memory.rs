@@ -27,7 +27,8 @@ fn black_hole(client: Config) -> (Pair, Rc<Cell<bool>>, Rc<Cell<u32>>) {
     (pair, closed, lost)
 }
 
-/// Opens a connection to the server's address `number`, sends something and closes; how long the handshake took and what it became.
+/// Opens a connection to the server's address `number`, sends something and closes; how long the handshake took and
+/// what it became.
 fn connect(pair: &mut Pair, number: u8) -> (Duration, Option<FallbackReason>) {
     let begun = pair.now;
     for host in [CLIENT, SERVER] {

@@ -153,8 +153,9 @@ fn every_end_has_its_reason() {
     assert_eq!(ended(&alone, CLIENT), Some(Ended::Unanswered));
 }
 
-/// A path that lets handshakes through and swallows every packet with data: its subflows die of timeouts, the client joins again,
-/// and so on, to one address of the server or to two in turn. The connection ends all the same, at both ends, and says why.
+/// A path that lets handshakes through and swallows every packet with data: its subflows die of timeouts, the client
+/// joins again, and so on, to one address of the server or to two in turn. The connection ends all the same, at both
+/// ends, and says why.
 #[test]
 fn a_path_that_lets_joins_through_and_no_data_is_given_up() {
     for addresses in [1, 2] {

@@ -68,8 +68,8 @@ const PRIORITY: u32 = 5_151;
 /// Our routing tables, one for each address.
 const FIRST_TABLE: u32 = 51_510;
 
-/// Undoes what processes left in this network namespace that were killed while they borrowed addresses, whatever their devices.
-/// How many there were; none for whoever has no CAP_NET_ADMIN.
+/// Undoes what processes left in this network namespace that were killed while they borrowed addresses, whatever their
+/// devices. How many there were; none for whoever has no CAP_NET_ADMIN.
 pub fn clean_up() -> usize {
     let abandoned = Undo::abandoned().unwrap_or_default();
     if abandoned.is_empty() || crate::pass_on_net_admin().is_err() {

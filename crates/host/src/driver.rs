@@ -23,7 +23,7 @@ pub struct Driver {
     counters: DriverCounters,
 }
 
-/// How far [`Driver::transmit`] came.
+/// Progress of [`Driver::transmit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
     /// Nothing is left to be sent.
@@ -59,8 +59,8 @@ pub struct DriverCounters {
 
 impl Driver {
     /// An endpoint with these settings on `device`. Its chance comes from the operating system. On a device with offload
-    /// segments share mappings ([`Config::burst`]) as far as a packet can hold them, and resets to strangers are limited to
-    /// 1,000 per second ([`Config::resets_per_second`]), unless the settings say otherwise.
+    /// segments share mappings ([`Config::burst`]) as far as a packet can hold them, and resets to strangers are
+    /// limited to 1,000 per second ([`Config::resets_per_second`]), unless the settings say otherwise.
     pub fn new(mut config: Config, device: Box<dyn Device>) -> io::Result<Self> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;

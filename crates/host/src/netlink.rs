@@ -47,8 +47,8 @@ impl Interface {
     /// Leads what is sent to `address` to this interface.
     ///
     /// # Errors
-    /// `AlreadyExists` if it is led to another interface, whose program would get no more packets; `PermissionDenied` without
-    /// CAP_NET_ADMIN; others as the kernel sees it, for instance if the interface is down.
+    /// `AlreadyExists` if it is led to another interface, whose program would get no more packets; `PermissionDenied`
+    /// without CAP_NET_ADMIN; others as the kernel sees it, for instance if the interface is down.
     pub fn route(&self, address: IpAddr) -> io::Result<()> {
         match self.add_route(address) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match interface_routed_to(address) {

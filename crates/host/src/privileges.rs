@@ -63,8 +63,8 @@ pub fn pass_on_net_admin() -> io::Result<()> {
     Ok(())
 }
 
-/// Keeps other processes of the same user from reading this one's memory, in which there are keys, and the kernel from writing it
-/// to a file when the process fails.
+/// Keeps other processes of the same user from reading this one's memory, in which there are keys, and the kernel from
+/// writing it to a file when the process fails.
 pub fn hide_memory() -> io::Result<()> {
     Ok(rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?)
 }
@@ -77,8 +77,8 @@ pub fn raise_open_files() -> Option<u64> {
     if raised.is_ok() { limit.maximum } else { limit.current }
 }
 
-/// Gives memory that is free within the process back to the system. Takes a millisecond for some 10 MB of it, so this is for
-/// when much was freed.
+/// Gives memory that is free within the process back to the system. Takes a millisecond for some 10 MB of it, so this
+/// is for when much was freed.
 pub fn release_memory() {
     crate::sys::process::trim_memory();
 }

@@ -29,8 +29,8 @@ pub trait Application {
     /// The deadline has come.
     fn on_timeout(&mut self, _cx: &mut Context<'_>) {}
 
-    /// A round is over: packets were read, and what came of them may not have been told yet. What the application adds here is
-    /// sent in this round.
+    /// A round is over: packets were read, and what came of them may not have been told yet. What the application adds
+    /// here is sent in this round.
     fn on_round(&mut self, _cx: &mut Context<'_>) {}
 
     /// Whether another round would get something done although nothing has happened: the loop does not wait then.
@@ -138,8 +138,9 @@ impl<A: Application> Reactor<A> {
         let (mut device_readable, mut device_writable) = (false, true);
         self.with(|application, cx| application.on_start(cx));
         loop {
-            // Sending may end a connection, and the application hears of that before anything is waited for. A full batch is enough
-            // for one round: what waits on the device has its turn, or its queue would overflow behind our back.
+            // Sending may end a connection, and the application hears of that before anything is waited for. A full
+            // batch is enough for one round: what waits on the device has its turn, or its queue would overflow behind
+            // our back.
             let (mut told, mut more) = (true, false);
             while told && !more {
                 self.tell_events();
@@ -195,8 +196,8 @@ impl<A: Application> Reactor<A> {
         }
     }
 
-    /// Reads what has arrived before timers act: on a busy host the answer that stops a timer often waits on the device already, and
-    /// whatever would be repeated makes it busier. Whether the device may have more.
+    /// Reads what has arrived before timers act: on a busy host the answer that stops a timer often waits on the device
+    /// already, and whatever would be repeated makes it busier. Whether the device may have more.
     fn catch_up(&mut self) -> io::Result<bool> {
         for _ in 0..BATCHES {
             if !self.driver.receive(BATCH)? {

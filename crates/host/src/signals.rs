@@ -14,8 +14,8 @@ pub struct Caught {
     raised: Vec<(i32, Arc<AtomicBool>)>,
 }
 
-/// All that end a process unless they are caught, but those that say that the process itself has failed. SIGPIPE is ignored by every
-/// Rust program.
+/// All that end a process unless they are caught, but those that say that the process itself has failed. SIGPIPE is
+/// ignored by every Rust program.
 const ENDING: [i32; 13] = [
     libc::SIGHUP,
     libc::SIGINT,
@@ -58,7 +58,7 @@ impl Caught {
         &self.rings
     }
 
-    /// What came since this was asked last. One that came several times is there as often, if it came alone.
+    /// Signals since this was asked last. One that came several times is there as often, if it came alone.
     pub(crate) fn take(&mut self) -> Vec<i32> {
         let mut rings = 0;
         let mut bytes = [0; 64];

@@ -62,7 +62,7 @@ impl Tun {
         Tun { file, name, counters, offload }
     }
 
-    /// What an error of reading or writing means.
+    /// The meaning of an error of reading or writing.
     fn failure(&self, error: Errno) -> io::Error {
         if error == Errno::BADFD {
             let message = format!("the TUN device {} is gone: it was deleted, or its namespace was", self.name);

@@ -24,7 +24,7 @@ struct Wire {
     host: Arc<Interface>,
 }
 
-/// What the host of a wire has seen of its interface, and what that has dropped.
+/// State of the interface that the host of a wire sees, and its drops.
 #[derive(Default)]
 struct Interface {
     carrier: Mutex<Vec<bool>>,
@@ -132,7 +132,7 @@ impl Bench {
         }
     }
 
-    /// What the client's interface has shown of its cable.
+    /// States of the cable that the client's interface has shown.
     fn carrier(&self, path: usize) -> Vec<bool> {
         self.interfaces[path].carrier.lock().unwrap().clone()
     }

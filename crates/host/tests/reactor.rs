@@ -19,7 +19,8 @@ const PORT: u16 = 7;
 /// More than the loop reads in one turn.
 const FLOOD: u16 = 500;
 
-/// A device whose other end is a client's engine. Once the client has everything, a flood stands before each of its segments.
+/// A device whose other end is a client's engine. Once the client has everything, a flood stands before each of its
+/// segments.
 struct Peer {
     readiness: OwnedFd,
     clock: Clock,

@@ -63,7 +63,8 @@ struct Longest {
     sent: AtomicUsize,
 }
 
-/// A device whose packets are measured. How many of them are long depends on the machine, how long they may be does not.
+/// A device whose packets are measured. How many of them are long depends on the machine, how long they may be does
+/// not.
 struct Measured {
     device: Tun,
     longest: Arc<Longest>,

@@ -62,8 +62,9 @@ pub struct Group {
 
 /// A comparison in numbers.
 ///
-/// The time of a run in which transfers did not complete is known to be no less than what is measured (it is *censored*). A mean with
-/// such a run in it is a lower bound: it is not subtracted from anything, and no sum is made of it.
+/// The time of a run in which transfers did not complete is known to be no less than what is measured (it is
+/// *censored*). A mean with such a run in it is a lower bound: it is not subtracted from anything, and no sum is made
+/// of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
     /// What ranks.
@@ -78,7 +79,8 @@ pub struct Summary {
     pub singles: Vec<Single>,
     /// Plain TCP on the path where it does best, of those where it always completed.
     pub best_single_path: Option<Baseline>,
-    /// What all paths together would give if nothing were lost by joining them. `None` if plain TCP did not complete on one.
+    /// The value of all paths together if nothing were lost by joining them. `None` if plain TCP did not complete on
+    /// one.
     pub sum_of_paths: Option<Baseline>,
     /// Paths share a link, so that their sum counts it more than once and is out of reach.
     pub sum_out_of_reach: bool,
@@ -93,11 +95,11 @@ pub struct Ranked {
     pub scheduler: String,
     /// Completion time or goodput; a lower bound if runs are censored.
     pub value: Estimate,
-    /// Paired difference to `min-rtt`, in the same unit, tested together with those of all others; `None` for itself, without it, or
-    /// if runs of either are censored.
+    /// Paired difference to `min-rtt`, in the same unit, tested together with those of all others; `None` for itself,
+    /// without it, or if runs of either are censored.
     pub to_reference: Option<Tested>,
-    /// Paired difference to the best of the ranking, tested together with those of all others; `None` for the best, or if runs of
-    /// either are censored.
+    /// Paired difference to the best of the ranking, tested together with those of all others; `None` for the best, or
+    /// if runs of either are censored.
     pub to_best: Option<Tested>,
     /// By path.
     pub shares: Vec<f64>,
@@ -201,7 +203,7 @@ impl Plan {
         self.len() == 0
     }
 
-    /// How many runs the journal does not have.
+    /// The number of runs that the journal does not have.
     pub fn missing(&self, journal: &Journal) -> usize {
         let missing =
             |entrant: &Entrant| self.seeds.iter().filter(|seed| !journal.has(&entrant.digest, **seed)).count();
@@ -212,8 +214,8 @@ impl Plan {
         self.candidates.iter().chain(&self.singles)
     }
 
-    /// Runs everything on `jobs` threads and calls `done` after each run that is made. Runs that the journal has are taken from
-    /// there, and all others are kept in it.
+    /// Runs everything on `jobs` threads and calls `done` after each run that is made. Runs that the journal has are
+    /// taken from there, and all others are kept in it.
     ///
     /// # Errors
     /// If a run breaks or cannot be kept. What was made until then is kept.

@@ -1,5 +1,5 @@
-//! Policies named in one text: `ecf`, `ecf:beta=0.25`, `ratio:weights="0=3, 1=1"`. What is wrong is said as of a scenario, with the
-//! place.
+//! Policies named in one text: `ecf`, `ecf:beta=0.25`, `ratio:weights="0=3, 1=1"`. What is wrong is said as of a
+//! scenario, with the place.
 
 use crate::error::{Problem, Sources};
 use crate::file::Policy;
@@ -51,7 +51,8 @@ pub(crate) fn blame<T>(
 
 const ACCEPTED: &str = "accepted: NAME or NAME:PARAMETER=VALUE,… such as \"ecf:beta=0.25\"; see `anabranch list`";
 
-/// Cuts `A,B:x=1,y=2,C` into its policies: a part that sets something and names nothing belongs to the policy before it.
+/// Cuts `A,B:x=1,y=2,C` into its policies: a part that sets something and names nothing belongs to the policy before
+/// it.
 pub fn split(list: &str) -> Vec<String> {
     let mut policies: Vec<String> = Vec::new();
     let mut quoted = false;

@@ -111,13 +111,13 @@ impl Tournament {
         self.len() == 0
     }
 
-    /// How many runs the journal does not have.
+    /// The number of runs that the journal does not have.
     pub fn missing(&self, journal: &Journal) -> usize {
         self.plans.iter().map(|plan| plan.missing(journal)).sum()
     }
 
-    /// Runs everything on `jobs` threads, and calls `begin` with the name of each scenario and `done` after each run that is made.
-    /// Runs that the journal has are taken from there, and all others are kept in it.
+    /// Runs everything on `jobs` threads, and calls `begin` with the name of each scenario and `done` after each run
+    /// that is made. Runs that the journal has are taken from there, and all others are kept in it.
     ///
     /// # Errors
     /// If a run breaks or cannot be kept.

@@ -14,8 +14,8 @@ pub const UNKNOWN_BUILD: &str = "unknown";
 
 /// Digest of the running program: 16 hexadecimal digits of the SHA-256 of its file, or [`UNKNOWN_BUILD`].
 ///
-/// Build, scenario and seed identify a run: a program with other policies, or another commit of the same version, has another
-/// digest. The file is read at the first call.
+/// Build, scenario and seed identify a run: a program with other policies, or another commit of the same version, has
+/// another digest. The file is read at the first call.
 pub fn build() -> &'static str {
     static BUILD: OnceLock<String> = OnceLock::new();
     BUILD.get_or_init(|| digest_of_program().unwrap_or_else(|_| UNKNOWN_BUILD.to_owned()))

@@ -91,8 +91,8 @@ pub fn run_seeds(
     in_parallel(seeds, jobs, done, &|seed| run(scenario, *seed, &apart(*seed)))
 }
 
-/// The number of threads for so many runs: as many as asked for (0: one per processor), and no more than there are runs, or four for
-/// each processor. More would only wait for each other.
+/// The number of threads for so many runs: as many as asked for (0: one per processor), and no more than there are
+/// runs, or four for each processor. More would only wait for each other.
 pub fn threads(jobs: usize, runs: usize) -> usize {
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let wanted = if jobs == 0 { processors } else { jobs };

@@ -210,12 +210,13 @@ impl Scenario {
         })
     }
 
-    /// The time by which everything begins later than in the file (`run.spread`), while links and traces count from zero.
+    /// The time by which everything begins later than in the file (`run.spread`), while links and traces count from
+    /// zero.
     pub fn late(&self, seed: u64) -> Duration {
         Duration::from_nanos(Seed(seed).stream("run/spread").below(self.spread.as_nanos()))
     }
 
-    /// What of the scenario is allowed and worth knowing, as sentences.
+    /// Notes on what is allowed and worth knowing, as sentences.
     pub fn notes(&self) -> Vec<String> {
         let hosts = [("client", &self.spec.client), ("server", &self.spec.server)];
         let ((from, sender), (to, receiver)) = (hosts[self.sender], hosts[1 - self.sender]);
@@ -256,8 +257,8 @@ impl Scenario {
         scenario
     }
 
-    /// The same with another scheduler: `ecf`, `ecf:beta=0.5`. A bare name keeps the parameters that the scenario gives to a scheduler
-    /// of that name.
+    /// The same with another scheduler: `ecf`, `ecf:beta=0.5`. A bare name keeps the parameters that the scenario gives
+    /// to a scheduler of that name.
     pub fn with_scheduler(&self, name: &str) -> Result<Scenario, ScenarioError> {
         let own = self.scheduler.as_ref().filter(|own| own.name == name);
         let mut scenario = self.clone();

@@ -10,7 +10,8 @@ use std::fmt;
 /// A statistic of a run.
 #[derive(Debug)]
 pub struct Statistic {
-    /// Name of its column, with the unit at the end. `{}` stands for the path, window or middlebox that a column is about.
+    /// Name of its column, with the unit at the end. `{}` stands for the path, window or middlebox that a column is
+    /// about.
     pub name: &'static str,
     /// Name in study files, where it has one.
     pub metric: Option<&'static str>,
@@ -81,7 +82,7 @@ pub enum Cell {
     Text(String),
 }
 
-/// What follows the name of a metric in study files.
+/// The argument of a metric in study files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Argument {
     /// No argument.

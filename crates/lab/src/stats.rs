@@ -1,8 +1,9 @@
 //! Means with 95 % intervals after Student (*The Probable Error of a Mean*, Biometrika 1908).
 //!
-//! Differences are paired: both sides of each met the same draws, so most of the noise is common to them and cancels. Where several
-//! are tested at once, their p-values are adjusted after Holm (*A Simple Sequentially Rejective Multiple Test Procedure*,
-//! Scandinavian Journal of Statistics 1979): the chance of even one false finding in the family stays below [`LEVEL`].
+//! Differences are paired: both sides of each met the same draws, so most of the noise is common to them and cancels.
+//! Where several are tested at once, their p-values are adjusted after Holm (*A Simple Sequentially Rejective Multiple
+//! Test Procedure*, Scandinavian Journal of Statistics 1979): the chance of even one false finding in the family stays
+//! below [`LEVEL`].
 
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -27,7 +28,8 @@ pub struct Tested {
     /// The difference, with an interval of its own.
     #[serde(flatten)]
     pub difference: Estimate,
-    /// p-value of a mean of zero (Student, two-sided), adjusted for the family after Holm; `None` for fewer than two samples.
+    /// p-value of a mean of zero (Student, two-sided), adjusted for the family after Holm; `None` for fewer than two
+    /// samples.
     pub p_holm: Option<f64>,
 }
 
@@ -55,7 +57,8 @@ fn holm(p_values: &[f64]) -> Vec<f64> {
     order.sort_by(|a, b| p_values[*a].total_cmp(&p_values[*b]));
     let (mut adjusted, mut most) = (vec![1.0; p_values.len()], 0.0f64);
     for (rank, n) in order.into_iter().enumerate() {
-        // The smallest is tested against all, the next against those that are left; none may be smaller than one before it.
+        // The smallest is tested against all, the next against those that are left; none may be smaller than one before
+        // it.
         most = most.max(p_values[n] * (p_values.len() - rank) as f64).min(1.0);
         adjusted[n] = most;
     }
@@ -83,8 +86,8 @@ impl Estimate {
         Estimate::of(&differences)
     }
 
-    /// The probability of a mean at least as far from zero if the true one is zero (Student, two-sided); `None` for fewer than
-    /// two samples.
+    /// The probability of a mean at least as far from zero if the true one is zero (Student, two-sided); `None` for
+    /// fewer than two samples.
     pub fn p_value(&self) -> Option<f64> {
         let half = self.half?;
         if half == 0.0 {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const REGISTER: &str = "docs/interpretations.md";
-/// What an entry says, in this order.
+/// Fields of an entry, in this order.
 const FIELDS: [&str; 4] = ["source", "unclear", "default", "switch"];
 /// Folders with nothing of ours.
 const FOREIGN: [&str; 3] = ["target", "vendor", "node_modules"];
@@ -119,7 +119,7 @@ fn texts() -> BTreeMap<String, String> {
     texts
 }
 
-/// What the register says of one label.
+/// Entry of the register for one label.
 struct Entry {
     /// Of its heading.
     line: usize,
@@ -147,7 +147,7 @@ fn entries(register: &str) -> BTreeMap<String, Entry> {
     entries
 }
 
-/// What stands in backticks.
+/// Texts in backticks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }

@@ -33,7 +33,7 @@ pub(crate) struct Link<P> {
     clock: Instant,
     server: Server,
     limit: Limit,
-    /// What is in flight counts against the limit.
+    /// Packets in flight count against the limit.
     counts_delay: bool,
     delay: Duration,
     keeps_order: bool,

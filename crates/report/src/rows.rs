@@ -1,5 +1,5 @@
-//! One row per run. Each carries version, build, scenario digest and seed, so that it can be repeated when it has been cut off from
-//! everything else.
+//! One row per run. Each carries version, build, scenario digest and seed, so that it can be repeated when it has been
+//! cut off from everything else.
 
 use anabranch_lab::compare::{Comparison, Group, Summary};
 use anabranch_lab::statistic::{Cell, STATISTICS, Statistic};
@@ -41,7 +41,7 @@ pub struct Header {
     /// Policies that took the place of others in the course of the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub switched: Vec<Switched>,
-    /// What of the scenario is allowed and worth knowing, as sentences.
+    /// Notes on what is allowed and worth knowing, as sentences.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -210,7 +210,7 @@ impl Row<'_> {
     }
 }
 
-/// What a statistic that is no field of [`Measured`] comes to: a value, or one for each path.
+/// The value of a statistic that is no field of [`Measured`]: a value, or one for each path.
 fn derived(measured: &Measured, paths: &[String]) -> BTreeMap<String, Value> {
     let value = |statistic: &Statistic| {
         let cells = statistic.columns(measured, paths);

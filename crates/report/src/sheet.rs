@@ -61,7 +61,8 @@ impl Sheet {
         }
     }
 
-    /// Adds every statistic of these runs, one per row. Runs may differ in paths and windows: what any of them has is a column.
+    /// Adds every statistic of these runs, one per row. Runs may differ in paths and windows: what any of them has is a
+    /// column.
     fn statistics<'a>(&mut self, runs: impl Iterator<Item = (&'a Measured, &'a [String])> + Clone) {
         for statistic in STATISTICS {
             let of_runs: Vec<Vec<(String, Cell)>> =

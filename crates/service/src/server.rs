@@ -29,7 +29,7 @@ pub enum Service {
 pub struct ServerLimits {
     /// Connections at once; a further one is reset.
     pub connections: usize,
-    /// How long a connection may move no byte either way, and its peer acknowledge none, before it is reset.
+    /// The time that a connection may move no byte either way, and its peer acknowledge none, before it is reset.
     pub idle: Duration,
     /// How long connections may go on after a request to end.
     pub grace: Duration,

@@ -51,7 +51,7 @@ impl<'a> Stream<'a> {
         self.endpoint.abort(self.now, self.id);
     }
 
-    /// What the peer has not taken yet, and when it last got on; `None` once the connection is gone.
+    /// Bytes that the peer has not taken yet, and when it last got on; `None` once the connection is gone.
     pub fn load(&self) -> Option<Load> {
         self.endpoint.load(self.id)
     }

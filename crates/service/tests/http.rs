@@ -260,7 +260,8 @@ fn more_connections_than_allowed_are_turned_away() {
     assert_eq!((pair.server.open(), pair.server.totals().turned_away), (2, 3));
 }
 
-/// A client on a slow path has the rest of the last reply in its own time, however long that takes, as long as it goes on taking it.
+/// A client on a slow path has the rest of the last reply in its own time, however long that takes, as long as it goes
+/// on taking it.
 #[test]
 fn the_last_reply_arrives_whole_however_slowly() {
     const LENGTH: usize = 1 << 20;

@@ -273,7 +273,7 @@ fn a_client_too_many_is_refused_and_the_others_are_not_harmed() {
     served.join().unwrap();
 }
 
-/// Whoever closes first waits for a repeated FIN. That is the engine's business, not the client's.
+/// The side that closes first waits for a repeated FIN. That is the engine's business, not the client's.
 #[test]
 fn a_closed_connection_does_not_count_while_it_waits() {
     let (address, served) = service(5, |mut stream| stream.write_all(b"done").unwrap());

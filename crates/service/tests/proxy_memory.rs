@@ -12,10 +12,11 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
 const LIMIT: u64 = 8 << 20;
-/// What an honest client asks for.
+/// Length of the answer that an honest client asks for.
 const ANSWER: usize = 3 << 20;
 
-/// A service that reads one byte and does what it says: `s` sends without end, `a` answers, anything else never reads again.
+/// A service that reads one byte and does what it says: `s` sends without end, `a` answers, anything else never reads
+/// again.
 fn service(listener: TcpListener) {
     let treat = |mut stream: TcpStream| {
         let mut wish = [0];

@@ -3,7 +3,7 @@
 use crate::ConnectionOutcome;
 use anabranch_engine::{Blocked, ConnectionStats, SubflowStats};
 
-/// What was counted since `before`. Positions in the stream, states and the most held at once stay what they are.
+/// Counts since `before`. Positions in the stream, states and the most held at once stay what they are.
 pub(crate) fn since(mut now: ConnectionOutcome, before: &ConnectionOutcome) -> ConnectionOutcome {
     let ends = [(&mut now.sender, &before.sender), (&mut now.receiver, &before.receiver)];
     for (stats, before) in ends {

@@ -10,8 +10,9 @@ pub struct Carriers {
 }
 
 impl Carriers {
-    /// The news that `change` is to the interface on `path`: whether its carrier comes or goes; `None` where the change does
-    /// not concern it. [`Change::Restore`] brings back a carrier that has gone, and says nothing of one that is there.
+    /// The news that `change` is to the interface on `path`: whether its carrier comes or goes; `None` where the change
+    /// does not concern it. [`Change::Restore`] brings back a carrier that has gone, and says nothing of one that is
+    /// there.
     pub fn after(&mut self, path: usize, change: &Change) -> Option<bool> {
         match change {
             Change::Down => {

@@ -8,7 +8,7 @@ use anabranch_units::{Instant, Seed};
 pub(crate) struct Host {
     config: Config,
     seed: Seed,
-    /// How often it has lost all state.
+    /// The number of times that it has lost all state.
     restarts: u32,
     pub(crate) endpoint: Endpoint,
     /// When the endpoint wants to be woken.

@@ -70,8 +70,8 @@ pub struct Transfer {
     pub asked: Option<u64>,
 }
 
-/// One connection. What was sent to warm a connection up before files is not in its counts; it is in positions of the stream and
-/// in the most that was held at once.
+/// One connection. What was sent to warm a connection up before files is not in its counts; it is in positions of the
+/// stream and in the most that was held at once.
 #[derive(Clone, Debug)]
 pub struct ConnectionOutcome {
     /// Index into [`Spec::workloads`](crate::Spec::workloads).

@@ -38,7 +38,7 @@ pub struct Spec {
     pub changes: Vec<TimedChange>,
     /// Which policies take the place of others.
     pub switches: Vec<TimedSwitch>,
-    /// Which hosts lose all their state.
+    /// The hosts that lose all their state.
     pub restarts: Vec<TimedRestart>,
     /// Send every TCP segment through the codec: as the bytes of a packet, checksums included, and back. The run is the
     /// same, but slower, and shows that nothing travels that has no bytes.
@@ -121,7 +121,8 @@ pub struct HostSpec {
     pub initial_receive_buffer: Option<Bytes>,
     /// When a silent peer is asked whether it is there; `None` for never.
     pub keepalive: Option<Keepalive>,
-    /// A connection whose data is not acknowledged for so long is given up; `None` leaves that to the retransmission timeouts.
+    /// A connection whose data is not acknowledged for so long is given up; `None` leaves that to the retransmission
+    /// timeouts.
     pub user_timeout: Option<Duration>,
     /// After so many timeouts in a row of a full segment, segments become smaller; `None` for never.
     pub black_hole_timeouts: Option<u32>,
@@ -181,7 +182,7 @@ pub enum Workload {
         direction: Direction,
         /// One file each.
         sizes: Vec<Bytes>,
-        /// Which one when, and over what.
+        /// Order, and the connections they take.
         order: FileOrder,
         /// When the first connection is opened.
         start: Duration,
@@ -294,11 +295,11 @@ pub enum FileOrder {
 pub struct Arrivals {
     /// The mean time from one beginning to the next; zero for all at once.
     pub interval: Duration,
-    /// How each time is chosen.
+    /// Distribution of these times.
     pub spacing: Spacing,
 }
 
-/// How the gaps between the packets of a UDP workload, or between files that begin, are chosen.
+/// Distribution of the gaps between packets of a UDP workload, or between files that begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Spacing {
     /// All alike.
@@ -332,8 +333,8 @@ pub struct TimedChange {
     pub affected: Affected,
     /// What.
     pub change: Change,
-    /// Whether the client sees the carrier of its interface on that path go (`Change::Down`) and come (`Change::Up`, and
-    /// `Change::Restore` where it has gone).
+    /// Whether the client sees the carrier of its interface on that path go (`Change::Down`) and come (`Change::Up`,
+    /// and `Change::Restore` where it has gone).
     pub notify: bool,
 }
 
@@ -348,8 +349,9 @@ pub struct TimedSwitch {
     pub switch: Switch,
 }
 
-/// A host that loses all its state and comes back at once: its connections are gone without a word to their peers, what it had
-/// handed to its interface still leaves, and a server listens again. At the same time as other happenings, it comes last.
+/// A host that loses all its state and comes back at once: its connections are gone without a word to their peers, what
+/// it had handed to its interface still leaves, and a server listens again. At the same time as other happenings, it
+/// comes last.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TimedRestart {
     /// When.

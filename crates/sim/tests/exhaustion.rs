@@ -1,9 +1,9 @@
 //! Exhaustion beside chance: short runs with every choice of a few faults, each of which must end delivered and quiet.
 //!
-//! A fault is a packet lost, repeated, swapped with the next of its way and path, or delayed beyond a timeout. Choices are
-//! found by playing: whatever a run sends after its last fault may meet the next one, so no fault is tried at a packet that
-//! is never sent, and no choice twice. `EXHAUSTION_FAULTS=3` takes three faults in place of two; a failure prints the command
-//! that repeats it.
+//! A fault is a packet lost, repeated, swapped with the next of its way and path, or delayed beyond a timeout. Choices
+//! are found by playing: whatever a run sends after its last fault may meet the next one, so no fault is tried at a
+//! packet that is never sent, and no choice twice. `EXHAUSTION_FAULTS=3` takes three faults in place of two; a failure
+//! prints the command that repeats it.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -78,7 +78,8 @@ fn two_paths(workload: Workload) -> Spec {
     spec
 }
 
-/// Handshake, a first 64 bytes, the join that their acknowledgment lets happen, 64 bytes more, close. Requests go the other way.
+/// Handshake, a first 64 bytes, the join that their acknowledgment lets happen, 64 bytes more, close. Requests go the
+/// other way.
 fn warm() -> Subject {
     let sizes = vec![Bytes::new(64); 2];
     let order = FileOrder::OneConnection { warm_up: Bytes::ZERO, pause: ms(200) };
@@ -86,7 +87,8 @@ fn warm() -> Subject {
     Subject { name: "warm", spec: two_paths(workload), first: 20 }
 }
 
-/// Handshake, 64 bytes each way, close, with the join in the middle of that; data at once or when the handshake is long over.
+/// Handshake, 64 bytes each way, close, with the join in the middle of that; data at once or when the handshake is long
+/// over.
 fn exchange(name: &'static str, pause: Duration, checksum: bool) -> Subject {
     let (down, up) = (Bytes::new(64), Bytes::new(64));
     let mut spec = two_paths(Workload::Exchange { down, up, start: Duration::ZERO, pause });
@@ -132,7 +134,7 @@ impl Subject {
         spec
     }
 
-    /// What is wrong with the run, and what it sent.
+    /// The fault of the run, and its packets.
     fn play(&self, choice: &[(Place, Fault)], wants_places: bool) -> (Option<String>, Vec<Place>) {
         let spec = self.with(choice);
         let mut sent = Sent::default();
@@ -238,7 +240,7 @@ fn fault(outcome: &Outcome) -> Option<String> {
     (!outcome.quiet).then(|| format!("not quiet after {}", outcome.end))
 }
 
-/// What came of many runs.
+/// Results of many runs.
 #[derive(Default)]
 struct Tally {
     runs: AtomicU64,
@@ -254,7 +256,8 @@ impl Tally {
         }
     }
 
-    /// Says how many runs there were, and fails if one of them did. The order is that of the choices, whatever the threads did.
+    /// Says how many runs there were, and fails if one of them did. The order is that of the choices, whatever the
+    /// threads did.
     fn conclude(self, what: &str) {
         let (runs, failures) = (self.runs.into_inner(), self.failures.into_inner().unwrap());
         let failed = failures.len();
@@ -272,7 +275,8 @@ fn how_many() -> usize {
     std::env::var("EXHAUSTION_FAULTS").ok().map_or(2, |text| text.parse().unwrap()).max(2)
 }
 
-/// Every choice of up to two faults, or of as many as `EXHAUSTION_FAULTS` says, among the first twenty packets each way.
+/// Every choice of up to two faults, or of as many as `EXHAUSTION_FAULTS` says, among the first twenty packets each
+/// way.
 #[test]
 fn a_short_exchange_survives_every_choice_of_faults() {
     if std::env::var_os("EXHAUSTION_CASE").is_some() {
@@ -286,7 +290,8 @@ fn a_short_exchange_survives_every_choice_of_faults() {
     }
 }
 
-/// Every single fault at every packet of twenty segments, for each reinjection policy; one less than the exchange meets.
+/// Every single fault at every packet of twenty segments, for each reinjection policy; one less than the exchange
+/// meets.
 #[test]
 fn a_transfer_survives_every_single_fault_under_each_reinjection_policy() {
     if std::env::var_os("EXHAUSTION_CASE").is_some() {

@@ -27,7 +27,7 @@ fn assert_only_the_first_failed(outcome: &Outcome) {
     assert!(!outcome.finished && outcome.quiet);
 }
 
-/// Whoever still sends is answered with RSTs; the connection is over once no subflow has come for a minute.
+/// A host that still sends is answered with RSTs; the connection is over once no subflow has come for a minute.
 #[test]
 fn a_host_that_forgets_resets_what_comes_from_its_peers() {
     for host in [Host::Client, Host::Server] {

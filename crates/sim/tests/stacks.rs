@@ -9,7 +9,7 @@ use anabranch_policy::congestion::{HyStart, LossResponse};
 use anabranch_policy::registry::{CONGESTION, REINJECTIONS, SCHEDULERS};
 use anabranch_sim::{Affected, Direction, EventKind, HostSpec, Outcome, PathSpec, Spec, TimedChange, Workload, run};
 use anabranch_units::{Bytes, Duration, Rate};
-use common::{complete, download, goodput, lossy_path, ms, path, spec};
+use common::{complete, download, goodput, lossy_path, ms, order, path, spec};
 use std::sync::Arc;
 
 /// Both hosts with the profile `linux`, changed.
@@ -72,10 +72,8 @@ fn objects(sizes: &[u64], think_ms: u64) -> Workload {
     Workload::Files {
         direction: Direction::Down,
         sizes: sizes.iter().map(|&size| Bytes::new(size)).collect(),
-        concurrent: false,
-        warm: true,
+        order: order(false, true, ms(think_ms)),
         start: Duration::ZERO,
-        think: ms(think_ms),
     }
 }
 
@@ -232,10 +230,10 @@ fn the_timeout_of_mptcp_ns3_is_twice_a_steady_round_trip() {
     assert!(ns3 > rfc + 100.0, "{ns3} and {rfc} ms");
 }
 
-/// Three paths of 1 Mbit/s, 20 to 100 ms, no loss. What waits for the stream counts against the window of its subflow. A
-/// scheduler that leaves a gap in the stream for a later segment can fill all windows with what is behind the gap: then
-/// nobody may send what is in the gap, the repetitions of timeouts are not answered, and the connection stands for ever.
-/// One that sends in order always has the missing byte under way.
+/// Three paths of 1 Mbit/s, 20 to 100 ms, no loss. What waits for the stream counts against the window of its subflow.
+/// A scheduler that leaves a gap in the stream for a later segment can fill all windows with what is behind the gap:
+/// then nobody may send what is in the gap, the repetitions of timeouts are not answered, and the connection stands for
+/// ever. One that sends in order always has the missing byte under way.
 #[test]
 fn coupled_acks_lock_up_under_a_scheduler_that_skips() {
     for (name, coupled_acks, through) in

@@ -1,8 +1,9 @@
 //! The swarm: each seed draws paths, hosts, policies, work and faults, and everything must still arrive.
 //!
-//! Every run is audited after every event and ends with nothing left: no timer, no packet, no connection. Where a host restarts,
-//! or a middlebox on the first path can be the end of a connection, not everything need arrive, but both ends notice (`draw/deep.rs`).
-//! A failure prints the command that repeats it. `SWARM_SEEDS=FIRST..END` chooses which seeds to run.
+//! Every run is audited after every event and ends with nothing left: no timer, no packet, no connection. Where a host
+//! restarts, or a middlebox on the first path can be the end of a connection, not everything need arrive, but both ends
+//! notice (`draw/deep.rs`). A failure prints the command that repeats it. `SWARM_SEEDS=FIRST..END` chooses which seeds
+//! to run.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -58,8 +59,8 @@ fn verdict(spec: &Spec) -> Option<String> {
             return Some(format!("{} delivered {} of {:?}", transfer.label, transfer.bytes, transfer.asked));
         }
     }
-    // With checksums whatever a box alters is noticed before it is read, as long as MPTCP is spoken (RFC 8684 §3.3.1). Without,
-    // or on plain TCP, nobody can.
+    // With checksums whatever a box alters is noticed before it is read, as long as MPTCP is spoken (RFC 8684 §3.3.1).
+    // Without, or on plain TCP, nobody can.
     let checked = spec.client.dss_checksum || spec.server.dss_checksum;
     if outcome.altered_bytes > 0 && checked && outcome.connections.iter().all(|connection| connection.multipath) {
         return Some(format!("{} altered bytes were read in spite of checksums", outcome.altered_bytes));
@@ -115,8 +116,9 @@ fn everything_arrives_whatever_happens() {
     assert!(failures.is_empty(), "{} seeds failed:\n{}", failures.len(), failures.join("\n"));
 }
 
-/// With every SYN answered by a cookie, with timestamps and without. A SYN/ACK of which nothing is kept is not repeated: where the
-/// server is to speak first and the third ACK is lost, nobody speaks (RFC 4987 §3.6), and the server never knew of the connection.
+/// With every SYN answered by a cookie, with timestamps and without. A SYN/ACK of which nothing is kept is not
+/// repeated: where the server is to speak first and the third ACK is lost, nobody speaks (RFC 4987 §3.6), and the
+/// server never knew of the connection.
 #[test]
 fn everything_arrives_although_no_handshake_is_kept() {
     let mut cookies = 0;

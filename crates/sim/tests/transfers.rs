@@ -86,7 +86,8 @@ fn many_files_at_once_in_turn_and_on_one_connection() {
     }
 }
 
-/// Twenty connections over which 200 kB have gone are used at one moment, or as they are drawn; nothing is joined any more.
+/// Twenty connections over which 200 kB have gone are used at one moment, or as they are drawn; nothing is joined any
+/// more.
 #[test]
 fn files_at_once_on_established_connections() {
     let run = |direction, arrivals| {

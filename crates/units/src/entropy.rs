@@ -19,7 +19,8 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 /// What a host's unpredictable choices come from: 32 bytes that nobody else knows, used for one run of the host only.
 pub struct Entropy([u8; 32]);
 
-/// A function that only its holder can compute (a PRF): HMAC-SHA256 under a key of its own, which it has already taken in.
+/// A function that only its holder can compute (a PRF): HMAC-SHA256 under a key of its own, which it has already taken
+/// in.
 pub struct Secret(hmac::Hmac<Sha256>);
 
 impl Entropy {
@@ -129,7 +130,8 @@ mod tests {
         assert_ne!(value([7; 32], "isn", b"flow"), value([7; 32], "timestamp", b"flow"));
     }
 
-    /// The crates' feature `zeroize` is on: without it this does not compile. An HMAC is two states of its hash function.
+    /// The crates' feature `zeroize` is on: without it this does not compile. An HMAC is two states of its hash
+    /// function.
     #[test]
     fn what_is_kept_of_it_is_overwritten_at_the_end() {
         fn is_overwritten<T: ZeroizeOnDrop>() {}

@@ -107,6 +107,15 @@ fn apply(table: &HostTable, settings: &mut KernelSettings, kernel: &Congestion, 
         idle_restart,
         cwnd_limited_check,
         tsq,
+        tsq_segments,
+        receive_tuning,
+        adv_win_scale,
+        initial_ssthresh,
+        hystart,
+        prr,
+        loss_response,
+        single_repair,
+        coupled_acks,
         syn_retries,
         max_consecutive_rtos,
     } = table;
@@ -142,6 +151,9 @@ fn apply(table: &HostTable, settings: &mut KernelSettings, kernel: &Congestion, 
         ("early-retransmit", early_retransmit),
         ("nagle", nagle),
         ("cwnd-limited-check", cwnd_limited_check),
+        ("prr", prr),
+        ("single-repair", single_repair),
+        ("coupled-acks", coupled_acks),
     ];
     for (key, flag) in flags {
         flag.iter().for_each(|flag| refuse(key, flag.to_string()));
@@ -153,6 +165,12 @@ fn apply(table: &HostTable, settings: &mut KernelSettings, kernel: &Congestion, 
     }
     quick_acks.iter().for_each(|number| refuse("quick-acks", number.to_string()));
     rto.iter().for_each(|name| refuse("rto", format!("{name:?}").to_lowercase()));
+    receive_tuning.iter().for_each(|name| refuse("receive-tuning", format!("{name:?}").to_lowercase()));
+    hystart.iter().for_each(|name| refuse("hystart", format!("{name:?}").to_lowercase()));
+    loss_response.iter().for_each(|name| refuse("loss-response", format!("{name:?}").to_lowercase()));
+    adv_win_scale.iter().for_each(|at| refuse("adv-win-scale", at.value.to_string()));
+    tsq_segments.iter().for_each(|at| refuse("tsq-segments", at.value.to_string()));
+    initial_ssthresh.iter().for_each(|at| refuse("initial-ssthresh", at.value.to_string()));
     initial_rto.iter().for_each(|at| refuse("initial-rto", at.value.0.to_string()));
 
     put(&mut settings.multipath, *multipath);

@@ -24,8 +24,8 @@ fn file(here: &Path) -> Vec<u8> {
     bytes
 }
 
-/// Runs `fetch --json` until two subflows carry the file, from these addresses: on a busy machine the first may have brought all of
-/// it before the second is there.
+/// Runs `fetch --json` until two subflows carry the file, from these addresses: on a busy machine the first may have
+/// brought all of it before the second is there.
 fn fetch_over_both(here: &Path, server: &str, fetch: &str, locals: [&str; 2]) {
     let mut results = Vec::new();
     while results.len() < MOST_ATTEMPTS {

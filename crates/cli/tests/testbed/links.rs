@@ -131,8 +131,8 @@ ready = socket.create_server(("10.77.0.1", 7))
 while True: datagrams.sendto(*datagrams.recvfrom(100))
 "#;
 
-/// Sends a datagram over each path every 20 ms, and says when answers over the first one come, when they do not while the other
-/// one brings ten, and when they have come back.
+/// Sends a datagram over each path every 20 ms, and says when answers over the first one come, when they do not while
+/// the other one brings ten, and when they have come back.
 const PROBE: &str = r#"
 import os, socket, time
 sockets = []

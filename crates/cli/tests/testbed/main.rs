@@ -53,7 +53,8 @@ fn lacks(program: &str) -> bool {
     !found
 }
 
-/// Whatever the machine has, hosts have a congestion control that every kernel lets them use, and buffers of this size.
+/// Two paths, on which, whatever the machine has, hosts have a congestion control that every kernel lets them use, and
+/// buffers of this size.
 const TWO_PATHS: &str = r#"
 [path.wlan]
 rate = "20mbit"

@@ -48,8 +48,8 @@ impl Connection {
         self.announce(now, shared);
     }
 
-    /// Sends the announcement that is due. One waits for its echo at a time, and the next follows the echo: Linux drops an
-    /// ADD_ADDR that comes while it still handles another.
+    /// Sends the announcement that is due. One waits for its echo at a time, and the next follows the echo: Linux drops
+    /// an ADD_ADDR that comes while it still handles another.
     pub(super) fn announce(&mut self, now: Instant, shared: &mut Shared) {
         self.paths.await_announcement(now);
         let Some((index, key)) = self.control_subflow().zip(self.remote_key) else { return };

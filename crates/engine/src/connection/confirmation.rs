@@ -1,11 +1,11 @@
-//! The client's wait for the first DSS, by which the peer confirms MPTCP (RFC 8684 §3.1), and a first path that falls silent
-//! meanwhile.
+//! The client's wait for the first DSS, by which the peer confirms MPTCP (RFC 8684 §3.1), and a first path that falls
+//! silent meanwhile.
 //!
-//! The keys must arrive reliably (§3.1). Data that repeats them has its own timer; a client that has nothing to send asks
-//! instead. Joins wait for the confirmation, with one exception: after a timeout without an answer they begin on the other
-//! paths. A subflow that comes of one carries data only after its fourth ACK, which has a DSS, so none is established before a
-//! DSS has arrived, and the peer's HMAC proves that it has both keys. A peer that does not have them refuses the join; that
-//! bars no path, since they may yet arrive.
+//! The keys must arrive reliably (§3.1). Data that repeats them has its own timer; a client that has nothing to send
+//! asks instead. Joins wait for the confirmation, with one exception: after a timeout without an answer they begin on
+//! the other paths. A subflow that comes of one carries data only after its fourth ACK, which has a DSS, so none is
+//! established before a DSS has arrived, and the peer's HMAC proves that it has both keys. A peer that does not have
+//! them refuses the join; that bars no path, since they may yet arrive.
 
 use super::{Connection, Mode, Role};
 use crate::shared::Shared;
@@ -49,8 +49,8 @@ impl Connection {
         self.confirmed || self.confirmation.silent
     }
 
-    /// A question on the first path has had no answer for a timeout: the other paths are tried, unless something did come. A
-    /// peer that answers without DSS is about to become plain TCP (§3.7).
+    /// A question on the first path has had no answer for a timeout: the other paths are tried, unless something did
+    /// come. A peer that answers without DSS is about to become plain TCP (§3.7).
     pub(super) fn on_unanswered(&mut self, now: Instant, shared: &mut Shared) {
         if self.initial().is_some_and(|first| now.since(first.heard) >= first.rtt.rto()) {
             self.on_first_path_dead(now, shared);
@@ -70,8 +70,8 @@ impl Connection {
         self.confirmation.next
     }
 
-    /// Nothing has come since the handshake. Data or a DATA_FIN under way repeats the keys. Otherwise they are sent once more, and
-    /// after them an ACK that the peer must answer (RFC 9293 §3.10.7.4).
+    /// Nothing has come since the handshake. Data or a DATA_FIN under way repeats the keys. Otherwise they are sent
+    /// once more, and after them an ACK that the peer must answer (RFC 9293 §3.10.7.4).
     pub(super) fn on_confirmation_deadline(&mut self, now: Instant, shared: &mut Shared) {
         self.confirmation.next = None;
         let first = |subflow: &crate::subflow::Subflow| !subflow.is_join() && subflow.state == State::Established;

@@ -156,8 +156,8 @@ impl Connection {
         }
     }
 
-    /// Adds the MP_FAIL that the peer has not answered (RFC 8684 §3.7). Data carries it too: in a busy direction data takes the
-    /// place of every ACK.
+    /// Adds the MP_FAIL that the peer has not answered (RFC 8684 §3.7). Data carries it too: in a busy direction data
+    /// takes the place of every ACK.
     fn add_fail(&self, segment: &mut Segment) {
         if let Some(dsn) = self.retreat.fail.filter(|_| self.mode == Mode::Plain && !self.has_infinite()) {
             segment.options.push_mptcp(MpOption::Fail { dsn });

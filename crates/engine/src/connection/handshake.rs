@@ -10,8 +10,8 @@ use crate::{ConnectionId, Event, FallbackReason, Purpose};
 use anabranch_units::{AddressId, Bytes, Duration, Instant, Key, Nonce, SubflowId, join_hmac, same_mac};
 use anabranch_wire::{Flags, FlowKey, JoinAck, JoinSyn, JoinSynAck, MpCapable, MpOption, ResetReason, Segment};
 
-/// Joins of one connection whose third ACK has not come and that have a subflow already. They are bounded apart from others,
-/// so that a flood of them takes no subflow's place; further ones have to do without one ([`super::resume`]).
+/// Joins of one connection whose third ACK has not come and that have a subflow already. They are bounded apart from
+/// others, so that a flood of them takes no subflow's place; further ones have to do without one ([`super::resume`]).
 const MAX_HALF_OPEN_JOINS: usize = 32;
 
 /// What became of a join request.

@@ -1,8 +1,8 @@
 //! DSS checksums and what follows when one is wrong: MP_FAIL and the way to plain TCP (RFC 8684 §3.3.1, §3.7).
 //!
 //! With other subflows, or when the two levels are out of step, the subflow is reset with MP_FAIL and its data comes again
-//! elsewhere. Alone and in order, MP_FAIL goes out on every segment until the peer answers or has our infinite mapping, what
-//! arrived is handed to the application as a TCP would, and the subflow is plain TCP from there on.
+//! elsewhere. Alone and in order, MP_FAIL goes out on every segment until the peer answers or has our infinite mapping,
+//! what arrived is handed to the application as a TCP would, and the subflow is plain TCP from there on.
 
 use super::{Connection, Mode};
 use crate::mapping::{Mapping, Proof};
@@ -169,8 +169,8 @@ impl Connection {
         false
     }
 
-    /// Reports whether the peer has acknowledged the segment with our infinite mapping. It speaks plain TCP since, and Linux, for
-    /// one, reads no MP_FAIL any more.
+    /// Reports whether the peer has acknowledged the segment with our infinite mapping. It speaks plain TCP since, and
+    /// Linux, for one, reads no MP_FAIL any more.
     pub(super) fn has_infinite(&self) -> bool {
         let acknowledged = self.subflows.first().map_or(0, |subflow| subflow.recovery.snd_una());
         matches!(self.retreat.infinite, Infinite::On { start, .. } if start < acknowledged)

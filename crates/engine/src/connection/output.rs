@@ -128,8 +128,8 @@ impl Connection {
     }
 
     /// Holds back a subflow whose next segment is not due yet by its pacing, and one whose first hop holds enough (TCP
-    /// Small Queues, A-TSQ: the larger of some segments and what the pacing rate sends in a millisecond). A full segment
-    /// with its headers is larger than its payload, so that this many of them are enough.
+    /// Small Queues, A-TSQ: the larger of some segments and what the pacing rate sends in a millisecond). A full
+    /// segment with its headers is larger than its payload, so that this many of them are enough.
     fn throttle(&mut self, now: Instant, shared: &Shared) {
         let profile = &shared.config.profile;
         for subflow in &mut self.subflows {

@@ -1,9 +1,9 @@
-//! Handshakes of which nothing, or next to nothing, is kept until the third ACK: SYN cookies for connections (RFC 4987 §3.6),
-//! deferred subflows for joins.
+//! Handshakes of which nothing, or next to nothing, is kept until the third ACK: SYN cookies for connections (RFC 4987
+//! §3.6), deferred subflows for joins.
 //!
-//! What the third ACK says is made into the SYN that it followed; from there on all goes as if that had been kept. Only the
-//! RTT of the handshake is unknown without timestamps, and a SYN/ACK is not repeated: a client that does not speak first and
-//! whose third ACK is lost waits in vain, as with any SYN cookie.
+//! Resumption: what the third ACK says is made into the SYN that it followed; from there on all goes as if that had
+//! been kept. Only the RTT of the handshake is unknown without timestamps, and a SYN/ACK is not repeated: a client that
+//! does not speak first and whose third ACK is lost waits in vain, as with any SYN cookie.
 
 use super::Connection;
 use super::handshake::{acceptable_offer, find_capable, usable};
@@ -53,8 +53,8 @@ impl Connection {
             syn.options.push_mptcp(MpOption::Capable(MpCapable { checksum_required, ..MpCapable::OFFER }));
         }
         let is_free = |key: &_| ours == Some(*key) && !shared.tokens.contains_key(&key.token());
-        // With any other key than that of the third ACK the connection falls back to TCP, as it must if another has taken the
-        // token meanwhile.
+        // With any other key than that of the third ACK the connection falls back to TCP, as it must if another has
+        // taken the token meanwhile.
         let key = cookie.keys.iter().copied().find(is_free).unwrap_or_else(|| shared.new_key());
         let mut connection = Connection::take_offer(now, id, &syn, key, shared);
         connection.adopt(now, 0, cookie.iss, ack, shared);
@@ -84,8 +84,8 @@ impl Connection {
         shared.send(u64::MAX, answer, Purpose::Handshake { retries: 0 });
     }
 
-    /// The subflow of a join that was answered so, as if it waited for `ack`, which is to be handled next. False if it may not
-    /// be any more.
+    /// The subflow of a join that was answered so, as if it waited for `ack`, which is to be handled next. False if it
+    /// may not be any more.
     pub(crate) fn resume_join(
         &mut self,
         now: Instant,
@@ -108,8 +108,8 @@ impl Connection {
         subflow.iss = iss;
         let echo = ack.options.timestamps.filter(|_| subflow.timestamps);
         let age = echo.map(|echo| Duration::from_millis(u64::from(subflow.timestamp(now).wrapping_sub(echo.echo))));
-        // Nothing says how long ago the SYN/ACK left: the RTT from which the initial timeout would follow (RFC 6298 §2.2,
-        // RTO = R + 4 · R/2). An echo may be from another clock if its sender lies.
+        // Nothing says how long ago the SYN/ACK left: the RTT from which the initial timeout would follow (RFC 6298
+        // §2.2, RTO = R + 4 · R/2). An echo may be from another clock if its sender lies.
         let unknown = shared.config.profile.initial_rto / 3;
         let rtt = age.map_or(unknown, |age| age.min(unknown)).max(Duration::from_millis(1));
         subflow.rtt.sample(now, rtt);

@@ -411,10 +411,10 @@ impl Connection {
         self.arm_data_timer(now, shared);
     }
 
-    /// Repeats the DATA_FIN on subflow `index`. Where it was in vain before, the peer is asked as well whether it is there, since
-    /// an ACK whose options are lost on the way wants no answer. If it is, and the DATA_FIN comes to nothing again and again,
-    /// the subflow's FIN says the same: without its options it is the end of a stream of plain TCP, to which the peer falls back
-    /// (RFC 8684 §3.7). With all data DATA_ACKed the two may be combined (§3.3.3).
+    /// Repeats the DATA_FIN on subflow `index`. Where it was in vain before, the peer is asked as well whether it is
+    /// there, since an ACK whose options are lost on the way wants no answer. If it is, and the DATA_FIN comes to
+    /// nothing again and again, the subflow's FIN says the same: without its options it is the end of a stream of plain
+    /// TCP, to which the peer falls back (RFC 8684 §3.7). With all data DATA_ACKed the two may be combined (§3.3.3).
     fn repeat_data_fin(&mut self, now: Instant, index: usize, fin: u64, shared: &mut Shared) {
         let asked = self.timers.data_backoff > FINS_BEFORE_ASKING + 1;
         let subflow = &mut self.subflows[index];

@@ -1,5 +1,5 @@
-//! SYN cookies (RFC 4987 §3.6): the answer to a SYN holds all that the next ACK needs to rebuild the connection, so that
-//! nothing is kept between the two.
+//! SYN cookies (RFC 4987 §3.6): the answer to a SYN holds all that the next ACK needs to rebuild the connection, so
+//! that nothing is kept between the two.
 //!
 //! With the client's flow and initial sequence number `isn`, and the number `n` of the current period of 64 s:
 //! ```text
@@ -7,18 +7,18 @@
 //! iss  = mac[0..4] + code,  code < 16
 //! keys = mac[8..16], mac[16..24], mac[24..32]
 //! ```
-//! `iss` is our initial sequence number, which the third ACK acknowledges; the first of `keys` whose token is free is our key,
-//! which the third ACK repeats (RFC 8684 §3.1). A cookie counts in its period and the next.
+//! `iss` is our initial sequence number, which the third ACK acknowledges; the first of `keys` whose token is free is
+//! our key, which the third ACK repeats (RFC 8684 §3.1). A cookie counts in its period and the next.
 //!
-//! With timestamps, `code` is one of 16 MSS values, and the lowest five bits of the SYN/ACK's TSval, which the third ACK
-//! echoes, are window scale and SACK-permitted (as in Linux). Without them, two bits of `code` are the MSS and two say which
-//! of four sets of SACK and window scale is in use, so that clients without timestamps keep SACK and most of their window.
-//! Values between those that can be said are rounded down.
+//! With timestamps, `code` is one of 16 MSS values, and the lowest five bits of the SYN/ACK's TSval, which the third
+//! ACK echoes, are window scale and SACK-permitted (as in Linux). Without them, two bits of `code` are the MSS and two
+//! say which of four sets of SACK and window scale is in use, so that clients without timestamps keep SACK and most of
+//! their window. Values between those that can be said are rounded down.
 //!
 //! **Forgery.** A blind ACK is taken if the number it acknowledges is one of 2 periods × 16 codes among 2³²: with
-//! probability 2⁻²⁷, or once in 37 minutes at 60,000 ACKs per second, and only within two periods after a cookie was sent.
-//! It makes a connection of plain TCP from an address that the forger cannot hear; one of MPTCP takes the key as well (2⁻⁶⁴).
-//! Linux has 2⁻²⁹ and neither SACK nor window scale without timestamps.
+//! probability 2⁻²⁷, or once in 37 minutes at 60,000 ACKs per second, and only within two periods after a cookie was
+//! sent. It makes a connection of plain TCP from an address that the forger cannot hear; one of MPTCP takes the key as
+//! well (2⁻⁶⁴). Linux has 2⁻²⁹ and neither SACK nor window scale without timestamps.
 
 mod pending;
 mod terms;

@@ -1,8 +1,8 @@
 //! Joins that were answered and of which no subflow is made yet.
 //!
-//! The third ACK of a join holds an HMAC over both nonces and neither of the nonces nor the token (RFC 8684 §3.2), so that a
-//! join cannot go without any memory. What it takes is kept in a table of fixed size, as in Linux: a flood overwrites, and
-//! nobody outside can tell which flows share a place.
+//! The third ACK of a join holds an HMAC over both nonces and neither of the nonces nor the token (RFC 8684 §3.2), so
+//! that a join cannot go without any memory. What it takes is kept in a table of fixed size, as in Linux: a flood
+//! overwrites, and nobody outside can tell which flows share a place.
 
 use super::{Cookies, Terms};
 use anabranch_units::{Duration, Instant, Nonce, SubflowSeq};
@@ -93,8 +93,8 @@ impl PendingJoin {
     }
 }
 
-/// Four times Linux's 1,024, in 500 kB: at 30,000 joins per second with the right token an honest one with an RTT of 20 ms
-/// finds its entry in 86 of 100 cases.
+/// Four times Linux's 1,024, in 500 kB: at 30,000 joins per second with the right token an honest one with an RTT of 20
+/// ms finds its entry in 86 of 100 cases.
 const PLACES: usize = 4096;
 /// Beyond the third repetition of a SYN (RFC 6298).
 const LIFETIME: Duration = Duration::from_secs(60);

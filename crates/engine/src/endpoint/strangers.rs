@@ -1,4 +1,5 @@
-//! Segments that belong to no connection: SYNs, what completes a handshake of which nothing was kept, and what is refused.
+//! Segments that belong to no connection: SYNs, what completes a handshake of which nothing was kept, and what is
+//! refused.
 
 use super::{Endpoint, slot_mut};
 use crate::connection::{self, Accept, Connection};
@@ -17,7 +18,7 @@ enum Resumed {
     Forbidden,
 }
 
-/// How many resets to strangers may leave now (RFC 9293 §3.10.7.1 wants one for each; who floods us with what belongs to
+/// Allowance of resets to strangers (RFC 9293 §3.10.7.1 wants one for each; who floods us with what belongs to
 /// nothing shall not have us flood others).
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
@@ -45,8 +46,8 @@ impl Refusals {
 }
 
 impl Endpoint {
-    /// Whether a segment of this flow with these control bits would change nothing and be answered by nothing, so that a driver need
-    /// not read the rest of it; counts it then.
+    /// Whether a segment of this flow with these control bits would change nothing and be answered by nothing, so that
+    /// a driver need not read the rest of it; counts it then.
     pub fn ignores(&mut self, now: Instant, flow: &FlowKey, flags: Flags) -> bool {
         let (resets, opens) = (flags.has(Flags::RST), flags.has(Flags::SYN) && !flags.has(Flags::ACK));
         // With detours a segment of an unknown flow may be one of ours.
@@ -137,8 +138,8 @@ impl Endpoint {
         self.settle(id, connection);
     }
 
-    /// A segment that may answer a SYN/ACK of which nothing, or next to nothing, was kept. What does not is not reset while it
-    /// may be of a client whose third ACK is lost: its first data will come again.
+    /// A segment that may answer a SYN/ACK of which nothing, or next to nothing, was kept. What does not is not reset
+    /// while it may be of a client whose third ACK is lost: its first data will come again.
     fn handle_answer(&mut self, now: Instant, segment: Segment) {
         let is_join = |option: &MpOption| matches!(option, MpOption::JoinAck(_));
         if segment.options.mptcp().iter().any(is_join) {

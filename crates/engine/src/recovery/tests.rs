@@ -696,7 +696,8 @@ fn what_is_reported_again_after_reneging_is_no_rtt_sample() {
     // All before segment 1 is acknowledged, and segment 1 is not, although it was reported: it is gone.
     b.ack(100, 1, &[]);
     assert_eq!(b.fire(), Fired::Rto);
-    // The window is one segment after a timeout: the others wait, and have not been sent again when they are reported again.
+    // The window is one segment after a timeout: the others wait, and have not been sent again when they are reported
+    // again.
     assert_eq!(b.r.next_retransmission().map(|sent| sent.start), Some(Bench::seg(1).0));
     b.r.on_retransmit(b.at(), Bench::seg(1).0, &b.rtt);
     assert_eq!(b.ack(60_000, 1, &[(2, 4)]).rtt, None);

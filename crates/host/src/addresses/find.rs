@@ -198,7 +198,8 @@ pub(super) fn read_sysctl(key: &str) -> Option<String> {
 pub(super) fn run(program: &str, arguments: &[&str]) -> Result<String, AddressError> {
     let failed =
         |message: String| AddressError::Command { command: [&[program], arguments].concat().join(" "), message };
-    // In a process group of its own: what a terminal sends to ours is for us, and what is begun must not be left half done.
+    // In a process group of its own: what a terminal sends to ours is for us, and what is begun must not be left half
+    // done.
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).process_group(0).output();
     let output = output.map_err(|error| failed(error.to_string()))?;
     if output.status.success() {

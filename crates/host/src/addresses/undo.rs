@@ -81,8 +81,8 @@ impl Claim {
     }
 }
 
-/// The notes of one device in one network namespace. The file is locked while somebody borrows, and gone when nothing is left
-/// to be undone.
+/// The notes of one device in one network namespace. The file is locked while somebody borrows, and gone when nothing
+/// is left to be undone.
 #[derive(Debug)]
 pub(super) struct Undo {
     file: File,
@@ -106,8 +106,8 @@ impl Undo {
         Undo::take(path, true)
     }
 
-    /// The notes in this namespace of those who are there no more. Files that nobody holds and in which nothing is left to be
-    /// undone are removed, whatever their namespace.
+    /// The notes in this namespace of those who are there no more. Files that nobody holds and in which nothing is left
+    /// to be undone are removed, whatever their namespace.
     pub(super) fn abandoned() -> io::Result<Vec<Self>> {
         sweep(Path::new(DIRECTORY))?;
         Ok(notes()?.into_iter().filter_map(|path| Undo::take(path, false).ok()).collect())
@@ -190,8 +190,8 @@ impl Drop for Undo {
     }
 }
 
-/// How the names of the notes of this network namespace end. Its inode's number can be another's later; the kernel's own
-/// number of it, which it has since Linux 5.14, cannot.
+/// The ending of the names of this network namespace's notes. Its inode's number can be another's later; the kernel's
+/// own number of it, which it has since Linux 5.14, cannot.
 fn ending() -> io::Result<String> {
     let socket = std::net::UdpSocket::bind((std::net::Ipv4Addr::UNSPECIFIED, 0))?;
     if let Ok(number) = crate::sys::network_namespace(socket.as_fd()) {
@@ -209,8 +209,8 @@ fn notes() -> io::Result<Vec<PathBuf>> {
     Ok(paths.filter(|path| path.to_string_lossy().ends_with(&ending)).collect())
 }
 
-/// Removes the empty notes of all namespaces that nobody holds: of namespaces that are gone, and of versions that left them
-/// or ended their names otherwise.
+/// Removes the empty notes of all namespaces that nobody holds: of namespaces that are gone, and of versions that left
+/// them or ended their names otherwise.
 fn sweep(directory: &Path) -> io::Result<()> {
     let paths = std::fs::read_dir(directory)?.filter_map(|entry| Some(entry.ok()?.path()));
     for path in paths.filter(|path| path.extension().is_some_and(|extension| extension == "undo")) {

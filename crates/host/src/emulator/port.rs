@@ -37,8 +37,8 @@ pub(super) struct Port {
     cable: Cable,
     /// Packets for the host that its interface refused because its cable was out.
     refused_unplugged: u64,
-    /// Packets of the host's that its interface dropped because its cable was out, up to when it last noticed that it was in
-    /// again.
+    /// Packets of the host's that its interface dropped because its cable was out, up to when it last noticed that it
+    /// was in again.
     dropped_unplugged: u64,
 }
 
@@ -46,12 +46,13 @@ pub(super) struct Port {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cable {
     In,
-    /// What the interface drops from here on is the scenario's doing; the device had dropped so many before.
+    /// The cable is out: what the interface drops from here on is the scenario's doing; the device had dropped so many
+    /// before.
     Out {
         dropped_before: Option<u64>,
     },
-    /// In again. The host takes notice of that a little later and drops what it sends until then: its next packet shows that it
-    /// has.
+    /// In again. The host takes notice of that a little later and drops what it sends until then: its next packet shows
+    /// that it has.
     Back {
         dropped_before: Option<u64>,
     },

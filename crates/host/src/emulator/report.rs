@@ -86,8 +86,8 @@ pub struct Traffic {
     pub damaged_and_dropped: u64,
     /// Packets that the sender's interface dropped because its transmit queue was full; `None` if it does not tell.
     pub queue_drops: Option<u64>,
-    /// Packets that an interface dropped or refused because its cable was out, as the scenario wanted it (`state = "down"`),
-    /// and until its host had noticed that it was back in.
+    /// Packets that an interface dropped or refused because its cable was out, as the scenario wanted it (`state =
+    /// "down"`), and until its host had noticed that it was back in.
     pub unplugged: u64,
 }
 

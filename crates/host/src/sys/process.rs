@@ -67,8 +67,8 @@ pub(crate) fn take_terminal(terminal: BorrowedFd<'_>) -> io::Result<()> {
     check(unsafe { libc::tcsetpgrp(terminal.as_raw_fd(), libc::getpgrp()) })
 }
 
-/// Gives memory that the allocator holds and nobody uses back to the system. Only the GNU C library has such a call; others give
-/// it back by themselves.
+/// Gives memory that the allocator holds and nobody uses back to the system. Only the GNU C library has such a call;
+/// others give it back by themselves.
 pub(crate) fn trim_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: takes and gives plain numbers, and touches only memory that is not in use.

@@ -203,8 +203,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Waits until interfaces and addresses can be used. The kernel sees to it some time after it was told to, on a busy machine
-    /// well after; who is faster loses packets, and cannot bind to an IPv6 address.
+    /// Waits until interfaces and addresses can be used. The kernel sees to it some time after it was told to, on a
+    /// busy machine well after; who is faster loses packets, and cannot bind to an IPv6 address.
     fn settle(&mut self, hosts: &[&Namespace]) {
         let begin = Instant::now();
         for host in hosts {
@@ -229,7 +229,7 @@ impl Builder<'_> {
 /// Only a guard: it is a matter of milliseconds on an idle machine.
 const SETTLING: Duration = Duration::from_secs(10);
 
-/// What of a host cannot be used yet, as a sentence without its end.
+/// The part of a host that cannot be used yet, as a sentence without its end.
 fn unsettled(host: &Namespace) -> Option<String> {
     let links = host.command("ip", &["-o", "link", "show", "up"]).unwrap_or_default();
     // An interface drops what it is to send as long as it has no queue.
@@ -242,7 +242,8 @@ fn unsettled(host: &Namespace) -> Option<String> {
     tentative.next().map(|line| format!("the address {} was not usable", line.split(' ').next().unwrap_or("")))
 }
 
-/// A line of `if_inet6`: address, interface, prefix, scope, flags and name, the numbers in hexadecimal (`IFA_F_TENTATIVE`).
+/// A line of `if_inet6`: address, interface, prefix, scope, flags and name, the numbers in hexadecimal
+/// (`IFA_F_TENTATIVE`).
 fn is_tentative(line: &str) -> bool {
     let flags = line.split_whitespace().nth(4).and_then(|flags| u8::from_str_radix(flags, 16).ok());
     flags.is_some_and(|flags| flags & 0x40 != 0)

@@ -50,7 +50,7 @@ pub enum Readied {
     Ready,
     /// Its time was up.
     TooLate,
-    /// Whoever waited did not want to wait any longer.
+    /// The caller did not want to wait any longer.
     GivenUp,
 }
 
@@ -97,8 +97,8 @@ impl Program {
         self.child.try_wait()
     }
 
-    /// Waits until it is ready, at most `limit`: a server may show it in no way. In between asks `goes_on`, which it tells how
-    /// long it has waited, whether to wait on.
+    /// Waits until it is ready, at most `limit`: a server may show it in no way. In between asks `goes_on`, which it
+    /// tells how long it has waited, whether to wait on.
     ///
     /// # Errors
     /// If the program ends before it is ready.

@@ -1,7 +1,8 @@
 //! Signs that a server in a namespace can be connected to.
 //!
-//! A program of the kernel's sockets shows it by a socket that listens, which the namespace's tables list. An engine listens
-//! on a device; it says that it is ready by the protocol of `sd_notify(3)`, which any other server may use as well.
+//! A program of the kernel's sockets shows it by a socket that listens, which the namespace's tables list. An engine
+//! listens on a device; it says that it is ready by the protocol of `sd_notify(3)`, which any other server may use as
+//! well.
 
 use crate::Namespace;
 use std::collections::BTreeMap;
@@ -16,12 +17,12 @@ use std::time::{Duration, Instant};
 
 /// The variable that tells a program where to say that it is ready (`sd_notify(3)`).
 pub const NOTIFY_SOCKET: &str = "NOTIFY_SOCKET";
-/// What it says there.
+/// The message there.
 const READY: &[u8] = b"READY=1";
 /// An abstract name: each network namespace has its own, and nothing of it is in the file system.
 const NAME: &str = "anabranch-testbed";
-/// How long a datagram socket must have been there: a server may open one before the socket that it listens on, and some are
-/// there for a moment only.
+/// The time that a datagram socket must have been there: a server may open one before the socket that it listens on,
+/// and some are there for a moment only.
 const SETTLED: Duration = Duration::from_millis(250);
 
 /// Watches for a server in one namespace.

@@ -97,7 +97,8 @@ pub fn start_with(hosts: &Hosts, spec: &Spec, options: Options) -> Handle {
     Emulator::start(spec, hosts.devices(&names), options).unwrap()
 }
 
-/// Sends `count` pings from the client, and answers how many were answered before or with the last, for which it waits so long.
+/// Sends `count` pings from the client, and answers how many were answered before or with the last, for which it waits
+/// so long.
 pub fn ping(hosts: &Hosts, address: &str, count: u16, patience: std::time::Duration) -> usize {
     let address: std::net::Ipv4Addr = address.parse().unwrap();
     hosts.client.sysctl("net.ipv4.ping_group_range", "0 0").unwrap();

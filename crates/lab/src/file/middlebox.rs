@@ -22,7 +22,7 @@ pub enum MiddleboxTable {
         /// It begins after so many segments of a flow and direction; 0 unless given.
         #[serde(default)]
         after: u32,
-        /// Which way the segments travel.
+        /// The direction of the segments.
         direction: Option<DirectionName>,
         /// Where it stands.
         #[serde(default)]
@@ -41,7 +41,7 @@ pub enum MiddleboxTable {
         /// Which pieces keep the MPTCP options; each unless given.
         #[serde(default)]
         options: SplitName,
-        /// Which way the segments travel.
+        /// The direction of the segments.
         direction: Option<DirectionName>,
         /// Where it stands.
         #[serde(default)]
@@ -53,7 +53,7 @@ pub enum MiddleboxTable {
         size: Option<Unit<Bytes>>,
         /// How long a segment is held for the next; 1ms unless given.
         wait: Option<Unit<Duration>>,
-        /// Which way the segments travel.
+        /// The direction of the segments.
         direction: Option<DirectionName>,
         /// Where it stands.
         #[serde(default)]
@@ -132,9 +132,9 @@ pub enum MiddleboxTable {
         /// Come after `wait`.
         #[serde(default)]
         delay: Vec<u64>,
-        /// How long a delayed segment is held, and a swapped one that none follows; 3s unless given.
+        /// The time that a delayed segment is held, and a swapped one that none follows; 3s unless given.
         wait: Option<Unit<Duration>>,
-        /// Which way the segments travel.
+        /// The direction of the segments.
         direction: Option<DirectionName>,
         /// Where it stands.
         #[serde(default)]

@@ -324,7 +324,8 @@ pub struct WorkloadTable {
     pub sizes: Option<At<Vec<Unit<Bytes>>>>,
     /// files: each on its own connection, without waiting for one another; all at once unless `interval` is given.
     pub concurrent: Option<At<bool>>,
-    /// files: one after the other on one connection; or, with `concurrent`, on connections over which `warm-up` has gone before.
+    /// files: one after the other on one connection; or, with `concurrent`, on connections over which `warm-up` has
+    /// gone before.
     pub warm: Option<At<bool>>,
     /// files: from the end of one, or of the warm-up of all, to the beginning of the next.
     pub think: Option<Of<Duration>>,

@@ -110,7 +110,7 @@ fn workload(
     })
 }
 
-/// Which file is sent when, and over what.
+/// Order of the files, and the connections they take.
 fn order(at: &At<WorkloadTable>) -> Result<FileOrder, Problem> {
     let table = &at.value;
     let on = |at: &Option<At<bool>>| at.as_ref().is_some_and(|at| at.value);

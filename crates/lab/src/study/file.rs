@@ -204,11 +204,11 @@ pub struct StatementTable {
     /// `order` must hold at each point by itself, and not only on average.
     #[serde(default)]
     pub each: bool,
-    /// By how much `~` may differ, and a flat trend change: 5 unless given; from which difference on `<`, `<=` and a trend
-    /// count: 1 unless given \[%, with `over` percentage points\].
+    /// By how much `~` may differ, and a flat trend change: 5 unless given; from which difference on `<`, `<=` and a
+    /// trend count: 1 unless given \[%, with `over` percentage points\].
     pub margin: Option<f64>,
-    /// For a `trend` with `over`: on which side of `over` the system is in the paper. A gap that shrinks or grows on the other
-    /// side is another.
+    /// For a `trend` with `over`: on which side of `over` the system is in the paper. A gap that shrinks or grows on
+    /// the other side is another.
     pub lead: Option<Lead>,
     /// The system that `value`, `range`, `trend` and `peak` are about.
     pub system: Option<At<String>>,

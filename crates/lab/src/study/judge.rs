@@ -3,9 +3,10 @@
 //! Comparisons are paired: seed by seed, at the same point, relative to the mean of the two, so that points of different size
 //! weigh alike; changes against another system are percentages already and are subtracted. Several points are averaged within
 //! a seed. A difference counts if its 95 % interval leaves out zero; where nothing is random and repetitions are copies, if it is
-//! at least one percent. Two values that are both below a thousandth of the largest mean among the claim's points are equal: without
-//! that, rounding errors beside zero would differ by 100 %. No order is reproduced against the means that are shown with it.
-//! Where the points of a claim or the steps of a trend each have a vote, their p-values are adjusted after Holm.
+//! at least one percent. Two values that are both below a thousandth of the largest mean among the claim's points are
+//! equal: without that, rounding errors beside zero would differ by 100 %. No order is reproduced against the means
+//! that are shown with it. Where the points of a claim or the steps of a trend each have a vote, their p-values are
+//! adjusted after Holm.
 //!
 //! | claim | reproduced | stronger, weaker | sign only | not significant | opposite |
 //! |---|---|---|---|---|---|
@@ -19,8 +20,8 @@
 //! | `theory` | each point within `within` of the curve | | all changes in the same direction | | otherwise |
 //! | `equals` | so in every run | | | | otherwise |
 //!
-//! Whatever is said of a system that is a reconstruction (`unavailable`) has a comparator that is not available. A trend of
-//! all systems, and an order of three others or more, are judged without it.
+//! A statement about a system that is a reconstruction (`unavailable`) has a comparator that is not available. A
+//! trend of all systems, and an order of three others or more, are judged without it.
 
 mod grade;
 
@@ -296,7 +297,8 @@ impl Case<'_> {
         Some(mean(a)? > mean(b)?)
     }
 
-    /// Where among several points `b` is below `a` so that it counts among as many votes: an average must not hide that.
+    /// Where among several points `b` is below `a` so that it counts among as many votes: an average must not hide
+    /// that.
     fn reversed(&self, a: usize, b: usize, group: &[Point]) -> Option<Vec<String>> {
         if group.len() == 1 {
             return Some(Vec::new());
@@ -489,7 +491,8 @@ fn mean_within_seeds(points: &[Vec<f64>]) -> Vec<f64> {
     (0..seeds).map(|seed| points.iter().map(|values| values[seed]).sum::<f64>() / points.len() as f64).collect()
 }
 
-/// By how much `b` is above `a`, relative to the mean of their sizes, seed by seed \[%\]; values up to `floor` are equal.
+/// By how much `b` is above `a`, relative to the mean of their sizes, seed by seed \[%\]; values up to `floor` are
+/// equal.
 fn relative(a: &[f64], b: &[f64], floor: f64) -> Vec<f64> {
     let one = |(a, b): (&f64, &f64)| match (a.abs() + b.abs()) / 2.0 {
         _ if a.abs() <= floor && b.abs() <= floor => 0.0,
@@ -498,8 +501,8 @@ fn relative(a: &[f64], b: &[f64], floor: f64) -> Vec<f64> {
     a.iter().zip(b).map(one).collect()
 }
 
-/// The value of a metric up to which it is none: a thousandth of the largest mean at these points, and at least what arithmetic
-/// leaves over.
+/// The value of a metric up to which it is none: a thousandth of the largest mean at these points, and at least what
+/// arithmetic leaves over.
 fn floor(study: &Study, table: &Table<'_>, metric: &Metric, points: &[Point]) -> f64 {
     let systems = 0..study.systems().count();
     let values = systems.flat_map(|system| points.iter().filter_map(move |point| table.values(system, point, metric)));
@@ -509,7 +512,8 @@ fn floor(study: &Study, table: &Table<'_>, metric: &Metric, points: &[Point]) ->
 
 /// Below this share of the largest, values are none.
 const NEGLIGIBLE: f64 = 1e-3;
-/// In any unit: a nanosecond, which is the tick of the simulator's clock, a billionth of a bit per second or of a segment.
+/// In any unit: a nanosecond, which is the tick of the simulator's clock, a billionth of a bit per second or of a
+/// segment.
 const ROUNDING: f64 = 1e-9;
 
 /// In percent, or points of it: from where on an order counts, and any difference between runs without chance.

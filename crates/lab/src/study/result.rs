@@ -86,8 +86,8 @@ pub struct Judged {
     pub ours: String,
     /// The outcome.
     pub verdict: Verdict,
-    /// Runs behind it in which transfers did not complete. Their times are lower bounds, their other numbers those of the part that was
-    /// run: whoever repeats the verdict should say so.
+    /// Runs behind it in which transfers did not complete. Their times are lower bounds, their other numbers those of
+    /// the part that was run: whoever repeats the verdict should say so.
     #[serde(default, skip_serializing_if = "crate::figure::is_zero")]
     pub unfinished_runs: usize,
     /// How it was decided: each comparison with its interval.
@@ -131,7 +131,7 @@ impl Tried {
     }
 }
 
-/// What became of a statement: a grade by the size of the effect, in the order from the best to the worst.
+/// Outcome of a statement: a grade by the size of the effect, in the order from the best to the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -189,7 +189,7 @@ impl Verdict {
         }
     }
 
-    /// What it says of the statement.
+    /// Meaning for the statement.
     pub const fn standing(self) -> Standing {
         match self {
             Verdict::Reproduced => Standing::Holds,

@@ -4,7 +4,7 @@ use super::result::{Judged, Standing, Verdict};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// How many statements have which verdict. Sentences of our own are counted apart.
+/// Numbers of statements by verdict. Sentences of our own are counted apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     verdicts: BTreeMap<Verdict, usize>,

@@ -184,8 +184,8 @@ mod tests {
         [fast, subflow(SLOW, 100, 10, 2)]
     }
 
-    /// r = ⌊100 / 50⌋ + 1 = 3 and (5 + 1) · 3 = 18 packets, where the paper has 11, times 1.2: 21,600 bytes, beside three
-    /// segments on the slow subflow.
+    /// r = ⌊100 / 50⌋ + 1 = 3 and (5 + 1) · 3 = 18 packets, where the paper has 11, times 1.2: 21,600 bytes, beside
+    /// three segments on the slow subflow.
     #[test]
     fn worked_example() {
         let decide = |window| kernel().decide(at(0), &View { window, ..view(&pair(), 50) });
@@ -193,8 +193,8 @@ mod tests {
         assert_eq!(decide(Bytes::new(24_599)), Decision::WAIT);
     }
 
-    /// One sample of 250 ms, as a delayed ACK makes it, moves SRTT to 75 ms and the mean of the extremes to 62.5 ms, where
-    /// the extremes of the samples would have a mean of 150 ms: two rounds, not one.
+    /// One sample of 250 ms, as a delayed ACK makes it, moves SRTT to 75 ms and the mean of the extremes to 62.5 ms,
+    /// where the extremes of the samples would have a mean of 150 ms: two rounds, not one.
     #[test]
     fn one_late_ack_weighs_as_little_as_in_srtt() {
         let ms = Duration::from_millis;

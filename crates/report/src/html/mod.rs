@@ -188,7 +188,7 @@ impl VerdictShown {
     }
 }
 
-/// How often each verdict, and each class of them.
+/// Counts by verdict, and by class of verdicts.
 #[derive(Serialize, Default)]
 struct Counts {
     all: usize,

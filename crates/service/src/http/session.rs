@@ -41,7 +41,8 @@ pub struct HttpLimits {
     pub head_time: Duration,
     /// How long a connection may be idle between requests.
     pub keep_alive: Duration,
-    /// How long what a client sends after the last reply is read, from when it has that reply, so that it can see it.
+    /// The time for which what a client sends after the last reply is read, from when it has that reply, so that it can
+    /// see it.
     pub linger: Duration,
 }
 
@@ -399,8 +400,8 @@ impl HttpSession {
         self.fail(status, false);
     }
 
-    /// The last reply is in the send buffer: closes our direction, and reads on so that the client is not reset before it has
-    /// read.
+    /// The last reply is in the send buffer: closes our direction, and reads on so that the client is not reset before
+    /// it has read.
     fn close(&mut self, stream: &mut Stream<'_>) {
         self.idled_out = self.phase == Phase::Idle;
         self.phase = Phase::Lingering;
@@ -415,8 +416,9 @@ impl HttpSession {
         }
     }
 
-    /// Our direction is closed. Whether the client takes the reply, quickly or slowly, is for whoever looks after idle connections.
-    /// One whose system has all of it may still be reading it, unless it goes on sending; one that had its answers long ago is not.
+    /// Our direction is closed. Whether the client takes the reply, quickly or slowly, is for whoever looks after idle
+    /// connections. One whose system has all of it may still be reading it, unless it goes on sending; one that had its
+    /// answers long ago is not.
     fn linger(&mut self, stream: &mut Stream<'_>) {
         let Some(load) = stream.load() else { return };
         let has_all = load.unacknowledged.is_zero() && !load.end_unacknowledged;

@@ -1,7 +1,7 @@
 //! Access: who may use a proxy in front of programs, and where it may connect to.
 //!
-//! Without bounds such a proxy lends its place in the network to everybody who reaches it: services that trust the machine or its
-//! network, and the one that hands out credentials to virtual machines, would be open to all.
+//! Without bounds such a proxy lends its place in the network to everybody who reaches it: services that trust the
+//! machine or its network, and the one that hands out credentials to virtual machines, would be open to all.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -76,7 +76,7 @@ pub struct Access {
     pub to_deny: Vec<Network>,
 }
 
-/// What can be no destination of a connection, or only this machine's own.
+/// Networks that can be no destination of a connection, or only this machine's own.
 const NOWHERE: [Network; 6] = [
     Network::v4(0, 0, 0, 0, 8),
     Network::v4(127, 0, 0, 0, 8),
@@ -86,8 +86,8 @@ const NOWHERE: [Network; 6] = [
     Network::v6([0xff00, 0, 0, 0, 0, 0, 0, 0], 8),
 ];
 
-/// Denied unless allowed: link-local addresses (RFC 3927; RFC 4291 §2.5.6), among which the clouds have their metadata services,
-/// and the addresses of those services elsewhere.
+/// Denied unless allowed: link-local addresses (RFC 3927; RFC 4291 §2.5.6), among which the clouds have their metadata
+/// services, and the addresses of those services elsewhere.
 const DENIED: [Network; 5] = [
     Network::v4(169, 254, 0, 0, 16),
     Network::v6([0xfe80, 0, 0, 0, 0, 0, 0, 0], 10),
@@ -124,9 +124,9 @@ impl Access {
     }
 }
 
-/// The IPv4 addresses that translators may make of an IPv6 address: NAT64 (RFC 6052 §2.1), 6to4 (RFC 3056), SIIT (RFC 2765 §2.1)
-/// and the "compatible" form (RFC 4291 §2.5.5.1). Of the prefix for networks' own translators (RFC 8215) it cannot be told where
-/// theirs puts the address, so that each place of RFC 6052 §2.2 counts.
+/// The IPv4 addresses that translators may make of an IPv6 address: NAT64 (RFC 6052 §2.1), 6to4 (RFC 3056), SIIT (RFC
+/// 2765 §2.1) and the "compatible" form (RFC 4291 §2.5.5.1). Of the prefix for networks' own translators (RFC 8215) it
+/// cannot be told where theirs puts the address, so that each place of RFC 6052 §2.2 counts.
 fn embedded(address: IpAddr) -> impl Iterator<Item = IpAddr> {
     let (octets, words) = match address {
         IpAddr::V4(_) => ([0; 16], [u16::MAX; 8]),

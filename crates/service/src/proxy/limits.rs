@@ -1,9 +1,9 @@
 //! Limits: who may have how many connections, and how much memory.
 //!
-//! What is held is counted where it is taken: a session says how much it holds whenever that may have changed. What may
-//! still be read for a session follows from what is left: an eighth of it, so that whoever reads slowly meets an end while
-//! there is room for those who come later. A sixteenth of each limit is kept out of that, as the share of those who hold
-//! little: each connection that there may be has its part of it, whatever the others do.
+//! Memory is counted where it is taken: a session says how much it holds whenever that may have changed. What may
+//! still be read for a session follows from what is left: an eighth of it, so that whoever reads slowly meets an end
+//! while there is room for those who come later. A sixteenth of each limit is kept out of that, as the share of those
+//! who hold little: each connection that there may be has its part of it, whatever the others do.
 
 use super::settings::Limits;
 use std::collections::BTreeMap;
@@ -60,7 +60,8 @@ struct Client {
 
 /// One session may take this part of what is left.
 const SHARE: u64 = 8;
-/// This part of a limit is kept for those who hold little. Once the limit is exceeded, sessions are cut off until it is free again.
+/// This part of a limit is kept for those who hold little. Once the limit is exceeded, sessions are cut off until it is
+/// free again.
 const RESERVED: u64 = 16;
 /// A session is never promised less of it, however many there may be.
 const LEAST_PROMISED: u64 = 4 << 10;
@@ -110,7 +111,8 @@ impl Admission {
         }
     }
 
-    /// A connection of `client` that was admitted holds `now` bytes, where it held `before`. Which limit is exceeded by that.
+    /// A connection of `client` that was admitted holds `now` bytes, where it held `before`. Which limit is exceeded by
+    /// that.
     pub(super) fn charge(&mut self, client: IpAddr, before: u64, now: u64) -> Option<Limit> {
         self.held = self.held - before + now;
         let entry = self.clients.get_mut(&group(client)).expect("whoever holds something was admitted");
@@ -136,8 +138,8 @@ impl Admission {
         short(self.limits.memory.get(), self.held) || short(self.limits.memory_per_client.get(), of_client)
     }
 
-    /// Which limit is too close for comfort, once one was exceeded, and whose sessions are to go: those of this client, who has
-    /// most.
+    /// The limit that is too close for comfort, once one was exceeded, and whose sessions are to go: those of this
+    /// client, who has most.
     pub(super) fn offender(&self, exceeded: Limit, client: IpAddr) -> Option<IpAddr> {
         let enough = |limit: u64, held: u64| held <= limit - limit / RESERVED;
         if exceeded == Limit::ClientMemory {
@@ -171,7 +173,8 @@ impl Admission {
     }
 }
 
-/// What a session that holds `own` bytes may still take of a limit for so many connections, of which `held` bytes are taken.
+/// The bytes that a session that holds `own` may still take of a limit for so many connections, of which `held` bytes
+/// are taken.
 fn share(limit: u64, connections: usize, held: u64, own: u64) -> u64 {
     let reserved = limit / RESERVED;
     let common = (limit - reserved).saturating_sub(held) / SHARE;

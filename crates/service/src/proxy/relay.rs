@@ -127,8 +127,8 @@ impl Relay {
         self.socket_done() && self.engine_finished && self.engine_shut && self.outward.is_empty()
     }
 
-    /// Moves what can be moved in one turn, and closes what is to be closed. At most `room` bytes are read from the socket. Answers
-    /// how many bytes moved.
+    /// Moves what can be moved in one turn, and closes what is to be closed. At most `room` bytes are read from the
+    /// socket. Answers how many bytes moved.
     pub(super) fn pump(
         &mut self,
         cx: &mut Context<'_>,
@@ -181,8 +181,8 @@ impl Relay {
                 *slice = IoSlice::new(piece);
             }
             if self.writes == 1 {
-                // Latency before packets: what is relayed comes in pieces that are as large as they can be already. A first write
-                // is never held back (RFC 9293 §3.7.4), and many a connection has no second one.
+                // Latency before packets: what is relayed comes in pieces that are as large as they can be already. A
+                // first write is never held back (RFC 9293 §3.7.4), and many a connection has no second one.
                 let _ = socket.set_nodelay(true);
             }
             match socket.write_vectored(&slices[..count]) {

@@ -1,6 +1,7 @@
 //! A proxy whose engine is joined in memory to another engine, and whose sockets are real ones on loopback.
 //!
-//! The clock is the bench's own: it moves by turns and by [`Bench::skip`], so that a process that stands still loses no time.
+//! The clock is the bench's own: it moves by turns and by [`Bench::skip`], so that a process that stands still loses no
+//! time.
 #![allow(dead_code, clippy::unwrap_used)]
 
 use anabranch_engine::{Config, ConnectionId, Endpoint, Event, LocalAddress, Profile};
@@ -60,8 +61,8 @@ pub struct Bench {
     /// The most that it grew by in a round.
     pub most_at_once: u64,
     last_held: u64,
-    /// The first data of each connection that the other engine opens is lost, again and again, and nothing joins: by port,
-    /// where it began.
+    /// The first data of each connection that the other engine opens is lost, again and again, and nothing joins: by
+    /// port, where it began.
     pub holes: Option<BTreeMap<u16, SubflowSeq>>,
     poll: Poll,
     now: Instant,

@@ -8,7 +8,7 @@ use anabranch_units::{Bytes, Duration, Instant};
 
 pub(super) struct Exchange {
     identity: Identity,
-    /// How much travels which way.
+    /// Amounts in either direction.
     ways: [(Direction, Bytes); 2],
     start: Instant,
     pause: Duration,

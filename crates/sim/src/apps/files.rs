@@ -28,7 +28,7 @@ pub(super) enum Sizes {
     Always(Bytes),
 }
 
-/// What a file waits for, and what it is sent over.
+/// Condition for the next file, and the connection it takes.
 pub(super) enum Order {
     /// The one before and a pause; its own connection.
     InTurn(Duration),
@@ -71,7 +71,7 @@ impl Order {
         }
     }
 
-    /// What is sent before the first file.
+    /// Bytes sent before the first file, with the connections that they warm up.
     fn warm_up(&mut self) -> Option<&mut WarmUp> {
         match self {
             Order::OneConnection(warm_up) | Order::Established(warm_up, _) => Some(warm_up),
@@ -96,7 +96,7 @@ impl Sizes {
         }
     }
 
-    /// How many there are; none of those without end.
+    /// Their number; zero for those without end.
     fn count(&self) -> usize {
         match self {
             Sizes::These(sizes) => sizes.len(),

@@ -44,8 +44,8 @@ mod tests {
         (mean, (all.iter().map(|gap| (gap - mean) * (gap - mean)).sum::<f64>() / all.len() as f64).sqrt())
     }
 
-    /// The deviation of a uniform distribution up to twice the mean is the mean over √3, that of the exponential one the
-    /// mean itself.
+    /// The deviation of a uniform distribution up to twice the mean is the mean over √3, that of the exponential one
+    /// the mean itself.
     #[test]
     fn gaps_have_the_mean_and_the_deviation_of_their_distribution() {
         for (spacing, deviation) in

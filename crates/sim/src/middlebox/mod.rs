@@ -59,7 +59,7 @@ pub enum Middlebox {
         options: StrippedOptions,
         /// It begins after so many segments of a flow in a direction.
         after: u64,
-        /// Which way the segments travel.
+        /// The direction of the segments.
         direction: Option<Direction>,
     },
     /// Gives each flow random initial sequence numbers of its own, both ways, SACK blocks included.
@@ -70,7 +70,7 @@ pub enum Middlebox {
         size: u16,
         /// Which pieces keep the MPTCP options.
         options: SplitOptions,
-        /// Which way the segments travel.
+        /// The direction of the segments.
         direction: Option<Direction>,
     },
     /// Merges a segment with the next if that continues it; the first one's options stay, the other's are lost.
@@ -79,7 +79,7 @@ pub enum Middlebox {
         size: u16,
         /// How long a segment is held for the next.
         wait: Duration,
-        /// Which way the segments travel.
+        /// The direction of the segments.
         direction: Option<Direction>,
     },
     /// Replaces bytes of each flow's stream, once, as an application-level gateway does; where that changes the length,
@@ -128,9 +128,9 @@ pub enum Middlebox {
     Faults {
         /// Each segment at most once, counted from 0 in its direction, whatever flow it belongs to.
         plan: Vec<(u64, Fault)>,
-        /// How long a delayed segment is held, and a swapped one that none follows.
+        /// The time that a delayed segment is held, and a swapped one that none follows.
         wait: Duration,
-        /// Which way the segments travel.
+        /// The direction of the segments.
         direction: Option<Direction>,
     },
 }

@@ -66,7 +66,8 @@ impl Stage<'_> {
         let Some((client, &session)) = client.and_then(|client| Some((client, self.awaited.get(&client)?))) else {
             return false;
         };
-        // A client that has restarted may use a port again while the server still completes what it knows of it from before.
+        // A client that has restarted may use a port again while the server still completes what it knows of it from
+        // before.
         let older = |stats: ConnectionStats| stats.opened_at < self.sessions[session].opened;
         if self.hosts[host].endpoint.connection(id).is_some_and(older) {
             return false;

@@ -178,7 +178,7 @@ impl<'a> Stage<'a> {
         self.sessions[session].streams.of(direction).target
     }
 
-    /// What the session's connection has counted up to now was before its first transfer.
+    /// Leaves out of the session's statistics what its connection has counted up to now.
     pub(crate) fn count_from_here(&mut self, session: usize) {
         self.sessions[session].baseline = Some(Box::new(self.connection_outcome(session)));
     }

@@ -239,7 +239,7 @@ impl Departures {
         }
     }
 
-    /// Nobody at this host waits for what has not departed yet.
+    /// Gives up what has not departed yet: nothing at this host waits for it.
     pub(super) fn forget(&mut self, host: usize) {
         for waiting in &mut self.waiting {
             waiting.take_if(|departing| departing.host == host);

@@ -24,8 +24,8 @@ pub fn deepen(spec: &mut Spec, seed: Seed) {
     }
     if draw.chance(0.1) {
         spec.workloads.push(more_files(draw));
-        // Twenty handshakes at once, in step, and the data of those that are through: a queue of two packets may be full for
-        // as long as eleven SYNs last.
+        // Twenty handshakes at once, in step, and the data of those that are through: a queue of two packets may be
+        // full for as long as eleven SYNs last.
         (spec.client.profile.syn_retries, spec.server.profile.syn_retries) = (20, 20);
     }
     let harm = &mut seed.stream("swarm/harm");
@@ -53,8 +53,8 @@ pub fn deepen(spec: &mut Spec, seed: Seed) {
     (spec.client.keepalive, spec.server.keepalive) = (Some(keepalive), Some(keepalive));
 }
 
-/// The run may end otherwise than with all data delivered: a host forgets, or the path that every connection begins on has a
-/// box that can be the end of it. All ends are clear all the same.
+/// The run may end otherwise than with all data delivered: a host forgets, or the path that every connection begins on
+/// has a box that can be the end of it. All ends are clear all the same.
 #[allow(dead_code)] // For the swarm alone.
 pub fn may_fail(spec: &Spec) -> bool {
     let fatal = |spec: &MiddleboxSpec| match spec.kind {

@@ -59,7 +59,7 @@ fn small_files() -> Spec {
     spec(vec![lossy_path("a", 20, 10, 0.02), lossy_path("b", 10, 25, 0.02)], vec![warm(10_000, 50)])
 }
 
-/// What a dead path holds waits for the path without reinjection, and for the timeout with it.
+/// Data on a dead path waits for the path without reinjection, and for the timeout with it.
 #[test]
 fn a_dead_path_holds_nothing_up_for_longer_than_a_timeout() {
     let mut hole = spec(vec![path("a", 10, 10), path("b", 10, 15)], vec![download(2_000_000)]);
@@ -113,8 +113,8 @@ fn copies_of_what_is_late_cost_less_than_copies_of_everything() {
 }
 
 /// A-STALE. A path swallows everything from 0.5 s to 4 s. Its data moves, and when it answers it is used again: its
-/// retransmission timer, backed off, tries at about 7 s, and a second later what it lost is repaired. The other path has
-/// carried 9 MB by then, whatever the buffers.
+/// retransmission timer, backed off, tries at about 7 s, and a second later what it lost is repaired. The other path
+/// has carried 9 MB by then, whatever the buffers.
 #[test]
 fn a_stuck_path_goes_stale_and_comes_back() {
     for send_buffer in [4, 6] {

@@ -129,7 +129,8 @@ pub fn parse_headers(packet: &[u8], checksums: Checksums) -> Result<(Segment, Ra
     Outline::of(packet)?.parse(checksums)
 }
 
-/// A packet whose fixed headers are read, and neither its options nor its checksums: enough to know whether anybody wants it.
+/// A packet whose fixed headers are read, and neither its options nor its checksums: enough to know whether anybody
+/// wants it.
 pub struct Outline<'a> {
     packet: &'a [u8],
     ip: ip::Ip,

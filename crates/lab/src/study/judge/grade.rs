@@ -99,7 +99,8 @@ mod tests {
         Estimate { n: 30, mean, half: Some(half) }
     }
 
-    /// The grades of a stated -40 %, with a tolerance of 4: what is within, half to twice, the sign alone, noise, the contrary.
+    /// The grades of a stated -40 %, with a tolerance of 4: what is within, half to twice, the sign alone, noise, the
+    /// contrary.
     #[test]
     fn a_change_is_graded_by_its_size() {
         let grade = |mean, half| number(&estimate(mean, half), [-40.0, -40.0], 4.0, true);

@@ -113,7 +113,8 @@ fn rounding_errors_decide_nothing() {
     assert_eq!(verdict("order = \"two < one\"", nothing).verdict, Verdict::NotSignificant);
 }
 
-/// Half as much at two small points weighs more than a fifth more at a large one, and the means that are shown say otherwise.
+/// Half as much at two small points weighs more than a fifth more at a large one, and the means that are shown say
+/// otherwise.
 #[test]
 fn no_order_is_reproduced_against_the_means_that_are_shown() {
     let weighed = |system: usize, x: f64, seed: u64| match (x as u64, system) {
@@ -208,8 +209,8 @@ fn a_gap_on_the_other_side_is_the_opposite() {
     assert_eq!(trend("trend = \"rises\"\nlead = \"below\""), Verdict::Opposite);
 }
 
-/// Nothing differs but by chance, at the third point for once by more than its own interval: one of three votes, so that its
-/// p-value of 3 % counts three times.
+/// Nothing differs but by chance, at the third point for once by more than its own interval: one of three votes, so
+/// that its p-value of 3 % counts three times.
 #[test]
 fn one_vote_of_many_must_weigh_more() {
     let one_in_many = |system: usize, x: f64, seed: u64| {

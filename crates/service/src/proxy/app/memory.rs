@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 const RESUMED: usize = 32;
 /// Bytes moved for them in a round.
 const ROUND: u64 = 1 << 20;
-/// How long a peer that has finished may take nothing where memory is short.
+/// The time that a peer that has finished may take nothing where memory is short.
 const GONE: Duration = Duration::from_secs(5);
 
 impl Proxy {
@@ -27,8 +27,8 @@ impl Proxy {
         }
     }
 
-    /// A session is over when both ends have everything. What the engine still has to do then, above all to wait for a repeated
-    /// FIN, takes up nothing of a client's limits.
+    /// A session is over when both ends have everything. What the engine still has to do then, above all to wait for a
+    /// repeated FIN, takes up nothing of a client's limits.
     fn part(&mut self, cx: &mut Context<'_>, id: ConnectionId, index: usize) {
         let Some(session) = self.sessions.get_mut(index).filter(|session| session.connection == Some(id)) else {
             return;
@@ -69,8 +69,8 @@ impl Proxy {
         }
     }
 
-    /// Lets sessions go on that were not read for want of room, as far as there is some, or because it was the turn of others. It ends
-    /// before it keeps the device waiting.
+    /// Lets sessions go on that were not read for want of room, as far as there is some, or because it was the turn of
+    /// others. It ends before it keeps the device waiting.
     pub(super) fn resume(&mut self, cx: &mut Context<'_>) {
         self.busy = false;
         let enough = self.moved() + ROUND;
@@ -97,8 +97,8 @@ impl Proxy {
         self.totals.from_client + self.totals.to_client
     }
 
-    /// Cuts off those who hold most until there is room again: of `client`, if it exceeds its own limit, or else of whichever
-    /// client holds most. Connections that have lost all their subflows go first.
+    /// Cuts off those who hold most until there is room again: of `client`, if it exceeds its own limit, or else of
+    /// whichever client holds most. Connections that have lost all their subflows go first.
     fn evict(&mut self, cx: &mut Context<'_>, limit: Limit, client: SocketAddr) {
         while let Some(offender) = self.admission.offender(limit, client.ip()) {
             let is_theirs = |session: &Session| {
@@ -113,8 +113,8 @@ impl Proxy {
         }
     }
 
-    /// Where memory is short, cuts off those who have said all that they will and have taken nothing for a while: a program that
-    /// has ended looks like that, until its system forgets it.
+    /// Where memory is short, cuts off those who have said all that they will and have taken nothing for a while: a
+    /// program that has ended looks like that, until its system forgets it.
     pub(super) fn evict_gone(&mut self, cx: &mut Context<'_>) {
         let is_gone = |session: &Session| {
             let load = session.connection.and_then(|id| cx.endpoint.load(id));

@@ -46,7 +46,7 @@ pub struct Proxy {
     /// Some of them could go on.
     busy: bool,
     ebb: Ebb,
-    /// What SIGHUP does.
+    /// The effect of SIGHUP.
     reload: Option<Box<dyn FnMut() -> Reload>>,
     /// Sessions that are here only to be refused.
     refused: usize,
@@ -185,7 +185,7 @@ impl Proxy {
         self.totals.outcomes.get(&outcome).copied().unwrap_or(0)
     }
 
-    /// How many connections were cut off because they held most when this limit was exceeded.
+    /// The number of connections that were cut off because they held most when this limit was exceeded.
     pub fn evicted(&self, limit: Limit) -> u64 {
         self.totals.evicted.get(&limit).copied().unwrap_or(0)
     }

@@ -22,11 +22,11 @@ pub enum Reload {
 pub struct Changes {
     /// The bounds on what clients may take up.
     pub limits: Limits,
-    /// How long things may take.
+    /// Time limits.
     pub timeouts: Timeouts,
     /// The service, in front of one: its name, which is looked up again, and port.
     pub service: Option<(String, u16)>,
-    /// Who may use it, in front of programs.
+    /// Users, in front of programs.
     pub users: Option<Arc<Users>>,
 }
 
