@@ -264,7 +264,7 @@ fn coupled_acks_lock_up_under_a_scheduler_that_skips() {
 /// says.
 #[test]
 fn mptcp_ns3_delivers_everything() {
-    for seed in 1..=8 {
+    for seed in 1..=40 {
         let paths = vec![lossy_path("a", 5, 50, 0.02), lossy_path("b", 2, 250, 0.001)];
         let mut spec = ns3(paths, Profile::mptcp_ns3(), 1_000_000);
         spec.seed = anabranch_units::Seed(seed);
