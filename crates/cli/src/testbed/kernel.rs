@@ -164,13 +164,23 @@ fn apply(table: &HostTable, settings: &mut KernelSettings, kernel: &Congestion, 
         });
     }
     quick_acks.iter().for_each(|number| refuse("quick-acks", number.to_string()));
-    rto.iter().for_each(|name| refuse("rto", format!("{name:?}").to_lowercase()));
-    receive_tuning.iter().for_each(|name| refuse("receive-tuning", format!("{name:?}").to_lowercase()));
-    hystart.iter().for_each(|name| refuse("hystart", format!("{name:?}").to_lowercase()));
-    loss_response.iter().for_each(|name| refuse("loss-response", format!("{name:?}").to_lowercase()));
-    adv_win_scale.iter().for_each(|at| refuse("adv-win-scale", at.value.to_string()));
-    tsq_segments.iter().for_each(|at| refuse("tsq-segments", at.value.to_string()));
-    initial_ssthresh.iter().for_each(|at| refuse("initial-ssthresh", at.value.to_string()));
+    let names = [
+        ("rto", rto.map(|name| name.name())),
+        ("receive-tuning", receive_tuning.map(|name| name.name())),
+        ("hystart", hystart.map(|name| name.name())),
+        ("loss-response", loss_response.map(|name| name.name())),
+    ];
+    for (key, name) in names {
+        name.iter().for_each(|name| refuse(key, (*name).to_owned()));
+    }
+    let numbers = [
+        ("tsq-segments", tsq_segments.as_ref().map(|at| i64::from(at.value))),
+        ("adv-win-scale", adv_win_scale.as_ref().map(|at| i64::from(at.value))),
+        ("initial-ssthresh", initial_ssthresh.as_ref().map(|at| i64::from(at.value))),
+    ];
+    for (key, number) in numbers {
+        number.iter().for_each(|number| refuse(key, number.to_string()));
+    }
     initial_rto.iter().for_each(|at| refuse("initial-rto", at.value.0.to_string()));
 
     put(&mut settings.multipath, *multipath);

@@ -271,6 +271,17 @@ pub enum RtoName {
     MptcpNs3,
 }
 
+impl RtoName {
+    /// As it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            RtoName::Linux => "linux",
+            RtoName::Rfc6298 => "rfc6298",
+            RtoName::MptcpNs3 => "mptcp-ns3",
+        }
+    }
+}
+
 /// Rules for the growth of a receive buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -290,6 +301,37 @@ pub enum LossResponseName {
     Standard,
     /// To half of it on a fast retransmit and on each timeout; slow start does not come back.
     Halve,
+}
+
+impl HyStartName {
+    /// As it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            HyStartName::Off => "off",
+            HyStartName::Sixteenth => "sixteenth",
+            HyStartName::Eighth => "eighth",
+        }
+    }
+}
+
+impl ReceiveTuningName {
+    /// As it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ReceiveTuningName::Proportional => "proportional",
+            ReceiveTuningName::Stepwise => "stepwise",
+        }
+    }
+}
+
+impl LossResponseName {
+    /// As it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            LossResponseName::Standard => "standard",
+            LossResponseName::Halve => "halve",
+        }
+    }
 }
 
 /// HyStart, by the share of the least RTT that the RTT must rise.
