@@ -44,8 +44,8 @@ pub enum Family {
 }
 
 impl Direct {
-    /// A namespace in which the kernel has both its addresses, MPTCP is on with generous limits, and nothing is announced. None
-    /// of it depends on how the machine is set up.
+    /// A namespace in which the kernel has both its addresses, MPTCP is on with generous limits, and nothing is
+    /// announced. None of it depends on how the machine is set up.
     pub fn new(name: &str) -> io::Result<Direct> {
         let namespace = Namespace::new(name)?;
         machine::set_defaults(&namespace)?;

@@ -5,11 +5,12 @@ use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Runs `command` in `namespace` and answers what it prints, which is read once `ready` holds and not before: a program that
-/// prints what it downloads waits there with what buffers can hold, however fast or slow the machine is.
+/// Runs `command` in `namespace` and answers what it prints, which is read once `ready` holds and not before: a program
+/// that prints what it downloads waits there with what buffers can hold, however fast or slow the machine is.
 ///
 /// # Errors
-/// What it says on standard error if it fails; or that `ready` never held within `limit`, which only guards against hanging.
+/// What it says on standard error if it fails; or that `ready` never held within `limit`, which only guards against
+/// hanging.
 pub fn read_once(
     namespace: &Namespace,
     mut command: Command,

@@ -1,4 +1,5 @@
-//! The parameters that tests rely on, set in their namespaces: a new one takes many from the machine, whoever set them there.
+//! The parameters that tests rely on, set in their namespaces: a new one takes many from the machine, whoever set them
+//! there.
 
 use anabranch_host::Namespace;
 use std::io;

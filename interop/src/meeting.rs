@@ -59,8 +59,8 @@ pub struct Meeting {
     pub client: Party,
     /// Who listens.
     pub server: Party,
-    /// So many subflows are to be there before either end sends: on a busy machine a transfer may be over before a second one
-    /// is. Only an engine can be asked; between two kernels nobody waits.
+    /// So many subflows are to be there before either end sends: on a busy machine a transfer may be over before a
+    /// second one is. Only an engine can be asked; between two kernels nobody waits.
     pub subflows: usize,
     /// Only a guard against hanging: it must be over by then.
     pub limit: Duration,
@@ -221,7 +221,7 @@ impl Meeting {
 }
 
 impl Meeting {
-    /// What an engine does before it is to do everything: a few bytes, without which no end may join.
+    /// The plan of an engine before it is to do everything: a few bytes, without which no end may join.
     fn opening(&self, party: &Party) -> Plan {
         match self.subflows {
             0 | 1 => party.plan,
@@ -239,8 +239,8 @@ enum Listening {
 
 enum Running {
     Engine(Engine, ConnectionId),
-    /// The socket, until the conversation has begun, until it is over; and the listening socket, without which the kernel
-    /// refuses further subflows.
+    /// The socket, until the conversation has begun, until it is over; and the listening socket, without which the
+    /// kernel refuses further subflows.
     Kernel {
         socket: Option<Stream>,
         conversation: Option<Conversation>,

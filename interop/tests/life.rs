@@ -161,8 +161,8 @@ fn blackhole(role: Role, path: usize) {
     meeting.close(Role::Client);
 }
 
-/// Nothing but the SYN/ACK comes back on the first path: the engine joins from its other address nonetheless, and the kernel, which has
-/// the third ACK, takes the join (§3.1, §3.2).
+/// Nothing but the SYN/ACK comes back on the first path: the engine joins from its other address nonetheless, and the
+/// kernel, which has the third ACK, takes the join (§3.1, §3.2).
 fn never_answers(first: Role) {
     let rule = "tcp flags & syn == 0 drop";
     let mut meeting = Ground::two_paths(Role::Client).meet_amid(|g| g.on_path(1, &["toward_engine"], rule), |_, _| {});
@@ -178,8 +178,8 @@ fn never_answers(first: Role) {
     meeting.close(Role::Client);
 }
 
-/// The kernel has not seen the third ACK and so lacks the engine's key: it refuses the joins of the engine, which waits for its first
-/// path then, and joins when that is back.
+/// The kernel has not seen the third ACK and so lacks the engine's key: it refuses the joins of the engine, which waits
+/// for its first path then, and joins when that is back.
 fn third_ack_lost() {
     let refused = |engine: &Engine| engine.counters().reset_reasons_received.contains_key(&ResetReason::MptcpError);
     let rule = "tcp flags & syn == 0 drop";
@@ -318,9 +318,9 @@ fn kernel_prio(role: Role) {
     meeting.close(Role::Client);
 }
 
-/// A backup has no part in an exchange. What times out on the other path, where a busy machine answers late, both stacks
-/// repeat wherever it gets through, and the engine takes a path that times out for dead until something comes: an exchange in
-/// which that happened says nothing, and another one follows.
+/// A backup has no part in an exchange. What times out on the other path, where a busy machine answers late, both
+/// stacks repeat wherever it gets through, and the engine takes a path that times out for dead until something comes:
+/// an exchange in which that happened says nothing, and another one follows.
 fn carries_nothing(meeting: &mut Encounter, spare: SubflowId) {
     let timeouts = |meeting: &Encounter| {
         let engine: u64 = meeting.connection().subflows.iter().map(|subflow| subflow.rtos).sum();

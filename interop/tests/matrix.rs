@@ -193,8 +193,8 @@ impl Cell {
 }
 
 const SIZE: u64 = 16 << 20;
-/// Bytes in IP packets, more than a handshake and its ACKs come to when the other path carries everything. How much more
-/// depends on the links drawn, and on the machine.
+/// Bytes in IP packets, more than a handshake and its ACKs come to when the other path carries everything. How much
+/// more depends on the links drawn, and on the machine.
 const ON_EACH_PATH: u64 = 16 << 10;
 /// Only a guard against hanging.
 const LIMIT: Duration = Duration::from_secs(300);

@@ -173,8 +173,8 @@ impl Ground {
         self.meet_amid(|_| {}, |_, _| {})
     }
 
-    /// The same after `before`, with the rules in place that it makes, and `between` the first SYN and the kernel's `accept` or
-    /// the engine's.
+    /// The same after `before`, with the rules in place that it makes, and `between` the first SYN and the kernel's
+    /// `accept` or the engine's.
     pub fn meet_amid(mut self, before: impl FnOnce(&Ground), between: impl FnOnce(&Ground, &Engine)) -> Encounter {
         let engine = self.start_engine();
         before(&self);
