@@ -187,6 +187,20 @@ fn an_infinite_mapping_beside_another_subflow_is_refused() {
     assert!(out.iter().any(|s| second.carries(s) && reason(s) == Some(ResetReason::MptcpError)), "{out:#?}");
 }
 
+/// A middlebox has put bytes behind those that a mapping covers and that fill the window. They are acknowledged on the subflow, so
+/// that nobody repeats them: plain TCP takes them, window or not, or what follows would wait behind them for ever.
+#[test]
+fn what_fell_out_of_a_mapping_at_the_edge_of_the_window_is_taken() {
+    let (mut puppet, line) = Puppet::accepted(Config { receive_buffer: common::buffer(2000), ..server() });
+    let map = puppet.map(1, 0, 100);
+    puppet.data(line, 1, &PATTERN[..100], Some(map));
+    let map = puppet.map(101, 100, 2000);
+    puppet.data(line, 101, &PATTERN[100..2104], Some(map));
+    assert!(fell_back(&puppet, FallbackReason::OptionsLost), "{:?}", puppet.events);
+    puppet.data(line, 2105, &PATTERN[2104..3000], None);
+    assert_eq!(puppet.read.len(), 3000);
+}
+
 /// §3.7: an ACK of our first data without DSS ends MPTCP; later ones are an exception that a few of are needed for.
 #[test]
 fn acks_without_dss_count_before_confirmation_and_hardly_after() {

@@ -264,6 +264,8 @@ impl Connection {
         let mut at = subflow.placed();
         while let Some(chunk) = subflow.unplaced.pop(u64::MAX) {
             let length = chunk.len() as u64;
+            // At most a window of it waited for mappings (`await_mapping`).
+            self.receiver.admit_acknowledged(at - 1 + length);
             self.receiver.receive(now, at - 1, chunk);
             at += length;
         }

@@ -95,6 +95,11 @@ impl Receiver {
         grows
     }
 
+    /// Takes what ends at `end` whatever the window says: its subflow has acknowledged it, so nobody repeats it.
+    pub(super) fn admit_acknowledged(&mut self, end: u64) {
+        self.admitted = self.admitted.max(end);
+    }
+
     /// The window to advertise, relative to `next`.
     pub(super) fn window(&self) -> u64 {
         self.edge().saturating_sub(self.next)
