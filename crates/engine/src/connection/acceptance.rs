@@ -65,7 +65,9 @@ impl Connection {
                         self.take_late_data_ack(now, segment, index, shared);
                     }
                     // What waits for the stream is not acknowledged, nor is its repetition answered.
-                    if self.subflows[index].ahead.first().is_some_and(|first| start >= first) {
+                    let subflow = &mut self.subflows[index];
+                    if subflow.ahead.first().is_some_and(|first| start >= first) {
+                        subflow.ack.unreported = false;
                         return None;
                     }
                 }

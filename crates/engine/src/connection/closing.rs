@@ -150,7 +150,10 @@ impl Connection {
     /// MP_FASTCLOSE has not been answered (or not been sent yet).
     pub(super) fn on_fast_close_timeout(&mut self, now: Instant, shared: &mut Shared) {
         let Some(closing) = &mut self.fast_closing else { return };
-        let Some((subflow, receiver_key)) = self.subflows.first().zip(self.remote_key) else { return };
+        let Some((subflow, receiver_key)) = self.subflows.first().zip(self.remote_key) else {
+            // Whatever took the last subflow, nobody is left to answer.
+            return self.finish(Event::Reset, shared);
+        };
         let option = MpOption::FastClose { receiver_key };
         if closing.tries > MAX_FAST_CLOSES {
             let reason = shared.reset_option(ResetReason::Unspecified);

@@ -438,7 +438,7 @@ impl Connection {
         let suspect = |subflow: &Subflow| subflow.is_open() && carriers & bit(subflow.slot) != 0;
         let others = self.subflows.iter().any(|subflow| subflow.is_usable() && !suspect(subflow));
         let mut index = 0;
-        while index < self.subflows.len() && !self.gone {
+        while index < self.subflows.len() && !self.gone && self.fast_closing.is_none() {
             let subflow = &mut self.subflows[index];
             if !suspect(subflow) {
                 index += 1;

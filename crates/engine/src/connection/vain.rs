@@ -82,8 +82,8 @@ impl Connection {
             self.vain.note(&subflow.flow, weight);
         }
         self.bury(now, index, shared);
-        let over = self.gone || self.fast_closing.is_some() || self.mode != Mode::Multipath;
-        let spent = !over && self.vain.count >= MAX_VAIN;
+        let over = self.gone || self.closed_unread || self.fast_closing.is_some() || self.mode != Mode::Multipath;
+        let spent = !over && weight > 0 && self.vain.count >= MAX_VAIN;
         if spent && self.subflows.iter().all(|subflow| self.is_hopeless(subflow)) {
             self.stats.ended = Some(fault);
             self.abort(now, shared);
@@ -103,9 +103,12 @@ impl Connection {
 
     /// Nothing better is to be expected of this subflow than of those that were lost.
     fn is_hopeless(&self, subflow: &Subflow) -> bool {
-        let timed_out = is_barren(subflow) && subflow.recovery.consecutive_rtos() > 0;
+        let times_out = subflow.recovery.consecutive_rtos() > 0;
+        let timed_out = is_barren(subflow) && times_out;
         let unanswered = subflow.handshake.is_some_and(|timer| timer.retries > 0);
-        timed_out || unanswered || self.vain.has(&subflow.flow)
+        // Where others were lost, one that has been of use and is not in trouble is not.
+        let among_lost = self.vain.has(&subflow.flow) && (!subflow.useful || times_out);
+        timed_out || unanswered || among_lost
     }
 }
 
