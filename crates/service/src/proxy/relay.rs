@@ -182,7 +182,8 @@ impl Relay {
             }
             if self.writes == 1 {
                 // Latency before packets: what is relayed comes in pieces that are as large as they can be already. A
-                // first write is never held back (RFC 9293 §3.7.4), and many a connection has no second one.
+                // first write is hardly ever held back (Linux has Minshall's form of RFC 9293 §3.7.4), and many a
+                // connection has no second one.
                 let _ = socket.set_nodelay(true);
             }
             match socket.write_vectored(&slices[..count]) {

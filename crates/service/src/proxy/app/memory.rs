@@ -55,7 +55,9 @@ impl Proxy {
         let held = in_engine + session.relay.held() as u64;
         let before = std::mem::replace(&mut session.charged, held);
         let client = session.client;
-        if matches!(session.stage, Stage::Relaying) && session.relay.is_held_back() && !session.waits {
+        // Without a connection there is nobody left to read for.
+        let relays = matches!(session.stage, Stage::Relaying) && session.connection.is_some();
+        if relays && session.relay.is_held_back() && !session.waits {
             session.waits = true;
             self.waiting.push_back((index, session.serial));
         }
@@ -72,8 +74,8 @@ impl Proxy {
     /// Lets sessions go on that were not read for want of room, as far as there is some, or because it was the turn of
     /// others. It ends before it keeps the device waiting.
     pub(super) fn resume(&mut self, cx: &mut Context<'_>) {
-        self.busy = false;
-        let enough = self.moved() + ROUND;
+        let before = self.moved();
+        let enough = before + ROUND;
         for _ in 0..self.waiting.len().min(RESUMED) {
             if self.moved() >= enough {
                 break;
@@ -87,10 +89,10 @@ impl Proxy {
                 continue;
             }
             session.waits = false;
-            self.busy = true;
             self.step(cx, index, |proxy, cx, session| proxy.advance(cx, index, session));
         }
-        self.busy &= !self.waiting.is_empty();
+        // Only what gets on keeps the device from resting.
+        self.busy = self.moved() > before && !self.waiting.is_empty();
     }
 
     fn moved(&self) -> u64 {
