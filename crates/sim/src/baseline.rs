@@ -1,7 +1,7 @@
 //! Baselines: what a connection had counted before its first transfer.
 
 use crate::ConnectionOutcome;
-use anabranch_engine::{Blocked, ConnectionStats, SubflowStats};
+use anabranch_engine::{Blocked, ConnectionStats, Overruled, SubflowStats};
 
 /// Counts since `before`. Positions in the stream, states and the most held at once stay what they are.
 pub(crate) fn since(mut now: ConnectionOutcome, before: &ConnectionOutcome) -> ConnectionOutcome {
@@ -30,6 +30,11 @@ fn subtract_connection(stats: &mut ConnectionStats, before: &ConnectionStats) {
     stats.acks_restored = stats.acks_restored.saturating_sub(before.acks_restored);
     stats.ack_fallbacks = stats.ack_fallbacks.saturating_sub(before.ack_fallbacks);
     stats.probes_sent = stats.probes_sent.saturating_sub(before.probes_sent);
+    let Overruled { impossible, starving, looping, shares, copies } = &mut stats.overruled;
+    let earlier = before.overruled;
+    let counts = [impossible, starving, looping, shares, copies];
+    let earlier = [earlier.impossible, earlier.starving, earlier.looping, earlier.shares, earlier.copies];
+    counts.into_iter().zip(earlier).for_each(|(count, before)| *count = count.saturating_sub(before));
     stats.hol_blocked = stats.hol_blocked.saturating_sub(before.hol_blocked);
     let Blocked { cwnd, receive_window, scheduler, application } = &mut stats.blocked;
     *cwnd = cwnd.saturating_sub(before.blocked.cwnd);
