@@ -242,7 +242,7 @@ impl Case<'_> {
             true => self.points.iter().map(|point| vec![point.clone()]).collect(),
             false => vec![self.points.clone()],
         };
-        let mut verdict = Verdict::Reproduced;
+        let (mut verdict, mut contrary) = (Verdict::Reproduced, 0);
         for group in &groups {
             let place =
                 if self.statement.each { format!(" at {}", self.study.place(&group[0])) } else { String::new() };
@@ -257,6 +257,7 @@ impl Case<'_> {
                     of_pair = of_pair.max(Verdict::SignOnly);
                 }
                 verdict = verdict.max(of_pair);
+                contrary += usize::from(of_pair == Verdict::Opposite);
                 let sign = if of_pair == Verdict::Reproduced { "" } else { "NOT " };
                 details.push(format!(
                     "{sign}{} {} {}{place}: {} is {}",
@@ -278,7 +279,9 @@ impl Case<'_> {
             && grade::sign(&self.difference(*first, *last, &self.points)?, self.margin(WORTH_A_WORD))
                 == Verdict::Reproduced
         {
-            verdict = verdict.min(Verdict::SignOnly);
+            // The other way between neighbours is not made good by the ends, nor that at half of the points by the average.
+            let made_good = verdict == Verdict::NotSignificant || (chain.len() == 2 && 2 * contrary < groups.len());
+            verdict = if made_good { verdict.min(Verdict::SignOnly) } else { verdict };
         }
         let shown = |(_, system): &(Relation, usize)| {
             let each: Option<Vec<Vec<f64>>> = self.points.iter().map(|point| self.values(*system, point)).collect();

@@ -48,12 +48,16 @@ pub(super) fn number(estimate: &Estimate, [low, high]: [f64; 2], within: f64, is
     // An interval that is wide meets anything; it says something only if it is as narrow as a tenth of the number.
     let narrow = half <= within.max(0.1 * low.abs().max(high.abs()));
     let meets = narrow && estimate.mean + half >= low && estimate.mean - half <= high;
-    let stated = if estimate.mean.abs() < low.abs().min(high.abs()) { least(low, high) } else { most(low, high) };
+    // Of a range the end on our side; across zero the one with our sign.
+    let stated = match estimate.mean {
+        mean if mean < low => low,
+        _ => high,
+    };
     match size(estimate.mean, stated) {
         _ if near || meets => Verdict::Reproduced,
         _ if is_change && !counts(estimate) => Verdict::NotSignificant,
         Some(verdict) => verdict,
-        None if is_change && (estimate.mean > 0.0) == (low + high > 0.0) => Verdict::SignOnly,
+        None if is_change && stated * estimate.mean > 0.0 => Verdict::SignOnly,
         None => Verdict::Opposite,
     }
 }
@@ -76,16 +80,6 @@ fn size(ours: f64, stated: f64) -> Option<Verdict> {
         ratio if (1.0..=2.0).contains(&ratio) => Some(Verdict::Stronger),
         _ => None,
     }
-}
-
-/// The one that is nearer to zero.
-fn least(a: f64, b: f64) -> f64 {
-    if a.abs() < b.abs() { a } else { b }
-}
-
-/// The one that is farther from zero.
-fn most(a: f64, b: f64) -> f64 {
-    if a.abs() < b.abs() { b } else { a }
 }
 
 /// Systems that differ by less than this are alike \[%\].
@@ -112,6 +106,13 @@ mod tests {
         assert_eq!([grade(-0.4, 0.2), grade(-90.0, 1.0)], [Verdict::SignOnly; 2]);
         assert_eq!([grade(-5.0, 6.0), grade(5.0, 6.0)], [Verdict::NotSignificant; 2]);
         assert_eq!(grade(5.0, 1.0), Verdict::Opposite);
+        let around = |mean| number(&estimate(mean, 1.0), [-10.0, 30.0], 0.0, true);
+        assert_eq!(
+            [around(-15.0), around(-25.0), around(70.0)],
+            [Verdict::Stronger, Verdict::SignOnly, Verdict::SignOnly]
+        );
+        let none = |mean| number(&estimate(mean, 1.0), [0.0, 0.0], 0.0, true);
+        assert_eq!([none(-30.0), none(30.0)], [Verdict::Opposite; 2], "no change has no sign");
     }
 
     #[test]

@@ -157,6 +157,15 @@ fn an_order_at_each_point_fails_where_one_point_fails() {
     assert_eq!(there.verdict, Verdict::Opposite);
 }
 
+/// Where most points count the other way, or neighbours do, neither the average nor the ends make it good.
+#[test]
+fn what_counts_the_other_way_is_opposite() {
+    let mostly = |system: usize, x: f64, seed: u64| {
+        10.0 + noise(system, seed) + if system == 0 { 0.0 } else { if x == 1.0 { 9.0 } else { -0.5 } }
+    };
+    assert_eq!(verdict("order = \"one < two\"\neach = true", mostly).verdict, Verdict::Opposite);
+}
+
 #[test]
 fn a_number_is_held_against_its_tolerance_or_our_interval() {
     // The second takes 20 % less, give or take nothing.
