@@ -161,7 +161,7 @@ fn blackhole(role: Role, path: usize) {
     meeting.close(Role::Client);
 }
 
-/// Nothing but the SYN/ACK comes back on the first path: the engine joins from its other address nonetheless, and the
+/// The first path returns nothing but the SYN/ACK: the engine joins from its other address nonetheless, and the
 /// kernel, which has the third ACK, takes the join (§3.1, §3.2).
 fn never_answers(first: Role) {
     let rule = "tcp flags & syn == 0 drop";

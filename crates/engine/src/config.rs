@@ -50,10 +50,10 @@ pub struct Config {
     pub resets_per_second: Option<u32>,
     /// Require DSS checksums (flag A of MP_CAPABLE, RFC 8684 §3.1). They are used as well if the peer requires them.
     pub checksum: bool,
-    /// What the driver tells of loss rates takes the place of estimates
+    /// Loss rates that the driver tells take the place of estimates
     /// ([`Endpoint::set_truth`](crate::Endpoint::set_truth); A-LOSS).
     pub loss_oracle: bool,
-    /// How `Endpoint::abort` tells the peer.
+    /// The way in which `Endpoint::abort` tells the peer.
     pub fast_close: FastClose,
     /// The port that ADD_ADDR names; `None` leaves it out, and the peer uses that of the initial subflow (RFC 8684 §3.4.1).
     pub announced_port: Option<u16>,

@@ -298,6 +298,23 @@ fn an_answered_fast_close_is_over() {
     }
 }
 
+/// A peer that answers with an MP_FAIL, for which the last subflow is reset, leaves nobody to wait for.
+#[test]
+fn a_fast_close_without_a_subflow_is_over() {
+    let mut config = server();
+    config.fast_close = FastClose::Ack;
+    let (mut puppet, line, second) = two(config);
+    puppet.host.abort(puppet.now, puppet.id.unwrap());
+    puppet.pump();
+    let out = puppet.take();
+    let on = if line.carries(out.iter().find(|s| fast_close(s).is_some()).unwrap()) { line } else { second };
+    let at = if on.flow == line.flow { 11 } else { 1 };
+    puppet.send(on.ack(at), |s| s.options.push_mptcp(MpOption::Fail { dsn: KEY.idsn() }));
+    puppet.wait(Duration::from_secs(60));
+    assert_eq!(puppet.host.connections(), 0);
+    assert!(puppet.has(|event| *event == Event::Reset));
+}
+
 /// §3.5: with our key it is honoured on an ACK (answered with RSTs) and on a RST; any other key is ignored.
 #[test]
 fn a_fast_close_needs_the_right_key() {

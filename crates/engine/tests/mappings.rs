@@ -187,8 +187,9 @@ fn an_infinite_mapping_beside_another_subflow_is_refused() {
     assert!(out.iter().any(|s| second.carries(s) && reason(s) == Some(ResetReason::MptcpError)), "{out:#?}");
 }
 
-/// A middlebox has put bytes behind those that a mapping covers and that fill the window. They are acknowledged on the subflow, so
-/// that nobody repeats them: plain TCP takes them, window or not, or what follows would wait behind them for ever.
+/// A middlebox has put bytes behind those that a mapping covers and that fill the window. They are acknowledged on the
+/// subflow, so that nobody repeats them: plain TCP takes them, window or not, or what follows would wait behind them
+/// for ever.
 #[test]
 fn what_fell_out_of_a_mapping_at_the_edge_of_the_window_is_taken() {
     let (mut puppet, line) = Puppet::accepted(Config { receive_buffer: common::buffer(2000), ..server() });

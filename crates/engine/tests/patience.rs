@@ -13,9 +13,13 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 /// A client that has stopped reading, with a window that is full.
 fn with_a_closed_window() -> Pair {
-    let mut client = config([client_ip(0)]);
+    close_window(config([client_ip(0)]), config([server_ip(0)]))
+}
+
+/// The same between these.
+fn close_window(mut client: Config, server: Config) -> Pair {
     client.receive_buffer = buffer(20_000);
-    let mut pair = Pair::with(client, config([server_ip(0)]));
+    let mut pair = Pair::with(client, server);
     pair.open();
     pair.write(CLIENT, b"GET");
     pair.run(Duration::from_secs(1));
@@ -94,15 +98,8 @@ fn with_long_timeouts() -> (Config, Config) {
 /// Window probes back off as timeouts do, and no further (RFC 9293 §3.8.6.1, RFC 6298 §2.5, Linux `tcp_probe0_when`).
 #[test]
 fn window_probes_come_at_least_as_often_as_the_longest_timeout() {
-    let (mut client, server) = with_long_timeouts();
-    client.receive_buffer = buffer(20_000);
-    let mut pair = Pair::with(client, server);
-    pair.open();
-    pair.write(CLIENT, b"GET");
-    pair.run(Duration::from_secs(1));
-    pair.deaf[CLIENT] = true;
-    pair.write(SERVER, PATTERN);
-    pair.run(Duration::from_secs(5));
+    let (client, server) = with_long_timeouts();
+    let mut pair = close_window(client, server);
     let longest = pauses(&mut pair, SERVER, HOUR, true).into_iter().max().unwrap();
     assert!((119.0..=122.0).contains(&longest.as_secs_f64()), "{longest}");
 }

@@ -33,7 +33,7 @@ pub trait Application {
     /// here is sent in this round.
     fn on_round(&mut self, _cx: &mut Context<'_>) {}
 
-    /// Whether another round would get something done although nothing has happened: the loop does not wait then.
+    /// True if another round would get something done although nothing has happened: the loop does not wait then.
     fn is_busy(&self) -> bool {
         false
     }

@@ -267,7 +267,7 @@ impl Measured {
         }
     }
 
-    /// Whether the number that ranks is a lower bound: transfers did not complete, and their times count until the run
+    /// True if the number that ranks is a lower bound: transfers did not complete, and their times count until the run
     /// stopped.
     pub fn is_censored(&self, measure: MeasureName) -> bool {
         let is_time = matches!(measure, MeasureName::CompletionTime | MeasureName::PageLoadTime);

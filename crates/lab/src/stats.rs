@@ -1,7 +1,7 @@
 //! Means with 95 % intervals after Student (*The Probable Error of a Mean*, Biometrika 1908).
 //!
 //! Differences are paired: both sides of each met the same draws, so most of the noise is common to them and cancels.
-//! Where several are tested at once, their p-values are adjusted after Holm (*A Simple Sequentially Rejective Multiple
+//! The p-values of several that are tested at once are adjusted after Holm (*A Simple Sequentially Rejective Multiple
 //! Test Procedure*, Scandinavian Journal of Statistics 1979): the chance of even one false finding in the family stays
 //! below [`LEVEL`].
 

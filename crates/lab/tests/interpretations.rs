@@ -24,7 +24,7 @@ fn root() -> PathBuf {
 /// A text with its lines joined, so that what a line break or a comment's leader tears apart is found.
 struct Flat {
     text: String,
-    /// Where each line begins in `text`.
+    /// Beginning of each line in `text`.
     lines: Vec<usize>,
 }
 

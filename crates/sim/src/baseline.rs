@@ -2,6 +2,7 @@
 
 use crate::ConnectionOutcome;
 use anabranch_engine::{Blocked, ConnectionStats, Overruled, SubflowStats};
+use anabranch_units::Duration;
 
 /// Counts since `before`. Positions in the stream, states and the most held at once stay what they are.
 pub(crate) fn since(mut now: ConnectionOutcome, before: &ConnectionOutcome) -> ConnectionOutcome {
@@ -19,37 +20,46 @@ pub(crate) fn since(mut now: ConnectionOutcome, before: &ConnectionOutcome) -> C
     now
 }
 
-fn subtract_connection(stats: &mut ConnectionStats, before: &ConnectionStats) {
-    stats.segments_received = stats.segments_received.saturating_sub(before.segments_received);
-    stats.ofo_count = stats.ofo_count.saturating_sub(before.ofo_count);
-    stats.ofo_wait = stats.ofo_wait.saturating_sub(before.ofo_wait);
-    stats.reinjected = stats.reinjected.saturating_sub(before.reinjected);
-    stats.duplicates = stats.duplicates.saturating_sub(before.duplicates);
-    stats.acks_detoured = stats.acks_detoured.saturating_sub(before.acks_detoured);
-    stats.acks_kept = stats.acks_kept.saturating_sub(before.acks_kept);
-    stats.acks_restored = stats.acks_restored.saturating_sub(before.acks_restored);
-    stats.ack_fallbacks = stats.ack_fallbacks.saturating_sub(before.ack_fallbacks);
-    stats.probes_sent = stats.probes_sent.saturating_sub(before.probes_sent);
-    let Overruled { impossible, starving, looping, shares, copies } = &mut stats.overruled;
-    let earlier = before.overruled;
-    let counts = [impossible, starving, looping, shares, copies];
-    let earlier = [earlier.impossible, earlier.starving, earlier.looping, earlier.shares, earlier.copies];
-    counts.into_iter().zip(earlier).for_each(|(count, before)| *count = count.saturating_sub(before));
-    stats.hol_blocked = stats.hol_blocked.saturating_sub(before.hol_blocked);
-    let Blocked { cwnd, receive_window, scheduler, application } = &mut stats.blocked;
-    *cwnd = cwnd.saturating_sub(before.blocked.cwnd);
-    *receive_window = receive_window.saturating_sub(before.blocked.receive_window);
-    *scheduler = scheduler.saturating_sub(before.blocked.scheduler);
-    *application = application.saturating_sub(before.blocked.application);
+fn subtract_connection(now: &mut ConnectionStats, before: &ConnectionStats) {
+    take(&mut now.segments_received, before.segments_received);
+    take(&mut now.ofo_count, before.ofo_count);
+    take(&mut now.reinjected, before.reinjected);
+    take(&mut now.duplicates, before.duplicates);
+    take(&mut now.acks_detoured, before.acks_detoured);
+    take(&mut now.acks_kept, before.acks_kept);
+    take(&mut now.acks_restored, before.acks_restored);
+    take(&mut now.ack_fallbacks, before.ack_fallbacks);
+    take(&mut now.probes_sent, before.probes_sent);
+    let Overruled { impossible, starving, looping, shares, copies } = before.overruled;
+    take(&mut now.overruled.impossible, impossible);
+    take(&mut now.overruled.starving, starving);
+    take(&mut now.overruled.looping, looping);
+    take(&mut now.overruled.shares, shares);
+    take(&mut now.overruled.copies, copies);
+    take_time(&mut now.ofo_wait, before.ofo_wait);
+    take_time(&mut now.hol_blocked, before.hol_blocked);
+    let Blocked { cwnd, receive_window, scheduler, application } = before.blocked;
+    take_time(&mut now.blocked.cwnd, cwnd);
+    take_time(&mut now.blocked.receive_window, receive_window);
+    take_time(&mut now.blocked.scheduler, scheduler);
+    take_time(&mut now.blocked.application, application);
 }
 
-fn subtract_subflow(stats: &mut SubflowStats, before: &SubflowStats) {
-    stats.segments_sent = stats.segments_sent.saturating_sub(before.segments_sent);
-    stats.bytes_first_sent = stats.bytes_first_sent.saturating_sub(before.bytes_first_sent);
-    stats.bytes_sent = stats.bytes_sent.saturating_sub(before.bytes_sent);
-    stats.retransmitted = stats.retransmitted.saturating_sub(before.retransmitted);
-    stats.rtos = stats.rtos.saturating_sub(before.rtos);
-    stats.fast_recoveries = stats.fast_recoveries.saturating_sub(before.fast_recoveries);
-    stats.reinjected = stats.reinjected.saturating_sub(before.reinjected);
-    stats.bytes_received = stats.bytes_received.saturating_sub(before.bytes_received);
+fn subtract_subflow(now: &mut SubflowStats, before: &SubflowStats) {
+    take(&mut now.segments_sent, before.segments_sent);
+    take(&mut now.bytes_first_sent, before.bytes_first_sent);
+    take(&mut now.bytes_sent, before.bytes_sent);
+    take(&mut now.retransmitted, before.retransmitted);
+    take(&mut now.rtos, before.rtos);
+    take(&mut now.fast_recoveries, before.fast_recoveries);
+    take(&mut now.reinjected, before.reinjected);
+    take(&mut now.bytes_received, before.bytes_received);
+}
+
+fn take(count: &mut u64, before: u64) {
+    *count = count.saturating_sub(before);
+}
+
+fn take_time(time: &mut Duration, before: Duration) {
+    *time = time.saturating_sub(before);
 }

@@ -265,7 +265,7 @@ pub enum Workload {
     },
 }
 
-/// Which file of a workload is sent when, and over what.
+/// Order of the files of a workload, and the connections they take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FileOrder {
     /// Each on its own connection, so long after the end of the one before.
@@ -290,7 +290,7 @@ pub enum FileOrder {
     },
 }
 
-/// When things that do not wait for one another begin.
+/// Beginnings of things that do not wait for one another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Arrivals {
     /// The mean time from one beginning to the next; zero for all at once.

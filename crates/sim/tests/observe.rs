@@ -6,10 +6,10 @@ mod common;
 mod draw;
 
 use anabranch_engine::{Choice, Detector, Purpose, Reason};
-use anabranch_net::{Change, DropCause, QueueLimit};
+use anabranch_net::{DropCause, QueueLimit};
 use anabranch_sim::{
-    Affected, Condition, Content, Direction, End, Host, Loss, Middlebox, MiddleboxSpec, Observer, PacketId, Sight,
-    Spec, TimedChange, Workload, run, run_observed,
+    Condition, Content, Direction, End, Host, Loss, Middlebox, MiddleboxSpec, Observer, PacketId, Sight, Spec,
+    Workload, run, run_observed,
 };
 use anabranch_units::{Bytes, Duration, Instant, Rate, Seed, SubflowId};
 use common::*;
@@ -131,15 +131,7 @@ fn what_middleboxes_keep_or_make_is_told() {
 #[test]
 fn a_black_hole_shows_what_timeouts_repeat_and_reinject() {
     let mut spec = spec(vec![path("a", 20, 10), path("b", 10, 30)], vec![download(2_000_000)]);
-    spec.changes = [(200, Change::Blackhole), (900, Change::Restore)]
-        .map(|(at, change)| TimedChange {
-            at: ms(at),
-            path: "a".to_owned(),
-            affected: Affected::Both,
-            change,
-            notify: false,
-        })
-        .into();
+    spec.changes = swallowed("a", 200, 900);
     let (notes, _) = Notes::of(&spec);
     for purpose in [
         Purpose::Handshake { retries: 0 },

@@ -4,12 +4,12 @@
 mod common;
 
 use anabranch_engine::{Profile, ReceiveTuning, RtoRule};
-use anabranch_net::{Change, LinkStats, LossModel, QueueLimit};
+use anabranch_net::{LinkStats, LossModel, QueueLimit};
 use anabranch_policy::congestion::{HyStart, LossResponse};
 use anabranch_policy::registry::{CONGESTION, REINJECTIONS, SCHEDULERS};
-use anabranch_sim::{Affected, Direction, EventKind, HostSpec, Outcome, PathSpec, Spec, TimedChange, Workload, run};
+use anabranch_sim::{Direction, EventKind, HostSpec, Outcome, PathSpec, Spec, Workload, run};
 use anabranch_units::{Bytes, Duration, Rate};
-use common::{complete, download, goodput, lossy_path, ms, order, path, spec};
+use common::{complete, download, goodput, lossy_path, ms, order, path, spec, swallowed};
 use std::sync::Arc;
 
 /// Both hosts with the profile `linux`, changed.
@@ -196,15 +196,7 @@ fn halving_leaves_more_than_a_timeout_otherwise_does() {
     let windows = [LossResponse::Standard, LossResponse::Halve].map(|loss_response| {
         let profile = Profile { loss_response, initial_ssthresh: Some(20), ..Profile::newreno() };
         let mut spec = ns3(vec![path("a", 5, 50)], profile, 2_000_000);
-        spec.changes = [(2000, Change::Blackhole), (2300, Change::Restore)]
-            .map(|(at, change)| TimedChange {
-                at: ms(at),
-                path: "a".to_owned(),
-                affected: Affected::Both,
-                change,
-                notify: false,
-            })
-            .into();
+        spec.changes = swallowed("a", 2000, 2300);
         spec.samples = (1..400).map(|n| ms(10 * n)).collect();
         let outcome = complete(&spec);
         assert!(repairs(&outcome).1 > 0);

@@ -70,7 +70,7 @@ impl Connection {
         self.confirmation.next
     }
 
-    /// Nothing has come since the handshake. Data or a DATA_FIN under way repeats the keys. Otherwise they are sent
+    /// Asks again after silence since the handshake. Data or a DATA_FIN under way repeats the keys. Otherwise they go
     /// once more, and after them an ACK that the peer must answer (RFC 9293 §3.10.7.4).
     pub(super) fn on_confirmation_deadline(&mut self, now: Instant, shared: &mut Shared) {
         self.confirmation.next = None;

@@ -101,7 +101,7 @@ impl Connection {
         }
     }
 
-    /// Nothing better is to be expected of this subflow than of those that were lost.
+    /// True of a subflow of which no better is to be expected than of those that were lost.
     fn is_hopeless(&self, subflow: &Subflow) -> bool {
         let times_out = subflow.recovery.consecutive_rtos() > 0;
         let timed_out = is_barren(subflow) && times_out;

@@ -28,7 +28,7 @@ pub(crate) struct PendingJoin {
 #[derive(Default)]
 pub(crate) struct PendingJoins {
     places: Vec<Option<PendingJoin>>,
-    /// When a join last took the place of another.
+    /// Time at which a join last took the place of another.
     overwritten: Option<Instant>,
 }
 

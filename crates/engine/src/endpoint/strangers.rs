@@ -46,7 +46,7 @@ impl Refusals {
 }
 
 impl Endpoint {
-    /// Whether a segment of this flow with these control bits would change nothing and be answered by nothing, so that
+    /// True if a segment of this flow with these control bits would change nothing and be answered by nothing, so that
     /// a driver need not read the rest of it; counts it then.
     pub fn ignores(&mut self, now: Instant, flow: &FlowKey, flags: Flags) -> bool {
         let (resets, opens) = (flags.has(Flags::RST), flags.has(Flags::SYN) && !flags.has(Flags::ACK));

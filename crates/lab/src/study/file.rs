@@ -107,9 +107,9 @@ pub struct PointTable {
 pub struct SystemTable {
     /// In the legend, and in statements.
     pub name: String,
-    /// What it lays over the scenario, each as `--set` takes it.
+    /// Settings that it lays over the scenario, each as `--set` takes it.
     pub set: Vec<At<String>>,
-    /// Why this is not the paper's system but a reconstruction: statements about it are not judged.
+    /// Reason why this is not the paper's system but a reconstruction: statements about it are not judged.
     pub unavailable: Option<String>,
 }
 
@@ -119,7 +119,7 @@ pub struct SystemTable {
 pub struct SensitivityTable {
     /// In words.
     pub name: String,
-    /// What it lays over the scenario, each as `--set` takes it.
+    /// Settings that it lays over the scenario, each as `--set` takes it.
     pub set: Vec<At<String>>,
 }
 

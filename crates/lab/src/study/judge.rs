@@ -8,17 +8,7 @@
 //! that are shown with it. Where the points of a claim or the steps of a trend each have a vote, their p-values are
 //! adjusted after Holm.
 //!
-//! | claim | reproduced | stronger, weaker | sign only | not significant | opposite |
-//! |---|---|---|---|---|---|
-//! | `order` `a < b` | each neighbour's difference counts and is at least `margin` (1 %), and no point says otherwise | | it counts and is smaller, or a point or the means say otherwise, or only the ends' counts | it does not count | it counts the other way |
-//! | `a <= b` | `a` is not above `b` by more than `margin` (1 %) so that it counts | | | a single run | otherwise |
-//! | `a ~ b` | within `margin` (5 %) | | | it does not count | otherwise |
-//! | `value`, `range` | our mean within `within` of it, or our interval, if no wider than a tenth of the number, meets it | by at most a factor of two | with `over`: the sign is right and it counts | with `over`: it does not count | otherwise |
-//! | `at-least`, `at-most` | our mean on that side | by at most a factor of two | | our interval reaches that side | otherwise |
-//! | `trend` | from end to end it counts and is at least `margin` (1 %), and no step against it does | | it is smaller, or a step is against it | it does not count | it counts the other way, or the gap is on the other side (`lead`) |
-//! | `peak` | our largest mean is there | | | its lead over the value there does not count | otherwise |
-//! | `theory` | each point within `within` of the curve | | all changes in the same direction | | otherwise |
-//! | `equals` | so in every run | | | | otherwise |
+//! `docs/studies.md` has the table of grades by claim; `grade` has its rules.
 //!
 //! A statement about a system that is a reconstruction (`unavailable`) has a comparator that is not available. A
 //! trend of all systems, and an order of three others or more, are judged without it.
@@ -279,7 +269,8 @@ impl Case<'_> {
             && grade::sign(&self.difference(*first, *last, &self.points)?, self.margin(WORTH_A_WORD))
                 == Verdict::Reproduced
         {
-            // The other way between neighbours is not made good by the ends, nor that at half of the points by the average.
+            // The other way between neighbours is not made good by the ends, nor that at half of the points by the
+            // average.
             let made_good = verdict == Verdict::NotSignificant || (chain.len() == 2 && 2 * contrary < groups.len());
             verdict = if made_good { verdict.min(Verdict::SignOnly) } else { verdict };
         }
@@ -300,7 +291,7 @@ impl Case<'_> {
         Some(mean(a)? > mean(b)?)
     }
 
-    /// Where among several points `b` is below `a` so that it counts among as many votes: an average must not hide
+    /// Points among several at which `b` is below `a` so that it counts among as many votes: an average must not hide
     /// that.
     fn reversed(&self, a: usize, b: usize, group: &[Point]) -> Option<Vec<String>> {
         if group.len() == 1 {
@@ -522,10 +513,10 @@ const ROUNDING: f64 = 1e-9;
 /// In percent, or points of it: from where on an order counts, and any difference between runs without chance.
 const WORTH_A_WORD: f64 = 1.0;
 
-/// So many systems of the paper's own make an order that is judged without the others.
+/// Number of systems of the paper's own that make an order without the others.
 const ORDER_WITHOUT: usize = 3;
 
-/// Whether a difference is below `most` so that it counts among all that were tested with it.
+/// True of a difference below `most` that counts among all that were tested with it.
 fn is_against(tested: &Tested, most: f64) -> bool {
     tested.difference.mean < most && tested.is_significant()
 }

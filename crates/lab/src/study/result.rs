@@ -56,7 +56,7 @@ pub struct SystemInfo {
     pub set: Vec<String>,
     /// Scheduler, congestion control and so on with all parameters, as the sender has them.
     pub policies: Vec<(String, String)>,
-    /// Why it is not the paper's system but a reconstruction.
+    /// Reason why it is not the paper's system but a reconstruction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
 }
@@ -209,6 +209,6 @@ pub enum Standing {
     InPart,
     /// Not so here.
     Fails,
-    /// Nothing can be said.
+    /// Not to be decided.
     Open,
 }

@@ -1,4 +1,4 @@
-//! What coupled algorithms share: which subflows count in their sums, and with which window (A-COUPLED).
+//! Rules that coupled algorithms share: which subflows count in their sums, and with which window (A-COUPLED).
 
 use super::Flow;
 use crate::registry::{Domain, Parameter};

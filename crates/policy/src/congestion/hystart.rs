@@ -37,7 +37,7 @@ impl HyStart {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Watch {
     round: Round,
-    /// When the round began; `None` before the first ACK.
+    /// Beginning of the round; `None` before the first ACK.
     began: Option<Instant>,
     /// The latest ACK of the train.
     latest: Instant,

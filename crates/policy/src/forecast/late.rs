@@ -282,7 +282,7 @@ mod tests {
         assert!(of(Switches { tlp: true, ..Switches::default() }) > plain);
     }
 
-    /// What the equations say if taken at their word (A-LATE-1), from plain recursions in Python, apart from this code.
+    /// Values of the equations taken at their word (A-LATE-1), from plain recursions in Python, apart from this code.
     /// At no loss both count more than all that can be sent.
     #[test]
     fn literal_readings() {

@@ -35,7 +35,7 @@ pub struct BlestKernel {
     down: u64,
     /// Data was reinjected since `since` because the window was full.
     reinjected: bool,
-    /// When λ was last corrected, or else the first call.
+    /// Time of λ's last correction, or else of the first call.
     since: Option<Instant>,
     /// Of each subflow that was ever usable.
     extremes: Vec<Extremes>,

@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, dead_code)]
 
 use anabranch_engine::{Policies, Profile};
-use anabranch_net::{LinkConfig, LossModel, QueueLimit};
-use anabranch_sim::{Arrivals, Direction, FileOrder, HostSpec, Outcome, PathSpec, Spec, Workload, run};
+use anabranch_net::{Change, LinkConfig, LossModel, QueueLimit};
+use anabranch_sim::{
+    Affected, Arrivals, Direction, FileOrder, HostSpec, Outcome, PathSpec, Spec, TimedChange, Workload, run,
+};
 use anabranch_units::{Bytes, Duration, Rate};
 
 pub fn ms(n: u64) -> Duration {
@@ -54,6 +56,13 @@ pub fn order(concurrent: bool, warm: bool, think: Duration) -> FileOrder {
         (_, true) => FileOrder::OneConnection { warm_up: Bytes::ZERO, pause: think },
         _ => FileOrder::InTurn(think),
     }
+}
+
+/// A path swallows everything from one time \[ms\] to the other.
+pub fn swallowed(path: &str, from: u64, until: u64) -> Vec<TimedChange> {
+    let change =
+        |at, change| TimedChange { at: ms(at), path: path.to_owned(), affected: Affected::Both, change, notify: false };
+    vec![change(from, Change::Blackhole), change(until, Change::Restore)]
 }
 
 pub fn bulk(seconds: u64) -> Workload {

@@ -157,7 +157,7 @@ fn an_order_at_each_point_fails_where_one_point_fails() {
     assert_eq!(there.verdict, Verdict::Opposite);
 }
 
-/// Where most points count the other way, or neighbours do, neither the average nor the ends make it good.
+/// An average does not make good what counts the other way at most points.
 #[test]
 fn what_counts_the_other_way_is_opposite() {
     let mostly = |system: usize, x: f64, seed: u64| {

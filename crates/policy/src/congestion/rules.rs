@@ -1,0 +1,87 @@
+//! Rules in which TCP implementations differ, whatever the algorithm.
+
+use super::hystart::HyStart;
+use anabranch_units::Bytes;
+
+/// Rules in which TCP implementations differ.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Rules {
+    /// The window of a new subflow.
+    pub initial_window: InitialWindow,
+    /// Whether the window decays while nothing is sent (RFC 2861).
+    pub idle_restart: bool,
+    /// Whether a window that did not limit the sender stays as it is.
+    pub cwnd_limited_check: bool,
+    /// L of RFC 3465: how many segments one ACK may add in slow start, 2 in that RFC, 1 after a timeout whatever is set
+    /// here. `u32::MAX` sets no limit at all, as in Linux.
+    pub byte_counting_limit_segments: u32,
+    /// No window grows beyond this.
+    pub max_cwnd: Option<Bytes>,
+    /// The threshold of a new subflow, as remembered from an earlier connection; `None` for none.
+    pub initial_ssthresh_segments: Option<u32>,
+    /// Slow start of an algorithm that has HyStart (CUBIC) ends by it.
+    pub hystart: Option<HyStart>,
+    /// The window falls in the course of a fast recovery (RFC 6937) rather than at its beginning.
+    pub prr: bool,
+    /// Fall of the window on a loss.
+    pub loss_response: LossResponse,
+}
+
+/// Fall of window and threshold on a loss.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LossResponse {
+    /// As the algorithm says; to one segment on a timeout (RFC 5681).
+    Standard,
+    /// To half of the window on a fast retransmit and on each timeout, with a threshold of two segments, so that slow
+    /// start does not come back (`MpTcpSocketImpl::reduceCWND` of mptcp-ns3, which compares segments with bytes there).
+    Halve,
+}
+
+/// The window of a subflow that has sent nothing yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum InitialWindow {
+    /// So many full segments.
+    Segments(u32),
+    /// Two to four segments, by their size (RFC 5681 §3.1).
+    Rfc5681,
+    /// Ten segments, or less if they are large (RFC 6928 §2).
+    Rfc6928,
+}
+
+impl Rules {
+    /// The largest window \[bytes\] of a flow with segments of `mss` bytes.
+    pub(super) fn limit(&self, mss: f64) -> f64 {
+        self.max_cwnd.map_or(f64::INFINITY, |max| max.as_f64().max(mss))
+    }
+
+    /// The threshold \[bytes\] of a new flow with segments of `mss` bytes.
+    pub(super) fn initial_ssthresh(&self, mss: f64) -> f64 {
+        self.initial_ssthresh_segments.map_or(f64::INFINITY, |n| f64::from(n).max(MIN_SSTHRESH_SEGMENTS) * mss)
+    }
+
+    /// Segments that an ACK may add in slow start.
+    pub(super) fn counted(&self, after_rto: bool) -> f64 {
+        match self.byte_counting_limit_segments {
+            u32::MAX => f64::INFINITY,
+            // A cumulative ACK after a timeout says little about what left the network (RFC 3465 §2.3).
+            _ if after_rto => 1.0,
+            limit => f64::from(limit.max(1)),
+        }
+    }
+}
+
+impl InitialWindow {
+    /// In bytes, for segments of `mss` bytes; at least one segment.
+    pub(super) fn bytes(self, mss: f64) -> f64 {
+        match self {
+            InitialWindow::Segments(n) => f64::from(n.max(1)) * mss,
+            InitialWindow::Rfc5681 if mss > 2190.0 => 2.0 * mss,
+            InitialWindow::Rfc5681 if mss > 1095.0 => 3.0 * mss,
+            InitialWindow::Rfc5681 => 4.0 * mss,
+            InitialWindow::Rfc6928 => (10.0 * mss).min((2.0 * mss).max(14_600.0)),
+        }
+    }
+}
+
+/// No threshold is smaller (RFC 5681 Eq. (4)).
+pub(super) const MIN_SSTHRESH_SEGMENTS: f64 = 2.0;
