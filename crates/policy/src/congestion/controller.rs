@@ -469,24 +469,6 @@ mod tests {
         (controller.cwnd(A).get(), controller.ssthresh(A).map(Bytes::get))
     }
 
-    #[test]
-    fn initial_windows_follow_their_formulas() {
-        for (rule, mss, expected) in [
-            (InitialWindow::Segments(10), 1460, 14_600),
-            (InitialWindow::Segments(0), 1460, 1460),
-            (InitialWindow::Rfc5681, 1095, 4380),
-            (InitialWindow::Rfc5681, 1460, 4380),
-            (InitialWindow::Rfc5681, 2191, 4382),
-            (InitialWindow::Rfc6928, 1460, 14_600),
-            (InitialWindow::Rfc6928, 536, 5360),
-            (InitialWindow::Rfc6928, 9000, 18_000),
-        ] {
-            let mut controller = Controller::new(Box::new(Reno), Rules { initial_window: rule, ..RULES });
-            controller.add(A, Bytes::new(mss));
-            assert_eq!(controller.cwnd(A).get(), expected, "{rule:?} {mss}");
-        }
-    }
-
     /// reduceCWND of mptcp-ns3 with segments of 1000 bytes: 10 segments fall to 5 by a fast retransmit, to 2.5 by a
     /// timeout and to 1.25 by the next; the threshold is two segments.
     #[test]

@@ -85,3 +85,24 @@ impl InitialWindow {
 
 /// No threshold is smaller (RFC 5681 Eq. (4)).
 pub(super) const MIN_SSTHRESH_SEGMENTS: f64 = 2.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn initial_windows_follow_their_formulas() {
+        for (rule, mss, expected) in [
+            (InitialWindow::Segments(10), 1460.0, 14_600.0),
+            (InitialWindow::Segments(0), 1460.0, 1460.0),
+            (InitialWindow::Rfc5681, 1095.0, 4380.0),
+            (InitialWindow::Rfc5681, 1460.0, 4380.0),
+            (InitialWindow::Rfc5681, 2191.0, 4382.0),
+            (InitialWindow::Rfc6928, 1460.0, 14_600.0),
+            (InitialWindow::Rfc6928, 536.0, 5360.0),
+            (InitialWindow::Rfc6928, 9000.0, 18_000.0),
+        ] {
+            assert_eq!(rule.bytes(mss), expected, "{rule:?} {mss}");
+        }
+    }
+}
