@@ -78,7 +78,7 @@ pub struct ConnectionOutcome {
     pub workload: usize,
     /// That of its first transfer.
     pub label: String,
-    /// MPTCP was agreed on.
+    /// MPTCP was agreed on, and neither host fell back to plain TCP, be it after the last transfer.
     pub multipath: bool,
     /// Of the host that sends the data; `None` if it never learned of the connection.
     pub sender: Option<ConnectionStats>,

@@ -23,6 +23,8 @@ pub(crate) struct Session {
     pub(crate) ids: [Option<ConnectionId>; 2],
     /// Both hosts see MPTCP.
     pub(crate) multipath: [bool; 2],
+    /// A host went on as plain TCP, perhaps after the session was concluded.
+    pub(crate) fell_back: bool,
     pub(crate) streams: PerDirection<ByteStream>,
     /// A host has no more use for it: closed, reset or aborted.
     pub(crate) over: [bool; 2],

@@ -8,8 +8,8 @@ mod common;
 
 use anabranch_engine::FallbackReason;
 use anabranch_sim::{
-    Direction, End, EventKind, EventRecord, Middlebox, MiddleboxSpec, Outcome, Spec, SpecError, SplitOptions, Stripped,
-    StrippedOptions, SynOption, Unmapped, run,
+    Direction, End, EventKind, EventRecord, Host, Middlebox, MiddleboxSpec, Outcome, Spec, SpecError, SplitOptions,
+    Stripped, StrippedOptions, SynOption, TimedRestart, Unmapped, run,
 };
 use anabranch_units::{Bytes, Duration, Instant};
 use anabranch_wire::ResetReason;
@@ -305,6 +305,20 @@ fn altered_payload_is_seen_with_a_checksum() {
             }
         }
     }
+}
+
+/// Nor does it count as MPTCP when the other host had restarted by then, which is the end of the transfer.
+#[test]
+fn altered_payload_is_read_as_plain_tcp_after_a_restart() {
+    let mut spec =
+        alone(&[Middlebox::AlterPayload { offset: 100, remove: 4, insert: 4, direction: None }], Direction::Down);
+    spec.client.dss_checksum = true;
+    // The first data is under way.
+    spec.restarts = vec![TimedRestart { at: ms(35), host: Host::Server }];
+    spec.stop = Duration::from_secs(100);
+    let outcome = run(&spec).unwrap();
+    assert!(!outcome.finished && outcome.altered_bytes == 4, "{} {}", outcome.finished, outcome.altered_bytes);
+    assert!(!outcome.connections[0].multipath);
 }
 
 /// What is inserted has no mapping, and that is seen even without a checksum: plain TCP, which reads what the box wrote.

@@ -51,8 +51,8 @@ impl Stage<'_> {
                 self.report_failure(session);
                 self.leave(host, id, session);
             }
-            Event::Fallback(_)
-            | Event::SubflowEstablished(_)
+            Event::Fallback(_) => self.sessions[session].fell_back = true,
+            Event::SubflowEstablished(_)
             | Event::SubflowClosed(_)
             | Event::SubflowReset { .. }
             | Event::SchedulerOverruled(_) => {}
@@ -165,15 +165,19 @@ impl Stage<'_> {
 
     /// The connection's statistics as they were when it was concluded, or else as they are now.
     pub(crate) fn final_outcome(&self, session: usize) -> ConnectionOutcome {
-        self.sessions[session].outcome.clone().unwrap_or_else(|| self.connection_outcome(session))
+        let Session { outcome, fell_back, .. } = &self.sessions[session];
+        match outcome {
+            Some(outcome) => ConnectionOutcome { multipath: outcome.multipath && !fell_back, ..outcome.clone() },
+            None => self.connection_outcome(session),
+        }
     }
 
     pub(super) fn connection_outcome(&self, session: usize) -> ConnectionOutcome {
-        let Session { workload, label, pair, direction, ids, multipath, baseline, .. } = &self.sessions[session];
+        let Session { workload, label, pair, direction, ids, multipath, fell_back, baseline, .. } =
+            &self.sessions[session];
         let stats = |side: usize| ids[side].and_then(|id| self.hosts[2 * pair + side].endpoint.connection(id));
         let side = sender(*direction);
         let (sender, receiver) = (stats(side), stats(1 - side));
-        let fell_back = [&sender, &receiver].into_iter().flatten().any(|stats| stats.fallback.is_some());
         let subflows = ids[side].map_or(Vec::new(), |id| self.hosts[2 * pair + side].endpoint.subflows(id));
         let with_path = |stats: anabranch_engine::SubflowStats| SubflowOutcome {
             path: path_between(stats.local.ip(), stats.remote.ip()),

@@ -140,6 +140,7 @@ impl<'a> Stage<'a> {
             direction,
             ids: [Some(id), None],
             multipath: [false; 2],
+            fell_back: false,
             streams: PerDirection { down: ByteStream::default(), up: ByteStream::default() },
             over: [false; 2],
             concluded: false,
