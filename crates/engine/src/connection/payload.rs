@@ -86,6 +86,10 @@ impl Connection {
         while had_holes && self.position(id) == Some(index) {
             let subflow = &mut self.subflows[index];
             let Some((_, chunk)) = subflow.ofo.pop(subflow.rcv_nxt) else { break };
+            if self.mode == Mode::Plain {
+                // It may have been taken under the window of MPTCP, which a fallback since has not moved.
+                self.receiver.admit_acknowledged(subflow.rcv_nxt - 1 + chunk.len() as u64);
+            }
             if !self.consume(now, index, chunk, None, shared) {
                 return;
             }
