@@ -162,6 +162,8 @@ pub(crate) struct Subflow {
     /// ACKs of data in a row that had no DSS, and when the first of them came.
     pub(crate) bare_acks: u32,
     pub(crate) bare_since: Instant,
+    /// Since when every segment with a DSS acknowledges less than others have that had none.
+    pub(crate) behind_since: Option<Instant>,
     /// Data timeouts that found the oldest data acknowledged here and not at the data level.
     pub(crate) unconfirmed: u32,
     /// Since the last of them, nothing new goes here until the data before this offset is acknowledged at the data level.
@@ -203,6 +205,8 @@ pub(crate) struct Counts {
 
 /// After so long without a segment the peer's timestamp clock may have come round (RFC 7323 §5.5: 24 days).
 const PAWS_EXPIRY: Duration = Duration::from_secs(24 * 24 * 3600);
+/// Repetitions in vain after which other subflows are preferred (RFC 9293 §3.8.3: R1, at least 3).
+const MAX_VAIN_REPETITIONS: u32 = 3;
 /// RFC 5681 §3.2.
 const DUP_THRESHOLD: u32 = 3;
 /// The largest window shift (RFC 7323 §2.3).
@@ -274,6 +278,7 @@ impl Subflow {
             unmapped_until: None,
             bare_acks: 0,
             bare_since: Instant::ZERO,
+            behind_since: None,
             unconfirmed: 0,
             doubted_until: None,
             timestamp_offset: 0,
@@ -324,6 +329,17 @@ impl Subflow {
     pub(crate) fn is_closed(&self) -> bool {
         let fin_acked = self.fin_sent && self.recovery.snd_una() == self.recovery.snd_nxt();
         fin_acked && self.peer_fin.is_some_and(|fin| self.rcv_nxt > fin)
+    }
+
+    /// Somebody acknowledges before the peer does, which lags behind for longer than segments are overtaken: ACKs without a
+    /// DSS are not the peer's, and say nothing of its options.
+    pub(crate) fn is_acknowledged_by_proxy(&self, now: Instant) -> bool {
+        self.behind_since.is_some_and(|since| now.since(since) >= self.rtt.rto())
+    }
+
+    /// Its timeouts come to nothing: other subflows are preferred, and looked for.
+    pub(crate) fn repeats_in_vain(&self) -> bool {
+        self.recovery.consecutive_rtos() > MAX_VAIN_REPETITIONS
     }
 
     /// May carry new data (A-USABLE).

@@ -83,7 +83,10 @@ impl Connection {
             return true;
         }
         if segment.options.dss.is_some() {
-            self.subflows[index].bare_acks = 0;
+            let subflow = &mut self.subflows[index];
+            subflow.bare_acks = 0;
+            let behind = segment.flags.has(Flags::ACK) && ack < subflow.recovery.snd_una();
+            subflow.behind_since = if behind { subflow.behind_since.or(Some(now)) } else { None };
             self.confirm(now, index, shared);
             return true;
         }
@@ -114,7 +117,9 @@ impl Connection {
         }
         subflow.bare_acks += u32::from(acks_data);
         // A proxy that acknowledges on the peer's behalf makes many before the peer's first has made its way.
-        let lasting = subflow.bare_acks >= BARE_ACKS && now.since(subflow.bare_since) >= subflow.rtt.rto();
+        let lasting = subflow.bare_acks >= BARE_ACKS
+            && now.since(subflow.bare_since) >= subflow.rtt.rto()
+            && !subflow.is_acknowledged_by_proxy(now);
         // A stock kernel sends an ACK without DSS now and then, so a confirmed subflow must show a few in a row.
         let enough = first || bare_fin || lasting;
         if enough && self.can_fall_back() {

@@ -4,6 +4,7 @@ use super::addresses::Announcement;
 use super::{Connection, Mode, Role};
 use crate::deadline::earliest;
 use crate::shared::Shared;
+use crate::subflow::Subflow;
 use anabranch_units::{AddressId, Duration, Instant};
 use anabranch_wire::{FlowKey, MpOption, RemoveAddr};
 use std::collections::VecDeque;
@@ -123,8 +124,8 @@ impl Connection {
         }
         remotes.extend(self.paths.remote.iter().filter(|(_, address)| *address != first));
         let limit = shared.config.max_subflows.min(crate::config::MAX_SUBFLOWS);
-        // A path that the peer called hopeless is not tried while there is another (RFC 8684 §3.6 SHOULD NOT).
-        let choosy = !self.subflows.is_empty();
+        // A path that the peer called hopeless is not tried while there is a better one (RFC 8684 §3.6 SHOULD NOT).
+        let choosy = !self.subflows.iter().all(Subflow::repeats_in_vain);
         let locals = shared.locals.iter().map(|(_, address)| address.ip);
         for local in locals.filter(|local| !shared.down.contains(local)).collect::<Vec<_>>() {
             for (id, remote) in &remotes {

@@ -57,8 +57,6 @@ const FINS_BEFORE_ASKING: u32 = 2;
 const MAX_UNHEARD_FINS: u32 = 2;
 /// Doublings of the wait between repetitions at the data level, which is never longer than a subflow's.
 const MAX_BACKOFF: u32 = 6;
-/// Repetitions in vain after which other subflows are preferred (RFC 9293 §3.8.3: R1, at least 3).
-const MAX_VAIN_REPETITIONS: u32 = 3;
 
 /// Connections whose TIME-WAIT ends within this end together.
 const TIME_WAIT_GRAIN: Duration = Duration::from_millis(10);
@@ -286,8 +284,11 @@ impl Connection {
                     self.subflows_changed(now);
                 }
             }
-        } else if self.subflows[index].recovery.consecutive_rtos() > MAX_VAIN_REPETITIONS {
+        } else if self.subflows[index].repeats_in_vain() {
             self.pass_over(now, index);
+        }
+        if self.position(id).is_some_and(|index| self.subflows[index].repeats_in_vain()) {
+            self.join_missing(now, shared);
         }
         self.on_unanswered(now, shared);
     }
@@ -367,7 +368,8 @@ impl Connection {
 
     /// Data waits too long for its DATA_ACK: repeat the oldest, whatever carried it.
     fn on_data_timeout(&mut self, now: Instant, shared: &mut Shared) {
-        if self.subflows.first().is_some_and(|subflow| subflow.bare_acks > 0) && self.can_fall_back() {
+        let bare = |subflow: &Subflow| subflow.bare_acks > 0 && !subflow.is_acknowledged_by_proxy(now);
+        if self.subflows.first().is_some_and(bare) && self.can_fall_back() {
             // The subflow acknowledges and the data level does not: the peer is plain TCP by now, and would take what is
             // repeated for new data.
             return self.fall_back(now, crate::FallbackReason::OptionsLost, shared);
