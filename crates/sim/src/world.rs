@@ -43,8 +43,12 @@ fn play<'a>(spec: &'a Spec, observer: Option<&'a mut dyn Observer>) -> Result<Ou
     world.play(Instant::ZERO + spec.stop, World::transfers_are_through);
     let (end, finished) = (world.end(), world.is_finished());
     world.stage.take_last_sample();
-    let outcomes = (0..world.stage.sessions.len()).map(|session| world.stage.final_outcome(session)).collect();
+    let sessions = 0..world.stage.sessions.len();
+    let mut outcomes: Vec<_> = sessions.map(|session| world.stage.final_outcome(session)).collect();
     let quiet = world.linger(spec);
+    for (outcome, session) in outcomes.iter_mut().zip(&world.stage.sessions) {
+        outcome.multipath &= !session.fell_back;
+    }
     world.verify();
     Ok(world.into_outcome(outcomes, end, finished, quiet))
 }

@@ -165,11 +165,7 @@ impl Stage<'_> {
 
     /// The connection's statistics as they were when it was concluded, or else as they are now.
     pub(crate) fn final_outcome(&self, session: usize) -> ConnectionOutcome {
-        let Session { outcome, fell_back, .. } = &self.sessions[session];
-        match outcome {
-            Some(outcome) => ConnectionOutcome { multipath: outcome.multipath && !fell_back, ..outcome.clone() },
-            None => self.connection_outcome(session),
-        }
+        self.sessions[session].outcome.clone().unwrap_or_else(|| self.connection_outcome(session))
     }
 
     pub(super) fn connection_outcome(&self, session: usize) -> ConnectionOutcome {
