@@ -3,7 +3,7 @@
 use super::{log, middlebox};
 use crate::common::order;
 use anabranch_engine::Keepalive;
-use anabranch_net::QueueLimit;
+use anabranch_net::{LinkConfig, QueueLimit, Service};
 use anabranch_sim::{
     Arrivals, Direction, End, FileOrder, Host, Middlebox, MiddleboxSpec, PathSpec, Spec, TimedRestart, Unmapped,
     Workload,
@@ -77,7 +77,25 @@ pub fn may_starve(spec: &Spec) -> bool {
 
 /// All arrives, but in up to ten times the usual horizon.
 pub fn may_crawl(spec: &Spec) -> bool {
-    overflows(spec) || merges(spec)
+    overflows(spec) || merges(spec) || crowds(spec)
+}
+
+/// All subflows share a link whose queue holds fewer full packets than there are subflows. What makes one of them send makes
+/// the others, whose timeouts have become alike: most of what comes at once is lost, again and again.
+fn crowds(spec: &Spec) -> bool {
+    const FULL_PACKET: u64 = 1500;
+    let subflows =
+        (spec.paths.len() * spec.server.addresses).min(spec.client.max_subflows).min(spec.server.max_subflows);
+    let room = |link: &LinkConfig| match (&link.queue, &link.service) {
+        (QueueLimit::Packets(most), _) => u64::from(*most),
+        (QueueLimit::Bytes(most), _) => most.get() / FULL_PACKET,
+        (QueueLimit::Bdp { factor, round_trip }, Service::Rate(rate)) => {
+            (factor * rate.bytes_in(*round_trip).as_f64()) as u64 / FULL_PACKET
+        }
+        (QueueLimit::Bdp { .. }, Service::Trace(_)) => u64::MAX,
+    };
+    let mut links = spec.shared.iter().flat_map(|link| [&link.down, &link.up]);
+    links.any(|link| room(link) < subflows as u64)
 }
 
 /// Every path has a box that merges segments, and so takes all mappings but the first from what is sent at once. Where
