@@ -73,7 +73,7 @@ fn is_held(spec: &Spec, connection: &ConnectionOutcome) -> bool {
     let ends = || [&connection.sender, &connection.receiver].into_iter().flatten();
     let checked = spec.client.dss_checksum || spec.server.dss_checksum;
     let speaks = connection.multipath && ends().all(|end| end.fallback.is_none());
-    checked && speaks && ends().count() == 2 && ends().all(|end| end.ended.is_none())
+    draw::deep::alters(spec) && checked && speaks && ends().count() == 2 && ends().all(|end| end.ended.is_none())
 }
 
 /// A middlebox took options away in the middle, the two ends found out at different times, and one of them could not follow

@@ -66,13 +66,20 @@ pub fn may_fail(spec: &Spec) -> bool {
     !spec.restarts.is_empty() || spec.paths[spec.primary].middleboxes.iter().any(fatal)
 }
 
-/// An application may wait for bytes that a box has cut out, as on plain TCP: a connection that nobody closes stays.
+/// An application may wait for bytes that a box has cut out or lost, as on plain TCP: a connection that nobody closes stays.
 /// With checksums MPTCP notices, and ends it (`is_held` in `swarm.rs`).
 #[allow(dead_code)] // For the swarm alone.
 pub fn may_starve(spec: &Spec) -> bool {
     let cuts =
         |it: &MiddleboxSpec| matches!(it.kind, Middlebox::AlterPayload { remove, insert, .. } if remove > insert);
-    spec.paths.iter().flat_map(|path| &path.middleboxes).any(cuts)
+    spec.paths.iter().flat_map(|path| &path.middleboxes).any(cuts) || forgets(spec)
+}
+
+/// Every path has a box that loses what it has acknowledged, one segment in twenty or more. Each loss costs the subflow, which is
+/// found out by timeouts at the data level, and what gets through between two of them may be a few bytes in a minute.
+fn forgets(spec: &Spec) -> bool {
+    let forgetful = |it: &MiddleboxSpec| matches!(it.kind, Middlebox::EarlyAck { lose: 1..=20, .. });
+    spec.paths.iter().all(|path| path.middleboxes.iter().any(forgetful))
 }
 
 /// All arrives, but in up to ten times the usual horizon.
