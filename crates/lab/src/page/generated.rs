@@ -25,34 +25,68 @@ pub(crate) const SITES: [Site; 5] = [
 pub(crate) fn site(name: &str) -> Option<Page> {
     let site = SITES.iter().find(|site| site.name == name)?;
     let total = Bytes::new(site.kilobytes * 1000);
-    Some(Generated { objects: site.objects, total, stream: Seed(1).stream(&format!("page/{name}")) }.page())
+    let stream = Seed(1).stream(&format!("page/{name}"));
+    Some(Generated { objects: site.objects, total, shape: Shape::Tree, stream }.page())
 }
 
 /// A page of so many objects and bytes.
 ///
-/// Sizes are log-normal (σ = 1.5) and scaled to the total, each at least one byte. The tree has three levels: the document, which is
-/// asked for first; half of the others, which it names; and the rest, each named by one of those, drawn evenly. Whoever names an object
-/// takes 20 ms for that once it is there.
+/// Sizes are log-normal (σ = 1.5) and scaled to the total, each at least one byte. The first object is the document, which is asked
+/// for first; which object names which is for the shape to say.
 pub(crate) struct Generated {
     pub(crate) objects: usize,
     pub(crate) total: Bytes,
+    pub(crate) shape: Shape,
     pub(crate) stream: Stream,
+}
+
+/// Which object names which, and how long after it is there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Shape {
+    /// Three levels: the document, half of the others, which it names, and the rest, each named by one of those, drawn evenly.
+    /// Whoever names an object takes 20 ms for that.
+    Tree,
+    /// Waves of so many objects: the document names the first wave, and each object of a later one is named by one of the wave
+    /// before, drawn evenly. Whoever names objects computes first, for a time that is exponential with this mean.
+    Waves {
+        /// Objects of a wave, one at least.
+        size: usize,
+        /// Mean time of the computations.
+        computation: Duration,
+    },
 }
 
 impl Generated {
     pub(crate) fn page(mut self) -> Page {
         let sizes = self.sizes();
-        let middle = self.objects / 2;
+        let delays: Vec<_> = (0..self.objects).map(|_| self.computation()).collect();
         let one = |(number, size): (usize, u64)| {
-            let parent = match number {
-                0 => None,
-                _ if number <= middle => Some(0),
-                _ => Some(self.stream.between(1, middle as u64) as usize),
-            };
-            let after = parent.map(|activity| After { activity, moment: Moment::End, delay: PROCESSING });
+            let parent = (number > 0).then(|| self.parent(number));
+            let after = parent.map(|activity| After { activity, moment: Moment::End, delay: delays[activity] });
             Activity { after: after.into_iter().collect(), ..Activity::download(Object::of_size(Bytes::new(size))) }
         };
         Page { activities: sizes.into_iter().enumerate().map(one).collect() }
+    }
+
+    /// From the end of an object to the requests of those that it names.
+    fn computation(&mut self) -> Duration {
+        match self.shape {
+            Shape::Tree => PROCESSING,
+            Shape::Waves { computation, .. } => computation.mul_f64(-libm::log(1.0 - self.stream.unit())),
+        }
+    }
+
+    /// Who names the object of this number, which is not the document.
+    fn parent(&mut self, number: usize) -> usize {
+        let (first, last) = match self.shape {
+            Shape::Tree if number <= self.objects / 2 => (0, 0),
+            Shape::Tree => (1, self.objects / 2),
+            Shape::Waves { size, .. } => match (number - 1) / size {
+                0 => (0, 0),
+                wave => (1 + (wave - 1) * size, wave * size),
+            },
+        };
+        if first == last { first } else { self.stream.between(first as u64, last as u64) as usize }
     }
 
     /// They add up to the total.
@@ -181,10 +215,44 @@ mod tests {
         assert_eq!((count(1), count(2), count(3)), (1, 114, 113));
     }
 
+    fn waves(size: usize, mean: u64) -> Shape {
+        Shape::Waves { size, computation: Duration::from_millis(mean) }
+    }
+
+    /// 61 objects in waves of six are a document and ten waves, each of which waits for the one before.
+    #[test]
+    fn waves_wait_for_each_other() {
+        let stream = Seed(3).stream("x");
+        let page = Generated { objects: 61, total: Bytes::new(61_000), shape: waves(6, 50), stream }.page();
+        page.check().unwrap();
+        let mut wave: Vec<usize> = Vec::new();
+        for activity in &page.activities {
+            wave.push(match activity.after.as_slice() {
+                [] => 0,
+                [after] => wave[after.activity] + 1,
+                _ => panic!("a tree: {activity:?}"),
+            });
+        }
+        assert_eq!(wave, (0..61).map(|number: usize| number.div_ceil(6)).collect::<Vec<_>>());
+    }
+
+    /// Of an exponential distribution the mean is as large as the deviation, and 1/e of it lies above the mean.
+    #[test]
+    fn computations_are_exponential() {
+        let stream = Seed(3).stream("x");
+        let page = Generated { objects: 20_000, total: Bytes::new(1 << 31), shape: waves(1, 50), stream }.page();
+        let after = page.activities.iter().flat_map(|activity| &activity.after);
+        let times: Vec<f64> = after.map(|after| after.delay.as_secs_f64() * 1e3).collect();
+        let mean = times.iter().sum::<f64>() / times.len() as f64;
+        let above = times.iter().filter(|&&time| time > 50.0).count() as f64 / times.len() as f64;
+        assert!((mean - 50.0).abs() < 1.0 && (above - (-1.0_f64).exp()).abs() < 0.01, "{mean} ms, {above}");
+    }
+
     /// Of many objects the logarithms of the sizes deviate by 1.5.
     #[test]
     fn sizes_are_log_normal() {
-        let generated = Generated { objects: 20_000, total: Bytes::new(1 << 31), stream: Seed(7).stream("x") };
+        let generated =
+            Generated { objects: 20_000, total: Bytes::new(1 << 31), shape: Shape::Tree, stream: Seed(7).stream("x") };
         let logs: Vec<f64> = sizes(&generated.page()).iter().map(|&size| libm::log(size as f64)).collect();
         let mean = logs.iter().sum::<f64>() / logs.len() as f64;
         let deviation = (logs.iter().map(|log| (log - mean) * (log - mean)).sum::<f64>() / logs.len() as f64).sqrt();
@@ -194,9 +262,12 @@ mod tests {
     #[test]
     fn small_pages_are_pages_too() {
         for objects in 1..6 {
-            let page = Generated { objects, total: Bytes::new(objects as u64), stream: Seed(1).stream("x") }.page();
-            page.check().unwrap();
-            assert_eq!(sizes(&page), vec![1; objects]);
+            for shape in [Shape::Tree, waves(1, 10), waves(6, 0)] {
+                let total = Bytes::new(objects as u64);
+                let page = Generated { objects, total, shape, stream: Seed(1).stream("x") }.page();
+                page.check().unwrap();
+                assert_eq!(sizes(&page), vec![1; objects]);
+            }
         }
     }
 

@@ -4,7 +4,7 @@ mod generated;
 mod graph;
 mod har;
 
-pub(crate) use generated::{Generated, SITES, Session, site};
+pub(crate) use generated::{Generated, SITES, Session, Shape, site};
 
 use anabranch_sim::page::Page;
 use anabranch_units::{Bytes, Duration};

@@ -2,8 +2,8 @@
 
 use super::Texts;
 use crate::error::{Problem, suggest};
-use crate::file::{At, DirectionName, PageSource, PageTable, ProtocolName, WorkloadTable};
-use crate::page::{self, Generated, SITES, Session};
+use crate::file::{At, DirectionName, PageSource, PageTable, ProtocolName, Unit, WorkloadTable};
+use crate::page::{self, Generated, SITES, Session, Shape};
 use anabranch_sim::Workload;
 use anabranch_sim::page::{Activity, Object, Page, Protocol};
 use anabranch_units::{Bytes, Duration, Seed};
@@ -96,7 +96,7 @@ fn named(name: &str, source: &At<PageSource>, texts: &mut Texts<'_>) -> Result<P
 }
 
 fn generated(table: &PageTable, source: &At<PageSource>) -> Result<Page, Problem> {
-    let PageTable { objects, total, seed } = *table;
+    let PageTable { objects, total, seed, wave, computation } = *table;
     if !(1..=page::MOST_OBJECTS).contains(&objects) {
         let help = format!("accepted: 1 to {}", page::MOST_OBJECTS);
         return Err(Problem::at(&source.span, format!("a page of {objects} objects is none"), help));
@@ -105,7 +105,22 @@ fn generated(table: &PageTable, source: &At<PageSource>) -> Result<Page, Problem
         let help = format!("accepted: a byte for each object, up to {}", Bytes::new(page::MOST_BYTES));
         return Err(Problem::at(&source.span, format!("{objects} objects cannot have {}", total.0), help));
     }
-    Ok(Generated { objects, total: total.0, stream: Seed(seed).stream("page") }.page())
+    let shape = match (wave, computation) {
+        (None, None) => Shape::Tree,
+        (Some(size), Some(Unit(computation))) if size > 0 && computation <= LONGEST_COMPUTATION => {
+            Shape::Waves { size, computation }
+        }
+        (Some(size), Some(computation)) => {
+            let help = format!("accepted: a wave of 1 or more, computations of up to {LONGEST_COMPUTATION}");
+            let problem = format!("waves of {size} objects with computations of {} are none", computation.0);
+            return Err(Problem::at(&source.span, problem, help));
+        }
+        _ => {
+            let help = "accepted: `wave` and `computation` together, or neither";
+            return Err(Problem::at(&source.span, "a page in waves needs both `wave` and `computation`", help));
+        }
+    };
+    Ok(Generated { objects, total: total.0, shape, stream: Seed(seed).stream("page") }.page())
 }
 
 const ACCEPTED: &str = "\"google\", \"FILE.har\" or { objects = 15, total = \"72kB\" }";
@@ -115,5 +130,7 @@ const CONNECTIONS: usize = 6;
 const MOST_CONNECTIONS: usize = 100;
 /// As in LOWLAT Fig. 11.
 const SESSION: Duration = Duration::from_secs(60);
+/// The mean of a page's computations.
+const LONGEST_COMPUTATION: Duration = Duration::from_secs(60);
 /// Of a generated session.
 const LONGEST: Duration = Duration::from_secs(3600);

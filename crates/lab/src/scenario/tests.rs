@@ -372,6 +372,8 @@ fn what_is_wrong_is_shown_with_what_would_be_accepted() {
         only("kind = \"web\"\npage = 7"),
         only("kind = \"web\"\npage = { objects = 0, total = \"1kB\" }"),
         only("kind = \"web\"\npage = { objects = 3, total = \"2B\" }"),
+        only("kind = \"web\"\npage = { objects = 3, total = \"2kB\", wave = 2 }"),
+        only("kind = \"web\"\npage = { objects = 3, total = \"2kB\", wave = 0, computation = \"1ms\" }"),
         only("kind = \"web\"\npage = \"google\"\nconnections = 0"),
         only("kind = \"web\"\npage = \"google\"\nprotocol = \"http2\"\nconnections = 2"),
         only("kind = \"web\"\npage = \"google\"\ndirection = \"up\""),
