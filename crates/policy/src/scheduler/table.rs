@@ -80,11 +80,11 @@ pub const SCHEDULERS: &[Entry<dyn Scheduler>] = &[
     },
     Entry {
         name: "linux-burst",
-        about: "the least lingering queue of all; waits if that has no room",
+        about: "64 kB at a time into the least lingering send queue of all; waits if that is full",
         paper: Some("Linux 5.10 and later, default"),
-        parameters: &[],
+        parameters: linux_burst::PARAMETERS,
         source: include_str!("linux_burst.rs"),
-        build: |_| Box::new(LinuxBurst::default()),
+        build: |p| Box::new(LinuxBurst::new(p)),
     },
     // Wait or send.
     Entry {
