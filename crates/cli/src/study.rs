@@ -43,7 +43,7 @@ pub struct StudyArgs {
     /// Repetitions in place of the study's own.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub repeat: Option<u32>,
-    /// Try each statement that fails again under the other assumptions that the study names.
+    /// For each statement that fails, look for the fewest other assumptions of the study under which it is reproduced.
     #[arg(long)]
     pub sensitivity: bool,
     /// The directory for results.
@@ -127,7 +127,7 @@ fn one(
             bar.inc_length(more as u64);
             bar.set_message(format!(" ({name}, {what})"));
         };
-        study.try_others(&mut result, journal, jobs, &progress, &|| bar.inc(1)).map_err(Failure::study)?;
+        study.search(&mut result, journal, jobs, &progress, &|| bar.inc(1)).map_err(Failure::study)?;
         file(args, &name, "json", &json(&result)?)?;
     }
     Ok(result)

@@ -103,6 +103,44 @@ fn a_killed_study_goes_on_where_it_was_and_comes_to_the_same() {
     assert_eq!(fs::read(&journal).unwrap(), lines);
 }
 
+/// One of the two statements cannot hold, and the search for other assumptions has three sets to try.
+#[test]
+fn a_killed_search_goes_on_where_it_was() {
+    const MORE: &str = r#"
+[[statement]]
+text = "nobody takes a minute"
+source = "here"
+metric = "completion-time"
+system = "minRTT"
+at-least = 60
+[[sensitivity]]
+name = "Reno"
+set = ["host.congestion=reno"]
+[[sensitivity]]
+name = "first on the slow path"
+set = ["run.primary=b"]
+"#;
+    let directory = directory("study-search");
+    fs::write(directory.join("mine.toml"), format!("{STUDY}{MORE}")).unwrap();
+    let arguments = ["study", "mine.toml", "--sensitivity", "--jobs", "1", "--json"];
+    let whole = succeed(&directory, &arguments);
+    let json: serde_json::Value = serde_json::from_str(&whole).unwrap();
+    let statement = json[0]["statements"].as_array().unwrap().iter().find(|it| it["text"] == "nobody takes a minute");
+    let search = &statement.unwrap()["search"];
+    assert_eq!((search["possible"].as_u64(), search["tried"].as_array().map(Vec::len)), (Some(3), Some(3)));
+    assert_eq!(search["tried"][2]["names"].as_array().map(Vec::len), Some(2));
+    // 24 runs of the study, and as many for each set: its other statement holds, or shares them.
+    let journal = directory.join("anabranch-studies/runs.jsonl");
+    let lines = fs::read(&journal).unwrap();
+    let of_line: Vec<&[u8]> = lines.split_inclusive(|byte| *byte == b'\n').collect();
+    assert_eq!(of_line.len(), 24 * (1 + 3));
+    fs::write(&journal, of_line[..60].concat()).unwrap();
+    assert_eq!(succeed(&directory, &arguments), whole);
+    assert_eq!(fs::read(&journal).unwrap(), lines);
+    let text = succeed(&directory, &["study", "mine.toml", "--sensitivity"]);
+    assert!(text.contains("not reproduced by any of 3 combinations"), "{text}");
+}
+
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {
     let of_jobs = |jobs: &str| {

@@ -3,7 +3,7 @@
 use crate::table::{Align, Table};
 use crate::wrap::hang;
 use anabranch_lab::figure::{Figure, Point};
-use anabranch_lab::study::{Judged, Standing, StudyResult, Tally, Verdict};
+use anabranch_lab::study::{Judged, Search, Standing, StudyResult, Tally, Verdict};
 use std::fmt::Write;
 
 /// Figures as tables, then each statement with its verdict; lines of about `width` characters.
@@ -45,8 +45,11 @@ fn statement(judged: &Judged, width: usize) -> String {
     if let Some(cause) = &judged.cause {
         line("believed cause", cause);
     }
-    for tried in &judged.tried {
-        line("tried", &format!("{}: {}, {}", tried.name, tried.outcome(), tried.ours));
+    if let Some(search) = &judged.search {
+        for tried in search.alone() {
+            line("tried", &format!("{}: {}, {}", tried.name(), tried.outcome(), tried.ours));
+        }
+        line("", &search.to_string());
     }
     text
 }
@@ -152,8 +155,23 @@ pub fn reproduction(results: &[StudyResult], command: &str, all_papers: bool) ->
              system whose formulas are not public, the *comparator* is *unavailable*, whatever our reconstruction does. The\n\
              rules are in `docs/studies.md`. Nothing is fitted to a figure, save where a study says so: what a paper leaves\n\
              open is assumed once for all of its figures and listed in the study.\n\n";
+    let searches: Vec<&Search> =
+        results.iter().flat_map(|result| &result.statements).filter_map(|judged| judged.search.as_ref()).collect();
+    if !searches.is_empty() {
+        let found = searches.iter().filter(|search| search.reproduced().next().is_some()).count();
+        text += &format!(
+            "Where a statement fails, the last column has the smallest set of its study's other assumptions under which it is\n\
+             reproduced with all repetitions: each alone was tried, then pairs and triples. There is one for {found} of {}\n\
+             statements; a set that was found among many may owe it to chance.\n\n",
+            searches.len()
+        );
+    }
     text += &by_paper(results);
-    text += "| study | the paper states | paper | ours | verdict |\n|---|---|---|---|---|\n";
+    let more = if searches.is_empty() { ["", ""] } else { [" under other assumptions |", "---|"] };
+    text += &format!(
+        "| study | the paper states | paper | ours | verdict |{}\n|---|---|---|---|---|{}\n",
+        more[0], more[1]
+    );
     for result in results {
         for judged in &result.statements {
             let outcome = judged.outcome();
@@ -164,7 +182,13 @@ pub fn reproduction(results: &[StudyResult], command: &str, all_papers: bool) ->
                 Standing::Fails => format!("**{outcome}**{own}"),
             };
             let cells = [&result.name, &judged.text, &judged.claim, &judged.ours].map(|cell| escaped(cell));
-            writeln!(text, "| {} | {verdict} |", cells.join(" | ")).expect("writing to a String cannot fail");
+            let condition = match (&judged.search, searches.is_empty()) {
+                (_, true) => String::new(),
+                (None, false) => " – |".to_owned(),
+                (Some(search), false) => format!(" {} |", escaped(&search.to_string())),
+            };
+            writeln!(text, "| {} | {verdict} |{condition}", cells.join(" | "))
+                .expect("writing to a String cannot fail");
         }
     }
     text += "\n## What failed, what we tried, and what we believe\n";
@@ -182,8 +206,11 @@ pub fn reproduction(results: &[StudyResult], command: &str, all_papers: bool) ->
             for detail in &judged.details {
                 text += &format!("  - {detail}\n");
             }
-            for tried in &judged.tried {
-                text += &format!("- tried, {}: {}, {}\n", tried.name, tried.outcome(), tried.ours);
+            if let Some(search) = &judged.search {
+                for tried in search.alone() {
+                    text += &format!("- tried, {}: {}, {}\n", tried.name(), tried.outcome(), tried.ours);
+                }
+                text += &format!("- **{search}**\n");
             }
             let cause = judged.cause.as_deref().unwrap_or("not known");
             text += &format!("- what we believe: {cause}\n");

@@ -131,15 +131,17 @@ pub struct RepeatTable {
     pub full: usize,
     /// Those of `--quick`.
     pub quick: usize,
-    /// Those of each sensitivity; 0 for none where runs are long.
+    /// Those of each set of sensitivities; 0 for none where runs are long.
     pub tries: usize,
+    /// Most sets of sensitivities that are tried, with `--quick` half as many. Each alone is tried in any case.
+    pub combinations: usize,
     /// Why, if there are fewer than 30.
     pub why: Option<String>,
 }
 
 impl Default for RepeatTable {
     fn default() -> Self {
-        RepeatTable { full: 30, quick: 5, tries: 5, why: None }
+        RepeatTable { full: 30, quick: 5, tries: 5, combinations: 40, why: None }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::run::in_parallel;
 use crate::statistic::Censoring;
 use crate::{Journal, KeepError, Measured, Scenario, ScenarioError};
 use anabranch_policy::Catalogue;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A point: for each axis the index of one of its points.
@@ -61,10 +61,13 @@ impl Grid {
     }
 
     /// The cells that these claims are about.
-    pub(super) fn only(mut self, study: &Study, claim: &StatementTable) -> Grid {
-        let points = study.points(&study.chosen(claim));
-        self.cells.retain(|(_, point), _| points.contains(point));
-        self
+    pub(super) fn only(&self, study: &Study, claims: &[&StatementTable]) -> Grid {
+        let points: BTreeSet<Point> = claims.iter().flat_map(|claim| study.points(&study.chosen(claim))).collect();
+        let cells = self.cells.iter().filter(|((_, point), _)| points.contains(point));
+        Grid {
+            cells: cells.map(|(key, scenario)| (key.clone(), scenario.clone())).collect(),
+            seeds: self.seeds.clone(),
+        }
     }
 
     /// With fewer repetitions.
@@ -73,9 +76,14 @@ impl Grid {
         self
     }
 
+    /// The digests of all scenarios: grids in which they are the same have the same results.
+    pub(super) fn digests(&self) -> Vec<String> {
+        self.cells.values().map(|scenario| scenario.digest.clone()).collect()
+    }
+
     /// Runs that the journal does not have, each once.
     pub(super) fn missing<'a>(&'a self, journal: &Journal) -> Vec<(&'a Scenario, u64)> {
-        let mut known = std::collections::BTreeSet::new();
+        let mut known = BTreeSet::new();
         let all = self.cells.values().flat_map(|scenario| self.seeds.iter().map(move |seed| (scenario, *seed)));
         all.filter(|(scenario, seed)| !journal.has(&scenario.digest, *seed) && known.insert((&scenario.digest, *seed)))
             .collect()

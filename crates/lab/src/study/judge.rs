@@ -98,7 +98,7 @@ pub(super) fn judge(study: &Study, table: &Table<'_>, statement: &StatementTable
         details: finding.details,
         own: statement.own,
         cause: statement.cause.clone().filter(|_| finding.verdict != Verdict::Reproduced),
-        tried: Vec::new(),
+        search: None,
     })
 }
 

@@ -209,7 +209,7 @@ impl Study {
         self.sources.error(problem)
     }
 
-    /// The same with the few points and repetitions of `--quick`.
+    /// The same with the few points and repetitions of `--quick`, and half of the combinations of a search.
     pub fn quick(mut self) -> Study {
         for axis in &mut self.axes {
             if let Some(quick) = &axis.quick {
@@ -217,6 +217,7 @@ impl Study {
             }
         }
         self.file.repeat.full = self.file.repeat.quick;
+        self.file.repeat.combinations /= 2;
         self
     }
 

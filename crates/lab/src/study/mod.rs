@@ -6,7 +6,7 @@
 //! Prepared          one scenario per system and point
 //!    │ run                                                  what the journal does not have, on any number of threads
 //! crate::Journal    one line per run: a killed study goes on where it was
-//!    │ result                                               plot.rs draws, judge.rs decides
+//!    │ result                                               plot.rs draws, judge.rs decides, search.rs tries what else could be
 //! StudyResult       figures with intervals, a verdict for each statement
 //! ```
 
@@ -22,6 +22,7 @@ mod plot;
 mod result;
 mod run;
 mod scale;
+mod search;
 mod shipped;
 mod tally;
 pub mod theory;
@@ -30,6 +31,6 @@ pub use grid::StudyError;
 pub use load::Study;
 pub use over_time::SERIES;
 pub use papers::{PAPERS, Paper};
-pub use result::{Assumption, Judged, Standing, StudyResult, SystemInfo, Tried, Verdict};
+pub use result::{Assumption, Judged, Search, Standing, StudyResult, SystemInfo, Tried, Verdict};
 pub use run::{Prepared, Provenance, StudyRow};
 pub use tally::Tally;

@@ -3,6 +3,7 @@
 
 use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// A study that was run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -98,9 +99,9 @@ pub struct Judged {
     /// What we believe is the cause, where it is not reproduced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
-    /// What else was tried, and what came of it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tried: Vec<Tried>,
+    /// What else was tried where it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<Search>,
 }
 
 impl Judged {
@@ -110,11 +111,46 @@ impl Judged {
     }
 }
 
+/// Search for other assumptions under which a statement is reproduced.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Search {
+    /// Sets of up to three of the study's alternatives that do not exclude each other.
+    pub possible: usize,
+    /// Those that were tried, the smaller ones first.
+    pub tried: Vec<Tried>,
+}
+
+impl Search {
+    /// The sets that reproduce it. All are of the smallest size at which there is one.
+    pub fn reproduced(&self) -> impl Iterator<Item = &Tried> {
+        self.tried.iter().filter(|tried| tried.verdict == Verdict::Reproduced)
+    }
+
+    /// Each alternative on its own.
+    pub fn alone(&self) -> impl Iterator<Item = &Tried> {
+        self.tried.iter().filter(|tried| tried.names.len() == 1)
+    }
+}
+
+impl fmt::Display for Search {
+    /// `reproduced if “A” and “B” (23 combinations tried)`, `not reproduced by any of 40 combinations (of 287)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sets: Vec<String> = self.reproduced().map(Tried::name).collect();
+        let count = self.tried.len();
+        let plural = if count == 1 { "" } else { "s" };
+        match (sets.is_empty(), count < self.possible) {
+            (false, _) => write!(f, "reproduced if {} ({count} combination{plural} tried)", sets.join("; or if ")),
+            (true, false) => write!(f, "not reproduced by any of {count} combination{plural}"),
+            (true, true) => write!(f, "not reproduced by any of {count} combination{plural} (of {})", self.possible),
+        }
+    }
+}
+
 /// A statement under other assumptions.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tried {
-    /// What was different.
-    pub name: String,
+    /// The alternatives that were laid over the scenario together.
+    pub names: Vec<String>,
     /// What we measured.
     pub ours: String,
     /// The outcome.
@@ -125,6 +161,12 @@ pub struct Tried {
 }
 
 impl Tried {
+    /// The alternatives in words: `“CUBIC on each subflow” and “queues of 1000 packets”`.
+    pub fn name(&self) -> String {
+        let quoted: Vec<String> = self.names.iter().map(|name| format!("“{name}”")).collect();
+        quoted.join(" and ")
+    }
+
     /// The verdict in words, with what is to be said beside it.
     pub fn outcome(&self) -> String {
         self.verdict.beside(self.unfinished_runs)

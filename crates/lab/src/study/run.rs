@@ -4,7 +4,7 @@ use super::grid::{Grid, StudyError};
 use super::judge::judge;
 use super::load::Study;
 use super::plot::draw;
-use super::result::{Judged, Standing, StudyResult, SystemInfo, Tried};
+use super::result::{StudyResult, SystemInfo};
 use crate::error::Problem;
 use crate::{Journal, ScenarioError};
 use anabranch_policy::Catalogue;
@@ -115,39 +115,9 @@ impl Prepared {
         })
     }
 
-    /// Tries what failed under the other assumptions that the study names, and adds what came of it.
-    ///
-    /// # Errors
-    /// As [`Prepared::run`].
-    pub fn try_others(
-        &self,
-        result: &mut StudyResult,
-        journal: &Journal,
-        jobs: usize,
-        progress: &(dyn Fn(usize, &str) + Sync),
-        done: &(dyn Fn() + Sync),
-    ) -> Result<(), StudyError> {
-        let failed = |judged: &Judged| matches!(judged.verdict.standing(), Standing::InPart | Standing::Fails);
-        let tries = self.study.repeat().tries;
-        if tries == 0 {
-            return Ok(());
-        }
-        for (claim, judged) in self.study.claims().zip(&mut result.statements).filter(|(_, judged)| failed(judged)) {
-            for other in &self.study.sensitivities {
-                let grid = Grid::new(&self.study, &self.catalogue, &other.set)?;
-                let grid = grid.only(&self.study, claim).at_most(tries);
-                progress(grid.missing(journal).len(), &other.name);
-                grid.run(journal, jobs, done)?;
-                let again = judge(&self.study, &grid.table(journal), claim)?;
-                judged.tried.push(Tried {
-                    name: other.name.clone(),
-                    ours: again.ours,
-                    verdict: again.verdict,
-                    unfinished_runs: again.unfinished_runs,
-                });
-            }
-        }
-        Ok(())
+    /// What the scenarios take their policies from.
+    pub(super) fn catalogue(&self) -> &Arc<Catalogue> {
+        &self.catalogue
     }
 
     /// One row per run: the study's systems and axes with everything that was measured.

@@ -13,7 +13,7 @@ mod study;
 
 use crate::Align;
 use anabranch_lab::figure::Figure;
-use anabranch_lab::study::{Assumption, Judged, Standing, SystemInfo, Tally, Tried, Verdict};
+use anabranch_lab::study::{Assumption, Judged, Search, Standing, SystemInfo, Tally, Verdict};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use minijinja::syntax::SyntaxConfig;
@@ -165,7 +165,9 @@ struct FigureShown<'a> {
 #[derive(Serialize)]
 struct JudgedShown<'a> {
     verdict: VerdictShown,
-    tried: Vec<(&'a str, &'a str, VerdictShown)>,
+    /// `reproduced if …`, where other assumptions were tried.
+    search: Option<String>,
+    tried: Vec<(String, &'a str, VerdictShown)>,
 }
 
 /// A verdict as symbol and word; the class gives the colour.
@@ -220,10 +222,14 @@ impl Counts {
 
 impl<'a> Shown<'a> {
     fn new(section: &'a Section, id: String) -> Self {
-        let tried = |it: &'a Tried| (&*it.name, &*it.ours, VerdictShown::new(it.verdict, it.outcome()));
+        let tried = |search: &'a Search| {
+            let all = search.tried.iter();
+            all.map(|it| (it.name(), &*it.ours, VerdictShown::new(it.verdict, it.outcome()))).collect()
+        };
         let judged = |judged: &'a Judged| JudgedShown {
             verdict: VerdictShown::new(judged.verdict, judged.outcome()),
-            tried: judged.tried.iter().map(tried).collect(),
+            search: judged.search.as_ref().map(Search::to_string),
+            tried: judged.search.as_ref().map(tried).unwrap_or_default(),
         };
         let figures = section.figures.iter().enumerate().map(|(n, figure)| FigureShown {
             id: format!("{id}-figure-{n}"),

@@ -20,7 +20,8 @@ fn everything_that_a_study_says_is_on_the_page() {
         "-21.4 ± 3.0 %",
         "weaker",
         "its formulas are not public",
-        "buffers of 1000 packets",
+        "reproduced if “buffers of 1000 packets” and “CUBIC” (3 combinations tried)",
+        "-29.0 ± 2.1 %",
         "initial cwnd",
         "cubic (beta=0.7, c=0.4)",
         "1 to 30 (30 repetitions)",
@@ -32,6 +33,31 @@ fn everything_that_a_study_says_is_on_the_page() {
         assert!(text.contains(said), "`{said}` is missing");
     }
     assert_eq!(text, of(&[fixture::study()]), "the same results give the same bytes");
+}
+
+#[test]
+fn terminal_and_document_say_under_which_assumptions_it_is_reproduced() {
+    let study = fixture::study();
+    let found = "reproduced if “buffers of 1000 packets” and “CUBIC” (3 combinations tried)";
+    let text = anabranch_report::study(&study, 200);
+    assert!(text.contains(found) && text.contains("tried “CUBIC”: weaker, -25.0 ± 3.3 %"), "{text}");
+    assert!(!text.contains("-36.0 ± 2.8 %"), "sets of several stand in the JSON and on the page");
+
+    let text = anabranch_report::reproduction(std::slice::from_ref(&study), "anabranch study late/fig10", false);
+    assert!(
+        text.contains("| study | the paper states | paper | ours | verdict | under other assumptions |\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains(&format!(" | *weaker* | {found} |\n")) && text.contains(&format!("- **{found}**\n")),
+        "{text}"
+    );
+    assert!(text.contains("There is one for 1 of 1\nstatements"), "{text}");
+
+    let mut study = study;
+    study.statements.iter_mut().for_each(|judged| judged.search = None);
+    let text = anabranch_report::reproduction(&[study], "anabranch study late/fig10", false);
+    assert!(!text.contains("assumptions |"), "nothing was searched: {text}");
 }
 
 /// With `run.spread` the hosts begin late. The time axes begin with them, not with the links.
