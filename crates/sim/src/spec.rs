@@ -241,10 +241,12 @@ pub enum Workload {
         packet: Bytes,
         /// From one packet to the next.
         spacing: Spacing,
-        /// How long it is on; zero for always.
+        /// How long it is on, on average; zero for always.
         on: Duration,
-        /// How long it is off.
+        /// How long it is off, on average.
         off: Duration,
+        /// Distribution of the times on and off.
+        phases: Spacing,
         /// When it is on first.
         start: Duration,
         /// When it ends.
@@ -299,7 +301,7 @@ pub struct Arrivals {
     pub spacing: Spacing,
 }
 
-/// Distribution of the gaps between packets of a UDP workload, or between files that begin.
+/// Distribution of the gaps between packets of a UDP workload, of its times on and off, or of the gaps between files that begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Spacing {
     /// All alike.

@@ -86,6 +86,7 @@ fn every_packet_has_a_beginning_and_an_end() {
         spacing: anabranch_sim::Spacing::Even,
         on: Duration::ZERO,
         off: Duration::ZERO,
+        phases: anabranch_sim::Spacing::Even,
         start: Duration::ZERO,
         stop: ms(300),
     };

@@ -55,6 +55,7 @@ fn uneven_gaps_have_the_same_mean() {
         spacing,
         on: Duration::ZERO,
         off: Duration::ZERO,
+        phases: anabranch_sim::Spacing::Even,
         start: Duration::ZERO,
         stop: Duration::from_secs(50),
     };

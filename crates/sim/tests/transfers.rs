@@ -148,6 +148,7 @@ fn udp_is_on_and_off() {
         spacing: anabranch_sim::Spacing::Even,
         on: ms(100),
         off: ms(400),
+        phases: anabranch_sim::Spacing::Even,
         start: ms(50),
         stop: Duration::from_secs(2),
     };

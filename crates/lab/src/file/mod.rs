@@ -394,10 +394,12 @@ pub struct WorkloadTable {
     pub packet: Option<Of<Bytes>>,
     /// udp, concurrent files: how the gaps between packets, or between beginnings, are chosen; even unless given.
     pub spacing: Option<At<SpacingName>>,
-    /// udp: how long it is on; always unless given.
+    /// udp: how long it is on, on average, before it is `off`; always unless given.
     pub on: Option<Of<Duration>>,
-    /// udp: how long it is off.
+    /// udp: how long it is off, on average, before it is `on` again.
     pub off: Option<Of<Duration>>,
+    /// udp: how the times `on` and `off` are chosen; even unless given.
+    pub phases: Option<At<SpacingName>>,
     /// udp: when it ends; with the run unless given.
     pub stop: Option<Of<Duration>>,
     /// tcp: files of `size` back to back until the run ends.
@@ -416,7 +418,7 @@ pub enum ProtocolName {
     Http2,
 }
 
-/// Gaps between packets.
+/// Gaps between packets, or times on and off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SpacingName {
@@ -424,7 +426,7 @@ pub enum SpacingName {
     Even,
     /// Each drawn evenly between nothing and twice the mean.
     Uniform,
-    /// Each drawn from the exponential distribution: a Poisson process.
+    /// Each drawn from the exponential distribution; gaps are then those of a Poisson process.
     Exponential,
 }
 

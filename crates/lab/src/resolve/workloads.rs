@@ -85,8 +85,20 @@ fn workload(
             };
             let end = table.stop.as_ref().map_or(stop, |at| at.value.0);
             let (on, off) = (time(&table.on), time(&table.off));
-            let spacing = spacing(table);
-            Workload::Udp { path, direction, rate: rate.value.0, packet, spacing, on, off, start, stop: end }
+            if table.on.is_none() || table.off.is_none() {
+                without_effect("on", &table.on, "`on` with `off`")?;
+                without_effect("off", &table.off, "`off` with `on`")?;
+                without_effect("phases", &table.phases, "`phases` with `on` and `off`")?;
+            }
+            if let Some(at) = table.on.as_ref().filter(|at| !at.value.0.is_zero() && at.value.0 < SHORTEST_ON) {
+                return Err(Problem::at(
+                    &at.span,
+                    format!("`on` is {}", at.value.0),
+                    "accepted: 0s (always on), or from 1us",
+                ));
+            }
+            let (spacing, phases) = (spacing(&table.spacing), spacing(&table.phases));
+            Workload::Udp { path, direction, rate: rate.value.0, packet, spacing, on, off, phases, start, stop: end }
         }
         WorkloadKind::Tcp => {
             let path = path(at, paths)?;
@@ -115,7 +127,7 @@ fn order(at: &At<WorkloadTable>) -> Result<FileOrder, Problem> {
     let table = &at.value;
     let on = |at: &Option<At<bool>>| at.as_ref().is_some_and(|at| at.value);
     let pause = time(&table.think);
-    let arrivals = Arrivals { interval: time(&table.interval), spacing: spacing(table) };
+    let arrivals = Arrivals { interval: time(&table.interval), spacing: spacing(&table.spacing) };
     let given = table.warm_up.as_ref().map(|at| (at.value.0, &at.span));
     let order = match (on(&table.concurrent), on(&table.warm)) {
         (true, true) => FileOrder::Established { warm_up: nonzero(at, "warm-up", given)?, pause, arrivals },
@@ -147,8 +159,8 @@ fn without_effect<T>(key: &str, given: &Option<At<T>>, accepted: &str) -> Result
     given.as_ref().map_or(Ok(()), refuse)
 }
 
-fn spacing(table: &WorkloadTable) -> Spacing {
-    match table.spacing.as_ref().map(|at| at.value) {
+fn spacing(given: &Option<At<SpacingName>>) -> Spacing {
+    match given.as_ref().map(|at| at.value) {
         None | Some(SpacingName::Even) => Spacing::Even,
         Some(SpacingName::Uniform) => Spacing::Uniform,
         Some(SpacingName::Exponential) => Spacing::Exponential,
@@ -162,7 +174,7 @@ fn only_own_keys(table: &WorkloadTable) -> Result<(), Problem> {
     }
     /// A key, where it stands if it is given, and the kinds that have it.
     type Key<'a> = (&'static str, Option<&'a Range<usize>>, &'static [WorkloadKind]);
-    let keys: [Key<'_>; 23] = [
+    let keys: [Key<'_>; 24] = [
         ("duration", span(&table.duration), &[Bulk, Interactive, Tcp]),
         ("size", span(&table.size), &[Files, Bursts, Tcp]),
         ("count", span(&table.count), &[Files, Bursts]),
@@ -183,6 +195,7 @@ fn only_own_keys(table: &WorkloadTable) -> Result<(), Problem> {
         ("spacing", span(&table.spacing), &[Files, Udp]),
         ("on", span(&table.on), &[Udp]),
         ("off", span(&table.off), &[Udp]),
+        ("phases", span(&table.phases), &[Udp]),
         ("stop", span(&table.stop), &[Udp]),
         ("repeat", span(&table.repeat), &[Tcp]),
         ("congestion", span(&table.congestion), &[Tcp]),
@@ -198,6 +211,8 @@ fn only_own_keys(table: &WorkloadTable) -> Result<(), Problem> {
     Ok(())
 }
 
+/// The shortest mean time that UDP is on: below, one gap between packets is millions of periods.
+const SHORTEST_ON: Duration = Duration::from_micros(1);
 /// Most files or bursts of one workload; each is a row of results.
 const MAX_COUNT: usize = 100_000;
 

@@ -7,9 +7,11 @@ use anabranch_policy::registry::{Entry, Value};
 use anabranch_policy::scheduler::{MinRtt, Scheduler as Policy};
 use anabranch_sim::page::Protocol;
 use anabranch_sim::{
-    Affected, Direction, Extent, Fault, FileOrder, MIDDLEBOXES, Middlebox, MiddleboxSpec, Stripped, Unmapped,
+    Affected, Direction, Extent, Fault, FileOrder, MIDDLEBOXES, Middlebox, MiddleboxSpec, Spacing, Stripped, Unmapped,
 };
 use anabranch_units::{Bytes, Rate};
+
+mod workloads;
 
 const PATHS: &str = "[path.wlan]\nrate = \"25mbit\"\ndelay = \"10ms\"\n[path.lte]\ndown = \"lte.down\"\nup = \"5mbit\"\nrtt = \"60ms\"\n";
 const BULK: &str = "[[workload]]\nkind = \"bulk\"\nduration = \"5s\"\n";
@@ -249,64 +251,11 @@ fn a_send_buffer_that_is_not_given_follows_the_receive_buffer() {
 }
 
 #[test]
-fn workloads_and_changes_are_what_they_say() {
-    let text = r#"
-        [[workload]]
-        kind = "files"
-        sizes = ["1MiB", "2MiB"]
-        concurrent = true
-        start = "1s"
-        [[workload]]
-        kind = "bursts"
-        size = "20kB"
-        count = 5
-        interval = "500ms"
-        warm-up = "1MB"
-        [[workload]]
-        kind = "udp"
-        path = "lte"
-        rate = "2mbit"
-        on = "1s"
-        off = "2s"
-        [[workload]]
-        kind = "tcp"
-        path = "wlan"
-        size = "1MB"
-        repeat = true
-        [[change]]
-        at = "2s"
-        path = "wlan"
-        direction = "down"
-        rate = "1mbit"
-        loss = "5%"
-        [[change]]
-        at = "3s"
-        path = "lte"
-        state = "down"
-        notify = false
-    "#;
-    let spec = read(&format!("{PATHS}{text}")).unwrap().spec(1);
-    let [Workload::Files { sizes, order: FileOrder::AtOnce(_), start, .. }, bursts, udp, tcp] =
-        spec.workloads.as_slice()
-    else {
-        panic!("other workloads than asked for");
-    };
-    assert_eq!((sizes.as_slice(), *start), (&[Bytes::new(1 << 20), Bytes::new(2 << 20)][..], Duration::from_secs(1)));
-    assert!(matches!(bursts, Workload::Bursts { count: 5, warm_up, .. } if *warm_up == Bytes::new(1_000_000)));
-    assert!(matches!(udp, Workload::Udp { packet, stop, .. } if packet.get() == 1500 && *stop == spec.stop));
-    assert!(matches!(tcp, Workload::Tcp { extent: Extent::Repeat(size), .. } if size.get() == 1_000_000));
-    let changes: Vec<String> =
-        spec.changes.iter().map(|c| format!("{} {:?} {:?} {}", c.at, c.affected, c.change, c.notify)).collect();
-    assert_eq!(changes.len(), 3);
-    assert_eq!((spec.changes[0].affected, spec.changes[2].affected), (Affected::Down, Affected::Both));
-    assert!(changes[0].contains("Rate(1mbit) false") && changes[2].contains("Down false"), "{changes:?}");
-}
-
-#[test]
 fn what_is_wrong_is_shown_with_what_would_be_accepted() {
     let path = |keys: &str| format!("[path.wlan]\n{keys}\n{BULK}");
     let more = |keys: &str| format!("{PATHS}{keys}\n{BULK}");
     let only = |keys: &str| format!("{PATHS}[[workload]]\n{keys}");
+    let udp = |keys: &str| more(&format!("[[workload]]\nkind = \"udp\"\npath = \"wlan\"\nrate = \"1mbit\"\n{keys}"));
     let mut said = String::new();
     for text in [
         // Keys and values.
@@ -356,7 +305,7 @@ fn what_is_wrong_is_shown_with_what_would_be_accepted() {
         more(
             "[path.x]\ndown = \"lte.down\"\nup = \"1mbit\"\ndelay = \"1ms\"\nvary = { rate = [\"1mbit\", \"2mbit\"] }",
         ),
-        more("[[workload]]\nkind = \"udp\"\npath = \"wlan\"\nrate = \"1mbit\"\nspacing = \"poisson\""),
+        udp("spacing = \"poisson\""),
         more("[run]\nmeasure = \"page-load-time\""),
         path("rate = \"0mbit\"\ndelay = \"10ms\""),
         path("rate = \"-10mbit\"\ndelay = \"10ms\""),
@@ -393,6 +342,11 @@ fn what_is_wrong_is_shown_with_what_would_be_accepted() {
         only("kind = \"files\"\nsize = \"1MB\"\ninterval = \"1s\""),
         only("kind = \"files\"\nsize = \"1MB\"\nconcurrent = true\nwarm-up = \"100kB\""),
         only("kind = \"udp\"\npath = \"wlan\"\nrate = \"1mbit\""),
+        udp("off = \"1s\""),
+        udp("on = \"1s\""),
+        udp("phases = \"exponential\""),
+        udp("on = \"1ns\"\noff = \"1s\""),
+        only("kind = \"bulk\"\nduration = \"5s\"\nphases = \"even\""),
         only("kind = \"webb\""),
         PATHS.to_owned(),
         BULK.to_owned(),

@@ -3,7 +3,7 @@
 use crate::Spacing;
 use anabranch_units::{Duration, Stream};
 
-/// The times from one packet, or file, to the next.
+/// The times from one packet, or file, to the next; times on or off.
 pub(super) struct Gaps {
     mean: Duration,
     spacing: Spacing,

@@ -89,11 +89,13 @@ pub(crate) fn all(spec: &Spec, stage: &mut Stage) -> Vec<Box<dyn App>> {
                 let identity = main(Direction::Down, "exchange");
                 Box::new(exchange::Exchange::new(identity, [*down, *up], Instant::ZERO + *start, *pause))
             }
-            Workload::Udp { path, direction, rate, packet, spacing, on, off, start, stop } => {
+            Workload::Udp { path, direction, rate, packet, spacing, on, off, phases, start, stop } => {
                 let path = stage.topology.path_named(path).expect("names were checked before the run");
                 let gaps =
                     gaps::Gaps::new(rate.time_for(*packet), *spacing, spec.seed.stream(&format!("udp/{app}/gaps")));
-                let schedule = udp::Schedule { gaps, on: *on, off: *off, stop: Instant::ZERO + *stop };
+                let times = |mean, name| gaps::Gaps::new(mean, *phases, spec.seed.stream(&format!("udp/{app}/{name}")));
+                let phases = (!on.is_zero()).then(|| udp::Phases { on: times(*on, "on"), off: times(*off, "off") });
+                let schedule = udp::Schedule { gaps, phases, stop: Instant::ZERO + *stop };
                 Box::new(udp::Udp::new(app, path, *direction, *packet, schedule, Instant::ZERO + *start, stage))
             }
             Workload::Web { page, protocol, start } => {

@@ -1,10 +1,13 @@
 //! UDP at a constant mean rate that is on and off in turn.
+//!
+//! The gaps between packets count the time that it is on: a gap that an off period interrupts goes on after it. So the
+//! mean rate is the share of time that it is on of the rate, however short the periods are.
 
 use super::App;
 use super::gaps::Gaps;
 use crate::stage::Stage;
 use crate::{Direction, UdpOutcome};
-use anabranch_units::{Bytes, Duration, Instant};
+use anabranch_units::{Bytes, Instant};
 
 pub(super) struct Udp {
     app: usize,
@@ -14,17 +17,24 @@ pub(super) struct Udp {
     direction: Direction,
     packet: Bytes,
     schedule: Schedule,
-    /// When the present phase began.
-    phase: Instant,
+    /// When it is on first.
+    start: Instant,
+    /// When the present time on ends.
+    on_until: Instant,
     done: bool,
 }
 
 pub(super) struct Schedule {
     pub(super) gaps: Gaps,
-    /// Zero for always.
-    pub(super) on: Duration,
-    pub(super) off: Duration,
+    /// Always on if `None`.
+    pub(super) phases: Option<Phases>,
     pub(super) stop: Instant,
+}
+
+/// Times on and off, in turn.
+pub(super) struct Phases {
+    pub(super) on: Gaps,
+    pub(super) off: Gaps,
 }
 
 impl Udp {
@@ -39,26 +49,32 @@ impl Udp {
     ) -> Self {
         let number = stage.udp.len();
         stage.udp.push(UdpOutcome { workload: app, ..UdpOutcome::default() });
-        Udp { app, number, path, direction, packet, schedule, phase: start, done: false }
+        Udp { app, number, path, direction, packet, schedule, start, on_until: start, done: false }
     }
 }
 
 impl App for Udp {
     fn begin(&mut self, stage: &mut Stage) {
-        stage.set_timer(self.app, self.phase, 0);
+        if let Some(phases) = &mut self.schedule.phases {
+            self.on_until = self.start + phases.on.next();
+        }
+        stage.set_timer(self.app, self.start, 0);
     }
 
     fn on_timer(&mut self, _token: u32, stage: &mut Stage) {
-        let Schedule { on, off, stop, .. } = self.schedule;
-        if stage.now >= stop {
+        if stage.now >= self.schedule.stop {
             self.done = true;
             return;
         }
         stage.send_datagram(self.number, self.path, self.direction, self.packet);
         let mut next = stage.now + self.schedule.gaps.next();
-        if !on.is_zero() && next >= self.phase + on {
-            self.phase = (self.phase + on + off).max(next);
-            next = self.phase;
+        if let Some(phases) = &mut self.schedule.phases {
+            // Neither the end of the run nor that of the workload need be waited for.
+            while next >= self.on_until && next < self.schedule.stop {
+                let off = phases.off.next();
+                next += off;
+                self.on_until += off + phases.on.next();
+            }
         }
         stage.set_timer(self.app, next, 0);
     }

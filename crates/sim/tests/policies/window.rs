@@ -88,6 +88,7 @@ fn rbp_table_1(delay_ms: u64) -> Spec {
         spacing: anabranch_sim::Spacing::Even,
         on: Duration::ZERO,
         off: Duration::ZERO,
+        phases: anabranch_sim::Spacing::Even,
         start: Duration::ZERO,
         stop: Duration::from_secs(60),
     }));
