@@ -9,7 +9,10 @@
 //!   `(max(cwnd_f, ssthresh_f + 1) + ⌊(r - 1) / 2⌋) · r`;
 //! - `s` may send only if `packets · mss_f · λ ≤ window - (in flight on s + this segment)`;
 //! - λ starts at 1.2 and stays within 1.0 and 1.3; at most once per least SRTT of `s` it rises by 0.04 if data was
-//!   reinjected since because the window was full, or else falls by 0.01. Its clock starts with the connection.
+//!   reinjected since because the window was full, or else falls by 0.01. Its clock starts with the connection;
+//! - numbers have 32 bits and wrap around: `(max - min) · (in_flight_s + 1)` in eighths of microseconds (from 1,074
+//!   segments if SRTT spreads over half a second), `packets`, and the bytes of the fast subflow (beyond 4.3 GB, which 39
+//!   segments doubled 16 times exceed). `wrap=false` has them whole (A-WRAP).
 //!
 //! Source: `net/mptcp/mptcp_blest.c` of the out-of-tree kernel, v0.95 (`blest_get_available_subflow` for the extremes,
 //! `blestsched_update_lambda`, `blestsched_estimate_bytes`, `blestsched_estimate_linger_time`). The authors' own kernel
@@ -20,7 +23,7 @@
 //! SRTT of these as well. The clock starts with the first call, a round trip after the connection. When nothing is in
 //! flight on `f`, nothing would end the wait, so `s` sends.
 
-use super::{Scheduler, ack_due, number};
+use super::{Scheduler, ack_due, flag, number};
 use crate::registry::{Parameter, Params};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant, SubflowId};
@@ -33,6 +36,8 @@ pub struct BlestKernel {
     max_lambda: u64,
     up: u64,
     down: u64,
+    /// Numbers of 32 bits.
+    wrap: bool,
     /// Data was reinjected since `since` because the window was full.
     reinjected: bool,
     /// Time of λ's last correction, or else of the first call.
@@ -66,6 +71,7 @@ impl BlestKernel {
             max_lambda: hundredths(MAX_LAMBDA),
             up: hundredths(UP),
             down: hundredths(DOWN),
+            wrap: parameters.flag(WRAP),
             reinjected: false,
             since: None,
             extremes: Vec::new(),
@@ -88,6 +94,11 @@ impl BlestKernel {
     fn extremes(&self, subflow: &SubflowView) -> Extremes {
         let known = self.extremes.binary_search_by_key(&subflow.id, |known| known.subflow);
         known.map_or_else(|_| Extremes::first(subflow), |at| self.extremes[at])
+    }
+
+    /// What is left of a number in 32 bits.
+    const fn narrow(&self, number: u64) -> u64 {
+        if self.wrap { number as u32 as u64 } else { number }
     }
 
     /// Corrects λ at most once per least SRTT of the slow subflow.
@@ -114,8 +125,9 @@ impl Scheduler for BlestKernel {
         }
         let (of_fast, of_slow) = (self.extremes(fast), self.extremes(slow));
         self.correct(now, of_slow);
-        let linger = slow.srtt.max(expected_rtt(slow, of_slow));
-        let via_fast = fast.mss.times(packets(fast, rounds(of_fast, linger)).saturating_mul(self.lambda)).get() / 100;
+        let linger = slow.srtt.max(expected_rtt(slow, of_slow, self.wrap));
+        let packets = self.narrow(packets(fast, rounds(of_fast, linger)));
+        let via_fast = self.narrow(fast.mss.times(packets.saturating_mul(self.lambda)).get() / 100);
         let via_slow = slow.in_flight + slow.mss.min(view.unsent);
         let fits = Bytes::new(via_fast) <= view.window.saturating_sub(via_slow);
         if fits { Decision::send(slow.id) } else { Decision::WAIT }
@@ -133,13 +145,18 @@ fn rounds(fast: Extremes, linger: Duration) -> u64 {
 }
 
 /// Between the least and the largest SRTT of `slow`, by how full its window will be.
-fn expected_rtt(slow: &SubflowView, seen: Extremes) -> Duration {
+fn expected_rtt(slow: &SubflowView, seen: Extremes, wrap: bool) -> Duration {
     let cwnd = u64::from(slow.cwnd_segments());
     let in_flight = slow.in_flight.get().div_ceil(slow.mss.get().max(1)).saturating_add(1);
     if in_flight >= cwnd {
         return seen.max;
     }
-    seen.min + seen.max.saturating_sub(seen.min) * in_flight / cwnd
+    let spread = seen.max.saturating_sub(seen.min);
+    if wrap {
+        let product = (spread.as_nanos() / (1000 / 8)) as u32;
+        return seen.min + Duration::from_nanos(u64::from(product.wrapping_mul(in_flight as u32)) / cwnd * (1000 / 8));
+    }
+    seen.min + spread * in_flight / cwnd
 }
 
 /// Packets that `fast` sends in `rounds` round trips.
@@ -156,6 +173,7 @@ const MIN_LAMBDA: &str = "min_lambda";
 const MAX_LAMBDA: &str = "max_lambda";
 const UP: &str = "up";
 const DOWN: &str = "down";
+const WRAP: &str = "wrap";
 /// What can be set; defaults as in Linux.
 pub(super) const PARAMETERS: &[Parameter] = &[
     number(LAMBDA, "λ at the beginning: the factor on what the fast subflow is expected to send", 1.2, 0.0, 100.0),
@@ -163,6 +181,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     number(MAX_LAMBDA, "largest λ; wins over min_lambda", 1.3, 0.0, 100.0),
     number(UP, "what λ rises by after a reinjection for want of window", 0.04, 0.0, 10.0),
     number(DOWN, "what λ falls by without one", 0.01, 0.0, 10.0),
+    flag(WRAP, "numbers of 32 bits, which overflow with long queues and in a long slow start, as in Linux", true),
 ];
 
 #[cfg(test)]
@@ -220,9 +239,38 @@ mod tests {
     fn a_segment_lingers_the_longer_the_fuller_the_window() {
         let ms = Duration::from_millis;
         let seen = Extremes { subflow: SLOW, min: ms(100), max: ms(200) };
-        let expected = |in_flight| expected_rtt(&subflow(SLOW, 100, 10, in_flight), seen);
+        let expected = |in_flight| expected_rtt(&subflow(SLOW, 100, 10, in_flight), seen, true);
         assert_eq!([expected(0), expected(4), expected(9)], [ms(110), ms(150), ms(200)]);
         assert_eq!(rounds(Extremes::first(&subflow(FAST, 50, 5, 5)), ms(150)), 4);
+    }
+
+    /// 2³² is 4,294,967,296.
+    #[test]
+    fn numbers_of_32_bits_flip_decisions() {
+        let whole = || BlestKernel { wrap: false, ..kernel() };
+        // A window of 40 doubled 16 times is 2,621,400 packets, of 1000 B and times 1.2 are 3,145,680,000 bytes; of 55 it is
+        // 4,325,310,000, of which 30,342,704 are left. The peer's window of 40 MB is too small for all but these.
+        let [fast, slow] = [subflow(FAST, 10, 40, 40), subflow(SLOW, 400, 10, 2)];
+        let decide = |mut blest: BlestKernel, cwnd| {
+            let fast = SubflowView { cwnd: segments(cwnd), in_flight: segments(cwnd), ssthresh: None, ..fast };
+            blest.decide(at(0), &View { window: Bytes::new(40_000_000), ..view(&[fast, slow], 50) })
+        };
+        assert_eq!((decide(whole(), 40), decide(kernel(), 40)), (Decision::WAIT, Decision::WAIT));
+        assert_eq!((decide(whole(), 55), decide(kernel(), 55)), (Decision::WAIT, Decision::send(SLOW)));
+
+        // SRTT from 100 to 600 ms: 4,000,000 eighths of microseconds. Times 1,074 segments that is 4,296,000,000, of which
+        // 1,032,704 are left: over 2,000 segments 516 eighths, 64.5 µs in place of 268.5 ms.
+        let ms = Duration::from_millis;
+        let seen = Extremes { subflow: SLOW, min: ms(100), max: ms(600) };
+        let lingers = |in_flight, wrap| expected_rtt(&subflow(SLOW, 100, 2_000, in_flight), seen, wrap);
+        assert_eq!(
+            (lingers(1_073, false), lingers(1_073, true)),
+            (Duration::from_micros(368_500), Duration::from_nanos(100_064_500))
+        );
+        assert_eq!(
+            (lingers(1_072, false), lingers(1_072, true)),
+            (Duration::from_micros(368_250), Duration::from_micros(368_250))
+        );
     }
 
     #[test]
