@@ -23,7 +23,10 @@ fn each_policy() -> Vec<(String, Build<dyn Reinjection>)> {
 
 #[test]
 fn names_are_unique_and_everything_is_said_about_them() {
-    check_table(REINJECTIONS, &["none", "on-rto", "opportunistic", "upstream", "tail", "deadline", "redundant"]);
+    check_table(
+        REINJECTIONS,
+        &["none", "on-rto", "opportunistic", "daps", "upstream", "tail", "deadline", "redundant"],
+    );
 }
 
 /// A connection as far as a policy can notice it: pieces leave, sometimes ahead of others, are acknowledged in the order of
@@ -35,6 +38,8 @@ struct Toy {
     standings: Vec<Standing>,
     pieces: Vec<Piece>,
     una: u64,
+    /// How many pieces from there on the peer's window admits.
+    window: u64,
     /// Whether each piece of the stream has left.
     left: Vec<bool>,
     /// What was carried by whom, by number.
@@ -70,8 +75,9 @@ impl Toy {
         let standing = |subflow: &SubflowView| Standing::at_rest(subflow.id, Marks::from_bits(1 << subflow.id.0));
         let standings = subflows.iter().map(standing).collect();
         let left = vec![false; chance.between(1, 60) as usize];
+        let window = Seed(seed).stream("window").between(2, 60);
         let (pieces, carried) = (Vec::new(), BTreeSet::new());
-        Toy { now: Instant::ZERO, chance, subflows, standings, pieces, una: 0, left, carried }
+        Toy { now: Instant::ZERO, chance, subflows, standings, pieces, una: 0, window, left, carried }
     }
 
     /// The usable subflows, as the engine shows them.
@@ -83,17 +89,24 @@ impl Toy {
     fn show<T>(&self, ask: impl FnOnce(&Picture<'_>) -> T) -> T {
         let subflows = self.usable();
         let unsent = self.left.iter().filter(|left| !**left).count() as u64 * MSS;
+        let sendable = self.admitted().count() as u64 * MSS;
         let unsent_from = self.left.iter().position(|left| !left).unwrap_or(self.left.len()) as u64 * MSS;
         let view = View {
             subflows: &subflows,
             unsent: Bytes::new(unsent),
-            sendable: Bytes::new(unsent),
-            window: Bytes::new(100 * MSS),
+            sendable: Bytes::new(sendable),
+            window: Bytes::new(self.window * MSS),
             buffer: Bytes::new(100 * MSS),
             data_una: Dsn::new(self.una * MSS),
             unsent_from: Dsn::new(unsent_from),
         };
         ask(&Picture { view: &view, standings: &self.standings, outstanding: self })
+    }
+
+    /// What is unsent and within the peer's window.
+    fn admitted(&self) -> impl Iterator<Item = usize> {
+        let edge = usize::try_from(self.una + self.window).unwrap();
+        (0..self.left.len().min(edge)).filter(|&number| !self.left[number])
     }
 
     fn room(&mut self, at: usize) {
@@ -142,7 +155,7 @@ impl Toy {
     /// The next piece leaves, or one a little further on.
     fn send(&mut self, at: usize, policy: &mut dyn Reinjection) {
         let skip = if self.chance.chance(0.2) { self.chance.below(4) as usize } else { 0 };
-        let unsent: Vec<_> = (0..self.left.len()).filter(|&n| !self.left[n]).collect();
+        let unsent: Vec<_> = self.admitted().collect();
         let subflow = self.subflows[at];
         let usable = self.standings.iter().find(|standing| standing.id == subflow.id).filter(|s| s.usable);
         let (Some(&number), Some(standing)) = (unsent.get(skip), usable) else { return };

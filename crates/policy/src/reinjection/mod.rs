@@ -4,6 +4,7 @@
 //! elsewhere, and data that a subflow acknowledged but no DATA_ACK covers is repeated after the connection-level timeout.
 
 mod class;
+mod daps;
 mod deadline;
 mod flight;
 mod none;
@@ -17,6 +18,7 @@ mod testing;
 mod upstream;
 
 pub use class::{Class, Limits};
+pub use daps::Daps;
 pub use deadline::Deadline;
 pub use none::Never;
 pub use on_rto::OnRto;
@@ -134,6 +136,14 @@ pub const REINJECTIONS: &[Entry<dyn Reinjection>] = &[
         }],
         source: include_str!("opportunistic.rs"),
         build: |p| Box::new(Opportunistic::new(p.flag("penalise"))),
+    },
+    Entry {
+        name: "daps",
+        about: "also repeats all that is under way on any subflow with room while the peer's window is full",
+        paper: Some("Karlstad MPTCP kernel, with Kuhn et al. 2014"),
+        parameters: &[],
+        source: include_str!("daps.rs"),
+        build: |_| Box::new(Daps::default()),
     },
     Entry {
         name: "upstream",

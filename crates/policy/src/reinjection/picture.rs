@@ -169,6 +169,8 @@ pub enum Why {
     Redundancy,
     /// The policy's connection-level timer ran out.
     Timer,
+    /// The peer's window is full.
+    Window,
 }
 
 impl fmt::Display for Why {
@@ -179,6 +181,7 @@ impl fmt::Display for Why {
             Why::LowPath => "sent on a path classed low",
             Why::Redundancy => "everything on every subflow",
             Why::Timer => "connection-level timer",
+            Why::Window => "peer's window full",
         })
     }
 }

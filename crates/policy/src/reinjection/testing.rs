@@ -24,6 +24,8 @@ pub fn mark(id: u16) -> Marks {
 pub struct Scene {
     pub una: u64,
     pub unsent: u64,
+    /// How many of these the peer's window admits; all of them if `None`.
+    pub sendable: Option<u64>,
     pub subflows: Vec<SubflowView>,
     pub standings: Vec<Standing>,
     /// In the order of the data.
@@ -50,7 +52,7 @@ impl Scene {
         let subflows: Vec<_> = ids.zip(srtts_ms).map(subflow).collect();
         let standing = |subflow: &SubflowView| Standing::at_rest(subflow.id, mark(subflow.id.0));
         let standings = subflows.iter().map(standing).collect();
-        Scene { una: 0, unsent: 0, subflows, standings, pieces: Vec::new() }
+        Scene { una: 0, unsent: 0, sendable: None, subflows, standings, pieces: Vec::new() }
     }
 
     /// Piece `number` left at `ms` on subflow `on`.
@@ -79,7 +81,7 @@ impl Scene {
         let view = View {
             subflows: &self.subflows,
             unsent: Bytes::new(self.unsent * SEGMENT),
-            sendable: Bytes::new(self.unsent * SEGMENT),
+            sendable: Bytes::new(self.sendable.unwrap_or(self.unsent) * SEGMENT),
             window: Bytes::new(1_000_000),
             buffer: Bytes::new(1_000_000),
             data_una: dsn(self.una),
