@@ -304,7 +304,7 @@ impl Controller {
                 self.flows[on].fall_to(ssthresh);
             }
         } else {
-            self.algorithm.on_reset(now, on, &self.flows);
+            self.algorithm.on_rto_again(now, on, &self.flows);
         }
         let flow = &mut self.flows[on];
         if self.rules.loss_response == LossResponse::Halve && !self.model_based {

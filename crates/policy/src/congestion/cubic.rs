@@ -9,8 +9,9 @@
 //! W_est     += α · segments_acked / cwnd                             Eq. (4)
 //! ```
 //! A window that Reno would have grown further than the cubic follows `W_est` (§4.3); otherwise it approaches
-//! `W_cubic(t + RTT)` within a round trip, by at most half of itself (§4.4, §4.5). A window that is already at `W_max`, as
-//! after a timeout or an idle restart, takes itself for `W_max` and `K = 0` (§4.8, §4.10). Subflows are not coupled.
+//! `W_cubic(t + RTT)` within a round trip, by at most half of itself (§4.4, §4.5). The first congestion avoidance after a
+//! timeout has `K = 0` and takes its own window for `W_max` (§4.8), in a recovery as well (Linux, `bictcp_reset`); so does a
+//! window that is already at `W_max`, as after an idle restart (§4.10). Subflows are not coupled.
 
 use super::{CongestionControl, Flow};
 use anabranch_units::{Duration, Instant};
@@ -120,6 +121,11 @@ impl CongestionControl for Cubic {
         in_flight * self.beta
     }
 
+    fn on_rto_again(&mut self, now: Instant, on: usize, flows: &[Flow]) {
+        self.on_reset(now, on, flows);
+        self.curves[on].now.w_max = 0.0;
+    }
+
     /// Restores the curve as if the reduction had not been (§4.9).
     fn on_spurious(&mut self, _now: Instant, on: usize, _flows: &[Flow]) {
         self.curves[on].now = self.curves[on].before;
@@ -227,6 +233,23 @@ mod tests {
         cubic.avoidance(at(5.0), 0, 1.0, &flow(700.0, 100));
         let epoch = cubic.curves[0].now.epoch.expect("congestion avoidance began");
         assert_eq!((epoch.k, cubic.curves[0].now.w_max), (0.0, 700.0));
+    }
+
+    /// A loss at 1000, and a timeout while it is repaired: slow start ends at 700, which is the plateau. A second later the
+    /// cubic has grown by 0.4, so W_est counts: 701 · 9/17 / 700 = 0.5302. Towards a plateau at 1000 the window would grow to
+    /// W(1.1 s) = 0.4 (1.1 − 9.0856)³ + 1000 = 796.3037.
+    #[test]
+    fn a_timeout_within_a_recovery_forgets_the_plateau_too() {
+        for (timeout, growth) in [(true, 0.5302), (false, 96.3037)] {
+            let mut cubic = cubic();
+            cubic.on_fast_retransmit(at(0.0), 0, 1000.0, &flow(1000.0, 100));
+            if timeout {
+                cubic.on_rto_again(at(0.3), 0, &flow(700.0, 100));
+            }
+            cubic.avoidance(at(2.0), 0, 1.0, &flow(700.0, 100)); // the epoch begins
+            let grown = cubic.avoidance(at(3.0), 0, 700.0, &flow(700.0, 100));
+            assert!((grown - growth).abs() < 1e-4, "{timeout}: {grown}");
+        }
     }
 
     #[test]

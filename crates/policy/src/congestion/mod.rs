@@ -87,8 +87,11 @@ pub trait CongestionControl: Send {
     }
     /// An ACK found `on` not limited by its window: the time since the ACK before it earned no growth.
     fn on_unlimited(&mut self, _now: Instant, _on: usize) {}
-    /// The window of `on` was changed from outside (idle restart, penalisation, a timeout within a recovery): forget any
-    /// epoch.
+    /// A timeout within a recovery of `on`, or one after another: the threshold stays, the window falls to one segment.
+    fn on_rto_again(&mut self, now: Instant, on: usize, flows: &[Flow]) {
+        self.on_reset(now, on, flows);
+    }
+    /// The window of `on` was changed from outside (idle restart, penalisation): forget any epoch.
     fn on_reset(&mut self, _now: Instant, _on: usize, _flows: &[Flow]) {}
     /// Data leave on `on` although nothing was in flight.
     fn on_restart(&mut self, _now: Instant, _on: usize) {}
