@@ -239,7 +239,8 @@ fn words(args: &StudyArgs, results: &[StudyResult]) -> String {
     let mut text = each.join("\n");
     let tally = anabranch_lab::study::Tally::of(results.iter().flat_map(|result| &result.statements));
     let places = args.out.display();
-    text += &format!("\n{} statements: {tally}\n", tally.all());
+    let parts = if tally.parts > tally.all() { format!(", judged in {} parts", tally.parts) } else { String::new() };
+    text += &format!("\n{} statements{parts}: {tally}\n", tally.all());
     text += &match results {
         [only] => {
             format!("Figures and verdicts: {places}/{0}.json, runs: {places}/{0}.csv\n", stem(&only.name))

@@ -37,6 +37,9 @@ pub fn study(result: &StudyResult, width: usize) -> String {
 fn statement(judged: &Judged, width: usize) -> String {
     let mut text = hang(&format!("{:<22} ", judged.outcome()), &format!("{} ({})", judged.text, judged.source), width);
     let mut line = |label: &str, what: &str| text += &hang(&format!("{label:>22} "), what, width);
+    if let Some(sentence) = &judged.sentence {
+        line("part of", sentence);
+    }
     line("paper", &judged.claim);
     line("ours", &judged.ours);
     for detail in &judged.details {
@@ -140,10 +143,11 @@ pub fn reproduction(results: &[StudyResult], command: &str, all_papers: bool) ->
     let mut text = String::from("# What could be reproduced\n\n");
     let tally = Tally::of(results.iter().flat_map(|result| &result.statements));
     text += &format!(
-        "{} beside what we measured. Made by `{command}`; do not edit.\n{} statements in {} studies: **{tally}**",
+        "{} beside what we measured. Made by `{command}`; do not edit.\n{} statements in {} studies, judged in {} parts: **{tally}**",
         if all_papers { "Every statement of the five papers," } else { "Statements" },
         tally.all(),
         results.len(),
+        tally.parts,
     );
     text += &match tally.own {
         0 => ".\n\n".to_owned(),
@@ -152,7 +156,8 @@ pub fn reproduction(results: &[StudyResult], command: &str, all_papers: bool) ->
     text += "A statement is *reproduced* if it holds within its tolerance or our 95 % interval, an order if every paired\n\
              difference counts and is at least one percent. Otherwise it is graded by the size of the effect: *stronger* or\n\
              *weaker* by at most a factor of two, *sign only*, *not significant*, *opposite*. Where a paper compares with a\n\
-             system whose formulas are not public, the *comparator* is *unavailable*, whatever our reconstruction does. The\n\
+             system whose formulas are not public, the *comparator* is *unavailable*, whatever our reconstruction does. A sentence\n\
+             that several rows judge, such as that one system is faster than three others, counts once, by the worst of them. The\n\
              rules are in `docs/studies.md`. Nothing is fitted to a figure, save where a study says so: what a paper leaves\n\
              open is assumed once for all of its figures and listed in the study.\n\n";
     let searches: Vec<&Search> =
@@ -202,6 +207,9 @@ pub fn reproduction(results: &[StudyResult], command: &str, all_papers: bool) ->
         for judged in failed {
             let (text_of_paper, source) = (escaped(&judged.text), escaped(&judged.source));
             text += &format!("\n**{text_of_paper}** ({source}): {}.\n\n", judged.outcome());
+            if let Some(sentence) = &judged.sentence {
+                text += &format!("- part of: {}\n", escaped(sentence));
+            }
             text += &format!("- paper: {}\n- ours: {}\n", judged.claim, judged.ours);
             for detail in &judged.details {
                 text += &format!("  - {detail}\n");

@@ -196,6 +196,9 @@ pub struct StatementTable {
     pub text: String,
     /// Section and figure.
     pub source: String,
+    /// The paper's sentence, where several statements judge it in parts or again, here or in another study of the
+    /// paper. All that have the same one count once.
+    pub sentence: Option<String>,
     /// What is compared: the name of a metric, with its argument after a colon.
     pub metric: At<String>,
     /// Only at these values of the axes; at all of them unless given. Several values are averaged.

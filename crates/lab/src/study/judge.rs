@@ -91,6 +91,7 @@ pub(super) fn judge(study: &Study, table: &Table<'_>, statement: &StatementTable
     Ok(Judged {
         text: statement.text.clone(),
         source: statement.source.clone(),
+        sentence: statement.sentence.clone(),
         claim: claim.shown(study, statement),
         ours: finding.ours,
         verdict: finding.verdict,

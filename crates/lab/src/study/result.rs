@@ -81,6 +81,9 @@ pub struct Judged {
     pub text: String,
     /// Where: `LATE §V-B, Fig. 10a`.
     pub source: String,
+    /// The paper's sentence, where several statements judge it: they count once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sentence: Option<String>,
     /// What is compared, as the study file has it: `LATE < DPSAF < minRTT`, `-37.36 %`.
     pub claim: String,
     /// What we measured: `-21.4 ± 3.0 %`.

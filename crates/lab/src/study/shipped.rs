@@ -65,7 +65,8 @@ pub(super) const BASES: &[Shipped] =
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
+    use crate::study::Study;
+    use std::collections::{BTreeMap, BTreeSet};
     use std::path::Path;
 
     #[test]
@@ -80,5 +81,22 @@ mod tests {
         }
         let shipped: BTreeSet<String> = STUDIES.iter().chain(BASES).map(|it| it.name.to_owned()).collect();
         assert_eq!(shipped, there);
+    }
+    /// Tallies take statements with the same sentence for parts of one, whatever study they stand in.
+    #[test]
+    fn a_sentence_that_is_judged_in_parts_is_that_of_one_paper() {
+        let mut parts: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for name in STUDIES.iter().map(|it| it.name) {
+            let study = Study::load(name).unwrap_or_else(|error| panic!("{name}: {error}"));
+            for claim in study.claims() {
+                let Some(sentence) = &claim.sentence else { continue };
+                parts.entry(sentence.clone()).or_default().push(study.paper().to_owned());
+            }
+        }
+        assert!(parts.len() > 30, "{parts:?}");
+        for (sentence, papers) in parts {
+            assert!(papers.len() > 1, "nothing else judges “{sentence}”");
+            assert!(papers.iter().all(|paper| *paper == papers[0]), "“{sentence}” is of {papers:?}");
+        }
     }
 }

@@ -194,6 +194,7 @@ impl VerdictShown {
 #[derive(Serialize, Default)]
 struct Counts {
     all: usize,
+    parts: usize,
     own: usize,
     holds: usize,
     in_part: usize,
@@ -207,6 +208,7 @@ impl Counts {
         let tally = Tally::of(statements);
         Counts {
             all: tally.all(),
+            parts: tally.parts,
             own: tally.own,
             holds: tally.standing(Standing::Holds),
             in_part: tally.standing(Standing::InPart),

@@ -142,6 +142,7 @@ fn judged(text: &str, claim: &str, ours: &str, verdict: Verdict) -> Judged {
     Judged {
         text: text.to_owned(),
         source: "LATE §V-B, Fig. 10a".to_owned(),
+        sentence: None,
         claim: claim.to_owned(),
         ours: ours.to_owned(),
         verdict,
@@ -206,6 +207,7 @@ pub fn study() -> StudyResult {
             },
             Judged {
                 unfinished_runs: 4,
+                sentence: Some("minRTT is the worst of all".to_owned()),
                 ..judged("ECF is never slower than minRTT.", "ECF <= minRTT", "+4.1 ± 1.2 %", Verdict::Opposite)
             },
         ],
