@@ -6,6 +6,7 @@
 
 mod calibration;
 mod comparison;
+mod headline;
 pub mod html;
 mod inspection;
 mod number;
@@ -20,6 +21,7 @@ mod wrap;
 
 pub use calibration::calibration;
 pub use comparison::comparison;
+pub use headline::{Headline, PaperHead, paper_heads};
 pub use inspection::inspection;
 pub use pairwise::pairwise;
 pub use rows::{Header, Row, comparison_rows, json, run_rows};

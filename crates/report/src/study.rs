@@ -2,6 +2,7 @@
 
 use crate::table::{Align, Table};
 use crate::wrap::hang;
+use crate::{Headline, PaperHead, paper_heads};
 use anabranch_lab::figure::{Figure, Point};
 use anabranch_lab::study::{Judged, Search, Standing, StudyResult, Tally, Verdict};
 use std::fmt::Write;
@@ -138,7 +139,38 @@ fn by_paper(results: &[StudyResult]) -> String {
     text + &rows.concat() + "\n"
 }
 
-/// All statements in one table, then for each that failed what was tried and what we believe is the cause.
+/// A paper on half a page: its headlines, ours beside its own, and what to believe.
+fn paper(head: &PaperHead) -> String {
+    let mut text = format!("## {}\n\n{}\n\n", head.name, escaped(&head.citation));
+    text += "| where | the paper states | paper | ours | verdict | stack |\n|---|---|---|---|---|---|\n";
+    for Headline { study, figure, stack, judged } in &head.headlines {
+        let cells = [&judged.text, &judged.claim, &judged.ours].map(|cell| escaped(cell));
+        let verdict = marked(judged);
+        writeln!(text, "| {figure} (`{study}`) | {} | {verdict} | `{stack}` |", cells.join(" | "))
+            .expect("writing to a String cannot fail");
+    }
+    text += &format!(
+        "\n**What to believe.** {}\n\n{} statements in {} studies: {}.\n\n",
+        head.belief,
+        head.tally.all(),
+        head.studies,
+        head.tally
+    );
+    text
+}
+
+/// The verdict in a cell: what fails is bold, what holds in part italic.
+fn marked(judged: &Judged) -> String {
+    let outcome = judged.outcome();
+    let own = if judged.own { " (ours)" } else { "" };
+    match judged.verdict.standing() {
+        Standing::Holds | Standing::Open => format!("{outcome}{own}"),
+        Standing::InPart => format!("*{outcome}*{own}"),
+        Standing::Fails => format!("**{outcome}**{own}"),
+    }
+}
+
+/// The papers' heads, all statements in one table, then for each that failed what was tried and what we believe is the cause.
 pub fn reproduction(results: &[StudyResult], command: &str, all_papers: bool) -> String {
     let mut text = String::from("# What could be reproduced\n\n");
     let tally = Tally::of(results.iter().flat_map(|result| &result.statements));
@@ -172,6 +204,10 @@ pub fn reproduction(results: &[StudyResult], command: &str, all_papers: bool) ->
         );
     }
     text += &by_paper(results);
+    for head in paper_heads(results) {
+        text += &paper(&head);
+    }
+    text += "## Every statement\n\n";
     let more = if searches.is_empty() { ["", ""] } else { [" under other assumptions |", "---|"] };
     text += &format!(
         "| study | the paper states | paper | ours | verdict |{}\n|---|---|---|---|---|{}\n",
@@ -179,13 +215,7 @@ pub fn reproduction(results: &[StudyResult], command: &str, all_papers: bool) ->
     );
     for result in results {
         for judged in &result.statements {
-            let outcome = judged.outcome();
-            let own = if judged.own { " (ours)" } else { "" };
-            let verdict = match judged.verdict.standing() {
-                Standing::Holds | Standing::Open => format!("{outcome}{own}"),
-                Standing::InPart => format!("*{outcome}*{own}"),
-                Standing::Fails => format!("**{outcome}**{own}"),
-            };
+            let verdict = marked(judged);
             let cells = [&result.name, &judged.text, &judged.claim, &judged.ours].map(|cell| escaped(cell));
             let condition = match (&judged.search, searches.is_empty()) {
                 (_, true) => String::new(),

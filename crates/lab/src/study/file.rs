@@ -248,6 +248,9 @@ pub struct StatementTable {
     /// Not a sentence of the paper, but one of ours.
     #[serde(default)]
     pub own: bool,
+    /// One of the few by which the paper is known: it stands at the head of what a report says of the paper.
+    #[serde(default)]
+    pub headline: bool,
 }
 
 /// On which side of another system one is.

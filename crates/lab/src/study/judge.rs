@@ -98,6 +98,7 @@ pub(super) fn judge(study: &Study, table: &Table<'_>, statement: &StatementTable
         unfinished_runs,
         details: finding.details,
         own: statement.own,
+        headline: statement.headline,
         cause: statement.cause.clone().filter(|_| finding.verdict != Verdict::Reproduced),
         search: None,
     })
@@ -279,8 +280,21 @@ impl Case<'_> {
             let each: Option<Vec<Vec<f64>>> = self.points.iter().map(|point| self.values(*system, point)).collect();
             Some(format!("{} {}", self.name(*system), self.show(&Estimate::of(&mean_within_seeds(&each?))?)))
         };
-        let ours: Vec<String> = chain.iter().map(shown).collect::<Option<_>>()?;
-        Some(Finding { ours: ours.join(", "), verdict, details })
+        let ours = match (chain, self.over) {
+            ([(_, a), (_, b)], None) if self.statement.headline && self.statement.each => self.gains(*a, *b)?,
+            _ => chain.iter().map(shown).collect::<Option<Vec<String>>>()?.join(", "),
+        };
+        Some(Finding { ours, verdict, details })
+    }
+
+    /// By how much `b` is above `a` at each point: `FPS over RR: +74 ± 12 % at loss 1 %, …`
+    fn gains(&self, a: usize, b: usize) -> Option<String> {
+        let gain = |point: &Point| {
+            let gain = Estimate::of(&self.table.change(b, a, point, &self.metric)?)?;
+            Some(format!("{} at {}", signed(&gain), self.study.place(point)))
+        };
+        let gains: Vec<String> = self.points.iter().map(gain).collect::<Option<_>>()?;
+        Some(format!("{} over {}: {}", self.name(b), self.name(a), gains.join(", ")))
     }
 
     /// Whether the mean that is shown of `a` at these points is above that of `b`.

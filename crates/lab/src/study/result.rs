@@ -99,6 +99,9 @@ pub struct Judged {
     /// Not a sentence of the paper, but one of ours: it does not count among the paper's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own: bool,
+    /// One of the few by which the paper is known.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub headline: bool,
     /// What we believe is the cause, where it is not reproduced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,

@@ -98,7 +98,7 @@ impl Prepared {
             name: study.name.clone(),
             title: study.title().to_owned(),
             paper: study.paper().to_owned(),
-            citation: super::papers::citation(study.paper()).unwrap_or_default().to_owned(),
+            citation: super::Paper::named(study.paper()).map(|paper| paper.citation).unwrap_or_default().to_owned(),
             figure: study.figure().to_owned(),
             about: study.file.about.clone(),
             digest: study.digest.clone(),

@@ -91,6 +91,7 @@ mod tests {
             unfinished_runs: 0,
             details: Vec::new(),
             own: false,
+            headline: false,
             cause: None,
             search: None,
         }

@@ -11,7 +11,7 @@ mod comparison;
 mod run;
 mod study;
 
-use crate::Align;
+use crate::{Align, Headline, PaperHead};
 use anabranch_lab::figure::Figure;
 use anabranch_lab::study::{Assumption, Judged, Search, Standing, SystemInfo, Tally, Verdict};
 use base64::Engine;
@@ -42,6 +42,9 @@ pub struct Page {
 /// A part of a page with everything that belongs together.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Section {
+    /// Stands before it: the paper whose first section this is.
+    #[serde(skip)]
+    pub paper: Option<PaperHead>,
     /// Names the section and the files that are exported from it; for instance `late/fig10`.
     pub name: String,
     /// In one line.
@@ -146,6 +149,7 @@ struct Context<'a> {
 #[derive(Serialize)]
 struct Shown<'a> {
     id: String,
+    paper: Option<PaperShown<'a>>,
     #[serde(flatten)]
     section: &'a Section,
     judged: Vec<JudgedShown<'a>>,
@@ -153,6 +157,47 @@ struct Shown<'a> {
     figures: Vec<FigureShown<'a>>,
     /// The figures as JSON that may stand inside a script element.
     data: String,
+}
+
+/// The head of a paper.
+#[derive(Serialize)]
+struct PaperShown<'a> {
+    id: String,
+    name: &'a str,
+    citation: &'a str,
+    belief: &'a str,
+    counts: Counts,
+    headlines: Vec<HeadlineShown<'a>>,
+}
+
+#[derive(Serialize)]
+struct HeadlineShown<'a> {
+    /// Of the section that has it.
+    section: String,
+    figure: &'a str,
+    stack: &'a str,
+    judged: &'a Judged,
+    verdict: VerdictShown,
+}
+
+impl<'a> PaperShown<'a> {
+    fn new(head: &'a PaperHead) -> Self {
+        let headline = |it: &'a Headline| HeadlineShown {
+            section: slug(&it.study),
+            figure: &it.figure,
+            stack: &it.stack,
+            verdict: VerdictShown::new(it.judged.verdict, it.judged.outcome()),
+            judged: &it.judged,
+        };
+        PaperShown {
+            id: format!("paper-{}", slug(&head.name)),
+            name: &head.name,
+            citation: &head.citation,
+            belief: &head.belief,
+            counts: Counts::new(&head.tally),
+            headlines: head.headlines.iter().map(headline).collect(),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -205,7 +250,10 @@ struct Counts {
 
 impl Counts {
     fn of<'a>(statements: impl Iterator<Item = &'a Judged>) -> Self {
-        let tally = Tally::of(statements);
+        Counts::new(&Tally::of(statements))
+    }
+
+    fn new(tally: &Tally) -> Self {
         Counts {
             all: tally.all(),
             parts: tally.parts,
@@ -240,6 +288,7 @@ impl<'a> Shown<'a> {
         });
         let systems: Vec<&str> = section.systems.iter().map(|system| system.name.as_str()).collect();
         Shown {
+            paper: section.paper.as_ref().map(PaperShown::new),
             judged: section.statements.iter().map(judged).collect(),
             counts: Counts::of(section.statements.iter()),
             figures: figures.collect(),

@@ -1,6 +1,7 @@
 //! Studies as sections of a page.
 
 use super::{Page, Section};
+use crate::paper_heads;
 use anabranch_lab::study::StudyResult;
 
 impl Page {
@@ -14,12 +15,19 @@ impl Page {
                 (format!("{} studies", many.len()), lead.to_owned())
             }
         };
+        let mut sections: Vec<Section> = studies.iter().map(Section::of_study).collect();
+        for head in paper_heads(studies) {
+            let first = studies.iter().position(|study| study.paper == head.name);
+            if let Some(section) = first.and_then(|n| sections.get_mut(n)) {
+                section.paper = Some(head);
+            }
+        }
         Page {
             title,
             lead,
             version: studies.first().map_or_else(anabranch_lab::version_with_build, version),
             command: command.to_owned(),
-            sections: studies.iter().map(Section::of_study).collect(),
+            sections,
         }
     }
 }
@@ -39,6 +47,7 @@ impl Section {
             ));
         }
         Section {
+            paper: None,
             name: study.name.clone(),
             title: study.title.clone(),
             kicker: format!("{}, {}", study.paper, study.figure),

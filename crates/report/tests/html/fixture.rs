@@ -152,6 +152,7 @@ fn judged(text: &str, claim: &str, ours: &str, verdict: Verdict) -> Judged {
             "DPSAF to minRTT: -11.0 ± 4.1 %".to_owned(),
         ],
         own: false,
+        headline: false,
         cause: None,
         search: None,
     }
@@ -168,6 +169,7 @@ pub fn study() -> StudyResult {
         name: (*name).to_owned(),
         set: vec![format!("host.scheduler=\"{}\"", name.to_lowercase())],
         policies: vec![
+            ("profile".to_owned(), "linux-3.14".to_owned()),
             ("scheduler".to_owned(), name.to_lowercase()),
             ("congestion".to_owned(), "cubic (beta=0.7, c=0.4)".to_owned()),
             ("reinjection".to_owned(), "opportunistic".to_owned()),
@@ -194,6 +196,7 @@ pub fn study() -> StudyResult {
         statements: vec![
             judged("LATE completes first.", "LATE < DPSAF < BLEST < minRTT", "LATE < DPSAF < BLEST < minRTT", Verdict::Reproduced),
             Judged {
+                headline: true,
                 cause: Some("The paper does not say how large the buffers of its links are.".to_owned()),
                 search: Some(Search {
                     possible: 3,

@@ -119,6 +119,32 @@ fn many_studies_have_an_index_and_names_of_their_own() {
     assert!(text.contains("part of “minRTT is the worst of all”"));
 }
 
+/// The first of its sections has the paper's head: headlines, the stack they were measured on, what to believe.
+#[test]
+fn a_paper_begins_with_its_headlines() {
+    let mut second = fixture::study();
+    second.name = "late/fig11".to_owned();
+    second.statements.truncate(1);
+    let studies = [fixture::study(), second];
+    let text = of(&studies);
+    assert_eq!(text.matches(r#"<section class="paper""#).count(), 1);
+    for said in [
+        r##"<a href="#paper-s-late">LATE: headlines, and what to believe</a>"##,
+        r##"<a href="#s-late-fig10">Fig. 10</a>, on the stack <code>linux-3.14</code>"##,
+        "W. Yang, P. Dong",
+        "What to believe.",
+    ] {
+        assert!(text.contains(said), "`{said}` is missing");
+    }
+    assert!(!of(&studies[..1]).contains(r#"<section class="paper""#), "one study is not a paper");
+
+    let text = anabranch_report::reproduction(&studies, "anabranch study --paper late", false);
+    let head = text.find("\n## LATE\n").unwrap();
+    assert!(head < text.find("\n## Every statement\n").unwrap(), "{text}");
+    let row = "| Fig. 10 (`late/fig10`) | With 256 kB it needs 37 % less time. | -37.36 % | -21.4 ± 3.0 % | *weaker* | `linux-3.14` |\n";
+    assert!(text.contains(row) && text.contains("**What to believe.** LATE's main figures"), "{text}");
+}
+
 #[test]
 fn a_run_is_drawn_by_what_happened_in_it() {
     let text = fixture::run();

@@ -324,3 +324,14 @@ fn a_statement_makes_one_claim_about_someone() {
     assert!(load("order = \"one < three\""), "no such system");
     assert_eq!(verdict("untestable = \"words\"", |_, _, _| 1.0).verdict, Verdict::NotTested);
 }
+
+/// A headline that is judged at each point shows each point, in percent of the system that it is compared with.
+#[test]
+fn a_headline_at_each_point_has_the_gain_there() {
+    let by_point = |system: usize, x: f64, _: u64| if system == 0 { 1.0 } else { 1.0 + x / 10.0 };
+    let plain = verdict("order = \"one < two\"\neach = true", by_point);
+    let headline = verdict("order = \"one < two\"\neach = true\nheadline = true", by_point);
+    assert_eq!(plain.ours, "one 1 ± 0 s, two 1.2 ± 0 s");
+    assert_eq!(headline.ours, "two over one: +10 ± 0 % at x 1, +20 ± 0 % at x 2, +30 ± 0 % at x 3");
+    assert_eq!((plain.verdict, headline.verdict), (Verdict::Reproduced, Verdict::Reproduced));
+}
