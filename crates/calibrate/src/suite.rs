@@ -47,7 +47,7 @@ const NETWORKS: &[Network] = &[
 /// `tcp_wmem`.
 const LINUX: &[(&str, &str)] = &[
     ("profile", "\"linux\""),
-    ("congestion", "\"cubic\""),
+    ("congestion", "\"cubic-kernel\""),
     ("scheduler", "\"linux-burst\""),
     ("reinjection", "\"upstream\""),
     ("send-buffer", "\"4MiB\""),

@@ -8,6 +8,7 @@ use anabranch_host::emulator::{EmulatorError, EmulatorReport, Validity};
 use anabranch_host::testbed::{Testbed, TestbedError, TestbedOptions};
 use anabranch_lab::calibration::{Calibration, Protocol, Row, Samples};
 use anabranch_lab::{Keep, RunError, Scenario};
+use anabranch_policy::congestion::kernel_name;
 use anabranch_sim::{Direction, FileOrder, HostSpec, Spec, Workload};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -156,7 +157,7 @@ fn by_kernel(testbed: &Testbed, spec: &Spec, congestion: &str, transfer: Transfe
     let fixed = |host: &HostSpec| host.initial_receive_buffer.is_none().then_some(host.receive_buffer);
     let sockets = KernelSockets {
         multipath: spec.client.multipath && spec.server.multipath,
-        congestion: congestion.to_owned(),
+        congestion: kernel_name(congestion).to_owned(),
         client_buffer: fixed(&spec.client),
         server_buffer: fixed(&spec.server),
     };

@@ -3,6 +3,7 @@
 use anabranch_host::testbed::KernelSettings;
 use anabranch_lab::Scenario;
 use anabranch_lab::file::{HostTable, OrOff, Policy, ReceiveBuffer};
+use anabranch_policy::congestion::kernel_name;
 use std::fs;
 
 /// For both kernels.
@@ -130,6 +131,7 @@ fn apply(table: &HostTable, settings: &mut KernelSettings, kernel: &Congestion, 
     }
     if let Some(at) = congestion {
         let Policy { name, parameters } = &at.value;
+        let name = &kernel_name(name).to_owned();
         match parameters.is_empty() {
             true if kernel.current == *name => settings.congestion = None,
             true if kernel.allowed.contains(name) => settings.congestion = Some(name.clone()),

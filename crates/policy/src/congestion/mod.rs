@@ -13,6 +13,7 @@ mod conformance;
 mod controller;
 mod coupled;
 mod cubic;
+mod cubic_kernel;
 mod hystart;
 mod lia;
 mod lisa;
@@ -30,6 +31,7 @@ pub use balia::Balia;
 pub use bbr::Bbr;
 pub use controller::Controller;
 pub use cubic::Cubic;
+pub use cubic_kernel::CubicKernel;
 pub use hystart::HyStart;
 pub use lia::Lia;
 pub use mveno::MVeno;
@@ -119,6 +121,11 @@ pub trait CongestionControl: Send {
     fn on_flow_removed(&mut self, _at: usize) {}
 }
 
+/// What the kernel calls a congestion control of this name.
+pub fn kernel_name(name: &str) -> &str {
+    if name == "cubic-kernel" { "cubic" } else { name }
+}
+
 /// Every policy of this kind.
 pub const CONGESTION: &[Entry<dyn CongestionControl>] = &[
     Entry {
@@ -155,6 +162,14 @@ pub const CONGESTION: &[Entry<dyn CongestionControl>] = &[
         ],
         source: include_str!("cubic.rs"),
         build: |p| Box::new(Cubic::new(p.number("c"), p.number("beta"), p.flag("fast_convergence"))),
+    },
+    Entry {
+        name: "cubic-kernel",
+        about: "cubic as Linux has it: whole segments, Reno's friend for ever; each subflow by itself",
+        paper: Some("Linux 6.x, default"),
+        parameters: &[],
+        source: include_str!("cubic_kernel.rs"),
+        build: |_| Box::new(CubicKernel::default()),
     },
     Entry {
         name: "veno",
