@@ -42,12 +42,14 @@ const NETWORKS: &[Network] = &[
     },
 ];
 
-/// Both hosts as a stock Linux 6.x has them, as far as the scenario does not say otherwise: CUBIC on each subflow, the
-/// kernel's scheduler, reinjection by its connection-level timeout only, buffers that tune themselves up to `tcp_rmem` and
-/// `tcp_wmem`.
+/// Both hosts as a stock Linux 6.x has them, as far as the scenario does not say otherwise: its CUBIC on each subflow, with
+/// HyStart and PRR, its scheduler, reinjection by its connection-level timeout only, buffers that tune themselves up to
+/// `tcp_rmem` and `tcp_wmem`.
 const LINUX: &[(&str, &str)] = &[
     ("profile", "\"linux\""),
     ("congestion", "\"cubic-kernel\""),
+    ("hystart", "\"eighth\""),
+    ("prr", "true"),
     ("scheduler", "\"linux-burst\""),
     ("reinjection", "\"upstream\""),
     ("send-buffer", "\"4MiB\""),
