@@ -1,6 +1,6 @@
 //! Both ends of a transfer as applications of our engine.
 
-use crate::transfer::{REQUEST, Transfer, TransferError};
+use crate::transfer::{Bursts, Plan, REQUEST, Transfer, TransferError};
 use anabranch_engine::{ConnectionId, Event};
 use anabranch_host::{Application, Context};
 use anabranch_sim::{Direction, pattern};
@@ -18,7 +18,7 @@ struct Streams {
 }
 
 impl Streams {
-    /// Writes what the endpoint takes; closes our direction behind the last byte.
+    /// Writes what the endpoint takes.
     fn write(&mut self, cx: &mut Context<'_>, id: ConnectionId) {
         while self.written < self.target {
             let piece = pattern::slice(self.written, (self.target - self.written).min(PIECE));
@@ -42,15 +42,21 @@ impl Streams {
     }
 }
 
-/// What an end tells when its part is done: when it had read everything, on the wall's clock.
-pub(crate) type Report = Result<time::Instant, TransferError>;
+/// What an end tells when its part is done: when it had read each file or burst, on the wall's clock.
+pub(crate) type Report = Result<Vec<time::Instant>, TransferError>;
+
+/// Bursts at the end that sends them.
+struct Agenda {
+    bursts: Bursts,
+    sent: usize,
+    next: Instant,
+}
 
 /// The end that opens the connection.
 pub(crate) struct Client {
     transfer: Transfer,
     local: IpAddr,
     remote: SocketAddr,
-    begun: Sender<time::Instant>,
     end: End,
     deadline: Instant,
 }
@@ -66,16 +72,45 @@ pub(crate) struct Server {
 struct End {
     id: Option<ConnectionId>,
     streams: Streams,
-    /// How much is to be read.
-    expects: u64,
+    /// Where in the stream something that is to be read ends, and when those came that did.
+    ends: Vec<u64>,
+    arrived: Vec<time::Instant>,
+    agenda: Option<Agenda>,
     closed: bool,
+    begun: Sender<time::Instant>,
     report: Option<Sender<Report>>,
 }
 
 impl End {
-    fn new(expects: u64, target: u64, report: Sender<Report>) -> Self {
+    fn new(ends: Vec<u64>, target: u64, begun: Sender<time::Instant>, report: Sender<Report>) -> Self {
         let streams = Streams { target, ..Streams::default() };
-        End { id: None, streams, expects, closed: false, report: Some(report) }
+        End { id: None, streams, ends, arrived: Vec::new(), agenda: None, closed: false, begun, report: Some(report) }
+    }
+
+    /// Something of which the time counts begins.
+    fn begin(&self) {
+        // Nobody listens any more once the transfer was given up.
+        let _ = self.begun.send(time::Instant::now());
+    }
+
+    /// Warms the connection up and begins to count towards the first burst.
+    fn start(&mut self, now: Instant, bursts: Bursts) {
+        self.streams.target = bursts.warm_up.get();
+        self.agenda = Some(Agenda { bursts, sent: 0, next: now + interval(&bursts) });
+    }
+
+    /// Sends the bursts whose time has come.
+    fn keep_agenda(&mut self, cx: &mut Context<'_>) {
+        while let Some(agenda) = self.agenda.as_mut().filter(|agenda| agenda.next <= cx.now) {
+            agenda.sent += 1;
+            agenda.next += interval(&agenda.bursts);
+            self.streams.target += agenda.bursts.size.get();
+            if agenda.sent >= agenda.bursts.count {
+                self.agenda = None;
+            }
+            self.begin();
+            self.move_on(cx);
+        }
     }
 
     /// Moves what can be moved; true once everything that was expected has been read.
@@ -86,14 +121,21 @@ impl End {
             cx.endpoint.abort(cx.now, id);
         }
         self.streams.write(cx, id);
-        self.streams.read >= self.expects
+        while self.ends.get(self.arrived.len()).is_some_and(|end| *end <= self.streams.read) {
+            self.arrived.push(time::Instant::now());
+        }
+        self.arrived.len() == self.ends.len()
     }
 
     fn tell(&mut self, report: Report) {
         if let Some(sender) = self.report.take() {
-            // Nobody listens any more once the transfer was given up.
             let _ = sender.send(report);
         }
+    }
+
+    fn tell_arrivals(&mut self) {
+        let times = self.arrived.clone();
+        self.tell(Ok(times));
     }
 
     fn fail(&mut self, reason: &str) {
@@ -101,6 +143,10 @@ impl End {
         self.tell(Err(TransferError::Broken { read, reason: reason.to_owned() }));
         self.closed = true;
     }
+}
+
+fn interval(bursts: &Bursts) -> Duration {
+    Duration::from_nanos(u64::try_from(bursts.interval.as_nanos()).unwrap_or(u64::MAX))
 }
 
 impl Client {
@@ -111,17 +157,23 @@ impl Client {
         begun: Sender<time::Instant>,
         report: Sender<Report>,
     ) -> Self {
-        let (expects, target) = match transfer.direction {
-            Direction::Down => (transfer.size.get(), REQUEST),
-            Direction::Up => (0, transfer.size.get()),
+        let (ends, target) = match (transfer.direction, transfer.plan) {
+            (Direction::Down, Plan::File(_)) => (transfer.plan.ends(), REQUEST),
+            (Direction::Down, Plan::Bursts(_)) => (transfer.plan.ends(), 0),
+            (Direction::Up, Plan::File(size)) => (Vec::new(), size.get()),
+            (Direction::Up, Plan::Bursts(_)) => (Vec::new(), 0),
         };
-        Client { transfer, local, remote, begun, end: End::new(expects, target, report), deadline: Instant::MAX }
+        Client { transfer, local, remote, end: End::new(ends, target, begun, report), deadline: Instant::MAX }
     }
 }
 
 impl Application for Client {
     fn on_start(&mut self, cx: &mut Context<'_>) {
-        let _ = self.begun.send(time::Instant::now());
+        match (self.transfer.plan, self.transfer.direction) {
+            (Plan::File(_), _) => self.end.begin(),
+            (Plan::Bursts(bursts), Direction::Up) => self.end.start(cx.now, bursts),
+            (Plan::Bursts(_), Direction::Down) => {}
+        }
         self.end.id = Some(cx.endpoint.open(cx.now, self.local, self.remote));
         let patience = u64::try_from(self.transfer.patience.as_nanos()).unwrap_or(u64::MAX);
         self.deadline = cx.now + Duration::from_nanos(patience);
@@ -137,26 +189,31 @@ impl Application for Client {
         let done = self.end.move_on(cx);
         let shut = match self.transfer.direction {
             Direction::Down => done,
-            Direction::Up => self.end.streams.written == self.end.streams.target,
+            Direction::Up => self.end.streams.written == self.transfer.plan.total(),
         };
         if shut {
             cx.endpoint.shutdown(cx.now, id);
         }
         if done && self.transfer.direction == Direction::Down {
-            self.end.tell(Ok(time::Instant::now()));
+            self.end.tell_arrivals();
         }
     }
 
     fn deadline(&self) -> Option<Instant> {
-        Some(self.deadline)
+        let next = self.end.agenda.as_ref().map_or(Instant::MAX, |agenda| agenda.next);
+        Some(self.deadline.min(next))
     }
 
     fn on_timeout(&mut self, cx: &mut Context<'_>) {
+        if cx.now < self.deadline {
+            return self.end.keep_agenda(cx);
+        }
         self.deadline = Instant::MAX;
+        self.end.agenda = None;
         if let Some(id) = self.end.id {
             cx.endpoint.abort(cx.now, id);
         }
-        let (read, size) = (self.end.streams.read, self.transfer.size.get());
+        let (read, size) = (self.end.streams.read, self.transfer.plan.total());
         self.end.tell(Err(TransferError::Unfinished { read, size, after: self.transfer.patience }));
         self.end.closed = true;
     }
@@ -167,12 +224,13 @@ impl Application for Client {
 }
 
 impl Server {
-    pub(crate) fn new(transfer: Transfer, port: u16, report: Sender<Report>) -> Self {
-        let expects = match transfer.direction {
-            Direction::Down => REQUEST,
-            Direction::Up => transfer.size.get(),
+    pub(crate) fn new(transfer: Transfer, port: u16, begun: Sender<time::Instant>, report: Sender<Report>) -> Self {
+        let ends = match (transfer.direction, transfer.plan) {
+            (Direction::Down, Plan::File(_)) => vec![REQUEST],
+            (Direction::Down, Plan::Bursts(_)) => Vec::new(),
+            (Direction::Up, plan) => plan.ends(),
         };
-        Server { transfer, port, end: End::new(expects, 0, report) }
+        Server { transfer, port, end: End::new(ends, 0, begun, report) }
     }
 }
 
@@ -183,27 +241,41 @@ impl Application for Server {
 
     fn on_event(&mut self, cx: &mut Context<'_>, id: ConnectionId, event: Event) {
         match event {
-            Event::Accepted { .. } => self.end.id = Some(id),
+            Event::Accepted { .. } => {
+                self.end.id = Some(id);
+                if let (Plan::Bursts(bursts), Direction::Down) = (self.transfer.plan, self.transfer.direction) {
+                    self.end.start(cx.now, bursts);
+                }
+            }
             Event::Reset => self.end.fail("reset"),
             Event::Closed => self.end.closed = true,
             _ => {}
         }
-        if !self.end.move_on(cx) {
-            return;
-        }
+        let done = self.end.move_on(cx);
         match self.transfer.direction {
             Direction::Down => {
-                self.end.streams.target = self.transfer.size.get();
-                self.end.streams.write(cx, id);
-                if self.end.streams.written == self.end.streams.target {
+                if let (Plan::File(size), true) = (self.transfer.plan, done) {
+                    self.end.streams.target = size.get();
+                    self.end.streams.write(cx, id);
+                }
+                if self.end.streams.written == self.transfer.plan.total() {
                     cx.endpoint.shutdown(cx.now, id);
                 }
             }
-            Direction::Up => {
-                self.end.tell(Ok(time::Instant::now()));
+            Direction::Up if done => {
+                self.end.tell_arrivals();
                 cx.endpoint.shutdown(cx.now, id);
             }
+            Direction::Up => {}
         }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.end.agenda.as_ref().map(|agenda| agenda.next)
+    }
+
+    fn on_timeout(&mut self, cx: &mut Context<'_>) {
+        self.end.keep_agenda(cx);
     }
 
     fn is_finished(&self) -> bool {

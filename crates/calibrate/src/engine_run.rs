@@ -1,7 +1,7 @@
 //! A transfer between two engines, each on a TUN device in its namespace, each with a thread of its own.
 
 use crate::engine_peer::{Client, Report, Server};
-use crate::transfer::{Addresses, Transfer, TransferError};
+use crate::transfer::{Addresses, Transfer, TransferError, mean};
 use anabranch_engine::{Config, LocalAddress};
 use anabranch_host::{Application, Driver, Namespace, Reactor, Tun};
 use anabranch_sim::{Direction, Spec};
@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// Transfers one file; answers how long it took.
+/// Makes one transfer; answers how long it took, its bursts on average.
 pub fn transfer(
     client: &Namespace,
     server: &Namespace,
@@ -26,7 +26,7 @@ pub fn transfer(
     let (begun, when_begun) = channel();
     let (client_report, fetched) = channel();
     let (server_report, served) = channel();
-    let serving = Server::new(transfer, PORT, server_report);
+    let serving = Server::new(transfer, PORT, begun.clone(), server_report);
     let fetching = Client::new(transfer, addresses.client[addresses.primary].0, remote, begun, client_report);
 
     let server_device = open(server, &addresses.server)?;
@@ -87,8 +87,6 @@ fn wait(
     fetched: &Receiver<Report>,
     served: &Receiver<Report>,
 ) -> Result<Duration, TransferError> {
-    let lost = |_| TransferError::System(io::Error::other("the engine's thread ended"));
-    let begun = begun.recv().map_err(lost)?;
     // The client's own patience ends first and says more.
     let patience = transfer.patience + Duration::from_secs(1);
     let ended = match transfer.direction {
@@ -97,8 +95,10 @@ fn wait(
     };
     let ended = ended.map_err(|_| TransferError::Unfinished {
         read: 0,
-        size: transfer.size.get(),
+        size: transfer.plan.total(),
         after: transfer.patience,
     })??;
-    Ok(ended.saturating_duration_since(begun))
+    // Whatever has arrived was begun before.
+    let begun: Vec<Instant> = begun.try_iter().collect();
+    Ok(mean(&begun, &ended))
 }

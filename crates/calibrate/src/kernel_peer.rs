@@ -1,6 +1,6 @@
 //! Both ends of a transfer as the kernel's own sockets.
 
-use crate::transfer::{REQUEST, Transfer, TransferError};
+use crate::transfer::{Bursts, Plan, REQUEST, Transfer, TransferError, mean};
 use anabranch_host::Namespace;
 use anabranch_sim::{Direction, pattern};
 use anabranch_units::Bytes;
@@ -22,7 +22,14 @@ pub struct KernelSockets {
     pub server_buffer: Option<Bytes>,
 }
 
-/// Transfers one file from one namespace to the other; answers how long it took.
+/// When what was begun and ended at one of the ends, on the wall's clock.
+#[derive(Default)]
+struct Times {
+    begun: Vec<Instant>,
+    ended: Vec<Instant>,
+}
+
+/// Makes one transfer from one namespace to the other; answers how long it took, its bursts on average.
 pub fn transfer(
     client: &Namespace,
     server: &Namespace,
@@ -37,12 +44,14 @@ pub fn transfer(
     let fetching = client.spawn(move || fetch(&sockets, local, remote, transfer));
     let fetched = fetching.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     let served = serving.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    let (begun, fetched) = fetched?;
-    let ended = match transfer.direction {
-        Direction::Down => fetched,
-        Direction::Up => served?,
+    // A download is over when the client has it, whatever became of the server's end afterwards.
+    let (fetched, served) = match (transfer.direction, transfer.plan) {
+        (Direction::Down, Plan::File(_)) => (fetched?, Times::default()),
+        _ => (fetched?, served?),
     };
-    Ok(ended.saturating_duration_since(begun))
+    let begun = if fetched.begun.is_empty() { served.begun } else { fetched.begun };
+    let ended = if fetched.ended.is_empty() { served.ended } else { fetched.ended };
+    Ok(mean(&begun, &ended))
 }
 
 fn socket(sockets: &KernelSockets, buffer: Option<Bytes>, address: IpAddr, patience: Duration) -> io::Result<Socket> {
@@ -71,19 +80,21 @@ fn listen(sockets: &KernelSockets, address: SocketAddr, patience: Duration) -> i
     Ok(socket)
 }
 
-fn serve(listener: &Socket, transfer: Transfer) -> Result<Instant, TransferError> {
+fn serve(listener: &Socket, transfer: Transfer) -> Result<Times, TransferError> {
     let (mut socket, _) = listener.accept()?;
     socket.set_read_timeout(Some(transfer.patience))?;
     socket.set_write_timeout(Some(transfer.patience))?;
-    match transfer.direction {
-        Direction::Down => {
-            receive(&mut socket, REQUEST)?;
-            send(&mut socket, transfer.size.get())?;
+    let mut times = Times::default();
+    match (transfer.direction, transfer.plan) {
+        (Direction::Down, Plan::File(size)) => {
+            receive(&mut socket, &[REQUEST])?;
+            send(&mut socket, 0, size.get())?;
             socket.shutdown(Shutdown::Write)?;
         }
-        Direction::Up => receive(&mut socket, transfer.size.get())?,
+        (Direction::Down, Plan::Bursts(bursts)) => times.begun = send_bursts(&mut socket, &bursts)?,
+        (Direction::Up, plan) => times.ended = receive(&mut socket, &plan.ends())?,
     }
-    Ok(Instant::now())
+    Ok(times)
 }
 
 fn fetch(
@@ -91,40 +102,63 @@ fn fetch(
     local: IpAddr,
     remote: SocketAddr,
     transfer: Transfer,
-) -> Result<(Instant, Instant), TransferError> {
+) -> Result<Times, TransferError> {
     let mut socket = socket(sockets, sockets.client_buffer, remote.ip(), transfer.patience)?;
     socket.bind(&SockAddr::from(SocketAddr::new(local, 0)))?;
-    let begun = Instant::now();
+    let mut times = Times { begun: vec![Instant::now()], ended: Vec::new() };
     socket.connect(&SockAddr::from(remote))?;
-    match transfer.direction {
-        Direction::Down => {
+    match (transfer.direction, transfer.plan) {
+        (Direction::Down, Plan::File(_)) => {
             // Not closed behind the request: the kernel opens no subflow for a connection of which one end has closed.
-            send(&mut socket, REQUEST)?;
-            receive(&mut socket, transfer.size.get())?;
+            send(&mut socket, 0, REQUEST)?;
+            times.ended = receive(&mut socket, &transfer.plan.ends())?;
         }
-        Direction::Up => {
-            send(&mut socket, transfer.size.get())?;
+        (Direction::Up, Plan::File(size)) => {
+            send(&mut socket, 0, size.get())?;
             socket.shutdown(Shutdown::Write)?;
         }
+        (Direction::Down, Plan::Bursts(_)) => {
+            times = Times { begun: Vec::new(), ended: receive(&mut socket, &transfer.plan.ends())? };
+        }
+        (Direction::Up, Plan::Bursts(bursts)) => times.begun = send_bursts(&mut socket, &bursts)?,
     }
-    let ended = Instant::now();
-    Ok((begun, ended))
+    Ok(times)
 }
 
-fn send(socket: &mut Socket, size: u64) -> Result<(), TransferError> {
-    let mut sent = 0;
-    while sent < size {
-        let piece = pattern::slice(sent, size - sent);
+/// Sends the bytes from `from` to `to` of the stream.
+fn send(socket: &mut Socket, from: u64, to: u64) -> Result<(), TransferError> {
+    let mut sent = from;
+    while sent < to {
+        let piece = pattern::slice(sent, to - sent);
         let taken = socket.write(&piece).map_err(|error| broken(sent, &error))?;
         sent += taken as u64;
     }
     Ok(())
 }
 
-fn receive(socket: &mut Socket, size: u64) -> Result<(), TransferError> {
+/// Warms the connection up and sends each burst at its time; answers when they began.
+fn send_bursts(socket: &mut Socket, bursts: &Bursts) -> Result<Vec<Instant>, TransferError> {
+    let mut next = Instant::now() + bursts.interval;
+    let mut sent = bursts.warm_up.get();
+    send(socket, 0, sent)?;
+    let mut begun = Vec::new();
+    for _ in 0..bursts.count {
+        std::thread::sleep(next.saturating_duration_since(Instant::now()));
+        next += bursts.interval;
+        begun.push(Instant::now());
+        send(socket, sent, sent + bursts.size.get())?;
+        sent += bursts.size.get();
+    }
+    socket.shutdown(Shutdown::Write)?;
+    Ok(begun)
+}
+
+/// Reads until the last of `ends`; answers when each of them was reached.
+fn receive(socket: &mut Socket, ends: &[u64]) -> Result<Vec<Instant>, TransferError> {
     let mut buffer = vec![0; 1 << 16];
     let mut read = 0;
-    while read < size {
+    let mut reached = Vec::new();
+    while reached.len() < ends.len() {
         let count = socket.read(&mut buffer).map_err(|error| broken(read, &error))?;
         if count == 0 {
             return Err(TransferError::Broken { read, reason: "the peer closed too early".to_owned() });
@@ -133,8 +167,10 @@ fn receive(socket: &mut Socket, size: u64) -> Result<(), TransferError> {
             return Err(TransferError::Altered { at: read });
         }
         read += count as u64;
+        let now = Instant::now();
+        reached.extend(ends[reached.len()..].iter().take_while(|end| **end <= read).map(|_| now));
     }
-    Ok(())
+    Ok(reached)
 }
 
 fn broken(bytes: u64, error: &io::Error) -> TransferError {

@@ -1,14 +1,14 @@
-//! What is run when nothing else is asked for: five networks, files from 50 KB to 20 MB.
+//! What is run when nothing else is asked for: five networks, files from 50 kB to 20 MB, and bursts on warm connections.
 
 use anabranch_lab::{Origin, Scenario, ScenarioError};
 use anabranch_policy::Catalogue;
 use std::sync::Arc;
 
-/// One comparison: a network and a file.
+/// One comparison: a network and what it carries.
 pub struct Case {
     /// `symmetric 2 MB`.
     pub name: String,
-    /// With one `files` workload.
+    /// With one workload, of a file or of bursts.
     pub scenario: Scenario,
 }
 
@@ -16,6 +16,8 @@ struct Network {
     name: &'static str,
     text: &'static str,
     sizes: &'static [&'static str],
+    /// Sizes of bursts: 15 and 30 segments.
+    bursts: &'static [&'static str],
 }
 
 const NETWORKS: &[Network] = &[
@@ -23,22 +25,31 @@ const NETWORKS: &[Network] = &[
         name: "single",
         text: include_str!("../scenarios/single.toml"),
         sizes: &["50kB", "500kB", "5MB", "20MB"],
+        bursts: &[],
     },
     Network {
         name: "symmetric",
         text: include_str!("../scenarios/symmetric.toml"),
         sizes: &["50kB", "500kB", "5MB", "20MB"],
+        bursts: &["21kB", "42kB"],
     },
     Network {
         name: "asymmetric",
         text: include_str!("../scenarios/asymmetric.toml"),
         sizes: &["50kB", "500kB", "5MB", "20MB"],
+        bursts: &["21kB", "42kB"],
     },
-    Network { name: "lossy", text: include_str!("../scenarios/lossy.toml"), sizes: &["50kB", "500kB", "5MB", "20MB"] },
+    Network {
+        name: "lossy",
+        text: include_str!("../scenarios/lossy.toml"),
+        sizes: &["50kB", "500kB", "5MB", "20MB"],
+        bursts: &[],
+    },
     Network {
         name: "small-buffer",
         text: include_str!("../scenarios/small-buffer.toml"),
         sizes: &["50kB", "500kB", "2MB"],
+        bursts: &[],
     },
 ];
 
@@ -60,20 +71,31 @@ const LINUX: &[(&str, &str)] = &[
 pub fn suite(catalogue: &Arc<Catalogue>, quick: bool) -> Result<Vec<Case>, ScenarioError> {
     let mut cases = Vec::new();
     for network in NETWORKS {
-        for size in network.sizes.iter().filter(|size| !quick || **size == "500kB") {
+        let files =
+            network.sizes.iter().filter(|size| !quick || **size == "500kB").map(|size| {
+                (format!("{} {size}", network.name), format!("workload=[{{kind=\"files\",size=\"{size}\"}}]"))
+            });
+        let bursts = network.bursts.iter().filter(|_| !quick).map(|size| {
+            let more = "count=10,interval=\"1s\",warm-up=\"100kB\"";
+            (
+                format!("{} bursts of {size}", network.name),
+                format!("workload=[{{kind=\"bursts\",size=\"{size}\",{more}}}]"),
+            )
+        });
+        for (name, workload) in files.chain(bursts) {
             let mut sets: Vec<String> = Vec::new();
             for (key, value) in LINUX {
                 if !network.text.lines().any(|line| line.starts_with(&format!("{key} ="))) {
                     sets.push(format!("host.{key}={value}"));
                 }
             }
-            sets.push(format!("workload=[{{kind=\"files\",size=\"{size}\"}}]"));
+            sets.push(workload);
             sets.push("run.stop=\"120s\"".to_owned());
             let origin = Origin { scenario: network.name.to_owned(), sets };
             let file = format!("{}.toml", network.name);
             let read = |trace: &str, _: bool| std::fs::read_to_string(trace);
             let scenario = Scenario::read(catalogue, network.name, &file, network.text, origin, &read)?;
-            cases.push(Case { name: format!("{} {size}", network.name), scenario });
+            cases.push(Case { name, scenario });
         }
     }
     Ok(cases)
@@ -85,10 +107,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_case_can_be_read_and_has_one_download() {
+    fn every_case_can_be_read_and_has_one_workload() {
         let catalogue = Arc::new(Catalogue::default());
         let all = suite(&catalogue, false).unwrap();
-        assert_eq!(all.len(), NETWORKS.iter().map(|network| network.sizes.len()).sum::<usize>());
+        assert_eq!(all.len(), NETWORKS.iter().map(|network| network.sizes.len() + network.bursts.len()).sum::<usize>());
         assert_eq!(suite(&catalogue, true).unwrap().len(), NETWORKS.len());
         for case in &all {
             assert_eq!(case.scenario.spec(1).workloads.len(), 1, "{}", case.name);

@@ -3,7 +3,7 @@
 use crate::engine_run;
 use crate::kernel_peer::{self, KernelSockets};
 use crate::suite::Case;
-use crate::transfer::{Addresses, Transfer, TransferError};
+use crate::transfer::{Addresses, Bursts, Plan, Transfer, TransferError};
 use anabranch_host::emulator::{EmulatorError, EmulatorReport, Validity};
 use anabranch_host::testbed::{Testbed, TestbedError, TestbedOptions};
 use anabranch_lab::calibration::{Calibration, Protocol, Row, Samples};
@@ -27,9 +27,9 @@ pub struct Settings {
 /// Why there is nothing to compare.
 #[derive(Debug, thiserror::Error)]
 pub enum CalibrateError {
-    /// A scenario whose workload is no file.
+    /// A scenario with other workloads than one file or bursts.
     #[error(
-        "`{0}` cannot be calibrated: its workloads are not one file from the beginning; accepted: one [[workload]] with kind = \"files\" and one size, without a start"
+        "`{0}` cannot be calibrated: its workloads are not one file, or bursts, from the beginning; accepted: one [[workload]] with kind = \"files\" and one size, or with kind = \"bursts\", without a start"
     )]
     Workload(String),
     /// The simulator failed.
@@ -77,7 +77,7 @@ fn row(
     tell: &dyn Fn(&str),
 ) -> Result<Row, CalibrateError> {
     let seeds: Vec<u64> = (0..settings.repeat as u64).map(|n| settings.seed.wrapping_add(n)).collect();
-    let transfer = the_file(&case.name, &scenario.spec(settings.seed))?;
+    let transfer = the_transfer(&case.name, &scenario.spec(settings.seed))?;
     let simulator = simulate(scenario, transfer, &seeds, settings.jobs)?;
     let mut worlds = [Samples::default(), Samples::default()];
     let mut shares = [Shares::default(), Shares::default()];
@@ -114,28 +114,35 @@ fn row(
     Ok(Row { case: case.name.clone(), protocol, digest: scenario.digest.clone(), simulator, testbed, kernel })
 }
 
-/// The one file of a scenario.
-fn the_file(name: &str, spec: &Spec) -> Result<Transfer, CalibrateError> {
-    match spec.workloads.as_slice() {
+/// What the one connection of a scenario carries.
+fn the_transfer(name: &str, spec: &Spec) -> Result<Transfer, CalibrateError> {
+    let patience = Duration::from_nanos(spec.stop.as_nanos());
+    let (direction, plan) = match spec.workloads.as_slice() {
         [Workload::Files { direction, sizes, order, start }]
             if sizes.len() == 1 && start.is_zero() && !matches!(order, FileOrder::Established { .. }) =>
         {
-            let patience = Duration::from_nanos(spec.stop.as_nanos());
-            Ok(Transfer { direction: *direction, size: sizes[0], patience })
+            (*direction, Plan::File(sizes[0]))
         }
-        _ => Err(CalibrateError::Workload(name.to_owned())),
-    }
+        [Workload::Bursts { direction, size, count, interval, start, warm_up }] if *count > 0 && start.is_zero() => {
+            let interval = Duration::from_nanos(interval.as_nanos());
+            (*direction, Plan::Bursts(Bursts { warm_up: *warm_up, size: *size, count: *count, interval }))
+        }
+        _ => return Err(CalibrateError::Workload(name.to_owned())),
+    };
+    Ok(Transfer { direction, plan, patience })
 }
 
 fn simulate(scenario: &Scenario, transfer: Transfer, seeds: &[u64], jobs: usize) -> Result<Samples, RunError> {
     let mut samples = Samples::default();
     let mut shares = Shares::default();
     for run in anabranch_lab::run_seeds(scenario, seeds, &Keep::default(), jobs, &|| {})? {
-        let finished = run.outcome.transfers.first().and_then(|transfer| transfer.duration());
-        if finished.is_none() {
+        let times: Option<Vec<f64>> =
+            run.outcome.transfers.iter().map(|transfer| Some(transfer.duration()?.as_secs_f64())).collect();
+        let times = times.filter(|times| times.len() == transfer.plan.ends().len());
+        if times.is_none() {
             samples.failures.push(format!("seed {}: not finished; {}", run.measured.seed, run.command));
         }
-        samples.completion_s.push(finished.map(|duration| duration.as_secs_f64()));
+        samples.completion_s.push(times.map(|times| times.iter().sum::<f64>() / times.len() as f64));
         let delivered: Vec<(String, u64)> =
             run.outcome.links.iter().map(|link| (link.name.clone(), link.stats.delivered_bytes.get())).collect();
         shares.add(&path_bytes(&scenario.paths(), transfer.direction, &delivered));

@@ -20,7 +20,7 @@ pub struct Calibration {
     pub rows: Vec<Row>,
 }
 
-/// One network, one file, one protocol.
+/// One network, one file or series of bursts, one protocol.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// Network and file.
@@ -50,7 +50,7 @@ pub enum Protocol {
 /// The runs of one world.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Samples {
-    /// Completion times in seconds by seed; `None` where a run failed.
+    /// Completion times in seconds by seed, of bursts the mean; `None` where a run failed.
     pub completion_s: Vec<Option<f64>>,
     /// By path: the share of the bytes that its links delivered in the direction of the file, mean over the runs.
     pub shares: Vec<f64>,
