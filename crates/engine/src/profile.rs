@@ -127,7 +127,7 @@ impl Profile {
         }
     }
 
-    /// Linux 6.x: IW 10, SACK, RACK/TLP, delayed ACK with quick-ACK, RTO at least SRTT + 200 ms.
+    /// Linux 6.x: IW 10, SACK, RACK/TLP, HyStart, PRR, delayed ACK with quick-ACK, RTO at least SRTT + 200 ms.
     pub fn linux() -> Self {
         Profile {
             name: "linux",
@@ -152,8 +152,8 @@ impl Profile {
             receive_tuning: ReceiveTuning::Proportional,
             adv_win_scale: None,
             initial_ssthresh: None,
-            hystart: None,
-            prr: false,
+            hystart: Some(HyStart::Eighth),
+            prr: true,
             loss_response: LossResponse::Standard,
             single_repair: false,
             coupled_acks: false,
@@ -174,8 +174,6 @@ impl Profile {
             tsq_segments: 3,
             receive_tuning: ReceiveTuning::Stepwise,
             adv_win_scale: Some(1),
-            hystart: Some(HyStart::Eighth),
-            prr: true,
             ..Profile::linux()
         }
     }
@@ -202,6 +200,8 @@ impl Profile {
             max_rto: Duration::from_secs(60),
             idle_restart: false,
             tsq: None,
+            hystart: None,
+            prr: false,
             ..Profile::linux()
         }
     }
@@ -236,6 +236,8 @@ impl Profile {
             rto: RtoRule::Rfc6298 { min: Duration::from_secs(1), granularity: Duration::from_millis(1) },
             max_rto: Duration::from_secs(60),
             tsq: None,
+            hystart: None,
+            prr: false,
             ..Profile::linux()
         }
     }

@@ -240,10 +240,10 @@ pub struct HostTable {
     pub adv_win_scale: Option<At<i8>>,
     /// The slow-start threshold of new subflows in segments, as remembered from earlier connections; none unless given.
     pub initial_ssthresh: Option<At<u32>>,
-    /// End of slow start in CUBIC before a loss: off, under linux-4.1 eighth, under linux-3.14 sixteenth.
+    /// End of slow start in CUBIC before a loss: eighth, under linux-3.14 sixteenth, off under all but Linux.
     pub hystart: Option<HyStartName>,
     /// Proportional rate reduction (RFC 6937): the window falls in the course of a fast recovery rather than at its
-    /// beginning. False, under linux-4.1 and linux-3.14 true.
+    /// beginning. True, false under all but Linux.
     pub prr: Option<bool>,
     /// Fall of the window on a loss: standard, under mptcp-ns3 halve.
     pub loss_response: Option<LossResponseName>,

@@ -170,7 +170,10 @@ fn old_kernels_bring_their_receive_side_and_each_rule_can_be_set_alone() {
     let set = profile(knobs).unwrap();
     assert_eq!((set.name, set.receive_tuning, set.adv_win_scale), ("linux", ReceiveTuning::Stepwise, Some(-2)));
     assert_eq!((set.tsq_segments, set.initial_ssthresh), (4, Some(10)));
-    assert_eq!((old.hystart, old.prr, set.hystart, set.prr), (Some(HyStart::Eighth), true, None, false));
+    assert_eq!(
+        (old.hystart, old.prr, set.hystart, set.prr),
+        (Some(HyStart::Eighth), true, Some(HyStart::Eighth), true)
+    );
     let set = profile("profile = \"linux-4.1\"\nhystart = \"off\"\nprr = false").unwrap();
     assert_eq!((set.hystart, set.prr), (None, false));
     let ns3 = profile("profile = \"mptcp-ns3\"\nmin-rto = \"300ms\"").unwrap();

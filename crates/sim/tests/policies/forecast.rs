@@ -49,6 +49,8 @@ fn mean(paths: &[PathSpec], bytes: u64, buffer: u64, seeds: u64, name: &str, giv
         spec.loss_oracle = true;
         spec.audit = false;
         spec.client.receive_buffer = Bytes::new(buffer);
+        // Forecasts take a window to fall at the beginning of a recovery.
+        spec.server.profile.prr = false;
         spec.server.policies.scheduler = policy(SCHEDULERS, name, given);
         spec.server.policies.congestion = policy(CONGESTION, "reno", &[]);
         spec.server.policies.reinjection = policy(REINJECTIONS, "on-rto", &[]);
