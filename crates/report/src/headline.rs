@@ -34,9 +34,7 @@ pub struct Headline {
 
 /// The heads of all papers that have headlines among these results, in the order of the results. A single study needs none.
 pub fn paper_heads(results: &[StudyResult]) -> Vec<PaperHead> {
-    let mut names: Vec<&str> = results.iter().map(|result| result.paper.as_str()).collect();
-    names.dedup();
-    names.retain(|_| results.len() > 1);
+    let names = if results.len() > 1 { paper_names(results) } else { Vec::new() };
     let head = |name: &str| {
         let of_paper: Vec<&StudyResult> = results.iter().filter(|result| result.paper == name).collect();
         let headlines: Vec<Headline> = of_paper.iter().flat_map(|result| headlines(result)).collect();
@@ -51,6 +49,17 @@ pub fn paper_heads(results: &[StudyResult]) -> Vec<PaperHead> {
         })
     };
     names.into_iter().filter_map(head).collect()
+}
+
+/// Each paper once, in the order of the results.
+pub(crate) fn paper_names(results: &[StudyResult]) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for result in results {
+        if !names.contains(&result.paper.as_str()) {
+            names.push(&result.paper);
+        }
+    }
+    names
 }
 
 fn headlines(result: &StudyResult) -> impl Iterator<Item = Headline> {

@@ -1,8 +1,8 @@
 //! Studies on the terminal, and as the document of what could be reproduced.
 
+use crate::headline::{Headline, PaperHead, paper_heads, paper_names};
 use crate::table::{Align, Table};
 use crate::wrap::hang;
-use crate::{Headline, PaperHead, paper_heads};
 use anabranch_lab::figure::{Figure, Point};
 use anabranch_lab::study::{Judged, Search, Standing, StudyResult, Tally, Verdict};
 use std::fmt::Write;
@@ -122,8 +122,7 @@ fn height(point: &Point) -> String {
 
 /// A row per paper, in the order of the results, and one of all.
 fn by_paper(results: &[StudyResult]) -> String {
-    let mut papers: Vec<&str> = results.iter().map(|result| result.paper.as_str()).collect();
-    papers.dedup();
+    let papers = paper_names(results);
     let of = |paper: Option<&str>| {
         let these = results.iter().filter(move |result| paper.is_none_or(|paper| result.paper == paper));
         let tally = Tally::of(these.clone().flat_map(|result| &result.statements));

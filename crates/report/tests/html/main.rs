@@ -137,6 +137,13 @@ fn a_paper_begins_with_its_headlines() {
         assert!(text.contains(said), "`{said}` is missing");
     }
     assert!(!of(&studies[..1]).contains(r#"<section class="paper""#), "one study is not a paper");
+    // Once, even where studies of another paper stand between its own.
+    let mut other = fixture::study();
+    (other.name, other.paper) = ("f2p/fig05".to_owned(), "F2P".to_owned());
+    let mixed = [studies[0].clone(), other, studies[1].clone()];
+    assert_eq!(of(&mixed).matches(r#"<section class="paper""#).count(), 2);
+    let text = anabranch_report::reproduction(&mixed, "anabranch study", false);
+    assert_eq!((text.matches("\n## LATE\n").count(), text.matches("\n| LATE | 2 | ").count()), (1, 1), "{text}");
 
     let text = anabranch_report::reproduction(&studies, "anabranch study --paper late", false);
     let head = text.find("\n## LATE\n").unwrap();
