@@ -11,6 +11,8 @@ pub struct PaperHead {
     pub citation: String,
     /// What to believe, in one paragraph.
     pub belief: String,
+    /// Some of its runs have few points and repetitions.
+    pub quick: bool,
     /// All of its statements.
     pub tally: Tally,
     /// Its studies among the results.
@@ -42,7 +44,9 @@ pub fn paper_heads(results: &[StudyResult]) -> Vec<PaperHead> {
         (!headlines.is_empty()).then(|| PaperHead {
             name: name.to_owned(),
             citation: known.map(|paper| paper.citation).unwrap_or_default().to_owned(),
-            belief: known.map(|paper| paper.belief.trim().replace('\n', " ")).unwrap_or_default(),
+            // A number and its percent sign stay on one line.
+            belief: known.map(|it| it.belief.trim().replace('\n', " ").replace(" %", "\u{a0}%")).unwrap_or_default(),
+            quick: of_paper.iter().any(|result| result.quick),
             tally: Tally::of(of_paper.iter().flat_map(|result| &result.statements)),
             studies: of_paper.len(),
             headlines,

@@ -148,6 +148,9 @@ fn paper(head: &PaperHead) -> String {
         writeln!(text, "| {figure} (`{study}`) | {} | {verdict} | `{stack}` |", cells.join(" | "))
             .expect("writing to a String cannot fail");
     }
+    if head.quick {
+        text += "\nFrom quick runs, with few points and repetitions.\n";
+    }
     text += &format!(
         "\n**What to believe.** {}\n\n{} statements in {} studies: {}.\n\n",
         head.belief,

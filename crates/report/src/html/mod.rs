@@ -166,6 +166,7 @@ struct PaperShown<'a> {
     name: &'a str,
     citation: &'a str,
     belief: &'a str,
+    quick: bool,
     counts: Counts,
     headlines: Vec<HeadlineShown<'a>>,
 }
@@ -194,6 +195,7 @@ impl<'a> PaperShown<'a> {
             name: &head.name,
             citation: &head.citation,
             belief: &head.belief,
+            quick: head.quick,
             counts: Counts::new(&head.tally),
             headlines: head.headlines.iter().map(headline).collect(),
         }

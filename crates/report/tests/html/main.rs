@@ -133,6 +133,7 @@ fn a_paper_begins_with_its_headlines() {
         r##"<a href="#s-late-fig10">Fig. 10</a>, on the stack <code>linux-3.14</code>"##,
         "W. Yang, P. Dong",
         "What to believe.",
+        r#"<p class="warning">From quick runs, with few points and repetitions.</p>"#,
     ] {
         assert!(text.contains(said), "`{said}` is missing");
     }

@@ -165,8 +165,18 @@ await visit("hostile.html", WIDE, async (page) => {
   check(/^[a-z0-9-]+\.svg$/.test(file), "file names are plain", file);
 });
 
+await visit("many.html", { viewport: { width: 360, height: 740 }, colorScheme: "dark" }, async (page) => {
+  check((await overflow(page)) <= 0, "many.html: nothing sticks out at 360 px", `${await overflow(page)} px do`);
+  await page.locator("section.paper").screenshot({ path: path.join(folder, "paper-phone-dark.png") });
+});
+
 await visit("many.html", WIDE, async (page) => {
-  check((await page.locator(".index tbody tr").count()) === 8, "eight studies have an index");
+  check((await page.locator(".index tbody tr:not(.paper)").count()) === 8, "eight studies have an index");
+  await page.locator(".index .paper a").click();
+  const head = page.locator("section.paper");
+  check((await head.count()) === 1 && await head.isVisible(), "their paper has a head");
+  check((await head.locator(".headlines tbody tr").count()) === 8, "a headline of each study");
+  check((await overflow(page)) <= 0, "the head does not make the page wider than the window");
   const all = await figures(page).count();
   check((await undrawn(page)) > all / 2, "most figures wait until they come into view");
   await page.locator(".index a").last().click();
