@@ -16,7 +16,7 @@ fn succeed(args: &[&str]) -> String {
 
 #[test]
 fn it_is_compared_with_the_known_ones() {
-    let args = ["compare", "wlan-lte", "--repeat", "2", "--json"];
+    let args = ["compare", "web", "--repeat", "2", "--json"];
     let all: serde_json::Value = serde_json::from_str(&succeed(&args)).expect("JSON");
     let runs = all["runs"].as_array().expect("rows");
     let digests = |name: &str| -> Vec<&str> {
