@@ -1,41 +1,27 @@
 //! DAPS's own rule: while the peer's window is full, every subflow with room repeats whatever it has not carried.
 //!
-//! The kernel module of DAPS that LOWLAT's authors published (`mptcp_daps_priority_send` in `net/mptcp/mptcp_daps.c` of the
-//! Karlstad kernel; A-OPT). Like [`Opportunistic`](super::Opportunistic) it acts when the next segment does not fit into
-//! the peer's window although a subflow has room. Unlike that it
+//! The kernel module of DAPS that LOWLAT's authors published (`mptcp_daps_priority_send` in `net/mptcp/mptcp_daps.c` of
+//! the Karlstad kernel; A-OPT). Like [`Opportunistic`](super::Opportunistic) it acts when the next segment does not fit
+//! into the peer's window although a subflow has room. Unlike that it
 //!
 //! - repeats not only the oldest data but, one after the other, all that is under way, oldest first;
 //! - does so on the subflow with the lowest SRTT among those with room that have not carried it, however slow;
 //! - asks nobody to shrink a window, and does nothing when all data are sent.
 //!
-//! Where we differ: the kernel repeats a whole buffer of up to 64 KB at a time, we a segment. Includes what `on-rto` does.
+//! Differences: the kernel repeats a whole buffer of up to 64 KB at a time, we a segment. Includes what `on-rto` does.
 
+use super::cursors::Cursors;
 use super::{Picture, Piece, Reinjection, Repeat, Why};
 use crate::SubflowView;
-use anabranch_units::{Dsn, Instant, SubflowId};
+use anabranch_units::{Instant, SubflowId};
 
 /// DAPS's reinjection for one connection.
 #[derive(Clone, Debug, Default)]
 pub struct Daps {
-    /// Subflows, each with where it goes on: nothing before it is for this one to repeat.
-    cursors: Vec<(SubflowId, Dsn)>,
+    cursors: Cursors,
 }
 
-impl Daps {
-    fn cursor(&mut self, on: SubflowId, una: Dsn) -> &mut Dsn {
-        let at = self.cursors.iter().position(|(id, _)| *id == on).unwrap_or_else(|| {
-            self.cursors.push((on, una));
-            self.cursors.len() - 1
-        });
-        let cursor = &mut self.cursors[at].1;
-        if cursor.before(una) {
-            *cursor = una;
-        }
-        cursor
-    }
-}
-
-/// Whether the next segment of new data, of this subflow's size, lies beyond the peer's window.
+/// True if the next segment of new data, of this subflow's size, lies beyond the peer's window.
 fn is_shut_out(subflow: &SubflowView, picture: &Picture<'_>) -> bool {
     picture.view.sendable < picture.view.unsent.min(subflow.mss)
 }
@@ -47,25 +33,17 @@ impl Reinjection for Daps {
 
     fn on_sent(&mut self, _now: Instant, sent: &Piece, _on: SubflowId, _picture: &Picture<'_>) {
         // It may fill a hole that the scheduler left.
-        for (_, cursor) in &mut self.cursors {
-            if sent.from.before(*cursor) {
-                *cursor = sent.from;
-            }
-        }
+        self.cursors.back_to(sent.from);
     }
 
     fn next(&mut self, _now: Instant, picture: &Picture<'_>) -> Option<Repeat> {
-        let (una, end) = (picture.view.data_una, picture.view.unsent_from);
         let mut best: Option<(Piece, &SubflowView)> = None;
         for (subflow, standing) in picture.marked() {
             if !subflow.has_room_to_repeat() || !is_shut_out(subflow, picture) {
                 continue;
             }
-            let cursor = self.cursor(subflow.id, una);
             let elsewhere = |piece: &Piece| piece.carriers.count() > 0 && !piece.carriers.meets(standing.mark);
-            let piece = picture.first_piece(*cursor, end, elsewhere);
-            *cursor = piece.map_or(end, |piece| piece.from);
-            let Some(piece) = piece else { continue };
+            let Some(piece) = self.cursors.next(subflow.id, picture, elsewhere) else { continue };
             let sooner = best.is_none_or(|(known, on)| {
                 piece.from.before(known.from) || (piece.from == known.from && subflow.srtt < on.srtt)
             });
@@ -86,8 +64,8 @@ mod tests {
     const FAST: u16 = 0;
     const SLOW: u16 = 1;
 
-    /// 20 and 30 ms, less than four times slower, with room on both; pieces 0 to 3 left on the slow, fast, slow and fast
-    /// subflow. A segment waits for the peer's window.
+    /// 20 and 30 ms, less than four times slower, with room on both; pieces 0 to 3 left on the slow, fast, slow and
+    /// fast subflow. A segment waits for the peer's window.
     fn shut_out() -> (Scene, Daps) {
         let mut scene = Scene::new(&[20, 30]);
         for (number, on) in [(0, SLOW), (1, FAST), (2, SLOW), (3, FAST)] {
@@ -97,7 +75,7 @@ mod tests {
         (scene, Daps::default())
     }
 
-    /// Where `opportunistic` would repeat nothing, and on the slow subflow never.
+    /// `opportunistic` would repeat nothing here, and on the slow subflow never.
     #[test]
     fn repeats_all_that_is_under_way_oldest_first() {
         let (mut scene, mut daps) = shut_out();

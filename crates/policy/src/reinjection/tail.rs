@@ -12,28 +12,14 @@
 //! is acknowledged meanwhile is not copied. "At most once" counts every mechanism: what was repeated after a timeout has
 //! had its copy. Includes what `on-rto` does: in QUIC lost data may leave on any path.
 
-use super::{Picture, Reinjection, Repeat, Why};
-use anabranch_units::{Dsn, Instant, SubflowId};
+use super::cursors::Cursors;
+use super::{Picture, Piece, Reinjection, Repeat, Why};
+use anabranch_units::Instant;
 
 /// Tail reinjection for one connection.
 #[derive(Clone, Debug, Default)]
 pub struct Tail {
-    /// Subflows, each with where it goes on: nothing before it is for this one to copy.
-    cursors: Vec<(SubflowId, Dsn)>,
-}
-
-impl Tail {
-    fn cursor(&mut self, on: SubflowId, una: Dsn) -> &mut Dsn {
-        let at = self.cursors.iter().position(|(id, _)| *id == on).unwrap_or_else(|| {
-            self.cursors.push((on, una));
-            self.cursors.len() - 1
-        });
-        let cursor = &mut self.cursors[at].1;
-        if cursor.before(una) {
-            *cursor = una;
-        }
-        cursor
-    }
+    cursors: Cursors,
 }
 
 impl Reinjection for Tail {
@@ -47,13 +33,10 @@ impl Reinjection for Tail {
             self.cursors.clear();
             return None;
         }
-        let (una, end) = (picture.view.data_una, picture.view.unsent_from);
         let mut best = None;
         for (subflow, standing) in picture.marked().filter(|(subflow, _)| subflow.has_room_to_repeat()) {
-            let cursor = self.cursor(subflow.id, una);
-            let elsewhere = |piece: &super::Piece| piece.is_single() && !piece.carriers.meets(standing.mark);
-            let piece = picture.first_piece(*cursor, end, elsewhere);
-            *cursor = piece.map_or(end, |piece| piece.from);
+            let elsewhere = |piece: &Piece| piece.is_single() && !piece.carriers.meets(standing.mark);
+            let piece = self.cursors.next(subflow.id, picture, elsewhere);
             let key = (subflow.srtt, subflow.id);
             if let Some(piece) = piece.filter(|_| best.is_none_or(|(known, _)| key < known)) {
                 best = Some((key, piece));
@@ -67,6 +50,7 @@ impl Reinjection for Tail {
 mod tests {
     use super::super::testing::Scene;
     use super::*;
+    use anabranch_units::SubflowId;
 
     const FAST: u16 = 0;
     const SLOW: u16 = 1;
