@@ -42,7 +42,7 @@ impl Streams {
     }
 }
 
-/// What an end tells when its part is done: when it had read each file or burst, on the wall's clock.
+/// Report of an end whose part is done: the time at which it had read each file or burst, on the wall's clock.
 pub(crate) type Report = Result<Vec<time::Instant>, TransferError>;
 
 /// Bursts at the end that sends them.
@@ -72,8 +72,9 @@ pub(crate) struct Server {
 struct End {
     id: Option<ConnectionId>,
     streams: Streams,
-    /// Where in the stream something that is to be read ends, and when those came that did.
+    /// Ends, in the stream, of the file or bursts to be read.
     ends: Vec<u64>,
+    /// Times at which the first of them were reached.
     arrived: Vec<time::Instant>,
     agenda: Option<Agenda>,
     closed: bool,
@@ -87,7 +88,7 @@ impl End {
         End { id: None, streams, ends, arrived: Vec::new(), agenda: None, closed: false, begun, report: Some(report) }
     }
 
-    /// Something of which the time counts begins.
+    /// Notes the beginning of the file or of a burst.
     fn begin(&self) {
         // Nobody listens any more once the transfer was given up.
         let _ = self.begun.send(time::Instant::now());
@@ -96,14 +97,14 @@ impl End {
     /// Warms the connection up and begins to count towards the first burst.
     fn start(&mut self, now: Instant, bursts: Bursts) {
         self.streams.target = bursts.warm_up.get();
-        self.agenda = Some(Agenda { bursts, sent: 0, next: now + interval(&bursts) });
+        self.agenda = Some(Agenda { bursts, sent: 0, next: now + on_our_clock(bursts.interval) });
     }
 
     /// Sends the bursts whose time has come.
     fn keep_agenda(&mut self, cx: &mut Context<'_>) {
         while let Some(agenda) = self.agenda.as_mut().filter(|agenda| agenda.next <= cx.now) {
             agenda.sent += 1;
-            agenda.next += interval(&agenda.bursts);
+            agenda.next += on_our_clock(agenda.bursts.interval);
             self.streams.target += agenda.bursts.size.get();
             if agenda.sent >= agenda.bursts.count {
                 self.agenda = None;
@@ -129,6 +130,7 @@ impl End {
 
     fn tell(&mut self, report: Report) {
         if let Some(sender) = self.report.take() {
+            // Nobody listens any more once the other end's report decided.
             let _ = sender.send(report);
         }
     }
@@ -145,8 +147,9 @@ impl End {
     }
 }
 
-fn interval(bursts: &Bursts) -> Duration {
-    Duration::from_nanos(u64::try_from(bursts.interval.as_nanos()).unwrap_or(u64::MAX))
+/// The engine's duration; the longest one for what it cannot hold.
+fn on_our_clock(duration: time::Duration) -> Duration {
+    Duration::from_nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
 }
 
 impl Client {
@@ -175,8 +178,7 @@ impl Application for Client {
             (Plan::Bursts(_), Direction::Down) => {}
         }
         self.end.id = Some(cx.endpoint.open(cx.now, self.local, self.remote));
-        let patience = u64::try_from(self.transfer.patience.as_nanos()).unwrap_or(u64::MAX);
-        self.deadline = cx.now + Duration::from_nanos(patience);
+        self.deadline = cx.now + on_our_clock(self.transfer.patience);
         self.end.move_on(cx);
     }
 
