@@ -22,7 +22,7 @@ pub struct KernelSockets {
     pub server_buffer: Option<Bytes>,
 }
 
-/// When what was begun and ended at one of the ends, on the wall's clock.
+/// Beginnings and ends that one side has seen, on the wall's clock.
 #[derive(Default)]
 struct Times {
     begun: Vec<Instant>,

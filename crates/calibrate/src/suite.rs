@@ -1,10 +1,10 @@
-//! What is run when nothing else is asked for: five networks, files from 50 kB to 20 MB, and bursts on warm connections.
+//! The default suite: five networks, files from 50 kB to 20 MB, and bursts on warm connections.
 
 use anabranch_lab::{Origin, Scenario, ScenarioError};
 use anabranch_policy::Catalogue;
 use std::sync::Arc;
 
-/// One comparison: a network and what it carries.
+/// One comparison: a network and its workload.
 pub struct Case {
     /// `symmetric 2 MB`.
     pub name: String,
@@ -53,9 +53,9 @@ const NETWORKS: &[Network] = &[
     },
 ];
 
-/// Both hosts as a stock Linux 6.x has them, as far as the scenario does not say otherwise: its CUBIC on each subflow, with
-/// HyStart and PRR, its scheduler, reinjection by its connection-level timeout only, buffers that tune themselves up to
-/// `tcp_rmem` and `tcp_wmem`.
+/// Both hosts as a stock Linux 6.x has them, as far as the scenario does not say otherwise: its CUBIC on each subflow,
+/// with HyStart and PRR, its scheduler, reinjection by its connection-level timeout only, buffers that tune themselves
+/// up to `tcp_rmem` and `tcp_wmem`.
 const LINUX: &[(&str, &str)] = &[
     ("profile", "\"linux\""),
     ("congestion", "\"cubic-kernel\""),

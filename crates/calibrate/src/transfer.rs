@@ -1,26 +1,26 @@
-//! What one new connection carries: who sends it, and what came of it.
+//! Transfers over one new connection: direction, plan and errors.
 
 use anabranch_sim::Direction;
 use anabranch_units::Bytes;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-/// What is to be transferred.
+/// A transfer over one new connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Transfer {
     /// Which way.
     pub direction: Direction,
-    /// How much, and when.
+    /// Sizes and times.
     pub plan: Plan,
     /// Give up after this long.
     pub patience: Duration,
 }
 
-/// How much is sent, and when. Each as in the simulator.
+/// Sizes and times of a transfer, with the simulator's meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// One file of so many bytes. A download begins with a request of [`REQUEST`] bytes. Time counts from the opening of
-    /// the connection to the reading of the last byte.
+    /// One file of so many bytes. A download begins with a request of [`REQUEST`] bytes. Time counts from the opening
+    /// of the connection to the reading of the last byte.
     File(Bytes),
     /// Bursts on a warm connection. Time counts from the writing of each to the reading of its last byte.
     Bursts(Bursts),
@@ -33,7 +33,7 @@ pub struct Bursts {
     pub warm_up: Bytes,
     /// Of each burst.
     pub size: Bytes,
-    /// How many.
+    /// Number of bursts.
     pub count: usize,
     /// Between the beginnings of bursts, and between connecting and the first.
     pub interval: Duration,

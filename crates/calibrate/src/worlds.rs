@@ -114,7 +114,7 @@ fn row(
     Ok(Row { case: case.name.clone(), protocol, digest: scenario.digest.clone(), simulator, testbed, kernel })
 }
 
-/// What the one connection of a scenario carries.
+/// The transfer of the one connection of a scenario.
 fn the_transfer(name: &str, spec: &Spec) -> Result<Transfer, CalibrateError> {
     let patience = Duration::from_nanos(spec.stop.as_nanos());
     let (direction, plan) = match spec.workloads.as_slice() {

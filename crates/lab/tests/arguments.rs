@@ -1,5 +1,5 @@
-//! Arguments that the causes of failed statements rest on, as bounds: each is computed from the study's own scenario, and
-//! holds in runs of it. The `cause` of a statement names its test.
+//! Arguments that the causes of failed statements rest on, as bounds: each is computed from the study's own scenario,
+//! and holds in runs of it. The `cause` of a statement names its test.
 #![allow(clippy::unwrap_used)]
 
 use anabranch_lab::{Keep, Measured, Scenario, run};
@@ -67,10 +67,10 @@ fn conditions(rtt_ms: u64, cwnd: u32, loss: f64) -> Conditions {
 const ONE_FILE: &str = "workload=[{ kind = \"files\", size = \"1MB\", count = 1, warm = true, warm-up = \"200kB\" }]";
 const NO_LOSS: [&str; 2] = ["path.p1.loss=0%", "path.p2.loss=0%"];
 
-/// LATE on equal paths: within half a round trip of the master its slave delivers one window exactly. So the slave has the
-/// first `w` segments, the master the next `w`, and both leave at the same time over links of the same rate: when the slave's
-/// last segment arrives, all of the master's but the last are there. Of each `2w` segments `w - 1` are out of order; turn
-/// by turn none would be.
+/// LATE on equal paths: within half a round trip of the master its slave delivers one window exactly. So the slave has
+/// the first `w` segments, the master the next `w`, and both leave at the same time over links of the same rate: when
+/// the slave's last segment arrives, all of the master's but the last are there. Of each `2w` segments `w - 1` are out
+/// of order; turn by turn none would be.
 #[test]
 fn on_equal_paths_lates_two_blocks_overlap() {
     let mut forecast = Forecaster::new(Late::default());
@@ -105,9 +105,10 @@ fn on_equal_paths_lates_two_blocks_overlap() {
     }
 }
 
-/// The links of Fig. 11 are full: without competing TCP, twenty files have at least 94 % of what two links of 10 Mbit/s can
-/// carry as payload, whatever the scheduler, so that none can have 6.4 % more goodput than another. What still differs is
-/// how the files share it: each has more than the twentieth part of the links that equal shares would give it.
+/// The links of Fig. 11 are full: without competing TCP, twenty files have at least 94 % of what two links of 10 Mbit/s
+/// can carry as payload, whatever the scheduler, so that none can have 6.4 % more goodput than another. What still
+/// differs is how the files share it: each has more than the twentieth part of the links that equal shares would give
+/// it.
 #[test]
 fn the_links_of_late_fig11_are_full() {
     // Payload of a full segment, 1500 B on the wire: the file takes one segment more than it would with larger ones.
@@ -128,9 +129,9 @@ fn the_links_of_late_fig11_are_full() {
     }
 }
 
-/// A file of 25 kB is 18 segments. While a segment travels on the slow path of Fig. 10, LATE expects 55 of the fast one and
-/// DPSAF 60: both put the whole file on the fast path, and their schedules are the same. The estimates that LATE's text gives
-/// cannot make a difference of 26.68 % there.
+/// A file of 25 kB is 18 segments. While a segment travels on the slow path of Fig. 10, LATE expects 55 of the fast one
+/// and DPSAF 60: both put the whole file on the fast path, and their schedules are the same. The estimates that LATE's
+/// text gives cannot make a difference of 26.68 % there.
 #[test]
 fn both_forecasts_exceed_a_file_of_18_segments() {
     let (horizon, fast) = (Duration::from_millis(50), conditions(10, 10, 0.005));
@@ -157,8 +158,9 @@ fn both_forecasts_exceed_a_file_of_18_segments() {
     assert_eq!(min_rtt, "10 wlan, 8 cell", "min-RTT does use the slow path");
 }
 
-/// LIA at a ratio of delays of 3 (ACKSP Fig. 4): by Eqs. (12) and (13) it has what TCP has on its best path, which is path 1 with
-/// and without the detour of ACKs. Its round trip falls from 60 to 40 ms, so that it gains a half (Eq. 15), not 77 %.
+/// LIA at a ratio of delays of 3 (ACKSP Fig. 4): by Eqs. (12) and (13) it has what TCP has on its best path, which is
+/// path 1 with and without the detour of ACKs. Its round trip falls from 60 to 40 ms, so that it gains a half (Eq. 15),
+/// not 77 %.
 #[test]
 fn lia_gains_a_half_at_a_ratio_of_3() {
     let (d0, d1) = (10.0, 30.0);

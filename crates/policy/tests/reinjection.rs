@@ -38,7 +38,7 @@ struct Toy {
     standings: Vec<Standing>,
     pieces: Vec<Piece>,
     una: u64,
-    /// How many pieces from there on the peer's window admits.
+    /// Number of pieces from there on that the peer's window admits.
     window: u64,
     /// Whether each piece of the stream has left.
     left: Vec<bool>,
@@ -103,7 +103,7 @@ impl Toy {
         ask(&Picture { view: &view, standings: &self.standings, outstanding: self })
     }
 
-    /// What is unsent and within the peer's window.
+    /// Unsent data within the peer's window.
     fn admitted(&self) -> impl Iterator<Item = usize> {
         let edge = usize::try_from(self.una + self.window).unwrap();
         (0..self.left.len().min(edge)).filter(|&number| !self.left[number])

@@ -1,4 +1,4 @@
-//! Heads of papers: the few statements by which each is known, ours beside the paper's, and what to believe.
+//! Heads of papers: the few statements by which each is known, ours beside the paper's, and our judgement.
 
 use anabranch_lab::study::{Judged, Paper, StudyResult, Tally};
 
@@ -9,7 +9,7 @@ pub struct PaperHead {
     pub name: String,
     /// Authors, title, where it was published.
     pub citation: String,
-    /// What to believe, in one paragraph.
+    /// Our judgement, in one paragraph.
     pub belief: String,
     /// Some of its runs have few points and repetitions.
     pub quick: bool,
@@ -30,11 +30,12 @@ pub struct Headline {
     pub figure: String,
     /// The profile of the stack on which it was measured: `linux-3.14`.
     pub stack: String,
-    /// What is stated, and what we measured.
+    /// The statement and our measurement.
     pub judged: Judged,
 }
 
-/// The heads of all papers that have headlines among these results, in the order of the results. A single study needs none.
+/// The heads of all papers that have headlines among these results, in the order of the results. A single study needs
+/// none.
 pub fn paper_heads(results: &[StudyResult]) -> Vec<PaperHead> {
     let names = if results.len() > 1 { paper_names(results) } else { Vec::new() };
     let head = |name: &str| {

@@ -172,7 +172,8 @@ fn marked(judged: &Judged) -> String {
     }
 }
 
-/// The papers' heads, all statements in one table, then for each that failed what was tried and what we believe is the cause.
+/// The papers' heads, all statements in one table, then for each that failed what was tried and what we believe is the
+/// cause.
 pub fn reproduction(results: &[StudyResult], command: &str, all_papers: bool) -> String {
     let mut text = String::from("# What could be reproduced\n\n");
     let tally = Tally::of(results.iter().flat_map(|result| &result.statements));

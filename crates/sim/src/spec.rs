@@ -241,9 +241,9 @@ pub enum Workload {
         packet: Bytes,
         /// From one packet to the next.
         spacing: Spacing,
-        /// How long it is on, on average; zero for always.
+        /// Mean time on; zero for always.
         on: Duration,
-        /// How long it is off, on average.
+        /// Mean time off.
         off: Duration,
         /// Distribution of the times on and off.
         phases: Spacing,
@@ -301,7 +301,8 @@ pub struct Arrivals {
     pub spacing: Spacing,
 }
 
-/// Distribution of the gaps between packets of a UDP workload, of its times on and off, or of the gaps between files that begin.
+/// Distribution of the gaps between packets of a UDP workload, of its times on and off, or of the gaps between files
+/// that begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Spacing {
     /// All alike.

@@ -31,8 +31,8 @@ fn sent(workloads: Vec<Workload>, seconds: u64, seed: u64) -> Outcome {
     run(&spec).unwrap()
 }
 
-/// A packet is 10 ms. Half of 2000 s are 100,000 of them; the share of time on of exponential periods of 1 s deviates by
-/// 1 / √(4 · 2000) = 1.1 % of the time, which is 2,200 packets.
+/// A packet is 10 ms. Half of 2000 s are 100,000 of them; the share of time on of exponential periods of 1 s deviates
+/// by 1 / √(4 · 2000) = 1.1 % of the time, which is 2,200 packets.
 #[test]
 fn udp_that_is_on_half_the_time_delivers_half_its_rate() {
     let second = Duration::from_secs(1);

@@ -16,8 +16,8 @@ pub enum PageSource {
     Generated(PageTable),
 }
 
-/// A page to be generated: log-normal sizes (sigma 1.5) scaled to the total. In a tree of three levels with 20 ms of processing from
-/// one to the next; or, with `wave` and `computation`, as a dependency graph of waves.
+/// A page to be generated: log-normal sizes (sigma 1.5) scaled to the total. In a tree of three levels with 20 ms of
+/// processing from one to the next; or, with `wave` and `computation`, as a dependency graph of waves.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PageTable {
@@ -30,7 +30,8 @@ pub struct PageTable {
     pub seed: u64,
     /// Objects of a wave: each waits for one of the wave before. With `computation`.
     pub wave: Option<usize>,
-    /// The mean of the exponential time from the end of an object to the requests of those that wait for it. With `wave`.
+    /// The mean of the exponential time from the end of an object to the requests of those that wait for it. With
+    /// `wave`.
     pub computation: Option<Unit<Duration>>,
 }
 

@@ -31,8 +31,8 @@ pub(crate) fn site(name: &str) -> Option<Page> {
 
 /// A page of so many objects and bytes.
 ///
-/// Sizes are log-normal (σ = 1.5) and scaled to the total, each at least one byte. The first object is the document, which is asked
-/// for first; which object names which is for the shape to say.
+/// Sizes are log-normal (σ = 1.5) and scaled to the total, each at least one byte. The first object is the document,
+/// which is asked for first; the shape says which object names which.
 pub(crate) struct Generated {
     pub(crate) objects: usize,
     pub(crate) total: Bytes,
@@ -40,14 +40,14 @@ pub(crate) struct Generated {
     pub(crate) stream: Stream,
 }
 
-/// Which object names which, and how long after it is there.
+/// Dependencies between the objects of a page, with their delays.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Shape {
-    /// Three levels: the document, half of the others, which it names, and the rest, each named by one of those, drawn evenly.
-    /// Whoever names an object takes 20 ms for that.
+    /// Three levels: the document, half of the others, which it names, and the rest, each named by one of those, drawn
+    /// evenly. Naming an object takes 20 ms.
     Tree,
-    /// Waves of so many objects: the document names the first wave, and each object of a later one is named by one of the wave
-    /// before, drawn evenly. Whoever names objects computes first, for a time that is exponential with this mean.
+    /// Waves of so many objects: the document names the first wave, and each object of a later one is named by one of
+    /// the wave before, drawn evenly. Objects compute before they name others, for an exponential time with this mean.
     Waves {
         /// Objects of a wave, one at least.
         size: usize,
@@ -68,7 +68,7 @@ impl Generated {
         Page { activities: sizes.into_iter().enumerate().map(one).collect() }
     }
 
-    /// From the end of an object to the requests of those that it names.
+    /// Time from the end of an object to the requests of those that it names.
     fn computation(&mut self) -> Duration {
         match self.shape {
             Shape::Tree => PROCESSING,
@@ -76,7 +76,7 @@ impl Generated {
         }
     }
 
-    /// Who names the object of this number, which is not the document.
+    /// The object that names this one, which is not the document.
     fn parent(&mut self, number: usize) -> usize {
         let (first, last) = match self.shape {
             Shape::Tree if number <= self.objects / 2 => (0, 0),

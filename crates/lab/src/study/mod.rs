@@ -1,13 +1,11 @@
 //! Studies: a figure of a paper as a file, and what becomes of it when it is run.
 //!
 //! ```text
-//! file::StudyFile   axes, systems, plots, statements; `[scenario]` is a whole scenario
-//!    │ Study::load                                          bases, names, values that must be there
-//! Prepared          one scenario per system and point
-//!    │ run                                                  what the journal does not have, on any number of threads
-//! crate::Journal    one line per run: a killed study goes on where it was
-//!    │ result                                               plot.rs draws, judge.rs decides, search.rs tries what else could be
-//! StudyResult       figures with intervals, a verdict for each statement
+//! file::StudyFile   axes, systems, plots, statements; `[scenario]` is a whole scenario │ Study::load
+//! bases, names, values that must be there Prepared          one scenario per system and point │ run
+//! what the journal does not have, on any number of threads crate::Journal    one line per run: a killed study goes on
+//! where it was │ result                                               plot.rs draws, judge.rs decides, search.rs tries
+//! what else could be StudyResult       figures with intervals, a verdict for each statement
 //! ```
 
 mod claim;

@@ -9,7 +9,7 @@ pub struct Paper {
     pub name: &'static str,
     /// Authors, title, where it was published.
     pub citation: &'static str,
-    /// What to believe of its results after ours, in one paragraph.
+    /// Our judgement of its results, in one paragraph.
     pub belief: &'static str,
 }
 

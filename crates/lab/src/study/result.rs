@@ -105,7 +105,7 @@ pub struct Judged {
     /// What we believe is the cause, where it is not reproduced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
-    /// What else was tried where it failed.
+    /// Search for other assumptions, where it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<Search>,
 }

@@ -115,7 +115,7 @@ impl Prepared {
         })
     }
 
-    /// What the scenarios take their policies from.
+    /// The catalogue of the scenarios' policies.
     pub(super) fn catalogue(&self) -> &Arc<Catalogue> {
         &self.catalogue
     }

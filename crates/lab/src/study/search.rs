@@ -1,12 +1,15 @@
-//! Which of its other assumptions a study needs for a statement that failed: first each alone, then pairs, then triples.
+//! Search for the fewest of a study's other assumptions that reproduce a failed statement: each alone, then pairs, then
+//! triples.
 //!
-//! All statements of a study share the search. A set of alternatives is run at the points of every statement that is still
-//! open and judges them all, and the journal keeps the runs, so that a search which was killed goes on where it was. A
-//! statement leaves the search with the first set that reproduces it: no smaller one did. Alternatives that set the same key
-//! exclude each other, and so do those that no scenario takes together; two sets with the same scenarios are tried once.
+//! All statements of a study share the search. A set of alternatives is run at the points of every statement that is
+//! still open and judges them all, and the journal keeps the runs, so that a search which was killed goes on where it
+//! was. A statement leaves the search with the first set that reproduces it: no smaller one did. Alternatives that set
+//! the same key exclude each other, and so do those that no scenario takes together; two sets with the same scenarios
+//! are tried once.
 //!
-//! Pairs and triples begin with the alternatives under which a statement came nearest on its own. A search over many sets finds
-//! some by chance: a set that reproduces a statement with the few repetitions of a try must do so with all of them.
+//! Pairs and triples begin with the alternatives under which a statement came nearest on its own. A search over many
+//! sets finds some by chance: a set that reproduces a statement with the few repetitions of a try must do so with all
+//! of them.
 
 use super::file::SensitivityTable;
 use super::grid::{Grid, StudyError};
@@ -23,7 +26,7 @@ type Set = Vec<usize>;
 /// Most alternatives that are laid over a scenario together.
 const LARGEST: usize = 3;
 
-/// Where and how runs are made.
+/// Journal, threads and progress of the runs.
 struct Runner<'a> {
     journal: &'a Journal,
     jobs: usize,
@@ -39,8 +42,8 @@ impl Runner<'_> {
 }
 
 impl Prepared {
-    /// Looks for the smallest set of the study's alternatives under which each statement that failed is reproduced, and adds
-    /// what was tried.
+    /// Looks for the smallest set of the study's alternatives under which each statement that failed is reproduced, and
+    /// adds what was tried.
     ///
     /// # Errors
     /// As [`Prepared::run`].
@@ -154,7 +157,7 @@ fn compatible(alternatives: &[SensitivityTable], size: usize) -> Vec<Set> {
     compatible(alternatives, size - 1).into_iter().flat_map(grow).collect()
 }
 
-/// Whether both set the same key, or one a table in which the other sets a key.
+/// True if both set the same key, or one a table in which the other sets a key.
 fn exclude(a: &SensitivityTable, b: &SensitivityTable) -> bool {
     let keys = |table: &SensitivityTable| -> Vec<Vec<String>> {
         let key = |set: &At<String>| set.value.split('=').next().unwrap_or("").trim().to_owned();

@@ -9,9 +9,9 @@
 //! W_est     += α · segments_acked / cwnd                             Eq. (4)
 //! ```
 //! A window that Reno would have grown further than the cubic follows `W_est` (§4.3); otherwise it approaches
-//! `W_cubic(t + RTT)` within a round trip, by at most half of itself (§4.4, §4.5). The first congestion avoidance after a
-//! timeout has `K = 0` and takes its own window for `W_max` (§4.8), in a recovery as well (Linux, `bictcp_reset`); so does a
-//! window that is already at `W_max`, as after an idle restart (§4.10). Subflows are not coupled.
+//! `W_cubic(t + RTT)` within a round trip, by at most half of itself (§4.4, §4.5). The first congestion avoidance after
+//! a timeout has `K = 0` and takes its own window for `W_max` (§4.8), in a recovery as well (Linux, `bictcp_reset`); so
+//! does a window that is already at `W_max`, as after an idle restart (§4.10). Subflows are not coupled.
 
 use super::{CongestionControl, Flow};
 use anabranch_units::{Duration, Instant};
@@ -235,9 +235,9 @@ mod tests {
         assert_eq!((epoch.k, cubic.curves[0].now.w_max), (0.0, 700.0));
     }
 
-    /// A loss at 1000, and a timeout while it is repaired: slow start ends at 700, which is the plateau. A second later the
-    /// cubic has grown by 0.4, so W_est counts: 701 · 9/17 / 700 = 0.5302. Towards a plateau at 1000 the window would grow to
-    /// W(1.1 s) = 0.4 (1.1 − 9.0856)³ + 1000 = 796.3037.
+    /// A loss at 1000, and a timeout while it is repaired: slow start ends at 700, which is the plateau. A second later
+    /// the cubic has grown by 0.4, so W_est counts: 701 · 9/17 / 700 = 0.5302. Towards a plateau at 1000 the window
+    /// would grow to W(1.1 s) = 0.4 (1.1 − 9.0856)³ + 1000 = 796.3037.
     #[test]
     fn a_timeout_within_a_recovery_forgets_the_plateau_too() {
         for (timeout, growth) in [(true, 0.5302), (false, 96.3037)] {

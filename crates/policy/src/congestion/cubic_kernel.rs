@@ -1,8 +1,8 @@
 //! CUBIC as Linux has it: in whole segments, and friendly to Reno for ever.
 //!
-//! From `tcp_cubic.c` of Linux 6.x (`bictcp_update`, `cubictcp_recalc_ssthresh`, `cubictcp_state`) and `tcp_cong_avoid_ai`
-//! (`net/ipv4/tcp_cong.c`). The function is that of [`Cubic`](super::Cubic). It departs from RFC 9438 in what matters to small
-//! windows:
+//! From `tcp_cubic.c` of Linux 6.x (`bictcp_update`, `cubictcp_recalc_ssthresh`, `cubictcp_state`) and
+//! `tcp_cong_avoid_ai` (`net/ipv4/tcp_cong.c`). The function is that of [`Cubic`](super::Cubic). It departs from RFC
+//! 9438 in what matters to small windows:
 //! ```text
 //! ssthresh = ⌊717/1024 · cwnd⌋, at least 2     of the window, however much is in flight
 //! W_est   += 1 for every ⌊15/8 · cwnd⌋ segments acknowledged
@@ -12,11 +12,12 @@
 //! ```
 //! - α stays 3 · 0.3 / 1.7, that is 8/15, where RFC 9438 has 1 once the window of before the loss is reached (§4.3).
 //! - A window that stays as it is looks at the function again after 1/32 s at the earliest.
-//! - Before there is a W_max, at first and after a timeout, `cnt` is 20 at most: 5 % per round trip. A timeout forgets the
-//!   function, in a recovery as well.
-//! - What was unfounded gives the window back, but not W_max.
+//! - Before there is a W_max, at first and after a timeout, `cnt` is 20 at most: 5 % per round trip. A timeout forgets
+//!   the function, in a recovery as well.
+//! - Undoing an unfounded reduction gives the window back, but not W_max.
 //!
-//! Where we differ: time is exact, where Linux counts jiffies and looks at the function once in each; the cube root is exact.
+//! Differences: time is exact, where Linux counts jiffies and evaluates the function once in each; the cube root is
+//! exact.
 
 use super::{Ack, CongestionControl, Flow};
 use anabranch_units::{Duration, Instant};
@@ -28,7 +29,7 @@ pub struct CubicKernel {
     curves: Vec<Curve>,
 }
 
-/// What one subflow remembers. Windows are in segments.
+/// State of one subflow. Windows are in segments.
 #[derive(Clone, Copy, Debug, Default)]
 struct Curve {
     /// `last_max_cwnd`; 0 before the first loss and after a timeout.
@@ -38,7 +39,7 @@ struct Curve {
     credit: f64,
     /// The least RTT (`delay_min`).
     rtt_min: Option<Duration>,
-    /// When the latest data was acknowledged.
+    /// Time of the latest ACK of data.
     latest: Instant,
 }
 
@@ -168,7 +169,7 @@ impl CongestionControl for CubicKernel {
 
 /// C \[segments/s³\] (`bic_scale`).
 const C: f64 = 410.0 / 1024.0;
-/// What a loss leaves of 1024 segments (`beta`).
+/// Window left by a loss, of 1024 segments (`beta`).
 const BETA: f64 = 717.0;
 /// `beta_scale`: ⌊8 · (1024 + 717) / (3 · (1024 − 717))⌋ eighths of a window earn W_est a segment.
 const FRIENDLY_NUMERATOR: f64 = 15.0;
@@ -230,9 +231,9 @@ mod tests {
         }
     }
 
-    /// A trace of Linux 6.18 over 20 Mbit/s and 20 ms, with RTTs of 22.6 ms: at 9 segments after a loss at 14, then at 10, 11, 12 …
-    /// 17 after 1, 4, 6, 8, 10, 11, 13 and 15 round trips. W_est passes the window of before the loss at the pace that it had;
-    /// RFC 9438 grows by a segment per round trip from there on.
+    /// A trace of Linux 6.18 over 20 Mbit/s and 20 ms, with RTTs of 22.6 ms: at 9 segments after a loss at 14, then at
+    /// 10, 11, 12 … 17 after 1, 4, 6, 8, 10, 11, 13 and 15 round trips. W_est passes the window of before the loss at
+    /// the pace that it had; RFC 9438 grows by a segment per round trip from there on.
     #[test]
     fn a_small_window_grows_at_one_pace() {
         let mut cubic = cubic();
@@ -256,7 +257,8 @@ mod tests {
         assert_eq!(rounds(&mut tried, 200.0, 0.022, 1), [210.0]);
     }
 
-    /// W_max 1000, reduced to 700: K = cbrt(300 / 0.400) = 9.083 s. At 4 s, W(4.02) = 1000 − 51.9 = 949: cnt = 940/9 = 104.
+    /// W_max 1000, reduced to 700: K = cbrt(300 / 0.400) = 9.083 s. At 4 s, W(4.02) = 1000 − 51.9 = 949: cnt = 940/9 =
+    /// 104.
     #[test]
     fn follows_the_cubic_function() {
         let mut cubic = cubic();

@@ -121,7 +121,7 @@ pub trait CongestionControl: Send {
     fn on_flow_removed(&mut self, _at: usize) {}
 }
 
-/// What the kernel calls a congestion control of this name.
+/// The kernel's name of a congestion control of ours.
 pub fn kernel_name(name: &str) -> &str {
     if name == "cubic-kernel" { "cubic" } else { name }
 }

@@ -24,7 +24,7 @@ pub fn mark(id: u16) -> Marks {
 pub struct Scene {
     pub una: u64,
     pub unsent: u64,
-    /// How many of these the peer's window admits; all of them if `None`.
+    /// Number of these that the peer's window admits; all of them if `None`.
     pub sendable: Option<u64>,
     pub subflows: Vec<SubflowView>,
     pub standings: Vec<Standing>,

@@ -11,8 +11,8 @@
 //! - λ starts at 1.2 and stays within 1.0 and 1.3; at most once per least SRTT of `s` it rises by 0.04 if data was
 //!   reinjected since because the window was full, or else falls by 0.01. Its clock starts with the connection;
 //! - numbers have 32 bits and wrap around: `(max - min) · (in_flight_s + 1)` in eighths of microseconds (from 1,074
-//!   segments if SRTT spreads over half a second), `packets`, and the bytes of the fast subflow (beyond 4.3 GB, which 39
-//!   segments doubled 16 times exceed). `wrap=false` has them whole (A-WRAP).
+//!   segments if SRTT spreads over half a second), `packets`, and the bytes of the fast subflow (beyond 4.3 GB, which
+//!   39 segments doubled 16 times exceed). `wrap=false` has them whole (A-WRAP).
 //!
 //! Source: `net/mptcp/mptcp_blest.c` of the out-of-tree kernel, v0.95 (`blest_get_available_subflow` for the extremes,
 //! `blestsched_update_lambda`, `blestsched_estimate_bytes`, `blestsched_estimate_linger_time`). The authors' own kernel
@@ -96,7 +96,7 @@ impl BlestKernel {
         known.map_or_else(|_| Extremes::first(subflow), |at| self.extremes[at])
     }
 
-    /// What is left of a number in 32 bits.
+    /// The low 32 bits of a number.
     const fn narrow(&self, number: u64) -> u64 {
         if self.wrap { number as u32 as u64 } else { number }
     }
@@ -248,8 +248,8 @@ mod tests {
     #[test]
     fn numbers_of_32_bits_flip_decisions() {
         let whole = || BlestKernel { wrap: false, ..kernel() };
-        // A window of 40 doubled 16 times is 2,621,400 packets, of 1000 B and times 1.2 are 3,145,680,000 bytes; of 55 it is
-        // 4,325,310,000, of which 30,342,704 are left. The peer's window of 40 MB is too small for all but these.
+        // A window of 40 doubled 16 times is 2,621,400 packets, of 1000 B and times 1.2 are 3,145,680,000 bytes; of 55
+        // it is 4,325,310,000, of which 30,342,704 are left. The peer's window of 40 MB is too small for all but these.
         let [fast, slow] = [subflow(FAST, 10, 40, 40), subflow(SLOW, 400, 10, 2)];
         let decide = |mut blest: BlestKernel, cwnd| {
             let fast = SubflowView { cwnd: segments(cwnd), in_flight: segments(cwnd), ssthresh: None, ..fast };
@@ -258,8 +258,8 @@ mod tests {
         assert_eq!((decide(whole(), 40), decide(kernel(), 40)), (Decision::WAIT, Decision::WAIT));
         assert_eq!((decide(whole(), 55), decide(kernel(), 55)), (Decision::WAIT, Decision::send(SLOW)));
 
-        // SRTT from 100 to 600 ms: 4,000,000 eighths of microseconds. Times 1,074 segments that is 4,296,000,000, of which
-        // 1,032,704 are left: over 2,000 segments 516 eighths, 64.5 µs in place of 268.5 ms.
+        // SRTT from 100 to 600 ms: 4,000,000 eighths of microseconds. Times 1,074 segments that is 4,296,000,000, of
+        // which 1,032,704 are left: over 2,000 segments 516 eighths, 64.5 µs in place of 268.5 ms.
         let ms = Duration::from_millis;
         let seen = Extremes { subflow: SLOW, min: ms(100), max: ms(600) };
         let lingers = |in_flight, wrap| expected_rtt(&subflow(SLOW, 100, 2_000, in_flight), seen, wrap);

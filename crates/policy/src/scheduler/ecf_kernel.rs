@@ -10,15 +10,16 @@
 //! - at least one window is assumed to be sent, so `k` counts only beyond that;
 //! - δ is half of Linux's scaled variance, the larger of both subflows: `max(4 · RTTVAR, 200 ms) / 2`, never below 100 ms.
 //!   On paths of some ten milliseconds (2) then fails with little data, and `s` sends where the paper waits;
-//! - integers, multiplied across. The four products of microseconds and bytes have 32 bits and wrap around beyond 4.3 s · kB
-//!   (100 ms and 42 kB, 15 ms and 286 kB), which bulk transfers exceed all the time: both sides are then any number.
-//!   `wrap=false` has them whole (A-WRAP).
+//! - integers, multiplied across. The four products of microseconds and bytes have 32 bits and wrap around beyond
+//!   4.3 s·kB (100 ms and 42 kB, 15 ms and 286 kB), which bulk transfers exceed all the time: both sides are then any
+//!   number. `wrap=false` has them whole (A-WRAP).
 //!
-//! Source: `ecf_get_available_subflow` in `net/mptcp/mptcp_ecf.c`. Sums and products there are `u32` and stored as `u64`
-//! afterwards; only the factors `r_beta` and `waiting` are multiplied in 64 bits.
+//! Source: `ecf_get_available_subflow` in `net/mptcp/mptcp_ecf.c`. Sums and products there are `u32` and stored as
+//! `u64` afterwards; only the factors `r_beta` and `waiting` are multiplied in 64 bits.
 //!
-//! Where we differ: `k` in Linux is memory, and counts what the receiver holds out of order. `f` is a usable subflow, the search in Linux includes backup and failed ones. When nothing is in flight on `f`, nothing
-//! would end the wait, so `s` sends. Linux's variance is smoothed over whole round trips; ours is RTTVAR (RFC 6298).
+//! Differences: `k` in Linux is memory, and counts what the receiver holds out of order. `f` is a usable subflow, the
+//! search in Linux includes backup and failed ones. When nothing is in flight on `f`, nothing would end the wait, so
+//! `s` sends. Linux's variance is smoothed over whole round trips; ours is RTTVAR (RFC 6298).
 
 use super::{Scheduler, ack_due, flag, number};
 use crate::registry::{Parameter, Params};
@@ -84,7 +85,7 @@ fn half_variance(subflow: &SubflowView) -> Duration {
 const RTO_MIN: Duration = Duration::from_millis(200);
 const R_BETA: &str = "r_beta";
 const WRAP: &str = "wrap";
-/// What can be set; defaults as in Linux.
+/// Parameters; defaults as in Linux.
 pub(super) const PARAMETERS: &[Parameter] = &[
     number(R_BETA, "1/β, the hysteresis of (1)", 4.0, 1.0, 1_000_000.0),
     flag(WRAP, "products of 32 bits, which overflow beyond 4.3 s · kB, as in Linux", true),

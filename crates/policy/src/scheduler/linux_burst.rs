@@ -1,32 +1,33 @@
 //! Linux burst: the default of the kernel's own MPTCP (5.10 and later), a cheap relative of BLEST.
 //!
 //! Each subflow has a send queue, which data enters before its congestion window lets it leave. What is in the queue or
-//! in flight takes `linger = queued / pace` to leave. The rule picks the subflow with the least, of all usable ones. If the
-//! pick's send buffer is full it waits: that is the idea of BLEST. Otherwise the pick's queue gets a burst of 65,428 bytes,
-//! or what the peer's window still admits if that is less, and its average pace becomes
+//! in flight takes `linger = queued / pace` to leave. The rule picks the subflow with the least, of all usable ones. If
+//! the pick's send buffer is full it waits: that is the idea of BLEST. Otherwise the pick's queue gets a burst of
+//! 65,428 bytes, or what the peer's window still admits if that is less, and its average pace becomes
 //! ```text
 //! (average · queued + pace · burst) / (queued + burst)
 //! ```
-//! Then it picks anew. Data that is in a queue stays there, whatever room others have. The pace is what congestion control
-//! paces at or, if it does not, what Linux would: [`SubflowView::pace`].
+//! Then it picks anew. Data that is in a queue stays there, whatever room others have. The pace is what congestion
+//! control paces at or, if it does not, what Linux would: [`SubflowView::pace`].
 //!
 //! From Linux 6.18: `mptcp_subflow_get_send` and `__subflow_push_pending` (`net/mptcp/protocol.c`), `tcp_sndbuf_expand`
-//! (`net/ipv4/tcp_input.c`), `__mptcp_sync_sndbuf` (`net/mptcp/protocol.h`), `sk_stream_is_writeable` (`include/net/sock.h`).
+//! (`net/ipv4/tcp_input.c`), `__mptcp_sync_sndbuf` (`net/mptcp/protocol.h`), `sk_stream_is_writeable`
+//! (`include/net/sock.h`).
 //!
 //! - Data moves by page fragments of 32,728 bytes, and only then is it asked whether burst and buffer admit more. So a
 //!   queue may exceed its buffer by a burst.
-//! - A subflow's send buffer holds `2 · max(10, cwnd)` segments of `segment_memory` each, at least what it ever did and at
-//!   most 4 MiB (`tcp_wmem`).
+//! - A subflow's send buffer holds `2 · max(10, cwnd)` segments of `segment_memory` each, at least what it ever did and
+//!   at most 4 MiB (`tcp_wmem`).
 //! - The connection's buffer is the sum of those and 4 KiB. It holds what the peer has not acknowledged at the data
 //!   level, in queues or not. When it is full the application sleeps until a third of it is free.
 //!
 //! So a short burst goes to one subflow, which may need several round trips for it, and a subflow that is many times
 //! slower is given 65 kB at a time, which it carries window by window while the connection's buffer fills behind them.
 //!
-//! A queue is a tag on unsent bytes: no segment moves before it is sent. What waits for a subflow that is no longer usable
-//! is put into the others' queues.
+//! A queue is a tag on unsent bytes: no segment moves before it is sent. What waits for a subflow that is no longer
+//! usable is put into the others' queues.
 //!
-//! Where we differ: memory is payload. In Linux each packet costs 832 bytes besides, which came to 4 to 8 % of a queue in
+//! Differences: memory is payload. In Linux each packet costs 832 bytes besides, which came to 4 to 8 % of a queue in
 //! transfers on 6.18. Buffers grow with the window, in Linux only while the application sleeps. What Linux repeats at
 //! the data level while it waits in a queue, we leave there. When nothing is in flight nothing would end a wait, so the
 //! fastest subflow with room sends the first byte. Stale subflows are not usable anyway.
@@ -40,14 +41,14 @@ use anabranch_units::{Bytes, Dsn, Instant};
 
 /// The least lingering queue, in bursts.
 pub struct LinuxBurst {
-    /// What a segment takes of a send buffer.
+    /// Send-buffer memory of a segment.
     segment: u64,
     queues: PerSubflow<Queue>,
     tags: Tags,
     connection: Option<Connection>,
 }
 
-/// What is known of a subflow besides the tags of its queue.
+/// State of a subflow besides the tags of its queue.
 #[derive(Clone, Copy)]
 struct Queue {
     /// Average [bit/s]; 0 before there is one.
@@ -191,12 +192,12 @@ fn is_new(subflow: &SubflowView) -> bool {
     subflow.last_sent.is_none()
 }
 
-/// How far `to` lies behind `from`, if it does.
+/// Bytes from `from` to `to`; 0 if `to` comes first.
 fn past(from: Dsn, to: Dsn) -> u64 {
     to.distance(from).max(0) as u64
 }
 
-/// What one pick gets at most (`MPTCP_SEND_BURST_SIZE`).
+/// Largest burst of one pick (`MPTCP_SEND_BURST_SIZE`).
 const BURST: Bytes = Bytes::new(65_428);
 /// A fragment of 32 KiB without its `struct mptcp_data_frag`.
 const FRAGMENT: Bytes = Bytes::new(32_728);
@@ -207,7 +208,7 @@ const SMALLEST_BUFFER: Bytes = Bytes::new(4096);
 const LARGEST_BUFFER: Bytes = Bytes::new(4 << 20);
 
 const SEGMENT_MEMORY: &str = "segment_memory";
-/// What can be set.
+/// Parameters.
 pub(super) const PARAMETERS: &[Parameter] = &[Parameter {
     name: SEGMENT_MEMORY,
     about: "memory a send buffer provides per segment: 2304, or 4352 in kernels built for long link headers",
@@ -248,8 +249,8 @@ mod tests {
         burst.observe(at(0), &Event::Sent { on, dsn, skip, length: segments(1) });
     }
 
-    /// Windows of 10 in 10 and 100 ms. The first subflow takes a burst of 15 to 50 segments whole, although its window has
-    /// room for ten: a 17-ms matter for 30 of them, where the kernel needs 21 to 27, and 50 ms by the other.
+    /// Windows of 10 in 10 and 100 ms. The first subflow takes a burst of 15 to 50 segments whole, although its window
+    /// has room for ten: a 17-ms matter for 30 of them, where the kernel needs 21 to 27, and 50 ms by the other.
     #[test]
     fn a_short_burst_goes_to_one_subflow_whatever_its_window() {
         for total in [10, 15, 30, 50] {
@@ -266,9 +267,9 @@ mod tests {
         }
     }
 
-    /// Windows of 10 in 10 and 40 ms, so paces of 1.2 and 0.3 segments per ms. Both buffers are 2 · 10 · 2,304 = 46,080 bytes,
-    /// the connection's is 4,096 more than both, 96,256. The fast queue gets two fragments, the slow one, which is empty, the
-    /// rest of the 96,256.
+    /// Windows of 10 in 10 and 40 ms, so paces of 1.2 and 0.3 segments per ms. Both buffers are 2 · 10 · 2,304 = 46,080
+    /// bytes, the connection's is 4,096 more than both, 96,256. The fast queue gets two fragments, the slow one, which
+    /// is empty, the rest of the 96,256.
     #[test]
     fn the_least_lingering_queue_gets_a_burst() {
         let mut burst = linux_burst();
@@ -280,8 +281,8 @@ mod tests {
         assert_eq!(burst.decide(at(0), &view(&full, 500)), send(SLOW, 65_456));
     }
 
-    /// As above, where so many segments are in flight: the queue that lingers less is picked, and the buffer of the pick is full
-    /// or not. 47 and 12 segments linger 39.2 and 40 ms.
+    /// As above, where so many segments are in flight: the queue that lingers less is picked, and the buffer of the
+    /// pick is full or not. 47 and 12 segments linger 39.2 and 40 ms.
     #[test]
     fn a_full_pick_is_waited_for() {
         for (fast, slow, expected) in [
@@ -299,8 +300,8 @@ mod tests {
         }
     }
 
-    /// Buffers of 46,080 each and 4,096: 96,256. What is written is 96,256 until no more than two thirds, 64,170, of it are not
-    /// acknowledged.
+    /// Buffers of 46,080 each and 4,096: 96,256. What is written is 96,256 until no more than two thirds, 64,170, of it
+    /// are not acknowledged.
     #[test]
     fn the_application_sleeps_until_a_third_of_the_connections_buffer_is_free() {
         let mut burst = linux_burst();
@@ -342,7 +343,7 @@ mod tests {
         assert!((burst.queues[0].pace - 10_595_308.33).abs() < 0.01, "{}", burst.queues[0].pace);
     }
 
-    /// What was written while there was one subflow is in its queue, as far as its buffer goes: 92,160 of the connection's
+    /// Data written while there was one subflow is in its queue, as far as its buffer goes: 92,160 of the connection's
     /// 142,336 bytes, in two bursts. The rest is the new one's.
     #[test]
     fn a_subflow_that_joins_begins_behind_what_is_queued() {

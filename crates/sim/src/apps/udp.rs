@@ -17,9 +17,9 @@ pub(super) struct Udp {
     direction: Direction,
     packet: Bytes,
     schedule: Schedule,
-    /// When it is on first.
+    /// Beginning of the first time on.
     start: Instant,
-    /// When the present time on ends.
+    /// End of the present time on.
     on_until: Instant,
     done: bool,
 }

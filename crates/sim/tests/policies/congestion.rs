@@ -194,8 +194,8 @@ fn random_loss_costs_reno_most_veno_less_and_bbr_little() {
     }
 }
 
-/// 20 Mbit/s, 20 ms, 1 % of loss. RFC 9438 grows by a segment per round trip once the window is where it was before the loss; in
-/// Linux it goes on at half that, in whole segments. The kernel itself has 5.6 Mbit/s over 20 MB.
+/// 20 Mbit/s, 20 ms, 1 % of loss. RFC 9438 grows by a segment per round trip once the window is where it was before the
+/// loss; in Linux it goes on at half that, in whole segments. The kernel itself has 5.6 Mbit/s over 20 MB.
 #[test]
 fn cubic_of_the_kernel_is_slower_under_random_loss() {
     let [rfc, kernel] = ["cubic", "cubic-kernel"].map(|congestion| {

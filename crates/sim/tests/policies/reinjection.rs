@@ -140,9 +140,10 @@ fn a_stuck_path_goes_stale_and_comes_back() {
     }
 }
 
-/// A-OPT. DAPS over two paths, one less than four times slower, behind a window of 64 KiB: what the slow one holds keeps the
-/// fast one waiting. Its own rule repeats that on the fast one and fills the slow one with copies of what the fast one
-/// carries: 1.77 s. The general rule hardly finds it worth it: 2.61 s. Behind a window of 8 MB neither repeats anything.
+/// A-OPT. DAPS over two paths, one less than four times slower, behind a window of 64 KiB: what the slow one holds
+/// keeps the fast one waiting. Its own rule repeats that on the fast one and fills the slow one with copies of what the
+/// fast one carries: 1.77 s. The general rule hardly finds it worth it: 2.61 s. Behind a window of 8 MB neither repeats
+/// anything.
 #[test]
 fn daps_repeats_whatever_waits_for_the_window() {
     let behind = |window, name, given: &[(&str, Value)]| {

@@ -178,10 +178,10 @@ fn proportional_prediction_keeps_arrivals_in_order() {
     assert!((second_share(&predicted) - second_share(&spilled)).abs() < 0.01);
 }
 
-/// Bursts of 15 over windows of 10, RTT 10 ms. With 100 ms beside it the margin of the kernel, 100 ms at least, ends all waiting;
-/// the paper waits, except for the last piece, which it does not find worth it. With 160 ms the kernel waits to the end, as it
-/// assumes a full window on the slow path; the paper again does not. That is the formula: with the kernel's products of 32
-/// bits the right side of (1), 14 kB · 320 ms, overflows, and it sends like the paper.
+/// Bursts of 15 over windows of 10, RTT 10 ms. With 100 ms beside it the margin of the kernel, 100 ms at least, ends
+/// all waiting; the paper waits, except for the last piece, which it does not find worth it. With 160 ms the kernel
+/// waits to the end, as it assumes a full window on the slow path; the paper again does not. That is the formula: with
+/// the kernel's products of 32 bits the right side of (1), 14 kB · 320 ms, overflows, and it sends like the paper.
 #[test]
 fn ecf_of_the_kernel_waits_elsewhere() {
     let run_with = |scheduler, given: &[_], slow_ms| {
@@ -199,9 +199,9 @@ fn ecf_of_the_kernel_waits_elsewhere() {
     assert!(kernel < 20.0 && paper > 80.0 && wrapped > 80.0, "{kernel} ms against {paper}, {wrapped}");
 }
 
-/// A-WRAP. Bulk data over 25 Mbit/s with 15 ms and 4 Mbit/s with 70 ms, some hundred segments in wait: the products of ECF
-/// exceed 32 bits. Overflown they have it wait at moments where the formula sends, and the other way round. In bursts of
-/// 15 they do not overflow, and nothing changes.
+/// A-WRAP. Bulk data over 25 Mbit/s with 15 ms and 4 Mbit/s with 70 ms, some hundred segments in wait: the products of
+/// ECF exceed 32 bits. Overflown they have it wait at moments where the formula sends, and the other way round. In
+/// bursts of 15 they do not overflow, and nothing changes.
 #[test]
 fn overflow_changes_what_ecf_of_the_kernel_does_with_bulk_data_only() {
     let paths = [path("wlan", 25, 7), path("3g", 4, 35)];
@@ -215,8 +215,8 @@ fn overflow_changes_what_ecf_of_the_kernel_does_with_bulk_data_only() {
     assert_eq!(run(false, bursts(15, 500, 0)).1, run(true, bursts(15, 500, 0)).1);
 }
 
-/// RTTs of 10 and 200 ms: a queue of the slow path may linger only as long as one of the fast. minRTT gives the slow path all
-/// that its window takes.
+/// RTTs of 10 and 200 ms: a queue of the slow path may linger only as long as one of the fast. minRTT gives the slow
+/// path all that its window takes.
 #[test]
 fn the_burst_rule_uses_a_far_slower_path_for_less() {
     let paths = [path("fast", 10, 5), path("slow", 10, 100)];
@@ -230,8 +230,9 @@ fn the_burst_rule_uses_a_far_slower_path_for_less() {
     assert!(goodput(&sparing) > 0.97 * goodput(&always));
 }
 
-/// Bursts of 30 over windows of 10, RTTs of 10 and 100 ms. Under minRTT what exceeds the fast window takes the slow path; in
-/// Linux it is in the fast subflow's send queue by then, and takes a round trip more. The kernel itself takes 21 to 27 ms.
+/// Bursts of 30 over windows of 10, RTTs of 10 and 100 ms. Under minRTT what exceeds the fast window takes the slow
+/// path; in Linux it is in the fast subflow's send queue by then, and takes a round trip more. The kernel itself takes
+/// 21 to 27 ms.
 #[test]
 fn the_burst_rule_keeps_a_short_burst_on_one_path() {
     let paths = [path("fast", 100, 5), path("slow", 100, 50)];

@@ -1,4 +1,4 @@
-//! What is sent, and what changes meanwhile.
+//! Workloads and changes of scenario files.
 
 use super::*;
 

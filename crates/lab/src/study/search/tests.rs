@@ -57,7 +57,7 @@ fn prepared(text: &str) -> Prepared {
     Prepared::new(Study::load(path.to_str().unwrap()).unwrap(), &Arc::new(Catalogue::default())).unwrap()
 }
 
-/// Whether the second system is faster under these alternatives, at this seed.
+/// True if the second system is faster under these alternatives, at this seed.
 type Holds = fn(&[&str], u64) -> bool;
 
 /// All results that a search could ask for: the second system is faster by a tenth where `holds` says so, and else
@@ -155,7 +155,8 @@ fn a_search_is_bounded_and_begins_with_what_came_nearest() {
     assert_eq!(search.to_string(), "not reproduced by any of 6 combinations (of 11)");
     let none = search_of(&STUDY.replace("tries = 4", "tries = 4, combinations = 0"), |_, _| false);
     assert_eq!(none.tried.len(), 4, "each alone is tried in any case");
-    // Alone, a short queue and a small buffer decide nothing, where the others say the contrary: their pair comes first.
+    // Alone, a short queue and a small buffer decide nothing, where the others say the contrary: their pair comes
+    // first.
     let search = search_of(&bounded, |set, seed| match set {
         ["short queue"] | ["small buffer"] => seed % 2 == 0,
         ["short queue", "small buffer"] => true,
