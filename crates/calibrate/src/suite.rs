@@ -55,7 +55,7 @@ const NETWORKS: &[Network] = &[
 
 /// Both hosts as a stock Linux 6.x has them, as far as the scenario does not say otherwise: its CUBIC on each subflow,
 /// with HyStart and PRR, its scheduler, reinjection by its connection-level timeout only, buffers that tune themselves
-/// up to `tcp_rmem` and `tcp_wmem`.
+/// up to `tcp_rmem` and `tcp_wmem`. Half of the first `tcp_rmem` is window (`tcp_win_from_space`).
 const LINUX: &[(&str, &str)] = &[
     ("profile", "\"linux\""),
     ("congestion", "\"cubic-kernel\""),
@@ -64,7 +64,7 @@ const LINUX: &[(&str, &str)] = &[
     ("scheduler", "\"linux-burst\""),
     ("reinjection", "\"upstream\""),
     ("send-buffer", "\"4MiB\""),
-    ("receive-buffer", "{ initial = \"128KiB\", max = \"6MiB\" }"),
+    ("receive-buffer", "{ initial = \"64KiB\", max = \"6MiB\" }"),
 ];
 
 /// The cases, or those of one size per network that take seconds together.
