@@ -12,10 +12,10 @@ use crate::recovery::{self, Recovery};
 use crate::rtt::RttEstimator;
 use crate::unplaced::Unplaced;
 use crate::{AckReason, Keepalive, Profile, SubflowStats};
-use anabranch_policy::congestion::Controller;
+use anabranch_policy::congestion::{Controller, RateSample};
 use anabranch_policy::forecast::LossEstimate;
-use anabranch_policy::{SubflowView, Truth};
-use anabranch_units::{AddressId, Bytes, Dsn, Duration, Instant, Nonce, SubflowId, SubflowSeq};
+use anabranch_policy::{Delivery, SubflowView, Truth};
+use anabranch_units::{AddressId, Bytes, Dsn, Duration, Instant, Nonce, Rate, SubflowId, SubflowSeq};
 use anabranch_wire::FlowKey;
 
 /// Where a subflow stands.
@@ -92,6 +92,10 @@ pub(crate) struct Subflow {
     pub(crate) recovery: Recovery,
     pub(crate) rtt: RttEstimator,
     pub(crate) loss: LossEstimate,
+    /// Latest believable sample of the delivery rate.
+    pub(crate) delivery: Option<Delivery>,
+    /// The same at the latest ACK that came while a queue stood.
+    pub(crate) path_rate: Option<Rate>,
     /// What the driver told of its path.
     pub(crate) truth: Option<Truth>,
     /// The smaller of the two MSS options.
@@ -238,6 +242,8 @@ impl Subflow {
             recovery: Recovery::new(recovery_config(profile, profile.sack), 1, Instant::ZERO),
             rtt: RttEstimator::new(profile.rto),
             loss: LossEstimate::new(),
+            delivery: None,
+            path_rate: None,
             truth: None,
             mss_option: profile.mss_towards(flow.dst),
             path_mtu: None,
@@ -468,6 +474,20 @@ impl Subflow {
         self.recovery.phase() == recovery::Phase::Loss
     }
 
+    /// An ACK came with a sample of the delivery rate and one of the RTT.
+    pub(crate) fn note_rate(&mut self, sample: RateSample, rtt: Option<Duration>) {
+        let Some(over) = sample.over else { return };
+        let delivered = Bytes::new(self.recovery.delivered() - sample.prior_delivered);
+        let Some(rate) = Rate::of(delivered, over) else { return };
+        self.delivery = Some(Delivery { rate, app_limited: sample.app_limited });
+        let queue = |rtt: Duration, min: Duration| rtt > min + min / 8 + Duration::from_millis(1);
+        if rtt.zip(self.rtt.min()).is_some_and(|(rtt, min)| queue(rtt, min)) {
+            // A short flight has its round trip in the sample, and looks slower than the path.
+            let fallen = |known: Rate| known.as_bps() - known.as_bps().saturating_sub(rate.as_bps()) / 8;
+            self.path_rate = Some(self.path_rate.map_or(rate, |known| rate.max(Rate::from_bps(fallen(known)))));
+        }
+    }
+
     /// The peer's window, and nothing else, lets no new data onto it.
     pub(crate) fn is_window_shut(&self) -> bool {
         !self.is_after_timeout() && self.window_left() == 0
@@ -504,6 +524,9 @@ impl Subflow {
             last_sent: self.last_sent,
             pacing: model.map(|model| model.pacing),
             bdp: model.and_then(|model| model.bdp),
+            delivery: self.delivery,
+            path_rate: self.path_rate,
+            oldest_sent: self.recovery.oldest_sent(),
             truth: self.truth,
         })
     }

@@ -15,7 +15,7 @@ pub mod scheduler;
 mod view;
 
 pub use catalogue::{Catalogue, NameTaken, Table};
-pub use view::{Decision, Event, SubflowView, Truth, View};
+pub use view::{Decision, Delivery, Event, SubflowView, Truth, View};
 
 /// The worked example of CONTRIBUTING.md, compiled.
 #[cfg(doctest)]

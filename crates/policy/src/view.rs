@@ -59,8 +59,25 @@ pub struct SubflowView {
     /// The bandwidth-delay product, under a congestion control that models the path (BBR): a forecast takes it for a
     /// window that does not grow (A-MODEL).
     pub bdp: Option<Bytes>,
+    /// Latest sample of the delivery rate; `None` before the first.
+    pub delivery: Option<Delivery>,
+    /// Delivery rate at ACKs that came while a queue stood (their RTT an eighth and a millisecond above the smallest):
+    /// the path's own rate, whatever the sender had to send. Rises with a sample at once, falls by an eighth of the
+    /// difference. `None` while none was seen.
+    pub path_rate: Option<Rate>,
+    /// When the oldest segment under way left; `None` if nothing is in flight.
+    pub oldest_sent: Option<Instant>,
     /// What the simulator knows of the path: for oracles, `None` in the real world.
     pub truth: Option<Truth>,
+}
+
+/// A sample of the delivery rate (draft-cheng-iccrg-delivery-rate-estimation).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// Payload that was acknowledged, over the time of a flight.
+    pub rate: Rate,
+    /// The sender had too little to send, so that the path may be faster.
+    pub app_limited: bool,
 }
 
 /// The path itself, in the direction of the data.
@@ -103,6 +120,9 @@ impl SubflowView {
             last_sent: None,
             pacing: None,
             bdp: None,
+            delivery: None,
+            path_rate: None,
+            oldest_sent: None,
             truth: None,
         }
     }
@@ -117,6 +137,17 @@ impl SubflowView {
     pub fn linux_pace(cwnd: Bytes, ssthresh: Option<Bytes>, srtt: Duration) -> Rate {
         let ratio = if ssthresh.is_none_or(|ssthresh| cwnd < ssthresh) { 2.0 } else { 1.2 };
         Rate::from_bps((8.0 * ratio * cwnd.as_f64() / srtt.as_secs_f64()) as u64)
+    }
+
+    /// Time that packets wait in the path's queue, by the latest RTT sample.
+    pub fn queueing_delay(&self) -> Duration {
+        self.rtt_last.saturating_sub(self.rtt_min)
+    }
+
+    /// Time from the sending to the arrival of data, if the queue stands in their direction and the ways are otherwise
+    /// alike: `srtt - rtt_min / 2`.
+    pub fn one_way_delay(&self) -> Duration {
+        self.srtt.saturating_sub(self.rtt_min / 2)
     }
 
     /// What the congestion window still admits.

@@ -6,7 +6,7 @@ mod common;
 
 use anabranch_policy::registry::{Domain, Entry, SCHEDULERS, Value};
 use anabranch_policy::scheduler::Scheduler;
-use anabranch_policy::{Decision, Event, SubflowView, Truth, View};
+use anabranch_policy::{Decision, Delivery, Event, SubflowView, Truth, View};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Rate, Seed, Stream, SubflowId};
 use common::check_table;
 use proptest::prelude::*;
@@ -146,6 +146,9 @@ fn any_subflow() -> impl Strategy<Value = SubflowView> {
                 last_sent: (sent % 5 > 0).then(|| Instant::ZERO + Duration::from_micros(sent)),
                 pacing,
                 bdp: bdp.map(Bytes::new),
+                delivery: pacing.map(|rate| Delivery { rate, app_limited: idle }),
+                path_rate: pacing,
+                oldest_sent: None,
                 truth,
             }
         },

@@ -42,6 +42,7 @@ fn any_subflow(id: u16) -> impl Strategy<Value = SubflowView> {
             last_sent: o.then(|| Instant::ZERO + Duration::from_millis(sent_at)),
             pacing: p.then(|| Rate::from_bps(a[7])),
             bdp: b.then(|| Bytes::new(a[6])),
+            path_rate: b.then(|| Rate::from_bps(a[7])),
             truth: p.then(|| Truth { rate: Rate::from_bps(a[7]), delay: t[7], loss: 0.0 }),
             ..steady
         }

@@ -62,8 +62,15 @@ impl Rate {
         if span.is_zero() {
             return None;
         }
-        let bps = u128::from(amount.get()) * 8 * NANOS_PER_SEC / u128::from(span.as_nanos());
-        Some(Rate(u64::try_from(bps).unwrap_or(u64::MAX)))
+        // As above: 64 bits hold up to 2 GB.
+        let bps = match amount.get().checked_mul(8 * NANOS_PER_SEC as u64) {
+            Some(scaled) => scaled / span.as_nanos(),
+            None => {
+                let bps = u128::from(amount.get()) * 8 * NANOS_PER_SEC / u128::from(span.as_nanos());
+                u64::try_from(bps).unwrap_or(u64::MAX)
+            }
+        };
+        Some(Rate(bps))
     }
 }
 

@@ -44,6 +44,9 @@ impl Connection {
         if out.spurious {
             subflow.loss.on_spurious(1);
         }
+        if let Some(sample) = out.rate {
+            subflow.note_rate(sample, out.rtt);
+        }
         let (id, srtt, mss) = (subflow.id, subflow.rtt.srtt(), u64::from(subflow.mss));
         let revived = out.acked > 0 && std::mem::take(&mut subflow.potentially_failed);
         let slow_start = self.congestion.ssthresh(id).is_none_or(|ssthresh| cwnd < ssthresh);

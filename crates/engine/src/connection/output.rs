@@ -159,13 +159,13 @@ impl Connection {
     /// Nothing more leaves now. Sets the alarm of those that pacing holds back; tells those with room that they have too
     /// little to send, so that what they deliver is not taken for what the path can.
     fn settle_pacing(&mut self, now: Instant) {
-        if !self.congestion.is_model_based() {
-            return;
-        }
+        let paced = self.congestion.is_model_based();
         for subflow in &mut self.subflows {
             let room = subflow.in_flight() + Bytes::new(u64::from(subflow.mss)) <= self.congestion.cwnd(subflow.id);
             let repairs = subflow.recovery.next_retransmission().is_some();
-            subflow.pacer.arm(now, room || repairs);
+            if paced {
+                subflow.pacer.arm(now, room || repairs);
+            }
             if room && !repairs && !subflow.throttled {
                 subflow.recovery.mark_app_limited();
             }
@@ -436,6 +436,7 @@ impl Connection {
             view.cwnd = cwnd;
             view.sent = sent_total;
             view.last_sent = Some(now);
+            view.oldest_sent.get_or_insert(now);
             view.throttled = throttled;
             if fresh {
                 view.share = view.share.saturating_sub(Bytes::new(length));

@@ -397,6 +397,11 @@ impl Recovery {
         self.board.totals().in_flight_segments.saturating_sub(self.newreno.credit_segments())
     }
 
+    /// When the segment left that is under way for longest.
+    pub fn oldest_sent(&self) -> Option<Instant> {
+        self.board.oldest().map(|(_, sent)| sent.sent_at())
+    }
+
     /// Bytes known to have arrived, in all.
     pub fn delivered(&self) -> u64 {
         self.deliveries.total()
