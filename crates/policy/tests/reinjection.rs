@@ -25,7 +25,7 @@ fn each_policy() -> Vec<(String, Build<dyn Reinjection>)> {
 fn names_are_unique_and_everything_is_said_about_them() {
     check_table(
         REINJECTIONS,
-        &["none", "on-rto", "opportunistic", "daps", "upstream", "tail", "deadline", "redundant"],
+        &["none", "on-rto", "opportunistic", "daps", "upstream", "tail", "insured", "deadline", "redundant"],
     );
 }
 

@@ -8,6 +8,7 @@ mod cursors;
 mod daps;
 mod deadline;
 mod flight;
+mod insured;
 mod none;
 mod on_rto;
 mod opportunistic;
@@ -21,6 +22,7 @@ mod upstream;
 pub use class::{Class, Limits};
 pub use daps::Daps;
 pub use deadline::Deadline;
+pub use insured::Insured;
 pub use none::Never;
 pub use on_rto::OnRto;
 pub use opportunistic::Opportunistic;
@@ -161,6 +163,14 @@ pub const REINJECTIONS: &[Entry<dyn Reinjection>] = &[
         parameters: &[],
         source: include_str!("tail.rs"),
         build: |_| Box::new(Tail::default()),
+    },
+    Entry {
+        name: "insured",
+        about: "opportunistic; once everything is sent, copies of the end where they pay, within a budget",
+        paper: None,
+        parameters: insured::PARAMETERS,
+        source: include_str!("insured.rs"),
+        build: |p| Box::new(Insured::new(p)),
     },
     Entry {
         name: "deadline",

@@ -3,11 +3,12 @@
 use crate::common::*;
 use crate::policy;
 use anabranch_net::{Change, QueueLimit};
+use anabranch_policy::SubflowView;
 use anabranch_policy::registry::{REINJECTIONS, SCHEDULERS, Value};
 use anabranch_policy::reinjection::{Marks, Picture, Piece, Reinjection, Repeat, Why};
 use anabranch_sim::{Affected, Direction, FileOrder, Outcome, Spec, TimedChange, Workload};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Seed, SubflowId};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 fn with(mut spec: Spec, name: &str, given: &[(&str, Value)]) -> Spec {
     spec.server.policies.reinjection = policy(REINJECTIONS, name, given);
@@ -210,6 +211,63 @@ fn answers_that_cannot_be_change_nothing() {
         assert!(sender.overruled.copies > 0 && sender.overruled.impossible == 0, "{:?}", sender.overruled);
         assert!(outcome.transfers[0].duration().unwrap() < Duration::from_secs(2));
     }
+}
+
+/// Writes down what it is shown of subflow 0.
+struct Observer(Arc<Mutex<Vec<SubflowView>>>);
+
+impl Reinjection for Observer {
+    fn copies(&self) -> bool {
+        true
+    }
+
+    fn next(&mut self, _now: Instant, picture: &Picture<'_>) -> Option<Repeat> {
+        self.0.lock().unwrap().extend(picture.view.subflow(SubflowId(0)).copied());
+        None
+    }
+}
+
+/// A path of 1 Mbit/s and 10 ms looks fast by its RTT. Two segments fill it (1250 bytes), so ten queue up, and the rate
+/// at which their ACKs come is nearly the path's although the sender has nothing more to send. On 1 Gbit/s no queue stands,
+/// and nothing is known.
+#[test]
+fn a_slow_path_of_a_short_rtt_is_known_by_its_rate() {
+    let seen = |mbit| {
+        let views = Arc::new(Mutex::new(Vec::new()));
+        let (observed, paths) = (Arc::clone(&views), vec![path("thin", mbit, 5), path("other", 20, 40)]);
+        let mut spec = spec(paths, vec![warm(20_000, 10)]);
+        spec.server.policies.reinjection = Arc::new(move || Box::new(Observer(Arc::clone(&observed))));
+        complete(&spec);
+        let views = views.lock().unwrap();
+        assert!(views.iter().all(|view| view.oldest_sent.is_some() != view.in_flight.is_zero()));
+        assert!(views.iter().any(|view| view.delivery.is_some_and(|delivery| delivery.app_limited)));
+        *views.last().unwrap()
+    };
+    let thin = seen(1);
+    let rate = thin.path_rate.unwrap().as_mbps();
+    assert!((0.75..1.0).contains(&rate), "payload of 1 Mbit/s: {rate}");
+    assert!(thin.one_way_delay() >= ms(5) && thin.one_way_delay() < thin.srtt);
+    assert_eq!(seen(1000).path_rate, None);
+}
+
+/// Bursts of 15 segments every 200 ms over 50 Mbit/s and 10 ms, and 5 Mbit/s and 100 ms. min-RTT leaves the end of each
+/// on the slow path. `opportunistic` does not help, the window is wide open; `insured` copies that end, within its
+/// budget: three segments and a tenth of all.
+#[test]
+fn insured_repeats_the_end_of_a_burst_within_its_budget() {
+    let bursts = spec(vec![path("fast", 50, 5), path("slow", 5, 50)], vec![warm(21_000, 30)]);
+    let budget: &[(&str, Value)] = &[("share", Value::Number(10.0)), ("allowance", Value::Number(3.0))];
+    let run = |name, given: &[(&str, Value)]| {
+        let outcome = complete(&with(bursts.clone(), name, given));
+        let times: Vec<f64> =
+            outcome.transfers.iter().map(|transfer| transfer.duration().unwrap().as_secs_f64()).collect();
+        (mean(&times), reinjected(&outcome))
+    };
+    let (late, none) = run("opportunistic", &[]);
+    let (soon, copies) = run("insured", &[("share", Value::Number(100.0))]);
+    let (_, few) = run("insured", budget);
+    assert!(soon < 0.7 * late && none == 0, "{soon} s against {late} s, {none} bytes");
+    assert!(copies > 3 * few && few > 30_000 && few <= 63_000 + 3 * 1460, "{copies} and {few} bytes");
 }
 
 /// Asks for every piece on every subflow, as long as that can be.
