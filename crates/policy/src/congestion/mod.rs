@@ -16,6 +16,7 @@ mod cubic;
 mod cubic_kernel;
 mod hystart;
 mod lia;
+mod lia_kernel;
 mod lisa;
 mod mveno;
 mod olia;
@@ -34,6 +35,7 @@ pub use cubic::Cubic;
 pub use cubic_kernel::CubicKernel;
 pub use hystart::HyStart;
 pub use lia::Lia;
+pub use lia_kernel::LiaKernel;
 pub use mveno::MVeno;
 pub use olia::Olia;
 pub use reno::Reno;
@@ -123,7 +125,7 @@ pub trait CongestionControl: Send {
 
 /// The kernel's name of a congestion control of ours.
 pub fn kernel_name(name: &str) -> &str {
-    if name == "cubic-kernel" { "cubic" } else { name }
+    name.strip_suffix("-kernel").unwrap_or(name)
 }
 
 /// Every policy of this kind.
@@ -202,6 +204,14 @@ pub const CONGESTION: &[Entry<dyn CongestionControl>] = &[
         parameters: &[LISA],
         source: include_str!("lia.rs"),
         build: |p| Box::new(Lia { lisa: p.flag("lisa") }),
+    },
+    Entry {
+        name: "lia-kernel",
+        about: "lia as Linux' MPTCP v0.9x has it: one count per ACK, the best path in whole numbers",
+        paper: Some("Linux MPTCP v0.94"),
+        parameters: &[],
+        source: include_str!("lia_kernel.rs"),
+        build: |_| Box::new(LiaKernel::default()),
     },
     Entry {
         name: "olia",
