@@ -1,7 +1,7 @@
 //! Probes of the paths, for an ACK path policy that asks for them: echo requests in rounds, while data arrives.
 //!
 //! A round is sent at once and judged when its replies must be there: after twice the longest round trip known, and before the next
-//! round. What counts is the fastest reply of each path since the last verdict. A path is down if none has come and there were
+//! round; or as the next round is sent (`judged_late`). What counts is the fastest reply of each path since the last verdict. A path is down if none has come and there were
 //! probes that had half as long again as its latest round trip takes. Probes are sent only to a peer with which ACKs may change
 //! paths, and end after ten intervals in which no data arrived.
 
@@ -85,7 +85,7 @@ impl Connection {
                 self.probe(now, index, probing.probes, shared);
             }
         }
-        self.prober.verdict = Some(now + longest.min(interval));
+        self.prober.verdict = Some(now + if probing.judged_late { interval } else { longest.min(interval) });
     }
 
     /// The latest round trip of a path, by probes or else by its subflow.

@@ -43,6 +43,8 @@ pub struct Probing {
     pub interval: Duration,
     /// Probes on each path in a round.
     pub probes: u32,
+    /// A round is judged as the next one is sent, rather than as soon as its replies must be there.
+    pub judged_late: bool,
 }
 
 /// What the probes on one path have shown since the last round.

@@ -12,12 +12,15 @@
 //! A path whose probes are all lost is down: it is left at once, whatever λ says, and not gone to before it answers
 //! again.
 //!
+//! A round is judged as soon as its replies must be there, so that a failure is found within τ, as the paper has it;
+//! with `judged_late` only as the next one is sent ("updated per time interval τ"), within 2τ.
+//!
 //! Where we differ: before the first round every ACK stays on its own path. A path of which a round has brought no news keeps its
 //! latest value. With no path that answers, ACKs stay on their own. Round trips of probes are both directions together; the
 //! paper measures so as well, and where the directions differ the choice may be wrong.
 
 use super::{AckPath, AckRoute, Probe, Probing, number};
-use crate::registry::{Parameter, Params};
+use crate::registry::{Domain, Parameter, Params};
 use anabranch_units::{Duration, Instant, SubflowId};
 
 /// The path that probes found fastest.
@@ -36,20 +39,31 @@ const TAU: &str = "tau";
 const LAMBDA: &str = "lambda";
 const LAMBDA_PERCENT: &str = "lambda_percent";
 const PROBES: &str = "probes";
+const JUDGED_LATE: &str = "judged_late";
 
 pub(super) const PARAMETERS: &[Parameter] = &[
     number(TAU, "time between two rounds of probes (τ)", "ms", (200.0, 10.0, 60_000.0)),
     number(LAMBDA, "how much better another path must be (λ), at least", "ms", (2.0, 0.0, 60_000.0)),
     number(LAMBDA_PERCENT, "λ as a part of the present path's round trip; the larger counts", "%", (10.0, 0.0, 100.0)),
     number(PROBES, "probes on each path in a round, of which the fastest counts", "", (3.0, 1.0, 16.0)),
+    Parameter {
+        name: JUDGED_LATE,
+        about: "a round is judged as the next is sent, not as soon as its replies must be there",
+        unit: "",
+        domain: Domain::Flag { default: false },
+    },
 ];
 
 impl Probed {
-    /// With `tau`, `lambda`, `lambda_percent` and `probes` from `parameters`.
+    /// With `tau`, `lambda`, `lambda_percent`, `probes` and `judged_late` from `parameters`.
     pub fn new(parameters: &Params) -> Self {
         let millis = |name| Duration::from_millis(1).mul_f64(parameters.number(name));
         Probed {
-            probing: Probing { interval: millis(TAU), probes: parameters.number(PROBES) as u32 },
+            probing: Probing {
+                interval: millis(TAU),
+                probes: parameters.number(PROBES) as u32,
+                judged_late: parameters.flag(JUDGED_LATE),
+            },
             least_gain: millis(LAMBDA),
             least_share: parameters.number(LAMBDA_PERCENT) / 100.0,
             known: Vec::new(),
@@ -137,7 +151,7 @@ mod tests {
     #[test]
     fn before_the_first_round_an_ack_keeps_its_path() {
         assert_eq!(probed(&[]).path(Instant::ZERO, SECOND, &[route(FIRST, Some(1)), route(SECOND, Some(9))]), SECOND);
-        assert_eq!(probed(&[]).probing(), Some(Probing { interval: ms(200), probes: 3 }));
+        assert_eq!(probed(&[]).probing(), Some(Probing { interval: ms(200), probes: 3, judged_late: false }));
     }
 
     /// λ is max(2 ms, 10 % of the present path's round trip).
