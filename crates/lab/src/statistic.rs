@@ -170,7 +170,7 @@ pub const STATISTICS: &[Statistic] = &[
     statistic!("middlebox_{}_made", None, "segments", "segments that the middlebox made itself", Middlebox(|m| m.made)),
     statistic!("buffer_mean_segments", Some("buffer-mean"), "segments", "occupied receive buffer, mean", Number(|m| m.buffer_mean_segments)),
     statistic!("buffer_sd_segments", Some("buffer-sd"), "segments", "occupied receive buffer, standard deviation", Number(|m| m.buffer_sd_segments)),
-    statistic!("suspension_s", Some("suspension"), "s", "longest silence of the surviving subflows", Number(|m| m.suspension_s)),
+    statistic!("suspension_s", Some("suspension"), "s", "longest silence of the surviving subflows, lone segments apart", Number(|m| m.suspension_s)),
     statistic!(whole "window_{}_from_s", None, "s", "beginning of the window", Window(|w| w.from_s)),
     statistic!(whole "window_{}_to_s", None, "s", "end of the window", Window(|w| w.to_s)),
     statistic!(whole "window_{}_goodput_bps", Some("window-goodput"), "bit/s", "goodput within the window", Window(|w| w.goodput_bps)),
