@@ -148,6 +148,42 @@ impl Activity {
 /// More is no page.
 const MOST: usize = 100_000;
 
+/// Sizes of HTTP/2 on the wire (RFC 9113), in bytes.
+pub mod http2 {
+    use super::Object;
+
+    /// The header block of a request in HEADERS.
+    pub fn request_block(object: &Object) -> u64 {
+        block(object.request.get(), REQUEST_BLOCK)
+    }
+
+    /// The header block of a response in HEADERS.
+    pub fn response_block(object: &Object) -> u64 {
+        block(object.header.get(), RESPONSE_BLOCK)
+    }
+
+    /// What is left of so many bytes of header in a block.
+    fn block(header: u64, percent: u64) -> u64 {
+        (header * percent / 100).max(LEAST_BLOCK)
+    }
+
+    /// The header of a frame (RFC 9113 §4.1).
+    pub const FRAME: u64 = 9;
+    /// SETTINGS_MAX_FRAME_SIZE unless agreed otherwise (RFC 9113 §4.2).
+    pub const MAX_FRAME: u64 = 16_384;
+    /// The client's magic octets (RFC 9113 §3.4).
+    pub const PREFACE: u64 = 24;
+    /// A SETTINGS frame with two parameters of six bytes (RFC 9113 §6.5.1).
+    pub const SETTINGS: u64 = FRAME + 2 * 6;
+    /// Per cent of a request's header that HPACK leaves: Cloudflare saw 76 % saved on average (V. Krasnov: HPACK: the
+    /// silent killer (feature) of HTTP/2, 2016).
+    const REQUEST_BLOCK: u64 = 24;
+    /// The same for responses: 69 % saved.
+    const RESPONSE_BLOCK: u64 = 31;
+    /// A few indexed fields (RFC 7541 §6.1) and a path that is new.
+    const LEAST_BLOCK: u64 = 10;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
