@@ -1,149 +1,76 @@
-//! Both ends of a transfer as applications of our engine.
+//! One end of a transfer as an application of our engine.
 
-use crate::transfer::{Bursts, Plan, REQUEST, Transfer, TransferError};
+use crate::end::{End, Log, Outgoing, Report, Sent};
+use crate::transfer::TransferError;
 use anabranch_engine::{ConnectionId, Event};
 use anabranch_host::{Application, Context};
-use anabranch_sim::{Direction, pattern};
 use anabranch_units::{Duration, Instant};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::mpsc::Sender;
 use std::time;
 
-/// One direction of the connection at one end: what is to be written and what was read.
-#[derive(Default)]
-struct Streams {
-    written: u64,
-    target: u64,
-    read: u64,
+/// The application.
+pub(crate) struct Peer {
+    end: Box<dyn End>,
+    place: Place,
+    connections: Vec<(ConnectionId, Outgoing)>,
+    /// When the end wants to be called, on the engine's clock.
+    deadline: Option<Instant>,
+    log: Log,
+    /// Until the end has reported.
+    reports: Option<Sender<Report>>,
 }
 
-impl Streams {
-    /// Writes what the endpoint takes.
-    fn write(&mut self, cx: &mut Context<'_>, id: ConnectionId) {
-        while self.written < self.target {
-            let piece = pattern::slice(self.written, (self.target - self.written).min(PIECE));
-            let taken = cx.endpoint.write(cx.now, id, &piece);
-            self.written += taken as u64;
-            if taken < piece.len() {
-                return; // `Writable` follows.
-            }
+/// Addresses of an end.
+pub(crate) enum Place {
+    /// Opens connections from one address to the other.
+    Client(IpAddr, SocketAddr),
+    /// Listens at this port.
+    Server(u16),
+}
+
+impl Peer {
+    pub(crate) fn new(end: Box<dyn End>, place: Place, log: &Log, reports: Sender<Report>) -> Self {
+        Peer { end, place, connections: Vec::new(), deadline: None, log: log.clone(), reports: Some(reports) }
+    }
+
+    fn report(&mut self, report: Report) {
+        if let Some(reports) = self.reports.take() {
+            // Nobody listens any more once the other end's report decided.
+            let _ = reports.send(report);
         }
     }
 
-    /// Reads what there is; the place where it is wrong, if it is.
+    /// Reads what has come on a connection.
     fn read(&mut self, cx: &mut Context<'_>, id: ConnectionId) -> Result<(), TransferError> {
+        let Some(connection) = self.connections.iter().position(|(other, _)| *other == id) else { return Ok(()) };
         while let Some(piece) = cx.endpoint.read(cx.now, id) {
-            if !pattern::matches(self.read, &piece) {
-                return Err(TransferError::Altered { at: self.read });
-            }
-            self.read += piece.len() as u64;
+            self.end.received(time::Instant::now(), connection, &piece)?;
         }
         Ok(())
     }
-}
 
-/// Report of an end whose part is done: the time at which it had read each file or burst, on the wall's clock.
-pub(crate) type Report = Result<Vec<time::Instant>, TransferError>;
-
-/// Bursts at the end that sends them.
-struct Agenda {
-    bursts: Bursts,
-    sent: usize,
-    next: Instant,
-}
-
-/// The end that opens the connection.
-pub(crate) struct Client {
-    transfer: Transfer,
-    local: IpAddr,
-    remote: SocketAddr,
-    end: End,
-    deadline: Instant,
-}
-
-/// The end that accepts it.
-pub(crate) struct Server {
-    transfer: Transfer,
-    port: u16,
-    end: End,
-}
-
-/// What both have.
-struct End {
-    id: Option<ConnectionId>,
-    streams: Streams,
-    /// Ends, in the stream, of the file or bursts to be read.
-    ends: Vec<u64>,
-    /// Times at which the first of them were reached.
-    arrived: Vec<time::Instant>,
-    agenda: Option<Agenda>,
-    closed: bool,
-    begun: Sender<time::Instant>,
-    report: Option<Sender<Report>>,
-}
-
-impl End {
-    fn new(ends: Vec<u64>, target: u64, begun: Sender<time::Instant>, report: Sender<Report>) -> Self {
-        let streams = Streams { target, ..Streams::default() };
-        End { id: None, streams, ends, arrived: Vec::new(), agenda: None, closed: false, begun, report: Some(report) }
-    }
-
-    /// Notes the beginning of the file or of a burst.
-    fn begin(&self) {
-        // Nobody listens any more once the transfer was given up.
-        let _ = self.begun.send(time::Instant::now());
-    }
-
-    /// Warms the connection up and begins to count towards the first burst.
-    fn start(&mut self, now: Instant, bursts: Bursts) {
-        self.streams.target = bursts.warm_up.get();
-        self.agenda = Some(Agenda { bursts, sent: 0, next: now + on_our_clock(bursts.interval) });
-    }
-
-    /// Sends the bursts whose time has come.
-    fn keep_agenda(&mut self, cx: &mut Context<'_>) {
-        while let Some(agenda) = self.agenda.as_mut().filter(|agenda| agenda.next <= cx.now) {
-            agenda.sent += 1;
-            agenda.next += on_our_clock(agenda.bursts.interval);
-            self.streams.target += agenda.bursts.size.get();
-            if agenda.sent >= agenda.bursts.count {
-                self.agenda = None;
+    /// Opens the connections that the end wants, and writes what it has.
+    fn go_on(&mut self, cx: &mut Context<'_>) {
+        self.end.timeout(time::Instant::now());
+        if let Place::Client(local, remote) = self.place {
+            while self.connections.len() < self.end.wanted() {
+                let id = cx.endpoint.open(cx.now, local, remote);
+                self.connections.push((id, Outgoing::default()));
+                self.end.opened(time::Instant::now());
             }
-            self.begin();
-            self.move_on(cx);
         }
-    }
-
-    /// Moves what can be moved; true once everything that was expected has been read.
-    fn move_on(&mut self, cx: &mut Context<'_>) -> bool {
-        let Some(id) = self.id else { return false };
-        if let Err(error) = self.streams.read(cx, id) {
-            self.tell(Err(error));
-            cx.endpoint.abort(cx.now, id);
+        for (connection, (id, outgoing)) in self.connections.iter_mut().enumerate() {
+            let write = |piece: &_| Ok(cx.endpoint.write(cx.now, *id, piece));
+            if let Ok(Sent::Shutdown) = outgoing.write(&mut *self.end, connection, write) {
+                cx.endpoint.shutdown(cx.now, *id);
+            }
         }
-        self.streams.write(cx, id);
-        while self.ends.get(self.arrived.len()).is_some_and(|end| *end <= self.streams.read) {
-            self.arrived.push(time::Instant::now());
+        let now = time::Instant::now();
+        self.deadline = self.end.deadline().map(|at| cx.now + on_our_clock(at.saturating_duration_since(now)));
+        if self.end.is_done() == Some(true) {
+            self.report(Ok(()));
         }
-        self.arrived.len() == self.ends.len()
-    }
-
-    fn tell(&mut self, report: Report) {
-        if let Some(sender) = self.report.take() {
-            // Nobody listens any more once the other end's report decided.
-            let _ = sender.send(report);
-        }
-    }
-
-    fn tell_arrivals(&mut self) {
-        let times = self.arrived.clone();
-        self.tell(Ok(times));
-    }
-
-    fn fail(&mut self, reason: &str) {
-        let read = self.streams.read;
-        self.tell(Err(TransferError::Broken { read, reason: reason.to_owned() }));
-        self.closed = true;
     }
 }
 
@@ -152,138 +79,38 @@ fn on_our_clock(duration: time::Duration) -> Duration {
     Duration::from_nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
 }
 
-impl Client {
-    pub(crate) fn new(
-        transfer: Transfer,
-        local: IpAddr,
-        remote: SocketAddr,
-        begun: Sender<time::Instant>,
-        report: Sender<Report>,
-    ) -> Self {
-        let (ends, target) = match (transfer.direction, transfer.plan) {
-            (Direction::Down, Plan::File(_)) => (transfer.plan.ends(), REQUEST),
-            (Direction::Down, Plan::Bursts(_)) => (transfer.plan.ends(), 0),
-            (Direction::Up, Plan::File(size)) => (Vec::new(), size.get()),
-            (Direction::Up, Plan::Bursts(_)) => (Vec::new(), 0),
-        };
-        Client { transfer, local, remote, end: End::new(ends, target, begun, report), deadline: Instant::MAX }
-    }
-}
-
-impl Application for Client {
+impl Application for Peer {
     fn on_start(&mut self, cx: &mut Context<'_>) {
-        match (self.transfer.plan, self.transfer.direction) {
-            (Plan::File(_), _) => self.end.begin(),
-            (Plan::Bursts(bursts), Direction::Up) => self.end.start(cx.now, bursts),
-            (Plan::Bursts(_), Direction::Down) => {}
+        if let Place::Server(port) = self.place {
+            cx.endpoint.listen(port);
         }
-        self.end.id = Some(cx.endpoint.open(cx.now, self.local, self.remote));
-        self.deadline = cx.now + on_our_clock(self.transfer.patience);
-        self.end.move_on(cx);
-    }
-
-    fn on_event(&mut self, cx: &mut Context<'_>, id: ConnectionId, event: Event) {
-        match event {
-            Event::Reset => self.end.fail("reset"),
-            Event::Closed => self.end.closed = true,
-            _ => {}
-        }
-        let done = self.end.move_on(cx);
-        let shut = match self.transfer.direction {
-            Direction::Down => done,
-            Direction::Up => self.end.streams.written == self.transfer.plan.total(),
-        };
-        if shut {
-            cx.endpoint.shutdown(cx.now, id);
-        }
-        if done && self.transfer.direction == Direction::Down {
-            self.end.tell_arrivals();
-        }
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        let next = self.end.agenda.as_ref().map_or(Instant::MAX, |agenda| agenda.next);
-        Some(self.deadline.min(next))
-    }
-
-    fn on_timeout(&mut self, cx: &mut Context<'_>) {
-        if cx.now < self.deadline {
-            return self.end.keep_agenda(cx);
-        }
-        self.deadline = Instant::MAX;
-        self.end.agenda = None;
-        if let Some(id) = self.end.id {
-            cx.endpoint.abort(cx.now, id);
-        }
-        let (read, size) = (self.end.streams.read, self.transfer.plan.total());
-        self.end.tell(Err(TransferError::Unfinished { read, size, after: self.transfer.patience }));
-        self.end.closed = true;
-    }
-
-    fn is_finished(&self) -> bool {
-        self.end.closed
-    }
-}
-
-impl Server {
-    pub(crate) fn new(transfer: Transfer, port: u16, begun: Sender<time::Instant>, report: Sender<Report>) -> Self {
-        let ends = match (transfer.direction, transfer.plan) {
-            (Direction::Down, Plan::File(_)) => vec![REQUEST],
-            (Direction::Down, Plan::Bursts(_)) => Vec::new(),
-            (Direction::Up, plan) => plan.ends(),
-        };
-        Server { transfer, port, end: End::new(ends, 0, begun, report) }
-    }
-}
-
-impl Application for Server {
-    fn on_start(&mut self, cx: &mut Context<'_>) {
-        cx.endpoint.listen(self.port);
+        self.end.start(time::Instant::now());
+        self.go_on(cx);
     }
 
     fn on_event(&mut self, cx: &mut Context<'_>, id: ConnectionId, event: Event) {
         match event {
             Event::Accepted { .. } => {
-                self.end.id = Some(id);
-                if let (Plan::Bursts(bursts), Direction::Down) = (self.transfer.plan, self.transfer.direction) {
-                    self.end.start(cx.now, bursts);
-                }
+                self.connections.push((id, Outgoing::default()));
+                self.end.opened(time::Instant::now());
             }
-            Event::Reset => self.end.fail("reset"),
-            Event::Closed => self.end.closed = true,
+            Event::Reset => self.report(Err(self.log.broken("reset"))),
+            Event::Closed if self.end.is_done() == Some(false) => {
+                self.report(Err(self.log.broken("the peer closed too early")));
+            }
             _ => {}
         }
-        let done = self.end.move_on(cx);
-        match self.transfer.direction {
-            Direction::Down => {
-                if let (Plan::File(size), true) = (self.transfer.plan, done) {
-                    self.end.streams.target = size.get();
-                    self.end.streams.write(cx, id);
-                }
-                if self.end.streams.written == self.transfer.plan.total() {
-                    cx.endpoint.shutdown(cx.now, id);
-                }
-            }
-            Direction::Up if done => {
-                self.end.tell_arrivals();
-                cx.endpoint.shutdown(cx.now, id);
-            }
-            Direction::Up => {}
+        if let Err(error) = self.read(cx, id) {
+            self.report(Err(error));
         }
+        self.go_on(cx);
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.end.agenda.as_ref().map(|agenda| agenda.next)
+        self.deadline
     }
 
     fn on_timeout(&mut self, cx: &mut Context<'_>) {
-        self.end.keep_agenda(cx);
-    }
-
-    fn is_finished(&self) -> bool {
-        self.end.closed
+        self.go_on(cx);
     }
 }
-
-/// Written at once.
-const PIECE: u64 = 1 << 16;

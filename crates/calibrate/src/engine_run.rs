@@ -1,33 +1,33 @@
 //! A transfer between two engines, each on a TUN device in its namespace, each with a thread of its own.
 
-use crate::engine_peer::{Client, Report, Server};
-use crate::transfer::{Addresses, Transfer, TransferError, mean};
+use crate::end::{Log, ends, outcome};
+use crate::engine_peer::{Peer, Place};
+use crate::transfer::{Addresses, Times, Transfer, TransferError};
 use anabranch_engine::{Config, LocalAddress};
 use anabranch_host::{Application, Driver, Namespace, Reactor, Tun};
-use anabranch_sim::{Direction, Spec};
+use anabranch_sim::Spec;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+use std::sync::mpsc::channel;
 
-/// Makes one transfer; answers how long it took, its bursts on average.
+/// Makes one transfer; answers how long it took.
 pub fn transfer(
     client: &Namespace,
     server: &Namespace,
     spec: &Spec,
     addresses: &Addresses,
-    transfer: Transfer,
-) -> Result<Duration, TransferError> {
+    transfer: &Transfer,
+) -> Result<Times, TransferError> {
     let local = |&(ip, backup): &(IpAddr, bool)| LocalAddress { ip, backup };
     let client_config = spec.client.config(addresses.client.iter().map(local).collect());
     let server_config = spec.server.config(addresses.server.iter().map(|&ip| local(&(ip, false))).collect());
     let remote = SocketAddr::new(addresses.server[0], PORT);
 
-    let (begun, when_begun) = channel();
-    let (client_report, fetched) = channel();
-    let (server_report, served) = channel();
-    let serving = Server::new(transfer, PORT, begun.clone(), server_report);
-    let fetching = Client::new(transfer, addresses.client[addresses.primary].0, remote, begun, client_report);
+    let (log, (reports, heard)) = (Log::default(), channel());
+    let (fetching, serving) = ends(transfer, &log);
+    let from = Place::Client(addresses.client[addresses.primary].0, remote);
+    let fetching = Peer::new(fetching, from, &log, reports.clone());
+    let serving = Peer::new(serving, Place::Server(PORT), &log, reports);
 
     let server_device = open(server, &addresses.server)?;
     let client_addresses: Vec<IpAddr> = addresses.client.iter().map(|(ip, _)| *ip).collect();
@@ -35,7 +35,7 @@ pub fn transfer(
     let stop_server = run(server_config, server_device, serving)?;
     let stop_client = run(client_config, client_device, fetching)?;
 
-    let outcome = wait(transfer, &when_begun, &fetched, &served);
+    let outcome = outcome(transfer, &log, &heard);
     // What is still to be said (the last ACKs, the FINs) says nothing of the transfer.
     stop_client.end()?;
     stop_server.end()?;
@@ -79,26 +79,4 @@ fn run(config: Config, device: Tun, application: impl Application + Send + 'stat
     let stop = reactor.stopper();
     let thread = std::thread::Builder::new().name("engine".to_owned()).spawn(move || reactor.run().map(drop))?;
     Ok(Running { stop, thread })
-}
-
-fn wait(
-    transfer: Transfer,
-    begun: &Receiver<Instant>,
-    fetched: &Receiver<Report>,
-    served: &Receiver<Report>,
-) -> Result<Duration, TransferError> {
-    // The client's own patience ends first and says more.
-    let patience = transfer.patience + Duration::from_secs(1);
-    let ended = match transfer.direction {
-        Direction::Down => fetched.recv_timeout(patience),
-        Direction::Up => served.recv_timeout(patience),
-    };
-    let ended = ended.map_err(|_| TransferError::Unfinished {
-        read: 0,
-        size: transfer.plan.total(),
-        after: transfer.patience,
-    })??;
-    // Whatever has arrived was begun before.
-    let begun: Vec<Instant> = begun.try_iter().collect();
-    Ok(mean(&begun, &ended))
 }

@@ -5,9 +5,13 @@
 //! worlds take their links from the same specification with the same seed: as far as the same packets are offered, the same
 //! are lost.
 
+mod browser;
+mod end;
 mod engine_peer;
 pub mod engine_run;
 pub mod kernel_peer;
+mod site;
+mod stream;
 pub mod suite;
 pub mod transfer;
 mod worlds;

@@ -1,4 +1,4 @@
-//! The default suite: five networks, files from 50 kB to 20 MB, and bursts on warm connections.
+//! The default suite: five networks, files from 50 kB to 20 MB, bursts on warm connections, and pages.
 
 use anabranch_lab::{Origin, Scenario, ScenarioError};
 use anabranch_policy::Catalogue;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub struct Case {
     /// `symmetric 2 MB`.
     pub name: String,
-    /// With one workload, of a file or of bursts.
+    /// With one workload: a file, bursts or a page.
     pub scenario: Scenario,
 }
 
@@ -18,6 +18,8 @@ struct Network {
     sizes: &'static [&'static str],
     /// Sizes of bursts: 15 and 30 segments.
     bursts: &'static [&'static str],
+    /// Generated pages: their number of objects, and all of these together.
+    pages: &'static [(u32, &'static str)],
 }
 
 const NETWORKS: &[Network] = &[
@@ -26,30 +28,35 @@ const NETWORKS: &[Network] = &[
         text: include_str!("../scenarios/single.toml"),
         sizes: &["50kB", "500kB", "5MB", "20MB"],
         bursts: &[],
+        pages: &[],
     },
     Network {
         name: "symmetric",
         text: include_str!("../scenarios/symmetric.toml"),
         sizes: &["50kB", "500kB", "5MB", "20MB"],
         bursts: &["21kB", "42kB"],
+        pages: &[(30, "1MB")],
     },
     Network {
         name: "asymmetric",
         text: include_str!("../scenarios/asymmetric.toml"),
         sizes: &["50kB", "500kB", "5MB", "20MB"],
         bursts: &["21kB", "42kB"],
+        pages: &[(30, "1MB")],
     },
     Network {
         name: "lossy",
         text: include_str!("../scenarios/lossy.toml"),
         sizes: &["50kB", "500kB", "5MB", "20MB"],
         bursts: &[],
+        pages: &[],
     },
     Network {
         name: "small-buffer",
         text: include_str!("../scenarios/small-buffer.toml"),
         sizes: &["50kB", "500kB", "2MB"],
         bursts: &[],
+        pages: &[],
     },
 ];
 
@@ -82,23 +89,34 @@ pub fn suite(catalogue: &Arc<Catalogue>, quick: bool) -> Result<Vec<Case>, Scena
                 format!("workload=[{{kind=\"bursts\",size=\"{size}\",{more}}}]"),
             )
         });
-        for (name, workload) in files.chain(bursts) {
-            let mut sets: Vec<String> = Vec::new();
-            for (key, value) in LINUX {
-                if !network.text.lines().any(|line| line.starts_with(&format!("{key} ="))) {
-                    sets.push(format!("host.{key}={value}"));
-                }
-            }
-            sets.push(workload);
-            sets.push("run.stop=\"120s\"".to_owned());
-            let origin = Origin { scenario: network.name.to_owned(), sets };
-            let file = format!("{}.toml", network.name);
-            let read = |trace: &str, _: bool| std::fs::read_to_string(trace);
-            let scenario = Scenario::read(catalogue, network.name, &file, network.text, origin, &read)?;
+        let pages = network.pages.iter().filter(|_| !quick).map(|(objects, total)| {
+            let page = format!("{{objects={objects},total=\"{total}\",wave=6,computation=\"20ms\"}}");
+            (
+                format!("{} page of {objects}", network.name),
+                format!("workload=[{{kind=\"web\",page={page},protocol=\"http1\"}}]"),
+            )
+        });
+        for (name, workload) in files.chain(bursts).chain(pages) {
+            let scenario = scenario(catalogue, network.name, network.text, &[&workload, "run.stop=\"120s\""])?;
             cases.push(Case { name, scenario });
         }
     }
     Ok(cases)
+}
+
+/// A network with its hosts as Linux has them, and these settings.
+fn scenario(
+    catalogue: &Arc<Catalogue>,
+    name: &str,
+    text: &str,
+    settings: &[&str],
+) -> Result<Scenario, ScenarioError> {
+    let is_set = |key: &str| text.lines().any(|line| line.starts_with(&format!("{key} =")));
+    let hosts = LINUX.iter().filter(|(key, _)| !is_set(key)).map(|(key, value)| format!("host.{key}={value}"));
+    let sets: Vec<String> = hosts.chain(settings.iter().map(|&setting| setting.to_owned())).collect();
+    let origin = Origin { scenario: name.to_owned(), sets };
+    let read = |trace: &str, _: bool| std::fs::read_to_string(trace);
+    Scenario::read(catalogue, name, &format!("{name}.toml"), text, origin, &read)
 }
 
 #[cfg(test)]
@@ -110,7 +128,8 @@ mod tests {
     fn every_case_can_be_read_and_has_one_workload() {
         let catalogue = Arc::new(Catalogue::default());
         let all = suite(&catalogue, false).unwrap();
-        assert_eq!(all.len(), NETWORKS.iter().map(|network| network.sizes.len() + network.bursts.len()).sum::<usize>());
+        let workloads = |network: &Network| network.sizes.len() + network.bursts.len() + network.pages.len();
+        assert_eq!(all.len(), NETWORKS.iter().map(workloads).sum::<usize>());
         assert_eq!(suite(&catalogue, true).unwrap().len(), NETWORKS.len());
         for case in &all {
             assert_eq!(case.scenario.spec(1).workloads.len(), 1, "{}", case.name);

@@ -1,14 +1,16 @@
-//! Transfers over one new connection: direction, plan and errors.
+//! Transfers between two hosts: direction, plan, result and errors.
 
 use anabranch_sim::Direction;
+use anabranch_sim::page::{Page, Protocol, Work};
 use anabranch_units::Bytes;
 use std::net::IpAddr;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
-/// A transfer over one new connection.
-#[derive(Clone, Copy, Debug)]
+/// A transfer between two hosts.
+#[derive(Clone, Debug)]
 pub struct Transfer {
-    /// Which way.
+    /// Direction of the data.
     pub direction: Direction,
     /// Sizes and times.
     pub plan: Plan,
@@ -17,13 +19,16 @@ pub struct Transfer {
 }
 
 /// Sizes and times of a transfer, with the simulator's meaning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Plan {
-    /// One file of so many bytes. A download begins with a request of [`REQUEST`] bytes. Time counts from the opening
-    /// of the connection to the reading of the last byte.
+    /// One file of so many bytes over one new connection. A download begins with a request of [`REQUEST`] bytes. Time
+    /// counts from the opening of the connection to the reading of the last byte.
     File(Bytes),
     /// Bursts on a warm connection. Time counts from the writing of each to the reading of its last byte.
     Bursts(Bursts),
+    /// A web page, over connections that are opened as it needs them. Time counts from its being asked for until its
+    /// last activity is through.
+    Page(Arc<Page>, Protocol),
 }
 
 /// Bursts that are sent on time whether or not the one before has arrived.
@@ -40,26 +45,41 @@ pub struct Bursts {
 }
 
 impl Plan {
-    /// All bytes that are sent.
-    pub fn total(&self) -> u64 {
-        self.ends().last().copied().unwrap_or(0)
+    /// Number of files, bursts or objects.
+    pub fn parts(&self) -> usize {
+        match self {
+            Plan::File(_) => 1,
+            Plan::Bursts(bursts) => bursts.count,
+            Plan::Page(page, _) => {
+                page.activities.iter().filter(|activity| matches!(activity.work, Work::Download(_))).count()
+            }
+        }
     }
 
-    /// The end of the file, or of each burst, in the stream.
-    pub fn ends(&self) -> Vec<u64> {
+    /// All bytes that are to arrive, headers apart.
+    pub fn total(&self) -> u64 {
         match self {
-            Plan::File(size) => vec![size.get()],
-            Plan::Bursts(bursts) => {
-                (1..=bursts.count as u64).map(|n| bursts.warm_up.get() + n * bursts.size.get()).collect()
-            }
+            Plan::File(size) => size.get(),
+            Plan::Bursts(bursts) => bursts.ends().last().copied().unwrap_or(0),
+            Plan::Page(page, _) => page.total().get(),
         }
     }
 }
 
-/// The mean of the times from each beginning to its end; both on the same clock.
-pub fn mean(begun: &[Instant], ended: &[Instant]) -> Duration {
-    let times = begun.iter().zip(ended).map(|(begun, ended)| ended.saturating_duration_since(*begun));
-    times.sum::<Duration>() / begun.len().min(ended.len()).max(1) as u32
+impl Bursts {
+    /// The end of each burst in the stream.
+    pub fn ends(&self) -> Vec<u64> {
+        (1..=self.count as u64).map(|n| self.warm_up.get() + n * self.size.get()).collect()
+    }
+}
+
+/// Times of a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Times {
+    /// Of the whole; of bursts the mean.
+    pub completion: Duration,
+    /// Of a page: the mean from the request of an object to its last byte.
+    pub object: Option<Duration>,
 }
 
 /// Why nothing came of it.
@@ -99,7 +119,7 @@ pub enum TransferError {
 pub struct Addresses {
     /// The client's, each with whether it is a backup.
     pub client: Vec<(IpAddr, bool)>,
-    /// Which of them opens the connection.
+    /// Which of them opens the connections.
     pub primary: usize,
     /// The server's, at least one.
     pub server: Vec<IpAddr>,
@@ -116,16 +136,8 @@ mod tests {
     fn bursts_end_where_the_next_begins() {
         let bursts =
             Bursts { warm_up: Bytes::new(100), size: Bytes::new(7), count: 3, interval: Duration::from_secs(1) };
-        assert_eq!(Plan::Bursts(bursts).ends(), [107, 114, 121]);
+        assert_eq!(bursts.ends(), [107, 114, 121]);
         assert_eq!((Plan::Bursts(bursts).total(), Plan::File(Bytes::new(9)).total()), (121, 9));
         assert_eq!(Plan::Bursts(Bursts { count: 0, ..bursts }).total(), 0);
-    }
-
-    #[test]
-    fn the_mean_is_of_each_from_its_own_beginning() {
-        let at =
-            |start: Instant, ms: &[u64]| ms.iter().map(|ms| start + Duration::from_millis(*ms)).collect::<Vec<_>>();
-        let start = Instant::now();
-        assert_eq!(mean(&at(start, &[0, 100]), &at(start, &[10, 130])), Duration::from_millis(20));
     }
 }

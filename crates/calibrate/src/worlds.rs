@@ -2,15 +2,17 @@
 
 use crate::engine_run;
 use crate::kernel_peer::{self, KernelSockets};
+use crate::site::obstacle;
 use crate::suite::Case;
-use crate::transfer::{Addresses, Bursts, Plan, Transfer, TransferError};
+use crate::transfer::{Addresses, Bursts, Plan, Times, Transfer, TransferError};
 use anabranch_host::emulator::{EmulatorError, EmulatorReport, Validity};
 use anabranch_host::testbed::{Testbed, TestbedError, TestbedOptions};
 use anabranch_lab::calibration::{Calibration, Protocol, Row, Samples};
 use anabranch_lab::{Keep, RunError, Scenario};
 use anabranch_policy::congestion::kernel_name;
-use anabranch_sim::{Direction, FileOrder, HostSpec, Spec, Workload};
+use anabranch_sim::{Direction, FileOrder, HostSpec, Outcome, Spec, Workload};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What to run.
@@ -27,11 +29,19 @@ pub struct Settings {
 /// Why there is nothing to compare.
 #[derive(Debug, thiserror::Error)]
 pub enum CalibrateError {
-    /// A scenario with other workloads than one file or bursts.
+    /// A scenario with other workloads than one file, bursts or a page.
     #[error(
-        "`{0}` cannot be calibrated: its workloads are not one file, or bursts, from the beginning; accepted: one [[workload]] with kind = \"files\" and one size, or with kind = \"bursts\", without a start"
+        "`{0}` cannot be calibrated: its workloads are not one file, bursts, or a page, from the beginning; accepted: one [[workload]] with kind = \"files\" and one size, with kind = \"bursts\", or with kind = \"web\", without a start"
     )]
     Workload(String),
+    /// A page whose requests cannot be made as they are.
+    #[error("the page of `{case}` cannot be fetched in real time: {what}")]
+    Page {
+        /// The case.
+        case: String,
+        /// Its fault.
+        what: String,
+    },
     /// The simulator failed.
     #[error(transparent)]
     Run(#[from] RunError),
@@ -78,7 +88,7 @@ fn row(
 ) -> Result<Row, CalibrateError> {
     let seeds: Vec<u64> = (0..settings.repeat as u64).map(|n| settings.seed.wrapping_add(n)).collect();
     let transfer = the_transfer(&case.name, &scenario.spec(settings.seed))?;
-    let simulator = simulate(scenario, transfer, &seeds, settings.jobs)?;
+    let simulator = simulate(scenario, &transfer, &seeds, settings.jobs)?;
     let mut worlds = [Samples::default(), Samples::default()];
     let mut shares = [Shares::default(), Shares::default()];
     for &seed in &seeds {
@@ -89,12 +99,12 @@ fn row(
             let testbed = Testbed::build(&spec, TestbedOptions::default())?;
             testbed.begin()?;
             let outcome = match world {
-                0 => by_engine(&testbed, &spec, transfer),
-                _ => by_kernel(&testbed, &spec, &scenario.policies().congestion.name, transfer),
+                0 => by_engine(&testbed, &spec, &transfer),
+                _ => by_kernel(&testbed, &spec, &scenario.policies().congestion.name, &transfer),
             };
             let report = testbed.stop()?;
             match outcome {
-                Ok(duration) => samples.completion_s.push(Some(duration.as_secs_f64())),
+                Ok(times) => samples.push(times.completion, times.object),
                 Err(error) => {
                     samples.completion_s.push(None);
                     samples.failures.push(format!("seed {seed}: {error}"));
@@ -127,22 +137,28 @@ fn the_transfer(name: &str, spec: &Spec) -> Result<Transfer, CalibrateError> {
             let interval = Duration::from_nanos(interval.as_nanos());
             (*direction, Plan::Bursts(Bursts { warm_up: *warm_up, size: *size, count: *count, interval }))
         }
+        [Workload::Web { page, protocol, start }] if start.is_zero() => {
+            if let Some(what) = obstacle(page, *protocol) {
+                return Err(CalibrateError::Page { case: name.to_owned(), what });
+            }
+            (Direction::Down, Plan::Page(Arc::clone(page), *protocol))
+        }
         _ => return Err(CalibrateError::Workload(name.to_owned())),
     };
     Ok(Transfer { direction, plan, patience })
 }
 
-fn simulate(scenario: &Scenario, transfer: Transfer, seeds: &[u64], jobs: usize) -> Result<Samples, RunError> {
+fn simulate(scenario: &Scenario, transfer: &Transfer, seeds: &[u64], jobs: usize) -> Result<Samples, RunError> {
     let mut samples = Samples::default();
     let mut shares = Shares::default();
     for run in anabranch_lab::run_seeds(scenario, seeds, &Keep::default(), jobs, &|| {})? {
-        let times: Option<Vec<f64>> =
-            run.outcome.transfers.iter().map(|transfer| Some(transfer.duration()?.as_secs_f64())).collect();
-        let times = times.filter(|times| times.len() == transfer.plan.ends().len());
-        if times.is_none() {
-            samples.failures.push(format!("seed {}: not finished; {}", run.measured.seed, run.command));
+        match simulated(&transfer.plan, &run.outcome) {
+            Some(times) => samples.push(times.completion, times.object),
+            None => {
+                samples.completion_s.push(None);
+                samples.failures.push(format!("seed {}: not finished; {}", run.measured.seed, run.command));
+            }
         }
-        samples.completion_s.push(times.map(|times| times.iter().sum::<f64>() / times.len() as f64));
         let delivered: Vec<(String, u64)> =
             run.outcome.links.iter().map(|link| (link.name.clone(), link.stats.delivered_bytes.get())).collect();
         shares.add(&path_bytes(&scenario.paths(), transfer.direction, &delivered));
@@ -151,7 +167,22 @@ fn simulate(scenario: &Scenario, transfer: Transfer, seeds: &[u64], jobs: usize)
     Ok(samples)
 }
 
-fn by_engine(testbed: &Testbed, spec: &Spec, transfer: Transfer) -> Result<Duration, TransferError> {
+/// Times of a run of the simulator; `None` if it did not finish.
+fn simulated(plan: &Plan, outcome: &Outcome) -> Option<Times> {
+    let wall = |duration: anabranch_units::Duration| Duration::from_nanos(duration.as_nanos());
+    let transfers: Option<Vec<Duration>> = outcome.transfers.iter().map(|it| it.duration().map(wall)).collect();
+    let transfers = transfers.filter(|transfers| transfers.len() == plan.parts())?;
+    let mean = transfers.iter().sum::<Duration>() / transfers.len() as u32;
+    match plan {
+        Plan::File(_) | Plan::Bursts(_) => Some(Times { completion: mean, object: None }),
+        Plan::Page(..) => {
+            let page = outcome.pages.first()?;
+            Some(Times { completion: wall(page.finished?.since(page.started)), object: Some(mean) })
+        }
+    }
+}
+
+fn by_engine(testbed: &Testbed, spec: &Spec, transfer: &Transfer) -> Result<Times, TransferError> {
     let layout = &testbed.layout;
     let client: Vec<(IpAddr, bool)> =
         layout.paths.iter().map(|path| (path.client_engine().v4.into(), path.backup)).collect();
@@ -160,7 +191,7 @@ fn by_engine(testbed: &Testbed, spec: &Spec, transfer: Transfer) -> Result<Durat
     engine_run::transfer(&testbed.client, &testbed.server, spec, &addresses, transfer)
 }
 
-fn by_kernel(testbed: &Testbed, spec: &Spec, congestion: &str, transfer: Transfer) -> Result<Duration, TransferError> {
+fn by_kernel(testbed: &Testbed, spec: &Spec, congestion: &str, transfer: &Transfer) -> Result<Times, TransferError> {
     let fixed = |host: &HostSpec| host.initial_receive_buffer.is_none().then_some(host.receive_buffer);
     let sockets = KernelSockets {
         multipath: spec.client.multipath && spec.server.multipath,
@@ -171,7 +202,7 @@ fn by_kernel(testbed: &Testbed, spec: &Spec, congestion: &str, transfer: Transfe
     let local = testbed.layout.primary().client().v4.into();
     let server = testbed.layout.server().next().expect("a server has at least one address");
     let remote = SocketAddr::new(server.v4.into(), engine_run::PORT);
-    kernel_peer::transfer(&testbed.client, &testbed.server, sockets, local, remote, transfer)
+    kernel_peer::transfer(&testbed.client, &testbed.server, &sockets, local, remote, transfer)
 }
 
 fn delivered(report: &EmulatorReport) -> Vec<(String, u64)> {

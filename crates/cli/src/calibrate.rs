@@ -18,14 +18,14 @@ use std::thread;
 #[command(after_help = "\
 Examples:
   anabranch calibrate --quick               five networks, one file each, three runs: a minute or two
-  anabranch calibrate                       the whole suite: 50 kB to 20 MB over five networks, and bursts
+  anabranch calibrate                       the whole suite: 50 kB to 20 MB over five networks, bursts and pages
   anabranch calibrate wlan-lte --set 'workload=[{kind=\"files\",size=\"2MB\"}]'
                                             a scenario of your own
 
 Each transfer is made in the simulator, by our engine on the testbed, and by the kernel's own TCP and MPTCP on the
 testbed. It needs what `anabranch testbed` needs. docs/fidelity.md says what we found.")]
 pub struct CalibrateArgs {
-    /// Scenario files or names, each with one file, or bursts, as its workload; without any, the suite.
+    /// Scenario files or names, each with one file, bursts or a page as its workload; without any, the suite.
     pub scenarios: Vec<String>,
     /// Overrides a value of the scenarios, as in `run`.
     #[arg(long = "set", value_name = "KEY=VALUE")]

@@ -2,6 +2,7 @@
 
 use crate::stats::Estimate;
 use serde::Serialize;
+use std::time::Duration;
 
 /// What all runs of a calibration came to.
 #[derive(Clone, Debug, Serialize)]
@@ -20,7 +21,7 @@ pub struct Calibration {
     pub rows: Vec<Row>,
 }
 
-/// One network, one file or series of bursts, one protocol.
+/// One network, one file, series of bursts or page, one protocol.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// Network and file.
@@ -50,8 +51,11 @@ pub enum Protocol {
 /// The runs of one world.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Samples {
-    /// Completion times in seconds by seed, of bursts the mean; `None` where a run failed.
+    /// Completion times in seconds by seed, of bursts the mean, of a page its load time; `None` where a run failed.
     pub completion_s: Vec<Option<f64>>,
+    /// Of pages: the mean time from the request of an object to its last byte in seconds, by run that ended.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub object_s: Vec<f64>,
     /// By path: the share of the bytes that its links delivered in the direction of the file, mean over the runs.
     pub shares: Vec<f64>,
     /// What went wrong, each with its seed.
@@ -71,6 +75,17 @@ impl Protocol {
 }
 
 impl Samples {
+    /// A run that ended, with the mean time of the objects if it was a page.
+    pub fn push(&mut self, completion: Duration, object: Option<Duration>) {
+        self.completion_s.push(Some(completion.as_secs_f64()));
+        self.object_s.extend(object.map(|object| object.as_secs_f64()));
+    }
+
+    /// The mean over the runs of the mean time of the objects; `None` but for pages.
+    pub fn objects(&self) -> Option<Estimate> {
+        Estimate::of(&self.object_s)
+    }
+
     /// The mean completion time of the runs that ended; `None` without any.
     pub fn mean(&self) -> Option<Estimate> {
         Estimate::of(&self.completion_s.iter().flatten().copied().collect::<Vec<_>>())

@@ -40,6 +40,7 @@ pub fn calibration(calibration: &Calibration) -> String {
     text += &table.to_string();
     text += "\nMeans with 95 % intervals. gap: our engine on the testbed to itself in the simulator; to testbed: the kernel to our\n\
              engine, both on the testbed; differences taken seed by seed. shares: of what the links delivered, by path.\n";
+    text += &objects(rows);
     let remarks: String = rows.iter().map(remarks).collect();
     if !remarks.is_empty() {
         text += &format!("\n{remarks}");
@@ -58,8 +59,29 @@ pub fn calibration(calibration: &Calibration) -> String {
     text
 }
 
+/// Mean times of the objects of pages, if there are pages.
+fn objects(rows: &[Row]) -> String {
+    let mut table = Table::new([
+        ("objects of", Align::Left),
+        ("", Align::Left),
+        ("simulator [s]", Align::Right),
+        ("testbed [s]", Align::Right),
+        ("kernel [s]", Align::Right),
+    ]);
+    let pages: Vec<&Row> = rows.iter().filter(|row| row.simulator.objects().is_some()).collect();
+    for row in &pages {
+        let [simulator, testbed, kernel] = [&row.simulator, &row.testbed, &row.kernel].map(|it| time(it.objects()));
+        table.row([row.case.clone(), row.protocol.name().to_owned(), simulator, testbed, kernel]);
+    }
+    if pages.is_empty() { String::new() } else { format!("\n{table}") }
+}
+
+fn time(estimate: Option<Estimate>) -> String {
+    estimate.map_or_else(|| "-".to_owned(), |estimate| with_interval(&estimate, 1.0, false))
+}
+
 fn mean(samples: &Samples) -> String {
-    samples.mean().map_or_else(|| "-".to_owned(), |estimate| with_interval(&estimate, 1.0, false))
+    time(samples.mean())
 }
 
 fn gap(gap: Option<Estimate>) -> String {

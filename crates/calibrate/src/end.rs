@@ -1,0 +1,232 @@
+//! Both ends of a transfer without their sockets: the engine's and the kernel's peers drive the same.
+
+use crate::browser::Browser;
+use crate::site::Site;
+use crate::stream::Stream;
+use crate::transfer::{Plan, Times, Transfer, TransferError};
+use anabranch_sim::{Direction, pattern};
+use bytes::Bytes as Payload;
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// One end. Connections are numbered from 0 in the order in which it has them.
+pub(crate) trait End: Send {
+    /// Before anything else.
+    fn start(&mut self, _now: Instant) {}
+
+    /// Number of connections that the client wants to have opened by now.
+    fn wanted(&self) -> usize {
+        0
+    }
+
+    /// The next connection is there: the client's as soon as it is opened, the server's once it is accepted.
+    fn opened(&mut self, _now: Instant) {}
+
+    /// These bytes came next on a connection.
+    fn received(&mut self, now: Instant, connection: usize, bytes: &[u8]) -> Result<(), TransferError>;
+
+    /// What to do next with a connection that has taken all that was written to it.
+    fn next(&mut self, connection: usize) -> Next;
+
+    /// When [`End::timeout`] is to be called.
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+
+    /// A deadline may have come.
+    fn timeout(&mut self, _now: Instant) {}
+
+    /// Progress of the end whose reading completes the transfer; `None` at the other.
+    fn is_done(&self) -> Option<bool>;
+}
+
+/// A step in the life of a connection.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Wait.
+    Nothing,
+    /// Write this.
+    Piece(Payload),
+    /// Close this direction.
+    Shutdown,
+}
+
+/// The client's end and the server's.
+pub(crate) fn ends(transfer: &Transfer, log: &Log) -> (Box<dyn End>, Box<dyn End>) {
+    match (&transfer.plan, transfer.direction) {
+        (Plan::File(size), Direction::Down) => {
+            (Box::new(Stream::requesting(size.get(), log)), Box::new(Stream::answering(size.get(), log)))
+        }
+        (Plan::File(size), Direction::Up) => {
+            (Box::new(Stream::sending(size.get(), log)), Box::new(Stream::receiving(vec![size.get()], log)))
+        }
+        (Plan::Bursts(bursts), Direction::Down) => {
+            (Box::new(Stream::receiving(bursts.ends(), log)), Box::new(Stream::bursting(*bursts, log)))
+        }
+        (Plan::Bursts(bursts), Direction::Up) => {
+            (Box::new(Stream::bursting(*bursts, log)), Box::new(Stream::receiving(bursts.ends(), log)))
+        }
+        (Plan::Page(page, protocol), _) => {
+            (Box::new(Browser::new(page, *protocol, log)), Box::new(Site::new(page, *protocol)))
+        }
+    }
+}
+
+/// Times that both ends write down, on the clock that they share.
+#[derive(Clone, Default)]
+pub(crate) struct Log(Arc<Mutex<Entries>>);
+
+#[derive(Default)]
+struct Entries {
+    begun: Vec<Instant>,
+    ended: Vec<Instant>,
+    objects: Vec<Duration>,
+    read: u64,
+}
+
+impl Log {
+    fn entries(&self) -> MutexGuard<'_, Entries> {
+        // No entry is left half written by a panic.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The file, a burst or the page begins.
+    pub(crate) fn begin(&self, now: Instant) {
+        self.entries().begun.push(now);
+    }
+
+    /// It is complete.
+    pub(crate) fn end(&self, now: Instant) {
+        self.entries().ended.push(now);
+    }
+
+    /// An object of a page took so long.
+    pub(crate) fn object(&self, time: Duration) {
+        self.entries().objects.push(time);
+    }
+
+    /// So many bytes more have arrived.
+    pub(crate) fn read(&self, count: usize) {
+        self.entries().read += count as u64;
+    }
+
+    /// The mean of the times from each beginning to its end.
+    fn times(&self) -> Times {
+        let entries = self.entries();
+        let pairs = entries.begun.iter().zip(&entries.ended);
+        let each: Vec<Duration> = pairs.map(|(begun, ended)| ended.saturating_duration_since(*begun)).collect();
+        Times { completion: mean(&each).unwrap_or_default(), object: mean(&entries.objects) }
+    }
+
+    /// The error of a connection that ended before its time.
+    pub(crate) fn broken(&self, reason: impl Into<String>) -> TransferError {
+        TransferError::Broken { read: self.entries().read, reason: reason.into() }
+    }
+}
+
+fn mean(times: &[Duration]) -> Option<Duration> {
+    (!times.is_empty()).then(|| times.iter().sum::<Duration>() / times.len() as u32)
+}
+
+/// Report of an end: the transfer is complete, or it failed.
+pub(crate) type Report = Result<(), TransferError>;
+
+/// Waits for the first report of either end.
+pub(crate) fn outcome(transfer: &Transfer, log: &Log, reports: &Receiver<Report>) -> Result<Times, TransferError> {
+    match reports.recv_timeout(transfer.patience) {
+        Ok(Ok(())) => Ok(log.times()),
+        Ok(Err(error)) => Err(error),
+        Err(RecvTimeoutError::Timeout) => {
+            let read = log.entries().read;
+            Err(TransferError::Unfinished { read, size: transfer.plan.total(), after: transfer.patience })
+        }
+        Err(RecvTimeoutError::Disconnected) => Err(log.broken("both ends are gone")),
+    }
+}
+
+/// The sending side of a connection: the piece under way.
+#[derive(Default)]
+pub(crate) struct Outgoing {
+    rest: Payload,
+    shut: bool,
+}
+
+/// Progress of a connection's sending side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// There is nothing to write.
+    All,
+    /// The socket takes no more for now.
+    Blocked,
+    /// The socket is to be closed for writing, now.
+    Shutdown,
+}
+
+impl Outgoing {
+    /// Writes what the end has, as far as `write` takes it, which answers 0 once it takes no more.
+    pub(crate) fn write(
+        &mut self,
+        end: &mut dyn End,
+        connection: usize,
+        mut write: impl FnMut(&Payload) -> io::Result<usize>,
+    ) -> io::Result<Sent> {
+        loop {
+            if self.shut {
+                return Ok(Sent::All);
+            }
+            if self.rest.is_empty() {
+                match end.next(connection) {
+                    Next::Piece(piece) => self.rest = piece,
+                    Next::Nothing => return Ok(Sent::All),
+                    Next::Shutdown => {
+                        self.shut = true;
+                        return Ok(Sent::Shutdown);
+                    }
+                }
+            }
+            match write(&self.rest)? {
+                0 => return Ok(Sent::Blocked),
+                taken => drop(self.rest.split_to(taken)),
+            }
+        }
+    }
+}
+
+/// Fails where bytes are not those of the stream from `at` on.
+pub(crate) fn verify(at: u64, bytes: &[u8]) -> Result<(), TransferError> {
+    match pattern::matches(at, bytes) {
+        true => Ok(()),
+        false => Err(TransferError::Altered { at }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn the_mean_is_of_each_from_its_own_beginning() {
+        let (log, start) = (Log::default(), Instant::now());
+        for (begun, ended) in [(0, 10), (100, 130)] {
+            log.begin(start + Duration::from_millis(begun));
+            log.end(start + Duration::from_millis(ended));
+        }
+        assert_eq!(log.times(), Times { completion: Duration::from_millis(20), object: None });
+        log.object(Duration::from_millis(7));
+        assert_eq!(log.times().object, Some(Duration::from_millis(7)));
+    }
+
+    #[test]
+    fn patience_ends_with_the_bytes_that_had_arrived() {
+        let plan = Plan::File(anabranch_units::Bytes::new(9));
+        let transfer = Transfer { direction: Direction::Down, plan, patience: Duration::ZERO };
+        let (log, (_sender, reports)) = (Log::default(), channel());
+        log.read(4);
+        let error = outcome(&transfer, &log, &reports).unwrap_err();
+        assert_eq!(error.to_string(), "4 of 9 bytes had arrived after 0ns");
+    }
+}
