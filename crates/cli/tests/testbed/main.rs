@@ -4,6 +4,7 @@
 //! as in CI, they fail.
 #![allow(clippy::unwrap_used)]
 
+mod calibration;
 mod commands;
 #[path = "../common/mod.rs"]
 mod common;
