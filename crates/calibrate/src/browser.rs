@@ -1,7 +1,7 @@
 //! The client of a page: asks for objects when what they wait for has come about, as the simulator's does.
 //!
-//! HTTP/1.1: connections are opened on demand and used again, that which was used last first, with one request at a time
-//! on each. HTTP/2: one connection, opened when the page is asked for.
+//! HTTP/1.1: connections are opened on demand and used again, the one used last first, with one request at a time on
+//! each. HTTP/2: one connection, opened when the page is asked for.
 
 use crate::end::{End, Log, Next, verify};
 use crate::site::{Head, Kind};
@@ -362,8 +362,8 @@ mod tests {
     fn http1_opens_connections_on_demand_and_uses_them_again() {
         for piece in [1, 7, 1460, 1 << 20] {
             let (requests, mut browser) = load(&page(), Protocol::Http1 { connections: 2 }, piece);
-            // The document; 20 ms after its first byte two of three, the second on a connection of its own; the third on
-            // the first that is idle again; the last after the computation, on the connection that was used last.
+            // The document; 20 ms after its first byte two of three, the second on a connection of its own; the third
+            // on the first that is idle again; the last after the computation.
             let times: Vec<u128> = requests.iter().map(|(_, at)| at.as_millis()).collect();
             assert_eq!(times, [0, 20, 20, 20, 50], "{requests:?}");
             let connections: Vec<usize> = requests.iter().map(|(connection, _)| *connection).collect();

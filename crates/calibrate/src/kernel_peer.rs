@@ -72,8 +72,8 @@ impl Kind {
             let message = format!("the kernel's sockets cannot have the congestion control `{congestion}`: {error}");
             io::Error::new(error.kind(), message)
         })?;
-        // The kernel doubles what it is told (socket(7)), since half of a buffer goes to bookkeeping; so what is told is
-        // meant.
+        // The kernel doubles what it is told (socket(7)), since half of a buffer goes to bookkeeping; so what is told
+        // is meant.
         if let Some(bytes) = self.buffer {
             socket.set_recv_buffer_size(bytes.get() as usize)?;
         }

@@ -14,7 +14,9 @@ mod site;
 mod stream;
 pub mod suite;
 pub mod transfer;
+mod witnesses;
 mod worlds;
 
 pub use suite::{Case, suite};
+pub use witnesses::witnesses;
 pub use worlds::{CalibrateError, Settings, calibrate, runs};

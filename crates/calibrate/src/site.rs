@@ -1,4 +1,4 @@
-//! The server of a page: answers at once, over HTTP/1.1 one request after the other, over HTTP/2 frame by frame in turn.
+//! The server of a page: answers at once, over HTTP/1.1 request by request, over HTTP/2 frame by frame in turn.
 //!
 //! Requests and answers are as long as the simulator's. What a request is for stands in its bytes: with HTTP/1.1 in the
 //! first four, with HTTP/2 in the stream's number.

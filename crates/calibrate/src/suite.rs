@@ -10,6 +10,8 @@ pub struct Case {
     pub name: String,
     /// With one workload: a file, bursts or a page.
     pub scenario: Scenario,
+    /// A claim of a paper that the kernel can witness in this case.
+    pub claim: Option<&'static str>,
 }
 
 struct Network {
@@ -98,14 +100,14 @@ pub fn suite(catalogue: &Arc<Catalogue>, quick: bool) -> Result<Vec<Case>, Scena
         });
         for (name, workload) in files.chain(bursts).chain(pages) {
             let scenario = scenario(catalogue, network.name, network.text, &[&workload, "run.stop=\"120s\""])?;
-            cases.push(Case { name, scenario });
+            cases.push(Case { name, scenario, claim: None });
         }
     }
     Ok(cases)
 }
 
 /// A network with its hosts as Linux has them, and these settings.
-fn scenario(
+pub(crate) fn scenario(
     catalogue: &Arc<Catalogue>,
     name: &str,
     text: &str,

@@ -121,7 +121,8 @@ fn row(
         samples.shares = shares.mean();
     }
     let [testbed, kernel] = worlds;
-    Ok(Row { case: case.name.clone(), protocol, digest: scenario.digest.clone(), simulator, testbed, kernel })
+    let claim = case.claim;
+    Ok(Row { case: case.name.clone(), protocol, claim, digest: scenario.digest.clone(), simulator, testbed, kernel })
 }
 
 /// The transfer of the one connection of a scenario.

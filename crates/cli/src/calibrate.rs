@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::output;
-use anabranch_calibrate::{Case, Settings, calibrate, suite};
+use anabranch_calibrate::{Case, Settings, calibrate, suite, witnesses};
 use anabranch_host::{Inside, Outcome, supervise};
 use anabranch_lab::Scenario;
 use anabranch_policy::Catalogue;
@@ -18,7 +18,8 @@ use std::thread;
 #[command(after_help = "\
 Examples:
   anabranch calibrate --quick               five networks, one file each, three runs: a minute or two
-  anabranch calibrate                       the whole suite: 50 kB to 20 MB over five networks, bursts and pages
+  anabranch calibrate                       the whole suite: files, bursts and pages
+  anabranch calibrate --witnesses           claims of the papers that the kernel can witness
   anabranch calibrate wlan-lte --set 'workload=[{kind=\"files\",size=\"2MB\"}]'
                                             a scenario of your own
 
@@ -33,6 +34,9 @@ pub struct CalibrateArgs {
     /// The suite with one size per network, and three runs unless told otherwise.
     #[arg(long)]
     pub quick: bool,
+    /// In place of the suite, networks of the papers, each with the claim that the kernel can witness there.
+    #[arg(long, conflicts_with_all = ["quick", "scenarios", "sets"])]
+    pub witnesses: bool,
     /// Runs of each transfer in each world [default: 10].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: Option<u32>,
@@ -53,6 +57,7 @@ pub struct CalibrateArgs {
 /// Reads the scenarios, then calibrates in a process of its own, so that nothing stays behind.
 pub fn run(catalogue: &Arc<Catalogue>, args: &CalibrateArgs) -> Result<(), Failure> {
     let cases = match args.scenarios.as_slice() {
+        [] if args.witnesses => witnesses(catalogue)?,
         [] if args.sets.is_empty() => suite(catalogue, args.quick)?,
         [] => {
             let help = "accepted: --set together with a scenario; the suite is what it is";
@@ -127,5 +132,5 @@ fn case(catalogue: &Arc<Catalogue>, name: &str, sets: &[String]) -> Result<Case,
     // A testbed has no time before its beginning, so that all runs begin there.
     let sets = [sets, &["run.spread=\"0s\"".to_owned()]].concat();
     let scenario = Scenario::load(catalogue, name, &sets)?;
-    Ok(Case { name: scenario.name.clone(), scenario })
+    Ok(Case { name: scenario.name.clone(), scenario, claim: None })
 }

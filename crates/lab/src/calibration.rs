@@ -28,6 +28,9 @@ pub struct Row {
     pub case: String,
     /// Which of the two.
     pub protocol: Protocol,
+    /// A claim of a paper that the kernel can witness here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claim: Option<&'static str>,
     /// The scenario's digest.
     pub digest: String,
     /// Our engine in the simulator.
@@ -147,6 +150,7 @@ mod tests {
         Row {
             case: "x".to_owned(),
             protocol: Protocol::Tcp,
+            claim: None,
             digest: String::new(),
             simulator: samples(simulator),
             testbed: samples(testbed),

@@ -41,6 +41,7 @@ pub fn calibration(calibration: &Calibration) -> String {
     text += "\nMeans with 95 % intervals. gap: our engine on the testbed to itself in the simulator; to testbed: the kernel to our\n\
              engine, both on the testbed; differences taken seed by seed. shares: of what the links delivered, by path.\n";
     text += &objects(rows);
+    text += &claims(rows);
     let remarks: String = rows.iter().map(remarks).collect();
     if !remarks.is_empty() {
         text += &format!("\n{remarks}");
@@ -76,6 +77,19 @@ fn objects(rows: &[Row]) -> String {
     if pages.is_empty() { String::new() } else { format!("\n{table}") }
 }
 
+/// Claims of papers, each behind the cases that it is about.
+fn claims(rows: &[Row]) -> String {
+    let mut claims: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (row, claim) in rows.iter().filter_map(|row| Some((row, row.claim?))) {
+        match claims.iter_mut().find(|(other, _)| *other == claim) {
+            Some((_, cases)) if cases.contains(&row.case.as_str()) => {}
+            Some((_, cases)) => cases.push(&row.case),
+            None => claims.push((claim, vec![&row.case])),
+        }
+    }
+    claims.iter().map(|(claim, cases)| format!("\n{}\n  {claim}\n", cases.join("; "))).collect()
+}
+
 fn time(estimate: Option<Estimate>) -> String {
     estimate.map_or_else(|| "-".to_owned(), |estimate| with_interval(&estimate, 1.0, false))
 }
@@ -109,4 +123,26 @@ fn remarks(row: &Row) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_lab::calibration::Protocol;
+
+    #[test]
+    fn a_claim_stands_once_behind_its_cases() {
+        let row = |case: &str, protocol, claim| {
+            let (simulator, testbed, kernel) = (Samples::default(), Samples::default(), Samples::default());
+            Row { case: case.to_owned(), protocol, claim, digest: String::new(), simulator, testbed, kernel }
+        };
+        let rows = [
+            row("a", Protocol::Tcp, Some("It falls.")),
+            row("a", Protocol::Mptcp, Some("It falls.")),
+            row("b", Protocol::Tcp, Some("It falls.")),
+            row("c", Protocol::Tcp, None),
+        ];
+        assert_eq!(claims(&rows), "\na; b\n  It falls.\n");
+        assert_eq!(claims(&rows[3..]), "");
+    }
 }
