@@ -19,6 +19,7 @@ use std::thread;
 Examples:
   anabranch calibrate --quick               five networks, one file each, three runs: a minute or two
   anabranch calibrate                       the whole suite: files, bursts and pages
+  anabranch calibrate --only 'lossy 5MB'    one of its cases
   anabranch calibrate --witnesses           claims of the papers that the kernel can witness
   anabranch calibrate wlan-lte --set 'workload=[{kind=\"files\",size=\"2MB\"}]'
                                             a scenario of your own
@@ -37,6 +38,9 @@ pub struct CalibrateArgs {
     /// In place of the suite, networks of the papers, each with the claim that the kernel can witness there.
     #[arg(long, conflicts_with_all = ["quick", "scenarios", "sets"])]
     pub witnesses: bool,
+    /// Only cases whose name contains this, such as `asymmetric bursts`.
+    #[arg(long, value_name = "TEXT")]
+    pub only: Option<String>,
     /// Runs of each transfer in each world [default: 10].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: Option<u32>,
@@ -65,6 +69,7 @@ pub fn run(catalogue: &Arc<Catalogue>, args: &CalibrateArgs) -> Result<(), Failu
         }
         names => names.iter().map(|name| case(catalogue, name, &args.sets)).collect::<Result<_, _>>()?,
     };
+    let cases = only(cases, args.only.as_deref())?;
     // Before the runs rather than after them.
     output::check([("--output", args.output.as_ref())])?;
     let outcome = supervise(|inside| match end_on_signals(&inside) {
@@ -126,6 +131,18 @@ fn calibrate_all(cases: &[Case], args: &CalibrateArgs) -> Result<(), Failure> {
         true => output::print(&format!("{json}\n")),
         false => output::print(&anabranch_report::calibration(&result)),
     }
+}
+
+/// The cases whose name contains `text`.
+fn only(cases: Vec<Case>, text: Option<&str>) -> Result<Vec<Case>, Failure> {
+    let Some(text) = text else { return Ok(cases) };
+    let (kept, others): (Vec<_>, Vec<_>) = cases.into_iter().partition(|case| case.name.contains(text));
+    if kept.is_empty() {
+        let names: Vec<_> = others.iter().map(|case| format!("`{}`", case.name)).collect();
+        let help = format!("accepted: part of one of {}", names.join(", "));
+        return Err(Failure::Refused(miette::miette!(help = help, "--only `{text}` leaves no case")));
+    }
+    Ok(kept)
 }
 
 fn case(catalogue: &Arc<Catalogue>, name: &str, sets: &[String]) -> Result<Case, Failure> {

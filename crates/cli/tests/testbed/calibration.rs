@@ -54,3 +54,12 @@ fn a_file_bursts_and_a_page_finish_in_all_worlds() {
         }
     }
 }
+
+#[test]
+fn only_a_case_that_there_is() {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_anabranch")).args(["calibrate", "--only", "lossy 6MB"]).output().unwrap();
+    let error = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains("--only `lossy 6MB` leaves no case") && error.contains("`lossy 50kB`"), "{error}");
+}
