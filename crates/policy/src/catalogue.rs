@@ -23,8 +23,9 @@
 
 use crate::ack_path::AckPath;
 use crate::congestion::CongestionControl;
+use crate::first_path::FirstPath;
 use crate::receive_window::ReceiveWindow;
-use crate::registry::{ACK_PATHS, CONGESTION, Entry, ParamError, REINJECTIONS, SCHEDULERS, WINDOWS, find};
+use crate::registry::{ACK_PATHS, CONGESTION, Entry, FIRST_PATHS, ParamError, REINJECTIONS, SCHEDULERS, WINDOWS, find};
 use crate::reinjection::Reinjection;
 use crate::scheduler::Scheduler;
 
@@ -40,6 +41,8 @@ pub struct Catalogue {
     pub ack_paths: Table<dyn AckPath>,
     /// When bytes in flight are repeated elsewhere.
     pub reinjections: Table<dyn Reinjection>,
+    /// On which path a connection begins.
+    pub first_paths: Table<dyn FirstPath>,
 }
 
 /// The policies of one kind, in the order of the registry, then in that of their adding.
@@ -67,6 +70,7 @@ impl Default for Catalogue {
             windows: Table::new("receive window", WINDOWS),
             ack_paths: Table::new("ACK path", ACK_PATHS),
             reinjections: Table::new("reinjection", REINJECTIONS),
+            first_paths: Table::new("first path", FIRST_PATHS),
         }
     }
 }

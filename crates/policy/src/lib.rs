@@ -7,6 +7,7 @@
 pub mod ack_path;
 mod catalogue;
 pub mod congestion;
+pub mod first_path;
 pub mod forecast;
 pub mod receive_window;
 pub mod registry;

@@ -8,6 +8,7 @@ use std::fmt;
 
 pub use crate::ack_path::ACK_PATHS;
 pub use crate::congestion::CONGESTION;
+pub use crate::first_path::FIRST_PATHS;
 pub use crate::receive_window::WINDOWS;
 pub use crate::reinjection::REINJECTIONS;
 pub use crate::scheduler::SCHEDULERS;

@@ -63,6 +63,7 @@ fn policies_md_is_what_the_registry_says() {
         section("Receive window", "window", &all.windows),
         section("ACK path", "ack-path", &all.ack_paths),
         section("Reinjection", "reinjection", &all.reinjections),
+        section("First path", "first-path", &all.first_paths),
     ]
     .concat();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/policies.md");
@@ -93,4 +94,5 @@ fn every_policy_is_documented() {
     check(&all.windows);
     check(&all.ack_paths);
     check(&all.reinjections);
+    check(&all.first_paths);
 }

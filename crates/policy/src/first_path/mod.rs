@@ -1,0 +1,153 @@
+//! First-path policies: on which path a connection begins.
+//!
+//! The subflow of the handshake carries all data until others have joined, which takes two round trips more, so that a
+//! short transfer is as fast as this path. The client may try several: the engine's `connection/race.rs` sends SYNs
+//! with MP_CAPABLE as the policy spaces them, goes on with the path that is answered first, and joins from the others.
+//! What earlier connections found of a path is in its [`Candidate`], from the memory of the endpoint.
+
+mod as_listed;
+mod lowest_rtt;
+mod order;
+mod raced;
+mod remembered;
+
+#[cfg(test)]
+mod conformance;
+
+pub use as_listed::AsListed;
+pub use lowest_rtt::LowestRtt;
+pub use raced::Raced;
+pub use remembered::Remembered;
+
+use crate::Truth;
+use crate::registry::{Domain, Entry, Parameter};
+use anabranch_units::{Duration, Rate};
+use std::net::IpAddr;
+
+/// One path on which a connection could begin.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Candidate {
+    /// Our address.
+    pub local: IpAddr,
+    /// The peer's.
+    pub remote: IpAddr,
+    /// To be used only when no other works (RFC 8684 §3.3.8).
+    pub backup: bool,
+    /// Nothing answered there lately.
+    pub dead: bool,
+    /// A connection that began there lately became plain TCP because of the path: SYNs with MP_CAPABLE vanish, or lose
+    /// the option that the same peer answers elsewhere.
+    pub plain: bool,
+    /// What an earlier subflow measured there.
+    pub known: Option<Known>,
+    /// What the driver told of it, as a simulator can.
+    pub truth: Option<Truth>,
+}
+
+/// Measurements of a path by an earlier subflow of the endpoint.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Known {
+    /// Time since the latest of them.
+    pub age: Duration,
+    /// The shortest round trip.
+    pub rtt: Duration,
+    /// Mean rate of the payload in the busier direction: the path can do at least this.
+    pub rate: Option<Rate>,
+    /// Share of our segments that was lost.
+    pub loss: f64,
+}
+
+/// One SYN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// Its path, as an index among the candidates.
+    pub candidate: usize,
+    /// Pause after the attempt before; of no meaning for the first, which leaves at once.
+    pub delay: Duration,
+}
+
+/// Decides where a connection of ours begins.
+pub trait FirstPath: Send {
+    /// The attempts of one connection in their order, each candidate at most once. Those that have not begun when one
+    /// is answered never do. `candidates` begins with the path that the application named and has at least that one.
+    fn attempts(&mut self, candidates: &[Candidate]) -> Vec<Attempt>;
+}
+
+/// "A subsequent connection MUST NOT be started within 10 milliseconds of the previous attempt" (RFC 8305 §5).
+pub const MIN_DELAY: Duration = Duration::from_millis(10);
+
+/// Every policy of this kind.
+pub const FIRST_PATHS: &[Entry<dyn FirstPath>] = &[
+    Entry {
+        name: "as-listed",
+        about: "the path that the application or the scenario names, and no other",
+        paper: None,
+        parameters: &[],
+        source: include_str!("as_listed.rs"),
+        build: |_| Box::new(AsListed),
+    },
+    Entry {
+        name: "lowest-rtt",
+        about: "the path with the lowest RTT as the simulator knows it, or else as remembered; no other",
+        paper: None,
+        parameters: &[],
+        source: include_str!("lowest_rtt.rs"),
+        build: |_| Box::new(LowestRtt),
+    },
+    Entry {
+        name: "raced",
+        about: "the path that answers first: SYNs on one after the other, remembered fastest first",
+        paper: Some("RFC 8305 §5"),
+        parameters: raced::PARAMETERS,
+        source: include_str!("raced.rs"),
+        build: |parameters| Box::new(Raced::new(parameters)),
+    },
+    Entry {
+        name: "remembered",
+        about: "the path remembered as fastest, alone until its answer is overdue; raced where memory is old",
+        paper: Some("RFC 8305 §5"),
+        parameters: remembered::PARAMETERS,
+        source: include_str!("remembered.rs"),
+        build: |parameters| Box::new(Remembered::new(parameters)),
+    },
+];
+
+const fn number(
+    name: &'static str,
+    about: &'static str,
+    unit: &'static str,
+    (default, min, max): (f64, f64, f64),
+) -> Parameter {
+    Parameter { name, about, unit, domain: Domain::Number { default, min, max } }
+}
+
+#[cfg(test)]
+mod testing {
+    use super::*;
+
+    pub(super) fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    /// Path `n`, of which nothing is known.
+    pub(super) fn path(n: u8) -> Candidate {
+        let (local, remote) = ([10, 0, n, 1].into(), [10, 1, 0, 1].into());
+        Candidate { local, remote, backup: false, dead: false, plain: false, known: None, truth: None }
+    }
+
+    /// Path `n`, whose round trip was measured so long ago.
+    pub(super) fn known(n: u8, rtt_ms: u64, age_s: u64) -> Candidate {
+        let known = Known { age: Duration::from_secs(age_s), rtt: ms(rtt_ms), rate: None, loss: 0.0 };
+        Candidate { known: Some(known), ..path(n) }
+    }
+
+    /// Candidates tried, each with the time of its SYN in ms.
+    pub(super) fn times(attempts: &[Attempt]) -> Vec<(usize, u64)> {
+        let mut at = 0;
+        let time = |(n, attempt): (usize, &Attempt)| {
+            at += if n == 0 { 0 } else { attempt.delay.as_millis() };
+            (attempt.candidate, at)
+        };
+        attempts.iter().enumerate().map(time).collect()
+    }
+}

@@ -1,0 +1,93 @@
+//! The path remembered as fastest, alone.
+//!
+//! As `raced`, except where every path about which there are no reservations was measured within `fresh`: then one SYN
+//! leaves, on the fastest of them, and the others wait until its answer is overdue. That is after three times its round
+//! trip (RFC 6298 §2.2), at least the 100 ms that RFC 8305 §5 recommends as the Minimum Connection Attempt Delay. It
+//! saves the SYNs of a race, and finds out later that a path has become slower.
+
+use super::order::{Group, group, overdue, sorted, spaced};
+use super::raced::{CONNECTION_ATTEMPT_DELAY, Raced};
+use super::{Attempt, Candidate, FirstPath, number};
+use crate::registry::{Parameter, Params};
+use anabranch_units::Duration;
+
+/// The fastest path in memory, and a race where memory fails.
+#[derive(Clone, Copy, Debug)]
+pub struct Remembered {
+    race: Raced,
+    /// Measurements no older than this need no race.
+    fresh: Duration,
+}
+
+const FRESH: &str = "fresh";
+
+pub(super) const PARAMETERS: &[Parameter] = &[
+    number(FRESH, "measurements no older than this make a race unnecessary", "s", (600.0, 1.0, 3600.0)),
+    CONNECTION_ATTEMPT_DELAY,
+];
+
+/// RFC 8305 §5, "Minimum Connection Attempt Delay".
+const MIN_PATIENCE: Duration = Duration::from_millis(100);
+
+impl Remembered {
+    /// With `fresh` and `delay` from `parameters`.
+    pub fn new(parameters: &Params) -> Self {
+        let fresh = Duration::from_secs(1).mul_f64(parameters.number(FRESH));
+        Remembered { race: Raced::new(parameters), fresh }
+    }
+
+    fn is_fresh(&self, candidate: &Candidate) -> bool {
+        candidate.known.is_some_and(|known| known.age <= self.fresh)
+    }
+}
+
+impl FirstPath for Remembered {
+    fn attempts(&mut self, candidates: &[Candidate]) -> Vec<Attempt> {
+        let order = sorted(candidates);
+        let regular = || candidates.iter().filter(|candidate| group(candidate) == Group::Regular);
+        let certain = regular().next().is_some() && regular().all(|candidate| self.is_fresh(candidate));
+        spaced(candidates, &order, |before, place| match before.known.filter(|_| certain && place == 0) {
+            Some(known) => overdue(known.rtt).max(MIN_PATIENCE),
+            None => self.race.pause(before),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::FIRST_PATHS;
+    use super::super::testing::*;
+    use super::*;
+    use crate::registry::find;
+
+    fn remembered() -> Box<dyn FirstPath> {
+        find(FIRST_PATHS, "first path", "remembered").expect("it is registered").build_default()
+    }
+
+    /// The fastest first; the next after 3 · 50 ms, the third as in a race.
+    #[test]
+    fn fresh_memory_needs_no_race() {
+        let paths = [known(0, 300, 10), known(1, 50, 599), known(2, 90, 1)];
+        assert_eq!(times(&remembered().attempts(&paths)), [(1, 0), (2, 150), (0, 160)]);
+        let near = [known(0, 10, 1), known(1, 20, 1)];
+        assert_eq!(times(&remembered().attempts(&near)), [(0, 0), (1, 100)], "3 · 10 ms is less than 100 ms");
+    }
+
+    #[test]
+    fn one_path_of_which_too_little_is_known_makes_a_race() {
+        let old = [known(0, 300, 601), known(1, 50, 1)];
+        assert_eq!(times(&remembered().attempts(&old)), [(1, 0), (0, 10)]);
+        assert_eq!(times(&remembered().attempts(&[path(0), known(1, 50, 1)])), [(1, 0), (0, 10)]);
+        assert_eq!(times(&remembered().attempts(&[path(0), path(1)])), [(0, 0), (1, 10)]);
+    }
+
+    /// Of a path that nobody would begin on nothing need be known.
+    #[test]
+    fn reservations_are_no_reason_for_a_race() {
+        let dead = Candidate { dead: true, ..path(0) };
+        assert_eq!(
+            times(&remembered().attempts(&[dead, known(1, 50, 1), known(2, 60, 1)])),
+            [(1, 0), (2, 150), (0, 1150)]
+        );
+    }
+}
