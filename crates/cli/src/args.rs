@@ -199,6 +199,8 @@ pub enum What {
     AckPaths,
     /// When bytes in flight are repeated on another subflow.
     Reinjection,
+    /// On which path a connection begins.
+    FirstPaths,
     /// What can stand on a path and interfere.
     Middleboxes,
     /// The stacks a host can resemble.

@@ -46,6 +46,7 @@ pub fn list(catalogue: &Arc<Catalogue>, args: &ListArgs) -> Result<(), Failure> 
         What::Windows => entries(&catalogue.windows),
         What::AckPaths => entries(&catalogue.ack_paths),
         What::Reinjection => entries(&catalogue.reinjections),
+        What::FirstPaths => entries(&catalogue.first_paths),
         What::Middleboxes => middleboxes(),
         What::Profiles => Profile::NAMES.iter().map(|name| plain(name, profile_about(name))).collect(),
         What::Scenarios => scenarios(catalogue)?,

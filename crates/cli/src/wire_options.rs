@@ -37,6 +37,9 @@ pub struct WireOptions {
     /// When bytes in flight are repeated elsewhere (`anabranch list reinjection`).
     #[arg(long, value_name = "NAME[:…]", default_value = Policies::REINJECTION)]
     pub reinjection: String,
+    /// On which of its addresses a connection that it opens begins (`anabranch list first-paths`).
+    #[arg(long, value_name = "NAME[:…]", default_value = Policies::FIRST_PATH)]
+    pub first_path: String,
     /// How its TCP behaves (`anabranch list profiles`).
     #[arg(long, value_name = "NAME", default_value = "linux")]
     pub profile: String,
@@ -104,6 +107,7 @@ impl WireOptions {
         let (receive_window, window_is) = named(&catalogue.windows, "--window", &self.window)?;
         let (ack_path, ack_path_is) = named_ack_path(&catalogue.ack_paths, "--ack-path", &self.ack_path)?;
         let (reinjection, reinjection_is) = named(&catalogue.reinjections, "--reinjection", &self.reinjection)?;
+        let (first_path, first_path_is) = named(&catalogue.first_paths, "--first-path", &self.first_path)?;
         let chosen = Chosen {
             profile: profile.name.to_owned(),
             scheduler: scheduler_is,
@@ -111,6 +115,7 @@ impl WireOptions {
             window: window_is,
             ack_path: ack_path_is,
             reinjection: reinjection_is,
+            first_path: first_path_is,
         };
         let locals = addresses.iter().map(|ip| LocalAddress { ip: *ip, backup: false }).collect();
         let config = Config {
@@ -122,7 +127,7 @@ impl WireOptions {
             // Routers that drop what is too big and do not say so are found out.
             black_hole_timeouts: Some(BLACK_HOLE_TIMEOUTS),
             ack_rewrite: self.ack_rewrite || chosen.ack_path.name != Policies::ACK_PATH,
-            policies: Policies { scheduler, congestion, receive_window, ack_path, reinjection },
+            policies: Policies { scheduler, congestion, receive_window, ack_path, reinjection, first_path },
             ..Config::new(profile, locals)
         };
         Ok((config, chosen))

@@ -303,9 +303,17 @@ fn what_fails_ends_with_1() {
 #[test]
 fn lists_schema_and_completions() {
     let here = directory("lists");
-    for what in
-        ["schedulers", "congestion", "windows", "ack-paths", "reinjection", "middleboxes", "profiles", "scenarios"]
-    {
+    for what in [
+        "schedulers",
+        "congestion",
+        "windows",
+        "ack-paths",
+        "reinjection",
+        "first-paths",
+        "middleboxes",
+        "profiles",
+        "scenarios",
+    ] {
         let items: serde_json::Value = serde_json::from_str(&succeed(&here, &["list", what, "--json"])).unwrap();
         let items = items.as_array().unwrap();
         let text = succeed(&here, &["list", what]);
@@ -328,7 +336,7 @@ fn lists_schema_and_completions() {
 #[test]
 fn every_policy_is_explained() {
     let here = directory("explained");
-    for what in ["schedulers", "congestion", "windows", "ack-paths", "reinjection"] {
+    for what in ["schedulers", "congestion", "windows", "ack-paths", "reinjection", "first-paths"] {
         let items: serde_json::Value = serde_json::from_str(&succeed(&here, &["list", what, "--json"])).unwrap();
         for item in items.as_array().unwrap() {
             let name = item["name"].as_str().unwrap();

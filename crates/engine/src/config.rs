@@ -3,8 +3,9 @@
 use crate::Profile;
 use anabranch_policy::ack_path::AckPath;
 use anabranch_policy::congestion::CongestionControl;
+use anabranch_policy::first_path::FirstPath;
 use anabranch_policy::receive_window::ReceiveWindow;
-use anabranch_policy::registry::{ACK_PATHS, CONGESTION, Entry, REINJECTIONS, SCHEDULERS, WINDOWS};
+use anabranch_policy::registry::{ACK_PATHS, CONGESTION, Entry, FIRST_PATHS, REINJECTIONS, SCHEDULERS, WINDOWS};
 use anabranch_policy::reinjection::Reinjection;
 use anabranch_policy::scheduler::Scheduler;
 use anabranch_units::{Bytes, Duration};
@@ -138,6 +139,8 @@ pub struct Policies {
     pub ack_path: Factory<dyn AckPath>,
     /// When bytes in flight are repeated elsewhere.
     pub reinjection: Factory<dyn Reinjection>,
+    /// On which path a connection begins.
+    pub first_path: Factory<dyn FirstPath>,
 }
 
 /// A policy to go on with in the place of another.
@@ -153,6 +156,8 @@ pub enum Switch {
     AckPath(Factory<dyn AckPath>),
     /// When bytes in flight are repeated elsewhere.
     Reinjection(Factory<dyn Reinjection>),
+    /// On which path a connection begins; those that have begun stay as they are.
+    FirstPath(Factory<dyn FirstPath>),
 }
 
 /// Most subflows a connection can have: each has a bit in the log of sent data.
@@ -208,6 +213,8 @@ impl Policies {
     pub const ACK_PATH: &str = "own";
     /// The reinjection policy unless another is named.
     pub const REINJECTION: &str = "opportunistic";
+    /// The first-path policy unless another is named.
+    pub const FIRST_PATH: &str = "as-listed";
 
     /// Puts one in the place of another.
     pub fn switch(&mut self, switch: &Switch) {
@@ -217,6 +224,7 @@ impl Policies {
             Switch::ReceiveWindow(factory) => self.receive_window = factory,
             Switch::AckPath(factory) => self.ack_path = factory,
             Switch::Reinjection(factory) => self.reinjection = factory,
+            Switch::FirstPath(factory) => self.first_path = factory,
         }
     }
 }
@@ -230,6 +238,7 @@ impl Default for Policies {
             receive_window: factory(WINDOWS, Policies::RECEIVE_WINDOW),
             ack_path: factory(ACK_PATHS, Policies::ACK_PATH),
             reinjection: factory(REINJECTIONS, Policies::REINJECTION),
+            first_path: factory(FIRST_PATHS, Policies::FIRST_PATH),
         }
     }
 }

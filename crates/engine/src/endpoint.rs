@@ -4,7 +4,7 @@ mod loads;
 
 use crate::chance::Chance;
 use crate::chosen::Chosen;
-use crate::connection::Connection;
+use crate::connection::{Connection, Opening};
 use crate::cookie::{Cookies, PendingJoins};
 use crate::demux::Demux;
 use crate::locals::Locals;
@@ -12,7 +12,8 @@ use crate::memory::Memory;
 use crate::path_mtu::Mtus;
 use crate::shared::{Route, Shared, Told};
 use crate::{
-    Config, ConnectionId, ConnectionStats, Counters, Event, LocalAddress, Purpose, SubflowStats, Switch, connection,
+    Config, ConnectionId, ConnectionStats, Counters, Event, LocalAddress, PathMemory, Purpose, SubflowStats, Switch,
+    connection,
 };
 use anabranch_policy::Truth;
 use anabranch_units::{Bytes, Dsn, Entropy, Instant, Key, Secret, Seed, SubflowId, SubflowSeq};
@@ -131,12 +132,12 @@ impl Endpoint {
         self.listening.retain(|listening| *listening != port);
     }
 
-    /// Opens a connection from one of our addresses. Where [`Config::ports`] restricts the ports, the caller sees to it that
-    /// there are fewer connections than ports.
+    /// Opens a connection, from `local` or where else the first-path policy has it begin. Where [`Config::ports`]
+    /// restricts the ports, the caller sees to it that there are fewer connections, or attempts at them, than ports.
     pub fn open(&mut self, now: Instant, local: IpAddr, remote: SocketAddr) -> ConnectionId {
-        let flow = self.shared.free_flow(local, remote);
+        let opening = Opening::plan(now, local, remote, &mut self.shared);
         let id = self.allocate();
-        let connection = Connection::open(now, id, flow, &mut self.shared);
+        let connection = Connection::open(now, id, opening, remote, &mut self.shared);
         self.settle(id, connection);
         id
     }
@@ -469,6 +470,17 @@ impl Endpoint {
                 subflow.loss.set_oracle(self.shared.loss_oracle(&subflow.flow));
             }
         }
+    }
+
+    /// What is known of paths from connections that we opened, for the driver to keep where it likes.
+    pub fn path_memory(&self, now: Instant) -> PathMemory {
+        self.shared.memory.write(now)
+    }
+
+    /// Takes in what was kept, in the place of what is known of the same paths. `memory` is as old as the driver says
+    /// ([`PathMemory::aged`]).
+    pub fn set_path_memory(&mut self, now: Instant, memory: &PathMemory) {
+        self.shared.memory.read(now, memory);
     }
 
     /// For tests: the next connection gets `key` in place of a random one, unless its token is taken.

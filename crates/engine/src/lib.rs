@@ -43,6 +43,7 @@ mod unplaced;
 pub use config::{Config, Factory, FastClose, Keepalive, LocalAddress, Policies, Switch};
 pub use endpoint::{Endpoint, Transmit};
 pub use event::{ConnectionId, Counters, Event, FallbackReason};
+pub use memory::{MemoryError, PathMemory, PathRecord};
 pub use profile::{Profile, ReceiveTuning};
 pub use purpose::{AckReason, Choice, Detector, Purpose, Reason};
 pub use rtt::RtoRule;

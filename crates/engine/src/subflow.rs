@@ -4,6 +4,7 @@ use crate::ahead::Ahead;
 use crate::connection::Detour;
 use crate::deadline::earliest;
 use crate::mapping::MappingTable;
+use crate::memory::Offer;
 use crate::originals::Originals;
 use crate::pacer::Pacer;
 use crate::path_mtu::PathMtu;
@@ -86,6 +87,12 @@ pub(crate) struct Subflow {
     pub(crate) backup_local: bool,
     pub(crate) backup_remote: bool,
     pub(crate) handshake: Option<HandshakeTimer>,
+    /// Outcome of MP_CAPABLE in earlier connections on its path.
+    pub(crate) offer: Offer,
+    /// MP_CAPABLE is left out of its SYN.
+    pub(crate) gave_up_mptcp: bool,
+    /// When it was first open for data.
+    pub(crate) opened_at: Option<Instant>,
 
     // Sending.
     pub(crate) iss: SubflowSeq,
@@ -238,6 +245,9 @@ impl Subflow {
             backup_local: false,
             backup_remote: false,
             handshake: None,
+            offer: Offer::Usual,
+            gave_up_mptcp: false,
+            opened_at: None,
             iss: SubflowSeq::new(0),
             recovery: Recovery::new(recovery_config(profile, profile.sack), 1, Instant::ZERO),
             rtt: RttEstimator::new(profile.rto),

@@ -6,7 +6,7 @@
 mod common;
 
 use anabranch_engine::{Config, Event, Factory, FastClose, Policies};
-use anabranch_policy::registry::{ACK_PATHS, CONGESTION, Entry, REINJECTIONS, SCHEDULERS, WINDOWS};
+use anabranch_policy::registry::{ACK_PATHS, CONGESTION, Entry, FIRST_PATHS, REINJECTIONS, SCHEDULERS, WINDOWS};
 use anabranch_units::{AddressId, Duration, Key, Nonce, Seed, Stream, SubflowSeq, Token};
 use anabranch_wire::{
     AddAddr, DataSeq, Dss, Flags, FlowKey, Handshake, JoinAck, JoinSyn, Map, MpCapable, MpOption, RemoveAddr,
@@ -232,6 +232,7 @@ fn hosts(chance: &mut Stream) -> (Config, Config) {
                 receive_window: any(chance, WINDOWS),
                 ack_path: any(chance, ACK_PATHS),
                 reinjection: any(chance, REINJECTIONS),
+                first_path: any(chance, FIRST_PATHS),
             };
         }
     }

@@ -14,6 +14,7 @@ pub fn schema(catalogue: &Catalogue) -> String {
         ("window", any_of(&catalogue.windows)),
         ("ack-path", any_of(&catalogue.ack_paths)),
         ("reinjection", any_of(&catalogue.reinjections)),
+        ("first-path", any_of(&catalogue.first_paths)),
     ] {
         schema["$defs"][key] = policies;
         point(&mut schema, key, None);

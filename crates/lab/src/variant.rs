@@ -32,6 +32,8 @@ pub struct Chosen {
     pub ack_path: Variant,
     /// When bytes in flight are repeated elsewhere.
     pub reinjection: Variant,
+    /// On which path a connection begins.
+    pub first_path: Variant,
 }
 
 /// Policies that were put in the place of others while the run went on.
@@ -41,7 +43,7 @@ pub struct Switched {
     pub at_s: f64,
     /// `client`, `server` or `both hosts`.
     pub host: &'static str,
-    /// The key of the policy: scheduler, congestion, window, ack-path or reinjection.
+    /// The key of the policy: scheduler, congestion, window, ack-path, reinjection or first-path.
     pub seam: &'static str,
     /// What came in.
     pub policy: Variant,
@@ -57,13 +59,14 @@ impl Variant {
 
 impl Chosen {
     /// Each policy with the key that names it in a scenario.
-    pub fn seams(&self) -> [(&'static str, &Variant); 5] {
+    pub fn seams(&self) -> [(&'static str, &Variant); 6] {
         [
             ("scheduler", &self.scheduler),
             ("congestion", &self.congestion),
             ("window", &self.window),
             ("ack-path", &self.ack_path),
             ("reinjection", &self.reinjection),
+            ("first-path", &self.first_path),
         ]
     }
 }

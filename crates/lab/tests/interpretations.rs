@@ -179,6 +179,7 @@ fn wrong(text: &str, usual: bool) -> Result<(), String> {
         wrong_in(&all.windows, text, usual),
         wrong_in(&all.ack_paths, text, usual),
         wrong_in(&all.reinjections, text, usual),
+        wrong_in(&all.first_paths, text, usual),
     ];
     let known = kinds.into_iter().flatten().reduce(|one, other| one.or(other));
     known.unwrap_or_else(|| Err("there is no such policy".to_owned()))

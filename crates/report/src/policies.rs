@@ -100,6 +100,7 @@ mod tests {
           ack-path     own
                        probed (interval_ms=10) at the receiver
           reinjection  opportunistic
+          first-path   as-listed
           switched to  scheduler late (overshoot=true) from 2.5 s on, both hosts
         ");
     }

@@ -114,6 +114,7 @@ impl Header {
                 },
                 window: plain("shared"),
                 ack_path: plain("own"),
+                first_path: plain("as-listed"),
                 reinjection: plain("opportunistic"),
             },
             receiver_policies: None,

@@ -81,6 +81,7 @@ fn apply(table: &HostTable, settings: &mut KernelSettings, kernel: &Congestion, 
         ack_rewrite,
         ack_caution,
         reinjection,
+        first_path,
         send_buffer,
         receive_buffer,
         multipath,
@@ -144,7 +145,9 @@ fn apply(table: &HostTable, settings: &mut KernelSettings, kernel: &Congestion, 
             _ => refuse("congestion", name.clone()),
         }
     }
-    for (key, at) in [("window", window), ("ack-path", ack_path), ("reinjection", reinjection)] {
+    for (key, at) in
+        [("window", window), ("ack-path", ack_path), ("reinjection", reinjection), ("first-path", first_path)]
+    {
         at.iter().for_each(|at| refuse(key, policy(&at.value)));
     }
     let flags = [

@@ -2,14 +2,14 @@
 
 use super::paths::PathManager;
 use super::timers::Timers;
-use super::{Connection, Mode};
+use super::{Connection, Mode, Role};
 use crate::config::FastClose;
 use crate::recovery::FIN;
 use crate::sent_log::bit;
 use crate::shared::{Route, Shared};
 use crate::subflow::{State, Subflow};
 use crate::{Ended, Event, Purpose, Reason};
-use anabranch_units::{Duration, Instant, Key, SubflowId};
+use anabranch_units::{Bytes, Duration, Instant, Key, Rate, SubflowId};
 use anabranch_wire::{MpOption, ResetReason, Segment};
 
 /// The shortest time a closed plain TCP connection stays to acknowledge a repeated FIN. RFC 9293 says twice the maximum
@@ -33,6 +33,7 @@ impl Connection {
     /// Removes subflow `index`: what it carried is sent again elsewhere, its statistics stay.
     pub(super) fn bury(&mut self, now: Instant, index: usize, shared: &mut Shared) {
         let subflow = self.subflows.remove(index);
+        self.remember(&subflow, shared);
         shared.routes.push(Route::Remove(subflow.flow));
         let stats = crate::SubflowStats { established: false, ..subflow.stats(&self.congestion) };
         if subflow.recovery.snd_nxt() > 1 || subflow.counts.bytes_received > 0 || !subflow.is_join() {
@@ -58,6 +59,18 @@ impl Connection {
             let worked = confirmed && !subflow.in_vain;
             self.schedule_rejoin(now, &subflow.flow, worked, shared);
         }
+    }
+
+    /// Keeps what a subflow of ours measured for connections to come. Where none of them begins, nobody would ask.
+    fn remember(&self, subflow: &Subflow, shared: &mut Shared) {
+        let Some((opened_at, rtt)) = subflow.opened_at.zip(subflow.rtt.min()).filter(|_| self.role == Role::Client)
+        else {
+            return;
+        };
+        let acked = subflow.recovery.snd_una().saturating_sub(1);
+        let carried = Bytes::new(acked.max(subflow.counts.bytes_received));
+        let rate = Rate::of(carried, subflow.heard.since(opened_at)).filter(|rate| !rate.is_zero());
+        shared.memory.on_measured(subflow.heard, &subflow.flow, rtt, rate, subflow.loss.rate());
     }
 
     /// What only subflow `id` in `slot` carried is to be sent again elsewhere.
@@ -92,6 +105,7 @@ impl Connection {
             return;
         }
         while let Some(subflow) = self.subflows.pop() {
+            self.remember(&subflow, shared);
             shared.routes.push(Route::Remove(subflow.flow));
             self.buried.push(crate::SubflowStats { established: false, ..subflow.stats(&self.congestion) });
         }

@@ -1,5 +1,6 @@
 //! How connections and subflows begin: MP_CAPABLE (RFC 8684 §3.1) and MP_JOIN (§3.2) on TCP's three-way handshake.
 
+use super::race::Opening;
 use super::{Connection, Mode, Role, emit};
 use crate::memory::Offer;
 use crate::path_mtu::default_mss;
@@ -9,6 +10,7 @@ use crate::subflow::{HandshakeTimer, Origin, State, Subflow};
 use crate::{ConnectionId, Event, FallbackReason, Purpose};
 use anabranch_units::{AddressId, Bytes, Duration, Instant, Key, Nonce, SubflowId, join_hmac, same_mac};
 use anabranch_wire::{Flags, FlowKey, JoinAck, JoinSyn, JoinSynAck, MpCapable, MpOption, ResetReason, Segment};
+use std::net::SocketAddr;
 
 /// Joins of one connection whose third ACK has not come and that have a subflow already. They are bounded apart from
 /// others, so that a flood of them takes no subflow's place; further ones have to do without one ([`super::resume`]).
@@ -24,22 +26,23 @@ pub(crate) enum Accept {
 }
 
 impl Connection {
-    /// A connection that we open from `flow.src`.
-    pub(crate) fn open(now: Instant, id: ConnectionId, flow: FlowKey, shared: &mut Shared) -> Self {
+    /// A connection that we open.
+    pub(crate) fn open(
+        now: Instant,
+        id: ConnectionId,
+        opening: Opening,
+        remote: SocketAddr,
+        shared: &mut Shared,
+    ) -> Self {
         let mode = if shared.config.multipath { Mode::Negotiating } else { Mode::Plain };
         let key = shared.new_key();
         let mut connection = Connection::new(now, id, Role::Client, mode, key, shared);
-        connection.first_remote = Some(flow.destination());
+        connection.first_remote = Some(remote);
         if mode == Mode::Negotiating {
             // No other connection of this host may draw the same key meanwhile (RFC 8684 §3.1).
             shared.routes.push(Route::AddToken(connection.local_key.token(), id));
-            if let Some(longest) = shared.config.mptcp_blackhole {
-                connection.offer = shared.memory.offer(now, &flow, longest);
-                connection.gave_up_mptcp = connection.offer == Offer::Never;
-            }
         }
-        let index = connection.add_subflow(now, flow, Origin::Initial, State::SynSent, shared);
-        connection.start_handshake(now, index, shared);
+        connection.start_race(now, opening, shared);
         connection
     }
 
@@ -128,7 +131,14 @@ impl Connection {
         self.start_handshake(now, index, shared);
     }
 
-    fn add_subflow(&mut self, now: Instant, flow: FlowKey, origin: Origin, state: State, shared: &mut Shared) -> usize {
+    pub(super) fn add_subflow(
+        &mut self,
+        now: Instant,
+        flow: FlowKey,
+        origin: Origin,
+        state: State,
+        shared: &mut Shared,
+    ) -> usize {
         // After 65536 joins the numbers begin again; one still in use is passed over.
         while self.position(SubflowId(self.next_subflow)).is_some() {
             self.next_subflow = self.next_subflow.wrapping_add(1);
@@ -164,7 +174,7 @@ impl Connection {
         shared.locals.id_of(flow.src).unwrap_or(AddressId(0))
     }
 
-    fn start_handshake(&mut self, now: Instant, index: usize, shared: &mut Shared) {
+    pub(super) fn start_handshake(&mut self, now: Instant, index: usize, shared: &mut Shared) {
         let timeout = shared.config.profile.initial_rto;
         self.subflows[index].handshake =
             Some(HandshakeTimer { first_sent: now, deadline: now + timeout, timeout, retries: 0 });
@@ -176,7 +186,7 @@ impl Connection {
         let subflow = &self.subflows[index];
         let option = match (subflow.origin, subflow.state) {
             (Origin::Initial, _) => match self.mode {
-                Mode::Negotiating if !self.gave_up_mptcp => Some(MpOption::Capable(self.capable(false, None))),
+                Mode::Negotiating if !subflow.gave_up_mptcp => Some(MpOption::Capable(self.capable(false, None))),
                 _ => None,
             },
             (Origin::Join { own, .. }, State::SynSent) => self.remote_key.map(|key| {
@@ -231,6 +241,9 @@ impl Connection {
         if segment.flags.has(Flags::RST) {
             if acks_syn {
                 shared.counters.resets_received += 1;
+                if self.subflows[index].origin == Origin::Initial && self.lose_attempt(now, index, shared) {
+                    return;
+                }
                 self.note_reset_reason(index, segment, shared);
                 self.end_of_last(index, crate::Ended::Reset);
                 self.bury(now, index, shared);
@@ -238,13 +251,17 @@ impl Connection {
             return;
         }
         if segment.flags.has(Flags::SYN) && !acks_syn && self.subflows[index].origin == Origin::Initial {
+            let index = self.win_race(index, shared);
             return self.cross_syn(now, index, segment, shared);
         }
         if !segment.flags.has(Flags::SYN) || !acks_syn {
             return;
         }
         match self.subflows[index].origin {
-            Origin::Initial => self.finish_initial(now, index, segment, shared),
+            Origin::Initial => {
+                let index = self.win_race(index, shared);
+                self.finish_initial(now, index, segment, shared);
+            }
             Origin::Join { own, .. } => self.finish_join(now, index, own, segment, shared),
         }
     }
@@ -263,18 +280,19 @@ impl Connection {
         if self.mode == Mode::Negotiating {
             let answer = find_capable(segment).filter(usable);
             let key = answer.and_then(|capable| capable.sender_key);
+            let (flow, gave_up) = (self.subflows[index].flow, self.subflows[index].gave_up_mptcp);
             match answer.zip(key) {
                 // A key reflected to its owner proves nothing, and would let HMACs be reflected as well.
-                Some((answer, key)) if !self.gave_up_mptcp && key != self.local_key => {
+                Some((answer, key)) if !gave_up && key != self.local_key => {
                     self.mode = Mode::Multipath;
                     self.take_remote_key(key, shared);
                     self.checksum |= answer.checksum_required;
                     self.detours_agreed = self.takes_part(segment, shared);
                     self.paths.deny_initial(answer.no_join_to_source);
-                    shared.memory.on_offer_taken(&self.subflows[index].flow);
+                    shared.memory.on_offer_taken(now, &flow);
                 }
                 _ => {
-                    let reason = match (self.gave_up_mptcp, self.offer) {
+                    let reason = match (gave_up, self.subflows[index].offer) {
                         (false, _) => FallbackReason::SynAck,
                         (true, Offer::Never) => FallbackReason::Remembered,
                         (true, _) => FallbackReason::SynLost,
@@ -283,7 +301,10 @@ impl Connection {
                     if let (FallbackReason::SynLost, None, Some(longest)) =
                         (reason, answer, shared.config.mptcp_blackhole)
                     {
-                        shared.memory.on_offer_lost(now, &self.subflows[index].flow, longest);
+                        shared.memory.on_offer_lost(now, &flow, longest);
+                    }
+                    if reason == FallbackReason::SynAck && find_capable(segment).is_none() {
+                        shared.memory.on_offer_stripped(now, &flow);
                     }
                     self.fall_back(now, reason, shared);
                 }
@@ -293,6 +314,7 @@ impl Connection {
         self.outgoing.edge = u64::from(segment.window);
         self.outgoing.largest_window = self.outgoing.edge;
         self.establish(now, index, segment, shared);
+        self.remember_answer(now, index, shared);
         self.send_third_ack(now, index, shared);
         if self.mode == Mode::Multipath {
             self.await_confirmation(now);
@@ -324,7 +346,16 @@ impl Connection {
         // Repeated until the fourth ACK confirms that it arrived (RFC 8684 §3.2).
         let timeout = rtt * 2 + Duration::from_millis(1);
         subflow.handshake = Some(HandshakeTimer { first_sent: now, deadline: now + timeout, timeout, retries: 0 });
+        self.remember_answer(now, index, shared);
         self.send_third_ack(now, index, shared);
+    }
+
+    /// The SYN of subflow `index` has been answered.
+    fn remember_answer(&self, now: Instant, index: usize, shared: &mut Shared) {
+        let subflow = &self.subflows[index];
+        if let Some(rtt) = subflow.rtt.last() {
+            shared.memory.on_answer(now, &subflow.flow, rtt);
+        }
     }
 
     fn refuse_join(&mut self, now: Instant, index: usize, shared: &mut Shared) {
@@ -477,6 +508,7 @@ impl Connection {
     pub(super) fn open_for_data(&mut self, now: Instant, index: usize, shared: &mut Shared) {
         let subflow = &mut self.subflows[index];
         subflow.state = State::Established;
+        subflow.opened_at = Some(now);
         subflow.handshake = None;
         subflow.recovery.consult(&subflow.rtt);
         let (id, mss) = (subflow.id, Bytes::new(u64::from(subflow.mss)));

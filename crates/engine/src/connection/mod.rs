@@ -1,6 +1,7 @@
 //! One MPTCP connection: the data level, and the subflows that carry it.
 //!
-//! The parts by noun: `handshake` (how subflows begin; `resume`: without a trace of their SYN), `confirmation` (that
+//! The parts by noun: `handshake` (how subflows begin; `race`: the first of them; `resume`: without a trace of their
+//! SYN), `confirmation` (that
 //! the peer speaks MPTCP), `input` (a segment arrives), `acceptance` (whether it counts),
 //! `acknowledgment`, `options`, `signal` (DSS) and `payload` (what it says and carries), `receiver` (data in order for the
 //! application; `autotune`: its buffer), `output` (what leaves next), `decision` (what the scheduler says to it), `copies` (of sent data, for the reinjection policy),
@@ -31,6 +32,7 @@ mod output;
 mod paths;
 mod payload;
 mod probing;
+mod race;
 mod receiver;
 mod resume;
 mod signal;
@@ -40,7 +42,6 @@ mod vain;
 mod watchdog;
 
 use crate::buffer::SendBuffer;
-use crate::memory::Offer;
 use crate::ranges::RangeSet;
 use crate::reinject::Reinjections;
 use crate::sent_log::SentLog;
@@ -64,6 +65,7 @@ use load::Reached;
 use output::Waiting;
 use paths::PathManager;
 use probing::Prober;
+use race::Race;
 use receiver::Receiver;
 use timers::Timers;
 use vain::Vain;
@@ -72,6 +74,7 @@ use watchdog::Watchdog;
 pub(crate) use detour::{Detour, is_pure_ack};
 pub(crate) use emit::reset_for;
 pub(crate) use handshake::Accept;
+pub(crate) use race::Opening;
 pub(crate) use resume::answer_with_cookie;
 
 /// Which side of the connection this is.
@@ -128,10 +131,6 @@ pub(crate) struct Connection {
     pub(crate) confirmed: bool,
     /// The client's wait for that.
     confirmation: Confirmation,
-    /// The client had to leave MP_CAPABLE out of its SYN.
-    pub(crate) gave_up_mptcp: bool,
-    /// Outcome of MP_CAPABLE in earlier connections on its path.
-    offer: Offer,
     /// The peer has sent a 64-bit DSN, so DATA_ACKs have 64 bits as well (RFC 8684 §3.3.2).
     long_dsn: bool,
     /// Our address of the initial subflow, which has identifier 0 for as long as the connection lives (RFC 8684 §3.4.1).
@@ -161,6 +160,7 @@ pub(crate) struct Connection {
     congestion: Controller,
     /// Where the client's first SYN went.
     first_remote: Option<std::net::SocketAddr>,
+    race: Race,
     paths: PathManager,
     /// Both ends can put the addresses of an ACK back that took another subflow's path.
     detours_agreed: bool,
@@ -221,8 +221,6 @@ impl Connection {
             mode,
             confirmed: false,
             confirmation: Confirmation::default(),
-            gave_up_mptcp: false,
-            offer: Offer::Usual,
             long_dsn: false,
             initial_address: None,
             checksum: config.checksum,
@@ -263,6 +261,7 @@ impl Connection {
             reinjection: (policies.reinjection)(),
             congestion: Controller::new((policies.congestion)(), rules),
             first_remote: None,
+            race: Race::default(),
             paths: PathManager::default(),
             detours_agreed: false,
             prober: Prober::default(),
@@ -409,6 +408,8 @@ impl Connection {
             Switch::ReceiveWindow(factory) => self.receive_window = factory(),
             Switch::AckPath(factory) => self.ack_path = factory(),
             Switch::Reinjection(factory) => self.reinjection = factory(),
+            // It has begun.
+            Switch::FirstPath(_) => {}
         }
     }
 

@@ -1,6 +1,6 @@
 //! What happens without a segment: timeouts of subflows and of the connection.
 
-use super::{Connection, Mode};
+use super::{Connection, Mode, Role};
 use crate::deadline::earliest;
 use crate::memory::Offer;
 use crate::recovery::Fired;
@@ -64,6 +64,10 @@ const TIME_WAIT_GRAIN: Duration = Duration::from_millis(10);
 /// SYN/ACKs repeated to a join: fewer than for a connection, since the peer can simply ask again.
 const JOIN_RETRIES: u32 = 3;
 
+/// SYNs repeated without an answer, after which connections had better begin elsewhere: with the timeouts of RFC 6298
+/// three seconds.
+const SILENT_SYNS: u32 = 2;
+
 /// How long we wait for the fourth ACK of a join.
 const CONFIRMATION_LIMIT: Duration = Duration::from_secs(30);
 
@@ -76,7 +80,8 @@ impl Connection {
         if let Some(closing) = &self.fast_closing {
             return Some(closing.deadline);
         }
-        let parts = [self.paths_deadline(), self.probing_deadline(), self.confirmation_deadline()];
+        let parts =
+            [self.paths_deadline(), self.probing_deadline(), self.confirmation_deadline(), self.race_deadline()];
         let own = earliest([self.timers.deadline(), earliest(parts)]);
         let keepalive = |subflow: &Subflow| self.keepalive.and_then(|keepalive| subflow.keepalive_due(&keepalive));
         self.subflows.iter().fold(own, |first, subflow| earliest([first, subflow.deadline(), keepalive(subflow)]))
@@ -133,6 +138,9 @@ impl Connection {
             self.on_paths_deadline(now, shared);
         }
         self.on_probing_deadline(now, shared);
+        if self.race_deadline().is_some_and(|at| at <= now) {
+            self.on_race_deadline(now, shared);
+        }
         if self.confirmation_deadline().is_some_and(|at| at <= now) {
             self.on_confirmation_deadline(now, shared);
         }
@@ -287,7 +295,10 @@ impl Connection {
         } else if self.subflows[index].repeats_in_vain() {
             self.pass_over(now, index);
         }
-        if self.position(id).is_some_and(|index| self.subflows[index].repeats_in_vain()) {
+        if let Some(index) = self.position(id).filter(|index| self.subflows[*index].repeats_in_vain()) {
+            if self.role == Role::Client {
+                shared.memory.on_silence(now, &self.subflows[index].flow);
+            }
             self.join_missing(now, shared);
         }
         self.on_unanswered(now, shared);
@@ -327,8 +338,8 @@ impl Connection {
     fn on_handshake_timeout(&mut self, now: Instant, index: usize, shared: &mut Shared) {
         let profile = &shared.config.profile;
         let (retries, with_mptcp, max_rto) = (profile.syn_retries, profile.syn_retries_with_mptcp, profile.max_rto);
-        let with_mptcp = if self.offer == Offer::Once { 0 } else { with_mptcp };
         let subflow = &mut self.subflows[index];
+        let with_mptcp = if subflow.offer == Offer::Once { 0 } else { with_mptcp };
         let retries = if subflow.is_half_open_join() { retries.min(JOIN_RETRIES) } else { retries };
         let Some(timer) = &mut subflow.handshake else { return };
         let given_up = match subflow.state {
@@ -347,6 +358,9 @@ impl Connection {
                     if subflow.heard > sent { ResetReason::Middlebox } else { ResetReason::UnacceptablePerformance };
                 return self.kill(now, index, reason, shared);
             }
+            if subflow.state == State::SynSent && self.lose_attempt(now, index, shared) {
+                return;
+            }
             self.stats.ended.get_or_insert(Ended::Unanswered);
             return self.finish(Event::Reset, shared);
         }
@@ -359,7 +373,10 @@ impl Connection {
             State::SynSent | State::SynReceived => {
                 let client = subflow.state == State::SynSent && subflow.origin == Origin::Initial;
                 // A middlebox may drop SYNs with unknown options (RFC 8684 §3.1).
-                self.gave_up_mptcp |= client && tried > with_mptcp;
+                subflow.gave_up_mptcp |= client && tried > with_mptcp;
+                if subflow.state == State::SynSent && tried >= SILENT_SYNS {
+                    shared.memory.on_silence(now, &subflow.flow);
+                }
                 self.send_handshake(now, index, shared);
             }
             State::Established => subflow.handshake = None,

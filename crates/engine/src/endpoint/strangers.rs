@@ -61,6 +61,7 @@ impl Endpoint {
     }
 
     pub(super) fn handle_stranger(&mut self, now: Instant, segment: Segment) {
+        self.shared.memory.on_stranger(now, &segment);
         if !segment.flags.has(Flags::RST) && self.is_local(segment.flow.dst) {
             let opens = segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK);
             if opens && self.handle_syn(now, &segment) {

@@ -7,13 +7,15 @@
 //! connection. Of a peer's address that is unknown, those of the nearest one in its network count: a /24 of IPv4, a /64
 //! of IPv6 (RFC 8305 §5: "the same host or prefix").
 //!
+//! A SYN that lost a race measures as well, should it be answered later (`late`).
+//!
 //! **Silence**: SYNs or data without an answer for several timeouts. Connections begin elsewhere for a minute.
 //!
 //! **MPTCP stripped**: a SYN/ACK came back without the option. That is the path's doing if the same peer has answered
 //! the option on another path, and otherwise most likely the peer's, so that another path is no better.
 //!
-//! **MPTCP black hole**: SYNs with MP_CAPABLE vanish on the way. RFC 8684 §3.1 permits such a cache; Linux has one switch
-//! for the whole host (`net.mptcp.blackhole_timeout`), which one broken path throws for all.
+//! **MPTCP black hole**: SYNs with MP_CAPABLE vanish on the way. RFC 8684 §3.1 permits a cache of that; Linux has one
+//! switch for the whole host (`net.mptcp.blackhole_timeout`), which one broken path throws for all.
 //!
 //! - **Cause.** SYNs with MP_CAPABLE were not answered, and one without was, by a SYN/ACK that acknowledges it and has
 //!   no MP_CAPABLE. A host off the path would have to guess ports and sequence number to bring that about. A path that
@@ -24,6 +26,7 @@
 //! **Bounds.** At most [`MAX_RECORDS`] paths; the one to be forgotten first makes room. A black hole is forgotten when
 //! its last pause has been over for as long as the longest lasts, the rest after an hour. All by the endpoint's clock.
 
+mod late;
 mod text;
 
 pub use text::{MemoryError, PathMemory, PathRecord};
@@ -31,6 +34,7 @@ pub use text::{MemoryError, PathMemory, PathRecord};
 use anabranch_policy::first_path::{Candidate, Known};
 use anabranch_units::{Duration, Instant, Rate};
 use anabranch_wire::FlowKey;
+use late::LateAnswers;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -58,6 +62,7 @@ pub(crate) enum Offer {
 #[derive(Default)]
 pub(crate) struct Memory {
     paths: BTreeMap<Path, Record>,
+    late: LateAnswers,
 }
 
 /// Our address and the peer's.

@@ -27,7 +27,8 @@ pub struct Pair {
     /// To whom, by the client's address.
     wire: BTreeMap<(Instant, u64), (usize, Segment)>,
     sent: u64,
-    delays: Vec<Duration>,
+    /// One way, by path.
+    pub delays: Vec<Duration>,
     /// Its application does not read.
     pub deaf: [bool; 2],
     pub pending: [Vec<Payload>; 2],

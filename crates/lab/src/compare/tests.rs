@@ -62,6 +62,7 @@ fn group(name: &str, values: &[f64]) -> Group {
         congestion: policy("lia"),
         window: policy("shared"),
         ack_path: policy("own"),
+        first_path: policy("as-listed"),
         reinjection: policy("none"),
     };
     Group { name: name.to_owned(), policies, runs }

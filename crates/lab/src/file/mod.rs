@@ -176,6 +176,8 @@ pub struct HostTable {
     pub ack_caution: Option<bool>,
     /// When bytes in flight are repeated on another subflow.
     pub reinjection: Option<At<Policy>>,
+    /// On which path a connection begins; the client's counts.
+    pub first_path: Option<At<Policy>>,
     /// Bytes written and not yet acknowledged, per connection; 6MiB unless given, and not less than the other host's
     /// receive buffer, as RFC 8684 §3.3.5 wants it.
     pub send_buffer: Option<Of<Bytes>>,
@@ -494,6 +496,8 @@ pub struct ChangeTable {
     pub ack_path: Option<At<Policy>>,
     /// Another rule for what is repeated on other subflows.
     pub reinjection: Option<At<Policy>>,
+    /// Another rule for where connections begin from here on.
+    pub first_path: Option<At<Policy>>,
 }
 
 /// One of the two hosts.
@@ -536,7 +540,8 @@ pub struct RunTable {
     /// What ranks: page-load-time if there are web pages, else completion-time if there are files, bursts or
     /// objects, goodput otherwise, unless given.
     pub measure: Option<At<MeasureName>>,
-    /// The path of the first subflow; the first in the file unless given.
+    /// The path that is listed first; the first in the file unless given. The first subflow is there with the
+    /// first-path policy as-listed.
     pub primary: Option<At<String>>,
     /// Schedulers that forecast are told the true mean loss rate of each path.
     pub loss_oracle: Option<bool>,

@@ -84,7 +84,9 @@ fn without_path(at: &At<ChangeTable>) -> Result<Vec<TimedChange>, Problem> {
         return Err(Problem::at(&at.span, "this does not say which path changes", "accepted: path = NAME"));
     }
     if !switches::switches_anything(&at.value) {
-        let help = format!("{LINK_KEYS} with a path; scheduler, congestion, window, ack-path, reinjection without");
+        let help = format!(
+            "{LINK_KEYS} with a path; scheduler, congestion, window, ack-path, reinjection, first-path without"
+        );
         return Err(Problem::at(&at.span, "this changes nothing", help));
     }
     Ok(Vec::new())

@@ -34,6 +34,8 @@ pub(super) fn host(
     }
     let (reinjection, reinjection_chosen) =
         policy(&c.reinjections, Policies::REINJECTION, tables, |t| t.reinjection.as_ref())?;
+    let (first_path, first_path_chosen) =
+        policy(&c.first_paths, Policies::FIRST_PATH, tables, |t| t.first_path.as_ref())?;
     let chosen = Chosen {
         profile: profile.name.to_owned(),
         scheduler: scheduler_chosen,
@@ -41,8 +43,9 @@ pub(super) fn host(
         window: window_chosen,
         ack_path: ack_path_chosen,
         reinjection: reinjection_chosen,
+        first_path: first_path_chosen,
     };
-    let policies = Policies { scheduler, congestion, receive_window, ack_path, reinjection };
+    let policies = Policies { scheduler, congestion, receive_window, ack_path, reinjection, first_path };
     let mut host = HostSpec::new(profile, policies);
     for table in tables {
         settings(table, &mut host)?;

@@ -23,8 +23,8 @@ pub(super) fn switches(
 
 /// Whether the change is one to policies.
 pub(super) fn switches_anything(table: &ChangeTable) -> bool {
-    let ChangeTable { scheduler, congestion, window, ack_path, reinjection, .. } = table;
-    [scheduler, congestion, window, ack_path, reinjection].into_iter().any(Option::is_some)
+    let ChangeTable { scheduler, congestion, window, ack_path, reinjection, first_path, .. } = table;
+    [scheduler, congestion, window, ack_path, reinjection, first_path].into_iter().any(Option::is_some)
 }
 
 fn one(
@@ -35,7 +35,7 @@ fn one(
 ) -> Result<(), Problem> {
     let table = &at.value;
     if let Some(host) = table.host.as_ref().filter(|_| !switches_anything(table)) {
-        let help = "accepted: beside scheduler, congestion, window, ack-path or reinjection";
+        let help = "accepted: beside scheduler, congestion, window, ack-path, reinjection or first-path";
         return Err(Problem::at(&host.span, "no policy of this host changes", help));
     }
     let (host, named) = match table.host.as_ref().map(|at| at.value) {
@@ -57,5 +57,6 @@ fn one(
     let ack_path = table.ack_path.as_ref().map(|at| policies::ack_path(&c.ack_paths, at, paths)).transpose()?;
     add("ack-path", ack_path.map(|(f, v)| (Switch::AckPath(f), v)));
     add("reinjection", given(&c.reinjections, table.reinjection.as_ref())?.map(|(f, v)| (Switch::Reinjection(f), v)));
+    add("first-path", given(&c.first_paths, table.first_path.as_ref())?.map(|(f, v)| (Switch::FirstPath(f), v)));
     Ok(())
 }

@@ -534,6 +534,28 @@ fn an_ack_path_may_be_named() {
     assert!(unknown.help().unwrap().contains("`lte`"), "{:?}", unknown.help());
 }
 
+/// Connections begin where the client's policy has it, which a change can replace for those to come.
+#[test]
+fn a_first_path_may_be_named() {
+    const SLOW: &str = "[path.slow]\nrate = \"20mbit\"\ndelay = \"150ms\"\n";
+    const FAST: &str = "[path.fast]\nrate = \"20mbit\"\ndelay = \"5ms\"\n";
+    const FILES: &str = "[[workload]]\nkind = \"files\"\nsize = \"20kB\"\ncount = 3\nthink = \"1s\"\n";
+    let times = |more: &str| {
+        let scenario = read(&format!("{SLOW}{FAST}{more}{FILES}")).unwrap();
+        let run = crate::run(&scenario, 1, &crate::Keep::default()).unwrap();
+        let transfers = run.outcome.transfers.iter();
+        transfers.map(|transfer| transfer.duration().unwrap().as_millis() > 100).collect::<Vec<_>>()
+    };
+    assert_eq!(times(""), [true; 3]);
+    assert_eq!(times("[client]\nfirst-path = \"raced\"\n"), [false; 3]);
+    // The first answers before the second is asked; its join shows that that is faster.
+    assert_eq!(times("[host]\nfirst-path = { name = \"raced\", delay = 320 }\n"), [true, false, false]);
+    assert_eq!(times("[[change]]\nat = \"1s\"\nfirst-path = \"lowest-rtt\"\n"), [true, false, false]);
+    let wrong = |policy: &str| read(&format!("{SLOW}{FAST}{FILES}[host]\nfirst-path = {policy}\n")).err().unwrap();
+    assert_eq!(wrong("\"race\"").to_string(), "there is no first path called `race`");
+    assert_eq!(wrong("{ name = \"raced\", delay = 9 }").to_string(), "`raced.delay` is 9");
+}
+
 const TWO: &str = r#"{"objs": [
     {"id": "r1", "download": {"id": "d1", "len": 3000}, "comps": [{"id": "c1", "time": 4}]},
     {"id": "r2", "size": 5000, "download": {"id": "d2"}}], "deps": [{"a1": "c1", "a2": "d2", "time": -1}]}"#;

@@ -6,8 +6,8 @@
 //! 3·R at the latest, the timeout of RFC 6298 §2.2: a lost SYN costs no more than that.
 //!
 //! Where we differ (A-RACE): the RFC recommends 250 ms, and 100 ms where history is at hand, "to avoid congestion
-//! collapse"; its attempts go to addresses of one server over the same access link. Ours go over different ones, each of
-//! which gets a SYN anyway, that of the join, a little later. With 250 ms a race finds lost SYNs and hardly ever the
+//! collapse"; its attempts go to addresses of one server over the same access link. Ours go over different ones, and
+//! each gets a SYN anyway, that of the join, a little later. With 250 ms a race finds lost SYNs and hardly ever the
 //! faster path, since any path below 250 ms has answered before the second begins. The default is the least that the
 //! RFC allows. With 2 to 4 paths of 5 to 600 ms, drawn log-uniformly, the first answer comes after 41 ms on average,
 //! and 2.4 SYNs leave; with 250 ms after 109 ms with 1.2; on the path listed first after 124 ms.

@@ -36,6 +36,9 @@ impl Stage<'_> {
             if side == 0 { (Direction::Up, Direction::Down) } else { (Direction::Down, Direction::Up) };
         match event {
             Event::Connected { multipath } | Event::Accepted { multipath } => {
+                if side == 0 {
+                    self.await_winner(host, id, session);
+                }
                 self.sessions[session].multipath[side] = multipath;
                 self.pump(session, sends);
             }
@@ -56,6 +59,17 @@ impl Stage<'_> {
             | Event::SubflowClosed(_)
             | Event::SubflowReset { .. }
             | Event::SchedulerOverruled(_) => {}
+        }
+    }
+
+    /// A connection need not begin where its first SYN went; the server will know it by where it did.
+    fn await_winner(&mut self, host: usize, id: ConnectionId, session: usize) {
+        let began = self.hosts[host].endpoint.subflows(id).into_iter().find(|subflow| subflow.established);
+        if let Some(subflow) = began
+            && self.awaited.get(&subflow.local) != Some(&session)
+        {
+            self.awaited.retain(|_, other| *other != session);
+            self.awaited.insert(subflow.local, session);
         }
     }
 

@@ -170,6 +170,7 @@ fn policies(draw: &mut Stream) -> Policies {
         receive_window: any(draw, WINDOWS),
         ack_path: any(draw, ACK_PATHS),
         reinjection: any(draw, REINJECTIONS),
+        ..Policies::default()
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::common::*;
 use crate::policy;
 use anabranch_engine::{Policies, Switch};
-use anabranch_policy::registry::{ACK_PATHS, CONGESTION, Entry, REINJECTIONS, SCHEDULERS, WINDOWS};
+use anabranch_policy::registry::{ACK_PATHS, CONGESTION, Entry, FIRST_PATHS, REINJECTIONS, SCHEDULERS, WINDOWS};
 use anabranch_sim::{Host, Outcome, TimedSwitch, run};
 use anabranch_units::{Bytes, Duration, Instant};
 use std::sync::Arc;
@@ -82,18 +82,20 @@ fn plain() -> Policies {
         receive_window: policy(WINDOWS, "shared", &[]),
         ack_path: policy(ACK_PATHS, "own", &[]),
         reinjection: policy(REINJECTIONS, "on-rto", &[]),
+        first_path: policy(FIRST_PATHS, "as-listed", &[]),
     }
 }
 
 #[test]
 fn a_policy_that_takes_its_own_place_changes_nothing() {
-    let Policies { scheduler, congestion, receive_window, ack_path, reinjection } = plain();
+    let Policies { scheduler, congestion, receive_window, ack_path, reinjection, first_path } = plain();
     let all = [
         Switch::Scheduler(scheduler),
         Switch::Congestion(congestion),
         Switch::ReceiveWindow(receive_window),
         Switch::AckPath(ack_path),
         Switch::Reinjection(reinjection),
+        Switch::FirstPath(first_path),
     ];
     // Windows, thresholds, recoveries and whatever is in flight are as they were: not one packet differs.
     assert_eq!(switched(plain(), None, &all).digest, switched(plain(), None, &[]).digest);
