@@ -9,7 +9,7 @@
 mod common;
 
 use anabranch_engine::{Factory, Purpose};
-use anabranch_policy::registry::{Entry, REINJECTIONS};
+use anabranch_policy::registry::{Entry, FIRST_PATHS, REINJECTIONS, find};
 use anabranch_policy::reinjection::Reinjection;
 use anabranch_sim::{
     Condition, Content, Direction, End, Fault, FileOrder, Host, Loss, Middlebox, MiddleboxSpec, Observer, Outcome,
@@ -96,9 +96,19 @@ fn exchange(name: &'static str, pause: Duration, checksum: bool) -> Subject {
     Subject { name, spec, first: 20 }
 }
 
-fn exchanges() -> [Subject; 4] {
+/// The same between hosts whose first SYN loses a race: every packet of the handshakes meets every fault.
+fn race() -> Subject {
+    let mut subject = exchange("race", Duration::ZERO, false);
+    subject.spec.paths = vec![path("a", 10, 40), path("b", 10, 5)];
+    let entry = find(FIRST_PATHS, "first path", "raced").unwrap();
+    subject.spec.client.policies.first_path = Arc::new(|| entry.build_default());
+    subject
+}
+
+fn exchanges() -> [Subject; 5] {
     [
         warm(),
+        race(),
         exchange("exchange", ms(150), false),
         exchange("exchange-checksum", ms(150), true),
         exchange("exchange-at-once", Duration::ZERO, false),

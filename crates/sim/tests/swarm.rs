@@ -9,7 +9,8 @@
 mod common;
 mod draw;
 
-use anabranch_engine::Purpose;
+use anabranch_engine::{Policies, Purpose};
+use anabranch_policy::registry::FIRST_PATHS;
 use anabranch_sim::{
     Condition, ConnectionOutcome, Content, End, Loss, Observer, Outcome, PacketId, Sight, Spec, run, run_observed,
 };
@@ -17,8 +18,8 @@ use anabranch_units::{Duration, Seed};
 use anabranch_wire::ResetReason;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// What is wrong with the run of a seed, if anything.
 fn fault(seed: u64) -> Option<String> {
@@ -150,6 +151,31 @@ fn everything_arrives_although_no_handshake_is_kept() {
     assert!(cookies >= COOKIE_SEEDS * 9 / 10, "{cookies} connections from cookies");
 }
 
+/// With the first subflow raced, remembered or moved. A box that can be the end of a connection on the first path can
+/// then be so on any.
+#[test]
+fn everything_arrives_wherever_connections_begin() {
+    let policies: Vec<_> = FIRST_PATHS.iter().filter(|entry| entry.name != Policies::FIRST_PATH).collect();
+    let mut moved = 0;
+    let failures: Vec<_> = (SEEDS..SEEDS + RACED_SEEDS)
+        .filter_map(|seed| {
+            let mut spec = draw::spec(Seed(seed));
+            let usual = run(&spec).unwrap().digest;
+            let entry = policies[seed as usize % policies.len()];
+            spec.client.policies.first_path = Arc::new(|| entry.build_default());
+            let may_fail = (0..spec.paths.len()).any(|primary| draw::deep::may_fail(&Spec { primary, ..spec.clone() }));
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                moved += u64::from(run(&spec).unwrap().digest != usual);
+                verdict(&spec).filter(|_| !may_fail)
+            }));
+            let fault = result.unwrap_or_else(|_| Some("panicked".to_owned()));
+            fault.map(|fault| format!("seed {seed}, {}: {fault}", entry.name))
+        })
+        .collect();
+    assert!(failures.is_empty(), "{} seeds failed:\n{}", failures.len(), failures.join("\n"));
+    assert!(moved > RACED_SEEDS / 3, "{moved} runs are others");
+}
+
 #[test]
 fn a_seed_gives_one_run_on_any_thread() {
     for seed in 0..20 {
@@ -208,6 +234,8 @@ fn bursts_share_mappings() {
 
 const SEEDS: u64 = 2000;
 const COOKIE_SEEDS: u64 = 400;
+/// Seeds with another first path.
+const RACED_SEEDS: u64 = 300;
 
 /// The same bytes in debug and release, on this machine and the next: what runs drawn from sixteen seeds come to. A change
 /// of the engine or the draw moves it, and says so here.

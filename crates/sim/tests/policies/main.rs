@@ -7,6 +7,7 @@ mod common;
 
 mod ack_path;
 mod congestion;
+mod first_path;
 mod forecast;
 mod plan;
 mod reinjection;

@@ -1,0 +1,114 @@
+//! Where a connection begins decides how long a short transfer takes.
+
+use super::common::*;
+use super::policy;
+use anabranch_engine::Policies;
+use anabranch_policy::registry::FIRST_PATHS;
+use anabranch_sim::*;
+use anabranch_units::{Bytes, Duration};
+
+/// Seconds until 20 kB have been downloaded, and the run, with this policy at the client.
+fn download_20k(mut spec: Spec, first_path: &str) -> (f64, Outcome) {
+    spec.workloads = vec![files(Direction::Down, &[20_000], false)];
+    spec.client.policies = Policies { first_path: policy(FIRST_PATHS, first_path, &[]), ..Policies::default() };
+    spec.stop = Duration::from_secs(120);
+    spec.audit = true;
+    let outcome = run(&spec).unwrap();
+    assert!(outcome.finished && outcome.quiet, "{first_path}: {:?}", outcome.transfers);
+    assert_eq!(outcome.digest, run(&spec).unwrap().digest, "{first_path}: twice the same");
+    let transfer = &outcome.transfers[0];
+    (transfer.finished.unwrap().since(transfer.started).as_secs_f64(), outcome)
+}
+
+/// The first path listed has an RTT of 300 ms, the second one of 10 ms.
+fn slow_and_fast() -> Spec {
+    spec(vec![path("slow", 20, 150), path("fast", 20, 5)], vec![])
+}
+
+fn times(spec: &Spec) -> [f64; 4] {
+    ["as-listed", "lowest-rtt", "raced", "remembered"].map(|name| download_20k(spec.clone(), name).0)
+}
+
+/// Loses the packets with these numbers that the client sends on a path.
+fn lose(spec: &mut Spec, path: usize, numbers: &[u64]) {
+    let plan = numbers.iter().map(|number| (*number, Fault::Drop)).collect();
+    let kind = Middlebox::Faults { plan, wait: ms(1), direction: Some(Direction::Up) };
+    spec.paths[path].middleboxes.push(MiddleboxSpec { kind, end: End::Client });
+}
+
+fn show(what: &str, [listed, lowest, raced, remembered]: [f64; 4]) {
+    println!("{what}: as-listed {listed:.3} s, lowest-rtt {lowest:.3}, raced {raced:.3}, remembered {remembered:.3}");
+}
+
+#[test]
+fn the_faster_path_listed_second_is_found() {
+    let all = times(&slow_and_fast());
+    show("300 ms, 10 ms", all);
+    let [listed, lowest, raced, remembered] = all;
+    assert!(listed > 0.6 && lowest < 0.1, "{listed} {lowest}");
+    // One Connection Attempt Delay more.
+    assert!((0.009..0.012).contains(&(raced - lowest)), "{raced} {lowest}");
+    assert_eq!(raced, remembered, "nothing is known yet");
+    let (_, outcome) = download_20k(slow_and_fast(), "raced");
+    assert_eq!(outcome.connections.len(), 1);
+    assert!(outcome.connections[0].multipath && outcome.connections[0].receiver.is_some());
+}
+
+/// Nothing is gained, and next to nothing is lost.
+#[test]
+fn the_faster_path_listed_first_is_kept() {
+    let all = times(&spec(vec![path("fast", 20, 5), path("slow", 20, 150)], vec![]));
+    show("10 ms, 300 ms", all);
+    assert!(all.iter().all(|time| time - all[0] < 0.001), "{all:?}");
+}
+
+/// A SYN that is lost costs a round trip of the other path where it would cost a second.
+#[test]
+fn a_lost_syn_costs_no_second() {
+    let mut lossy = spec(vec![path("fast", 20, 5), path("slow", 20, 25)], vec![]);
+    lose(&mut lossy, 0, &[0]);
+    let all = times(&lossy);
+    show("10 ms with the first SYN lost, 50 ms", all);
+    let [listed, _, raced, _] = all;
+    assert!(listed > 1.0 && raced < 0.25, "{listed} {raced}");
+    let mut lossy = slow_and_fast();
+    lose(&mut lossy, 1, &[0]);
+    let all = times(&lossy);
+    show("300 ms, 10 ms with the first SYN lost", all);
+    assert!(all[2] <= all[0], "{all:?}");
+}
+
+/// A first path that leads nowhere: as listed, a connection never begins.
+#[test]
+fn a_black_first_path_is_passed_by() {
+    let mut black = spec(vec![path("black", 20, 5), path("fast", 20, 10)], vec![]);
+    black.changes = swallowed("black", 0, 30_000);
+    let all = times(&black);
+    show("black for 30 s, 20 ms", all);
+    let [listed, lowest, raced, _] = all;
+    assert!(listed > 30.0, "{listed}");
+    assert!((0.009..0.012).contains(&(raced - lowest)), "{raced} {lowest}");
+}
+
+/// Files one after the other, each on a connection of its own. The first races, and lets the answers to the SYNs that
+/// lost come in, which tell the round trips of paths that no subflow was quick enough to join.
+#[test]
+fn memory_saves_the_race() {
+    let play = |first_path: &str| {
+        let mut spec = slow_and_fast();
+        spec.paths.push(path("middle", 20, 20));
+        spec.client.policies.first_path = policy(FIRST_PATHS, first_path, &[]);
+        let sizes = vec![Bytes::new(20_000); 5];
+        let order = order(false, false, ms(500));
+        spec.workloads = vec![Workload::Files { direction: Direction::Down, sizes, order, start: Duration::ZERO }];
+        let outcome = complete(&spec);
+        // A SYN that loses is answered, and the answer belongs to nothing.
+        let lost = outcome.counters[0].unknown_flow;
+        let times: Vec<_> = outcome.transfers.iter().map(|transfer| transfer.duration().unwrap()).collect();
+        println!("{first_path}: {lost} segments for nobody, {times:?}");
+        (lost, times)
+    };
+    let (raced, remembered) = (play("raced"), play("remembered"));
+    assert!(remembered.0 < raced.0, "{remembered:?} {raced:?}");
+    assert!(remembered.1[1..].iter().all(|time| *time < remembered.1[0]), "{remembered:?}");
+}
