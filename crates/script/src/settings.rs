@@ -7,7 +7,7 @@ use crate::statement::Field;
 use crate::text::Line;
 use crate::value;
 use anabranch_engine::{Config, FastClose, LocalAddress, Profile};
-use anabranch_policy::registry::{CONGESTION, REINJECTIONS, SCHEDULERS};
+use anabranch_policy::registry::{CONGESTION, FIRST_PATHS, REINJECTIONS, SCHEDULERS};
 use anabranch_units::{Bytes, Dsn, Key, Seed};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -47,6 +47,7 @@ const HOST: &[&str] = &[
     "scheduler",
     "congestion",
     "reinjection",
+    "first_path",
 ];
 
 /// Everything that is fixed before the first segment.
@@ -149,6 +150,7 @@ impl Settings {
             "scheduler" => config.policies.scheduler = policy(SCHEDULERS, text).map_err(|help| refuse(&help))?,
             "congestion" => config.policies.congestion = policy(CONGESTION, text).map_err(|help| refuse(&help))?,
             "reinjection" => config.policies.reinjection = policy(REINJECTIONS, text).map_err(|help| refuse(&help))?,
+            "first_path" => config.policies.first_path = policy(FIRST_PATHS, text).map_err(|help| refuse(&help))?,
             other => return Err(refuse(&suggest(other, HOST.iter().copied()))),
         }
         Ok(())
