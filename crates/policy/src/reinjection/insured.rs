@@ -226,7 +226,9 @@ mod tests {
     #[test]
     fn a_path_that_loses_is_insured_with_half_of_the_budget() {
         let (mut scene, mut insured) = (two_paths(), insured(0.0, 6.0));
-        (0..8).for_each(|number| drop(scene.sent(number, 0, FAST)));
+        for number in 0..8 {
+            scene.sent(number, 0, FAST);
+        }
         scene.subflows[0].loss = 0.01;
         assert_eq!(scene.copies(&mut insured, 1), [(7, SLOW), (6, SLOW), (5, SLOW)]);
         // The rest is for what is late.
