@@ -207,6 +207,7 @@ fn decisions(_: &Options) -> Vec<Figure> {
             }
             "linux-proportional" | "fps" | "ocps-r" | "stms-r" | "f2p-dps" | "f2p-dps-printed" | "dpsaf-r" | "late"
             | "late-nested" => Some(100.0),
+            "anabranch" => Some(150.0),
             "otias" | "sttf" | "sttf-code" => Some(200.0),
             _ => None,
         };

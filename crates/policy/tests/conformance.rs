@@ -37,7 +37,7 @@ fn each_scheduler() -> Vec<(String, impl Fn() -> Box<dyn Scheduler>)> {
 fn names_are_unique_and_everything_is_said_about_them() {
     let names = "single round-robin weighted ratio redundant min-rtt hsr lws lts linux-burst ecf ecf-kernel blest blest-kernel cp-r \
         peekaboo daps otias sttf sttf-code edpf linux-proportional fps ocps-r stms-r f2p-dps f2p-dps-printed dpsaf-r late \
-        late-nested";
+        late-nested anabranch";
     check_table(SCHEDULERS, &names.split_whitespace().collect::<Vec<_>>());
 }
 

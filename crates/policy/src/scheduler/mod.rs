@@ -1,5 +1,6 @@
 //! Packet schedulers: which unsent bytes leave on which subflow, now or later.
 
+mod anabranch;
 mod blest;
 mod blest_kernel;
 mod cp;
@@ -43,6 +44,7 @@ use crate::registry::{Domain, Entry, Parameter};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Instant, Seed};
 
+pub use anabranch::Anabranch;
 pub use blest::Blest;
 pub use blest_kernel::BlestKernel;
 pub use daps::Daps;

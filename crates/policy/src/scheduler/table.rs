@@ -249,4 +249,13 @@ pub const SCHEDULERS: &[Entry<dyn Scheduler>] = &[
         source: include_str!("late_nested.rs"),
         build: |p| Box::new(late_nested::LateNested::scheduler(p)),
     },
+    // Ours.
+    Entry {
+        name: "anabranch",
+        about: "each segment where it is expected to arrive first, by windows, rates, losses and what is under way",
+        paper: None,
+        parameters: anabranch::PARAMETERS,
+        source: include_str!("anabranch.rs"),
+        build: |p| Box::new(Anabranch::new(p)),
+    },
 ];
