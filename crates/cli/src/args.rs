@@ -19,6 +19,8 @@ pub enum Command {
     Run(RunArgs),
     /// Run all schedulers over a scenario and rank them.
     Compare(CompareArgs),
+    /// Rank schedulers over drawn conditions, or search for those in which one loses most.
+    Rank(crate::rank::RankArgs),
     /// Run the figures of the papers again, and say what holds.
     Study(crate::study::StudyArgs),
     /// Say what happened in a capture of MPTCP, anybody's: pcap or pcapng.
@@ -81,7 +83,8 @@ pub struct Common {
   anabranch run wlan-lte --report run.html
   anabranch run path-failure --seed 7 --set host.scheduler=late --pcap captures")]
 pub struct RunArgs {
-    /// A scenario file, or the name of a shipped scenario (`anabranch list scenarios`).
+    /// A scenario file, the name of a shipped scenario (`anabranch list scenarios`), or of a drawn one, drawn/SEED/NUMBER
+    /// (`anabranch rank`).
     pub scenario: String,
     /// What is shared.
     #[command(flatten)]
@@ -106,7 +109,7 @@ pub struct RunArgs {
   anabranch compare --all --repeat 5 --json
   anabranch compare wlan-lte --set 'path.lte.down=\"recording.down\"' --csv runs.csv")]
 pub struct CompareArgs {
-    /// A scenario file, or the name of a shipped scenario.
+    /// A scenario file, or the name of a shipped scenario, or of a drawn one, drawn/SEED/NUMBER (`anabranch rank`).
     #[arg(default_value = anabranch_lab::shipped::DEFAULT)]
     pub scenario: String,
     /// What is shared.

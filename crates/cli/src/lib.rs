@@ -26,6 +26,7 @@ mod inspect;
 mod list;
 mod output;
 mod proxy;
+mod rank;
 mod run;
 mod script;
 mod serve;
@@ -83,6 +84,7 @@ fn dispatch(command: Command, catalogue: &Arc<Catalogue>) -> Result<(), Failure>
         Command::Run(args) => run::run(catalogue, &args),
         Command::Compare(args) if args.all => compare::pairwise(catalogue, &args),
         Command::Compare(args) => compare::compare(catalogue, &args),
+        Command::Rank(args) => rank::rank(catalogue, &args),
         Command::Study(args) => study::study(catalogue, &args),
         Command::Inspect(args) => inspect::inspect(&args),
         Command::List(args) => list::list(catalogue, &args),

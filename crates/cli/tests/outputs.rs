@@ -7,12 +7,15 @@ use common::{anabranch, directory, names};
 use std::fs;
 
 /// Commands that write a file, without its name.
-const WRITERS: [&[&str]; 10] = [
+const WRITERS: [&[&str]; 13] = [
     &["run", "symmetric", "--csv"],
     &["run", "symmetric", "--report"],
     &["run", "symmetric", "--events"],
     &["compare", "symmetric", "--csv"],
     &["compare", "symmetric", "--report"],
+    &["rank", "--count", "1", "--csv"],
+    &["rank", "--count", "1", "--parquet"],
+    &["rank", "--count", "1", "--report"],
     &["study", "late/fig02", "--quick", "--report"],
     &["study", "late/fig02", "--quick", "--reproduction"],
     &["fetch", "http://192.0.2.7/bytes/1", "--from", "10.178.1.2", "--output"],

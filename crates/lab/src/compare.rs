@@ -24,9 +24,9 @@ pub struct Plan {
 }
 
 /// One of those that are compared.
-struct Entrant {
+pub(crate) struct Entrant {
     /// The scheduler as it was asked for, or the path.
-    name: String,
+    pub(crate) name: String,
     /// Tells its runs from those of all others in a journal.
     digest: String,
     scenario: Scenario,
@@ -210,8 +210,14 @@ impl Plan {
         self.entrants().map(missing).sum()
     }
 
-    fn entrants(&self) -> impl Iterator<Item = &Entrant> {
+    /// The candidates in the order asked for, and behind them plain TCP on each path.
+    pub(crate) fn entrants(&self) -> impl Iterator<Item = &Entrant> {
         self.candidates.iter().chain(&self.singles)
+    }
+
+    /// The seed of each repetition.
+    pub(crate) fn seeds(&self) -> &[u64] {
+        &self.seeds
     }
 
     /// Runs everything on `jobs` threads and calls `done` after each run that is made. Runs that the journal has are
@@ -227,19 +233,7 @@ impl Plan {
     ) -> Result<Comparison, KeepError> {
         let runs: Vec<(&Entrant, u64)> =
             self.entrants().flat_map(|entrant| self.seeds.iter().map(move |seed| (entrant, *seed))).collect();
-        let one = |(entrant, seed): &(&Entrant, u64)| -> Result<Measured, KeepError> {
-            let Entrant { digest, scenario, .. } = entrant;
-            let kept = journal.and_then(|journal| journal.get(digest, *seed));
-            if let Some(measured) = kept {
-                return Ok(measured);
-            }
-            let measured = match journal {
-                Some(journal) => journal.run(digest, scenario, *seed)?,
-                None => run(scenario, *seed, &Keep::default())?.measured,
-            };
-            done();
-            Ok(measured)
-        };
+        let one = |(entrant, seed): &(&Entrant, u64)| entrant.measure(*seed, journal, done);
         let mut results = in_parallel(&runs, jobs, &|| {}, &one)?.into_iter();
         let mut group = |entrant: &Entrant| Group {
             name: entrant.name.clone(),
@@ -254,6 +248,26 @@ impl Plan {
             seeds: self.seeds.clone(),
             shared_link: self.scenario.shares_a_link(),
         })
+    }
+}
+
+impl Entrant {
+    /// The run with this seed: from the journal if that has it, or else made, kept there, and told to `done`.
+    pub(crate) fn measure(
+        &self,
+        seed: u64,
+        journal: Option<&Journal>,
+        done: &(dyn Fn() + Sync),
+    ) -> Result<Measured, KeepError> {
+        if let Some(measured) = journal.and_then(|journal| journal.get(&self.digest, seed)) {
+            return Ok(measured);
+        }
+        let measured = match journal {
+            Some(journal) => journal.run(&self.digest, &self.scenario, seed)?,
+            None => run(&self.scenario, seed, &Keep::default())?.measured,
+        };
+        done();
+        Ok(measured)
     }
 }
 

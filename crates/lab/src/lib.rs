@@ -23,6 +23,7 @@ mod page;
 pub mod pairwise;
 mod program;
 pub mod quantity;
+pub mod rank;
 mod record;
 mod resolve;
 mod run;

@@ -4,6 +4,7 @@ use crate::ScenarioError;
 use crate::error::{Problem, nearest};
 use crate::file::{At, File, HostTable, MeasureName, Policy};
 use crate::named;
+use crate::rank::Condition;
 use crate::resolve;
 use crate::shipped::{self, SHIPPED};
 use crate::study::Study;
@@ -11,9 +12,9 @@ use crate::tree::{Layer, Tree, hex};
 use crate::variant::{Chosen, Switched};
 use crate::vary::Vary;
 use crate::watch::Watch;
-use anabranch_net::Trace;
+use anabranch_net::{Change, LinkConfig, LossModel, Trace};
 use anabranch_policy::Catalogue;
-use anabranch_sim::{Spec, Workload};
+use anabranch_sim::{Spec, TimedChange, Workload};
 use anabranch_units::{Duration, Instant, Seed};
 use sha2::{Digest, Sha256};
 use std::cell::RefCell;
@@ -70,7 +71,8 @@ pub struct Origin {
 pub(crate) type ReadTrace<'a> = dyn Fn(&str, bool) -> std::io::Result<String> + 'a;
 
 impl Scenario {
-    /// The shipped scenario of that name, or else the file, with each `KEY=VALUE` of `sets` laid over it.
+    /// The shipped scenario of that name, the drawn condition (`drawn/SEED/NUMBER`), or else the file, with each
+    /// `KEY=VALUE` of `sets` laid over it.
     ///
     /// Traces named in the file are found beside it, traces named in `sets` from the current directory.
     pub fn load(catalogue: &Arc<Catalogue>, name: &str, sets: &[String]) -> Result<Scenario, ScenarioError> {
@@ -84,6 +86,9 @@ impl Scenario {
         }
         if Study::is_one(name) {
             return Study::load(name)?.scenario(catalogue, sets);
+        }
+        if let Some(condition) = Condition::named(name) {
+            return condition.scenario(catalogue, sets);
         }
         let path = Path::new(name);
         let text = std::fs::read_to_string(path).map_err(|error| not_found(name, &error))?;
@@ -242,6 +247,32 @@ impl Scenario {
         spec
     }
 
+    /// When a run is stopped, counted as the scenario counts.
+    pub(crate) fn stop(&self) -> Duration {
+        self.spec.stop
+    }
+
+    /// Whether seeds make a difference: something is drawn from them.
+    pub fn is_random(&self) -> bool {
+        let spec = &self.spec;
+        let own = spec.paths.iter().flat_map(|path| [&path.down, &path.up]);
+        let links = own.chain(spec.shared.iter().flat_map(|link| [&link.down, &link.up]));
+        let draws = |link: &LinkConfig| {
+            !link.jitter.is_zero()
+                || !matches!(link.loss, LossModel::None | LossModel::List(_))
+                || link.reordering.is_some()
+                || link.duplication > 0.0
+                || link.corruption > 0.0
+        };
+        let changes = |change: &TimedChange| matches!(change.change, Change::Loss(_) | Change::Jitter(_));
+        !self.spread.is_zero()
+            || !self.varies.is_empty()
+            || links.into_iter().any(draws)
+            || spec.changes.iter().any(changes)
+            || spec.paths.iter().any(|path| !path.middleboxes.is_empty())
+            || spec.workloads.iter().any(Workload::is_random)
+    }
+
     /// What is looked at on the way.
     pub(crate) fn watch(&self) -> &Watch {
         &self.watch
@@ -300,6 +331,10 @@ pub fn in_shell(word: &str) -> String {
 }
 
 fn not_found(name: &str, error: &std::io::Error) -> ScenarioError {
+    if Condition::is_like_a_name(name) {
+        let help = "accepted: drawn/SEED/NUMBER with two whole numbers, such as drawn/1/17, or a scenario file";
+        return ScenarioError::plain(format!("`{name}` is no drawn condition and no file"), Some(help.to_owned()));
+    }
     let names: Vec<&str> = SHIPPED.iter().map(|shipped| shipped.name).collect();
     let near = nearest(name, names.iter().copied()).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
     let help = format!("{near}accepted: a scenario file, or one of {}", names.join(", "));

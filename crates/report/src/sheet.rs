@@ -7,9 +7,10 @@ use ::parquet::errors::ParquetError;
 use ::parquet::file::properties::WriterProperties;
 use ::parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use ::parquet::schema::types::Type;
-use anabranch_lab::Measured;
+use anabranch_lab::rank::Field;
 use anabranch_lab::statistic::{Cell, Kind, STATISTICS};
 use anabranch_lab::study::{StudyResult, StudyRow};
+use anabranch_lab::{Measured, VERSION, Variant, build};
 use std::sync::Arc;
 
 /// Rows under typed columns.
@@ -48,6 +49,62 @@ impl Sheet {
         sheet.columns.push(("command".to_owned(), Kind::Text));
         sheet.fill(rows, |row| vec![text(&row.command)]);
         sheet
+    }
+
+    /// The runs of a leaderboard, each with what its condition is; `schedulers` names those of the fields.
+    pub fn of_fields(fields: &[Field], schedulers: &[Variant]) -> Sheet {
+        let kinds = [
+            ("version", Kind::Text),
+            ("build", Kind::Text),
+            ("condition", Kind::Text),
+            ("digest", Kind::Text),
+            ("workload", Kind::Text),
+            ("paths", Kind::Count),
+            ("rtt_ratio", Kind::Number),
+            ("loss", Kind::Text),
+            ("dynamics", Kind::Text),
+            ("congestion", Kind::Text),
+            ("receive_buffer_bytes", Kind::Count),
+            ("kind", Kind::Text),
+            ("name", Kind::Text),
+            ("seed", Kind::Count),
+            ("time_s", Kind::Number),
+            ("finished", Kind::Flag),
+            ("bytes", Kind::Count),
+            ("repeated_bytes", Kind::Count),
+            ("duplicate_bytes", Kind::Count),
+        ];
+        let text = |text: &str| Cell::Text(text.to_owned());
+        let mut rows = Vec::new();
+        for field in fields {
+            let it = &field.condition;
+            let condition = [
+                text(VERSION),
+                text(build()),
+                text(&it.name()),
+                text(&field.digest),
+                text(it.work.name()),
+                Cell::Count(it.paths.len() as u64),
+                Cell::number(Some(it.rtt_ratio())),
+                text(it.loss.name()),
+                text(it.dynamics.name()),
+                text(it.congestion),
+                it.receive_buffer.map_or(Cell::Empty, Cell::Count),
+            ];
+            let named = schedulers.iter().zip(&field.schedulers);
+            let systems = named.map(|(variant, trials)| ("scheduler", &variant.name, trials));
+            let singles = field.singles.iter().map(|single| ("single-path", &single.path, &single.trials));
+            for (kind, name, trials) in systems.chain(singles) {
+                for trial in trials {
+                    let mut row = condition.to_vec();
+                    row.extend([text(kind), text(name), Cell::Count(trial.seed), Cell::number(Some(trial.time_s))]);
+                    row.push(Cell::Flag(trial.finished));
+                    row.extend([trial.bytes, trial.repeated, trial.duplicates].map(Cell::Count));
+                    rows.push(row);
+                }
+            }
+        }
+        Sheet { columns: kinds.map(|(name, kind)| (name.to_owned(), kind)).to_vec(), rows }
     }
 
     fn of_texts<const N: usize>(columns: [&str; N], rows: usize) -> Sheet {

@@ -267,6 +267,20 @@ pub enum Workload {
     },
 }
 
+impl Workload {
+    /// Whether some of its times are drawn from the seed of a run.
+    pub fn is_random(&self) -> bool {
+        match self {
+            Workload::Files { order: FileOrder::AtOnce(arrivals), .. }
+            | Workload::Files { order: FileOrder::Established { arrivals, .. }, .. } => {
+                arrivals.spacing != Spacing::Even
+            }
+            Workload::Udp { spacing, phases, .. } => *spacing != Spacing::Even || *phases != Spacing::Even,
+            _ => false,
+        }
+    }
+}
+
 /// Order of the files of a workload, and the connections they take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FileOrder {

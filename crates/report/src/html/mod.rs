@@ -8,6 +8,7 @@
 
 mod compact;
 mod comparison;
+mod leaderboard;
 mod run;
 mod study;
 

@@ -3,6 +3,7 @@
 
 use anabranch_lab::compare::Plan;
 use anabranch_lab::figure::{Axis, Figure, Mark, Point, Scale, Series, SeriesOrigin};
+use anabranch_lab::rank::{Condition, Leaderboard, League};
 use anabranch_lab::study::{Assumption, Judged, Search, StudyResult, SystemInfo, Tried, Verdict};
 use anabranch_lab::{Keep, Origin, Scenario};
 use anabranch_report::Header;
@@ -290,4 +291,15 @@ pub fn comparison() -> String {
     let summary = comparison.summary().unwrap();
     let command = "anabranch compare two-files.toml --report comparison.html";
     page(&Page::of_comparison(&scenario, &header, &comparison, &summary, command))
+}
+
+/// The page of a leaderboard.
+pub fn leaderboard() -> String {
+    let catalogue = Arc::new(anabranch_policy::Catalogue::default());
+    let schedulers: Vec<String> = ["min-rtt", "late", "round-robin"].map(str::to_owned).into();
+    let sets = ["workload=[{kind=\"files\",size=\"60kB\"}]".to_owned()];
+    let conditions = (0..6).map(|number| Condition::drawn(1, number)).collect();
+    let league = League::new(&catalogue, conditions, &schedulers, true, (1, 2), &sets).unwrap();
+    let board = Leaderboard::of(&league, &league.run(None, 1, &|| ()).unwrap()).unwrap();
+    page(&Page::of_leaderboard(&board, "Conditions 0 to 5 of seed 1", "0.0.0", "anabranch rank --report rank.html"))
 }

@@ -176,6 +176,20 @@ fn a_comparison_is_drawn_and_put_into_words() {
 }
 
 #[test]
+fn a_leaderboard_has_its_tables_and_the_worst_conditions_of_each() {
+    let text = fixture::leaderboard();
+    for said in [
+        "Time over that of the best of all others",
+        "Regret",
+        "To the best of all others, by RTT ratio",
+        "The worst conditions of late",
+        "anabranch compare drawn&#x2f;1&#x2f;",
+    ] {
+        assert!(text.contains(said), "`{said}` is missing");
+    }
+}
+
+#[test]
 fn the_page_is_small() {
     // Mostly Vega; data takes little of it.
     let one = of(&[fixture::study()]).len();
@@ -194,5 +208,6 @@ fn a_browser_shows_what_is_meant() {
         ("hostile.html", of(&[fixture::hostile()])),
         ("run.html", fixture::run()),
         ("comparison.html", fixture::comparison()),
+        ("leaderboard.html", fixture::leaderboard()),
     ]);
 }

@@ -99,6 +99,7 @@ async function looksRight(name, kinds) {
 await looksRight("study", ["svg", "png", "csv"]);
 await looksRight("run", ["svg"]);
 await looksRight("comparison", ["svg"]);
+await looksRight("leaderboard", ["svg"]);
 
 await visit("study.html", WIDE, async (page) => {
   await drawAll(page);

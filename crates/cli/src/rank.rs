@@ -1,0 +1,316 @@
+//! `anabranch rank`: schedulers over drawn conditions, and the adversary.
+
+use crate::failure::Failure;
+use crate::output;
+use anabranch_lab::rank::{Condition, FROZEN, Find, Hunt, Leaderboard, League, RankError};
+use anabranch_lab::{VERSION, split_policies, version_with_build};
+use anabranch_policy::Catalogue;
+use anabranch_report::Sheet;
+use anabranch_report::html::{Page, page};
+use clap::Args as ClapArgs;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Options that only runs have a use for.
+const RUNNING: [&str; 8] = ["schedulers", "sets", "out", "csv", "parquet", "report", "json", "worst"];
+
+/// Arguments of `rank`.
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "Examples:
+  anabranch rank
+  anabranch rank --count 40 --schedulers min-rtt,late,fps --report rank.html
+  anabranch rank --frozen 2026 --out kept --csv runs.csv
+  anabranch rank --set 'host.reinjection=\"tail\"' --json
+  anabranch rank --show 17
+  anabranch rank --seed 5 --count 20 --write conditions
+  anabranch rank --against late --schedulers min-rtt,fps,redundant --write found
+
+Condition N of seed S is the scenario drawn/S/N of every other command: anabranch run drawn/1/17. The distribution and
+the measures are described in docs/leaderboard.md.")]
+pub struct RankArgs {
+    /// Seed of the conditions; 1 unless given.
+    #[arg(long, value_name = "N", conflicts_with = "frozen")]
+    pub seed: Option<u64>,
+    /// How many conditions; 100 unless given.
+    #[arg(long, value_name = "N", conflicts_with = "frozen", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub count: Option<u32>,
+    /// A set of conditions that stays as it is, with 20 seeds in each: 2026 has 1,000.
+    #[arg(long, value_name = "SET", value_parser = clap::builder::PossibleValuesParser::new(["2026"]))]
+    pub frozen: Option<String>,
+    /// The schedulers to rank, with commas between, each with parameters behind a colon where they differ from the
+    /// defaults; all unless given. With --against those of which the best is to win.
+    #[arg(long, value_name = "NAME[:PARAMETER=VALUE,…],…")]
+    pub schedulers: Option<String>,
+    /// Seeds in each condition in which they make a difference; 4 unless given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub repeat: Option<u32>,
+    /// Lay a value over every condition: a dotted key, `=`, and TOML (`host.reinjection="tail"`).
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
+    /// Threads to run on, at most 4 per processor; one per processor unless given. Results do not depend on it.
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub jobs: usize,
+    /// Keep every run in DIR/runs.jsonl, and take from there what was run before by this build: what is killed goes on
+    /// where it was.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Print JSON instead of tables.
+    #[arg(long)]
+    pub json: bool,
+    /// Also write one row per run to this file.
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// The same as Apache Parquet.
+    #[arg(long, value_name = "FILE")]
+    pub parquet: Option<PathBuf>,
+    /// Also write a page with diagrams and all tables to this file, to be opened in a browser.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// List the worst conditions of this scheduler; those of the first unless given.
+    #[arg(long, value_name = "NAME")]
+    pub worst: Option<String>,
+    /// Print condition N as a scenario and run nothing.
+    #[arg(long, value_name = "N", conflicts_with_all = ["count", "repeat", "against", "write"], conflicts_with_all = RUNNING)]
+    pub show: Option<u64>,
+    /// Write the conditions, or what --against finds, to DIR as scenario files with their traces; the conditions are
+    /// then not run.
+    #[arg(long, value_name = "DIR")]
+    pub write: Option<PathBuf>,
+    /// Search for conditions in which this scheduler loses most against the best of the others.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["frozen", "count", "csv", "parquet", "report", "worst"])]
+    pub against: Option<String>,
+    /// About how many conditions are tried, a third of them drawn; 400 unless given. A search tries whole populations,
+    /// and one at least.
+    #[arg(long, value_name = "N", requires = "against", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub tries: Option<u32>,
+    /// Conditions that the search is to find, each from a start of its own; 3 unless given.
+    #[arg(long, value_name = "N", requires = "against", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub find: Option<u32>,
+}
+
+/// The leaderboard, the adversary, or conditions as files.
+pub fn rank(catalogue: &Arc<Catalogue>, args: &RankArgs) -> Result<(), Failure> {
+    if let Some(number) = args.show {
+        return output::print(&Condition::drawn(args.size().0, number).toml());
+    }
+    if let Some(target) = &args.against {
+        return against(catalogue, args, target);
+    }
+    if let Some(directory) = &args.write {
+        return match args.runs_something() {
+            None => write(&conditions(args), directory),
+            Some(option) => {
+                let help = "accepted: without it, or with --against, of which it writes what is found";
+                Err(Failure::Refused(miette::miette!(
+                    help = help,
+                    "--write runs no condition, and {option} needs runs"
+                )))
+            }
+        };
+    }
+    board(catalogue, args)
+}
+
+impl RankArgs {
+    /// Seed and number of the conditions, and seeds in each.
+    fn size(&self) -> (u64, u32, usize) {
+        let (seed, count, repeat) = match self.frozen {
+            Some(_) => (FROZEN.0, FROZEN.1, 20),
+            None => (self.seed.unwrap_or(1), self.count.unwrap_or(100), 4),
+        };
+        (seed, count, self.repeat.map_or(repeat, |repeat| repeat as usize))
+    }
+
+    /// The first option given that only runs have a use for.
+    fn runs_something(&self) -> Option<&'static str> {
+        let given = [
+            ("--schedulers", self.schedulers.is_some()),
+            ("--repeat", self.repeat.is_some()),
+            ("--set", !self.sets.is_empty()),
+            ("--out", self.out.is_some()),
+            ("--json", self.json),
+            ("--csv", self.csv.is_some()),
+            ("--parquet", self.parquet.is_some()),
+            ("--report", self.report.is_some()),
+            ("--worst", self.worst.is_some()),
+        ];
+        given.into_iter().find_map(|(option, given)| given.then_some(option))
+    }
+
+    fn schedulers(&self) -> Vec<String> {
+        self.schedulers.as_deref().map(split_policies).unwrap_or_default()
+    }
+}
+
+fn conditions(args: &RankArgs) -> Vec<Condition> {
+    let (seed, count, _) = args.size();
+    (0..u64::from(count)).map(|number| Condition::drawn(seed, number)).collect()
+}
+
+fn write(conditions: &[Condition], directory: &Path) -> Result<(), Failure> {
+    output::check_directory(directory)?;
+    for condition in conditions {
+        output::write(&directory.join(condition.file()), condition.toml().as_bytes())?;
+        for (name, text) in condition.traces() {
+            output::write(&directory.join(name), text.as_bytes())?;
+        }
+    }
+    Ok(())
+}
+
+fn board(catalogue: &Arc<Catalogue>, args: &RankArgs) -> Result<(), Failure> {
+    let (seed, count, repeat) = args.size();
+    let league = League::new(catalogue, conditions(args), &args.schedulers(), true, (1, repeat), &args.sets)?;
+    if let Some(name) = args.worst.as_ref().filter(|name| league.schedulers().iter().all(|it| it.name != **name)) {
+        let names: Vec<&str> = league.schedulers().iter().map(|it| it.name.as_str()).collect();
+        let help = format!("accepted: {}", names.join(", "));
+        return Err(Failure::Refused(miette::miette!(
+            help = help,
+            "--worst {name}: it is not among those that are ranked"
+        )));
+    }
+    // Before the runs rather than after them.
+    output::check([
+        ("--csv", args.csv.as_ref()),
+        ("--parquet", args.parquet.as_ref()),
+        ("--report", args.report.as_ref()),
+    ])?;
+    let journal = args.out.as_deref().map(output::journal).transpose()?;
+    let jobs = output::threads(args.jobs, league.len());
+    let bar = output::progress(league.len());
+    let fields = league.run(journal.as_ref(), jobs, &|| bar.inc(1));
+    bar.finish_and_clear();
+    let fields = fields.map_err(Failure::rank)?;
+
+    let sheet = Sheet::of_fields(&fields, league.schedulers());
+    if let Some(path) = &args.csv {
+        output::write(path, &sheet.csv().map_err(|error| Failure::writing("CSV", error))?)?;
+    }
+    if let Some(path) = &args.parquet {
+        output::write(path, &sheet.parquet().map_err(|error| Failure::writing("Parquet", error))?)?;
+    }
+    // Without conditions there is nothing to say; clap asks for one at least.
+    let Some(board) = Leaderboard::of(&league, &fields) else { return Ok(()) };
+    if let Some(path) = &args.report {
+        let title = format!("Conditions 0 to {} of seed {seed}", count - 1);
+        let made = Page::of_leaderboard(&board, &title, &version_with_build(), &output::command_line());
+        output::write(path, page(&made).as_bytes())?;
+    }
+    if args.json {
+        return output::print(&output::json(&Drawn { seed, count, board: &board })?);
+    }
+    let made = format!(
+        "anabranch {}: {} schedulers over conditions 0 to {} of seed {seed}",
+        version_with_build(),
+        board.standings.len(),
+        count - 1
+    );
+    output::print(&anabranch_report::leaderboard(&board, &made, args.worst.as_deref(), output::width()))
+}
+
+/// A leaderboard with what its conditions are drawn from.
+#[derive(Serialize)]
+struct Drawn<'a> {
+    seed: u64,
+    count: u32,
+    #[serde(flatten)]
+    board: &'a Leaderboard,
+}
+
+fn against(catalogue: &Arc<Catalogue>, args: &RankArgs, target: &str) -> Result<(), Failure> {
+    let others = match args.schedulers() {
+        named if named.is_empty() => {
+            let all = catalogue.schedulers.names().map(str::to_owned);
+            all.filter(|name| name != target && name != "single" && !anabranch_lab::rank::ORACLES.contains(&&**name))
+                .collect()
+        }
+        named => named,
+    };
+    let (seed, _, repeat) = args.size();
+    let hunt = Hunt {
+        target: target.to_owned(),
+        others,
+        seed,
+        tries: args.tries.unwrap_or(400) as usize,
+        wanted: args.find.unwrap_or(3) as usize,
+        repeat,
+        sets: args.sets.clone(),
+    };
+    if let Some(directory) = &args.write {
+        output::check_directory(directory)?;
+    }
+    let journal = args.out.as_deref().map(output::journal).transpose()?;
+    let jobs = output::threads(args.jobs, hunt.tries);
+    let bar = output::progress(hunt.tries);
+    let finds = hunt.run(catalogue, journal.as_ref(), jobs, &|| bar.inc(1));
+    bar.finish_and_clear();
+    let finds = finds.map_err(Failure::rank)?;
+    if let Some(directory) = &args.write {
+        write(&finds.iter().map(|find| find.condition.clone()).collect::<Vec<_>>(), directory)?;
+    }
+    if args.json {
+        return output::print(&output::json(&Found::of(&hunt, &finds))?);
+    }
+    let made = format!(
+        "anabranch {VERSION}: {} conditions tried against {target}, a third of them drawn from seed {seed}",
+        finds.iter().map(|find| find.tries - 1).sum::<usize>() + hunt.drawn()
+    );
+    let written = args.write.as_ref().map(|directory| directory.to_string_lossy());
+    output::print(&anabranch_report::hunt(&hunt, &finds, &made, written.as_deref(), output::width()))
+}
+
+/// What a hunt found.
+#[derive(Serialize)]
+struct Found<'a> {
+    against: &'a str,
+    others: &'a [String],
+    seed: u64,
+    repeat: usize,
+    found: Vec<FoundOne<'a>>,
+}
+
+#[derive(Serialize)]
+struct FoundOne<'a> {
+    from: String,
+    tries: usize,
+    about: String,
+    drawn: f64,
+    seen: f64,
+    #[serde(flatten)]
+    verified: &'a anabranch_lab::rank::Verified,
+    scenario: String,
+    traces: Vec<String>,
+}
+
+impl<'a> Found<'a> {
+    fn of(hunt: &'a Hunt, finds: &'a [Find]) -> Found<'a> {
+        let one = |it: &'a Find| FoundOne {
+            from: Condition::drawn(hunt.seed, it.from).name(),
+            tries: it.tries,
+            about: it.condition.about(),
+            drawn: it.drawn,
+            seen: it.seen,
+            verified: &it.verified,
+            scenario: it.condition.toml(),
+            traces: it.condition.traces().into_iter().map(|(name, _)| name).collect(),
+        };
+        Found {
+            against: &hunt.target,
+            others: &hunt.others,
+            seed: hunt.seed,
+            repeat: hunt.repeat,
+            found: finds.iter().map(one).collect(),
+        }
+    }
+}
+
+impl Failure {
+    /// A leaderboard that could not be made.
+    fn rank(error: RankError) -> Self {
+        match error {
+            RankError::Refused(error) => error.into(),
+            RankError::Keep(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! The adversary: a search of the space of conditions for those in which a scheduler loses most against the best of
+//! others.
+//!
+//! A third of the tries are draws. The worst of these are where searches begin: each moves all choices at once by
+//! CMA-ES (Hansen and Ostermeier, *Completely Derandomized Self-Adaptation in Evolution Strategies*, Evolutionary
+//! Computation 2001). What is found is the largest of many noisy ratios, so it is run once more, with seeds that the
+//! search has not seen.
+
+use super::condition::Condition;
+use super::leaderboard::against;
+use super::league::{Field, League, RankError};
+use super::point::Point;
+use crate::{Journal, ScenarioError, in_shell};
+use anabranch_policy::Catalogue;
+use fcmaes_core::{Cmaes, CmaesParams, Fitness};
+use serde::Serialize;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What to look for, and how long.
+#[derive(Clone, Debug)]
+pub struct Hunt {
+    /// The scheduler that is to lose.
+    pub target: String,
+    /// Those of which the best is to win.
+    pub others: Vec<String>,
+    /// Of the draws and of the search.
+    pub seed: u64,
+    /// About how many conditions are tried: a search tries whole populations, and one at least.
+    pub tries: usize,
+    /// Conditions that are wanted.
+    pub wanted: usize,
+    /// Seeds in each.
+    pub repeat: usize,
+    /// Each `KEY=VALUE` that is laid over the conditions.
+    pub sets: Vec<String>,
+}
+
+/// A condition that was found.
+#[derive(Clone, Debug)]
+pub struct Find {
+    /// The condition.
+    pub condition: Condition,
+    /// The number of the draw at which its search began.
+    pub from: u64,
+    /// Time of the target over that of the best other, where the search began.
+    pub drawn: f64,
+    /// Conditions that its search tried.
+    pub tries: usize,
+    /// The same of the condition, as the search saw it.
+    pub seen: f64,
+    /// The same on other seeds.
+    pub verified: Verified,
+}
+
+/// A ratio on seeds that the search has not seen.
+#[derive(Clone, Debug, Serialize)]
+pub struct Verified {
+    /// Time of the target over that of the best other.
+    pub ratio: f64,
+    /// Which other is the best.
+    pub best: String,
+    /// The first of the seeds, and how many.
+    pub seeds: (u64, usize),
+}
+
+impl Find {
+    /// The command that compares the target with the best other, over its file in this directory.
+    pub fn command(&self, hunt: &Hunt, directory: &str) -> String {
+        let file = Path::new(directory).join(self.condition.file());
+        let (first, repeat) = self.verified.seeds;
+        let mut command = format!(
+            "anabranch compare {} --schedulers {} --seed {first} --repeat {repeat}",
+            in_shell(&file.to_string_lossy()),
+            in_shell(&format!("{},{}", hunt.target, self.verified.best)),
+        );
+        for set in &hunt.sets {
+            command += &format!(" --set {}", in_shell(set));
+        }
+        command
+    }
+}
+
+/// Step of a search at first, as a share of the whole range of an amount.
+const STEP: f64 = 0.1;
+/// The same of a choice among classes: small, or hardly a step would leave the condition what it is.
+const CLASS_STEP: f64 = 0.02;
+/// Repetitions that verify.
+const VERIFYING: usize = 10;
+
+/// What the runs of a search share.
+struct Ground<'a> {
+    hunt: &'a Hunt,
+    catalogue: &'a Arc<Catalogue>,
+    schedulers: Vec<String>,
+    journal: Option<&'a Journal>,
+    jobs: usize,
+}
+
+impl Hunt {
+    /// Searches on `jobs` threads and calls `done` after each condition that was tried. The same whatever the threads.
+    ///
+    /// # Errors
+    /// If a scheduler or an override is refused, or a run breaks.
+    pub fn run(
+        &self,
+        catalogue: &Arc<Catalogue>,
+        journal: Option<&Journal>,
+        jobs: usize,
+        done: &(dyn Fn() + Sync),
+    ) -> Result<Vec<Find>, RankError> {
+        if self.others.is_empty() || self.others.contains(&self.target) {
+            let problem = format!("`{}` has no others to lose against, or is one of them", self.target);
+            let help = format!("accepted: --schedulers with one or more others, without {}", self.target);
+            return Err(ScenarioError::plain(problem, Some(help)).into());
+        }
+        let schedulers = [std::slice::from_ref(&self.target), &self.others].concat();
+        let ground = Ground { hunt: self, catalogue, schedulers, journal, jobs };
+        let drawn: Vec<Point> = (0..self.drawn() as u64).map(|n| Point::drawn(self.seed, n)).collect();
+        let mut ratios: Vec<(usize, f64)> = ground.ratios(&drawn, done)?.into_iter().enumerate().collect();
+        ratios.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+        let starts = ratios.into_iter().take(self.wanted.max(1));
+        let tries = (self.tries - self.tries.min(drawn.len())) / self.wanted.max(1);
+        let found = starts.map(|(n, ratio)| ground.search(n, &drawn[n], ratio, tries, done));
+        let mut found = found.collect::<Result<Vec<_>, _>>()?;
+        found.sort_by(|a, b| b.verified.ratio.total_cmp(&a.verified.ratio));
+        for (n, find) in found.iter_mut().enumerate() {
+            find.condition.stem = self.stem(n + 1);
+        }
+        Ok(found)
+    }
+
+    /// How many of the tries are draws; searches begin at the worst of them.
+    pub fn drawn(&self) -> usize {
+        (self.tries / 3).max(1)
+    }
+
+    /// Letters, digits and `-` of the target's name, and a number.
+    fn stem(&self, n: usize) -> String {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
+        format!("against-{}-{n}", self.target.chars().map(plain).collect::<String>())
+    }
+}
+
+impl Ground<'_> {
+    fn league(&self, points: &[Point], seeds: (u64, usize)) -> Result<Vec<Field>, RankError> {
+        // All of one stem: what a condition is called makes no difference to its digest.
+        let conditions = points.iter().map(|point| Condition::at("tried".to_owned(), point)).collect();
+        let league = League::new(self.catalogue, conditions, &self.schedulers, false, seeds, &self.hunt.sets)?;
+        league.run(self.journal, self.jobs, &|| {})
+    }
+
+    /// How many times as long as the best other the target takes, at each point.
+    fn ratios(&self, points: &[Point], done: &(dyn Fn() + Sync)) -> Result<Vec<f64>, RankError> {
+        let mut ratios = Vec::new();
+        // In parts, so that progress shows.
+        for part in points.chunks(PART) {
+            let fields = self.league(part, (1, self.hunt.repeat))?;
+            ratios.extend(fields.iter().map(|field| against(field).map_or(1.0, |(ratio, _)| ratio)));
+            part.iter().for_each(|_| done());
+        }
+        Ok(ratios)
+    }
+
+    fn search(
+        &self,
+        from: usize,
+        start: &Point,
+        ratio: f64,
+        tries: usize,
+        done: &(dyn Fn() + Sync),
+    ) -> Result<Find, RankError> {
+        let (mut best, mut tried) = ((start.clone(), ratio), 1);
+        let bounds = (vec![0.0; Point::DIMENSIONS], vec![1.0; Point::DIMENSIONS]);
+        let space = Fitness::bounded(Point::DIMENSIONS, 1, &bounds.0, &bounds.1);
+        let params = CmaesParams {
+            popsize: 0,
+            max_evaluations: tries as u64,
+            seed: self.hunt.seed ^ from as u64,
+            ..CmaesParams::default()
+        };
+        let steps: Vec<f64> = Point::classes().map(|class| if class { CLASS_STEP } else { STEP }).collect();
+        let mut search = Cmaes::new(space, start.coordinates(), &steps, &params);
+        // Whole populations only, and one at least.
+        while (tried == 1 || tried + search.popsize() <= tries) && search.stop() == 0 {
+            let points: Vec<Point> = search.ask().iter().map(|coordinates| Point::of(coordinates)).collect();
+            let ratios = self.ratios(&points, done)?;
+            tried += points.len();
+            for (point, ratio) in points.into_iter().zip(&ratios) {
+                if *ratio > best.1 {
+                    best = (point, *ratio);
+                }
+            }
+            // It minimises.
+            let losses: Vec<f64> = ratios.iter().map(|ratio| -libm::log(*ratio)).collect();
+            search.tell(&losses);
+        }
+        let (point, seen) = best;
+        let seeds = (1 + self.hunt.repeat as u64, VERIFYING);
+        let fields = self.league(std::slice::from_ref(&point), seeds)?;
+        let verified = fields.first().and_then(against).map_or((1.0, 1), |it| it);
+        Ok(Find {
+            condition: Condition::at(String::new(), &point),
+            from: from as u64,
+            drawn: ratio,
+            tries: tried,
+            seen,
+            verified: Verified {
+                ratio: verified.0,
+                best: self.schedulers[verified.1].clone(),
+                seeds: (seeds.0, fields.first().map_or(0, |field| field.seeds.len())),
+            },
+        })
+    }
+}
+
+/// Conditions that are tried between two words on progress.
+const PART: usize = 16;

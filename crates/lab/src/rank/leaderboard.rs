@@ -1,0 +1,364 @@
+//! What the runs of a league come to.
+
+use super::condition::Condition;
+use super::league::{Field, League, Trial};
+use super::versus::{Share, best, versus};
+use super::{is_oracle, league};
+use crate::Variant;
+use crate::in_shell;
+use crate::pairwise::Ratio;
+use crate::stats::{Estimate, Tested};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Schedulers, the one nearest to the best of all others first.
+#[derive(Clone, Debug, Serialize)]
+pub struct Leaderboard {
+    /// How many conditions.
+    pub conditions: usize,
+    /// Those in which seeds make no difference, so that one was run.
+    pub deterministic: usize,
+    /// Seeds in each of the others.
+    pub repeat: usize,
+    /// Each `--set` that was laid over the conditions.
+    pub sets: Vec<String>,
+    /// SHA-256 of the digests of all conditions, in order.
+    pub digest: String,
+    /// The schedulers.
+    pub standings: Vec<Standing>,
+    /// The best scheduler, and plain TCP on the best single path, each chosen on other seeds than it is judged on.
+    pub references: Vec<Reference>,
+    /// By workload, loss and so on.
+    pub splits: Vec<Split>,
+}
+
+/// A scheduler over all conditions.
+#[derive(Clone, Debug, Serialize)]
+pub struct Standing {
+    /// 1 is the best.
+    pub rank: usize,
+    /// It and its parameters.
+    #[serde(flatten)]
+    pub scheduler: Variant,
+    /// It knows what no host can know, and is no one's best other.
+    pub oracle: bool,
+    /// Time over that of the best of all others: geometric mean over conditions.
+    pub to_best: Ratio,
+    /// Share of conditions in which it is at most 2 % slower than that.
+    pub within_2: Share,
+    /// The same for 5 %.
+    pub within_5: Share,
+    /// The same for 20 %.
+    pub within_20: Share,
+    /// 95 % of conditions have a smaller ratio.
+    pub p95: f64,
+    /// The largest ratio.
+    pub most: f64,
+    /// Ratio below which so many percent of conditions lie, from 0 to 100.
+    pub regret: Vec<f64>,
+    /// Time over that of plain TCP on the best single path: geometric mean over conditions.
+    pub to_single: Option<Ratio>,
+    /// Share of conditions in which it is more than 5 % slower than that.
+    pub slower_than_single: Option<Share>,
+    /// The largest ratio to it.
+    pub most_to_single: Option<f64>,
+    /// Bytes sent again on another subflow over bytes sent: mean over conditions.
+    pub repeated: f64,
+    /// Bytes that arrived more than once over bytes sent: mean over conditions.
+    pub duplicates: f64,
+    /// Runs that did not finish.
+    pub unfinished: usize,
+    /// Logarithm of its time over that of the first, condition by condition, tested together with those of all others.
+    pub to_first: Option<Tested>,
+    /// The conditions with the largest ratios to the best of all others, the largest first.
+    pub worst: Vec<Worst>,
+}
+
+/// A condition in which a scheduler does badly.
+#[derive(Clone, Debug, Serialize)]
+pub struct Worst {
+    /// Its name.
+    pub condition: String,
+    /// In a few words.
+    pub about: String,
+    /// Time over that of the best of all others.
+    pub ratio: f64,
+    /// Which other is the best.
+    pub best: String,
+    /// The command that repeats both.
+    pub command: String,
+}
+
+/// Something to hold the schedulers against.
+#[derive(Clone, Debug, Serialize)]
+pub struct Reference {
+    /// In words.
+    pub name: &'static str,
+    /// Time over that of the best of all schedulers.
+    pub to_best: Ratio,
+    /// Share of conditions in which it is more than 5 % slower than plain TCP on the best single path.
+    pub slower_than_single: Option<Share>,
+}
+
+/// The same over parts of the conditions.
+#[derive(Clone, Debug, Serialize)]
+pub struct Split {
+    /// What the parts differ in.
+    pub by: &'static str,
+    /// The parts.
+    pub parts: Vec<String>,
+    /// How many conditions each has.
+    pub conditions: Vec<usize>,
+    /// By scheduler in the order of the standings, and by part.
+    pub cells: Vec<Vec<Cell>>,
+}
+
+/// A scheduler over a part of the conditions.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Cell {
+    /// Geometric mean of its time over that of the best of all others.
+    pub to_best: f64,
+    /// Share of conditions in which it is more than 5 % slower than plain TCP on the best single path.
+    pub slower_than_single: Option<f64>,
+    /// Bytes that arrived more than once over bytes sent: mean over conditions.
+    pub duplicates: f64,
+}
+
+/// More than this is slower than the best single path.
+const SLOWER: f64 = 1.05;
+/// How many conditions are listed as the worst.
+const WORST: usize = 10;
+
+/// One scheduler in one condition.
+struct Score {
+    /// Mean logarithm of its times.
+    log: f64,
+    /// Its time over that of the best of all others.
+    to_best: f64,
+    /// Its time over that of plain TCP on the best single path.
+    to_single: Option<f64>,
+    /// The best of all others over all seeds.
+    best: usize,
+    repeated: f64,
+    duplicates: f64,
+    unfinished: usize,
+}
+
+impl Leaderboard {
+    /// Of what a league came to. `None` without conditions.
+    pub fn of(league: &League, fields: &[Field]) -> Option<Leaderboard> {
+        let variants = league.schedulers();
+        let oracles: Vec<bool> = variants.iter().map(|variant| is_oracle(&variant.name)).collect();
+        // By condition, then by scheduler.
+        let scores: Vec<Vec<Score>> = fields.iter().map(|field| scores(field, &oracles)).collect::<Option<_>>()?;
+        let of = |scheduler: usize| scores.iter().map(move |condition| &condition[scheduler]);
+        let mut order: Vec<(usize, Ratio)> = (0..variants.len())
+            .map(|n| Some((n, geometric_mean(of(n).map(|score| score.to_best))?)))
+            .collect::<Option<_>>()?;
+        // Stable: equal ones stay in the order asked for.
+        order.sort_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean));
+        let logs = |n: usize| of(n).map(|score| score.log).collect::<Vec<f64>>();
+        let first = order.first().map(|(n, _)| logs(*n))?;
+        let differences: Vec<Option<Estimate>> = order
+            .iter()
+            .enumerate()
+            .map(|(rank, (n, _))| Estimate::of_difference(&logs(*n), &first).filter(|_| rank > 0))
+            .collect();
+        let to_first = Tested::family(&differences);
+        let standing = |(rank, (n, to_best)): (usize, &(usize, Ratio))| {
+            let within = |limit: f64| Share::of(of(*n).map(|score| score.to_best <= limit));
+            let mut sorted: Vec<f64> = of(*n).map(|score| score.to_best).collect();
+            sorted.sort_by(f64::total_cmp);
+            let mean = |number: fn(&Score) -> f64| of(*n).map(number).sum::<f64>() / fields.len() as f64;
+            let singles: Option<Vec<f64>> = of(*n).map(|score| score.to_single).collect();
+            Some(Standing {
+                rank: rank + 1,
+                scheduler: variants[*n].clone(),
+                oracle: oracles[*n],
+                to_best: *to_best,
+                within_2: within(1.02)?,
+                within_5: within(1.05)?,
+                within_20: within(1.2)?,
+                p95: quantile(&sorted, 95),
+                most: quantile(&sorted, 100),
+                regret: (0..=100).map(|percent| quantile(&sorted, percent)).collect(),
+                to_single: singles.as_ref().and_then(|all| geometric_mean(all.iter().copied())),
+                slower_than_single: singles.as_ref().and_then(|all| Share::of(all.iter().map(|it| *it > SLOWER))),
+                most_to_single: singles.as_ref().and_then(|all| all.iter().copied().reduce(f64::max)),
+                repeated: mean(|score| score.repeated),
+                duplicates: mean(|score| score.duplicates),
+                unfinished: of(*n).map(|score| score.unfinished).sum(),
+                to_first: to_first[rank],
+                worst: worst(league, fields, *n, &of(*n).collect::<Vec<_>>()),
+            })
+        };
+        let standings: Vec<Standing> = order.iter().enumerate().map(standing).collect::<Option<_>>()?;
+        let order: Vec<usize> = order.into_iter().map(|(n, _)| n).collect();
+        Some(Leaderboard {
+            conditions: fields.len(),
+            deterministic: fields.iter().filter(|field| field.seeds.len() == 1).count(),
+            repeat: league.repeat(),
+            sets: league.sets().to_vec(),
+            digest: league::digest(fields),
+            standings,
+            references: references(fields, &oracles),
+            splits: SPLITS.iter().map(|(by, part)| split(by, *part, fields, &scores, &order)).collect(),
+        })
+    }
+}
+
+fn logarithms(trials: &[Trial]) -> Vec<f64> {
+    trials.iter().map(|trial| libm::log(trial.time_s)).collect()
+}
+
+fn slices(all: &[Vec<f64>]) -> Vec<&[f64]> {
+    all.iter().map(Vec::as_slice).collect()
+}
+
+/// `None` where there is no other to hold against.
+fn scores(field: &Field, oracles: &[bool]) -> Option<Vec<Score>> {
+    let times: Vec<Vec<f64>> = field.schedulers.iter().map(|trials| logarithms(trials)).collect();
+    let singles: Vec<Vec<f64>> = field.singles.iter().map(|single| logarithms(&single.trials)).collect();
+    let all: Vec<usize> = (0..field.seeds.len()).collect();
+    let score = |(n, trials): (usize, &Vec<Trial>)| {
+        let own: &[f64] = &times[n];
+        let others: Vec<usize> = (0..times.len()).filter(|other| *other != n && !oracles[*other]).collect();
+        let theirs: Vec<&[f64]> = others.iter().map(|other| times[*other].as_slice()).collect();
+        let share = |count: fn(&Trial) -> u64| {
+            let sum = |count: fn(&Trial) -> u64| trials.iter().map(count).sum::<u64>() as f64;
+            sum(count) / sum(|trial| trial.bytes).max(1.0)
+        };
+        Some(Score {
+            log: own.iter().sum::<f64>() / own.len() as f64,
+            to_best: libm::exp(versus(&[own], &theirs)?),
+            to_single: versus(&[own], &slices(&singles)).map(libm::exp),
+            best: others[best(&theirs, &all)?],
+            repeated: share(|trial| trial.repeated),
+            duplicates: share(|trial| trial.duplicates),
+            unfinished: trials.iter().filter(|trial| !trial.finished).count(),
+        })
+    };
+    field.schedulers.iter().enumerate().map(score).collect()
+}
+
+/// The time of the first scheduler over that of the best of the others, and which that is.
+pub(super) fn against(field: &Field) -> Option<(f64, usize)> {
+    let scores = scores(field, &vec![false; field.schedulers.len()])?;
+    scores.first().map(|score| (score.to_best, score.best))
+}
+
+fn geometric_mean(ratios: impl Iterator<Item = f64>) -> Option<Ratio> {
+    let ratios: Vec<f64> = ratios.collect();
+    Ratio::of(&ratios, &vec![1.0; ratios.len()])
+}
+
+/// The ratio below which so many percent lie, of ratios in order.
+fn quantile(sorted: &[f64], percent: usize) -> f64 {
+    sorted.get((percent * sorted.len() / 100).min(sorted.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
+}
+
+fn worst(league: &League, fields: &[Field], scheduler: usize, scores: &[&Score]) -> Vec<Worst> {
+    let mut order: Vec<usize> = (0..fields.len()).collect();
+    order.sort_by(|a, b| scores[*b].to_best.total_cmp(&scores[*a].to_best));
+    let name = |n: usize| league.schedulers()[n].name.clone();
+    let one = |n: usize| {
+        let (condition, best) = (&fields[n].condition, name(scores[n].best));
+        let mut command = format!(
+            "anabranch compare {} --schedulers {} --repeat {}",
+            in_shell(&condition.name()),
+            in_shell(&format!("{},{best}", name(scheduler))),
+            fields[n].seeds.len()
+        );
+        for set in league.sets() {
+            command += &format!(" --set {}", in_shell(set));
+        }
+        Worst { condition: condition.name(), about: condition.about(), ratio: scores[n].to_best, best, command }
+    };
+    order.into_iter().take(WORST).map(one).collect()
+}
+
+fn references(fields: &[Field], oracles: &[bool]) -> Vec<Reference> {
+    let mut of_best = Vec::new();
+    let mut of_single = Vec::new();
+    for field in fields {
+        let real = field.schedulers.iter().zip(oracles).filter(|(_, oracle)| !**oracle);
+        let real: Vec<Vec<f64>> = real.map(|(trials, _)| logarithms(trials)).collect();
+        let singles: Vec<Vec<f64>> = field.singles.iter().map(|single| logarithms(&single.trials)).collect();
+        let Some(ratio) = versus(&slices(&real), &slices(&singles)) else { return Vec::new() };
+        of_best.push(libm::exp(ratio));
+        of_single.push(libm::exp(-ratio));
+    }
+    let slower = Share::of(of_best.iter().map(|ratio| *ratio > SLOWER));
+    let reference = |name, ratios: Vec<f64>, slower_than_single| {
+        Some(Reference { name, to_best: geometric_mean(ratios.into_iter())?, slower_than_single })
+    };
+    [
+        reference("best of all schedulers", vec![1.0; of_best.len()], slower),
+        reference("plain TCP on the best single path", of_single, None),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// The part of a split that a condition belongs to, with its place among the parts.
+type Part = fn(&Condition) -> (usize, String);
+
+const SPLITS: [(&str, Part); 7] = [
+    ("workload", |it| {
+        let all = ["short", "warm", "medium", "long", "bulk", "web", "interactive"];
+        named(&all, it.work.name())
+    }),
+    ("loss", |it| (it.loss as usize, it.loss.name().to_owned())),
+    ("RTT ratio", |it| class(it.rtt_ratio(), &[1.5, 4.0, 16.0], "")),
+    ("receive buffer", |it| match it.receive_buffer {
+        Some(bytes) => class(bytes as f64 / 1024.0, &[256.0, 2048.0], " KiB"),
+        None => (usize::MAX, "self-tuning".to_owned()),
+    }),
+    ("dynamics", |it| {
+        let all = ["none", "cellular", "varying", "failure", "shared bottleneck", "cross traffic"];
+        named(&all, it.dynamics.name())
+    }),
+    ("congestion control", |it| (0, it.congestion.to_owned())),
+    ("paths", |it| (it.paths.len(), it.paths.len().to_string())),
+];
+
+/// The class of that name, at its place among all.
+fn named(all: &[&str], name: &str) -> (usize, String) {
+    (all.iter().position(|other| *other == name).unwrap_or(all.len()), name.to_owned())
+}
+
+/// The class of `x` between these limits.
+fn class(x: f64, limits: &[f64], unit: &str) -> (usize, String) {
+    let place = limits.iter().filter(|limit| x >= **limit).count();
+    let name = match (place.checked_sub(1).map(|n| limits[n]), limits.get(place)) {
+        (None, Some(high)) => format!("below {high}{unit}"),
+        (Some(low), Some(high)) => format!("{low} to {high}{unit}"),
+        (Some(low), None) => format!("from {low}{unit}"),
+        (None, None) => String::new(),
+    };
+    (place, name)
+}
+
+fn split(by: &'static str, part: Part, fields: &[Field], scores: &[Vec<Score>], order: &[usize]) -> Split {
+    let mut parts: BTreeMap<(usize, String), Vec<usize>> = BTreeMap::new();
+    for (n, field) in fields.iter().enumerate() {
+        parts.entry(part(&field.condition)).or_default().push(n);
+    }
+    let cell = |scheduler: usize, conditions: &[usize]| {
+        let of = || conditions.iter().map(|n| &scores[*n][scheduler]);
+        let n = conditions.len() as f64;
+        let singles: Option<Vec<f64>> = of().map(|score| score.to_single).collect();
+        Cell {
+            to_best: libm::exp(of().map(|score| libm::log(score.to_best)).sum::<f64>() / n),
+            slower_than_single: singles.map(|all| all.iter().filter(|ratio| **ratio > SLOWER).count() as f64 / n),
+            duplicates: of().map(|score| score.duplicates).sum::<f64>() / n,
+        }
+    };
+    Split {
+        by,
+        parts: parts.keys().map(|(_, name)| name.clone()).collect(),
+        conditions: parts.values().map(Vec::len).collect(),
+        cells: order.iter().map(|n| parts.values().map(|conditions| cell(*n, conditions)).collect()).collect(),
+    }
+}

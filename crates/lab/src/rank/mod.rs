@@ -1,0 +1,40 @@
+//! The leaderboard: schedulers over conditions that are drawn from a stated distribution.
+//!
+//! ```text
+//! Point        one number of [0, 1) per choice           ── drawn from seed and number, or moved by the adversary
+//!    │ Condition::at                                         the distribution (docs/leaderboard.md)
+//! Condition    paths, loss, dynamics, work, buffers          written as TOML, read back as a Scenario
+//!    │ League::run                                           every system on common seeds, kept in a journal
+//! Field        times of every system in one condition
+//!    │ Leaderboard::of                                       ratios to the best of all others, and their distribution
+//! Leaderboard
+//! ```
+
+mod adversary;
+mod condition;
+mod leaderboard;
+mod league;
+mod point;
+mod versus;
+mod written;
+
+pub use adversary::{Find, Hunt, Verified};
+pub use condition::{BULK_SECONDS, Class, Condition, DrawnPath, Dynamics, LossKind, PageKind, Work};
+pub use leaderboard::{Cell, Leaderboard, Reference, Split, Standing, Worst};
+pub use league::{Field, League, RankError, Single, Trial};
+pub use point::Point;
+pub use versus::Share;
+
+/// Schedulers that know what no host can know. They are ranked, and are no one's best other.
+pub const ORACLES: &[&str] = &["edpf"];
+
+/// The frozen set: this seed and so many conditions, for good.
+pub const FROZEN: (u64, u32) = (2026, 1000);
+
+/// Whether the scheduler, named with or without parameters, is an oracle.
+pub(crate) fn is_oracle(name: &str) -> bool {
+    ORACLES.contains(&name.split(':').next().unwrap_or(name))
+}
+
+#[cfg(test)]
+mod tests;

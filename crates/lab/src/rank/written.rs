@@ -1,0 +1,303 @@
+//! A condition as a scenario: the TOML of the schema, and the traces beside it.
+
+use super::condition::{Condition, DrawnPath, Dynamics, LossKind, PageKind, Work};
+use crate::scenario::Origin;
+use crate::{Scenario, ScenarioError};
+use anabranch_net::trace::{LteParams, synthetic_lte};
+use anabranch_policy::Catalogue;
+use anabranch_units::{Duration, Rate};
+use std::fmt::Write;
+use std::io::{Error, ErrorKind};
+use std::sync::Arc;
+
+/// What stands before the names of drawn conditions: `drawn/SEED/NUMBER` is accepted wherever a scenario is.
+const PREFIX: &str = "drawn/";
+
+impl Condition {
+    /// The condition of the name `drawn/SEED/NUMBER`; `None` if it is no such name.
+    pub(crate) fn named(name: &str) -> Option<Condition> {
+        let (seed, number) = name.strip_prefix(PREFIX)?.split_once('/')?;
+        let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        (plain(seed) && plain(number)).then_some(())?;
+        Some(Condition::drawn(seed.parse().ok()?, number.parse().ok()?))
+    }
+
+    /// Whether the name begins like one of a drawn condition.
+    pub(crate) fn is_like_a_name(name: &str) -> bool {
+        name.starts_with(PREFIX)
+    }
+
+    /// What names it on the command line: `drawn/SEED/NUMBER`, or the file.
+    pub fn name(&self) -> String {
+        match self.drawn {
+            Some((seed, number)) => format!("{PREFIX}{seed}/{number}"),
+            None => self.file(),
+        }
+    }
+
+    /// The name of its file.
+    pub fn file(&self) -> String {
+        format!("{}.toml", self.stem)
+    }
+
+    /// In a few words.
+    pub fn about(&self) -> String {
+        let paths = self.paths.iter().map(|path| format!("{} Mbit/s {} ms", path.rate, path.rtt));
+        let loss = self
+            .paths
+            .iter()
+            .filter(|path| path.loss > 0.0)
+            .map(|path| format!("{} loses {}%", path.name, (path.loss * 1e4).round() / 100.0));
+        let mut words = vec![paths.collect::<Vec<_>>().join(" + "), self.work.about()];
+        words.extend(loss);
+        words.extend(Some(self.dynamics.name()).filter(|name| *name != "none").map(str::to_owned));
+        words.push(self.congestion.to_owned());
+        words.join(", ")
+    }
+
+    /// The scenario file.
+    pub fn toml(&self) -> String {
+        let mut text = String::new();
+        let about = match self.drawn {
+            Some((seed, number)) => format!("condition {number} of seed {seed}"),
+            None => format!("condition {}", self.stem),
+        };
+        line(&mut text, format_args!("about = \"{about}: {}\"", self.about()));
+        for (n, path) in self.paths.iter().enumerate() {
+            self.path(&mut text, n, path);
+        }
+        if let Dynamics::Shared { rate, queue } = self.dynamics {
+            line(&mut text, format_args!("\n[link.bottleneck]\nrate = \"{rate}mbit\"\nqueue = \"{queue}p\""));
+        }
+        line(&mut text, format_args!("\n[host]\ncongestion = \"{}\"", self.congestion));
+        line(&mut text, format_args!("send-buffer = \"{}B\"", self.send_buffer));
+        match self.receive_buffer {
+            Some(bytes) => line(&mut text, format_args!("receive-buffer = \"{bytes}B\"")),
+            None => line(&mut text, format_args!("receive-buffer = {{ initial = \"64KiB\", max = \"6MiB\" }}")),
+        }
+        line(&mut text, format_args!("max-subflows = 4\n\n[[workload]]"));
+        self.work.write(&mut text);
+        self.cross(&mut text);
+        self.failure(&mut text);
+        line(&mut text, format_args!("\n[run]\nstop = \"{}s\"", self.stop()));
+        if matches!(self.dynamics, Dynamics::Cellular { .. }) {
+            line(&mut text, format_args!("spread = \"{SPREAD}s\""));
+        }
+        text
+    }
+
+    fn path(&self, text: &mut String, n: usize, path: &DrawnPath) {
+        let vary = match &self.dynamics {
+            Dynamics::Vary { path, every, rate, rtt } if *path == n => Some((every, rate, rtt)),
+            _ => None,
+        };
+        line(text, format_args!("\n[path.{}]", path.name));
+        match &self.dynamics {
+            Dynamics::Cellular { path, .. } if *path == n => {
+                let [down, up] = self.trace_names();
+                line(text, format_args!("down = \"{down}\"\nup = \"{up}\""));
+            }
+            // Rates that vary are alike in both directions.
+            _ if vary.is_some() || path.up == path.rate => line(text, format_args!("rate = \"{}mbit\"", path.rate)),
+            _ => line(text, format_args!("down = \"{}mbit\"\nup = \"{}mbit\"", path.rate, path.up)),
+        }
+        line(text, format_args!("rtt = \"{}ms\"", path.rtt));
+        if let Some((jitter, reorders)) = path.jitter {
+            line(text, format_args!("jitter = \"{jitter}ms\""));
+            if reorders {
+                line(text, format_args!("jitter-reorders = true"));
+            }
+        }
+        line(text, format_args!("queue = \"{}p\"", path.queue));
+        if let Some(length) = path.burst {
+            let back = 1.0 / length;
+            let (good_bad, bad_good) = (100.0 * path.loss * back / (1.0 - path.loss), 100.0 * back);
+            line(
+                text,
+                format_args!(
+                    "loss = {{ model = \"gilbert-elliott\", p-good-bad = \"{good_bad:.6}%\", \
+                     p-bad-good = \"{bad_good:.4}%\", loss-good = \"0%\", loss-bad = \"100%\" }}"
+                ),
+            );
+        } else if path.loss > 0.0 {
+            line(text, format_args!("loss = \"{:.5}%\"", 100.0 * path.loss));
+        }
+        if path.loss > 0.0 && !self.loss_both_ways {
+            line(text, format_args!("loss-up = \"0%\""));
+        }
+        if let Some((every, [slow, fast], [near, far])) = vary {
+            line(
+                text,
+                format_args!(
+                    "vary = {{ every = \"{every}ms\", rate = [\"{slow}mbit\", \"{fast}mbit\"], \
+                     rtt = [\"{near}ms\", \"{far}ms\"] }}"
+                ),
+            );
+        }
+        if matches!(self.dynamics, Dynamics::Shared { .. }) {
+            line(text, format_args!("via = \"bottleneck\""));
+        }
+    }
+
+    fn cross(&self, text: &mut String) {
+        match &self.dynamics {
+            Dynamics::CrossTcp { path, duration, congestion } => {
+                let path = self.paths[*path].name;
+                line(text, format_args!("\n[[workload]]\nkind = \"tcp\"\npath = \"{path}\""));
+                line(text, format_args!("duration = \"{duration}s\"\ncongestion = \"{congestion}\""));
+            }
+            Dynamics::CrossUdp { path, rate, on, off } => {
+                let path = self.paths[*path].name;
+                line(text, format_args!("\n[[workload]]\nkind = \"udp\"\npath = \"{path}\"\nrate = \"{rate}mbit\""));
+                line(text, format_args!("on = \"{on}ms\"\noff = \"{off}ms\"\nstop = \"60s\""));
+            }
+            _ => {}
+        }
+    }
+
+    fn failure(&self, text: &mut String) {
+        let Dynamics::Failure { path, at, silent, back } = &self.dynamics else { return };
+        let path = self.paths[*path].name;
+        let (dies, lives) = if *silent { ("blackhole", "restore") } else { ("down", "up") };
+        line(text, format_args!("\n[[change]]\nat = \"{at}s\"\npath = \"{path}\"\nstate = \"{dies}\""));
+        if let Some(back) = back {
+            line(text, format_args!("\n[[change]]\nat = \"{back}s\"\npath = \"{path}\"\nstate = \"{lives}\""));
+        }
+    }
+
+    fn trace_names(&self) -> [String; 2] {
+        [format!("{}.down", self.stem), format!("{}.up", self.stem)]
+    }
+
+    /// The traces that the scenario file names, each with its text.
+    pub fn traces(&self) -> Vec<(String, String)> {
+        let Dynamics::Cellular { path, seed, handover } = self.dynamics else { return Vec::new() };
+        let rates = [self.paths[path].rate, self.paths[path].up];
+        let one = |(n, (name, rate)): (usize, (String, f64))| {
+            (name, synthetic_lte(2 * seed + n as u64, &cellular(rate, handover)))
+        };
+        self.trace_names().into_iter().zip(rates).enumerate().map(one).collect()
+    }
+
+    /// The scenario, with each `KEY=VALUE` of `sets` laid over it.
+    ///
+    /// # Errors
+    /// If what `sets` say is refused.
+    pub fn scenario(&self, catalogue: &Arc<Catalogue>, sets: &[String]) -> Result<Scenario, ScenarioError> {
+        let origin = Origin { scenario: self.name(), sets: sets.to_vec() };
+        let read = |name: &str, from_set: bool| match self.trace_names().iter().any(|own| own == name) && !from_set {
+            true => {
+                let found = self.traces().into_iter().find(|(own, _)| own == name);
+                found.map(|(_, text)| text).ok_or_else(|| Error::from(ErrorKind::NotFound))
+            }
+            false => std::fs::read_to_string(name),
+        };
+        Scenario::read(catalogue, &self.name(), &self.file(), &self.toml(), origin, &read)
+    }
+}
+
+/// Traces repeat after this; repetitions begin somewhere in the first [`SPREAD`] seconds.
+const PERIOD: Duration = Duration::from_secs(120);
+const SPREAD: u64 = 60;
+
+/// A car's LTE link: rates stray by three quarters of their mean and return within seconds; handovers silence it.
+fn cellular(mean: f64, handover: f64) -> LteParams {
+    let rate = |mbps: f64| Rate::from_bps((mbps * 1e6).round() as u64);
+    LteParams {
+        period: PERIOD,
+        mean: rate(mean),
+        spread: rate(0.75 * mean),
+        floor: rate(0.02 * mean),
+        ceiling: rate(5.0 * mean),
+        memory: Duration::from_secs(2),
+        handover_every: Duration::from_secs_f64(handover),
+        handover: (Duration::from_millis(100), Duration::from_millis(1500)),
+    }
+}
+
+impl Work {
+    /// The name of its class in tables.
+    pub fn name(&self) -> &'static str {
+        use super::condition::Class;
+        match self {
+            Work::File { class: Class::Short, .. } => "short",
+            Work::File { class: Class::Medium, .. } => "medium",
+            Work::File { class: Class::Long, .. } => "long",
+            Work::Bursts { .. } => "warm",
+            Work::Bulk => "bulk",
+            Work::Page { .. } => "web",
+            Work::Interactive { .. } => "interactive",
+        }
+    }
+
+    fn about(&self) -> String {
+        match self {
+            Work::File { size, .. } => format!("{} kB", (*size as f64 / 1e3).round()),
+            Work::Bursts { size, count, .. } => format!("{count} bursts of {} kB", (*size as f64 / 1e3).round()),
+            Work::Bulk => "bulk".to_owned(),
+            Work::Page { page: PageKind::Site(name), protocol } => format!("page {name} over {protocol}"),
+            Work::Page { page: PageKind::Generated { objects, total, .. }, protocol } => {
+                format!("page of {objects} objects, {} kB over {protocol}", (*total as f64 / 1e3).round())
+            }
+            Work::Interactive { .. } => "interactive".to_owned(),
+        }
+    }
+
+    fn write(&self, text: &mut String) {
+        match self {
+            Work::File { size, .. } => line(text, format_args!("kind = \"files\"\nsize = \"{size}B\"")),
+            Work::Bursts { size, count, interval } => {
+                line(text, format_args!("kind = \"bursts\"\nsize = \"{size}B\"\ncount = {count}"));
+                line(text, format_args!("interval = \"{interval}ms\"\nwarm-up = \"200000B\""));
+            }
+            Work::Bulk => {
+                line(text, format_args!("kind = \"bulk\"\nduration = \"{}s\"", super::condition::BULK_SECONDS));
+            }
+            Work::Page { page, protocol } => {
+                match page {
+                    PageKind::Site(name) => line(text, format_args!("kind = \"web\"\npage = \"{name}\"")),
+                    PageKind::Generated { objects, total, seed } => line(
+                        text,
+                        format_args!(
+                            "kind = \"web\"\npage = {{ objects = {objects}, total = \"{total}B\", seed = {seed} }}"
+                        ),
+                    ),
+                }
+                line(text, format_args!("protocol = \"{protocol}\""));
+            }
+            Work::Interactive { session } => {
+                line(text, format_args!("kind = \"interactive\"\nduration = \"20s\"\ntrace-seed = {session}"));
+            }
+        }
+    }
+}
+
+impl Dynamics {
+    /// The name of its class in tables.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Dynamics::None => "none",
+            Dynamics::Cellular { .. } => "cellular",
+            Dynamics::Vary { .. } => "varying",
+            Dynamics::Failure { .. } => "failure",
+            Dynamics::Shared { .. } => "shared bottleneck",
+            Dynamics::CrossTcp { .. } | Dynamics::CrossUdp { .. } => "cross traffic",
+        }
+    }
+}
+
+impl LossKind {
+    /// The name of its class in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            LossKind::None => "none",
+            LossKind::All => "all paths",
+            LossKind::Some => "some paths",
+            LossKind::Burst => "bursts on one",
+        }
+    }
+}
+
+fn line(text: &mut String, words: std::fmt::Arguments<'_>) {
+    writeln!(text, "{words}").expect("writing to a String cannot fail");
+}

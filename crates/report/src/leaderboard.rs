@@ -1,0 +1,214 @@
+//! The leaderboard on the terminal, and what the adversary found.
+
+use crate::number::percent;
+use crate::policies::candidates;
+use crate::table::{Align, Table};
+use crate::wrap::wrap;
+use anabranch_lab::pairwise::Ratio;
+use anabranch_lab::rank::{Find, Hunt, Leaderboard, Split, Standing, Worst};
+
+/// How many splits the terminal shows; a page has all.
+const SPLITS: usize = 4;
+
+/// The tables and how to read them, in lines of at most `width` characters. `made` says which conditions they are,
+/// `worst` of which scheduler the worst conditions are listed; of the first unless given.
+pub fn leaderboard(board: &Leaderboard, made: &str, worst: Option<&str>, width: usize) -> String {
+    let mut text = format!("{made}\n{}\n\n{}", size(board), ranking(board));
+    text.push('\n');
+    for note in notes(board) {
+        text += &(wrap(&note, width).join("\n") + "\n");
+    }
+    for split in board.splits.iter().take(SPLITS) {
+        text += &format!("\nTo the best of all others, by {}\n\n{}", split.by, parts(board, split));
+    }
+    let listed = board.standings.iter().find(|it| worst.is_none_or(|name| it.scheduler.name == name));
+    if let Some(standing) = listed {
+        text += &format!("\nThe worst conditions of {}\n\n", standing.scheduler.name);
+        for it in &standing.worst {
+            text += &worst_in_words(it, width);
+        }
+    }
+    let schedulers: Vec<_> = board.standings.iter().map(|it| it.scheduler.clone()).collect();
+    text + "\nSchedulers, with all their parameters:\n" + &candidates(&schedulers)
+}
+
+/// How many conditions and runs there are.
+pub(crate) fn size(board: &Leaderboard) -> String {
+    let random = board.conditions - board.deterministic;
+    let sets = match board.sets.as_slice() {
+        [] => String::new(),
+        sets => format!("; with {}", sets.join(" ")),
+    };
+    format!(
+        "{} conditions ({}): {random} with {} seeds, {} in which seeds make no difference{sets}",
+        board.conditions,
+        &board.digest[..12.min(board.digest.len())],
+        board.repeat,
+        board.deterministic
+    )
+}
+
+fn worst_in_words(it: &Worst, width: usize) -> String {
+    let mut text = format!("  {} times {}: {}\n", ratio(it.ratio), it.best, it.condition);
+    for line in wrap(&it.about, width.saturating_sub(6)) {
+        text += &format!("      {line}\n");
+    }
+    text + &format!("      {}\n", it.command)
+}
+
+/// The schedulers in order.
+pub(crate) fn ranking(board: &Leaderboard) -> Table {
+    let right = |name| (name, Align::Right);
+    let mut table = Table::new([
+        right("#"),
+        ("scheduler", Align::Left),
+        right("to best"),
+        right("≤2 %"),
+        right("≤5 %"),
+        right("≤20 %"),
+        right("p95"),
+        right("most"),
+        right("to TCP"),
+        right("slower"),
+        right("TCP most"),
+        right("repeated"),
+        right("twice"),
+        right("unfinished"),
+    ]);
+    for it in &board.standings {
+        let star = if it.to_first.is_some_and(|tested| tested.is_significant()) { " *" } else { "" };
+        let oracle = if it.oracle { " (oracle)" } else { "" };
+        table.row([
+            it.rank.to_string(),
+            format!("{}{oracle}", it.scheduler.name),
+            format!("{}{star}", with_interval(it.to_best)),
+            percent(it.within_2.share),
+            percent(it.within_5.share),
+            percent(it.within_20.share),
+            ratio(it.p95),
+            ratio(it.most),
+            it.to_single.map(|it| ratio(it.mean)).unwrap_or_default(),
+            it.slower_than_single.map(|it| percent(it.share)).unwrap_or_default(),
+            it.most_to_single.map(ratio).unwrap_or_default(),
+            percent(it.repeated),
+            percent(it.duplicates),
+            if it.unfinished > 0 { it.unfinished.to_string() } else { String::new() },
+        ]);
+    }
+    for it in &board.references {
+        let slower = it.slower_than_single.map(|it| percent(it.share)).unwrap_or_default();
+        let mut row = vec![String::new(), it.name.to_owned(), with_interval(it.to_best)];
+        row.extend(vec![String::new(); 6]);
+        row.push(slower);
+        table.row(row);
+    }
+    table
+}
+
+/// How to read the ranking.
+pub(crate) fn notes(board: &Leaderboard) -> Vec<String> {
+    let mut notes = vec![
+        "To best: time over that of the best of all other schedulers, geometric mean over conditions ± its \
+         95 % interval; ≤2 %: share of conditions in which it is at most 2 % slower than that. To TCP: the same to \
+         plain TCP on the best single path; slower: share of conditions in which it is more than 5 % slower. \
+         Repeated: bytes sent again on another subflow, twice: bytes that arrived more than once, of those sent. A \
+         run that does not finish counts until it is stopped."
+            .to_owned(),
+    ];
+    notes.push(match board.repeat {
+        1 => "With one seed the best is chosen on the seed that it is judged on: partly it is the luckiest. \
+              --repeat 2 or more chooses on other seeds."
+            .to_owned(),
+        _ => "The best is chosen on one half of the seeds and judged on the other, both ways.".to_owned(),
+    });
+    if let [first, _, ..] = board.standings.as_slice() {
+        let name = &first.scheduler.name;
+        notes.push(format!(
+            "*: slower than {name}, which is first; paired t-tests over conditions at 5 % for all {} together (Holm).",
+            board.standings.len() - 1
+        ));
+    }
+    notes
+}
+
+/// The schedulers over the parts of a split.
+pub(crate) fn parts(board: &Leaderboard, split: &Split) -> Table {
+    let heads: Vec<String> =
+        split.parts.iter().zip(&split.conditions).map(|(part, conditions)| format!("{part} ({conditions})")).collect();
+    let numbers = heads.iter().map(|head| (head.as_str(), Align::Right));
+    let mut table = Table::new([("scheduler", Align::Left)].into_iter().chain(numbers));
+    for (standing, cells) in board.standings.iter().zip(&split.cells) {
+        let name = standing.scheduler.name.clone();
+        table.row([name].into_iter().chain(cells.iter().map(|cell| ratio(cell.to_best))));
+    }
+    table
+}
+
+/// `1.094 ± 0.018`: the interval of a ratio is not quite even to both sides; the wider side is shown.
+fn with_interval(it: Ratio) -> String {
+    match (it.low, it.high) {
+        (Some(low), Some(high)) => format!("{:.3} ± {:.3}", it.mean, (it.mean - low).max(high - it.mean)),
+        _ => format!("{:.3}", it.mean),
+    }
+}
+
+/// A ratio of times.
+pub(crate) fn ratio(x: f64) -> String {
+    match x {
+        x if x >= 99.5 => format!("{x:.0}"),
+        x if x >= 9.95 => format!("{x:.1}"),
+        x => format!("{x:.2}"),
+    }
+}
+
+/// What the adversary found, each with its scenario unless that has been written to a file.
+pub fn hunt(hunt: &Hunt, finds: &[Find], made: &str, written: Option<&str>, width: usize) -> String {
+    let mut text = format!("{made}\n\n");
+    let right = |name| (name, Align::Right);
+    let columns = [
+        right("#"),
+        right("times the best"),
+        right("as searched"),
+        right("as drawn"),
+        ("the best", Align::Left),
+        ("condition", Align::Left),
+    ];
+    let mut table = Table::new(columns);
+    for (n, it) in finds.iter().enumerate() {
+        let number = (n + 1).to_string();
+        let [verified, seen, drawn] = [it.verified.ratio, it.seen, it.drawn].map(ratio);
+        table.row([number, verified, seen, drawn, it.verified.best.clone(), it.condition.about()]);
+    }
+    text += &format!("{table}\n");
+    let (seeds, first) = (hunt.repeat, hunt.repeat + 1);
+    let note = format!(
+        "Times the best: the time of {} over that of the best of {}, on seeds from {first} on, which the search has \
+         not seen; as searched: on seeds 1 to {seeds}; as drawn: the same where the search began.",
+        hunt.target,
+        hunt.others.join(", ")
+    );
+    text += &(wrap(&note, width).join("\n") + "\n");
+    for it in finds {
+        let file = it.condition.file();
+        match written {
+            Some(directory) => text += &format!("\n{}\n", it.command(hunt, directory)),
+            None => {
+                text += &format!("\n# {file}\n{}", it.condition.toml());
+                if !it.condition.traces().is_empty() {
+                    text += "# Its traces are files beside it: --write DIR\n";
+                }
+            }
+        }
+    }
+    text
+}
+
+/// The leader, in one line, for the head of a page.
+pub(crate) fn leader(board: &Leaderboard) -> Option<String> {
+    let first: &Standing = board.standings.first()?;
+    Some(format!(
+        "{} is first with {} times the best of all others.",
+        first.scheduler.name,
+        with_interval(first.to_best)
+    ))
+}
