@@ -25,6 +25,7 @@ mod memory;
 mod originals;
 mod pacer;
 mod path_mtu;
+mod path_rate;
 pub mod path_use;
 mod pieces;
 mod profile;

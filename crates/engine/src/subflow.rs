@@ -8,6 +8,7 @@ use crate::memory::Offer;
 use crate::originals::Originals;
 use crate::pacer::Pacer;
 use crate::path_mtu::PathMtu;
+use crate::path_rate::PathRate;
 use crate::reassembly::{Limits, Reassembly};
 use crate::recovery::{self, Recovery};
 use crate::rtt::RttEstimator;
@@ -101,8 +102,8 @@ pub(crate) struct Subflow {
     pub(crate) loss: LossEstimate,
     /// Latest believable sample of the delivery rate.
     pub(crate) delivery: Option<Delivery>,
-    /// The same at the latest ACK that came while a queue stood.
-    pub(crate) path_rate: Option<Rate>,
+    /// Of the path, whatever there was to send.
+    pub(crate) path_rate: PathRate,
     /// What the driver told of its path.
     pub(crate) truth: Option<Truth>,
     /// The smaller of the two MSS options.
@@ -253,7 +254,7 @@ impl Subflow {
             rtt: RttEstimator::new(profile.rto),
             loss: LossEstimate::new(),
             delivery: None,
-            path_rate: None,
+            path_rate: PathRate::default(),
             truth: None,
             mss_option: profile.mss_towards(flow.dst),
             path_mtu: None,
@@ -485,17 +486,14 @@ impl Subflow {
     }
 
     /// An ACK came with a sample of the delivery rate and one of the RTT.
-    pub(crate) fn note_rate(&mut self, sample: RateSample, rtt: Option<Duration>) {
+    pub(crate) fn note_rate(&mut self, now: Instant, sample: RateSample, rtt: Option<Duration>) {
+        if let Some(min) = self.rtt.min() {
+            self.path_rate.acked(now, self.recovery.delivered(), rtt, min, Bytes::new(u64::from(self.mss)));
+        }
         let Some(over) = sample.over else { return };
         let delivered = Bytes::new(self.recovery.delivered() - sample.prior_delivered);
         let Some(rate) = Rate::of(delivered, over) else { return };
         self.delivery = Some(Delivery { rate, app_limited: sample.app_limited });
-        let queue = |rtt: Duration, min: Duration| rtt > min + min / 8 + Duration::from_millis(1);
-        if rtt.zip(self.rtt.min()).is_some_and(|(rtt, min)| queue(rtt, min)) {
-            // A short flight has its round trip in the sample, and looks slower than the path.
-            let fallen = |known: Rate| known.as_bps() - known.as_bps().saturating_sub(rate.as_bps()) / 8;
-            self.path_rate = Some(self.path_rate.map_or(rate, |known| rate.max(Rate::from_bps(fallen(known)))));
-        }
     }
 
     /// The peer's window, and nothing else, lets no new data onto it.
@@ -535,7 +533,7 @@ impl Subflow {
             pacing: model.map(|model| model.pacing),
             bdp: model.and_then(|model| model.bdp),
             delivery: self.delivery,
-            path_rate: self.path_rate,
+            path_rate: self.path_rate.get(),
             oldest_sent: self.recovery.oldest_sent(),
             truth: self.truth,
         })

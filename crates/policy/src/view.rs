@@ -61,9 +61,9 @@ pub struct SubflowView {
     pub bdp: Option<Bytes>,
     /// Latest sample of the delivery rate; `None` before the first.
     pub delivery: Option<Delivery>,
-    /// Delivery rate at ACKs that came while a queue stood (their RTT an eighth and a millisecond above the smallest):
-    /// the path's own rate, whatever the sender had to send. Rises with a sample at once, falls by an eighth of the
-    /// difference. `None` while none was seen.
+    /// The path's own rate, whatever there was to send: what was delivered between ACKs of data that waited in a queue,
+    /// over the time between them. Rises with a sample at once, falls by an eighth of the difference. `None` while no
+    /// queue was seen.
     pub path_rate: Option<Rate>,
     /// When the oldest segment under way left; `None` if nothing is in flight.
     pub oldest_sent: Option<Instant>,

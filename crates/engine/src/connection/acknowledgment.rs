@@ -45,7 +45,7 @@ impl Connection {
             subflow.loss.on_spurious(1);
         }
         if let Some(sample) = out.rate {
-            subflow.note_rate(sample, out.rtt);
+            subflow.note_rate(now, sample, out.rtt);
         }
         let (id, srtt, mss) = (subflow.id, subflow.rtt.srtt(), u64::from(subflow.mss));
         let revived = out.acked > 0 && std::mem::take(&mut subflow.potentially_failed);
