@@ -1,8 +1,8 @@
 //! The rate of a path itself, as far as ACKs show it.
 //!
 //! A sample of the delivery rate says how fast a sender was served, and a sender of little data is served slowly by any
-//! path. A link that has a queue works without a pause, however: segments that waited in it arrive at the link's rate. So
-//! what is delivered between two ACKs that both came late, for data that waited, over the time between them is the
+//! path. A link that has a queue works without a pause, however: segments that waited in it arrive at the link's rate.
+//! So what is delivered between two ACKs that both came late, for data that waited, over the time between them is the
 //! path's rate (packet dispersion; C. Dovrolis, P. Ramanathan, D. Moore, *What Do Packet Dispersion Techniques
 //! Measure?*, IEEE INFOCOM 2001).
 
@@ -27,9 +27,14 @@ impl PathRate {
         self.rate
     }
 
-    /// An ACK came, with the RTT of its newest segment if that can be told; `delivered` bytes by now. An RTT above `min` by an
-    /// eighth and a millisecond has a queue in it. The estimate rises with a sample at once and falls by an eighth of
-    /// the difference, since an ACK that was delayed makes a path look slow, and nothing makes a link faster than it is.
+    /// Nothing is under way any more. The link pauses, and the last ACK may have been delayed.
+    pub(crate) fn drained(&mut self) {
+        self.train = None;
+    }
+
+    /// An ACK came, with the RTT of its newest segment if that can be told; `delivered` bytes by now. An RTT above `min`
+    /// by an eighth and a millisecond has a queue in it. The estimate rises with a sample at once and falls by an eighth
+    /// of the difference: a delayed ACK makes a path look slow, and nothing makes a link faster than it is.
     pub(crate) fn acked(&mut self, now: Instant, delivered: u64, rtt: Option<Duration>, min: Duration, mss: Bytes) {
         let Some(rtt) = rtt else { return };
         if rtt <= min + min / 8 + Duration::from_millis(1) {
@@ -93,6 +98,10 @@ mod tests {
         for start in [1000, 2000, 3000] {
             train(&mut path, start, start, 4, 4, rtt(30));
             train(&mut path, start + 20, start + 4, 1, 4, rtt(20));
+        }
+        for start in [4000, 5000, 6000] {
+            train(&mut path, start, start, 4, 4, rtt(30));
+            path.drained();
         }
         assert_eq!(mbps(&path), None);
     }

@@ -487,8 +487,11 @@ impl Subflow {
 
     /// An ACK came with a sample of the delivery rate and one of the RTT.
     pub(crate) fn note_rate(&mut self, now: Instant, sample: RateSample, rtt: Option<Duration>) {
-        if let Some(min) = self.rtt.min() {
-            self.path_rate.acked(now, self.recovery.delivered(), rtt, min, Bytes::new(u64::from(self.mss)));
+        match self.rtt.min() {
+            Some(min) if !self.in_flight().is_zero() => {
+                self.path_rate.acked(now, self.recovery.delivered(), rtt, min, Bytes::new(u64::from(self.mss)));
+            }
+            _ => self.path_rate.drained(),
         }
         let Some(over) = sample.over else { return };
         let delivered = Bytes::new(self.recovery.delivered() - sample.prior_delivered);
