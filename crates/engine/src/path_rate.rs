@@ -32,9 +32,9 @@ impl PathRate {
         self.train = None;
     }
 
-    /// An ACK came, with the RTT of its newest segment if that can be told; `delivered` bytes by now. An RTT above `min`
-    /// by an eighth and a millisecond has a queue in it. The estimate rises with a sample at once and falls by an eighth
-    /// of the difference: a delayed ACK makes a path look slow, and nothing makes a link faster than it is.
+    /// An ACK came, with the RTT of its newest segment if that can be told; `delivered` bytes by now. An RTT above
+    /// `min` by an eighth and a millisecond has a queue in it. The estimate rises with a sample at once and falls by
+    /// an eighth of the difference: a delayed ACK makes a path look slow, and nothing makes a link faster than it is.
     pub(crate) fn acked(&mut self, now: Instant, delivered: u64, rtt: Option<Duration>, min: Duration, mss: Bytes) {
         let Some(rtt) = rtt else { return };
         if rtt <= min + min / 8 + Duration::from_millis(1) {
