@@ -5,6 +5,7 @@ mod result;
 
 use crate::failure::Failure;
 use crate::output;
+use crate::path_memory::{KeptMemory, MemoryOption};
 use crate::wire_device::{Diverted, prepare};
 use crate::wire_options::{WireOptions, addresses, size, span};
 use anabranch_host::{Caught, Driver, Reactor};
@@ -39,8 +40,8 @@ reply. 130: interrupted. A file appears under its name only when all of it is th
 pub struct FetchArgs {
     /// What to fetch.
     pub url: String,
-    /// The engine's addresses, with commas between: the connection is opened from the first that fits, and joined from the
-    /// others. Those that the machine has itself are borrowed for as long as it takes.
+    /// The engine's addresses, with commas between: the connection is opened from the first that fits, or where --first-path
+    /// has it begin, and joined from the others. Those that the machine has itself are borrowed for as long as it takes.
     #[arg(long, value_name = "ADDR,…", value_delimiter = ',')]
     pub from: Vec<IpAddr>,
     /// Where it goes; `-` is standard output. Otherwise a new file named as the last part of the path.
@@ -73,6 +74,9 @@ pub struct FetchArgs {
     /// The engine's.
     #[command(flatten)]
     pub wire: WireOptions,
+    /// What it remembers.
+    #[command(flatten)]
+    pub memory: MemoryOption,
 }
 
 fn range(text: &str) -> Result<String, String> {
@@ -97,6 +101,7 @@ struct Errand<'a> {
     /// Of the output, while it is not whole.
     pending: Option<Pending>,
     driver: Option<Driver>,
+    memory: Option<KeptMemory>,
     journal: Option<Journal>,
     redirects: Vec<String>,
 }
@@ -112,7 +117,9 @@ pub fn fetch(catalogue: &Arc<Catalogue>, args: &FetchArgs) -> Result<(), Failure
     }
     let destination = Destination::choose(args.output.as_deref(), &target, uploads)?;
     let events = args.wire.events.as_ref().filter(|path| path.as_path() != Path::new("-"));
-    output::check([("--output", destination.file()), ("--events", events)])?;
+    let files = [("--output", destination.file()), ("--events", events), ("--path-memory", args.memory.file.as_ref())];
+    output::check(files)?;
+    let memory = args.memory.read()?;
     // What cannot be sent is said before there is a device.
     upload(args)?;
     let mut from = addresses(&args.from, "--from")?;
@@ -128,8 +135,12 @@ pub fn fetch(catalogue: &Arc<Catalogue>, args: &FetchArgs) -> Result<(), Failure
     let caught = Caught::new().map_err(|error| Failure::Failed(miette!("cannot catch signals: {error}")))?;
     // One connection at a time; a redirect may follow while the last one's ports are not free yet.
     let ready = prepare(&args.wire, config, &from, Diverted::Opening(16))?;
-    let (driver, _borrowed) = (Some(ready.driver), ready.borrowed);
-    let mut errand = Errand { args, caught, from, destination, pending: None, driver, journal, redirects: Vec::new() };
+    let (mut driver, _borrowed) = (ready.driver, ready.borrowed);
+    if let Some(memory) = &memory {
+        memory.tell(&mut driver);
+    }
+    let (driver, redirects) = (Some(driver), Vec::new());
+    let mut errand = Errand { args, caught, from, destination, pending: None, driver, memory, journal, redirects };
     let (target, outcome) = errand.run(target, remotes)?;
     let saved = errand.save(&outcome);
 
@@ -209,7 +220,13 @@ impl Errand<'_> {
         let driver = self.driver.take().expect("an exchange gives the driver back");
         let mut reactor = Reactor::new(driver, fetch).map_err(broke)?;
         reactor.handle_signals(&self.caught).map_err(broke)?;
-        let (fetch, driver) = reactor.run().map_err(broke)?;
+        if let Some(memory) = &self.memory {
+            memory.keep(&mut reactor);
+        }
+        let (fetch, mut driver) = reactor.run().map_err(broke)?;
+        if let Some(memory) = &self.memory {
+            memory.save(&mut driver);
+        }
         let (outcome, journal) = fetch.into_outcome();
         (self.driver, self.journal) = (Some(driver), Some(journal));
         Ok(outcome)

@@ -25,6 +25,7 @@ mod fetch;
 mod inspect;
 mod list;
 mod output;
+mod path_memory;
 mod proxy;
 mod rank;
 mod run;

@@ -114,21 +114,29 @@ pub fn threads(jobs: usize, runs: usize) -> usize {
 
 /// Writes a file of results: all of it, or nothing that others could take for it.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let written = match fs::metadata(path) {
+    // Less what the process's umask takes away.
+    put(path, bytes, 0o666).map_err(|error| Failure::writing_to(path, &error))
+}
+
+/// The same for a file that, if it is new, only its owner may read.
+pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    put(path, bytes, 0o600)
+}
+
+fn put(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    match fs::metadata(path) {
         // A device or a pipe has no other file to take its place.
         Ok(there) if !there.is_file() => fs::write(path, bytes),
         // A link stays one.
-        Ok(_) => fs::canonicalize(path).and_then(|file| replace(&file, bytes)),
-        Err(_) => replace(path, bytes),
-    };
-    written.map_err(|error| Failure::writing_to(path, &error))
+        Ok(_) => fs::canonicalize(path).and_then(|file| replace(&file, bytes, mode)),
+        Err(_) => replace(path, bytes, mode),
+    }
 }
 
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let permissions = match fs::metadata(path) {
         Ok(there) => there.permissions(),
-        // Less what the process's umask takes away.
-        Err(_) => fs::Permissions::from_mode(0o666),
+        Err(_) => fs::Permissions::from_mode(mode),
     };
     let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(directory_of(path))?;
     // An error of the file itself names the path that was asked for, not the temporary one.

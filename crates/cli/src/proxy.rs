@@ -4,6 +4,7 @@ mod log;
 mod tunable;
 
 use crate::failure::Failure;
+use crate::path_memory::MemoryOption;
 use crate::wire_device::{Diverted, prepare};
 use crate::wire_options::{WireOptions, addresses, size, span};
 use anabranch_host::testbed::notify_ready;
@@ -104,6 +105,9 @@ pub struct ProxyArgs {
     /// The engine's.
     #[command(flatten)]
     pub wire: WireOptions,
+    /// What it remembers, with --socks.
+    #[command(flatten)]
+    pub memory: MemoryOption,
 }
 
 fn target(text: &str) -> Result<(String, u16), String> {
@@ -189,6 +193,11 @@ pub fn proxy(catalogue: &Arc<Catalogue>, args: &ProxyArgs) -> Result<(), Failure
         let help = "the log has a line for each connection that ends: --log-format json";
         return Err(Failure::Refused(miette::miette!(help = help, "the proxy writes no --events")));
     }
+    if args.memory.file.is_some() && args.socks.is_none() {
+        let help = "with --listen it opens no connections, and has no use for what is known of their paths";
+        return Err(Failure::Refused(miette::miette!(help = help, "--path-memory goes with --socks")));
+    }
+    let memory = args.memory.read()?;
     let local = args.local()?;
     let tunable = args.read_tunable().map_err(|what| Failure::Refused(miette::miette!("{what}")))?;
     let mut settings = args.settings(&local, &tunable)?;
@@ -215,16 +224,28 @@ pub fn proxy(catalogue: &Arc<Catalogue>, args: &ProxyArgs) -> Result<(), Failure
     let keep = if ready.borrowed.is_some() { Keep::NetAdmin } else { Keep::Nothing };
     let broke = |error| Failure::Failed(miette::miette!("the proxy broke off: {error}"));
     drop_privileges(keep).map_err(broke)?;
+    let mut driver = ready.driver;
+    if let Some(memory) = &memory {
+        // Not before: without privileges fewer places can be written to.
+        memory.check()?;
+        memory.tell(&mut driver);
+    }
 
     let said = proxy.describe();
     let metrics = proxy.metrics_address().map(|address| address.to_string());
-    let mut reactor = Reactor::new(ready.driver, proxy).map_err(broke)?;
+    let mut reactor = Reactor::new(driver, proxy).map_err(broke)?;
     reactor.handle_signals(&caught).map_err(broke)?;
     tracing::info!(target: "anabranch::proxy", device = ready.name, metrics, "ready: {said}");
     if let Err(error) = notify_ready() {
         tracing::warn!(target: "anabranch::proxy", %error, "whoever started this cannot be told that it is ready");
     }
-    let (mut proxy, _) = reactor.run().map_err(broke)?;
+    if let Some(memory) = &memory {
+        memory.keep(&mut reactor);
+    }
+    let (mut proxy, mut driver) = reactor.run().map_err(broke)?;
+    if let Some(memory) = &memory {
+        memory.save(&mut driver);
+    }
     drop(ready.borrowed);
     match proxy.take_error() {
         Some(error) => Err(broke(error)),

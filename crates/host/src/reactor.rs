@@ -2,7 +2,7 @@
 
 use crate::{Caught, Driver, Sent};
 use anabranch_engine::{ConnectionId, Endpoint, Event};
-use anabranch_units::Instant;
+use anabranch_units::{Duration, Instant};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Registry, Token, Waker};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
@@ -86,8 +86,19 @@ pub struct Reactor<A> {
     armed: Option<Instant>,
     waker: Arc<Waker>,
     signals: Option<Caught>,
+    chore: Option<Chore>,
     stopped: bool,
 }
+
+/// Work at intervals.
+struct Chore {
+    pause: Duration,
+    next: Instant,
+    work: Work,
+}
+
+/// What is done at intervals, with the endpoint at the time of it.
+type Work = Box<dyn FnMut(&mut Endpoint, Instant) + Send>;
 
 /// Ends a loop from another thread.
 #[derive(Clone)]
@@ -112,7 +123,7 @@ impl<A: Application> Reactor<A> {
             rustix::time::timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
         registry.register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)?;
         let waker = Arc::new(Waker::new(registry, STOP)?);
-        Ok(Reactor { driver, application, poll, timer, armed: None, waker, signals: None, stopped: false })
+        Ok(Reactor { driver, application, poll, timer, armed: None, waker, signals: None, chore: None, stopped: false })
     }
 
     /// Tells the application of signals from now on.
@@ -122,6 +133,11 @@ impl<A: Application> Reactor<A> {
         self.poll.registry().register(&mut SourceFd(&source), SIGNALS, Interest::READABLE)?;
         self.signals = Some(caught);
         Ok(())
+    }
+
+    /// Has `work` done each time that `pause` has passed, in the place of what was given before.
+    pub fn every(&mut self, pause: Duration, work: impl FnMut(&mut Endpoint, Instant) + Send + 'static) {
+        self.chore = Some(Chore { pause, next: self.driver.now() + pause, work: Box::new(work) });
     }
 
     /// Ends the loop from another thread.
@@ -192,6 +208,13 @@ impl<A: Application> Reactor<A> {
             if self.application.deadline().is_some_and(|at| at <= self.driver.now()) {
                 self.with(|application, cx| application.on_timeout(cx));
             }
+            if let Some(chore) = &mut self.chore
+                && chore.next <= self.driver.now()
+            {
+                let now = self.driver.now();
+                chore.next = now + chore.pause;
+                (chore.work)(self.driver.endpoint(), now);
+            }
             self.with(|application, cx| application.on_round(cx));
         }
     }
@@ -235,7 +258,8 @@ impl<A: Application> Reactor<A> {
     /// Sets the timer to the next deadline. One that is set to something earlier is left alone: it costs one idle round,
     /// less than setting it anew for every packet.
     fn arm(&mut self) -> io::Result<()> {
-        let deadlines = [self.driver.endpoint().next_timeout(), self.application.deadline()];
+        let chore = self.chore.as_ref().map(|chore| chore.next);
+        let deadlines = [self.driver.endpoint().next_timeout(), self.application.deadline(), chore];
         let Some(next) = deadlines.into_iter().flatten().min() else { return Ok(()) };
         if self.armed.is_some_and(|armed| armed <= next) {
             return Ok(());

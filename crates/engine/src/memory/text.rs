@@ -154,6 +154,16 @@ impl PathMemory {
     pub fn aged(self, by: Duration) -> Self {
         PathMemory { paths: self.paths.into_iter().map(|record| record.aged(by)).collect() }
     }
+
+    /// Adds what `other` has of further paths. Facts that are too old are left out, as are paths beyond those that an
+    /// endpoint would remember.
+    #[must_use]
+    pub fn over(&self, other: &PathMemory) -> Self {
+        let mut memory = Memory::default();
+        memory.read(Instant::ZERO, other);
+        memory.read(Instant::ZERO, self);
+        memory.write(Instant::ZERO)
+    }
 }
 
 impl fmt::Display for PathMemory {
