@@ -6,7 +6,7 @@ mod common;
 
 use anabranch_policy::registry::REINJECTIONS;
 use anabranch_policy::reinjection::{
-    Cause, Marks, Opportunity, Outstanding, Picture, Piece, Reinjection, Repeat, Standing,
+    Cause, Marks, Opportunity, Order, Outstanding, Picture, Piece, Reinjection, Repeat, Standing, Transmission,
 };
 use anabranch_policy::{SubflowView, View};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Seed, Stream, SubflowId};
@@ -49,6 +49,16 @@ struct Toy {
 impl Outstanding for Toy {
     fn piece(&self, dsn: Dsn) -> Option<Piece> {
         self.pieces.iter().find(|piece| piece.end().after(dsn)).copied()
+    }
+
+    fn transmissions(&self, on: SubflowId, order: Order, visit: &mut dyn FnMut(Transmission) -> bool) {
+        let mark = Marks::from_bits(1 << on.0);
+        let mut carried: Vec<&Piece> = self.pieces.iter().filter(|piece| piece.carriers.meets(mark)).collect();
+        carried.sort_by_key(|piece| piece.sent);
+        if order == Order::NewestFirst {
+            carried.reverse();
+        }
+        let _ = carried.into_iter().all(|piece| visit(Transmission { piece: *piece, lost: false }));
     }
 }
 

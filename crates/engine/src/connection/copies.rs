@@ -5,14 +5,14 @@
 
 use super::{Connection, Outgoing};
 use crate::Reason;
-use crate::recovery::Phase;
+use crate::recovery::{Phase, Sent};
 use crate::sent_log::{Carried, bit};
 use crate::shared::Shared;
 use crate::subflow::Subflow;
 use anabranch_policy::View;
 use anabranch_policy::congestion::Controller;
-use anabranch_policy::reinjection::{Marks, Outstanding, Picture, Piece, Repeat, Standing};
-use anabranch_units::{Bytes, Dsn, Duration, Instant};
+use anabranch_policy::reinjection::{Marks, Order, Outstanding, Picture, Piece, Repeat, Standing, Transmission};
+use anabranch_units::{Bytes, Dsn, Duration, Instant, SubflowId};
 
 /// The policy may be anybody's code: it shall not spin.
 const SHORTEST_SLEEP: Duration = Duration::from_micros(100);
@@ -21,6 +21,7 @@ const SHORTEST_SLEEP: Duration = Duration::from_micros(100);
 struct Record<'a> {
     out: &'a Outgoing,
     idsn: Dsn,
+    subflows: &'a [Subflow],
 }
 
 impl Outstanding for Record<'_> {
@@ -29,6 +30,26 @@ impl Outstanding for Record<'_> {
         let Carried { start, end, sent, carriers } = self.out.log.at_or_after(offset)?;
         let length = Bytes::new(end - start);
         Some(Piece { from: self.idsn + 1 + start, length, sent, carriers: Marks::from_bits(carriers) })
+    }
+
+    fn transmissions(&self, on: SubflowId, order: Order, visit: &mut dyn FnMut(Transmission) -> bool) {
+        let Some(subflow) = self.subflows.iter().find(|subflow| subflow.id == on) else { return };
+        let mut show = |sent: &Sent, lost: bool| {
+            let carriers = self.out.log.carriers(sent.data);
+            if carriers == 0 {
+                return true;
+            }
+            let (from, length) = (self.idsn + 1 + sent.data, Bytes::new(u64::from(sent.len)));
+            let piece = Piece { from, length, sent: sent.sent_at(), carriers: Marks::from_bits(carriers) };
+            visit(Transmission { piece, lost })
+        };
+        let recovery = &subflow.recovery;
+        let _ = match order {
+            Order::OldestFirst => {
+                recovery.lost().all(|sent| show(sent, true)) && recovery.oldest_first().all(|sent| show(sent, false))
+            }
+            Order::NewestFirst => recovery.newest_first().all(|sent| show(sent, false)),
+        };
     }
 }
 
@@ -84,7 +105,7 @@ impl Connection {
         let subflow = &self.subflows[index];
         let carriers = Marks::from_bits(bit(subflow.slot));
         let sent = Piece { from: self.dsn(start), length: Bytes::new(length), sent: now, carriers };
-        let (view, record) = picture(&self.views, &self.outgoing, self.local_idsn);
+        let (view, record) = picture(&self.views, &self.subflows, &self.outgoing, self.local_idsn);
         let picture = Picture { view: &view, standings: &self.standings, outstanding: &record };
         self.reinjection.on_sent(now, &sent, subflow.id, &picture);
     }
@@ -95,7 +116,7 @@ impl Connection {
             return;
         }
         loop {
-            let (view, record) = picture(&self.views, &self.outgoing, self.local_idsn);
+            let (view, record) = picture(&self.views, &self.subflows, &self.outgoing, self.local_idsn);
             let picture = Picture { view: &view, standings: &self.standings, outstanding: &record };
             let Some(repeat) = self.reinjection.next(now, &picture) else { return };
             let Some(range) = self.checked(&repeat) else {
@@ -136,7 +157,7 @@ impl Connection {
             return;
         }
         self.take_standings();
-        let (view, record) = picture(&self.views, &self.outgoing, self.local_idsn);
+        let (view, record) = picture(&self.views, &self.subflows, &self.outgoing, self.local_idsn);
         let picture = Picture { view: &view, standings: &self.standings, outstanding: &record };
         let wanted = self.reinjection.wake(now, &picture).filter(|at| *at > now);
         self.timers.reinjection = wanted.map(|at| at.max(now + SHORTEST_SLEEP));
@@ -149,7 +170,7 @@ impl Connection {
         if !self.copies {
             return;
         }
-        let (view, record) = picture(&self.views, &self.outgoing, self.local_idsn);
+        let (view, record) = picture(&self.views, &self.subflows, &self.outgoing, self.local_idsn);
         let picture = Picture { view: &view, standings: &self.standings, outstanding: &record };
         let stale = self.reinjection.on_wake(now, &picture);
         for index in 0..self.subflows.len() {
@@ -165,7 +186,12 @@ impl Connection {
 }
 
 /// The parts of a [`Picture`] that stand on their own.
-fn picture<'a>(subflows: &'a [anabranch_policy::SubflowView], out: &'a Outgoing, idsn: Dsn) -> (View<'a>, Record<'a>) {
+fn picture<'a>(
+    views: &'a [anabranch_policy::SubflowView],
+    subflows: &'a [Subflow],
+    out: &'a Outgoing,
+    idsn: Dsn,
+) -> (View<'a>, Record<'a>) {
     let (unsent, sendable) = (out.unsent.total(), out.unsent.below(out.edge));
-    (super::decision::view(subflows, out, idsn, unsent, sendable), Record { out, idsn })
+    (super::decision::view(views, out, idsn, unsent, sendable), Record { out, idsn, subflows })
 }

@@ -402,6 +402,21 @@ impl Recovery {
         self.board.oldest().map(|(_, sent)| sent.sent_at())
     }
 
+    /// What is lost and was not sent again since, by sequence number.
+    pub fn lost(&self) -> impl Iterator<Item = &Sent> {
+        self.board.all_pending()
+    }
+
+    /// What is under way, in the order of the latest sending.
+    pub fn oldest_first(&self) -> impl Iterator<Item = &Sent> {
+        self.board.in_order_of_sending()
+    }
+
+    /// The same from the other end.
+    pub fn newest_first(&self) -> impl Iterator<Item = &Sent> {
+        self.board.against_order_of_sending()
+    }
+
     /// Bytes known to have arrived, in all.
     pub fn delivered(&self) -> u64 {
         self.deliveries.total()

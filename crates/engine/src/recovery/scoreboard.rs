@@ -414,6 +414,20 @@ impl Scoreboard {
         self.pending.first().and_then(|(id, _)| self.get(id))
     }
 
+    /// All of those.
+    pub(super) fn all_pending(&self) -> impl Iterator<Item = &Sent> {
+        self.pending.iter().flat_map(|(from, end)| from..end).filter_map(|id| self.get(id))
+    }
+
+    /// The records with a copy in flight.
+    pub(super) fn in_order_of_sending(&self) -> impl Iterator<Item = &Sent> {
+        std::iter::successors(self.get(self.oldest), |sent| self.get(sent.later))
+    }
+
+    pub(super) fn against_order_of_sending(&self) -> impl Iterator<Item = &Sent> {
+        std::iter::successors(self.get(self.newest), |sent| self.get(sent.earlier))
+    }
+
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Sent> + '_ {
         self.segments.iter()
     }

@@ -1,26 +1,35 @@
-//! Insured: opportunistic at a full window, and once everything is sent, copies of the end within a budget.
+//! Insured: copies of what holds others up or comes last, within a budget.
 //!
-//! A full window is for [`Opportunistic`](super::Opportunistic), which is part of this policy. When nothing unsent is
-//! left, data under way on a slow path, or lost without anything behind them that would show the loss, hold the end up
-//! while faster subflows idle.
+//! Two moments make a copy worth its bytes. When nothing unsent is left, data under way on a slow path, or lost without
+//! anything behind them that would show the loss, hold the end up while faster subflows idle. When the peer's window
+//! admits less than a subflow could send in a round trip, the oldest data hold up all that could be sent.
 //!
-//! So while there is no unsent data, the subflow with the lowest SRTT of those with room looks at what others carry,
-//! newest data first, since they arrive last, and copies a piece that nobody has repeated if
+//! Then the subflow with the lowest SRTT of those with room looks at what the others have under way, and copies data
+//! that nobody has repeated if they are
 //!
-//! 1. *rescue*: the copy should arrive before the original;
-//! 2. *overdue*: its acknowledgment is late by four variations, `now > sent + srtt + 4 · max(rttvar, 1 ms)`;
-//! 3. *insurance*: neither, but the carrier loses data, and half of the budget is left.
+//! 1. *late*: counted as lost there and not sent again; or their acknowledgment is late by four variations or a round
+//!    trip, `now > sent + srtt + min(max(4 · rttvar, 4 ms), srtt)`; or nothing is heard there for as long though
+//!    something is under way (a path that has gone is one loss, not many); or the subflow is not usable any more;
+//! 2. *overtaken*: the copy should arrive before the original;
+//! 3. *insured*: neither, but nothing unsent is left, the carrier loses data, and half of the budget is left.
+//!
+//! Late data go first, the oldest of them. At the end of the data that is followed by what should arrive last, at a full
+//! window by the oldest.
 //!
 //! A segment should arrive one way after its sending, `srtt - rtt_min / 2`: a queue stands in the direction of the data.
 //! It does so later if the path's rate is known and what is under way before it needs longer at that rate.
 //!
 //! Copies of all kinds stay below `allowance` segments and `share` of what was sent for the first time, which bounds
-//! what others at a bottleneck lose to them.
+//! what others at a bottleneck lose to them. Includes [`Opportunistic`](super::Opportunistic), whose copies at a full
+//! window are not counted.
 
-use super::{Opportunistic, Opportunity, Picture, Piece, Reinjection, Repeat, Rescue, Standing, Why};
+use super::{
+    Marks, Opportunistic, Opportunity, Order, Picture, Piece, Reinjection, Repeat, Rescue, Standing, Transmission, Why,
+};
 use crate::SubflowView;
 use crate::registry::{Domain, Parameter, Params};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, SubflowId};
+use std::cmp::Reverse;
 
 pub(super) const PARAMETERS: &[Parameter] = &[
     Parameter {
@@ -55,10 +64,12 @@ pub struct Insured {
     copied: u64,
 }
 
-/// Pieces that one subflow looks at, from the end of the data on, before it gives up.
+/// Transmissions that were repeated already and that are passed in search of one that was not.
 const REACH: usize = 512;
 /// Part of the budget that insurance may use.
 const INSURANCE: f64 = 0.5;
+/// No variation is smaller: peers delay acknowledgments.
+const TICK: Duration = Duration::from_millis(4);
 /// A loss estimate below this is none.
 const LOSSLESS: f64 = 1e-4;
 
@@ -81,43 +92,87 @@ impl Insured {
         self.copied as f64 + mss <= part * budget
     }
 
-    /// Whether a copy of `piece` on `on` is worth its bytes now; its carrier has sent `behind` bytes after it.
-    fn pays(&self, now: Instant, piece: &Piece, behind: u64, on: &SubflowView, carrier: &SubflowView) -> bool {
-        let before = carrier.in_flight.saturating_sub(Bytes::new(behind));
-        let original = (piece.sent + carrier.one_way_delay()).max(drained(now, before, carrier));
-        let copy = (now + on.one_way_delay()).max(drained(now, on.in_flight + on.mss, on));
-        copy < original || now > overdue(piece, carrier) || (carrier.loss > LOSSLESS && self.affords(on, INSURANCE))
-    }
-
-    /// The newest piece under way that `on` should copy.
-    fn newest(&self, now: Instant, on: &SubflowView, standing: &Standing, picture: &Picture<'_>) -> Option<Piece> {
-        let una = picture.view.data_una;
-        let mut end = picture.view.unsent_from;
-        let mut behind = [0; u16::BITS as usize];
-        for _ in 0..REACH {
-            if !una.before(end) {
-                return None;
-            }
-            let last = Dsn::new(end.get().wrapping_sub(1));
-            let piece = picture.outstanding.piece(last)?;
-            if piece.is_single() && !piece.carriers.meets(standing.mark) {
-                let Some(carrier) = carrier(&piece, picture) else { return Some(piece) };
-                let slot = piece.carriers.bits().trailing_zeros() as usize;
-                if self.pays(now, &piece, behind[slot], on, carrier) {
-                    return Some(piece);
-                }
-            }
-            let carried = |slot: &usize| piece.carriers.bits() & 1 << slot != 0;
-            (0..behind.len()).filter(carried).for_each(|slot| behind[slot] += piece.length.get());
-            end = piece.from;
-        }
-        None
+    /// The copy that `on` should send of what `carrier` has under way.
+    fn copy(&self, now: Instant, on: Taker<'_>, carrier: Carrier<'_>, picture: &Picture<'_>) -> Option<Candidate> {
+        let (view, standing) = on;
+        let mut copy = None;
+        // What is late is older than what is not: the first that nobody has repeated decides.
+        show_single(carrier, Order::OldestFirst, standing, picture, |transmission, before| {
+            let piece = transmission.piece;
+            let late = transmission.lost || carrier.view.is_none_or(|its| now > overdue(&piece, its, carrier.standing));
+            let rescue = || !picture.view.unsent.is_zero() && carrier.overtaken(now, &piece, before, view);
+            copy = (late || rescue()).then_some(Candidate { from: piece.from, length: piece.length, due: None });
+        });
+        let Some(its) = carrier.view.filter(|_| copy.is_none() && picture.view.unsent.is_zero()) else { return copy };
+        show_single(carrier, Order::NewestFirst, standing, picture, |transmission, behind| {
+            let piece = transmission.piece;
+            let before = its.in_flight.saturating_sub(behind);
+            let insure = its.loss > LOSSLESS && self.affords(view, INSURANCE);
+            let due = Some(carrier.due(now, &piece, before));
+            let pays = insure || carrier.overtaken(now, &piece, before, view);
+            copy = pays.then_some(Candidate { from: piece.from, length: piece.length, due });
+        });
+        copy
     }
 }
 
-/// The view of the only subflow that carried `piece`; `None` if it is not usable any more.
-fn carrier<'a>(piece: &Piece, picture: &Picture<'a>) -> Option<&'a SubflowView> {
-    picture.marked().find(|(_, standing)| standing.mark == piece.carriers).map(|(subflow, _)| subflow)
+/// A subflow with room for a copy.
+type Taker<'a> = (&'a SubflowView, &'a Standing);
+
+/// A subflow that has data under way; it has no view while it is not usable.
+#[derive(Clone, Copy)]
+struct Carrier<'a> {
+    view: Option<&'a SubflowView>,
+    standing: &'a Standing,
+}
+
+/// A copy that would be worth its bytes.
+struct Candidate {
+    from: Dsn,
+    length: Bytes,
+    /// When the original should arrive; `None` if it is late.
+    due: Option<Instant>,
+}
+
+impl Carrier<'_> {
+    /// When `piece` should arrive, with `before` bytes under way up to its beginning.
+    fn due(&self, now: Instant, piece: &Piece, before: Bytes) -> Instant {
+        self.view.map_or(now, |its| (piece.sent + its.one_way_delay()).max(drained(now, before, its)))
+    }
+
+    /// Whether a copy that leaves now on `on` should arrive before.
+    fn overtaken(&self, now: Instant, piece: &Piece, before: Bytes, on: &SubflowView) -> bool {
+        (now + on.one_way_delay()).max(drained(now, on.in_flight + on.mss, on)) < self.due(now, piece, before)
+    }
+}
+
+/// Shows the first transmission of `carrier` that nobody has repeated, and the bytes up to it, itself included where the
+/// oldest come first.
+fn show_single(
+    carrier: Carrier<'_>,
+    order: Order,
+    on: &Standing,
+    picture: &Picture<'_>,
+    mut show: impl FnMut(&Transmission, Bytes),
+) {
+    let mut passed = Bytes::ZERO;
+    let mut looks = 0;
+    picture.outstanding.transmissions(carrier.standing.id, order, &mut |transmission| {
+        let piece = &transmission.piece;
+        looks += 1;
+        if piece.is_single() && !piece.carriers.meets(on.mark) {
+            let own = if order == Order::OldestFirst { piece.length } else { Bytes::ZERO };
+            show(&transmission, passed + own);
+            return false;
+        }
+        passed += piece.length;
+        looks < REACH
+    });
+}
+
+/// Whether what the peer's window still admits is gone within a round trip.
+fn is_tight(picture: &Picture<'_>, on: &SubflowView) -> bool {
+    picture.view.sendable < picture.view.unsent.min(on.cwnd)
 }
 
 /// When the last of so many bytes under way leaves the path at its rate, if that is known.
@@ -125,9 +180,17 @@ fn drained(now: Instant, bytes: Bytes, subflow: &SubflowView) -> Instant {
     subflow.path_rate.map_or(now, |rate| now + rate.time_for(bytes))
 }
 
-/// The time from which on the acknowledgment of `piece` is late.
-fn overdue(piece: &Piece, carrier: &SubflowView) -> Instant {
-    piece.sent + carrier.srtt + carrier.rttvar.max(Duration::from_millis(1)) * 4
+/// The time from which on the acknowledgment of `piece` is late: its own, or of all that `carrier` has under way, if
+/// nothing is heard there.
+fn overdue(piece: &Piece, carrier: &SubflowView, standing: &Standing) -> Instant {
+    let silent = carrier.oldest_sent.map_or(piece.sent, |oldest| oldest.max(standing.heard));
+    silent.min(piece.sent) + patience(carrier)
+}
+
+/// How long an acknowledgment may take: four variations more than usual, and not more than twice as long, which is TCP's
+/// probe timeout (RFC 8985 §7.2).
+fn patience(carrier: &SubflowView) -> Duration {
+    carrier.srtt + (carrier.rttvar * 4).min(carrier.srtt).max(TICK)
 }
 
 impl Reinjection for Insured {
@@ -144,25 +207,46 @@ impl Reinjection for Insured {
     }
 
     fn next(&mut self, now: Instant, picture: &Picture<'_>) -> Option<Repeat> {
-        if !picture.view.unsent.is_zero() {
-            return None;
-        }
-        let takers = picture.marked().filter(|(subflow, _)| subflow.has_room_to_repeat() && self.affords(subflow, 1.0));
-        let copy = takers.filter_map(|(subflow, standing)| {
-            self.newest(now, subflow, standing, picture).map(|piece| (subflow.srtt, subflow, piece))
+        let ends = picture.view.unsent.is_zero();
+        let wants = |(subflow, _): &Taker<'_>| ends || is_tight(picture, subflow);
+        let able = |(subflow, _): &Taker<'_>| subflow.has_room_to_repeat() && self.affords(subflow, 1.0);
+        let takers = picture.marked().filter(able).filter(wants);
+        let best = takers.filter_map(|on| {
+            let others = carriers(picture).filter(|carrier| carrier.standing.id != on.1.id);
+            let copies = others.filter_map(|carrier| self.copy(now, on, carrier, picture));
+            // What is late, the oldest data first; or else what arrives last.
+            let copy = copies.min_by_key(|copy| (copy.due.map(Reverse), copy.from.distance(picture.view.data_una)))?;
+            Some((on.0.srtt, on.0, copy))
         });
-        let (_, on, piece) = copy.min_by_key(|(srtt, on, _)| (*srtt, on.id))?;
-        self.copied += piece.length.get().min(on.mss.get());
-        Some(Repeat { on: on.id, from: piece.from, why: Why::Tail })
+        let (_, on, copy) = best.min_by_key(|(srtt, on, _)| (*srtt, on.id))?;
+        self.copied += copy.length.get().min(on.mss.get());
+        Some(Repeat { on: on.id, from: copy.from, why: if ends { Why::Tail } else { Why::Window } })
     }
 
-    fn wake(&mut self, _now: Instant, picture: &Picture<'_>) -> Option<Instant> {
-        if !picture.view.unsent.is_zero() {
+    fn wake(&mut self, now: Instant, picture: &Picture<'_>) -> Option<Instant> {
+        let tight = || picture.view.subflows.iter().any(|subflow| is_tight(picture, subflow));
+        if picture.view.subflows.len() < 2 || !(picture.view.unsent.is_zero() || tight()) {
             return None;
         }
-        let oldest = picture.outstanding.piece(picture.view.data_una).filter(Piece::is_single)?;
-        carrier(&oldest, picture).map(|carrier| overdue(&oldest, carrier) + Duration::from_nanos(1))
+        let mut next: Option<Instant> = None;
+        for (view, standing) in picture.marked() {
+            let carrier = Carrier { view: Some(view), standing };
+            let nobody = Standing { mark: Marks::NONE, ..*standing };
+            show_single(carrier, Order::OldestFirst, &nobody, picture, |transmission, _| {
+                let late = overdue(&transmission.piece, view, standing) + Duration::from_nanos(1);
+                if late > now && next.is_none_or(|next| late < next) {
+                    next = Some(late);
+                }
+            });
+        }
+        next
     }
+}
+
+/// All open subflows.
+fn carriers<'a>(picture: &Picture<'a>) -> impl Iterator<Item = Carrier<'a>> {
+    let view = |id: SubflowId| picture.view.subflow(id);
+    picture.standings.iter().map(move |standing| Carrier { view: view(standing.id), standing })
 }
 
 #[cfg(test)]
@@ -212,6 +296,38 @@ mod tests {
         assert_eq!(scene.copies(&mut insured, 1), [(4, SLOW), (3, SLOW), (2, SLOW)]);
     }
 
+    /// Originals of the slow subflow arrive at 45 and 50 ms.
+    #[test]
+    fn what_holds_a_full_window_up_is_repeated_the_oldest_first() {
+        let (mut scene, mut insured) = (two_paths(), insured(0.0, 10.0));
+        for (number, ms, on) in [(0, 0, SLOW), (1, 5, SLOW), (2, 50, FAST), (3, 50, FAST), (4, 50, FAST)] {
+            scene.sent(number, ms, on);
+        }
+        (scene.unsent, scene.sendable) = (100, Some(11));
+        assert_eq!(scene.copies(&mut insured, 60), [], "a window of ten segments is less than what is admitted");
+        scene.sendable = Some(9);
+        assert_eq!(scene.copies(&mut insured, 60), [], "they should have arrived by now");
+        // A window that is gone in a round trip, and copies that arrive at 40 ms: before 45 and 50.
+        assert_eq!(scene.copies(&mut insured, 30), [(0, FAST), (1, FAST)]);
+        let woken = scene.show(|picture| insured.wake(at(60), picture)).expect("the fast one's are under way");
+        assert!(woken > at(74) && woken < at(75), "20 ms and 4 after 50");
+    }
+
+    /// Something left at 0 ms, and nothing came since: at 180 ms what left at 170 is late as well, or else it is not.
+    #[test]
+    fn a_silent_path_is_one_loss() {
+        for (heard, expected) in [(0, vec![(0, FAST), (1, FAST)]), (100, vec![(0, FAST)])] {
+            let (mut scene, mut insured) = (two_paths(), insured(0.0, 10.0));
+            scene.subflows[1].rttvar = Duration::from_millis(90);
+            scene.subflows[1].oldest_sent = Some(at(0));
+            scene.sent(0, 0, SLOW);
+            scene.sent(1, 170, SLOW);
+            scene.standings[1].heard = at(heard);
+            scene.subflows[0].srtt = Duration::from_millis(300); // no copy overtakes
+            assert_eq!(scene.copies(&mut insured, 181), expected, "heard at {heard} ms");
+        }
+    }
+
     #[test]
     fn what_is_late_is_repeated_when_the_timer_says_so() {
         let (mut scene, mut insured) = (two_paths(), insured(0.0, 10.0));
@@ -232,7 +348,7 @@ mod tests {
         scene.subflows[0].loss = 0.01;
         assert_eq!(scene.copies(&mut insured, 1), [(7, SLOW), (6, SLOW), (5, SLOW)]);
         // The rest is for what is late.
-        assert_eq!(scene.copies(&mut insured, 30), [(4, SLOW), (3, SLOW), (2, SLOW)]);
+        assert_eq!(scene.copies(&mut insured, 30), [(0, SLOW), (1, SLOW), (2, SLOW)]);
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub use insured::Insured;
 pub use none::Never;
 pub use on_rto::OnRto;
 pub use opportunistic::Opportunistic;
-pub use picture::{Marks, Outstanding, Picture, Piece, Repeat, Standing, Why};
+pub use picture::{Marks, Order, Outstanding, Picture, Piece, Repeat, Standing, Transmission, Why};
 pub use redundant::Redundant;
 pub use tail::Tail;
 pub use upstream::Upstream;

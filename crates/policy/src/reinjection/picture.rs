@@ -64,10 +64,31 @@ impl Piece {
     }
 }
 
-/// The record of what was sent and is not acknowledged at the data level. Asking costs a binary search.
+/// What one subflow has not delivered of the data: a segment of its retransmission queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Transmission {
+    /// Its data; `sent` is when it left last on this subflow.
+    pub piece: Piece,
+    /// It counts as lost, and has not left again.
+    pub lost: bool,
+}
+
+/// In which order transmissions are shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// What is lost, then what left first.
+    OldestFirst,
+    /// What left last; nothing that is lost.
+    NewestFirst,
+}
+
+/// The record of what was sent and is not acknowledged at the data level.
 pub trait Outstanding {
-    /// The piece that holds `dsn`, otherwise the first behind it.
+    /// The piece that holds `dsn`, otherwise the first behind it. Costs a binary search.
     fn piece(&self, dsn: Dsn) -> Option<Piece>;
+    /// Shows `visit` what subflow `on` has sent and the peer has not reported as received there, until it answers false.
+    /// Each costs a binary search.
+    fn transmissions(&self, on: SubflowId, order: Order, visit: &mut dyn FnMut(Transmission) -> bool);
 }
 
 /// One open subflow, usable or not: what [`SubflowView`] does not say of it.

@@ -1,6 +1,6 @@
 //! Pictures to try a policy on by hand: pieces of 1,000 bytes named by their number, times in milliseconds.
 
-use super::{Marks, Outstanding, Picture, Piece, Repeat, Standing};
+use super::{Marks, Order, Outstanding, Picture, Piece, Repeat, Standing, Transmission};
 use crate::{SubflowView, View};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, SubflowId};
 
@@ -39,6 +39,20 @@ impl Outstanding for Scene {
             .find(|piece| piece.end().after(dsn) && piece.end().after(Dsn::new(self.una * SEGMENT)))
             .copied()
     }
+
+    fn transmissions(&self, on: SubflowId, order: Order, visit: &mut dyn FnMut(Transmission) -> bool) {
+        show_in_order(&self.pieces, mark(on.0), order, visit);
+    }
+}
+
+/// [`Outstanding::transmissions`] of a subflow that has lost nothing and delivered nothing.
+pub fn show_in_order(pieces: &[Piece], mark: Marks, order: Order, visit: &mut dyn FnMut(Transmission) -> bool) {
+    let mut carried: Vec<&Piece> = pieces.iter().filter(|piece| piece.carriers.meets(mark)).collect();
+    carried.sort_by_key(|piece| piece.sent);
+    if order == Order::NewestFirst {
+        carried.reverse();
+    }
+    let _ = carried.into_iter().all(|piece| visit(Transmission { piece: *piece, lost: false }));
 }
 
 impl Scene {
