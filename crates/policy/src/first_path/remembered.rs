@@ -78,7 +78,7 @@ mod tests {
         let old = [known(0, 300, 601), known(1, 50, 1)];
         assert_eq!(times(&remembered().attempts(&old)), [(1, 0), (0, 10)]);
         assert_eq!(times(&remembered().attempts(&[path(0), known(1, 50, 1)])), [(1, 0), (0, 10)]);
-        assert_eq!(times(&remembered().attempts(&[path(0), path(1)])), [(0, 0), (1, 10)]);
+        assert_eq!(times(&remembered().attempts(&[path(0), path(1)])), [(0, 0), (1, 0)]);
     }
 
     /// Of a path that nobody would begin on nothing need be known.
