@@ -151,6 +151,15 @@ impl Endpoint {
         taken
     }
 
+    /// The application can bear to have what is written, until the peer answers, reach the peer's application twice, as a GET
+    /// can (RFC 9110 §9.2.2). Should the first path then die before the peer has heard of the connection, it begins
+    /// anew on another, where it would have to wait ([`Event::Reopened`]).
+    pub fn set_replayable(&mut self, id: ConnectionId) {
+        if let Some(connection) = slot_mut(&mut self.connections, id).and_then(|slot| slot.connection.as_mut()) {
+            connection.set_replayable();
+        }
+    }
+
     /// Bytes `write` would take now.
     pub fn write_space(&self, id: ConnectionId) -> usize {
         self.get(id).map_or(0, |connection| connection.write_space(&self.shared))

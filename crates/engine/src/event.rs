@@ -34,6 +34,12 @@ pub enum Event {
         /// With MPTCP; otherwise it fell back to TCP.
         multipath: bool,
     },
+    /// The peer had heard nothing of the connection we opened, and the path was dead: it is established anew on another,
+    /// with all that was written.
+    Reopened {
+        /// With MPTCP.
+        multipath: bool,
+    },
     /// A peer connected to a listening port.
     Accepted {
         /// With MPTCP.
@@ -108,6 +114,8 @@ pub struct Counters {
     pub reset_reasons_received: BTreeMap<ResetReason, u64>,
     /// ADD_ADDRs ignored because their identifier stands for another address (RFC 8684 §3.4.1).
     pub conflicting_add_addr: u64,
+    /// Connections begun anew on another path ([`Event::Reopened`]).
+    pub reopened: u64,
     /// Joins refused: unknown token, bad HMAC, or over a limit.
     pub joins_refused: u64,
     /// SYNs answered with a SYN cookie, because too many handshakes were under way

@@ -6,6 +6,7 @@ use std::fmt::Debug;
 /// The first word of each event.
 pub(crate) const NAMES: &[&str] = &[
     "connected",
+    "reopened",
     "accepted",
     "readable",
     "writable",
@@ -40,7 +41,7 @@ pub(crate) fn kebab(value: &impl Debug) -> String {
 pub(crate) fn words(event: &Event, name: impl Fn(anabranch_units::SubflowId) -> String) -> Vec<String> {
     let mut words = vec![kebab(event)];
     match event {
-        Event::Connected { multipath } | Event::Accepted { multipath } => {
+        Event::Connected { multipath } | Event::Reopened { multipath } | Event::Accepted { multipath } => {
             words.push(if *multipath { "mptcp" } else { "tcp" }.to_owned());
         }
         Event::Fallback(reason) => words.push(kebab(reason)),

@@ -57,6 +57,7 @@ impl Journal {
         let (name, more) = match event {
             Event::Readable | Event::Writable => return,
             Event::Connected { multipath } => ("connected", with(subflows(), json!({ "multipath": multipath }))),
+            Event::Reopened { multipath } => ("reopened", with(subflows(), json!({ "multipath": multipath }))),
             Event::Accepted { multipath } => ("accepted", with(subflows(), json!({ "multipath": multipath }))),
             Event::PeerFinished => ("peer-finished", json!({})),
             Event::Closed | Event::Reset => {

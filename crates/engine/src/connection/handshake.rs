@@ -247,6 +247,7 @@ impl Connection {
                 self.note_reset_reason(index, segment, shared);
                 self.end_of_last(index, crate::Ended::Reset);
                 self.bury(now, index, shared);
+                self.on_join_refused(now, shared);
             }
             return;
         }

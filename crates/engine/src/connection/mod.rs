@@ -2,7 +2,7 @@
 //!
 //! The parts by noun: `handshake` (how subflows begin; `race`: the first of them; `resume`: without a trace of their
 //! SYN), `confirmation` (that
-//! the peer speaks MPTCP), `input` (a segment arrives), `acceptance` (whether it counts),
+//! the peer speaks MPTCP; `reopening`: elsewhere, since it cannot), `input` (a segment arrives), `acceptance` (whether it counts),
 //! `acknowledgment`, `options`, `signal` (DSS) and `payload` (what it says and carries), `receiver` (data in order for the
 //! application; `autotune`: its buffer), `output` (what leaves next), `decision` (what the scheduler says to it), `copies` (of sent data, for the reinjection policy),
 //! `emit` (segments put together; `burst`: one mapping over several), `detour` (ACKs on another subflow's path) and `probing` (which path that should be),
@@ -34,6 +34,7 @@ mod payload;
 mod probing;
 mod race;
 mod receiver;
+mod reopening;
 mod resume;
 mod signal;
 mod sizes;
@@ -67,6 +68,7 @@ use paths::PathManager;
 use probing::Prober;
 use race::Race;
 use receiver::Receiver;
+use reopening::Reopening;
 use timers::Timers;
 use vain::Vain;
 use watchdog::Watchdog;
@@ -161,6 +163,7 @@ pub(crate) struct Connection {
     /// Where the client's first SYN went.
     first_remote: Option<std::net::SocketAddr>,
     race: Race,
+    reopening: Reopening,
     paths: PathManager,
     /// Both ends can put the addresses of an ACK back that took another subflow's path.
     detours_agreed: bool,
@@ -262,6 +265,7 @@ impl Connection {
             congestion: Controller::new((policies.congestion)(), rules),
             first_remote: None,
             race: Race::default(),
+            reopening: Reopening::default(),
             paths: PathManager::default(),
             detours_agreed: false,
             prober: Prober::default(),
@@ -489,6 +493,7 @@ impl Connection {
                 shared.event(self.id, Event::Fallback(reason));
             }
             let event = match self.role {
+                Role::Client if self.is_reopened() => Event::Reopened { multipath },
                 Role::Client => Event::Connected { multipath },
                 Role::Server => Event::Accepted { multipath },
             };

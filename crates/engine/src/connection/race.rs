@@ -58,6 +58,11 @@ impl Opening {
         let first = later.pop_front().map_or(local, |(first, _)| first);
         Opening { flow: shared.free_flow(first, remote), later }
     }
+
+    /// The address from which the first SYN leaves.
+    pub(super) fn local(&self) -> IpAddr {
+        self.flow.src
+    }
 }
 
 /// The paths on which a connection to `remote` could begin, the one that the application named in front.
@@ -92,7 +97,7 @@ impl Connection {
         }
         self.start_handshake(now, index, shared);
         self.race.latest = now;
-        self.race.next = self.race.waiting.front().map(|(_, delay)| now + (*delay).max(MIN_DELAY));
+        self.race.next = self.race.waiting.front().map(|(_, delay)| now + *delay);
     }
 
     pub(super) fn race_deadline(&self) -> Option<Instant> {

@@ -82,7 +82,7 @@ impl Connection {
         }
         let parts =
             [self.paths_deadline(), self.probing_deadline(), self.confirmation_deadline(), self.race_deadline()];
-        let own = earliest([self.timers.deadline(), earliest(parts)]);
+        let own = earliest([self.timers.deadline(), earliest(parts), self.reopening_deadline()]);
         let keepalive = |subflow: &Subflow| self.keepalive.and_then(|keepalive| subflow.keepalive_due(&keepalive));
         self.subflows.iter().fold(own, |first, subflow| earliest([first, subflow.deadline(), keepalive(subflow)]))
     }
@@ -144,6 +144,7 @@ impl Connection {
         if self.confirmation_deadline().is_some_and(|at| at <= now) {
             self.on_confirmation_deadline(now, shared);
         }
+        self.on_reopening_deadline(now, shared);
     }
 
     fn on_subflow_deadline(&mut self, now: Instant, index: usize, shared: &mut Shared) {

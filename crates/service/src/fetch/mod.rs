@@ -375,7 +375,12 @@ impl<S: Sink> Application for Fetch<S> {
         if let Err(error) = self.sink.register(cx.registry, SINK) {
             return self.fail(cx, FetchError::Output(error));
         }
-        self.id = Some(cx.endpoint.open(cx.now, self.local, self.remote));
+        let id = cx.endpoint.open(cx.now, self.local, self.remote);
+        if !self.upload.is_some() {
+            // A GET (RFC 9110 §9.2.2).
+            cx.endpoint.set_replayable(id);
+        }
+        self.id = Some(id);
     }
 
     fn on_event(&mut self, cx: &mut Context<'_>, id: ConnectionId, event: Event) {
@@ -397,6 +402,7 @@ impl<S: Sink> Application for Fetch<S> {
                 self.advance(cx);
             }
             Event::Closed | Event::Reset => self.on_gone(cx),
+            Event::Reopened { multipath } => self.outcome.multipath = multipath,
             Event::Fallback(_) => self.outcome.multipath = false,
             _ => {}
         }

@@ -35,7 +35,7 @@ impl Stage<'_> {
         let (sends, receives) =
             if side == 0 { (Direction::Up, Direction::Down) } else { (Direction::Down, Direction::Up) };
         match event {
-            Event::Connected { multipath } | Event::Accepted { multipath } => {
+            Event::Connected { multipath } | Event::Reopened { multipath } | Event::Accepted { multipath } => {
                 if side == 0 {
                     self.await_winner(host, id, session);
                 }
@@ -87,7 +87,13 @@ impl Stage<'_> {
             return false;
         }
         self.awaited.remove(&client);
-        self.sessions[session].ids[1] = Some(id);
+        let Session { ids, streams, .. } = &mut self.sessions[session];
+        if let Some(stale) = ids[1].replace(id) {
+            // The client has begun anew, and the server had heard of its first attempt after all: what was said there is
+            // said again.
+            (streams.up.read, streams.down.written) = (0, 0);
+            self.hosts[host].endpoint.abort(self.now, stale);
+        }
         self.hosts[host].bind(id, session);
         true
     }
@@ -223,5 +229,6 @@ fn code(event: &Event) -> u64 {
         Event::SubflowClosed(subflow) => 12 + (u64::from(subflow.0) << 8),
         Event::SubflowReset { subflow, .. } => 13 + (u64::from(subflow.0) << 8),
         Event::SchedulerOverruled(_) => 14,
+        Event::Reopened { multipath } => 15 + u64::from(*multipath),
     }
 }

@@ -128,6 +128,10 @@ impl<'a> Stage<'a> {
         let local = address(client, path.unwrap_or(self.primary));
         let host = &mut self.hosts[client];
         let id = host.endpoint.open(self.now, local, service(pair));
+        if direction == Direction::Down {
+            // What the client says is a request for data, and no more.
+            host.endpoint.set_replayable(id);
+        }
         host.bind(id, session);
         let first = host.endpoint.subflows(id).first().map(|subflow| subflow.local);
         self.awaited.insert(first.expect("a connection just opened has its first subflow"), session);

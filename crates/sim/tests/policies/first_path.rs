@@ -90,6 +90,30 @@ fn a_black_first_path_is_passed_by() {
     assert!((0.009..0.012).contains(&(raced - lowest)), "{raced} {lowest}");
 }
 
+/// The fast path dies between the SYN/ACK and the third ACK, for three seconds: only a connection begun anew helps. A
+/// request may be repeated, an upload may not.
+#[test]
+fn a_path_that_dies_with_the_keys_is_left() {
+    let play = |first_path: &str, direction: Direction| {
+        let mut spec = spec(vec![path("fast", 20, 10), path("slow", 20, 30)], vec![]);
+        spec.changes = swallowed("fast", 15, 3_000);
+        spec.client.policies.first_path = policy(FIRST_PATHS, first_path, &[]);
+        let sizes = vec![Bytes::new(20_000)];
+        spec.workloads =
+            vec![Workload::Files { direction, sizes, order: order(false, false, ms(0)), start: Duration::ZERO }];
+        let outcome = complete(&spec);
+        let time = outcome.transfers[0].duration().unwrap().as_secs_f64();
+        println!("{first_path}, {direction:?}: {time:.3} s, begun anew {}", outcome.counters[0].reopened);
+        (time, outcome.counters[0].reopened)
+    };
+    let raced = play("raced", Direction::Down);
+    assert!(raced.0 < 1.2 && raced.1 == 1, "{raced:?}");
+    for (first_path, direction) in [("as-listed", Direction::Down), ("raced", Direction::Up)] {
+        let waited = play(first_path, direction);
+        assert!(waited.0 > 3.0 && waited.1 == 0, "{first_path} {direction:?}: {waited:?}");
+    }
+}
+
 /// Files one after the other, each on a connection of its own. The first races, and lets the answers to the SYNs that
 /// lost come in, which tell the round trips of paths that no subflow was quick enough to join.
 #[test]

@@ -394,7 +394,7 @@ impl Application for Proxy {
             Event::Reset => self.on_engine_gone(cx, id, index, false),
             Event::SubflowEstablished(_) => self.totals.subflows += 1,
             Event::SubflowReset { .. } => self.totals.subflow_resets += 1,
-            Event::Fallback(_) | Event::SubflowClosed(_) | Event::SchedulerOverruled(_) => {}
+            Event::Reopened { .. } | Event::Fallback(_) | Event::SubflowClosed(_) | Event::SchedulerOverruled(_) => {}
         }
     }
 

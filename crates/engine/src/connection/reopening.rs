@@ -1,0 +1,130 @@
+//! A first path that dies with the client's keys: the connection begins anew on another path.
+//!
+//! The keys reach the server with the third ACK, or with data that repeats them (RFC 8684 §3.1). Where both are lost and
+//! the path with them, the server has half a connection. It cannot verify a join and refuses it (§3.2), and RFC 8684 has
+//! no other way to hand over the keys: this connection has no way in but the dead path.
+//!
+//! A new one on another path takes its place, under the same identifier and with everything written so far, when
+//!
+//! 1. nothing has come from the server but the SYN/ACK, no acknowledgment and no data;
+//! 2. the first path has been silent for two timeouts, or its interface is down;
+//! 3. the server has refused a join on another path: it had no keys then, so its application had heard of nothing;
+//! 4. no data has left, or the application has called it replayable
+//!    ([`Endpoint::set_replayable`](crate::Endpoint::set_replayable)).
+//!
+//! The last is for a segment with the keys that is under way for longer than all that, and arrives. Our RST follows it,
+//! as does one for whatever the server answers. Should the server's application have been quicker, it has seen an empty
+//! connection if no data had left; otherwise it sees the first words twice, as it may with TCP Fast Open (RFC 7413 §2.1)
+//! and early data (RFC 8446 §8). A GET can bear that, a POST cannot (RFC 9110 §9.2.2). Without the word of its
+//! application a connection with data under way waits for its first path, as TCP would.
+//!
+//! The first-path policy says where the new connection begins. `as-listed` knows no other path, and waits.
+
+use super::race::Opening;
+use super::{Connection, Mode, Role};
+use crate::shared::{Route, Shared};
+use crate::subflow::State;
+use anabranch_policy::Event as PolicyEvent;
+use anabranch_units::{Duration, Instant};
+use anabranch_wire::{MpOption, ResetReason};
+
+/// A connection begins anew at most so often.
+const MAX_REOPENINGS: u32 = 3;
+/// Timeouts of the first path after which nothing more is expected of it.
+const TIMEOUTS: u64 = 2;
+
+/// Progress towards a new beginning.
+#[derive(Default)]
+pub(super) struct Reopening {
+    /// The application can bear to have its first words arrive twice.
+    replayable: bool,
+    /// New beginnings so far.
+    count: u32,
+    /// The server has refused a join; when the first path will have been silent for long enough.
+    due: Option<Instant>,
+}
+
+impl Connection {
+    /// What has been written until the peer answers may reach its application twice.
+    pub(crate) fn set_replayable(&mut self) {
+        self.reopening.replayable = true;
+    }
+
+    /// This connection has begun anew.
+    pub(super) fn is_reopened(&self) -> bool {
+        self.reopening.count > 0
+    }
+
+    pub(super) fn reopening_deadline(&self) -> Option<Instant> {
+        self.reopening.due
+    }
+
+    /// The server has refused a join.
+    pub(super) fn on_join_refused(&mut self, now: Instant, shared: &mut Shared) {
+        let Some(first) = self.initial().filter(|_| self.may_reopen()) else { return };
+        let is_down = shared.down.contains(&first.flow.src);
+        let silent: Duration = first.rtt.rto() * TIMEOUTS;
+        self.reopening.due = Some(if is_down { now } else { (first.heard + silent).max(now) });
+        self.on_reopening_deadline(now, shared);
+    }
+
+    /// The first path has had its time.
+    pub(super) fn on_reopening_deadline(&mut self, now: Instant, shared: &mut Shared) {
+        if self.reopening.due.take_if(|due| *due <= now).is_some() && self.may_reopen() {
+            self.reopen(now, shared);
+        }
+    }
+
+    /// Nothing of this connection can have reached the server's application, or it does no harm.
+    fn may_reopen(&self) -> bool {
+        let unheard = self.role == Role::Client
+            && self.mode == Mode::Multipath
+            && !self.confirmed
+            && !self.gone
+            && self.fast_closing.is_none()
+            && self.receiver.next() == 0;
+        let Some(first) = self.initial().filter(|_| unheard) else { return false };
+        let silent = first.recovery.snd_una() <= 1 && first.counts.bytes_received == 0 && first.peer_fin.is_none();
+        let harmless = first.recovery.snd_nxt() <= 1 || self.reopening.replayable;
+        // A join that was answered shows that the server has the keys.
+        let alone = self.subflows.iter().all(|subflow| !subflow.is_join() || subflow.state == State::SynSent);
+        silent && harmless && alone && self.reopening.count < MAX_REOPENINGS
+    }
+
+    fn reopen(&mut self, now: Instant, shared: &mut Shared) {
+        let Some((remote, first)) = self.first_remote.zip(self.initial().map(|first| first.flow)) else { return };
+        shared.memory.on_silence(now, &first);
+        let opening = Opening::plan(now, first.src, remote, shared);
+        if opening.local() == first.src {
+            return;
+        }
+
+        for index in 0..self.subflows.len() {
+            let close = self.remote_key.map(|receiver_key| MpOption::FastClose { receiver_key });
+            let options = close.into_iter().chain([shared.reset_option(ResetReason::UnacceptablePerformance)]);
+            self.send_reset(now, index, options.collect(), shared);
+            shared.routes.push(Route::Remove(self.subflows[index].flow));
+        }
+        shared.routes.push(Route::RemoveToken(self.local_key.token(), self.id));
+        shared.counters.reopened += 1;
+
+        let key = shared.new_key();
+        let fresh = Connection::new(now, self.id, Role::Client, Mode::Negotiating, key, shared);
+        let mut old = std::mem::replace(self, fresh);
+        shared.routes.push(Route::AddToken(self.local_key.token(), self.id));
+        self.first_remote = Some(remote);
+        self.reopening = Reopening { count: old.reopening.count + 1, due: None, replayable: old.reopening.replayable };
+        self.timers.user = old.timers.user;
+        self.stats = std::mem::take(&mut old.stats);
+        self.stats.ended = None;
+        let end = old.outgoing.buffer.end();
+        self.outgoing.buffer = std::mem::take(&mut old.outgoing.buffer);
+        self.outgoing.unsent.insert(0, end);
+        self.outgoing.fin = old.outgoing.fin;
+        self.outgoing.writer_waits = old.outgoing.writer_waits;
+        if end > 0 {
+            self.scheduler.observe(now, &PolicyEvent::DataWritten);
+        }
+        self.start_race(now, opening, shared);
+    }
+}
