@@ -18,9 +18,9 @@ use std::path::{Path, PathBuf};
 #[derive(ClapArgs, Clone, Debug)]
 #[command(next_help_heading = "Engine")]
 pub struct WireOptions {
-    /// Which bytes leave on which subflow (`anabranch list schedulers`).
-    #[arg(long, value_name = "NAME[:PARAMETER=VALUE,…]", default_value = Policies::SCHEDULER)]
-    pub scheduler: String,
+    /// Which bytes leave on which subflow (`anabranch list schedulers`); the profile's unless given.
+    #[arg(long, value_name = "NAME[:PARAMETER=VALUE,…]")]
+    pub scheduler: Option<String>,
     /// How much may be in flight (`anabranch list congestion`).
     #[arg(long, value_name = "NAME[:…]", default_value = Policies::CONGESTION)]
     pub congestion: String,
@@ -34,14 +34,14 @@ pub struct WireOptions {
     /// --ack-path other than own.
     #[arg(long)]
     pub ack_rewrite: bool,
-    /// When bytes in flight are repeated elsewhere (`anabranch list reinjection`).
-    #[arg(long, value_name = "NAME[:…]", default_value = Policies::REINJECTION)]
-    pub reinjection: String,
-    /// On which of its addresses a connection that it opens begins (`anabranch list first-paths`).
-    #[arg(long, value_name = "NAME[:…]", default_value = Policies::FIRST_PATH)]
-    pub first_path: String,
+    /// When bytes in flight are repeated elsewhere (`anabranch list reinjection`); the profile's unless given.
+    #[arg(long, value_name = "NAME[:…]")]
+    pub reinjection: Option<String>,
+    /// On which of its addresses a connection that it opens begins (`anabranch list first-paths`); the profile's unless given.
+    #[arg(long, value_name = "NAME[:…]")]
+    pub first_path: Option<String>,
     /// How its TCP behaves (`anabranch list profiles`).
-    #[arg(long, value_name = "NAME", default_value = "linux")]
+    #[arg(long, value_name = "NAME", default_value = Profile::DEFAULT)]
     pub profile: String,
     /// Require DSS checksums.
     #[arg(long)]
@@ -102,12 +102,15 @@ impl WireOptions {
             let help = format!("{near}accepted: {}", Profile::NAMES.join(", "));
             return Err(Failure::Refused(miette::miette!(help = help, "there is no profile `{}`", self.profile)));
         };
-        let (scheduler, scheduler_is) = named(&catalogue.schedulers, "--scheduler", &self.scheduler)?;
+        let scheduler = self.scheduler.as_deref().unwrap_or(profile.scheduler);
+        let (scheduler, scheduler_is) = named(&catalogue.schedulers, "--scheduler", scheduler)?;
         let (congestion, congestion_is) = named(&catalogue.congestion, "--congestion", &self.congestion)?;
         let (receive_window, window_is) = named(&catalogue.windows, "--window", &self.window)?;
         let (ack_path, ack_path_is) = named_ack_path(&catalogue.ack_paths, "--ack-path", &self.ack_path)?;
-        let (reinjection, reinjection_is) = named(&catalogue.reinjections, "--reinjection", &self.reinjection)?;
-        let (first_path, first_path_is) = named(&catalogue.first_paths, "--first-path", &self.first_path)?;
+        let reinjection = self.reinjection.as_deref().unwrap_or(profile.reinjection);
+        let (reinjection, reinjection_is) = named(&catalogue.reinjections, "--reinjection", reinjection)?;
+        let first_path = self.first_path.as_deref().unwrap_or(profile.first_path);
+        let (first_path, first_path_is) = named(&catalogue.first_paths, "--first-path", first_path)?;
         let chosen = Chosen {
             profile: profile.name.to_owned(),
             scheduler: scheduler_is,

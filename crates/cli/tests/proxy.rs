@@ -333,7 +333,10 @@ fn borrowed_addresses_carry_socks_clients_and_are_given_back() {
     let Some(hosts) = Hosts::new("borrowed addresses") else { return };
     let _nginx = hosts.nginx("10.77.0.1:80", &["mptcpize", "run"]);
     let before = settings(&hosts.client);
-    let arguments = ["--socks", "127.0.0.1:1080", "--via", "10.77.1.2,10.77.2.2"];
+    let directory = tempfile::tempdir().unwrap();
+    let memory = directory.path().join("paths");
+    let memory_words = ["--path-memory", memory.to_str().unwrap()];
+    let arguments = [&["--socks", "127.0.0.1:1080", "--via", "10.77.1.2,10.77.2.2"][..], &memory_words].concat();
     let mut proxy = hosts.proxy(&hosts.client, &arguments);
     assert_ne!(settings(&hosts.client), before, "or this test cannot tell");
     let joins = || counter(&hosts.server, "MPTcpExtMPJoinAckRx");
@@ -363,6 +366,9 @@ fn borrowed_addresses_carry_socks_clients_and_are_given_back() {
     let (success, log) = next.end();
     assert!(success, "{log}");
     assert_eq!(settings(&hosts.client), before, "all is as it was");
+    let kept = fs::read_to_string(&memory).unwrap();
+    let known = |line: &str| line.starts_with("10.77.1.2 10.77.0.1 rtt_us=") && line.contains(" capable_ms=");
+    assert!(kept.lines().any(known), "the path by its own address, not the borrowed one's stand-in: {kept}");
 }
 
 #[test]

@@ -203,6 +203,33 @@ fn fetch_from_serve_over_ipv4_and_ipv6_with_every_option() {
     }
 }
 
+/// A path on which nothing answered lately is not where the next program begins.
+#[test]
+fn what_one_fetch_finds_of_paths_the_next_knows() {
+    let Some(namespace) = namespace() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let memory = directory.path().join("paths");
+    let server = serve(&namespace, &[]);
+    let fetch = || {
+        let from = ["--from", "10.78.1.2,10.78.2.2", "--path-memory", text(&memory)];
+        let command = ["fetch", "http://10.78.0.1/bytes/1MiB", "--json", "-o", "/dev/null"];
+        let (code, said) = finish(&namespace, anabranch(&[&command[..], &from].concat()));
+        assert_eq!(code, Some(0), "{said:#}");
+        let kept = std::fs::read_to_string(&memory).unwrap();
+        (said["connection"]["subflows"][0]["local"].as_str().unwrap().to_owned(), kept)
+    };
+    let known = |kept: &str, local: &str| {
+        let begins = format!("{local} 10.78.0.1 rtt_us=");
+        kept.lines().any(|line| line.starts_with(&begins) && line.contains(" capable_ms="))
+    };
+    let (local, kept) = fetch();
+    assert!(local.starts_with("10.78.1.2:") && known(&kept, "10.78.1.2"), "{local}\n{kept}");
+    std::fs::write(&memory, "anabranch paths 1\n10.78.1.2 10.78.0.1 silent_ms=60000\n").unwrap();
+    let (local, kept) = fetch();
+    assert!(local.starts_with("10.78.2.2:") && known(&kept, "10.78.2.2"), "{local}\n{kept}");
+    end(server);
+}
+
 #[test]
 fn what_is_refused_says_why_and_what_would_be_right() {
     for (arguments, code, words) in [
@@ -214,6 +241,8 @@ fn what_is_refused_says_why_and_what_would_be_right() {
         (&["serve", "--source", "5001"], 2, "a port and a size"),
         (&["serve", "--listen", "10.78.0.1", "--profile", "linus"], 2, "did you mean `linux`"),
         (&["serve"], 2, "the engine has no address"),
+        (&["fetch", "http://h/x", "--path-memory", "Cargo.toml"], 2, "Cargo.toml: the first line must be"),
+        (&["proxy", "--listen", "10.78.0.1:80", "--to", "a:1", "--path-memory", "x"], 2, "goes with --socks"),
         (&["fetch", "https://h/x"], 2, "not spoken here"),
         (&["fetch", "http://h/x", "--from", "10.78.1.2", "--range", "5"], 2, "one range of bytes"),
         (&["fetch", "http://h/", "--from", "10.78.1.2", "--json", "-o", "-"], 2, "standard output can hold one"),

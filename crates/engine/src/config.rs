@@ -168,9 +168,10 @@ impl Config {
     /// wants a send buffer at least as large as the receive buffer.
     pub const BUFFER: Bytes = Bytes::new(6 << 20);
 
-    /// A host with `addresses` and everything else as Linux has it: min-RTT, LIA, opportunistic reinjection.
+    /// A host with `addresses` and everything else as the profile has it ([`Policies::of`]), or Linux.
     pub fn new(profile: Profile, addresses: Vec<LocalAddress>) -> Self {
         Config {
+            policies: Policies::of(&profile),
             profile,
             addresses,
             multipath: true,
@@ -197,24 +198,29 @@ impl Config {
             user_timeout: None,
             mptcp_blackhole: Some(Duration::from_secs(3600)),
             black_hole_timeouts: None,
-            policies: Policies::default(),
         }
     }
 }
 
 impl Policies {
-    /// The scheduler unless another is named.
-    pub const SCHEDULER: &str = "min-rtt";
     /// The congestion control unless another is named.
     pub const CONGESTION: &str = "lia";
     /// The receive-window policy unless another is named.
     pub const RECEIVE_WINDOW: &str = "shared";
     /// The ACK-path policy unless another is named.
     pub const ACK_PATH: &str = "own";
-    /// The reinjection policy unless another is named.
-    pub const REINJECTION: &str = "opportunistic";
-    /// The first-path policy unless another is named.
-    pub const FIRST_PATH: &str = "as-listed";
+
+    /// The policies of a host with this profile, unless others are named.
+    pub fn of(profile: &Profile) -> Self {
+        Policies {
+            scheduler: factory(SCHEDULERS, profile.scheduler),
+            congestion: factory(CONGESTION, Policies::CONGESTION),
+            receive_window: factory(WINDOWS, Policies::RECEIVE_WINDOW),
+            ack_path: factory(ACK_PATHS, Policies::ACK_PATH),
+            reinjection: factory(REINJECTIONS, profile.reinjection),
+            first_path: factory(FIRST_PATHS, profile.first_path),
+        }
+    }
 
     /// Puts one in the place of another.
     pub fn switch(&mut self, switch: &Switch) {
@@ -230,16 +236,9 @@ impl Policies {
 }
 
 impl Default for Policies {
-    /// The out-of-tree Linux kernel's choice.
+    /// The out-of-tree Linux kernel's choice: min-RTT, LIA, opportunistic reinjection, the first path as listed.
     fn default() -> Self {
-        Policies {
-            scheduler: factory(SCHEDULERS, Policies::SCHEDULER),
-            congestion: factory(CONGESTION, Policies::CONGESTION),
-            receive_window: factory(WINDOWS, Policies::RECEIVE_WINDOW),
-            ack_path: factory(ACK_PATHS, Policies::ACK_PATH),
-            reinjection: factory(REINJECTIONS, Policies::REINJECTION),
-            first_path: factory(FIRST_PATHS, Policies::FIRST_PATH),
-        }
+        Policies::of(&Profile::linux())
     }
 }
 

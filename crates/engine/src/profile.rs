@@ -72,6 +72,12 @@ pub struct Profile {
     pub syn_retries_with_mptcp: u32,
     /// Timeouts in a row that kill a subflow (Linux `tcp_retries2`).
     pub max_consecutive_rtos: u32,
+    /// The scheduler unless another is named.
+    pub scheduler: &'static str,
+    /// The reinjection policy unless another is named.
+    pub reinjection: &'static str,
+    /// The first-path policy unless another is named.
+    pub first_path: &'static str,
 }
 
 /// Rule by which a receive buffer that tunes itself grows (`connection/autotune.rs`).
@@ -104,7 +110,10 @@ impl Profile {
     }
 
     /// The names of all profiles.
-    pub const NAMES: &'static [&'static str] = &["linux", "linux-4.1", "linux-3.14", "newreno", "mptcp-ns3", "rfc"];
+    pub const NAMES: &'static [&'static str] =
+        &[Profile::DEFAULT, "linux", "linux-4.1", "linux-3.14", "newreno", "mptcp-ns3", "rfc"];
+    /// The profile unless another is named.
+    pub const DEFAULT: &'static str = "anabranch";
 
     /// Names that profiles once had, with those that they have now.
     pub const RENAMED: &'static [(&'static str, &'static str)] = &[("ns3", "newreno")];
@@ -117,6 +126,7 @@ impl Profile {
     /// The profile called `name`.
     pub fn named(name: &str) -> Option<Self> {
         match name {
+            Profile::DEFAULT => Some(Profile::anabranch()),
             "linux" => Some(Profile::linux()),
             "linux-4.1" => Some(Profile::linux_4_1()),
             "linux-3.14" => Some(Profile::linux_3_14()),
@@ -124,6 +134,18 @@ impl Profile {
             "mptcp-ns3" => Some(Profile::mptcp_ns3()),
             "rfc" => Some(Profile::rfc()),
             _ => None,
+        }
+    }
+
+    /// Our own: the TCP of `linux`, connections that begin where they are answered first, segments sent where they
+    /// arrive first, and data repeated where a copy pays.
+    pub fn anabranch() -> Self {
+        Profile {
+            name: Profile::DEFAULT,
+            scheduler: "anabranch",
+            reinjection: "insured",
+            first_path: "raced",
+            ..Profile::linux()
         }
     }
 
@@ -160,6 +182,9 @@ impl Profile {
             syn_retries: 6,
             syn_retries_with_mptcp: 2,
             max_consecutive_rtos: 15,
+            scheduler: "min-rtt",
+            reinjection: "opportunistic",
+            first_path: "as-listed",
         }
     }
 

@@ -9,7 +9,7 @@
 mod common;
 mod draw;
 
-use anabranch_engine::{Policies, Purpose};
+use anabranch_engine::{Profile, Purpose};
 use anabranch_policy::registry::FIRST_PATHS;
 use anabranch_sim::{
     Condition, ConnectionOutcome, Content, End, Loss, Observer, Outcome, PacketId, Sight, Spec, run, run_observed,
@@ -155,7 +155,7 @@ fn everything_arrives_although_no_handshake_is_kept() {
 /// then be so on any.
 #[test]
 fn everything_arrives_wherever_connections_begin() {
-    let policies: Vec<_> = FIRST_PATHS.iter().filter(|entry| entry.name != Policies::FIRST_PATH).collect();
+    let policies: Vec<_> = FIRST_PATHS.iter().filter(|entry| entry.name != Profile::linux().first_path).collect();
     let mut moved = 0;
     let failures: Vec<_> = (SEEDS..SEEDS + RACED_SEEDS)
         .filter_map(|seed| {

@@ -20,11 +20,11 @@ pub(super) fn host(
     paths: &[String],
 ) -> Result<(HostSpec, Chosen), Problem> {
     let profile = match last(tables, |table| table.profile.as_ref()) {
-        None => Profile::linux(),
+        None => Profile::anabranch(),
         Some(at) => Profile::named(&at.value).ok_or_else(|| no_profile(at))?,
     };
     let c = catalogue;
-    let (scheduler, scheduler_chosen) = policy(&c.schedulers, Policies::SCHEDULER, tables, |t| t.scheduler.as_ref())?;
+    let (scheduler, scheduler_chosen) = policy(&c.schedulers, profile.scheduler, tables, |t| t.scheduler.as_ref())?;
     let (congestion, congestion_chosen) =
         policy(&c.congestion, Policies::CONGESTION, tables, |t| t.congestion.as_ref())?;
     let (receive_window, window_chosen) = policy(&c.windows, Policies::RECEIVE_WINDOW, tables, |t| t.window.as_ref())?;
@@ -33,9 +33,9 @@ pub(super) fn host(
         (ack_path, ack_path_chosen) = policies::ack_path(&c.ack_paths, at, paths)?;
     }
     let (reinjection, reinjection_chosen) =
-        policy(&c.reinjections, Policies::REINJECTION, tables, |t| t.reinjection.as_ref())?;
+        policy(&c.reinjections, profile.reinjection, tables, |t| t.reinjection.as_ref())?;
     let (first_path, first_path_chosen) =
-        policy(&c.first_paths, Policies::FIRST_PATH, tables, |t| t.first_path.as_ref())?;
+        policy(&c.first_paths, profile.first_path, tables, |t| t.first_path.as_ref())?;
     let chosen = Chosen {
         profile: profile.name.to_owned(),
         scheduler: scheduler_chosen,

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
-use anabranch_engine::{ReceiveTuning, RtoRule, Switch};
+use anabranch_engine::{Profile, ReceiveTuning, RtoRule, Switch};
 use anabranch_net::{LossModel, QueueLimit};
 use anabranch_policy::congestion::{HyStart, LossResponse};
 use anabranch_policy::registry::{Entry, Value};
@@ -168,7 +168,7 @@ fn old_kernels_bring_their_receive_side_and_each_rule_can_be_set_alone() {
     assert_eq!(profile("profile = \"linux-3.14\"").unwrap().tsq_segments, 57);
     let knobs = "receive-tuning = \"stepwise\"\nadv-win-scale = -2\ntsq-segments = 4\ninitial-ssthresh = 10";
     let set = profile(knobs).unwrap();
-    assert_eq!((set.name, set.receive_tuning, set.adv_win_scale), ("linux", ReceiveTuning::Stepwise, Some(-2)));
+    assert_eq!((set.name, set.receive_tuning, set.adv_win_scale), ("anabranch", ReceiveTuning::Stepwise, Some(-2)));
     assert_eq!((set.tsq_segments, set.initial_ssthresh), (4, Some(10)));
     assert_eq!(
         (old.hystart, old.prr, set.hystart, set.prr),
@@ -546,14 +546,49 @@ fn a_first_path_may_be_named() {
         let transfers = run.outcome.transfers.iter();
         transfers.map(|transfer| transfer.duration().unwrap().as_millis() > 100).collect::<Vec<_>>()
     };
-    assert_eq!(times(""), [true; 3]);
-    assert_eq!(times("[client]\nfirst-path = \"raced\"\n"), [false; 3]);
+    assert_eq!(times(""), [false; 3], "raced");
+    assert_eq!(times("[client]\nfirst-path = \"as-listed\"\n"), [true; 3]);
+    assert_eq!(times("[host]\nprofile = \"linux\"\n"), [true; 3]);
+    assert_eq!(times("[host]\nprofile = \"linux\"\n[client]\nfirst-path = \"raced\"\n"), [false; 3]);
     // The first answers before the second is asked; its join shows that that is faster.
     assert_eq!(times("[host]\nfirst-path = { name = \"raced\", delay = 320 }\n"), [true, false, false]);
-    assert_eq!(times("[[change]]\nat = \"1s\"\nfirst-path = \"lowest-rtt\"\n"), [true, false, false]);
+    let later = "[host]\nprofile = \"linux\"\n[[change]]\nat = \"1s\"\nfirst-path = \"lowest-rtt\"\n";
+    assert_eq!(times(later), [true, false, false]);
     let wrong = |policy: &str| read(&format!("{SLOW}{FAST}{FILES}[host]\nfirst-path = {policy}\n")).err().unwrap();
     assert_eq!(wrong("\"race\"").to_string(), "there is no first path called `race`");
     assert_eq!(wrong("{ name = \"raced\", delay = 9 }").to_string(), "`raced.delay` is 9");
+}
+
+/// Policies of our own profile; those modelled on others keep theirs.
+#[test]
+fn a_profile_brings_its_policies() {
+    let policies = |hosts: &str| {
+        let scenario = read(&format!("{PATHS}[host]\n{hosts}\n{BULK}")).unwrap();
+        let Chosen { profile, reinjection, first_path, .. } = scenario.policies().clone();
+        [profile, reinjection.name, first_path.name]
+    };
+    assert_eq!(policies(""), ["anabranch", "insured", "raced"]);
+    assert_eq!(policies("reinjection = \"tail\""), ["anabranch", "tail", "raced"]);
+    for other in Profile::NAMES.iter().filter(|name| **name != Profile::DEFAULT) {
+        let found = policies(&format!("profile = \"{other}\""));
+        assert_eq!(found, [*other, "opportunistic", "as-listed"]);
+    }
+}
+
+/// On one path there is nowhere else to begin, and nobody to send a copy: no event differs from those of `linux`.
+#[test]
+fn with_one_path_the_profile_makes_no_difference() {
+    const ONE: &str = "[path.only]\nrate = \"10mbit\"\ndelay = \"20ms\"\nloss = \"2%\"\nqueue = \"30p\"\n";
+    const WORK: &str = "[[workload]]\nkind = \"files\"\nsize = \"100kB\"\ncount = 20\nthink = \"300ms\"\n";
+    let digest = |hosts: &str| {
+        let scenario = read(&format!("{ONE}{hosts}{WORK}")).unwrap();
+        crate::run(&scenario, 1, &crate::Keep::default()).unwrap().outcome.digest
+    };
+    for more in ["", "multipath = false\n"] {
+        let linux = digest(&format!("[host]\nprofile = \"linux\"\n{more}"));
+        assert_eq!(digest(&format!("[host]\n{more}")), linux, "{more}");
+        assert_ne!(digest(&format!("[host]\ninitial-window = 4\n{more}")), linux, "or nothing could be told");
+    }
 }
 
 const TWO: &str = r#"{"objs": [

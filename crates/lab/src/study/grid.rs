@@ -199,3 +199,27 @@ impl Study {
         Metric::parse(at, &paths).map_err(|problem: Problem| self.refuse(problem))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::shipped::STUDIES;
+    use super::*;
+    use anabranch_engine::Profile;
+
+    /// Results of papers are those of the stacks that they were measured on, whatever our own does by default.
+    #[test]
+    fn every_study_names_its_stack() {
+        let catalogue = Arc::new(Catalogue::default());
+        for name in STUDIES.iter().map(|it| it.name) {
+            let grid = Grid::new(&Study::load(name).unwrap().quick(), &catalogue, &[]).unwrap();
+            for scenario in grid.cells.values() {
+                for host in [scenario.policies(), scenario.receiver()] {
+                    assert_ne!(host.profile, Profile::DEFAULT, "{name}");
+                    assert_eq!(host.first_path.name, "as-listed", "{name}");
+                    assert_ne!(host.reinjection.name, "insured", "{name}");
+                }
+            }
+        }
+    }
+}
