@@ -128,7 +128,8 @@ fn an_inspection_of_many_connections_stays_short() {
     let scenario = SCENARIO.split("[[workload]]").next().unwrap().replace("loss = \"2%\"\n", "");
     let files = "[[workload]]\nkind = \"files\"\nsize = \"2kB\"\ncount = 60\n";
     fs::write(here.join("many.toml"), scenario + files).unwrap();
-    succeed(&here, &["run", "many.toml", "--pcap", "out"]);
+    // A SYN that loses a race is a connection of its own, as far as a capture tells.
+    succeed(&here, &["run", "many.toml", "--pcap", "out", "--set", "client.first-path=\"as-listed\""]);
     let text = succeed(&here, &["inspect", "out/client.pcapng"]);
     assert_eq!(text.matches("\nConnection ").count(), 10, "{text}");
     assert!(text.contains("And 50 more MPTCP connections (one of them in full: --connection 11;"), "{text}");

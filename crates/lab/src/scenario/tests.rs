@@ -432,7 +432,7 @@ fn a_variant_is_repeated_by_its_command() {
 fn the_policies_reported_are_those_of_the_host_that_sends() {
     let text = format!("{PATHS}[client]\nscheduler = \"ecf\"\n{}direction = \"up\"\n", BULK);
     let scenario = read(&text).unwrap();
-    assert_eq!((&*scenario.policies().scheduler.name, &*scenario.receiver().scheduler.name), ("ecf", "min-rtt"));
+    assert_eq!((&*scenario.policies().scheduler.name, &*scenario.receiver().scheduler.name), ("ecf", "anabranch"));
 }
 
 #[test]
@@ -556,7 +556,7 @@ fn a_first_path_may_be_named() {
     assert_eq!(times(later), [true, false, false]);
     let wrong = |policy: &str| read(&format!("{SLOW}{FAST}{FILES}[host]\nfirst-path = {policy}\n")).err().unwrap();
     assert_eq!(wrong("\"race\"").to_string(), "there is no first path called `race`");
-    assert_eq!(wrong("{ name = \"raced\", delay = 9 }").to_string(), "`raced.delay` is 9");
+    assert_eq!(wrong("{ name = \"raced\", delay = -1 }").to_string(), "`raced.delay` is -1");
 }
 
 /// Policies of our own profile; those modelled on others keep theirs.
@@ -564,14 +564,14 @@ fn a_first_path_may_be_named() {
 fn a_profile_brings_its_policies() {
     let policies = |hosts: &str| {
         let scenario = read(&format!("{PATHS}[host]\n{hosts}\n{BULK}")).unwrap();
-        let Chosen { profile, reinjection, first_path, .. } = scenario.policies().clone();
-        [profile, reinjection.name, first_path.name]
+        let Chosen { profile, scheduler, reinjection, first_path, .. } = scenario.policies().clone();
+        [profile, scheduler.name, reinjection.name, first_path.name]
     };
-    assert_eq!(policies(""), ["anabranch", "insured", "raced"]);
-    assert_eq!(policies("reinjection = \"tail\""), ["anabranch", "tail", "raced"]);
+    assert_eq!(policies(""), ["anabranch", "anabranch", "insured", "raced"]);
+    assert_eq!(policies("reinjection = \"tail\""), ["anabranch", "anabranch", "tail", "raced"]);
     for other in Profile::NAMES.iter().filter(|name| **name != Profile::DEFAULT) {
         let found = policies(&format!("profile = \"{other}\""));
-        assert_eq!(found, [*other, "opportunistic", "as-listed"]);
+        assert_eq!(found, [*other, "min-rtt", "opportunistic", "as-listed"]);
     }
 }
 

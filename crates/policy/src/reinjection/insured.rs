@@ -183,14 +183,11 @@ fn drained(now: Instant, bytes: Bytes, subflow: &SubflowView) -> Instant {
 /// The time from which on the acknowledgment of `piece` is late: its own, or of all that `carrier` has under way, if
 /// nothing is heard there.
 fn overdue(piece: &Piece, carrier: &SubflowView, standing: &Standing) -> Instant {
-    let silent = carrier.oldest_sent.map_or(piece.sent, |oldest| oldest.max(standing.heard));
-    silent.min(piece.sent) + patience(carrier)
-}
-
-/// How long an acknowledgment may take: four variations more than usual, and not more than twice as long, which is TCP's
-/// probe timeout (RFC 8985 §7.2).
-fn patience(carrier: &SubflowView) -> Duration {
-    carrier.srtt + (carrier.rttvar * 4).min(carrier.srtt).max(TICK)
+    let spread = (carrier.rttvar * 4).max(TICK);
+    let own = piece.sent + carrier.srtt + spread;
+    // Twice the SRTT is TCP's probe timeout (RFC 8985 §7.2).
+    let silence = carrier.srtt + spread.min(carrier.srtt.max(TICK));
+    carrier.oldest_sent.map_or(own, |oldest| own.min(oldest.max(standing.heard) + silence))
 }
 
 impl Reinjection for Insured {
@@ -199,7 +196,8 @@ impl Reinjection for Insured {
     }
 
     fn on_opportunity(&mut self, now: Instant, opportunity: &Opportunity<'_>) -> Rescue {
-        self.opportunistic.on_opportunity(now, opportunity)
+        let rescue = self.opportunistic.on_opportunity(now, opportunity);
+        if rescue.reinject { rescue } else { Rescue::default() }
     }
 
     fn on_sent(&mut self, _now: Instant, sent: &Piece, _on: SubflowId, _picture: &Picture<'_>) {
