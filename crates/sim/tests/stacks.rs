@@ -137,6 +137,20 @@ fn hystart_leaves_slow_start_before_the_queue_is_full() {
     assert!(dropped[0] > 10 && dropped[1] == 0 && dropped[2] == 0, "{dropped:?}");
 }
 
+/// Reno, which has no HyStart of Linux, over a queue of three bandwidth-delay products.
+#[test]
+fn hystart_plus_plus_is_for_all_and_drops_little() {
+    let mut spec = spec(vec![path("a", 20, 25)], vec![download(5_000_000)]);
+    spec.paths[0].down.queue = QueueLimit::Packets(250);
+    let [without, of_linux, plus_plus] = [None, Some(HyStart::Eighth), Some(HyStart::PlusPlus)].map(|rule| {
+        let outcome = complete(&with(&spec, |profile| profile.hystart = rule));
+        (down(&outcome, "a").dropped.queue, outcome.transfers[0].duration().unwrap())
+    });
+    println!("{without:?} {of_linux:?} {plus_plus:?}");
+    assert_eq!(without, of_linux);
+    assert!(plus_plus.0 * 2 < without.0 && plus_plus.1 <= without.1, "{without:?} {plus_plus:?}");
+}
+
 /// One loss in a window of about 40 segments: without PRR nothing leaves until half a window has arrived (the longest
 /// pause is 47 ms of a round trip of 50), with it every other ACK lets a segment out (28 ms).
 #[test]

@@ -242,7 +242,8 @@ pub struct HostTable {
     pub adv_win_scale: Option<At<i8>>,
     /// The slow-start threshold of new subflows in segments, as remembered from earlier connections; none unless given.
     pub initial_ssthresh: Option<At<u32>>,
-    /// End of slow start in CUBIC before a loss: eighth, under linux-3.14 sixteenth, off under all but Linux.
+    /// End of slow start before a loss: in CUBIC eighth, under linux-3.14 sixteenth, off under all but Linux; or
+    /// plus-plus in all.
     pub hystart: Option<HyStartName>,
     /// Proportional rate reduction (RFC 6937): the window falls in the course of a fast recovery rather than at its
     /// beginning. True, false under all but Linux.
@@ -312,6 +313,7 @@ impl HyStartName {
             HyStartName::Off => "off",
             HyStartName::Sixteenth => "sixteenth",
             HyStartName::Eighth => "eighth",
+            HyStartName::PlusPlus => "plus-plus",
         }
     }
 }
@@ -346,6 +348,9 @@ pub enum HyStartName {
     Sixteenth,
     /// An eighth (Linux 3.19 and later).
     Eighth,
+    /// HyStart++ (RFC 9406): an eighth over the round trip before, and a slower slow start first. For all congestion
+    /// control that is not model-based.
+    PlusPlus,
 }
 
 /// Something that is sent. Which keys there are depends on `kind`.

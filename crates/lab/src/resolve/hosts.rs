@@ -163,6 +163,7 @@ fn knobs(table: &HostTable, profile: &mut Profile) -> Result<(), Problem> {
         HyStartName::Off => None,
         HyStartName::Sixteenth => Some(HyStart::Sixteenth),
         HyStartName::Eighth => Some(HyStart::Eighth),
+        HyStartName::PlusPlus => Some(HyStart::PlusPlus),
     };
     put(&mut profile.hystart, table.hystart.map(hystart));
     put(&mut profile.prr, table.prr);

@@ -6,7 +6,8 @@
 //! here: a window holds at least one segment, a threshold two, and neither grows in recovery or while the window is no
 //! limit. Where an algorithm models the path ([`CongestionControl::is_model_based`]), only the bounds are left.
 
-use super::hystart::{LOW_WINDOW, Watch};
+use super::hystart::{HyStart, LOW_WINDOW, Watch};
+use super::hystart_plus_plus::PlusPlus;
 use super::lisa::credit;
 use super::prr::Reduction;
 use super::rules::{LossResponse, MIN_SSTHRESH_SEGMENTS, Rules};
@@ -39,6 +40,8 @@ struct Past {
     given: f64,
     /// HyStart's view of the ACKs.
     watch: Watch,
+    /// HyStart++'s view of them.
+    plus_plus: PlusPlus,
     /// The recovery that goes on, under PRR.
     reduction: Option<Reduction>,
 }
@@ -179,7 +182,7 @@ impl Controller {
             let given = past.given.min(acked);
             past.given -= given;
             acked -= given;
-            let counted = acked.min(self.rules.counted(past.after_rto) * flow.mss);
+            let counted = acked.min(self.rules.counted(past.after_rto) * flow.mss) / past.plus_plus.divisor();
             let growth = counted.min(flow.ssthresh - flow.cwnd);
             flow.cwnd = (flow.cwnd + growth).min(limit);
             acked = counted - growth;
@@ -207,12 +210,18 @@ impl Controller {
 
     /// HyStart: the threshold falls to the window where slow start is to end.
     fn watch_slow_start(&mut self, now: Instant, on: usize, ack: &Ack) {
-        let Some(rule) = self.rules.hystart.filter(|_| self.algorithm.has_hystart()) else {
-            return;
+        let (flow, past) = (&mut self.flows[on], &mut self.pasts[on]);
+        let in_slow_start = flow.cwnd < flow.ssthresh;
+        let ends = match self.rules.hystart {
+            None => false,
+            Some(HyStart::PlusPlus) => past.plus_plus.ends_slow_start(ack, in_slow_start),
+            Some(_) if !self.algorithm.has_hystart() => false,
+            Some(rule) => {
+                let armed = in_slow_start && flow.cwnd >= LOW_WINDOW * flow.mss;
+                past.watch.ends_slow_start(now, ack, rule, armed)
+            }
         };
-        let flow = &mut self.flows[on];
-        let armed = flow.cwnd < flow.ssthresh && flow.cwnd >= LOW_WINDOW * flow.mss;
-        if self.pasts[on].watch.ends_slow_start(now, ack, rule, armed) {
+        if ends {
             flow.ssthresh = flow.cwnd;
         }
     }
@@ -317,6 +326,7 @@ impl Controller {
         let past = &mut self.pasts[on];
         (past.after_rto, past.reduction) = (true, None);
         past.watch.restart();
+        past.plus_plus = PlusPlus::default();
     }
 
     /// Nothing was lost after all (DSACK, Eifel): the window and threshold of before the latest reduction come back, if

@@ -21,13 +21,15 @@ pub enum HyStart {
     Sixteenth,
     /// An eighth of it (Linux 3.19 and later).
     Eighth,
+    /// HyStart++ (RFC 9406): an eighth over the round trip before, and a slower slow start first.
+    PlusPlus,
 }
 
 impl HyStart {
     fn threshold(self, least: Duration) -> Duration {
         let share = match self {
             HyStart::Sixteenth => least / 16,
-            HyStart::Eighth => least / 8,
+            HyStart::Eighth | HyStart::PlusPlus => least / 8,
         };
         share.clamp(MIN_THRESHOLD, MAX_THRESHOLD)
     }

@@ -15,6 +15,7 @@ mod coupled;
 mod cubic;
 mod cubic_kernel;
 mod hystart;
+mod hystart_plus_plus;
 mod lia;
 mod lia_kernel;
 mod lisa;
@@ -113,7 +114,7 @@ pub trait CongestionControl: Send {
     fn linked_slow_start(&self) -> bool {
         false
     }
-    /// Slow start may end by [`HyStart`], if the host has it.
+    /// Slow start may end by the [`HyStart`] of Linux, if the host has it; HyStart++ is for all that are not model-based.
     fn has_hystart(&self) -> bool {
         false
     }

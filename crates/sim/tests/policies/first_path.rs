@@ -46,8 +46,7 @@ fn the_faster_path_listed_second_is_found() {
     show("300 ms, 10 ms", all);
     let [listed, lowest, raced, remembered] = all;
     assert!(listed > 0.6 && lowest < 0.1, "{listed} {lowest}");
-    // One Connection Attempt Delay more.
-    assert!((0.009..0.012).contains(&(raced - lowest)), "{raced} {lowest}");
+    assert!((raced - lowest).abs() < 0.001, "{raced} {lowest}");
     assert_eq!(raced, remembered, "nothing is known yet");
     let (_, outcome) = download_20k(slow_and_fast(), "raced");
     assert_eq!(outcome.connections.len(), 1);
@@ -87,7 +86,7 @@ fn a_black_first_path_is_passed_by() {
     show("black for 30 s, 20 ms", all);
     let [listed, lowest, raced, _] = all;
     assert!(listed > 30.0, "{listed}");
-    assert!((0.009..0.012).contains(&(raced - lowest)), "{raced} {lowest}");
+    assert!((raced - lowest).abs() < 0.001, "{raced} {lowest}");
 }
 
 /// The fast path dies between the SYN/ACK and the third ACK, for three seconds: only a connection begun anew helps. A
@@ -134,5 +133,5 @@ fn memory_saves_the_race() {
     };
     let (raced, remembered) = (play("raced"), play("remembered"));
     assert!(remembered.0 < raced.0, "{remembered:?} {raced:?}");
-    assert!(remembered.1[1..].iter().all(|time| *time < remembered.1[0]), "{remembered:?}");
+    assert!(remembered.1[1..].iter().all(|time| *time <= remembered.1[0]), "{remembered:?}");
 }
