@@ -180,7 +180,9 @@ fn middleboxes() -> Vec<Item> {
 
 fn profile_about(name: &str) -> &'static str {
     match name {
-        "anabranch" => "our own: linux, with our scheduler, connections begun where they are answered first, and insured data",
+        "anabranch" => {
+            "our own: linux, with our scheduler, connections begun where they are answered first, and insured data"
+        }
         "linux" => "Linux 6.x: IW 10, SACK, RACK and TLP, delayed ACKs, RTO at least SRTT + 200 ms, TSQ",
         "linux-4.1" => {
             "Linux 4.1 with MPTCP 0.91: early retransmit, no RACK, older receive tuning, half of the buffer is window"
