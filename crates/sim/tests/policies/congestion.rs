@@ -3,7 +3,7 @@
 use super::common::{bulk, complete, download, lossy_path, ms, path, spec};
 use super::policy;
 use anabranch_net::{LossModel, QueueLimit};
-use anabranch_policy::registry::{CONGESTION, SCHEDULERS, Value};
+use anabranch_policy::registry::{CONGESTION, REINJECTIONS, SCHEDULERS, Value};
 use anabranch_sim::{Direction, EventKind, Extent, Host, Outcome, PathSpec, SharedLink, Spec, Workload, run};
 use anabranch_units::{Bytes, Duration, Seed};
 
@@ -91,6 +91,25 @@ fn linked_subflows_are_fairer_to_one_tcp_than_uncoupled_ones() {
     }
     let (linked, uncoupled) = (share("mveno-r"), share("veno"));
     assert!(linked < uncoupled - 0.05, "{linked} {uncoupled}");
+}
+
+/// Two subflows against one TCP, with a buffer that is never full and with one that always is: copies at a full window
+/// take nothing from it. (Files one after the other end sooner with copies, and so begin more often.)
+#[test]
+fn copies_at_a_full_window_take_nothing_from_a_tcp() {
+    for (buffer, tolerance) in [(16 << 20, 0.001), (64 << 10, 0.02)] {
+        let share = |reinjection| {
+            let mut spec = shared(QueueLimit::Bdp { factor: 1.0, round_trip: ms(40) }, 30, "lia");
+            spec.client.receive_buffer = Bytes::new(buffer);
+            spec.workloads.push(competitor("a", 30, "reno"));
+            spec.server.policies.reinjection = policy(REINJECTIONS, reinjection, &[]);
+            let goodput = goodputs(&run(&spec).unwrap());
+            goodput[0] / (goodput[0] + goodput[1])
+        };
+        let (opportunistic, insured) = (share("opportunistic"), share("insured"));
+        println!("{buffer} bytes: opportunistic {opportunistic:.3}, insured {insured:.3}");
+        assert!(insured <= opportunistic + tolerance, "{buffer}: {insured} {opportunistic}");
+    }
 }
 
 /// One path free, the other with two to four TCPs on it: LIA goes on sending there, OLIA takes its window away (Khalili's

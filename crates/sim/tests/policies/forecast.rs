@@ -2,6 +2,7 @@
 
 use super::common::*;
 use super::policy;
+use super::reinjection::warm;
 use anabranch_net::{LossModel, QueueLimit};
 use anabranch_policy::registry::{CONGESTION, REINJECTIONS, SCHEDULERS, Value};
 use anabranch_sim::{Outcome, PathSpec, Spec};
@@ -209,4 +210,22 @@ fn late_as_printed_leaves_the_slow_path_less() {
     let late = |given: &[(&str, Value)]| mean(&paths, 3_000_000, 131_072, 12, "late", given);
     let (sound, printed) = (late(&[]), late(&[("unweighted", Value::Flag(true))]));
     assert!(printed.on[1] < 0.95 * sound.on[1], "{printed:?} {sound:?}");
+}
+
+/// Bursts of 40 kB over 1 Mbit/s of 10 ms and 20 Mbit/s of 60 ms. The short round trip draws min-RTT to the path on which a
+/// burst takes 320 ms; the rate at which its queue drained tells `anabranch` better.
+#[test]
+fn anabranch_is_not_drawn_to_a_slow_link_by_its_round_trip() {
+    let median = |name| {
+        let mut spec: Spec = spec(vec![path("thin", 1, 5), path("wide", 20, 30)], vec![warm(40_000, 20)]);
+        spec.server.policies.scheduler = policy(SCHEDULERS, name, &[]);
+        spec.server.policies.congestion = policy(CONGESTION, "cubic", &[]);
+        let outcome = complete(&spec);
+        let mut times: Vec<_> = outcome.transfers.iter().map(|burst| burst.duration().unwrap()).collect();
+        times.sort();
+        times[times.len() / 2].as_secs_f64()
+    };
+    let (min_rtt, anabranch) = (median("min-rtt"), median("anabranch"));
+    println!("min-rtt {min_rtt:.3} s, anabranch {anabranch:.3} s");
+    assert!(anabranch < 0.75 * min_rtt, "{anabranch} {min_rtt}");
 }

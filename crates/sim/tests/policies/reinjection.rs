@@ -43,7 +43,7 @@ fn percentile(times: &[f64], p: usize) -> f64 {
 }
 
 /// So many files of this size on one warm connection.
-fn warm(size: u64, count: usize) -> Workload {
+pub(super) fn warm(size: u64, count: usize) -> Workload {
     let mut files = files(Direction::Down, &vec![size; count], false);
     if let Workload::Files { order, .. } = &mut files {
         *order = FileOrder::OneConnection { warm_up: Bytes::ZERO, pause: ms(200) };
@@ -297,4 +297,17 @@ fn no_subflow_carries_anything_twice() {
     let sender = outcome.connections[0].sender.as_ref().unwrap();
     assert_eq!(sender.overruled.copies, 0);
     assert!(200_000 < sender.reinjected && sender.reinjected <= 500_000, "{}", sender.reinjected);
+}
+
+/// A path that goes black holds the peer's window up until its timeout, or until its silence is noticed: half a second
+/// later on this one. Buffer of two bandwidth-delay products of 40 Mbit/s and 50 ms.
+#[test]
+fn insured_opens_a_window_that_a_silent_path_holds_up() {
+    let mut spec = spec(vec![path("stays", 40, 25), path("dies", 40, 25)], vec![download(8_000_000)]);
+    spec.client.receive_buffer = Bytes::new(500_000);
+    spec.changes = swallowed("dies", 700, 60_000);
+    let time = |name| complete(&with(spec.clone(), name, &[])).transfers[0].duration().unwrap().as_secs_f64();
+    let (opportunistic, insured) = (time("opportunistic"), time("insured"));
+    println!("opportunistic {opportunistic:.3} s, insured {insured:.3} s");
+    assert!(insured < opportunistic - 0.1, "{insured} {opportunistic}");
 }
