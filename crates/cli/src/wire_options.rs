@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 #[derive(ClapArgs, Clone, Debug)]
 #[command(next_help_heading = "Engine")]
 pub struct WireOptions {
-    /// Which bytes leave on which subflow (`anabranch list schedulers`); the profile's unless given.
+    /// Scheduler: chooses a subflow for each segment (`anabranch list schedulers`); the profile's unless given.
     #[arg(long, value_name = "NAME[:PARAMETER=VALUE,…]")]
     pub scheduler: Option<String>,
     /// How much may be in flight (`anabranch list congestion`).
@@ -34,10 +34,12 @@ pub struct WireOptions {
     /// --ack-path other than own.
     #[arg(long)]
     pub ack_rewrite: bool,
-    /// When bytes in flight are repeated elsewhere (`anabranch list reinjection`); the profile's unless given.
+    /// Reinjection policy: repeats bytes in flight elsewhere (`anabranch list reinjection`); the profile's unless
+    /// given.
     #[arg(long, value_name = "NAME[:…]")]
     pub reinjection: Option<String>,
-    /// On which of its addresses a connection that it opens begins (`anabranch list first-paths`); the profile's unless given.
+    /// First-path policy: chooses the address on which a connection begins (`anabranch list first-paths`); the
+    /// profile's unless given.
     #[arg(long, value_name = "NAME[:…]")]
     pub first_path: Option<String>,
     /// How its TCP behaves (`anabranch list profiles`).

@@ -151,9 +151,9 @@ impl Endpoint {
         taken
     }
 
-    /// The application can bear to have what is written, until the peer answers, reach the peer's application twice, as a GET
-    /// can (RFC 9110 §9.2.2). Should the first path then die before the peer has heard of the connection, it begins
-    /// anew on another, where it would have to wait ([`Event::Reopened`]).
+    /// Allows data written before the peer's first answer to reach its application twice, as a GET may (RFC 9110
+    /// §9.2.2). If the first path dies before the peer has heard of the connection, it then begins anew on another
+    /// ([`Event::Reopened`]) instead of waiting.
     pub fn set_replayable(&mut self, id: ConnectionId) {
         if let Some(connection) = slot_mut(&mut self.connections, id).and_then(|slot| slot.connection.as_mut()) {
             connection.set_replayable();

@@ -34,8 +34,8 @@ pub enum Event {
         /// With MPTCP; otherwise it fell back to TCP.
         multipath: bool,
     },
-    /// The peer had heard nothing of the connection we opened, and the path was dead: it is established anew on another,
-    /// with all that was written.
+    /// Established anew on another path, with all that was written: the first path died before the peer had heard of
+    /// the connection that we opened.
     Reopened {
         /// With MPTCP.
         multipath: bool,

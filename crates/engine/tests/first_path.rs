@@ -164,7 +164,7 @@ fn a_replayable_request_begins_anew_elsewhere() {
     }
 }
 
-/// What may not arrive twice waits for its path, as with TCP, and so does a connection that may begin nowhere else.
+/// Data that may not arrive twice wait for their path, as with TCP; so does a connection that may begin nowhere else.
 #[test]
 fn what_may_not_be_repeated_waits() {
     for (first_path, replayable) in [("raced", false), ("as-listed", true), ("as-listed", false)] {
@@ -193,8 +193,8 @@ fn an_empty_connection_begins_anew_elsewhere() {
     assert_eq!(pair.hosts[CLIENT].counters().reopened, 1);
 }
 
-/// The one way in which something arrives twice: the first words are under way for longer than two timeouts and a refused
-/// join take. Nobody answers for their connection any more, and the one that began anew is untouched.
+/// Data arrive twice only if the first words are under way for longer than two timeouts and a refused join take.
+/// Nobody answers for their connection any more, and the one that began anew is untouched.
 #[test]
 fn first_words_that_arrive_after_all_are_reset() {
     let mut client = config([client_ip(0), client_ip(1)]);

@@ -1,11 +1,12 @@
 //! One MPTCP connection: the data level, and the subflows that carry it.
 //!
 //! The parts by noun: `handshake` (how subflows begin; `race`: the first of them; `resume`: without a trace of their
-//! SYN), `confirmation` (that
-//! the peer speaks MPTCP; `reopening`: elsewhere, since it cannot), `input` (a segment arrives), `acceptance` (whether it counts),
-//! `acknowledgment`, `options`, `signal` (DSS) and `payload` (what it says and carries), `receiver` (data in order for the
-//! application; `autotune`: its buffer), `output` (what leaves next), `decision` (what the scheduler says to it), `copies` (of sent data, for the reinjection policy),
-//! `emit` (segments put together; `burst`: one mapping over several), `detour` (ACKs on another subflow's path) and `probing` (which path that should be),
+//! SYN), `confirmation` (that the peer speaks MPTCP; `reopening`: on another path if the first dies before), `input`
+//! (a segment arrives), `acceptance` (whether it counts), `acknowledgment`, `options`, `signal` (DSS) and `payload`
+//! (what it says and carries), `receiver` (data in order for the application; `autotune`: its buffer), `output` (what
+//! leaves next), `decision` (what the scheduler says to it), `copies` (of sent data, for the reinjection policy),
+//! `emit` (segments put together; `burst`: one mapping over several), `detour` (ACKs on another subflow's path) and
+//! `probing` (which path that should be),
 //! `sizes` (of segments on narrow paths), `paths` (which subflows there should be) and `addresses`, `vain` (subflows
 //! that came to nothing), `integrity` (checksums and MP_FAIL), `closing` (how subflows and connections end), `timers`,
 //! `watchdog` (schedulers that misbehave), `load` (what a connection takes up).

@@ -1,8 +1,8 @@
 //! A first path that dies with the client's keys: the connection begins anew on another path.
 //!
-//! The keys reach the server with the third ACK, or with data that repeats them (RFC 8684 §3.1). Where both are lost and
-//! the path with them, the server has half a connection. It cannot verify a join and refuses it (§3.2), and RFC 8684 has
-//! no other way to hand over the keys: this connection has no way in but the dead path.
+//! The keys reach the server with the third ACK, or with data that repeats them (RFC 8684 §3.1). If both are lost and
+//! the path dies, the server has half a connection. It cannot verify a join and refuses it (§3.2), and RFC 8684 has no
+//! other way to hand over the keys: this connection has no way in but the dead path.
 //!
 //! A new one on another path takes its place, under the same identifier and with everything written so far, when
 //!
@@ -12,11 +12,11 @@
 //! 4. no data has left, or the application has called it replayable
 //!    ([`Endpoint::set_replayable`](crate::Endpoint::set_replayable)).
 //!
-//! The last is for a segment with the keys that is under way for longer than all that, and arrives. Our RST follows it,
-//! as does one for whatever the server answers. Should the server's application have been quicker, it has seen an empty
-//! connection if no data had left; otherwise it sees the first words twice, as it may with TCP Fast Open (RFC 7413 §2.1)
-//! and early data (RFC 8446 §8). A GET can bear that, a POST cannot (RFC 9110 §9.2.2). Without the word of its
-//! application a connection with data under way waits for its first path, as TCP would.
+//! The last is for a segment with the keys that is under way for longer than all that, and arrives. Our RST follows
+//! it, as does one for whatever the server answers. Should the server's application have been quicker, it has seen an
+//! empty connection if no data had left; otherwise it sees the first words twice, as it may with TCP Fast Open (RFC
+//! 7413 §2.1) and early data (RFC 8446 §8). A GET can bear that, a POST cannot (RFC 9110 §9.2.2). Unless its
+//! application allows it, a connection with data under way waits for its first path, as TCP would.
 //!
 //! The first-path policy says where the new connection begins. `as-listed` knows no other path, and waits.
 
@@ -45,7 +45,7 @@ pub(super) struct Reopening {
 }
 
 impl Connection {
-    /// What has been written until the peer answers may reach its application twice.
+    /// Allows data written before the peer's first answer to reach its application twice.
     pub(crate) fn set_replayable(&mut self) {
         self.reopening.replayable = true;
     }
@@ -75,7 +75,7 @@ impl Connection {
         }
     }
 
-    /// Nothing of this connection can have reached the server's application, or it does no harm.
+    /// True if no data can have reached the server's application, or may reach it twice.
     fn may_reopen(&self) -> bool {
         let unheard = self.role == Role::Client
             && self.mode == Mode::Multipath

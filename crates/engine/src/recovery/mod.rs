@@ -402,12 +402,12 @@ impl Recovery {
         self.board.oldest().map(|(_, sent)| sent.sent_at())
     }
 
-    /// What is lost and was not sent again since, by sequence number.
+    /// Segments that are lost and were not sent again since, by sequence number.
     pub fn lost(&self) -> impl Iterator<Item = &Sent> {
         self.board.all_pending()
     }
 
-    /// What is under way, in the order of the latest sending.
+    /// Segments under way, in the order of the latest sending.
     pub fn oldest_first(&self) -> impl Iterator<Item = &Sent> {
         self.board.in_order_of_sending()
     }

@@ -160,7 +160,7 @@ pub struct HostTable {
     /// The stack it resembles: anabranch (our own, the default), linux, linux-4.1, linux-3.14, newreno, mptcp-ns3 or
     /// rfc; see docs/stacks.md.
     pub profile: Option<At<String>>,
-    /// Which bytes leave on which subflow; the profile's unless given.
+    /// Scheduler: chooses a subflow for each segment; the profile's unless given.
     pub scheduler: Option<At<Policy>>,
     /// How much may be in flight.
     pub congestion: Option<At<Policy>>,
@@ -174,9 +174,10 @@ pub struct HostTable {
     /// Every sixteenth ACK keeps its own path all the same, and all do where the other path loses them; true unless given. Without
     /// it an ACK path that dies silences the other subflows until the policy leaves it, as in the paper.
     pub ack_caution: Option<bool>,
-    /// When bytes in flight are repeated on another subflow; the profile's unless given.
+    /// Reinjection policy: repeats bytes in flight on another subflow; the profile's unless given.
     pub reinjection: Option<At<Policy>>,
-    /// On which path a connection begins; the client's counts; the profile's unless given.
+    /// First-path policy: chooses the path on which a connection begins. The client's counts; the profile's unless
+    /// given.
     pub first_path: Option<At<Policy>>,
     /// Bytes written and not yet acknowledged, per connection; 6MiB unless given, and not less than the other host's
     /// receive buffer, as RFC 8684 §3.3.5 wants it.

@@ -9,7 +9,7 @@
 //! If then a round stays below the `current` that was found (the rise was jitter), slow start goes on; after five such
 //! rounds, the one in which the rise was found included, congestion avoidance begins.
 //!
-//! Where we differ: bytes per ACK are bounded by the host's own byte counting rather than by `L` = 8 segments.
+//! Deviation: bytes per ACK are bounded by the host's own byte counting rather than by `L` = 8 segments.
 
 use super::Ack;
 use super::ack::Round;
@@ -69,7 +69,7 @@ impl PlusPlus {
         false
     }
 
-    /// By how much slow start's growth is divided at present.
+    /// Divisor of slow start's growth at present.
     pub(super) fn divisor(&self) -> f64 {
         if self.conservative.is_some() { CSS_GROWTH_DIVISOR } else { 1.0 }
     }
@@ -87,7 +87,8 @@ mod tests {
     use super::super::RateSample;
     use super::*;
 
-    /// A round of ten ACKs with this RTT each; its number from 0. Whether slow start ended, and the divisor afterwards.
+    /// A round of ten ACKs with this RTT each; its number from 0. Whether slow start ended, and the divisor
+    /// afterwards.
     fn round(it: &mut PlusPlus, number: u64, rtt_ms: u64) -> (bool, f64) {
         let ended = (0..10).any(|n| {
             let sample = RateSample {
@@ -101,27 +102,31 @@ mod tests {
         (ended, it.divisor())
     }
 
-    /// 50 ms: the threshold is 6.25 ms. 57 ms is a rise; five rounds later slow start is over.
+    /// Divisors after rounds with these RTTs in ms, none of which ends slow start.
+    fn divisors<const N: usize>(it: &mut PlusPlus, rtts: [u64; N]) -> [f64; N] {
+        let mut number = 0;
+        rtts.map(|rtt| {
+            let (ended, divisor) = round(it, number, rtt);
+            assert!(!ended, "round {number}");
+            number += 1;
+            divisor
+        })
+    }
+
+    /// 50 and 56 ms: the thresholds are 6.25 and 7 ms, so 64 is a rise. The fifth round after it is congestion
+    /// avoidance.
     #[test]
     fn a_rise_slows_slow_start_down_and_five_rounds_end_it() {
         let mut it = PlusPlus::default();
-        for (number, rtt, expected) in
-            [(0, 50, 1.0), (1, 56, 1.0), (2, 64, 4.0), (3, 66, 4.0), (4, 68, 4.0), (5, 68, 4.0)]
-        {
-            assert_eq!(round(&mut it, number, rtt), (false, expected), "round {number}");
-        }
-        assert_eq!(round(&mut it, 6, 70), (false, 4.0), "the fifth");
+        let found = divisors(&mut it, [50, 56, 64, 66, 68, 68, 70]);
+        assert_eq!(found, [1.0, 1.0, 4.0, 4.0, 4.0, 4.0, 4.0]);
         assert!(round(&mut it, 7, 70).0);
     }
 
     #[test]
     fn a_rise_that_was_jitter_is_taken_back() {
-        let mut it = PlusPlus::default();
-        for (number, rtt, expected) in
-            [(0, 50, 1.0), (1, 60, 4.0), (2, 60, 4.0), (3, 59, 1.0), (4, 60, 1.0), (5, 70, 4.0)]
-        {
-            assert_eq!(round(&mut it, number, rtt), (false, expected), "round {number}");
-        }
+        let found = divisors(&mut PlusPlus::default(), [50, 60, 60, 59, 60, 70]);
+        assert_eq!(found, [1.0, 4.0, 4.0, 1.0, 1.0, 4.0]);
     }
 
     /// 20 ms: at least 4 ms; 400 ms: at most 16.

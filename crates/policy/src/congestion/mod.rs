@@ -114,7 +114,8 @@ pub trait CongestionControl: Send {
     fn linked_slow_start(&self) -> bool {
         false
     }
-    /// Slow start may end by the [`HyStart`] of Linux, if the host has it; HyStart++ is for all that are not model-based.
+    /// True if slow start may end by the [`HyStart`] of Linux, if the host has it. HyStart++ is for all that are not
+    /// model-based.
     fn has_hystart(&self) -> bool {
         false
     }

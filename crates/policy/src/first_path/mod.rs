@@ -73,8 +73,8 @@ pub trait FirstPath: Send {
     fn attempts(&mut self, candidates: &[Candidate]) -> Vec<Attempt>;
 }
 
-/// "A subsequent connection MUST NOT be started within 10 milliseconds of the previous attempt" (RFC 8305 §5). Kept where
-/// the path of the previous attempt is known; A-RACE says why not elsewhere.
+/// "A subsequent connection MUST NOT be started within 10 milliseconds of the previous attempt" (RFC 8305 §5). Kept
+/// where the path of the previous attempt is known; A-RACE says why not elsewhere.
 pub const MIN_DELAY: Duration = Duration::from_millis(10);
 
 /// Every policy of this kind.

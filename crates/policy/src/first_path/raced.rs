@@ -2,15 +2,16 @@
 //!
 //! D. Schinazi, T. Pauly. *Happy Eyeballs Version 2.* RFC 8305 §5: SYNs leave on one path after the other, the
 //! Connection Attempt Delay apart, until one is answered; the others are given up. The path remembered as fastest goes
-//! first, unknown ones follow as listed. Behind a path with a remembered round trip R the pause is the `delay`, at least
-//! the 10 ms that the RFC asks for, but not more than 3·R, the timeout of RFC 6298 §2.2: a lost SYN costs no more.
+//! first, unknown ones follow as listed. Behind a path with a remembered round trip R the pause is the `delay`, at
+//! least the 10 ms that the RFC asks for, but not more than 3·R, the timeout of RFC 6298 §2.2: a lost SYN costs no
+//! more.
 //!
-//! Where we differ (A-RACE): behind a path of which nothing is known the pause is the `delay` alone, and that is zero,
+//! Deviation (A-RACE): behind a path without a remembered round trip the pause is the `delay` alone, and that is zero,
 //! though the RFC recommends 250 ms and forbids less than 10 "to avoid congestion collapse". Its attempts are whole
 //! connections to several addresses over one access link. Ours are SYNs of one connection over different links, and
-//! each of these gets a SYN anyway, that of the join, a little later. With 250 ms a race finds lost SYNs and hardly ever
-//! the faster path, since any path below 250 ms has answered before the second begins; with 10 ms a short file over the
-//! second or third path is late by 10 or 20.
+//! each of these gets a SYN anyway, that of the join, a little later. With 250 ms a race finds lost SYNs and hardly
+//! ever the faster path, since any path below 250 ms has answered before the second begins; with 10 ms a short file
+//! over the second or third path is late by 10 or 20.
 //!
 //! A path on which nothing answered lately, a backup, or one on which connections become plain TCP is tried a second
 //! after the last of the others: RFC 6298's first timeout.

@@ -1,20 +1,21 @@
 //! Insured: copies of what holds others up or comes last, within a budget.
 //!
-//! Two moments make a copy worth its bytes. When nothing unsent is left, data under way on a slow path, or lost without
-//! anything behind them that would show the loss, hold the end up while faster subflows idle. When the peer's window
-//! admits less than a subflow could send in a round trip, the oldest data hold up all that could be sent.
+//! Two moments make a copy worth its bytes. When nothing unsent is left, data under way on a slow path, or lost
+//! without anything behind them that would show the loss, hold the end up while faster subflows idle. When the peer's
+//! window admits less than a subflow could send in a round trip, the oldest data hold up all that could be sent.
 //!
 //! Then the subflow with the lowest SRTT of those with room looks at what the others have under way, and copies data
 //! that nobody has repeated if they are
 //!
 //! 1. *late*: counted as lost there and not sent again; or their acknowledgment is late by four variations,
-//!    `now > sent + srtt + max(4 · rttvar, 4 ms)`; or nothing is heard there for as long, or for twice the SRTT, though
+//!    `now > sent + srtt + max(4 · rttvar, 4 ms)`; or nothing is heard there for as long, or for twice the SRTT,
+//! though
 //!    something is under way (a path that has gone is one loss, not many); or the subflow is not usable any more;
 //! 2. *overtaken*: the copy should arrive before the original;
 //! 3. *insured*: neither, but nothing unsent is left, the carrier loses data, and half of the budget is left.
 //!
-//! Late data go first, the oldest of them. At the end of the data that is followed by what should arrive last, at a full
-//! window by the oldest.
+//! Late data go first, the oldest of them. At the end of the data the last to arrive follow, at a full window the
+//! oldest.
 //!
 //! A segment should arrive one way after its sending, `srtt - rtt_min / 2`: a queue stands in the direction of the data.
 //! It does so later if the path's rate is known and what is under way before it needs longer at that rate.
@@ -92,27 +93,29 @@ impl Insured {
         self.copied as f64 + mss <= part * budget
     }
 
-    /// The copy that `on` should send of what `carrier` has under way.
+    /// The copy that `on` should send of data that `carrier` has under way.
     fn copy(&self, now: Instant, on: Taker<'_>, carrier: Carrier<'_>, picture: &Picture<'_>) -> Option<Candidate> {
         let (view, standing) = on;
-        let mut copy = None;
-        // What is late is older than what is not: the first that nobody has repeated decides.
-        show_single(carrier, Order::OldestFirst, standing, picture, |transmission, before| {
-            let piece = transmission.piece;
-            let late = transmission.lost || carrier.view.is_none_or(|its| now > overdue(&piece, its, carrier.standing));
-            let rescue = || !picture.view.unsent.is_zero() && carrier.overtaken(now, &piece, before, view);
-            copy = (late || rescue()).then_some(Candidate { from: piece.from, length: piece.length, due: None });
-        });
-        let Some(its) = carrier.view.filter(|_| copy.is_none() && picture.view.unsent.is_zero()) else { return copy };
-        show_single(carrier, Order::NewestFirst, standing, picture, |transmission, behind| {
-            let piece = transmission.piece;
-            let before = its.in_flight.saturating_sub(behind);
-            let insure = its.loss > LOSSLESS && self.affords(view, INSURANCE);
-            let due = Some(carrier.due(now, &piece, before));
-            let pays = insure || carrier.overtaken(now, &piece, before, view);
-            copy = pays.then_some(Candidate { from: piece.from, length: piece.length, due });
-        });
-        copy
+        let ends = picture.view.unsent.is_zero();
+        // Late data are older than the others: the first that nobody has repeated decides.
+        if let Some((Transmission { piece, lost }, passed)) =
+            first_single(carrier.standing.id, Order::OldestFirst, standing.mark, picture)
+        {
+            let late = lost || carrier.view.is_none_or(|its| now > overdue(&piece, its, carrier.standing));
+            if late || (!ends && carrier.overtaken(now, &piece, passed + piece.length, view)) {
+                return Some(Candidate { from: piece.from, length: piece.length, due: None });
+            }
+        }
+        let its = carrier.view.filter(|_| ends)?;
+        let (newest, behind) = first_single(carrier.standing.id, Order::NewestFirst, standing.mark, picture)?;
+        let (piece, before) = (newest.piece, its.in_flight.saturating_sub(behind));
+        let insures = its.loss > LOSSLESS && self.affords(view, INSURANCE);
+        let due = Some(carrier.due(now, &piece, before));
+        (insures || carrier.overtaken(now, &piece, before, view)).then_some(Candidate {
+            from: piece.from,
+            length: piece.length,
+            due,
+        })
     }
 }
 
@@ -130,47 +133,40 @@ struct Carrier<'a> {
 struct Candidate {
     from: Dsn,
     length: Bytes,
-    /// When the original should arrive; `None` if it is late.
+    /// Expected arrival of the original; `None` if it is late.
     due: Option<Instant>,
 }
 
 impl Carrier<'_> {
-    /// When `piece` should arrive, with `before` bytes under way up to its beginning.
+    /// Expected arrival of `piece`, with `before` bytes under way up to its end.
     fn due(&self, now: Instant, piece: &Piece, before: Bytes) -> Instant {
         self.view.map_or(now, |its| (piece.sent + its.one_way_delay()).max(drained(now, before, its)))
     }
 
-    /// Whether a copy that leaves now on `on` should arrive before.
+    /// True if a copy that leaves now on `on` should arrive before `piece`.
     fn overtaken(&self, now: Instant, piece: &Piece, before: Bytes, on: &SubflowView) -> bool {
         (now + on.one_way_delay()).max(drained(now, on.in_flight + on.mss, on)) < self.due(now, piece, before)
     }
 }
 
-/// Shows the first transmission of `carrier` that nobody has repeated, and the bytes up to it, itself included where the
-/// oldest come first.
-fn show_single(
-    carrier: Carrier<'_>,
-    order: Order,
-    on: &Standing,
-    picture: &Picture<'_>,
-    mut show: impl FnMut(&Transmission, Bytes),
-) {
-    let mut passed = Bytes::ZERO;
-    let mut looks = 0;
-    picture.outstanding.transmissions(carrier.standing.id, order, &mut |transmission| {
+/// The first transmission of subflow `of` that nobody has repeated and none of `except` has carried, with the bytes of
+/// those before it in this order.
+fn first_single(of: SubflowId, order: Order, except: Marks, picture: &Picture<'_>) -> Option<(Transmission, Bytes)> {
+    let (mut found, mut passed, mut looks) = (None, Bytes::ZERO, 0);
+    picture.outstanding.transmissions(of, order, &mut |transmission| {
         let piece = &transmission.piece;
-        looks += 1;
-        if piece.is_single() && !piece.carriers.meets(on.mark) {
-            let own = if order == Order::OldestFirst { piece.length } else { Bytes::ZERO };
-            show(&transmission, passed + own);
+        if piece.is_single() && !piece.carriers.meets(except) {
+            found = Some((transmission, passed));
             return false;
         }
         passed += piece.length;
+        looks += 1;
         looks < REACH
     });
+    found
 }
 
-/// Whether what the peer's window still admits is gone within a round trip.
+/// True if the rest of the peer's window is gone within a round trip.
 fn is_tight(picture: &Picture<'_>, on: &SubflowView) -> bool {
     picture.view.sendable < picture.view.unsent.min(on.cwnd)
 }
@@ -212,7 +208,7 @@ impl Reinjection for Insured {
         let best = takers.filter_map(|on| {
             let others = carriers(picture).filter(|carrier| carrier.standing.id != on.1.id);
             let copies = others.filter_map(|carrier| self.copy(now, on, carrier, picture));
-            // What is late, the oldest data first; or else what arrives last.
+            // Late data first, the oldest of them; or else the last to arrive.
             let copy = copies.min_by_key(|copy| (copy.due.map(Reverse), copy.from.distance(picture.view.data_una)))?;
             Some((on.0.srtt, on.0, copy))
         });
@@ -226,18 +222,11 @@ impl Reinjection for Insured {
         if picture.view.subflows.len() < 2 || !(picture.view.unsent.is_zero() || tight()) {
             return None;
         }
-        let mut next: Option<Instant> = None;
-        for (view, standing) in picture.marked() {
-            let carrier = Carrier { view: Some(view), standing };
-            let nobody = Standing { mark: Marks::NONE, ..*standing };
-            show_single(carrier, Order::OldestFirst, &nobody, picture, |transmission, _| {
-                let late = overdue(&transmission.piece, view, standing) + Duration::from_nanos(1);
-                if late > now && next.is_none_or(|next| late < next) {
-                    next = Some(late);
-                }
-            });
-        }
-        next
+        let late = picture.marked().filter_map(|(view, standing)| {
+            let (oldest, _) = first_single(standing.id, Order::OldestFirst, Marks::NONE, picture)?;
+            Some(overdue(&oldest.piece, view, standing) + Duration::from_nanos(1))
+        });
+        late.filter(|late| *late > now).min()
     }
 }
 
@@ -311,8 +300,8 @@ mod tests {
         assert!(woken > at(74) && woken < at(75), "20 ms and 4 after 50");
     }
 
-    /// The SRTT is 90 ms, its variation as large. Something left at 0 ms, and nothing came since: after 180 ms what left at
-    /// 170 is late as well. If anything came, neither is before 450.
+    /// The SRTT is 90 ms, its variation as large. Something left at 0 ms, and nothing came since: after 180 ms data
+    /// that left at 170 are late as well. If anything came, neither is before 450.
     #[test]
     fn a_silent_path_is_one_loss() {
         for (heard, expected) in [(0, vec![(0, FAST), (1, FAST)]), (100, vec![])] {

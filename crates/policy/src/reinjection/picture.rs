@@ -64,7 +64,7 @@ impl Piece {
     }
 }
 
-/// What one subflow has not delivered of the data: a segment of its retransmission queue.
+/// Segment of one subflow's retransmission queue that the peer has not reported as received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transmission {
     /// Its data; `sent` is when it left last on this subflow.
@@ -73,12 +73,12 @@ pub struct Transmission {
     pub lost: bool,
 }
 
-/// In which order transmissions are shown.
+/// Order of transmissions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
-    /// What is lost, then what left first.
+    /// Lost ones, then by the time of the latest sending.
     OldestFirst,
-    /// What left last; nothing that is lost.
+    /// Latest sending first, without lost ones.
     NewestFirst,
 }
 
@@ -86,8 +86,7 @@ pub enum Order {
 pub trait Outstanding {
     /// The piece that holds `dsn`, otherwise the first behind it. Costs a binary search.
     fn piece(&self, dsn: Dsn) -> Option<Piece>;
-    /// Shows `visit` what subflow `on` has sent and the peer has not reported as received there, until it answers false.
-    /// Each costs a binary search.
+    /// Shows `visit` the transmissions of subflow `on`, until it answers false. Each costs a binary search.
     fn transmissions(&self, on: SubflowId, order: Order, visit: &mut dyn FnMut(Transmission) -> bool);
 }
 

@@ -41,18 +41,13 @@ impl Outstanding for Scene {
     }
 
     fn transmissions(&self, on: SubflowId, order: Order, visit: &mut dyn FnMut(Transmission) -> bool) {
-        show_in_order(&self.pieces, mark(on.0), order, visit);
+        let mut carried: Vec<&Piece> = self.pieces.iter().filter(|piece| piece.carriers.meets(mark(on.0))).collect();
+        carried.sort_by_key(|piece| piece.sent);
+        if order == Order::NewestFirst {
+            carried.reverse();
+        }
+        let _ = carried.into_iter().all(|piece| visit(Transmission { piece: *piece, lost: false }));
     }
-}
-
-/// [`Outstanding::transmissions`] of a subflow that has lost nothing and delivered nothing.
-pub fn show_in_order(pieces: &[Piece], mark: Marks, order: Order, visit: &mut dyn FnMut(Transmission) -> bool) {
-    let mut carried: Vec<&Piece> = pieces.iter().filter(|piece| piece.carriers.meets(mark)).collect();
-    carried.sort_by_key(|piece| piece.sent);
-    if order == Order::NewestFirst {
-        carried.reverse();
-    }
-    let _ = carried.into_iter().all(|piece| visit(Transmission { piece: *piece, lost: false }));
 }
 
 impl Scene {

@@ -89,8 +89,7 @@ impl Stage<'_> {
         self.awaited.remove(&client);
         let Session { ids, streams, .. } = &mut self.sessions[session];
         if let Some(stale) = ids[1].replace(id) {
-            // The client has begun anew, and the server had heard of its first attempt after all: what was said there is
-            // said again.
+            // The client has begun anew though the server had heard of its first attempt: all of it is said again.
             (streams.up.read, streams.down.written) = (0, 0);
             self.hosts[host].endpoint.abort(self.now, stale);
         }

@@ -129,7 +129,7 @@ impl<'a> Stage<'a> {
         let host = &mut self.hosts[client];
         let id = host.endpoint.open(self.now, local, service(pair));
         if direction == Direction::Down {
-            // What the client says is a request for data, and no more.
+            // The client sends a request for data, and no more.
             host.endpoint.set_replayable(id);
         }
         host.bind(id, session);

@@ -212,8 +212,8 @@ fn late_as_printed_leaves_the_slow_path_less() {
     assert!(printed.on[1] < 0.95 * sound.on[1], "{printed:?} {sound:?}");
 }
 
-/// Bursts of 40 kB over 1 Mbit/s of 10 ms and 20 Mbit/s of 60 ms. The short round trip draws min-RTT to the path on which a
-/// burst takes 320 ms; the rate at which its queue drained tells `anabranch` better.
+/// Bursts of 40 kB over 1 Mbit/s of 10 ms and 20 Mbit/s of 60 ms. The short round trip draws min-RTT to the path on
+/// which a burst takes 320 ms; the rate at which its queue drained tells `anabranch` better.
 #[test]
 fn anabranch_is_not_drawn_to_a_slow_link_by_its_round_trip() {
     let median = |name| {

@@ -1,0 +1,166 @@
+//! Policies of scenario files and profiles.
+
+use super::*;
+
+#[test]
+fn the_policies_reported_are_those_of_the_host_that_sends() {
+    let text = format!("{PATHS}[client]\nscheduler = \"ecf\"\n{}direction = \"up\"\n", BULK);
+    let scenario = read(&text).unwrap();
+    assert_eq!((&*scenario.policies().scheduler.name, &*scenario.receiver().scheduler.name), ("ecf", "anabranch"));
+}
+
+#[test]
+fn a_scheduler_of_ones_own_is_found_by_its_name() {
+    let text = format!("{PATHS}[host]\nscheduler = \"mine\"\n{BULK}");
+    let origin = || Origin { scenario: "test.toml".into(), sets: vec![] };
+    let trace = |_: &str, _| Ok("1\n".to_owned());
+    let mine: Entry<dyn Policy> = Entry {
+        name: "mine",
+        about: "for this test",
+        paper: None,
+        parameters: &[],
+        source: "",
+        build: |_| Box::new(MinRtt),
+    };
+    let mut catalogue = Catalogue::default();
+    catalogue.schedulers.add(mine).unwrap();
+    let catalogue = Arc::new(catalogue);
+    let scenario = Scenario::read(&catalogue, "test", "test.toml", &text, origin(), &trace).unwrap();
+    assert_eq!(scenario.policies().scheduler.name, "mine");
+    assert!(scenario.default_schedulers().contains(&"mine".to_owned()));
+    assert!(scenario.with_scheduler("mine").is_ok());
+    assert!(read(&text).is_err(), "the registry itself knows nothing of it");
+}
+
+#[test]
+fn policies_change_hands_in_the_course_of_a_run() {
+    let change = r#"
+        [[change]]
+        at = "3s"
+        scheduler = { name = "ecf", beta = 0.5 }
+        congestion = "reno"
+        [[change]]
+        at = "4s"
+        host = "client"
+        reinjection = "none"
+        ack-path = "own"
+        window = "shared"
+        [[change]]
+        at = "5s"
+        path = "wlan"
+        rate = "1mbit"
+        scheduler = "round-robin"
+        [run]
+        spread = "10s"
+    "#;
+    let scenario = read(&format!("{PATHS}{BULK}{change}")).unwrap();
+    let said: Vec<_> = scenario.switched.iter().map(|s| (s.at_s, s.host, s.seam, &*s.policy.name)).collect();
+    let both = "both hosts";
+    let expected = [
+        (3.0, both, "scheduler", "ecf"),
+        (3.0, both, "congestion", "reno"),
+        (4.0, "client", "window", "shared"),
+        (4.0, "client", "ack-path", "own"),
+        (4.0, "client", "reinjection", "none"),
+        (5.0, both, "scheduler", "round-robin"),
+    ];
+    assert_eq!(said, expected);
+    assert_eq!(scenario.switched[0].policy.parameters.0[0], ("beta".to_owned(), Value::Number(0.5)));
+    let spec = scenario.spec(1);
+    assert_eq!((spec.switches.len(), spec.changes.len()), (6, 1));
+    assert!(matches!(spec.switches[1].switch, Switch::Congestion(_)));
+    assert_eq!(spec.switches[4].host, Some(anabranch_sim::Host::Client));
+    // They move with everything else.
+    assert_eq!(spec.switches[5].at, spec.changes[0].at);
+    assert!(spec.switches[0].at >= Duration::from_secs(3));
+    for (wrong, said) in [
+        ("at = \"3s\"\n", "this changes nothing"),
+        ("at = \"3s\"\nhost = \"client\"\npath = \"wlan\"\nrate = \"1mbit\"\n", "no policy of this host changes"),
+        ("at = \"3s\"\nrate = \"1mbit\"\n", "this does not say which path changes"),
+        ("at = \"3s\"\npath = \"wlan\"\nscheduler = \"ecf\"\n", "this changes nothing on its path"),
+        ("at = \"3s\"\nscheduler = \"efc\"\n", "there is no scheduler called `efc`"),
+    ] {
+        let error = read(&format!("{PATHS}{BULK}[[change]]\n{wrong}")).err().unwrap();
+        assert_eq!(error.to_string(), said);
+    }
+}
+
+/// An ACK path is named as the scenario names it, moves ACKs between hosts that both can, and changes hands in the course of a run.
+#[test]
+fn an_ack_path_may_be_named() {
+    let scenario = |host: &str, more: &str| read(&format!("{PATHS}[host]\n{host}\n{more}{BULK}"));
+    let fixed = r#"ack-path = { name = "fixed", path = "lte" }"#;
+    let play = |scenario: &Scenario| crate::run(scenario, 1, &crate::Keep::default()).unwrap();
+    let both = scenario(&format!("{fixed}\nack-rewrite = true"), "").unwrap();
+    assert_eq!(both.receiver().ack_path.to_string(), "fixed (path=\"lte\")");
+    let moved = play(&both);
+    assert!(moved.measured.acks_detoured > 100 && moved.measured.probes_sent == 0, "{:?}", moved.measured);
+    let unable = play(&scenario(fixed, "").unwrap()).measured;
+    assert!(unable.acks_detoured == 0 && unable.acks_kept > 100, "{unable:?}");
+    let later = "[[change]]\nat = \"3s\"\nack-path = \"probed\"\n";
+    let switched = scenario(&format!("{fixed}\nack-rewrite = true"), later).unwrap();
+    let tau = &switched.switched[0].policy.parameters.0;
+    assert!(tau.contains(&("tau".to_owned(), Value::Number(200.0))), "printed with its parameters: {tau:?}");
+    let switched = play(&switched).measured;
+    assert!((20..100).contains(&switched.probes_sent), "two seconds of probes: {}", switched.probes_sent);
+    let unknown = scenario(r#"ack-path = { name = "fixed", path = "ltee" }"#, "").err().unwrap();
+    assert_eq!(unknown.to_string(), "`ack-path` names `ltee`, which is neither a path nor an address");
+    assert!(unknown.help().unwrap().contains("`lte`"), "{:?}", unknown.help());
+}
+
+/// Connections begin where the client's policy has it, which a change can replace for those to come.
+#[test]
+fn a_first_path_may_be_named() {
+    const SLOW: &str = "[path.slow]\nrate = \"20mbit\"\ndelay = \"150ms\"\n";
+    const FAST: &str = "[path.fast]\nrate = \"20mbit\"\ndelay = \"5ms\"\n";
+    const FILES: &str = "[[workload]]\nkind = \"files\"\nsize = \"20kB\"\ncount = 3\nthink = \"1s\"\n";
+    let times = |more: &str| {
+        let scenario = read(&format!("{SLOW}{FAST}{more}{FILES}")).unwrap();
+        let run = crate::run(&scenario, 1, &crate::Keep::default()).unwrap();
+        let transfers = run.outcome.transfers.iter();
+        transfers.map(|transfer| transfer.duration().unwrap().as_millis() > 100).collect::<Vec<_>>()
+    };
+    assert_eq!(times(""), [false; 3], "raced");
+    assert_eq!(times("[client]\nfirst-path = \"as-listed\"\n"), [true; 3]);
+    assert_eq!(times("[host]\nprofile = \"linux\"\n"), [true; 3]);
+    assert_eq!(times("[host]\nprofile = \"linux\"\n[client]\nfirst-path = \"raced\"\n"), [false; 3]);
+    // The first answers before the second is asked; its join shows that that is faster.
+    assert_eq!(times("[host]\nfirst-path = { name = \"raced\", delay = 320 }\n"), [true, false, false]);
+    let later = "[host]\nprofile = \"linux\"\n[[change]]\nat = \"1s\"\nfirst-path = \"lowest-rtt\"\n";
+    assert_eq!(times(later), [true, false, false]);
+    let wrong = |policy: &str| read(&format!("{SLOW}{FAST}{FILES}[host]\nfirst-path = {policy}\n")).err().unwrap();
+    assert_eq!(wrong("\"race\"").to_string(), "there is no first path called `race`");
+    assert_eq!(wrong("{ name = \"raced\", delay = -1 }").to_string(), "`raced.delay` is -1");
+}
+
+/// Policies of our own profile; those modelled on others keep theirs.
+#[test]
+fn a_profile_brings_its_policies() {
+    let policies = |hosts: &str| {
+        let scenario = read(&format!("{PATHS}[host]\n{hosts}\n{BULK}")).unwrap();
+        let Chosen { profile, scheduler, reinjection, first_path, .. } = scenario.policies().clone();
+        [profile, scheduler.name, reinjection.name, first_path.name]
+    };
+    assert_eq!(policies(""), ["anabranch", "anabranch", "insured", "raced"]);
+    assert_eq!(policies("reinjection = \"tail\""), ["anabranch", "anabranch", "tail", "raced"]);
+    for other in Profile::NAMES.iter().filter(|name| **name != Profile::DEFAULT) {
+        let found = policies(&format!("profile = \"{other}\""));
+        assert_eq!(found, [*other, "min-rtt", "opportunistic", "as-listed"]);
+    }
+}
+
+/// On one path there is nowhere else to begin, and nobody to send a copy: no event differs from those of `linux`.
+#[test]
+fn with_one_path_the_profile_makes_no_difference() {
+    const ONE: &str = "[path.only]\nrate = \"10mbit\"\ndelay = \"20ms\"\nloss = \"2%\"\nqueue = \"30p\"\n";
+    const WORK: &str = "[[workload]]\nkind = \"files\"\nsize = \"100kB\"\ncount = 20\nthink = \"300ms\"\n";
+    let digest = |hosts: &str| {
+        let scenario = read(&format!("{ONE}{hosts}{WORK}")).unwrap();
+        crate::run(&scenario, 1, &crate::Keep::default()).unwrap().outcome.digest
+    };
+    for more in ["", "multipath = false\n"] {
+        let linux = digest(&format!("[host]\nprofile = \"linux\"\n{more}"));
+        assert_eq!(digest(&format!("[host]\n{more}")), linux, "{more}");
+        assert_ne!(digest(&format!("[host]\ninitial-window = 4\n{more}")), linux, "or nothing could be told");
+    }
+}
