@@ -9,8 +9,7 @@
 //!
 //! 1. *late*: counted as lost there and not sent again; or their acknowledgment is late by four variations,
 //!    `now > sent + srtt + max(4 · rttvar, 4 ms)`; or nothing is heard there for as long, or for twice the SRTT,
-//! though
-//!    something is under way (a path that has gone is one loss, not many); or the subflow is not usable any more;
+//!    though something is under way (a path that has gone is one loss, not many); or the subflow is not usable;
 //! 2. *overtaken*: the copy should arrive before the original;
 //! 3. *insured*: neither, but nothing unsent is left, the carrier loses data, and half of the budget is left.
 //!

@@ -376,7 +376,7 @@ impl<S: Sink> Application for Fetch<S> {
             return self.fail(cx, FetchError::Output(error));
         }
         let id = cx.endpoint.open(cx.now, self.local, self.remote);
-        if self.upload.is_none() {
+        if !self.upload.is_some() {
             // A GET (RFC 9110 §9.2.2).
             cx.endpoint.set_replayable(id);
         }
