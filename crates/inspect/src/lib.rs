@@ -13,6 +13,7 @@ mod flow;
 mod inspector;
 mod limits;
 mod mapping;
+mod race;
 mod report;
 mod samples;
 mod sequence;
@@ -27,6 +28,6 @@ pub use feed::inspect;
 pub use inspector::Inspector;
 pub use limits::Limits;
 pub use report::{
-    CaptureReport, ConnectionReport, DirectionReport, EndReport, FallbackReport, FileReport, GapReport, KeyReport,
-    PlainReport, ReinjectionReport, Report, RttReport, SignalReport, SubflowDirectionReport, SubflowReport,
+    AttemptReport, CaptureReport, ConnectionReport, DirectionReport, EndReport, FallbackReport, FileReport, GapReport,
+    KeyReport, PlainReport, ReinjectionReport, Report, RttReport, SignalReport, SubflowDirectionReport, SubflowReport,
 };

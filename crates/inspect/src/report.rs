@@ -80,6 +80,9 @@ pub struct ConnectionReport {
     pub captured: Option<String>,
     /// In the order in which they were first seen.
     pub subflows: Vec<SubflowReport>,
+    /// SYNs with MP_CAPABLE from other addresses of the client that lost the race for the first subflow; they are in no
+    /// other list.
+    pub lost_races: Vec<AttemptReport>,
     /// What each side sent at the data level.
     pub directions: [DirectionReport; 2],
     /// Signals about addresses, priorities, failures, in the order of time.
@@ -106,6 +109,19 @@ pub struct FallbackReport {
     pub step: &'static str,
     /// Why, as far as it shows.
     pub reason: String,
+}
+
+/// A SYN that asked for the connection on another path and came second.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct AttemptReport {
+    /// Address and port of the client, then of the server.
+    pub endpoints: [String; 2],
+    /// When the SYN was first seen.
+    pub start_s: f64,
+    /// From the SYN to its SYN/ACK where the capture was made; absent if there is no answer in the capture.
+    pub answered_after_ms: Option<f64>,
+    /// When the client reset it.
+    pub reset_s: Option<f64>,
 }
 
 /// One subflow.

@@ -3,9 +3,10 @@
 use crate::connection::Connection;
 use crate::flow::{By, Flow, Member, Offer, Side};
 use crate::inspector::Inspector;
+use crate::race;
 use crate::report::{
-    CaptureReport, ConnectionReport, DirectionReport, EndReport, GapReport, KeyReport, PlainReport, ReinjectionReport,
-    Report, RttReport, SignalReport, SubflowDirectionReport, SubflowReport,
+    AttemptReport, CaptureReport, ConnectionReport, DirectionReport, EndReport, GapReport, KeyReport, PlainReport,
+    ReinjectionReport, Report, RttReport, SignalReport, SubflowDirectionReport, SubflowReport,
 };
 use crate::samples::Samples;
 use crate::signal::{Signal, What};
@@ -18,10 +19,14 @@ use anabranch_units::{Duration, Instant};
 pub(crate) fn report(inspector: &Inspector) -> Report {
     let totals = &inspector.totals;
     let start = totals.first_at.unwrap_or(Instant::ZERO);
-    let summary = Summary { inspector, start };
-    let shown = inspector.connections.iter().filter(|connection| !connection.flows.is_empty());
-    let connections = shown.enumerate().map(|(index, connection)| summary.connection(index + 1, connection)).collect();
-    let plain = inspector.flows.iter().filter(|flow| flow.member.is_none());
+    let lost = race::lost(inspector);
+    let raced = |flow: usize| lost.binary_search_by_key(&flow, |(flow, _)| *flow).is_ok();
+    let summary = Summary { inspector, start, lost: &lost };
+    let shown = (inspector.connections.iter().enumerate())
+        .filter(|(_, connection)| connection.flows.iter().any(|flow| !raced(*flow)))
+        .map(|(index, _)| index);
+    let connections = shown.enumerate().map(|(nth, index)| summary.connection(nth + 1, index)).collect();
+    let plain = (inspector.flows.iter().enumerate()).filter(|(index, flow)| flow.member.is_none() && !raced(*index));
     Report {
         files: Vec::new(),
         capture: CaptureReport {
@@ -33,13 +38,15 @@ pub(crate) fn report(inspector: &Inspector) -> Report {
             notes: unknown::of_capture(totals),
         },
         connections,
-        plain_tcp: plain.map(|flow| summary.plain(flow)).collect(),
+        plain_tcp: plain.map(|(_, flow)| summary.plain(flow)).collect(),
     }
 }
 
 struct Summary<'a> {
     inspector: &'a Inspector,
     start: Instant,
+    /// By flow, the connection to which its SYN lost.
+    lost: &'a [(usize, usize)],
 }
 
 impl Summary<'_> {
@@ -47,7 +54,9 @@ impl Summary<'_> {
         at.since(self.start).as_secs_f64()
     }
 
-    fn connection(&self, number: usize, connection: &Connection) -> ConnectionReport {
+    /// The connection at `index`, which is shown under `number`.
+    fn connection(&self, number: usize, index: usize) -> ConnectionReport {
+        let connection = &self.inspector.connections[index];
         let flows: Vec<(&Flow, Member)> = (connection.flows.iter())
             .filter_map(|&flow| Some((&self.inspector.flows[flow], self.inspector.flows[flow].member?)))
             .collect();
@@ -83,6 +92,10 @@ impl Summary<'_> {
             end: end(connection, &flows, sides),
             captured: captured.clone(),
             subflows: flows.iter().map(|(flow, member)| self.subflow(flow, *member, connection, sides)).collect(),
+            lost_races: (self.lost.iter())
+                .filter(|(_, winner)| *winner == index)
+                .map(|(flow, _)| self.attempt(&self.inspector.flows[*flow]))
+                .collect(),
             directions: [0, 1].map(|side| {
                 let unmapped = |(flow, member): &(&Flow, Member)| flow.sides[member.side(side)].mappings.unmapped;
                 self.direction(side, &connection.streams[side], flows.iter().map(unmapped).sum())
@@ -90,6 +103,18 @@ impl Summary<'_> {
             signals: signals.into_iter().map(|(_, signal)| signal).collect(),
             unknown: unknown::of_connection(connection, &flows, fallback.is_some(), captured.as_deref(), sides),
             fallback,
+        }
+    }
+
+    fn attempt(&self, flow: &Flow) -> AttemptReport {
+        let opener = flow.opener.unwrap_or(0);
+        let ends = [flow.key.source().to_string(), flow.key.destination().to_string()];
+        AttemptReport {
+            endpoints: [opener, 1 - opener].map(|side| ends[side].clone()),
+            start_s: self.seconds(flow.first_at),
+            answered_after_ms: (flow.shake.syn_ack_at.zip(flow.shake.syn_at))
+                .map(|(answer, syn)| answer.since(syn).as_millis_f64()),
+            reset_s: flow.sides[opener].reset.map(|reset| self.seconds(reset.at)),
         }
     }
 

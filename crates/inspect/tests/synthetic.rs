@@ -168,6 +168,58 @@ fn a_later_ack_is_not_taken_for_the_third() {
     assert_eq!(subflow.hmac, [Some("not captured"), Some("good")]);
 }
 
+/// The client asks on path 2 as well, from port 40,001: answered after 15 ms and reset, or not answered at all.
+fn ask_on_path_2(lab: &mut Lab, ms: u64, answered: bool) {
+    let from = |side: usize| {
+        let key = FlowKey::new(([10, 0, 2, 1], 40_001).into(), ([10, 0, 2, 2], 443).into());
+        if side == 0 { key } else { key.reversed() }
+    };
+    let mut syn = Segment::new(from(0), Flags::SYN, seq(0, 0), SubflowSeq::new(0));
+    syn.options.push_mptcp(capable(None, None));
+    lab.send(ms, syn);
+    if answered {
+        let mut answer = Segment::new(from(1), Flags::SYN.with(Flags::ACK), seq(1, 0), seq(0, 1));
+        answer.options.push_mptcp(capable(Some(Key::new(3)), None));
+        lab.send(ms + 15, answer);
+        lab.send(ms + 15, Segment::new(from(0), Flags::RST, seq(0, 1), SubflowSeq::new(0)));
+    }
+}
+
+#[test]
+fn a_syn_that_lost_the_race_belongs_to_the_connection_that_won() {
+    for answered in [true, false] {
+        let mut lab = Lab::new();
+        ask_on_path_2(&mut lab, 0, answered);
+        lab.open();
+        lab.data(100, 1, 1, 1, 100);
+        let report = lab.finish();
+        assert_eq!((report.connections.len(), report.plain_tcp.len()), (1, 0));
+        assert_eq!((report.connections[0].number, report.connections[0].subflows.len()), (1, 2));
+        let [attempt] = report.connections[0].lost_races.as_slice() else { panic!("{:?}", report.connections[0]) };
+        assert_eq!(attempt.endpoints, ["10.0.2.1:40001", "10.0.2.2:443"]);
+        assert_eq!(attempt.answered_after_ms.map(f64::round), answered.then_some(15.0));
+        assert_eq!(attempt.reset_s.map(|at| (at * 1e3).round()), answered.then_some(15.0));
+    }
+}
+
+/// Two seconds apart it is no race, and a path that was never joined may be another client's.
+#[test]
+fn other_attempts_stay_connections_of_their_own() {
+    let mut late = Lab::new();
+    late.open();
+    ask_on_path_2(&mut late, 2000, true);
+    let mut alone = Lab::new();
+    alone.control(0, 1, 0, Flags::SYN, [0, 0], Some(capable(None, None)));
+    ask_on_path_2(&mut alone, 1, true);
+    alone.control(10, 1, 1, Flags::SYN.with(Flags::ACK), [0, 1], Some(capable(Some(SERVER), None)));
+    alone.control(10, 1, 0, Flags::ACK, [1, 1], Some(capable(Some(CLIENT), Some(SERVER))));
+    for lab in [late, alone] {
+        let report = lab.finish();
+        assert_eq!(report.connections.len(), 2);
+        assert!(report.connections.iter().all(|connection| connection.lost_races.is_empty()));
+    }
+}
+
 /// A subflow that loses its second packet before the capture: the third shows the hole, the second fills it late.
 #[test]
 fn losses_before_the_capture_are_retransmissions_unseen() {

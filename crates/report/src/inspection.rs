@@ -96,6 +96,7 @@ fn one(connection: &ConnectionReport) -> String {
         line(&mut text, &format!("  {remark}"));
     }
     text += &format!("\n{}", subflows(connection));
+    text += &lost_races(connection);
     text += &format!("\n{}", traffic(connection));
     text += &format!("\n{}", directions(connection));
     text += &reinjections(connection);
@@ -190,6 +191,22 @@ fn subflows(connection: &ConnectionReport) -> String {
         ]);
     }
     table.to_string()
+}
+
+/// SYNs on other paths that came second.
+fn lost_races(connection: &ConnectionReport) -> String {
+    let mut text = String::new();
+    for attempt in &connection.lost_races {
+        let [client, server] = &attempt.endpoints;
+        let answer = match (attempt.answered_after_ms, attempt.reset_s) {
+            (Some(after), Some(_)) => format!("answered after {}, and reset", ms(after)),
+            (Some(after), None) => format!("answered after {}", ms(after)),
+            (None, _) => "no answer in the capture".to_owned(),
+        };
+        let at = time(attempt.start_s);
+        line(&mut text, &format!("  lost the race for subflow 0: SYN from {client} to {server} at {at}, {answer}"));
+    }
+    text
 }
 
 fn hmacs(verdicts: [Option<&'static str>; 2]) -> String {
