@@ -23,6 +23,7 @@
 //! what others at a bottleneck lose to them. Includes [`Opportunistic`](super::Opportunistic), whose copies at a full
 //! window are not counted.
 
+use super::opportunistic::pays;
 use super::{
     Marks, Opportunistic, Opportunity, Order, Picture, Piece, Reinjection, Repeat, Rescue, Standing, Transmission, Why,
 };
@@ -191,8 +192,8 @@ impl Reinjection for Insured {
     }
 
     fn on_opportunity(&mut self, now: Instant, opportunity: &Opportunity<'_>) -> Rescue {
-        let rescue = self.opportunistic.on_opportunity(now, opportunity);
-        if rescue.reinject { rescue } else { Rescue::default() }
+        // Subflows are slowed down for a copy alone: without one, nobody is the faster for it.
+        if pays(opportunity) { self.opportunistic.on_opportunity(now, opportunity) } else { Rescue::default() }
     }
 
     fn on_sent(&mut self, _now: Instant, sent: &Piece, _on: SubflowId, _picture: &Picture<'_>) {

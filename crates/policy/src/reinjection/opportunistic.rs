@@ -11,7 +11,7 @@
 //! 2. repeats those data itself, unless it carried them already, if a carrier is more than four times slower or has no
 //!    more than four segments of window.
 //!
-//! Where we differ: a carrier that is not usable at present (timed out) counts as one with a tiny window, which after a
+//! Deviation: a carrier that is not usable at present (timed out) counts as one with a tiny window, which after a
 //! timeout it has. Includes what `on-rto` does.
 
 use super::{Cause, Opportunity, Reinjection, Rescue};
@@ -67,7 +67,7 @@ impl Reinjection for Opportunistic {
 }
 
 /// Whether a copy on the subflow with room is likely to arrive first.
-fn pays(opportunity: &Opportunity<'_>) -> bool {
+pub(super) fn pays(opportunity: &Opportunity<'_>) -> bool {
     let Some(fast) = opportunity.view.subflow(opportunity.on) else {
         return false;
     };
@@ -98,6 +98,7 @@ const MUCH_SLOWER: u64 = 4;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::registry::{REINJECTIONS, find};
     use crate::{SubflowView, View};
     use anabranch_units::{Bytes, Dsn, Duration};
 
@@ -163,6 +164,16 @@ mod tests {
             let retransmit_only =
                 ask(&mut Opportunistic::new(false), 0, subflow(SLOW, srtt_ms, segments), carriers, when);
             assert_eq!(retransmit_only, Rescue { reinject, penalise: 0 });
+        }
+    }
+
+    /// `insured` slows others down for a copy alone, and what it left undone costs no turn: 40 ms are not four times 10.
+    #[test]
+    fn insured_penalises_only_with_a_copy() {
+        let entry = find(REINJECTIONS, "reinjection", "insured").expect("it is registered");
+        let mut insured = (entry.build)(&entry.params(&[].into()).expect("the defaults"));
+        for (ms, srtt_ms, expected) in [(0, 40, Rescue::default()), (1, 50, Rescue { reinject: true, penalise: 1 })] {
+            assert_eq!(ask(&mut *insured, ms, subflow(SLOW, srtt_ms, 10), &[SLOW], WINDOW), expected, "at {ms} ms");
         }
     }
 
