@@ -538,6 +538,7 @@ impl Subflow {
             delivery: self.delivery,
             path_rate: self.path_rate.get(),
             oldest_sent: self.recovery.oldest_sent(),
+            heard: self.heard,
             truth: self.truth,
         })
     }

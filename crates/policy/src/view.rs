@@ -67,9 +67,14 @@ pub struct SubflowView {
     pub path_rate: Option<Rate>,
     /// When the oldest segment under way left; `None` if nothing is in flight.
     pub oldest_sent: Option<Instant>,
+    /// When anything arrived on it last.
+    pub heard: Instant,
     /// What the simulator knows of the path: for oracles, `None` in the real world.
     pub truth: Option<Truth>,
 }
+
+/// No variation of a round trip is smaller: peers delay acknowledgments.
+const TICK: Duration = Duration::from_millis(4);
 
 /// A sample of the delivery rate (draft-cheng-iccrg-delivery-rate-estimation).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,8 +128,22 @@ impl SubflowView {
             delivery: None,
             path_rate: None,
             oldest_sent: None,
+            heard: Instant::ZERO,
             truth: None,
         }
+    }
+
+    /// From then on the subflow is silent: something is under way, and for longer than a round trip takes with its
+    /// variation, or than two take, nothing has come back. `None` if nothing is under way.
+    pub fn silent_from(&self) -> Option<Instant> {
+        // Twice the SRTT is TCP's probe timeout (RFC 8985 §7.2).
+        let silence = self.srtt + self.spread().min(self.srtt.max(TICK));
+        self.oldest_sent.map(|oldest| oldest.max(self.heard) + silence)
+    }
+
+    /// How much longer than `srtt` a round trip may take before its acknowledgment is late (RFC 6298, without its floor).
+    pub fn spread(&self) -> Duration {
+        (self.rttvar * 4).max(TICK)
     }
 
     /// What it is paced at, or what Linux would pace it at if congestion control does not pace.

@@ -149,6 +149,7 @@ fn any_subflow() -> impl Strategy<Value = SubflowView> {
                 delivery: pacing.map(|rate| Delivery { rate, app_limited: idle }),
                 path_rate: pacing,
                 oldest_sent: None,
+                heard: Instant::ZERO,
                 truth,
             }
         },

@@ -69,8 +69,6 @@ pub struct Insured {
 const REACH: usize = 512;
 /// Part of the budget that insurance may use.
 const INSURANCE: f64 = 0.5;
-/// No variation is smaller: peers delay acknowledgments.
-const TICK: Duration = Duration::from_millis(4);
 /// A loss estimate below this is none.
 const LOSSLESS: f64 = 1e-4;
 
@@ -101,7 +99,7 @@ impl Insured {
         if let Some((Transmission { piece, lost }, passed)) =
             first_single(carrier.standing.id, Order::OldestFirst, standing.mark, picture)
         {
-            let late = lost || carrier.view.is_none_or(|its| now > overdue(&piece, its, carrier.standing));
+            let late = lost || carrier.view.is_none_or(|its| now > overdue(&piece, its));
             if late || (!ends && carrier.overtaken(now, &piece, passed + piece.length, view)) {
                 return Some(Candidate { from: piece.from, length: piece.length, due: None });
             }
@@ -176,14 +174,10 @@ fn drained(now: Instant, bytes: Bytes, subflow: &SubflowView) -> Instant {
     subflow.path_rate.map_or(now, |rate| now + rate.time_for(bytes))
 }
 
-/// The time from which on the acknowledgment of `piece` is late: its own, or of all that `carrier` has under way, if
-/// nothing is heard there.
-fn overdue(piece: &Piece, carrier: &SubflowView, standing: &Standing) -> Instant {
-    let spread = (carrier.rttvar * 4).max(TICK);
-    let own = piece.sent + carrier.srtt + spread;
-    // Twice the SRTT is TCP's probe timeout (RFC 8985 §7.2).
-    let silence = carrier.srtt + spread.min(carrier.srtt.max(TICK));
-    carrier.oldest_sent.map_or(own, |oldest| own.min(oldest.max(standing.heard) + silence))
+/// The time from which on the acknowledgment of `piece` is late: its own, or of all that `carrier` has under way.
+fn overdue(piece: &Piece, carrier: &SubflowView) -> Instant {
+    let own = piece.sent + carrier.srtt + carrier.spread();
+    carrier.silent_from().map_or(own, |silent| own.min(silent))
 }
 
 impl Reinjection for Insured {
@@ -224,7 +218,7 @@ impl Reinjection for Insured {
         }
         let late = picture.marked().filter_map(|(view, standing)| {
             let (oldest, _) = first_single(standing.id, Order::OldestFirst, Marks::NONE, picture)?;
-            Some(overdue(&oldest.piece, view, standing) + Duration::from_nanos(1))
+            Some(overdue(&oldest.piece, view) + Duration::from_nanos(1))
         });
         late.filter(|late| *late > now).min()
     }
@@ -310,7 +304,7 @@ mod tests {
             scene.subflows[1].oldest_sent = Some(at(0));
             scene.sent(0, 0, SLOW);
             scene.sent(1, 170, SLOW);
-            scene.standings[1].heard = at(heard);
+            scene.subflows[1].heard = at(heard);
             scene.subflows[0].srtt = Duration::from_millis(300); // no copy overtakes
             assert_eq!(scene.copies(&mut insured, 181), expected, "heard at {heard} ms");
         }

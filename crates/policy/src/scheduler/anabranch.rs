@@ -14,14 +14,14 @@
 //! left, and none of what fits into the path stands in its queue:
 //! ```text
 //! queue  = in_flight - c · min(now - oldest_sent, rtt_min)
-//! d_s    = max(srtt - rtt_min/2, rtt_min/2 + (queue + mss)/c) + 3/2 · loss · srtt
+//! d_s    = max(srtt/2, rtt_min/2 + (queue + mss)/c) + 3/2 · loss · srtt
 //! D_f(x) ≤ c · (x - rtt_min/2) - queue
 //! ```
 //! The second is the congestion window: what is free of it leaves now, as much as is in flight when its acknowledgments
 //! are due, then whole windows, and all of that doubled in slow start while no queue is seen.
 //!
-//! Where the peer's window ends before `skip_s` though more data wait, the last segment that it admits is sent all the
-//! same, if the window holds besides what others bring until that segment is acknowledged: they are not kept waiting.
+//! A subflow from which nothing comes back though it should ([`SubflowView::silent_from`]) brings nothing, and is later by
+//! its timeout.
 
 use super::skip::whole_segments;
 use super::{Scheduler, ack_due, number};
@@ -39,16 +39,6 @@ impl Anabranch {
     /// With the numbers in `parameters`.
     pub fn new(parameters: &Params) -> Self {
         Anabranch { doublings: parameters.number(DOUBLINGS) as u32 }
-    }
-
-    /// Where the window ends before the data that `slow` could bring in time: the last segment it admits, provided that
-    /// the window has room for what others bring until the peer has acknowledged it.
-    fn within_window(&self, now: Instant, slow: &SubflowView, delay: f64, view: &View<'_>) -> Option<Bytes> {
-        let until = delay + slow.rtt_min.as_secs_f64() / 2.0;
-        let taken = self.skip(now, slow, until, view) + slow.in_flight + slow.mss;
-        let last = view.sendable.saturating_sub(slow.mss);
-        (taken <= view.window && view.sendable < view.unsent)
-            .then(|| slow.mss.times(last.get() / slow.mss.get().max(1)))
     }
 
     /// Bytes at the front of the unsent data that others bring within `delay` seconds.
@@ -71,16 +61,19 @@ impl Scheduler for Anabranch {
             if view.admits(skip, subflow.mss) {
                 return Decision::Send { on: subflow.id, skip };
             }
-            if let Some(skip) = self.within_window(now, subflow, delay, view) {
-                return Decision::Send { on: subflow.id, skip };
-            }
             asked = Some((delay, subflow.id));
         }
         match view.fastest_with_room() {
             Some(fastest) if !view.subflows.iter().any(ack_due) => Decision::send(fastest.id),
-            _ => Decision::WAIT,
+            _ => Decision::Wait { until: next_silence(now, view) },
         }
     }
+}
+
+/// When the next subflow falls silent of which anything is expected.
+fn next_silence(now: Instant, view: &View<'_>) -> Option<Instant> {
+    let silences = view.subflows.iter().filter_map(SubflowView::silent_from).filter(|from| *from >= now);
+    silences.min().map(|from| from + Duration::from_nanos(1))
 }
 
 /// By the time a segment needs, then id, the first with room behind `asked`.
@@ -116,6 +109,8 @@ struct Path<'a> {
     rate: f64,
     /// Bytes under way that the link has not taken yet.
     queue: f64,
+    /// Nothing comes back though it should: what it has may be lost, and nothing is expected of it.
+    silent: bool,
 }
 
 impl<'a> Path<'a> {
@@ -130,14 +125,19 @@ impl<'a> Path<'a> {
         let queue = if rate.is_finite() { (subflow.in_flight.as_f64() - taken).max(0.0) } else { 0.0 };
         let queued = half + (queue + subflow.mss.as_f64()) / rate;
         let repair = REPAIR * subflow.loss * rtt;
-        let way = rtt - half + repair;
-        let delay = way.max(queued + repair);
+        let way = rtt / 2.0 + repair;
+        let silent = subflow.silent_from().is_some_and(|from| now > from);
+        let wait = if silent { subflow.rto.as_secs_f64() } else { 0.0 };
+        let delay = way.max(queued + repair) + wait;
         let due = ((rtt - oldest).max(0.0), (rtt - latest).max(0.0));
-        Path { subflow, rtt, way, delay, half, due, rate, queue }
+        Path { subflow, rtt, way, delay, half, due, rate, queue, silent }
     }
 
     /// Bytes of new data that it brings to the receiver within `x` seconds.
     fn brings(&self, x: f64, doublings: u32) -> f64 {
+        if self.silent {
+            return 0.0;
+        }
         let limit = self.rate * (x - self.half) - self.queue;
         let sent = self.sends(x - self.way, doublings);
         sent.min(limit).max(0.0)
@@ -231,12 +231,15 @@ mod tests {
         [SubflowView { oldest_sent: Some(at(0)), last_sent: Some(at(0)), ..fast }, subflow(SLOW, 90, 10, 0)]
     }
 
+    /// Until the fast subflow of [`pair`] falls silent: 20 ms and the least variation after 0.
+    const WAIT: Decision = Decision::Wait { until: Some(Instant::from_nanos(24_000_001)) };
+
     /// At 5 ms ACKs are due in 15 ms and let 20 segments leave, there at 30 ms; what follows is too late for 50.
     #[test]
     fn skips_what_arrives_earlier_by_the_clock_of_the_acknowledgments() {
         assert_eq!(anabranch().decide(at(5), &view(&pair(), 500)), send(SLOW, 20));
         assert_eq!(anabranch().decide(at(5), &view(&pair(), 21)), send(SLOW, 20));
-        assert_eq!(anabranch().decide(at(5), &view(&pair(), 20)), Decision::WAIT);
+        assert_eq!(anabranch().decide(at(5), &view(&pair(), 20)), WAIT);
         // In congestion avoidance ten follow, and one more as a round later the window has grown.
         let [fast, slow] = pair();
         let avoids = SubflowView { ssthresh: Some(segments(5)), ..fast };
@@ -266,20 +269,6 @@ mod tests {
         assert_eq!(anabranch().decide(at(0), &view(&unknown, 2)), send(FAST, 0));
     }
 
-    /// The window admits five of the twenty that may arrive earlier: the fifth is of use all the same.
-    #[test]
-    fn what_the_window_still_admits_is_not_kept_for_others_that_leave_it_room() {
-        let [fast, _] = pair();
-        let subflows = [fast, SubflowView { in_flight: segments(4), ..subflow(SLOW, 88, 10, 0) }];
-        let small = |window: u64| View { sendable: segments(5), window: segments(window), ..view(&subflows, 500) };
-        // Within 88 ms the fast one brings 20 + 40 + 40 segments, and five are the slow one's.
-        assert_eq!(anabranch().decide(at(5), &small(105)), send(SLOW, 4));
-        assert_eq!(anabranch().decide(at(5), &small(104)), Decision::WAIT);
-        // At the end of the data nothing else wants the window.
-        let end = View { unsent: segments(5), ..small(105) };
-        assert_eq!(anabranch().decide(at(5), &end), Decision::WAIT);
-    }
-
     #[test]
     fn a_path_that_loses_delivers_later() {
         let losing = SubflowView { loss: 0.1, ..subflow(FAST, 20, 10, 0) }; // 10 + 3 ms
@@ -303,6 +292,21 @@ mod tests {
     fn silence_ends_where_no_acknowledgment_is_due() {
         let throttled = SubflowView { throttled: true, ..subflow(FAST, 20, 10, 0) };
         assert_eq!(anabranch().decide(at(0), &view(&[throttled, subflow(SLOW, 90, 10, 0)], 9)), send(SLOW, 0));
+    }
+
+    /// Something left at 0 ms and nothing came: after 24 ms, of which 4 are the least variation, it is not waited for.
+    #[test]
+    fn what_a_silent_path_would_bring_is_not_waited_for() {
+        let [fast, slow] = pair();
+        let ask = |ms: u64, heard: u64| {
+            anabranch().decide(at(ms), &view(&[SubflowView { heard: at(heard), ..fast }, slow], 20))
+        };
+        assert_eq!(ask(24, 0), WAIT);
+        assert_eq!(ask(25, 0), send(SLOW, 0));
+        assert!(matches!(ask(25, 20), Decision::Wait { .. }), "something came");
+        // With room, it is asked last.
+        let room = SubflowView { in_flight: segments(1), ..fast };
+        assert_eq!(anabranch().decide(at(25), &view(&[room, slow], 20)), send(SLOW, 0));
     }
 
     #[test]
