@@ -21,6 +21,8 @@ pub enum Command {
     Compare(CompareArgs),
     /// Rank schedulers over drawn conditions, or search for those in which one loses most.
     Rank(crate::rank::RankArgs),
+    /// Compare systems over many conditions, in parts that any process can go on with.
+    Sweep(crate::sweep::SweepArgs),
     /// Run the figures of the papers again, and say what holds.
     Study(crate::study::StudyArgs),
     /// Say what happened in a capture of MPTCP, anybody's: pcap or pcapng.

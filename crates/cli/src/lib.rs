@@ -32,6 +32,7 @@ mod run;
 mod script;
 mod serve;
 mod study;
+mod sweep;
 mod testbed;
 mod wire_device;
 mod wire_options;
@@ -86,6 +87,7 @@ fn dispatch(command: Command, catalogue: &Arc<Catalogue>) -> Result<(), Failure>
         Command::Compare(args) if args.all => compare::pairwise(catalogue, &args),
         Command::Compare(args) => compare::compare(catalogue, &args),
         Command::Rank(args) => rank::rank(catalogue, &args),
+        Command::Sweep(args) => sweep::sweep(catalogue, &args),
         Command::Study(args) => study::study(catalogue, &args),
         Command::Inspect(args) => inspect::inspect(&args),
         Command::List(args) => list::list(catalogue, &args),

@@ -2,11 +2,12 @@
 
 use crate::failure::Failure;
 use anabranch_lab::study::Study;
+use anabranch_lab::sweep::{Manifest, Store};
 use anabranch_lab::{Journal, UNKNOWN_BUILD, VERSION, in_shell};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
-use std::fs;
-use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, IsTerminal, Read, Seek, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -75,6 +76,16 @@ fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
+/// The directory in which runs are kept.
+pub fn keep(directory: &Path, manifest: &Manifest) -> Result<Store, Failure> {
+    check_directory(directory)?;
+    match anabranch_lab::build() {
+        // Runs of another build would be taken for ours.
+        UNKNOWN_BUILD => Err(Failure::Failed(miette::miette!("cannot read this program itself"))),
+        _ => Store::open(directory, manifest).map_err(Failure::store),
+    }
+}
+
 /// The journal of runs in a directory, which is made if it is not there.
 pub fn journal(directory: &Path) -> Result<Journal, Failure> {
     check_directory(directory)?;
@@ -115,32 +126,44 @@ pub fn threads(jobs: usize, runs: usize) -> usize {
 /// Writes a file of results: all of it, or nothing that others could take for it.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     // Less what the process's umask takes away.
-    put(path, bytes, 0o666).map_err(|error| Failure::writing_to(path, &error))
+    put(path, &mut &*bytes, 0o666).map_err(|error| Failure::writing_to(path, &error))
+}
+
+/// The same of what has been written to another file.
+pub fn write_from(path: &Path, mut file: File) -> Result<(), Failure> {
+    let copied = file.rewind().and_then(|()| put(path, &mut file, 0o666));
+    copied.map_err(|error| Failure::writing_to(path, &error))
+}
+
+/// A remark on standard error.
+pub fn remark(text: &str) {
+    // Nobody may be listening there.
+    let _ = writeln!(io::stderr(), "{text}");
 }
 
 /// The same for a file that, if it is new, only its owner may read.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    put(path, bytes, 0o600)
+    put(path, &mut &*bytes, 0o600)
 }
 
-fn put(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+fn put(path: &Path, bytes: &mut dyn Read, mode: u32) -> io::Result<()> {
     match fs::metadata(path) {
         // A device or a pipe has no other file to take its place.
-        Ok(there) if !there.is_file() => fs::write(path, bytes),
+        Ok(there) if !there.is_file() => io::copy(bytes, &mut File::create(path)?).map(drop),
         // A link stays one.
         Ok(_) => fs::canonicalize(path).and_then(|file| replace(&file, bytes, mode)),
         Err(_) => replace(path, bytes, mode),
     }
 }
 
-fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+fn replace(path: &Path, bytes: &mut dyn Read, mode: u32) -> io::Result<()> {
     let permissions = match fs::metadata(path) {
         Ok(there) => there.permissions(),
         Err(_) => fs::Permissions::from_mode(mode),
     };
     let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(directory_of(path))?;
     // An error of the file itself names the path that was asked for, not the temporary one.
-    file.as_file_mut().write_all(bytes)?;
+    io::copy(bytes, file.as_file_mut())?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
 }
@@ -167,7 +190,12 @@ pub fn command_line() -> String {
 
 /// A bar over so many runs, on a terminal only.
 pub fn progress(runs: usize) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(runs as u64), ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template("{bar:40} {pos} of {len} runs{msg}, {eta} left");
+    progress_of(runs, "runs")
+}
+
+/// The same over so many of something.
+pub fn progress_of(count: usize, what: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(count as u64), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template(&format!("{{bar:40}} {{pos}} of {{len}} {what}{{msg}}, {{eta}} left"));
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

@@ -51,8 +51,7 @@ pub struct RankArgs {
     /// Threads to run on, at most 4 per processor; one per processor unless given. Results do not depend on it.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub jobs: usize,
-    /// Keep every run in DIR/runs.jsonl, and take from there what was run before by this build: what is killed goes on
-    /// where it was.
+    /// Keep the runs in this directory, and go on with what is there: what is killed loses a few seconds of work.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Print JSON instead of tables.
@@ -176,10 +175,11 @@ fn board(catalogue: &Arc<Catalogue>, args: &RankArgs) -> Result<(), Failure> {
         ("--parquet", args.parquet.as_ref()),
         ("--report", args.report.as_ref()),
     ])?;
-    let journal = args.out.as_deref().map(output::journal).transpose()?;
-    let jobs = output::threads(args.jobs, league.len());
-    let bar = output::progress(league.len());
-    let fields = league.run(journal.as_ref(), jobs, &|| bar.inc(1));
+    let store = args.out.as_deref().map(|directory| output::keep(directory, &league.manifest(&output::command_line())));
+    let store = store.transpose()?;
+    let jobs = output::threads(args.jobs, league.len() * league.schedulers().len());
+    let bar = output::progress_of(league.len(), "conditions");
+    let fields = league.run(store.as_ref(), jobs, &|| bar.inc(1));
     bar.finish_and_clear();
     let fields = fields.map_err(Failure::rank)?;
 
@@ -240,10 +240,11 @@ fn against(catalogue: &Arc<Catalogue>, args: &RankArgs, target: &str) -> Result<
     if let Some(directory) = &args.write {
         output::check_directory(directory)?;
     }
-    let journal = args.out.as_deref().map(output::journal).transpose()?;
-    let jobs = output::threads(args.jobs, hunt.tries);
-    let bar = output::progress(hunt.tries);
-    let finds = hunt.run(catalogue, journal.as_ref(), jobs, &|| bar.inc(1));
+    let store = args.out.as_deref().map(|directory| output::keep(directory, &hunt.manifest(&output::command_line())));
+    let store = store.transpose()?;
+    let jobs = output::threads(args.jobs, hunt.tries * (1 + hunt.others.len()));
+    let bar = output::progress_of(hunt.tries, "conditions");
+    let finds = hunt.run(catalogue, store.as_ref(), jobs, &|| bar.inc(1));
     bar.finish_and_clear();
     let finds = finds.map_err(Failure::rank)?;
     if let Some(directory) = &args.write {
@@ -310,7 +311,8 @@ impl Failure {
     fn rank(error: RankError) -> Self {
         match error {
             RankError::Refused(error) => error.into(),
-            RankError::Keep(error) => error.into(),
+            RankError::Run(error) => error.into(),
+            RankError::Store(error) => Failure::store(error),
         }
     }
 }

@@ -211,13 +211,8 @@ impl Plan {
     }
 
     /// The candidates in the order asked for, and behind them plain TCP on each path.
-    pub(crate) fn entrants(&self) -> impl Iterator<Item = &Entrant> {
+    fn entrants(&self) -> impl Iterator<Item = &Entrant> {
         self.candidates.iter().chain(&self.singles)
-    }
-
-    /// The seed of each repetition.
-    pub(crate) fn seeds(&self) -> &[u64] {
-        &self.seeds
     }
 
     /// Runs everything on `jobs` threads and calls `done` after each run that is made. Runs that the journal has are
@@ -253,12 +248,7 @@ impl Plan {
 
 impl Entrant {
     /// The run with this seed: from the journal if that has it, or else made, kept there, and told to `done`.
-    pub(crate) fn measure(
-        &self,
-        seed: u64,
-        journal: Option<&Journal>,
-        done: &(dyn Fn() + Sync),
-    ) -> Result<Measured, KeepError> {
+    fn measure(&self, seed: u64, journal: Option<&Journal>, done: &(dyn Fn() + Sync)) -> Result<Measured, KeepError> {
         if let Some(measured) = journal.and_then(|journal| journal.get(&self.digest, seed)) {
             return Ok(measured);
         }

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 pub mod calibration;
+pub mod columnar;
 pub mod compare;
 mod error;
 pub mod figure;
@@ -33,6 +34,7 @@ pub mod shipped;
 pub mod statistic;
 pub mod stats;
 pub mod study;
+pub mod sweep;
 pub mod timeline;
 mod tree;
 mod variant;

@@ -8,6 +8,7 @@ use crate::rank::Condition;
 use crate::resolve;
 use crate::shipped::{self, SHIPPED};
 use crate::study::Study;
+use crate::sweep;
 use crate::tree::{Layer, Tree, hex};
 use crate::variant::{Chosen, Switched};
 use crate::vary::Vary;
@@ -92,6 +93,9 @@ impl Scenario {
         }
         let path = Path::new(name);
         let text = std::fs::read_to_string(path).map_err(|error| not_found(name, &error))?;
+        if sweep::has_scenario(&text) {
+            return sweep::inline(catalogue, name, &text, sets);
+        }
         let directory = path.parent().map_or_else(PathBuf::new, Path::to_owned);
         let read = |trace: &str, from_set: bool| match from_set {
             true => std::fs::read_to_string(trace),
@@ -173,6 +177,11 @@ impl Scenario {
         self.spec.paths.iter().map(|path| path.name.clone()).collect()
     }
 
+    /// The names of the links that paths share.
+    pub(crate) fn links(&self) -> Vec<String> {
+        self.spec.shared.iter().map(|link| link.name.clone()).collect()
+    }
+
     /// Whether two paths cross one link.
     pub fn shares_a_link(&self) -> bool {
         let paths = &self.spec.paths;
@@ -245,6 +254,12 @@ impl Scenario {
         spec.changes.splice(0..0, self.varies.iter().flat_map(|vary| vary.changes(Seed(seed), spec.stop)));
         spec.samples = self.watch.times(spec.stop, late);
         spec
+    }
+
+    /// The same with at most so many events in a run.
+    pub(crate) fn with_budget(mut self, events: u64) -> Scenario {
+        self.spec.budget = Some(events);
+        self
     }
 
     /// When a run is stopped, counted as the scenario counts.
@@ -330,7 +345,7 @@ pub fn in_shell(word: &str) -> String {
     }
 }
 
-fn not_found(name: &str, error: &std::io::Error) -> ScenarioError {
+pub(crate) fn not_found(name: &str, error: &std::io::Error) -> ScenarioError {
     if Condition::is_like_a_name(name) {
         let help = "accepted: drawn/SEED/NUMBER with two whole numbers, such as drawn/1/17, or a scenario file";
         return ScenarioError::plain(format!("`{name}` is no drawn condition and no file"), Some(help.to_owned()));

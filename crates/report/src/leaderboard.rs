@@ -145,7 +145,7 @@ pub(crate) fn parts(board: &Leaderboard, split: &Split) -> Table {
 }
 
 /// `1.094 ± 0.018`: the interval of a ratio is not quite even to both sides; the wider side is shown.
-fn with_interval(it: Ratio) -> String {
+pub(crate) fn with_interval(it: Ratio) -> String {
     match (it.low, it.high) {
         (Some(low), Some(high)) => format!("{:.3} ± {:.3}", it.mean, (it.mean - low).max(high - it.mean)),
         _ => format!("{:.3}", it.mean),

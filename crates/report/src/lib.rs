@@ -17,6 +17,7 @@ mod rows;
 mod runs;
 mod sheet;
 mod study;
+mod sweep;
 mod table;
 mod wrap;
 
@@ -30,5 +31,6 @@ pub use rows::{Header, Row, comparison_rows, json, run_rows};
 pub use runs::runs;
 pub use sheet::Sheet;
 pub use study::{reproduction, study};
+pub use sweep::{Rows, sweep};
 pub use table::{Align, Table};
 pub use wrap::{hang, wrap};

@@ -1,17 +1,12 @@
 //! Results as rows under typed columns: one row per run with every statistic, as CSV and as Apache Parquet.
 
 use crate::rows::{Header, Row};
-use ::parquet::basic::{ConvertedType, Repetition, Type as Physical};
-use ::parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use ::parquet::errors::ParquetError;
-use ::parquet::file::properties::WriterProperties;
-use ::parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
-use ::parquet::schema::types::Type;
+use anabranch_lab::columnar::Writer;
 use anabranch_lab::rank::Field;
 use anabranch_lab::statistic::{Cell, Kind, STATISTICS};
 use anabranch_lab::study::{StudyResult, StudyRow};
 use anabranch_lab::{Measured, VERSION, Variant, build};
-use std::sync::Arc;
 
 /// Rows under typed columns.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -82,7 +77,7 @@ impl Sheet {
                 text(VERSION),
                 text(build()),
                 text(&it.name()),
-                text(&field.digest),
+                text(&field.trials.digest),
                 text(it.work.name()),
                 Cell::Count(it.paths.len() as u64),
                 Cell::number(Some(it.rtt_ratio())),
@@ -91,9 +86,9 @@ impl Sheet {
                 text(it.congestion),
                 it.receive_buffer.map_or(Cell::Empty, Cell::Count),
             ];
-            let named = schedulers.iter().zip(&field.schedulers);
+            let named = schedulers.iter().zip(&field.trials.systems);
             let systems = named.map(|(variant, trials)| ("scheduler", &variant.name, trials));
-            let singles = field.singles.iter().map(|single| ("single-path", &single.path, &single.trials));
+            let singles = field.trials.singles.iter().map(|(path, trials)| ("single-path", path, trials));
             for (kind, name, trials) in systems.chain(singles) {
                 for trial in trials {
                     let mut row = condition.to_vec();
@@ -160,59 +155,8 @@ impl Sheet {
     /// # Errors
     /// If the writer refuses a column, which would be a bug of ours.
     pub fn parquet(&self) -> Result<Vec<u8>, ParquetError> {
-        let field = |(name, kind): &(String, Kind)| {
-            let field = match kind {
-                Kind::Flag => Type::primitive_type_builder(name, Physical::BOOLEAN),
-                Kind::Count => {
-                    Type::primitive_type_builder(name, Physical::INT64).with_converted_type(ConvertedType::UINT_64)
-                }
-                Kind::Number => Type::primitive_type_builder(name, Physical::DOUBLE),
-                Kind::Text => {
-                    Type::primitive_type_builder(name, Physical::BYTE_ARRAY).with_converted_type(ConvertedType::UTF8)
-                }
-            };
-            field.with_repetition(Repetition::OPTIONAL).build().map(Arc::new)
-        };
-        let fields = self.columns.iter().map(field).collect::<Result<Vec<_>, _>>()?;
-        let schema = Arc::new(Type::group_type_builder("runs").with_fields(fields).build()?);
-        let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(WriterProperties::builder().build()))?;
-        let mut group = writer.next_row_group()?;
-        for (number, (_, kind)) in self.columns.iter().enumerate() {
-            let Some(mut column) = group.next_column()? else { break };
-            let cells = self.rows.iter().map(|row| &row[number]);
-            match kind {
-                Kind::Flag => write::<BoolType>(&mut column, cells, |cell| match cell {
-                    Cell::Flag(flag) => Some(*flag),
-                    _ => None,
-                })?,
-                // The bits of an unsigned number, as the converted type says.
-                Kind::Count => write::<Int64Type>(&mut column, cells, |cell| match cell {
-                    Cell::Count(count) => Some(count.cast_signed()),
-                    _ => None,
-                })?,
-                Kind::Number => write::<DoubleType>(&mut column, cells, |cell| match cell {
-                    Cell::Number(number) => Some(*number),
-                    _ => None,
-                })?,
-                Kind::Text => write::<ByteArrayType>(&mut column, cells, |cell| match cell {
-                    Cell::Text(text) => Some(ByteArray::from(text.clone().into_bytes())),
-                    _ => None,
-                })?,
-            }
-            column.close()?;
-        }
-        group.close()?;
-        writer.into_inner()
+        let mut writer = Writer::new(Vec::new(), &self.columns, &[])?;
+        writer.group(&self.rows)?;
+        writer.finish()
     }
-}
-
-fn write<'a, T: DataType>(
-    column: &mut SerializedColumnWriter<'_>,
-    cells: impl Iterator<Item = &'a Cell>,
-    value: impl Fn(&Cell) -> Option<T::T>,
-) -> Result<(), ParquetError> {
-    let values: Vec<Option<T::T>> = cells.map(value).collect();
-    let there: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
-    let values: Vec<T::T> = values.into_iter().flatten().collect();
-    column.typed::<T>().write_batch(&values, Some(&there), None).map(drop)
 }

@@ -54,6 +54,8 @@ pub struct Spec {
     pub loss_oracle: bool,
     /// Check every endpoint's invariants after every event. Slow: for tests.
     pub audit: bool,
+    /// Most events that the run may take before it is given up with [`SpecError::Budget`]; any number if `None`.
+    pub budget: Option<u64>,
 }
 
 /// One path between the hosts.
@@ -408,6 +410,16 @@ pub enum SpecError {
     /// Something to send that is nothing.
     #[error("{0} is empty; sizes and rates of workloads are above zero")]
     Empty(&'static str),
+    /// The run takes more events than [`Spec::budget`].
+    #[error("it takes more than {events} events: at {at} of {stop} it was given up")]
+    Budget {
+        /// The budget.
+        events: u64,
+        /// How far it came.
+        at: Duration,
+        /// When it would have been stopped.
+        stop: Duration,
+    },
     /// A restart of a host that has none.
     #[error("{0} restarts; accepted are client and server")]
     Restart(Host),
@@ -459,6 +471,7 @@ impl Spec {
             record_events: false,
             loss_oracle: false,
             audit: false,
+            budget: None,
         }
     }
 

@@ -40,12 +40,12 @@ pub fn run_observed(spec: &Spec, observer: &mut dyn Observer) -> Result<Outcome,
 
 fn play<'a>(spec: &'a Spec, observer: Option<&'a mut dyn Observer>) -> Result<Outcome, SpecError> {
     let mut world = World::new(spec, observer)?;
-    world.play(Instant::ZERO + spec.stop, World::transfers_are_through);
+    world.play(Instant::ZERO + spec.stop, World::transfers_are_through)?;
     let (end, finished) = (world.end(), world.is_finished());
     world.stage.take_last_sample();
     let sessions = 0..world.stage.sessions.len();
     let mut outcomes: Vec<_> = sessions.map(|session| world.stage.final_outcome(session)).collect();
-    let quiet = world.linger(spec);
+    let quiet = world.linger(spec)?;
     for (outcome, session) in outcomes.iter_mut().zip(&world.stage.sessions) {
         outcome.multipath &= !session.fell_back;
     }
@@ -66,6 +66,8 @@ struct World<'a> {
     carriers: Carriers,
     /// Timers of applications are off.
     lingering: bool,
+    /// Events so far.
+    events: u64,
 }
 
 struct Scheduled<'a> {
@@ -128,22 +130,32 @@ impl<'a> World<'a> {
             changed: 0,
             carriers: Carriers::default(),
             lingering: false,
+            events: 0,
         };
         world.tell_truths();
         Ok(world)
     }
 
     /// Runs until `is_over`, or nothing more happens, or `stop`.
-    fn play(&mut self, stop: Instant, is_over: impl Fn(&Self) -> bool) {
+    ///
+    /// # Errors
+    /// If that takes more events than the specification allows.
+    fn play(&mut self, stop: Instant, is_over: impl Fn(&Self) -> bool) -> Result<(), SpecError> {
         let mut standstill = 0;
+        let budget = self.spec.budget.unwrap_or(u64::MAX);
         while let Some((at, turn)) = self.next_turn() {
             if !self.lingering && self.stage.sampler.next_time().is_some_and(|sample| sample <= at) {
                 self.stage.take_samples(at.min(stop));
             }
             if at > stop {
                 self.stage.now = stop;
-                return;
+                return Ok(());
             }
+            if self.events == budget {
+                let at = self.stage.now.since(Instant::ZERO);
+                return Err(SpecError::Budget { events: budget, at, stop: self.spec.stop });
+            }
+            self.events += 1;
             assert!(at >= self.stage.now, "no timer is in the past: {at} at {}", self.stage.now);
             standstill = if at == self.stage.now { standstill + 1 } else { 0 };
             assert!(standstill < STANDSTILL, "time goes on: something asks to be woken at {at} without end");
@@ -177,9 +189,10 @@ impl<'a> World<'a> {
             }
             self.stage.report_losses();
             if is_over(self) {
-                return;
+                return Ok(());
             }
         }
+        Ok(())
     }
 
     #[inline]
@@ -312,13 +325,13 @@ impl<'a> World<'a> {
     }
 
     /// Lets connections close; true if nothing is left in the end.
-    fn linger(&mut self, spec: &Spec) -> bool {
+    fn linger(&mut self, spec: &Spec) -> Result<bool, SpecError> {
         let Some(linger) = spec.linger else {
-            return false;
+            return Ok(false);
         };
         self.lingering = true;
-        self.play(self.stage.now + linger, World::is_quiet);
-        self.is_quiet()
+        self.play(self.stage.now + linger, World::is_quiet)?;
+        Ok(self.is_quiet())
     }
 
     fn is_quiet(&self) -> bool {

@@ -10,10 +10,14 @@ use super::condition::Condition;
 use super::leaderboard::against;
 use super::league::{Field, League, RankError};
 use super::point::Point;
-use crate::{Journal, ScenarioError, in_shell};
+use crate::sweep::{Manifest, Store, SystemInfo};
+use crate::tree::hex;
+use crate::{ScenarioError, VERSION, build, in_shell};
 use anabranch_policy::Catalogue;
 use fcmaes_core::{Cmaes, CmaesParams, Fitness};
 use serde::Serialize;
+use serde_json::json;
+use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -93,7 +97,7 @@ struct Ground<'a> {
     hunt: &'a Hunt,
     catalogue: &'a Arc<Catalogue>,
     schedulers: Vec<String>,
-    journal: Option<&'a Journal>,
+    store: Option<&'a Store>,
     jobs: usize,
 }
 
@@ -105,7 +109,7 @@ impl Hunt {
     pub fn run(
         &self,
         catalogue: &Arc<Catalogue>,
-        journal: Option<&Journal>,
+        store: Option<&Store>,
         jobs: usize,
         done: &(dyn Fn() + Sync),
     ) -> Result<Vec<Find>, RankError> {
@@ -115,7 +119,7 @@ impl Hunt {
             return Err(ScenarioError::plain(problem, Some(help)).into());
         }
         let schedulers = [std::slice::from_ref(&self.target), &self.others].concat();
-        let ground = Ground { hunt: self, catalogue, schedulers, journal, jobs };
+        let ground = Ground { hunt: self, catalogue, schedulers, store, jobs };
         let drawn: Vec<Point> = (0..self.drawn() as u64).map(|n| Point::drawn(self.seed, n)).collect();
         let mut ratios: Vec<(usize, f64)> = ground.ratios(&drawn, done)?.into_iter().enumerate().collect();
         ratios.sort_by(|(_, a), (_, b)| b.total_cmp(a));
@@ -128,6 +132,30 @@ impl Hunt {
             find.condition.stem = self.stem(n + 1);
         }
         Ok(found)
+    }
+
+    /// What a directory of its runs says of it; `command` made it. A longer search with the same seed begins with the
+    /// same tries, so that their number makes no difference.
+    pub fn manifest(&self, command: &str) -> Manifest {
+        let built = format!("{VERSION} {}", build());
+        let Hunt { target, others, seed, repeat, sets, .. } = self;
+        let content = json!([built, target, others, seed, repeat, sets]);
+        let systems = std::iter::once(target).chain(others);
+        Manifest {
+            format: Manifest::FORMAT,
+            version: VERSION.to_owned(),
+            build: build().to_owned(),
+            kind: "search".to_owned(),
+            digest: hex(&Sha256::digest(content.to_string().as_bytes())),
+            about: None,
+            command: command.to_owned(),
+            conditions: self.tries as u64,
+            axes: Vec::new(),
+            systems: systems.map(|name| SystemInfo { name: name.clone(), about: String::new() }).collect(),
+            baselines: false,
+            metrics: Vec::new(),
+            text: String::new(),
+        }
     }
 
     /// How many of the tries are draws; searches begin at the worst of them.
@@ -147,7 +175,7 @@ impl Ground<'_> {
         // All of one stem: what a condition is called makes no difference to its digest.
         let conditions = points.iter().map(|point| Condition::at("tried".to_owned(), point)).collect();
         let league = League::new(self.catalogue, conditions, &self.schedulers, false, seeds, &self.hunt.sets)?;
-        league.run(self.journal, self.jobs, &|| {})
+        league.run(self.store, self.jobs, &|| {})
     }
 
     /// How many times as long as the best other the target takes, at each point.
@@ -208,7 +236,7 @@ impl Ground<'_> {
             verified: Verified {
                 ratio: verified.0,
                 best: self.schedulers[verified.1].clone(),
-                seeds: (seeds.0, fields.first().map_or(0, |field| field.seeds.len())),
+                seeds: (seeds.0, fields.first().map_or(0, |field| field.trials.seeds.len())),
             },
         })
     }

@@ -1,13 +1,13 @@
 //! What the runs of a league come to.
 
 use super::condition::Condition;
-use super::league::{Field, League, Trial};
-use super::versus::{Share, best, versus};
+use super::league::{Field, League};
 use super::{is_oracle, league};
 use crate::Variant;
 use crate::in_shell;
 use crate::pairwise::Ratio;
 use crate::stats::{Estimate, Tested};
+use crate::sweep::{Score, Share, geometric_mean, quantile, scores, slices, versus};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -129,31 +129,16 @@ const SLOWER: f64 = 1.05;
 /// How many conditions are listed as the worst.
 const WORST: usize = 10;
 
-/// One scheduler in one condition.
-struct Score {
-    /// Mean logarithm of its times.
-    log: f64,
-    /// Its time over that of the best of all others.
-    to_best: f64,
-    /// Its time over that of plain TCP on the best single path.
-    to_single: Option<f64>,
-    /// The best of all others over all seeds.
-    best: usize,
-    repeated: f64,
-    duplicates: f64,
-    unfinished: usize,
-}
-
 impl Leaderboard {
     /// Of what a league came to. `None` without conditions.
     pub fn of(league: &League, fields: &[Field]) -> Option<Leaderboard> {
         let variants = league.schedulers();
         let oracles: Vec<bool> = variants.iter().map(|variant| is_oracle(&variant.name)).collect();
         // By condition, then by scheduler.
-        let scores: Vec<Vec<Score>> = fields.iter().map(|field| scores(field, &oracles)).collect::<Option<_>>()?;
+        let scores: Vec<Vec<Score>> = fields.iter().map(|field| scores(&field.trials, &oracles)).collect();
         let of = |scheduler: usize| scores.iter().map(move |condition| &condition[scheduler]);
         let mut order: Vec<(usize, Ratio)> = (0..variants.len())
-            .map(|n| Some((n, geometric_mean(of(n).map(|score| score.to_best))?)))
+            .map(|n| Some((n, geometric_mean(of(n).map(against_best))?)))
             .collect::<Option<_>>()?;
         // Stable: equal ones stay in the order asked for.
         order.sort_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean));
@@ -166,8 +151,8 @@ impl Leaderboard {
             .collect();
         let to_first = Tested::family(&differences);
         let standing = |(rank, (n, to_best)): (usize, &(usize, Ratio))| {
-            let within = |limit: f64| Share::of(of(*n).map(|score| score.to_best <= limit));
-            let mut sorted: Vec<f64> = of(*n).map(|score| score.to_best).collect();
+            let within = |limit: f64| Share::of(of(*n).map(|score| against_best(score) <= limit));
+            let mut sorted: Vec<f64> = of(*n).map(against_best).collect();
             sorted.sort_by(f64::total_cmp);
             let mean = |number: fn(&Score) -> f64| of(*n).map(number).sum::<f64>() / fields.len() as f64;
             let singles: Option<Vec<f64>> = of(*n).map(|score| score.to_single).collect();
@@ -196,7 +181,7 @@ impl Leaderboard {
         let order: Vec<usize> = order.into_iter().map(|(n, _)| n).collect();
         Some(Leaderboard {
             conditions: fields.len(),
-            deterministic: fields.iter().filter(|field| field.seeds.len() == 1).count(),
+            deterministic: fields.iter().filter(|field| field.trials.seeds.len() == 1).count(),
             repeat: league.repeat(),
             sets: league.sets().to_vec(),
             digest: league::digest(fields),
@@ -207,72 +192,34 @@ impl Leaderboard {
     }
 }
 
-fn logarithms(trials: &[Trial]) -> Vec<f64> {
-    trials.iter().map(|trial| libm::log(trial.time_s)).collect()
-}
-
-fn slices(all: &[Vec<f64>]) -> Vec<&[f64]> {
-    all.iter().map(Vec::as_slice).collect()
-}
-
-/// `None` where there is no other to hold against.
-fn scores(field: &Field, oracles: &[bool]) -> Option<Vec<Score>> {
-    let times: Vec<Vec<f64>> = field.schedulers.iter().map(|trials| logarithms(trials)).collect();
-    let singles: Vec<Vec<f64>> = field.singles.iter().map(|single| logarithms(&single.trials)).collect();
-    let all: Vec<usize> = (0..field.seeds.len()).collect();
-    let score = |(n, trials): (usize, &Vec<Trial>)| {
-        let own: &[f64] = &times[n];
-        let others: Vec<usize> = (0..times.len()).filter(|other| *other != n && !oracles[*other]).collect();
-        let theirs: Vec<&[f64]> = others.iter().map(|other| times[*other].as_slice()).collect();
-        let share = |count: fn(&Trial) -> u64| {
-            let sum = |count: fn(&Trial) -> u64| trials.iter().map(count).sum::<u64>() as f64;
-            sum(count) / sum(|trial| trial.bytes).max(1.0)
-        };
-        Some(Score {
-            log: own.iter().sum::<f64>() / own.len() as f64,
-            to_best: libm::exp(versus(&[own], &theirs)?),
-            to_single: versus(&[own], &slices(&singles)).map(libm::exp),
-            best: others[best(&theirs, &all)?],
-            repeated: share(|trial| trial.repeated),
-            duplicates: share(|trial| trial.duplicates),
-            unfinished: trials.iter().filter(|trial| !trial.finished).count(),
-        })
-    };
-    field.schedulers.iter().enumerate().map(score).collect()
+/// Its time over that of the best of all others.
+fn against_best(score: &Score) -> f64 {
+    score.to_best.expect("a league has two schedulers or more")
 }
 
 /// The time of the first scheduler over that of the best of the others, and which that is.
 pub(super) fn against(field: &Field) -> Option<(f64, usize)> {
-    let scores = scores(field, &vec![false; field.schedulers.len()])?;
-    scores.first().map(|score| (score.to_best, score.best))
-}
-
-fn geometric_mean(ratios: impl Iterator<Item = f64>) -> Option<Ratio> {
-    let ratios: Vec<f64> = ratios.collect();
-    Ratio::of(&ratios, &vec![1.0; ratios.len()])
-}
-
-/// The ratio below which so many percent lie, of ratios in order.
-fn quantile(sorted: &[f64], percent: usize) -> f64 {
-    sorted.get((percent * sorted.len() / 100).min(sorted.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
+    let scores = scores(&field.trials, &vec![false; field.trials.systems.len()]);
+    let first = scores.first()?;
+    Some((first.to_best?, first.best?))
 }
 
 fn worst(league: &League, fields: &[Field], scheduler: usize, scores: &[&Score]) -> Vec<Worst> {
     let mut order: Vec<usize> = (0..fields.len()).collect();
-    order.sort_by(|a, b| scores[*b].to_best.total_cmp(&scores[*a].to_best));
+    order.sort_by(|a, b| against_best(scores[*b]).total_cmp(&against_best(scores[*a])));
     let name = |n: usize| league.schedulers()[n].name.clone();
     let one = |n: usize| {
-        let (condition, best) = (&fields[n].condition, name(scores[n].best));
+        let (condition, best) = (&fields[n].condition, scores[n].best.map(name).unwrap_or_default());
         let mut command = format!(
             "anabranch compare {} --schedulers {} --repeat {}",
             in_shell(&condition.name()),
             in_shell(&format!("{},{best}", name(scheduler))),
-            fields[n].seeds.len()
+            fields[n].trials.seeds.len()
         );
         for set in league.sets() {
             command += &format!(" --set {}", in_shell(set));
         }
-        Worst { condition: condition.name(), about: condition.about(), ratio: scores[n].to_best, best, command }
+        Worst { condition: condition.name(), about: condition.about(), ratio: against_best(scores[n]), best, command }
     };
     order.into_iter().take(WORST).map(one).collect()
 }
@@ -281,9 +228,9 @@ fn references(fields: &[Field], oracles: &[bool]) -> Vec<Reference> {
     let mut of_best = Vec::new();
     let mut of_single = Vec::new();
     for field in fields {
-        let real = field.schedulers.iter().zip(oracles).filter(|(_, oracle)| !**oracle);
-        let real: Vec<Vec<f64>> = real.map(|(trials, _)| logarithms(trials)).collect();
-        let singles: Vec<Vec<f64>> = field.singles.iter().map(|single| logarithms(&single.trials)).collect();
+        let real = field.trials.logarithms().into_iter().zip(oracles).filter(|(_, oracle)| !**oracle);
+        let real: Vec<Vec<f64>> = real.map(|(logarithms, _)| logarithms).collect();
+        let singles = field.trials.logarithms_of_singles();
         let Some(ratio) = versus(&slices(&real), &slices(&singles)) else { return Vec::new() };
         of_best.push(libm::exp(ratio));
         of_single.push(libm::exp(-ratio));
@@ -350,7 +297,7 @@ fn split(by: &'static str, part: Part, fields: &[Field], scores: &[Vec<Score>], 
         let n = conditions.len() as f64;
         let singles: Option<Vec<f64>> = of().map(|score| score.to_single).collect();
         Cell {
-            to_best: libm::exp(of().map(|score| libm::log(score.to_best)).sum::<f64>() / n),
+            to_best: libm::exp(of().map(|score| libm::log(against_best(score))).sum::<f64>() / n),
             slower_than_single: singles.map(|all| all.iter().filter(|ratio| **ratio > SLOWER).count() as f64 / n),
             duplicates: of().map(|score| score.duplicates).sum::<f64>() / n,
         }

@@ -4,7 +4,7 @@
 //! Point        one number of [0, 1) per choice           ── drawn from seed and number, or moved by the adversary
 //!    │ Condition::at                                         the distribution (docs/leaderboard.md)
 //! Condition    paths, loss, dynamics, work, buffers          written as TOML, read back as a Scenario
-//!    │ League::run                                           every system on common seeds, kept in a journal
+//!    │ League::run                                           every system on common seeds: a campaign of crate::sweep
 //! Field        times of every system in one condition
 //!    │ Leaderboard::of                                       ratios to the best of all others, and their distribution
 //! Leaderboard
@@ -15,15 +15,13 @@ mod condition;
 mod leaderboard;
 mod league;
 mod point;
-mod versus;
 mod written;
 
 pub use adversary::{Find, Hunt, Verified};
 pub use condition::{BULK_SECONDS, Class, Condition, DrawnPath, Dynamics, LossKind, PageKind, Work};
 pub use leaderboard::{Cell, Leaderboard, Reference, Split, Standing, Worst};
-pub use league::{Field, League, RankError, Single, Trial};
+pub use league::{Field, League, RankError};
 pub use point::Point;
-pub use versus::Share;
 
 /// Schedulers that know what no host can know. They are ranked, and are no one's best other.
 pub const ORACLES: &[&str] = &["edpf"];

@@ -7,7 +7,7 @@ use crate::statistic::{Argument, Censoring, STATISTICS, Statistic};
 
 /// A statistic of a run that a study asks for.
 #[derive(Clone, Debug)]
-pub(super) struct Metric {
+pub(crate) struct Metric {
     statistic: &'static Statistic,
     /// Index of the path.
     path: usize,
@@ -24,7 +24,7 @@ pub(super) fn metrics() -> impl Iterator<Item = (&'static str, &'static Statisti
 
 impl Metric {
     /// The metric that a study names, in a scenario with these paths.
-    pub(super) fn parse(at: &At<String>, paths: &[String]) -> Result<Metric, Problem> {
+    pub(crate) fn parse(at: &At<String>, paths: &[String]) -> Result<Metric, Problem> {
         let (name, argument) = at.value.split_once(':').unwrap_or((&at.value, ""));
         let (_, statistic) = metrics().find(|(known, _)| *known == name).ok_or_else(|| {
             let names: Vec<&str> = metrics().map(|(known, _)| known).collect();
@@ -55,7 +55,7 @@ impl Metric {
     }
 
     /// Its number in this run; `None` if the run has none.
-    pub(super) fn of(&self, measured: &Measured) -> Option<f64> {
+    pub(crate) fn of(&self, measured: &Measured) -> Option<f64> {
         self.statistic.number(measured, self.window, self.path)
     }
 

@@ -13,7 +13,7 @@ pub mod file;
 mod grid;
 mod judge;
 mod load;
-mod metric;
+pub(crate) mod metric;
 mod over_time;
 mod papers;
 mod plot;

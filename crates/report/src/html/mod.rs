@@ -11,6 +11,7 @@ mod comparison;
 mod leaderboard;
 mod run;
 mod study;
+mod sweep;
 
 use crate::{Align, Headline, PaperHead};
 use anabranch_lab::figure::Figure;
@@ -88,6 +89,9 @@ pub struct Grid {
     pub rows: Vec<Vec<String>>,
     /// Words below it.
     pub notes: Vec<String>,
+    /// How dark each cell is, by row; no cell is where there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub shades: Vec<Vec<u8>>,
 }
 
 /// The head of a column.

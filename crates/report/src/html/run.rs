@@ -69,7 +69,7 @@ impl Grid {
     pub(super) fn of(table: crate::Table, caption: String) -> Grid {
         let (columns, rows) = table.into_parts();
         let columns = columns.into_iter().map(|(head, align)| super::Column::new(head, align)).collect();
-        Grid { caption, columns, rows, notes: Vec::new() }
+        Grid { caption, columns, rows, ..Grid::default() }
     }
 }
 

@@ -20,7 +20,7 @@ pub struct Share {
 
 /// The logarithm of the ratio of times of the best of `ours` to the best of `theirs`; each is given by the logarithms
 /// of its times, one per seed. `None` if either side has nobody.
-pub(super) fn versus(ours: &[&[f64]], theirs: &[&[f64]]) -> Option<f64> {
+pub(crate) fn versus(ours: &[&[f64]], theirs: &[&[f64]]) -> Option<f64> {
     let seeds = ours.first()?.len();
     let (even, odd): (Vec<usize>, Vec<usize>) = (0..seeds).partition(|seed| seed.is_multiple_of(2));
     let halves = if odd.is_empty() { vec![(&even, &even)] } else { vec![(&even, &odd), (&odd, &even)] };
@@ -33,7 +33,7 @@ pub(super) fn versus(ours: &[&[f64]], theirs: &[&[f64]]) -> Option<f64> {
 }
 
 /// The one with the least mean over these seeds, the first of equals.
-pub(super) fn best(all: &[&[f64]], seeds: &[usize]) -> Option<usize> {
+pub(crate) fn best(all: &[&[f64]], seeds: &[usize]) -> Option<usize> {
     (0..all.len()).min_by(|a, b| mean_over(all[*a], seeds).total_cmp(&mean_over(all[*b], seeds)))
 }
 
@@ -43,7 +43,7 @@ fn mean_over(logarithms: &[f64], seeds: &[usize]) -> f64 {
 
 impl Share {
     /// The share of `true`; `None` of nothing.
-    pub(super) fn of(hits: impl Iterator<Item = bool>) -> Option<Share> {
+    pub(crate) fn of(hits: impl Iterator<Item = bool>) -> Option<Share> {
         let (mut n, mut count) = (0.0, 0.0);
         for hit in hits {
             n += 1.0;

@@ -1,0 +1,179 @@
+//! `anabranch sweep`: the same rows on any number of threads, in shares and after a kill, and what it writes and refuses.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{anabranch, directory, names, succeed};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const SWEEP: &str = r#"
+about = "A small one"
+scenario = "symmetric"
+schedulers = ["min-rtt", "round-robin", "redundant"]
+baselines = true
+metrics = ["goodput"]
+set = ["workload.0.duration=400ms", "run.stop=5s"]
+
+[[axis]]
+key = "path.b.delay"
+name = "delay"
+values = ["5ms", "40ms"]
+
+[[axis]]
+key = "path.b.loss"
+name = "loss"
+uniform = ["0%", "3%"]
+
+[draw]
+method = "sobol"
+count = 10
+
+[repeat]
+count = 2
+"#;
+
+fn summary(here: &Path, args: &[&str]) -> Value {
+    serde_json::from_str(&succeed(here, &[&["sweep"], args, &["--json"]].concat())).unwrap()
+}
+
+fn refused(here: &Path, args: &[&str]) -> String {
+    let output = anabranch(here, args);
+    assert_eq!(output.status.code(), Some(2), "{args:?}");
+    String::from_utf8(output.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn parts(directory: &Path) -> Vec<String> {
+    if !directory.exists() {
+        return Vec::new();
+    }
+    names(directory).into_iter().filter(|name| name.ends_with(".parquet")).collect()
+}
+
+#[test]
+fn threads_shares_and_kills_make_no_difference() {
+    let here = directory("sweep-same");
+    fs::write(here.join("small.toml"), SWEEP).unwrap();
+    let one = summary(&here, &["small.toml", "--jobs", "1"]);
+    let digest = &one["rows_digest"];
+    assert_eq!(
+        (one["conditions"].as_u64(), one["done"].as_u64(), one["rows"].as_u64()),
+        (Some(20), Some(20), Some(200))
+    );
+    assert_eq!(&summary(&here, &["small.toml", "--jobs", "3"])["rows_digest"], digest);
+
+    // Three shares beside each other, in processes of their own.
+    let shares = ["1/3", "2/3", "3/3"].map(|share| {
+        let args = ["sweep", "small.toml", "--out", "shares", "--jobs", "1", "--shard", share];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
+        command.current_dir(&here).args(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    });
+    shares.into_iter().for_each(|mut share| assert!(share.wait().unwrap().success()));
+    assert_eq!(&summary(&here, &["--summary", "shares"])["rows_digest"], digest);
+
+    // A share alone, then all of it killed in the middle, then the rest.
+    let mut killed = Command::new(env!("CARGO_BIN_EXE_anabranch"))
+        .current_dir(&here)
+        .args(["sweep", "small.toml", "--out", "killed", "--jobs", "1"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    while parts(&here.join("killed")).is_empty() && begun.elapsed() < Duration::from_secs(120) {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let kept = parts(&here.join("killed"));
+    assert!(!kept.is_empty());
+    let resumed = summary(&here, &["small.toml", "--out", "killed", "--jobs", "2"]);
+    assert_eq!(&resumed["rows_digest"], digest);
+    assert!(kept.iter().all(|name| parts(&here.join("killed")).contains(name)), "what was finished stays");
+}
+
+#[test]
+fn a_cut_part_is_named_and_run_again() {
+    let here = directory("sweep-cut");
+    fs::write(here.join("small.toml"), SWEEP).unwrap();
+    let whole = summary(&here, &["small.toml", "--out", "kept"]);
+    let part = here.join("kept").join(&parts(&here.join("kept"))[0]);
+    let bytes = fs::read(&part).unwrap();
+    fs::write(&part, &bytes[..bytes.len() - 100]).unwrap();
+    let text = succeed(&here, &["sweep", "--summary", "kept"]);
+    assert!(text.contains("Set aside: kept/") && text.contains("of 20 conditions"), "{text}");
+    assert_eq!(summary(&here, &["small.toml", "--out", "kept"])["rows_digest"], whole["rows_digest"]);
+}
+
+#[test]
+fn a_sweep_has_its_numbers_a_row_per_run_and_a_page() {
+    let here = directory("sweep-files");
+    fs::write(here.join("small.toml"), SWEEP).unwrap();
+    let files = ["small.toml", "--csv", "runs.csv", "--parquet", "runs.parquet", "--report", "sweep.html"];
+    let summary = summary(&here, &files);
+    let standings = summary["standings"].as_array().unwrap();
+    assert_eq!(standings.len(), 3);
+    for it in standings {
+        assert!(it["to_best"]["mean"].as_f64().unwrap() > 0.5 && it["conditions"] == 20, "{it}");
+        assert_eq!((it["worst"].as_array().unwrap().len(), it["regret"].as_array().unwrap().len()), (10, 101));
+    }
+    // The command of the worst condition repeats its runs.
+    let worst = &standings.last().unwrap()["worst"][0];
+    let script = worst["command"].as_str().unwrap().replacen("anabranch", env!("CARGO_BIN_EXE_anabranch"), 1);
+    let output = Command::new("sh").current_dir(&here).args(["-c", &format!("{script} --json")]).output().unwrap();
+    let run: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let goodput = run["runs"][0]["goodput_bps"].as_f64().unwrap();
+    let csv = fs::read_to_string(here.join("runs.csv")).unwrap();
+    let of_run = |line: &&str| {
+        line.contains(&format!(",{},symmetric,", worst["condition"]))
+            && line.contains(&format!(",system,{},1,", standings.last().unwrap()["name"].as_str().unwrap()))
+    };
+    let row = csv.lines().find(of_run).unwrap();
+    assert!(row.contains(&format!(",{goodput},")), "{row} lacks {goodput}");
+    assert_eq!(csv.lines().count(), 201);
+    assert!(csv.starts_with("version,build,condition,scenario,digest,delay,loss,kind,name,seed,problem,time_s,"));
+    assert!(fs::read(here.join("runs.parquet")).unwrap().starts_with(b"PAR1"));
+    let page = fs::read_to_string(here.join("sweep.html")).unwrap();
+    assert!(page.contains("The worst conditions of redundant") && page.contains("class=\"heat-"));
+}
+
+#[test]
+fn runs_that_break_are_told_at_the_end() {
+    let here = directory("sweep-broken");
+    fs::write(here.join("small.toml"), format!("most-events = 500\n{SWEEP}")).unwrap();
+    let output = anabranch(&here, &["sweep", "small.toml"]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("of 200 runs broke, of which the first 10 are:")
+            && text.contains("it takes more than 500 events"),
+        "{text}"
+    );
+}
+
+#[test]
+fn errors_say_what_would_be_right() {
+    let here = directory("sweep-errors");
+    fs::write(here.join("small.toml"), SWEEP).unwrap();
+    fs::write(here.join("other.toml"), SWEEP.replace("\"40ms\"", "\"60ms\"")).unwrap();
+    fs::create_dir(here.join("empty")).unwrap();
+    succeed(&here, &["sweep", "small.toml", "--out", "kept", "--shard", "1/10"]);
+    for (args, said) in [
+        (&["sweep", "smal.toml"][..], "did you mean `small.toml`?"),
+        (&["sweep", "small.toml", "--out", "x", "--shard", "4/3"], "accepted: K/N with K from 1 to N"),
+        (&["sweep", "small.toml", "--shard", "1/3"], "--out"),
+        (&["sweep", "small.toml", "--until", "2"], "accepted: a percentage"),
+        (&["sweep", "other.toml", "--out", "kept"], "its axes are delay 5ms, 40ms"),
+        (&["sweep", "--summary", "empty"], "there is no manifest.json"),
+        (&["sweep", "--summary", "kep"], "did you mean `kept`?"),
+        (&["sweep"], "<FILE>"),
+    ] {
+        let text = refused(&here, args);
+        assert!(text.contains(said), "{args:?}: {text}");
+    }
+    let schema: Value = serde_json::from_str(&succeed(&here, &["sweep", "--schema"])).unwrap();
+    assert_eq!(schema["additionalProperties"], false);
+}

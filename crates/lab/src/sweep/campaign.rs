@@ -1,0 +1,384 @@
+//! A campaign: which conditions there are, which systems meet in each, and the runs of any range of conditions.
+//!
+//! A condition is the unit of work: all its systems and seeds are run by one process, so that how often it is repeated
+//! depends on nothing else. Its rows are a function of build, campaign and number.
+
+use super::axis::{Axis, AxisInfo, Value};
+use super::draw::Draws;
+use super::row::{Layout, Numbers, Row, RowDigest, Trial};
+use super::store::{Manifest, SystemInfo};
+use crate::columnar::Writer;
+use crate::rank::Condition;
+use crate::run::{Keep, run};
+use crate::statistic::Cell;
+use crate::stats::Estimate;
+use crate::study::metric::Metric;
+use crate::tree::hex;
+use crate::{Origin, Scenario, ScenarioError, VERSION, build, threads};
+use anabranch_policy::Catalogue;
+use parquet::errors::ParquetError;
+use rayon::prelude::*;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What to run.
+pub struct Campaign {
+    /// One line on what it is for.
+    pub(super) about: Option<String>,
+    pub(super) catalogue: Arc<Catalogue>,
+    pub(super) source: Source,
+    /// Each `KEY=VALUE` that lies over every condition.
+    pub(super) sets: Vec<String>,
+    pub(super) axes: Vec<Axis>,
+    /// Points of the axes that are drawn, and how many.
+    pub(super) draws: Option<(Draws, u64)>,
+    pub(super) systems: Vec<System>,
+    /// Also plain TCP on each path.
+    pub(super) baselines: bool,
+    /// With their names.
+    pub(super) metrics: Vec<(String, Metric)>,
+    pub(super) repeat: Repeat,
+    pub(super) most_events: Option<u64>,
+    /// Of all that makes a difference to its rows.
+    pub(super) digest: String,
+}
+
+/// Where conditions come from.
+pub(super) enum Source {
+    /// A scenario by its name or file.
+    Scenario(String),
+    /// The scenario of a sweep file: the file's name and text.
+    Inline { name: String, text: String },
+    /// Drawn ones of this seed, from 0 up to this number.
+    Drawn { seed: u64, count: u64 },
+    /// These.
+    Conditions(Vec<Condition>),
+}
+
+/// One of those that are compared.
+pub(super) struct System {
+    pub(super) name: String,
+    /// `None` for one that lays settings over the condition instead.
+    pub(super) scheduler: Option<String>,
+    pub(super) sets: Vec<String>,
+    /// The policy with its parameters, or the settings.
+    pub(super) about: String,
+}
+
+/// How often a condition is run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Repeat {
+    /// The first seed.
+    pub(super) seed: u64,
+    /// Seeds where they make a difference.
+    pub(super) count: usize,
+    /// Half the width of the interval at which it is enough, as a share.
+    pub(super) until: Option<f64>,
+    /// Most seeds.
+    pub(super) most: usize,
+}
+
+/// One of those that run in a condition.
+struct Entrant {
+    single: bool,
+    name: String,
+    origin: Origin,
+    /// Or why there is none.
+    scenario: Result<Scenario, String>,
+}
+
+impl Campaign {
+    /// How many conditions there are.
+    pub fn conditions(&self) -> u64 {
+        let base = match &self.source {
+            Source::Scenario(_) | Source::Inline { .. } => 1,
+            Source::Drawn { count, .. } => *count,
+            Source::Conditions(all) => all.len() as u64,
+        };
+        base * self.points()
+    }
+
+    /// How many points the axes have.
+    fn points(&self) -> u64 {
+        let listed: u64 = self.axes.iter().filter(|axis| !axis.is_drawn()).map(Axis::len).product();
+        listed * self.draws.as_ref().map_or(1, |(_, count)| *count)
+    }
+
+    /// SHA-256 of all that makes a difference to its rows, the build included.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// The columns of its rows.
+    pub fn layout(&self) -> Layout {
+        Layout {
+            axes: self.axes.iter().map(|axis| (axis.name.clone(), axis.kind())).collect(),
+            metrics: self.metrics.iter().map(|(name, _)| name.clone()).collect(),
+        }
+    }
+
+    /// How many runs it takes at least: more where conditions are repeated until an interval is narrow, fewer where
+    /// seeds make no difference.
+    pub fn runs(&self) -> u64 {
+        self.conditions() * (self.systems.len() * self.repeat.count) as u64
+    }
+
+    /// The part of the conditions that share `number` of `of` equal ones has; `number` counts from 1.
+    pub fn share(&self, number: u64, of: u64) -> Range<u64> {
+        let at = |n: u64| (u128::from(self.conditions()) * u128::from(n) / u128::from(of.max(1))) as u64;
+        at(number.saturating_sub(1))..at(number.min(of))
+    }
+
+    /// What a directory of its results says of it; `command` made it, `text` is the sweep file.
+    pub fn manifest(&self, kind: &str, command: &str, text: &str) -> Manifest {
+        Manifest {
+            format: Manifest::FORMAT,
+            version: VERSION.to_owned(),
+            build: build().to_owned(),
+            kind: kind.to_owned(),
+            digest: self.digest.clone(),
+            about: self.about.clone(),
+            command: command.to_owned(),
+            conditions: self.conditions(),
+            axes: self.axes.iter().map(Axis::info).collect(),
+            systems: self.systems.iter().map(System::info).collect(),
+            baselines: self.baselines,
+            metrics: self.metrics.iter().map(|(name, _)| name.clone()).collect(),
+            text: text.to_owned(),
+        }
+    }
+
+    /// Runs these conditions on `jobs` threads (0: one per processor) and calls `done` after each. A run that breaks is
+    /// a row that says why.
+    pub fn run(&self, range: Range<u64>, jobs: usize, done: &(dyn Fn() + Sync)) -> Vec<Row> {
+        let all: Vec<u64> = range.collect();
+        let one = |number: &u64| {
+            let rows = self.rows(*number);
+            done();
+            rows
+        };
+        match rayon::ThreadPoolBuilder::new().num_threads(threads(jobs, usize::MAX)).build() {
+            Ok(pool) => pool.install(|| all.par_iter().flat_map_iter(one).collect()),
+            // No threads to be had: one after the other gives the same rows.
+            Err(_) => all.iter().flat_map(one).collect(),
+        }
+    }
+
+    /// These rows, which are those of the range, as the bytes of a part.
+    ///
+    /// # Errors
+    /// If the writer refuses a row, which would be a bug of ours.
+    pub fn part(&self, range: &Range<u64>, rows: &[Row]) -> Result<Vec<u8>, ParquetError> {
+        let layout = self.layout();
+        let cells: Vec<Vec<Cell>> = rows.iter().map(|row| row.cells(&layout)).collect();
+        let mut digest = RowDigest::default();
+        cells.iter().for_each(|row| digest.add(row));
+        let said = Manifest::of_part(&self.digest, range, digest.finish());
+        let mut writer = Writer::new(Vec::new(), &layout.columns(), &said)?;
+        writer.group(&cells)?;
+        writer.finish()
+    }
+
+    /// The value of each axis in this condition.
+    fn values(&self, number: u64) -> Vec<Value> {
+        let mut rest = number % self.points().max(1);
+        let drawn = self.draws.as_ref().map(|(draws, count)| {
+            let point = rest % count;
+            rest /= count;
+            (draws, point)
+        });
+        let mut place = self.axes.iter().filter(|axis| axis.is_drawn()).count();
+        // The last axis varies first.
+        let one = |axis: &Axis| match (axis.is_drawn(), &drawn) {
+            (true, Some((draws, point))) => {
+                place -= 1;
+                axis.drawn(draws.coordinate(*point, place, &axis.name))
+            }
+            _ => {
+                let at = rest % axis.len();
+                rest /= axis.len();
+                axis.listed(at).unwrap_or_else(|| axis.drawn(0.0))
+            }
+        };
+        let mut values: Vec<Value> = self.axes.iter().rev().map(one).collect();
+        values.reverse();
+        values
+    }
+
+    /// The scenario below this condition, by name.
+    fn origin(&self, number: u64, sets: Vec<String>) -> Origin {
+        let base = number / self.points().max(1);
+        let scenario = match &self.source {
+            Source::Scenario(name) | Source::Inline { name, .. } => name.clone(),
+            Source::Drawn { seed, .. } => Condition::drawn(*seed, base).name(),
+            Source::Conditions(all) => all[base as usize].name(),
+        };
+        Origin { scenario, sets }
+    }
+
+    /// The scenario of a condition with these settings over it.
+    pub(super) fn scenario(&self, number: u64, sets: &[String]) -> Result<Scenario, ScenarioError> {
+        let base = number / self.points().max(1);
+        let scenario = match &self.source {
+            Source::Scenario(name) => Scenario::load(&self.catalogue, name, sets),
+            Source::Inline { name, text } => super::load::inline(&self.catalogue, name, text, sets),
+            Source::Drawn { seed, .. } => Condition::drawn(*seed, base).scenario(&self.catalogue, sets),
+            Source::Conditions(all) => all[base as usize].scenario(&self.catalogue, sets),
+        }?;
+        Ok(match self.most_events {
+            Some(events) => scenario.with_budget(events),
+            None => scenario,
+        })
+    }
+
+    /// All rows of a condition.
+    fn rows(&self, number: u64) -> Vec<Row> {
+        let values = self.values(number);
+        let axes = || self.axes.iter().zip(&values);
+        let cells: Vec<Cell> = axes().map(|(axis, value)| axis.cell(value)).collect();
+        let mut sets = self.sets.clone();
+        sets.extend(axes().flat_map(|(axis, value)| axis.sets(value)));
+        let origin = self.origin(number, sets.clone());
+        let base = self.scenario(number, &sets);
+        let digest = base.as_ref().map_or(String::new(), |base| base.digest.clone());
+        let entrants = self.entrants(number, &origin, base.as_ref().map_err(in_words));
+        // Without a scenario there is nothing to measure, and the first row of each system says so.
+        let is_random = entrants.iter().any(|it| it.scenario.as_ref().is_ok_and(Scenario::is_random));
+        let mut results: Vec<Vec<Result<Numbers, String>>> = entrants.iter().map(|_| Vec::new()).collect();
+        let mut wanted = if is_random { self.repeat.count } else { 1 };
+        loop {
+            let made = results.first().map_or(0, Vec::len);
+            let work: Vec<(usize, usize)> =
+                (0..entrants.len()).flat_map(|it| (made..wanted).map(move |n| (it, n))).collect();
+            let one = |(it, n): &(usize, usize)| self.measure(&entrants[*it], base.as_ref().ok(), self.seed(*n));
+            let round: Vec<Result<Numbers, String>> = work.par_iter().map(one).collect();
+            work.iter().zip(round).for_each(|((it, _), result)| results[*it].push(result));
+            match self.repeat.until {
+                Some(until) if is_random && wanted < self.repeat.most && !is_narrow(&entrants, &results, until) => {
+                    wanted = (2 * wanted).min(self.repeat.most);
+                }
+                _ => break,
+            }
+        }
+        let row = |entrant: &Entrant, n: usize, result: Result<Numbers, String>| Row {
+            condition: number,
+            scenario: origin.scenario.clone(),
+            digest: digest.clone(),
+            axes: cells.clone(),
+            single: entrant.single,
+            name: entrant.name.clone(),
+            seed: self.seed(n),
+            result,
+            command: entrant.origin.command(self.seed(n)),
+        };
+        let of_entrant = |(entrant, results): (&Entrant, Vec<_>)| {
+            results.into_iter().enumerate().map(|(n, result)| row(entrant, n, result)).collect::<Vec<_>>()
+        };
+        entrants.iter().zip(results).flat_map(of_entrant).collect()
+    }
+
+    fn seed(&self, n: usize) -> u64 {
+        self.repeat.seed.wrapping_add(n as u64)
+    }
+
+    /// The systems in the order of the campaign, and behind them plain TCP on each path.
+    fn entrants(&self, number: u64, origin: &Origin, base: Result<&Scenario, String>) -> Vec<Entrant> {
+        let system = |system: &System| {
+            let sets = [origin.sets.clone(), system.sets.clone()].concat();
+            let scenario = match (&base, &system.scheduler) {
+                (Err(problem), _) => Err(problem.clone()),
+                (Ok(base), Some(scheduler)) => base.with_scheduler(scheduler).map_err(|error| in_words(&error)),
+                (Ok(_), None) => self.scenario(number, &sets).map_err(|error| in_words(&error)),
+            };
+            let own = match &scenario {
+                Ok(scenario) => scenario.origin.clone(),
+                Err(_) => Origin { scenario: origin.scenario.clone(), sets },
+            };
+            Entrant { single: false, name: system.name.clone(), origin: own, scenario }
+        };
+        let mut all: Vec<Entrant> = self.systems.iter().map(system).collect();
+        if let (true, Ok(base)) = (self.baselines, &base) {
+            for (n, name) in base.paths().into_iter().enumerate() {
+                let scenario = base.single_path(n);
+                all.push(Entrant { single: true, name, origin: scenario.origin.clone(), scenario: Ok(scenario) });
+            }
+        }
+        all
+    }
+
+    fn measure(&self, entrant: &Entrant, base: Option<&Scenario>, seed: u64) -> Result<Numbers, String> {
+        let scenario = entrant.scenario.as_ref().map_err(Clone::clone)?;
+        let measured = run(scenario, seed, &Keep::default()).map_err(|error| error.problem)?.measured;
+        Ok(Numbers {
+            trial: Trial::of(base.unwrap_or(scenario), &measured),
+            metrics: self.metrics.iter().map(|(_, metric)| metric.of(&measured)).collect(),
+        })
+    }
+}
+
+impl System {
+    fn info(&self) -> SystemInfo {
+        SystemInfo { name: self.name.clone(), about: self.about.clone() }
+    }
+
+    /// By name, with what tells it from others of that name.
+    pub(super) fn identity(&self) -> serde_json::Value {
+        json!({ "name": self.name, "about": self.about, "sets": self.sets })
+    }
+}
+
+impl Campaign {
+    /// The digest of all that makes a difference; `base` tells the scenarios from others.
+    pub(super) fn identify(&mut self, base: &[String]) {
+        let (method, count) = match &self.draws {
+            Some((draws, count)) => (draws.identity(), *count),
+            None => (serde_json::Value::Null, 0),
+        };
+        let Repeat { seed, count: seeds, until, most } = self.repeat;
+        let content = json!({
+            "format": Manifest::FORMAT,
+            "build": format!("{VERSION} {}", build()),
+            "base": base,
+            "drawn": if let Source::Drawn { seed, count } = self.source { json!([seed, count]) } else { json!(null) },
+            "sets": self.sets,
+            "axes": self.axes.iter().map(Axis::info).collect::<Vec<AxisInfo>>(),
+            "draws": [method, json!(count)],
+            "systems": self.systems.iter().map(System::identity).collect::<Vec<_>>(),
+            "baselines": self.baselines,
+            "metrics": self.metrics.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+            "repeat": json!([seed, seeds, until, most]),
+            "most-events": self.most_events,
+        });
+        self.digest = hex(&Sha256::digest(content.to_string().as_bytes()));
+    }
+}
+
+/// The problem and what would be accepted, in a line.
+fn in_words(error: &ScenarioError) -> String {
+    match error.help() {
+        Some(help) => format!("{error} ({help})"),
+        None => error.to_string(),
+    }
+}
+
+/// Whether the time of every system, relative to that of the fastest seed by seed, is known to `until` to both sides. A
+/// run that broke ends the search: more seeds would not help.
+fn is_narrow(entrants: &[Entrant], results: &[Vec<Result<Numbers, String>>], until: f64) -> bool {
+    let logarithms = |results: &Vec<Result<Numbers, String>>| -> Option<Vec<f64>> {
+        results.iter().map(|result| Some(libm::log(result.as_ref().ok()?.trial.time_s))).collect()
+    };
+    let systems = entrants.iter().zip(results).filter(|(entrant, _)| !entrant.single);
+    let Some(all) = systems.map(|(_, results)| logarithms(results)).collect::<Option<Vec<_>>>() else { return true };
+    let mean = |times: &Vec<f64>| times.iter().sum::<f64>() / times.len() as f64;
+    let Some(fastest) = all.iter().min_by(|a, b| mean(a).total_cmp(&mean(b))) else { return true };
+    let enough = |times: &Vec<f64>| {
+        let estimate = match all.len() {
+            1 => Estimate::of(times),
+            _ => Estimate::of_difference(times, fastest),
+        };
+        estimate.and_then(|it| it.half).is_some_and(|half| half <= libm::log1p(until))
+    };
+    all.iter().all(enough)
+}

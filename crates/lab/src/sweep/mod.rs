@@ -1,0 +1,38 @@
+//! Sweeps: systems over many conditions, in any number of processes, and what they come to.
+//!
+//! ```text
+//! SweepFile    axes, systems, repetitions as TOML           ── or the drawn conditions of rank
+//!    │ Campaign::read                                          checked; conditions have numbers
+//! Campaign     Campaign::run(range) -> Row                     any range, on any machine: the same rows
+//!    │ Campaign::work, Store                                   what is missing, in parts of a few seconds
+//! Store        manifest.json and Parquet parts                 shards and resuming are this directory
+//!    │ Summary::of                                             condition by condition
+//! Summary      ratios to the best, and their distribution
+//! ```
+
+mod axis;
+mod campaign;
+mod draw;
+mod file;
+mod load;
+mod row;
+mod score;
+mod store;
+mod summary;
+mod versus;
+mod work;
+
+pub use axis::AxisInfo;
+pub use campaign::Campaign;
+pub use file::schema;
+pub(crate) use load::{has_scenario, inline};
+pub use row::{Layout, Numbers, Row, RowDigest, Trial};
+pub use score::Trials;
+pub(crate) use score::{Score, geometric_mean, quantile, scores, slices};
+pub use store::{Manifest, Part, Parts, Store, StoreError, SystemInfo};
+pub use summary::{Failed, HeatCell, HeatMap, Loss, Standing, Summary};
+pub use versus::Share;
+pub(crate) use versus::versus;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,228 @@
+//! A row: one run of a campaign, and its columns.
+
+use crate::file::MeasureName;
+use crate::statistic::{Cell, Kind};
+use crate::{Measured, Scenario, VERSION, build};
+use sha2::{Digest, Sha256};
+
+/// One run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Number of the condition.
+    pub condition: u64,
+    /// Scenario of the condition, by name.
+    pub scenario: String,
+    /// SHA-256 of the condition's content.
+    pub digest: String,
+    /// The value on each axis.
+    pub axes: Vec<Cell>,
+    /// Whether it is plain TCP on one path.
+    pub single: bool,
+    /// The system, or the path.
+    pub name: String,
+    /// Seed of the run.
+    pub seed: u64,
+    /// Its numbers, or why there are none.
+    pub result: Result<Numbers, String>,
+    /// The command that repeats it.
+    pub command: String,
+}
+
+/// The numbers of a run that went to its end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Numbers {
+    /// What ranks.
+    pub trial: Trial,
+    /// Those that the campaign asks for, in its order.
+    pub metrics: Vec<Option<f64>>,
+}
+
+/// One run, as far as it ranks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Trial {
+    /// Its seed.
+    pub seed: u64,
+    /// Completion time or page load time \[s\]; of a run that did not finish the time at which it was stopped; for
+    /// goodput the time that 10 MB take at it.
+    pub time_s: f64,
+    /// All transfers are through.
+    pub finished: bool,
+    /// Payload bytes sent for the first time.
+    pub bytes: u64,
+    /// Bytes sent again on another subflow.
+    pub repeated: u64,
+    /// Bytes that the receiver got more than once.
+    pub duplicates: u64,
+}
+
+/// Bits of the 10 MB for which goodput is turned into a time.
+const GOODPUT_BITS: f64 = 80e6;
+/// Goodput below it \[bit/s\] counts as this: a time must be finite.
+const LEAST_GOODPUT: f64 = 1e3;
+/// A time below it \[s\] counts as this: its logarithm must be finite.
+const LEAST_TIME: f64 = 1e-6;
+
+impl Trial {
+    /// What a run of this scenario comes to.
+    pub(crate) fn of(scenario: &Scenario, measured: &Measured) -> Trial {
+        let value = measured.value(scenario.measure);
+        let time_s = match scenario.measure {
+            MeasureName::Goodput => GOODPUT_BITS / value.max(LEAST_GOODPUT),
+            // A time that does not exist is that of a run in which nothing was reported to the end.
+            _ if measured.finished && !value.is_nan() => value.max(LEAST_TIME),
+            _ => scenario.stop().as_secs_f64(),
+        };
+        Trial {
+            seed: measured.seed,
+            time_s,
+            finished: measured.finished,
+            bytes: measured.path_bytes.iter().sum(),
+            repeated: measured.reinjected_bytes,
+            duplicates: measured.duplicate_bytes,
+        }
+    }
+}
+
+/// The columns of a campaign.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Layout {
+    /// One per axis.
+    pub axes: Vec<(String, Kind)>,
+    /// Metrics with their arguments.
+    pub metrics: Vec<String>,
+}
+
+/// Columns in front of the axes.
+const BEFORE: [(&str, Kind); 5] = [
+    ("version", Kind::Text),
+    ("build", Kind::Text),
+    ("condition", Kind::Count),
+    ("scenario", Kind::Text),
+    ("digest", Kind::Text),
+];
+/// Columns between axes and metrics.
+const BETWEEN: [(&str, Kind); 9] = [
+    ("kind", Kind::Text),
+    ("name", Kind::Text),
+    ("seed", Kind::Count),
+    ("problem", Kind::Text),
+    ("time_s", Kind::Number),
+    ("finished", Kind::Flag),
+    ("bytes", Kind::Count),
+    ("repeated_bytes", Kind::Count),
+    ("duplicate_bytes", Kind::Count),
+];
+/// Columns behind the metrics.
+const AFTER: [(&str, Kind); 1] = [("command", Kind::Text)];
+
+/// Words of the column `kind`.
+const KINDS: [&str; 2] = ["system", "single-path"];
+
+impl Layout {
+    /// Names and kinds of all columns, in order.
+    pub fn columns(&self) -> Vec<(String, Kind)> {
+        let fixed =
+            |all: &[(&str, Kind)]| all.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect::<Vec<_>>();
+        let metrics = self.metrics.iter().map(|name| (name.clone(), Kind::Number)).collect();
+        [fixed(&BEFORE), self.axes.clone(), fixed(&BETWEEN), metrics, fixed(&AFTER)].concat()
+    }
+
+    /// Whether every campaign has a column of this name.
+    pub(super) fn has(name: &str) -> bool {
+        BEFORE.iter().chain(&BETWEEN).chain(&AFTER).any(|(other, _)| *other == name)
+    }
+}
+
+impl Row {
+    /// Its cells, in the order of [`Layout::columns`].
+    pub fn cells(&self, layout: &Layout) -> Vec<Cell> {
+        let text = |text: &str| Cell::Text(text.to_owned());
+        let mut cells = vec![text(VERSION), text(build()), Cell::Count(self.condition)];
+        cells.extend([text(&self.scenario), text(&self.digest)]);
+        cells.extend(self.axes.iter().cloned());
+        cells.extend([text(KINDS[usize::from(self.single)]), text(&self.name), Cell::Count(self.seed)]);
+        match &self.result {
+            Ok(Numbers { trial, metrics }) => {
+                cells.extend([Cell::Empty, Cell::Number(trial.time_s), Cell::Flag(trial.finished)]);
+                cells.extend([trial.bytes, trial.repeated, trial.duplicates].map(Cell::Count));
+                cells.extend(metrics.iter().map(|metric| Cell::number(*metric)));
+            }
+            Err(problem) => {
+                cells.push(text(problem));
+                cells.extend(vec![Cell::Empty; BETWEEN.len() - 4 + layout.metrics.len()]);
+            }
+        }
+        cells.push(text(&self.command));
+        cells
+    }
+
+    /// The row of these cells; `None` if they are none.
+    pub(super) fn of_cells(cells: Vec<Cell>, axes: usize) -> Option<Row> {
+        let mut cells = cells.into_iter().skip(2);
+        let condition = count(cells.next())?;
+        let (scenario, digest) = (text(cells.next())?, text(cells.next())?);
+        let of_axes: Vec<Cell> = cells.by_ref().take(axes).collect();
+        let kind = text(cells.next())?;
+        let single = KINDS.iter().position(|word| *word == kind)? == 1;
+        let (name, seed, problem) = (text(cells.next())?, count(cells.next())?, text(cells.next()));
+        let time_s = number(cells.next());
+        let finished = matches!(cells.next(), Some(Cell::Flag(true)));
+        let [bytes, repeated, duplicates] = [(); 3].map(|()| count(cells.next()));
+        let mut rest: Vec<Cell> = cells.collect();
+        let command = text(rest.pop())?;
+        let result = match problem {
+            Some(problem) => Err(problem),
+            None => Ok(Numbers {
+                trial: Trial {
+                    seed,
+                    time_s: time_s?,
+                    finished,
+                    bytes: bytes?,
+                    repeated: repeated?,
+                    duplicates: duplicates?,
+                },
+                metrics: rest.into_iter().map(|cell| number(Some(cell))).collect(),
+            }),
+        };
+        Some(Row { condition, scenario, digest, axes: of_axes, single, name, seed, result, command })
+    }
+}
+
+fn count(cell: Option<Cell>) -> Option<u64> {
+    if let Some(Cell::Count(count)) = cell { Some(count) } else { None }
+}
+
+fn number(cell: Option<Cell>) -> Option<f64> {
+    if let Some(Cell::Number(number)) = cell { Some(number) } else { None }
+}
+
+fn text(cell: Option<Cell>) -> Option<String> {
+    if let Some(Cell::Text(text)) = cell { Some(text) } else { None }
+}
+
+/// SHA-256 over cells in the order in which they are given.
+#[derive(Clone, Default)]
+pub struct RowDigest(Sha256);
+
+impl RowDigest {
+    /// Adds a row.
+    pub fn add(&mut self, cells: &[Cell]) {
+        for cell in cells {
+            // To the bit, and with the kind in front: an empty text is no missing one.
+            match cell {
+                Cell::Empty => self.0.update([0]),
+                Cell::Flag(flag) => self.0.update([1, u8::from(*flag)]),
+                Cell::Count(count) => self.0.update([[2].as_slice(), &count.to_le_bytes()].concat()),
+                Cell::Number(number) => self.0.update([[3].as_slice(), &number.to_bits().to_le_bytes()].concat()),
+                Cell::Text(text) => {
+                    self.0.update([[4].as_slice(), &(text.len() as u64).to_le_bytes(), text.as_bytes()].concat());
+                }
+            }
+        }
+    }
+
+    /// The digest of all that was added.
+    pub fn finish(self) -> String {
+        crate::tree::hex(&self.0.finalize())
+    }
+}

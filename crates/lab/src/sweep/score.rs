@@ -1,0 +1,107 @@
+//! How each system does in a condition, against the best of all others and against plain TCP on the best single path.
+
+use super::row::{Row, Trial};
+use super::versus::{best, versus};
+use crate::pairwise::Ratio;
+
+/// All systems in one condition.
+#[derive(Clone, Debug)]
+pub struct Trials {
+    /// SHA-256 of the condition's content.
+    pub digest: String,
+    /// The seed of each repetition: one where seeds make no difference.
+    pub seeds: Vec<u64>,
+    /// By system, one trial per seed.
+    pub systems: Vec<Vec<Trial>>,
+    /// Plain TCP on each path.
+    pub singles: Vec<(String, Vec<Trial>)>,
+}
+
+/// One system in one condition.
+pub(crate) struct Score {
+    /// Mean logarithm of its times.
+    pub(crate) log: f64,
+    /// Its time over that of the best of all others, if there are others.
+    pub(crate) to_best: Option<f64>,
+    /// Its time over that of plain TCP on the best single path.
+    pub(crate) to_single: Option<f64>,
+    /// The best of all others over all seeds.
+    pub(crate) best: Option<usize>,
+    pub(crate) repeated: f64,
+    pub(crate) duplicates: f64,
+    pub(crate) unfinished: usize,
+}
+
+impl Trials {
+    /// Of the rows of one condition.
+    ///
+    /// # Errors
+    /// The first row of a run that broke.
+    pub fn of(rows: &[Row]) -> Result<Trials, &Row> {
+        let mut trials = Trials { digest: String::new(), seeds: Vec::new(), systems: Vec::new(), singles: Vec::new() };
+        for group in rows.chunk_by(|a, b| a.single == b.single && a.name == b.name) {
+            let own = group.iter().map(|row| row.result.as_ref().map(|numbers| numbers.trial).map_err(|_| row));
+            let own: Vec<Trial> = own.collect::<Result<_, _>>()?;
+            trials.seeds = group.iter().map(|row| row.seed).collect();
+            trials.digest.clone_from(&group[0].digest);
+            match group[0].single {
+                false => trials.systems.push(own),
+                true => trials.singles.push((group[0].name.clone(), own)),
+            }
+        }
+        Ok(trials)
+    }
+
+    /// The logarithms of the times of each system.
+    pub(crate) fn logarithms(&self) -> Vec<Vec<f64>> {
+        self.systems.iter().map(|trials| logarithms(trials)).collect()
+    }
+
+    /// The same of plain TCP on each path.
+    pub(crate) fn logarithms_of_singles(&self) -> Vec<Vec<f64>> {
+        self.singles.iter().map(|(_, trials)| logarithms(trials)).collect()
+    }
+}
+
+fn logarithms(trials: &[Trial]) -> Vec<f64> {
+    trials.iter().map(|trial| libm::log(trial.time_s)).collect()
+}
+
+pub(crate) fn slices(all: &[Vec<f64>]) -> Vec<&[f64]> {
+    all.iter().map(Vec::as_slice).collect()
+}
+
+/// By system; oracles are no one's best other.
+pub(crate) fn scores(trials: &Trials, oracles: &[bool]) -> Vec<Score> {
+    let (times, singles) = (trials.logarithms(), trials.logarithms_of_singles());
+    let all: Vec<usize> = (0..trials.seeds.len()).collect();
+    let score = |(n, own): (usize, &Vec<Trial>)| {
+        let logs: &[f64] = &times[n];
+        let others: Vec<usize> = (0..times.len()).filter(|other| *other != n && !oracles[*other]).collect();
+        let theirs: Vec<&[f64]> = others.iter().map(|other| times[*other].as_slice()).collect();
+        let share = |count: fn(&Trial) -> u64| {
+            let sum = |count: fn(&Trial) -> u64| own.iter().map(count).sum::<u64>() as f64;
+            sum(count) / sum(|trial| trial.bytes).max(1.0)
+        };
+        Score {
+            log: logs.iter().sum::<f64>() / logs.len() as f64,
+            to_best: versus(&[logs], &theirs).map(libm::exp),
+            to_single: versus(&[logs], &slices(&singles)).map(libm::exp),
+            best: best(&theirs, &all).map(|place| others[place]),
+            repeated: share(|trial| trial.repeated),
+            duplicates: share(|trial| trial.duplicates),
+            unfinished: own.iter().filter(|trial| !trial.finished).count(),
+        }
+    };
+    trials.systems.iter().enumerate().map(score).collect()
+}
+
+pub(crate) fn geometric_mean(ratios: impl Iterator<Item = f64>) -> Option<Ratio> {
+    let ratios: Vec<f64> = ratios.collect();
+    Ratio::of(&ratios, &vec![1.0; ratios.len()])
+}
+
+/// The ratio below which so many percent lie, of ratios in order.
+pub(crate) fn quantile(sorted: &[f64], percent: usize) -> f64 {
+    sorted.get((percent * sorted.len() / 100).min(sorted.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
+}

@@ -1,0 +1,378 @@
+//! A directory of results: what was swept, and parts that each hold the rows of a range of conditions.
+//!
+//! `manifest.json` says what was swept. A part is a Parquet file, `CAMPAIGN-FIRST-END.parquet`; it is written under
+//! another name, synced and renamed, so that a file of that name is whole. Nobody holds a lock: workers may run beside
+//! each other, and where two have run the same conditions, one of the two parts counts.
+
+use super::axis::AxisInfo;
+use super::row::{Layout, Row, RowDigest};
+use crate::columnar::Reader;
+use crate::statistic::{Cell, Kind};
+use parquet::errors::ParquetError;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// A directory of results.
+#[derive(Debug)]
+pub struct Store {
+    directory: PathBuf,
+}
+
+/// What was swept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Version of this format.
+    pub format: u32,
+    /// Of Anabranch.
+    pub version: String,
+    /// Of the program that makes the runs.
+    pub build: String,
+    /// `sweep`, `rank` or `search`.
+    pub kind: String,
+    /// Of all that makes a difference to the rows.
+    pub digest: String,
+    /// One line on what it is for.
+    pub about: Option<String>,
+    /// The command that began it.
+    pub command: String,
+    /// How many conditions there are.
+    pub conditions: u64,
+    /// What varies.
+    pub axes: Vec<AxisInfo>,
+    /// What is compared.
+    pub systems: Vec<SystemInfo>,
+    /// Also plain TCP on each path.
+    pub baselines: bool,
+    /// Metrics that are columns.
+    pub metrics: Vec<String>,
+    /// The sweep file.
+    pub text: String,
+}
+
+/// A system as a manifest describes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SystemInfo {
+    /// Its name.
+    pub name: String,
+    /// The policy with its parameters, or its settings.
+    pub about: String,
+}
+
+/// A part that is whole.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Part {
+    /// The first of its conditions.
+    pub first: u64,
+    /// The one behind the last.
+    pub end: u64,
+    /// The file.
+    pub path: PathBuf,
+}
+
+/// What is in a directory.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Parts {
+    /// Those of one campaign, in the order of conditions.
+    pub whole: Vec<Part>,
+    /// Others, each with the reason why it does not count.
+    pub set_aside: Vec<(PathBuf, String)>,
+}
+
+/// A directory that cannot be used.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub enum StoreError {
+    /// It cannot be read or written.
+    #[error("cannot use {}: {error}", path.display())]
+    File {
+        /// Which file or directory.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// It holds results of something else.
+    #[error("{} holds other results: {differs}", path.display())]
+    #[diagnostic(help("name another directory with --out, or run what made it: {command}"))]
+    Foreign {
+        /// The directory.
+        path: PathBuf,
+        /// What differs.
+        differs: String,
+        /// The command that made it.
+        command: String,
+    },
+    /// It holds no results.
+    #[error("{} is no directory of results: {problem}", path.display())]
+    #[diagnostic(help("accepted: a directory that `anabranch sweep --out` made, with its manifest.json"))]
+    NoResults {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A part cannot be read.
+    #[error("{} cannot be read: {problem}", path.display())]
+    #[diagnostic(help("remove it and run the sweep again: only its conditions are run"))]
+    Part {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+const MANIFEST: &str = "manifest.json";
+/// Before the names of files that are not whole yet.
+const UNFINISHED: &str = ".unfinished-";
+/// Digits of the campaign's digest in the names of parts.
+const SHORT: usize = 16;
+
+/// Keys of what a part says of itself.
+const FORMAT: &str = "anabranch.format";
+const CAMPAIGN: &str = "anabranch.campaign";
+const BUILD: &str = "anabranch.build";
+const FIRST: &str = "anabranch.first";
+const END: &str = "anabranch.end";
+const ROWS: &str = "anabranch.rows";
+
+impl Manifest {
+    /// The version of directories that this program writes and reads.
+    pub const FORMAT: u32 = 1;
+
+    /// What a part of the campaign says of itself; `rows` is the digest of its rows.
+    pub(super) fn of_part(campaign: &str, range: &Range<u64>, rows: String) -> [(&'static str, String); 6] {
+        [
+            (FORMAT, Self::FORMAT.to_string()),
+            (CAMPAIGN, campaign.to_owned()),
+            (BUILD, format!("{} {}", crate::VERSION, crate::build())),
+            (FIRST, range.start.to_string()),
+            (END, range.end.to_string()),
+            (ROWS, rows),
+        ]
+    }
+
+    /// In which fields the two differ, with both values where they are short.
+    fn differences(&self, wanted: &Manifest) -> String {
+        let list = |all: &[String]| if all.is_empty() { "none".to_owned() } else { all.join(", ") };
+        let names = |all: &Manifest| list(&all.systems.iter().map(|it| it.name.clone()).collect::<Vec<_>>());
+        let axes = |all: &Manifest| {
+            list(&all.axes.iter().map(|axis| format!("{} {}", axis.name, axis.values)).collect::<Vec<_>>())
+        };
+        let fields = [
+            ("its build is", self.build.clone(), wanted.build.clone()),
+            ("it is made by", self.kind.clone(), wanted.kind.clone()),
+            ("its conditions are", self.conditions.to_string(), wanted.conditions.to_string()),
+            ("its axes are", axes(self), axes(wanted)),
+            ("its systems are", names(self), names(wanted)),
+            ("its metrics are", list(&self.metrics), list(&wanted.metrics)),
+            ("its baselines are", self.baselines.to_string(), wanted.baselines.to_string()),
+        ];
+        let differ = fields.iter().filter(|(_, held, asked)| held != asked);
+        let words: Vec<String> = differ.map(|(what, held, asked)| format!("{what} {held}, not {asked}")).collect();
+        match words.is_empty() {
+            true => "its scenario, settings, seeds or repetitions are others".to_owned(),
+            false => words.join("; "),
+        }
+    }
+}
+
+impl Store {
+    /// The directory, made if it is not there, for what the manifest says.
+    ///
+    /// # Errors
+    /// If it cannot be written, or holds results of something else.
+    pub fn open(directory: &Path, manifest: &Manifest) -> Result<Store, StoreError> {
+        let broken = |error| StoreError::File { path: directory.to_owned(), error };
+        fs::create_dir_all(directory).map_err(broken)?;
+        let store = Store { directory: directory.to_owned() };
+        if !directory.join(MANIFEST).exists() {
+            let mut text = serde_json::to_vec_pretty(manifest).expect("numbers and texts have a form in JSON");
+            text.push(b'\n');
+            // Another worker may be as early: the first stays.
+            store.put(MANIFEST, &text, false)?;
+        }
+        let held = store.manifest()?;
+        match held.digest == manifest.digest && held.kind == manifest.kind {
+            true => Ok(store),
+            false => Err(StoreError::Foreign {
+                path: directory.to_owned(),
+                differs: held.differences(manifest),
+                command: held.command,
+            }),
+        }
+    }
+
+    /// A directory that is there, and what it holds.
+    ///
+    /// # Errors
+    /// If it is none, or of a format that this program does not know.
+    pub fn existing(directory: &Path) -> Result<(Store, Manifest), StoreError> {
+        let store = Store { directory: directory.to_owned() };
+        let manifest = store.manifest()?;
+        Ok((store, manifest))
+    }
+
+    fn manifest(&self) -> Result<Manifest, StoreError> {
+        let path = self.directory.join(MANIFEST);
+        let none = |problem: String| StoreError::NoResults { path: self.directory.clone(), problem };
+        let text = fs::read_to_string(&path).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => none(format!("there is no {MANIFEST}")),
+            _ => StoreError::File { path: path.clone(), error },
+        })?;
+        let format = serde_json::from_str::<serde_json::Value>(&text).ok().and_then(|it| it.get("format")?.as_u64());
+        match format {
+            Some(format) if format == u64::from(Manifest::FORMAT) => {
+                serde_json::from_str(&text).map_err(|error| none(format!("{MANIFEST}: {error}")))
+            }
+            Some(format) => {
+                let known = Manifest::FORMAT;
+                Err(none(format!("{MANIFEST} has format {format}, and this program reads {known}")))
+            }
+            None => Err(none(format!("{MANIFEST} is no manifest of ours"))),
+        }
+    }
+
+    /// The parts of the campaign with this digest.
+    ///
+    /// # Errors
+    /// If the directory cannot be read.
+    pub fn parts(&self, campaign: &str) -> Result<Parts, StoreError> {
+        let broken = |error| StoreError::File { path: self.directory.clone(), error };
+        let mut parts = Parts::default();
+        for entry in fs::read_dir(&self.directory).map_err(broken)? {
+            let path = entry.map_err(broken)?.path();
+            if path.extension().is_none_or(|it| it != "parquet") || is_unfinished(&path) {
+                continue;
+            }
+            let own = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&campaign[..SHORT]));
+            let read = match own {
+                true => open(&path).and_then(|reader| range(&reader, campaign)),
+                false => Err("it belongs to another sweep".to_owned()),
+            };
+            match read {
+                Ok(Range { start, end }) => parts.whole.push(Part { first: start, end, path }),
+                Err(why) => parts.set_aside.push((path, why)),
+            }
+        }
+        parts.whole.sort();
+        parts.set_aside.sort();
+        Ok(parts)
+    }
+
+    /// Keeps a part under its name.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn keep(&self, campaign: &str, range: &Range<u64>, bytes: &[u8]) -> Result<(), StoreError> {
+        self.put(&format!("{}-{}-{}.parquet", &campaign[..SHORT], range.start, range.end), bytes, true)
+    }
+
+    fn put(&self, name: &str, bytes: &[u8], replace: bool) -> Result<(), StoreError> {
+        let broken = |error| StoreError::File { path: self.directory.join(name), error };
+        let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(&self.directory).map_err(broken)?;
+        file.as_file_mut().write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(broken)?;
+        let path = self.directory.join(name);
+        match replace {
+            true => drop(file.persist(&path).map_err(|error| broken(error.error))?),
+            false => match file.persist_noclobber(&path) {
+                Err(error) if error.error.kind() != ErrorKind::AlreadyExists => return Err(broken(error.error)),
+                _ => {}
+            },
+        }
+        // The name is safe when the directory is; some file systems cannot say so.
+        let _ = File::open(&self.directory).and_then(|directory| directory.sync_all());
+        Ok(())
+    }
+
+    /// Calls `each` with the rows of every condition that the parts have, in order, each condition once.
+    ///
+    /// # Errors
+    /// If a part cannot be read.
+    pub fn read(&self, parts: &Parts, each: &mut dyn FnMut(&[Row])) -> Result<(), StoreError> {
+        let mut next = 0;
+        for part in parts.whole.iter().filter(|part| part.end > part.first) {
+            if part.end <= next {
+                continue;
+            }
+            let rows = rows(&part.path).map_err(|problem| StoreError::Part { path: part.path.clone(), problem })?;
+            for condition in rows.chunk_by(|a, b| a.condition == b.condition) {
+                if condition[0].condition >= next {
+                    each(condition);
+                }
+            }
+            next = part.end;
+        }
+        Ok(())
+    }
+
+    /// The columns of its parts, as the manifest has them.
+    pub fn layout(manifest: &Manifest) -> Layout {
+        let kind = |axis: &AxisInfo| if axis.unit.is_some() { Kind::Number } else { Kind::Text };
+        Layout {
+            axes: manifest.axes.iter().map(|axis| (axis.name.clone(), kind(axis))).collect(),
+            metrics: manifest.metrics.clone(),
+        }
+    }
+}
+
+impl Parts {
+    /// What of the range no part has.
+    pub fn missing(&self, range: &Range<u64>) -> Vec<Range<u64>> {
+        let mut missing = Vec::new();
+        let mut next = range.start;
+        for part in &self.whole {
+            if part.first.min(range.end) > next {
+                missing.push(next..part.first.min(range.end));
+            }
+            next = next.max(part.end);
+        }
+        if next < range.end {
+            missing.push(next..range.end);
+        }
+        missing
+    }
+}
+
+fn is_unfinished(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(UNFINISHED))
+}
+
+fn open(path: &Path) -> Result<Reader, String> {
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    Reader::open(file).map_err(|error| format!("it is cut off or no Parquet file ({error})"))
+}
+
+/// The range of a part of this campaign.
+fn range(reader: &Reader, campaign: &str) -> Result<Range<u64>, String> {
+    let said = |key| reader.said(key).ok_or_else(|| "it is no part of a sweep".to_owned());
+    if said(FORMAT)? != Manifest::FORMAT.to_string() {
+        return Err(format!("it has format {}, and this program reads {}", said(FORMAT)?, Manifest::FORMAT));
+    }
+    if said(CAMPAIGN)? != campaign {
+        return Err(format!("it belongs to another sweep, made by {}", said(BUILD)?));
+    }
+    let number = |key| said(key)?.parse::<u64>().map_err(|_| "its range is no range".to_owned());
+    match number(FIRST)?..number(END)? {
+        range if range.start < range.end => Ok(range),
+        _ => Err("its range is empty".to_owned()),
+    }
+}
+
+/// All rows of a part, which must be those that were written.
+fn rows(path: &Path) -> Result<Vec<Row>, String> {
+    let reader = open(path)?;
+    let in_words = |error: ParquetError| error.to_string();
+    let cells: Vec<Vec<Cell>> = reader.rows().map_err(in_words)?;
+    let mut digest = RowDigest::default();
+    cells.iter().for_each(|row| digest.add(row));
+    if reader.said(ROWS) != Some(&digest.finish()) {
+        return Err("its rows are not those that were written".to_owned());
+    }
+    let columns = reader.columns();
+    let kind = columns.iter().position(|name| name == "kind").unwrap_or_default();
+    let axes = kind.saturating_sub(Layout::default().columns().iter().take_while(|(name, _)| name != "kind").count());
+    let rows: Option<Vec<Row>> = cells.into_iter().map(|row| Row::of_cells(row, axes)).collect();
+    rows.ok_or_else(|| "a row lacks what every row has".to_owned())
+}

@@ -1,0 +1,395 @@
+//! What the rows of a sweep come to, read condition by condition: what is kept of a condition is one or two numbers per
+//! system, and no row.
+
+use super::axis::AxisInfo;
+use super::row::{Row, RowDigest};
+use super::score::{Score, Trials, geometric_mean, quantile, scores};
+use super::store::{Manifest, Parts, Store, StoreError, SystemInfo};
+use super::versus::Share;
+use crate::pairwise::Ratio;
+use crate::rank::is_oracle;
+use crate::statistic::Cell;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Systems over the conditions of a sweep, the one nearest to the best first.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// `sweep`, or what else made the directory.
+    pub kind: String,
+    /// The command that began it.
+    pub command: String,
+    /// Version and build that made the runs.
+    pub made_by: String,
+    /// Digest of the campaign.
+    pub digest: String,
+    /// How many conditions there are.
+    pub conditions: u64,
+    /// How many of them have been run.
+    pub done: u64,
+    /// Rows, which are runs.
+    pub rows: u64,
+    /// SHA-256 of all rows in order: alike for alike results, however they came about.
+    pub rows_digest: String,
+    /// What varies.
+    pub axes: Vec<AxisInfo>,
+    /// The systems.
+    pub standings: Vec<Standing>,
+    /// The first two axes, if there are two.
+    pub heat: Option<HeatMap>,
+    /// How many runs broke.
+    pub failures: u64,
+    /// The first of them.
+    pub failed: Vec<Failed>,
+    /// Files that do not count, each with the reason.
+    pub set_aside: Vec<(String, String)>,
+}
+
+/// A system over all conditions in which no run broke.
+#[derive(Clone, Debug, Serialize)]
+pub struct Standing {
+    /// 1 is the best.
+    pub rank: usize,
+    /// Its name, with its policy and parameters or its settings.
+    #[serde(flatten)]
+    pub system: SystemInfo,
+    /// It knows what no host can know, and is no one's best other.
+    pub oracle: bool,
+    /// Conditions behind these numbers.
+    pub conditions: usize,
+    /// Time over that of the best of all others: geometric mean over conditions. `None` without others.
+    pub to_best: Option<Ratio>,
+    /// Share of conditions in which it is at most 2 % slower than that.
+    pub within_2: Option<Share>,
+    /// The same for 5 %.
+    pub within_5: Option<Share>,
+    /// The same for 20 %.
+    pub within_20: Option<Share>,
+    /// Ratio below which so many percent of conditions lie, from 0 to 100; to plain TCP if there are no others.
+    pub regret: Vec<f64>,
+    /// Time over that of plain TCP on the best single path: geometric mean over conditions.
+    pub to_single: Option<Ratio>,
+    /// Share of conditions in which it is more than 5 % slower than that.
+    pub slower_than_single: Option<Share>,
+    /// Bytes sent again on another subflow over bytes sent: mean over conditions.
+    pub repeated: f64,
+    /// Runs that did not finish.
+    pub unfinished: usize,
+    /// The conditions with the largest ratios, the largest first.
+    pub worst: Vec<Loss>,
+}
+
+/// A condition in which a system does badly.
+#[derive(Clone, Debug, Serialize)]
+pub struct Loss {
+    /// Its number.
+    pub condition: u64,
+    /// Its scenario.
+    pub scenario: String,
+    /// Axes with their values.
+    pub at: Vec<(String, String)>,
+    /// Time over that of the best of all others; over plain TCP if there are none.
+    pub ratio: f64,
+    /// Who is the best other.
+    pub best: Option<String>,
+    /// The command that repeats its runs.
+    pub command: String,
+    /// The same for the best other.
+    pub best_command: Option<String>,
+}
+
+/// A run that broke.
+#[derive(Clone, Debug, Serialize)]
+pub struct Failed {
+    /// Number of the condition.
+    pub condition: u64,
+    /// The system, or the path.
+    pub name: String,
+    /// Its seed.
+    pub seed: u64,
+    /// Why.
+    pub problem: String,
+    /// The command that repeats it.
+    pub command: String,
+}
+
+/// The geometric mean of the ratio over two axes.
+#[derive(Clone, Debug, Serialize)]
+pub struct HeatMap {
+    /// The axes by name, with their units.
+    pub axes: [String; 2],
+    /// What the cells of each axis are called.
+    pub bins: [Vec<String>; 2],
+    /// By system in the order of the standings.
+    pub cells: Vec<Vec<HeatCell>>,
+}
+
+/// A cell of a heat map that has conditions.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct HeatCell {
+    /// Its place on each axis.
+    pub at: [usize; 2],
+    /// Geometric mean.
+    pub ratio: f64,
+    /// Conditions in it.
+    pub conditions: usize,
+}
+
+/// How many conditions are listed as the worst, and runs that broke.
+const LISTED: usize = 10;
+/// Cells on an axis of a heat map.
+const BINS: usize = 8;
+/// Values that each have a cell of their own, at most.
+const OWN_CELLS: usize = 12;
+/// More than this is slower than the best single path.
+const SLOWER: f64 = 1.05;
+
+/// One system, as far as conditions have been read.
+#[derive(Default)]
+struct Tally {
+    to_best: Vec<f64>,
+    to_single: Vec<f64>,
+    repeated: f64,
+    unfinished: usize,
+    worst: Vec<Loss>,
+    /// Sum of logarithms and conditions, by cell.
+    heat: BTreeMap<[usize; 2], (f64, usize)>,
+}
+
+impl Summary {
+    /// Of the parts of a directory.
+    ///
+    /// # Errors
+    /// If the directory or a part cannot be read.
+    pub fn of(store: &Store, manifest: &Manifest) -> Result<Summary, StoreError> {
+        let parts = store.parts(&manifest.digest)?;
+        Summary::of_parts(store, manifest, &parts, &mut |_| {})
+    }
+
+    /// The same of these parts, with each condition's rows handed to `each` on the way.
+    ///
+    /// # Errors
+    /// If a part cannot be read.
+    pub fn of_parts(
+        store: &Store,
+        manifest: &Manifest,
+        parts: &Parts,
+        each: &mut dyn FnMut(&[Row]),
+    ) -> Result<Summary, StoreError> {
+        let oracles: Vec<bool> = manifest.systems.iter().map(|system| is_oracle(&system.name)).collect();
+        let layout = Store::layout(manifest);
+        let axes = Binned::of(&manifest.axes);
+        let mut tallies: Vec<Tally> = manifest.systems.iter().map(|_| Tally::default()).collect();
+        let (mut done, mut rows, mut failures, mut failed) = (0, 0, 0, Vec::new());
+        let mut digest = RowDigest::default();
+        store.read(parts, &mut |condition| {
+            done += 1;
+            rows += condition.len() as u64;
+            condition.iter().for_each(|row| digest.add(&row.cells(&layout)));
+            each(condition);
+            for row in condition.iter().filter(|row| row.result.is_err()) {
+                failures += 1;
+                if failed.len() < LISTED {
+                    failed.extend(Failed::of(row));
+                }
+            }
+            let Ok(trials) = Trials::of(condition) else { return };
+            if trials.systems.len() != tallies.len() {
+                return;
+            }
+            let cell = axes.as_ref().and_then(|axes| axes.cell(&condition[0].axes));
+            let all = scores(&trials, &oracles);
+            for (n, score) in all.iter().enumerate() {
+                tallies[n].add(n, score, cell, condition, manifest);
+            }
+        })?;
+        let mut order: Vec<usize> = (0..tallies.len()).collect();
+        let key = |n: &usize| tallies[*n].mean();
+        // Stable: equal ones stay in the order asked for.
+        order.sort_by(|a, b| key(a).total_cmp(&key(b)));
+        let standing = |(rank, n): (usize, &usize)| tallies[*n].standing(rank + 1, &manifest.systems[*n], oracles[*n]);
+        let set_aside = parts.set_aside.iter().map(|(path, why)| (path.display().to_string(), why.clone()));
+        Ok(Summary {
+            kind: manifest.kind.clone(),
+            command: manifest.command.clone(),
+            made_by: format!("{} (build {})", manifest.version, manifest.build),
+            digest: manifest.digest.clone(),
+            conditions: manifest.conditions,
+            done,
+            rows,
+            rows_digest: digest.finish(),
+            axes: manifest.axes.clone(),
+            standings: order.iter().enumerate().map(standing).collect(),
+            heat: axes.map(|axes| axes.map(order.iter().map(|n| &tallies[*n]))),
+            failures,
+            failed,
+            set_aside: set_aside.collect(),
+        })
+    }
+}
+
+impl Failed {
+    fn of(row: &Row) -> Option<Failed> {
+        let problem = row.result.as_ref().err()?.clone();
+        let (name, command) = (row.name.clone(), row.command.clone());
+        Some(Failed { condition: row.condition, name, seed: row.seed, problem, command })
+    }
+}
+
+impl Tally {
+    fn add(&mut self, n: usize, score: &Score, cell: Option<[usize; 2]>, rows: &[Row], manifest: &Manifest) {
+        self.to_best.extend(score.to_best);
+        self.to_single.extend(score.to_single);
+        self.repeated += score.repeated;
+        self.unfinished += score.unfinished;
+        let Some(ratio) = score.to_best.or(score.to_single) else { return };
+        if let Some(cell) = cell {
+            let (sum, conditions) = self.heat.entry(cell).or_default();
+            *sum += libm::log(ratio);
+            *conditions += 1;
+        }
+        if self.worst.len() == LISTED && self.worst.last().is_some_and(|last| last.ratio >= ratio) {
+            return;
+        }
+        let name = |n: usize| manifest.systems[n].name.as_str();
+        let command = |n: usize| {
+            let own = || rows.iter().filter(|row| !row.single && row.name == name(n));
+            let first = own().next()?;
+            Some(match own().count() {
+                1 => first.command.clone(),
+                repeat => format!("{} --repeat {repeat}", first.command),
+            })
+        };
+        let shown = |(axis, cell): (&AxisInfo, &Cell)| {
+            (axis.name.clone(), format!("{cell}{}", axis.unit.as_deref().unwrap_or_default()))
+        };
+        let loss = Loss {
+            condition: rows[0].condition,
+            scenario: rows[0].scenario.clone(),
+            at: manifest.axes.iter().zip(&rows[0].axes).map(shown).collect(),
+            ratio,
+            best: score.best.map(|best| name(best).to_owned()),
+            command: command(n).unwrap_or_default(),
+            best_command: score.best.and_then(command),
+        };
+        // Behind equal ones: of these the first condition stays in front.
+        let place = self.worst.partition_point(|other| other.ratio >= ratio);
+        self.worst.insert(place, loss);
+        self.worst.truncate(LISTED);
+    }
+
+    /// What it is ranked by: the mean logarithm of its ratios.
+    fn mean(&self) -> f64 {
+        let ratios = if self.to_best.is_empty() { &self.to_single } else { &self.to_best };
+        ratios.iter().map(|ratio| libm::log(*ratio)).sum::<f64>() / ratios.len() as f64
+    }
+
+    fn standing(&self, rank: usize, system: &SystemInfo, oracle: bool) -> Standing {
+        let within = |limit: f64| Share::of(self.to_best.iter().map(|ratio| *ratio <= limit));
+        let mut sorted = if self.to_best.is_empty() { self.to_single.clone() } else { self.to_best.clone() };
+        sorted.sort_by(f64::total_cmp);
+        let conditions = sorted.len();
+        let regret = if sorted.is_empty() { Vec::new() } else { (0..=100).map(|it| quantile(&sorted, it)).collect() };
+        Standing {
+            rank,
+            system: system.clone(),
+            oracle,
+            conditions,
+            to_best: geometric_mean(self.to_best.iter().copied()),
+            within_2: within(1.02),
+            within_5: within(1.05),
+            within_20: within(1.2),
+            regret,
+            to_single: geometric_mean(self.to_single.iter().copied()),
+            slower_than_single: Share::of(self.to_single.iter().map(|ratio| *ratio > SLOWER)),
+            repeated: self.repeated / conditions.max(1) as f64,
+            unfinished: self.unfinished,
+            worst: self.worst.clone(),
+        }
+    }
+}
+
+/// Two axes cut into cells.
+struct Binned {
+    /// Places of the axes among all.
+    places: [usize; 2],
+    names: [String; 2],
+    bins: [Bins; 2],
+}
+
+enum Bins {
+    /// A cell for each value.
+    Each(Vec<String>),
+    /// Equal parts of the range, or of that of logarithms.
+    Equal { low: f64, high: f64, log: bool, unit: String },
+}
+
+impl Binned {
+    /// The first two axes.
+    fn of(axes: &[AxisInfo]) -> Option<Binned> {
+        let [first, second, ..] = axes else { return None };
+        let name = |axis: &AxisInfo| match axis.unit.as_deref() {
+            None | Some("") => axis.name.clone(),
+            Some(unit) => format!("{} [{unit}]", axis.name),
+        };
+        let bins = |axis: &AxisInfo| match axis.range {
+            Some([low, high]) if axis.listed.is_empty() || axis.listed.len() > OWN_CELLS => {
+                Bins::Equal { low, high, log: axis.log, unit: axis.unit.clone().unwrap_or_default() }
+            }
+            _ => Bins::Each(axis.listed.clone()),
+        };
+        Some(Binned { places: [0, 1], names: [name(first), name(second)], bins: [bins(first), bins(second)] })
+    }
+
+    fn cell(&self, axes: &[Cell]) -> Option<[usize; 2]> {
+        let [a, b] = self.places;
+        Some([self.bins[0].place(axes.get(a)?)?, self.bins[1].place(axes.get(b)?)?])
+    }
+
+    fn map<'a>(self, tallies: impl Iterator<Item = &'a Tally>) -> HeatMap {
+        let cell = |(at, (sum, conditions)): (&[usize; 2], &(f64, usize))| HeatCell {
+            at: *at,
+            ratio: libm::exp(sum / *conditions as f64),
+            conditions: *conditions,
+        };
+        HeatMap {
+            cells: tallies.map(|tally| tally.heat.iter().map(cell).collect()).collect(),
+            bins: self.bins.map(|bins| bins.names()),
+            axes: self.names,
+        }
+    }
+}
+
+impl Bins {
+    fn place(&self, cell: &Cell) -> Option<usize> {
+        match (self, cell) {
+            (Bins::Each(names), cell) => {
+                let shown = cell.to_string();
+                names.iter().position(|name| *name == shown)
+            }
+            (Bins::Equal { low, high, log, .. }, Cell::Number(x)) => {
+                let share = match log {
+                    true => libm::log(x / low) / libm::log(high / low),
+                    false => (x - low) / (high - low),
+                };
+                Some(((share * BINS as f64) as usize).min(BINS - 1))
+            }
+            _ => None,
+        }
+    }
+
+    fn names(self) -> Vec<String> {
+        match self {
+            Bins::Each(names) => names,
+            Bins::Equal { low, high, log, unit } => {
+                let edge = |n: usize| {
+                    let share = n as f64 / BINS as f64;
+                    let x =
+                        if log { low * libm::exp(share * libm::log(high / low)) } else { low + share * (high - low) };
+                    format!("{x:.2e}").parse::<f64>().expect("what was formatted as a number is one")
+                };
+                (0..BINS).map(|n| format!("{} to {}{unit}", edge(n), edge(n + 1))).collect()
+            }
+        }
+    }
+}

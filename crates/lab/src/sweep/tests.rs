@@ -1,0 +1,270 @@
+//! Campaigns: what is refused, that chunks, shares and cuts make no difference, and what becomes of a run that breaks.
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use anabranch_policy::registry::Entry;
+use anabranch_policy::scheduler::Scheduler;
+use anabranch_policy::{Catalogue, Decision, View};
+use anabranch_units::Instant;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Six conditions of a few milliseconds.
+const SWEEP: &str = r#"
+schedulers = ["min-rtt", "redundant"]
+baselines = true
+metrics = ["completion-time", "path-share:b"]
+
+[[axis]]
+key = "path.b.delay"
+name = "delay"
+values = ["5ms", "50ms"]
+
+[[axis]]
+key = "path.a.loss"
+uniform = ["0.5%", "4%"]
+
+[draw]
+method = "latin-hypercube"
+count = 3
+
+[repeat]
+count = 2
+
+[scenario.path.a]
+rate = "8mbit"
+delay = "10ms"
+
+[scenario.path.b]
+rate = "4mbit"
+delay = "20ms"
+
+[[scenario.workload]]
+kind = "files"
+size = "40kB"
+"#;
+
+fn read(text: &str) -> Campaign {
+    Campaign::read(&Arc::new(Catalogue::default()), "test.toml", text, None).unwrap()
+}
+
+fn refused(text: &str) -> (String, String) {
+    let error = Campaign::read(&Arc::new(Catalogue::default()), "test.toml", text, None).err().unwrap();
+    let help = error.help().unwrap_or_default();
+    (format!("{error} ({help})"), error.quoted().unwrap_or_default().to_owned())
+}
+
+fn digest(store: &Store, campaign: &Campaign) -> String {
+    Summary::of(store, &campaign.manifest("sweep", "", "")).unwrap().rows_digest
+}
+
+fn keep(campaign: &Campaign, store: &Store, range: Range<u64>) {
+    campaign.keep(store, &range, &campaign.run(range.clone(), 1, &|| ())).unwrap();
+}
+
+#[test]
+fn conditions_are_the_product_of_axes_and_draws() {
+    let campaign = read(SWEEP);
+    assert_eq!((campaign.conditions(), campaign.runs()), (6, 24));
+    let rows = campaign.run(0..6, 2, &|| ());
+    assert_eq!(rows.len(), 6 * 4 * 2, "two systems and two paths, two seeds each");
+    let delays: Vec<String> = rows.iter().step_by(8).map(|row| row.axes[0].to_string()).collect();
+    assert_eq!(delays, ["5", "5", "5", "50", "50", "50"]);
+    let losses: Vec<String> = rows.iter().step_by(8).map(|row| row.axes[1].to_string()).collect();
+    assert_eq!(losses[..3], losses[3..], "the same draws at each value");
+    assert!(rows.iter().all(|row| row.result.is_ok()));
+    let command = format!(
+        "anabranch run test.toml --seed 1 --set 'path.b.delay=\"5ms\"' --set 'path.a.loss=\"{}%\"' --set 'host.scheduler=\"min-rtt\"'",
+        losses[0]
+    );
+    assert_eq!(rows[0].command, command);
+    let Ok(Numbers { trial, metrics }) = &rows[0].result else { panic!("it went to its end") };
+    assert_eq!((metrics[0], metrics.len()), (Some(trial.time_s), 2));
+}
+
+#[test]
+fn chunks_shares_overlaps_and_cuts_make_no_difference() {
+    let campaign = read(SWEEP);
+    let manifest = campaign.manifest("sweep", "", "");
+    let one = tempfile::tempdir().unwrap();
+    let store = Store::open(one.path(), &manifest).unwrap();
+    keep(&campaign, &store, 0..6);
+    let whole = digest(&store, &campaign);
+
+    let many = tempfile::tempdir().unwrap();
+    let store = Store::open(many.path(), &manifest).unwrap();
+    campaign.work(&store, &campaign.share(2, 4), 2, &|| ()).unwrap();
+    // Two workers that ran the same conditions, one part within another.
+    keep(&campaign, &store, 1..4);
+    keep(&campaign, &store, 2..3);
+    let parts = store.parts(campaign.digest()).unwrap();
+    assert_eq!(parts.missing(&(0..6)), [0..1, 4..6]);
+    let cut = parts.whole.iter().find(|part| (part.first, part.end) == (1, 4)).unwrap().path.clone();
+    let bytes = std::fs::read(&cut).unwrap();
+    std::fs::write(&cut, &bytes[..bytes.len() / 2]).unwrap();
+    let parts = store.parts(campaign.digest()).unwrap();
+    assert!(parts.set_aside[0].0 == cut && parts.set_aside[0].1.contains("cut off"), "{parts:?}");
+    assert_eq!(parts.missing(&(0..6)), [0..1, 3..6]);
+    campaign.work(&store, &(0..6), 1, &|| ()).unwrap();
+    assert_eq!(digest(&store, &campaign), whole);
+    // What is there is not run again.
+    campaign.work(&store, &(0..6), 1, &|| panic!("nothing is missing")).unwrap();
+}
+
+#[test]
+fn rows_that_were_changed_are_refused() {
+    let campaign = read(SWEEP);
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path(), &campaign.manifest("sweep", "", "")).unwrap();
+    let mut rows = campaign.run(0..1, 1, &|| ());
+    keep(&campaign, &store, 0..1);
+    let path = store.parts(campaign.digest()).unwrap().whole[0].path.clone();
+    let bytes = std::fs::read(&path).unwrap();
+    // Another seed in the rows; what the part says of them stays.
+    rows[0].seed += 1;
+    let other = campaign.part(&(0..1), &rows).unwrap();
+    let said = |bytes: &[u8]| {
+        let at = bytes.windows(14).position(|it| it == b"anabranch.rows").unwrap();
+        at..at + 14 + 70
+    };
+    let mut forged = other.clone();
+    forged[said(&other)].copy_from_slice(&bytes[said(&bytes)]);
+    std::fs::write(&path, forged).unwrap();
+    let error = Summary::of(&store, &campaign.manifest("sweep", "", "")).unwrap_err().to_string();
+    assert!(error.contains("its rows are not those that were written"), "{error}");
+}
+
+#[test]
+fn a_directory_of_another_sweep_is_refused_with_what_differs() {
+    let directory = tempfile::tempdir().unwrap();
+    let campaign = read(SWEEP);
+    Store::open(directory.path(), &campaign.manifest("sweep", "anabranch sweep a.toml", SWEEP)).unwrap();
+    for (from, to, said) in [
+        ("\"min-rtt\", ", "\"late\", ", "its systems are min-rtt, redundant, not late, redundant"),
+        ("\"50ms\"", "\"60ms\"", "its axes are delay 5ms, 50ms"),
+        ("count = 3", "count = 4", "its conditions are 6, not 8"),
+        ("size = \"40kB\"", "size = \"50kB\"", "its scenario, settings, seeds or repetitions are others"),
+    ] {
+        let other = read(&SWEEP.replace(from, to));
+        let error = Store::open(directory.path(), &other.manifest("sweep", "", "")).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+    let empty = tempfile::tempdir().unwrap();
+    assert!(Store::existing(empty.path()).unwrap_err().to_string().contains("there is no manifest.json"));
+}
+
+struct Breaks;
+
+impl Scheduler for Breaks {
+    fn decide(&mut self, _now: Instant, _view: &View<'_>) -> Decision {
+        panic!("a scheduler with a bug")
+    }
+}
+
+#[test]
+fn a_run_that_breaks_is_a_row_and_the_sweep_goes_on() {
+    let mut catalogue = Catalogue::default();
+    let breaks: Entry<dyn Scheduler> = Entry {
+        name: "breaks",
+        about: "panics",
+        paper: None,
+        parameters: &[],
+        source: "",
+        build: |_| Box::new(Breaks),
+    };
+    catalogue.schedulers.add(breaks).unwrap();
+    let text = SWEEP.replace("\"redundant\"", "\"breaks\"").replace("baselines = true", "");
+    let campaign = Campaign::read(&Arc::new(catalogue), "test.toml", &text, None).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let manifest = campaign.manifest("sweep", "", "");
+    let store = Store::open(directory.path(), &manifest).unwrap();
+    campaign.work(&store, &(0..6), 1, &|| ()).unwrap();
+    let summary = Summary::of(&store, &manifest).unwrap();
+    assert_eq!((summary.done, summary.rows, summary.failures), (6, 24, 12));
+    let first = &summary.failed[0];
+    assert!(first.problem.contains("a scheduler with a bug") && first.command.contains("breaks"), "{first:?}");
+
+    let budget = format!("most-events = 50\n{}", SWEEP.replace("baselines = true", ""));
+    let rows = read(&budget).run(0..1, 1, &|| ());
+    let problem = rows[0].result.as_ref().unwrap_err();
+    assert!(problem.contains("it takes more than 50 events"), "{problem}");
+}
+
+/// The interval of 40 kB over a lossy path is wide; without chance there is nothing to repeat.
+#[test]
+fn a_condition_is_repeated_until_it_is_known() {
+    let rows = |text: &str| read(text).run(0..6, 1, &|| ()).iter().filter(|row| row.name == "min-rtt").count();
+    let until = |share: &str| SWEEP.replace("count = 2", &format!("count = 2\nuntil = \"{share}\"\nmost = 12"));
+    let (loose, tight) = (rows(&until("90%")), rows(&until("0.01%")));
+    assert!(loose < tight && tight <= 72, "{loose} {tight}");
+    assert!(rows(&SWEEP.replace("uniform = [\"0.5%\", \"4%\"]", "choice = [\"0%\"]")) == 6);
+    let campaign = Campaign::read(&Arc::new(Catalogue::default()), "test.toml", SWEEP, Some("0.01%")).unwrap();
+    assert_ne!(campaign.digest(), read(SWEEP).digest());
+}
+
+#[test]
+fn what_is_wrong_is_refused_at_its_place() {
+    for (from, to, said, place) in [
+        ("schedulers = ", "scheduler = ", "unknown key `scheduler` (did you mean `schedulers`?", "scheduler"),
+        ("\"redundant\"", "\"redundnat\"", "did you mean `redundant`?", "\"redundnat\""),
+        ("\"redundant\"", "\"min-rtt\"", "are the same scheduler", "\"min-rtt\""),
+        ("path.b.delay", "path.c.delay", "there is no path `c` in the scenario (accepted: a, b)", "\"path.c.delay\""),
+        ("path.b.delay", "path.b.dealy", "unknown key `dealy` (did you mean `delay`?", "\"path.b.dealy\""),
+        ("\"50ms\"", "\"50mbit\"", "axis `delay` at 50mbit", "\"path.b.delay\""),
+        ("path-share:b", "path-share:c", "there is no path `c`", "\"path-share:c\""),
+        ("completion-time", "completion-tim", "did you mean `completion-time`?", "\"completion-tim\""),
+        ("name = \"delay\"", "name = \"seed\"", "a column is called `seed` already", "[[axis]]"),
+        ("[draw]", "[drow]", "did you mean `draw`?", "drow"),
+        ("\"latin-hypercube\"", "\"latin\"", "unknown value `latin`", "\"latin\""),
+        ("count = 2", "count = 2\nuntil = \"0%\"", "no interval is that narrow", "\"0%\""),
+    ] {
+        let (error, quoted) = refused(&SWEEP.replacen(from, to, 1));
+        assert!(error.contains(said), "{to}: {error}");
+        assert_eq!(quoted, place, "{to}: {error}");
+    }
+    let bare = SWEEP.split("[scenario").next().unwrap();
+    assert!(refused(bare).0.contains("the sweep has no scenario"));
+    let (error, quoted) = refused(&format!("scenario = \"wlan-ltee\"\n{bare}"));
+    assert!(error.contains("did you mean `wlan-lte`?") && quoted == "\"wlan-ltee\"", "{error} {quoted}");
+}
+
+#[test]
+fn conditions_of_rank_are_swept_like_any_other() {
+    let text = "schedulers = [\"min-rtt\", \"late\"]\nset = [\"workload=[{kind=\\\"files\\\",size=\\\"20kB\\\"}]\"]\n\
+                [drawn]\nseed = 1\ncount = 3\n[repeat]\ncount = 1\n";
+    let rows = read(text).run(1..3, 1, &|| ());
+    let scenarios: Vec<&str> = rows.iter().map(|row| row.scenario.as_str()).collect();
+    assert_eq!(scenarios, ["drawn/1/1", "drawn/1/1", "drawn/1/2", "drawn/1/2"]);
+    assert!(rows[0].command.starts_with("anabranch run drawn/1/1 --seed 1"));
+}
+
+#[test]
+fn a_sweep_with_a_scenario_inside_is_a_scenario_for_other_commands() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("mine.toml");
+    std::fs::write(&file, SWEEP).unwrap();
+    let scenario = crate::Scenario::load(&Arc::new(Catalogue::default()), &file.to_string_lossy(), &[]).unwrap();
+    assert_eq!(scenario.paths(), ["a", "b"]);
+    let row = &read(SWEEP).run(0..1, 1, &|| ())[0];
+    let sets = ["path.b.delay=5ms".to_owned(), format!("path.a.loss={}%", row.axes[1])];
+    let same = crate::Scenario::load(&Arc::new(Catalogue::default()), &file.to_string_lossy(), &sets).unwrap();
+    assert_eq!(same.digest, row.digest);
+}
+
+#[test]
+fn the_example_of_the_documentation_is_the_shipped_file() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = std::fs::read_to_string(root.join("sweeps/lte-rate.toml")).unwrap();
+    let docs = std::fs::read_to_string(root.join("docs/sweeps.md")).unwrap();
+    assert!(docs.contains(&format!("```toml\n{text}```")), "docs/sweeps.md shows another file");
+    assert_eq!((read(&text).conditions(), read(&text).runs()), (84, 1344));
+    let schema: serde_json::Value = serde_json::from_str(&schema()).unwrap();
+    let tables = schema["$defs"].as_object().unwrap().values().chain([&schema]);
+    for table in tables.filter(|table| table.get("properties").is_some()) {
+        assert_eq!(table["additionalProperties"], false, "{table}");
+        for (key, property) in table["properties"].as_object().unwrap() {
+            let says = property.get("description").is_some() || table.get("description").is_some();
+            assert!(says, "{key} is not explained");
+        }
+    }
+}

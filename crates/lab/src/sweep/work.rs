@@ -1,0 +1,63 @@
+//! The work of one process on a campaign: conditions that no part has yet, in chunks of a few seconds, each kept as a
+//! part when it is through.
+
+use super::campaign::Campaign;
+use super::row::Row;
+use super::store::{Store, StoreError};
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+/// How long a chunk takes: what a kill loses at most, and far longer than writing a part.
+const CHUNK: Duration = Duration::from_secs(3);
+/// Rows of a part at most: what a process holds in memory.
+const MOST_ROWS: u64 = 20_000;
+
+impl Campaign {
+    /// Runs the conditions of the range that the store does not have, keeps them there, and calls `done` after each
+    /// condition. Which conditions make a chunk depends on the clock; their rows do not.
+    ///
+    /// # Errors
+    /// If the store cannot be read or written. What was kept until then is kept.
+    pub fn work(
+        &self,
+        store: &Store,
+        range: &Range<u64>,
+        jobs: usize,
+        done: &(dyn Fn() + Sync),
+    ) -> Result<(), StoreError> {
+        let mut pace: Option<Duration> = None;
+        for Range { start, end } in store.parts(self.digest())?.missing(range) {
+            let mut next = start;
+            while next < end {
+                let chunk = next..end.min(next + self.chunk(pace, jobs));
+                let begun = Instant::now();
+                let rows = self.run(chunk.clone(), jobs, done);
+                pace = Some(begun.elapsed() / u32::try_from(chunk.end - chunk.start).unwrap_or(u32::MAX));
+                self.keep(store, &chunk, &rows)?;
+                next = chunk.end;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps these rows, which are those of the range.
+    ///
+    /// # Errors
+    /// If the store cannot be written.
+    pub fn keep(&self, store: &Store, range: &Range<u64>, rows: &[Row]) -> Result<(), StoreError> {
+        let path = || std::path::PathBuf::from(format!("{}-{}", range.start, range.end));
+        let bytes =
+            self.part(range, rows).map_err(|error| StoreError::Part { path: path(), problem: error.to_string() })?;
+        store.keep(self.digest(), range, &bytes)
+    }
+
+    /// How many conditions make a chunk, of which one takes `pace`; a few until that is known.
+    fn chunk(&self, pace: Option<Duration>, jobs: usize) -> u64 {
+        let rows = self.runs().div_ceil(self.conditions().max(1)).max(1);
+        let many = match pace {
+            None => 4 * crate::threads(jobs, usize::MAX) as u64,
+            Some(pace) => (CHUNK.as_nanos() / pace.as_nanos().max(1)) as u64,
+        };
+        many.clamp(1, (MOST_ROWS / rows).max(1))
+    }
+}
