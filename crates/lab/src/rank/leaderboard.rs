@@ -137,9 +137,8 @@ impl Leaderboard {
         // By condition, then by scheduler.
         let scores: Vec<Vec<Score>> = fields.iter().map(|field| scores(&field.trials, &oracles)).collect();
         let of = |scheduler: usize| scores.iter().map(move |condition| &condition[scheduler]);
-        let mut order: Vec<(usize, Ratio)> = (0..variants.len())
-            .map(|n| Some((n, geometric_mean(of(n).map(against_best))?)))
-            .collect::<Option<_>>()?;
+        let mut order: Vec<(usize, Ratio)> =
+            (0..variants.len()).map(|n| Some((n, geometric_mean(of(n).map(against_best))?))).collect::<Option<_>>()?;
         // Stable: equal ones stay in the order asked for.
         order.sort_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean));
         let logs = |n: usize| of(n).map(|score| score.log).collect::<Vec<f64>>();

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::ops::Range;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// A directory of results.
@@ -271,7 +272,10 @@ impl Store {
 
     fn put(&self, name: &str, bytes: &[u8], replace: bool) -> Result<(), StoreError> {
         let broken = |error| StoreError::File { path: self.directory.join(name), error };
-        let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(&self.directory).map_err(broken)?;
+        // Less what the process's umask takes away: others may be there to read it.
+        let mode = fs::Permissions::from_mode(0o666);
+        let mut builder = tempfile::Builder::new();
+        let mut file = builder.prefix(UNFINISHED).permissions(mode).tempfile_in(&self.directory).map_err(broken)?;
         file.as_file_mut().write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(broken)?;
         let path = self.directory.join(name);
         match replace {

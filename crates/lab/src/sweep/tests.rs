@@ -180,7 +180,9 @@ fn a_run_that_breaks_is_a_row_and_the_sweep_goes_on() {
     let store = Store::open(directory.path(), &manifest).unwrap();
     campaign.work(&store, &(0..6), 1, &|| ()).unwrap();
     let summary = Summary::of(&store, &manifest).unwrap();
-    assert_eq!((summary.done, summary.rows, summary.failures), (6, 24, 12));
+    assert_eq!((summary.done, summary.rows), (6, 24));
+    // It is asked only where two subflows could send.
+    assert!((1..=12).contains(&summary.failures) && summary.standings[0].conditions < 6, "{}", summary.failures);
     let first = &summary.failed[0];
     assert!(first.problem.contains("a scheduler with a bug") && first.command.contains("breaks"), "{first:?}");
 
@@ -208,7 +210,12 @@ fn what_is_wrong_is_refused_at_its_place() {
         ("schedulers = ", "scheduler = ", "unknown key `scheduler` (did you mean `schedulers`?", "scheduler"),
         ("\"redundant\"", "\"redundnat\"", "did you mean `redundant`?", "\"redundnat\""),
         ("\"redundant\"", "\"min-rtt\"", "are the same scheduler", "\"min-rtt\""),
-        ("path.b.delay", "path.c.delay", "there is no path `c` in the scenario (accepted: a, b)", "\"path.c.delay\""),
+        (
+            "path.b.delay",
+            "path.c.delay",
+            "there is no path `c` in the scenario (did you mean `a`? accepted: a, b)",
+            "\"path.c.delay\"",
+        ),
         ("path.b.delay", "path.b.dealy", "unknown key `dealy` (did you mean `delay`?", "\"path.b.dealy\""),
         ("\"50ms\"", "\"50mbit\"", "axis `delay` at 50mbit", "\"path.b.delay\""),
         ("path-share:b", "path-share:c", "there is no path `c`", "\"path-share:c\""),

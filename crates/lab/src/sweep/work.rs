@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// How long a chunk takes: what a kill loses at most, and far longer than writing a part.
 const CHUNK: Duration = Duration::from_secs(3);
 /// Rows of a part at most: what a process holds in memory.
-const MOST_ROWS: u64 = 20_000;
+const MOST_ROWS: u64 = 5_000;
 
 impl Campaign {
     /// Runs the conditions of the range that the store does not have, keeps them there, and calls `done` after each
@@ -53,7 +53,8 @@ impl Campaign {
 
     /// How many conditions make a chunk, of which one takes `pace`; a few until that is known.
     fn chunk(&self, pace: Option<Duration>, jobs: usize) -> u64 {
-        let rows = self.runs().div_ceil(self.conditions().max(1)).max(1);
+        let seeds = if self.repeat.until.is_some() { self.repeat.most } else { self.repeat.count };
+        let rows = (self.systems.len() * seeds).max(1) as u64;
         let many = match pace {
             None => 4 * crate::threads(jobs, usize::MAX) as u64,
             Some(pace) => (CHUNK.as_nanos() / pace.as_nanos().max(1)) as u64,

@@ -65,16 +65,16 @@ fn figures(summary: &Summary) -> Vec<Figure> {
             ..Point::default()
         }
     };
-    let label = match ranked().any(|it| it.to_best.is_some()) {
-        true => "time over that of the best of all others",
-        false => "time over that of plain TCP on the best path",
+    let (title, label) = match ranked().any(|it| it.to_best.is_some()) {
+        true => ("Time over that of the best of all others", "time over that of the best of all others"),
+        false => ("Time over that of plain TCP on the best path", "time over that of plain TCP on the best path"),
     };
     let means = figure(
         "to-best",
-        "Means",
+        title,
         Mark::Bar,
         names("system"),
-        axis(&format!("{label}, geometric mean"), ""),
+        axis("geometric mean over conditions", ""),
         vec![series("systems", ranked().map(bar).collect())],
     );
     let curve = |it: &Standing| {
@@ -83,7 +83,7 @@ fn figures(summary: &Summary) -> Vec<Figure> {
         series(it.system.name.clone(), it.regret.iter().enumerate().map(point).collect())
     };
     let x = Axis { scale: Scale::Log, ..axis(label, "") };
-    let y = axis("share of conditions in which it is at most that", "%");
+    let y = axis("conditions at or below it", "%");
     let mut regret = figure("regret", "Regret", Mark::Step, x, y, ranked().map(curve).collect());
     regret
         .notes
