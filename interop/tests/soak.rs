@@ -164,7 +164,7 @@ fn settings(chance: &mut Stream) -> (String, Adjust) {
 
 fn pick<T: ?Sized>(table: &'static [Entry<T>], chance: &mut Stream) -> (Factory<T>, &'static str) {
     let entry = &table[chance.below(table.len() as u64) as usize];
-    (Arc::new(|| entry.build_default()), entry.name)
+    (Arc::new(|| entry.build_default()), &*entry.name)
 }
 
 /// From nothing to 8 MiB, small ones as often as large ones.

@@ -23,9 +23,9 @@ pub const CASES: [(u16, u64, bool); 6] =
 
 /// For each scheduler its name and the figures of `CASES`.
 pub fn all() -> Vec<(&'static str, [Spread; CASES.len()])> {
-    let measure = |entry: &Entry<dyn Scheduler>| {
+    let measure = |entry: &'static Entry<dyn Scheduler>| {
         (
-            entry.name,
+            &*entry.name,
             CASES.map(|(subflows, unsent, moving)| nanos(&mut *entry.build_default(), subflows, unsent, moving)),
         )
     };

@@ -142,11 +142,11 @@ fn value(parameter: &ParameterItem) -> String {
 
 fn entries<T: ?Sized>(table: &Table<T>) -> Vec<Item> {
     let item = |entry: &Entry<T>| Item {
-        name: entry.name.to_owned(),
-        about: entry.about.to_owned(),
+        name: entry.name.to_string(),
+        about: entry.about.to_string(),
         paper: entry.paper.map(str::to_owned),
         parameters: entry.parameters.iter().map(parameter).collect(),
-        documentation: Some(documentation::of(entry.source)),
+        documentation: Some(documentation::of(&entry.source)),
     };
     table.entries().iter().map(item).collect()
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 fn wishes(mut config: Config, ack_rewrite: bool) -> Config {
     let entry = find(ACK_PATHS, "ACK path", "fixed").unwrap();
     let params = entry.params(&[("path".to_owned(), Value::Text(client_ip(1).to_string()))].into()).unwrap();
-    config.policies.ack_path = Arc::new(move || (entry.build)(&params));
+    config.policies.ack_path = Arc::new(move || entry.build(&params));
     config.ack_rewrite = ack_rewrite;
     config
 }

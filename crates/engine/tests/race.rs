@@ -21,7 +21,7 @@ fn policed(mut config: Config, name: &str, delay: Option<f64>) -> Config {
     let entry = find(FIRST_PATHS, "first path", name).unwrap();
     let given = delay.map(|delay| ("delay".to_owned(), Value::Number(delay))).into_iter().collect();
     let params = entry.params(&given).unwrap();
-    config.policies.first_path = Arc::new(move || (entry.build)(&params));
+    config.policies.first_path = Arc::new(move || entry.build(&params));
     config
 }
 

@@ -11,7 +11,7 @@ use common::{CLIENT, PATTERN, Pair, SERVER};
 use std::sync::Arc;
 
 fn scheduler(name: &str) -> Switch {
-    let entry = *SCHEDULERS.iter().find(|entry| entry.name == name).unwrap();
+    let entry = SCHEDULERS.iter().find(|entry| entry.name == name).unwrap();
     let factory: Factory<dyn Scheduler> = Arc::new(move || entry.build_default());
     Switch::Scheduler(factory)
 }

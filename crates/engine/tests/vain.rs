@@ -120,7 +120,7 @@ fn a_backup_stands_in_for_a_path_that_only_times_out() {
         let (mut client, mut server) = (config((0..2).map(client_ip)), config([server_ip(0)]));
         client.addresses[1].backup = true;
         let params = entry.params(&BTreeMap::new()).unwrap();
-        let policies = Policies { reinjection: Arc::new(move || (entry.build)(&params)), ..Policies::default() };
+        let policies = Policies { reinjection: Arc::new(move || entry.build(&params)), ..Policies::default() };
         (client.policies, server.policies) = (policies.clone(), policies);
         let mut pair = Pair::with(client, server);
         pair.open();

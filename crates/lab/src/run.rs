@@ -4,11 +4,13 @@
 
 use crate::timeline::{Both, Timeline, TimelineObserver};
 use crate::{Measured, Recorder, Scenario};
-use anabranch_sim::{Observer, Outcome, Spec};
+use anabranch_engine::Purpose;
+use anabranch_policy::Failure;
+use anabranch_sim::{Condition, End, Loss, Observer, Outcome, PacketId, Sight, Spec};
 use anabranch_units::Duration;
 use rayon::prelude::*;
 use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -57,7 +59,17 @@ pub fn run(scenario: &Scenario, seed: u64, keep: &Keep) -> Result<Run, RunError>
     }
     let command = scenario.origin.command(seed);
     let mut timeline = keep.timeline.then(|| TimelineObserver::new(scenario.client_sends()));
-    let observer = timeline.as_mut().map(|observer| observer as &mut dyn Observer);
+    let mut stop = scenario.stop.as_deref().map(StopObserver);
+    let mut both;
+    let observer: Option<&mut dyn Observer> = match (timeline.as_mut(), stop.as_mut()) {
+        (Some(timeline), Some(stop)) => {
+            both = Both(timeline, stop);
+            Some(&mut both)
+        }
+        (Some(timeline), None) => Some(timeline),
+        (None, Some(stop)) => Some(stop),
+        (None, None) => None,
+    };
     let outcome = match &keep.captures {
         None => play(&spec, observer),
         Some(directory) => capture(scenario, seed, &spec, directory, observer),
@@ -143,6 +155,23 @@ fn capture(
     Ok(outcome)
 }
 
+/// Ends a run when its flag becomes true, at the next packet that a host sends.
+struct StopObserver<'a>(&'a AtomicBool);
+
+impl Observer for StopObserver<'_> {
+    fn on_sent(&mut self, _sight: Sight<'_>, _purpose: Option<Purpose>) {
+        if self.0.load(Ordering::Relaxed) {
+            resume_unwind(Box::new("stopped on request"));
+        }
+    }
+
+    fn on_received(&mut self, _sight: Sight<'_>, _condition: Condition) {}
+
+    fn on_lost(&mut self, _id: PacketId, _loss: Loss<'_>) {}
+
+    fn on_kept(&mut self, _id: PacketId, _path: usize, _end: End) {}
+}
+
 fn play(spec: &Spec, observer: Option<&mut dyn Observer>) -> Result<Outcome, String> {
     // The simulator asserts what must hold in every run; a broken promise ends this run and not the program.
     let played = catch_unwind(AssertUnwindSafe(|| match observer {
@@ -155,8 +184,11 @@ fn play(spec: &Spec, observer: Option<&mut dyn Observer>) -> Result<Outcome, Str
     }
 }
 
-/// What a panic said.
+/// The text of a panic, or of a policy's failure.
 pub fn panic_text(panic: &(dyn Any + Send)) -> String {
+    if let Some(failure) = panic.downcast_ref::<Failure>() {
+        return failure.to_string();
+    }
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason was given").to_owned()
 }
@@ -164,6 +196,46 @@ pub fn panic_text(panic: &(dyn Any + Send)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anabranch_policy::registry::{Build, Entry};
+    use anabranch_policy::scheduler::Scheduler;
+    use anabranch_policy::{Catalogue, Decision, View};
+    use anabranch_units::Instant;
+    use std::sync::Arc;
+
+    fn scenario(catalogue: Catalogue, sets: &[&str]) -> Scenario {
+        let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+        Scenario::load(&Arc::new(catalogue), "wlan-lte", &sets).expect("it is shipped")
+    }
+
+    #[test]
+    fn a_flag_ends_runs_and_changes_nothing_else() {
+        let (plain, stop) = (scenario(Catalogue::default(), &[]), Arc::new(AtomicBool::new(false)));
+        let watched = plain.clone().stoppable(&stop);
+        let digest = |scenario: &Scenario| run(scenario, 1, &Keep::default()).map(|run| run.measured.events_digest);
+        assert_eq!(digest(&watched), digest(&plain));
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(digest(&watched).map_err(|error| error.problem), Err("stopped on request".to_owned()));
+    }
+
+    #[test]
+    fn a_policy_that_fails_ends_its_run_with_its_reason_and_the_time() {
+        struct Broken;
+        impl Scheduler for Broken {
+            fn decide(&mut self, now: Instant, _view: &View<'_>) -> Decision {
+                Failure { policy: "broken".to_owned(), at: Some(now), why: "for this test".to_owned() }.raise()
+            }
+        }
+        let mut catalogue = Catalogue::default();
+        let build = Build::Owned(Arc::new(|_| -> Box<dyn Scheduler> { Box::new(Broken) }));
+        let (name, about, source) = ("broken".into(), "".into(), "".into());
+        let added = catalogue.schedulers.add(Entry { name, about, paper: None, parameters: &[], source, build });
+        added.expect("no other is called so");
+        let failed = run(&scenario(catalogue, &["host.scheduler=broken"]), 1, &Keep::default()).map(drop);
+        let failed = failed.expect_err("its scheduler fails");
+        assert!(failed.problem.starts_with("policy `broken` failed 36."), "{}", failed.problem); // run.spread
+        assert!(failed.problem.ends_with(" s into the run: for this test"), "{}", failed.problem);
+        assert_eq!(failed.command, "anabranch run wlan-lte --seed 1 --set host.scheduler=broken");
+    }
 
     #[test]
     fn threads_are_bounded_by_runs_and_processors() {

@@ -22,6 +22,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// A scenario ready to run.
 #[derive(Clone)]
@@ -49,6 +50,8 @@ pub struct Scenario {
     varies: Vec<Vary>,
     watch: Watch,
     catalogue: Arc<Catalogue>,
+    /// Ends its runs when it becomes true.
+    pub(crate) stop: Option<Arc<AtomicBool>>,
     /// Of client and server.
     policies: [Chosen; 2],
     /// Which of the two sends.
@@ -165,11 +168,18 @@ impl Scenario {
             varies: resolved.varies,
             watch: resolved.watch,
             catalogue: Arc::clone(catalogue),
+            stop: None,
             policies: resolved.policies,
             sender: resolved.sender,
             scheduler: file.host.scheduler.clone().map(|at| at.value),
             hosts: [file.host, file.client, file.server],
         })
+    }
+
+    /// The same, with runs that end as failed soon after `stop` became true. The flag changes nothing else of a run.
+    pub fn stoppable(mut self, stop: &Arc<AtomicBool>) -> Scenario {
+        self.stop = Some(Arc::clone(stop));
+        self
     }
 
     /// The paths' names, in order.

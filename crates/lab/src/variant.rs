@@ -53,7 +53,7 @@ impl Variant {
     pub(crate) fn new<T: ?Sized>(entry: &Entry<T>, params: &Params) -> Self {
         let value = |name: &str| params.iter().find(|(other, _)| *other == name).map(|(_, value)| value.clone());
         let parameters = entry.parameters.iter().filter_map(|p| Some((p.name.to_owned(), value(p.name)?)));
-        Variant { name: entry.name.to_owned(), parameters: Settings(parameters.collect()) }
+        Variant { name: entry.name.to_string(), parameters: Settings(parameters.collect()) }
     }
 }
 

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use anabranch_lab::rank::{Condition, Find, Hunt};
-use anabranch_policy::registry::Entry;
+use anabranch_policy::registry::{Build, Entry};
 use anabranch_policy::scheduler::Scheduler;
 use anabranch_policy::{Catalogue, Decision, SubflowView, View};
 use anabranch_units::Instant;
@@ -26,19 +26,19 @@ impl Scheduler for Lame {
 
 fn catalogue() -> Arc<Catalogue> {
     let mut catalogue = Catalogue::default();
-    let plain = Entry {
-        name: "lame",
-        about: "min-RTT that ignores the shortest of very different subflows",
+    let plain: Entry<dyn Scheduler> = Entry {
+        name: "lame".into(),
+        about: "min-RTT that ignores the shortest of very different subflows".into(),
         paper: None,
         parameters: &[],
-        source: "",
-        build: |_| Box::new(Lame { weak: true }) as Box<dyn Scheduler>,
+        source: "".into(),
+        build: Build::Fixed(|_| Box::new(Lame { weak: true })),
     };
-    let sound = Entry {
-        name: "sound",
-        about: "min-RTT again",
-        build: |_| Box::new(Lame { weak: false }) as Box<dyn Scheduler>,
-        ..plain
+    let sound: Entry<dyn Scheduler> = Entry {
+        name: "sound".into(),
+        about: "min-RTT again".into(),
+        build: Build::Fixed(|_| Box::new(Lame { weak: false })),
+        ..plain.clone()
     };
     catalogue.schedulers.add(sound).unwrap();
     catalogue.schedulers.add(plain).unwrap();

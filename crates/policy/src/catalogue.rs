@@ -3,19 +3,18 @@
 //! A catalogue is passed to whoever looks a policy up by name; there is no global one.
 //!
 //! ```
-//! use anabranch_policy::registry::Entry;
+//! use anabranch_policy::registry::{Build, Entry};
 //! use anabranch_policy::scheduler::{MinRtt, Scheduler};
 //! use anabranch_policy::Catalogue;
 //!
 //! let mut catalogue = Catalogue::default();
 //! let mine: Entry<dyn Scheduler> = Entry {
-//!     name: "mine",
-//!     about: "like min-rtt",
+//!     name: "mine".into(),
+//!     about: "like min-rtt".into(),
 //!     paper: None,
 //!     parameters: &[],
-//!     source: "",
-//!    
-//!     build: |_| Box::new(MinRtt),
+//!     source: "".into(),
+//!     build: Build::Fixed(|_| Box::new(MinRtt)),
 //! };
 //! catalogue.schedulers.add(mine).expect("no other is called so");
 //! assert!(catalogue.schedulers.find("mine").is_ok());
@@ -58,7 +57,7 @@ pub struct NameTaken {
     /// What was to be added: scheduler, congestion control, ….
     pub kind: &'static str,
     /// Its name.
-    pub name: &'static str,
+    pub name: String,
 }
 
 impl Default for Catalogue {
@@ -91,7 +90,7 @@ impl<T: ?Sized + 'static> Table<T> {
     /// If there is one of that name.
     pub fn add(&mut self, entry: Entry<T>) -> Result<(), NameTaken> {
         if self.names().any(|name| name == entry.name) {
-            return Err(NameTaken { kind: self.kind, name: entry.name });
+            return Err(NameTaken { kind: self.kind, name: entry.name.into_owned() });
         }
         self.entries.push(entry);
         Ok(())
@@ -111,8 +110,8 @@ impl<T: ?Sized + 'static> Table<T> {
     }
 
     /// The names of all entries.
-    pub fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
-        self.entries.iter().map(|entry| entry.name)
+    pub fn names(&self) -> impl Iterator<Item = &str> + '_ {
+        self.entries.iter().map(|entry| &*entry.name)
     }
 }
 
@@ -120,10 +119,19 @@ impl<T: ?Sized + 'static> Table<T> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::registry::Build;
     use crate::scheduler::MinRtt;
+    use std::sync::Arc;
 
-    fn mine(name: &'static str) -> Entry<dyn Scheduler> {
-        Entry { name, about: "", paper: None, parameters: &[], source: "", build: |_| Box::new(MinRtt) }
+    /// An entry of which everything was made at run time.
+    fn mine(name: &str) -> Entry<dyn Scheduler> {
+        let owned = Arc::new(name.to_owned());
+        let build = Build::Owned(Arc::new(move |_| {
+            assert!(!owned.is_empty(), "the closure owns what it was made with");
+            let built: Box<dyn Scheduler> = Box::new(MinRtt);
+            built
+        }));
+        Entry { name: name.to_owned().into(), about: "".into(), paper: None, parameters: &[], source: "".into(), build }
     }
 
     #[test]
@@ -133,13 +141,14 @@ mod tests {
         assert_eq!(catalogue.schedulers.names().last(), Some("mine"));
         assert_eq!(catalogue.schedulers.entries().len(), SCHEDULERS.len() + 1);
         assert_eq!(catalogue.schedulers.find("mine").unwrap().name, "mine");
+        catalogue.schedulers.find("mine").unwrap().clone().build_default();
         assert!(Catalogue::default().schedulers.find("mine").is_err(), "another catalogue knows nothing of it");
     }
 
     #[test]
     fn a_name_is_given_once() {
         let mut catalogue = Catalogue::default();
-        let taken = |name| Err(NameTaken { kind: "scheduler", name });
+        let taken = |name: &str| Err(NameTaken { kind: "scheduler", name: name.to_owned() });
         assert_eq!(catalogue.schedulers.add(mine("min-rtt")), taken("min-rtt"));
         catalogue.schedulers.add(mine("mine")).unwrap();
         assert_eq!(catalogue.schedulers.add(mine("mine")), taken("mine"));

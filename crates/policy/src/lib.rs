@@ -7,6 +7,7 @@
 pub mod ack_path;
 mod catalogue;
 pub mod congestion;
+mod failure;
 pub mod first_path;
 pub mod forecast;
 pub mod receive_window;
@@ -16,6 +17,7 @@ pub mod scheduler;
 mod view;
 
 pub use catalogue::{Catalogue, NameTaken, Table};
+pub use failure::Failure;
 pub use view::{Decision, Delivery, Event, SubflowView, Truth, View};
 
 /// The worked example of CONTRIBUTING.md, compiled.

@@ -3,8 +3,10 @@
 //! `anabranch list`, the scenario keys, the docs and the conformance suite all read it. Adding a policy takes its file and
 //! one line in its folder's table.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 pub use crate::ack_path::ACK_PATHS;
 pub use crate::congestion::CONGESTION;
@@ -16,18 +18,29 @@ pub use crate::scheduler::SCHEDULERS;
 /// One policy that can be named.
 pub struct Entry<T: ?Sized + 'static> {
     /// The name in scenarios and on the command line.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// One line for `anabranch list`.
-    pub about: &'static str,
+    pub about: Cow<'static, str>,
     /// Author and year of the paper, or the document that defines it.
     pub paper: Option<&'static str>,
     /// What can be set.
     pub parameters: &'static [Parameter],
     /// The source of its module, whose first lines are its documentation (`include_str!`).
-    pub source: &'static str,
-    /// Makes one for a connection. The parameters were checked against `parameters`.
-    pub build: fn(&Params) -> Box<T>,
+    pub source: Cow<'static, str>,
+    /// Makes one for a connection.
+    pub build: Build<T>,
 }
+
+/// The constructor of a policy.
+pub enum Build<T: ?Sized + 'static> {
+    /// A function: an entry of our tables.
+    Fixed(fn(&Params) -> Box<T>),
+    /// A closure that may own something, such as a class that was found at run time.
+    Owned(Arc<Closure<T>>),
+}
+
+/// A constructor that may own something.
+pub type Closure<T> = dyn Fn(&Params) -> Box<T> + Send + Sync;
 
 /// A parameter of a policy.
 #[derive(Clone, Copy, Debug)]
@@ -102,7 +115,7 @@ pub enum ParamError {
     #[error("`{policy}` has no parameter `{name}`; it takes: {known}")]
     UnknownParameter {
         /// The policy.
-        policy: &'static str,
+        policy: String,
         /// The parameter asked for.
         name: String,
         /// The parameters it has.
@@ -112,7 +125,7 @@ pub enum ParamError {
     #[error("`{policy}.{name}` is {value}; it must be {accepted}")]
     BadValue {
         /// The policy.
-        policy: &'static str,
+        policy: String,
         /// The parameter.
         name: &'static str,
         /// The value given.
@@ -127,17 +140,31 @@ pub fn find<'a, T: ?Sized>(table: &'a [Entry<T>], kind: &'static str, name: &str
     table.iter().find(|entry| entry.name == name).ok_or_else(|| ParamError::UnknownPolicy {
         kind,
         name: name.to_owned(),
-        known: join(table.iter().map(|entry| entry.name)),
+        known: join(table.iter().map(|entry| &*entry.name)),
     })
 }
 
 impl<T: ?Sized> Clone for Entry<T> {
     fn clone(&self) -> Self {
-        *self
+        Entry {
+            name: self.name.clone(),
+            about: self.about.clone(),
+            paper: self.paper,
+            parameters: self.parameters,
+            source: self.source.clone(),
+            build: self.build.clone(),
+        }
     }
 }
 
-impl<T: ?Sized> Copy for Entry<T> {}
+impl<T: ?Sized> Clone for Build<T> {
+    fn clone(&self) -> Self {
+        match self {
+            Build::Fixed(function) => Build::Fixed(*function),
+            Build::Owned(closure) => Build::Owned(Arc::clone(closure)),
+        }
+    }
+}
 
 impl<T: ?Sized> Entry<T> {
     /// The parameters with `given` in place of the defaults.
@@ -146,13 +173,13 @@ impl<T: ?Sized> Entry<T> {
         for (name, value) in given {
             let Some(parameter) = self.parameters.iter().find(|p| p.name == name) else {
                 return Err(ParamError::UnknownParameter {
-                    policy: self.name,
+                    policy: self.name.to_string(),
                     name: name.clone(),
                     known: join(self.parameters.iter().map(|p| p.name)),
                 });
             };
             parameter.domain.check(value).map_err(|accepted| ParamError::BadValue {
-                policy: self.name,
+                policy: self.name.to_string(),
                 name: parameter.name,
                 value: value.clone(),
                 accepted,
@@ -162,9 +189,17 @@ impl<T: ?Sized> Entry<T> {
         Ok(Params(all))
     }
 
+    /// One policy for a connection, with parameters that [`Entry::params`] has checked.
+    pub fn build(&self, params: &Params) -> Box<T> {
+        match &self.build {
+            Build::Fixed(function) => function(params),
+            Build::Owned(closure) => closure(params),
+        }
+    }
+
     /// One policy with all defaults.
     pub fn build_default(&self) -> Box<T> {
-        (self.build)(&self.params(&BTreeMap::new()).expect("no parameter is given, so none can be wrong"))
+        self.build(&self.params(&BTreeMap::new()).expect("no parameter is given, so none can be wrong"))
     }
 }
 
@@ -240,7 +275,7 @@ impl fmt::Display for Domain {
     }
 }
 
-fn join(names: impl Iterator<Item = &'static str>) -> String {
+fn join<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<_> = names.collect();
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }

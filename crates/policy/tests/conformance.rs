@@ -25,7 +25,7 @@ fn each_scheduler() -> Vec<(String, impl Fn() -> Box<dyn Scheduler>)> {
         let flipped = flags.map(|(name, default)| BTreeMap::from([(name.to_owned(), Value::Flag(!default))]));
         for given in std::iter::once(BTreeMap::new()).chain(flipped) {
             let params = entry.params(&given).unwrap();
-            all.push((format!("{} {given:?}", entry.name), move || (entry.build)(&params)));
+            all.push((format!("{} {given:?}", entry.name), move || entry.build(&params)));
         }
     }
     all
@@ -63,7 +63,7 @@ fn every_accepted_parameter_builds() {
             };
             for value in values {
                 let params = entry.params(&BTreeMap::from([(parameter.name.to_owned(), value)])).unwrap();
-                let mut scheduler = (entry.build)(&params);
+                let mut scheduler = entry.build(&params);
                 for ms in 0..300 {
                     scheduler.decide(Instant::ZERO + Duration::from_millis(ms), &view_of(&subflows));
                 }

@@ -42,10 +42,10 @@ fn section<T: ?Sized>(title: &str, key: &str, table: &Table<T>) -> String {
     let mut text = format!("\n## {title}: `{key}`\n\n| name | what it does | from |\n|---|---|---|\n");
     for entry in table.entries() {
         let from = entry.paper.map(cell).unwrap_or_default();
-        text += &format!("| `{}` | {} | {from} |\n", entry.name, cell(entry.about));
+        text += &format!("| `{}` | {} | {from} |\n", entry.name, cell(&entry.about));
     }
     let parameters: String =
-        (table.entries().iter()).flat_map(|entry| entry.parameters.iter().map(|p| parameter(entry.name, p))).collect();
+        (table.entries().iter()).flat_map(|entry| entry.parameters.iter().map(|p| parameter(&entry.name, p))).collect();
     if !parameters.is_empty() {
         text += "\n| policy | parameter | default | unit | accepted | what it does |\n|---|---|---|---|---|---|\n";
         text += &parameters;

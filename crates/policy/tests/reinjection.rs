@@ -298,7 +298,7 @@ fn each_policy_differs_from_the_others() {
         assert!(known.iter().all(|(_, deeds)| *deeds != new), "{} does what another does", entry.name);
         let copied = new.iter().any(|deeds| !deeds.copies.is_empty());
         assert_eq!(copied, entry.build_default().copies(), "{}", entry.name);
-        known.push((entry.name, new));
+        known.push((&*entry.name, new));
     }
 }
 

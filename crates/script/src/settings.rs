@@ -199,6 +199,6 @@ fn policy<T: ?Sized + 'static>(
     name: &str,
 ) -> Result<anabranch_engine::Factory<T>, String> {
     let entry = table.iter().find(|entry| entry.name == name);
-    let entry = entry.ok_or_else(|| suggest(name, table.iter().map(|entry| entry.name)))?;
+    let entry = entry.ok_or_else(|| suggest(name, table.iter().map(|entry| &*entry.name)))?;
     Ok(Arc::new(|| entry.build_default()))
 }

@@ -121,7 +121,7 @@ fn transfer(entry: &'static Entry<dyn Reinjection>) -> Subject {
     let factory: Factory<dyn Reinjection> = Arc::new(|| entry.build_default());
     spec.client.policies.reinjection = Arc::clone(&factory);
     spec.server.policies.reinjection = factory;
-    Subject { name: entry.name, spec, first: usize::MAX }
+    Subject { name: &entry.name, spec, first: usize::MAX }
 }
 
 fn subjects() -> Vec<Subject> {

@@ -16,10 +16,10 @@ pub(crate) type Found<T> = (Factory<T>, Variant);
 /// What `policy` names in `table`; `at` is the place to blame.
 pub(crate) fn build<T: ?Sized>(table: &Table<T>, policy: &Policy, at: &Range<usize>) -> Result<Found<T>, Problem> {
     let refuse = |error: ParamError| refusal(&error, table.names(), at);
-    let entry = *table.find(&policy.name).map_err(refuse)?;
+    let entry = table.find(&policy.name).map_err(refuse)?.clone();
     let params = entry.params(&policy.parameters).map_err(refuse)?;
     let variant = Variant::new(&entry, &params);
-    Ok((Arc::new(move || (entry.build)(&params)), variant))
+    Ok((Arc::new(move || entry.build(&params)), variant))
 }
 
 /// The same for a policy that may not be given.

@@ -3,7 +3,7 @@ use super::*;
 use anabranch_engine::{Profile, ReceiveTuning, RtoRule, Switch};
 use anabranch_net::{LossModel, QueueLimit};
 use anabranch_policy::congestion::{HyStart, LossResponse};
-use anabranch_policy::registry::{Entry, Value};
+use anabranch_policy::registry::{Build, Entry, Value};
 use anabranch_policy::scheduler::{MinRtt, Scheduler as Policy};
 use anabranch_sim::page::Protocol;
 use anabranch_sim::{
@@ -361,7 +361,8 @@ fn what_is_wrong_is_shown_with_what_would_be_accepted() {
         said += &format!("[{quoted}] {error}\n    {help}\n");
     }
     // Which schedulers there are is told elsewhere (docs/policies.md).
-    let schedulers: Vec<&str> = built_in().schedulers.names().collect();
+    let catalogue = built_in();
+    let schedulers: Vec<&str> = catalogue.schedulers.names().collect();
     insta::assert_snapshot!(said.replace(&schedulers.join(", "), "[all of them]"));
 }
 

@@ -11,6 +11,7 @@ use crate::{Journal, KeepError, Measured, Scenario, ScenarioError};
 use anabranch_policy::Catalogue;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// A point: for each axis the index of one of its points.
 pub(super) type Point = Vec<usize>;
@@ -68,6 +69,12 @@ impl Grid {
             cells: cells.map(|(key, scenario)| (key.clone(), scenario.clone())).collect(),
             seeds: self.seeds.clone(),
         }
+    }
+
+    /// With runs that end as failed soon after `stop` became true.
+    pub(super) fn stoppable(mut self, stop: &Arc<AtomicBool>) -> Grid {
+        self.cells = self.cells.into_iter().map(|(key, scenario)| (key, scenario.stoppable(stop))).collect();
+        self
     }
 
     /// With fewer repetitions.

@@ -9,6 +9,7 @@ use crate::error::Problem;
 use crate::{Journal, ScenarioError};
 use anabranch_policy::Catalogue;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// A study with all its scenarios, ready to run.
 pub struct Prepared {
@@ -63,6 +64,11 @@ impl Prepared {
             }
         }
         Ok(())
+    }
+
+    /// The same, with runs that end as failed soon after `stop` became true.
+    pub fn stoppable(self, stop: &Arc<AtomicBool>) -> Prepared {
+        Prepared { grid: self.grid.stoppable(stop), ..self }
     }
 
     /// How many runs are still to be made.

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use anabranch_policy::registry::Entry;
+use anabranch_policy::registry::{Build, Entry};
 use anabranch_policy::scheduler::Scheduler;
 use anabranch_policy::{Catalogue, Decision, View};
 use anabranch_units::Instant;
@@ -165,12 +165,12 @@ impl Scheduler for Breaks {
 fn a_run_that_breaks_is_a_row_and_the_sweep_goes_on() {
     let mut catalogue = Catalogue::default();
     let breaks: Entry<dyn Scheduler> = Entry {
-        name: "breaks",
-        about: "panics",
+        name: "breaks".into(),
+        about: "panics".into(),
         paper: None,
         parameters: &[],
-        source: "",
-        build: |_| Box::new(Breaks),
+        source: "".into(),
+        build: Build::Fixed(|_| Box::new(Breaks)),
     };
     catalogue.schedulers.add(breaks).unwrap();
     let text = SWEEP.replace("\"redundant\"", "\"breaks\"").replace("baselines = true", "");

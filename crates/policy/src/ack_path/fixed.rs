@@ -74,7 +74,7 @@ mod tests {
     fn answer(path: &str, of: SubflowId, routes: &[AckRoute]) -> SubflowId {
         let entry = find(ACK_PATHS, "ACK path", "fixed").unwrap();
         let given = [(PATH.to_owned(), Value::Text(path.to_owned()))].into();
-        (entry.build)(&entry.params(&given).unwrap()).path(Instant::ZERO, of, routes)
+        entry.build(&entry.params(&given).unwrap()).path(Instant::ZERO, of, routes)
     }
 
     #[test]

@@ -19,8 +19,9 @@ pub use fixed::Fixed;
 pub use own::Own;
 pub use probed::Probed;
 
-use crate::registry::{Domain, Entry, Parameter};
+use crate::registry::{Build, Domain, Entry, Parameter};
 use anabranch_units::{Duration, Instant, SubflowId};
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 /// One open subflow as the receiver of data sees it.
@@ -90,36 +91,38 @@ pub trait AckPath: Send {
 /// Every policy of this kind.
 pub const ACK_PATHS: &[Entry<dyn AckPath>] = &[
     Entry {
-        name: "own",
-        about: "the path on which the data came",
+        name: Cow::Borrowed("own"),
+        about: Cow::Borrowed("the path on which the data came"),
         paper: Some("RFC 8684 §3.3.2"),
         parameters: &[],
-        source: include_str!("own.rs"),
-        build: |_| Box::new(Own),
+        source: Cow::Borrowed(include_str!("own.rs")),
+        build: Build::Fixed(|_| Box::new(Own)),
     },
     Entry {
-        name: "data-ack-fast",
-        about: "DATA_ACK early on the fastest subflow, the TCP ACK on its own; any peer",
+        name: Cow::Borrowed("data-ack-fast"),
+        about: Cow::Borrowed("DATA_ACK early on the fastest subflow, the TCP ACK on its own; any peer"),
         paper: Some("RFC 8684 §3.3.2"),
         parameters: &[],
-        source: include_str!("data_ack_fast.rs"),
-        build: |_| Box::new(DataAckFast),
+        source: Cow::Borrowed(include_str!("data_ack_fast.rs")),
+        build: Build::Fixed(|_| Box::new(DataAckFast)),
     },
     Entry {
-        name: "fixed",
-        about: "all pure ACKs on one path, between hosts with ack-rewrite",
+        name: Cow::Borrowed("fixed"),
+        about: Cow::Borrowed("all pure ACKs on one path, between hosts with ack-rewrite"),
         paper: Some("Cheng 2019"),
         parameters: fixed::PARAMETERS,
-        source: include_str!("fixed.rs"),
-        build: |parameters| Box::new(Fixed::new(parameters)),
+        source: Cow::Borrowed(include_str!("fixed.rs")),
+        build: Build::Fixed(|parameters| Box::new(Fixed::new(parameters))),
     },
     Entry {
-        name: "probed",
-        about: "all pure ACKs on the path with the lowest latency by probes, between hosts with ack-rewrite",
+        name: Cow::Borrowed("probed"),
+        about: Cow::Borrowed(
+            "all pure ACKs on the path with the lowest latency by probes, between hosts with ack-rewrite",
+        ),
         paper: Some("Cheng 2019"),
         parameters: probed::PARAMETERS,
-        source: include_str!("probed.rs"),
-        build: |parameters| Box::new(Probed::new(parameters)),
+        source: Cow::Borrowed(include_str!("probed.rs")),
+        build: Build::Fixed(|parameters| Box::new(Probed::new(parameters))),
     },
 ];
 

@@ -45,9 +45,10 @@ pub use vegas::Vegas;
 pub use veno::Veno;
 pub use wvegas::WVegas;
 
-use crate::registry::{Domain, Entry, Parameter};
+use crate::registry::{Build, Domain, Entry, Parameter};
 use anabranch_units::{Duration, Instant, SubflowId};
 use coupled::LISA;
+use std::borrow::Cow;
 
 /// One subflow as its congestion control sees it. Windows are in bytes with their fraction kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -133,16 +134,16 @@ pub fn kernel_name(name: &str) -> &str {
 /// Every policy of this kind.
 pub const CONGESTION: &[Entry<dyn CongestionControl>] = &[
     Entry {
-        name: "reno",
-        about: "one segment per round trip, half on loss; each subflow by itself",
+        name: Cow::Borrowed("reno"),
+        about: Cow::Borrowed("one segment per round trip, half on loss; each subflow by itself"),
         paper: Some("RFC 5681, RFC 6582"),
         parameters: &[],
-        source: include_str!("reno.rs"),
-        build: |_| Box::new(Reno),
+        source: Cow::Borrowed(include_str!("reno.rs")),
+        build: Build::Fixed(|_| Box::new(Reno)),
     },
     Entry {
-        name: "cubic",
-        about: "a cubic function of the time since the last loss; each subflow by itself",
+        name: Cow::Borrowed("cubic"),
+        about: Cow::Borrowed("a cubic function of the time since the last loss; each subflow by itself"),
         paper: Some("RFC 9438"),
         parameters: &[
             Parameter {
@@ -164,87 +165,91 @@ pub const CONGESTION: &[Entry<dyn CongestionControl>] = &[
                 domain: Domain::Flag { default: true },
             },
         ],
-        source: include_str!("cubic.rs"),
-        build: |p| Box::new(Cubic::new(p.number("c"), p.number("beta"), p.flag("fast_convergence"))),
+        source: Cow::Borrowed(include_str!("cubic.rs")),
+        build: Build::Fixed(|p| Box::new(Cubic::new(p.number("c"), p.number("beta"), p.flag("fast_convergence")))),
     },
     Entry {
-        name: "cubic-kernel",
-        about: "cubic as Linux has it: whole segments, Reno's friend for ever; each subflow by itself",
+        name: Cow::Borrowed("cubic-kernel"),
+        about: Cow::Borrowed("cubic as Linux has it: whole segments, Reno's friend for ever; each subflow by itself"),
         paper: Some("Linux 6.x, default"),
         parameters: &[],
-        source: include_str!("cubic_kernel.rs"),
-        build: |_| Box::new(CubicKernel::default()),
+        source: Cow::Borrowed(include_str!("cubic_kernel.rs")),
+        build: Build::Fixed(|_| Box::new(CubicKernel::default())),
     },
     Entry {
-        name: "veno",
-        about: "reno that takes a loss for chance while few packets are queued; each subflow by itself",
+        name: Cow::Borrowed("veno"),
+        about: Cow::Borrowed("reno that takes a loss for chance while few packets are queued; each subflow by itself"),
         paper: Some("Fu 2003"),
         parameters: &[veno::BETA],
-        source: include_str!("veno.rs"),
-        build: |p| Box::new(Veno::new(p.number("beta"))),
+        source: Cow::Borrowed(include_str!("veno.rs")),
+        build: Build::Fixed(|p| Box::new(Veno::new(p.number("beta")))),
     },
     Entry {
-        name: "vegas",
-        about: "keeps a few packets queued, found by the RTT; each subflow by itself",
+        name: Cow::Borrowed("vegas"),
+        about: Cow::Borrowed("keeps a few packets queued, found by the RTT; each subflow by itself"),
         paper: Some("Brakmo 1994"),
         parameters: vegas::PARAMETERS,
-        source: include_str!("vegas.rs"),
-        build: |p| Box::new(Vegas::new(p.number("alpha"), p.number("beta"), p.number("gamma"))),
+        source: Cow::Borrowed(include_str!("vegas.rs")),
+        build: Build::Fixed(|p| Box::new(Vegas::new(p.number("alpha"), p.number("beta"), p.number("gamma")))),
     },
     Entry {
-        name: "bbr",
-        about: "version 1: paces at the measured delivery rate, two BDPs in flight; each subflow by itself",
+        name: Cow::Borrowed("bbr"),
+        about: Cow::Borrowed(
+            "version 1: paces at the measured delivery rate, two BDPs in flight; each subflow by itself",
+        ),
         paper: Some("Cardwell 2016"),
         parameters: &[],
-        source: include_str!("bbr/mod.rs"),
-        build: |_| Box::new(Bbr::default()),
+        source: Cow::Borrowed(include_str!("bbr/mod.rs")),
+        build: Build::Fixed(|_| Box::new(Bbr::default())),
     },
     Entry {
-        name: "lia",
-        about: "linked increases: all subflows together grow like one TCP on the best path",
+        name: Cow::Borrowed("lia"),
+        about: Cow::Borrowed("linked increases: all subflows together grow like one TCP on the best path"),
         paper: Some("RFC 6356"),
         parameters: &[LISA],
-        source: include_str!("lia.rs"),
-        build: |p| Box::new(Lia { lisa: p.flag("lisa") }),
+        source: Cow::Borrowed(include_str!("lia.rs")),
+        build: Build::Fixed(|p| Box::new(Lia { lisa: p.flag("lisa") })),
     },
     Entry {
-        name: "lia-kernel",
-        about: "lia as Linux' MPTCP v0.9x has it: one count per ACK, the best path in whole numbers",
+        name: Cow::Borrowed("lia-kernel"),
+        about: Cow::Borrowed("lia as Linux' MPTCP v0.9x has it: one count per ACK, the best path in whole numbers"),
         paper: Some("Linux MPTCP v0.94"),
         parameters: &[],
-        source: include_str!("lia_kernel.rs"),
-        build: |_| Box::new(LiaKernel::default()),
+        source: Cow::Borrowed(include_str!("lia_kernel.rs")),
+        build: Build::Fixed(|_| Box::new(LiaKernel::default())),
     },
     Entry {
-        name: "olia",
-        about: "linked increases that shift windows to the paths with the longest loss-free runs",
+        name: Cow::Borrowed("olia"),
+        about: Cow::Borrowed("linked increases that shift windows to the paths with the longest loss-free runs"),
         paper: Some("Khalili 2013"),
         parameters: &[LISA],
-        source: include_str!("olia.rs"),
-        build: |p| Box::new(Olia::new(p.flag("lisa"))),
+        source: Cow::Borrowed(include_str!("olia.rs")),
+        build: Build::Fixed(|p| Box::new(Olia::new(p.flag("lisa")))),
     },
     Entry {
-        name: "balia",
-        about: "linked increases and decreases, balanced between friendliness and responsiveness",
+        name: Cow::Borrowed("balia"),
+        about: Cow::Borrowed("linked increases and decreases, balanced between friendliness and responsiveness"),
         paper: Some("Walid 2014"),
         parameters: &[LISA],
-        source: include_str!("balia.rs"),
-        build: |p| Box::new(Balia { lisa: p.flag("lisa") }),
+        source: Cow::Borrowed(include_str!("balia.rs")),
+        build: Build::Fixed(|p| Box::new(Balia { lisa: p.flag("lisa") })),
     },
     Entry {
-        name: "wvegas",
-        about: "vegas on every subflow, sharing one budget of queued packets by their rates",
+        name: Cow::Borrowed("wvegas"),
+        about: Cow::Borrowed("vegas on every subflow, sharing one budget of queued packets by their rates"),
         paper: Some("Cao 2012"),
         parameters: wvegas::PARAMETERS,
-        source: include_str!("wvegas.rs"),
-        build: |p| Box::new(WVegas::new(p.number("total_alpha"), p.number("gamma"), p.flag("drain"), p.flag("lisa"))),
+        source: Cow::Borrowed(include_str!("wvegas.rs")),
+        build: Build::Fixed(|p| {
+            Box::new(WVegas::new(p.number("total_alpha"), p.number("gamma"), p.flag("drain"), p.flag("lisa")))
+        }),
     },
     Entry {
-        name: "mveno-r",
-        about: "veno with LIA's linked increase (reconstruction: the weights were not published)",
+        name: Cow::Borrowed("mveno-r"),
+        about: Cow::Borrowed("veno with LIA's linked increase (reconstruction: the weights were not published)"),
         paper: Some("Dong 2016"),
         parameters: &[veno::BETA, LISA],
-        source: include_str!("mveno.rs"),
-        build: |p| Box::new(MVeno::new(p.number("beta"), p.flag("lisa"))),
+        source: Cow::Borrowed(include_str!("mveno.rs")),
+        build: Build::Fixed(|p| Box::new(MVeno::new(p.number("beta"), p.flag("lisa")))),
     },
 ];

@@ -36,7 +36,7 @@ proptest! {
                 _ => None,
             };
             let params = entry.params(&entry.parameters.iter().filter_map(bound).collect()).expect("within range");
-            let (mut first, mut second) = ((entry.build)(&params), (entry.build)(&params));
+            let (mut first, mut second) = (entry.build(&params), entry.build(&params));
             let attempts = first.attempts(&candidates);
             prop_assert_eq!(&attempts, &second.attempts(&candidates), "{}", entry.name);
             prop_assert!(!attempts.is_empty(), "{}", entry.name);

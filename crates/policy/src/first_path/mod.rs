@@ -20,8 +20,9 @@ pub use raced::Raced;
 pub use remembered::Remembered;
 
 use crate::Truth;
-use crate::registry::{Domain, Entry, Parameter};
+use crate::registry::{Build, Domain, Entry, Parameter};
 use anabranch_units::{Duration, Rate};
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 /// One path on which a connection could begin.
@@ -80,36 +81,38 @@ pub const MIN_DELAY: Duration = Duration::from_millis(10);
 /// Every policy of this kind.
 pub const FIRST_PATHS: &[Entry<dyn FirstPath>] = &[
     Entry {
-        name: "as-listed",
-        about: "the path that the application or the scenario names, and no other",
+        name: Cow::Borrowed("as-listed"),
+        about: Cow::Borrowed("the path that the application or the scenario names, and no other"),
         paper: None,
         parameters: &[],
-        source: include_str!("as_listed.rs"),
-        build: |_| Box::new(AsListed),
+        source: Cow::Borrowed(include_str!("as_listed.rs")),
+        build: Build::Fixed(|_| Box::new(AsListed)),
     },
     Entry {
-        name: "lowest-rtt",
-        about: "the path with the lowest RTT as the simulator knows it, or else as remembered; no other",
+        name: Cow::Borrowed("lowest-rtt"),
+        about: Cow::Borrowed("the path with the lowest RTT as the simulator knows it, or else as remembered; no other"),
         paper: None,
         parameters: &[],
-        source: include_str!("lowest_rtt.rs"),
-        build: |_| Box::new(LowestRtt),
+        source: Cow::Borrowed(include_str!("lowest_rtt.rs")),
+        build: Build::Fixed(|_| Box::new(LowestRtt)),
     },
     Entry {
-        name: "raced",
-        about: "the path that answers first: SYNs on one after the other, remembered fastest first",
+        name: Cow::Borrowed("raced"),
+        about: Cow::Borrowed("the path that answers first: SYNs on one after the other, remembered fastest first"),
         paper: Some("RFC 8305 §5"),
         parameters: raced::PARAMETERS,
-        source: include_str!("raced.rs"),
-        build: |parameters| Box::new(Raced::new(parameters)),
+        source: Cow::Borrowed(include_str!("raced.rs")),
+        build: Build::Fixed(|parameters| Box::new(Raced::new(parameters))),
     },
     Entry {
-        name: "remembered",
-        about: "the path remembered as fastest, alone until its answer is overdue; raced where memory is old",
+        name: Cow::Borrowed("remembered"),
+        about: Cow::Borrowed(
+            "the path remembered as fastest, alone until its answer is overdue; raced where memory is old",
+        ),
         paper: Some("RFC 8305 §5"),
         parameters: remembered::PARAMETERS,
-        source: include_str!("remembered.rs"),
-        build: |parameters| Box::new(Remembered::new(parameters)),
+        source: Cow::Borrowed(include_str!("remembered.rs")),
+        build: Build::Fixed(|parameters| Box::new(Remembered::new(parameters))),
     },
 ];
 

@@ -8,8 +8,9 @@ pub use even::Even;
 pub use rbp::Rbp;
 pub use shared::Shared;
 
-use crate::registry::{Domain, Entry, Parameter};
+use crate::registry::{Build, Domain, Entry, Parameter};
 use anabranch_units::{Bytes, Duration, Instant, SubflowId};
+use std::borrow::Cow;
 
 /// The buffers at both ends of the connection, as the sender knows them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,16 +57,16 @@ pub trait ReceiveWindow: Send {
 /// Every policy of this kind.
 pub const WINDOWS: &[Entry<dyn ReceiveWindow>] = &[
     Entry {
-        name: "shared",
-        about: "whichever subflow sends first uses it",
+        name: Cow::Borrowed("shared"),
+        about: Cow::Borrowed("whichever subflow sends first uses it"),
         paper: Some("RFC 8684 §3.3.4"),
         parameters: &[],
-        source: include_str!("shared.rs"),
-        build: |_| Box::new(Shared),
+        source: Cow::Borrowed(include_str!("shared.rs")),
+        build: Build::Fixed(|_| Box::new(Shared)),
     },
     Entry {
-        name: "even",
-        about: "the same part of the buffer for each subflow, however fast it is",
+        name: Cow::Borrowed("even"),
+        about: Cow::Borrowed("the same part of the buffer for each subflow, however fast it is"),
         paper: Some("CMT-SCTP buffer splitting; in the words of Han et al. 2017"),
         parameters: &[
             Parameter {
@@ -87,12 +88,12 @@ pub const WINDOWS: &[Entry<dyn ReceiveWindow>] = &[
                 domain: Domain::Flag { default: false },
             },
         ],
-        source: include_str!("even.rs"),
-        build: |p| Box::new(Even::new(p.flag("receive"), p.flag("send"), p.flag("in_flight"))),
+        source: Cow::Borrowed(include_str!("even.rs")),
+        build: Build::Fixed(|p| Box::new(Even::new(p.flag("receive"), p.flag("send"), p.flag("in_flight")))),
     },
     Entry {
-        name: "rbp",
-        about: "divided beforehand by how much of the buffer each subflow is expected to occupy",
+        name: Cow::Borrowed("rbp"),
+        about: Cow::Borrowed("divided beforehand by how much of the buffer each subflow is expected to occupy"),
         paper: Some("Han et al. 2017"),
         parameters: &[
             Parameter {
@@ -120,10 +121,10 @@ pub const WINDOWS: &[Entry<dyn ReceiveWindow>] = &[
                 domain: Domain::Flag { default: true },
             },
         ],
-        source: include_str!("rbp.rs"),
-        build: |p| {
+        source: Cow::Borrowed(include_str!("rbp.rs")),
+        build: Build::Fixed(|p| {
             Box::new(Rbp::new(p.number("beta"), p.flag("per_rtt"), p.number("hysteresis"), p.flag("whole_segments")))
-        },
+        }),
     },
 ];
 

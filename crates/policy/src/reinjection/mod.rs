@@ -32,8 +32,9 @@ pub use tail::Tail;
 pub use upstream::Upstream;
 
 use crate::View;
-use crate::registry::{Domain, Entry, Parameter};
+use crate::registry::{Build, Domain, Entry, Parameter};
 use anabranch_units::{Instant, SubflowId};
+use std::borrow::Cow;
 
 /// Why nothing new can leave although a subflow has room (A-OPT).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -112,24 +113,24 @@ pub trait Reinjection: Send {
 /// Every policy of this kind.
 pub const REINJECTIONS: &[Entry<dyn Reinjection>] = &[
     Entry {
-        name: "none",
-        about: "never: what a subflow lost, it repairs itself",
+        name: Cow::Borrowed("none"),
+        about: Cow::Borrowed("never: what a subflow lost, it repairs itself"),
         paper: None,
         parameters: &[],
-        source: include_str!("none.rs"),
-        build: |_| Box::new(Never),
+        source: Cow::Borrowed(include_str!("none.rs")),
+        build: Build::Fixed(|_| Box::new(Never)),
     },
     Entry {
-        name: "on-rto",
-        about: "a timeout repeats all the subflow carries on the others",
+        name: Cow::Borrowed("on-rto"),
+        about: Cow::Borrowed("a timeout repeats all the subflow carries on the others"),
         paper: Some("Linux MPTCP v0.8x"),
         parameters: &[],
-        source: include_str!("on_rto.rs"),
-        build: |_| Box::new(OnRto),
+        source: Cow::Borrowed(include_str!("on_rto.rs")),
+        build: Build::Fixed(|_| Box::new(OnRto)),
     },
     Entry {
-        name: "opportunistic",
-        about: "also repeats the oldest data on a much faster subflow when nothing new can leave",
+        name: Cow::Borrowed("opportunistic"),
+        about: Cow::Borrowed("also repeats the oldest data on a much faster subflow when nothing new can leave"),
         paper: Some("Raiciu et al. 2012"),
         parameters: &[Parameter {
             name: "penalise",
@@ -137,55 +138,63 @@ pub const REINJECTIONS: &[Entry<dyn Reinjection>] = &[
             unit: "",
             domain: Domain::Flag { default: true },
         }],
-        source: include_str!("opportunistic.rs"),
-        build: |p| Box::new(Opportunistic::new(p.flag("penalise"))),
+        source: Cow::Borrowed(include_str!("opportunistic.rs")),
+        build: Build::Fixed(|p| Box::new(Opportunistic::new(p.flag("penalise")))),
     },
     Entry {
-        name: "daps",
-        about: "also repeats all that is under way on any subflow with room while the peer's window is full",
+        name: Cow::Borrowed("daps"),
+        about: Cow::Borrowed(
+            "also repeats all that is under way on any subflow with room while the peer's window is full",
+        ),
         paper: Some("Karlstad MPTCP kernel, with Kuhn et al. 2014"),
         parameters: &[],
-        source: include_str!("daps.rs"),
-        build: |_| Box::new(Daps::default()),
+        source: Cow::Borrowed(include_str!("daps.rs")),
+        build: Build::Fixed(|_| Box::new(Daps::default())),
     },
     Entry {
-        name: "upstream",
-        about: "a connection timer repeats the oldest data on an idle subflow; a stuck subflow goes stale",
+        name: Cow::Borrowed("upstream"),
+        about: Cow::Borrowed(
+            "a connection timer repeats the oldest data on an idle subflow; a stuck subflow goes stale",
+        ),
         paper: Some("upstream Linux (mptcp_net-next)"),
         parameters: upstream::PARAMETERS,
-        source: include_str!("upstream.rs"),
-        build: |p| Box::new(Upstream::new(p)),
+        source: Cow::Borrowed(include_str!("upstream.rs")),
+        build: Build::Fixed(|p| Box::new(Upstream::new(p))),
     },
     Entry {
-        name: "tail",
-        about: "once everything is sent, all that is under way is copied on another subflow",
+        name: Cow::Borrowed("tail"),
+        about: Cow::Borrowed("once everything is sent, all that is under way is copied on another subflow"),
         paper: Some("XQUIC default; Zheng et al. 2021 (XLINK)"),
         parameters: &[],
-        source: include_str!("tail.rs"),
-        build: |_| Box::new(Tail::default()),
+        source: Cow::Borrowed(include_str!("tail.rs")),
+        build: Build::Fixed(|_| Box::new(Tail::default())),
     },
     Entry {
-        name: "insured",
-        about: "opportunistic; once everything is sent, copies of the end where they pay, within a budget",
+        name: Cow::Borrowed("insured"),
+        about: Cow::Borrowed(
+            "opportunistic; once everything is sent, copies of the end where they pay, within a budget",
+        ),
         paper: None,
         parameters: insured::PARAMETERS,
-        source: include_str!("insured.rs"),
-        build: |p| Box::new(Insured::new(p)),
+        source: Cow::Borrowed(include_str!("insured.rs")),
+        build: Build::Fixed(|p| Box::new(Insured::new(p))),
     },
     Entry {
-        name: "deadline",
-        about: "copies what is under way for longer than about a round trip, or left on a path classed low",
+        name: Cow::Borrowed("deadline"),
+        about: Cow::Borrowed(
+            "copies what is under way for longer than about a round trip, or left on a path classed low",
+        ),
         paper: Some("XQUIC deadline; Zheng et al. 2021 (XLINK)"),
         parameters: deadline::PARAMETERS,
-        source: include_str!("deadline.rs"),
-        build: |p| Box::new(Deadline::new(p)),
+        source: Cow::Borrowed(include_str!("deadline.rs")),
+        build: Build::Fixed(|p| Box::new(Deadline::new(p))),
     },
     Entry {
-        name: "redundant",
-        about: "copies everything on the other subflows as they have room, whatever the scheduler",
+        name: Cow::Borrowed("redundant"),
+        about: Cow::Borrowed("copies everything on the other subflows as they have room, whatever the scheduler"),
         paper: None,
         parameters: redundant::PARAMETERS,
-        source: include_str!("redundant.rs"),
-        build: |p| Box::new(Redundant::new(p)),
+        source: Cow::Borrowed(include_str!("redundant.rs")),
+        build: Build::Fixed(|p| Box::new(Redundant::new(p))),
     },
 ];

@@ -40,9 +40,10 @@ mod testing;
 mod turns;
 mod weighted;
 
-use crate::registry::{Domain, Entry, Parameter};
+use crate::registry::{Build, Domain, Entry, Parameter};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Instant, Seed};
+use std::borrow::Cow;
 
 pub use anabranch::Anabranch;
 pub use blest::Blest;

@@ -22,7 +22,7 @@ pub fn each_setting<T: ?Sized>(table: &'static [Entry<T>]) -> Vec<(String, Build
         }
         for given in settings {
             let params = entry.params(&given).unwrap();
-            all.push((format!("{} {given:?}", entry.name), Box::new(move || (entry.build)(&params))));
+            all.push((format!("{} {given:?}", entry.name), Box::new(move || entry.build(&params))));
         }
     }
     all
@@ -40,5 +40,5 @@ pub fn check_table<T: ?Sized>(table: &[Entry<T>], names: &[&str]) {
             }
         }
     }
-    assert_eq!(table.iter().map(|entry| entry.name).collect::<Vec<_>>(), names);
+    assert_eq!(table.iter().map(|entry| &*entry.name).collect::<Vec<_>>(), names);
 }

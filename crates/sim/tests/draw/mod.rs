@@ -184,7 +184,7 @@ fn any<T: ?Sized>(draw: &mut Stream, table: &'static [Entry<T>]) -> Factory<T> {
         }
     }
     let params = entry.params(&given).unwrap_or_else(|error| panic!("what is accepted is accepted: {error}"));
-    Arc::new(move || (entry.build)(&params))
+    Arc::new(move || entry.build(&params))
 }
 
 /// Something in the domain: near the default, anywhere, or at its ends.

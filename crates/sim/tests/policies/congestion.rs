@@ -319,7 +319,7 @@ fn schedulers_that_wait_for_a_paced_subflow_are_woken() {
         let goodput = measure(scheduler);
         assert!(goodput > alone, "{scheduler}: {goodput} of {alone}");
     }
-    SCHEDULERS.iter().for_each(|entry| assert!(measure(entry.name) > 0.0));
+    SCHEDULERS.iter().for_each(|entry| assert!(measure(&entry.name) > 0.0));
 }
 
 /// A second subflow that joins over the same short queue: 100 and 200 kB, queues of 10 to 25 packets. Its initial window on

@@ -31,5 +31,5 @@ fn policy<T: ?Sized>(
     let given: BTreeMap<String, Value> =
         given.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
     let params = entry.params(&given).unwrap();
-    Arc::new(move || (entry.build)(&params))
+    Arc::new(move || entry.build(&params))
 }

@@ -170,7 +170,7 @@ fn copies_of_everything_are_the_most_and_the_fastest_for_a_thin_stream() {
     let thin = spec(paths, vec![warm(2_800, 60)]);
     let (times, most) = measure(&thin, "redundant");
     for entry in REINJECTIONS.iter().filter(|entry| entry.name != "redundant") {
-        let (others, copies) = measure(&thin, entry.name);
+        let (others, copies) = measure(&thin, &entry.name);
         assert!(copies < most, "{}: {copies} and {most} bytes", entry.name);
         assert!(mean(&times) <= mean(&others), "{}: {} s and {} s", entry.name, mean(&times), mean(&others));
         assert!(percentile(&times, 95) <= percentile(&others, 95), "{}", entry.name);

@@ -206,7 +206,7 @@ fn no_split_stops_a_transfer() {
                     change: Change::Blackhole,
                     notify: false,
                 }];
-                let outcome = complete(&with_window(&spec, entry.name, given));
+                let outcome = complete(&with_window(&spec, &entry.name, given));
                 let sender = outcome.connections[0].sender.as_ref().unwrap();
                 assert_eq!(sender.overruled.total(), 0, "{} {given:?} {buffer}", entry.name);
             }

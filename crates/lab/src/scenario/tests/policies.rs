@@ -15,12 +15,12 @@ fn a_scheduler_of_ones_own_is_found_by_its_name() {
     let origin = || Origin { scenario: "test.toml".into(), sets: vec![] };
     let trace = |_: &str, _| Ok("1\n".to_owned());
     let mine: Entry<dyn Policy> = Entry {
-        name: "mine",
-        about: "for this test",
+        name: "mine".into(),
+        about: "for this test".into(),
         paper: None,
         parameters: &[],
-        source: "",
-        build: |_| Box::new(MinRtt),
+        source: "".into(),
+        build: Build::Fixed(|_| Box::new(MinRtt)),
     };
     let mut catalogue = Catalogue::default();
     catalogue.schedulers.add(mine).unwrap();
