@@ -4,6 +4,7 @@ use crate::tree::hex;
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{self, Read};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 /// The version of the source.
@@ -21,14 +22,26 @@ pub fn build() -> &'static str {
     BUILD.get_or_init(|| digest_of_program().unwrap_or_else(|_| UNKNOWN_BUILD.to_owned()))
 }
 
+/// Takes the digest of `file` for that of the program: a library inside another program is the build, not the program around
+/// it. Must come before the first [`build`]; later calls change nothing.
+pub fn build_is_of(file: PathBuf) {
+    let _ = LIBRARY.set(file);
+}
+
+/// The file in place of the program's own.
+static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+
 /// `0.1.0 (build 9ee84d7f362d2eca)`
 pub fn version_with_build() -> String {
     format!("{VERSION} (build {})", build())
 }
 
 fn digest_of_program() -> io::Result<String> {
-    // The link of /proc leads to the program that runs even if its file has been replaced meanwhile.
-    let mut program = File::open("/proc/self/exe").or_else(|_| File::open(std::env::current_exe()?))?;
+    let mut program = match LIBRARY.get() {
+        Some(library) => File::open(library)?,
+        // The link of /proc leads to the program that runs even if its file has been replaced meanwhile.
+        None => File::open("/proc/self/exe").or_else(|_| File::open(std::env::current_exe()?))?,
+    };
     let (mut digest, mut part) = (Sha256::new(), vec![0; 1 << 20]);
     loop {
         match program.read(&mut part) {

@@ -102,6 +102,21 @@ impl Sheet {
         Sheet { columns: kinds.map(|(name, kind)| (name.to_owned(), kind)).to_vec(), rows }
     }
 
+    /// These rows; each has a cell for every column.
+    pub fn new(columns: Vec<(String, Kind)>, rows: Vec<Vec<Cell>>) -> Sheet {
+        Sheet { columns, rows }
+    }
+
+    /// Name and type of each column.
+    pub fn columns(&self) -> &[(String, Kind)] {
+        &self.columns
+    }
+
+    /// The cells of each row, in the order of columns.
+    pub fn rows(&self) -> &[Vec<Cell>] {
+        &self.rows
+    }
+
     fn of_texts<const N: usize>(columns: [&str; N], rows: usize) -> Sheet {
         let columns = columns.map(|name| (name.to_owned(), Kind::Text)).to_vec();
         Sheet { columns, rows: vec![Vec::new(); rows] }

@@ -1,0 +1,227 @@
+"""Anabranch: Multipath TCP schedulers compared on a deterministic simulator, and written in Python.
+
+>>> import anabranch as ab
+>>> run = ab.scenario("wlan-lte").run(seed=1)
+>>> run.finished
+True
+
+Numbers carry their unit in the name: ``_s`` seconds, ``_bps`` bits per second, ``_bytes`` bytes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from . import _native
+from ._errors import RunError, ScenarioError
+from ._native import Decision, Event, Subflow, Table, View, repeat, send, wait
+from ._policies import Scheduler
+from ._results import Comparison, Inspection, Run, Study
+
+__all__ = [
+    "Comparison",
+    "Decision",
+    "Event",
+    "Inspection",
+    "Run",
+    "RunError",
+    "Scenario",
+    "ScenarioError",
+    "Scheduler",
+    "Statistic",
+    "Study",
+    "Subflow",
+    "Table",
+    "View",
+    "build",
+    "compare",
+    "inspect",
+    "repeat",
+    "scenario",
+    "send",
+    "statistics",
+    "study",
+    "wait",
+]
+
+__version__: str = _native.__version__
+_native.built_from(_native.__file__)
+
+Progress = Callable[[int, int], object] | bool | None
+Policy = str | type[Scheduler]
+
+
+class Scenario:
+    """A scenario that was read and checked: paths, hosts, policies and work.
+
+    It never changes. Two are equal, and hash alike, if their digests are equal. Made by :func:`scenario`.
+    """
+
+    def __init__(self, native: _native.Scenario) -> None:
+        self._native = native
+
+    def with_(self, changes: Mapping[str, Any]) -> Scenario:
+        """The same with each ``KEY: value`` laid over it, as ``--set`` does::
+
+            s.with_({"path.lte.rate": "20mbit", "host.scheduler": "late"})
+
+        :param changes: keys of the scenario file with their tables, joined by dots. A class of a scheduler may stand where
+            its name would.
+        :raises ScenarioError: for a key, a unit or a name that is refused; it says what would be accepted.
+        """
+        return Scenario(self._native.with_(dict(changes)))
+
+    def run(self, seed: int | None = None) -> Run:
+        """Runs it once.
+
+        :param seed: 0 to 2**64 - 1; the scenario's own (``run.seed``) unless given.
+        :raises RunError: if the run breaks, for instance by an exception in a policy.
+        """
+        return Run(self._native.run(seed))
+
+    @property
+    def name(self) -> str:
+        """The file's name without directory and extension, or that of a shipped scenario."""
+        return self._native.name
+
+    @property
+    def about(self) -> str | None:
+        """One line on what it is for."""
+        return self._native.about
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of its content, traces included, seed and repetitions apart: 64 hexadecimal digits. Of a scheduler in
+        Python the name counts, not its code."""
+        return self._native.digest
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths' names, in order."""
+        return self._native.paths
+
+    @property
+    def toml(self) -> str:
+        """The file as it is written, without what ``with_`` laid over it."""
+        return self._native.toml
+
+    @property
+    def sets(self) -> list[str]:
+        """What was laid over it, as it stands behind ``--set`` on the command line."""
+        return self._native.sets
+
+    def __eq__(self, other: object) -> bool:
+        return self._native == other._native if isinstance(other, Scenario) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._native)
+
+    def __repr__(self) -> str:
+        return repr(self._native)
+
+
+class Statistic(NamedTuple):
+    """A statistic of a run."""
+
+    name: str
+    """Its column; ``{}`` stands for the path, window or middlebox that a column is about."""
+    unit: str
+    """Unit; empty for counts, shares and texts."""
+    kind: str
+    """bool, int, float or str."""
+    about: str
+    """Meaning, in a few words."""
+
+
+def scenario(source: str | os.PathLike[str] | Mapping[str, Any]) -> Scenario:
+    """Reads and checks a scenario.
+
+    :param source: the name of a shipped scenario (``"wlan-lte"``), a drawn condition (``"drawn/1/17"``), the path of a
+        TOML file, or a dict with the words of such a file.
+    :raises ScenarioError: if it is refused; the error points at the place and says what would be accepted.
+    """
+    return Scenario(_native.Scenario(dict(source) if isinstance(source, Mapping) else source))
+
+
+def compare(
+    source: Scenario | str | os.PathLike[str] | Mapping[str, Any],
+    schedulers: Sequence[Policy] | None = None,
+    *,
+    repeat: int | None = None,
+    seed: int | None = None,
+    jobs: int | None = None,
+    progress: Progress = None,
+) -> Comparison:
+    """Runs each scheduler with the same seeds, and plain TCP on each path, and ranks them.
+
+    :param source: a scenario, or what :func:`scenario` takes.
+    :param schedulers: names (``"ecf:beta=0.5"``) and classes; all schedulers unless given.
+    :param repeat: runs of each, 1 to 100000; the scenario's own number unless given.
+    :param seed: of the first repetition; the scenario's own unless given.
+    :param jobs: threads; one per processor unless given. Results do not depend on it.
+    :param progress: called with the number of runs that are through and of all; ``True`` for a bar of ``tqdm.auto``.
+    :raises ScenarioError: if the scenario or a scheduler is refused.
+    :raises RunError: if a run breaks. :raises KeyboardInterrupt: within a second of Ctrl-C.
+    """
+    it = source if isinstance(source, Scenario) else scenario(source)
+    chosen = None if schedulers is None else list(schedulers)
+    with _shown(progress) as show:
+        return Comparison(it._native.compare(chosen, repeat, seed, jobs or 0, show))
+
+
+def study(
+    name: str, *, quick: bool = False, repeat: int | None = None, jobs: int | None = None, progress: Progress = None
+) -> Study:
+    """Runs a figure or table of a paper again and judges what the paper states.
+
+    :param name: of a shipped study (``"late/fig10"``; ``anabranch study --list`` has them all), or the path of a file.
+    :param quick: a few points and repetitions only.
+    :param repeat: repetitions in place of the study's own, 1 to 100000.
+    :param jobs: threads; one per processor unless given. Results do not depend on it.
+    :param progress: as in :func:`compare`.
+    :raises ScenarioError: if the study is refused.
+    :raises RunError: if a run breaks.
+    """
+    with _shown(progress) as show:
+        return Study(_native.study(name, quick, repeat, jobs or 0, show))
+
+
+@contextmanager
+def _shown(progress: Progress) -> Iterator[Callable[[int, int], object] | None]:
+    if callable(progress):
+        yield progress
+    elif not progress:
+        yield None
+    else:
+        from tqdm.auto import tqdm
+
+        with tqdm(unit="run") as bar:
+
+            def show(done: int, total: int) -> None:
+                bar.total = total
+                bar.update(done - bar.n)
+
+            yield show
+
+
+def inspect(*files: str | os.PathLike[str]) -> Inspection:
+    """Analyses captures (pcap, pcapng) of anybody's MPTCP: connections, subflows, what was sent twice and why.
+
+    :raises ValueError: for a file that is no capture.
+    """
+    if not files:
+        raise ValueError("no capture is named; accepted: one or more files, such as inspect('client.pcapng')")
+    return Inspection(*_native.inspect([os.fspath(file) for file in files]))
+
+
+def statistics() -> list[Statistic]:
+    """Every statistic of a run with unit, type and meaning, in the order of columns."""
+    return [Statistic(*each) for each in _native.statistics()]
+
+
+def build() -> str:
+    """The digest of the native code: build, scenario and seed are the whole run."""
+    return _native.build()

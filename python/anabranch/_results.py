@@ -1,0 +1,208 @@
+"""Runs, comparisons and inspections: what came out."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import shutil
+import tempfile
+from typing import Any
+
+from . import _native
+from ._native import Table
+
+Path = str | os.PathLike[str]
+
+
+class Run:
+    """One run of a scenario with one seed.
+
+    Every number of the command's JSON is an attribute under its name: ``run.completion_s``, ``run.goodput_bps``,
+    ``run.shares``. :func:`statistics` lists them with units and meaning; one that the run does not have is ``None``.
+    ``run.samples`` is a table; the samples of the JSON are in :meth:`as_dict`.
+    """
+
+    def __init__(self, native: _native.Run) -> None:
+        self._native = native
+        self._document: dict[str, Any] = json.loads(native.json())
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_"):
+            row = self._document["runs"][0]
+            if name in row:
+                return row[name]
+        raise AttributeError(f"a run has no `{name}`; it has {', '.join(sorted(self._document['runs'][0]))}")
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._document["runs"][0]})
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON of ``anabranch run --json``: header, policies with all parameters, and the run's row."""
+        return json.loads(self._native.json())  # type: ignore[no-any-return]
+
+    @property
+    def command(self) -> str:
+        """The command that repeats the run."""
+        return self._native.command
+
+    @property
+    def transfers(self) -> Table:
+        """One row per transfer: workload, label, connection, started_s, finished_s, bytes, asked_bytes."""
+        return self._native.transfers()
+
+    @property
+    def segments(self) -> Table:
+        """One row per segment with data: connection, at_s, path, first_byte, length_bytes, copy (new, retransmitted or
+        reinjected) and lost. Runs once more to look."""
+        return self._native.segments()
+
+    @property
+    def samples(self) -> Table:
+        """One row per sample and path, every 5 ms or as often as 6000 samples allow: at_s, path, received_bytes,
+        cwnd_bytes, queued_packets and, of all paths together, data_acked_bytes, read_bytes, ofo_segments, buffered_bytes.
+        Runs once more to look."""
+        return self._native.samples()
+
+    def write_pcap(self, directory: Path) -> None:
+        """Writes the captures of ``anabranch run --pcap`` into a directory, which is made if it is not there.
+
+        They stand there only when they are complete: an interrupted call leaves nothing.
+        """
+        directory = os.fspath(directory)
+        os.makedirs(directory, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=directory, prefix=".partial-") as unfinished:
+            self._native.captures(unfinished)
+            for name in sorted(os.listdir(unfinished)):
+                shutil.move(os.path.join(unfinished, name), os.path.join(directory, name))
+
+    def report(self, file: Path) -> None:
+        """Writes the page of ``anabranch run --report``: one HTML file that needs no network."""
+        self._native.report(os.fspath(file))
+
+    def __str__(self) -> str:
+        """What ``anabranch run`` prints."""
+        return self._native.text()
+
+    def __repr__(self) -> str:
+        return repr(self._native)
+
+
+class Comparison:
+    """Schedulers over common seeds, ranked, with the best single path and the sum of the paths beside them."""
+
+    def __init__(self, native: _native.Comparison) -> None:
+        self._native = native
+        self._document: dict[str, Any] = json.loads(native.json())
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON of ``anabranch compare --json``: header, summary and every run."""
+        return json.loads(self._native.json())  # type: ignore[no-any-return]
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What ranks and its unit, baselines, and ``ranking``: for each scheduler, the best first, its mean with a 95 %
+        interval (``value``) and the paired differences ``to_reference`` (min-rtt) and ``to_best``."""
+        summary: dict[str, Any] = self._document["summary"]
+        return summary
+
+    @property
+    def ranking(self) -> list[dict[str, Any]]:
+        """The rows of the ranking, the best first."""
+        ranking: list[dict[str, Any]] = self.summary["ranking"]
+        return ranking
+
+    @property
+    def runs(self) -> Table:
+        """One row per run, baselines included: the columns of ``--csv``."""
+        return self._native.runs()
+
+    def report(self, file: Path) -> None:
+        """Writes the page of ``anabranch compare --report``: one HTML file that needs no network."""
+        self._native.report(os.fspath(file), "anabranch.compare in Python")
+
+    def __str__(self) -> str:
+        """What ``anabranch compare`` prints."""
+        return self._native.text()
+
+    def __repr__(self) -> str:
+        names = [row["scheduler"] for row in self.ranking]
+        return f"<anabranch.Comparison of {len(names)} schedulers, {self.summary['repeat']} runs each; first: {names[0]}>"
+
+    def _repr_html_(self) -> str:
+        unit = self.summary["unit"]
+        heads = ["#", "scheduler", f"{self.summary['measure']} [{unit}]", f"to min-rtt [{unit}]", "p (Holm)"]
+        rows = []
+        for row in self.ranking:
+            to = row["to_reference"]
+            difference = "" if to is None else _estimate(to)
+            p = "" if to is None or to["p_holm"] is None else f"{to['p_holm']:.2g}"
+            rows.append([str(row["rank"]), row["scheduler"], _estimate(row["value"]), difference, p])
+        for single in self.summary["singles"]:
+            rows.append(["", f"plain TCP on {single['path']}", _estimate(single["value"]), "", ""])
+        head = "".join(f"<th>{html.escape(text)}</th>" for text in heads)
+        body = "".join("<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>" for row in rows)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+class Study:
+    """A figure or table of a paper, run again, with a verdict on each statement of the paper."""
+
+    def __init__(self, native: _native.Study) -> None:
+        self._native = native
+        self._document: dict[str, Any] = json.loads(native.json())
+
+    def as_dict(self) -> dict[str, Any]:
+        """The study in the JSON of ``anabranch study --json``: figures as data, statements with verdicts, assumptions."""
+        return json.loads(self._native.json())  # type: ignore[no-any-return]
+
+    @property
+    def statements(self) -> list[dict[str, Any]]:
+        """What the paper states and what became of it."""
+        statements: list[dict[str, Any]] = self._document["statements"]
+        return statements
+
+    @property
+    def runs(self) -> Table:
+        """One row per run, with the values of the axes: the columns of the study's CSV."""
+        return self._native.runs()
+
+    def report(self, file: Path) -> None:
+        """Writes the page of ``anabranch study --report``: one HTML file that needs no network."""
+        self._native.report(os.fspath(file))
+
+    def __str__(self) -> str:
+        """What ``anabranch study`` prints of it."""
+        return self._native.text()
+
+    def __repr__(self) -> str:
+        return f"<anabranch.Study {self._document['name']}: {self._document['runs']} runs, {len(self.statements)} statements>"
+
+
+class Inspection:
+    """Captures, analysed as ``anabranch inspect`` does."""
+
+    def __init__(self, document: str, text: str) -> None:
+        self._document: dict[str, Any] = json.loads(document)
+        self._text = text
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON of ``anabranch inspect --json``."""
+        return self._document
+
+    @property
+    def connections(self) -> list[dict[str, Any]]:
+        """MPTCP connections that were found."""
+        connections: list[dict[str, Any]] = self._document["connections"]
+        return connections
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"<anabranch.Inspection: {len(self.connections)} MPTCP connections>"
+
+
+def _estimate(estimate: dict[str, Any]) -> str:
+    half = estimate.get("half")
+    return f"{estimate['mean']:.4g}" + ("" if half is None else f" ± {half:.2g}")

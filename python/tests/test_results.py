@@ -1,0 +1,125 @@
+"""Tables, files, progress and interruption."""
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import anabranch as ab
+import pandas
+import polars
+import pyarrow
+import pytest
+
+
+@pytest.fixture(scope="module")
+def run() -> ab.Run:
+    return ab.scenario("wlan-lte").run(seed=1)
+
+
+def test_numbers_have_units_and_unknown_ones_are_refused(run: ab.Run) -> None:
+    units = {it.name: it.unit for it in ab.statistics()}
+    assert units["completion_s"] == "s" and units["goodput_bps"] == "bit/s"
+    single = [it.name for it in ab.statistics() if "{}" not in it.name and not it.name.startswith("samples")]
+    missing = [name for name in single if name not in dir(run)]
+    assert missing == []
+    with pytest.raises(AttributeError, match="a run has no `speed`; it has .*completion_s"):
+        run.speed  # noqa: B018
+
+
+def test_tables_are_taken_as_they_are(run: ab.Run) -> None:
+    segments = run.segments
+    by_polars, by_arrow = polars.DataFrame(segments), pyarrow.table(segments)
+    by_pandas = pandas.DataFrame.from_arrow(segments)
+    assert len(segments) == by_polars.height == by_arrow.num_rows == len(by_pandas) > 1000
+    assert segments.columns == by_polars.columns == by_arrow.column_names == list(by_pandas.columns)
+    # Of the first transmissions each path has the bytes that the run counts for it.
+    first = by_polars.filter(polars.col("copy") == "new").group_by("path").agg(polars.col("length_bytes").sum())
+    sums = dict(first.iter_rows())
+    assert [sums[path] for path in ("wlan", "lte")] == run.path_bytes
+
+
+def test_transfers_and_samples(run: ab.Run) -> None:
+    transfers = polars.DataFrame(run.transfers)
+    spans = (transfers["finished_s"] - transfers["started_s"]).to_list()
+    assert sum(spans) / len(spans) == pytest.approx(run.completion_s, rel=1e-12)
+    samples = polars.DataFrame(run.samples)
+    assert samples["path"].unique().sort().to_list() == ["lte", "wlan"]
+    assert samples["read_bytes"].max() == transfers["bytes"].sum()
+
+
+def test_the_rows_of_a_comparison() -> None:
+    calls: list[tuple[int, int]] = []
+    comparison = ab.compare(
+        "wlan-lte", ["min-rtt", "late"], repeat=3, progress=lambda done, total: calls.append((done, total))
+    )
+    rows = polars.DataFrame(comparison.runs)
+    assert rows.height == 12 and calls[-1] == (12, 12) and calls == sorted(calls)
+    mean = rows.filter(polars.col("name") == "late")["completion_s"].mean()
+    ranked = {row["scheduler"]: row for row in comparison.ranking}
+    assert mean == pytest.approx(ranked["late"]["value"]["mean"], rel=1e-12)
+    assert "<td>late</td>" in comparison._repr_html_() and "plain TCP on lte" in comparison._repr_html_()
+    assert "late" in str(comparison) and "2 schedulers, 3 runs each" in repr(comparison)
+
+
+def test_a_bar_of_tqdm(capsys: pytest.CaptureFixture[str]) -> None:
+    ab.compare("wlan-lte", ["min-rtt"], repeat=2, progress=True)
+    assert "6/6" in capsys.readouterr().err
+
+
+def test_files(run: ab.Run, tmp_path: Path) -> None:
+    run.report(tmp_path / "run.html")
+    assert (tmp_path / "run.html").read_text().lstrip().lower().startswith("<!doctype html>")
+    run.write_pcap(tmp_path / "captures")
+    captures = sorted((tmp_path / "captures").iterdir())
+    assert captures and all(file.suffix == ".pcapng" for file in captures)
+    inspected = ab.inspect(*captures)
+    assert inspected.connections and "MPTCP" in str(inspected)
+    ab.compare("wlan-lte", ["min-rtt", "late"], repeat=2).report(tmp_path / "compare.html")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["captures", "compare.html", "run.html"]
+
+
+def interrupt(work: Callable[[], object]) -> None:
+    """Sends Ctrl-C into work that would take hours."""
+    threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        work()
+
+
+class StoppedCapture:
+    """A run whose captures are interrupted when half of them is written."""
+
+    def captures(self, directory: str) -> None:
+        (Path(directory) / "client.pcapng").write_bytes(b"half")
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_ends_a_comparison() -> None:
+    interrupt(lambda: ab.compare("wlan-lte", repeat=10_000))
+
+
+def test_an_interrupt_ends_one_long_run_and_leaves_no_half_file(tmp_path: Path) -> None:
+    long = {
+        "path": {"a": {"rate": "900mbit", "delay": "5ms"}, "b": {"rate": "900mbit", "delay": "5ms"}},
+        "workload": [{"kind": "bulk", "duration": "10000s"}],
+        "run": {"stop": "10001s"},
+    }
+    interrupt(lambda: ab.scenario(long).run())
+    bulk = ab.scenario("wlan-lte").run(seed=1)
+    bulk._native = StoppedCapture()  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        bulk.write_pcap(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failing_progress_ends_the_call() -> None:
+    def fail(done: int, total: int) -> None:
+        raise LookupError("for this test")
+
+    with pytest.raises(LookupError, match="for this test"):
+        ab.compare("wlan-lte", repeat=1000, progress=fail)
+
+
+def test_the_build_is_that_of_the_package() -> None:
+    assert len(ab.build()) == 16 and ab.scenario("wlan-lte").run(seed=1).build == ab.build()
