@@ -3,10 +3,10 @@
 use super::common::*;
 use super::policy;
 use super::reinjection::warm;
-use anabranch_net::{LossModel, QueueLimit};
+use anabranch_net::{Change, LossModel, QueueLimit};
 use anabranch_policy::registry::{CONGESTION, REINJECTIONS, SCHEDULERS, Value};
-use anabranch_sim::{Outcome, PathSpec, Spec};
-use anabranch_units::{Bytes, Seed};
+use anabranch_sim::{Affected, Outcome, PathSpec, Spec, TimedChange};
+use anabranch_units::{Bytes, Duration, Seed};
 
 /// What a run shows of a scheduler's choices.
 #[derive(Clone, Copy, Debug, Default)]
@@ -228,4 +228,23 @@ fn anabranch_is_not_drawn_to_a_slow_link_by_its_round_trip() {
     let (min_rtt, anabranch) = (median("min-rtt"), median("anabranch"));
     println!("min-rtt {min_rtt:.3} s, anabranch {anabranch:.3} s");
     assert!(anabranch < 0.75 * min_rtt, "{anabranch} {min_rtt}");
+}
+
+/// A file of 200 kB over two paths, of which that with the shorter round trip dies after 30 ms, with copies by
+/// `insured`. Who goes by its last round trips alone keeps the rest of the file for it until its timeout.
+#[test]
+fn anabranch_does_not_wait_for_a_path_that_has_died() {
+    let time = |name| {
+        let mut spec: Spec = spec(vec![path("dies", 60, 4), path("stays", 60, 20)], vec![download(200_000)]);
+        let at = Duration::from_millis(30);
+        let path = "dies".to_owned();
+        spec.changes =
+            vec![TimedChange { at, path, affected: Affected::Both, change: Change::Blackhole, notify: false }];
+        spec.server.policies.scheduler = policy(SCHEDULERS, name, &[]);
+        spec.server.policies.reinjection = policy(REINJECTIONS, "insured", &[]);
+        complete(&spec).transfers[0].duration().unwrap().as_secs_f64()
+    };
+    let (sttf, anabranch) = (time("sttf"), time("anabranch"));
+    println!("sttf {sttf:.3} s, anabranch {anabranch:.3} s");
+    assert!(anabranch < 0.75 * sttf, "{anabranch} {sttf}");
 }
