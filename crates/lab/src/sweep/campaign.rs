@@ -114,6 +114,8 @@ impl Campaign {
     /// The columns of its rows.
     pub fn layout(&self) -> Layout {
         Layout {
+            version: VERSION.to_owned(),
+            build: build().to_owned(),
             axes: self.axes.iter().map(|axis| (axis.name.clone(), axis.kind())).collect(),
             metrics: self.metrics.iter().map(|(name, _)| name.clone()).collect(),
         }

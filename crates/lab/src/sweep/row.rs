@@ -2,7 +2,7 @@
 
 use crate::file::MeasureName;
 use crate::statistic::{Cell, Kind};
-use crate::{Measured, Scenario, VERSION, build};
+use crate::{Measured, Scenario};
 use sha2::{Digest, Sha256};
 
 /// One run.
@@ -86,6 +86,10 @@ impl Trial {
 /// The columns of a campaign.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Layout {
+    /// Of the program that makes the runs, or made them.
+    pub version: String,
+    /// Its build.
+    pub build: String,
     /// One per axis.
     pub axes: Vec<(String, Kind)>,
     /// Metrics with their arguments.
@@ -137,7 +141,7 @@ impl Row {
     /// Its cells, in the order of [`Layout::columns`].
     pub fn cells(&self, layout: &Layout) -> Vec<Cell> {
         let text = |text: &str| Cell::Text(text.to_owned());
-        let mut cells = vec![text(VERSION), text(build()), Cell::Count(self.condition)];
+        let mut cells = vec![text(&layout.version), text(&layout.build), Cell::Count(self.condition)];
         cells.extend([text(&self.scenario), text(&self.digest)]);
         cells.extend(self.axes.iter().cloned());
         cells.extend([text(KINDS[usize::from(self.single)]), text(&self.name), Cell::Count(self.seed)]);

@@ -315,6 +315,8 @@ impl Store {
     pub fn layout(manifest: &Manifest) -> Layout {
         let kind = |axis: &AxisInfo| if axis.unit.is_some() { Kind::Number } else { Kind::Text };
         Layout {
+            version: manifest.version.clone(),
+            build: manifest.build.clone(),
             axes: manifest.axes.iter().map(|axis| (axis.name.clone(), kind(axis))).collect(),
             metrics: manifest.metrics.clone(),
         }

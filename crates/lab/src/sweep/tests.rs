@@ -82,6 +82,16 @@ fn conditions_are_the_product_of_axes_and_draws() {
     assert_eq!((metrics[0], metrics.len()), (Some(trial.time_s), 2));
 }
 
+/// What another build has made is shown as that, whoever reads it.
+#[test]
+fn rows_carry_the_build_that_made_them() {
+    let campaign = read(SWEEP);
+    let own = campaign.manifest("sweep", "", "");
+    let made = Manifest { version: "0.0.9".to_owned(), build: "older".to_owned(), ..own };
+    let cells = campaign.run(0..1, 1, &|| ())[0].cells(&Store::layout(&made));
+    assert_eq!((cells[0].to_string(), cells[1].to_string()), ("0.0.9".to_owned(), "older".to_owned()));
+}
+
 #[test]
 fn chunks_shares_overlaps_and_cuts_make_no_difference() {
     let campaign = read(SWEEP);
