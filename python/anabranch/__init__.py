@@ -19,7 +19,7 @@ from . import _native
 from ._errors import RunError, ScenarioError
 from ._native import Decision, Event, Subflow, Table, View, repeat, send, wait
 from ._policies import Scheduler
-from ._results import Comparison, Inspection, Run, Study
+from ._results import Comparison, Inspection, Run, Study, Sweep
 
 __all__ = [
     "Comparison",
@@ -34,11 +34,13 @@ __all__ = [
     "Statistic",
     "Study",
     "Subflow",
+    "Sweep",
     "Table",
     "View",
     "build",
     "compare",
     "inspect",
+    "load",
     "repeat",
     "scenario",
     "send",
@@ -215,6 +217,16 @@ def inspect(*files: str | os.PathLike[str]) -> Inspection:
     if not files:
         raise ValueError("no capture is named; accepted: one or more files, such as inspect('client.pcapng')")
     return Inspection(*_native.inspect([os.fspath(file) for file in files]))
+
+
+def load(directory: str | os.PathLike[str]) -> Sweep:
+    """Reads a directory of results that ``anabranch sweep --out`` or ``anabranch rank --out`` has made, or is still making.
+
+    All rows come into memory.
+
+    :raises ValueError: for a directory that holds no results, or a part whose rows are not those that were written.
+    """
+    return Sweep(_native.load(os.fspath(directory)))
 
 
 def statistics() -> list[Statistic]:

@@ -179,6 +179,47 @@ class Study:
         return f"<anabranch.Study {self._document['name']}: {self._document['runs']} runs, {len(self.statements)} statements>"
 
 
+class Sweep:
+    """A directory of results: every run of it, and what they come to. Made by :func:`load`."""
+
+    def __init__(self, native: _native.Sweep) -> None:
+        self._native = native
+        self._document: dict[str, Any] = json.loads(native.json())
+
+    def as_dict(self) -> dict[str, Any]:
+        """The summary in the JSON of ``anabranch sweep --summary --json``, without the version and build of who reads it."""
+        return json.loads(self._native.json())  # type: ignore[no-any-return]
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What was swept, as the directory's ``manifest.json`` has it: version, build, command, axes, systems, the file."""
+        return json.loads(self._native.manifest())  # type: ignore[no-any-return]
+
+    @property
+    def standings(self) -> list[dict[str, Any]]:
+        """Of each system how its time compares with that of the best of all others; the best system first."""
+        standings: list[dict[str, Any]] = self._document["standings"]
+        return standings
+
+    @property
+    def runs(self) -> Table:
+        """One row per run in the order of conditions: the columns that docs/sweeps.md describes. A run that broke has its
+        reason in ``problem``."""
+        return self._native.runs()
+
+    def report(self, file: Path) -> None:
+        """Writes the page of ``anabranch sweep --report``: one HTML file that needs no network."""
+        self._native.report(os.fspath(file))
+
+    def __str__(self) -> str:
+        """What ``anabranch sweep --summary`` prints."""
+        return self._native.text()
+
+    def __repr__(self) -> str:
+        it = self._document
+        return f"<anabranch.Sweep: {it['rows']} runs of {it['done']} of {it['conditions']} conditions>"
+
+
 class Inspection:
     """Captures, analysed as ``anabranch inspect`` does."""
 

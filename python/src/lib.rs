@@ -3,7 +3,7 @@
 //! ```text
 //! policies.rs   classes of Python as entries of a catalogue        scheduler.rs   views and decisions
 //! scenario.rs   a scenario, made anew for each change              value.rs       values of Python as TOML
-//! run.rs, comparison.rs, study.rs   results                        table.rs       rows as an Arrow stream
+//! run.rs, comparison.rs, study.rs, sweep.rs   results              table.rs       rows as an Arrow stream
 //! call.rs       long calls: the GIL released, signals seen         error.rs       exceptions with fields
 //! ```
 //!
@@ -18,6 +18,7 @@ mod run;
 mod scenario;
 mod scheduler;
 mod study;
+mod sweep;
 mod table;
 mod value;
 
@@ -69,6 +70,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(build, module)?)?;
     module.add_function(wrap_pyfunction!(inspect, module)?)?;
     module.add_function(wrap_pyfunction!(study::study, module)?)?;
+    module.add_function(wrap_pyfunction!(sweep::load, module)?)?;
     module.add_function(wrap_pyfunction!(scheduler::send, module)?)?;
     module.add_function(wrap_pyfunction!(scheduler::repeat, module)?)?;
     module.add_function(wrap_pyfunction!(scheduler::wait, module)?)?;
@@ -76,6 +78,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<run::Run>()?;
     module.add_class::<comparison::Comparison>()?;
     module.add_class::<study::PyStudy>()?;
+    module.add_class::<sweep::Sweep>()?;
     module.add_class::<table::Table>()?;
     module.add_class::<scheduler::PyView>()?;
     module.add_class::<scheduler::PySubflow>()?;

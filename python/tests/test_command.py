@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import anabranch as ab
+import pyarrow
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,6 +44,39 @@ def test_a_study_has_the_numbers_of_the_command(command: Any, tmp_path: Path) ->
     [theirs] = command("study", "late/fig10", "--quick", "--repeat", "2", "--out", str(tmp_path))
     told = {"build": "", "command": ""}
     assert ours["runs"] > 0 and {**ours, **told} == {**theirs, **told}
+
+
+SWEEP = """
+scenario = "lossy"
+schedulers = ["min-rtt", "late"]
+metrics = ["completion-time"]
+set = ["workload.0.size=200kB"]
+repeat = { count = 2 }
+
+[[axis]]
+key = "path.clean.delay"
+values = ["5ms", "50ms"]
+"""
+
+
+def test_a_directory_of_results_is_what_the_command_says_of_it(command: Any, tmp_path: Path) -> None:
+    (tmp_path / "sweep.toml").write_text(SWEEP)
+    theirs = command("sweep", str(tmp_path / "sweep.toml"), "--out", str(tmp_path / "kept"))
+    loaded = ab.load(tmp_path / "kept")
+    # The command names itself as well.
+    assert {"version": theirs["version"], "build": theirs["build"], **loaded.as_dict()} == theirs
+    table = pyarrow.table(loaded.runs)
+    assert table.num_rows == theirs["rows"] == 8
+    assert table["time_s"].to_pylist() == table["completion-time"].to_pylist()
+    # The rows are the command's, and say so.
+    assert set(table["build"].to_pylist()) == {loaded.manifest["build"]} != {ab.build()}
+    loaded.report(tmp_path / "sweep.html")
+    assert "late" in (tmp_path / "sweep.html").read_text()
+
+
+def test_what_is_no_directory_of_results_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"is no directory of results: there is no manifest\.json; accepted:"):
+        ab.load(tmp_path)
 
 
 def test_threads_change_nothing() -> None:
