@@ -70,8 +70,8 @@ class Scenario:
 
             s.with_({"path.lte.rate": "20mbit", "host.scheduler": "late"})
 
-        :param changes: keys of the scenario file with their tables, joined by dots. A class of a scheduler may stand where
-            its name would.
+        :param changes: keys of the scenario file with their tables, joined by dots. A class of a scheduler may stand
+            where its name would.
         :raises ScenarioError: for a key, a unit or a name that is refused; it says what would be accepted.
         """
         return Scenario(self._native.with_(dict(changes)))
@@ -220,7 +220,7 @@ def inspect(*files: str | os.PathLike[str]) -> Inspection:
 
 
 def load(directory: str | os.PathLike[str]) -> Sweep:
-    """Reads a directory of results that ``anabranch sweep --out`` or ``anabranch rank --out`` has made, or is still making.
+    """Reads a directory of results that ``anabranch sweep --out`` or ``anabranch rank --out`` has made or is making.
 
     All rows come into memory.
 

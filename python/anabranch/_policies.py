@@ -20,9 +20,9 @@ class Scheduler:
 
         anabranch.compare("wlan-lte", schedulers=["min-rtt", LeastQueue], repeat=20)
 
-    The class stands wherever the name of a scheduler does; in results it is called by its own name. One object is made for
-    each connection, by calling the class without arguments; whatever it remembers is of that connection alone. Do not draw
-    from ``random``, read a clock or keep anything in the class: scenario and seed must be the whole run.
+    The class stands wherever the name of a scheduler does; in results it is called by its own name. One object is made
+    for each connection, by calling the class without arguments; whatever it remembers is of that connection alone. Do
+    not draw from ``random``, read a clock or keep anything in the class: scenario and seed must be the whole run.
 
     A scheduler is asked only while at least two subflows are usable, one of them has room and the peer's window admits
     unsent data. The engine checks each answer: one that cannot be carried out, or that starves the connection, is
@@ -34,8 +34,8 @@ class Scheduler:
 
         :param now: time of the run [s].
         :param view: usable subflows, unsent data and the peer's window. It stays what it is: keep it, compare it.
-        :returns: a subflow of the view or its id: the next unsent segment leaves there. ``None``: nothing now, ask at the
-            next event. Otherwise what :func:`send`, :func:`repeat` or :func:`wait` make.
+        :returns: a subflow of the view or its id: the next unsent segment leaves there. ``None``: nothing now, ask at
+            the next event. Otherwise what :func:`send`, :func:`repeat` or :func:`wait` make.
         """
         raise NotImplementedError
 

@@ -1,4 +1,4 @@
-"""Runs, comparisons and inspections: what came out."""
+"""Results: runs, comparisons, studies, sweeps and captures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import tempfile
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from . import _native
 from ._native import Table
@@ -15,17 +15,42 @@ from ._native import Table
 Path = str | os.PathLike[str]
 
 
-class Run:
+class _Native(Protocol):
+    def json(self) -> str: ...
+    def text(self) -> str: ...
+    def report(self, file: str) -> None: ...
+
+
+N = TypeVar("N", bound=_Native)
+
+
+class _Result(Generic[N]):
+    """Results that the command prints as JSON, as text and as a page."""
+
+    def __init__(self, native: N) -> None:
+        self._native = native
+        self._document = self.as_dict()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON that the command prints of it with ``--json``."""
+        return json.loads(self._native.json())  # type: ignore[no-any-return]
+
+    def report(self, file: Path) -> None:
+        """Writes the page of the command's ``--report``: one HTML file that needs no network."""
+        self._native.report(os.fspath(file))
+
+    def __str__(self) -> str:
+        """The text that the command prints of it."""
+        return self._native.text()
+
+
+class Run(_Result[_native.Run]):
     """One run of a scenario with one seed.
 
     Every number of the command's JSON is an attribute under its name: ``run.completion_s``, ``run.goodput_bps``,
     ``run.shares``. :func:`statistics` lists them with units and meaning; one that the run does not have is ``None``.
-    ``run.samples`` is a table; the samples of the JSON are in :meth:`as_dict`.
+    ``run.samples`` is a table; the samples of the JSON are in :meth:`as_dict`, with header and policies.
     """
-
-    def __init__(self, native: _native.Run) -> None:
-        self._native = native
-        self._document: dict[str, Any] = json.loads(native.json())
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_"):
@@ -36,10 +61,6 @@ class Run:
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._document["runs"][0]})
-
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON of ``anabranch run --json``: header, policies with all parameters, and the run's row."""
-        return json.loads(self._native.json())  # type: ignore[no-any-return]
 
     @property
     def command(self) -> str:
@@ -60,8 +81,8 @@ class Run:
     @property
     def samples(self) -> Table:
         """One row per sample and path, every 5 ms or as often as 6000 samples allow: at_s, path, received_bytes,
-        cwnd_bytes, queued_packets and, of all paths together, data_acked_bytes, read_bytes, ofo_segments, buffered_bytes.
-        Runs once more to look."""
+        cwnd_bytes, queued_packets and, of all paths together, data_acked_bytes, read_bytes, ofo_segments,
+        buffered_bytes. Runs once more to look."""
         return self._native.samples()
 
     def write_pcap(self, directory: Path) -> None:
@@ -76,33 +97,20 @@ class Run:
             for name in sorted(os.listdir(unfinished)):
                 shutil.move(os.path.join(unfinished, name), os.path.join(directory, name))
 
-    def report(self, file: Path) -> None:
-        """Writes the page of ``anabranch run --report``: one HTML file that needs no network."""
-        self._native.report(os.fspath(file))
-
-    def __str__(self) -> str:
-        """What ``anabranch run`` prints."""
-        return self._native.text()
-
     def __repr__(self) -> str:
         return repr(self._native)
 
 
-class Comparison:
-    """Schedulers over common seeds, ranked, with the best single path and the sum of the paths beside them."""
+class Comparison(_Result[_native.Comparison]):
+    """Schedulers over common seeds, ranked, with the best single path and the sum of the paths beside them.
 
-    def __init__(self, native: _native.Comparison) -> None:
-        self._native = native
-        self._document: dict[str, Any] = json.loads(native.json())
-
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON of ``anabranch compare --json``: header, summary and every run."""
-        return json.loads(self._native.json())  # type: ignore[no-any-return]
+    :meth:`as_dict` has header, summary and every run.
+    """
 
     @property
     def summary(self) -> dict[str, Any]:
-        """What ranks and its unit, baselines, and ``ranking``: for each scheduler, the best first, its mean with a 95 %
-        interval (``value``) and the paired differences ``to_reference`` (min-rtt) and ``to_best``."""
+        """The measure that ranks and its unit, baselines, and ``ranking``: for each scheduler, the best first, its mean
+        with a 95 % interval (``value``) and the paired differences ``to_reference`` (min-rtt) and ``to_best``."""
         summary: dict[str, Any] = self._document["summary"]
         return summary
 
@@ -117,17 +125,10 @@ class Comparison:
         """One row per run, baselines included: the columns of ``--csv``."""
         return self._native.runs()
 
-    def report(self, file: Path) -> None:
-        """Writes the page of ``anabranch compare --report``: one HTML file that needs no network."""
-        self._native.report(os.fspath(file), "anabranch.compare in Python")
-
-    def __str__(self) -> str:
-        """What ``anabranch compare`` prints."""
-        return self._native.text()
-
     def __repr__(self) -> str:
         names = [row["scheduler"] for row in self.ranking]
-        return f"<anabranch.Comparison of {len(names)} schedulers, {self.summary['repeat']} runs each; first: {names[0]}>"
+        repeat = self.summary["repeat"]
+        return f"<anabranch.Comparison of {len(names)} schedulers, {repeat} runs each; first: {names[0]}>"
 
     def _repr_html_(self) -> str:
         unit = self.summary["unit"]
@@ -145,20 +146,15 @@ class Comparison:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-class Study:
-    """A figure or table of a paper, run again, with a verdict on each statement of the paper."""
+class Study(_Result[_native.Study]):
+    """A figure or table of a paper, run again, with a verdict on each statement of the paper.
 
-    def __init__(self, native: _native.Study) -> None:
-        self._native = native
-        self._document: dict[str, Any] = json.loads(native.json())
-
-    def as_dict(self) -> dict[str, Any]:
-        """The study in the JSON of ``anabranch study --json``: figures as data, statements with verdicts, assumptions."""
-        return json.loads(self._native.json())  # type: ignore[no-any-return]
+    :meth:`as_dict` has figures as data, statements with verdicts, assumptions.
+    """
 
     @property
     def statements(self) -> list[dict[str, Any]]:
-        """What the paper states and what became of it."""
+        """Statements of the paper, each with its verdict."""
         statements: list[dict[str, Any]] = self._document["statements"]
         return statements
 
@@ -167,53 +163,33 @@ class Study:
         """One row per run, with the values of the axes: the columns of the study's CSV."""
         return self._native.runs()
 
-    def report(self, file: Path) -> None:
-        """Writes the page of ``anabranch study --report``: one HTML file that needs no network."""
-        self._native.report(os.fspath(file))
-
-    def __str__(self) -> str:
-        """What ``anabranch study`` prints of it."""
-        return self._native.text()
-
     def __repr__(self) -> str:
-        return f"<anabranch.Study {self._document['name']}: {self._document['runs']} runs, {len(self.statements)} statements>"
+        it = self._document
+        return f"<anabranch.Study {it['name']}: {it['runs']} runs, {len(self.statements)} statements>"
 
 
-class Sweep:
-    """A directory of results: every run of it, and what they come to. Made by :func:`load`."""
+class Sweep(_Result[_native.Sweep]):
+    """A directory of results: every run of it, and their summary. Made by :func:`load`.
 
-    def __init__(self, native: _native.Sweep) -> None:
-        self._native = native
-        self._document: dict[str, Any] = json.loads(native.json())
-
-    def as_dict(self) -> dict[str, Any]:
-        """The summary in the JSON of ``anabranch sweep --summary --json``, without the version and build of who reads it."""
-        return json.loads(self._native.json())  # type: ignore[no-any-return]
+    :meth:`as_dict` has the summary, without the version and build of who reads it.
+    """
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """What was swept, as the directory's ``manifest.json`` has it: version, build, command, axes, systems, the file."""
+        """Description of the sweep, from ``manifest.json``: version, build, command, axes, systems, the file."""
         return json.loads(self._native.manifest())  # type: ignore[no-any-return]
 
     @property
     def standings(self) -> list[dict[str, Any]]:
-        """Of each system how its time compares with that of the best of all others; the best system first."""
+        """Ratios of each system's time to that of the best of all others; the best system first."""
         standings: list[dict[str, Any]] = self._document["standings"]
         return standings
 
     @property
     def runs(self) -> Table:
-        """One row per run in the order of conditions: the columns that docs/sweeps.md describes. A run that broke has its
-        reason in ``problem``."""
+        """One row per run in the order of conditions: the columns that docs/sweeps.md describes. A run that broke has
+        its reason in ``problem``."""
         return self._native.runs()
-
-    def report(self, file: Path) -> None:
-        """Writes the page of ``anabranch sweep --report``: one HTML file that needs no network."""
-        self._native.report(os.fspath(file))
-
-    def __str__(self) -> str:
-        """What ``anabranch sweep --summary`` prints."""
-        return self._native.text()
 
     def __repr__(self) -> str:
         it = self._document

@@ -2,8 +2,8 @@
 
     python python/bench/decisions.py
 
-Each figure is the best of five runs, in processor time: a run works on one thread. A decision costs what its run takes longer than the run with Rust's min-rtt,
-which has the same digest, over the number of decisions.
+Each figure is the best of five runs, in processor time: a run works on one thread. The cost of a decision is the time
+that its run takes beyond the run with Rust's min-rtt, which has the same digest, over the number of decisions.
 """
 
 import time
@@ -63,7 +63,8 @@ def main() -> None:
     SCENARIO.with_({"host.scheduler": Counting}).run(seed=1)
     decisions = COUNT[0]
     rust, digest = measure("min-rtt")
-    print(f"{decisions} decisions a run; in Rust the run takes {rust:.3f} s, {decisions / rust:,.0f} decisions/s with all else")
+    with_all_else = f"{decisions / rust:,.0f} decisions/s with all else"
+    print(f"{decisions} decisions a run; in Rust the run takes {rust:.3f} s, {with_all_else}")
     for scheduler in (Trivial, Fields):
         took, own = measure(scheduler)
         assert own == digest, f"{scheduler.__name__} decides otherwise than min-rtt"

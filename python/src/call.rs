@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Time between two looks at signals.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What a call and its work share.
+/// State that a call and its work share.
 #[derive(Default)]
 pub struct Shared {
     /// The runs are to end.
@@ -18,8 +18,8 @@ pub struct Shared {
     pub done: AtomicUsize,
 }
 
-/// Does `work` on another thread. Meanwhile signals reach their handlers, and `progress` is called with the runs that are
-/// through and their number. An exception of either stops the work, waits for its end and is raised.
+/// Does `work` on another thread. Meanwhile signals reach their handlers, and `progress` is called with the runs that
+/// are through and their number. An exception of either stops the work, waits for its end and is raised.
 pub fn attended<T: Send>(
     py: Python<'_>,
     shared: &Shared,

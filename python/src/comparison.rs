@@ -4,6 +4,7 @@ use crate::error;
 use crate::table::Table;
 use anabranch_lab::compare::Summary;
 use anabranch_lab::{Scenario, compare};
+use anabranch_report::file::put;
 use anabranch_report::html::{self, Page};
 use anabranch_report::{Header, Sheet, comparison_rows};
 use pyo3::exceptions::PyOSError;
@@ -27,17 +28,10 @@ impl Comparison {
     }
 }
 
-/// Writes a file as a whole or not at all: under another name first.
+/// Writes a file as a whole or not at all.
 pub fn write(file: &Path, text: &str) -> PyResult<()> {
     let failed = |error: std::io::Error| PyOSError::new_err(format!("cannot write {}: {error}", file.display()));
-    let mut name = file.as_os_str().to_owned();
-    name.push(format!(".{}.partial", std::process::id()));
-    let written = std::fs::write(&name, text).and_then(|()| std::fs::rename(&name, file));
-    written.map_err(|error| {
-        // What was begun is of no use to anyone; that it cannot be removed adds nothing to the error.
-        let _ = std::fs::remove_file(&name);
-        failed(error)
-    })
+    put(file, &mut text.as_bytes(), 0o666).map_err(failed)
 }
 
 #[pymethods]
@@ -48,7 +42,7 @@ impl Comparison {
             .map_err(error::bug)
     }
 
-    /// What `anabranch compare` prints.
+    /// Text that `anabranch compare` prints.
     fn text(&self) -> String {
         self.summary.as_ref().map_or(String::new(), |summary| anabranch_report::comparison(&self.header, summary))
     }
@@ -58,10 +52,11 @@ impl Comparison {
         Table::of(&Sheet::of_runs(&self.header, &comparison_rows(&self.comparison)))
     }
 
-    /// Writes the page of `anabranch compare --report` to this file; `command` stands in it as what made it.
-    fn report(&self, file: PathBuf, command: &str) -> PyResult<()> {
+    /// Writes the page of `anabranch compare --report` to this file.
+    fn report(&self, file: PathBuf) -> PyResult<()> {
         let Some(summary) = &self.summary else { return Ok(()) };
-        let page = Page::of_comparison(&self.scenario, &self.header, &self.comparison, summary, command);
+        let page =
+            Page::of_comparison(&self.scenario, &self.header, &self.comparison, summary, "anabranch.compare in Python");
         write(&file, &html::page(&page))
     }
 }

@@ -62,7 +62,7 @@ impl Run {
         anabranch_report::json(&self.header, None, &run_rows(&self.header, runs)).map_err(error::bug)
     }
 
-    /// What `anabranch run` prints.
+    /// Text that `anabranch run` prints.
     fn text(&self) -> String {
         anabranch_report::runs(&self.header, self.scenario.measure, std::slice::from_ref(&self.run))
     }

@@ -14,7 +14,8 @@ use pyo3::types::{PyDict, PyType};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-/// A scenario that was read and checked: paths, hosts, policies and work. Immutable; equal to another of the same digest.
+/// A scenario that was read and checked: paths, hosts, policies and work. Immutable; equal to another of the same
+/// digest.
 #[pyclass(frozen, eq, hash, module = "anabranch")]
 pub struct Scenario {
     /// Ready to run.
@@ -23,7 +24,7 @@ pub struct Scenario {
     classes: Classes,
 }
 
-/// Where a scenario begins, before what is set over it.
+/// Source of a scenario, before what is set over it.
 #[derive(Clone)]
 enum Base {
     /// A shipped scenario, a drawn condition, a study or a file.
@@ -125,7 +126,7 @@ impl Scenario {
         &self.lab.text
     }
 
-    /// What was laid over it, as the command line writes it after `--set`.
+    /// Settings laid over it, as the command line writes them after `--set`.
     #[getter]
     fn sets(&self) -> Vec<String> {
         self.lab.origin.sets.clone()

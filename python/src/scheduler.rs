@@ -56,7 +56,7 @@ impl Scheduler for PyScheduler {
     }
 }
 
-/// What `decide` of `policy` has answered.
+/// The answer of `decide` of `policy`, checked.
 fn decision(answer: &Bound<'_, PyAny>, policy: &str) -> PyResult<Decision> {
     if let Ok(subflow) = answer.cast::<PySubflow>() {
         return Ok(Decision::send(subflow.get().0.id));
@@ -74,7 +74,7 @@ fn decision(answer: &Bound<'_, PyAny>, policy: &str) -> PyResult<Decision> {
     Err(PyTypeError::new_err(format!("`{policy}.decide` returned {}; {accepted}", answer.repr()?)))
 }
 
-/// What a scheduler may know when it is asked.
+/// State of the connection when a scheduler is asked.
 #[pyclass(frozen, name = "View", module = "anabranch")]
 pub struct PyView {
     subflows: Vec<SubflowView>,
@@ -187,7 +187,7 @@ macro_rules! fields {
 }
 
 fields! {
-    /// Which subflow; results of `decide` may name it by this.
+    /// Id of the subflow; results of `decide` may name it by this.
     id: u16 = |s| s.id.0;
     /// Payload of a full segment [B].
     mss_bytes: u64 = |s| s.mss.get();
@@ -213,7 +213,7 @@ fields! {
     in_flight_bytes: u64 = |s| s.in_flight.get();
     /// The largest congestion window at any loss [B]; None before the first.
     cwnd_at_loss_bytes: Option<u64> = |s| s.cwnd_at_loss.map(Bytes::get);
-    /// What the congestion window still admits [B].
+    /// Bytes that the congestion window still admits.
     room_bytes: u64 = |s| s.room().get();
     /// Estimated loss probability of a segment.
     loss: f64 = |s| s.loss;
@@ -233,9 +233,9 @@ fields! {
     backup: bool = |s| s.backup;
     /// TCP Small Queues hold the subflow back.
     throttled: bool = |s| s.throttled;
-    /// When it last sent data [s of the run]; None if never.
+    /// Time at which it last sent data [s of the run]; None if never.
     last_sent_s: Option<f64> = |s| s.last_sent.map(Instant::as_secs_f64);
-    /// When the oldest segment under way left [s of the run]; None if nothing is in flight.
+    /// Time at which the oldest segment under way left [s of the run]; None if nothing is in flight.
     oldest_sent_s: Option<f64> = |s| s.oldest_sent.map(Instant::as_secs_f64);
     /// Rate that congestion control paces at [bit/s]; None if it does not pace.
     pacing_bps: Option<u64> = |s| s.pacing.map(|rate| rate.as_bps());
@@ -245,7 +245,7 @@ fields! {
     queueing_delay_s: f64 = |s| s.queueing_delay().as_secs_f64();
 }
 
-/// What a scheduler answers: made by `anabranch.send`, `anabranch.repeat` and `anabranch.wait`.
+/// Answer of a scheduler: made by `anabranch.send`, `anabranch.repeat` and `anabranch.wait`.
 #[pyclass(frozen, name = "Decision", module = "anabranch")]
 pub struct PyDecision(Decision);
 
@@ -287,7 +287,7 @@ pub fn wait(until_s: Option<f64>) -> PyResult<PyDecision> {
     Ok(PyDecision(Decision::Wait { until }))
 }
 
-/// What happened on a connection, told to `observe` in order.
+/// Event on a connection, told to `observe` in order.
 #[pyclass(frozen, name = "Event", module = "anabranch")]
 pub struct PyEvent(Event);
 
@@ -331,7 +331,7 @@ impl PyEvent {
         }
     }
 
-    /// How many bytes (sent, repeated); otherwise None.
+    /// Number of bytes (sent, repeated); otherwise None.
     #[getter]
     fn length_bytes(&self) -> Option<u64> {
         match self.0 {
@@ -340,7 +340,7 @@ impl PyEvent {
         }
     }
 
-    /// Where the bytes stood in the unsent data (sent); otherwise None.
+    /// Offset of the bytes in the unsent data (sent); otherwise None.
     #[getter]
     fn skip_bytes(&self) -> Option<u64> {
         match self.0 {

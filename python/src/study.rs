@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What came out of a study.
+/// Results of a study.
 #[pyclass(frozen, name = "Study", module = "anabranch._native")]
 pub struct PyStudy {
     result: StudyResult,

@@ -11,7 +11,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::path::{Path, PathBuf};
 
-/// What is in a directory of results.
+/// A directory of results, read.
 #[pyclass(frozen, module = "anabranch._native")]
 pub struct Sweep {
     manifest: Manifest,
@@ -19,7 +19,7 @@ pub struct Sweep {
     rows: Sheet,
 }
 
-/// Reads a directory of results: its rows, and what they come to.
+/// Reads a directory of results: its rows and their summary.
 #[pyfunction]
 pub fn load(py: Python<'_>, directory: PathBuf) -> PyResult<Sweep> {
     py.detach(|| read(&directory)).map_err(|refused| {
@@ -45,12 +45,12 @@ impl Sweep {
         serde_json::to_string(&self.summary).map_err(error::bug)
     }
 
-    /// What swept: version, build, command, axes, systems, and the sweep file, as `manifest.json` has them.
+    /// Description of the sweep, from `manifest.json`: version, build, command, axes, systems, and the sweep file.
     fn manifest(&self) -> PyResult<String> {
         serde_json::to_string(&self.manifest).map_err(error::bug)
     }
 
-    /// What `anabranch sweep --summary` prints.
+    /// Text that `anabranch sweep --summary` prints.
     fn text(&self) -> String {
         anabranch_report::sweep(&self.summary, 100)
     }

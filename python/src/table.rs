@@ -73,7 +73,7 @@ impl Table {
         format!("<anabranch.Table: {} rows, columns {}>", self.batch.num_rows(), self.columns().join(", "))
     }
 
-    /// An Arrow stream of one batch that shares our memory. `requested_schema` is a wish that the interface lets us pass over.
+    /// An Arrow stream of one batch that shares our memory. The interface lets us pass over `requested_schema`, a wish.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,

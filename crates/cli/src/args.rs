@@ -1,5 +1,7 @@
 //! The command line.
 
+use crate::failure::Failure;
+use crate::output;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -74,6 +76,31 @@ pub struct Common {
     /// Also write a page with diagrams to this file, to be opened in a browser.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+}
+
+/// Places and forms of the results of a campaign.
+#[derive(ClapArgs, Debug)]
+pub struct Results {
+    /// Print JSON instead of tables.
+    #[arg(long)]
+    pub json: bool,
+    /// Also write one row per run to this file.
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// The same as Apache Parquet, in one file.
+    #[arg(long, value_name = "FILE")]
+    pub parquet: Option<PathBuf>,
+    /// Also write a page with diagrams and all tables to this file, to be opened in a browser.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+}
+
+impl Results {
+    /// Refuses files that cannot be written, before anything is run.
+    pub fn check(&self) -> Result<(), Failure> {
+        let files = [("--csv", &self.csv), ("--parquet", &self.parquet), ("--report", &self.report)];
+        output::check(files.map(|(option, path)| (option, path.as_ref())))
+    }
 }
 
 /// Arguments of `run`.

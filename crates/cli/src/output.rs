@@ -4,11 +4,11 @@ use crate::failure::Failure;
 use anabranch_lab::study::Study;
 use anabranch_lab::sweep::{Manifest, Store};
 use anabranch_lab::{Journal, UNKNOWN_BUILD, VERSION, in_shell};
+use anabranch_report::file::{directory_of, put};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, IsTerminal, Read, Seek, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::io::{self, ErrorKind, IsTerminal, Seek, Write};
 use std::path::{Path, PathBuf};
 
 /// Prints to standard output.
@@ -72,10 +72,6 @@ fn try_in(directory: &Path) -> io::Result<()> {
     tempfile::tempfile_in(directory)?.write_all(&[0; 4096])
 }
 
-fn directory_of(path: &Path) -> &Path {
-    path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
 /// The directory in which runs are kept.
 pub fn keep(directory: &Path, manifest: &Manifest) -> Result<Store, Failure> {
     check_directory(directory)?;
@@ -101,11 +97,9 @@ pub fn journal(directory: &Path) -> Result<Journal, Failure> {
 pub fn mention_study(name: &str, sets: &[String]) {
     if sets.is_empty() && Study::is_one(name) {
         let word = in_shell(name);
-        // Nobody may be listening there.
-        let _ = writeln!(
-            io::stderr(),
+        remark(&format!(
             "{name} is a study; this is its scenario without its systems and points. All of it: anabranch study {word}"
-        );
+        ));
     }
 }
 
@@ -114,13 +108,17 @@ pub fn threads(jobs: usize, runs: usize) -> usize {
     let threads = anabranch_lab::threads(jobs, runs);
     // Fewer runs than threads need no word: nobody notices.
     if jobs > anabranch_lab::threads(jobs, usize::MAX) {
-        // Nobody may be listening there; results do not depend on it.
-        let _ = writeln!(
-            io::stderr(),
+        remark(&format!(
             "--jobs {jobs}: {threads} threads for {runs} runs; more than 4 per processor only wait for each other"
-        );
+        ));
     }
     threads
+}
+
+/// A remark on standard error.
+pub fn remark(text: &str) {
+    // Nobody may be listening there.
+    let _ = writeln!(io::stderr(), "{text}");
 }
 
 /// Writes a file of results: all of it, or nothing that others could take for it.
@@ -135,37 +133,9 @@ pub fn write_from(path: &Path, mut file: File) -> Result<(), Failure> {
     copied.map_err(|error| Failure::writing_to(path, &error))
 }
 
-/// A remark on standard error.
-pub fn remark(text: &str) {
-    // Nobody may be listening there.
-    let _ = writeln!(io::stderr(), "{text}");
-}
-
 /// The same for a file that, if it is new, only its owner may read.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     put(path, &mut &*bytes, 0o600)
-}
-
-fn put(path: &Path, bytes: &mut dyn Read, mode: u32) -> io::Result<()> {
-    match fs::metadata(path) {
-        // A device or a pipe has no other file to take its place.
-        Ok(there) if !there.is_file() => io::copy(bytes, &mut File::create(path)?).map(drop),
-        // A link stays one.
-        Ok(_) => fs::canonicalize(path).and_then(|file| replace(&file, bytes, mode)),
-        Err(_) => replace(path, bytes, mode),
-    }
-}
-
-fn replace(path: &Path, bytes: &mut dyn Read, mode: u32) -> io::Result<()> {
-    let permissions = match fs::metadata(path) {
-        Ok(there) => there.permissions(),
-        Err(_) => fs::Permissions::from_mode(mode),
-    };
-    let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(directory_of(path))?;
-    // An error of the file itself names the path that was asked for, not the temporary one.
-    io::copy(bytes, file.as_file_mut())?;
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(())
 }
 
 /// Results as JSON, with the version and the build that made them in front.

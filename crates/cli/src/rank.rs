@@ -1,5 +1,6 @@
 //! `anabranch rank`: schedulers over drawn conditions, and the adversary.
 
+use crate::args::Results;
 use crate::failure::Failure;
 use crate::output;
 use anabranch_lab::rank::{Condition, FROZEN, Find, Hunt, Leaderboard, League, RankError};
@@ -54,18 +55,8 @@ pub struct RankArgs {
     /// Keep the runs in this directory, and go on with what is there: what is killed loses a few seconds of work.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Print JSON instead of tables.
-    #[arg(long)]
-    pub json: bool,
-    /// Also write one row per run to this file.
-    #[arg(long, value_name = "FILE")]
-    pub csv: Option<PathBuf>,
-    /// The same as Apache Parquet.
-    #[arg(long, value_name = "FILE")]
-    pub parquet: Option<PathBuf>,
-    /// Also write a page with diagrams and all tables to this file, to be opened in a browser.
-    #[arg(long, value_name = "FILE")]
-    pub report: Option<PathBuf>,
+    #[command(flatten)]
+    pub results: Results,
     /// List the worst conditions of this scheduler; those of the first unless given.
     #[arg(long, value_name = "NAME")]
     pub worst: Option<String>,
@@ -128,10 +119,10 @@ impl RankArgs {
             ("--repeat", self.repeat.is_some()),
             ("--set", !self.sets.is_empty()),
             ("--out", self.out.is_some()),
-            ("--json", self.json),
-            ("--csv", self.csv.is_some()),
-            ("--parquet", self.parquet.is_some()),
-            ("--report", self.report.is_some()),
+            ("--json", self.results.json),
+            ("--csv", self.results.csv.is_some()),
+            ("--parquet", self.results.parquet.is_some()),
+            ("--report", self.results.report.is_some()),
             ("--worst", self.worst.is_some()),
         ];
         given.into_iter().find_map(|(option, given)| given.then_some(option))
@@ -170,11 +161,7 @@ fn board(catalogue: &Arc<Catalogue>, args: &RankArgs) -> Result<(), Failure> {
         )));
     }
     // Before the runs rather than after them.
-    output::check([
-        ("--csv", args.csv.as_ref()),
-        ("--parquet", args.parquet.as_ref()),
-        ("--report", args.report.as_ref()),
-    ])?;
+    args.results.check()?;
     let store = args.out.as_deref().map(|directory| output::keep(directory, &league.manifest(&output::command_line())));
     let store = store.transpose()?;
     let jobs = output::threads(args.jobs, league.len() * league.schedulers().len());
@@ -184,20 +171,20 @@ fn board(catalogue: &Arc<Catalogue>, args: &RankArgs) -> Result<(), Failure> {
     let fields = fields.map_err(Failure::rank)?;
 
     let sheet = Sheet::of_fields(&fields, league.schedulers());
-    if let Some(path) = &args.csv {
+    if let Some(path) = &args.results.csv {
         output::write(path, &sheet.csv().map_err(|error| Failure::writing("CSV", error))?)?;
     }
-    if let Some(path) = &args.parquet {
+    if let Some(path) = &args.results.parquet {
         output::write(path, &sheet.parquet().map_err(|error| Failure::writing("Parquet", error))?)?;
     }
     // Without conditions there is nothing to say; clap asks for one at least.
     let Some(board) = Leaderboard::of(&league, &fields) else { return Ok(()) };
-    if let Some(path) = &args.report {
+    if let Some(path) = &args.results.report {
         let title = format!("Conditions 0 to {} of seed {seed}", count - 1);
         let made = Page::of_leaderboard(&board, &title, &version_with_build(), &output::command_line());
         output::write(path, page(&made).as_bytes())?;
     }
-    if args.json {
+    if args.results.json {
         return output::print(&output::json(&Drawn { seed, count, board: &board })?);
     }
     let made = format!(
@@ -250,7 +237,7 @@ fn against(catalogue: &Arc<Catalogue>, args: &RankArgs, target: &str) -> Result<
     if let Some(directory) = &args.write {
         write(&finds.iter().map(|find| find.condition.clone()).collect::<Vec<_>>(), directory)?;
     }
-    if args.json {
+    if args.results.json {
         return output::print(&output::json(&Found::of(&hunt, &finds))?);
     }
     let made = format!(

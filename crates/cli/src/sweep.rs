@@ -1,5 +1,6 @@
 //! `anabranch sweep`: systems over many conditions, in parts that anybody can go on with.
 
+use crate::args::Results;
 use crate::failure::Failure;
 use crate::output;
 use anabranch_lab::nearest;
@@ -45,18 +46,8 @@ pub struct SweepArgs {
     /// Run nothing: show what this directory has.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["file", "out", "jobs", "shard", "until"])]
     pub summary: Option<PathBuf>,
-    /// Print JSON instead of tables.
-    #[arg(long)]
-    pub json: bool,
-    /// Also write one row per run to this file.
-    #[arg(long, value_name = "FILE")]
-    pub csv: Option<PathBuf>,
-    /// The same as Apache Parquet, in one file.
-    #[arg(long, value_name = "FILE")]
-    pub parquet: Option<PathBuf>,
-    /// Also write a page with diagrams and all tables to this file, to be opened in a browser.
-    #[arg(long, value_name = "FILE")]
-    pub report: Option<PathBuf>,
+    #[command(flatten)]
+    pub results: Results,
     /// Print the JSON schema of sweep files.
     #[arg(long, exclusive = true)]
     pub schema: bool,
@@ -76,8 +67,7 @@ pub fn sweep(catalogue: &Arc<Catalogue>, args: &SweepArgs) -> Result<(), Failure
     if args.schema {
         return output::print(&format!("{}\n", anabranch_lab::sweep::schema()));
     }
-    let files = [("--csv", &args.csv), ("--parquet", &args.parquet), ("--report", &args.report)];
-    output::check(files.map(|(option, path)| (option, path.as_ref())))?;
+    args.results.check()?;
     if let Some(directory) = &args.summary {
         let (store, manifest) = Store::existing(directory).map_err(|error| unless_near(directory, error))?;
         return show(&store, &manifest, args);
@@ -118,7 +108,7 @@ fn run(campaign: &Campaign, store: &Store, range: &Range<u64>, jobs: usize) -> R
         output::remark(&format!("{} of {all} conditions are there already", all - count));
     }
     let jobs = output::threads(jobs, usize::try_from(campaign.runs()).unwrap_or(usize::MAX));
-    let worked = campaign.work(store, range, jobs, &|| bar.inc(1));
+    let worked = campaign.work(store, &missing, jobs, &|| bar.inc(1));
     bar.finish_and_clear();
     worked.map_err(Failure::store)
 }
@@ -129,7 +119,7 @@ fn show(store: &Store, manifest: &Manifest, args: &SweepArgs) -> Result<(), Fail
         true => tempfile::tempfile().map(Some).map_err(|error| Failure::writing("a temporary file", error)),
         false => Ok(None),
     };
-    let (csv, parquet) = (scratch(args.csv.is_some())?, scratch(args.parquet.is_some())?);
+    let (csv, parquet) = (scratch(args.results.csv.is_some())?, scratch(args.results.parquet.is_some())?);
     let broken = |error: io::Error| Failure::writing("the rows", error);
     let mut rows = Rows::new(Store::layout(manifest), csv, parquet).map_err(broken)?;
     let mut failed = None;
@@ -147,13 +137,13 @@ fn show(store: &Store, manifest: &Manifest, args: &SweepArgs) -> Result<(), Fail
         (Some(path), Some(file)) => output::write_from(path, file),
         _ => Ok(()),
     };
-    write(&args.csv, csv)?;
-    write(&args.parquet, parquet)?;
-    if let Some(path) = &args.report {
+    write(&args.results.csv, csv)?;
+    write(&args.results.parquet, parquet)?;
+    if let Some(path) = &args.results.report {
         let made = Page::of_sweep(&summary, manifest.about.as_deref().unwrap_or("Sweep"), &output::command_line());
         output::write(path, page(&made).as_bytes())?;
     }
-    match args.json {
+    match args.results.json {
         true => output::print(&output::json(&summary)?)?,
         false => output::print(&anabranch_report::sweep(&summary, output::width()))?,
     }

@@ -1,4 +1,5 @@
-//! `anabranch sweep`: the same rows on any number of threads, in shares and after a kill, and what it writes and refuses.
+//! `anabranch sweep`: the same rows on any number of threads, in shares and after a kill; files that it writes, input
+//! that it refuses.
 #![allow(clippy::unwrap_used)]
 
 mod common;

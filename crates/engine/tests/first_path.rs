@@ -193,8 +193,8 @@ fn an_empty_connection_begins_anew_elsewhere() {
     assert_eq!(pair.hosts[CLIENT].counters().reopened, 1);
 }
 
-/// Data arrive twice only if the first words are under way for longer than two timeouts and a refused join take.
-/// Nobody answers for their connection any more, and the one that began anew is untouched.
+/// Data arrive twice only if the first words are under way for longer than two timeouts and a refused join take. They
+/// are then reset, and the connection that began anew is untouched.
 #[test]
 fn first_words_that_arrive_after_all_are_reset() {
     let mut client = config([client_ip(0), client_ip(1)]);

@@ -1,9 +1,8 @@
 //! SYNs that asked for a connection on several paths at once (RFC 8305 §5, for MPTCP): one began the connection, the
 //! others lost.
 //!
-//! Nothing in the packets ties them together, so only what cannot well be anything else is taken for one race: a SYN with
-//! MP_CAPABLE that the client never confirmed, on a path that a connection has joined whose SYN left within [`AT_ONCE`] of
-//! it.
+//! The packets do not tie them together. Taken for one race is only a SYN with MP_CAPABLE that the client never
+//! confirmed, on a path that a connection has joined whose own SYN left within [`AT_ONCE`] of it.
 
 use crate::connection::Connection;
 use crate::flow::{Flow, Offer};
@@ -15,14 +14,22 @@ use std::net::{IpAddr, SocketAddr};
 /// SYNs further apart are attempts of their own.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
-/// The SYNs that lost, by flow, each with the connection that won: indices into the inspector's lists, in order of flow.
-pub(crate) fn lost(inspector: &Inspector) -> Vec<(usize, usize)> {
+/// The SYNs that lost, by the connection that won: indices of flows, in order, by the index of the connection.
+pub(crate) type Lost = BTreeMap<usize, Vec<usize>>;
+
+/// All races of a capture.
+pub(crate) fn lost(inspector: &Inspector) -> Lost {
     let mut opened = Opened::new();
     for (index, connection) in inspector.connections.iter().enumerate() {
         add(&mut opened, inspector, index, connection);
     }
-    let attempts = inspector.flows.iter().enumerate().filter_map(|(index, flow)| Some((index, attempt(flow)?)));
-    attempts.filter_map(|(index, attempt)| Some((index, nearest(&opened, attempt)?))).collect()
+    let mut lost = Lost::new();
+    for (index, flow) in inspector.flows.iter().enumerate() {
+        if let Some(winner) = attempt(flow).and_then(|attempt| nearest(&opened, attempt)) {
+            lost.entry(winner).or_default().push(index);
+        }
+    }
+    lost
 }
 
 /// Connections by the paths of all their subflows but the first, and by the time of the SYN that opened them.

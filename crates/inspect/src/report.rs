@@ -116,11 +116,11 @@ pub struct FallbackReport {
 pub struct AttemptReport {
     /// Address and port of the client, then of the server.
     pub endpoints: [String; 2],
-    /// When the SYN was first seen.
+    /// Time of the SYN.
     pub start_s: f64,
     /// From the SYN to its SYN/ACK where the capture was made; absent if there is no answer in the capture.
     pub answered_after_ms: Option<f64>,
-    /// When the client reset it.
+    /// Time of the client's RST; absent if there is none in the capture.
     pub reset_s: Option<f64>,
 }
 

@@ -3,7 +3,7 @@
 use crate::connection::Connection;
 use crate::flow::{By, Flow, Member, Offer, Side};
 use crate::inspector::Inspector;
-use crate::race;
+use crate::race::{self, Lost};
 use crate::report::{
     AttemptReport, CaptureReport, ConnectionReport, DirectionReport, EndReport, GapReport, KeyReport, PlainReport,
     ReinjectionReport, Report, RttReport, SignalReport, SubflowDirectionReport, SubflowReport,
@@ -14,19 +14,21 @@ use crate::stream::{Gap, GapEnd, Stream};
 use crate::unknown;
 use crate::verdict::{compared, fallback, join_hmacs, outcome, reason_text};
 use anabranch_units::{Duration, Instant};
+use std::collections::HashSet;
 
 /// Everything that was found, without files.
 pub(crate) fn report(inspector: &Inspector) -> Report {
     let totals = &inspector.totals;
     let start = totals.first_at.unwrap_or(Instant::ZERO);
     let lost = race::lost(inspector);
-    let raced = |flow: usize| lost.binary_search_by_key(&flow, |(flow, _)| *flow).is_ok();
+    let raced: HashSet<usize> = lost.values().flatten().copied().collect();
     let summary = Summary { inspector, start, lost: &lost };
     let shown = (inspector.connections.iter().enumerate())
-        .filter(|(_, connection)| connection.flows.iter().any(|flow| !raced(*flow)))
+        .filter(|(_, connection)| connection.flows.iter().any(|flow| !raced.contains(flow)))
         .map(|(index, _)| index);
     let connections = shown.enumerate().map(|(nth, index)| summary.connection(nth + 1, index)).collect();
-    let plain = (inspector.flows.iter().enumerate()).filter(|(index, flow)| flow.member.is_none() && !raced(*index));
+    let plain =
+        (inspector.flows.iter().enumerate()).filter(|(index, flow)| flow.member.is_none() && !raced.contains(index));
     Report {
         files: Vec::new(),
         capture: CaptureReport {
@@ -45,8 +47,7 @@ pub(crate) fn report(inspector: &Inspector) -> Report {
 struct Summary<'a> {
     inspector: &'a Inspector,
     start: Instant,
-    /// By flow, the connection to which its SYN lost.
-    lost: &'a [(usize, usize)],
+    lost: &'a Lost,
 }
 
 impl Summary<'_> {
@@ -92,9 +93,8 @@ impl Summary<'_> {
             end: end(connection, &flows, sides),
             captured: captured.clone(),
             subflows: flows.iter().map(|(flow, member)| self.subflow(flow, *member, connection, sides)).collect(),
-            lost_races: (self.lost.iter())
-                .filter(|(_, winner)| *winner == index)
-                .map(|(flow, _)| self.attempt(&self.inspector.flows[*flow]))
+            lost_races: (self.lost.get(&index).into_iter().flatten())
+                .map(|flow| self.attempt(&self.inspector.flows[*flow]))
                 .collect(),
             directions: [0, 1].map(|side| {
                 let unmapped = |(flow, member): &(&Flow, Member)| flow.sides[member.side(side)].mappings.unmapped;

@@ -168,8 +168,8 @@ fn a_later_ack_is_not_taken_for_the_third() {
     assert_eq!(subflow.hmac, [Some("not captured"), Some("good")]);
 }
 
-/// The client asks on path 2 as well, from port 40,001: answered after 15 ms and reset, or not answered at all.
-fn ask_on_path_2(lab: &mut Lab, ms: u64, answered: bool) {
+/// The client asks on path 2 as well, from port 40,001: answered after 15 ms or not at all, and reset then or not.
+fn ask_on_path_2(lab: &mut Lab, ms: u64, answered: bool, reset: bool) {
     let from = |side: usize| {
         let key = FlowKey::new(([10, 0, 2, 1], 40_001).into(), ([10, 0, 2, 2], 443).into());
         if side == 0 { key } else { key.reversed() }
@@ -181,6 +181,8 @@ fn ask_on_path_2(lab: &mut Lab, ms: u64, answered: bool) {
         let mut answer = Segment::new(from(1), Flags::SYN.with(Flags::ACK), seq(1, 0), seq(0, 1));
         answer.options.push_mptcp(capable(Some(Key::new(3)), None));
         lab.send(ms + 15, answer);
+    }
+    if reset {
         lab.send(ms + 15, Segment::new(from(0), Flags::RST, seq(0, 1), SubflowSeq::new(0)));
     }
 }
@@ -189,7 +191,7 @@ fn ask_on_path_2(lab: &mut Lab, ms: u64, answered: bool) {
 fn a_syn_that_lost_the_race_belongs_to_the_connection_that_won() {
     for answered in [true, false] {
         let mut lab = Lab::new();
-        ask_on_path_2(&mut lab, 0, answered);
+        ask_on_path_2(&mut lab, 0, answered, answered);
         lab.open();
         lab.data(100, 1, 1, 1, 100);
         let report = lab.finish();
@@ -202,18 +204,22 @@ fn a_syn_that_lost_the_race_belongs_to_the_connection_that_won() {
     }
 }
 
-/// Two seconds apart it is no race, and a path that was never joined may be another client's.
+/// Two seconds apart it is no race, a path that was never joined may be another client's, and one that is answered may
+/// still be confirmed where it is not reset.
 #[test]
 fn other_attempts_stay_connections_of_their_own() {
     let mut late = Lab::new();
     late.open();
-    ask_on_path_2(&mut late, 2000, true);
+    ask_on_path_2(&mut late, 2000, true, true);
     let mut alone = Lab::new();
     alone.control(0, 1, 0, Flags::SYN, [0, 0], Some(capable(None, None)));
-    ask_on_path_2(&mut alone, 1, true);
+    ask_on_path_2(&mut alone, 1, true, true);
     alone.control(10, 1, 1, Flags::SYN.with(Flags::ACK), [0, 1], Some(capable(Some(SERVER), None)));
     alone.control(10, 1, 0, Flags::ACK, [1, 1], Some(capable(Some(CLIENT), Some(SERVER))));
-    for lab in [late, alone] {
+    let mut open = Lab::new();
+    ask_on_path_2(&mut open, 0, true, false);
+    open.open();
+    for lab in [late, alone, open] {
         let report = lab.finish();
         assert_eq!(report.connections.len(), 2);
         assert!(report.connections.iter().all(|connection| connection.lost_races.is_empty()));

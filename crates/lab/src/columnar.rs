@@ -114,7 +114,7 @@ impl Reader {
         Ok(Reader { file: SerializedFileReader::new(file)? })
     }
 
-    /// What the file says of itself under this key.
+    /// The value of this key in the file's metadata.
     pub(crate) fn said(&self, key: &str) -> Option<&str> {
         let said = self.file.metadata().file_metadata().key_value_metadata()?;
         said.iter().find(|it| it.key == key)?.value.as_deref()

@@ -22,8 +22,8 @@ pub fn build() -> &'static str {
     BUILD.get_or_init(|| digest_of_program().unwrap_or_else(|_| UNKNOWN_BUILD.to_owned()))
 }
 
-/// Takes the digest of `file` for that of the program: a library inside another program is the build, not the program around
-/// it. Must come before the first [`build`]; later calls change nothing.
+/// Takes the digest of `file` for that of the program: a library inside another program is the build, not the program
+/// around it. Must come before the first [`build`]; later calls change nothing.
 pub fn build_is_of(file: PathBuf) {
     let _ = LIBRARY.set(file);
 }

@@ -1,9 +1,9 @@
-//! How a policy that cannot go on ends its run: one found at run time may fail where ours cannot.
+//! The end of a run whose policy cannot go on: one found at run time may fail where ours cannot.
 
 use anabranch_units::Instant;
 use std::fmt;
 
-/// Why a policy cannot go on. Whoever plays a run catches it at the run's boundary; other runs go on.
+/// Reason of a policy that cannot go on. Caught at the run's boundary by whoever plays it; other runs go on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
     /// The policy's name.

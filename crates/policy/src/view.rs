@@ -67,7 +67,7 @@ pub struct SubflowView {
     pub path_rate: Option<Rate>,
     /// When the oldest segment under way left; `None` if nothing is in flight.
     pub oldest_sent: Option<Instant>,
-    /// When anything arrived on it last.
+    /// Time of the latest arrival on it.
     pub heard: Instant,
     /// What the simulator knows of the path: for oracles, `None` in the real world.
     pub truth: Option<Truth>,
@@ -133,7 +133,7 @@ impl SubflowView {
         }
     }
 
-    /// From then on the subflow is silent: something is under way, and for longer than a round trip takes with its
+    /// Time from which on the subflow is silent: data are under way, and for longer than a round trip takes with its
     /// variation, or than two take, nothing has come back. `None` if nothing is under way.
     pub fn silent_from(&self) -> Option<Instant> {
         // Twice the SRTT is TCP's probe timeout (RFC 8985 §7.2).
@@ -141,7 +141,7 @@ impl SubflowView {
         self.oldest_sent.map(|oldest| oldest.max(self.heard) + silence)
     }
 
-    /// How much longer than `srtt` a round trip may take before its acknowledgment is late (RFC 6298, without its floor).
+    /// Time beyond `srtt` after which an acknowledgment is late: the 4 RTTVAR of RFC 6298 §2, of 4 ms at least.
     pub fn spread(&self) -> Duration {
         (self.rttvar * 4).max(TICK)
     }

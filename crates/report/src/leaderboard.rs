@@ -56,25 +56,16 @@ fn worst_in_words(it: &Worst, width: usize) -> String {
     text + &format!("      {}\n", it.command)
 }
 
+/// A ranking against the best of all others: the columns that each has, and `further` ones behind them.
+pub(crate) fn against_best(named: &str, further: &[&str]) -> Table {
+    let each = ["to best", "≤2 %", "≤5 %", "≤20 %", "p95", "most", "to TCP", "slower"];
+    let numbers = each.iter().chain(further).map(|name| (*name, Align::Right));
+    Table::new([("#", Align::Right), (named, Align::Left)].into_iter().chain(numbers))
+}
+
 /// The schedulers in order.
 pub(crate) fn ranking(board: &Leaderboard) -> Table {
-    let right = |name| (name, Align::Right);
-    let mut table = Table::new([
-        right("#"),
-        ("scheduler", Align::Left),
-        right("to best"),
-        right("≤2 %"),
-        right("≤5 %"),
-        right("≤20 %"),
-        right("p95"),
-        right("most"),
-        right("to TCP"),
-        right("slower"),
-        right("TCP most"),
-        right("repeated"),
-        right("twice"),
-        right("unfinished"),
-    ]);
+    let mut table = against_best("scheduler", &["TCP most", "repeated", "twice", "unfinished"]);
     for it in &board.standings {
         let star = if it.to_first.is_some_and(|tested| tested.is_significant()) { " *" } else { "" };
         let oracle = if it.oracle { " (oracle)" } else { "" };

@@ -6,6 +6,7 @@
 
 mod calibration;
 mod comparison;
+pub mod file;
 mod headline;
 pub mod html;
 mod inspection;

@@ -1,14 +1,14 @@
 //! A sweep on the terminal, and its rows as files.
 
-use crate::leaderboard::{ratio, with_interval};
+use crate::leaderboard::{against_best, ratio, with_interval};
 use crate::number::percent;
-use crate::table::{Align, Table};
+use crate::table::Table;
 use crate::wrap::wrap;
 use anabranch_lab::columnar::Writer;
 use anabranch_lab::sweep::{Layout, Loss, Row, Share, Standing, Summary};
 use std::io::{self, Write};
 
-/// How many of the worst conditions the terminal shows; JSON and page have all.
+/// Number of the worst conditions that the terminal shows; JSON and page have all.
 const WORST: usize = 3;
 
 /// The tables and how to read them, in lines of at most `width` characters.
@@ -45,7 +45,7 @@ pub fn sweep(summary: &Summary, width: usize) -> String {
     text
 }
 
-/// How many conditions and runs there are.
+/// Numbers of conditions and runs.
 pub(crate) fn size(summary: &Summary) -> String {
     let all = match summary.done == summary.conditions {
         true => format!("{} conditions", summary.conditions),
@@ -54,7 +54,7 @@ pub(crate) fn size(summary: &Summary) -> String {
     format!("{all}, {} runs, rows {}", summary.rows, &summary.rows_digest[..12])
 }
 
-/// That runs broke.
+/// Number of runs that broke, in words.
 pub(crate) fn failures(summary: &Summary) -> String {
     let listed = match summary.failures > summary.failed.len() as u64 {
         true => format!(", of which the first {} are", summary.failed.len()),
@@ -71,12 +71,12 @@ pub(crate) fn in_full(it: &Standing) -> String {
     }
 }
 
-/// Whom a condition is lost against.
+/// The system that a condition is lost against.
 pub(crate) fn best(it: &Loss) -> String {
     it.best.clone().unwrap_or_else(|| "plain TCP".to_owned())
 }
 
-/// Where a condition is.
+/// Number of a condition, its scenario, its place on the axes.
 pub(crate) fn place(it: &Loss) -> String {
     let axes: Vec<String> = it.at.iter().map(|(name, value)| format!("{name}={value}")).collect();
     format!("condition {} of {} {}", it.condition, it.scenario, axes.join(" ")).trim_end().to_owned()
@@ -84,21 +84,7 @@ pub(crate) fn place(it: &Loss) -> String {
 
 /// The systems in order.
 pub(crate) fn sweep_ranking(summary: &Summary) -> Table {
-    let right = |name| (name, Align::Right);
-    let mut table = Table::new([
-        right("#"),
-        ("system", Align::Left),
-        right("to best"),
-        right("≤2 %"),
-        right("≤5 %"),
-        right("≤20 %"),
-        right("p95"),
-        right("most"),
-        right("to TCP"),
-        right("slower"),
-        right("repeated"),
-        right("unfinished"),
-    ]);
+    let mut table = against_best("system", &["repeated", "unfinished"]);
     let share = |share: Option<Share>| share.map(|it| percent(it.share)).unwrap_or_default();
     for it in &summary.standings {
         let at = |percent: usize| it.regret.get(percent).copied().map(ratio).unwrap_or_default();
@@ -120,7 +106,7 @@ pub(crate) fn sweep_ranking(summary: &Summary) -> Table {
     table
 }
 
-/// How to read the ranking.
+/// Explanation of the columns of the ranking.
 pub(crate) fn sweep_notes(summary: &Summary) -> Vec<String> {
     let mut notes = vec![
         "To best: time over that of the best of all other systems, geometric mean over conditions ± its 95 % interval; \

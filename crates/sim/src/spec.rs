@@ -415,9 +415,9 @@ pub enum SpecError {
     Budget {
         /// The budget.
         events: u64,
-        /// How far it came.
+        /// Virtual time that it reached.
         at: Duration,
-        /// When it would have been stopped.
+        /// Virtual time at which it would have been stopped.
         stop: Duration,
     },
     /// A restart of a host that has none.

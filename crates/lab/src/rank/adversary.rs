@@ -134,7 +134,7 @@ impl Hunt {
         Ok(found)
     }
 
-    /// What a directory of its runs says of it; `command` made it. A longer search with the same seed begins with the
+    /// The manifest of a directory with its runs; `command` made it. A longer search with the same seed begins with the
     /// same tries, so that their number makes no difference.
     pub fn manifest(&self, command: &str) -> Manifest {
         let built = format!("{VERSION} {}", build());

@@ -7,7 +7,7 @@ use crate::Variant;
 use crate::in_shell;
 use crate::pairwise::Ratio;
 use crate::stats::{Estimate, Tested};
-use crate::sweep::{Score, Share, geometric_mean, quantile, scores, slices, versus};
+use crate::sweep::{SLOWER, Score, Share, geometric_mean, quantile, scores, slices, versus};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -124,8 +124,6 @@ pub struct Cell {
     pub duplicates: f64,
 }
 
-/// More than this is slower than the best single path.
-const SLOWER: f64 = 1.05;
 /// How many conditions are listed as the worst.
 const WORST: usize = 10;
 

@@ -10,12 +10,12 @@ use anabranch_policy::Catalogue;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
-/// What to run.
+/// Schedulers and the conditions in which they meet.
 pub struct League {
     campaign: Campaign,
     conditions: Vec<Condition>,
     variants: Vec<Variant>,
-    /// How many seeds where they make a difference.
+    /// Seeds in each condition in which they make a difference.
     repeat: usize,
     sets: Vec<String>,
 }
@@ -45,7 +45,7 @@ pub enum RankError {
 
 impl League {
     /// These schedulers (all if none is named) over these conditions, with each `KEY=VALUE` of `sets` laid over them:
-    /// `seeds` are the first and how many. Reads every condition, so that nothing is refused after the first run.
+    /// `seeds` are the first and their number. Reads every condition, so that nothing is refused after the first run.
     ///
     /// # Errors
     /// If a scheduler or what `sets` say is refused.
@@ -76,12 +76,12 @@ impl League {
         Ok(League { campaign, conditions, variants, repeat: seeds.1, sets: sets.to_vec() })
     }
 
-    /// How many conditions there are.
+    /// Number of conditions.
     pub fn len(&self) -> usize {
         self.conditions.len()
     }
 
-    /// Whether there is nothing to run.
+    /// True if there is no condition.
     pub fn is_empty(&self) -> bool {
         self.conditions.is_empty()
     }
@@ -101,7 +101,7 @@ impl League {
         &self.sets
     }
 
-    /// What a directory of its runs says of it; `command` made it.
+    /// The manifest of a directory with its runs; `command` made it.
     pub fn manifest(&self, command: &str) -> Manifest {
         self.campaign.manifest("rank", command, "")
     }
@@ -118,9 +118,10 @@ impl League {
             None => rows = self.campaign.run(all, jobs, done),
             Some(store) => {
                 let campaign = self.campaign.digest();
-                let missing: u64 = store.parts(campaign)?.missing(&all).iter().map(|it| it.end - it.start).sum();
-                (missing..all.end).for_each(|_| done());
-                self.campaign.work(store, &all, jobs, done)?;
+                let missing = store.parts(campaign)?.missing(&all);
+                let count: u64 = missing.iter().map(|it| it.end - it.start).sum();
+                (count..all.end).for_each(|_| done());
+                self.campaign.work(store, &missing, jobs, done)?;
                 store.read(&store.parts(campaign)?, &mut |condition| rows.extend_from_slice(condition))?;
             }
         }

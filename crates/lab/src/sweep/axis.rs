@@ -17,7 +17,7 @@ pub(super) struct Axis {
     pub(super) domain: Domain,
     /// Of all its numbers; `None` if they are no numbers of one unit, and its column holds texts.
     pub(super) unit: Option<String>,
-    /// Where its values stand in the file.
+    /// Place of its values in the file.
     pub(super) span: Range<usize>,
     /// Numbers whose logarithms are even.
     log: bool,
@@ -125,12 +125,12 @@ impl Axis {
         Ok(Axis { name, keys, domain, unit, span: at.span.clone(), log })
     }
 
-    /// Whether its values are drawn.
+    /// True if its values are drawn.
     pub(super) fn is_drawn(&self) -> bool {
         !matches!(self.domain, Domain::Listed(_))
     }
 
-    /// How many values it lists.
+    /// Number of values that it lists.
     pub(super) fn len(&self) -> u64 {
         match &self.domain {
             Domain::Listed(values) | Domain::Choice(values) => values.len() as u64,

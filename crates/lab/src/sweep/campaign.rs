@@ -23,7 +23,7 @@ use sha2::{Digest, Sha256};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What to run.
+/// Systems, and the conditions in which they meet.
 pub struct Campaign {
     /// One line on what it is for.
     pub(super) about: Option<String>,
@@ -45,7 +45,7 @@ pub struct Campaign {
     pub(super) digest: String,
 }
 
-/// Where conditions come from.
+/// The scenarios below the conditions.
 pub(super) enum Source {
     /// A scenario by its name or file.
     Scenario(String),
@@ -67,7 +67,7 @@ pub(super) struct System {
     pub(super) about: String,
 }
 
-/// How often a condition is run.
+/// Seeds of a condition.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Repeat {
     /// The first seed.
@@ -90,7 +90,7 @@ struct Entrant {
 }
 
 impl Campaign {
-    /// How many conditions there are.
+    /// Number of conditions.
     pub fn conditions(&self) -> u64 {
         let base = match &self.source {
             Source::Scenario(_) | Source::Inline { .. } => 1,
@@ -100,7 +100,7 @@ impl Campaign {
         base * self.points()
     }
 
-    /// How many points the axes have.
+    /// Number of points of the axes.
     fn points(&self) -> u64 {
         let listed: u64 = self.axes.iter().filter(|axis| !axis.is_drawn()).map(Axis::len).product();
         listed * self.draws.as_ref().map_or(1, |(_, count)| *count)
@@ -121,8 +121,8 @@ impl Campaign {
         }
     }
 
-    /// How many runs it takes at least: more where conditions are repeated until an interval is narrow, fewer where
-    /// seeds make no difference.
+    /// Number of runs that it takes at least: more where conditions are repeated until an interval is narrow, fewer
+    /// where seeds make no difference.
     pub fn runs(&self) -> u64 {
         self.conditions() * (self.systems.len() * self.repeat.count) as u64
     }
@@ -133,7 +133,7 @@ impl Campaign {
         at(number.saturating_sub(1))..at(number.min(of))
     }
 
-    /// What a directory of its results says of it; `command` made it, `text` is the sweep file.
+    /// The manifest of a directory with its results; `command` made it, `text` is the sweep file.
     pub fn manifest(&self, kind: &str, command: &str, text: &str) -> Manifest {
         Manifest {
             format: Manifest::FORMAT,
@@ -365,7 +365,7 @@ fn in_words(error: &ScenarioError) -> String {
     }
 }
 
-/// Whether the time of every system, relative to that of the fastest seed by seed, is known to `until` to both sides. A
+/// True if the time of every system, relative to that of the fastest seed by seed, is known to `until` to both sides. A
 /// run that broke ends the search: more seeds would not help.
 fn is_narrow(entrants: &[Entrant], results: &[Vec<Result<Numbers, String>>], until: f64) -> bool {
     let logarithms = |results: &Vec<Result<Numbers, String>>| -> Option<Vec<f64>> {

@@ -23,7 +23,7 @@ impl Draws {
         Draws { method, seed, count, parts }
     }
 
-    /// What tells these draws from others, apart from their number and axes.
+    /// Method and seed, which tell these draws from others of the same number and axes.
     pub(super) fn identity(&self) -> serde_json::Value {
         let method = match self.method {
             Method::Random => "random",
@@ -76,7 +76,7 @@ mod tests {
         [column(0, "a"), column(1, "b")]
     }
 
-    /// How many points lie in each of so many equal parts.
+    /// Number of points in each of so many equal parts.
     fn parts(column: &[f64], parts: usize) -> Vec<usize> {
         let mut counts = vec![0; parts];
         column.iter().for_each(|u| counts[(u * parts as f64) as usize] += 1);

@@ -22,7 +22,7 @@ pub struct SweepFile {
     /// Settings that vary. Axes with `values` or `grid` are crossed with each other and with the draws of all others.
     #[serde(default)]
     pub axis: Vec<At<AxisTable>>,
-    /// How axes with `uniform`, `loguniform` or `choice` are drawn.
+    /// Draws of the axes with `uniform`, `loguniform` or `choice`.
     pub draw: Option<At<DrawTable>>,
     /// Schedulers that are compared: `late`, `ecf:beta=0.5`.
     #[serde(default)]
@@ -61,11 +61,11 @@ pub enum Base {
 pub struct DrawnTable {
     /// Seed of the conditions.
     pub seed: u64,
-    /// How many, from condition 0 on.
+    /// Number of conditions, from 0 on.
     pub count: u64,
 }
 
-/// What varies.
+/// A setting that varies.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct AxisTable {
@@ -96,7 +96,7 @@ pub struct GridTable {
     pub from: Item,
     /// The last.
     pub to: Item,
-    /// How many, both ends included.
+    /// Number of values, both ends included.
     pub count: u32,
     /// Their logarithms are even.
     #[serde(default)]
@@ -117,7 +117,7 @@ pub enum Item {
     Text(String),
 }
 
-/// How points are drawn.
+/// Draws of points.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct DrawTable {
@@ -127,7 +127,7 @@ pub struct DrawTable {
     /// Seed of the draws.
     #[serde(default = "one")]
     pub seed: u64,
-    /// How many points.
+    /// Number of points.
     pub count: u64,
 }
 
@@ -149,13 +149,13 @@ pub enum Method {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SystemTable {
-    /// What results call it.
+    /// Name in the results.
     pub name: At<String>,
     /// Settings that lie over the condition, each `KEY=VALUE` as `--set` takes it.
     pub set: Vec<At<String>>,
 }
 
-/// How often each condition is run.
+/// Seeds of each condition.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct RepeatTable {

@@ -27,8 +27,8 @@ const MOST: u64 = 10_000_000;
 const SCENARIO: &str = "scenario";
 
 impl Campaign {
-    /// The campaign of a sweep file. Other files that it names are looked for beside it; `name` is where it is, and what
-    /// commands call a scenario inside it. `until` takes the place of the file's own.
+    /// The campaign of a sweep file. Other files that it names are looked for beside it; `name` is its path, which
+    /// commands also use for a scenario inside it. `until` takes the place of the file's own.
     ///
     /// # Errors
     /// If the file, or a scenario that comes of it, is refused.
@@ -93,8 +93,8 @@ impl Campaign {
         Ok(campaign)
     }
 
-    /// These schedulers over these conditions, all of which are read. Each `KEY=VALUE` of `sets` lies over them; `seeds`
-    /// are the first and how many.
+    /// These schedulers over these conditions, all of which are read. Each `KEY=VALUE` of `sets` lies over them;
+    /// `seeds` are the first and their number.
     ///
     /// # Errors
     /// If a scheduler or what `sets` say is refused.
@@ -221,7 +221,7 @@ pub(crate) fn inline(
     Scenario::layered(catalogue, &stem, &[Layer { name, text, within: Some(SCENARIO) }], origin, &read)
 }
 
-/// Whether this is the text of a sweep with a scenario inside, which a command can run.
+/// True for the text of a sweep with a scenario inside, which a command can run.
 pub(crate) fn has_scenario(text: &str) -> bool {
     let table = text.parse::<toml::Table>();
     table.is_ok_and(|table| {
@@ -299,7 +299,7 @@ fn draws(file: &SweepFile, axes: &[Axis]) -> Result<Option<(Draws, u64)>, Proble
     Ok(Some((Draws::new(table.method, table.seed, table.count, &names), table.count)))
 }
 
-/// How often; an error says whether it is the file's.
+/// Seeds of each condition; an error says whether it is the file's.
 fn repeat(file: &SweepFile, until: Option<&str>) -> Result<Repeat, (bool, Problem)> {
     let table = &file.repeat;
     let plain = |problem: &str, help: &str| {

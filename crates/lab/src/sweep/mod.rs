@@ -28,7 +28,7 @@ pub use file::schema;
 pub(crate) use load::{has_scenario, inline};
 pub use row::{Layout, Numbers, Row, RowDigest, Trial};
 pub use score::Trials;
-pub(crate) use score::{Score, geometric_mean, quantile, scores, slices};
+pub(crate) use score::{SLOWER, Score, geometric_mean, quantile, scores, slices};
 pub use store::{Manifest, Part, Parts, Store, StoreError, SystemInfo};
 pub use summary::{Failed, HeatCell, HeatMap, Loss, Standing, Summary};
 pub use versus::Share;

@@ -16,7 +16,7 @@ pub struct Row {
     pub digest: String,
     /// The value on each axis.
     pub axes: Vec<Cell>,
-    /// Whether it is plain TCP on one path.
+    /// True for plain TCP on one path.
     pub single: bool,
     /// The system, or the path.
     pub name: String,
@@ -31,7 +31,7 @@ pub struct Row {
 /// The numbers of a run that went to its end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Numbers {
-    /// What ranks.
+    /// The numbers that rank.
     pub trial: Trial,
     /// Those that the campaign asks for, in its order.
     pub metrics: Vec<Option<f64>>,
@@ -63,7 +63,7 @@ const LEAST_GOODPUT: f64 = 1e3;
 const LEAST_TIME: f64 = 1e-6;
 
 impl Trial {
-    /// What a run of this scenario comes to.
+    /// The numbers that rank a run of this scenario.
     pub(crate) fn of(scenario: &Scenario, measured: &Measured) -> Trial {
         let value = measured.value(scenario.measure);
         let time_s = match scenario.measure {
@@ -131,7 +131,7 @@ impl Layout {
         [fixed(&BEFORE), self.axes.clone(), fixed(&BETWEEN), metrics, fixed(&AFTER)].concat()
     }
 
-    /// Whether every campaign has a column of this name.
+    /// True if every campaign has a column of this name.
     pub(super) fn has(name: &str) -> bool {
         BEFORE.iter().chain(&BETWEEN).chain(&AFTER).any(|(other, _)| *other == name)
     }

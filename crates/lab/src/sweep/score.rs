@@ -1,8 +1,11 @@
-//! How each system does in a condition, against the best of all others and against plain TCP on the best single path.
+//! Scores of the systems in a condition: against the best of all others, and against plain TCP on the best single path.
 
 use super::row::{Row, Trial};
 use super::versus::{best, versus};
 use crate::pairwise::Ratio;
+
+/// A time over that of plain TCP on the best single path is slower above this.
+pub(crate) const SLOWER: f64 = 1.05;
 
 /// All systems in one condition.
 #[derive(Clone, Debug)]

@@ -22,7 +22,7 @@ pub struct Store {
     directory: PathBuf,
 }
 
-/// What was swept.
+/// Description of a campaign, beside its results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// Version of this format.
@@ -39,11 +39,11 @@ pub struct Manifest {
     pub about: Option<String>,
     /// The command that began it.
     pub command: String,
-    /// How many conditions there are.
+    /// Number of conditions.
     pub conditions: u64,
-    /// What varies.
+    /// Settings that vary.
     pub axes: Vec<AxisInfo>,
-    /// What is compared.
+    /// Systems that are compared.
     pub systems: Vec<SystemInfo>,
     /// Also plain TCP on each path.
     pub baselines: bool,
@@ -73,7 +73,7 @@ pub struct Part {
     pub path: PathBuf,
 }
 
-/// What is in a directory.
+/// Contents of a directory.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parts {
     /// Those of one campaign, in the order of conditions.
@@ -88,9 +88,9 @@ pub enum StoreError {
     /// It cannot be read or written.
     #[error("cannot use {}: {error}", path.display())]
     File {
-        /// Which file or directory.
+        /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         error: io::Error,
     },
     /// It holds results of something else.
@@ -99,7 +99,7 @@ pub enum StoreError {
     Foreign {
         /// The directory.
         path: PathBuf,
-        /// What differs.
+        /// Fields that differ, in words.
         differs: String,
         /// The command that made it.
         command: String,
@@ -110,16 +110,16 @@ pub enum StoreError {
     NoResults {
         /// The directory.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault.
         problem: String,
     },
     /// A part cannot be read.
     #[error("{} cannot be read: {problem}", path.display())]
     #[diagnostic(help("remove it and run the sweep again: only its conditions are run"))]
     Part {
-        /// Which.
+        /// The part.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault.
         problem: String,
     },
 }
@@ -142,7 +142,7 @@ impl Manifest {
     /// The version of directories that this program writes and reads.
     pub const FORMAT: u32 = 1;
 
-    /// What a part of the campaign says of itself; `rows` is the digest of its rows.
+    /// Metadata of a part of the campaign; `rows` is the digest of its rows.
     pub(super) fn of_part(campaign: &str, range: &Range<u64>, rows: String) -> [(&'static str, String); 6] {
         [
             (FORMAT, Self::FORMAT.to_string()),
@@ -324,7 +324,7 @@ impl Store {
 }
 
 impl Parts {
-    /// What of the range no part has.
+    /// The stretches of the range that no part has.
     pub fn missing(&self, range: &Range<u64>) -> Vec<Range<u64>> {
         let mut missing = Vec::new();
         let mut next = range.start;

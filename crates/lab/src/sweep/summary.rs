@@ -1,9 +1,9 @@
-//! What the rows of a sweep come to, read condition by condition: what is kept of a condition is one or two numbers per
+//! Summary of the rows of a sweep, read condition by condition: of each condition it keeps one or two numbers per
 //! system, and no row.
 
 use super::axis::AxisInfo;
 use super::row::{Row, RowDigest};
-use super::score::{Score, Trials, geometric_mean, quantile, scores};
+use super::score::{SLOWER, Score, Trials, geometric_mean, quantile, scores};
 use super::store::{Manifest, Parts, Store, StoreError, SystemInfo};
 use super::versus::Share;
 use crate::pairwise::Ratio;
@@ -23,21 +23,21 @@ pub struct Summary {
     pub made_by: String,
     /// Digest of the campaign.
     pub digest: String,
-    /// How many conditions there are.
+    /// Number of conditions.
     pub conditions: u64,
-    /// How many of them have been run.
+    /// Number of them that have been run.
     pub done: u64,
     /// Rows, which are runs.
     pub rows: u64,
     /// SHA-256 of all rows in order: alike for alike results, however they came about.
     pub rows_digest: String,
-    /// What varies.
+    /// Settings that vary.
     pub axes: Vec<AxisInfo>,
     /// The systems.
     pub standings: Vec<Standing>,
     /// The first two axes, if there are two.
     pub heat: Option<HeatMap>,
-    /// How many runs broke.
+    /// Number of runs that broke.
     pub failures: u64,
     /// The first of them.
     pub failed: Vec<Failed>,
@@ -90,7 +90,7 @@ pub struct Loss {
     pub at: Vec<(String, String)>,
     /// Time over that of the best of all others; over plain TCP if there are none.
     pub ratio: f64,
-    /// Who is the best other.
+    /// The best other.
     pub best: Option<String>,
     /// The command that repeats its runs.
     pub command: String,
@@ -107,7 +107,7 @@ pub struct Failed {
     pub name: String,
     /// Its seed.
     pub seed: u64,
-    /// Why.
+    /// The reason.
     pub problem: String,
     /// The command that repeats it.
     pub command: String,
@@ -118,7 +118,7 @@ pub struct Failed {
 pub struct HeatMap {
     /// The axes by name, with their units.
     pub axes: [String; 2],
-    /// What the cells of each axis are called.
+    /// Names of the cells on each axis.
     pub bins: [Vec<String>; 2],
     /// By system in the order of the standings.
     pub cells: Vec<Vec<HeatCell>>,
@@ -135,14 +135,12 @@ pub struct HeatCell {
     pub conditions: usize,
 }
 
-/// How many conditions are listed as the worst, and runs that broke.
+/// Number of conditions that are listed as the worst, and of runs that broke.
 const LISTED: usize = 10;
 /// Cells on an axis of a heat map.
 const BINS: usize = 8;
 /// Values that each have a cell of their own, at most.
 const OWN_CELLS: usize = 12;
-/// More than this is slower than the best single path.
-const SLOWER: f64 = 1.05;
 
 /// One system, as far as conditions have been read.
 #[derive(Default)]
@@ -278,7 +276,7 @@ impl Tally {
         self.worst.truncate(LISTED);
     }
 
-    /// What it is ranked by: the mean logarithm of its ratios.
+    /// Mean logarithm of its ratios, which ranks it.
     fn mean(&self) -> f64 {
         let ratios = if self.to_best.is_empty() { &self.to_single } else { &self.to_best };
         ratios.iter().map(|ratio| libm::log(*ratio)).sum::<f64>() / ratios.len() as f64
@@ -309,10 +307,8 @@ impl Tally {
     }
 }
 
-/// Two axes cut into cells.
+/// The first two axes cut into cells.
 struct Binned {
-    /// Places of the axes among all.
-    places: [usize; 2],
     names: [String; 2],
     bins: [Bins; 2],
 }
@@ -338,12 +334,12 @@ impl Binned {
             }
             _ => Bins::Each(axis.listed.clone()),
         };
-        Some(Binned { places: [0, 1], names: [name(first), name(second)], bins: [bins(first), bins(second)] })
+        Some(Binned { names: [name(first), name(second)], bins: [bins(first), bins(second)] })
     }
 
     fn cell(&self, axes: &[Cell]) -> Option<[usize; 2]> {
-        let [a, b] = self.places;
-        Some([self.bins[0].place(axes.get(a)?)?, self.bins[1].place(axes.get(b)?)?])
+        let [first, second, ..] = axes else { return None };
+        Some([self.bins[0].place(first)?, self.bins[1].place(second)?])
     }
 
     fn map<'a>(self, tallies: impl Iterator<Item = &'a Tally>) -> HeatMap {

@@ -7,26 +7,26 @@ use super::store::{Store, StoreError};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// How long a chunk takes: what a kill loses at most, and far longer than writing a part.
+/// Time that a chunk takes: a kill loses no more, and writing a part takes far less.
 const CHUNK: Duration = Duration::from_secs(3);
 /// Rows of a part at most: what a process holds in memory.
 const MOST_ROWS: u64 = 5_000;
 
 impl Campaign {
-    /// Runs the conditions of the range that the store does not have, keeps them there, and calls `done` after each
-    /// condition. Which conditions make a chunk depends on the clock; their rows do not.
+    /// Runs the conditions of `missing` ([`Parts::missing`](super::Parts::missing)), keeps them in the store, and calls
+    /// `done` after each condition. Which conditions make a chunk depends on the clock; their rows do not.
     ///
     /// # Errors
     /// If the store cannot be read or written. What was kept until then is kept.
     pub fn work(
         &self,
         store: &Store,
-        range: &Range<u64>,
+        missing: &[Range<u64>],
         jobs: usize,
         done: &(dyn Fn() + Sync),
     ) -> Result<(), StoreError> {
         let mut pace: Option<Duration> = None;
-        for Range { start, end } in store.parts(self.digest())?.missing(range) {
+        for &Range { start, end } in missing {
             let mut next = start;
             while next < end {
                 let chunk = next..end.min(next + self.chunk(pace, jobs));
@@ -51,7 +51,7 @@ impl Campaign {
         store.keep(self.digest(), range, &bytes)
     }
 
-    /// How many conditions make a chunk, of which one takes `pace`; a few until that is known.
+    /// Number of conditions in a chunk, of which one takes `pace`; a few until that is known.
     fn chunk(&self, pace: Option<Duration>, jobs: usize) -> u64 {
         let seeds = if self.repeat.until.is_some() { self.repeat.most } else { self.repeat.count };
         let rows = (self.systems.len() * seeds).max(1) as u64;

@@ -167,7 +167,8 @@ mod tests {
         }
     }
 
-    /// `insured` slows others down for a copy alone, and what it left undone costs no turn: 40 ms are not four times 10.
+    /// `insured` slows others down for a copy alone, and a penalty that it does not impose costs no turn: 40 ms are not
+    /// more than four times 10.
     #[test]
     fn insured_penalises_only_with_a_copy() {
         let entry = find(REINJECTIONS, "reinjection", "insured").expect("it is registered");

@@ -20,8 +20,8 @@
 //! The second is the congestion window: what is free of it leaves now, as much as is in flight when its acknowledgments
 //! are due, then whole windows, and all of that doubled in slow start while no queue is seen.
 //!
-//! A subflow from which nothing comes back though it should ([`SubflowView::silent_from`]) brings nothing, and is later by
-//! its timeout.
+//! A silent subflow ([`SubflowView::silent_from`]), whose acknowledgments fail to come, brings nothing, and its `d_s`
+//! is later by its timeout.
 
 use super::skip::whole_segments;
 use super::{Scheduler, ack_due, number};
@@ -70,7 +70,7 @@ impl Scheduler for Anabranch {
     }
 }
 
-/// When the next subflow falls silent of which anything is expected.
+/// Time at which the next subflow with anything under way falls silent.
 fn next_silence(now: Instant, view: &View<'_>) -> Option<Instant> {
     let silences = view.subflows.iter().filter_map(SubflowView::silent_from).filter(|from| *from >= now);
     silences.min().map(|from| from + Duration::from_nanos(1))
@@ -109,7 +109,7 @@ struct Path<'a> {
     rate: f64,
     /// Bytes under way that the link has not taken yet.
     queue: f64,
-    /// Nothing comes back though it should: what it has may be lost, and nothing is expected of it.
+    /// Acknowledgments fail to come: the data under way may be lost, and no forecast counts on the subflow.
     silent: bool,
 }
 

@@ -89,7 +89,7 @@ pub struct Grid {
     pub rows: Vec<Vec<String>>,
     /// Words below it.
     pub notes: Vec<String>,
-    /// How dark each cell is, by row; no cell is where there are none.
+    /// Darkness of each cell, by row; empty where no cell is shaded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub shades: Vec<Vec<u8>>,
 }

@@ -85,7 +85,8 @@ fn policies_change_hands_in_the_course_of_a_run() {
     }
 }
 
-/// An ACK path is named as the scenario names it, moves ACKs between hosts that both can, and changes hands in the course of a run.
+/// An ACK path is named as the scenario names it, moves ACKs between hosts that both can, and changes hands in the
+/// course of a run.
 #[test]
 fn an_ack_path_may_be_named() {
     let scenario = |host: &str, more: &str| read(&format!("{PATHS}[host]\n{host}\n{more}{BULK}"));
