@@ -22,6 +22,11 @@ const SHORTEST: u64 = 4;
 const LONGEST: u64 = 32;
 
 impl PathRate {
+    /// This rate, learnt before, until samples correct it.
+    pub(crate) fn known(rate: Rate) -> Self {
+        PathRate { rate: Some(rate), train: None }
+    }
+
     /// The best estimate; `None` while no queue was seen.
     pub(crate) fn get(&self) -> Option<Rate> {
         self.rate

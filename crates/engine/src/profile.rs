@@ -56,6 +56,9 @@ pub struct Profile {
     /// Slow-start threshold of a new subflow in segments, as Linux keeps it per destination (`tcp_metrics`); `None` for
     /// none.
     pub initial_ssthresh: Option<u32>,
+    /// A subflow begins with what an earlier one of its connection knew of its path (RFC 9040 §6,
+    /// `connection/history.rs`).
+    pub temporal_sharing: bool,
     /// HyStart for CUBIC; `None` leaves slow start to losses.
     pub hystart: Option<HyStart>,
     /// Proportional rate reduction (RFC 6937).
@@ -174,6 +177,7 @@ impl Profile {
             receive_tuning: ReceiveTuning::Proportional,
             adv_win_scale: None,
             initial_ssthresh: None,
+            temporal_sharing: false,
             hystart: Some(HyStart::Eighth),
             prr: true,
             loss_response: LossResponse::Standard,

@@ -4,10 +4,10 @@
 mod common;
 
 use anabranch_engine::{Profile, ReceiveTuning, RtoRule};
-use anabranch_net::{LinkStats, LossModel, QueueLimit};
+use anabranch_net::{Change, LinkStats, LossModel, QueueLimit};
 use anabranch_policy::congestion::{HyStart, LossResponse};
 use anabranch_policy::registry::{CONGESTION, REINJECTIONS, SCHEDULERS};
-use anabranch_sim::{Direction, EventKind, HostSpec, Outcome, PathSpec, Spec, Workload, run};
+use anabranch_sim::{Affected, Direction, EventKind, HostSpec, Outcome, PathSpec, Spec, TimedChange, Workload, run};
 use anabranch_units::{Bytes, Duration, Rate};
 use common::{complete, download, goodput, lossy_path, ms, order, path, spec, swallowed};
 use std::sync::Arc;
@@ -95,6 +95,27 @@ fn a_remembered_threshold_slows_a_new_connection_down() {
     let [none, ten] =
         [None, Some(10)].map(|n| goodput(&complete(&with(&spec, |profile| profile.initial_ssthresh = n))));
     assert!(ten < 0.5 * none, "{ten:.2} against {none:.2} Mbit/s");
+}
+
+/// A path with a queue of a bandwidth-delay product goes away and comes back. The subflow that then begins overflows it
+/// in slow start; with the threshold of the one before it does not, and knows the path's rate from the first segment on.
+#[test]
+fn temporal_sharing_spares_a_new_subflow_the_overflow_of_its_path() {
+    let mut spec = spec(vec![path("a", 40, 10), path("b", 20, 30)], vec![download(30_000_000)]);
+    spec.paths[1].down.queue = QueueLimit::Packets(100);
+    let change =
+        |at, change| TimedChange { at: ms(at), path: "b".to_owned(), affected: Affected::Both, change, notify: true };
+    spec.changes = vec![change(2_000, Change::Down), change(4_000, Change::Up)];
+    let [without, with] = [false, true].map(|sharing| {
+        let outcome = complete(&with(&spec, |profile| profile.temporal_sharing = sharing));
+        let of_b = outcome.connections[0].subflows.iter().filter(|subflow| subflow.path == 1);
+        let both: Vec<u64> = of_b.map(|subflow| subflow.stats.retransmitted).collect();
+        assert_eq!(both.len(), 2, "{both:?}");
+        (both[0], both[1])
+    });
+    println!("segments repeated by first and second subflow: {without:?}, with sharing {with:?}");
+    assert_eq!(without.0, with.0, "nothing is known at first");
+    assert!(with.1 * 10 < without.1, "{with:?} against {without:?}");
 }
 
 /// Two alike paths behind interfaces of 10 Mbit/s, written to at once: the first path takes as many segments in a row

@@ -34,6 +34,9 @@ impl Connection {
     pub(super) fn bury(&mut self, now: Instant, index: usize, shared: &mut Shared) {
         let subflow = self.subflows.remove(index);
         self.remember(&subflow, shared);
+        if shared.config.profile.temporal_sharing {
+            self.history.keep(&subflow);
+        }
         shared.routes.push(Route::Remove(subflow.flow));
         let stats = crate::SubflowStats { established: false, ..subflow.stats(&self.congestion) };
         if subflow.recovery.snd_nxt() > 1 || subflow.counts.bytes_received > 0 || !subflow.is_join() {

@@ -4,6 +4,7 @@ use super::race::Opening;
 use super::{Connection, Mode, Role, emit};
 use crate::memory::Offer;
 use crate::path_mtu::default_mss;
+use crate::path_rate::PathRate;
 use crate::sent_log::NO_SLOT;
 use crate::shared::{Route, Shared};
 use crate::subflow::{HandshakeTimer, Origin, State, Subflow};
@@ -512,12 +513,16 @@ impl Connection {
         subflow.opened_at = Some(now);
         subflow.handshake = None;
         subflow.recovery.consult(&subflow.rtt);
-        let (id, mss) = (subflow.id, Bytes::new(u64::from(subflow.mss)));
+        let (id, flow, mss) = (subflow.id, subflow.flow, Bytes::new(u64::from(subflow.mss)));
         self.peer_knows_of_join |= subflow.is_join();
         self.timers.abandoned = None;
         // What the last subflow ended of was not the end.
         self.stats.ended = None;
         self.congestion.add(id, mss);
+        if let Some(known) = self.history.of(now, &flow) {
+            self.congestion.set_threshold(id, known.threshold());
+            self.subflows[index].path_rate = PathRate::known(known.rate);
+        }
         shared.event(self.id, Event::SubflowEstablished(id));
         self.subflows_changed(now);
     }

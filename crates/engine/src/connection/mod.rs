@@ -24,6 +24,7 @@ mod decision;
 mod detour;
 mod emit;
 mod handshake;
+mod history;
 mod input;
 mod integrity;
 mod keys;
@@ -62,6 +63,7 @@ use burst::Burst;
 use bytes::Bytes as Payload;
 use closing::FastClosing;
 use confirmation::Confirmation;
+use history::History;
 use integrity::Retreat;
 use load::Reached;
 use output::Waiting;
@@ -166,6 +168,7 @@ pub(crate) struct Connection {
     race: Race,
     reopening: Reopening,
     paths: PathManager,
+    history: History,
     /// Both ends can put the addresses of an ACK back that took another subflow's path.
     detours_agreed: bool,
     prober: Prober,
@@ -268,6 +271,7 @@ impl Connection {
             race: Race::default(),
             reopening: Reopening::default(),
             paths: PathManager::default(),
+            history: History::default(),
             detours_agreed: false,
             prober: Prober::default(),
             timers: Timers::default(),

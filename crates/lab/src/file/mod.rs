@@ -243,6 +243,9 @@ pub struct HostTable {
     pub adv_win_scale: Option<At<i8>>,
     /// The slow-start threshold of new subflows in segments, as remembered from earlier connections; none unless given.
     pub initial_ssthresh: Option<At<u32>>,
+    /// A subflow begins with the slow-start threshold and the path's rate that an earlier one of its connection left on
+    /// its path (RFC 9040). False.
+    pub temporal_sharing: Option<bool>,
     /// End of slow start before a loss: in CUBIC eighth, under linux-3.14 sixteenth, off under all but Linux; or
     /// plus-plus in all.
     pub hystart: Option<HyStartName>,

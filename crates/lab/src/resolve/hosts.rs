@@ -159,6 +159,7 @@ fn knobs(table: &HostTable, profile: &mut Profile) -> Result<(), Problem> {
     }
     put(&mut profile.adv_win_scale, table.adv_win_scale.as_ref().map(|at| Some(at.value)));
     put(&mut profile.initial_ssthresh, at_least(2, "initial-ssthresh", table.initial_ssthresh.as_ref())?.map(Some));
+    put(&mut profile.temporal_sharing, table.temporal_sharing);
     let hystart = |name| match name {
         HyStartName::Off => None,
         HyStartName::Sixteenth => Some(HyStart::Sixteenth),

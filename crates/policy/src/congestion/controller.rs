@@ -90,6 +90,15 @@ impl Controller {
         self.algorithm.on_flow_added(at);
     }
 
+    /// Sets the slow-start threshold of a new subflow, of whose path this is known; at least two segments, and at least
+    /// its window. No effect where the algorithm models the path.
+    pub fn set_threshold(&mut self, id: SubflowId, threshold: Bytes) {
+        if let Some(on) = self.find(id).filter(|_| !self.model_based) {
+            let flow = &mut self.flows[on];
+            flow.ssthresh = threshold.as_f64().max(MIN_SSTHRESH_SEGMENTS * flow.mss).max(flow.cwnd);
+        }
+    }
+
     /// The segments of a subflow have another size; the window stays, and is at least one of them.
     pub fn set_mss(&mut self, id: SubflowId, mss: Bytes) {
         if let Some(on) = self.find(id) {
