@@ -129,13 +129,14 @@ pub(crate) fn in_parallel<W: Sync, R: Send, E: Send>(
         done();
         Some(result)
     };
-    let results: Vec<Option<Result<R, E>>> =
+    // Only what was run takes memory: a result is large, and millions may not be begun.
+    let results: Vec<Result<R, E>> =
         match rayon::ThreadPoolBuilder::new().num_threads(threads(jobs, work.len())).build() {
-            Ok(pool) => pool.install(|| work.par_iter().map(one).collect()),
+            Ok(pool) => pool.install(|| work.par_iter().filter_map(one).collect()),
             // No threads to be had: one after the other gives the same results.
-            Err(_) => work.iter().map(one).collect(),
+            Err(_) => work.iter().filter_map(one).collect(),
         };
-    results.into_iter().flatten().collect()
+    results.into_iter().collect()
 }
 
 /// Plays a run with capture files of it.
