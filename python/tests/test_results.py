@@ -82,9 +82,14 @@ def test_files(run: ab.Run, tmp_path: Path) -> None:
 
 def interrupt(work: Callable[[], object]) -> None:
     """Sends Ctrl-C into work that would take hours."""
-    threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-    with pytest.raises(KeyboardInterrupt):
-        work()
+    # A shell starts what runs in the background with the signal ignored, and Python leaves that as it is.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            work()
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class StoppedCapture:
