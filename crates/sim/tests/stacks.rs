@@ -7,10 +7,13 @@ use anabranch_engine::{Profile, ReceiveTuning, RtoRule};
 use anabranch_net::{Change, LinkStats, LossModel, QueueLimit};
 use anabranch_policy::congestion::{HyStart, LossResponse};
 use anabranch_policy::registry::{CONGESTION, REINJECTIONS, SCHEDULERS};
+use anabranch_policy::scheduler::{MinRtt, Scheduler};
+use anabranch_policy::{Decision, View};
 use anabranch_sim::{Affected, Direction, EventKind, HostSpec, Outcome, PathSpec, Spec, TimedChange, Workload, run};
-use anabranch_units::{Bytes, Duration, Rate};
+use anabranch_units::{Bytes, Duration, Instant, Rate, SubflowId};
 use common::{complete, download, goodput, lossy_path, ms, order, path, spec, swallowed};
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 /// Both hosts with the profile `linux`, changed.
 fn with(spec: &Spec, change: impl Fn(&mut Profile)) -> Spec {
@@ -97,8 +100,21 @@ fn a_remembered_threshold_slows_a_new_connection_down() {
     assert!(ten < 0.5 * none, "{ten:.2} against {none:.2} Mbit/s");
 }
 
+/// Min-RTT that notes of each subflow whether its path's rate was known when it was first seen.
+struct FirstSight(Arc<Mutex<BTreeMap<SubflowId, bool>>>);
+
+impl Scheduler for FirstSight {
+    fn decide(&mut self, now: Instant, view: &View<'_>) -> Decision {
+        let mut seen = self.0.lock().unwrap();
+        for subflow in view.subflows {
+            seen.entry(subflow.id).or_insert(subflow.path_rate.is_some());
+        }
+        MinRtt.decide(now, view)
+    }
+}
+
 /// A path with a queue of a bandwidth-delay product goes away and comes back. The subflow that then begins overflows it
-/// in slow start; with the threshold of the one before it does not, and knows the path's rate from the first segment on.
+/// in slow start. With what the one before it left there it does not, and its rate is known from the first segment on.
 #[test]
 fn temporal_sharing_spares_a_new_subflow_the_overflow_of_its_path() {
     let mut spec = spec(vec![path("a", 40, 10), path("b", 20, 30)], vec![download(30_000_000)]);
@@ -107,15 +123,22 @@ fn temporal_sharing_spares_a_new_subflow_the_overflow_of_its_path() {
         |at, change| TimedChange { at: ms(at), path: "b".to_owned(), affected: Affected::Both, change, notify: true };
     spec.changes = vec![change(2_000, Change::Down), change(4_000, Change::Up)];
     let [without, with] = [false, true].map(|sharing| {
-        let outcome = complete(&with(&spec, |profile| profile.temporal_sharing = sharing));
+        let seen = Arc::<Mutex<BTreeMap<_, _>>>::default();
+        let mut spec = with(&spec, |profile| profile.temporal_sharing = sharing);
+        let of_server = seen.clone();
+        spec.server.policies.scheduler = Arc::new(move || Box::new(FirstSight(of_server.clone())));
+        let outcome = complete(&spec);
         let of_b = outcome.connections[0].subflows.iter().filter(|subflow| subflow.path == 1);
-        let both: Vec<u64> = of_b.map(|subflow| subflow.stats.retransmitted).collect();
-        assert_eq!(both.len(), 2, "{both:?}");
-        (both[0], both[1])
+        let repeated: Vec<u64> = of_b.map(|subflow| subflow.stats.retransmitted).collect();
+        // Those of path b; the first subflow was in use when the scheduler was first asked.
+        let known: Vec<bool> = seen.lock().unwrap().values().skip(1).copied().collect();
+        (repeated, known)
     });
-    println!("segments repeated by first and second subflow: {without:?}, with sharing {with:?}");
-    assert_eq!(without.0, with.0, "nothing is known at first");
-    assert!(with.1 * 10 < without.1, "{with:?} against {without:?}");
+    println!("segments repeated by first and second subflow: {:?}, with sharing {:?}", without.0, with.0);
+    assert_eq!((without.0.len(), with.0.len()), (2, 2), "one subflow before the pause and one after it");
+    assert_eq!(without.0[0], with.0[0], "nothing is known at first");
+    assert!(with.0[1] * 10 < without.0[1], "{with:?} against {without:?}");
+    assert_eq!((without.1, with.1), (vec![false, false], vec![false, true]));
 }
 
 /// Two alike paths behind interfaces of 10 Mbit/s, written to at once: the first path takes as many segments in a row

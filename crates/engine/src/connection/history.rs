@@ -3,14 +3,15 @@
 //!
 //! - **Threshold.** Slow start on a path that was used before ends at its rate times its shortest round trip, the
 //!   bandwidth-delay product (J. Hoe, *Improving the Start-up Behavior of a Congestion Control Scheme for TCP*, SIGCOMM
-//!   1996), in place of an overflow of its queue. The threshold that the subflow ended with would not do: most subflows
-//!   end by timeouts, which have taken it to two segments.
+//!   1996), in place of an overflow of its queue. The threshold that the subflow ended with would not do: timeouts on a
+//!   dying path take it to two segments.
 //! - **Rate.** Schedulers see the path's rate from the first segment on; the first queue corrects it.
-//! - **Window.** Not shared: the new subflow begins with the initial window. RFC 9040 §6.2 warns of bursts otherwise.
+//! - **Window.** Not shared: the new subflow begins with the initial window, so that it sends no burst.
 //! - **Round trip.** Not shared: the handshake of the join has measured it.
 //!
 //! A path that comes back may be another, so what is older than a minute is forgotten. Of a path of which no queue was
-//! seen nothing is known.
+//! seen nothing is known. Two other places would not do: servers keep no memory of paths, and the path manager drops
+//! its list of failed joins for an address that goes or comes.
 
 use crate::subflow::Subflow;
 use anabranch_units::{Bytes, Duration, Instant, Rate};
@@ -97,7 +98,8 @@ mod tests {
         let mut history = History::default();
         history.add(flow(1), known(5), at(70));
         history.add(flow(1), known(20), at(75));
-        assert_eq!(history.of(at(74), &flow(1)).unwrap().threshold(), Bytes::new(150_000));
+        assert_eq!(history.of(at(74), &flow(1)), Some(known(20)));
+        assert_eq!(known(20).threshold(), Bytes::new(150_000));
         assert_eq!(history.of(at(74), &FlowKey { src_port: 5, ..flow(1) }), Some(known(20)));
         assert_eq!(history.of(at(75), &flow(1)), None);
         assert_eq!(history.of(at(74), &flow(2)), None);

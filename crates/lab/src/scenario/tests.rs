@@ -167,10 +167,12 @@ fn old_kernels_bring_their_receive_side_and_each_rule_can_be_set_alone() {
     assert_eq!((old.receive_tuning, old.adv_win_scale, old.tsq_segments), (ReceiveTuning::Stepwise, Some(1), 3));
     assert_eq!((old.rack, old.early_retransmit, old.initial_ssthresh), (false, true, None));
     assert_eq!(profile("profile = \"linux-3.14\"").unwrap().tsq_segments, 57);
-    let knobs = "receive-tuning = \"stepwise\"\nadv-win-scale = -2\ntsq-segments = 4\ninitial-ssthresh = 10";
+    let knobs = "receive-tuning = \"stepwise\"\nadv-win-scale = -2\ntsq-segments = 4\ninitial-ssthresh = 10\n\
+                 temporal-sharing = true";
     let set = profile(knobs).unwrap();
     assert_eq!((set.name, set.receive_tuning, set.adv_win_scale), ("anabranch", ReceiveTuning::Stepwise, Some(-2)));
     assert_eq!((set.tsq_segments, set.initial_ssthresh), (4, Some(10)));
+    assert_eq!((old.temporal_sharing, set.temporal_sharing), (false, true));
     assert_eq!(
         (old.hystart, old.prr, set.hystart, set.prr),
         (Some(HyStart::Eighth), true, Some(HyStart::Eighth), true)

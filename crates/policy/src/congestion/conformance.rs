@@ -1,7 +1,7 @@
 //! What every congestion control keeps to, over the registry.
 
 use super::*;
-use anabranch_units::Bytes;
+use anabranch_units::{Bytes, SubflowId};
 use proptest::prelude::*;
 
 const MSS: [u64; 3] = [1460, 536, 9000];

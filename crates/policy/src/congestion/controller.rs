@@ -10,7 +10,7 @@ use super::hystart::{HyStart, LOW_WINDOW, Watch};
 use super::hystart_plus_plus::PlusPlus;
 use super::lisa::credit;
 use super::prr::Reduction;
-use super::rules::{LossResponse, MIN_SSTHRESH_SEGMENTS, Rules};
+use super::rules::{LossResponse, Rules};
 use super::{Ack, CongestionControl, Flow, Model, Window};
 use anabranch_units::{Bytes, Duration, Instant, SubflowId};
 
@@ -90,12 +90,12 @@ impl Controller {
         self.algorithm.on_flow_added(at);
     }
 
-    /// Sets the slow-start threshold of a new subflow, of whose path this is known; at least two segments, and at least
-    /// its window. No effect where the algorithm models the path.
+    /// Sets the slow-start threshold of a new subflow, of whose path this is known; at least its window. An algorithm
+    /// that models the path has no use for it.
     pub fn set_threshold(&mut self, id: SubflowId, threshold: Bytes) {
         if let Some(on) = self.find(id).filter(|_| !self.model_based) {
             let flow = &mut self.flows[on];
-            flow.ssthresh = threshold.as_f64().max(MIN_SSTHRESH_SEGMENTS * flow.mss).max(flow.cwnd);
+            flow.set_threshold(threshold.as_f64().max(flow.cwnd));
         }
     }
 
@@ -254,7 +254,7 @@ impl Controller {
         }
         let most = if may_grow { self.rules.limit(flow.mss) } else { flow.cwnd };
         flow.cwnd = window.cwnd.min(most).min(LARGEST).max(flow.mss);
-        flow.ssthresh = window.ssthresh.max(MIN_SSTHRESH_SEGMENTS * flow.mss);
+        flow.set_threshold(window.ssthresh);
     }
 
     /// LISA: the first window \[bytes\] of a joining subflow, taken from the one that has most.
@@ -411,7 +411,7 @@ impl Controller {
         }
         let flow = &mut self.flows[on];
         if flow.cwnd >= flow.ssthresh {
-            flow.ssthresh = (flow.ssthresh / 2.0).max(MIN_SSTHRESH_SEGMENTS * flow.mss);
+            flow.set_threshold(flow.ssthresh / 2.0);
         }
         flow.cwnd = (flow.cwnd / 2.0).max(flow.mss);
         self.pasts[on].undo = None;
@@ -430,17 +430,6 @@ impl Controller {
         past.after_rto = false;
         past.given = 0.0;
         if past.cwnd_limited { flow.cwnd } else { in_flight.as_f64().min(flow.cwnd) }
-    }
-}
-
-impl Flow {
-    /// Sets the threshold after a loss: two segments at least, and no more than there was. Not-a-number gives two.
-    fn fall_to(&mut self, ssthresh: f64) {
-        let least = MIN_SSTHRESH_SEGMENTS * self.mss;
-        self.ssthresh = ssthresh.min(self.cwnd).max(least);
-        if ssthresh.is_nan() {
-            self.ssthresh = least;
-        }
     }
 }
 
@@ -535,8 +524,10 @@ mod tests {
         ack(&mut c, 2000);
         ack(&mut c, 2000); // In avoidance: 2000 · 1000 / 12 000
         assert_eq!(state(&c), (12_166, Some(12_000)));
-        let c = controller(Rules { initial_ssthresh_segments: Some(0), ..RULES });
+        let mut c = controller(Rules { initial_ssthresh_segments: Some(0), ..RULES });
         assert_eq!(state(&c), (10_000, Some(2000)));
+        c.set_threshold(A, Bytes::new(5000)); // No less than the window
+        assert_eq!(state(&c), (10_000, Some(10_000)));
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod controller;
 mod coupled;
 mod cubic;
 mod cubic_kernel;
+mod flow;
 mod hystart;
 mod hystart_plus_plus;
 mod lia;
@@ -34,6 +35,7 @@ pub use bbr::Bbr;
 pub use controller::Controller;
 pub use cubic::Cubic;
 pub use cubic_kernel::CubicKernel;
+pub use flow::Flow;
 pub use hystart::HyStart;
 pub use lia::Lia;
 pub use lia_kernel::LiaKernel;
@@ -46,28 +48,9 @@ pub use veno::Veno;
 pub use wvegas::WVegas;
 
 use crate::registry::{Build, Domain, Entry, Parameter};
-use anabranch_units::{Duration, Instant, SubflowId};
+use anabranch_units::{Duration, Instant};
 use coupled::LISA;
 use std::borrow::Cow;
-
-/// One subflow as its congestion control sees it. Windows are in bytes with their fraction kept.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Flow {
-    /// Which subflow.
-    pub id: SubflowId,
-    /// Payload of a full segment \[bytes\].
-    pub mss: f64,
-    /// Congestion window \[bytes\].
-    pub cwnd: f64,
-    /// Slow-start threshold \[bytes\]; infinite before the first loss.
-    pub ssthresh: f64,
-    /// Smoothed round-trip time.
-    pub srtt: Option<Duration>,
-    /// In loss recovery: others couple to its ssthresh (A-COUPLED).
-    pub recovering: bool,
-    /// Counts in coupled sums: established, has an RTT sample, neither failed nor an idle backup.
-    pub counted: bool,
-}
 
 /// How windows grow and fall. `on` is an index into `flows`.
 pub trait CongestionControl: Send {
