@@ -180,7 +180,7 @@ impl Profile {
             temporal_sharing: false,
             hystart: Some(HyStart::Eighth),
             prr: true,
-            loss_response: LossResponse::Standard,
+            loss_response: LossResponse::Linux,
             single_repair: false,
             coupled_acks: false,
             syn_retries: 6,
@@ -231,6 +231,7 @@ impl Profile {
             tsq: None,
             hystart: None,
             prr: false,
+            loss_response: LossResponse::Standard,
             ..Profile::linux()
         }
     }
@@ -267,6 +268,7 @@ impl Profile {
             tsq: None,
             hystart: None,
             prr: false,
+            loss_response: LossResponse::Standard,
             ..Profile::linux()
         }
     }

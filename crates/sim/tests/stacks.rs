@@ -263,6 +263,30 @@ fn halving_leaves_more_than_a_timeout_otherwise_does() {
     assert!(windows[0] <= 1400 && windows[1] > 2 * 1400, "{windows:?}");
 }
 
+/// 1 MB and two files of 100 kB on a warm connection; the fifth segment from the end of the first of the two is lost,
+/// where little is in flight: Linux goes on with half of the window, RFC 5681 with half of what was in flight.
+#[test]
+fn a_loss_at_the_end_of_a_burst_costs_linux_less() {
+    let run = |loss_response, lost: Option<u64>| {
+        let mut paths = vec![path("a", 20, 20)];
+        paths[0].down.loss = LossModel::List(lost.into_iter().collect());
+        let mut spec = with(&spec(paths, Vec::new()), |profile| profile.loss_response = loss_response);
+        let (sizes, order) = ([1000, 100, 100].map(|kb| Bytes::new(1000 * kb)).to_vec(), order(false, true, ms(100)));
+        spec.workloads = vec![Workload::Files { direction: Direction::Down, sizes, order, start: Duration::ZERO }];
+        complete(&spec)
+    };
+    let took = |outcome: &Outcome, file: usize| outcome.transfers[file].duration().unwrap();
+    let clean = run(LossResponse::Linux, None);
+    let delayed = |&n: &u64| took(&run(LossResponse::Linux, Some(n)), 1) > took(&clean, 1);
+    let last = (0..down(&clean, "a").offered).rev().find(delayed).unwrap();
+    let [linux, standard] = [LossResponse::Linux, LossResponse::Standard].map(|response| {
+        let outcome = run(response, Some(last - 4));
+        assert_eq!(repairs(&outcome), (1, 0));
+        took(&outcome, 2).as_millis_f64()
+    });
+    assert!(standard > linux + 40.0, "a round trip at least: {standard} and {linux} ms");
+}
+
 /// A segment near the end of a file is lost on a path of 300 ms, with too few behind it for three duplicate ACKs: its
 /// repetition comes after twice the RTT, rather than after the RTT and a variance that is all but gone.
 #[test]

@@ -304,8 +304,11 @@ pub enum ReceiveTuningName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LossResponseName {
-    /// As congestion control says, and to one segment on a timeout (RFC 5681).
+    /// As congestion control says, from what was in flight where the window was no limit; to one segment on a timeout
+    /// (RFC 5681).
     Standard,
+    /// As `standard`, but always from the window (Linux).
+    Linux,
     /// To half of it on a fast retransmit and on each timeout; slow start does not come back.
     Halve,
 }
@@ -337,6 +340,7 @@ impl LossResponseName {
     pub const fn name(self) -> &'static str {
         match self {
             LossResponseName::Standard => "standard",
+            LossResponseName::Linux => "linux",
             LossResponseName::Halve => "halve",
         }
     }

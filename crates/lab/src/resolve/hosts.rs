@@ -170,6 +170,7 @@ fn knobs(table: &HostTable, profile: &mut Profile) -> Result<(), Problem> {
     put(&mut profile.prr, table.prr);
     let response = |name| match name {
         LossResponseName::Standard => LossResponse::Standard,
+        LossResponseName::Linux => LossResponse::Linux,
         LossResponseName::Halve => LossResponse::Halve,
     };
     put(&mut profile.loss_response, table.loss_response.map(response));

@@ -179,6 +179,12 @@ fn old_kernels_bring_their_receive_side_and_each_rule_can_be_set_alone() {
     );
     let set = profile("profile = \"linux-4.1\"\nhystart = \"off\"\nprr = false").unwrap();
     assert_eq!((set.hystart, set.prr), (None, false));
+    let responses = ["linux", "linux-3.14", "newreno", "rfc"]
+        .map(|name| profile(&format!("profile = \"{name}\"")).unwrap().loss_response);
+    assert_eq!(responses, [LossResponse::Linux, LossResponse::Linux, LossResponse::Standard, LossResponse::Standard]);
+    for (name, response) in [("standard", LossResponse::Standard), ("linux", LossResponse::Linux)] {
+        assert_eq!(profile(&format!("loss-response = \"{name}\"")).unwrap().loss_response, response);
+    }
     let ns3 = profile("profile = \"mptcp-ns3\"\nmin-rto = \"300ms\"").unwrap();
     assert_eq!((ns3.loss_response, ns3.single_repair, ns3.coupled_acks), (LossResponse::Halve, true, true));
     assert_eq!((ns3.initial_window, ns3.rto), (1, RtoRule::MptcpNs3 { min: Duration::from_millis(300) }));

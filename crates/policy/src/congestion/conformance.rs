@@ -1,5 +1,6 @@
 //! What every congestion control keeps to, over the registry.
 
+use super::rules::EXAMPLE;
 use super::*;
 use anabranch_units::{Bytes, SubflowId};
 use proptest::prelude::*;
@@ -63,18 +64,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn controller(entry: &Entry<dyn CongestionControl>) -> Controller {
-    let rules = Rules {
-        initial_window: InitialWindow::Segments(10),
-        idle_restart: true,
-        cwnd_limited_check: true,
-        byte_counting_limit_segments: 2,
-        max_cwnd: None,
-        initial_ssthresh_segments: None,
-        hystart: None,
-        prr: false,
-        loss_response: crate::congestion::LossResponse::Standard,
-    };
-    Controller::new(entry.build_default(), rules)
+    Controller::new(entry.build_default(), EXAMPLE)
 }
 
 fn apply(controller: &mut Controller, now: Instant, id: SubflowId, step: &Step) {

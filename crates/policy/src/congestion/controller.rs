@@ -274,7 +274,7 @@ impl Controller {
 
     /// Loss recovery by retransmission begins: the window falls to the new threshold at once. No effect within a recovery.
     /// `in_flight` is FlightSize (RFC 5681 §2): sent and not cumulatively acknowledged, lost segments included. It matters
-    /// when less was in flight than the window admitted; when the window was in full use, the window counts.
+    /// when less was in flight than the window admitted, and the rules are not those of Linux.
     pub fn on_fast_retransmit(&mut self, now: Instant, id: SubflowId, in_flight: Bytes) {
         let Some(on) = self.find(id).filter(|&on| !self.flows[on].recovering) else {
             return;
@@ -288,7 +288,7 @@ impl Controller {
             flow.fall_to(if self.rules.loss_response == LossResponse::Halve { 0.0 } else { ssthresh });
             self.pasts[on].reduction = self.rules.prr.then(|| Reduction::new(flow.cwnd));
             flow.cwnd = match self.rules.loss_response {
-                LossResponse::Standard => flow.cwnd.min(flow.ssthresh),
+                LossResponse::Standard | LossResponse::Linux => flow.cwnd.min(flow.ssthresh),
                 LossResponse::Halve => (flow.cwnd / 2.0).max(flow.mss),
             };
         }
@@ -429,7 +429,8 @@ impl Controller {
         past.cwnd_at_loss = Some(past.cwnd_at_loss.map_or(flow.cwnd, |most| most.max(flow.cwnd)));
         past.after_rto = false;
         past.given = 0.0;
-        if past.cwnd_limited { flow.cwnd } else { in_flight.as_f64().min(flow.cwnd) }
+        let window_counts = past.cwnd_limited || self.rules.loss_response == LossResponse::Linux;
+        if window_counts { flow.cwnd } else { in_flight.as_f64().min(flow.cwnd) }
     }
 }
 
@@ -438,7 +439,7 @@ const LARGEST: f64 = 1e15;
 
 #[cfg(test)]
 mod tests {
-    use super::super::rules::InitialWindow;
+    use super::super::rules::EXAMPLE as RULES;
     use super::*;
     use crate::congestion::Reno;
 
@@ -446,17 +447,6 @@ mod tests {
     const MSS: Bytes = Bytes::new(1000);
     const T: Instant = Instant::ZERO;
     const RTO: Duration = Duration::from_millis(200);
-    const RULES: Rules = Rules {
-        initial_window: InitialWindow::Segments(10),
-        idle_restart: true,
-        cwnd_limited_check: true,
-        byte_counting_limit_segments: 2,
-        max_cwnd: None,
-        initial_ssthresh_segments: None,
-        hystart: None,
-        prr: false,
-        loss_response: LossResponse::Standard,
-    };
 
     fn controller(rules: Rules) -> Controller {
         let mut controller = Controller::new(Box::new(Reno), rules);
@@ -573,12 +563,18 @@ mod tests {
         assert_eq!(state(&c), (7000, Some(6000)));
     }
 
+    /// The last 6 segments of a burst, under a window of 10: RFC 5681 halves the 6, Linux the 10, on either kind of loss.
     #[test]
-    fn an_idle_window_falls_by_what_was_in_flight() {
-        let mut c = controller(RULES);
-        c.on_ack(T, A, &Ack { cwnd_limited: false, ..full(1000) });
-        c.on_fast_retransmit(T, A, Bytes::new(6000));
-        assert_eq!(state(&c), (3000, Some(3000)));
+    fn a_window_that_was_no_limit_falls_by_what_was_in_flight_or_as_in_linux() {
+        for (loss_response, left) in [(LossResponse::Standard, 3000), (LossResponse::Linux, 5000)] {
+            let mut c = controller(Rules { loss_response, ..RULES });
+            c.on_ack(T, A, &Ack { cwnd_limited: false, ..full(1000) });
+            c.on_fast_retransmit(T, A, Bytes::new(6000));
+            assert_eq!(state(&c), (left, Some(left)));
+            c.on_spurious(T, A);
+            c.on_rto(T, A, Bytes::new(6000), true);
+            assert_eq!(state(&c), (1000, Some(left)));
+        }
     }
 
     #[test]

@@ -45,20 +45,11 @@ const LEAST_SEGMENTS: f64 = 3.0;
 
 #[cfg(test)]
 mod tests {
-    use crate::congestion::{Ack, Controller, InitialWindow, Lia, Rules};
+    use crate::congestion::rules::EXAMPLE;
+    use crate::congestion::{Ack, Controller, Lia, Rules};
     use anabranch_units::{Bytes, Instant, SubflowId};
 
-    const RULES: Rules = Rules {
-        initial_window: InitialWindow::Segments(10),
-        idle_restart: true,
-        cwnd_limited_check: true,
-        byte_counting_limit_segments: u32::MAX,
-        max_cwnd: None,
-        initial_ssthresh_segments: None,
-        hystart: None,
-        prr: false,
-        loss_response: crate::congestion::LossResponse::Standard,
-    };
+    const RULES: Rules = Rules { byte_counting_limit_segments: u32::MAX, ..EXAMPLE };
 
     fn ack(c: &mut Controller, id: u16, bytes: u64) {
         let ack = Ack { acked: Bytes::new(bytes), cwnd_limited: true, ..Ack::default() };

@@ -30,8 +30,12 @@ pub struct Rules {
 /// Fall of window and threshold on a loss.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LossResponse {
-    /// As the algorithm says; to one segment on a timeout (RFC 5681).
+    /// As the algorithm says, from what was in flight where the window was no limit; to one segment on a timeout
+    /// (RFC 5681 Eq. (4)).
     Standard,
+    /// As `Standard`, but always from the window (`tcp_reno_ssthresh`, `bictcp_recalc_ssthresh` of Linux), so that a
+    /// loss in the last segments of a burst leaves more than two.
+    Linux,
     /// To half of the window on a fast retransmit and on each timeout, with a threshold of two segments, so that slow
     /// start does not come back (`MpTcpSocketImpl::reduceCWND` of mptcp-ns3, which compares segments with bytes there).
     Halve,
@@ -85,6 +89,20 @@ impl InitialWindow {
 
 /// No threshold is smaller (RFC 5681 Eq. (4)).
 pub(super) const MIN_SSTHRESH_SEGMENTS: f64 = 2.0;
+
+/// Rules of the worked examples: ten segments at first, appropriate byte counting, RFC 5681 on a loss.
+#[cfg(test)]
+pub(super) const EXAMPLE: Rules = Rules {
+    initial_window: InitialWindow::Segments(10),
+    idle_restart: true,
+    cwnd_limited_check: true,
+    byte_counting_limit_segments: 2,
+    max_cwnd: None,
+    initial_ssthresh_segments: None,
+    hystart: None,
+    prr: false,
+    loss_response: LossResponse::Standard,
+};
 
 #[cfg(test)]
 mod tests {
