@@ -4,7 +4,7 @@ use crate::args::Results;
 use crate::failure::Failure;
 use crate::output;
 use anabranch_lab::nearest;
-use anabranch_lab::sweep::{Campaign, Manifest, Row, Store, StoreError, Summary};
+use anabranch_lab::sweep::{Campaign, Manifest, Row, Store, StoreError, Summary, Work};
 use anabranch_policy::Catalogue;
 use anabranch_report::Rows;
 use anabranch_report::html::{Page, page};
@@ -108,7 +108,7 @@ fn run(campaign: &Campaign, store: &Store, range: &Range<u64>, jobs: usize) -> R
         output::remark(&format!("{} of {all} conditions are there already", all - count));
     }
     let jobs = output::threads(jobs, usize::try_from(campaign.runs()).unwrap_or(usize::MAX));
-    let worked = campaign.work(store, &missing, jobs, &|| bar.inc(1));
+    let worked = campaign.work(store, &missing, &Work::on(jobs, &|| bar.inc(1)));
     bar.finish_and_clear();
     worked.map_err(Failure::store)
 }

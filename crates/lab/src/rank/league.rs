@@ -3,7 +3,7 @@
 use super::condition::Condition;
 use super::is_oracle;
 use crate::compare::Plan;
-use crate::sweep::{Campaign, Manifest, Row, Store, StoreError, Trials};
+use crate::sweep::{Campaign, Manifest, Row, Store, StoreError, Trials, Work};
 use crate::tree::hex;
 use crate::{RunError, ScenarioError, Variant};
 use anabranch_policy::Catalogue;
@@ -114,14 +114,15 @@ impl League {
     pub fn run(&self, store: Option<&Store>, jobs: usize, done: &(dyn Fn() + Sync)) -> Result<Vec<Field>, RankError> {
         let all = 0..self.campaign.conditions();
         let mut rows = Vec::new();
+        let work = Work::on(jobs, done);
         match store {
-            None => rows = self.campaign.run(all, jobs, done),
+            None => rows = self.campaign.run(all, &work).unwrap_or_default(),
             Some(store) => {
                 let campaign = self.campaign.digest();
                 let missing = store.parts(campaign)?.missing(&all);
                 let count: u64 = missing.iter().map(|it| it.end - it.start).sum();
                 (count..all.end).for_each(|_| done());
-                self.campaign.work(store, &missing, jobs, done)?;
+                self.campaign.work(store, &missing, &work)?;
                 store.read(&store.parts(campaign)?, &mut |condition| rows.extend_from_slice(condition))?;
             }
         }

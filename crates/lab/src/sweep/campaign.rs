@@ -7,6 +7,7 @@ use super::axis::{Axis, AxisInfo, Value};
 use super::draw::Draws;
 use super::row::{Layout, Numbers, Row, RowDigest, Trial};
 use super::store::{Manifest, SystemInfo};
+use super::work::Work;
 use crate::columnar::Writer;
 use crate::rank::Condition;
 use crate::run::{Keep, run};
@@ -41,6 +42,10 @@ pub struct Campaign {
     pub(super) metrics: Vec<(String, Metric)>,
     pub(super) repeat: Repeat,
     pub(super) most_events: Option<u64>,
+    /// Further text that tells it from others.
+    pub(super) mark: String,
+    /// Of the scenarios below the conditions, in order.
+    pub(super) base: Vec<String>,
     /// Of all that makes a difference to its rows.
     pub(super) digest: String,
 }
@@ -111,6 +116,13 @@ impl Campaign {
         &self.digest
     }
 
+    /// The same, told apart from others by `mark` as well: by a digest of code that the build does not hold.
+    pub fn marked(mut self, mark: &str) -> Campaign {
+        mark.clone_into(&mut self.mark);
+        self.identify();
+        self
+    }
+
     /// The columns of its rows.
     pub fn layout(&self) -> Layout {
         Layout {
@@ -152,20 +164,25 @@ impl Campaign {
         }
     }
 
-    /// Runs these conditions on `jobs` threads (0: one per processor) and calls `done` after each. A run that breaks is
-    /// a row that says why.
-    pub fn run(&self, range: Range<u64>, jobs: usize, done: &(dyn Fn() + Sync)) -> Vec<Row> {
+    /// Runs these conditions. A run that breaks is a row that says why. `None` if the work was stopped: what has been
+    /// run until then is given up.
+    pub fn run(&self, range: Range<u64>, work: &Work<'_>) -> Option<Vec<Row>> {
         let all: Vec<u64> = range.collect();
         let one = |number: &u64| {
-            let rows = self.rows(*number);
-            done();
+            if work.is_stopped() {
+                return Vec::new();
+            }
+            let rows = self.rows(*number, work);
+            (work.done)();
             rows
         };
-        match rayon::ThreadPoolBuilder::new().num_threads(threads(jobs, usize::MAX)).build() {
+        let rows = match rayon::ThreadPoolBuilder::new().num_threads(threads(work.jobs, usize::MAX)).build() {
             Ok(pool) => pool.install(|| all.par_iter().flat_map_iter(one).collect()),
             // No threads to be had: one after the other gives the same rows.
             Err(_) => all.iter().flat_map(one).collect(),
-        }
+        };
+        // Looked at when all is through, so that no run that the flag ended is among them.
+        (!work.is_stopped()).then_some(rows)
     }
 
     /// These rows, which are those of the range, as the bytes of a part.
@@ -236,7 +253,7 @@ impl Campaign {
     }
 
     /// All rows of a condition.
-    fn rows(&self, number: u64) -> Vec<Row> {
+    fn rows(&self, number: u64, work: &Work<'_>) -> Vec<Row> {
         let values = self.values(number);
         let axes = || self.axes.iter().zip(&values);
         let cells: Vec<Cell> = axes().map(|(axis, value)| axis.cell(value)).collect();
@@ -245,18 +262,22 @@ impl Campaign {
         let origin = self.origin(number, sets.clone());
         let base = self.scenario(number, &sets);
         let digest = base.as_ref().map_or(String::new(), |base| base.digest.clone());
-        let entrants = self.entrants(number, &origin, base.as_ref().map_err(in_words));
+        let mut entrants = self.entrants(number, &origin, base.as_ref().map_err(in_words));
+        if let Some(stop) = work.stop {
+            let stoppable = |it: Entrant| Entrant { scenario: it.scenario.map(|it| it.stoppable(stop)), ..it };
+            entrants = entrants.into_iter().map(stoppable).collect();
+        }
         // Without a scenario there is nothing to measure, and the first row of each system says so.
         let is_random = entrants.iter().any(|it| it.scenario.as_ref().is_ok_and(Scenario::is_random));
         let mut results: Vec<Vec<Result<Numbers, String>>> = entrants.iter().map(|_| Vec::new()).collect();
         let mut wanted = if is_random { self.repeat.count } else { 1 };
         loop {
             let made = results.first().map_or(0, Vec::len);
-            let work: Vec<(usize, usize)> =
+            let pairs: Vec<(usize, usize)> =
                 (0..entrants.len()).flat_map(|it| (made..wanted).map(move |n| (it, n))).collect();
             let one = |(it, n): &(usize, usize)| self.measure(&entrants[*it], base.as_ref().ok(), self.seed(*n));
-            let round: Vec<Result<Numbers, String>> = work.par_iter().map(one).collect();
-            work.iter().zip(round).for_each(|((it, _), result)| results[*it].push(result));
+            let round: Vec<Result<Numbers, String>> = pairs.par_iter().map(one).collect();
+            pairs.iter().zip(round).for_each(|((it, _), result)| results[*it].push(result));
             match self.repeat.until {
                 Some(until) if is_random && wanted < self.repeat.most && !is_narrow(&entrants, &results, until) => {
                     wanted = (2 * wanted).min(self.repeat.most);
@@ -332,8 +353,8 @@ impl System {
 }
 
 impl Campaign {
-    /// The digest of all that makes a difference; `base` tells the scenarios from others.
-    pub(super) fn identify(&mut self, base: &[String]) {
+    /// Takes the digest of all that makes a difference.
+    pub(super) fn identify(&mut self) {
         let (method, count) = match &self.draws {
             Some((draws, count)) => (draws.identity(), *count),
             None => (serde_json::Value::Null, 0),
@@ -342,7 +363,8 @@ impl Campaign {
         let content = json!({
             "format": Manifest::FORMAT,
             "build": format!("{VERSION} {}", build()),
-            "base": base,
+            "base": self.base,
+            "mark": self.mark,
             "drawn": if let Source::Drawn { seed, count } = self.source { json!([seed, count]) } else { json!(null) },
             "sets": self.sets,
             "axes": self.axes.iter().map(Axis::info).collect::<Vec<AxisInfo>>(),

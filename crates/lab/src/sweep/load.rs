@@ -68,6 +68,8 @@ impl Campaign {
                 false => ScenarioError::plain(problem.problem, problem.help),
             })?,
             most_events: Some(file.most_events.value),
+            mark: String::new(),
+            base: Vec::new(),
             digest: String::new(),
         };
         if file.most_events.value == 0 {
@@ -122,9 +124,11 @@ impl Campaign {
             metrics: Vec::new(),
             repeat: Repeat { seed: seeds.0, count: seeds.1, until: None, most: seeds.1 },
             most_events: None,
+            mark: String::new(),
+            base: digests,
             digest: String::new(),
         };
-        campaign.identify(&digests);
+        campaign.identify();
         Ok(campaign)
     }
 
@@ -198,7 +202,8 @@ impl Campaign {
             self.metrics.push((name.value.clone(), metric));
         }
         self.systems = systems;
-        self.identify(&digests);
+        self.base = digests;
+        self.identify();
         Ok(())
     }
 }

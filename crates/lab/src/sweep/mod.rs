@@ -33,6 +33,7 @@ pub use store::{Manifest, Part, Parts, Store, StoreError, SystemInfo};
 pub use summary::{Failed, HeatCell, HeatMap, Loss, Standing, Summary};
 pub use versus::Share;
 pub(crate) use versus::versus;
+pub use work::Work;
 
 #[cfg(test)]
 mod tests;

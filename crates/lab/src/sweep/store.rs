@@ -15,6 +15,7 @@ use std::io::{self, ErrorKind, Write};
 use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
 
 /// A directory of results.
 #[derive(Debug)]
@@ -113,6 +114,15 @@ pub enum StoreError {
         /// The fault.
         problem: String,
     },
+    /// Bytes that another process sent are not the part that they should be.
+    #[error("the results {name} of a worker are refused: {problem}")]
+    #[diagnostic(help("nothing of them is kept; run the sweep again, with the same build on every machine"))]
+    Received {
+        /// The file that they would have become.
+        name: String,
+        /// The fault.
+        problem: String,
+    },
     /// A part cannot be read.
     #[error("{} cannot be read: {problem}", path.display())]
     #[diagnostic(help("remove it and run the sweep again: only its conditions are run"))]
@@ -192,7 +202,7 @@ impl Store {
             let mut text = serde_json::to_vec_pretty(manifest).expect("numbers and texts have a form in JSON");
             text.push(b'\n');
             // Another worker may be as early: the first stays.
-            store.put(MANIFEST, &text, false)?;
+            store.persist(store.staged(MANIFEST, &text)?, MANIFEST, false)?;
         }
         let held = store.manifest()?;
         match held.digest == manifest.digest && held.kind == manifest.kind {
@@ -249,7 +259,7 @@ impl Store {
             }
             let own = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&campaign[..SHORT]));
             let read = match own {
-                true => open(&path).and_then(|reader| range(&reader, campaign)),
+                true => open(&path).and_then(|reader| of_part(&reader, campaign)),
                 false => Err("it belongs to another sweep".to_owned()),
             };
             match read {
@@ -267,17 +277,49 @@ impl Store {
     /// # Errors
     /// If it cannot be written.
     pub fn keep(&self, campaign: &str, range: &Range<u64>, bytes: &[u8]) -> Result<(), StoreError> {
-        self.put(&format!("{}-{}-{}.parquet", &campaign[..SHORT], range.start, range.end), bytes, true)
+        let name = part_name(campaign, range);
+        self.persist(self.staged(&name, bytes)?, &name, true)
     }
 
-    fn put(&self, name: &str, bytes: &[u8], replace: bool) -> Result<(), StoreError> {
+    /// Keeps the bytes of a part that another process has made, once they are found to be that: all rows of these
+    /// conditions, as they were written, of this campaign.
+    ///
+    /// # Errors
+    /// If they are something else, or cannot be written. Nothing is kept then.
+    pub fn receive(&self, campaign: &str, range: &Range<u64>, bytes: &[u8]) -> Result<(), StoreError> {
+        let name = part_name(campaign, range);
+        let file = self.staged(&name, bytes)?;
+        let check = || {
+            let said = of_part(&open(file.path())?, campaign)?;
+            if said != *range {
+                return Err(format!("it has conditions {} to {}", said.start, said.end));
+            }
+            let rows = rows(file.path())?;
+            let conditions: Vec<u64> =
+                rows.chunk_by(|a, b| a.condition == b.condition).map(|it| it[0].condition).collect();
+            match conditions.iter().copied().eq(range.clone()) {
+                true => Ok(()),
+                false => Err("its conditions are not those that it names".to_owned()),
+            }
+        };
+        check().map_err(|problem| StoreError::Received { name: name.clone(), problem })?;
+        self.persist(file, &name, true)
+    }
+
+    /// A file of these bytes under another name, which goes with the value.
+    fn staged(&self, name: &str, bytes: &[u8]) -> Result<NamedTempFile, StoreError> {
         let broken = |error| StoreError::File { path: self.directory.join(name), error };
         // Less what the process's umask takes away: others may be there to read it.
         let mode = fs::Permissions::from_mode(0o666);
         let mut builder = tempfile::Builder::new();
         let mut file = builder.prefix(UNFINISHED).permissions(mode).tempfile_in(&self.directory).map_err(broken)?;
         file.as_file_mut().write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(broken)?;
+        Ok(file)
+    }
+
+    fn persist(&self, file: NamedTempFile, name: &str, replace: bool) -> Result<(), StoreError> {
         let path = self.directory.join(name);
+        let broken = |error| StoreError::File { path: path.clone(), error };
         match replace {
             true => drop(file.persist(&path).map_err(|error| broken(error.error))?),
             false => match file.persist_noclobber(&path) {
@@ -341,6 +383,10 @@ impl Parts {
     }
 }
 
+fn part_name(campaign: &str, range: &Range<u64>) -> String {
+    format!("{}-{}-{}.parquet", &campaign[..SHORT], range.start, range.end)
+}
+
 fn is_unfinished(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(UNFINISHED))
 }
@@ -351,7 +397,7 @@ fn open(path: &Path) -> Result<Reader, String> {
 }
 
 /// The range of a part of this campaign.
-fn range(reader: &Reader, campaign: &str) -> Result<Range<u64>, String> {
+fn of_part(reader: &Reader, campaign: &str) -> Result<Range<u64>, String> {
     let said = |key| reader.said(key).ok_or_else(|| "it is no part of a sweep".to_owned());
     if said(FORMAT)? != Manifest::FORMAT.to_string() {
         return Err(format!("it has format {}, and this program reads {}", said(FORMAT)?, Manifest::FORMAT));

@@ -8,6 +8,7 @@ use anabranch_policy::{Catalogue, Decision, View};
 use anabranch_units::Instant;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Six conditions of a few milliseconds.
 const SWEEP: &str = r#"
@@ -61,18 +62,23 @@ fn digest(store: &Store, campaign: &Campaign) -> String {
 /// Runs what the store does not have of the range.
 fn work(campaign: &Campaign, store: &Store, range: Range<u64>, jobs: usize, done: &(dyn Fn() + Sync)) {
     let missing = store.parts(campaign.digest()).unwrap().missing(&range);
-    campaign.work(store, &missing, jobs, done).unwrap();
+    campaign.work(store, &missing, &Work::on(jobs, done)).unwrap();
+}
+
+/// Rows of these conditions.
+fn run(campaign: &Campaign, range: Range<u64>, jobs: usize) -> Vec<Row> {
+    campaign.run(range, &Work::on(jobs, &|| ())).unwrap()
 }
 
 fn keep(campaign: &Campaign, store: &Store, range: Range<u64>) {
-    campaign.keep(store, &range, &campaign.run(range.clone(), 1, &|| ())).unwrap();
+    campaign.keep(store, &range, &run(campaign, range.clone(), 1)).unwrap();
 }
 
 #[test]
 fn conditions_are_the_product_of_axes_and_draws() {
     let campaign = read(SWEEP);
     assert_eq!((campaign.conditions(), campaign.runs()), (6, 24));
-    let rows = campaign.run(0..6, 2, &|| ());
+    let rows = run(&campaign, 0..6, 2);
     assert_eq!(rows.len(), 6 * 4 * 2, "two systems and two paths, two seeds each");
     let delays: Vec<String> = rows.iter().step_by(8).map(|row| row.axes[0].to_string()).collect();
     assert_eq!(delays, ["5", "5", "5", "50", "50", "50"]);
@@ -94,7 +100,7 @@ fn rows_carry_the_build_that_made_them() {
     let campaign = read(SWEEP);
     let own = campaign.manifest("sweep", "", "");
     let made = Manifest { version: "0.0.9".to_owned(), build: "older".to_owned(), ..own };
-    let cells = campaign.run(0..1, 1, &|| ())[0].cells(&Store::layout(&made));
+    let cells = run(&campaign, 0..1, 1)[0].cells(&Store::layout(&made));
     assert_eq!((cells[0].to_string(), cells[1].to_string()), ("0.0.9".to_owned(), "older".to_owned()));
 }
 
@@ -139,7 +145,7 @@ fn rows_that_were_changed_are_refused() {
     let campaign = read(SWEEP);
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path(), &campaign.manifest("sweep", "", "")).unwrap();
-    let mut rows = campaign.run(0..1, 1, &|| ());
+    let mut rows = run(&campaign, 0..1, 1);
     keep(&campaign, &store, 0..1);
     let path = store.parts(campaign.digest()).unwrap().whole[0].path.clone();
     let bytes = std::fs::read(&path).unwrap();
@@ -210,7 +216,7 @@ fn a_run_that_breaks_is_a_row_and_the_sweep_goes_on() {
     assert!(first.problem.contains("a scheduler with a bug") && first.command.contains("breaks"), "{first:?}");
 
     let budget = format!("most-events = 50\n{}", SWEEP.replace("baselines = true", ""));
-    let rows = read(&budget).run(0..1, 1, &|| ());
+    let rows = run(&read(&budget), 0..1, 1);
     let problem = rows[0].result.as_ref().unwrap_err();
     assert!(problem.contains("it takes more than 50 events"), "{problem}");
 }
@@ -218,7 +224,7 @@ fn a_run_that_breaks_is_a_row_and_the_sweep_goes_on() {
 /// The interval of 40 kB over a lossy path is wide; without chance there is nothing to repeat.
 #[test]
 fn a_condition_is_repeated_until_it_is_known() {
-    let rows = |text: &str| read(text).run(0..6, 1, &|| ()).iter().filter(|row| row.name == "min-rtt").count();
+    let rows = |text: &str| run(&read(text), 0..6, 1).iter().filter(|row| row.name == "min-rtt").count();
     let until = |share: &str| SWEEP.replace("count = 2", &format!("count = 2\nuntil = \"{share}\"\nmost = 12"));
     let (loose, tight) = (rows(&until("90%")), rows(&until("0.01%")));
     assert!(loose < tight && tight <= 72, "{loose} {tight}");
@@ -258,11 +264,56 @@ fn what_is_wrong_is_refused_at_its_place() {
     assert!(error.contains("did you mean `wlan-lte`?") && quoted == "\"wlan-ltee\"", "{error} {quoted}");
 }
 
+/// Bytes of another process are kept if they are the part that was asked for, and leave no trace otherwise.
+#[test]
+fn a_part_from_elsewhere_is_checked_before_it_is_kept() {
+    let campaign = read(SWEEP);
+    let made = tempfile::tempdir().unwrap();
+    let store = Store::open(made.path(), &campaign.manifest("sweep", "", "")).unwrap();
+    let part = |range: Range<u64>, of: Range<u64>| campaign.part(&range, &run(&campaign, of, 1)).unwrap();
+    let other = campaign.digest().replace(|digit: char| digit.is_ascii_digit(), "f");
+    let whole = part(0..2, 0..2);
+    for (to, bytes, problem) in [
+        (campaign.digest(), &whole[..whole.len() / 2], "cut off"),
+        (campaign.digest(), &part(2..4, 2..4), "it has conditions 2 to 4"),
+        (campaign.digest(), &part(0..2, 0..1), "its conditions are not those that it names"),
+        (campaign.digest(), &part(0..2, 1..3), "its conditions are not those that it names"),
+        (&other, &whole, "it belongs to another sweep"),
+    ] {
+        let refused = store.receive(to, &(0..2), bytes).unwrap_err().to_string();
+        assert!(refused.contains(problem), "{refused}, not {problem}");
+        assert_eq!(std::fs::read_dir(made.path()).unwrap().count(), 1, "the manifest alone: {problem}");
+    }
+    store.receive(campaign.digest(), &(0..2), &whole).unwrap();
+    assert_eq!(store.parts(campaign.digest()).unwrap().missing(&(0..6)), [Range { start: 2, end: 6 }]);
+}
+
+#[test]
+fn work_that_is_stopped_keeps_whole_chunks_only() {
+    let campaign = read(SWEEP);
+    let stop = Arc::new(AtomicBool::new(false));
+    let made = tempfile::tempdir().unwrap();
+    let store = Store::open(made.path(), &campaign.manifest("sweep", "", "")).unwrap();
+    // Stopped within the first chunk, which has four conditions.
+    let work = Work { jobs: 1, done: &|| stop.store(true, Ordering::Relaxed), stop: Some(&stop) };
+    let all = Range { start: 0, end: 6 };
+    campaign.work(&store, std::slice::from_ref(&all), &work).unwrap();
+    assert!(campaign.run(all.clone(), &work).is_none());
+    assert_eq!(store.parts(campaign.digest()).unwrap(), Parts::default());
+}
+
+#[test]
+fn a_mark_tells_campaigns_apart() {
+    let [plain, same, marked] = ["", "", "other code"].map(|mark| read(SWEEP).marked(mark));
+    assert!(plain.digest() == same.digest() && same.digest() != marked.digest());
+    assert_eq!(run(&plain, 0..1, 1), run(&marked, 0..1, 1));
+}
+
 #[test]
 fn conditions_of_rank_are_swept_like_any_other() {
     let text = "schedulers = [\"min-rtt\", \"late\"]\nset = [\"workload=[{kind=\\\"files\\\",size=\\\"20kB\\\"}]\"]\n\
                 [drawn]\nseed = 1\ncount = 3\n[repeat]\ncount = 1\n";
-    let rows = read(text).run(1..3, 1, &|| ());
+    let rows = run(&read(text), 1..3, 1);
     let scenarios: Vec<&str> = rows.iter().map(|row| row.scenario.as_str()).collect();
     assert_eq!(scenarios, ["drawn/1/1", "drawn/1/1", "drawn/1/2", "drawn/1/2"]);
     assert!(rows[0].command.starts_with("anabranch run drawn/1/1 --seed 1"));
@@ -275,7 +326,7 @@ fn a_sweep_with_a_scenario_inside_is_a_scenario_for_other_commands() {
     std::fs::write(&file, SWEEP).unwrap();
     let scenario = crate::Scenario::load(&Arc::new(Catalogue::default()), &file.to_string_lossy(), &[]).unwrap();
     assert_eq!(scenario.paths(), ["a", "b"]);
-    let row = &read(SWEEP).run(0..1, 1, &|| ())[0];
+    let row = &run(&read(SWEEP), 0..1, 1)[0];
     let sets = ["path.b.delay=5ms".to_owned(), format!("path.a.loss={}%", row.axes[1])];
     let same = crate::Scenario::load(&Arc::new(Catalogue::default()), &file.to_string_lossy(), &sets).unwrap();
     assert_eq!(same.digest, row.digest);
