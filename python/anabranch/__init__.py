@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from . import _native
-from ._errors import RunError, ScenarioError
+from . import _native, _sweep
+from ._errors import RunError, ScenarioError, SweepError
 from ._native import Decision, Event, Subflow, Table, View, repeat, send, wait
 from ._policies import Scheduler
 from ._results import Comparison, Inspection, Run, Study, Sweep
@@ -35,6 +35,7 @@ __all__ = [
     "Study",
     "Subflow",
     "Sweep",
+    "SweepError",
     "Table",
     "View",
     "build",
@@ -46,6 +47,7 @@ __all__ = [
     "send",
     "statistics",
     "study",
+    "sweep",
     "wait",
 ]
 
@@ -192,7 +194,7 @@ def study(
 
 
 @contextmanager
-def _shown(progress: Progress) -> Iterator[Callable[[int, int], object] | None]:
+def _shown(progress: Progress, unit: str = "run") -> Iterator[Callable[[int, int], object] | None]:
     if callable(progress):
         yield progress
     elif not progress:
@@ -200,7 +202,7 @@ def _shown(progress: Progress) -> Iterator[Callable[[int, int], object] | None]:
     else:
         from tqdm.auto import tqdm
 
-        with tqdm(unit="run") as bar:
+        with tqdm(unit=unit) as bar:
 
             def show(done: int, total: int) -> None:
                 bar.total = total
@@ -219,12 +221,56 @@ def inspect(*files: str | os.PathLike[str]) -> Inspection:
     return Inspection(*_native.inspect([os.fspath(file) for file in files]))
 
 
+def sweep(
+    source: str | os.PathLike[str] | Mapping[str, Any],
+    *,
+    out: str | os.PathLike[str] | None = None,
+    executor: Any = None,
+    workers: int | None = None,
+    jobs: int | None = None,
+    shard: str | tuple[int, int] | None = None,
+    until: str | None = None,
+    progress: Progress = None,
+) -> Sweep:
+    """Runs systems over many conditions, here or on a cluster::
+
+        ab.sweep("sweeps/lte-rate.toml")                                      # all processors of this machine
+        ab.sweep("sweeps/lte-rate.toml", out="results", executor=client)      # the workers of Dask
+
+    The rows do not depend on who runs them. With ``out`` a call goes on from what the directory has, whatever ended the
+    one before: a chunk of a few seconds is lost at most.
+
+    :param source: the path of a sweep file (docs/sweeps.md), or a dict with its words. In a dict a class may stand
+        among ``schedulers``; its source text then tells the results from those of a changed class. Files that it names
+        must be there for every worker, under the same path.
+    :param out: the directory of results, made if it is not there. Without it the results go when the answer does.
+    :param executor: threads of this process unless given. An executor of ``concurrent.futures``, a
+        ``distributed.Client`` or its ``get_executor()``, the module ``ray``, a ``multiprocessing.Pool``, or another
+        object with ``submit(fn, *args)`` that returns futures. Every worker needs this package, of the same build.
+    :param workers: chunks that run at the same time; asked of the executor unless given.
+    :param jobs: threads of each worker, one unless given; without an executor all threads, one per processor unless
+        given.
+    :param shard: ``"3/40"`` or ``(3, 40)``: the third of forty equal shares. Needs ``out``.
+    :param until: ``"2%"``: repeat each condition until the interval of each system's time is that narrow.
+    :param progress: called with the number of conditions that are through and of all; ``True`` for a bar of
+        ``tqdm.auto``.
+    :returns: all that the directory has. A run that broke is a row with its reason.
+    :raises ScenarioError: if the sweep is refused. :raises TypeError: for an executor that is none.
+    :raises ValueError: for a directory of another sweep or build. :raises OSError: if it cannot be written.
+    :raises SweepError: if a worker is lost for good. :raises KeyboardInterrupt: within a second of Ctrl-C.
+    """
+    with _shown(progress, "condition") as show:
+        return _sweep.run(source, out, executor, workers, jobs, shard, until, show)
+
+
 def load(directory: str | os.PathLike[str]) -> Sweep:
-    """Reads a directory of results that ``anabranch sweep --out`` or ``anabranch rank --out`` has made or is making.
+    """Opens a directory of results that :func:`sweep`, ``anabranch sweep --out`` or ``anabranch rank --out`` has made
+    or is making.
 
-    All rows come into memory.
+    Its rows are read when they are asked for: a part whose rows are not those that were written is a ``ValueError``
+    then.
 
-    :raises ValueError: for a directory that holds no results, or a part whose rows are not those that were written.
+    :raises ValueError: for a directory that holds no results.
     """
     return Sweep(_native.load(os.fspath(directory)))
 

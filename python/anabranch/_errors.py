@@ -26,6 +26,23 @@ class ScenarioError(ValueError):
         return ScenarioError, (str(self), self.message, self.place, self.help)
 
 
+class SweepError(RuntimeError):
+    """A sweep broke off: a worker was lost for good, or a result could not be kept. What came until then is kept."""
+
+    done: int
+    """Conditions that this call has kept."""
+    total: int
+    """Conditions that it was to run."""
+
+    def __init__(self, text: str, done: int, total: int) -> None:
+        super().__init__(text)
+        self.done = done
+        self.total = total
+
+    def __reduce__(self) -> tuple[type[SweepError], tuple[str, int, int]]:
+        return SweepError, (str(self), self.done, self.total)
+
+
 class RunError(RuntimeError):
     """A run broke: a policy raised an exception, or something did not hold that must hold in every run."""
 

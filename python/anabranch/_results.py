@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import tempfile
+from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar
 
 from . import _native
@@ -29,7 +30,10 @@ class _Result(Generic[N]):
 
     def __init__(self, native: N) -> None:
         self._native = native
-        self._document = self.as_dict()
+
+    @cached_property
+    def _document(self) -> dict[str, Any]:
+        return self.as_dict()
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON that the command prints of it with ``--json``."""
@@ -141,9 +145,7 @@ class Comparison(_Result[_native.Comparison]):
             rows.append([str(row["rank"]), row["scheduler"], _estimate(row["value"]), difference, p])
         for single in self.summary["singles"]:
             rows.append(["", f"plain TCP on {single['path']}", _estimate(single["value"]), "", ""])
-        head = "".join(f"<th>{html.escape(text)}</th>" for text in heads)
-        body = "".join("<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>" for row in rows)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return _table(heads, rows)
 
 
 class Study(_Result[_native.Study]):
@@ -169,10 +171,16 @@ class Study(_Result[_native.Study]):
 
 
 class Sweep(_Result[_native.Sweep]):
-    """A directory of results: every run of it, and their summary. Made by :func:`load`.
+    """A directory of results: every run of it, and their summary. Made by :func:`sweep` and :func:`load`.
 
-    :meth:`as_dict` has the summary, without the version and build of who reads it.
+    Rows are read from the directory when they are asked for. :meth:`as_dict` has the summary, without the version and
+    build of who reads it.
     """
+
+    def __init__(self, native: _native.Sweep, gone: tempfile.TemporaryDirectory[str] | None = None) -> None:
+        super().__init__(native)
+        self._gone = gone
+        """The directory, if it goes with this object."""
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -194,6 +202,25 @@ class Sweep(_Result[_native.Sweep]):
     def __repr__(self) -> str:
         it = self._document
         return f"<anabranch.Sweep: {it['rows']} runs of {it['done']} of {it['conditions']} conditions>"
+
+    def _repr_html_(self) -> str:
+        def ratio(of: dict[str, Any] | None) -> str:
+            if of is None:
+                return ""
+            return f"{of['mean']:.3f}" + ("" if of["low"] is None else f" ({of['low']:.3f} to {of['high']:.3f})")
+
+        def share(of: dict[str, Any] | None) -> str:
+            return "" if of is None else f"{100 * of['share']:.0f} %"
+
+        shares = ("within_2", "within_5", "within_20", "slower_than_single")
+        rows = [
+            [it["name"], ratio(it["to_best"]), ratio(it["to_single"]), *(share(it[key]) for key in shares)]
+            for it in self.standings
+        ]
+        names = ["system", "time to the best other's", "to plain TCP's"]
+        heads = [*names, "≤ 2 %", "≤ 5 %", "≤ 20 %", "slower than TCP"]
+        return _table(heads, rows)
+
 
 
 class Inspection:
@@ -218,6 +245,12 @@ class Inspection:
 
     def __repr__(self) -> str:
         return f"<anabranch.Inspection: {len(self.connections)} MPTCP connections>"
+
+
+def _table(heads: list[str], rows: list[list[str]]) -> str:
+    head = "".join(f"<th>{html.escape(text)}</th>" for text in heads)
+    body = "".join("<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _estimate(estimate: dict[str, Any]) -> str:

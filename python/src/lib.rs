@@ -4,6 +4,7 @@
 //! policies.rs   classes of Python as entries of a catalogue        scheduler.rs   views and decisions
 //! scenario.rs   a scenario, made anew for each change              value.rs       values of Python as TOML
 //! run.rs, comparison.rs, study.rs, sweep.rs   results              table.rs       rows as an Arrow stream
+//! campaign.rs   the conditions of a sweep, run anywhere
 //! call.rs       long calls: the GIL released, signals seen         error.rs       exceptions with fields
 //! ```
 //!
@@ -11,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod call;
+mod campaign;
 mod comparison;
 mod error;
 mod policies;
@@ -79,6 +81,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<comparison::Comparison>()?;
     module.add_class::<study::PyStudy>()?;
     module.add_class::<sweep::Sweep>()?;
+    module.add_class::<campaign::Campaign>()?;
     module.add_class::<table::Table>()?;
     module.add_class::<scheduler::PyView>()?;
     module.add_class::<scheduler::PySubflow>()?;

@@ -47,6 +47,11 @@ impl Classes {
         Classes(self.0.clone())
     }
 
+    /// Each class, in the order in which they came.
+    pub fn all<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyType>> {
+        self.0.iter().map(|class| class.bind(py).clone()).collect()
+    }
+
     /// All policies of the command, and these.
     pub fn catalogue(&self, py: Python<'_>) -> PyResult<Arc<Catalogue>> {
         let mut catalogue = Catalogue::default();

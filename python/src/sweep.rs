@@ -1,4 +1,4 @@
-//! A directory of results that `anabranch sweep` or `rank` has made.
+//! A directory of results that `anabranch sweep` or `rank`, or `anabranch.sweep` in Python, has made.
 
 use crate::comparison::write;
 use crate::error;
@@ -7,42 +7,57 @@ use anabranch_lab::sweep::{Manifest, Row, Store, StoreError, Summary};
 use anabranch_report::Sheet;
 use anabranch_report::html::{self, Page};
 use miette::Diagnostic;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::OnceLock;
 
-/// A directory of results, read.
+/// A directory of results. Rows are read when they are asked for, and summed up condition by condition.
 #[pyclass(frozen, module = "anabranch._native")]
 pub struct Sweep {
+    store: Store,
     manifest: Manifest,
-    summary: Summary,
-    rows: Sheet,
+    summary: OnceLock<Summary>,
 }
 
-/// Reads a directory of results: its rows and their summary.
+/// A directory of results; its rows are not read yet.
 #[pyfunction]
-pub fn load(py: Python<'_>, directory: PathBuf) -> PyResult<Sweep> {
-    py.detach(|| read(&directory)).map_err(|refused| {
-        let help = refused.help().map(|help| format!("; {help}")).unwrap_or_default();
-        PyValueError::new_err(format!("{refused}{help}"))
-    })
+pub fn load(directory: PathBuf) -> PyResult<Sweep> {
+    let (store, manifest) = Store::existing(&directory).map_err(|error| refused(&error))?;
+    Ok(Sweep { store, manifest, summary: OnceLock::new() })
 }
 
-fn read(directory: &Path) -> Result<Sweep, StoreError> {
-    let (store, manifest) = Store::existing(directory)?;
-    let parts = store.parts(&manifest.digest)?;
-    let layout = Store::layout(&manifest);
-    let mut rows = Vec::new();
-    let mut keep = |condition: &[Row]| rows.extend(condition.iter().map(|row| row.cells(&layout)));
-    let summary = Summary::of_parts(&store, &manifest, &parts, &mut keep)?;
-    Ok(Sweep { rows: Sheet::new(layout.columns(), rows), manifest, summary })
+/// A directory that cannot be used, as an exception.
+pub fn refused(error: &StoreError) -> PyErr {
+    let help = error.help().map(|help| format!("; {help}")).unwrap_or_default();
+    let text = format!("{error}{help}");
+    match error {
+        StoreError::File { .. } => PyOSError::new_err(text),
+        _ => PyValueError::new_err(text),
+    }
+}
+
+impl Sweep {
+    /// Reads all rows, condition by condition.
+    fn read(&self, each: &mut dyn FnMut(&[Row])) -> Result<Summary, StoreError> {
+        let parts = self.store.parts(&self.manifest.digest)?;
+        Summary::of_parts(&self.store, &self.manifest, &parts, each)
+    }
+
+    fn summary(&self, py: Python<'_>) -> PyResult<&Summary> {
+        if let Some(summary) = self.summary.get() {
+            return Ok(summary);
+        }
+        let made = py.detach(|| self.read(&mut |_| {})).map_err(|error| refused(&error))?;
+        Ok(self.summary.get_or_init(|| made))
+    }
 }
 
 #[pymethods]
 impl Sweep {
     /// The JSON of `anabranch sweep --summary --json`, without version and build of who reads it.
-    fn json(&self) -> PyResult<String> {
-        serde_json::to_string(&self.summary).map_err(error::bug)
+    fn json(&self, py: Python<'_>) -> PyResult<String> {
+        serde_json::to_string(self.summary(py)?).map_err(error::bug)
     }
 
     /// Description of the sweep, from `manifest.json`: version, build, command, axes, systems, and the sweep file.
@@ -51,18 +66,22 @@ impl Sweep {
     }
 
     /// Text that `anabranch sweep --summary` prints.
-    fn text(&self) -> String {
-        anabranch_report::sweep(&self.summary, 100)
+    fn text(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(anabranch_report::sweep(self.summary(py)?, 100))
     }
 
     /// One row per run: the columns of the parts.
-    fn runs(&self) -> PyResult<Table> {
-        Table::of(&self.rows)
+    fn runs(&self, py: Python<'_>) -> PyResult<Table> {
+        let layout = Store::layout(&self.manifest);
+        let mut rows = Vec::new();
+        let mut keep = |condition: &[Row]| rows.extend(condition.iter().map(|row| row.cells(&layout)));
+        py.detach(|| self.read(&mut keep)).map_err(|error| refused(&error))?;
+        Table::of(&Sheet::new(layout.columns(), rows))
     }
 
     /// Writes the page of `anabranch sweep --report` to this file.
-    fn report(&self, file: PathBuf) -> PyResult<()> {
+    fn report(&self, py: Python<'_>, file: PathBuf) -> PyResult<()> {
         let title = self.manifest.about.as_deref().unwrap_or("Sweep");
-        write(&file, &html::page(&Page::of_sweep(&self.summary, title, &self.manifest.command)))
+        write(&file, &html::page(&Page::of_sweep(self.summary(py)?, title, &self.manifest.command)))
     }
 }

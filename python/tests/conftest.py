@@ -2,7 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,3 +25,15 @@ def command() -> Any:
         return json.loads(done.stdout)
 
     return run
+
+
+def interrupt(work: Callable[[], object]) -> None:
+    """Sends Ctrl-C into work that would take hours."""
+    # A shell starts what runs in the background with the signal ignored, and Python leaves that as it is.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            work()
+    finally:
+        signal.signal(signal.SIGINT, before)

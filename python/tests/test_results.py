@@ -1,9 +1,5 @@
 """Tables, files, progress and interruption."""
 
-import os
-import signal
-import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import anabranch as ab
@@ -11,6 +7,7 @@ import pandas
 import polars
 import pyarrow
 import pytest
+from conftest import interrupt
 
 
 @pytest.fixture(scope="module")
@@ -78,18 +75,6 @@ def test_files(run: ab.Run, tmp_path: Path) -> None:
     assert inspected.connections and "MPTCP" in str(inspected)
     ab.compare("wlan-lte", ["min-rtt", "late"], repeat=2).report(tmp_path / "compare.html")
     assert sorted(file.name for file in tmp_path.iterdir()) == ["captures", "compare.html", "run.html"]
-
-
-def interrupt(work: Callable[[], object]) -> None:
-    """Sends Ctrl-C into work that would take hours."""
-    # A shell starts what runs in the background with the signal ignored, and Python leaves that as it is.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-        with pytest.raises(KeyboardInterrupt):
-            work()
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 class StoppedCapture:
