@@ -1,13 +1,15 @@
 """Python's numbers are the command's, to the bit."""
 
+import importlib.metadata
+import re
 from pathlib import Path
 from typing import Any
 
 import anabranch as ab
 import pyarrow
 import pytest
+from conftest import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = sorted(path.stem for path in (ROOT / "scenarios").glob("*.toml"))
 
 
@@ -82,3 +84,11 @@ def test_what_is_no_directory_of_results_is_refused(tmp_path: Path) -> None:
 def test_threads_change_nothing() -> None:
     one, many = (ab.compare("lossy", ["min-rtt", "late"], repeat=3, jobs=jobs).as_dict() for jobs in (1, 4))
     assert one == many
+
+
+def test_crates_package_and_citation_have_one_version(command: Any) -> None:
+    of_crates = re.search(r'^version = "(.*)"$', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)
+    cited = re.search(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert of_crates is not None and cited is not None
+    wheel = importlib.metadata.version("anabranch")
+    assert {of_crates[1], cited[1], wheel, command("run", "wlan-lte")["version"]} == {ab.__version__}
