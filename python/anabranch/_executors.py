@@ -44,9 +44,8 @@ def _known(executor: Any) -> tuple[Submit, int | None]:
         # A call of the same arguments is a call of its own: it was not kept the first time.
         threads = sum(executor.nthreads().values())
         return executor.get_executor(pure=False).submit, threads or None
-    if package == "multiprocess" or package == "multiprocessing":
-        if callable(getattr(executor, "apply_async", None)):
-            return _Pool(executor).submit, getattr(executor, "_processes", None)
+    if package in ("multiprocess", "multiprocessing") and callable(getattr(executor, "apply_async", None)):
+        return _Pool(executor).submit, getattr(executor, "_processes", None)
     if isinstance(executor, type) or not callable(getattr(executor, "submit", None)):
         shown = repr(executor)
         raise TypeError(f"{shown if len(shown) < 80 else type(executor).__name__} is no executor; {ACCEPTED}")

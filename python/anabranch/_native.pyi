@@ -1,5 +1,6 @@
 """The native half of the package."""
 
+from collections.abc import Callable
 from typing import Any, final
 
 from ._policies import Scheduler
@@ -85,14 +86,13 @@ class Study:
 
 @final
 class Campaign:
-    def __new__(cls, source: str | dict[str, object], until: str | None) -> Campaign: ...
+    def __new__(
+        cls, source: str | dict[str, object], until: str | None, mark: Callable[[tuple[type, ...]], str]
+    ) -> Campaign: ...
     @staticmethod
     def of(name: str, text: str, until: str | None, classes: tuple[type, ...], mark: str) -> Campaign: ...
-    def marked(self, mark: str) -> Campaign: ...
     @property
     def recipe(self) -> tuple[str, str, str | None, tuple[type, ...], str]: ...
-    @property
-    def classes(self) -> tuple[type, ...]: ...
     @property
     def digest(self) -> str: ...
     @property

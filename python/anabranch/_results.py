@@ -222,7 +222,6 @@ class Sweep(_Result[_native.Sweep]):
         return _table(heads, rows)
 
 
-
 class Inspection:
     """Captures, analysed as ``anabranch inspect`` does."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import itertools
 import os
 import queue
 import tempfile
@@ -36,8 +37,8 @@ def run(
         raise ValueError("a shard is kept for others to add to; accepted: shard=… with out=…, a directory")
     # An executor that is none is refused before anything is read or made.
     submit = None if executor is None else submitter(executor, workers)
-    campaign = _native.Campaign(dict(source) if isinstance(source, Mapping) else os.fspath(source), until)
-    campaign = campaign.marked(_mark(campaign.classes, needed=out is not None))
+    given = dict(source) if isinstance(source, Mapping) else os.fspath(source)
+    campaign = _native.Campaign(given, until, lambda classes: _mark(classes, needed=out is not None))
     first, end = (0, campaign.conditions) if shard is None else campaign.share(*_share(shard))
     gone = None if out is not None else tempfile.TemporaryDirectory(prefix="anabranch-")
     directory = gone.name if gone is not None else os.fspath(out)  # type: ignore[arg-type]
@@ -120,7 +121,7 @@ class _Coordinator:
         self._show = show or (lambda done, total: None)
         self._out: dict[int, tuple[Task, Span]] = {}
         self._through: queue.SimpleQueue[int] = queue.SimpleQueue()
-        self._number = 0
+        self._numbers = itertools.count()
         self._pace: float | None = None
         """Seconds that a worker takes for a condition."""
 
@@ -130,19 +131,16 @@ class _Coordinator:
         :raises SweepError: if a worker is lost for good or a result cannot be kept. What came until then is kept.
         """
         missing = deque(self._campaign.missing(self._directory, first, end))
-        left = total = sum(end - first for first, end in missing)
+        total = sum(end - first for first, end in missing)
         self._show(0, total)
         done = 0
         try:
             while done < total:
                 # Two per worker: one that it is at, and one that waits there.
                 while missing and len(self._out) < 2 * self._workers:
-                    span = self._next(missing, left)
-                    left -= span[1] - span[0]
-                    self._hand_out(span)
-                number = self._receive()
-                span = self._keep(number)
-                done += span[1] - span[0]
+                    self._hand_out(self._next(missing))
+                first, end = self._keep(self._receive())
+                done += end - first
                 self._show(done, total)
         except BaseException as error:
             done += self._end()
@@ -150,8 +148,9 @@ class _Coordinator:
                 self._broken(error, done, total)
             raise
 
-    def _next(self, missing: deque[Span], left: int) -> Span:
+    def _next(self, missing: deque[Span]) -> Span:
         """The next chunk: a few seconds of work, and less towards the end, so that all workers end together."""
+        left = sum(end - first for first, end in missing)
         first, end = missing.popleft()
         most = self._campaign.chunk(self._pace, self._jobs)
         upto = min(end, first + max(1, min(most, left // (2 * self._workers))))
@@ -162,8 +161,7 @@ class _Coordinator:
     def _hand_out(self, span: Span) -> None:
         campaign = self._campaign
         task = self._submit(_chunk, campaign.recipe, campaign.digest, _native.build(), *span, self._jobs)
-        number = self._number
-        self._number += 1
+        number = next(self._numbers)
         self._out[number] = (task, span)
         task.add_done_callback(lambda _: self._through.put(number))
 

@@ -22,7 +22,6 @@ pub struct Campaign {
 }
 
 /// All that a campaign comes of, policies in Python apart.
-#[derive(Clone)]
 struct Recipe {
     /// The path of the sweep file.
     name: String,
@@ -53,18 +52,14 @@ impl Campaign {
             false => Err(PyValueError::new_err(format!("conditions {first} to {end} are not within 0 to {all}"))),
         }
     }
-
-    fn store(&self, directory: PathBuf, command: &str) -> PyResult<Store> {
-        let manifest = self.lab.manifest("sweep", command, &self.recipe.text);
-        Store::open(&directory, &manifest).map_err(|refused| sweep::refused(&refused))
-    }
 }
 
 #[pymethods]
 impl Campaign {
     /// From the path of a sweep file, or a table with the words of one. `until` takes the place of the file's own.
+    /// `mark` answers, of the classes in a tuple, the text that tells the campaign from those of other classes.
     #[new]
-    fn new(source: &Bound<'_, PyAny>, until: Option<String>) -> PyResult<Campaign> {
+    fn new(source: &Bound<'_, PyAny>, until: Option<String>, mark: &Bound<'_, PyAny>) -> PyResult<Campaign> {
         let py = source.py();
         let mut classes = Classes::default();
         let (name, text) = if source.is_instance_of::<PyDict>() {
@@ -80,7 +75,8 @@ impl Campaign {
             })?;
             (name, text)
         };
-        Campaign::make(py, Recipe { name, text, until, mark: String::new() }, classes)
+        let mark = mark.call1((PyTuple::new(py, classes.all(py))?,))?.extract()?;
+        Campaign::make(py, Recipe { name, text, until, mark }, classes)
     }
 
     /// From the recipe of another.
@@ -100,22 +96,11 @@ impl Campaign {
         Campaign::make(py, Recipe { name, text, until, mark }, known)
     }
 
-    /// The same, told apart from others by `mark` as well.
-    fn marked(&self, py: Python<'_>, mark: String) -> PyResult<Campaign> {
-        Campaign::make(py, Recipe { mark, ..self.recipe.clone() }, self.classes.again())
-    }
-
     /// Arguments of `of` that make it again.
     #[getter]
     fn recipe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let Recipe { name, text, until, mark } = &self.recipe;
-        (name, text, until, self.classes(py)?, mark).into_pyobject(py)
-    }
-
-    /// The schedulers in Python that it names.
-    #[getter]
-    fn classes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.classes.all(py))
+        (name, text, until, PyTuple::new(py, self.classes.all(py))?, mark).into_pyobject(py)
     }
 
     /// SHA-256 of all that makes a difference to its rows.
@@ -143,7 +128,8 @@ impl Campaign {
 
     /// Makes the directory for its results, or checks that the one that is there is for them.
     fn open(&self, directory: PathBuf, command: &str) -> PyResult<()> {
-        self.store(directory, command).map(drop)
+        let manifest = self.lab.manifest("sweep", command, &self.recipe.text);
+        Store::open(&directory, &manifest).map(drop).map_err(|refused| sweep::refused(&refused))
     }
 
     /// The stretches of these conditions that the directory does not have.

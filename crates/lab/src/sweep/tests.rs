@@ -8,7 +8,7 @@ use anabranch_policy::{Catalogue, Decision, View};
 use anabranch_units::Instant;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Six conditions of a few milliseconds.
 const SWEEP: &str = r#"
@@ -182,6 +182,15 @@ fn a_directory_of_another_sweep_is_refused_with_what_differs() {
     assert!(Store::existing(empty.path()).unwrap_err().to_string().contains("there is no manifest.json"));
 }
 
+/// All schedulers and this one.
+fn with(name: &'static str, build: Build<dyn Scheduler>) -> Arc<Catalogue> {
+    let (about, source) = ("".into(), "".into());
+    let mut catalogue = Catalogue::default();
+    let entry = Entry { name: name.into(), about, paper: None, parameters: &[], source, build };
+    catalogue.schedulers.add(entry).unwrap();
+    Arc::new(catalogue)
+}
+
 struct Breaks;
 
 impl Scheduler for Breaks {
@@ -192,18 +201,9 @@ impl Scheduler for Breaks {
 
 #[test]
 fn a_run_that_breaks_is_a_row_and_the_sweep_goes_on() {
-    let mut catalogue = Catalogue::default();
-    let breaks: Entry<dyn Scheduler> = Entry {
-        name: "breaks".into(),
-        about: "panics".into(),
-        paper: None,
-        parameters: &[],
-        source: "".into(),
-        build: Build::Fixed(|_| Box::new(Breaks)),
-    };
-    catalogue.schedulers.add(breaks).unwrap();
+    let catalogue = with("breaks", Build::Fixed(|_| Box::new(Breaks)));
     let text = SWEEP.replace("\"redundant\"", "\"breaks\"").replace("baselines = true", "");
-    let campaign = Campaign::read(&Arc::new(catalogue), "test.toml", &text, None).unwrap();
+    let campaign = Campaign::read(&catalogue, "test.toml", &text, None).unwrap();
     let directory = tempfile::tempdir().unwrap();
     let manifest = campaign.manifest("sweep", "", "");
     let store = Store::open(directory.path(), &manifest).unwrap();
@@ -300,6 +300,38 @@ fn work_that_is_stopped_keeps_whole_chunks_only() {
     campaign.work(&store, std::slice::from_ref(&all), &work).unwrap();
     assert!(campaign.run(all.clone(), &work).is_none());
     assert_eq!(store.parts(campaign.digest()).unwrap(), Parts::default());
+}
+
+/// Sets a flag when it is first asked, and counts how often it is asked.
+struct Stops {
+    stop: Arc<AtomicBool>,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Scheduler for Stops {
+    fn decide(&mut self, _now: Instant, view: &View<'_>) -> Decision {
+        self.stop.store(true, Ordering::Relaxed);
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        view.fastest_with_room().map_or(Decision::WAIT, |subflow| Decision::send(subflow.id))
+    }
+}
+
+#[test]
+fn a_run_that_is_under_way_is_stopped_too() {
+    let (stop, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let build = {
+        let (stop, asked) = (Arc::clone(&stop), Arc::clone(&asked));
+        let made = move || Stops { stop: Arc::clone(&stop), asked: Arc::clone(&asked) };
+        Build::Owned(Arc::new(move |_| -> Box<dyn Scheduler> { Box::new(made()) }))
+    };
+    // Two files, of which the first opens both subflows.
+    let files = "kind = \"files\"\nwarm = true\ncount = 2\nsize = \"3MB\"";
+    let text =
+        SWEEP.replace("kind = \"files\"\nsize = \"40kB\"", files).replace("\"min-rtt\", \"redundant\"", "\"stops\"");
+    let campaign = Campaign::read(&with("stops", build), "test.toml", &text, None).unwrap();
+    assert!(campaign.run(0..1, &Work { jobs: 1, done: &|| (), stop: Some(&stop) }).is_none());
+    let asked = asked.load(Ordering::Relaxed);
+    assert!((1..100).contains(&asked), "asked {asked} times: the run went on");
 }
 
 #[test]

@@ -563,7 +563,7 @@ mod tests {
         assert_eq!(state(&c), (7000, Some(6000)));
     }
 
-    /// The last 6 segments of a burst, under a window of 10: RFC 5681 halves the 6, Linux the 10, on either kind of loss.
+    /// The last 6 segments of a burst under a window of 10: on either kind of loss RFC 5681 halves the 6, Linux the 10.
     #[test]
     fn a_window_that_was_no_limit_falls_by_what_was_in_flight_or_as_in_linux() {
         for (loss_response, left) in [(LossResponse::Standard, 3000), (LossResponse::Linux, 5000)] {
