@@ -17,27 +17,72 @@ from typing import Any, NamedTuple
 
 from . import _native, _sweep
 from ._errors import RunError, ScenarioError, SweepError
-from ._native import Decision, Event, Subflow, Table, View, repeat, send, wait
-from ._policies import Scheduler
+from ._native import (
+    Ack,
+    AckRoute,
+    Buffers,
+    Decision,
+    Event,
+    Flow,
+    Opportunity,
+    Picture,
+    Piece,
+    Probe,
+    Standing,
+    Subflow,
+    Table,
+    Usage,
+    View,
+    repeat,
+    send,
+    wait,
+)
+from ._policies import (
+    AckPath,
+    CongestionControl,
+    Probing,
+    ReceiveWindow,
+    Reinjection,
+    Rescue,
+    Scheduler,
+    Window,
+)
 from ._results import Comparison, Inspection, Run, Study, Sweep
 
 __all__ = [
+    "Ack",
+    "AckPath",
+    "AckRoute",
+    "Buffers",
     "Comparison",
+    "CongestionControl",
     "Decision",
     "Event",
+    "Flow",
     "Inspection",
+    "Opportunity",
+    "Picture",
+    "Piece",
+    "Probe",
+    "Probing",
+    "ReceiveWindow",
+    "Reinjection",
+    "Rescue",
     "Run",
     "RunError",
     "Scenario",
     "ScenarioError",
     "Scheduler",
+    "Standing",
     "Statistic",
     "Study",
     "Subflow",
     "Sweep",
     "SweepError",
     "Table",
+    "Usage",
     "View",
+    "Window",
     "build",
     "compare",
     "inspect",
@@ -72,8 +117,8 @@ class Scenario:
 
             s.with_({"path.lte.rate": "20mbit", "host.scheduler": "late"})
 
-        :param changes: keys of the scenario file with their tables, joined by dots. A class of a scheduler may stand
-            where its name would.
+        :param changes: keys of the scenario file with their tables, joined by dots. A class of a policy may stand where
+            its name would.
         :raises ScenarioError: for a key, a unit or a name that is refused; it says what would be accepted.
         """
         return Scenario(self._native.with_(dict(changes)))

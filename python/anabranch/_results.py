@@ -53,7 +53,8 @@ class Run(_Result[_native.Run]):
 
     Every number of the command's JSON is an attribute under its name: ``run.completion_s``, ``run.goodput_bps``,
     ``run.shares``. :func:`statistics` lists them with units and meaning; one that the run does not have is ``None``.
-    ``run.samples`` is a table; the samples of the JSON are in :meth:`as_dict`, with header and policies.
+    ``run.samples`` and ``run.decisions`` are tables; what the JSON has under these names is in :meth:`as_dict`, with
+    header and policies.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -81,6 +82,14 @@ class Run(_Result[_native.Run]):
         """One row per segment with data: connection, at_s, path, first_byte, length_bytes, copy (new, retransmitted or
         reinjected) and lost. Runs once more to look."""
         return self._native.segments()
+
+    @property
+    def decisions(self) -> Table:
+        """One row per answer of a scheduler, as it gave it and before the engine checked it: host, connection (in the
+        order in which that host made their schedulers), at_s, answer (send, repeat or wait), subflow (its id),
+        skip_bytes, copy_from_bytes (behind the first unacknowledged byte), until_s, unsent_bytes, sendable_bytes. Runs
+        once more to look."""
+        return self._native.decisions()
 
     @property
     def samples(self) -> Table:

@@ -1,7 +1,8 @@
 //! The native half of the Python package `anabranch`: scenarios, runs, comparisons, and policies written in Python.
 //!
 //! ```text
-//! policies.rs   classes of Python as entries of a catalogue        scheduler.rs   views and decisions
+//! policies.rs   classes of Python as entries of a catalogue        method.rs      calls of their methods
+//! scheduler.rs, congestion.rs, reinjection.rs, receive_window.rs, ack_path.rs   the kinds: what they see and answer
 //! scenario.rs   a scenario, made anew for each change              value.rs       values of Python as TOML
 //! run.rs, comparison.rs, study.rs, sweep.rs   results              table.rs       rows as an Arrow stream
 //! campaign.rs   the conditions of a sweep, run anywhere
@@ -11,11 +12,16 @@
 //! `anabranch/*.py` is what people import; everything that it does not need stays here.
 #![forbid(unsafe_code)]
 
+mod ack_path;
 mod call;
 mod campaign;
 mod comparison;
+mod congestion;
 mod error;
+mod method;
 mod policies;
+mod receive_window;
+mod reinjection;
 mod run;
 mod scenario;
 mod scheduler;
@@ -86,5 +92,15 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<scheduler::PyView>()?;
     module.add_class::<scheduler::PySubflow>()?;
     module.add_class::<scheduler::PyDecision>()?;
-    module.add_class::<scheduler::PyEvent>()
+    module.add_class::<scheduler::PyEvent>()?;
+    module.add_class::<congestion::PyFlow>()?;
+    module.add_class::<congestion::PyAck>()?;
+    module.add_class::<reinjection::PyOpportunity>()?;
+    module.add_class::<reinjection::PyPicture>()?;
+    module.add_class::<reinjection::PyPiece>()?;
+    module.add_class::<reinjection::PyStanding>()?;
+    module.add_class::<receive_window::PyBuffers>()?;
+    module.add_class::<receive_window::PyUsage>()?;
+    module.add_class::<ack_path::PyAckRoute>()?;
+    module.add_class::<ack_path::PyProbe>()
 }

@@ -1,44 +1,154 @@
 //! Classes of Python as policies: entries of a catalogue that make an object for each connection.
 
+use crate::ack_path::PyAckPath;
+use crate::congestion::PyCongestionControl;
+use crate::method::{Object, fail};
+use crate::receive_window::PyReceiveWindow;
+use crate::reinjection::PyReinjection;
 use crate::scheduler::PyScheduler;
 use anabranch_policy::registry::{Build, Entry};
-use anabranch_policy::scheduler::Scheduler;
-use anabranch_policy::{Catalogue, Failure};
+use anabranch_policy::{Catalogue, NameTaken};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyTracebackMethods, PyType};
+use pyo3::types::PyType;
 use std::sync::Arc;
+
+/// A kind of policy that can be written in Python.
+struct Kind {
+    /// The class that those of this kind are derived from.
+    base: &'static str,
+    /// Its methods that matter, as they are written.
+    methods: &'static [&'static str],
+    /// The number of these that a class must have: all, or one.
+    needed: Needed,
+    /// Adds a class to the catalogue.
+    add: fn(&mut Catalogue, &Maker, String) -> Result<(), NameTaken>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Needed {
+    All,
+    One,
+}
+
+const KINDS: [Kind; 5] = [
+    Kind {
+        base: "Scheduler",
+        methods: &["decide(self, now, view)"],
+        needed: Needed::All,
+        add: |catalogue, maker, about| {
+            catalogue.schedulers.add(maker.entry(about, |it| Box::new(it.make(PyScheduler::new))))
+        },
+    },
+    Kind {
+        base: "CongestionControl",
+        methods: &[
+            "avoidance(self, now, flow, acked_bytes, flows)",
+            "on_fast_retransmit(self, now, flow, in_flight_bytes, flows)",
+        ],
+        needed: Needed::All,
+        add: |catalogue, maker, about| {
+            catalogue.congestion.add(maker.entry(about, |it| Box::new(it.make(PyCongestionControl::new))))
+        },
+    },
+    Kind {
+        base: "Reinjection",
+        methods: &["on_rto(self, now, on)", "on_opportunity(self, now, opportunity)", "next(self, now, picture)"],
+        needed: Needed::One,
+        add: |catalogue, maker, about| {
+            catalogue.reinjections.add(maker.entry(about, |it| Box::new(it.make(PyReinjection::new))))
+        },
+    },
+    Kind {
+        base: "ReceiveWindow",
+        methods: &["share(self, now, buffers, usage)"],
+        needed: Needed::All,
+        add: |catalogue, maker, about| {
+            catalogue.windows.add(maker.entry(about, |it| Box::new(it.make(PyReceiveWindow::new))))
+        },
+    },
+    Kind {
+        base: "AckPath",
+        methods: &["data_ack(self, now, arrived, routes)", "path(self, now, of, routes)"],
+        needed: Needed::One,
+        add: |catalogue, maker, about| {
+            catalogue.ack_paths.add(maker.entry(about, |it| Box::new(it.make(PyAckPath::new))))
+        },
+    },
+];
+
+/// A class, and how its objects are made.
+#[derive(Clone)]
+struct Maker {
+    class: Arc<Py<PyType>>,
+    base: &'static str,
+    name: Arc<str>,
+}
+
+impl Maker {
+    /// An entry that calls `build` for each connection.
+    fn entry<T: ?Sized + 'static>(&self, about: String, build: fn(&Maker) -> Box<T>) -> Entry<T> {
+        let maker = self.clone();
+        Entry {
+            name: self.name.to_string().into(),
+            about: about.into(),
+            paper: None,
+            parameters: &[],
+            source: "".into(),
+            build: Build::Owned(Arc::new(move |_| build(&maker))),
+        }
+    }
+
+    /// A policy over one object of the class.
+    fn make<P>(&self, policy: impl FnOnce(&Object<'_>) -> PyResult<P>) -> P {
+        Python::attach(|py| {
+            let made = Object::new(self.class.bind(py), self.base, &self.name);
+            made.and_then(|object| policy(&object)).unwrap_or_else(|error| fail(py, &self.name, None, &error))
+        })
+    }
+}
 
 /// The classes that a scenario names, each once.
 #[derive(Default)]
-pub struct Classes(Vec<Arc<Py<PyType>>>);
+pub struct Classes(Vec<(&'static Kind, Maker)>);
 
 impl Classes {
     /// Adds a class, if it is not here, and says by which name a scenario knows it.
     pub fn add(&mut self, class: &Bound<'_, PyType>) -> PyResult<String> {
         let name = class.name()?.to_string();
         let py = class.py();
-        let base = py.import("anabranch._policies")?.getattr("Scheduler")?;
-        if !class.is_subclass(&base)? {
-            return Err(PyTypeError::new_err(format!(
-                "`{name}` is no policy; accepted: a subclass of anabranch.Scheduler"
-            )));
+        let bases = py.import("anabranch._policies")?;
+        let mut found = None;
+        for kind in &KINDS {
+            let base = bases.getattr(kind.base)?;
+            if class.is_subclass(&base)? {
+                found = Some((kind, base));
+            }
         }
-        if class.getattr("decide")?.is(&base.getattr("decide")?) {
-            return Err(PyTypeError::new_err(format!("`{name}` has no method decide(self, now, view)")));
+        let Some((kind, base)) = found else {
+            let known = KINDS.map(|kind| format!("anabranch.{}", kind.base)).join(", ");
+            return Err(PyTypeError::new_err(format!("`{name}` is no policy; accepted: a subclass of one of {known}")));
+        };
+        let mut missing = Vec::new();
+        for method in kind.methods {
+            let called = method.split('(').next().unwrap_or(method);
+            if class.getattr(called)?.is(&base.getattr(called)?) {
+                missing.push(*method);
+            }
         }
-        for known in &self.0 {
-            if known.bind(py).is(class) {
+        if missing.len() >= if kind.needed == Needed::All { 1 } else { kind.methods.len() } {
+            return Err(PyTypeError::new_err(format!("`{name}` has no method {}", missing.join(" or "))));
+        }
+        for (_, known) in &self.0 {
+            if known.class.bind(py).is(class) {
                 return Ok(name);
             }
-            if known.bind(py).name()?.to_string() == name {
+            if *known.name == name {
                 return Err(PyValueError::new_err(format!("two classes are called `{name}`; results name each once")));
             }
         }
-        if Catalogue::default().schedulers.find(&name).is_ok() {
-            return Err(PyValueError::new_err(format!("there is a scheduler called `{name}` already")));
-        }
-        self.0.push(Arc::new(class.clone().unbind()));
+        let class = Arc::new(class.clone().unbind());
+        self.0.push((kind, Maker { class, base: kind.base, name: name.as_str().into() }));
         Ok(name)
     }
 
@@ -49,44 +159,18 @@ impl Classes {
 
     /// Each class, in the order in which they came.
     pub fn all<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyType>> {
-        self.0.iter().map(|class| class.bind(py).clone()).collect()
+        self.0.iter().map(|(_, maker)| maker.class.bind(py).clone()).collect()
     }
 
     /// All policies of the command, and these.
     pub fn catalogue(&self, py: Python<'_>) -> PyResult<Arc<Catalogue>> {
         let mut catalogue = Catalogue::default();
-        for class in &self.0 {
-            let bound = class.bind(py);
-            let name = bound.name()?.to_string();
-            let about = bound.getattr("__doc__")?.extract::<Option<String>>()?.unwrap_or_default();
+        for (kind, maker) in &self.0 {
+            let about = maker.class.bind(py).getattr("__doc__")?.extract::<Option<String>>()?.unwrap_or_default();
             let about = about.trim().lines().next().unwrap_or_default().to_owned();
-            let build = {
-                let (class, name) = (Arc::clone(class), name.clone());
-                Build::Owned(Arc::new(move |_| -> Box<dyn Scheduler> { Box::new(made(&class, &name)) }))
-            };
-            let entry = Entry {
-                name: name.into(),
-                about: about.into(),
-                paper: None,
-                parameters: &[],
-                source: "".into(),
-                build,
-            };
-            catalogue.schedulers.add(entry).map_err(|taken| PyValueError::new_err(taken.to_string()))?;
+            let added = (kind.add)(&mut catalogue, maker, about);
+            added.map_err(|taken| PyValueError::new_err(taken.to_string()))?;
         }
         Ok(Arc::new(catalogue))
     }
-}
-
-fn made(class: &Py<PyType>, name: &str) -> PyScheduler {
-    Python::attach(|py| match PyScheduler::new(class.bind(py), name) {
-        Ok(scheduler) => scheduler,
-        Err(error) => Failure { policy: name.to_owned(), at: None, why: traceback(py, &error) }.raise(),
-    })
-}
-
-/// An exception as Python prints it.
-pub fn traceback(py: Python<'_>, error: &PyErr) -> String {
-    let lines = error.traceback(py).and_then(|traceback| traceback.format().ok());
-    format!("{}{error}", lines.map_or(String::new(), |lines| format!("\n{lines}")))
 }

@@ -6,8 +6,10 @@ use crate::table::Table;
 use anabranch_lab::statistic::{Cell, Kind};
 use anabranch_lab::timeline::Copied;
 use anabranch_lab::{Keep, Scenario};
+use anabranch_policy::Decision;
 use anabranch_report::html::{self, Page};
 use anabranch_report::{Header, Sheet, run_rows};
+use anabranch_sim::Host;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 
@@ -130,6 +132,44 @@ impl Run {
             }));
         }
         table(columns, rows)
+    }
+
+    /// One row per answer of a scheduler.
+    fn decisions(&self, py: Python<'_>) -> PyResult<Table> {
+        let columns = [
+            ("host", Kind::Text),
+            ("connection", Kind::Count),
+            ("at_s", Kind::Number),
+            ("answer", Kind::Text),
+            ("subflow", Kind::Count),
+            ("skip_bytes", Kind::Count),
+            ("copy_from_bytes", Kind::Count),
+            ("until_s", Kind::Number),
+            ("unsent_bytes", Kind::Count),
+            ("sendable_bytes", Kind::Count),
+        ];
+        let run = play(py, &self.scenario, self.seed, &Keep { answers: true, ..Keep::default() })?;
+        let rows = run.answers.iter().flatten().map(|it| {
+            let (answer, subflow, skip, until) = match it.decision {
+                Decision::Send { on, skip } => ("send", Some(on), Some(skip), None),
+                Decision::Repeat { on, .. } => ("repeat", Some(on), None, None),
+                Decision::Wait { until } => ("wait", None, None, until),
+            };
+            let host = if it.host == Host::Client { "client" } else { "server" };
+            [
+                Cell::Text(host.to_owned()),
+                Cell::Count(it.connection as u64),
+                seconds(it.at),
+                Cell::Text(answer.to_owned()),
+                subflow.map_or(Cell::Empty, |id| Cell::Count(u64::from(id.0))),
+                skip.map_or(Cell::Empty, |skip| Cell::Count(skip.get())),
+                it.copy_from.map_or(Cell::Empty, Cell::Count),
+                until.map_or(Cell::Empty, seconds),
+                Cell::Count(it.unsent.get()),
+                Cell::Count(it.sendable.get()),
+            ]
+        });
+        table(columns, rows.collect())
     }
 
     /// One row per sample and path.

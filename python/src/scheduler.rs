@@ -1,63 +1,58 @@
 //! A scheduler of Python: what it sees, what it may answer, and how it is asked.
 
-use crate::policies::traceback;
+use crate::method::{Method, Object, fields, instant};
 use anabranch_policy::scheduler::Scheduler;
-use anabranch_policy::{Decision, Event, Failure, SubflowView, View};
-use anabranch_units::{Bytes, Dsn, Duration, Instant, SubflowId};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use anabranch_policy::{Decision, Event, SubflowView, View};
+use anabranch_units::{Bytes, Dsn, Instant, Seed, SubflowId};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyTuple, PyType};
+use pyo3::types::PyTuple;
 
 /// Asks an object of Python.
 pub struct PyScheduler {
-    name: String,
-    decide: Py<PyAny>,
+    decide: Method,
     /// `None` if its class does not want to know.
-    observe: Option<Py<PyAny>>,
+    observe: Option<Method>,
+    seed: Option<Method>,
+    repeats: bool,
 }
 
 impl PyScheduler {
-    /// An object of `class` for one connection.
-    pub fn new(class: &Bound<'_, PyType>, name: &str) -> PyResult<Self> {
-        let object = class.call0()?;
-        let base = class.py().import("anabranch._policies")?.getattr("Scheduler")?;
-        let observes = !class.getattr("observe")?.is(&base.getattr("observe")?);
+    /// Over this object.
+    pub fn new(object: &Object<'_>) -> PyResult<Self> {
         Ok(PyScheduler {
-            name: name.to_owned(),
-            decide: object.getattr("decide")?.unbind(),
-            observe: if observes { Some(object.getattr("observe")?.unbind()) } else { None },
+            decide: object.method("decide")?,
+            observe: object.own_method("observe")?,
+            seed: object.own_method("seed")?,
+            repeats: object.attribute("repeats")?,
         })
-    }
-
-    fn fail(&self, py: Python<'_>, now: Instant, error: &PyErr) -> ! {
-        Failure { policy: self.name.clone(), at: Some(now), why: traceback(py, error) }.raise()
     }
 }
 
 impl Scheduler for PyScheduler {
     fn decide(&mut self, now: Instant, view: &View<'_>) -> Decision {
-        Python::attach(|py| {
-            let answer = self.decide.bind(py).call1((now.as_secs_f64(), PyView::of(view)));
-            match answer.and_then(|answer| decision(&answer, &self.name)) {
-                Ok(decision) => decision,
-                Err(error) => self.fail(py, now, &error),
-            }
-        })
+        self.decide.ask(Some(now), (now.as_secs_f64(), PyView::of(view)), decision)
     }
 
     fn observe(&mut self, now: Instant, event: &Event) {
-        let Some(observe) = &self.observe else { return };
-        Python::attach(|py| {
-            let told = observe.bind(py).call1((now.as_secs_f64(), PyEvent(*event)));
-            if let Err(error) = told {
-                self.fail(py, now, &error);
-            }
-        });
+        if let Some(observe) = &self.observe {
+            observe.tell(now, (now.as_secs_f64(), PyEvent(*event)));
+        }
+    }
+
+    fn repeats(&self) -> bool {
+        self.repeats
+    }
+
+    fn seed(&mut self, seed: Seed) {
+        if let Some(method) = &self.seed {
+            method.ask(None, (seed.stream("python").next_u64(),), |_, _| Ok(()));
+        }
     }
 }
 
-/// The answer of `decide` of `policy`, checked.
-fn decision(answer: &Bound<'_, PyAny>, policy: &str) -> PyResult<Decision> {
+/// The answer of `decide`, checked.
+fn decision(method: &Method, answer: &Bound<'_, PyAny>) -> PyResult<Decision> {
     if let Ok(subflow) = answer.cast::<PySubflow>() {
         return Ok(Decision::send(subflow.get().0.id));
     }
@@ -70,12 +65,12 @@ fn decision(answer: &Bound<'_, PyAny>, policy: &str) -> PyResult<Decision> {
     if let Ok(id) = answer.extract::<u16>() {
         return Ok(Decision::send(SubflowId(id)));
     }
-    let accepted = "accepted: a subflow of the view, its id, None to wait, or anabranch.send, repeat or wait";
-    Err(PyTypeError::new_err(format!("`{policy}.decide` returned {}; {accepted}", answer.repr()?)))
+    Err(method.refuse(answer, "a subflow of the view, its id, None to wait, or anabranch.send, repeat or wait"))
 }
 
 /// State of the connection when a scheduler is asked.
 #[pyclass(frozen, name = "View", module = "anabranch")]
+#[derive(Clone)]
 pub struct PyView {
     subflows: Vec<SubflowView>,
     unsent: Bytes,
@@ -87,7 +82,8 @@ pub struct PyView {
 }
 
 impl PyView {
-    fn of(view: &View<'_>) -> Self {
+    /// A copy that Python can keep.
+    pub fn of(view: &View<'_>) -> Self {
         let View { subflows, unsent, sendable, window, buffer, data_una, unsent_from } = *view;
         PyView { subflows: subflows.to_vec(), unsent, sendable, window, buffer, data_una, unsent_from }
     }
@@ -167,26 +163,8 @@ impl PyView {
 #[pyclass(frozen, name = "Subflow", module = "anabranch")]
 pub struct PySubflow(SubflowView);
 
-macro_rules! fields {
-    ($($(#[doc = $doc:literal])+ $name:ident: $type:ty = |$s:ident| $value:expr;)+) => {
-        #[pymethods]
-        impl PySubflow {
-            $($(#[doc = $doc])+
-            #[getter]
-            fn $name(&self) -> $type {
-                let $s = &self.0;
-                $value
-            })+
-
-            fn __repr__(&self) -> String {
-                let s = &self.0;
-                format!("<anabranch.Subflow {}: srtt {}, {} of {} in flight>", s.id.0, s.srtt, s.in_flight, s.cwnd)
-            }
-        }
-    };
-}
-
 fields! {
+    PySubflow, |s| format!("<anabranch.Subflow {}: srtt {}, {} of {} in flight>", s.id.0, s.srtt, s.in_flight, s.cwnd);
     /// Id of the subflow; results of `decide` may name it by this.
     id: u16 = |s| s.id.0;
     /// Payload of a full segment [B].
@@ -241,13 +219,73 @@ fields! {
     pacing_bps: Option<u64> = |s| s.pacing.map(|rate| rate.as_bps());
     /// Latest sample of the delivery rate [bit/s]; None before the first.
     delivery_bps: Option<u64> = |s| s.delivery.map(|delivery| delivery.rate.as_bps());
+    /// The sender had too little to send for that sample: the path may be faster. False before the first.
+    app_limited: bool = |s| s.delivery.is_some_and(|delivery| delivery.app_limited);
+    /// The path's own rate, as data came out of a queue there [bit/s]; None while no queue was seen.
+    path_rate_bps: Option<u64> = |s| s.path_rate.map(|rate| rate.as_bps());
+    /// Bandwidth-delay product [B]; None unless congestion control models the path (BBR).
+    bdp_bytes: Option<u64> = |s| s.bdp.map(Bytes::get);
+    /// New data that its share of the peer's window still admits [B]; None if the window is not shared out.
+    share_bytes: Option<u64> = |s| (s.share != Bytes::MAX).then(|| s.share.get());
+    /// Time at which anything arrived on it last [s of the run].
+    heard_s: f64 = |s| s.heard.as_secs_f64();
+    /// Time from which on it is silent: data under way, and nothing heard for longer than a round trip and its
+    /// variation [s of the run]; None if nothing is under way.
+    silent_from_s: Option<f64> = |s| s.silent_from().map(Instant::as_secs_f64);
+    /// Time beyond SRTT after which an acknowledgment is late [s] (4 RTTVAR, RFC 6298 §2).
+    spread_s: f64 = |s| s.spread().as_secs_f64();
+    /// Time from sending to arrival [s], if the queue stands in the direction of the data: srtt - rtt_min / 2.
+    one_way_delay_s: f64 = |s| s.one_way_delay().as_secs_f64();
+    /// What it is paced at, or Linux would pace it at where congestion control does not [bit/s].
+    pace_bps: u64 = |s| s.pace().as_bps();
+    /// For oracles: rate of the path's slowest link, which only the simulator knows [bit/s]; None elsewhere.
+    true_rate_bps: Option<u64> = |s| s.truth.map(|truth| truth.rate.as_bps());
+    /// For oracles: one-way propagation delay of the path [s]; None where nobody knows.
+    true_delay_s: Option<f64> = |s| s.truth.map(|truth| truth.delay.as_secs_f64());
+    /// For oracles: probability that the path loses a packet at random; None where nobody knows.
+    true_loss: Option<f64> = |s| s.truth.map(|truth| truth.loss);
     /// Time that packets wait in the path's queue, by the latest RTT sample [s].
     queueing_delay_s: f64 = |s| s.queueing_delay().as_secs_f64();
 }
 
+// A field added to `SubflowView` stops the build here until `Subflow` has it.
+const _: fn(SubflowView) = |view| {
+    let SubflowView {
+        id: _,
+        mss: _,
+        srtt: _,
+        rttvar: _,
+        rtt_min: _,
+        rtt_max: _,
+        rtt_first: _,
+        rtt_last: _,
+        rto: _,
+        cwnd: _,
+        ssthresh: _,
+        in_flight: _,
+        cwnd_at_loss: _,
+        loss: _,
+        sent: _,
+        acked: _,
+        data_acked: _,
+        open: _,
+        share: _,
+        backup: _,
+        throttled: _,
+        last_sent: _,
+        pacing: _,
+        bdp: _,
+        delivery: _,
+        path_rate: _,
+        oldest_sent: _,
+        heard: _,
+        truth: _,
+    } = view;
+};
+
 /// Answer of a scheduler: made by `anabranch.send`, `anabranch.repeat` and `anabranch.wait`.
 #[pyclass(frozen, name = "Decision", module = "anabranch")]
-pub struct PyDecision(Decision);
+pub struct PyDecision(pub Decision);
 
 #[pymethods]
 impl PyDecision {
@@ -273,17 +311,9 @@ pub fn repeat(on: u16, from_dsn: u64) -> PyDecision {
 #[pyfunction]
 #[pyo3(signature = (until_s=None))]
 pub fn wait(until_s: Option<f64>) -> PyResult<PyDecision> {
-    let until = match until_s {
-        Some(time) if time.is_finite() && (0.0..1e9).contains(&time) => {
-            Some(Instant::ZERO + Duration::from_nanos((time * 1e9).round() as u64))
-        }
-        Some(time) => {
-            return Err(PyValueError::new_err(format!(
-                "until_s is {time}; accepted: seconds of the run, such as now + 0.01"
-            )));
-        }
-        None => None,
-    };
+    let refused =
+        |time| PyValueError::new_err(format!("until_s is {time}; accepted: seconds of the run, such as now + 0.01"));
+    let until = until_s.map(|time| instant(time).ok_or_else(|| refused(time))).transpose()?;
     Ok(PyDecision(Decision::Wait { until }))
 }
 

@@ -113,3 +113,18 @@ def test_a_failing_progress_ends_the_call() -> None:
 
 def test_the_build_is_that_of_the_package() -> None:
     assert len(ab.build()) == 16 and ab.scenario("wlan-lte").run(seed=1).build == ab.build()
+
+
+def test_decisions_are_a_table_of_what_the_scheduler_answered() -> None:
+    s = ab.scenario("wlan-lte")
+    run = s.with_({"host.scheduler": "late"}).run(seed=1)
+    decisions = pyarrow.table(run.decisions).to_pylist()
+    assert {row["answer"] for row in decisions} == {"send", "wait"} and {row["host"] for row in decisions} == {"server"}
+    assert all((row["subflow"] is None) == (row["answer"] == "wait") for row in decisions)
+    sent = [row for row in decisions if row["answer"] == "send"]
+    assert len({row["subflow"] for row in sent}) == 2 and any(row["skip_bytes"] == 0 for row in sent)
+    new = [row for row in pyarrow.table(run.segments).to_pylist() if row["copy"] == "new"]
+    # The engine chooses by itself while one subflow is usable.
+    assert {row["at_s"] for row in sent} <= {row["at_s"] for row in new} and len(sent) < len(new)
+    copies = pyarrow.table(s.with_({"host.scheduler": "redundant"}).run(seed=1).decisions).to_pylist()
+    assert any(row["answer"] == "repeat" and row["copy_from_bytes"] >= 0 for row in copies)

@@ -120,7 +120,7 @@ def test_classes_that_are_no_schedulers_are_refused() -> None:
     s = ab.scenario("wlan-lte")
     with pytest.raises(TypeError, match=re.escape("`Lazy` has no method decide(self, now, view)")):
         s.with_({"host.scheduler": Lazy})
-    with pytest.raises(TypeError, match="`int` is no policy; accepted: a subclass of anabranch.Scheduler"):
+    with pytest.raises(TypeError, match="`int` is no policy; accepted: a subclass of one of anabranch.Scheduler"):
         s.with_({"host.scheduler": int})
     with pytest.raises(ab.RunError, match="policy `NoArguments` failed: .*missing 1 required positional argument"):
         s.with_({"host.scheduler": NoArguments}).run(seed=1)
@@ -145,3 +145,46 @@ def test_a_view_stays_what_it_was() -> None:
     assert len(kept) > 100 and all(view.unsent_bytes == unsent for view, unsent in kept)
     first = kept[0][0]
     assert first.subflow(999) is None and "subflows" in repr(first) and "srtt" in repr(first.subflows[0])
+
+
+def test_copies_and_chances() -> None:
+    seeds: list[int] = []
+
+    class Twice(ab.Scheduler):
+        """Everything new on the fastest, and a copy of it on the other when nothing is new."""
+
+        repeats = True
+
+        def __init__(self) -> None:
+            self.next_dsn = 0
+
+        def seed(self, seed: int) -> None:
+            seeds.append(seed)
+
+        def observe(self, now: float, event: ab.Event) -> None:
+            if event.kind == "repeated":
+                assert event.dsn is not None and event.length_bytes is not None
+                self.next_dsn = event.dsn + event.length_bytes
+
+        def decide(self, now: float, view: ab.View) -> ab.Subflow | ab.Decision | None:
+            if view.sendable_bytes:
+                return view.fastest_with_room()
+            for subflow in view.subflows:
+                start = max(self.next_dsn, view.data_una)
+                if subflow.has_room_to_repeat and start < view.unsent_from:
+                    return ab.repeat(subflow.id, start)
+            return None
+
+    class Once(Twice):
+        repeats = False
+
+    s = ab.scenario("wlan-lte").with_({"host.reinjection": "none", "run.spread": "0s"})
+    twice, once = (s.with_({"host.scheduler": which}).run(seed=1) for which in (Twice, Once))
+    assert twice.duplicate_bytes > once.duplicate_bytes
+    half = len(seeds) // 2
+    assert seeds[:half] == seeds[half:] and len(set(seeds)) == half >= 2 and all(0 <= seed < 2**64 for seed in seeds)
+    again = list(seeds)
+    seeds.clear()
+    for which in (Twice, Once):
+        s.with_({"host.scheduler": which}).run(seed=1)
+    assert seeds == again

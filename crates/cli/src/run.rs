@@ -23,8 +23,12 @@ pub fn run(catalogue: &Arc<Catalogue>, args: &RunArgs) -> Result<(), Failure> {
     ])?;
     args.pcap.as_deref().map_or(Ok(()), output::check_directory)?;
     let header = Header::new(&scenario, seed, repeat as usize);
-    let keep =
-        Keep { events: args.events.is_some(), captures: args.pcap.clone(), timeline: args.common.report.is_some() };
+    let keep = Keep {
+        events: args.events.is_some(),
+        captures: args.pcap.clone(),
+        timeline: args.common.report.is_some(),
+        ..Keep::default()
+    };
     let jobs = output::threads(args.common.jobs, repeat as usize);
     let bar = output::progress(repeat as usize);
     let seeds: Vec<u64> = (0..u64::from(repeat)).map(|n| seed.wrapping_add(n)).collect();

@@ -11,6 +11,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod asked;
 pub mod calibration;
 pub mod columnar;
 pub mod compare;
@@ -41,6 +42,7 @@ mod variant;
 mod vary;
 mod watch;
 
+pub use asked::Answer;
 pub use error::{ScenarioError, nearest};
 pub use journal::{Journal, JournalError, KeepError};
 pub use measured::{Measured, MiddleboxCounts, PathSamples, Samples, WindowMeasured};

@@ -2,6 +2,7 @@
 //!
 //! Results stand in the order in which the runs were asked for, whatever thread was done first.
 
+use crate::asked::{Answer, Answers};
 use crate::timeline::{Both, Timeline, TimelineObserver};
 use crate::{Measured, Recorder, Scenario};
 use anabranch_engine::Purpose;
@@ -25,6 +26,8 @@ pub struct Run {
     pub outcome: Outcome,
     /// How it went, if [`Keep::timeline`] asked for it.
     pub timeline: Option<Timeline>,
+    /// What its schedulers answered, if [`Keep::answers`] asked for it.
+    pub answers: Option<Vec<Answer>>,
 }
 
 /// A run that broke.
@@ -47,6 +50,8 @@ pub struct Keep {
     pub captures: Option<PathBuf>,
     /// A [`Timeline`], and samples in the outcome as often as a diagram has use for them.
     pub timeline: bool,
+    /// Every answer of a scheduler.
+    pub answers: bool,
 }
 
 /// Runs the scenario once with this seed.
@@ -56,6 +61,10 @@ pub fn run(scenario: &Scenario, seed: u64, keep: &Keep) -> Result<Run, RunError>
     if keep.timeline {
         let every = Duration::from_nanos((spec.stop.as_nanos() / SAMPLES).clamp(MOST_OFTEN.as_nanos(), u64::MAX));
         spec.samples.extend((0..).map(|n| every * n).take_while(|at| *at <= spec.stop));
+    }
+    let answers = keep.answers.then(Answers::default);
+    if let Some(answers) = &answers {
+        answers.note(&mut spec);
     }
     let command = scenario.origin.command(seed);
     let mut timeline = keep.timeline.then(|| TimelineObserver::new(scenario.client_sends()));
@@ -77,7 +86,8 @@ pub fn run(scenario: &Scenario, seed: u64, keep: &Keep) -> Result<Run, RunError>
     let outcome = outcome.map_err(|problem| RunError { problem, command: command.clone() })?;
     let mut measured = Measured::of(&spec, &outcome);
     scenario.watch().fill(&mut measured, &spec, &outcome, scenario.late(seed));
-    Ok(Run { command, measured, outcome, timeline: timeline.map(TimelineObserver::finish) })
+    let timeline = timeline.map(TimelineObserver::finish);
+    Ok(Run { command, measured, outcome, timeline, answers: answers.map(|answers| answers.take()) })
 }
 
 /// How many samples a diagram gets of a run that takes its whole time; shorter ones get fewer, but not less often than this.

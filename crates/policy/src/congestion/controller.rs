@@ -181,7 +181,7 @@ impl Controller {
         }
         self.watch_slow_start(now, on, ack);
         if unlimited {
-            return self.algorithm.on_unlimited(now, on);
+            return self.algorithm.on_unlimited(now, on, &self.flows);
         }
 
         let (flow, past) = (&mut self.flows[on], &mut self.pasts[on]);
@@ -365,7 +365,7 @@ impl Controller {
         let Some(on) = self.find(id) else {
             return;
         };
-        self.algorithm.on_restart(now, on);
+        self.algorithm.on_restart(now, on, &self.flows);
         if self.flows[on].recovering || idle <= rto || self.model_based {
             return;
         }

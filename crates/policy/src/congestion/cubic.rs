@@ -131,7 +131,7 @@ impl CongestionControl for Cubic {
         self.curves[on].now = self.curves[on].before;
     }
 
-    fn on_unlimited(&mut self, now: Instant, on: usize) {
+    fn on_unlimited(&mut self, now: Instant, on: usize, _flows: &[Flow]) {
         if let Some(epoch) = &mut self.curves[on].now.epoch {
             epoch.start += now.since(epoch.latest);
             epoch.latest = now;
@@ -275,7 +275,7 @@ mod tests {
             cubic.on_fast_retransmit(at(0.0), 0, 1000.0, &flow(1000.0, 100));
             cubic.avoidance(at(0.0), 0, 1.0, &flow(700.0, 100));
         }
-        paused.on_unlimited(at(60.0), 0);
+        paused.on_unlimited(at(60.0), 0, &flow(700.0, 100));
         let (after, without) = (
             paused.avoidance(at(61.0), 0, 1.0, &flow(700.0, 100)),
             steady.avoidance(at(1.0), 0, 1.0, &flow(700.0, 100)),

@@ -147,7 +147,7 @@ impl CongestionControl for CubicKernel {
     }
 
     /// The time of idling does not count.
-    fn on_restart(&mut self, now: Instant, on: usize) {
+    fn on_restart(&mut self, now: Instant, on: usize, _flows: &[Flow]) {
         let curve = &mut self.curves[on];
         if let Some(epoch) = &mut curve.epoch {
             epoch.start = (epoch.start + now.since(curve.latest)).min(now);
@@ -291,7 +291,7 @@ mod tests {
         let mut cubic = cubic();
         cubic.avoidance(at(1.0), 0, 1.0, &flow(100.0));
         cubic.on_ack(at(2.0), 0, &Ack::default(), &flow(100.0));
-        cubic.on_restart(at(9.0), 0);
+        cubic.on_restart(at(9.0), 0, &flow(100.0));
         assert_eq!(cubic.curves[0].epoch.expect("it goes on").start, at(8.0));
     }
 }

@@ -75,7 +75,7 @@ pub trait CongestionControl: Send {
         self.on_reset(now, on, flows);
     }
     /// An ACK found `on` not limited by its window: the time since the ACK before it earned no growth.
-    fn on_unlimited(&mut self, _now: Instant, _on: usize) {}
+    fn on_unlimited(&mut self, _now: Instant, _on: usize, _flows: &[Flow]) {}
     /// A timeout within a recovery of `on`, or one after another: the threshold stays, the window falls to one segment.
     fn on_rto_again(&mut self, now: Instant, on: usize, flows: &[Flow]) {
         self.on_reset(now, on, flows);
@@ -83,7 +83,7 @@ pub trait CongestionControl: Send {
     /// The window of `on` was changed from outside (idle restart, penalisation): forget any epoch.
     fn on_reset(&mut self, _now: Instant, _on: usize, _flows: &[Flow]) {}
     /// Data leave on `on` although nothing was in flight.
-    fn on_restart(&mut self, _now: Instant, _on: usize) {}
+    fn on_restart(&mut self, _now: Instant, _on: usize, _flows: &[Flow]) {}
     /// Sets its windows by a model of the path, at every ACK, in recovery as well. Then slow start, threshold, undo, idle
     /// restart, the cwnd-limited rule and penalisation do not apply, and what follows a loss is the window itself. The same
     /// for the whole of its life.

@@ -191,6 +191,8 @@ pub enum Why {
     Timer,
     /// The peer's window is full.
     Window,
+    /// A reason of the policy's own, which it does not tell.
+    Own,
 }
 
 impl fmt::Display for Why {
@@ -202,6 +204,7 @@ impl fmt::Display for Why {
             Why::Redundancy => "everything on every subflow",
             Why::Timer => "connection-level timer",
             Why::Window => "peer's window full",
+            Why::Own => "policy's own reason",
         })
     }
 }

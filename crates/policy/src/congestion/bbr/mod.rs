@@ -353,7 +353,7 @@ impl CongestionControl for Bbr {
     }
 
     /// After a pause the path is empty, and there is nothing to drain and no need to probe: BtlBw itself is the rate.
-    fn on_restart(&mut self, _now: Instant, on: usize) {
+    fn on_restart(&mut self, _now: Instant, on: usize, _flows: &[Flow]) {
         let path = &mut self.paths[on];
         path.resuming = true;
         if matches!(path.mode, Mode::ProbeBw(_)) && path.bandwidth.best() > 0.0 {

@@ -255,7 +255,7 @@ fn a_timeout_begins_with_a_segment_and_ends_with_the_window_of_before() {
 fn after_a_pause_it_paces_at_the_bandwidth_and_puts_probe_rtt_off() {
     let mut sender = Sender::cruising();
     sender.path().mode = Mode::ProbeBw(0);
-    sender.bbr.on_restart(at(20_000), 0);
+    sender.bbr.on_restart(at(20_000), 0, &[]);
     assert!((sender.pacing() - 10.0).abs() < 1e-6);
     sender.ack(at(20_100), RATE, BDP);
     assert_ne!(sender.path().mode, Mode::ProbeRtt);

@@ -1,0 +1,146 @@
+//! Answers of a run's schedulers, one by one, as they gave them: before the engine checked them.
+
+use anabranch_engine::{Factory, Switch};
+use anabranch_policy::scheduler::Scheduler;
+use anabranch_policy::{Decision, Event, View};
+use anabranch_sim::{Host, Spec, TimedSwitch};
+use anabranch_units::{Bytes, Instant, Seed};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// An answer of a scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The host whose data it is about.
+    pub host: Host,
+    /// The connection: how many of that host had made their schedulers before. A switch of the scheduler makes another.
+    pub connection: usize,
+    /// When it was asked.
+    pub at: Instant,
+    /// What it said.
+    pub decision: Decision,
+    /// Bytes that no subflow had sent.
+    pub unsent: Bytes,
+    /// The part of them that the peer's window admitted.
+    pub sendable: Bytes,
+    /// How far behind the first unacknowledged byte a copy begins.
+    pub copy_from: Option<u64>,
+}
+
+/// What schedulers answer, in the order in which they are asked.
+#[derive(Clone, Default)]
+pub(crate) struct Answers(Arc<Mutex<Noted>>);
+
+#[derive(Default)]
+struct Noted {
+    made: BTreeMap<Host, usize>,
+    answers: Vec<Answer>,
+}
+
+impl Answers {
+    /// Lays itself around all schedulers of `spec`, which decide as before.
+    pub(crate) fn note(&self, spec: &mut Spec) {
+        for (host, of) in [(Host::Client, &mut spec.client), (Host::Server, &mut spec.server)] {
+            of.policies.scheduler = self.around(host, &of.policies.scheduler);
+        }
+        let switches = std::mem::take(&mut spec.switches);
+        spec.switches = switches.into_iter().flat_map(|timed| self.around_switch(timed)).collect();
+    }
+
+    /// One that is of both hosts becomes one for each.
+    fn around_switch(&self, timed: TimedSwitch) -> Vec<TimedSwitch> {
+        let Switch::Scheduler(factory) = &timed.switch else { return vec![timed] };
+        let hosts = timed.host.map_or_else(|| vec![Host::Client, Host::Server], |host| vec![host]);
+        let switch = |host| Switch::Scheduler(self.around(host, factory));
+        hosts.into_iter().map(|host| TimedSwitch { host: Some(host), switch: switch(host), ..timed.clone() }).collect()
+    }
+
+    fn around(&self, host: Host, factory: &Factory<dyn Scheduler>) -> Factory<dyn Scheduler> {
+        let (answers, factory) = (self.clone(), Arc::clone(factory));
+        Arc::new(move || {
+            let connection = answers.with(|noted| {
+                let made = noted.made.entry(host).or_default();
+                *made += 1;
+                *made - 1
+            });
+            Box::new(Listening { host, connection, scheduler: factory(), answers: answers.clone() })
+        })
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut Noted) -> T) -> T {
+        // A run that broke in the middle of a note is not read.
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// All that was answered.
+    pub(crate) fn take(&self) -> Vec<Answer> {
+        self.with(|noted| std::mem::take(&mut noted.answers))
+    }
+}
+
+struct Listening {
+    host: Host,
+    connection: usize,
+    scheduler: Box<dyn Scheduler>,
+    answers: Answers,
+}
+
+impl Scheduler for Listening {
+    fn decide(&mut self, now: Instant, view: &View<'_>) -> Decision {
+        let decision = self.scheduler.decide(now, view);
+        let copy_from = match decision {
+            Decision::Repeat { from, .. } => Some(from.get().wrapping_sub(view.data_una.get())),
+            Decision::Send { .. } | Decision::Wait { .. } => None,
+        };
+        let (unsent, sendable) = (view.unsent, view.sendable);
+        let Listening { host, connection, .. } = *self;
+        let answer = Answer { host, connection, at: now, decision, unsent, sendable, copy_from };
+        self.answers.with(|noted| noted.answers.push(answer));
+        decision
+    }
+
+    fn observe(&mut self, now: Instant, event: &Event) {
+        self.scheduler.observe(now, event);
+    }
+
+    fn repeats(&self) -> bool {
+        self.scheduler.repeats()
+    }
+
+    fn seed(&mut self, seed: Seed) {
+        self.scheduler.seed(seed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Keep, Scenario, run};
+    use anabranch_policy::Catalogue;
+
+    #[test]
+    fn all_answers_are_noted_and_nothing_changes() {
+        let set = |scheduler: &str| {
+            // A switch of both hosts makes their schedulers anew.
+            let switch = format!("change=[{{ at = \"0.2s\", scheduler = \"{scheduler}\" }}]");
+            let sets = [format!("host.scheduler={scheduler}"), switch, "run.spread=0s".to_owned()];
+            Scenario::load(&Arc::new(Catalogue::default()), "wlan-lte", &sets).expect("it is shipped")
+        };
+        // peekaboo draws from its seed, redundant is asked for copies: each method must reach it.
+        for scheduler in ["min-rtt", "peekaboo", "redundant", "blest"] {
+            let scenario = set(scheduler);
+            let plain = run(&scenario, 3, &Keep::default()).expect("it runs");
+            let heard = run(&scenario, 3, &Keep { answers: true, ..Keep::default() }).expect("it runs");
+            assert_eq!(plain.measured.events_digest, heard.measured.events_digest, "{scheduler}");
+            assert!(plain.answers.is_none());
+            let answers = heard.answers.expect("they were asked for");
+            assert!(answers.is_sorted_by_key(|answer| answer.at) && answers.len() > 100, "{scheduler}");
+            let servers = answers.iter().filter(|answer| answer.host == Host::Server);
+            let (before, after): (Vec<_>, Vec<_>) = servers.partition(|answer| answer.at.as_secs_f64() < 0.2);
+            let latest = |of: &[&Answer]| of.iter().map(|answer| answer.connection).max();
+            assert!(latest(&before).is_some() && latest(&after) > latest(&before), "{scheduler} was switched");
+            let copies = answers.iter().filter(|answer| answer.copy_from.is_some()).count();
+            assert_eq!(copies > 0, scheduler == "redundant", "{copies}");
+        }
+    }
+}

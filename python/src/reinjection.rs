@@ -1,0 +1,288 @@
+//! A reinjection policy of Python: what is under way, and the copies it asks for.
+
+use crate::method::{Method, Object, fields, instant};
+use crate::scheduler::{PyDecision, PyView};
+use anabranch_policy::Decision;
+use anabranch_policy::reinjection::{
+    Cause, Marks, Opportunity, Picture, Piece, Reinjection, Repeat, Rescue, Standing, Why,
+};
+use anabranch_units::{Instant, SubflowId};
+use pyo3::prelude::*;
+
+/// Asks an object of Python. What is `None` its class does not have.
+pub struct PyReinjection {
+    on_rto: Option<Method>,
+    on_opportunity: Option<Method>,
+    on_sent: Option<Method>,
+    next: Option<Method>,
+    wake: Option<Method>,
+    on_wake: Option<Method>,
+}
+
+impl PyReinjection {
+    /// Over this object.
+    pub fn new(object: &Object<'_>) -> PyResult<Self> {
+        Ok(PyReinjection {
+            on_rto: object.own_method("on_rto")?,
+            on_opportunity: object.own_method("on_opportunity")?,
+            on_sent: object.own_method("on_sent")?,
+            next: object.own_method("next")?,
+            wake: object.own_method("wake")?,
+            on_wake: object.own_method("on_wake")?,
+        })
+    }
+}
+
+impl Reinjection for PyReinjection {
+    fn on_rto(&mut self, now: Instant, on: SubflowId) -> bool {
+        let Some(method) = &self.on_rto else { return true };
+        method.ask(Some(now), (now.as_secs_f64(), on.0), |method, answer| {
+            answer.extract().map_err(|_| method.refuse(answer, "True or False"))
+        })
+    }
+
+    fn on_opportunity(&mut self, now: Instant, opportunity: &Opportunity<'_>) -> Rescue {
+        let Some(method) = &self.on_opportunity else { return Rescue::default() };
+        method.ask(Some(now), (now.as_secs_f64(), PyOpportunity::of(opportunity)), |method, answer| {
+            rescue(method, answer, opportunity.carriers)
+        })
+    }
+
+    fn copies(&self) -> bool {
+        [&self.on_sent, &self.next, &self.wake, &self.on_wake].iter().any(|method| method.is_some())
+    }
+
+    fn on_sent(&mut self, now: Instant, sent: &Piece, on: SubflowId, picture: &Picture<'_>) {
+        if let Some(method) = &self.on_sent {
+            let piece = PyPiece::of(sent, picture.standings);
+            method.tell(now, (now.as_secs_f64(), piece, on.0, PyPicture::of(picture)));
+        }
+    }
+
+    fn next(&mut self, now: Instant, picture: &Picture<'_>) -> Option<Repeat> {
+        let arguments = (now.as_secs_f64(), PyPicture::of(picture));
+        self.next.as_ref()?.ask(Some(now), arguments, |method, answer| {
+            if answer.is_none() {
+                return Ok(None);
+            }
+            match answer.cast::<PyDecision>().map(|decision| decision.get().0) {
+                Ok(Decision::Repeat { on, from }) => Ok(Some(Repeat { on, from, why: Why::Own })),
+                _ => Err(method.refuse(answer, "None or anabranch.repeat(on, from_dsn)")),
+            }
+        })
+    }
+
+    fn wake(&mut self, now: Instant, picture: &Picture<'_>) -> Option<Instant> {
+        let arguments = (now.as_secs_f64(), PyPicture::of(picture));
+        self.wake.as_ref()?.ask(Some(now), arguments, |method, answer| {
+            let accepted = "None or seconds of the run, such as now + 0.01";
+            let at: Option<f64> = answer.extract().map_err(|_| method.refuse(answer, accepted))?;
+            at.map(|at| instant(at).ok_or_else(|| method.refuse_value(answer, accepted))).transpose()
+        })
+    }
+
+    fn on_wake(&mut self, now: Instant, picture: &Picture<'_>) -> Marks {
+        let Some(method) = &self.on_wake else { return Marks::NONE };
+        method.ask(Some(now), (now.as_secs_f64(), PyPicture::of(picture)), |method, answer| {
+            let accepted = "None or a list of ids of subflows that are stale";
+            let stale: Option<Vec<u16>> = answer.extract().map_err(|_| method.refuse(answer, accepted))?;
+            stale.unwrap_or_default().into_iter().try_fold(Marks::NONE, |marks, id| {
+                let standing = picture.standings.iter().find(|standing| standing.id.0 == id);
+                standing.map(|it| marks.with(it.mark)).ok_or_else(|| method.refuse_value(answer, accepted))
+            })
+        })
+    }
+}
+
+fn rescue(method: &Method, answer: &Bound<'_, PyAny>, carriers: &[SubflowId]) -> PyResult<Rescue> {
+    let accepted = "None, True, False or anabranch.Rescue(repeat, penalise) with ids of the carriers";
+    if answer.is_none() {
+        return Ok(Rescue::default());
+    }
+    if let Ok(reinject) = answer.extract::<bool>() {
+        return Ok(Rescue { reinject, penalise: 0 });
+    }
+    let (reinject, ids): (bool, Vec<u16>) = answer.extract().map_err(|_| method.refuse(answer, accepted))?;
+    let mut penalise = 0;
+    for id in ids {
+        let at = carriers.iter().position(|carrier| carrier.0 == id);
+        penalise |= 1 << at.ok_or_else(|| method.refuse_value(answer, accepted))?;
+    }
+    Ok(Rescue { reinject, penalise })
+}
+
+/// A moment in which repeating the oldest unacknowledged data may help.
+#[pyclass(frozen, name = "Opportunity", module = "anabranch")]
+pub struct PyOpportunity {
+    cause: Cause,
+    send_buffer_full: bool,
+    on: SubflowId,
+    carriers: Vec<SubflowId>,
+    calm: u32,
+    view: PyView,
+}
+
+impl PyOpportunity {
+    fn of(opportunity: &Opportunity<'_>) -> Self {
+        let Opportunity { cause, send_buffer_full, on, carriers, calm, view } = *opportunity;
+        PyOpportunity { cause, send_buffer_full, on, carriers: carriers.to_vec(), calm, view: PyView::of(view) }
+    }
+}
+
+#[pymethods]
+impl PyOpportunity {
+    /// Reason why nothing new leaves: "window" (the peer's window admits nothing) or "drained" (nothing is unsent).
+    #[getter]
+    fn cause(&self) -> &'static str {
+        match self.cause {
+            Cause::Window => "window",
+            Cause::Drained => "drained",
+        }
+    }
+
+    /// The application waits for space in the send buffer.
+    #[getter]
+    fn send_buffer_full(&self) -> bool {
+        self.send_buffer_full
+    }
+
+    /// Id of the subflow with room, on which a copy would leave.
+    #[getter]
+    fn on(&self) -> u16 {
+        self.on.0
+    }
+
+    /// Ids of the subflows that carried the oldest unacknowledged data.
+    #[getter]
+    fn carriers(&self) -> Vec<u16> {
+        self.carriers.iter().map(|carrier| carrier.0).collect()
+    }
+
+    /// Ids of those carriers that are neither in recovery nor have anything out of order (TCP's Open state).
+    #[getter]
+    fn calm(&self) -> Vec<u16> {
+        let carriers = self.carriers.iter().enumerate();
+        carriers.filter(|(n, _)| self.calm & (1 << n) != 0).map(|(_, carrier)| carrier.0).collect()
+    }
+
+    /// The connection.
+    #[getter]
+    fn view(&self) -> PyView {
+        self.view.clone()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<anabranch.Opportunity: {}, room on {}>", self.cause(), self.on.0)
+    }
+}
+
+/// The connection at a moment in which copies can be asked for.
+#[pyclass(frozen, name = "Picture", module = "anabranch")]
+pub struct PyPicture {
+    view: PyView,
+    standings: Vec<Standing>,
+    pieces: Vec<Piece>,
+}
+
+impl PyPicture {
+    fn of(picture: &Picture<'_>) -> Self {
+        let mut pieces = Vec::new();
+        let mut at = picture.view.data_una;
+        while let Some(piece) = picture.outstanding.piece(at) {
+            at = piece.end();
+            pieces.push(piece);
+        }
+        PyPicture { view: PyView::of(picture.view), standings: picture.standings.to_vec(), pieces }
+    }
+}
+
+#[pymethods]
+impl PyPicture {
+    /// Usable subflows, unsent data and the peer's window, as schedulers see them.
+    #[getter]
+    fn view(&self) -> PyView {
+        self.view.clone()
+    }
+
+    /// All open subflows, usable or not, ordered by id.
+    #[getter]
+    fn standings(&self) -> Vec<PyStanding> {
+        self.standings.iter().map(|standing| PyStanding(*standing)).collect()
+    }
+
+    /// All that was sent and that no DATA_ACK covers, in the order of the stream.
+    #[getter]
+    fn pieces(&self) -> Vec<PyPiece> {
+        self.pieces.iter().map(|piece| PyPiece::of(piece, &self.standings)).collect()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<anabranch.Picture: {} subflows, {} pieces>", self.standings.len(), self.pieces.len())
+    }
+}
+
+/// A piece of the stream that was sent and that no DATA_ACK covers.
+#[pyclass(frozen, name = "Piece", module = "anabranch")]
+pub struct PyPiece(Piece, Vec<u16>);
+
+impl PyPiece {
+    fn of(piece: &Piece, standings: &[Standing]) -> Self {
+        let carriers = standings.iter().filter(|standing| standing.mark.meets(piece.carriers));
+        PyPiece(*piece, carriers.map(|standing| standing.id.0).collect())
+    }
+}
+
+#[pymethods]
+impl PyPiece {
+    /// Data sequence number of its first byte.
+    #[getter]
+    fn dsn(&self) -> u64 {
+        self.0.from.get()
+    }
+
+    /// Number of its bytes.
+    #[getter]
+    fn length_bytes(&self) -> u64 {
+        self.0.length.get()
+    }
+
+    /// Time at which it was sent first [s of the run].
+    #[getter]
+    fn sent_s(&self) -> f64 {
+        self.0.sent.as_secs_f64()
+    }
+
+    /// Ids of the open subflows that have carried it; none if those are gone: the engine repeats it by itself then.
+    #[getter]
+    fn carriers(&self) -> Vec<u16> {
+        self.1.clone()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<anabranch.Piece {} of {}, carried by {:?}>", self.0.from.get(), self.0.length, self.1)
+    }
+}
+
+/// An open subflow, usable or not.
+#[pyclass(frozen, name = "Standing", module = "anabranch")]
+pub struct PyStanding(Standing);
+
+fields! {
+    PyStanding, |s| format!("<anabranch.Standing of {}: {}>", s.id.0, if s.usable { "usable" } else { "not usable" });
+    /// Id of the subflow.
+    id: u16 = |s| s.id.0;
+    /// One of the two ends asked to use it only when no other works (MP_PRIO, or B in MP_JOIN).
+    backup: bool = |s| s.backup;
+    /// It may carry data: neither potentially failed nor stale nor in doubt.
+    usable: bool = |s| s.usable;
+    /// A full segment may leave on it now.
+    has_room: bool = |s| s.has_room;
+    /// Nothing it has sent waits for an acknowledgment, and nothing to be retransmitted.
+    idle: bool = |s| s.idle;
+    /// Time at which its retransmission timer runs out, backoff included [s of the run]; None while it does not run.
+    timeout_s: Option<f64> = |s| s.timeout.map(Instant::as_secs_f64);
+    /// Timeouts in a row without an acknowledgment of anything new.
+    timeouts: u32 = |s| s.timeouts;
+    /// Time at which anything arrived on it last [s of the run].
+    heard_s: f64 = |s| s.heard.as_secs_f64();
+}
