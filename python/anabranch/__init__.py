@@ -10,6 +10,7 @@ Numbers carry their unit in the name: ``_s`` seconds, ``_bps`` bits per second, 
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -319,6 +320,13 @@ def load(directory: str | os.PathLike[str]) -> Sweep:
     :raises ValueError: for a directory that holds no results.
     """
     return Sweep(_native.load(os.fspath(directory)))
+
+
+def __getattr__(name: str) -> Any:
+    # The module needs gymnasium: imported when it is asked for.
+    if name == "gym":
+        return importlib.import_module(".gym", __name__)
+    raise AttributeError(f"module 'anabranch' has no attribute '{name}'")
 
 
 def statistics() -> list[Statistic]:

@@ -164,7 +164,7 @@ class Rescue(NamedTuple):
 
     repeat: bool = True
     """Repeat the oldest unacknowledged data on the subflow with room."""
-    penalise: Sequence[int] = ()
+    penalise: tuple[int, ...] | list[int] = ()
     """Ids of the carriers whose congestion windows are to be halved."""
 
 

@@ -73,6 +73,11 @@ class Run(_Result[_native.Run]):
         return self._native.command
 
     @property
+    def end_s(self) -> float:
+        """Time of the run at which the last transfer was through, or at which it ended without [s]."""
+        return self._native.end_s
+
+    @property
     def transfers(self) -> Table:
         """One row per transfer: workload, label, connection, started_s, finished_s, bytes, asked_bytes."""
         return self._native.transfers()

@@ -75,6 +75,18 @@ impl Run {
         &self.run.command
     }
 
+    /// Time at which the last transfer was through, or the run ended without \[s\].
+    #[getter]
+    fn end_s(&self) -> f64 {
+        self.run.outcome.end.as_secs_f64()
+    }
+
+    /// Bytes of all transfers that have arrived.
+    #[getter]
+    fn arrived_bytes(&self) -> u64 {
+        self.run.outcome.transfers.iter().map(|transfer| transfer.bytes).sum()
+    }
+
     /// One row per transfer.
     fn transfers(&self) -> PyResult<Table> {
         let columns = [
