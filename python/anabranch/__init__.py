@@ -200,15 +200,22 @@ def compare(
     source: Scenario | str | os.PathLike[str] | Mapping[str, Any],
     schedulers: Sequence[Policy] | None = None,
     *,
+    policies: Mapping[str, Mapping[str, Any]] | None = None,
     repeat: int | None = None,
     seed: int | None = None,
     jobs: int | None = None,
     progress: Progress = None,
 ) -> Comparison:
-    """Runs each scheduler with the same seeds, and plain TCP on each path, and ranks them.
+    """Runs each scheduler with the same seeds, and plain TCP on each path, and ranks them::
+
+        ab.compare("wlan-lte", ["min-rtt", "ecf:beta=0.5", Mine], repeat=100)
+        ab.compare("wlan-lte", policies={"lia": {"host.congestion": "lia"}, "olia": {"host.congestion": "olia"}})
 
     :param source: a scenario, or what :func:`scenario` takes.
-    :param schedulers: names (``"ecf:beta=0.5"``) and classes; all schedulers unless given.
+    :param schedulers: names (``"ecf:beta=0.5"``) and classes; all schedulers unless given. The others are measured by
+        min-rtt.
+    :param policies: in place of schedulers, systems that differ in any settings: to each name those that
+        :meth:`Scenario.with_` lays over the scenario. The others are measured by the first.
     :param repeat: runs of each, 1 to 100000; the scenario's own number unless given.
     :param seed: of the first repetition; the scenario's own unless given.
     :param jobs: threads; one per processor unless given. Results do not depend on it.
@@ -216,10 +223,18 @@ def compare(
     :raises ScenarioError: if the scenario or a scheduler is refused.
     :raises RunError: if a run breaks. :raises KeyboardInterrupt: within a second of Ctrl-C.
     """
+    if schedulers is not None and policies is not None:
+        raise ValueError("both schedulers and policies are given; accepted: one of them")
     it = source if isinstance(source, Scenario) else scenario(source)
-    chosen = None if schedulers is None else list(schedulers)
+    if policies is None:
+        chosen = None if schedulers is None else list(schedulers)
+        with _shown(progress) as show:
+            return Comparison(it._native.compare(chosen, repeat, seed, jobs or 0, show))
+    if not policies:
+        raise ValueError("policies is empty; accepted: to each name its settings")
+    systems = [(name, it.with_(settings)._native) for name, settings in policies.items()]
     with _shown(progress) as show:
-        return Comparison(it._native.compare(chosen, repeat, seed, jobs or 0, show))
+        return Comparison(it._native.compare_systems(systems, repeat, seed, jobs or 0, show))
 
 
 def study(

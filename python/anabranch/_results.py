@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar
 
 from . import _native
+from ._charts import specification
 from ._native import Table
 
 Path = str | os.PathLike[str]
@@ -20,6 +21,7 @@ class _Native(Protocol):
     def json(self) -> str: ...
     def text(self) -> str: ...
     def report(self, file: str) -> None: ...
+    def charts(self) -> tuple[list[tuple[str, str]], str]: ...
 
 
 N = TypeVar("N", bound=_Native)
@@ -42,6 +44,26 @@ class _Result(Generic[N]):
     def report(self, file: Path) -> None:
         """Writes the page of the command's ``--report``: one HTML file that needs no network."""
         self._native.report(os.fspath(file))
+
+    @property
+    def figures(self) -> dict[str, str]:
+        """Figures of that page: the name that :meth:`chart` takes, and the title of each."""
+        return dict(self._native.charts()[0])
+
+    def chart(self, figure: str | None = None, *, width: int | None = None, theme: str = "light") -> dict[str, Any]:
+        """A figure of that page as a Vega-Lite specification, with its data and its legend::
+
+            altair.Chart.from_dict(comparison.chart("ranking"))
+
+        It is made by the script of the page. Needs ``pip install 'anabranch[charts]'``.
+
+        :param figure: one of :attr:`figures`; the first unless given.
+        :param width: of the drawing, in pixels; 640 or what its panels need unless given.
+        :param theme: ``"light"`` or ``"dark"``.
+        :raises ValueError: for a figure that there is not.
+        :raises ImportError: without mini-racer, which runs the script.
+        """
+        return specification(self._native.charts(), figure, width, theme)
 
     def __str__(self) -> str:
         """The text that the command prints of it."""
@@ -128,7 +150,8 @@ class Comparison(_Result[_native.Comparison]):
     @property
     def summary(self) -> dict[str, Any]:
         """The measure that ranks and its unit, baselines, and ``ranking``: for each scheduler, the best first, its mean
-        with a 95 % interval (``value``) and the paired differences ``to_reference`` (min-rtt) and ``to_best``."""
+        with a 95 % interval (``value``) and the paired differences ``to_reference`` (that of the summary) and
+        ``to_best``."""
         summary: dict[str, Any] = self._document["summary"]
         return summary
 
@@ -150,7 +173,8 @@ class Comparison(_Result[_native.Comparison]):
 
     def _repr_html_(self) -> str:
         unit = self.summary["unit"]
-        heads = ["#", "scheduler", f"{self.summary['measure']} [{unit}]", f"to min-rtt [{unit}]", "p (Holm)"]
+        measure, reference = self.summary["measure"], self.summary["reference"]
+        heads = ["#", "scheduler", f"{measure} [{unit}]", f"to {reference} [{unit}]", "p (Holm)"]
         rows = []
         for row in self.ranking:
             to = row["to_reference"]

@@ -5,7 +5,7 @@ use crate::table::Table;
 use anabranch_lab::compare::Summary;
 use anabranch_lab::{Scenario, compare};
 use anabranch_report::file::put;
-use anabranch_report::html::{self, Page};
+use anabranch_report::html::{self, Charts, Page};
 use anabranch_report::{Header, Sheet, comparison_rows};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
@@ -54,9 +54,28 @@ impl Comparison {
 
     /// Writes the page of `anabranch compare --report` to this file.
     fn report(&self, file: PathBuf) -> PyResult<()> {
-        let Some(summary) = &self.summary else { return Ok(()) };
-        let page =
-            Page::of_comparison(&self.scenario, &self.header, &self.comparison, summary, "anabranch.compare in Python");
-        write(&file, &html::page(&page))
+        self.page().map_or(Ok(()), |page| write(&file, &html::page(&page)))
     }
+
+    /// Figures of that page.
+    fn charts(&self) -> Drawn {
+        drawn(&self.page().unwrap_or_default())
+    }
+}
+
+impl Comparison {
+    fn page(&self) -> Option<Page> {
+        let made_by = "anabranch.compare in Python";
+        let summary = self.summary.as_ref()?;
+        Some(Page::of_comparison(&self.scenario, &self.header, &self.comparison, summary, made_by))
+    }
+}
+
+/// Id and title of each figure, and all of them as data.
+pub type Drawn = (Vec<(String, String)>, String);
+
+/// The figures of a page.
+pub fn drawn(page: &Page) -> Drawn {
+    let Charts { names, data } = Charts::of(page);
+    (names, data)
 }

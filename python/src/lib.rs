@@ -73,6 +73,7 @@ fn inspect(py: Python<'_>, files: Vec<PathBuf>) -> PyResult<(String, String)> {
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", anabranch_lab::VERSION)?;
+    module.add("CHART_SCRIPT", anabranch_report::html::CHART_SCRIPT)?;
     module.add_function(wrap_pyfunction!(statistics, module)?)?;
     module.add_function(wrap_pyfunction!(built_from, module)?)?;
     module.add_function(wrap_pyfunction!(build, module)?)?;

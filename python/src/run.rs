@@ -1,6 +1,7 @@
 //! A run and its tables. Scenario and seed are the whole run, so what is asked for later is had by running it again.
 
 use crate::call::{Shared, attended};
+use crate::comparison::{Drawn, drawn, write};
 use crate::error;
 use crate::table::Table;
 use anabranch_lab::statistic::{Cell, Kind};
@@ -40,6 +41,11 @@ impl Run {
     /// The same run with a record of how it went.
     fn in_detail(&self, py: Python<'_>) -> PyResult<anabranch_lab::Run> {
         play(py, &self.scenario, self.seed, &Keep { timeline: true, ..Keep::default() })
+    }
+
+    fn page(&self, py: Python<'_>) -> PyResult<Page> {
+        let runs = [self.in_detail(py)?];
+        Ok(Page::of_runs(&self.scenario, &self.header, &runs, &self.run.command))
     }
 
     fn path(&self, index: usize) -> Cell {
@@ -224,9 +230,12 @@ impl Run {
 
     /// Writes the page of `anabranch run --report` to this file.
     fn report(&self, py: Python<'_>, file: PathBuf) -> PyResult<()> {
-        let runs = [self.in_detail(py)?];
-        let page = Page::of_runs(&self.scenario, &self.header, &runs, &self.run.command);
-        crate::comparison::write(&file, &html::page(&page))
+        write(&file, &html::page(&self.page(py)?))
+    }
+
+    /// Figures of that page.
+    fn charts(&self, py: Python<'_>) -> PyResult<Drawn> {
+        Ok(drawn(&self.page(py)?))
     }
 
     fn __repr__(&self) -> String {

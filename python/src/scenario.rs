@@ -6,13 +6,15 @@ use crate::policies::Classes;
 use crate::run::Run;
 use crate::{error, value};
 use anabranch_lab::compare::Plan;
-use anabranch_lab::{Origin, ScenarioError};
+use anabranch_lab::{Origin, ScenarioError, Settings, Variant};
+use anabranch_policy::registry::Value;
 use anabranch_report::Header;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A scenario that was read and checked: paths, hosts, policies and work. Immutable; equal to another of the same
 /// digest.
@@ -33,6 +35,9 @@ enum Base {
     Text(String),
 }
 
+/// A plan, and those that it compares.
+type Planned = (Plan, Vec<Variant>);
+
 /// Names a scenario that was a table of Python.
 const TABLE: &str = "scenario";
 
@@ -49,6 +54,16 @@ impl std::hash::Hash for Scenario {
 }
 
 impl Scenario {
+    /// A system of a comparison, with what it sets over this scenario.
+    fn described(&self, name: &str, system: &Scenario) -> Variant {
+        let own = system.lab.origin.sets.iter().skip(self.lab.origin.sets.len());
+        let setting = |set: &String| {
+            let (key, value) = set.split_once('=').unwrap_or((set, ""));
+            (key.to_owned(), Value::Text(value.trim_matches('"').to_owned()))
+        };
+        Variant { name: name.to_owned(), parameters: Settings(own.map(setting).collect()) }
+    }
+
     fn load(py: Python<'_>, base: Base, sets: &[String], classes: Classes) -> PyResult<Scenario> {
         let catalogue = classes.catalogue(py)?;
         let read = || -> Result<anabranch_lab::Scenario, ScenarioError> {
@@ -168,22 +183,60 @@ impl Scenario {
             }),
         };
         let schedulers: Option<Vec<String>> = schedulers.map(|all| all.iter().map(named).collect()).transpose()?;
-        let seed = seed.unwrap_or(self.lab.seed);
-        let repeat = repeat.unwrap_or(self.lab.repeat);
+        let whole = Scenario::load(py, self.base.clone(), &self.lab.origin.sets, classes)?;
+        whole.ranked(py, repeat, seed, jobs, progress, |scenario, seed, repeat, _| {
+            let schedulers = schedulers.unwrap_or_else(|| scenario.default_schedulers());
+            let plan = Plan::new(scenario, &schedulers, seed, repeat)?;
+            let entrants = plan.schedulers();
+            Ok((plan, entrants))
+        })
+    }
+
+    /// The same of systems: this scenario with other settings.
+    #[pyo3(signature = (systems, repeat=None, seed=None, jobs=0, progress=None))]
+    fn compare_systems(
+        &self,
+        py: Python<'_>,
+        systems: Vec<(String, Py<Scenario>)>,
+        repeat: Option<usize>,
+        seed: Option<u64>,
+        jobs: usize,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Comparison> {
+        self.ranked(py, repeat, seed, jobs, progress, |scenario, seed, repeat, stop| {
+            let entrants = systems.iter().map(|(name, system)| self.described(name, system.get())).collect();
+            let stoppable = |system: &Py<Scenario>| system.get().lab.clone().stoppable(stop);
+            let systems = systems.iter().map(|(name, system)| (name.clone(), stoppable(system))).collect();
+            Ok((Plan::of_systems(scenario, systems, seed, repeat)?, entrants))
+        })
+    }
+}
+
+impl Scenario {
+    /// Carries out what `plan` makes of this scenario, a seed, a number of repetitions and the flag that ends runs.
+    fn ranked(
+        &self,
+        py: Python<'_>,
+        repeat: Option<usize>,
+        seed: Option<u64>,
+        jobs: usize,
+        progress: Option<&Bound<'_, PyAny>>,
+        plan: impl FnOnce(anabranch_lab::Scenario, u64, usize, &Arc<AtomicBool>) -> Result<Planned, ScenarioError>,
+    ) -> PyResult<Comparison> {
+        let (seed, repeat) = (seed.unwrap_or(self.lab.seed), repeat.unwrap_or(self.lab.repeat));
         if !(1..=100_000).contains(&repeat) {
             return Err(PyValueError::new_err(format!("repeat is {repeat}; accepted: 1 to 100000")));
         }
         let shared = Shared::default();
-        let scenario = Scenario::load(py, self.base.clone(), &self.lab.origin.sets, classes)?.lab;
-        let scenario = scenario.stoppable(&shared.stop);
-        let schedulers = schedulers.unwrap_or_else(|| scenario.default_schedulers());
+        let scenario = self.lab.clone().stoppable(&shared.stop);
         let header = Header::new(&scenario, seed, repeat);
-        let plan = Plan::new(scenario, &schedulers, seed, repeat).map_err(|refused| error::scenario(py, &refused))?;
+        let (plan, entrants) =
+            plan(scenario, seed, repeat, &shared.stop).map_err(|refused| error::scenario(py, &refused))?;
         let done = || {
             shared.done.fetch_add(1, Ordering::Relaxed);
         };
         let comparison = attended(py, &shared, plan.len(), progress, || plan.run(None, jobs, &done))?;
         let comparison = comparison.map_err(|broken| error::keep(py, &broken))?;
-        Ok(Comparison::new(plan.scenario.clone(), header.comparing(plan.schedulers()), comparison))
+        Ok(Comparison::new(plan.scenario.clone(), header.comparing(entrants), comparison))
     }
 }

@@ -1,7 +1,7 @@
 //! A study of a paper: its runs, its figures, its verdicts.
 
 use crate::call::{Shared, attended};
-use crate::comparison::write;
+use crate::comparison::{Drawn, drawn, write};
 use crate::error;
 use crate::table::Table;
 use anabranch_lab::study::{Prepared, Provenance, Study, StudyError, StudyResult, StudyRow};
@@ -84,7 +84,17 @@ impl PyStudy {
 
     /// Writes the page of `anabranch study --report` to this file.
     fn report(&self, file: PathBuf) -> PyResult<()> {
-        let page = Page::of_studies(std::slice::from_ref(&self.result), &self.result.command);
-        write(&file, &html::page(&page))
+        write(&file, &html::page(&self.page()))
+    }
+
+    /// Figures of that page.
+    fn charts(&self) -> Drawn {
+        drawn(&self.page())
+    }
+}
+
+impl PyStudy {
+    fn page(&self) -> Page {
+        Page::of_studies(std::slice::from_ref(&self.result), &self.result.command)
     }
 }

@@ -1,6 +1,6 @@
 //! A directory of results that `anabranch sweep` or `rank`, or `anabranch.sweep` in Python, has made.
 
-use crate::comparison::write;
+use crate::comparison::{Drawn, drawn, write};
 use crate::error;
 use crate::table::Table;
 use anabranch_lab::sweep::{Manifest, Row, Store, StoreError, Summary};
@@ -81,7 +81,18 @@ impl Sweep {
 
     /// Writes the page of `anabranch sweep --report` to this file.
     fn report(&self, py: Python<'_>, file: PathBuf) -> PyResult<()> {
+        write(&file, &html::page(&self.page(py)?))
+    }
+
+    /// Figures of that page.
+    fn charts(&self, py: Python<'_>) -> PyResult<Drawn> {
+        Ok(drawn(&self.page(py)?))
+    }
+}
+
+impl Sweep {
+    fn page(&self, py: Python<'_>) -> PyResult<Page> {
         let title = self.manifest.about.as_deref().unwrap_or("Sweep");
-        write(&file, &html::page(&Page::of_sweep(self.summary(py)?, title, &self.manifest.command)))
+        Ok(Page::of_sweep(self.summary(py)?, title, &self.manifest.command))
     }
 }

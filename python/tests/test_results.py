@@ -128,3 +128,28 @@ def test_decisions_are_a_table_of_what_the_scheduler_answered() -> None:
     assert {row["at_s"] for row in sent} <= {row["at_s"] for row in new} and len(sent) < len(new)
     copies = pyarrow.table(s.with_({"host.scheduler": "redundant"}).run(seed=1).decisions).to_pylist()
     assert any(row["answer"] == "repeat" and row["copy_from_bytes"] >= 0 for row in copies)
+
+
+def test_charts_are_vega_lite_and_those_of_the_page(tmp_path: Path) -> None:
+    altair = pytest.importorskip("altair")
+    comparison = ab.compare("lossy", ["min-rtt", "late"], repeat=3)
+    assert list(comparison.figures) == ["ranking", "differences", "shares", "blocked"]
+    run = ab.scenario("lossy").run(seed=1)
+    sweep = ab.sweep({"scenario": "lossy", "schedulers": ["min-rtt", "late"], "repeat": {"count": 2}})
+    study = ab.study("late/fig10", quick=True, repeat=2)
+    for result in (comparison, run, sweep, study):
+        for figure in result.figures:
+            altair.Chart.from_dict(result.chart(figure))  # It checks against the schema of Vega-Lite.
+    first = comparison.chart()
+    rows = {row["c"]: row["y"] for row in first["vconcat"][1]["data"]["values"]}
+    means = {row["scheduler"]: row["value"]["mean"] for row in comparison.ranking}
+    assert {name: rows[name] for name in means} == pytest.approx(means, rel=1e-5)
+    assert first == comparison.chart("ranking") != comparison.chart("ranking", theme="dark")
+    assert comparison.chart(width=300) != first
+    for wrong, said in [
+        ({"figure": "rankin"}, "no figure called 'rankin'; accepted: 'ranking', 'differences'"),
+        ({"theme": "blue"}, "accepted: 'light' or 'dark'"),
+        ({"width": 7}, "accepted: 100 to 10000 pixels"),
+    ]:
+        with pytest.raises(ValueError, match=said):
+            comparison.chart(**wrong)  # type: ignore[arg-type]

@@ -1,6 +1,7 @@
 """Schedulers in Python: the same as in Rust, and errors that name their cause."""
 
 import re
+from typing import Any
 
 import anabranch as ab
 import pytest
@@ -31,6 +32,34 @@ def test_a_class_stands_where_a_name_does() -> None:
     assert ranked["MinRtt"]["to_reference"]["mean"] == 0.0
     by_dict = ab.scenario({**TABLE, "host": {"scheduler": MinRtt}}).run(seed=1)
     assert by_dict.finished
+
+
+def test_systems_differ_in_any_settings() -> None:
+    s = ab.scenario("lossy")
+    systems: dict[str, dict[str, Any]] = {
+        "reno": {"host.congestion": "reno"},
+        "cubic, mine": {"host.congestion": "cubic", "host.scheduler": MinRtt},
+        "short": {"host.receive-buffer": "128KiB"},
+    }
+    comparison = ab.compare(s, policies=systems, repeat=3, seed=5)
+    assert comparison.summary["reference"] == "reno"
+    ranked = {row["scheduler"]: row for row in comparison.ranking}
+    assert set(ranked) == set(systems) and ranked["reno"]["to_reference"] is None
+    for name, settings in systems.items():
+        alone = [s.with_(settings).run(seed).completion_s for seed in (5, 6, 7)]
+        assert ranked[name]["value"]["mean"] == pytest.approx(sum(alone) / 3, rel=1e-12)
+    difference = ranked["short"]["value"]["mean"] - ranked["reno"]["value"]["mean"]
+    assert ranked["short"]["to_reference"]["mean"] == pytest.approx(difference, rel=1e-9)
+    assert "to reno [" in str(comparison) and 'cubic, mine (host.congestion="cubic"' in str(comparison)
+    assert "to reno [s]" in comparison._repr_html_()
+    with pytest.raises(ValueError, match="accepted: one of them"):
+        ab.compare(s, ["min-rtt"], policies=systems)
+    with pytest.raises(ValueError, match="policies is empty"):
+        ab.compare(s, policies={})
+    with pytest.raises(ab.ScenarioError, match="`reno` and `again` are the same system"):
+        ab.compare(s, policies={"reno": systems["reno"], "again": systems["reno"]}, repeat=1)
+    with pytest.raises(ab.ScenarioError, match="renno"):
+        ab.compare(s, policies={"a": {"host.congestion": "renno"}}, repeat=1)
 
 
 TABLE = {

@@ -9,7 +9,7 @@ use crate::stats::{Estimate, Tested};
 use crate::{Chosen, Journal, KeepError, Measured, Scenario, ScenarioError, Variant};
 use serde::Serialize;
 
-/// The scheduler that the others are measured by.
+/// The scheduler that others are measured by.
 pub const REFERENCE: &str = "min-rtt";
 
 /// What to compare.
@@ -21,6 +21,7 @@ pub struct Plan {
     /// Plain TCP on each path.
     singles: Vec<Entrant>,
     seeds: Vec<u64>,
+    reference: String,
 }
 
 /// One of those that are compared.
@@ -45,6 +46,8 @@ pub struct Comparison {
     pub singles: Vec<Group>,
     /// The seed of each repetition.
     pub seeds: Vec<u64>,
+    /// The candidate that the others are measured by.
+    pub reference: String,
     /// Two paths cross one link.
     pub shared_link: bool,
 }
@@ -73,6 +76,8 @@ pub struct Summary {
     pub unit: &'static str,
     /// Repetitions.
     pub repeat: usize,
+    /// The scheduler that the others are measured by; of systems the first.
+    pub reference: String,
     /// The best first; behind them those with censored runs, the fewest first.
     pub ranking: Vec<Ranked>,
     /// Plain TCP on each path.
@@ -95,8 +100,8 @@ pub struct Ranked {
     pub scheduler: String,
     /// Completion time or goodput; a lower bound if runs are censored.
     pub value: Estimate,
-    /// Paired difference to `min-rtt`, in the same unit, tested together with those of all others; `None` for itself,
-    /// without it, or if runs of either are censored.
+    /// Paired difference to the reference, in the same unit, tested together with those of all others; `None` for
+    /// itself, without it, or if runs of either are censored.
     pub to_reference: Option<Tested>,
     /// Paired difference to the best of the ranking, tested together with those of all others; `None` for the best, or
     /// if runs of either are censored.
@@ -148,13 +153,32 @@ pub struct Baseline {
 impl Plan {
     /// `schedulers` by name; `repeat` runs of each, from `seed` on.
     pub fn new(scenario: Scenario, schedulers: &[String], seed: u64, repeat: usize) -> Result<Plan, ScenarioError> {
-        let single = |(n, name): (usize, String)| Entrant {
-            digest: format!("{} single-path {name}", scenario.digest),
-            scenario: scenario.single_path(n),
-            name,
-        };
-        let singles = scenario.paths().into_iter().enumerate().map(single).collect();
+        let singles = singles(&scenario);
         Ok(Plan { singles, ..Plan::between(scenario, schedulers, seed, repeat)? })
+    }
+
+    /// `systems` by name, each the scenario with settings of its own; the others are measured by the first.
+    ///
+    /// # Errors
+    /// If a name stands twice, or two systems are the same.
+    pub fn of_systems(
+        scenario: Scenario,
+        systems: Vec<(String, Scenario)>,
+        seed: u64,
+        repeat: usize,
+    ) -> Result<Plan, ScenarioError> {
+        let mut candidates: Vec<Entrant> = Vec::new();
+        for (name, scenario) in systems {
+            if let Some(same) = candidates.iter().find(|other| other.name == name || other.digest == scenario.digest) {
+                let problem = format!("`{}` and `{name}` are the same system", same.name);
+                let help = "accepted: each system once, with settings of its own".to_owned();
+                return Err(ScenarioError::plain(problem, Some(help)));
+            }
+            candidates.push(Entrant { name, digest: scenario.digest.clone(), scenario });
+        }
+        let reference = candidates.first().map_or(String::new(), |first| first.name.clone());
+        let (singles, seeds) = (singles(&scenario), seeds(seed, repeat));
+        Ok(Plan { scenario, candidates, singles, seeds, reference })
     }
 
     /// The same without the baselines.
@@ -180,8 +204,8 @@ impl Plan {
             let digest = format!("{} scheduler {variant}", scenario.digest);
             candidates.push(Entrant { name: name.clone(), digest, scenario: candidate });
         }
-        let seeds = (0..repeat as u64).map(|n| seed.wrapping_add(n)).collect();
-        Ok(Plan { scenario, candidates, singles: Vec::new(), seeds })
+        let (seeds, reference) = (seeds(seed, repeat), REFERENCE.to_owned());
+        Ok(Plan { scenario, candidates, singles: Vec::new(), seeds, reference })
     }
 
     /// The candidates' schedulers as they were asked for, with all their parameters.
@@ -241,9 +265,24 @@ impl Plan {
             candidates: self.candidates.iter().map(&mut group).collect(),
             singles: self.singles.iter().map(&mut group).collect(),
             seeds: self.seeds.clone(),
+            reference: self.reference.clone(),
             shared_link: self.scenario.shares_a_link(),
         })
     }
+}
+
+/// Plain TCP on each path.
+fn singles(scenario: &Scenario) -> Vec<Entrant> {
+    let single = |(n, name): (usize, String)| Entrant {
+        digest: format!("{} single-path {name}", scenario.digest),
+        scenario: scenario.single_path(n),
+        name,
+    };
+    scenario.paths().into_iter().enumerate().map(single).collect()
+}
+
+fn seeds(first: u64, repeat: usize) -> Vec<u64> {
+    (0..repeat as u64).map(|n| first.wrapping_add(n)).collect()
 }
 
 impl Entrant {
@@ -299,7 +338,7 @@ impl Comparison {
             a.censored.cmp(&b.censored).then(by_mean)
         });
         let best = order.first()?;
-        let reference = order.iter().find(|entry| entry.group.name == REFERENCE);
+        let reference = order.iter().find(|entry| entry.group.name == self.reference);
         let against = |other: Option<&Entry<'_>>| -> Vec<Option<Tested>> {
             let difference = |entry: &Entry<'_>| {
                 other.filter(|other| entry.group.name != other.group.name).and_then(|other| entry.less(other))
@@ -356,6 +395,7 @@ impl Comparison {
                 MeasureName::CompletionTime | MeasureName::PageLoadTime => "s",
                 MeasureName::Goodput => "bit/s",
             },
+            reference: self.reference.clone(),
             repeat: self.seeds.len(),
             ranking,
             singles: singles.iter().map(single).collect(),

@@ -291,7 +291,7 @@ const anabranchChart = (() => {
   function config(theme) {
     const ink = INK[theme];
     return {
-      font: FONT, background: null,
+      font: FONT,
       view: { stroke: null },
       axis: {
         labelColor: ink.text, titleColor: ink.text, labelFlush: false, domainColor: ink.quiet, tickColor: ink.quiet, gridColor: ink.line, gridOpacity: 0.8,
@@ -346,7 +346,7 @@ const anabranchChart = (() => {
     return {
       $schema: "https://vega.github.io/schema/vega-lite/v6.json",
       config: config(theme),
-      background: legend ? INK[theme].ground : null,
+      background: legend ? INK[theme].ground : "transparent",
       padding: legend ? 12 : { left: 2, right: 6, top: 4, bottom: 2 },
       ...(legend ? { vconcat: [drawnLegend(figure, visible, looks, theme, width), panelled], spacing: 14 } : panelled),
     };
@@ -382,6 +382,11 @@ const anabranchChart = (() => {
     return { columns, panelWidth: Math.max(120, Math.floor((width - 24 - columns * labels - (columns - 1) * 18) / columns)) };
   }
 
+  /// The specification of a drawing that stands by itself, its legend inside: 640 wide, or as wide as its panels need.
+  function alone(figure, { places: of, shown, theme, width = Math.max(640, Math.min(4, figure.panels.length) * 300) }) {
+    return specification(figure, { places: of, shown, theme, width, legend: true, ...layout(figure, width) });
+  }
+
   /// A view, not drawn yet. Text is never evaluated as code: expressions go to Vega's interpreter.
   function view(specified, renderer, container) {
     const compiled = vegaLite.compile(specified, { logger: quiet }).spec;
@@ -413,5 +418,5 @@ const anabranchChart = (() => {
     return lines.map((line) => line.map(cell).join(",") + "\r\n").join("");
   }
 
-  return { look, places, plain, specification, layout, view, about, csv, rows };
+  return { look, places, plain, specification, layout, alone, view, about, csv, rows };
 })();

@@ -111,10 +111,8 @@
 
     /// For a paper: light, 640 wide, with the legend inside.
     exported() {
-      const width = Math.max(640, Math.min(4, this.figure.panels.length) * 300);
-      const parts = anabranchChart.layout(this.figure, width);
-      const options = { places: this.places, shown: this.shown, theme: "light", width, legend: true, ...parts };
-      return anabranchChart.view(anabranchChart.specification(this.figure, options), "none", null);
+      const options = { places: this.places, shown: this.shown, theme: "light" };
+      return anabranchChart.view(anabranchChart.alone(this.figure, options), "none", null);
     }
 
     async save(kind) {

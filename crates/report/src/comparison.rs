@@ -5,7 +5,7 @@ use crate::policies::policies;
 use crate::rows::Header;
 use crate::table::{Align, Table};
 use crate::wrap::hang;
-use anabranch_lab::compare::{REFERENCE, Ranked, Summary};
+use anabranch_lab::compare::{Ranked, Summary};
 use anabranch_lab::stats::{Estimate, LEVEL, Tested};
 use std::fmt::Write;
 
@@ -51,7 +51,7 @@ impl Unit {
 pub(crate) fn ranking(header: &Header, summary: &Summary) -> Table {
     let unit = Unit::of(summary);
     let value = format!("{} [{}]", summary.measure, unit.name);
-    let difference = format!("to {REFERENCE} [{}]", unit.name);
+    let difference = format!("to {} [{}]", summary.reference, unit.name);
     let shares: Vec<String> = header.paths.iter().map(|path| format!("via {path}")).collect();
     let mut columns = vec![("#", Align::Right), ("scheduler", Align::Left)];
     columns.extend([(value.as_str(), Align::Right), (difference.as_str(), Align::Right)]);
@@ -134,7 +134,8 @@ fn legend(summary: &Summary) -> String {
 
 /// The meaning of a star in the ranking.
 pub(crate) fn stars(summary: &Summary) -> String {
-    format!("*: other than {REFERENCE}, {}.", family(summary.ranking.iter().filter_map(|it| it.to_reference.as_ref())))
+    let tests = family(summary.ranking.iter().filter_map(|it| it.to_reference.as_ref()));
+    format!("*: other than {}, {tests}.", summary.reference)
 }
 
 /// The runs that did not finish, and what their numbers are worth.
@@ -178,12 +179,15 @@ fn first_place(summary: &Summary, best: &Ranked, unit: Unit) -> String {
     let close: Vec<&str> =
         rivals().filter(|(_, lead)| !lead.is_significant()).map(|(ranked, _)| ranked.scheduler.as_str()).collect();
     let mut text = format!("{} is first with {}", best.scheduler, unit.show(best.value.mean));
-    let reference = summary.ranking.iter().find(|ranked| ranked.scheduler == REFERENCE);
+    let reference = summary.ranking.iter().find(|ranked| ranked.scheduler == summary.reference);
     match (&best.to_reference, reference) {
-        (Some(to_it), Some(_)) if to_it.difference.mean == 0.0 => text += &format!(", exactly like {REFERENCE}."),
+        (Some(to_it), Some(_)) if to_it.difference.mean == 0.0 => {
+            text += &format!(", exactly like {}.", summary.reference)
+        }
         (Some(to_it), Some(reference)) => {
             let tests = family(summary.ranking.iter().filter_map(|it| it.to_reference.as_ref()));
-            text += &format!(", {} than {REFERENCE}", by_how_much(&to_it.difference, reference.value.mean, unit));
+            text +=
+                &format!(", {} than {}", by_how_much(&to_it.difference, reference.value.mean, unit), summary.reference);
             text += &match (summary.repeat, to_it.is_significant()) {
                 (1, _) => "; one repetition says nothing about significance.".to_owned(),
                 (_, true) => format!(", which is significant: {tests}."),
@@ -273,7 +277,7 @@ mod tests {
             rank,
             scheduler: scheduler.to_owned(),
             value: estimate(mean, 0.05),
-            to_reference: (scheduler != REFERENCE).then(|| tested(mean - 1.5, 0.04)),
+            to_reference: (scheduler != "min-rtt").then(|| tested(mean - 1.5, 0.04)),
             to_best,
             shares: vec![0.7, 0.3],
             ofo_count: 120.4,
@@ -296,6 +300,7 @@ mod tests {
         let single =
             Single { path: "wlan".to_owned(), value: estimate(1.9, 0.1), unfinished_runs: 0, censored_runs: 0 };
         Summary {
+            reference: "min-rtt".to_owned(),
             measure: "completion time",
             unit: "s",
             repeat: 20,

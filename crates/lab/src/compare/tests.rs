@@ -70,6 +70,7 @@ fn group(name: &str, values: &[f64]) -> Group {
 
 fn comparison(measure: MeasureName) -> Comparison {
     Comparison {
+        reference: REFERENCE.to_owned(),
         measure,
         paths: vec!["a".into(), "b".into()],
         candidates: vec![group("min-rtt", &[2.0, 3.0]), group("ecf", &[1.5, 2.5]), group("late", &[1.5, 2.5])],

@@ -5,7 +5,7 @@ use super::{Grid, Page, Section};
 use crate::comparison::{limits, ranking, stars, unfinished, words};
 use crate::rows::Header;
 use anabranch_lab::Scenario;
-use anabranch_lab::compare::{Comparison, REFERENCE, Summary};
+use anabranch_lab::compare::{Comparison, Summary};
 use anabranch_lab::figure::{Figure, Mark, Point};
 use anabranch_lab::stats::Estimate;
 use anabranch_lab::study::SystemInfo;
@@ -99,10 +99,11 @@ fn figures(header: &Header, comparison: &Comparison, summary: &Summary) -> Vec<F
         .filter_map(|ranked| Some(bar(&ranked.scheduler, &ranked.to_reference.as_ref()?.difference)))
         .collect();
     if !differences.is_empty() {
-        let (x, y) = (names("scheduler"), axis(&format!("{} less that of {REFERENCE}", summary.measure), summary.unit));
+        let reference = &summary.reference;
+        let (x, y) = (names("scheduler"), axis(&format!("{} less that of {reference}", summary.measure), summary.unit));
         let mut drawn = figure(
             "differences",
-            &format!("Difference to {REFERENCE}"),
+            &format!("Difference to {reference}"),
             Mark::Bar,
             x,
             y,

@@ -137,6 +137,28 @@ pub fn page(page: &Page) -> String {
     template.render(Serde(context)).expect("the template names only what the context has: a test renders it")
 }
 
+/// The figures of a page, for who draws them elsewhere.
+pub struct Charts {
+    /// Id and title of each, in order.
+    pub names: Vec<(String, String)>,
+    /// The figures as JSON, in that order, as [`CHART_SCRIPT`] takes them.
+    pub data: String,
+}
+
+impl Charts {
+    /// Those of the first section of `page`.
+    pub fn of(page: &Page) -> Charts {
+        let Some(section) = page.sections.first() else {
+            return Charts { names: Vec::new(), data: compact::data("", &[], &[]) };
+        };
+        let names = section.figures.iter().map(|figure| (figure.id.clone(), figure.title.clone())).collect();
+        Charts { names, data: Shown::new(section, slug(&section.name)).data }
+    }
+}
+
+/// The script that makes a Vega-Lite specification of a figure: it defines `anabranchChart`, and wants Vega for words.
+pub const CHART_SCRIPT: &str = include_str!("../../assets/chart.js");
+
 /// What the template sees.
 #[derive(Serialize)]
 struct Context<'a> {
@@ -339,6 +361,6 @@ const SCRIPTS: [&str; 5] = [
     include_str!("../../assets/vendor/vega.min.js"),
     include_str!("../../assets/vendor/vega-lite.min.js"),
     include_str!("../../assets/vendor/vega-interpreter.js"),
-    include_str!("../../assets/chart.js"),
+    CHART_SCRIPT,
     include_str!("../../assets/page.js"),
 ];
