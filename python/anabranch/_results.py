@@ -8,11 +8,12 @@ import os
 import shutil
 import tempfile
 from functools import cached_property
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from . import _native
 from ._charts import specification
 from ._native import Table
+from ._numbers import Numbers
 
 Path = str | os.PathLike[str]
 
@@ -70,7 +71,7 @@ class _Result(Generic[N]):
         return self._native.text()
 
 
-class Run(_Result[_native.Run]):
+class Run(_Result[_native.Run], Numbers):
     """One run of a scenario with one seed.
 
     Every number of the command's JSON is an attribute under its name: ``run.completion_s``, ``run.goodput_bps``,
@@ -79,12 +80,14 @@ class Run(_Result[_native.Run]):
     header and policies.
     """
 
-    def __getattr__(self, name: str) -> Any:
-        if not name.startswith("_"):
-            row = self._document["runs"][0]
-            if name in row:
-                return row[name]
-        raise AttributeError(f"a run has no `{name}`; it has {', '.join(sorted(self._document['runs'][0]))}")
+    if not TYPE_CHECKING:  # A name that Numbers does not have is an error of types.
+
+        def __getattr__(self, name: str) -> Any:
+            if not name.startswith("_"):
+                row = self._document["runs"][0]
+                if name in row:
+                    return row[name]
+            raise AttributeError(f"a run has no `{name}`; it has {', '.join(sorted(self._document['runs'][0]))}")
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._document["runs"][0]})
