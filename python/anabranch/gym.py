@@ -361,7 +361,7 @@ class SchedulerEnv(gymnasium.Env[Observation, Any]):
         one (``[f"drawn/1/{n}" for n in range(100)]``); or a function that is given the environment's ``np_random`` and
         answers one.
     :param seeds: from which each episode draws the seed of its run, as ``range(1000)``.
-    :param subflows: places in observations and actions, 2 to 16.
+    :param subflows: places in observations and actions, 2 to 16. A subflow that finds none is left alone.
     :param host: whose scheduler learns: that of the ``"server"``, which sends in a download, or of the ``"client"``.
         The other has that of the scenario.
     :raises ValueError: for a parameter that is none of these.
