@@ -27,15 +27,21 @@ except ImportError as missing:
 
 from . import Scenario
 from . import scenario as read_scenario
-from ._native import Decision, Subflow, View
+from ._native import Decision, Subflow, View, wait
 from ._policies import Scheduler
 from ._results import Run
 
-__all__ = ["FEATURES", "GLOBALS", "SchedulerEnv", "Step", "describe", "scheduler"]
+__all__ = ["AHEAD", "FEATURES", "GLOBALS", "SchedulerEnv", "Step", "describe", "scheduler"]
 
 Observation = numpy.ndarray[Any, numpy.dtype[numpy.float32]]
 Action = numpy.ndarray[Any, numpy.dtype[Any]] | Sequence[float] | int
 Kind = Literal["split", "choice"]
+
+AHEAD = 4
+"""Segments by which a subflow may be ahead of its share in a control interval."""
+
+HALF_A_TICK = 5e-10
+"""Half of the unit of time of a run [s]: sums of seconds are not exact."""
 
 FEATURES: dict[str, str] = {
     "present": "1 if there is such a subflow and it is usable, otherwise 0, as all else of it",
@@ -132,23 +138,26 @@ class _Steered(Scheduler):
         raise NotImplementedError
 
     def decide(self, now: float, view: View) -> Subflow | Decision | None:
-        if now >= self.until:
+        if now >= self.until - HALF_A_TICK:
             self.follow(now, view)
-        # The subflow that is furthest behind its share: weighted turns, by what has left since the action.
+        named = [subflow for subflow in view.subflows if self.shares.get(subflow.id, 0.0) > 0.0]
+        if not named:
+            # The action is about none that is left.
+            return view.fastest_with_room()
+        # Weighted turns, by what has left since the action. While the one whose turn it is has no room, others run ahead
+        # of their share by a few segments; then all wait.
+        whole = sum(self.shares[subflow.id] for subflow in named)
+        given = sum(self.given.get(subflow.id, 0.0) for subflow in named)
         best, least = None, 0.0
-        for subflow in view.subflows:
-            share = self.shares.get(subflow.id, 0.0)
-            if share > 0.0 and subflow.has_room:
-                turn = (self.given.get(subflow.id, 0.0) + subflow.mss_bytes) / share
-                if best is None or turn < least:
-                    best, least = subflow, turn
-        if best is not None:
-            self.given[best.id] = self.given.get(best.id, 0.0) + best.mss_bytes
-            return best
-        if any(self.shares.get(subflow.id, 0.0) > 0.0 for subflow in view.subflows):
-            return None
-        # The action is about none that is left.
-        return view.fastest_with_room()
+        for subflow in named:
+            share, own = self.shares[subflow.id] / whole, self.given.get(subflow.id, 0.0)
+            turn = (own + subflow.mss_bytes) / share
+            if subflow.has_room and own - share * given <= AHEAD * subflow.mss_bytes and (best is None or turn < least):
+                best, least = subflow, turn
+        if best is None:
+            return wait(self.until)
+        self.given[best.id] = self.given.get(best.id, 0.0) + best.mss_bytes
+        return best
 
     def follow(self, now: float, view: View) -> None:
         here = self.places.of(view)
@@ -288,7 +297,7 @@ class _Episode:
 
     def ask(self, agent: _Steered, now: float, observation: Observation, view: View) -> Action:
         """Called by the run: waits for an action. Connections that ask within an interval share it."""
-        if self.action is not None and now < self.until:
+        if self.action is not None and now < self.until - HALF_A_TICK:
             return self.action
         if self.closed:
             raise _Over
@@ -340,8 +349,9 @@ class SchedulerEnv(gymnasium.Env[Observation, Any]):
 
     Actions hold for at least ``interval_s`` of the run, until the next decision after it:
 
-    - ``action="split"``: ``Box(0, 1, (subflows,))``, the weights of the subflows. New data leave by weighted turns on
-      those that have room; a weight of 0 leaves its subflow alone. All 0 counts as all alike.
+    - ``action="split"``: ``Box(0, 1, (subflows,))``, the weights of the subflows. New data leave by weighted turns.
+      While the subflow whose turn it is has no room, others may be ahead of their share by :data:`AHEAD` segments; then
+      all wait. A weight of 0 leaves its subflow alone; all 0 counts as all alike.
     - ``action="choice"``: ``Discrete(subflows)``, the one subflow that carries new data.
 
     Where the subflows that an action names are gone, the fastest with room is taken. The engine's watchdog overrules an

@@ -1,7 +1,10 @@
 """Policies of the other kinds in Python: the same as in Rust, and errors that name their cause."""
 
+import inspect
+import itertools
 import math
 import re
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -304,3 +307,26 @@ def test_a_class_stands_in_the_file_of_a_dict() -> None:
         "workload": [{"kind": "files", "size": "200KiB"}],
     }
     assert ab.scenario(table).run(seed=1).finished
+
+
+@pytest.mark.parametrize(
+    ("base", "key", "rust"),
+    [
+        (ab.CongestionControl, "host.congestion", "reno"),
+        (ab.Reinjection, "host.reinjection", "tail"),
+        (ab.ReceiveWindow, "host.window", "even"),
+        (ab.AckPath, "host.ack-path", "data-ack-fast"),
+        (ab.Scheduler, "host.scheduler", None),
+    ],
+)
+def test_the_example_of_each_class_runs(base: type, key: str, rust: str | None) -> None:
+    lines = inspect.cleandoc(base.__doc__ or "").splitlines()
+    begin = next(n for n, line in enumerate(lines) if line.endswith("::"))
+    code = itertools.takewhile(lambda line: not line or line[0] == " ", lines[begin + 1 :])
+    names: dict[str, Any] = {"anabranch": ab}
+    exec(textwrap.dedent("\n".join(code)), names)
+    [mine] = [it for it in names.values() if isinstance(it, type) and issubclass(it, base)]
+    s = ab.scenario("lossy").with_({"host.receive-buffer": "96KiB"})
+    run = s.with_({key: mine}).run(seed=4)
+    assert run.finished and run.overruled == 0
+    assert rust is None or run.events_digest == s.with_({key: rust}).run(seed=4).events_digest
