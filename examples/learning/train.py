@@ -43,8 +43,8 @@ def linear(weights: Array) -> Policy:
 
 
 def time_of(env: SchedulerEnv, policy: Policy, seed: int) -> float:
-    """Seconds from the first decision to the end of a run."""
-    seen, _ = env.reset(options={"seed": seed})
+    """Seconds from the first decision to the end of a run, which ``seed`` draws from those of training."""
+    seen, _ = env.reset(seed=seed)
     total = 0.0
     while True:
         seen, reward, terminated, truncated, _ = env.step(policy(seen))

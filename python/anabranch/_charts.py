@@ -16,7 +16,8 @@ function specified(text, index, options) {
   const { systems, figures } = JSON.parse(text);
   const figure = figures[index];
   const shown = new Set(figure.series.keys());
-  return JSON.stringify(anabranchChart.alone(figure, { ...options, places: anabranchChart.places(systems, figures), shown }));
+  const places = anabranchChart.places(systems, figures);
+  return JSON.stringify(anabranchChart.alone(figure, { ...options, places, shown }));
 }
 """
 

@@ -95,7 +95,7 @@ class Numbers:
     path_goodput_bps: list[float | None]
     """Goodput by the bytes first sent on the path, for each path [bit/s]."""
     middleboxes: list[dict[str, Any]]
-    """What each middlebox altered, dropped and made: segments."""
+    """Segments that each middlebox altered, dropped and made."""
     version: str
     """Version of Anabranch."""
     build: str

@@ -265,7 +265,7 @@ class ReceiveWindow:
 
 
 class Probing(NamedTuple):
-    """How the paths of ACKs are to be probed."""
+    """Probes of the paths of ACKs."""
 
     interval_s: float
     """From one round of probes to the next [s]: 0.01 to 60."""

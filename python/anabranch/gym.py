@@ -31,7 +31,7 @@ from ._native import Decision, Subflow, View, wait
 from ._policies import Scheduler
 from ._results import Run
 
-__all__ = ["AHEAD", "FEATURES", "GLOBALS", "SchedulerEnv", "Step", "describe", "scheduler"]
+__all__ = ["AHEAD", "DRAWS", "FEATURES", "GLOBALS", "SchedulerEnv", "Step", "describe", "scheduler"]
 
 Observation = numpy.ndarray[Any, numpy.dtype[numpy.float32]]
 Action = numpy.ndarray[Any, numpy.dtype[Any]] | Sequence[float] | int
@@ -39,6 +39,9 @@ Kind = Literal["split", "choice"]
 
 AHEAD = 4
 """Segments by which a subflow may be ahead of its share in a control interval."""
+
+DRAWS = 100
+"""Most runs that are drawn until one has a decision for its scheduler."""
 
 HALF_A_TICK = 5e-10
 """Half of the unit of time of a run [s]: sums of seconds are not exact."""
@@ -55,19 +58,19 @@ FEATURES: dict[str, str] = {
     "loss": "estimated loss probability of a segment",
     "sent": "its part of all bytes sent since the last action",
 }
-"""What an observation says of each subflow, in this order; every number is in 0..1."""
+"""Numbers of an observation about each subflow, in this order; all are in 0..1."""
 
 GLOBALS: dict[str, str] = {
     "unsent": "unsent bytes / (unsent bytes + all congestion windows)",
     "window": "the peer's window / the largest it ever was",
     "sendable": "the part of the unsent bytes that the peer's window admits",
 }
-"""What stands behind the subflows, of the connection, in this order; every number is in 0..1."""
+"""Numbers about the connection, behind those of the subflows, in this order; all are in 0..1."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """What happened between two actions, for a reward function."""
+    """The time between two actions, for a reward function."""
 
     elapsed_s: float
     """Time of the run that it took [s]: the control interval at least, unless it is the last."""
@@ -144,8 +147,8 @@ class _Steered(Scheduler):
         if not named:
             # The action is about none that is left.
             return view.fastest_with_room()
-        # Weighted turns, by what has left since the action. While the one whose turn it is has no room, others run ahead
-        # of their share by a few segments; then all wait.
+        # Weighted turns, by what has left since the action. While the one whose turn it is has no room, others run
+        # ahead of their share by a few segments; then all wait.
         whole = sum(self.shares[subflow.id] for subflow in named)
         given = sum(self.given.get(subflow.id, 0.0) for subflow in named)
         best, least = None, 0.0
@@ -430,35 +433,36 @@ class SchedulerEnv(gymnasium.Env[Observation, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begins a run, and plays it to the first decision.
+        """Begins a run, and plays it to the first decision. A run without any is drawn again, :data:`DRAWS` times.
 
-        :raises RuntimeError: if the run has no decision: never two usable subflows, or nothing to send at ``host``.
+        :raises RuntimeError: if a run that is named has no decision, or none that was drawn: never two usable
+            subflows, or nothing to send at ``host``.
         """
         super().reset(seed=seed)
         named = dict(options or {})
         unknown = set(named) - {"scenario", "seed"}
         if unknown:
             raise ValueError(f"options has {', '.join(sorted(unknown))}; accepted: scenario and seed")
-        # Drawn whether or not they are used: what is named does not change what the next episodes draw.
-        drawn = self._draw()
-        run_seed = int(self._seeds[int(self.np_random.integers(len(self._seeds)))])
-        source = self._resolved(named.get("scenario", drawn))
-        run_seed = int(named.get("seed", run_seed))
-        self._stage.clear()
-        episode = self._stage.episode = _Episode()
-        episode.begin(source, run_seed)
-        self._over = False
-        asked = episode.next()
-        if isinstance(asked, Run):
+        for _ in range(1 if named else DRAWS):
+            # Drawn whether or not they are used: what is named does not change what the next episodes draw.
+            drawn = self._draw()
+            run_seed = int(self._seeds[int(self.np_random.integers(len(self._seeds)))])
+            source = self._resolved(named.get("scenario", drawn))
+            run_seed = int(named.get("seed", run_seed))
             self._stage.clear()
             self._over = True
-            raise RuntimeError(
-                f"{source.name} with seed {run_seed} asks the {self._host}'s scheduler nothing; accepted: a run with "
-                "two usable subflows in which that host sends data"
-            )
-        self._last = asked
-        info = {"now_s": asked.now, "elapsed_s": 0.0, "acked_bytes": asked.acked}
-        return asked.observation, {**info, "seed": run_seed, "scenario": source.name}
+            episode = self._stage.episode = _Episode()
+            episode.begin(source, run_seed)
+            asked = episode.next()
+            if isinstance(asked, _Asked):
+                self._last, self._over = asked, False
+                info = {"now_s": asked.now, "elapsed_s": 0.0, "acked_bytes": asked.acked}
+                return asked.observation, {**info, "seed": run_seed, "scenario": source.name}
+        self._stage.clear()
+        raise RuntimeError(
+            f"{source.name} with seed {run_seed} asks the {self._host}'s scheduler nothing; accepted: a run with "
+            "two usable subflows in which that host sends data"
+        )
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Follows the action to the next decision after the control interval, or to the end of the run.

@@ -23,7 +23,7 @@ impl<'py> Object<'py> {
         Ok(Object { object: class.call0()?, class: class.clone(), base, policy: Arc::clone(policy) })
     }
 
-    /// What the object has under that name.
+    /// The attribute of that name.
     pub fn attribute<T: for<'a> FromPyObject<'a, 'py, Error = PyErr>>(&self, name: &str) -> PyResult<T> {
         self.object.getattr(name)?.extract()
     }

@@ -277,7 +277,7 @@ fields! {
     usable: bool = |s| s.usable;
     /// A full segment may leave on it now.
     has_room: bool = |s| s.has_room;
-    /// Nothing it has sent waits for an acknowledgment, and nothing to be retransmitted.
+    /// All that it has sent is acknowledged, and it has nothing to retransmit.
     idle: bool = |s| s.idle;
     /// Time at which its retransmission timer runs out, backoff included [s of the run]; None while it does not run.
     timeout_s: Option<f64> = |s| s.timeout.map(Instant::as_secs_f64);

@@ -236,7 +236,7 @@ fields! {
     spread_s: f64 = |s| s.spread().as_secs_f64();
     /// Time from sending to arrival [s], if the queue stands in the direction of the data: srtt - rtt_min / 2.
     one_way_delay_s: f64 = |s| s.one_way_delay().as_secs_f64();
-    /// What it is paced at, or Linux would pace it at where congestion control does not [bit/s].
+    /// Rate that it is paced at, or that Linux would pace it at where congestion control does not [bit/s].
     pace_bps: u64 = |s| s.pace().as_bps();
     /// For oracles: rate of the path's slowest link, which only the simulator knows [bit/s]; None elsewhere.
     true_rate_bps: Option<u64> = |s| s.truth.map(|truth| truth.rate.as_bps());

@@ -91,7 +91,7 @@ def test_shares_are_kept() -> None:
     for weight in (0.1, 0.3, 0.5, 0.8):
         learned = scheduler(lambda seen, weight=weight: [weight, 1.0 - weight])  # type: ignore[misc]
         shares.append(ab.scenario(two).with_({"server.scheduler": learned}).run(seed=1).shares[0])
-    # What leaves before there is a choice goes over the first path, and each interval lets a few segments more.
+    # Data that leave before there is a choice go over the first path, and each interval lets a few segments more.
     assert shares == pytest.approx([0.1, 0.3, 0.5, 0.8], abs=0.12) and shares == sorted(shares)
 
 
@@ -139,6 +139,18 @@ def test_scenarios_are_drawn() -> None:
     env = SchedulerEnv(draw, [1])
     one, two = env.reset(seed=1)[0], env.reset(seed=2)[0]
     assert asked[0] != asked[1] and not numpy.array_equal(one, two)
+    env.close()
+
+
+def test_a_run_without_decisions_is_drawn_again() -> None:
+    env = SchedulerEnv([ab.scenario(SINGLE), "wlan-lte"], range(50))
+    assert {env.reset(seed=seed)[1]["scenario"] for seed in range(8)} == {"wlan-lte"}
+    env.close()
+    env = SchedulerEnv(SINGLE, range(50))
+    with pytest.raises(RuntimeError, match="asks the server's scheduler nothing"):
+        env.reset(seed=1)
+    with pytest.raises(RuntimeError, match=r"call reset\(\) first"):
+        env.step([0.5, 0.5])
     env.close()
 
 

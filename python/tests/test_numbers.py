@@ -1,4 +1,4 @@
-"""Attributes of a run as Python's types know them: written from the statistics by `BLESS=1 pytest tests/test_numbers.py`."""
+"""Attributes of a run as Python's types know them: written from the statistics by `BLESS=1 pytest test_numbers.py`."""
 
 import os
 import types
@@ -23,8 +23,8 @@ OPTIONAL = {
 }
 """Numbers that a run may not have."""
 
-# Statistics with a column for each path, window or middlebox are lists in the JSON; those of `samples` and `decisions` are
-# tables in Python.
+# Statistics with a column for each path, window or middlebox are lists in the JSON; those of `samples` and `decisions`
+# are tables in Python.
 LISTS = {
     "shares": ("list[float]", "share_{}", "for each path"),
     "path_bytes": ("list[int]", "path_bytes_{}", "for each path"),
@@ -32,7 +32,7 @@ LISTS = {
     "path_goodput_bps": ("list[float | None]", "path_goodput_bps_{}", "for each path"),
 }
 OTHERS = {
-    "middleboxes": ("list[dict[str, Any]]", "what each middlebox altered, dropped and made: segments"),
+    "middleboxes": ("list[dict[str, Any]]", "segments that each middlebox altered, dropped and made"),
     "version": ("str", "version of Anabranch"),
     "build": ("str", "digest of the build"),
     "scenario": ("str", "name of the scenario"),
@@ -77,7 +77,7 @@ def test_the_types_are_those_of_the_statistics() -> None:
 
 
 def is_of(value: Any, kind: Any) -> bool:
-    """Whether a value of JSON is of a type as it is written here."""
+    """True if a value of JSON is of a type as it is written here."""
     if kind is Any:
         return True
     if isinstance(kind, types.UnionType):

@@ -55,10 +55,24 @@ class DataAckFast(ab.AckPath):
 
 
 class Never(ab.Reinjection):
-    """What a subflow lost, it repairs itself."""
+    """Leaves it to a subflow to repair its losses."""
 
     def on_rto(self, now: float, on: int) -> bool:
         return False
+
+
+class Free(ab.ReceiveWindow):
+    """No limit for anybody."""
+
+    def share(self, now: float, buffers: ab.Buffers, usage: Sequence[ab.Usage]) -> list[int | None]:
+        return [None for _ in usage]
+
+
+class Nothing(ab.ReceiveWindow):
+    """Gives nothing to anybody, ever: the engine overrules it where nothing is under way."""
+
+    def share(self, now: float, buffers: ab.Buffers, usage: Sequence[ab.Usage]) -> list[int | None]:
+        return [0 for _ in usage]
 
 
 SCENARIOS = ["wlan-lte", "lossy", "path-failure"]
@@ -73,6 +87,7 @@ SCANT = {"host.receive-buffer": "96KiB"}
         ("host.reinjection", Tail, "tail", "none", {}),
         ("host.reinjection", Never, "none", "tail", {}),
         ("host.window", Even, "even", "shared", SCANT),
+        ("host.window", Free, "shared", "even", SCANT),
         ("host.ack-path", DataAckFast, "data-ack-fast", "own", {}),
     ],
 )
@@ -158,6 +173,11 @@ def test_the_engine_bounds_windows() -> None:
         assert run.finished, extreme
 
 
+def test_no_share_at_all_is_overruled() -> None:
+    run = ab.scenario("lossy").with_({"host.window": Nothing, "run.stop": "300s"}).run(seed=1)
+    assert run.finished and run.overruled > 3
+
+
 def test_an_opportunity_is_shown_and_answered() -> None:
     seen: list[ab.Opportunity] = []
 
@@ -179,7 +199,7 @@ def test_a_reinjection_is_woken_and_sees_all_subflows() -> None:
     woken: list[float] = []
 
     class Late(ab.Reinjection):
-        """What is under way for longer than 40 ms is copied."""
+        """Copies what is under way for longer than 40 ms."""
 
         def next(self, now: float, picture: ab.Picture) -> ab.Decision | None:
             for piece in picture.pieces:

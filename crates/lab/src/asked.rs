@@ -15,19 +15,19 @@ pub struct Answer {
     pub host: Host,
     /// The connection: how many of that host had made their schedulers before. A switch of the scheduler makes another.
     pub connection: usize,
-    /// When it was asked.
+    /// Time at which it was asked.
     pub at: Instant,
-    /// What it said.
+    /// Its answer.
     pub decision: Decision,
     /// Bytes that no subflow had sent.
     pub unsent: Bytes,
     /// The part of them that the peer's window admitted.
     pub sendable: Bytes,
-    /// How far behind the first unacknowledged byte a copy begins.
+    /// Bytes from the first unacknowledged one to the beginning of a copy.
     pub copy_from: Option<u64>,
 }
 
-/// What schedulers answer, in the order in which they are asked.
+/// Answers of schedulers, in the order in which they were asked.
 #[derive(Clone, Default)]
 pub(crate) struct Answers(Arc<Mutex<Noted>>);
 

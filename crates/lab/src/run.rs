@@ -26,7 +26,7 @@ pub struct Run {
     pub outcome: Outcome,
     /// How it went, if [`Keep::timeline`] asked for it.
     pub timeline: Option<Timeline>,
-    /// What its schedulers answered, if [`Keep::answers`] asked for it.
+    /// Answers of its schedulers, if [`Keep::answers`] asked for it.
     pub answers: Option<Vec<Answer>>,
 }
 
