@@ -81,7 +81,7 @@ def ppo(scenario: str, seed: int, effort: int) -> Policy:
     model = PPO(
         "MlpPolicy", env, seed=seed, n_steps=1024, gamma=1.0, policy_kwargs={"net_arch": [32, 32]}, device="cpu"
     )
-    model.learn(total_timesteps=effort * 4096)
+    model.learn(total_timesteps=effort * 3072)
     env.close()
     return lambda seen: numpy.asarray(model.predict(seen, deterministic=True)[0])
 
@@ -91,7 +91,7 @@ def main() -> None:
     parser.add_argument("--scenario", default="lossy", help="as anabranch.scenario takes it (default: %(default)s)")
     parser.add_argument("--method", choices=["ppo", "cem"], help="ppo if stable-baselines3 is there, otherwise cem")
     parser.add_argument("--seed", type=int, default=1, help="of the training (default: %(default)s)")
-    parser.add_argument("--effort", type=int, default=12, help="turns of cem, 4096 steps of ppo (default: %(default)s)")
+    parser.add_argument("--effort", type=int, default=12, help="turns of cem, 3072 steps of ppo (default: %(default)s)")
     parser.add_argument("--repeat", type=int, default=200, help="seeds of the judgement (default: %(default)s)")
     args = parser.parse_args()
     method = args.method or ("ppo" if importlib.util.find_spec("stable_baselines3") else "cem")

@@ -307,7 +307,8 @@ def sweep(
     :param out: the directory of results, made if it is not there. Without it the results go when the answer does.
     :param executor: threads of this process unless given. An executor of ``concurrent.futures``, a
         ``distributed.Client`` or its ``get_executor()``, the module ``ray``, a ``multiprocessing.Pool``, or another
-        object with ``submit(fn, *args)`` that returns futures. Every worker needs this package, of the same build.
+        object with ``submit(fn, *args)`` that returns futures, or with only ``map(fn, items)``. Every worker needs this
+        package, of the same build.
     :param workers: chunks that run at the same time; asked of the executor unless given, and one per processor of this
         machine where it does not say.
     :param jobs: threads of each worker, one unless given; without an executor all threads, one per processor unless

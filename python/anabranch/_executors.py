@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any, Protocol
 
 
@@ -19,7 +22,7 @@ Submit = Callable[..., Task]
 
 ACCEPTED = (
     "accepted: an executor of concurrent.futures, a distributed.Client or its get_executor(), the module ray, "
-    "a multiprocessing.Pool, or another object with submit"
+    "a multiprocessing.Pool, or another object with submit or map"
 )
 
 
@@ -46,10 +49,13 @@ def _known(executor: Any) -> tuple[Submit, int | None]:
         return executor.get_executor(pure=False).submit, threads or None
     if package in ("multiprocess", "multiprocessing") and callable(getattr(executor, "apply_async", None)):
         return _Pool(executor).submit, getattr(executor, "_processes", None)
-    if isinstance(executor, type) or not callable(getattr(executor, "submit", None)):
-        shown = repr(executor)
-        raise TypeError(f"{shown if len(shown) < 80 else type(executor).__name__} is no executor; {ACCEPTED}")
-    return executor.submit, getattr(executor, "_max_workers", None)
+    if not isinstance(executor, type):
+        if callable(getattr(executor, "submit", None)):
+            return executor.submit, getattr(executor, "_max_workers", None)
+        if callable(getattr(executor, "map", None)):
+            return _Mapped(executor).submit, None
+    shown = repr(executor)
+    raise TypeError(f"{shown if len(shown) < 80 else type(executor).__name__} is no executor; {ACCEPTED}")
 
 
 def _ray(ray: Any) -> tuple[Submit, int | None]:
@@ -83,9 +89,57 @@ class _Pool:
         self._pool = pool
 
     def submit(self, fn: Callable[..., Any], *args: Any) -> Task:
-        from concurrent.futures import Future
-
         future: Future[Any] = Future()
         future.set_running_or_notify_cancel()
         self._pool.apply_async(fn, args, callback=future.set_result, error_callback=future.set_exception)
         return future
+
+
+Call = tuple[Callable[..., Any], tuple[Any, ...]]
+
+GATHER_S = 0.02
+"""Time in which calls are gathered for one map [s]."""
+
+
+class _Mapped:
+    """An object that has only ``map``, as pools of MPI do: calls that wait go out together, and the next when all of them
+    are back. One thread talks to it, for as long as there is something to do."""
+
+    def __init__(self, executor: Any) -> None:
+        self._executor = executor
+        self._waiting: list[tuple[Future[Any], Call]] = []
+        self._lock = threading.Lock()
+        self._at_work = False
+
+    def submit(self, fn: Callable[..., Any], *args: Any) -> Task:
+        future: Future[Any] = Future()
+        with self._lock:
+            self._waiting.append((future, (fn, args)))
+            begin, self._at_work = not self._at_work, True
+        if begin:
+            threading.Thread(target=self._work, name="anabranch-map", daemon=True).start()
+        return future
+
+    def _work(self) -> None:
+        while True:
+            time.sleep(GATHER_S)
+            with self._lock:
+                together, self._waiting = self._waiting, []
+                if not together:
+                    self._at_work = False
+                    return
+            together = [(future, call) for future, call in together if future.set_running_or_notify_cancel()]
+            left = iter(together)
+            try:
+                for answer in self._executor.map(_called, [call for _, call in together]):
+                    next(left)[0].set_result(answer)
+                for future, (fn, _) in left:
+                    future.set_exception(RuntimeError(f"map gave no answer to a call of {fn.__name__}"))
+            except BaseException as error:
+                for future, _ in left:
+                    future.set_exception(error)
+
+
+def _called(call: Call) -> Any:
+    fn, args = call
+    return fn(*args)

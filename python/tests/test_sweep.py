@@ -5,7 +5,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -281,6 +283,31 @@ def test_results_of_changed_code_are_others(tmp_path: Path) -> None:
     exec(code.format("view.fastest()"), namespace)
     with pytest.raises(ValueError, match="the source text of `Mine` cannot be read"):
         ab.sweep(own(namespace["Mine"]), out=tmp_path / "nameless")
+
+
+class OnlyMap:
+    """A pool with `map` and nothing else, which may lose what it was given."""
+
+    def __init__(self, gives: int | None = None) -> None:
+        self.gives = gives
+        self.sizes: list[int] = []
+
+    def map(self, fn: Any, items: list[Any]) -> Iterator[Any]:
+        self.sizes.append(len(items))
+        return map(fn, items[: self.gives])
+
+
+def test_map_is_enough(file: Path, digest: str, tmp_path: Path) -> None:
+    pool = OnlyMap()
+    assert rows_digest(ab.sweep(file, out=tmp_path / "results", executor=pool, workers=3)) == digest
+    assert_no_run_is_double(tmp_path / "results")
+    assert max(pool.sizes) > 1
+    with pytest.raises(ab.SweepError, match="map gave no answer to a call of _chunk"):
+        ab.sweep(file, executor=OnlyMap(gives=0), workers=2)
+    deadline = time.monotonic() + 60
+    while any(it.name == "anabranch-map" for it in threading.enumerate()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not any(it.name == "anabranch-map" for it in threading.enumerate())
 
 
 def test_what_is_no_executor_is_refused_before_anything_is_made(file: Path, tmp_path: Path) -> None:
