@@ -78,12 +78,18 @@ class Step:
     """Bytes that the peer acknowledged at the data level meanwhile, on the connection that asks."""
     now_s: float
     """Time of the run [s]."""
-    done: bool
-    """The episode is over."""
-    finished: bool
-    """All transfers are through."""
     run: Run | None
     """Every number of the run, once it is over."""
+
+    @property
+    def done(self) -> bool:
+        """The episode is over."""
+        return self.run is not None
+
+    @property
+    def finished(self) -> bool:
+        """All transfers are through."""
+        return self.run is not None and self.run.finished
 
 
 Reward = Callable[[Step], float]
@@ -418,7 +424,7 @@ class SchedulerEnv(gymnasium.Env[Observation, Any]):
         )
         stage = self._stage = _Stage()
         self._last: _Asked | None = None
-        self._over = True
+        """The latest question; ``None`` while no episode is under way."""
 
         def act(self: _Steered, now: float, observation: Observation, view: View) -> Action:
             if stage.episode is None:
@@ -450,12 +456,12 @@ class SchedulerEnv(gymnasium.Env[Observation, Any]):
             source = self._resolved(named.get("scenario", drawn))
             run_seed = int(named.get("seed", run_seed))
             self._stage.clear()
-            self._over = True
+            self._last = None
             episode = self._stage.episode = _Episode()
             episode.begin(source, run_seed)
             asked = episode.next()
             if isinstance(asked, _Asked):
-                self._last, self._over = asked, False
+                self._last = asked
                 info = {"now_s": asked.now, "elapsed_s": 0.0, "acked_bytes": asked.acked}
                 return asked.observation, {**info, "seed": run_seed, "scenario": source.name}
         self._stage.clear()
@@ -471,25 +477,25 @@ class SchedulerEnv(gymnasium.Env[Observation, Any]):
         :raises anabranch.RunError: if the run breaks.
         """
         episode, last = self._stage.episode, self._last
-        if self._over or episode is None or last is None:
+        if episode is None or last is None:
             raise RuntimeError("no episode is under way; call reset() first")
         _weights(action, self._kind, self._slots)
         episode.answers.put(numpy.array(action, copy=True))
         try:
             came = episode.next()
         except BaseException:
-            self._over = True
+            self._last = None
             raise
         if isinstance(came, Run):
-            self._over = True
+            self._last = None
             acked = max(came._native.arrived_bytes - episode.total, 0)
-            step = Step(max(came.end_s - last.now, 0.0), acked, came.end_s, True, bool(came.finished), came)
+            step = Step(max(came.end_s - last.now, 0.0), acked, came.end_s, came)
             numbers = ("completion_s", "goodput_bps", "finished", "overruled", "events_digest")
             info = {name: getattr(came, name) for name in numbers}
             observation = last.observation
         else:
             self._last = came
-            step = Step(came.now - last.now, came.acked, came.now, False, False, None)
+            step = Step(came.now - last.now, came.acked, came.now, None)
             info, observation = {}, came.observation
         info |= {"now_s": step.now_s, "elapsed_s": step.elapsed_s, "acked_bytes": step.acked_bytes}
         return observation, float(self._reward(step)), step.finished, step.done and not step.finished, info
@@ -497,7 +503,7 @@ class SchedulerEnv(gymnasium.Env[Observation, Any]):
     def close(self) -> None:
         """Ends the run that is under way, if there is one."""
         self._stage.clear()
-        self._over = True
+        self._last = None
 
     def _draw(self) -> Any:
         if isinstance(self._space, (list, tuple)):

@@ -72,8 +72,8 @@ fn window(method: &Method, answer: &Bound<'_, PyAny>) -> PyResult<Option<Window>
 
 impl CongestionControl for PyCongestionControl {
     fn on_ack(&mut self, now: Instant, on: usize, ack: &Ack, flows: &[Flow]) -> Option<Window> {
-        let arguments = (now.as_secs_f64(), PyFlow(flows[on]), PyAck(*ack), shown(flows));
-        self.on_ack.as_ref()?.ask(Some(now), arguments, window)
+        let method = self.on_ack.as_ref()?;
+        method.ask(Some(now), (now.as_secs_f64(), PyFlow(flows[on]), PyAck(*ack), shown(flows)), window)
     }
 
     fn avoidance(&mut self, now: Instant, on: usize, acked: f64, flows: &[Flow]) -> f64 {

@@ -60,8 +60,8 @@ impl Reinjection for PyReinjection {
     }
 
     fn next(&mut self, now: Instant, picture: &Picture<'_>) -> Option<Repeat> {
-        let arguments = (now.as_secs_f64(), PyPicture::of(picture));
-        self.next.as_ref()?.ask(Some(now), arguments, |method, answer| {
+        let method = self.next.as_ref()?;
+        method.ask(Some(now), (now.as_secs_f64(), PyPicture::of(picture)), |method, answer| {
             if answer.is_none() {
                 return Ok(None);
             }
@@ -73,8 +73,8 @@ impl Reinjection for PyReinjection {
     }
 
     fn wake(&mut self, now: Instant, picture: &Picture<'_>) -> Option<Instant> {
-        let arguments = (now.as_secs_f64(), PyPicture::of(picture));
-        self.wake.as_ref()?.ask(Some(now), arguments, |method, answer| {
+        let method = self.wake.as_ref()?;
+        method.ask(Some(now), (now.as_secs_f64(), PyPicture::of(picture)), |method, answer| {
             let accepted = "None or seconds of the run, such as now + 0.01";
             let at: Option<f64> = answer.extract().map_err(|_| method.refuse(answer, accepted))?;
             at.map(|at| instant(at).ok_or_else(|| method.refuse_value(answer, accepted))).transpose()

@@ -6,8 +6,7 @@ use crate::policies::Classes;
 use crate::run::Run;
 use crate::{error, value};
 use anabranch_lab::compare::Plan;
-use anabranch_lab::{Origin, ScenarioError, Settings, Variant};
-use anabranch_policy::registry::Value;
+use anabranch_lab::{Origin, ScenarioError};
 use anabranch_report::Header;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -35,9 +34,6 @@ enum Base {
     Text(String),
 }
 
-/// A plan, and those that it compares.
-type Planned = (Plan, Vec<Variant>);
-
 /// Names a scenario that was a table of Python.
 const TABLE: &str = "scenario";
 
@@ -54,16 +50,6 @@ impl std::hash::Hash for Scenario {
 }
 
 impl Scenario {
-    /// A system of a comparison, with what it sets over this scenario.
-    fn described(&self, name: &str, system: &Scenario) -> Variant {
-        let own = system.lab.origin.sets.iter().skip(self.lab.origin.sets.len());
-        let setting = |set: &String| {
-            let (key, value) = set.split_once('=').unwrap_or((set, ""));
-            (key.to_owned(), Value::Text(value.trim_matches('"').to_owned()))
-        };
-        Variant { name: name.to_owned(), parameters: Settings(own.map(setting).collect()) }
-    }
-
     fn load(py: Python<'_>, base: Base, sets: &[String], classes: Classes) -> PyResult<Scenario> {
         let catalogue = classes.catalogue(py)?;
         let read = || -> Result<anabranch_lab::Scenario, ScenarioError> {
@@ -186,9 +172,7 @@ impl Scenario {
         let whole = Scenario::load(py, self.base.clone(), &self.lab.origin.sets, classes)?;
         whole.ranked(py, repeat, seed, jobs, progress, |scenario, seed, repeat, _| {
             let schedulers = schedulers.unwrap_or_else(|| scenario.default_schedulers());
-            let plan = Plan::new(scenario, &schedulers, seed, repeat)?;
-            let entrants = plan.schedulers();
-            Ok((plan, entrants))
+            Plan::new(scenario, &schedulers, seed, repeat)
         })
     }
 
@@ -204,10 +188,9 @@ impl Scenario {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Comparison> {
         self.ranked(py, repeat, seed, jobs, progress, |scenario, seed, repeat, stop| {
-            let entrants = systems.iter().map(|(name, system)| self.described(name, system.get())).collect();
             let stoppable = |system: &Py<Scenario>| system.get().lab.clone().stoppable(stop);
             let systems = systems.iter().map(|(name, system)| (name.clone(), stoppable(system))).collect();
-            Ok((Plan::of_systems(scenario, systems, seed, repeat)?, entrants))
+            Plan::of_systems(scenario, systems, seed, repeat)
         })
     }
 }
@@ -221,7 +204,7 @@ impl Scenario {
         seed: Option<u64>,
         jobs: usize,
         progress: Option<&Bound<'_, PyAny>>,
-        plan: impl FnOnce(anabranch_lab::Scenario, u64, usize, &Arc<AtomicBool>) -> Result<Planned, ScenarioError>,
+        plan: impl FnOnce(anabranch_lab::Scenario, u64, usize, &Arc<AtomicBool>) -> Result<Plan, ScenarioError>,
     ) -> PyResult<Comparison> {
         let (seed, repeat) = (seed.unwrap_or(self.lab.seed), repeat.unwrap_or(self.lab.repeat));
         if !(1..=100_000).contains(&repeat) {
@@ -230,13 +213,12 @@ impl Scenario {
         let shared = Shared::default();
         let scenario = self.lab.clone().stoppable(&shared.stop);
         let header = Header::new(&scenario, seed, repeat);
-        let (plan, entrants) =
-            plan(scenario, seed, repeat, &shared.stop).map_err(|refused| error::scenario(py, &refused))?;
+        let plan = plan(scenario, seed, repeat, &shared.stop).map_err(|refused| error::scenario(py, &refused))?;
         let done = || {
             shared.done.fetch_add(1, Ordering::Relaxed);
         };
         let comparison = attended(py, &shared, plan.len(), progress, || plan.run(None, jobs, &done))?;
         let comparison = comparison.map_err(|broken| error::keep(py, &broken))?;
-        Ok(Comparison::new(plan.scenario.clone(), header.comparing(entrants), comparison))
+        Ok(Comparison::new(plan.scenario.clone(), header.comparing(plan.described()), comparison))
     }
 }

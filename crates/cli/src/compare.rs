@@ -24,7 +24,7 @@ pub fn compare(catalogue: &Arc<Catalogue>, args: &CompareArgs) -> Result<(), Fai
         named => named,
     };
     let plan = Plan::new(scenario, &schedulers, seed, repeat)?;
-    let header = header.comparing(plan.schedulers());
+    let header = header.comparing(plan.described());
     let scenario = plan.scenario.clone();
     // Before the runs rather than after them.
     output::check([("--csv", args.common.csv.as_ref()), ("--report", args.common.report.as_ref())])?;

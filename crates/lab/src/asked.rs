@@ -23,7 +23,7 @@ pub struct Answer {
     pub unsent: Bytes,
     /// The part of them that the peer's window admitted.
     pub sendable: Bytes,
-    /// Bytes from the first unacknowledged one to the beginning of a copy.
+    /// Bytes from the first unacknowledged one to the beginning of a copy; `None` of one that begins before.
     pub copy_from: Option<u64>,
 }
 
@@ -89,8 +89,10 @@ impl Scheduler for Listening {
     fn decide(&mut self, now: Instant, view: &View<'_>) -> Decision {
         let decision = self.scheduler.decide(now, view);
         let copy_from = match decision {
-            Decision::Repeat { from, .. } => Some(from.get().wrapping_sub(view.data_una.get())),
-            Decision::Send { .. } | Decision::Wait { .. } => None,
+            Decision::Repeat { from, .. } if !from.before(view.data_una) => {
+                Some(from.get().wrapping_sub(view.data_una.get()))
+            }
+            _ => None,
         };
         let (unsent, sendable) = (view.unsent, view.sendable);
         let Listening { host, connection, .. } = *self;

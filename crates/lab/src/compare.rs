@@ -6,7 +6,8 @@
 use crate::file::MeasureName;
 use crate::run::{Keep, in_parallel, run};
 use crate::stats::{Estimate, Tested};
-use crate::{Chosen, Journal, KeepError, Measured, Scenario, ScenarioError, Variant};
+use crate::{Chosen, Journal, KeepError, Measured, Scenario, ScenarioError, Settings, Variant};
+use anabranch_policy::registry::Value;
 use serde::Serialize;
 
 /// The scheduler that others are measured by.
@@ -28,6 +29,8 @@ pub struct Plan {
 pub(crate) struct Entrant {
     /// The scheduler as it was asked for, or the path.
     pub(crate) name: String,
+    /// Those of the scheduler, or the settings of a system.
+    parameters: Settings,
     /// Tells its runs from those of all others in a journal.
     digest: String,
     scenario: Scenario,
@@ -168,13 +171,19 @@ impl Plan {
         repeat: usize,
     ) -> Result<Plan, ScenarioError> {
         let mut candidates: Vec<Entrant> = Vec::new();
-        for (name, scenario) in systems {
-            if let Some(same) = candidates.iter().find(|other| other.name == name || other.digest == scenario.digest) {
+        for (name, system) in systems {
+            if let Some(same) = candidates.iter().find(|other| other.name == name || other.digest == system.digest) {
                 let problem = format!("`{}` and `{name}` are the same system", same.name);
                 let help = "accepted: each system once, with settings of its own".to_owned();
                 return Err(ScenarioError::plain(problem, Some(help)));
             }
-            candidates.push(Entrant { name, digest: scenario.digest.clone(), scenario });
+            let own = system.origin.sets.iter().skip(scenario.origin.sets.len());
+            let setting = |set: &String| {
+                let (key, value) = set.split_once('=').unwrap_or((set, ""));
+                (key.to_owned(), Value::Text(value.trim_matches('"').to_owned()))
+            };
+            let parameters = Settings(own.map(setting).collect());
+            candidates.push(Entrant { name, parameters, digest: system.digest.clone(), scenario: system });
         }
         let reference = candidates.first().map_or(String::new(), |first| first.name.clone());
         let (singles, seeds) = (singles(&scenario), seeds(seed, repeat));
@@ -202,18 +211,16 @@ impl Plan {
                 return Err(ScenarioError::plain(problem, Some(help.to_owned())));
             }
             let digest = format!("{} scheduler {variant}", scenario.digest);
-            candidates.push(Entrant { name: name.clone(), digest, scenario: candidate });
+            let parameters = variant.parameters.clone();
+            candidates.push(Entrant { name: name.clone(), parameters, digest, scenario: candidate });
         }
         let (seeds, reference) = (seeds(seed, repeat), REFERENCE.to_owned());
         Ok(Plan { scenario, candidates, singles: Vec::new(), seeds, reference })
     }
 
-    /// The candidates' schedulers as they were asked for, with all their parameters.
-    pub fn schedulers(&self) -> Vec<Variant> {
-        let variant = |candidate: &Entrant| Variant {
-            name: candidate.name.clone(),
-            ..candidate.scenario.policies().scheduler.clone()
-        };
+    /// The candidates as they were asked for: schedulers with all their parameters, systems with their settings.
+    pub fn described(&self) -> Vec<Variant> {
+        let variant = |it: &Entrant| Variant { name: it.name.clone(), parameters: it.parameters.clone() };
         self.candidates.iter().map(variant).collect()
     }
 
@@ -274,6 +281,7 @@ impl Plan {
 /// Plain TCP on each path.
 fn singles(scenario: &Scenario) -> Vec<Entrant> {
     let single = |(n, name): (usize, String)| Entrant {
+        parameters: Settings::default(),
         digest: format!("{} single-path {name}", scenario.digest),
         scenario: scenario.single_path(n),
         name,

@@ -139,7 +139,7 @@ impl Tournament {
 
 fn standings(comparisons: &[(&Plan, Comparison)]) -> Standings {
     let mut scenarios: Vec<Bout> = comparisons.iter().map(|(plan, comparison)| bout(plan, comparison)).collect();
-    let schedulers = comparisons.first().map_or(Vec::new(), |(plan, _)| plan.schedulers());
+    let schedulers = comparisons.first().map_or(Vec::new(), |(plan, _)| plan.described());
     let standing = |scheduler: Variant| {
         let (mut won, mut lost) = (0, 0);
         for pair in scenarios.iter().flat_map(|bout| &bout.pairs) {

@@ -254,3 +254,25 @@ fn baselines_stay_on_their_path() {
     assert_eq!(comparison.singles[0].runs[0].shares, [1.0, 0.0]);
     assert_eq!(comparison.singles[1].runs[0].shares, [0.0, 1.0]);
 }
+
+#[test]
+fn systems_are_described_by_their_settings_and_measured_by_the_first() {
+    let catalogue = std::sync::Arc::new(anabranch_policy::Catalogue::default());
+    let load = |sets: &[&str]| {
+        let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+        Scenario::load(&catalogue, "lossy", &sets).unwrap()
+    };
+    let base = ["host.profile=linux"];
+    let system = |name: &str, set: &str| (name.to_owned(), load(&[base[0], set]));
+    let (olia, small) = (system("olia", "host.congestion=olia"), system("small", "host.receive-buffer=\"96KiB\""));
+    let plan = Plan::of_systems(load(&base), vec![small.clone(), olia.clone()], 7, 2).unwrap();
+    let described: Vec<String> = plan.described().iter().map(ToString::to_string).collect();
+    assert_eq!(described, ["small (host.receive-buffer=\"96KiB\")", "olia (host.congestion=\"olia\")"]);
+    let summary = plan.run(None, 1, &|| ()).unwrap().summary().unwrap();
+    assert_eq!(summary.reference, "small");
+    for ranked in &summary.ranking {
+        assert_eq!(ranked.to_reference.is_none(), ranked.scheduler == "small", "{}", ranked.scheduler);
+    }
+    let twice = Plan::of_systems(load(&base), vec![olia.clone(), ("again".to_owned(), olia.1)], 7, 2).map(drop);
+    assert!(twice.unwrap_err().to_string().contains("`olia` and `again` are the same system"));
+}

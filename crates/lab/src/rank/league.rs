@@ -64,7 +64,7 @@ impl League {
             if schedulers.is_empty() {
                 schedulers = scenario.default_schedulers();
             }
-            variants = Plan::between(scenario, &schedulers, 1, 1)?.schedulers();
+            variants = Plan::between(scenario, &schedulers, 1, 1)?.described();
         }
         if schedulers.iter().filter(|name| !is_oracle(name)).count() < 2 {
             let help = "accepted: two schedulers or more, oracles apart, such as min-rtt,late";

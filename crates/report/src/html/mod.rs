@@ -103,6 +103,14 @@ pub struct Column {
     pub right: bool,
 }
 
+impl Section {
+    /// Its figures as JSON; `id` begins the names of files.
+    fn data(&self, id: &str) -> String {
+        let systems: Vec<&str> = self.systems.iter().map(|system| system.name.as_str()).collect();
+        compact::data(id, &systems, &self.figures)
+    }
+}
+
 impl Column {
     /// A column of that head.
     pub fn new(head: impl Into<String>, align: Align) -> Self {
@@ -152,7 +160,7 @@ impl Charts {
             return Charts { names: Vec::new(), data: compact::data("", &[], &[]) };
         };
         let names = section.figures.iter().map(|figure| (figure.id.clone(), figure.title.clone())).collect();
-        Charts { names, data: Shown::new(section, slug(&section.name)).data }
+        Charts { names, data: section.data(&slug(&section.name)) }
     }
 }
 
@@ -315,13 +323,12 @@ impl<'a> Shown<'a> {
             title: &figure.title,
             notes: &figure.notes,
         });
-        let systems: Vec<&str> = section.systems.iter().map(|system| system.name.as_str()).collect();
         Shown {
             paper: section.paper.as_ref().map(PaperShown::new),
             judged: section.statements.iter().map(judged).collect(),
             counts: Counts::of(section.statements.iter()),
             figures: figures.collect(),
-            data: compact::data(&id, &systems, &section.figures),
+            data: section.data(&id),
             section,
             id,
         }

@@ -286,7 +286,7 @@ pub fn comparison() -> String {
     let scenario = scenario();
     let schedulers: Vec<String> = ["min-rtt", "late", "ecf", "round-robin"].map(str::to_owned).into();
     let plan = Plan::new(scenario.clone(), &schedulers, 1, 3).unwrap();
-    let header = Header::new(&scenario, 1, 3).comparing(plan.schedulers());
+    let header = Header::new(&scenario, 1, 3).comparing(plan.described());
     let comparison = plan.run(None, 1, &|| ()).unwrap();
     let summary = comparison.summary().unwrap();
     let command = "anabranch compare two-files.toml --report comparison.html";
