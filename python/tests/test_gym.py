@@ -75,6 +75,7 @@ def test_an_action_moves_the_data() -> None:
     env, choice = SchedulerEnv(s), SchedulerEnv(s, action="choice")
     fast, slow = play(env, [1.0, 0.0], seed=1)[2], play(env, [0.0, 1.0], seed=1)[2]
     assert fast["completion_s"] < 0.5 * slow["completion_s"]
+    assert play(env, [0.0, 0.0], seed=1)[2]["events_digest"] == play(env, [1.0, 1.0], seed=1)[2]["events_digest"]
     # One weight is a choice.
     for number, split in enumerate((fast, slow)):
         assert play(choice, number, seed=1)[2]["events_digest"] == split["events_digest"]
@@ -163,7 +164,7 @@ def test_an_own_reward_is_told_the_step_and_the_run() -> None:
 
     env = SchedulerEnv("wlan-lte", range(10), reward=reward)
     total = play(env, [0.2, 0.8], seed=2)[1]
-    assert total == sum(range(1, len(steps) + 1)) and all(step.elapsed_s > 0.05 - 1e-9 for step in steps[:-1])
+    assert total == sum(range(1, len(steps) + 1)) and all(abs(step.elapsed_s - 0.05) < 0.005 for step in steps[:-1])
     assert [step.done for step in steps] == [False] * (len(steps) - 1) + [True]
     assert steps[0].run is None and steps[-1].run is not None and steps[-1].run.finished
     env.close()

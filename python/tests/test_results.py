@@ -145,7 +145,7 @@ def test_charts_are_vega_lite_and_those_of_the_page(tmp_path: Path) -> None:
     means = {row["scheduler"]: row["value"]["mean"] for row in comparison.ranking}
     assert {name: rows[name] for name in means} == pytest.approx(means, rel=1e-5)
     assert first == comparison.chart("ranking") != comparison.chart("ranking", theme="dark")
-    assert comparison.chart(width=300) != first
+    assert comparison.chart(width=300) != first != comparison.chart("shares")
     for wrong, said in [
         ({"figure": "rankin"}, "no figure called 'rankin'; accepted: 'ranking', 'differences'"),
         ({"theme": "blue"}, "accepted: 'light' or 'dark'"),
