@@ -3,16 +3,20 @@
 //! Prints delivered data packets per second of wall time on one core, the cost of decisions and forecasts, memory and
 //! allocations; each number as the median of several, with the extremes. README.md says what they mean.
 
+mod bare;
 mod codec;
 mod counting;
 mod decide;
 mod figure;
 mod forecast;
+mod instructions;
 mod memory;
+mod r1;
 mod runs;
 
 use clap::Parser;
 use figure::{Figure, Goal, Spread};
+use r1::{Links, R1};
 use runs::Run;
 use serde_json::json;
 use std::process::{Command, ExitCode};
@@ -33,7 +37,7 @@ struct Options {
     /// One table
     #[arg(long, value_name = "TABLE", value_parser = TABLES.map(|(table, ..)| table))]
     only: Option<String>,
-    /// Play one run once, for a profiler: tcp, bulk, clean or many
+    /// Play one run once, for a profiler: tcp, bulk, clean, many, r1, r1-100, r1-1000, r1-16-subflows, gigabit, long, …
     #[arg(long, value_name = "RUN", value_parser = run)]
     play: Option<Run>,
     /// How long that one lasts, in seconds of virtual time
@@ -77,8 +81,10 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-const TABLES: [(&str, &str, Measure); 7] = [
+const TABLES: [(&str, &str, Measure); 9] = [
     ("packets", "Delivered data packets per second on one core: of wall time, then of processor time", packets),
+    ("r1", "R1 and its relatives: nanoseconds of processor time per delivered data packet, and ratios", reference),
+    ("instructions", "Instructions per delivered data packet, counted by callgrind", instructions),
     ("bytes", "Processor time of a run with segments as bytes, to that with segments as values", through_codec),
     ("allocations", "Allocations per delivered data packet, in the steady state", allocations),
     ("memory", "Memory", memory),
@@ -88,13 +94,9 @@ const TABLES: [(&str, &str, Measure); 7] = [
 ];
 
 fn run(name: &str) -> Result<Run, String> {
-    match name {
-        "tcp" => Ok(Run::Tcp),
-        "bulk" => Ok(Run::Bulk),
-        "clean" => Ok(Run::Clean),
-        "many" => Ok(Run::Many(MANY)),
-        _ => Err("there are tcp, bulk, clean and many".to_owned()),
-    }
+    let known = || runs::NAMED.map(|(name, _)| name).join(", ");
+    let found = runs::NAMED.iter().find(|(known, _)| *known == name).map(|(_, run)| *run);
+    found.ok_or_else(|| format!("there are {}", known()))
 }
 
 /// One run, once: what it did (the digest tells whether a change to the code changed any event), and what it took.
@@ -146,6 +148,76 @@ fn packets(options: &Options) -> Vec<Figure> {
     figures
 }
 
+/// R1 beside the bare queue with its links, and the relatives of R1 beside R1, in turn.
+fn reference(options: &Options) -> Vec<Figure> {
+    const TABLE: &str = "r1";
+    let relatives = [
+        (R1::shared(100), Some(1.5)),
+        (R1::shared(1000), Some(1.7)),
+        (R1::wide(8), None),
+        (R1::wide(16), Some(1.5)),
+        (R1::over(Links::Gigabit), None),
+        (R1::over(Links::Long), Some(2.5)),
+    ];
+    let rounds = if options.quick { 1 } else { 5 };
+    let (mut bare, mut one, mut to_bare) = (Vec::new(), Vec::new(), Vec::new());
+    let mut others = relatives.map(|_| (Vec::new(), Vec::new(), Vec::new()));
+    for _ in 0..rounds {
+        let floor = bare::nanos(if options.quick { 1_000_000 } else { 5_000_000 });
+        let seconds = R1::ONE.seconds(options.quick);
+        let single = Run::R1(R1::ONE).play(seconds).processor_nanos();
+        bare.push(floor);
+        one.push(single);
+        to_bare.push(single / floor);
+        for ((relative, _), (nanos, ratio, goodput)) in relatives.iter().zip(&mut others) {
+            let seconds = relative.seconds(options.quick);
+            let played = Run::R1(*relative).play(seconds);
+            nanos.push(played.processor_nanos());
+            ratio.push(played.processor_nanos() / single);
+            goodput.push(played.goodput(seconds));
+        }
+    }
+    let figure = |name: String, unit, values| Figure::new(TABLE, name, unit, Spread::of(values));
+    let mut figures = vec![
+        figure("the bare queue with R1's links".to_owned(), "ns", bare),
+        figure(R1::ONE.name(), "ns", one),
+        figure("its cost, to that of the bare queue".to_owned(), "times", to_bare).with(Goal::AtMost(3.0)),
+    ];
+    for ((relative, goal), (nanos, ratio, goodput)) in relatives.into_iter().zip(others) {
+        figures.push(figure(relative.name(), "ns", nanos));
+        let ratio = figure("  its cost, to that of R1".to_owned(), "times", ratio);
+        figures.push(Figure { goal: goal.map(Goal::AtMost), ..ratio });
+        let least = match relative.links {
+            Links::Reference => continue,
+            Links::Gigabit => 1700.0,
+            Links::Long => 8000.0,
+        };
+        figures.push(figure("  its goodput".to_owned(), "Mbit/s", goodput).with(Goal::AtLeast(least)));
+    }
+    figures
+}
+
+fn instructions(options: &Options) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for (run, shorter, longer) in instructions::COUNTED {
+        if options.quick && run != "r1" {
+            continue;
+        }
+        match instructions::per_packet(run, shorter, longer) {
+            Ok(count) => {
+                let goal = (run == "r1").then_some(Goal::AtMost(2600.0));
+                let figure = Figure::new("instructions", run, "per packet", Spread::exactly(count));
+                figures.push(Figure { goal, ..figure });
+            }
+            Err(why) => {
+                eprintln!("instructions are not counted: {why}");
+                break;
+            }
+        }
+    }
+    figures
+}
+
 /// What a run costs with segments as bytes, to what it costs with segments as values, in turn.
 fn through_codec(options: &Options) -> Vec<Figure> {
     let figure = |run: Run| {
@@ -162,7 +234,7 @@ fn allocations(options: &Options) -> Vec<Figure> {
     let figure = |run: Run, codec: bool| {
         let seconds = run.seconds(options.quick);
         let spread = Spread::exactly(run.allocations(seconds, codec));
-        let name = if codec { format!("through the codec: {}", run.name()) } else { run.name().to_owned() };
+        let name = if codec { format!("through the codec: {}", run.name()) } else { run.name() };
         Figure::new("allocations", name, "per packet", spread).with(Goal::AtMost(0.01))
     };
     let values = [Run::Tcp, Run::Bulk, Run::Clean].map(|run| figure(run, false));
@@ -180,10 +252,17 @@ fn memory(options: &Options) -> Vec<Figure> {
             figures.push(Figure { goal: goal.map(Goal::AtMost), ..figure });
         }
     }
+    for (name, connections, goal) in [("r1-100", 100.0, 120.0), ("r1-1000", 1000.0, 120.0)] {
+        if let Some(mebibytes) = resident(name, options) {
+            let kibibytes = Spread::exactly(mebibytes * 1024.0 / connections);
+            let name = format!("peak per connection: {}", R1::shared(connections as u64).name());
+            figures.push(Figure::new(TABLE, name, "KiB", kibibytes).with(Goal::AtMost(goal)));
+        }
+    }
     let idle = memory::idle(if options.quick { 500 } else { 5000 });
-    let figure = |name, bytes| Figure::new(TABLE, name, "bytes", Spread::exactly(bytes)).with(Goal::AtMost(8192.0));
-    figures.push(figure("idle connection end, two subflows, fresh", idle.fresh));
-    figures.push(figure("the same after 100 kB each way", idle.used));
+    let figure = |name, bytes, goal| Figure::new(TABLE, name, "bytes", Spread::exactly(bytes)).with(Goal::AtMost(goal));
+    figures.push(figure("idle connection end, two subflows, fresh", idle.fresh, 4096.0));
+    figures.push(figure("the same after 100 kB each way", idle.used, 6144.0));
     figures
 }
 

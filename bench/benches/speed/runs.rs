@@ -1,6 +1,7 @@
 //! The simulated runs that are timed.
 
 use crate::counting;
+use crate::r1::{Links, R1};
 use anabranch_engine::{Policies, Profile};
 use anabranch_net::{LinkConfig, LossModel, QueueLimit};
 use anabranch_sim::{Direction, HostSpec, Outcome, PathSpec, Spec, Workload, run};
@@ -9,7 +10,7 @@ use std::time::Instant;
 
 /// What is simulated; everything but the named differs in nothing: profile `linux`, LIA, min-RTT, a send buffer of 4 and a
 /// receive buffer of 6 MiB, queues of one bandwidth-delay product.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Run {
     /// Plain TCP over 100 Mbit/s and 20 ms.
     Tcp,
@@ -19,48 +20,56 @@ pub enum Run {
     Clean,
     /// So many connections as in `Bulk` over links so many times as fast.
     Many(u64),
+    /// The reference run or one of its relatives.
+    R1(R1),
 }
+
+/// The runs that can be asked for by name.
+pub const NAMED: [(&str, Run); 11] = [
+    ("tcp", Run::Tcp),
+    ("bulk", Run::Bulk),
+    ("clean", Run::Clean),
+    ("many", Run::Many(1000)),
+    ("r1", Run::R1(R1::ONE)),
+    ("r1-100", Run::R1(R1::shared(100))),
+    ("r1-1000", Run::R1(R1::shared(1000))),
+    ("r1-8-subflows", Run::R1(R1::wide(8))),
+    ("r1-16-subflows", Run::R1(R1::wide(16))),
+    ("gigabit", Run::R1(R1::over(Links::Gigabit))),
+    ("long", Run::R1(R1::over(Links::Long))),
+];
 
 impl Run {
     /// As the tables call it.
-    pub fn name(self) -> &'static str {
+    pub fn name(self) -> String {
         match self {
-            Run::Tcp => "one TCP, 100 Mbit/s, 20 ms",
-            Run::Bulk => "MPTCP, 10 + 100 Mbit/s, 20 + 50 ms, 0 + 0.1 %",
-            Run::Clean => "MPTCP, 10 + 100 Mbit/s, 20 + 50 ms, no loss",
-            Run::Many(_) => "1,000 such connections with loss",
+            Run::Tcp => "one TCP, 100 Mbit/s, 20 ms".to_owned(),
+            Run::Bulk => "MPTCP, 10 + 100 Mbit/s, 20 + 50 ms, 0 + 0.1 %".to_owned(),
+            Run::Clean => "MPTCP, 10 + 100 Mbit/s, 20 + 50 ms, no loss".to_owned(),
+            Run::Many(_) => "1,000 such connections with loss".to_owned(),
+            Run::R1(r1) => r1.name(),
         }
     }
 
     /// Seconds of virtual time for about half a second of ours, or a few for the many connections.
     pub fn seconds(self, quick: bool) -> u64 {
-        match self {
-            Run::Tcp | Run::Clean => {
-                if quick {
-                    10
-                } else {
-                    60
-                }
-            }
-            Run::Bulk => {
-                if quick {
-                    100
-                } else {
-                    500
-                }
-            }
-            Run::Many(_) => {
-                if quick {
-                    1
-                } else {
-                    3
-                }
-            }
+        match (self, quick) {
+            (Run::Tcp | Run::Clean, true) => 10,
+            (Run::Tcp | Run::Clean, false) => 60,
+            (Run::Bulk, true) => 100,
+            (Run::Bulk, false) => 500,
+            (Run::Many(_), true) => 1,
+            (Run::Many(_), false) => 3,
+            (Run::R1(r1), _) => r1.seconds(quick),
         }
     }
 
     fn spec(self, seconds: u64) -> Spec {
-        let connections = if let Run::Many(connections) = self { connections } else { 1 };
+        let connections = match self {
+            Run::R1(r1) => return r1.spec(seconds),
+            Run::Many(connections) => connections,
+            Run::Tcp | Run::Bulk | Run::Clean => 1,
+        };
         let link = |mbps: u64, rtt_ms: u64| {
             let round_trip = Duration::from_millis(rtt_ms);
             let queue = QueueLimit::Bdp { factor: 1.0, round_trip };
@@ -73,7 +82,7 @@ impl Run {
         let fast = match self {
             Run::Tcp => path("fast", 100, 20, LossModel::None),
             Run::Clean => path("fast", 100, 50, LossModel::None),
-            Run::Bulk | Run::Many(_) => path("fast", 100, 50, LossModel::Bernoulli { p: 0.001 }),
+            Run::Bulk | Run::Many(_) | Run::R1(_) => path("fast", 100, 50, LossModel::Bernoulli { p: 0.001 }),
         };
         let mut paths = vec![fast];
         if self != Run::Tcp {
