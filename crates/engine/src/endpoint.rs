@@ -476,7 +476,7 @@ impl Endpoint {
         for connection in self.connections.iter_mut().filter_map(|slot| slot.connection.as_mut()) {
             for subflow in &mut connection.subflows {
                 subflow.truth = self.shared.truth(&subflow.flow);
-                subflow.loss.set_oracle(self.shared.loss_oracle(&subflow.flow));
+                subflow.tx.loss.set_oracle(self.shared.loss_oracle(&subflow.flow));
             }
         }
     }

@@ -25,7 +25,7 @@ impl Connection {
         if subflow.timestamps && !rst {
             match segment.options.timestamps {
                 Some(timestamps)
-                    if subflow.is_old(timestamps.value, now)
+                    if subflow.rx.is_old(timestamps.value, now)
                         && !(self.detours_agreed && is_late(subflow, segment, timestamps.value)) =>
                 {
                     shared.counters.unacceptable += 1;
@@ -40,12 +40,12 @@ impl Connection {
                 Some(_) => {}
             }
         }
-        let start = segment.seq.offset_near(subflow.irs, subflow.rcv_nxt);
+        let start = segment.seq.offset_near(subflow.rx.irs, subflow.rx.rcv_nxt);
         let length = segment.sequence_length();
         let acceptable = start.filter(|start| {
             let end = start + length;
-            *start <= subflow.rcv_nxt + window
-                && (end > subflow.rcv_nxt || (end == subflow.rcv_nxt && (length == 0 || rst)))
+            *start <= subflow.rx.rcv_nxt + window
+                && (end > subflow.rx.rcv_nxt || (end == subflow.rx.rcv_nxt && (length == 0 || rst)))
         });
         let Some(start) = acceptable else {
             if segment.flags.has(Flags::SYN) && !rst {
@@ -53,21 +53,21 @@ impl Connection {
                 return None;
             }
             if !rst {
-                let repeated = start.filter(|start| length > 0 && start + length <= subflow.rcv_nxt);
+                let repeated = start.filter(|start| length > 0 && start + length <= subflow.rx.rcv_nxt);
                 if let Some(start) = repeated {
-                    subflow.ack.duplicate = Some((start, start + length));
-                    subflow.ack.unreported = true;
+                    subflow.rx.ack.duplicate = Some((start, start + length));
+                    subflow.rx.ack.unreported = true;
                     self.on_repeated_arrival(now, index);
                     let subflow = &self.subflows[index];
                     // The peer may have repeated it because its own view is stale: take what it acknowledges. What lies
                     // further back than a window is nobody's repetition.
-                    if subflow.rcv_nxt - start <= window && acceptable_ack(subflow, segment).is_some() {
+                    if subflow.rx.rcv_nxt - start <= window && acceptable_ack(subflow, segment).is_some() {
                         self.take_late_data_ack(now, segment, index, shared);
                     }
                     // What waits for the stream is not acknowledged, nor is its repetition answered.
                     let subflow = &mut self.subflows[index];
-                    if subflow.ahead.first().is_some_and(|first| start >= first) {
-                        subflow.ack.unreported = false;
+                    if subflow.rx.ahead.first().is_some_and(|first| start >= first) {
+                        subflow.rx.ack.unreported = false;
                         return None;
                     }
                 }
@@ -84,7 +84,7 @@ impl Connection {
         else {
             return;
         };
-        let window = u64::from(segment.window) << self.subflows[index].snd_scale;
+        let window = u64::from(segment.window) << self.subflows[index].tx.snd_scale;
         if let Some(offset) = self.data_ack_offset(ack) {
             self.on_data_ack(now, offset, window, shared);
         }
@@ -99,7 +99,7 @@ impl Connection {
         segment: &Segment,
         shared: &mut Shared,
     ) {
-        if start != self.subflows[index].rcv_nxt {
+        if start != self.subflows[index].rx.rcv_nxt {
             return self.challenge(now, index, shared);
         }
         let id = self.subflows[index].id;
@@ -117,7 +117,7 @@ impl Connection {
     pub(super) fn answer_syn(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) {
         shared.counters.unacceptable += 1;
         let subflow = &self.subflows[index];
-        let repeated = segment.flags.has(Flags::SYN) && segment.flags.has(Flags::ACK) && segment.seq == subflow.irs;
+        let repeated = segment.flags.has(Flags::SYN) && segment.flags.has(Flags::ACK) && segment.seq == subflow.rx.irs;
         let unconfirmed = subflow.state == State::Confirming || (!subflow.is_join() && !self.confirmed);
         if repeated && unconfirmed {
             self.send_third_ack(now, index, shared);
@@ -130,7 +130,7 @@ impl Connection {
     /// that; bare ACKs are answered like a challenge, or two ends that disagree would answer each other for ever.
     fn answer_unacceptable(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) {
         if segment.sequence_length() > 0 {
-            self.subflows[index].ack.now = true;
+            self.subflows[index].rx.ack.now = true;
         } else {
             self.challenge(now, index, shared);
         }
@@ -139,8 +139,8 @@ impl Connection {
     /// A challenge ACK (RFC 5961 §3.2), not too often (§7): two ends that disagree would answer each other for ever.
     pub(super) fn challenge(&mut self, now: Instant, index: usize, shared: &mut Shared) {
         let subflow = &mut self.subflows[index];
-        if subflow.challenged.is_none_or(|last| now.since(last) >= CHALLENGE_INTERVAL) {
-            subflow.challenged = Some(now);
+        if subflow.liveness.challenged.is_none_or(|last| now.since(last) >= CHALLENGE_INTERVAL) {
+            subflow.liveness.challenged = Some(now);
             self.send_ack_for(now, index, Vec::new(), Purpose::Challenge, shared);
         }
     }
@@ -149,15 +149,15 @@ impl Connection {
 /// A pure ACK that a slower path than that of later ones has brought: older than the latest by less than a timeout. It does no
 /// harm, and may say what the later ones do not repeat (D-SACK).
 fn is_late(subflow: &Subflow, segment: &Segment, value: u32) -> bool {
-    let behind = Duration::from_millis(u64::from(subflow.ts_recent.wrapping_sub(value)));
-    is_pure_ack(segment) && behind <= subflow.rtt.rto()
+    let behind = Duration::from_millis(u64::from(subflow.rx.ts_recent.wrapping_sub(value)));
+    is_pure_ack(segment) && behind <= subflow.tx.rtt.rto()
 }
 
 /// What a segment acknowledges, if a peer may say that: nothing unsent, and nothing older than the largest window, which
 /// leaves a blind guess little to hit (RFC 5961 §5.2).
 pub(super) fn acceptable_ack(subflow: &Subflow, segment: &Segment) -> Option<u64> {
-    let una = subflow.recovery.snd_una();
-    let oldest = una.saturating_sub(u64::from(u16::MAX) << subflow.snd_scale);
-    let ack = segment.ack.offset_near(subflow.iss, una)?;
-    (oldest..=subflow.recovery.snd_nxt()).contains(&ack).then_some(ack)
+    let una = subflow.tx.recovery.snd_una();
+    let oldest = una.saturating_sub(u64::from(u16::MAX) << subflow.tx.snd_scale);
+    let ack = segment.ack.offset_near(subflow.tx.iss, una)?;
+    (oldest..=subflow.tx.recovery.snd_nxt()).contains(&ack).then_some(ack)
 }

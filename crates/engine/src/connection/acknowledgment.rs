@@ -11,51 +11,52 @@ use anabranch_wire::{Flags, Segment};
 impl Connection {
     pub(super) fn handle_ack(&mut self, now: Instant, index: usize, start: u64, segment: &Segment, ack: u64) {
         let subflow = &mut self.subflows[index];
-        let scaled = u64::from(segment.window) << subflow.snd_scale;
-        let same_window = segment.window == subflow.snd_wnd;
-        let una = subflow.recovery.snd_una();
-        let newer = subflow.snd_wl1 < start || (subflow.snd_wl1 == start && subflow.snd_wl2 <= ack);
+        let scaled = u64::from(segment.window) << subflow.tx.snd_scale;
+        let same_window = segment.window == subflow.tx.snd_wnd;
+        let una = subflow.tx.recovery.snd_una();
+        let newer = subflow.tx.snd_wl1 < start || (subflow.tx.snd_wl1 == start && subflow.tx.snd_wl2 <= ack);
         if ack >= una && newer {
-            subflow.snd_wnd = segment.window;
-            subflow.snd_edge = ack + scaled;
-            (subflow.snd_wl1, subflow.snd_wl2) = (start, ack);
+            subflow.tx.snd_wnd = segment.window;
+            subflow.tx.snd_edge = ack + scaled;
+            (subflow.tx.snd_wl1, subflow.tx.snd_wl2) = (start, ack);
         }
         let sacks = segment.options.sack.as_slice();
         let pure = segment.payload.is_empty() && !segment.flags.has(Flags::FIN);
         // RFC 8684 §3.4: an ACK that carries a control option is no sign of loss.
         let control = segment.options.mptcp.is_some();
-        let is_duplicate = ack == una && pure && same_window && !control && !subflow.recovery.is_empty();
+        let is_duplicate = ack == una && pure && same_window && !control && !subflow.tx.recovery.is_empty();
         if ack <= una && sacks.is_empty() && !is_duplicate {
             return;
         }
-        let (sack, count, dsack) = sack_offsets(segment, ack, subflow.iss, subflow.recovery.snd_nxt());
-        let (in_flight, flight_size) = (subflow.in_flight(), subflow.flight_size());
+        let (sack, count, dsack) = sack_offsets(segment, ack, subflow.tx.iss, subflow.tx.recovery.snd_nxt());
+        let (in_flight, flight_size) = (subflow.tx.in_flight(), subflow.tx.flight_size());
         let cwnd = self.congestion.cwnd(subflow.id);
         let input = AckIn { ack, sack: &sack[..count], dsack, is_duplicate, rtt_from_timestamp: None };
-        let out = subflow.recovery.on_ack(now, &input, &subflow.rtt);
+        let out = subflow.tx.recovery.on_ack(now, &input, &subflow.tx.rtt);
         if let Some(rtt) = out.rtt {
-            subflow.rtt.sample(now, rtt);
+            subflow.tx.rtt.sample(now, rtt);
         }
-        subflow.recovery.rearm(now, &subflow.rtt);
-        subflow.originals.release(subflow.recovery.snd_una());
+        subflow.tx.recovery.rearm(now, &subflow.tx.rtt);
+        subflow.tx.originals.release(subflow.tx.recovery.snd_una());
         if out.newly_lost > 0 {
-            subflow.loss.on_lost(out.newly_lost);
+            subflow.tx.loss.on_lost(out.newly_lost);
         }
         if out.spurious {
-            subflow.loss.on_spurious(1);
+            subflow.tx.loss.on_spurious(1);
         }
         if let Some(sample) = out.rate {
-            subflow.note_rate(now, sample, out.rtt);
+            subflow.tx.note_rate(now, sample, out.rtt);
         }
-        let (id, srtt, mss) = (subflow.id, subflow.rtt.srtt(), u64::from(subflow.mss));
-        let revived = out.acked > 0 && std::mem::take(&mut subflow.potentially_failed);
+        let (id, srtt, mss) = (subflow.id, subflow.tx.rtt.srtt(), u64::from(subflow.tx.mss));
+        let revived = out.acked > 0 && std::mem::take(&mut subflow.liveness.potentially_failed);
         let slow_start = self.congestion.ssthresh(id).is_none_or(|ssthresh| cwnd < ssthresh);
         // The window was the limit if it was full before this ACK; in slow start, where it doubles in a round trip, if half
         // of it was used (Linux `tcp_is_cwnd_limited`).
         let used = in_flight.get() + mss;
         let limited = used > cwnd.get() || (slow_start && 2 * in_flight.get() >= cwnd.get());
-        let (in_flight_before, in_flight) = (in_flight, subflow.in_flight());
-        let (in_recovery, delivered) = (subflow.recovery.phase() == Phase::Recovery, subflow.recovery.delivered());
+        let (in_flight_before, in_flight) = (in_flight, subflow.tx.in_flight());
+        let (in_recovery, delivered) =
+            (subflow.tx.recovery.phase() == Phase::Recovery, subflow.tx.recovery.delivered());
         if out.left_recovery {
             self.congestion.on_recovered(now, id);
         }
@@ -98,7 +99,7 @@ impl Connection {
         ack: u64,
         shared: &mut Shared,
     ) {
-        let window = u64::from(segment.window) << self.subflows[index].snd_scale;
+        let window = u64::from(segment.window) << self.subflows[index].tx.snd_scale;
         let acked = ack.saturating_sub(1).min(self.outgoing.buffer.end());
         self.on_data_ack(now, acked, window, shared);
     }
@@ -124,7 +125,7 @@ impl Connection {
             self.timers.data_backoff = 0;
             self.vain.clear();
             self.arm_data_timer(now, shared);
-            self.settle_doubts(now, data);
+            self.clear_suspects(now, data);
             self.on_progress(now, shared);
             let out = &mut self.outgoing;
             if out.writer_waits {

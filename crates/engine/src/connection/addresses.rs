@@ -2,7 +2,7 @@
 
 use super::{Connection, Mode, Role};
 use crate::shared::Shared;
-use crate::subflow::{Doubt, State};
+use crate::subflow::{RemovalProbe, State};
 use anabranch_units::{AddressId, Instant, add_addr_hmac, same_mac};
 use anabranch_wire::{AddAddr, MpOption, RemoveAddr, ResetReason};
 use std::net::{IpAddr, SocketAddr};
@@ -21,7 +21,7 @@ const MAX_ANNOUNCEMENTS: u32 = 3;
 /// Addresses remembered of a peer.
 const MAX_REMOTE: usize = 8;
 /// Keepalives to a subflow whose address was withdrawn, an RTO apart.
-const DOUBT_PROBES: u32 = 2;
+const REMOVAL_PROBES: u32 = 2;
 
 impl Connection {
     /// A subflow was established: announce our further addresses once.
@@ -58,7 +58,7 @@ impl Connection {
             self.paths.announcements.pop_front();
         }
         let Some(first) = self.paths.announcements.front_mut().filter(|first| first.next <= now) else { return };
-        first.next = now + self.subflows[index].rtt.rto() * (1 << first.sent);
+        first.next = now + self.subflows[index].tx.rtt.rto() * (1 << first.sent);
         first.sent += 1;
         let (id, address, port) = (first.id, first.address, shared.config.announced_port);
         let hmac = add_addr_hmac(self.local_key, key, id, address, port);
@@ -130,11 +130,14 @@ impl Connection {
             }
             for index in 0..self.subflows.len() {
                 let subflow = &mut self.subflows[index];
-                if subflow.remote_address == *id && subflow.state == State::Established && subflow.doubt.is_none() {
-                    subflow.doubt = Some(Doubt { deadline: now, probes: 0 });
+                if subflow.remote_address == *id
+                    && subflow.state == State::Established
+                    && subflow.liveness.removal_probe.is_none()
+                {
+                    subflow.liveness.removal_probe = Some(RemovalProbe { deadline: now, probes: 0 });
                     // New data goes elsewhere meanwhile.
-                    subflow.potentially_failed = true;
-                    self.on_doubt(now, index, shared);
+                    subflow.liveness.potentially_failed = true;
+                    self.on_removal_probe(now, index, shared);
                 }
             }
         }
@@ -142,16 +145,16 @@ impl Connection {
     }
 
     /// A subflow to a withdrawn address has not shown any life: ask again, and then reset it.
-    pub(super) fn on_doubt(&mut self, now: Instant, index: usize, shared: &mut Shared) {
+    pub(super) fn on_removal_probe(&mut self, now: Instant, index: usize, shared: &mut Shared) {
         let others = self.open_subflows().count() > 1;
         let subflow = &mut self.subflows[index];
-        let Some(doubt) = &mut subflow.doubt else { return };
-        if doubt.probes < DOUBT_PROBES {
-            doubt.probes += 1;
-            doubt.deadline = now + subflow.rtt.rto();
+        let Some(probe) = &mut subflow.liveness.removal_probe else { return };
+        if probe.probes < REMOVAL_PROBES {
+            probe.probes += 1;
+            probe.deadline = now + subflow.tx.rtt.rto();
             return self.send_window_probe(now, index, shared);
         }
-        subflow.doubt = None;
+        subflow.liveness.removal_probe = None;
         // The last one stays: its timers will find out.
         if others || !subflow.is_open() {
             self.kill(now, index, ResetReason::Unspecified, shared);

@@ -101,7 +101,7 @@ impl Connection {
             data_fin: burst.data_fin,
         };
         let mut map = self.map(&declared);
-        let originals = &mut self.subflows[index].originals;
+        let originals = &mut self.subflows[index].tx.originals;
         if self.checksum {
             let payloads = originals.latest(burst.segments).map(AsRef::as_ref);
             declared.checksum =

@@ -9,13 +9,13 @@ impl Connection {
     pub(crate) fn check(&self, now: Instant, shared: &Shared) -> Result<(), String> {
         let out = &self.outgoing;
         for subflow in &self.subflows {
-            let (kept, fresh) = (subflow.recovery.totals(), subflow.recovery.recompute());
+            let (kept, fresh) = (subflow.tx.recovery.totals(), subflow.tx.recovery.recompute());
             if kept != fresh {
                 return Err(format!("subflow {}: scoreboard says {kept:?}, recomputed {fresh:?}", subflow.id));
             }
-            let limit = subflow.ofo.bytes() <= shared.config.receive_buffer.get();
+            let limit = subflow.rx.ofo.bytes() <= shared.config.receive_buffer.get();
             if !limit {
-                return Err(format!("subflow {}: {} bytes held out of order", subflow.id, subflow.ofo.bytes()));
+                return Err(format!("subflow {}: {} bytes held out of order", subflow.id, subflow.rx.ofo.bytes()));
             }
         }
         if out.nxt > out.edge.max(out.una) {
@@ -39,6 +39,6 @@ impl Connection {
     }
 
     pub(crate) fn refused(&self) -> u64 {
-        self.receiver.refused() + self.subflows.iter().map(|subflow| subflow.ofo.dropped()).sum::<u64>()
+        self.receiver.refused() + self.subflows.iter().map(|subflow| subflow.rx.ofo.dropped()).sum::<u64>()
     }
 }

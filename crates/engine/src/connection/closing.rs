@@ -39,7 +39,7 @@ impl Connection {
         }
         shared.routes.push(Route::Remove(subflow.flow));
         let stats = crate::SubflowStats { established: false, ..subflow.stats(&self.congestion) };
-        if subflow.recovery.snd_nxt() > 1 || subflow.counts.bytes_received > 0 || !subflow.is_join() {
+        if subflow.tx.recovery.snd_nxt() > 1 || subflow.rx.bytes_received > 0 || !subflow.is_join() {
             self.buried.push(stats);
             // A peer that keeps joining and resetting costs no more than this.
             if self.buried.len() > MAX_BURIED {
@@ -58,7 +58,7 @@ impl Connection {
             self.on_last_subflow_gone(now, shared);
         }
         if !self.gone {
-            let confirmed = subflow.confirmed && subflow.unconfirmed <= super::timers::MAX_UNCONFIRMED;
+            let confirmed = subflow.confirmed && subflow.liveness.unconfirmed <= super::timers::MAX_UNCONFIRMED;
             let worked = confirmed && !subflow.in_vain;
             self.schedule_rejoin(now, &subflow.flow, worked, shared);
         }
@@ -66,14 +66,14 @@ impl Connection {
 
     /// Keeps what a subflow of ours measured for connections to come. Where none of them begins, nobody would ask.
     fn remember(&self, subflow: &Subflow, shared: &mut Shared) {
-        let Some((opened_at, rtt)) = subflow.opened_at.zip(subflow.rtt.min()).filter(|_| self.role == Role::Client)
+        let Some((opened_at, rtt)) = subflow.opened_at.zip(subflow.tx.rtt.min()).filter(|_| self.role == Role::Client)
         else {
             return;
         };
-        let acked = subflow.recovery.snd_una().saturating_sub(1);
-        let carried = Bytes::new(acked.max(subflow.counts.bytes_received));
-        let rate = Rate::of(carried, subflow.heard.since(opened_at)).filter(|rate| !rate.is_zero());
-        shared.memory.on_measured(subflow.heard, &subflow.flow, rtt, rate, subflow.loss.rate());
+        let acked = subflow.tx.recovery.snd_una().saturating_sub(1);
+        let carried = Bytes::new(acked.max(subflow.rx.bytes_received));
+        let rate = Rate::of(carried, subflow.liveness.heard.since(opened_at)).filter(|rate| !rate.is_zero());
+        shared.memory.on_measured(subflow.liveness.heard, &subflow.flow, rtt, rate, subflow.tx.loss.rate());
     }
 
     /// What only subflow `id` in `slot` carried is to be sent again elsewhere.
@@ -178,7 +178,7 @@ impl Connection {
             return self.finish(Event::Reset, shared);
         }
         closing.tries += 1;
-        closing.deadline = now + subflow.rtt.rto();
+        closing.deadline = now + subflow.tx.rtt.rto();
         self.send_ack(now, 0, vec![option], shared);
     }
 
@@ -219,8 +219,8 @@ impl Connection {
             return self.lose_to_reset(now, index, segment, shared);
         }
         let subflow = &self.subflows[index];
-        let all_sent = subflow.fin_sent && self.outgoing.una >= self.outgoing.buffer.end();
-        let all_received = subflow.peer_fin.is_some_and(|fin| subflow.rcv_nxt > fin);
+        let all_sent = subflow.tx.fin_sent && self.outgoing.una >= self.outgoing.buffer.end();
+        let all_received = subflow.rx.peer_fin.is_some_and(|fin| subflow.rx.rcv_nxt > fin);
         let complete = all_sent && all_received;
         self.stats.ended = Some(if complete { Ended::InOrder } else { Ended::Reset });
         self.finish(if complete { Event::Closed } else { Event::Reset }, shared);
@@ -272,12 +272,12 @@ impl Connection {
                 self.bury(now, index, shared);
                 continue;
             }
-            if !subflow.fin_sent {
+            if !subflow.tx.fin_sent {
                 self.send_fin(now, index, shared);
             }
             if self.subflows[index].is_closed() {
                 // All data is DATA_ACKed; a peer that repeats its FIN gets a RST, which loses nothing any more.
-                if self.subflows[index].ack.now || self.subflows[index].ack.deadline.is_some() {
+                if self.subflows[index].rx.ack.now || self.subflows[index].rx.ack.deadline.is_some() {
                     self.send_ack(now, index, Vec::new(), shared);
                 }
                 self.bury(now, index, shared);
@@ -296,14 +296,14 @@ impl Connection {
     fn close_plain(&mut self, now: Instant, shared: &mut Shared) {
         let Some(subflow) = self.subflows.first() else { return };
         let drained = self.outgoing.unsent.is_empty() && self.outgoing.fin.is_some();
-        if drained && !subflow.fin_sent && subflow.state == State::Established {
+        if drained && !subflow.tx.fin_sent && subflow.state == State::Established {
             self.send_fin(now, 0, shared);
         }
         let subflow = &self.subflows[0];
-        let fin_acked = subflow.fin_sent && subflow.recovery.snd_una() == subflow.recovery.snd_nxt();
-        let fin_received = subflow.peer_fin.is_some_and(|fin| subflow.rcv_nxt > fin);
+        let fin_acked = subflow.tx.fin_sent && subflow.tx.recovery.snd_una() == subflow.tx.recovery.snd_nxt();
+        let fin_received = subflow.rx.peer_fin.is_some_and(|fin| subflow.rx.rcv_nxt > fin);
         if fin_acked && fin_received && self.timers.time_wait.is_none() {
-            let wait = (subflow.rtt.rto() * 2).max(SHORTEST_TIME_WAIT);
+            let wait = (subflow.tx.rtt.rto() * 2).max(SHORTEST_TIME_WAIT);
             self.timers.time_wait = Some(now + wait);
         }
     }
@@ -312,10 +312,10 @@ impl Connection {
     /// come through, ours repeated like data.
     pub(super) fn leave_subflow(&mut self, now: Instant, index: usize, shared: &mut Shared) {
         let subflow = &mut self.subflows[index];
-        if subflow.fin_sent || subflow.state != State::Established {
+        if subflow.tx.fin_sent || subflow.state != State::Established {
             return;
         }
-        subflow.linger_until = Some(now + shared.config.close_timeout);
+        subflow.liveness.linger_until = Some(now + shared.config.close_timeout);
         let (id, slot) = (subflow.id, subflow.slot);
         self.give_back(id, slot);
         self.send_fin(now, index, shared);
@@ -324,7 +324,7 @@ impl Connection {
     /// Subflows that are closed both ways while the connection goes on.
     fn release_left_subflows(&mut self, now: Instant, shared: &mut Shared) {
         while let Some(index) = self.subflows.iter().position(Subflow::is_closed) {
-            if self.subflows[index].ack.now || self.subflows[index].ack.deadline.is_some() {
+            if self.subflows[index].rx.ack.now || self.subflows[index].rx.ack.deadline.is_some() {
                 self.send_ack(now, index, Vec::new(), shared);
             }
             self.bury(now, index, shared);
@@ -344,12 +344,12 @@ impl Connection {
     pub(super) fn send_fin(&mut self, now: Instant, index: usize, shared: &mut Shared) {
         let end = self.outgoing.buffer.end();
         let subflow = &mut self.subflows[index];
-        subflow.fin_sent = true;
-        subflow.recovery.on_sent(now, 0, end, FIN);
-        let sent = subflow.recovery.iter().next_back().copied().expect("the FIN was just recorded");
+        subflow.tx.fin_sent = true;
+        subflow.tx.recovery.on_sent(now, 0, end, FIN);
+        let sent = subflow.tx.recovery.iter().next_back().copied().expect("the FIN was just recorded");
         self.send_data(now, index, &sent, Purpose::Fin, shared);
         let subflow = &mut self.subflows[index];
-        subflow.recovery.rearm(now, &subflow.rtt);
+        subflow.tx.recovery.rearm(now, &subflow.tx.rtt);
         self.subflows_changed(now);
     }
 }

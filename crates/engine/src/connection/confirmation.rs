@@ -52,7 +52,7 @@ impl Connection {
     /// A question on the first path has had no answer for a timeout: the other paths are tried, unless something did
     /// come. A peer that answers without DSS is about to become plain TCP (§3.7).
     pub(super) fn on_unanswered(&mut self, now: Instant, shared: &mut Shared) {
-        if self.initial().is_some_and(|first| now.since(first.heard) >= first.rtt.rto()) {
+        if self.initial().is_some_and(|first| now.since(first.liveness.heard) >= first.tx.rtt.rto()) {
             self.on_first_path_dead(now, shared);
         }
     }
@@ -76,7 +76,7 @@ impl Connection {
         self.confirmation.next = None;
         let first = |subflow: &crate::subflow::Subflow| !subflow.is_join() && subflow.state == State::Established;
         let Some(index) = self.subflows.iter().position(first) else { return };
-        let under_way = !self.subflows[index].recovery.is_empty() || self.outgoing.fin_sent;
+        let under_way = !self.subflows[index].tx.recovery.is_empty() || self.outgoing.fin_sent;
         if self.mode != Mode::Multipath || self.confirmed || under_way {
             return;
         }
@@ -85,7 +85,7 @@ impl Connection {
         }
         if self.confirmation.asked < MAX_QUESTIONS {
             self.confirmation.asked += 1;
-            self.confirmation.next = Some(now + self.subflows[index].rtt.rto() * (1 << self.confirmation.asked));
+            self.confirmation.next = Some(now + self.subflows[index].tx.rtt.rto() * (1 << self.confirmation.asked));
             self.send_third_ack(now, index, shared);
             self.send_window_probe(now, index, shared);
         }

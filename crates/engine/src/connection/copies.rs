@@ -43,7 +43,7 @@ impl Outstanding for Record<'_> {
             let piece = Piece { from, length, sent: sent.sent_at(), carriers: Marks::from_bits(carriers) };
             visit(Transmission { piece, lost })
         };
-        let recovery = &subflow.recovery;
+        let recovery = &subflow.tx.recovery;
         let _ = match order {
             Order::OldestFirst => {
                 recovery.lost().all(|sent| show(sent, true)) && recovery.oldest_first().all(|sent| show(sent, false))
@@ -60,20 +60,20 @@ fn offset_of(dsn: Dsn, out: &Outgoing, idsn: Dsn) -> Option<u64> {
 }
 
 fn standing(subflow: &Subflow, congestion: &Controller) -> Standing {
-    let mss = Bytes::new(u64::from(subflow.mss));
-    let recovery = &subflow.recovery;
-    let fits = subflow.in_flight() + mss <= congestion.cwnd(subflow.id);
-    let admitted = subflow.snd_edge > recovery.snd_nxt() && recovery.phase() != Phase::Loss;
+    let mss = Bytes::new(u64::from(subflow.tx.mss));
+    let recovery = &subflow.tx.recovery;
+    let fits = subflow.tx.in_flight() + mss <= congestion.cwnd(subflow.id);
+    let admitted = subflow.tx.snd_edge > recovery.snd_nxt() && recovery.phase() != Phase::Loss;
     Standing {
         id: subflow.id,
         mark: Marks::from_bits(bit(subflow.slot)),
         backup: subflow.backup(),
         usable: subflow.is_usable(),
-        has_room: fits && admitted && !subflow.throttled,
+        has_room: fits && admitted && !subflow.tx.throttled,
         idle: recovery.is_empty(),
         timeout: recovery.timeout(),
         timeouts: recovery.consecutive_rtos(),
-        heard: subflow.heard,
+        heard: subflow.liveness.heard,
     }
 }
 
@@ -177,7 +177,7 @@ impl Connection {
             let (id, slot) = (self.subflows[index].id, self.subflows[index].slot);
             let others = self.subflows.iter().any(|subflow| subflow.id != id && subflow.is_usable());
             if others && self.subflows[index].is_usable() && stale.meets(Marks::from_bits(bit(slot))) {
-                self.subflows[index].stale = true;
+                self.subflows[index].liveness.stale = true;
                 self.send_elsewhere(slot, Reason::Stale(id));
                 self.subflows_changed(now);
             }

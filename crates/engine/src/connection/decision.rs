@@ -64,18 +64,18 @@ impl Connection {
         // A connection whose only subflows have failed goes on using them: there is nothing better.
         let any = self.subflows.iter().any(|subflow| eligible(&subflow));
         for subflow in &self.subflows {
-            let use_it = if any { eligible(&subflow) } else { subflow.is_open() && subflow.rtt.srtt().is_some() };
+            let use_it = if any { eligible(&subflow) } else { subflow.is_open() && subflow.tx.rtt.srtt().is_some() };
             if !use_it {
                 continue;
             }
             self.usage.push(Usage {
                 id: subflow.id,
-                mss: Bytes::new(u64::from(subflow.mss)),
-                srtt: subflow.rtt.srtt().unwrap_or(Duration::MAX),
+                mss: Bytes::new(u64::from(subflow.tx.mss)),
+                srtt: subflow.tx.rtt.srtt().unwrap_or(Duration::MAX),
                 cwnd: self.congestion.cwnd(subflow.id),
-                outstanding: subflow.flight_size(),
+                outstanding: subflow.tx.flight_size(),
                 unacked: Bytes::new(self.outgoing.log.unacked(subflow.slot)),
-                acked: subflow.recovery.snd_una() - 1,
+                acked: subflow.tx.recovery.snd_una() - 1,
             });
         }
         self.shares.clear();
@@ -102,8 +102,8 @@ impl Connection {
             self.views.extend(subflow.and_then(|subflow| {
                 let view = subflow.view(&self.congestion, *share)?;
                 // What idling will have cost it by the time it sends.
-                let restarted = subflow.idle(now).map(|idle| {
-                    let cwnd = self.congestion.cwnd_after_idle(subflow.id, idle, subflow.rtt.rto());
+                let restarted = subflow.tx.idle(now).map(|idle| {
+                    let cwnd = self.congestion.cwnd_after_idle(subflow.id, idle, subflow.tx.rtt.rto());
                     SubflowView { cwnd, ..view }
                 });
                 Some(restarted.unwrap_or(view))

@@ -22,80 +22,11 @@ use super::{Connection, Mode};
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
 use anabranch_policy::ack_path::AckRoute;
-use anabranch_units::{Duration, Instant, SubflowId};
+use anabranch_units::{Instant, SubflowId};
 use anabranch_wire::{Flags, FlowKey, Segment};
-
-/// How the ACKs of one subflow fare on the paths of others.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Detour {
-    /// ACKs that went another way since the latest on the own path, and which.
-    away: u32,
-    via: Option<SubflowId>,
-    /// The next ACK keeps its path.
-    stay: bool,
-    /// When data that was new last arrived.
-    last_new: Option<Instant>,
-    bar: Option<Bar>,
-}
-
-/// ACKs do not arrive on this path.
-#[derive(Clone, Copy, Debug)]
-struct Bar {
-    via: SubflowId,
-    until: Instant,
-    length: Duration,
-}
 
 /// The experiment by which hosts agree (RFC 6994: 32 bits, not registered).
 pub(super) const EXPERIMENT: u32 = 0x616e_4152;
-
-/// Of so many ACKs one keeps its path (A-ACK-CAUTION).
-const OWN_EVERY: u32 = 16;
-
-const SHORTEST_BAR: Duration = Duration::from_secs(1);
-const LONGEST_BAR: Duration = Duration::from_secs(64);
-
-impl Detour {
-    /// New data has arrived. After a round trip of silence it may be a probe for ACKs that were lost.
-    pub(super) fn on_new(&mut self, now: Instant, srtt: Duration) {
-        self.stay |= self.silence(now) >= srtt;
-        self.last_new = Some(now);
-    }
-
-    fn silence(&self, now: Instant) -> Duration {
-        self.last_new.map_or(Duration::ZERO, |last| now.since(last))
-    }
-
-    /// Data has arrived again. True if that shows that ACKs on the other path are lost.
-    fn on_repeated(&mut self, now: Instant, srtt: Duration) -> bool {
-        self.stay = true;
-        let Some(via) = self.via.filter(|_| self.away > 0 && self.silence(now) >= srtt) else { return false };
-        self.bar(now, via);
-        true
-    }
-
-    fn bar(&mut self, now: Instant, via: SubflowId) {
-        let length = match self.bar {
-            Some(bar) if bar.via == via && now < bar.until + bar.length => (bar.length * 2).min(LONGEST_BAR),
-            _ => SHORTEST_BAR,
-        };
-        self.bar = Some(Bar { via, until: now + length, length });
-        self.away = 0;
-    }
-
-    fn is_barred(&self, now: Instant, via: SubflowId) -> bool {
-        self.bar.is_some_and(|bar| bar.via == via && now < bar.until)
-    }
-
-    /// Whether the next ACK, which may go by way of `via`, does.
-    fn take(&mut self, via: SubflowId) -> bool {
-        let goes = !self.stay && self.away + 1 < OWN_EVERY;
-        self.stay = false;
-        self.away = if goes { self.away + 1 } else { 0 };
-        self.via = Some(via);
-        goes
-    }
-}
 
 impl Connection {
     /// Whether, after this SYN or SYN/ACK of the peer, both ends can put addresses back.
@@ -109,7 +40,7 @@ impl Connection {
         let open = self.subflows.iter().filter(|subflow| subflow.is_open());
         self.routes.extend(open.map(|subflow| AckRoute {
             id: subflow.id,
-            srtt: subflow.rtt.srtt(),
+            srtt: subflow.tx.rtt.srtt(),
             local: subflow.flow.src,
             remote: subflow.flow.dst,
         }));
@@ -121,7 +52,7 @@ impl Connection {
             return None;
         }
         if self.ack_path.is_own() {
-            self.subflows[index].detour.away = 0;
+            self.subflows[index].rx.detour.away = 0;
             return None;
         }
         self.survey_routes();
@@ -130,22 +61,22 @@ impl Connection {
         let route = self.routes.iter().find(|route| route.id == via)?;
         let flow = FlowKey { src: route.local, dst: route.remote, ..subflow.flow };
         if flow == subflow.flow {
-            self.subflows[index].detour.away = 0;
+            self.subflows[index].rx.detour.away = 0;
             return None;
         }
         let can = self.detours_agreed
             && self.confirmed
             && subflow.is_open()
-            && subflow.peer_fin.is_none()
-            && !subflow.detour.is_barred(now, via)
+            && subflow.rx.peer_fin.is_none()
+            && !subflow.rx.detour.is_barred(now, via)
             && self.owns_its_ports(subflow, shared);
         if !can {
-            self.subflows[index].detour.away = 0;
+            self.subflows[index].rx.detour.away = 0;
             self.stats.acks_kept += 1;
             return None;
         }
         // What never keeps its path is never found to be lost elsewhere: without caution there is no bar either.
-        let goes = !shared.config.ack_caution || self.subflows[index].detour.take(via);
+        let goes = !shared.config.ack_caution || self.subflows[index].rx.detour.take(via);
         self.stats.acks_detoured += u64::from(goes);
         goes.then_some(flow)
     }
@@ -171,8 +102,8 @@ impl Connection {
     /// Data that was there already arrives on subflow `index`.
     pub(super) fn on_repeated_arrival(&mut self, now: Instant, index: usize) {
         let subflow = &mut self.subflows[index];
-        let srtt = subflow.rtt.srtt().unwrap_or_else(|| subflow.rtt.rto());
-        if subflow.detour.on_repeated(now, srtt) {
+        let srtt = subflow.tx.rtt.srtt().unwrap_or_else(|| subflow.tx.rtt.rto());
+        if subflow.rx.detour.on_repeated(now, srtt) {
             self.stats.ack_fallbacks += 1;
         }
     }
@@ -186,10 +117,10 @@ impl Connection {
         let via = self.subflows.iter().find(between).map(|subflow| subflow.id);
         let subflow = self.subflows.iter_mut().find(|subflow| subflow.id == id);
         if let (Some(via), Some(subflow)) = (via, subflow)
-            && subflow.detour.via == Some(via)
-            && !subflow.detour.is_barred(now, via)
+            && subflow.rx.detour.via == Some(via)
+            && !subflow.rx.detour.is_barred(now, via)
         {
-            subflow.detour.bar(now, via);
+            subflow.rx.detour.bar(now, via);
             self.stats.ack_fallbacks += 1;
         }
     }
@@ -199,60 +130,4 @@ impl Connection {
 pub(crate) fn is_pure_ack(segment: &Segment) -> bool {
     let others = [Flags::SYN, Flags::FIN, Flags::RST];
     segment.flags.has(Flags::ACK) && !others.iter().any(|flag| segment.flags.has(*flag)) && segment.payload.is_empty()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const VIA: SubflowId = SubflowId(3);
-
-    fn at(ms: u64) -> Instant {
-        Instant::ZERO + Duration::from_millis(ms)
-    }
-
-    #[test]
-    fn one_ack_of_sixteen_keeps_its_path() {
-        let mut detour = Detour::default();
-        let kept: Vec<_> = (1..=48).filter(|_| !detour.take(VIA)).collect();
-        assert_eq!(kept, [16, 32, 48]);
-    }
-
-    #[test]
-    fn an_ack_after_silence_or_of_repeated_data_keeps_its_path() {
-        let mut detour = Detour::default();
-        let srtt = Duration::from_millis(40);
-        detour.on_new(at(0), srtt);
-        assert!(detour.take(VIA));
-        detour.on_new(at(39), srtt);
-        assert!(detour.take(VIA));
-        detour.on_new(at(79), srtt);
-        assert!(!detour.take(VIA) && detour.take(VIA));
-        assert!(!detour.on_repeated(at(80), srtt), "the sender was just in a hurry");
-        assert!(!detour.take(VIA) && !detour.is_barred(at(80), VIA));
-    }
-
-    #[test]
-    fn a_path_that_loses_acks_is_barred_each_time_for_longer() {
-        let mut detour = Detour::default();
-        let mut bars = Vec::new();
-        let mut now = 0;
-        for _ in 0..9 {
-            detour.on_new(at(now), Duration::from_millis(40));
-            assert!(detour.take(VIA) || detour.take(VIA));
-            now += 40;
-            assert!(detour.on_repeated(at(now), Duration::from_millis(40)));
-            let length = (0..).find(|s| !detour.is_barred(at(now + 1000 * s), VIA));
-            bars.push(length.unwrap_or_default());
-            assert!(!detour.is_barred(at(now), SubflowId(4)), "other paths are free");
-            now += 1000 * length.unwrap_or_default();
-        }
-        assert_eq!(bars, [1, 2, 4, 8, 16, 32, 64, 64, 64]);
-        // After as long again without a fault the past is forgotten.
-        now += 64_000;
-        detour.on_new(at(now), Duration::from_millis(40));
-        assert!(detour.take(VIA) || detour.take(VIA));
-        assert!(detour.on_repeated(at(now + 40), Duration::from_millis(40)));
-        assert!(!detour.is_barred(at(now + 1040), VIA));
-    }
 }

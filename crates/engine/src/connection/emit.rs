@@ -36,8 +36,8 @@ pub(super) fn payload_room(subflow: &Subflow, mode: Mode) -> u32 {
 
 /// Payload and options of a full segment.
 fn full_segment(subflow: &Subflow) -> u32 {
-    let path = subflow.path_mtu.map_or(u16::MAX, |path| segment_in(path.mtu, &subflow.flow));
-    u32::from(subflow.mss_option.min(path))
+    let path = subflow.tx.path_mtu.map_or(u16::MAX, |path| segment_in(path.mtu, &subflow.flow));
+    u32::from(subflow.tx.mss_option.min(path))
 }
 
 /// Identifies a subflow to the driver, which gives it back when the first hop has sent the packet.
@@ -71,17 +71,19 @@ impl Connection {
     fn base(&mut self, now: Instant, index: usize, flags: Flags, offset: u64) -> Segment {
         let window = self.receiver.window();
         let subflow = &mut self.subflows[index];
-        let acked = subflow.ahead.first().unwrap_or(subflow.rcv_nxt);
-        let mut segment = Segment::new(subflow.flow, flags.with(Flags::ACK), subflow.seq(offset), subflow.irs + acked);
-        let field = (window >> subflow.rcv_scale).min(u64::from(u16::MAX));
+        let acked = subflow.rx.ahead.first().unwrap_or(subflow.rx.rcv_nxt);
+        let mut segment =
+            Segment::new(subflow.flow, flags.with(Flags::ACK), subflow.tx.seq(offset), subflow.rx.irs + acked);
+        let field = (window >> subflow.rx.rcv_scale).min(u64::from(u16::MAX));
         segment.window = field as u16;
-        self.receiver.on_told(field << subflow.rcv_scale);
+        self.receiver.on_told(field << subflow.rx.rcv_scale);
         if subflow.timestamps {
-            segment.options.timestamps = Some(Timestamps { value: subflow.timestamp(now), echo: subflow.ts_recent });
+            segment.options.timestamps =
+                Some(Timestamps { value: subflow.tx.timestamp(now), echo: subflow.rx.ts_recent });
         }
-        subflow.ack.segments = 0;
-        subflow.ack.deadline = None;
-        subflow.ack.now = false;
+        subflow.rx.ack.segments = 0;
+        subflow.rx.ack.deadline = None;
+        subflow.rx.ack.now = false;
         segment
     }
 
@@ -92,7 +94,7 @@ impl Connection {
 
     /// A pure ACK, with SACK blocks and DATA_ACK as they apply; `options` beside them.
     pub(super) fn send_ack(&mut self, now: Instant, index: usize, options: Vec<MpOption>, shared: &mut Shared) {
-        let reason = self.subflows[index].ack_reason(now);
+        let reason = self.subflows[index].rx.ack_reason(now);
         let purpose = if options.is_empty() { Purpose::Ack(reason) } else { Purpose::Signal };
         self.send_ack_for(now, index, options, purpose, shared);
     }
@@ -106,7 +108,7 @@ impl Connection {
         purpose: Purpose,
         shared: &mut Shared,
     ) {
-        let offset = self.subflows[index].recovery.snd_nxt();
+        let offset = self.subflows[index].tx.recovery.snd_nxt();
         let mut segment = self.pure_ack(now, index, offset, options);
         let mut purpose = purpose;
         if let Purpose::Ack(reason) = purpose
@@ -127,7 +129,7 @@ impl Connection {
         self.add_fail(&mut segment);
         let subflow = &mut self.subflows[index];
         let sacking = subflow.has_to_sack();
-        subflow.ack.unreported = false;
+        subflow.rx.ack.unreported = false;
         // A short DATA_ACK leaves room for one more SACK block, where it is allowed.
         if multipath && subflow.state != State::Confirming {
             let ack = Dss { data_ack: Some(self.data_ack(sacking && !self.long_dsn)), ..Dss::default() };
@@ -152,7 +154,7 @@ impl Connection {
         let most = sack_room(&segment.options).min(spare as usize);
         if most > 0 {
             self.add_sack(index, most, segment);
-            self.subflows[index].ack.unreported = false;
+            self.subflows[index].rx.ack.unreported = false;
         }
     }
 
@@ -168,19 +170,19 @@ impl Connection {
     fn add_sack(&mut self, index: usize, room: usize, segment: &mut Segment) {
         let subflow = &mut self.subflows[index];
         let mut blocks = SackBlocks::default();
-        let wire = |start: u64, end: u64| SackBlock { start: subflow.irs + start, end: subflow.irs + end };
-        let duplicate = subflow.ack.duplicate.filter(|_| room > 0);
+        let wire = |start: u64, end: u64| SackBlock { start: subflow.rx.irs + start, end: subflow.rx.irs + end };
+        let duplicate = subflow.rx.ack.duplicate.filter(|_| room > 0);
         if let Some((start, end)) = duplicate {
             blocks.push(wire(start, end));
         }
         let mut runs = [(0, 0); 4];
         let most = room - usize::from(duplicate.is_some());
-        let count = subflow.ofo.sack_blocks(most, &mut runs);
+        let count = subflow.rx.ofo.sack_blocks(most, &mut runs);
         for (start, end) in &runs[..count] {
             blocks.push(wire(*start, *end));
         }
         if duplicate.is_some() {
-            subflow.ack.duplicate = None;
+            subflow.rx.ack.duplicate = None;
         }
         segment.options.sack = blocks;
     }
@@ -188,7 +190,7 @@ impl Connection {
     /// Probes a closed window, or keeps a path alive: an ACK just before the window, which the peer must answer
     /// (RFC 9293 §3.10.7.4; what Linux sends).
     pub(super) fn send_window_probe(&mut self, now: Instant, index: usize, shared: &mut Shared) {
-        let offset = self.subflows[index].recovery.snd_una() - 1;
+        let offset = self.subflows[index].tx.recovery.snd_una() - 1;
         let segment = self.pure_ack(now, index, offset, Vec::new());
         self.transmit_segment(index, segment, Purpose::WindowProbe, shared);
     }
@@ -207,7 +209,7 @@ impl Connection {
             // the third ACK be lost or late, Linux would take this for plain TCP.
             self.send_third_ack(now, index, shared);
         }
-        let offset = self.subflows[index].recovery.snd_nxt();
+        let offset = self.subflows[index].tx.recovery.snd_nxt();
         let mut segment = self.base(now, index, Flags::ACK, offset);
         let map = Some(self.data_fin_map(fin));
         segment.options.dss = Some(Dss { data_ack: Some(self.data_ack(false)), map, data_fin: true });
@@ -247,11 +249,11 @@ impl Connection {
         }
         self.add_sack_beside_data(index, &mut segment);
         let subflow = &mut self.subflows[index];
-        subflow.last_sent = Some(now);
+        subflow.tx.last_sent = Some(now);
         if sent.len > 0 {
-            subflow.counts.segments_sent += 1;
-            subflow.counts.bytes_sent += u64::from(sent.len);
-            subflow.loss.on_sent(1);
+            subflow.tx.counts.segments_sent += 1;
+            subflow.tx.counts.bytes_sent += u64::from(sent.len);
+            subflow.tx.loss.on_sent(1);
             self.congestion.on_sent(subflow.id, Bytes::new(u64::from(sent.len)));
         }
         self.transmit_segment(index, segment, purpose, shared);
@@ -265,7 +267,7 @@ impl Connection {
     /// a mapping that `grows` is still to come.
     fn piece(&mut self, index: usize, sent: &Sent, grows: bool) -> (Payload, Declared) {
         let length = sent.len as usize;
-        if let Some(original) = self.subflows[index].originals.get(sent.start) {
+        if let Some(original) = self.subflows[index].tx.originals.get(sent.start) {
             return (original.slice(sent.start, length), original.map);
         }
         let payload = self.outgoing.buffer.slice(sent.data, length);
@@ -277,7 +279,7 @@ impl Connection {
             map.checksum = Some(if grows { 0 } else { sum() });
         }
         let original = Original { start: sent.start, data: sent.data, payload, map };
-        let kept = self.subflows[index].originals.push(original);
+        let kept = self.subflows[index].tx.originals.push(original);
         (kept.payload.clone(), map)
     }
 
@@ -326,20 +328,22 @@ impl Connection {
         let subflow = &self.subflows[index];
         let answer = subflow.state == State::SynReceived;
         let flags = if answer { Flags::SYN.with(Flags::ACK) } else { Flags::SYN };
-        let ack = if answer { subflow.irs + 1 } else { anabranch_units::SubflowSeq::new(0) };
-        let mut segment = Segment::new(subflow.flow, flags, subflow.iss, ack);
+        let ack = if answer { subflow.rx.irs + 1 } else { anabranch_units::SubflowSeq::new(0) };
+        let mut segment = Segment::new(subflow.flow, flags, subflow.tx.iss, ack);
         // The window of a SYN is not scaled (RFC 7323 §2.2).
         segment.window = window as u16;
         let (sack, timestamps) =
             if answer { (subflow.sack, subflow.timestamps) } else { (profile.sack, profile.timestamps) };
-        let scaling = if answer { subflow.rcv_scale > 0 || subflow.snd_scale > 0 } else { profile.window_scaling };
+        let scaling =
+            if answer { subflow.rx.rcv_scale > 0 || subflow.tx.snd_scale > 0 } else { profile.window_scaling };
         segment.options.handshake = Some(Box::new(Handshake {
             mss: Some(shared.mtus.mss(&subflow.flow, profile)),
-            window_scale: scaling.then_some(subflow.rcv_scale),
+            window_scale: scaling.then_some(subflow.rx.rcv_scale),
             sack_permitted: sack,
         }));
         if timestamps {
-            segment.options.timestamps = Some(Timestamps { value: subflow.timestamp(now), echo: subflow.ts_recent });
+            segment.options.timestamps =
+                Some(Timestamps { value: subflow.tx.timestamp(now), echo: subflow.rx.ts_recent });
         }
         let offers = !subflow.is_join() && option.is_some() && shared.config.ack_rewrite;
         if offers && (!answer || self.detours_agreed) {
@@ -355,7 +359,7 @@ impl Connection {
 
     /// A reset of subflow `index`, with what explains it.
     pub(super) fn send_reset(&mut self, now: Instant, index: usize, options: Vec<MpOption>, shared: &mut Shared) {
-        let offset = self.subflows[index].recovery.snd_nxt();
+        let offset = self.subflows[index].tx.recovery.snd_nxt();
         let mut segment = self.base(now, index, Flags::RST, offset);
         for option in options {
             segment.options.push_mptcp(option);
@@ -375,12 +379,12 @@ impl Connection {
         // As Linux numbers a socket's IPv4 packets, which tells a repeated segment from a copied packet. An IPv6 flow label
         // names the flow instead, and stays unset.
         if segment.flow.src.is_ipv4() {
-            subflow.packets_sent = subflow.packets_sent.wrapping_add(1);
-            let first = (subflow.iss.get() >> 16) as u16;
-            segment.ip.id = u32::from(first.wrapping_add(subflow.packets_sent));
+            subflow.tx.packets_sent = subflow.tx.packets_sent.wrapping_add(1);
+            let first = (subflow.tx.iss.get() >> 16) as u16;
+            segment.ip.id = u32::from(first.wrapping_add(subflow.tx.packets_sent));
         }
         if shared.config.profile.tsq.is_some() {
-            subflow.first_hop += segment.wire_length().get();
+            subflow.tx.first_hop += segment.wire_length().get();
         }
         shared.send(tag(self.id, subflow.id), segment, purpose);
         if let Some((left_out, beside)) = left_out {
@@ -391,7 +395,7 @@ impl Connection {
     /// A pure ACK that says what `segment` says, without its MPTCP options.
     fn beside(&self, index: usize, segment: &Segment) -> Segment {
         let subflow = &self.subflows[index];
-        let seq = subflow.seq(subflow.recovery.snd_nxt());
+        let seq = subflow.tx.seq(subflow.tx.recovery.snd_nxt());
         let mut beside = Segment::new(segment.flow, Flags::ACK, seq, segment.ack);
         beside.window = segment.window;
         beside.options.timestamps = segment.options.timestamps;
@@ -402,7 +406,7 @@ impl Connection {
     /// SACK blocks wait for the next one as well, which says them again.
     fn on_left_out(&mut self, index: usize, left_out: Options, beside: &Segment, shared: &mut Shared) {
         assert!(left_out.dss.is_none_or(|dss| dss.map.is_none()), "data keeps its mapping");
-        self.subflows[index].ack.now |= left_out.dss.is_some();
+        self.subflows[index].rx.ack.now |= left_out.dss.is_some();
         for option in left_out.mptcp() {
             let mut alone = beside.clone();
             alone.options.push_mptcp(option.clone());

@@ -154,9 +154,9 @@ impl Connection {
         };
         let config = &shared.config;
         let mut subflow = Subflow::new(id, slot, flow, origin, state, &config.profile, config.receive_buffer);
-        subflow.iss = shared.chance.isn(now, &flow);
-        subflow.timestamp_offset = shared.chance.timestamp_offset(&flow);
-        subflow.loss = shared.loss_estimate(&flow);
+        subflow.tx.iss = shared.chance.isn(now, &flow);
+        subflow.tx.timestamp_offset = shared.chance.timestamp_offset(&flow);
+        subflow.tx.loss = shared.loss_estimate(&flow);
         subflow.truth = shared.truth(&flow);
         self.initial_address.get_or_insert(flow.src);
         subflow.local_address = self.address_id(&flow, shared);
@@ -208,11 +208,11 @@ impl Connection {
         let profile = &shared.config.profile;
         let options = syn.options.handshake.as_deref().copied().unwrap_or_default();
         let subflow = &mut self.subflows[index];
-        subflow.irs = syn.seq;
-        subflow.rcv_nxt = 1;
+        subflow.rx.irs = syn.seq;
+        subflow.rx.rcv_nxt = 1;
         if let Some(timestamps) = syn.options.timestamps {
-            subflow.ts_recent = timestamps.value;
-            subflow.ts_recent_at = now;
+            subflow.rx.ts_recent = timestamps.value;
+            subflow.rx.ts_recent_at = now;
         }
         subflow.negotiated(
             profile,
@@ -222,16 +222,16 @@ impl Connection {
             options.window_scale,
         );
         let named = options.mss.unwrap_or_else(|| default_mss(&subflow.flow));
-        subflow.mss_option = shared.mtus.mss(&subflow.flow, profile).min(named);
-        subflow.mss = emit::payload_room(subflow, self.mode);
-        subflow.snd_wnd = syn.window;
-        subflow.snd_edge = 1 + u64::from(syn.window);
+        subflow.tx.mss_option = shared.mtus.mss(&subflow.flow, profile).min(named);
+        subflow.tx.mss = emit::payload_room(subflow, self.mode);
+        subflow.tx.snd_wnd = syn.window;
+        subflow.tx.snd_edge = 1 + u64::from(syn.window);
     }
 
     /// The answer to our SYN.
     pub(super) fn on_syn_sent(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) {
         let subflow = &self.subflows[index];
-        let acks_syn = segment.flags.has(Flags::ACK) && segment.ack == subflow.seq(1);
+        let acks_syn = segment.flags.has(Flags::ACK) && segment.ack == subflow.tx.seq(1);
         if segment.flags.has(Flags::ACK) && !acks_syn {
             shared.counters.unacceptable += 1;
             if let Some(reset) = emit::reset_for(segment, Vec::new()) {
@@ -344,7 +344,7 @@ impl Connection {
         subflow.remote_address = answer.address;
         subflow.backup_remote = answer.backup;
         subflow.state = State::Confirming;
-        subflow.rtt.sample(now, rtt);
+        subflow.tx.rtt.sample(now, rtt);
         // Repeated until the fourth ACK confirms that it arrived (RFC 8684 §3.2).
         let timeout = rtt * 2 + Duration::from_millis(1);
         subflow.handshake = Some(HandshakeTimer { first_sent: now, deadline: now + timeout, timeout, retries: 0 });
@@ -355,7 +355,7 @@ impl Connection {
     /// The SYN of subflow `index` has been answered.
     fn remember_answer(&self, now: Instant, index: usize, shared: &mut Shared) {
         let subflow = &self.subflows[index];
-        if let Some(rtt) = subflow.rtt.last() {
+        if let Some(rtt) = subflow.tx.rtt.last() {
             shared.memory.on_answer(now, &subflow.flow, rtt);
         }
     }
@@ -387,12 +387,12 @@ impl Connection {
     ) -> bool {
         if segment.flags.has(Flags::SYN) {
             let subflow = &self.subflows[index];
-            let answers = segment.flags.has(Flags::ACK) && segment.ack == subflow.seq(1);
-            if segment.seq == subflow.irs && answers && self.role == Role::Client {
+            let answers = segment.flags.has(Flags::ACK) && segment.ack == subflow.tx.seq(1);
+            if segment.seq == subflow.rx.irs && answers && self.role == Role::Client {
                 // After a simultaneous open each end gets a SYN/ACK for its SYN (RFC 9293 §3.5).
                 self.establish(now, index, segment, shared);
-                self.subflows[index].ack.now = true;
-            } else if segment.seq == subflow.irs {
+                self.subflows[index].rx.ack.now = true;
+            } else if segment.seq == subflow.rx.irs {
                 // Our SYN/ACK was lost.
                 self.send_handshake(now, index, shared);
             }
@@ -400,14 +400,14 @@ impl Connection {
         }
         let subflow = &self.subflows[index];
         if segment.flags.has(Flags::RST) {
-            if segment.seq == subflow.irs + 1 {
+            if segment.seq == subflow.rx.irs + 1 {
                 shared.counters.resets_received += 1;
                 self.end_of_last(index, crate::Ended::Reset);
                 self.bury(now, index, shared);
             }
             return false;
         }
-        let acks_syn = segment.flags.has(Flags::ACK) && segment.ack == subflow.seq(1);
+        let acks_syn = segment.flags.has(Flags::ACK) && segment.ack == subflow.tx.seq(1);
         if !acks_syn {
             shared.counters.unacceptable += 1;
             // RFC 9293 §3.10.7.4: an ACK of something else comes from another connection.
@@ -483,19 +483,19 @@ impl Connection {
     pub(super) fn establish(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) {
         let rtt = self.handshake_rtt(now, index, segment);
         let subflow = &mut self.subflows[index];
-        if subflow.rtt.srtt().is_none() {
-            subflow.rtt.sample(now, rtt);
+        if subflow.tx.rtt.srtt().is_none() {
+            subflow.tx.rtt.sample(now, rtt);
         }
         if subflow.state == State::SynReceived {
             // What the handshake's window said was unscaled; the ACK's is scaled.
             if let Some(timestamps) = segment.options.timestamps {
                 // What leaves in answer, as ADD_ADDR does, echoes it.
-                subflow.ts_recent = timestamps.value;
-                subflow.ts_recent_at = now;
+                subflow.rx.ts_recent = timestamps.value;
+                subflow.rx.ts_recent_at = now;
             }
-            let scale = if segment.flags.has(Flags::SYN) { 0 } else { subflow.snd_scale };
-            subflow.snd_wnd = segment.window;
-            subflow.snd_edge = 1 + (u64::from(segment.window) << scale);
+            let scale = if segment.flags.has(Flags::SYN) { 0 } else { subflow.tx.snd_scale };
+            subflow.tx.snd_wnd = segment.window;
+            subflow.tx.snd_edge = 1 + (u64::from(segment.window) << scale);
             if !subflow.is_join() {
                 self.outgoing.edge = u64::from(segment.window) << scale;
                 self.outgoing.largest_window = self.outgoing.edge;
@@ -512,8 +512,8 @@ impl Connection {
         subflow.state = State::Established;
         subflow.opened_at = Some(now);
         subflow.handshake = None;
-        subflow.recovery.consult(&subflow.rtt);
-        let (id, flow, mss) = (subflow.id, subflow.flow, Bytes::new(u64::from(subflow.mss)));
+        subflow.tx.recovery.consult(&subflow.tx.rtt);
+        let (id, flow, mss) = (subflow.id, subflow.flow, Bytes::new(u64::from(subflow.tx.mss)));
         self.peer_knows_of_join |= subflow.is_join();
         self.timers.abandoned = None;
         // What the last subflow ended of was not the end.
@@ -521,7 +521,7 @@ impl Connection {
         self.congestion.add(id, mss);
         if let Some(known) = self.history.of(now, &flow) {
             self.congestion.set_threshold(id, known.threshold());
-            self.subflows[index].path_rate = PathRate::known(known.rate);
+            self.subflows[index].tx.path_rate = PathRate::known(known.rate);
         }
         shared.event(self.id, Event::SubflowEstablished(id));
         self.subflows_changed(now);
@@ -534,7 +534,7 @@ impl Connection {
         let Some(timer) = subflow.handshake else { return Duration::from_millis(1) };
         let measured = now.since(timer.first_sent);
         let echo = segment.options.timestamps.filter(|t| timer.retries > 0 && t.echo != 0);
-        let by_echo = echo.map(|t| Duration::from_millis(u64::from(subflow.timestamp(now).wrapping_sub(t.echo))));
+        let by_echo = echo.map(|t| Duration::from_millis(u64::from(subflow.tx.timestamp(now).wrapping_sub(t.echo))));
         by_echo.map_or(measured, |rtt| rtt.min(measured)).max(Duration::from_micros(1))
     }
 }

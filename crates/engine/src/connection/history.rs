@@ -47,8 +47,8 @@ pub(super) struct Known {
 impl History {
     /// Keeps what a subflow knew of its path, if it knew anything.
     pub(super) fn keep(&mut self, subflow: &Subflow) {
-        if let Some((rate, rtt)) = subflow.path_rate.get().zip(subflow.rtt.min()) {
-            self.add(subflow.flow, Known { rate, rtt }, subflow.heard + KEPT);
+        if let Some((rate, rtt)) = subflow.tx.path_rate.get().zip(subflow.tx.rtt.min()) {
+            self.add(subflow.flow, Known { rate, rtt }, subflow.liveness.heard + KEPT);
         }
     }
 

@@ -37,23 +37,25 @@ impl Connection {
         if self.fast_closing.is_some() {
             return self.handle_options(now, index, segment, shared);
         }
-        let newest = |timestamps: &Timestamps| start <= subflow.rcv_nxt && !subflow.is_old(timestamps.value, now);
+        let newest = |timestamps: &Timestamps| start <= subflow.rx.rcv_nxt && !subflow.rx.is_old(timestamps.value, now);
         if let Some(timestamps) = segment.options.timestamps.filter(newest) {
-            self.subflows[index].ts_recent = timestamps.value;
-            self.subflows[index].ts_recent_at = now;
-            if self.receiver.is_autotuned() {
-                self.subflows[index].on_echo(now, timestamps.echo, segment.payload.len());
+            self.subflows[index].rx.ts_recent = timestamps.value;
+            self.subflows[index].rx.ts_recent_at = now;
+            let subflow = &mut self.subflows[index];
+            if self.receiver.is_autotuned() && segment.payload.len() >= subflow.tx.mss as usize {
+                let clock = subflow.tx.timestamp(now);
+                subflow.rx.on_echo(clock, timestamps.echo);
             }
         }
-        self.subflows[index].unanswered_probes = 0;
-        self.subflows[index].keepalives = 0;
-        self.subflows[index].heard = now;
-        if std::mem::take(&mut self.subflows[index].stale) {
+        self.subflows[index].liveness.unanswered_probes = 0;
+        self.subflows[index].liveness.keepalives = 0;
+        self.subflows[index].liveness.heard = now;
+        if std::mem::take(&mut self.subflows[index].liveness.stale) {
             self.subflows_changed(now);
         }
-        if self.subflows[index].doubt.take().is_some() {
+        if self.subflows[index].liveness.removal_probe.take().is_some() {
             // The path of a withdrawn address still works: whoever withdrew it must close it (RFC 8684 §3.4.2).
-            self.subflows[index].potentially_failed = false;
+            self.subflows[index].liveness.potentially_failed = false;
             self.subflows_changed(now);
         }
         if segment.options.mptcp.is_some() {

@@ -54,7 +54,7 @@ impl Connection {
     pub(super) fn verify(&self, index: usize, map: &Mapping, proof: Proof, segment: Option<&Payload>) -> bool {
         match segment {
             Some(payload) => self.is_intact(map, proof, std::iter::once(payload.as_ref())),
-            None => self.is_intact(map, proof, self.subflows[index].unplaced.first(map.length)),
+            None => self.is_intact(map, proof, self.subflows[index].rx.unplaced.first(map.length)),
         }
     }
 
@@ -71,7 +71,7 @@ impl Connection {
         if self.can_fall_back() {
             self.retreat.fail = Some(dsn);
             self.fall_back(now, FallbackReason::ChecksumFailed, shared);
-            self.subflows[index].ack.now = true;
+            self.subflows[index].rx.ack.now = true;
             return true;
         }
         self.reset_with_fail(now, index, dsn, shared);
@@ -120,7 +120,7 @@ impl Connection {
                 | FallbackReason::PeerFailed
         );
         if let (true, Some(_), Some(subflow)) = (told, self.remote_key, self.subflows.first_mut()) {
-            self.retreat.infinite = Infinite::Due { after: subflow.recovery.snd_nxt(), from: self.outgoing.una };
+            self.retreat.infinite = Infinite::Due { after: subflow.tx.recovery.snd_nxt(), from: self.outgoing.una };
         }
     }
 
@@ -155,7 +155,7 @@ impl Connection {
             self.retreat.fail = None;
             return true;
         }
-        let near = self.subflows[index].rcv_nxt;
+        let near = self.subflows[index].rx.rcv_nxt;
         let first =
             anabranch_units::SubflowSeq::new(map.subflow_seq).offset_near(anabranch_units::SubflowSeq::new(0), near);
         let lone_fin = dss.is_some_and(|dss| dss.data_fin) && map.length == 1;
@@ -172,7 +172,7 @@ impl Connection {
     /// Reports whether the peer has acknowledged the segment with our infinite mapping. It speaks plain TCP since, and
     /// Linux, for one, reads no MP_FAIL any more.
     pub(super) fn has_infinite(&self) -> bool {
-        let acknowledged = self.subflows.first().map_or(0, |subflow| subflow.recovery.snd_una());
+        let acknowledged = self.subflows.first().map_or(0, |subflow| subflow.tx.recovery.snd_una());
         matches!(self.retreat.infinite, Infinite::On { start, .. } if start < acknowledged)
     }
 

@@ -38,7 +38,7 @@ impl Connection {
     fn end_acked(&self) -> bool {
         let of_subflow = || {
             let subflow = self.subflows.first();
-            subflow.is_some_and(|subflow| subflow.fin_sent && subflow.recovery.is_empty())
+            subflow.is_some_and(|subflow| subflow.tx.fin_sent && subflow.tx.recovery.is_empty())
         };
         self.outgoing.fin_acked || self.mode == Mode::Plain && of_subflow()
     }
@@ -48,8 +48,8 @@ impl Connection {
         let mut held = out.buffer.memory() + self.receiver.unread() + self.receiver.waiting_bytes();
         let mut pieces = out.buffer.chunks() + self.receiver.pieces();
         for subflow in &self.subflows {
-            held += subflow.ofo.bytes() + subflow.unplaced.len();
-            pieces += subflow.ofo.fragments() + subflow.unplaced.pieces();
+            held += subflow.rx.ofo.bytes() + subflow.rx.unplaced.len();
+            pieces += subflow.rx.ofo.fragments() + subflow.rx.unplaced.pieces();
         }
         held += pieces as u64 * PIECE + out.log.len() as u64 * SEGMENT;
         Load {

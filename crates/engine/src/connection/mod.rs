@@ -76,7 +76,7 @@ use timers::Timers;
 use vain::Vain;
 use watchdog::Watchdog;
 
-pub(crate) use detour::{Detour, is_pure_ack};
+pub(crate) use detour::is_pure_ack;
 pub(crate) use emit::reset_for;
 pub(crate) use handshake::Accept;
 pub(crate) use race::Opening;
@@ -338,9 +338,9 @@ impl Connection {
     /// Consequences of the application having read: a wider window to tell, the end of the stream to report.
     fn after_read(&mut self, shared: &mut Shared) {
         let open = self.subflows.iter_mut().filter(|subflow| subflow.is_open());
-        if let Some(subflow) = open.max_by_key(|subflow| subflow.ack.last_data) {
-            let most = u64::from(u16::MAX) << subflow.rcv_scale;
-            subflow.ack.now |= self.receiver.window_worth_telling(u64::from(shared.config.profile.mss), most);
+        if let Some(subflow) = open.max_by_key(|subflow| subflow.rx.ack.last_data) {
+            let most = u64::from(u16::MAX) << subflow.rx.rcv_scale;
+            subflow.rx.ack.now |= self.receiver.window_worth_telling(u64::from(shared.config.profile.mss), most);
         }
         if self.checksum && self.receiver.unread() == 0 {
             for index in 0..self.subflows.len() {
@@ -366,7 +366,7 @@ impl Connection {
         let mut stats = self.stats.clone();
         stats.data_acked = self.outgoing.una.min(self.outgoing.buffer.end());
         self.receiver.fill(&mut stats);
-        stats.ofo_bytes += self.subflows.iter().map(|subflow| subflow.ofo.bytes()).sum::<u64>();
+        stats.ofo_bytes += self.subflows.iter().map(|subflow| subflow.rx.ofo.bytes()).sum::<u64>();
         self.waiting.fill(&mut stats.blocked);
         stats
     }
@@ -386,7 +386,7 @@ impl Connection {
     pub(crate) fn departed(&mut self, id: SubflowId, size: u64) {
         if let Some(index) = self.position(id) {
             let subflow = &mut self.subflows[index];
-            subflow.first_hop = subflow.first_hop.saturating_sub(size);
+            subflow.tx.first_hop = subflow.tx.first_hop.saturating_sub(size);
         }
     }
 
@@ -435,7 +435,7 @@ impl Connection {
         self.paths = PathManager::default();
         // Without DSS a segment holds more; once data flows the size stays, since the window counts in it.
         for subflow in self.subflows.iter_mut().filter(|subflow| subflow.state != State::Established) {
-            subflow.mss = emit::payload_room(subflow, Mode::Plain);
+            subflow.tx.mss = emit::payload_room(subflow, Mode::Plain);
         }
         shared.fell_back(reason);
         if self.is_known() {
@@ -449,8 +449,8 @@ impl Connection {
         self.place_plainly(now, shared);
         // What the subflow has acknowledged is acknowledged; perhaps nothing more will come to say so.
         if let Some(subflow) = self.subflows.first() {
-            let una = subflow.recovery.snd_una();
-            let window = subflow.snd_edge.saturating_sub(una);
+            let una = subflow.tx.recovery.snd_una();
+            let window = subflow.tx.snd_edge.saturating_sub(una);
             let acked = una.saturating_sub(1).min(self.outgoing.buffer.end());
             self.on_data_ack(now, acked, window, shared);
         }
@@ -464,7 +464,7 @@ impl Connection {
 
     /// True while we can go to plain TCP with a peer that has: it did not count on a join whose fourth ACK has not come.
     fn can_follow(&self) -> bool {
-        self.subflows.first().is_some_and(|subflow| self.is_plain_at(subflow.placed()))
+        self.subflows.first().is_some_and(|subflow| self.is_plain_at(subflow.rx.placed()))
     }
 
     /// The same as [`Self::can_fall_back`] when subflow offset `at` is the next to be taken.
@@ -518,6 +518,6 @@ impl Connection {
     }
 
     fn longest_rto(&self) -> Duration {
-        self.subflows.iter().map(|subflow| subflow.rtt.rto()).max().unwrap_or(Duration::from_secs(1))
+        self.subflows.iter().map(|subflow| subflow.tx.rtt.rto()).max().unwrap_or(Duration::from_secs(1))
     }
 }

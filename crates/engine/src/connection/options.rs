@@ -60,7 +60,7 @@ impl Connection {
     ) {
         let proof = checksum.filter(|_| self.checksum).map(|checksum| Proof { checksum, data_fin: false });
         let map = Mapping { subflow: 1, data: 0, length: u64::from(length), proof };
-        if self.subflows[index].placed() >= map.end() {
+        if self.subflows[index].rx.placed() >= map.end() {
             return;
         }
         let unexpected = self.checksum != checksum.is_some();
@@ -84,9 +84,9 @@ impl Connection {
         }
         if segment.options.dss.is_some() {
             let subflow = &mut self.subflows[index];
-            subflow.bare_acks = 0;
-            let behind = segment.flags.has(Flags::ACK) && ack < subflow.recovery.snd_una();
-            subflow.behind_since = if behind { subflow.behind_since.or(Some(now)) } else { None };
+            subflow.liveness.bare_acks = 0;
+            let behind = segment.flags.has(Flags::ACK) && ack < subflow.tx.recovery.snd_una();
+            subflow.liveness.behind_since = if behind { subflow.liveness.behind_since.or(Some(now)) } else { None };
             self.confirm(now, index, shared);
             return true;
         }
@@ -103,7 +103,7 @@ impl Connection {
             }
             return true;
         }
-        let acks_data = ack > subflow.recovery.snd_una() && ack > 1 && self.outgoing.nxt > 0;
+        let acks_data = ack > subflow.tx.recovery.snd_una() && ack > 1 && self.outgoing.nxt > 0;
         // MPTCP peers put a DSS on their FINs too; a bare one closes a stream of plain TCP. Data may lie under a mapping
         // that came or comes apart from it: whether it does is found out when it is next in order.
         let bare_fin = segment.payload.is_empty() && segment.flags.has(Flags::FIN);
@@ -112,13 +112,13 @@ impl Connection {
         }
         let (proven, first) = (subflow.confirmed, !self.confirmed);
         let subflow = &mut self.subflows[index];
-        if subflow.bare_acks == 0 {
-            subflow.bare_since = now;
+        if subflow.liveness.bare_acks == 0 {
+            subflow.liveness.bare_since = now;
         }
-        subflow.bare_acks += u32::from(acks_data);
+        subflow.liveness.bare_acks += u32::from(acks_data);
         // A proxy that acknowledges on the peer's behalf makes many before the peer's first has made its way.
-        let lasting = subflow.bare_acks >= BARE_ACKS
-            && now.since(subflow.bare_since) >= subflow.rtt.rto()
+        let lasting = subflow.liveness.bare_acks >= BARE_ACKS
+            && now.since(subflow.liveness.bare_since) >= subflow.tx.rtt.rto()
             && !subflow.is_acknowledged_by_proxy(now);
         // A stock kernel sends an ACK without DSS now and then, so a confirmed subflow must show a few in a row.
         let enough = first || bare_fin || lasting;

@@ -119,7 +119,7 @@ impl Connection {
             return;
         }
         for index in 0..self.subflows.len() {
-            if self.subflows[index].ack.now || self.subflows[index].ack.unreported {
+            if self.subflows[index].rx.ack.now || self.subflows[index].rx.ack.unreported {
                 self.send_ack(now, index, Vec::new(), shared);
             }
         }
@@ -133,26 +133,26 @@ impl Connection {
     fn throttle(&mut self, now: Instant, shared: &Shared) {
         let profile = &shared.config.profile;
         for subflow in &mut self.subflows {
-            let model = self.congestion.model(subflow.id, subflow.rtt.srtt());
-            let early = model.is_some() && !subflow.pacer.is_open(now);
-            let least = u64::from(profile.tsq_segments) * u64::from(profile.mss).max(u64::from(subflow.mss));
-            let tsq = profile.tsq.zip(subflow.rtt.srtt()).filter(|_| subflow.first_hop > least);
+            let model = self.congestion.model(subflow.id, subflow.tx.rtt.srtt());
+            let early = model.is_some() && !subflow.tx.pacer.is_open(now);
+            let least = u64::from(profile.tsq_segments) * u64::from(profile.mss).max(u64::from(subflow.tx.mss));
+            let tsq = profile.tsq.zip(subflow.tx.rtt.srtt()).filter(|_| subflow.tx.first_hop > least);
             let crowded = tsq.is_some_and(|(span, srtt)| {
                 let cwnd = self.congestion.cwnd(subflow.id);
                 // What does not pace is taken to.
                 let unpaced = || SubflowView::linux_pace(cwnd, self.congestion.ssthresh(subflow.id), srtt);
                 let pace = model.map_or_else(unpaced, |model| model.pacing);
-                subflow.first_hop > pace.bytes_in(span).get()
+                subflow.tx.first_hop > pace.bytes_in(span).get()
             });
-            subflow.throttled = early || crowded;
+            subflow.tx.throttled = early || crowded;
         }
     }
 
     /// A segment of subflow `index` leaves: the next one is put off if its congestion control paces.
     fn pace(&mut self, now: Instant, index: usize, payload: u32, shared: &Shared) {
         let subflow = &mut self.subflows[index];
-        if let Some(model) = self.congestion.model(subflow.id, subflow.rtt.srtt()) {
-            subflow.pacer.on_sent(now, Bytes::new(u64::from(payload)), model.pacing, shared.config.burst);
+        if let Some(model) = self.congestion.model(subflow.id, subflow.tx.rtt.srtt()) {
+            subflow.tx.pacer.on_sent(now, Bytes::new(u64::from(payload)), model.pacing, shared.config.burst);
         }
     }
 
@@ -161,13 +161,14 @@ impl Connection {
     fn settle_pacing(&mut self, now: Instant) {
         let paced = self.congestion.is_model_based();
         for subflow in &mut self.subflows {
-            let room = subflow.in_flight() + Bytes::new(u64::from(subflow.mss)) <= self.congestion.cwnd(subflow.id);
-            let repairs = subflow.recovery.next_retransmission().is_some();
+            let room =
+                subflow.tx.in_flight() + Bytes::new(u64::from(subflow.tx.mss)) <= self.congestion.cwnd(subflow.id);
+            let repairs = subflow.tx.recovery.next_retransmission().is_some();
             if paced {
-                subflow.pacer.arm(now, room || repairs);
+                subflow.tx.pacer.arm(now, room || repairs);
             }
-            if room && !repairs && !subflow.throttled {
-                subflow.recovery.mark_app_limited();
+            if room && !repairs && !subflow.tx.throttled {
+                subflow.tx.recovery.mark_app_limited();
             }
         }
     }
@@ -177,20 +178,20 @@ impl Connection {
         for index in 0..self.subflows.len() {
             loop {
                 let subflow = &mut self.subflows[index];
-                let Some(sent) = subflow.recovery.next_retransmission() else {
-                    subflow.retransmit_now = false;
+                let Some(sent) = subflow.tx.recovery.next_retransmission() else {
+                    subflow.tx.retransmit_now = false;
                     break;
                 };
                 let cwnd = self.congestion.cwnd(subflow.id);
-                let fits = subflow.in_flight() + Bytes::new(u64::from(sent.len)) <= cwnd;
-                if self.congestion.is_model_based() && !subflow.pacer.is_open(now) {
+                let fits = subflow.tx.in_flight() + Bytes::new(u64::from(sent.len)) <= cwnd;
+                if self.congestion.is_model_based() && !subflow.tx.pacer.is_open(now) {
                     break;
                 }
-                if !fits && !subflow.retransmit_now && subflow.recovery.in_flight() > 0 {
+                if !fits && !subflow.tx.retransmit_now && subflow.tx.recovery.in_flight() > 0 {
                     break;
                 }
-                subflow.retransmit_now = false;
-                let detector = subflow.recovery.detector();
+                subflow.tx.retransmit_now = false;
+                let detector = subflow.tx.recovery.detector();
                 self.repeat(now, index, &sent, detector, shared);
             }
         }
@@ -198,8 +199,8 @@ impl Connection {
 
     fn repeat(&mut self, now: Instant, index: usize, sent: &Sent, detector: Detector, shared: &mut Shared) {
         let subflow = &mut self.subflows[index];
-        subflow.recovery.on_retransmit(now, sent.start, &subflow.rtt);
-        subflow.recovery.rearm(now, &subflow.rtt);
+        subflow.tx.recovery.on_retransmit(now, sent.start, &subflow.tx.rtt);
+        subflow.tx.recovery.rearm(now, &subflow.tx.rtt);
         self.pace(now, index, sent.len, shared);
         for part in self.parts(index, sent) {
             self.send_data(now, index, &part, Purpose::Retransmission(detector), shared);
@@ -209,8 +210,8 @@ impl Connection {
     /// A tail loss probe for which there was no new data repeats the last segment (RFC 8985 §7.3).
     fn send_tail_probes(&mut self, now: Instant, shared: &mut Shared) {
         for index in 0..self.subflows.len() {
-            if std::mem::take(&mut self.subflows[index].probe_now)
-                && let Some(sent) = self.subflows[index].recovery.probe_candidate()
+            if std::mem::take(&mut self.subflows[index].tx.probe_now)
+                && let Some(sent) = self.subflows[index].tx.recovery.probe_candidate()
             {
                 self.repeat(now, index, &sent, Detector::TailLossProbe, shared);
             }
@@ -247,11 +248,11 @@ impl Connection {
             if sendable > 0
                 && let Some(index) = self.subflows.iter().position(|subflow| {
                     let used_up = self.views.iter().any(|view| view.id == subflow.id && view.share.is_zero());
-                    subflow.probe_now && subflow.is_usable() && !used_up
+                    subflow.tx.probe_now && subflow.is_usable() && !used_up
                 })
             {
                 let sent = self.send_new(now, index, Bytes::ZERO, sendable, false, shared) == Attempt::Sent;
-                self.subflows[index].probe_now &= !sent;
+                self.subflows[index].tx.probe_now &= !sent;
                 if sent {
                     continue;
                 }
@@ -300,7 +301,7 @@ impl Connection {
     /// window is to blame.
     fn is_shut_out(&self) -> bool {
         let shut =
-            |view: &&SubflowView| self.position(view.id).is_some_and(|index| self.subflows[index].is_window_shut());
+            |view: &&SubflowView| self.position(view.id).is_some_and(|index| self.subflows[index].tx.is_window_shut());
         self.views.iter().filter(shut).any(SubflowView::has_room_in_cwnd)
     }
 
@@ -351,15 +352,15 @@ impl Connection {
         let out = &mut self.outgoing;
         let Some((start, range_end)) = out.unsent.nth(skip.get()) else { return Attempt::TooShort };
         let subflow = &mut self.subflows[index];
-        let mss = u64::from(subflow.mss);
-        let subflow_room = subflow.window_left();
+        let mss = u64::from(subflow.tx.mss);
+        let subflow_room = subflow.tx.window_left();
         let whole = mss.min(range_end - start);
         let admitted = whole.min(out.edge.saturating_sub(start));
         let length = admitted.min(subflow_room);
         let idle = out.needs_unsent() && skip.is_zero();
         // What is under way will widen the window; where nothing is, a part of a segment has to do. The others may have no
         // share left, so that only this subflow can go on.
-        let silly = (admitted < whole && !idle) || (length < admitted && !subflow.recovery.is_empty());
+        let silly = (admitted < whole && !idle) || (length < admitted && !subflow.tx.recovery.is_empty());
         if length == 0 || silly {
             return if subflow_room < admitted { Attempt::SubflowWindow } else { Attempt::SillyWindow };
         }
@@ -372,8 +373,8 @@ impl Connection {
         let out = &mut self.outgoing;
         assert!(skip.get() + length <= sendable, "new data stays inside the peer's window");
         let subflow = &mut self.subflows[index];
-        let after = subflow.in_flight() + Bytes::new(length);
-        let fits = after <= self.congestion.cwnd(subflow.id) || subflow.probe_now;
+        let after = subflow.tx.in_flight() + Bytes::new(length);
+        let fits = after <= self.congestion.cwnd(subflow.id) || subflow.tx.probe_now;
         assert!(fits, "new data stays inside the congestion window, a tail loss probe apart");
         out.unsent.remove(start, start + length);
         out.log.push(now, start, length as u32, subflow.slot);
@@ -385,8 +386,8 @@ impl Connection {
         out.in_order &= start == out.nxt && !subflow.is_join();
         out.nxt = out.nxt.max(start + length);
         self.stats.sent += length;
-        subflow.counts.bytes_first_sent += length;
-        let choice = match (subflow.probe_now, self.views.len(), self.waiting.overruled) {
+        subflow.tx.counts.bytes_first_sent += length;
+        let choice = match (subflow.tx.probe_now, self.views.len(), self.waiting.overruled) {
             (true, ..) => Choice::TailLossProbe,
             (_, 1, _) => Choice::OnlySubflow,
             (_, _, true) => Choice::Overruled,
@@ -409,8 +410,8 @@ impl Connection {
     /// of shorter pauses too.
     fn restart_after_idle(&mut self, now: Instant, index: usize) {
         let subflow = &self.subflows[index];
-        if let Some(idle) = subflow.idle(now) {
-            self.congestion.on_idle(now, subflow.id, idle, subflow.rtt.rto());
+        if let Some(idle) = subflow.tx.idle(now) {
+            self.congestion.on_idle(now, subflow.id, idle, subflow.tx.rtt.rto());
         }
     }
 
@@ -420,15 +421,15 @@ impl Connection {
         let Piece { start, length, flags, purpose } = piece;
         let fresh = matches!(purpose, Purpose::NewData(_));
         let subflow = &mut self.subflows[index];
-        subflow.recovery.set_has_unsent(!self.outgoing.unsent.is_empty());
-        subflow.recovery.on_sent(now, length as u32, start, flags);
-        let sent = subflow.recovery.iter().next_back().copied().expect("the segment was just recorded");
-        subflow.recovery.rearm(now, &subflow.rtt);
-        let (id, in_flight, sent_total) = (subflow.id, subflow.in_flight(), subflow.recovery.snd_nxt() - 1);
+        subflow.tx.recovery.set_has_unsent(!self.outgoing.unsent.is_empty());
+        subflow.tx.recovery.on_sent(now, length as u32, start, flags);
+        let sent = subflow.tx.recovery.iter().next_back().copied().expect("the segment was just recorded");
+        subflow.tx.recovery.rearm(now, &subflow.tx.rtt);
+        let (id, in_flight, sent_total) = (subflow.id, subflow.tx.in_flight(), subflow.tx.recovery.snd_nxt() - 1);
         self.pace(now, index, sent.len, shared);
         self.send_data(now, index, &sent, purpose, shared);
         self.throttle(now, shared);
-        let throttled = self.subflows[index].throttled;
+        let throttled = self.subflows[index].tx.throttled;
         // Idling may have cost it some.
         let cwnd = self.congestion.cwnd(id);
         if let Some(view) = self.views.iter_mut().find(|view| view.id == id) {
@@ -494,15 +495,15 @@ impl Connection {
     ) -> Option<u64> {
         let index = self.position(on)?;
         let subflow = &mut self.subflows[index];
-        let room = subflow.window_left();
-        let length = (end - start).min(u64::from(subflow.mss)).min(room);
+        let room = subflow.tx.window_left();
+        let length = (end - start).min(u64::from(subflow.tx.mss)).min(room);
         if length == 0 {
             return None;
         }
         let slot = subflow.slot;
         let ends_stream = self.outgoing.fin_sent && self.outgoing.fin == Some(start + length);
         let flags = if ends_stream { emit::DATA_FIN } else { 0 };
-        subflow.counts.reinjected += length;
+        subflow.tx.counts.reinjected += length;
         self.restart_after_idle(now, index);
         self.outgoing.in_order = false;
         self.outgoing.reinject.remove(start, start + length);
@@ -528,7 +529,7 @@ impl Connection {
         let (mut count, mut calm) = (0, 0);
         for subflow in self.subflows.iter().filter(|subflow| carriers & bit(subflow.slot) != 0) {
             ids[count] = subflow.id;
-            calm |= u32::from(subflow.recovery.phase() == Phase::Open) << count;
+            calm |= u32::from(subflow.tx.recovery.phase() == Phase::Open) << count;
             count += 1;
         }
         let (unsent, sendable) = (self.outgoing.unsent.total(), self.outgoing.unsent.below(self.outgoing.edge));

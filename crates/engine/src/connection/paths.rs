@@ -4,7 +4,6 @@ use super::addresses::Announcement;
 use super::{Connection, Mode, Role};
 use crate::deadline::earliest;
 use crate::shared::Shared;
-use crate::subflow::Subflow;
 use anabranch_units::{AddressId, Duration, Instant};
 use anabranch_wire::{FlowKey, MpOption, RemoveAddr};
 use std::collections::VecDeque;
@@ -96,13 +95,15 @@ impl Connection {
     /// The open subflow that carries what belongs to the connection: the fastest.
     pub(super) fn control_subflow(&self) -> Option<usize> {
         let open = self.subflows.iter().enumerate().filter(|(_, subflow)| subflow.is_open());
-        open.min_by_key(|(_, subflow)| (subflow.potentially_failed, subflow.rtt.srtt())).map(|(index, _)| index)
+        open.min_by_key(|(_, subflow)| (subflow.liveness.potentially_failed, subflow.tx.rtt.srtt()))
+            .map(|(index, _)| index)
     }
 
     /// The same among those that do not begin at `local`.
     fn control_subflow_beside(&self, local: IpAddr) -> Option<usize> {
         let open = self.subflows.iter().enumerate().filter(|(_, s)| s.is_open() && s.flow.src != local);
-        open.min_by_key(|(_, subflow)| (subflow.potentially_failed, subflow.rtt.srtt())).map(|(index, _)| index)
+        open.min_by_key(|(_, subflow)| (subflow.liveness.potentially_failed, subflow.tx.rtt.srtt()))
+            .map(|(index, _)| index)
     }
 
     /// Opens the subflows that should be there and are not: the full mesh of addresses, from the connecting side.
@@ -125,7 +126,7 @@ impl Connection {
         remotes.extend(self.paths.remote.iter().filter(|(_, address)| *address != first));
         let limit = shared.config.max_subflows.min(crate::config::MAX_SUBFLOWS);
         // A path that the peer called hopeless is not tried while there is a better one (RFC 8684 §3.6 SHOULD NOT).
-        let choosy = !self.subflows.iter().all(Subflow::repeats_in_vain);
+        let choosy = !self.subflows.iter().all(|subflow| subflow.tx.repeats_in_vain());
         let locals = shared.locals.iter().map(|(_, address)| address.ip);
         for local in locals.filter(|local| !shared.down.contains(local)).collect::<Vec<_>>() {
             for (id, remote) in &remotes {

@@ -27,16 +27,16 @@ impl Connection {
         }
         let subflow = &mut self.subflows[index];
         if fin {
-            match subflow.peer_fin {
+            match subflow.rx.peer_fin {
                 Some(known) if known != end => {
                     shared.counters.unacceptable += 1;
                     return;
                 }
-                _ => subflow.peer_fin = Some(end),
+                _ => subflow.rx.peer_fin = Some(end),
             }
-            subflow.ack.now = true;
+            subflow.rx.ack.now = true;
         }
-        if subflow.peer_fin.is_some_and(|known| end > known) {
+        if subflow.rx.peer_fin.is_some_and(|known| end > known) {
             shared.counters.unacceptable += 1;
             return;
         }
@@ -44,25 +44,25 @@ impl Connection {
             // Plain TCP has no second level to repeat what the window does not admit (a window probe, for example): it must
             // not be acknowledged here either.
             shared.counters.unacceptable += 1;
-            self.subflows[index].ack.now = true;
+            self.subflows[index].rx.ack.now = true;
             return;
         }
         self.note_arrival(now, index, start, end, shared);
         self.wake_prober(now);
         let early = self.is_early(index, start, own_map);
         let subflow = &mut self.subflows[index];
-        if start > subflow.rcv_nxt {
+        if start > subflow.rx.rcv_nxt {
             let length = segment.payload.len() as u64;
             let payload = std::mem::take(&mut segment.payload);
             shared.counters.refused_data += if map_refused { length } else { 0 };
-            let stored = if map_refused { None } else { subflow.ofo.insert(start, payload) };
+            let stored = if map_refused { None } else { subflow.rx.ofo.insert(start, payload) };
             if stored.is_some_and(|stored| stored < length) {
-                subflow.ack.duplicate = Some((start, end));
+                subflow.rx.ack.duplicate = Some((start, end));
             }
-            subflow.ack.unreported = true;
+            subflow.rx.ack.unreported = true;
             if shared.config.profile.coupled_acks && stored == Some(0) {
                 // What is stored already is not answered.
-                (subflow.ack.now, subflow.ack.unreported) = (false, false);
+                (subflow.rx.ack.now, subflow.rx.ack.unreported) = (false, false);
             }
             if early && stored.is_some_and(|stored| stored > 0) {
                 self.receiver.on_early();
@@ -71,11 +71,11 @@ impl Connection {
             return;
         }
         let mut payload = std::mem::take(&mut segment.payload);
-        if start < subflow.rcv_nxt {
-            let behind = ((subflow.rcv_nxt - start) as usize).min(payload.len());
+        if start < subflow.rx.rcv_nxt {
+            let behind = ((subflow.rx.rcv_nxt - start) as usize).min(payload.len());
             payload = payload.slice(behind..);
         }
-        let had_holes = !subflow.ofo.is_empty();
+        let had_holes = !subflow.rx.ofo.is_empty();
         let id = subflow.id;
         if early && !payload.is_empty() {
             self.receiver.on_early();
@@ -85,10 +85,10 @@ impl Connection {
         }
         while had_holes && self.position(id) == Some(index) {
             let subflow = &mut self.subflows[index];
-            let Some((_, chunk)) = subflow.ofo.pop(subflow.rcv_nxt) else { break };
+            let Some((_, chunk)) = subflow.rx.ofo.pop(subflow.rx.rcv_nxt) else { break };
             if self.mode == Mode::Plain {
                 // It may have been taken under the window of MPTCP, which a fallback since has not moved.
-                self.receiver.admit_acknowledged(subflow.rcv_nxt - 1 + chunk.len() as u64);
+                self.receiver.admit_acknowledged(subflow.rx.rcv_nxt - 1 + chunk.len() as u64);
             }
             if !self.consume(now, index, chunk, None, shared) {
                 return;
@@ -97,8 +97,8 @@ impl Connection {
         if let Some(index) = self.position(id) {
             // The first segment that waits for the stream is not answered; those behind it repeat the ACK before it.
             let subflow = &mut self.subflows[index];
-            if subflow.ahead.first().is_some_and(|first| first == start) && !fin {
-                subflow.ack.now = false;
+            if subflow.rx.ahead.first().is_some_and(|first| first == start) && !fin {
+                subflow.rx.ack.now = false;
             }
             self.take_subflow_fin(now, index, shared);
         }
@@ -107,11 +107,11 @@ impl Connection {
     /// What has just arrived at subflow offset `start` is not next in the stream, as far as its mapping is known.
     fn is_early(&self, index: usize, start: u64, own_map: Option<u64>) -> bool {
         let subflow = &self.subflows[index];
-        let start = start.max(subflow.rcv_nxt);
+        let start = start.max(subflow.rx.rcv_nxt);
         let data = match self.mode {
             Mode::Plain => Some(start - 1),
             _ => own_map.or_else(|| {
-                let map = subflow.maps.covering(start)?;
+                let map = subflow.rx.maps.covering(start)?;
                 Some(map.data + (start - map.subflow))
             }),
         };
@@ -120,7 +120,7 @@ impl Connection {
 
     /// Fragments may have come to be held out of order, or ceased to be.
     fn note_held(&mut self, now: Instant) {
-        let below = self.subflows.iter().map(|subflow| subflow.ofo.fragments() as u64).sum();
+        let below = self.subflows.iter().map(|subflow| subflow.rx.ofo.fragments() as u64).sum();
         self.receiver.note_held(now, below);
     }
 
@@ -128,17 +128,17 @@ impl Connection {
     fn note_arrival(&mut self, now: Instant, index: usize, start: u64, end: u64, shared: &Shared) {
         let profile = &shared.config.profile;
         let subflow = &mut self.subflows[index];
-        let ack = &mut subflow.ack;
+        let ack = &mut subflow.rx.ack;
         // After idling for a timeout the sender begins with a small window again, as at the start.
-        let idle = ack.last_data.is_some_and(|last| now.since(last) > subflow.rtt.rto());
+        let idle = ack.last_data.is_some_and(|last| now.since(last) > subflow.tx.rtt.rto());
         if idle {
             ack.quick = profile.quick_acks;
         }
-        subflow.detour.on_new(now, subflow.rtt.srtt().unwrap_or_else(|| subflow.rtt.rto()));
+        subflow.rx.detour.on_new(now, subflow.tx.rtt.srtt().unwrap_or_else(|| subflow.tx.rtt.rto()));
         ack.last_data = Some(now);
         // Two full segments; ours are full as the peer's, whose options are alike. Receive offload hands us many as one.
-        ack.segments += ((end - start) / u64::from(subflow.mss)).max(1) as u32;
-        let in_order = start <= subflow.rcv_nxt && end > subflow.rcv_nxt && subflow.ofo.is_empty();
+        ack.segments += ((end - start) / u64::from(subflow.tx.mss)).max(1) as u32;
+        let in_order = start <= subflow.rx.rcv_nxt && end > subflow.rx.rcv_nxt && subflow.rx.ofo.is_empty();
         match profile.delayed_ack {
             Some(delay) if in_order && ack.quick == 0 && ack.segments < 2 => {
                 ack.deadline.get_or_insert(now + delay);
@@ -158,19 +158,19 @@ impl Connection {
         shared: &mut Shared,
     ) -> bool {
         let subflow = &mut self.subflows[index];
-        let (at, length) = (subflow.rcv_nxt, payload.len() as u64);
-        subflow.rcv_nxt += length;
-        subflow.counts.bytes_received += length;
+        let (at, length) = (subflow.rx.rcv_nxt, payload.len() as u64);
+        subflow.rx.rcv_nxt += length;
+        subflow.rx.bytes_received += length;
         let before = self.receiver.next();
         if let Some(data) = own_map {
             if shared.config.profile.coupled_acks {
-                subflow.ahead.hold(at, data + length);
+                subflow.rx.ahead.hold(at, data + length);
             }
             self.receiver.receive(now, data, payload);
         } else if self.mode == Mode::Plain {
             self.receiver.receive(now, at - 1, payload);
         } else {
-            subflow.unplaced.push(at, payload);
+            subflow.rx.unplaced.push(at, payload);
             return self.place(now, index, shared);
         }
         self.on_placed(now, index, before, shared);
@@ -182,15 +182,15 @@ impl Connection {
         let before = self.receiver.next();
         let alive = loop {
             let subflow = &mut self.subflows[index];
-            if subflow.unplaced.is_empty() {
-                subflow.unmapped_until = None;
+            if subflow.rx.unplaced.is_empty() {
+                subflow.rx.unmapped_until = None;
                 break true;
             }
-            let at = subflow.unplaced.start();
-            let Some(map) = subflow.maps.covering(at) else { break self.await_mapping(now, index, at, shared) };
-            subflow.unmapped_until = None;
+            let at = subflow.rx.unplaced.start();
+            let Some(map) = subflow.rx.maps.covering(at) else { break self.await_mapping(now, index, at, shared) };
+            subflow.rx.unmapped_until = None;
             if let Some(proof) = map.proof {
-                if subflow.unplaced.len() < map.length {
+                if subflow.rx.unplaced.len() < map.length {
                     self.await_rest(index, &map);
                     break true;
                 }
@@ -199,14 +199,14 @@ impl Connection {
                 }
             }
             let subflow = &mut self.subflows[index];
-            while let Some(chunk) = subflow.unplaced.pop(map.end().saturating_sub(subflow.unplaced.start())) {
-                let start = subflow.unplaced.start() - chunk.len() as u64;
+            while let Some(chunk) = subflow.rx.unplaced.pop(map.end().saturating_sub(subflow.rx.unplaced.start())) {
+                let start = subflow.rx.unplaced.start() - chunk.len() as u64;
                 let data = map.data + (start - map.subflow);
                 if shared.config.profile.coupled_acks {
-                    subflow.ahead.hold(start, data + chunk.len() as u64);
+                    subflow.rx.ahead.hold(start, data + chunk.len() as u64);
                 }
                 self.receiver.receive(now, data, chunk);
-                if subflow.unplaced.start() == map.end() {
+                if subflow.rx.unplaced.start() == map.end() {
                     break;
                 }
             }
@@ -235,19 +235,20 @@ impl Connection {
         let window = shared.config.receive_buffer.get();
         // A mapping that must come whole may be larger than the window.
         let bound = if self.checksum { window.max(u64::from(u16::MAX)) } else { window };
-        if subflow.unplaced.len() > bound {
+        if subflow.rx.unplaced.len() > bound {
             self.bad_mapping(now, index, ResetReason::Middlebox, shared);
             return false;
         }
-        let wait = subflow.rtt.rto();
-        subflow.unmapped_until.get_or_insert(now + wait);
+        let wait = subflow.tx.rtt.rto();
+        subflow.rx.unmapped_until.get_or_insert(now + wait);
         true
     }
 
     /// The application has read everything: a mapping that is still arriving may go on.
     pub(super) fn admit_rest(&mut self, index: usize) {
         let subflow = &self.subflows[index];
-        let waiting = if subflow.unplaced.is_empty() { None } else { subflow.maps.covering(subflow.unplaced.start()) };
+        let waiting =
+            if subflow.rx.unplaced.is_empty() { None } else { subflow.rx.maps.covering(subflow.rx.unplaced.start()) };
         if let Some(map) = waiting {
             self.await_rest(index, &map);
         }
@@ -256,7 +257,7 @@ impl Connection {
     /// A mapping with a checksum is handed on as a whole, so the window must admit the whole of it, however small the buffer.
     fn await_rest(&mut self, index: usize, map: &Mapping) {
         if self.receiver.admit(map.data, map.data + map.length) {
-            self.subflows[index].ack.now = true;
+            self.subflows[index].rx.ack.now = true;
         }
     }
 
@@ -264,9 +265,9 @@ impl Connection {
     pub(super) fn place_plainly(&mut self, now: Instant, shared: &mut Shared) {
         let before = self.receiver.next();
         let Some(subflow) = self.subflows.first_mut() else { return };
-        subflow.unmapped_until = None;
-        let mut at = subflow.placed();
-        while let Some(chunk) = subflow.unplaced.pop(u64::MAX) {
+        subflow.rx.unmapped_until = None;
+        let mut at = subflow.rx.placed();
+        while let Some(chunk) = subflow.rx.unplaced.pop(u64::MAX) {
             let length = chunk.len() as u64;
             // At most a window of it waited for mappings (`await_mapping`).
             self.receiver.admit_acknowledged(at - 1 + length);
@@ -281,11 +282,11 @@ impl Connection {
         self.note_held(now);
         let next = self.receiver.next();
         for subflow in &mut self.subflows {
-            subflow.ack.now |= subflow.ahead.release(next);
+            subflow.rx.ack.now |= subflow.rx.ahead.release(next);
         }
         let subflow = &mut self.subflows[index];
-        if !subflow.maps.is_empty() {
-            subflow.maps.release(subflow.placed());
+        if !subflow.rx.maps.is_empty() {
+            subflow.rx.maps.release(subflow.rx.placed());
         }
         if self.receiver.next() > before {
             self.vain.clear();
@@ -308,19 +309,19 @@ impl Connection {
         if chosen != arrived
             && let Some(index) = self.position(chosen)
         {
-            self.subflows[index].ack.now |= self.subflows[index].sack;
+            self.subflows[index].rx.ack.now |= self.subflows[index].sack;
         }
     }
 
     fn take_subflow_fin(&mut self, now: Instant, index: usize, shared: &mut Shared) {
         let subflow = &mut self.subflows[index];
-        if subflow.peer_fin != Some(subflow.rcv_nxt) {
+        if subflow.rx.peer_fin != Some(subflow.rx.rcv_nxt) {
             return;
         }
-        subflow.rcv_nxt += 1;
-        subflow.ack.now = true;
+        subflow.rx.rcv_nxt += 1;
+        subflow.rx.ack.now = true;
         if self.mode == Mode::Plain {
-            let end = subflow.rcv_nxt - 2;
+            let end = subflow.rx.rcv_nxt - 2;
             if self.receiver.receive_fin(end) {
                 self.after_read(shared);
             }

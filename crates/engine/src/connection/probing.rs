@@ -72,7 +72,7 @@ impl Connection {
         self.prober.next = None;
         let Some(probing) = self.ack_path.probing().filter(|_| self.may_probe()) else { return };
         let interval = probing.interval.max(SHORTEST_WAIT);
-        let latest = self.subflows.iter().filter_map(|subflow| subflow.ack.last_data).max();
+        let latest = self.subflows.iter().filter_map(|subflow| subflow.rx.ack.last_data).max();
         if latest.is_none_or(|latest| now.since(latest) > interval * IDLE) {
             return;
         }
@@ -92,7 +92,7 @@ impl Connection {
     fn round_trip(&self, index: usize) -> Option<Duration> {
         let subflow = &self.subflows[index];
         let known = self.prober.paths.iter().find(|known| known.subflow == subflow.id);
-        known.and_then(|known| known.last).or(subflow.rtt.srtt())
+        known.and_then(|known| known.last).or(subflow.tx.rtt.srtt())
     }
 
     fn probe(&mut self, now: Instant, index: usize, probes: u32, shared: &mut Shared) {

@@ -128,7 +128,7 @@ impl Connection {
             shared.routes.push(Route::Remove(loser.flow));
             // An answer to a SYN that was repeated tells no round trip (RFC 6298 §3).
             if let Some(timer) = loser.handshake.filter(|timer| timer.retries == 0) {
-                shared.memory.await_late_answer(loser.flow, loser.seq(1), timer.first_sent);
+                shared.memory.await_late_answer(loser.flow, loser.tx.seq(1), timer.first_sent);
             }
         }
         shared.routes.push(Route::Remove(winner.flow));
@@ -136,7 +136,7 @@ impl Connection {
         winner.id = SubflowId(0);
         winner.local_address = AddressId(0);
         // Its SYN has arrived, so it has left the first hop; that will not be told under the new number.
-        winner.first_hop = 0;
+        winner.tx.first_hop = 0;
         self.initial_address = Some(winner.flow.src);
         self.next_subflow = 1;
         self.subflows.push(winner);

@@ -63,8 +63,8 @@ impl Connection {
     pub(super) fn on_join_refused(&mut self, now: Instant, shared: &mut Shared) {
         let Some(first) = self.initial().filter(|_| self.may_reopen()) else { return };
         let is_down = shared.down.contains(&first.flow.src);
-        let silent: Duration = first.rtt.rto() * TIMEOUTS;
-        self.reopening.due = Some(if is_down { now } else { (first.heard + silent).max(now) });
+        let silent: Duration = first.tx.rtt.rto() * TIMEOUTS;
+        self.reopening.due = Some(if is_down { now } else { (first.liveness.heard + silent).max(now) });
         self.on_reopening_deadline(now, shared);
     }
 
@@ -84,8 +84,8 @@ impl Connection {
             && self.fast_closing.is_none()
             && self.receiver.next() == 0;
         let Some(first) = self.initial().filter(|_| unheard) else { return false };
-        let silent = first.recovery.snd_una() <= 1 && first.counts.bytes_received == 0 && first.peer_fin.is_none();
-        let harmless = first.recovery.snd_nxt() <= 1 || self.reopening.replayable;
+        let silent = first.tx.recovery.snd_una() <= 1 && first.rx.bytes_received == 0 && first.rx.peer_fin.is_none();
+        let harmless = first.tx.recovery.snd_nxt() <= 1 || self.reopening.replayable;
         // A join that was answered shows that the server has the keys.
         let alone = self.subflows.iter().all(|subflow| !subflow.is_join() || subflow.state == State::SynSent);
         silent && harmless && alone && self.reopening.count < MAX_REOPENINGS

@@ -105,14 +105,14 @@ impl Connection {
     /// State that subflow `index` would have, had it sent the SYN/ACK that `ack` answers.
     fn adopt(&mut self, now: Instant, index: usize, iss: SubflowSeq, ack: &Segment, shared: &Shared) {
         let subflow = &mut self.subflows[index];
-        subflow.iss = iss;
+        subflow.tx.iss = iss;
         let echo = ack.options.timestamps.filter(|_| subflow.timestamps);
-        let age = echo.map(|echo| Duration::from_millis(u64::from(subflow.timestamp(now).wrapping_sub(echo.echo))));
+        let age = echo.map(|echo| Duration::from_millis(u64::from(subflow.tx.timestamp(now).wrapping_sub(echo.echo))));
         // Nothing says how long ago the SYN/ACK left: the RTT from which the initial timeout would follow (RFC 6298
         // §2.2, RTO = R + 4 · R/2). An echo may be from another clock if its sender lies.
         let unknown = shared.config.profile.initial_rto / 3;
         let rtt = age.map_or(unknown, |age| age.min(unknown)).max(Duration::from_millis(1));
-        subflow.rtt.sample(now, rtt);
+        subflow.tx.rtt.sample(now, rtt);
     }
 }
 

@@ -20,12 +20,12 @@ impl Connection {
         shared: &mut Shared,
     ) -> bool {
         if let Some(ack) = dss.data_ack {
-            let window = u64::from(segment.window) << self.subflows[index].snd_scale;
+            let window = u64::from(segment.window) << self.subflows[index].tx.snd_scale;
             if let Some(offset) = self.data_ack_offset(ack)
                 && self.on_data_ack(now, offset, window, shared)
             {
                 let acked = self.dsn(offset);
-                let highest = &mut self.subflows[index].data_acked;
+                let highest = &mut self.subflows[index].tx.data_acked;
                 *highest = highest.filter(|highest| highest.after(acked)).or(Some(acked));
             }
         }
@@ -81,15 +81,15 @@ impl Connection {
             return false;
         }
         let subflow = &mut self.subflows[index];
-        let Some(first) = SubflowSeq::new(map.subflow_seq).offset_near(SubflowSeq::new(0), subflow.rcv_nxt) else {
+        let Some(first) = SubflowSeq::new(map.subflow_seq).offset_near(SubflowSeq::new(0), subflow.rx.rcv_nxt) else {
             return true;
         };
         let mapping = Mapping { subflow: first, data, length, proof };
         // The common cases wait for nothing: the segment is next, and lies in the mapping that it carries.
         let end = start + segment.payload.len() as u64;
-        let next = start == subflow.rcv_nxt && subflow.ofo.is_empty() && subflow.unplaced.is_empty();
+        let next = start == subflow.rx.rcv_nxt && subflow.rx.ofo.is_empty() && subflow.rx.unplaced.is_empty();
         let inside = next && first <= start && start < end && end <= first + length;
-        let whole = inside && first == start && end == first + length && subflow.maps.is_empty();
+        let whole = inside && first == start && end == first + length && subflow.rx.maps.is_empty();
         match proof {
             None if whole => {
                 self.waiting.own_map = Some(data);
@@ -107,18 +107,18 @@ impl Connection {
             _ => {}
         }
         let subflow = &mut self.subflows[index];
-        if first + length <= subflow.placed() {
+        if first + length <= subflow.rx.placed() {
             return true;
         }
         // What is proven as a whole cannot begin where something else has ended already.
-        let cut = proof.is_some() && first < subflow.placed();
+        let cut = proof.is_some() && first < subflow.rx.placed();
         let Some(held) = self.hold_map(index, mapping).ok().filter(|_| !cut) else {
             self.bad_mapping(now, index, ResetReason::MptcpError, shared);
             return false;
         };
         // It may be what earlier bytes wait for.
-        if !self.subflows[index].unplaced.is_empty() {
-            self.subflows[index].ack.now = true;
+        if !self.subflows[index].rx.unplaced.is_empty() {
+            self.subflows[index].rx.ack.now = true;
             if !self.place(now, index, shared) {
                 return false;
             }
@@ -132,9 +132,9 @@ impl Connection {
     /// options are lost.
     pub(super) fn hold_map(&mut self, index: usize, mapping: Mapping) -> Result<bool, Contradiction> {
         let subflow = &mut self.subflows[index];
-        let held = subflow.maps.insert(mapping)?;
+        let held = subflow.rx.maps.insert(mapping)?;
         if let Held::InsteadOf(edge) = held {
-            subflow.ofo.drop_beyond(edge);
+            subflow.rx.ofo.drop_beyond(edge);
         }
         Ok(held != Held::No)
     }
@@ -145,7 +145,7 @@ impl Connection {
             self.bad_mapping(now, index, ResetReason::MptcpError, shared);
             return false;
         }
-        self.subflows[index].ack.now = true;
+        self.subflows[index].rx.ack.now = true;
         self.after_read(shared);
         true
     }

@@ -15,8 +15,8 @@ impl Connection {
     /// A router says that the packet of subflow `index` that began at `seq` was too big. True if that may be.
     pub(crate) fn on_too_big(&mut self, now: Instant, index: usize, seq: SubflowSeq, mtu: u32) -> bool {
         let subflow = &self.subflows[index];
-        let (una, nxt) = (subflow.recovery.snd_una(), subflow.recovery.snd_nxt());
-        let under_way = seq.offset_near(subflow.iss, una).is_some_and(|offset| (una..nxt).contains(&offset));
+        let (una, nxt) = (subflow.tx.recovery.snd_una(), subflow.tx.recovery.snd_nxt());
+        let under_way = seq.offset_near(subflow.tx.iss, una).is_some_and(|offset| (una..nxt).contains(&offset));
         if subflow.state != State::Established || !under_way {
             return false;
         }
@@ -29,7 +29,7 @@ impl Connection {
         for index in 0..self.subflows.len() {
             let subflow = &mut self.subflows[index];
             if subflow.flow.src == local {
-                subflow.mss_option = subflow.mss_option.min(path_mtu::segment_in(mtu, &subflow.flow));
+                subflow.tx.mss_option = subflow.tx.mss_option.min(path_mtu::segment_in(mtu, &subflow.flow));
                 self.resize(now, index);
             }
         }
@@ -38,15 +38,15 @@ impl Connection {
     /// No packet of subflow `index` is larger than this for a while. False if none was.
     fn narrow(&mut self, now: Instant, index: usize, mtu: u16) -> bool {
         let subflow = &mut self.subflows[index];
-        let before = subflow.path_mtu;
+        let before = subflow.tx.path_mtu;
         if before.is_some_and(|path| path.mtu < mtu) {
             return false;
         }
-        subflow.path_mtu = Some(PathMtu::new(now, mtu));
+        subflow.tx.path_mtu = Some(PathMtu::new(now, mtu));
         if self.resize(now, index) {
             return true;
         }
-        self.subflows[index].path_mtu = before;
+        self.subflows[index].tx.path_mtu = before;
         false
     }
 
@@ -55,13 +55,13 @@ impl Connection {
     fn resize(&mut self, now: Instant, index: usize) -> bool {
         let subflow = &mut self.subflows[index];
         let mss = emit::payload_room(subflow, self.mode);
-        let smaller = mss < subflow.mss;
-        subflow.mss = mss;
+        let smaller = mss < subflow.tx.mss;
+        subflow.tx.mss = mss;
         self.congestion.set_mss(subflow.id, Bytes::new(u64::from(mss)));
-        if smaller && subflow.recovery.lose_larger_than(mss) {
+        if smaller && subflow.tx.recovery.lose_larger_than(mss) {
             // The network has not shown to be crowded: the window stays (Linux `tcp_simple_retransmit`).
-            subflow.retransmit_now = true;
-            subflow.recovery.rearm(now, &subflow.rtt);
+            subflow.tx.retransmit_now = true;
+            subflow.tx.recovery.rearm(now, &subflow.tx.rtt);
         }
         smaller
     }
@@ -70,8 +70,8 @@ impl Connection {
     pub(super) fn widen_when_old(&mut self, now: Instant) {
         for index in 0..self.subflows.len() {
             let subflow = &mut self.subflows[index];
-            if subflow.path_mtu.is_some_and(|path| path.until <= now) {
-                subflow.path_mtu = None;
+            if subflow.tx.path_mtu.is_some_and(|path| path.until <= now) {
+                subflow.tx.path_mtu = None;
                 self.resize(now, index);
             }
         }
@@ -82,27 +82,27 @@ impl Connection {
     pub(super) fn suspect_black_hole(&mut self, now: Instant, index: usize, shared: &mut Shared) {
         let Some(most) = shared.config.black_hole_timeouts else { return };
         let subflow = &mut self.subflows[index];
-        let timeouts = subflow.recovery.consecutive_rtos();
-        let full = subflow.recovery.iter().next().is_some_and(|front| front.len >= subflow.mss);
+        let timeouts = subflow.tx.recovery.consecutive_rtos();
+        let full = subflow.tx.recovery.iter().next().is_some_and(|front| front.len >= subflow.tx.mss);
         let header = if subflow.flow.dst.is_ipv6() { 60 } else { 40 };
-        let mtu = subflow.path_mtu.map_or(subflow.mss_option.saturating_add(header), |path| path.mtu);
-        let Some(less) = path_mtu::smaller(mtu, &subflow.flow).filter(|_| full && subflow.mss_option > 512) else {
+        let mtu = subflow.tx.path_mtu.map_or(subflow.tx.mss_option.saturating_add(header), |path| path.mtu);
+        let Some(less) = path_mtu::smaller(mtu, &subflow.flow).filter(|_| full && subflow.tx.mss_option > 512) else {
             return;
         };
-        if timeouts >= most && subflow.asked_small.take().is_some_and(|asked| subflow.heard > asked) {
-            shared.counters.black_holes += u64::from(subflow.path_mtu.is_none());
+        if timeouts >= most && subflow.tx.asked_small.take().is_some_and(|asked| subflow.liveness.heard > asked) {
+            shared.counters.black_holes += u64::from(subflow.tx.path_mtu.is_none());
             self.narrow(now, index, less);
         }
         if timeouts + 1 >= most {
             let subflow = &mut self.subflows[index];
-            subflow.asked_small = Some(now);
+            subflow.tx.asked_small = Some(now);
             self.send_window_probe(now, index, shared);
         }
     }
 
     /// `sent` in parts that fit.
     pub(super) fn parts(&self, index: usize, sent: &Sent) -> impl Iterator<Item = Sent> + use<> {
-        let (sent, mss) = (*sent, self.subflows[index].mss.max(1));
+        let (sent, mss) = (*sent, self.subflows[index].tx.mss.max(1));
         let count = sent.len.div_ceil(mss).max(1);
         (0..count).map(move |part| {
             let from = part * mss;

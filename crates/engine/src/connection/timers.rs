@@ -150,40 +150,40 @@ impl Connection {
     fn on_subflow_deadline(&mut self, now: Instant, index: usize, shared: &mut Shared) {
         let subflow = &mut self.subflows[index];
         // What waited for it leaves as soon as all timers are through.
-        due(&mut subflow.pacer.wake, now);
-        if subflow.ack.deadline.is_some_and(|at| at <= now) {
-            subflow.ack.deadline = None;
-            subflow.ack.now = true;
+        due(&mut subflow.tx.pacer.wake, now);
+        if subflow.rx.ack.deadline.is_some_and(|at| at <= now) {
+            subflow.rx.ack.deadline = None;
+            subflow.rx.ack.now = true;
         }
         if subflow.handshake.is_some_and(|timer| timer.deadline <= now) {
             return self.on_handshake_timeout(now, index, shared);
         }
-        if due(&mut subflow.linger_until, now) && self.mode == Mode::Multipath {
+        if due(&mut subflow.liveness.linger_until, now) && self.mode == Mode::Multipath {
             return self.kill(now, index, ResetReason::Unspecified, shared);
         }
         let subflow = &mut self.subflows[index];
-        if subflow.doubt.is_some_and(|doubt| doubt.deadline <= now) {
-            return self.on_doubt(now, index, shared);
+        if subflow.liveness.removal_probe.is_some_and(|probe| probe.deadline <= now) {
+            return self.on_removal_probe(now, index, shared);
         }
         if let Some(keepalive) = self.keepalive.filter(|k| subflow.keepalive_due(k).is_some_and(|at| at <= now)) {
             return self.keep_alive(now, index, keepalive, shared);
         }
-        if due(&mut subflow.unmapped_until, now) {
+        if due(&mut subflow.rx.unmapped_until, now) {
             // RFC 8684 §3.7: data without a mapping cannot be delivered, and the subflow is broken.
             return self.kill(now, index, ResetReason::Middlebox, shared);
         }
-        while self.subflows.get(index).is_some_and(|s| s.recovery.deadline().is_some_and(|at| at <= now)) {
+        while self.subflows.get(index).is_some_and(|s| s.tx.recovery.deadline().is_some_and(|at| at <= now)) {
             let subflow = &mut self.subflows[index];
-            let in_flight = subflow.flight_size();
-            let first = subflow.recovery.consecutive_rtos() == 0;
-            match subflow.recovery.on_deadline(now, &subflow.rtt) {
+            let in_flight = subflow.tx.flight_size();
+            let first = subflow.tx.recovery.consecutive_rtos() == 0;
+            match subflow.tx.recovery.on_deadline(now, &subflow.tx.rtt) {
                 Fired::Nothing => break,
                 Fired::Probe => {
-                    subflow.probe_now = true;
+                    subflow.tx.probe_now = true;
                     break;
                 }
                 Fired::Lost { segments, entered_recovery, .. } => {
-                    subflow.loss.on_lost(segments);
+                    subflow.tx.loss.on_lost(segments);
                     if entered_recovery {
                         self.enter_recovery(now, index, in_flight);
                     }
@@ -199,11 +199,11 @@ impl Connection {
     /// Nothing has been heard on subflow `index` for long: is the peer there?
     fn keep_alive(&mut self, now: Instant, index: usize, keepalive: Keepalive, shared: &mut Shared) {
         let subflow = &mut self.subflows[index];
-        if subflow.keepalives >= keepalive.probes {
+        if subflow.liveness.keepalives >= keepalive.probes {
             self.end_of_last(index, Ended::Vanished);
             return self.kill(now, index, ResetReason::UnacceptablePerformance, shared);
         }
-        subflow.keepalives += 1;
+        subflow.liveness.keepalives += 1;
         self.send_window_probe(now, index, shared);
     }
 
@@ -235,22 +235,25 @@ impl Connection {
     /// not heard, or its update was lost: until something comes, this subflow is as good as none, and a backup gets its turn.
     fn probe_windows(&mut self, now: Instant, shared: &mut Shared) {
         let most = shared.config.profile.max_consecutive_rtos;
-        let answers = |subflow: &Subflow| subflow.is_open() && subflow.unanswered_probes == 0;
+        let answers = |subflow: &Subflow| subflow.is_open() && subflow.liveness.unanswered_probes == 0;
         let answered = self.mode == Mode::Multipath && self.subflows.iter().any(answers);
         let mut failed = false;
         let mut index = 0;
         while index < self.subflows.len() && !self.gone {
             let subflow = &mut self.subflows[index];
-            if !subflow.is_open() || !subflow.recovery.is_empty() {
+            if !subflow.is_open() || !subflow.tx.recovery.is_empty() {
                 index += 1;
-            } else if subflow.unanswered_probes >= most {
+            } else if subflow.liveness.unanswered_probes >= most {
                 self.end_of_last(index, Ended::TimedOut);
                 self.kill(now, index, ResetReason::UnacceptablePerformance, shared);
             } else {
-                if answered && subflow.unanswered_probes > 0 && !std::mem::replace(&mut subflow.stale, true) {
+                if answered
+                    && subflow.liveness.unanswered_probes > 0
+                    && !std::mem::replace(&mut subflow.liveness.stale, true)
+                {
                     failed = true;
                 }
-                subflow.unanswered_probes += 1;
+                subflow.liveness.unanswered_probes += 1;
                 self.send_window_probe(now, index, shared);
                 index += 1;
             }
@@ -263,8 +266,8 @@ impl Connection {
     /// A loss was found by other means than a timeout.
     pub(super) fn enter_recovery(&mut self, now: Instant, index: usize, in_flight: Bytes) {
         let subflow = &mut self.subflows[index];
-        subflow.counts.fast_recoveries += 1;
-        subflow.retransmit_now = true;
+        subflow.tx.counts.fast_recoveries += 1;
+        subflow.tx.retransmit_now = true;
         let id = subflow.id;
         self.congestion.on_fast_retransmit(now, id, in_flight);
         self.scheduler.observe(now, &PolicyEvent::FastRetransmit { on: id });
@@ -273,9 +276,9 @@ impl Connection {
     fn on_rto(&mut self, now: Instant, index: usize, in_flight: Bytes, first: bool, shared: &mut Shared) {
         let subflow = &mut self.subflows[index];
         let id = subflow.id;
-        subflow.loss.on_lost(1);
-        subflow.retransmit_now = true;
-        if subflow.recovery.consecutive_rtos() > shared.config.profile.max_consecutive_rtos {
+        subflow.tx.loss.on_lost(1);
+        subflow.tx.retransmit_now = true;
+        if subflow.tx.recovery.consecutive_rtos() > shared.config.profile.max_consecutive_rtos {
             self.end_of_last(index, Ended::TimedOut);
             return self.kill(now, index, ResetReason::UnacceptablePerformance, shared);
         }
@@ -284,7 +287,7 @@ impl Connection {
         self.suspect_black_hole(now, index, shared);
         // With nothing else to carry the data, there is nothing to gain from declaring the subflow failed.
         if self.mode == Mode::Multipath && self.reinjection.on_rto(now, id) {
-            self.subflows[index].potentially_failed = true;
+            self.subflows[index].liveness.potentially_failed = true;
             match self.acknowledged_in_vain(index) {
                 // After the copies the data-level timer would find nothing to hold against this subflow.
                 Some((una, end)) => self.on_unconfirmed_data(now, una, end, shared),
@@ -293,10 +296,10 @@ impl Connection {
                     self.subflows_changed(now);
                 }
             }
-        } else if self.subflows[index].repeats_in_vain() {
+        } else if self.subflows[index].tx.repeats_in_vain() {
             self.pass_over(now, index);
         }
-        if let Some(index) = self.position(id).filter(|index| self.subflows[*index].repeats_in_vain()) {
+        if let Some(index) = self.position(id).filter(|index| self.subflows[*index].tx.repeats_in_vain()) {
             if self.role == Role::Client {
                 shared.memory.on_silence(now, &self.subflows[index].flow);
             }
@@ -319,7 +322,7 @@ impl Connection {
     fn pass_over(&mut self, now: Instant, index: usize) {
         let others = self.subflows.iter().enumerate().any(|(other, subflow)| other != index && subflow.is_usable());
         if self.mode == Mode::Multipath && others && self.subflows[index].is_usable() {
-            self.subflows[index].potentially_failed = true;
+            self.subflows[index].liveness.potentially_failed = true;
             self.subflows_changed(now);
         }
     }
@@ -355,8 +358,11 @@ impl Connection {
                     return self.bury(now, index, shared);
                 }
                 // The peer may hold the subflow for open, and would refuse another in its place.
-                let reason =
-                    if subflow.heard > sent { ResetReason::Middlebox } else { ResetReason::UnacceptablePerformance };
+                let reason = if subflow.liveness.heard > sent {
+                    ResetReason::Middlebox
+                } else {
+                    ResetReason::UnacceptablePerformance
+                };
                 return self.kill(now, index, reason, shared);
             }
             if subflow.state == State::SynSent && self.lose_attempt(now, index, shared) {
@@ -386,7 +392,7 @@ impl Connection {
 
     /// Data waits too long for its DATA_ACK: repeat the oldest, whatever carried it.
     fn on_data_timeout(&mut self, now: Instant, shared: &mut Shared) {
-        let bare = |subflow: &Subflow| subflow.bare_acks > 0 && !subflow.is_acknowledged_by_proxy(now);
+        let bare = |subflow: &Subflow| subflow.liveness.bare_acks > 0 && !subflow.is_acknowledged_by_proxy(now);
         if self.subflows.first().is_some_and(bare) && self.can_fall_back() {
             // The subflow acknowledges and the data level does not: the peer is plain TCP by now, and would take what is
             // repeated for new data.
@@ -397,8 +403,8 @@ impl Connection {
         if let Some((_, end)) = self.outgoing.log.range_at(una) {
             let usable = self.subflows.iter().filter(|subflow| subflow.is_usable()).count();
             if usable == 0 {
-                // In doubt is better than not at all.
-                self.settle_doubts(now, u64::MAX);
+                // A suspect is better than none.
+                self.clear_suspects(now, u64::MAX);
             }
             if !self.subflows.iter().any(|subflow| subflow.is_repairing(una)) {
                 return self.on_unconfirmed_data(now, una, end, shared);
@@ -438,13 +444,13 @@ impl Connection {
     fn repeat_data_fin(&mut self, now: Instant, index: usize, fin: u64, shared: &mut Shared) {
         let asked = self.timers.data_backoff > FINS_BEFORE_ASKING + 1;
         let subflow = &mut self.subflows[index];
-        subflow.unheard_fins += u32::from(asked && subflow.unanswered_probes == 0);
-        if subflow.unheard_fins >= MAX_UNHEARD_FINS {
+        subflow.liveness.unheard_fins += u32::from(asked && subflow.liveness.unanswered_probes == 0);
+        if subflow.liveness.unheard_fins >= MAX_UNHEARD_FINS {
             return self.send_fin(now, index, shared);
         }
         self.send_data_fin(now, index, fin, Purpose::DataFin { retries: self.timers.data_backoff }, shared);
         if self.timers.data_backoff > FINS_BEFORE_ASKING {
-            self.subflows[index].unanswered_probes += 1;
+            self.subflows[index].liveness.unanswered_probes += 1;
             self.send_window_probe(now, index, shared);
         }
     }
@@ -464,9 +470,9 @@ impl Connection {
                 index += 1;
                 continue;
             }
-            subflow.unconfirmed += 1;
-            subflow.doubted_until = others.then_some(self.outgoing.nxt);
-            if subflow.unconfirmed > MAX_UNCONFIRMED {
+            subflow.liveness.unconfirmed += 1;
+            subflow.liveness.suspect_until = others.then_some(self.outgoing.nxt);
+            if subflow.liveness.unconfirmed > MAX_UNCONFIRMED {
                 // What it alone has carried is sent again elsewhere.
                 self.kill(now, index, ResetReason::Middlebox, shared);
                 continue;
@@ -480,11 +486,11 @@ impl Connection {
         self.arm_data_timer(now, shared);
     }
 
-    /// All before `una` has arrived: subflows that were in doubt for older data get another chance.
-    pub(super) fn settle_doubts(&mut self, now: Instant, una: u64) {
+    /// All before `una` has arrived: subflows suspected over older data get another chance.
+    pub(super) fn clear_suspects(&mut self, now: Instant, una: u64) {
         let mut settled = false;
         for subflow in &mut self.subflows {
-            settled |= subflow.doubted_until.take_if(|until| *until <= una).is_some();
+            settled |= subflow.liveness.suspect_until.take_if(|until| *until <= una).is_some();
         }
         if settled {
             self.subflows_changed(now);
@@ -506,9 +512,9 @@ impl Connection {
     pub(super) fn arm_persist_timer(&mut self, now: Instant, shared: &Shared) {
         let out = &self.outgoing;
         let blocked = !out.unsent.is_empty() && out.unsent.below(out.edge) == 0;
-        let silent = out.una == out.nxt && self.subflows.iter().all(|subflow| subflow.recovery.is_empty());
+        let silent = out.una == out.nxt && self.subflows.iter().all(|subflow| subflow.tx.recovery.is_empty());
         let waits = !out.unsent.is_empty() || out.una < out.nxt;
-        let shut = |s: &Subflow| s.is_open() && s.recovery.is_empty() && s.snd_edge <= s.recovery.snd_nxt();
+        let shut = |s: &Subflow| s.is_open() && s.tx.recovery.is_empty() && s.tx.snd_edge <= s.tx.recovery.snd_nxt();
         if !(blocked && silent || waits && self.subflows.iter().any(shut)) {
             self.timers.persist = None;
             self.timers.persist_backoff = 0;

@@ -103,7 +103,7 @@ impl Connection {
 
     /// True of a subflow of which no better is to be expected than of those that were lost.
     fn is_hopeless(&self, subflow: &Subflow) -> bool {
-        let times_out = subflow.recovery.consecutive_rtos() > 0;
+        let times_out = subflow.tx.recovery.consecutive_rtos() > 0;
         let timed_out = is_barren(subflow) && times_out;
         let unanswered = subflow.handshake.is_some_and(|timer| timer.retries > 0);
         // Where others were lost, one that has been of use and is not in trouble is not.
@@ -114,5 +114,5 @@ impl Connection {
 
 /// A join whose handshake came through and nothing that followed, as on a path that swallows large packets.
 fn is_barren(subflow: &Subflow) -> bool {
-    subflow.is_join() && subflow.recovery.snd_nxt() > 1 && subflow.recovery.snd_una() <= 1
+    subflow.is_join() && subflow.tx.recovery.snd_nxt() > 1 && subflow.tx.recovery.snd_una() <= 1
 }

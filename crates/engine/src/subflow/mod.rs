@@ -1,0 +1,295 @@
+//! One subflow: a TCP connection inside the MPTCP connection (RFC 9293), without its congestion window.
+//!
+//! `tx` sends, `rx` receives, `liveness` says whether it still works.
+
+mod detour;
+mod liveness;
+mod rx;
+mod tx;
+
+use crate::deadline::earliest;
+use crate::memory::Offer;
+use crate::recovery::Recovery;
+use crate::{Keepalive, Profile, SubflowStats};
+use anabranch_policy::congestion::Controller;
+use anabranch_policy::{SubflowView, Truth};
+use anabranch_units::{AddressId, Bytes, Duration, Instant, Nonce, SubflowId};
+use anabranch_wire::FlowKey;
+
+pub(crate) use detour::Detour;
+pub(crate) use liveness::{Liveness, RemovalProbe};
+pub(crate) use rx::Rx;
+pub(crate) use tx::{Tx, timestamp_at};
+
+/// Where a subflow stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum State {
+    /// We sent a SYN.
+    SynSent,
+    /// We answered a SYN.
+    SynReceived,
+    /// We joined and wait for the fourth ACK; no data yet (RFC 8684 §3.2).
+    Confirming,
+    /// Open, also while it is being closed by FINs.
+    Established,
+}
+
+/// How a subflow came to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Origin {
+    /// MP_CAPABLE, or plain TCP.
+    Initial,
+    /// MP_JOIN with our nonce and, once known, the peer's.
+    Join { own: Nonce, peer: Option<Nonce> },
+}
+
+/// A SYN, SYN/ACK or third ACK that may have to be sent again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HandshakeTimer {
+    pub(crate) first_sent: Instant,
+    pub(crate) deadline: Instant,
+    pub(crate) timeout: Duration,
+    pub(crate) retries: u32,
+}
+
+pub(crate) struct Subflow {
+    pub(crate) id: SubflowId,
+    /// Its bit in the log of sent data.
+    pub(crate) slot: u8,
+    /// Addresses and ports as on the segments that we send.
+    pub(crate) flow: FlowKey,
+    pub(crate) origin: Origin,
+    pub(crate) state: State,
+    pub(crate) local_address: AddressId,
+    pub(crate) remote_address: AddressId,
+    pub(crate) backup_local: bool,
+    pub(crate) backup_remote: bool,
+    pub(crate) handshake: Option<HandshakeTimer>,
+    /// Outcome of MP_CAPABLE in earlier connections on its path.
+    pub(crate) offer: Offer,
+    /// MP_CAPABLE is left out of its SYN.
+    pub(crate) gave_up_mptcp: bool,
+    /// When it was first open for data.
+    pub(crate) opened_at: Option<Instant>,
+    /// Facts about its path that the driver told.
+    pub(crate) truth: Option<Truth>,
+    /// Both ends take SACK (RFC 2018).
+    pub(crate) sack: bool,
+    /// Both ends send timestamps (RFC 7323).
+    pub(crate) timestamps: bool,
+    /// Carries options that a middlebox has not eaten: some MPTCP option arrived after the handshake.
+    pub(crate) confirmed: bool,
+    /// It has carried data that was next at the data level, ours or the peer's.
+    pub(crate) useful: bool,
+    /// It is lost, and never was.
+    pub(crate) in_vain: bool,
+    pub(crate) tx: Tx,
+    pub(crate) rx: Rx,
+    pub(crate) liveness: Liveness,
+}
+
+/// The largest window shift (RFC 7323 §2.3).
+const MAX_SHIFT: u8 = 14;
+
+impl Subflow {
+    pub(crate) fn new(
+        id: SubflowId,
+        slot: u8,
+        flow: FlowKey,
+        origin: Origin,
+        state: State,
+        profile: &Profile,
+        receive_buffer: Bytes,
+    ) -> Self {
+        Subflow {
+            id,
+            slot,
+            flow,
+            origin,
+            state,
+            local_address: AddressId(0),
+            remote_address: AddressId(0),
+            backup_local: false,
+            backup_remote: false,
+            handshake: None,
+            offer: Offer::Usual,
+            gave_up_mptcp: false,
+            opened_at: None,
+            truth: None,
+            sack: false,
+            timestamps: false,
+            confirmed: false,
+            useful: false,
+            in_vain: false,
+            tx: Tx::new(profile, &flow),
+            rx: Rx::new(profile, receive_buffer),
+            liveness: Liveness::new(),
+        }
+    }
+
+    /// Takes over what the SYNs agreed on.
+    pub(crate) fn negotiated(
+        &mut self,
+        profile: &Profile,
+        now: Instant,
+        sack: bool,
+        timestamps: bool,
+        scale: Option<u8>,
+    ) {
+        self.sack = profile.sack && sack;
+        self.timestamps = profile.timestamps && timestamps;
+        match scale {
+            Some(shift) if profile.window_scaling => self.tx.snd_scale = shift.min(MAX_SHIFT),
+            _ => self.rx.rcv_scale = 0,
+        }
+        self.tx.recovery = Recovery::new(tx::recovery_config(profile, self.sack), 1, now);
+    }
+
+    /// Either end asked to use this subflow only when no other works.
+    pub(crate) fn backup(&self) -> bool {
+        self.backup_local || self.backup_remote
+    }
+
+    /// May carry data.
+    pub(crate) fn is_open(&self) -> bool {
+        self.state == State::Established && !self.tx.fin_sent
+    }
+
+    /// Both FINs have come through.
+    pub(crate) fn is_closed(&self) -> bool {
+        let fin_acked = self.tx.fin_sent && self.tx.recovery.snd_una() == self.tx.recovery.snd_nxt();
+        fin_acked && self.rx.peer_fin.is_some_and(|fin| self.rx.rcv_nxt > fin)
+    }
+
+    /// Somebody acknowledges before the peer does, which lags behind for longer than segments are overtaken: ACKs without a
+    /// DSS are not the peer's, and say nothing of its options.
+    pub(crate) fn is_acknowledged_by_proxy(&self, now: Instant) -> bool {
+        self.liveness.behind_since.is_some_and(|since| now.since(since) >= self.tx.rtt.rto())
+    }
+
+    /// May carry new data (A-USABLE).
+    pub(crate) fn is_usable(&self) -> bool {
+        self.is_open()
+            && !self.liveness.potentially_failed
+            && !self.liveness.stale
+            && self.liveness.suspect_until.is_none()
+            && self.tx.rtt.srtt().is_some()
+    }
+
+    /// A join that the peer asked for and has not completed: nothing is proven of it, and it may be one of a flood.
+    pub(crate) fn is_half_open_join(&self) -> bool {
+        self.state == State::SynReceived && self.is_join()
+    }
+
+    /// A join that neither end has sent data on, as far as we know: the handshake is not complete.
+    pub(crate) fn is_unfinished_join(&self) -> bool {
+        self.state != State::Established && self.is_join()
+    }
+
+    pub(crate) fn is_join(&self) -> bool {
+        matches!(self.origin, Origin::Join { .. })
+    }
+
+    /// The RTT as far as a receiver of data knows it.
+    pub(crate) fn receiver_rtt(&self) -> Option<Duration> {
+        if self.is_open() { self.rx.echo_rtt.or(self.tx.rtt.srtt()) } else { None }
+    }
+
+    /// Holds what SACK blocks report (RFC 2018, RFC 2883).
+    pub(crate) fn has_to_sack(&self) -> bool {
+        self.sack && (!self.rx.ofo.is_empty() || self.rx.ack.duplicate.is_some())
+    }
+
+    /// Its own retransmission will bring the segment that holds the byte at data offset `una`; a part of it may have been
+    /// acknowledged here.
+    pub(crate) fn is_repairing(&self, una: u64) -> bool {
+        self.tx.originals.hold(una)
+    }
+
+    /// The earliest of its timers.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let handshake = self.handshake.map(|timer| timer.deadline);
+        let probe = self.liveness.removal_probe.map(|probe| probe.deadline);
+        let rare =
+            if self.tx.fin_sent || probe.is_some() { earliest([self.liveness.linger_until, probe]) } else { None };
+        earliest([
+            handshake,
+            self.tx.recovery.deadline(),
+            self.rx.ack.deadline,
+            self.rx.unmapped_until,
+            self.tx.pacer.wake,
+            rare,
+        ])
+    }
+
+    /// When a silent peer is to be asked whether it is there: not while something is under way, which asks by itself. A
+    /// host that has sent its FIN waits for the peer's just as well.
+    pub(crate) fn keepalive_due(&self, keepalive: &Keepalive) -> Option<Instant> {
+        let silent = self.state == State::Established && self.tx.recovery.is_empty() && !self.is_closed();
+        silent.then(|| self.liveness.heard + keepalive.idle + keepalive.interval * u64::from(self.liveness.keepalives))
+    }
+
+    /// What a policy may know of it; `share` is the new data that the receive-window policy allows it.
+    pub(crate) fn view(&self, congestion: &Controller, share: Bytes) -> Option<SubflowView> {
+        let srtt = self.tx.rtt.srtt()?;
+        let cwnd = congestion.cwnd(self.id);
+        let model = congestion.model(self.id, Some(srtt));
+        let in_flight = self.tx.in_flight();
+        Some(SubflowView {
+            id: self.id,
+            mss: Bytes::new(u64::from(self.tx.mss)),
+            srtt,
+            rttvar: self.tx.rtt.rttvar().unwrap_or_default(),
+            rtt_min: self.tx.rtt.min().unwrap_or(srtt),
+            rtt_max: self.tx.rtt.max().unwrap_or(srtt),
+            rtt_first: self.tx.rtt.first().unwrap_or(srtt),
+            rtt_last: self.tx.rtt.last().unwrap_or(srtt),
+            rto: self.tx.rtt.rto(),
+            cwnd,
+            ssthresh: congestion.ssthresh(self.id),
+            in_flight,
+            cwnd_at_loss: congestion.cwnd_at_loss(self.id),
+            loss: self.tx.loss.rate(),
+            sent: self.tx.recovery.snd_nxt() - 1,
+            acked: self.tx.recovery.snd_una() - 1,
+            data_acked: self.tx.data_acked,
+            open: !self.tx.is_after_timeout() && self.tx.window_left() > 0,
+            share,
+            backup: self.backup(),
+            throttled: self.tx.throttled,
+            last_sent: self.tx.last_sent,
+            pacing: model.map(|model| model.pacing),
+            bdp: model.and_then(|model| model.bdp),
+            delivery: self.tx.delivery,
+            path_rate: self.tx.path_rate.get(),
+            oldest_sent: self.tx.recovery.oldest_sent(),
+            heard: self.liveness.heard,
+            truth: self.truth,
+        })
+    }
+
+    pub(crate) fn stats(&self, congestion: &Controller) -> SubflowStats {
+        SubflowStats {
+            id: self.id,
+            local: self.flow.source(),
+            remote: self.flow.destination(),
+            established: self.is_open(),
+            backup: self.backup(),
+            srtt: self.tx.rtt.srtt(),
+            cwnd: congestion.cwnd(self.id),
+            segments_sent: self.tx.counts.segments_sent,
+            bytes_first_sent: self.tx.counts.bytes_first_sent,
+            bytes_sent: self.tx.counts.bytes_sent,
+            retransmitted: self.tx.recovery.retransmitted_segments(),
+            rtos: self.tx.recovery.rto_count(),
+            fast_recoveries: self.tx.counts.fast_recoveries,
+            reinjected: self.tx.counts.reinjected,
+            bytes_received: self.rx.bytes_received,
+        }
+    }
+}
+
+/// The smallest shift that lets 16 bits express the whole buffer (RFC 7323 §2.2).
+pub(crate) fn shift_for(buffer: Bytes) -> u8 {
+    (0..MAX_SHIFT).find(|shift| buffer.get() >> shift <= u64::from(u16::MAX)).unwrap_or(MAX_SHIFT)
+}

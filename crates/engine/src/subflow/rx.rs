@@ -1,0 +1,116 @@
+//! The receiving half of a subflow.
+
+use super::{Detour, shift_for};
+use crate::ahead::Ahead;
+use crate::mapping::MappingTable;
+use crate::reassembly::{Limits, Reassembly};
+use crate::unplaced::Unplaced;
+use crate::{AckReason, Profile};
+use anabranch_units::{Bytes, Duration, Instant, SubflowSeq};
+
+/// Receiving half of a subflow.
+pub(crate) struct Rx {
+    pub(crate) irs: SubflowSeq,
+    pub(crate) rcv_nxt: u64,
+    pub(crate) rcv_scale: u8,
+    pub(crate) ofo: Reassembly,
+    pub(crate) maps: MappingTable,
+    /// Bytes in order here, not yet handed to the data level.
+    pub(crate) unplaced: Unplaced,
+    /// In order here and ahead of the stream; only where such data is not acknowledged.
+    pub(crate) ahead: Ahead,
+    /// When bytes without a mapping have waited long enough for it.
+    pub(crate) unmapped_until: Option<Instant>,
+    pub(crate) ts_recent: u32,
+    /// When `ts_recent` was taken.
+    pub(crate) ts_recent_at: Instant,
+    /// RTT as a receiver of data sees it: the age of the echoed timestamp, smoothed.
+    pub(crate) echo_rtt: Option<Duration>,
+    pub(crate) last_echo: u32,
+    pub(crate) ack: Acknowledging,
+    pub(crate) detour: Detour,
+    /// Offset of the peer's FIN.
+    pub(crate) peer_fin: Option<u64>,
+    pub(crate) bytes_received: u64,
+}
+
+/// Received and not yet acknowledged (RFC 5681 §4.2).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Acknowledging {
+    /// Full segments since the last ACK.
+    pub(crate) segments: u32,
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) now: bool,
+    /// Something arrived out of order or twice, and the peer has not been told: data says it only with SACK blocks,
+    /// of which most have no room for any, and is no duplicate ACK (RFC 5681 §2, RFC 2018 §4).
+    pub(crate) unreported: bool,
+    /// Segments still to be acknowledged at once.
+    pub(crate) quick: u32,
+    pub(crate) last_data: Option<Instant>,
+    /// The latest bytes received twice, to be reported as DSACK (RFC 2883).
+    pub(crate) duplicate: Option<(u64, u64)>,
+}
+
+/// After so long without a segment the peer's timestamp clock may have come round (RFC 7323 §5.5: 24 days).
+const PAWS_EXPIRY: Duration = Duration::from_secs(24 * 24 * 3600);
+
+impl Rx {
+    pub(super) fn new(profile: &Profile, receive_buffer: Bytes) -> Self {
+        let limits = Limits::of_buffer(receive_buffer.get());
+        Rx {
+            irs: SubflowSeq::new(0),
+            rcv_nxt: 1,
+            rcv_scale: if profile.window_scaling { shift_for(receive_buffer) } else { 0 },
+            ofo: Reassembly::new(limits),
+            maps: MappingTable::new(limits.fragments),
+            unplaced: Unplaced::default(),
+            ahead: Ahead::default(),
+            unmapped_until: None,
+            ts_recent: 0,
+            ts_recent_at: Instant::ZERO,
+            echo_rtt: None,
+            last_echo: 0,
+            ack: Acknowledging { quick: profile.quick_acks, ..Acknowledging::default() },
+            detour: Detour::default(),
+            peer_fin: None,
+            bytes_received: 0,
+        }
+    }
+
+    /// This timestamp lies before the latest (RFC 7323 §5.3), and the peer's clock cannot have come round meanwhile.
+    pub(crate) fn is_old(&self, timestamp: u32, now: Instant) -> bool {
+        (timestamp.wrapping_sub(self.ts_recent) as i32) < 0 && now.since(self.ts_recent_at) <= PAWS_EXPIRY
+    }
+
+    /// Takes an RTT sample where a full segment echoed a timestamp of ours, at `clock` by that clock. A full one left on
+    /// arrival of the ACK that bore the timestamp, if the sender had more to send (Linux `tcp_rcv_rtt_measure_ts`).
+    pub(crate) fn on_echo(&mut self, clock: u32, echo: u32) {
+        if echo == self.last_echo {
+            return;
+        }
+        self.last_echo = echo;
+        // A clock of milliseconds; an echo from the future is no honest peer's.
+        let age = clock.wrapping_sub(echo);
+        if i32::try_from(age).is_ok() {
+            let sample = Duration::from_millis(u64::from(age.max(1)));
+            self.echo_rtt = Some(self.echo_rtt.map_or(sample, |rtt| (rtt * 7 + sample) / 8));
+        }
+    }
+
+    /// Offset of the first byte that the data level has not had.
+    pub(crate) fn placed(&self) -> u64 {
+        if self.unplaced.is_empty() { self.rcv_nxt } else { self.unplaced.start() }
+    }
+
+    /// Why an ACK by itself would leave now.
+    pub(crate) fn ack_reason(&self, now: Instant) -> AckReason {
+        match (self.ack.duplicate, self.ofo.is_empty(), self.ack.segments) {
+            (Some(_), ..) => AckReason::Duplicate,
+            (_, false, _) => AckReason::OutOfOrder,
+            (_, _, 0) => AckReason::Update,
+            (_, _, 1) if self.ack.last_data != Some(now) => AckReason::Delayed,
+            (_, _, 1) => AckReason::AtOnce,
+            _ => AckReason::Second,
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The sending half of a subflow.
+
+use crate::Profile;
+use crate::originals::Originals;
+use crate::pacer::Pacer;
+use crate::path_mtu::PathMtu;
+use crate::path_rate::PathRate;
+use crate::recovery::{self, Recovery};
+use crate::rtt::RttEstimator;
+use anabranch_policy::Delivery;
+use anabranch_policy::congestion::RateSample;
+use anabranch_policy::forecast::LossEstimate;
+use anabranch_units::{Bytes, Dsn, Duration, Instant, Rate, SubflowSeq};
+use anabranch_wire::FlowKey;
+
+/// Sending half of a subflow (RFC 9293 §3.3.1), without its congestion window.
+pub(crate) struct Tx {
+    pub(crate) iss: SubflowSeq,
+    pub(crate) recovery: Recovery,
+    pub(crate) rtt: RttEstimator,
+    pub(crate) loss: LossEstimate,
+    /// Latest believable sample of the delivery rate.
+    pub(crate) delivery: Option<Delivery>,
+    /// Of the path, whatever there was to send.
+    pub(crate) path_rate: PathRate,
+    /// The smaller of the two MSS options.
+    pub(crate) mss_option: u16,
+    /// MTU of the path, where that is less than our device's and the peer's.
+    pub(crate) path_mtu: Option<PathMtu>,
+    /// When we asked whether small packets get through where large ones do not.
+    pub(crate) asked_small: Option<Instant>,
+    /// Payload of a full segment with the options of the steady state.
+    pub(crate) mss: u32,
+    /// Right edge of the peer's subflow-level window, as an offset. Follows the latest segment (RFC 9293 §3.10.7.4), also back.
+    pub(crate) snd_edge: u64,
+    /// Offset and acknowledgment of the segment that last set it.
+    pub(crate) snd_wl1: u64,
+    pub(crate) snd_wl2: u64,
+    /// The window field of the latest segment, to tell duplicate ACKs from window updates.
+    pub(crate) snd_wnd: u16,
+    pub(crate) snd_scale: u8,
+    /// Fast recovery has begun: its first retransmission leaves whatever the window says (RFC 6675 §5 (4.3)).
+    pub(crate) retransmit_now: bool,
+    /// A tail loss probe is due.
+    pub(crate) probe_now: bool,
+    pub(crate) last_sent: Option<Instant>,
+    /// The highest DATA_ACK that came here.
+    pub(crate) data_acked: Option<Dsn>,
+    pub(crate) fin_sent: bool,
+    /// Segments as they were first sent, from the first that is not acknowledged here.
+    pub(crate) originals: Originals,
+    /// Bytes below us that the first hop has not sent (TCP Small Queues).
+    pub(crate) first_hop: u64,
+    /// Held back by TCP Small Queues or by pacing.
+    pub(crate) throttled: bool,
+    pub(crate) pacer: Pacer,
+    /// Packets sent, modulo 2¹⁶: the IPv4 identification.
+    pub(crate) packets_sent: u16,
+    /// Offset added to the clock to form TSval (RFC 7323 §5.4).
+    pub(crate) timestamp_offset: u32,
+    pub(crate) counts: Counts,
+}
+
+/// Counters of a sending half.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) segments_sent: u64,
+    pub(crate) bytes_first_sent: u64,
+    pub(crate) bytes_sent: u64,
+    pub(crate) fast_recoveries: u64,
+    pub(crate) reinjected: u64,
+}
+
+/// Three duplicate ACKs (RFC 5681 §3.2).
+const DUP_THRESHOLD: u32 = 3;
+/// Repetitions in vain after which other subflows are preferred (RFC 9293 §3.8.3: R1, at least 3).
+const MAX_VAIN_REPETITIONS: u32 = 3;
+
+impl Tx {
+    pub(super) fn new(profile: &Profile, flow: &FlowKey) -> Self {
+        let mss_option = profile.mss_towards(flow.dst);
+        Tx {
+            iss: SubflowSeq::new(0),
+            recovery: Recovery::new(recovery_config(profile, profile.sack), 1, Instant::ZERO),
+            rtt: RttEstimator::new(profile.rto),
+            loss: LossEstimate::new(),
+            delivery: None,
+            path_rate: PathRate::default(),
+            mss_option,
+            path_mtu: None,
+            asked_small: None,
+            mss: u32::from(mss_option),
+            snd_edge: 0,
+            snd_wl1: 0,
+            snd_wl2: 0,
+            snd_wnd: 0,
+            snd_scale: 0,
+            retransmit_now: false,
+            probe_now: false,
+            last_sent: None,
+            data_acked: None,
+            fin_sent: false,
+            originals: Originals::default(),
+            first_hop: 0,
+            throttled: false,
+            pacer: Pacer::default(),
+            packets_sent: 0,
+            timestamp_offset: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Its timeouts come to nothing: other subflows are preferred, and looked for.
+    pub(crate) fn repeats_in_vain(&self) -> bool {
+        self.recovery.consecutive_rtos() > MAX_VAIN_REPETITIONS
+    }
+
+    /// The wire's number for one of our offsets.
+    pub(crate) fn seq(&self, offset: u64) -> SubflowSeq {
+        self.iss + offset
+    }
+
+    /// Milliseconds for the timestamps option (RFC 7323 §5.4).
+    pub(crate) fn timestamp(&self, now: Instant) -> u32 {
+        timestamp_at(now, self.timestamp_offset)
+    }
+
+    /// FlightSize (RFC 5681 §2): sent and not cumulatively acknowledged.
+    pub(crate) fn flight_size(&self) -> Bytes {
+        Bytes::new(self.recovery.snd_nxt() - self.recovery.snd_una())
+    }
+
+    /// Bytes that congestion control counts as under way.
+    pub(crate) fn in_flight(&self) -> Bytes {
+        Bytes::new(self.recovery.in_flight())
+    }
+
+    /// How long nothing was sent or under way.
+    pub(crate) fn idle(&self, now: Instant) -> Option<Duration> {
+        self.last_sent.filter(|_| self.recovery.is_empty()).map(|last| now.since(last))
+    }
+
+    /// What the peer's window still admits.
+    pub(crate) fn window_left(&self) -> u64 {
+        self.snd_edge.saturating_sub(self.recovery.snd_nxt())
+    }
+
+    /// After a timeout, until all that was under way then has been repaired.
+    pub(super) fn is_after_timeout(&self) -> bool {
+        self.recovery.phase() == recovery::Phase::Loss
+    }
+
+    /// An ACK came with a sample of the delivery rate and one of the RTT.
+    pub(crate) fn note_rate(&mut self, now: Instant, sample: RateSample, rtt: Option<Duration>) {
+        match self.rtt.min() {
+            Some(min) if !self.in_flight().is_zero() => {
+                self.path_rate.acked(now, self.recovery.delivered(), rtt, min, Bytes::new(u64::from(self.mss)));
+            }
+            _ => self.path_rate.drained(),
+        }
+        let Some(over) = sample.over else { return };
+        let delivered = Bytes::new(self.recovery.delivered() - sample.prior_delivered);
+        let Some(rate) = Rate::of(delivered, over) else { return };
+        self.delivery = Some(Delivery { rate, app_limited: sample.app_limited });
+    }
+
+    /// The peer's window, and nothing else, lets no new data onto it.
+    pub(crate) fn is_window_shut(&self) -> bool {
+        !self.is_after_timeout() && self.window_left() == 0
+    }
+}
+
+/// The clock of timestamps, in milliseconds, with an offset.
+pub(crate) fn timestamp_at(now: Instant, offset: u32) -> u32 {
+    // Started above zero so that an echo of 0 still means "none yet" where the offset is 0.
+    ((now.as_nanos() / 1_000_000) as u32).wrapping_add(1).wrapping_add(offset)
+}
+
+pub(super) fn recovery_config(profile: &Profile, sack: bool) -> recovery::Config {
+    recovery::Config {
+        sack,
+        rack: profile.rack,
+        tlp: profile.tlp,
+        dup_threshold: DUP_THRESHOLD,
+        early_retransmit: profile.early_retransmit,
+        single_repair: profile.single_repair,
+        max_rto: profile.max_rto,
+    }
+}
