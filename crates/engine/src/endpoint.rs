@@ -208,7 +208,7 @@ impl Endpoint {
     /// Asks for a subflow to be used only when no other works, or withdraws that (MP_PRIO).
     pub fn set_backup(&mut self, now: Instant, id: ConnectionId, subflow: SubflowId, backup: bool) {
         self.with(now, id, |connection, shared| {
-            if let Some(index) = connection.position(subflow) {
+            if let Some(index) = connection.subflows.position(subflow) {
                 connection.set_backup(now, index, backup, shared);
             }
         });
@@ -219,7 +219,7 @@ impl Endpoint {
     pub fn close_subflow(&mut self, now: Instant, id: ConnectionId, subflow: SubflowId) -> bool {
         let mut closed = false;
         self.with(now, id, |connection, shared| {
-            if let Some(index) = connection.position(subflow) {
+            if let Some(index) = connection.subflows.position(subflow) {
                 closed = connection.close_subflow(now, index, shared);
             }
         });
@@ -236,7 +236,7 @@ impl Endpoint {
         let Some(connection) = slot_mut(&mut self.connections, id).and_then(|slot| slot.connection.as_mut()) else {
             return;
         };
-        if let Some(index) = connection.position(subflow) {
+        if let Some(index) = connection.subflows.position(subflow) {
             connection.handle_segment(now, index, &mut segment, &mut self.shared);
             connection.note_progress(now);
         }
@@ -451,7 +451,7 @@ impl Endpoint {
         let mut believed = false;
         if let Some((id, subflow)) = owner {
             self.with(now, id, |connection, _| {
-                if let Some(index) = connection.position(subflow) {
+                if let Some(index) = connection.subflows.position(subflow) {
                     believed = connection.on_too_big(now, index, seq, mtu);
                 }
             });
@@ -474,7 +474,7 @@ impl Endpoint {
             self.shared.truths.push(Told { local, remote, truth });
         }
         for connection in self.connections.iter_mut().filter_map(|slot| slot.connection.as_mut()) {
-            for subflow in &mut connection.subflows {
+            for subflow in connection.subflows.iter_mut() {
                 subflow.truth = self.shared.truth(&subflow.flow);
                 subflow.tx.loss.set_oracle(self.shared.loss_oracle(&subflow.flow));
             }

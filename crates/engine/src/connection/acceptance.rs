@@ -26,7 +26,7 @@ impl Connection {
             match segment.options.timestamps {
                 Some(timestamps)
                     if subflow.rx.is_old(timestamps.value, now)
-                        && !(self.detours_agreed && is_late(subflow, segment, timestamps.value)) =>
+                        && !(self.negotiated.detours && is_late(subflow, segment, timestamps.value)) =>
                 {
                     shared.counters.unacceptable += 1;
                     self.answer_unacceptable(now, index, segment, shared);

@@ -30,7 +30,7 @@ impl Connection {
         }
         let (sack, count, dsack) = sack_offsets(segment, ack, subflow.tx.iss, subflow.tx.recovery.snd_nxt());
         let (in_flight, flight_size) = (subflow.tx.in_flight(), subflow.tx.flight_size());
-        let cwnd = self.congestion.cwnd(subflow.id);
+        let cwnd = self.sender.congestion.cwnd(subflow.id);
         let input = AckIn { ack, sack: &sack[..count], dsack, is_duplicate, rtt_from_timestamp: None };
         let out = subflow.tx.recovery.on_ack(now, &input, &subflow.tx.rtt);
         if let Some(rtt) = out.rtt {
@@ -49,7 +49,7 @@ impl Connection {
         }
         let (id, srtt, mss) = (subflow.id, subflow.tx.rtt.srtt(), u64::from(subflow.tx.mss));
         let revived = out.acked > 0 && std::mem::take(&mut subflow.liveness.potentially_failed);
-        let slow_start = self.congestion.ssthresh(id).is_none_or(|ssthresh| cwnd < ssthresh);
+        let slow_start = self.sender.congestion.ssthresh(id).is_none_or(|ssthresh| cwnd < ssthresh);
         // The window was the limit if it was full before this ACK; in slow start, where it doubles in a round trip, if half
         // of it was used (Linux `tcp_is_cwnd_limited`).
         let used = in_flight.get() + mss;
@@ -58,14 +58,14 @@ impl Connection {
         let (in_recovery, delivered) =
             (subflow.tx.recovery.phase() == Phase::Recovery, subflow.tx.recovery.delivered());
         if out.left_recovery {
-            self.congestion.on_recovered(now, id);
+            self.sender.congestion.on_recovered(now, id);
         }
         if out.undo {
-            self.congestion.on_spurious(now, id);
+            self.sender.congestion.on_spurious(now, id);
         }
         if out.tail_loss_repaired {
-            self.congestion.on_fast_retransmit(now, id, flight_size);
-            self.congestion.on_recovered(now, id);
+            self.sender.congestion.on_fast_retransmit(now, id, flight_size);
+            self.sender.congestion.on_recovered(now, id);
         }
         if out.entered_recovery {
             self.enter_recovery(now, index, flight_size);
@@ -83,7 +83,7 @@ impl Connection {
                 delivered,
                 sample: out.rate,
             };
-            self.congestion.on_ack(now, id, &ack);
+            self.sender.congestion.on_ack(now, id, &ack);
         }
         if revived {
             self.subflows_changed(now);
@@ -100,13 +100,13 @@ impl Connection {
         shared: &mut Shared,
     ) {
         let window = u64::from(segment.window) << self.subflows[index].tx.snd_scale;
-        let acked = ack.saturating_sub(1).min(self.outgoing.buffer.end());
+        let acked = ack.saturating_sub(1).min(self.sender.outgoing.buffer.end());
         self.on_data_ack(now, acked, window, shared);
     }
 
     /// The peer has everything before `offset`, and admits `window` bytes from there on. False if that cannot be.
     pub(super) fn on_data_ack(&mut self, now: Instant, offset: u64, window: u64, shared: &mut Shared) -> bool {
-        let out = &mut self.outgoing;
+        let out = &mut self.sender.outgoing;
         let fin_acked = out.fin.is_some_and(|fin| out.fin_sent && offset == fin + 1);
         let data = offset - u64::from(fin_acked);
         // An acknowledgment of what was never sent is a lie (optimistic ACK); ignore it.
@@ -117,30 +117,30 @@ impl Connection {
         if data > out.una {
             let una = out.una;
             self.credit_carriers(una);
-            let out = &mut self.outgoing;
+            let out = &mut self.sender.outgoing;
             out.una = data;
             out.buffer.release(data);
             out.log.release(data);
             out.reinject.remove_below(data);
             self.timers.data_backoff = 0;
-            self.vain.clear();
+            self.paths.vain.clear();
             self.arm_data_timer(now, shared);
             self.clear_suspects(now, data);
             self.on_progress(now, shared);
-            let out = &mut self.outgoing;
+            let out = &mut self.sender.outgoing;
             if out.writer_waits {
                 out.writer_waits = false;
                 shared.event(self.id, Event::Writable);
             }
         }
-        let out = &mut self.outgoing;
+        let out = &mut self.sender.outgoing;
         if fin_acked && !out.fin_acked {
             out.fin_acked = true;
             self.timers.data_backoff = 0;
             self.arm_data_timer(now, shared);
             self.on_progress(now, shared);
         }
-        let out = &mut self.outgoing;
+        let out = &mut self.sender.outgoing;
         if offset >= out.una {
             out.edge = out.edge.max(offset + window);
             out.largest_window = out.largest_window.max(window);

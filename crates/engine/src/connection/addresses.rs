@@ -26,13 +26,22 @@ const REMOVAL_PROBES: u32 = 2;
 impl Connection {
     /// A subflow was established: announce our further addresses once.
     pub(super) fn on_established_paths(&mut self, now: Instant, shared: &mut Shared) {
-        if self.mode != Mode::Multipath || !shared.config.announce || self.role == Role::Client || self.ever_joined {
+        if self.mode != Mode::Multipath
+            || !shared.config.announce
+            || self.role == Role::Client
+            || self.subflows.ever_joined
+        {
             return;
         }
-        let Some(initial) = self.initial_address else { return };
+        let Some(initial) = self.paths.initial_address else { return };
         for (id, address) in shared.locals.iter() {
             if address.ip != initial && !shared.down.contains(&address.ip) {
-                self.paths.announcements.push_back(Announcement { id, address: address.ip, sent: 0, next: now });
+                self.paths.manager.announcements.push_back(Announcement {
+                    id,
+                    address: address.ip,
+                    sent: 0,
+                    next: now,
+                });
             }
         }
         self.announce(now, shared);
@@ -40,10 +49,10 @@ impl Connection {
 
     /// An interface of ours came up again, or is new.
     pub(super) fn announce_again(&mut self, now: Instant, id: Option<AddressId>, address: IpAddr, shared: &mut Shared) {
-        let initial = self.initial_address == Some(address);
+        let initial = self.paths.initial_address == Some(address);
         let Some(id) = id.filter(|_| shared.config.announce && self.role == Role::Server && !initial) else { return };
-        if self.paths.announcements.iter().all(|announcement| announcement.id != id) {
-            self.paths.announcements.push_back(Announcement { id, address, sent: 0, next: now });
+        if self.paths.manager.announcements.iter().all(|announcement| announcement.id != id) {
+            self.paths.manager.announcements.push_back(Announcement { id, address, sent: 0, next: now });
         }
         self.announce(now, shared);
     }
@@ -51,19 +60,21 @@ impl Connection {
     /// Sends the announcement that is due. One waits for its echo at a time, and the next follows the echo: Linux drops
     /// an ADD_ADDR that comes while it still handles another.
     pub(super) fn announce(&mut self, now: Instant, shared: &mut Shared) {
-        self.paths.await_announcement(now);
-        let Some((index, key)) = self.control_subflow().zip(self.remote_key) else { return };
+        self.paths.manager.await_announcement(now);
+        let Some((index, key)) = self.control_subflow().zip(self.keys.remote) else { return };
         let given_up = |first: &Announcement| first.sent >= MAX_ANNOUNCEMENTS && first.next <= now;
-        while self.paths.announcements.front().is_some_and(given_up) {
-            self.paths.announcements.pop_front();
+        while self.paths.manager.announcements.front().is_some_and(given_up) {
+            self.paths.manager.announcements.pop_front();
         }
-        let Some(first) = self.paths.announcements.front_mut().filter(|first| first.next <= now) else { return };
+        let Some(first) = self.paths.manager.announcements.front_mut().filter(|first| first.next <= now) else {
+            return;
+        };
         first.next = now + self.subflows[index].tx.rtt.rto() * (1 << first.sent);
         first.sent += 1;
         let (id, address, port) = (first.id, first.address, shared.config.announced_port);
-        let hmac = add_addr_hmac(self.local_key, key, id, address, port);
-        if !self.paths.announced.contains(&id) {
-            self.paths.announced.push(id);
+        let hmac = add_addr_hmac(self.keys.local, key, id, address, port);
+        if !self.paths.manager.announced.contains(&id) {
+            self.paths.manager.announced.push(id);
         }
         let add = AddAddr { id, address, port, hmac: Some(hmac.last_8()) };
         self.send_ack(now, index, vec![MpOption::AddAddr(add)], shared);
@@ -72,11 +83,11 @@ impl Connection {
     /// An address of the peer, or the echo of one of ours (RFC 8684 §3.4.1).
     pub(super) fn on_add_addr(&mut self, now: Instant, index: usize, add: &AddAddr, shared: &mut Shared) {
         let Some(hmac) = add.hmac else {
-            self.paths.announcements.retain(|ours| (ours.id, ours.address) != (add.id, add.address));
+            self.paths.manager.announcements.retain(|ours| (ours.id, ours.address) != (add.id, add.address));
             return self.announce(now, shared);
         };
-        let Some(key) = self.remote_key else { return };
-        let expected = add_addr_hmac(key, self.local_key, add.id, add.address, add.port);
+        let Some(key) = self.keys.remote else { return };
+        let expected = add_addr_hmac(key, self.keys.local, add.id, add.address, add.port);
         if !same_mac(&hmac, &expected.last_8()) {
             shared.counters.bad_add_addr += 1;
             return;
@@ -86,7 +97,7 @@ impl Connection {
             return;
         }
         self.send_ack(now, index, vec![MpOption::AddAddr(AddAddr { hmac: None, ..*add })], shared);
-        let Some(first) = self.first_remote else { return };
+        let Some(first) = self.paths.first_remote else { return };
         let port = add.port.unwrap_or(first.port());
         // Two ends on one host may well use its loopback addresses.
         let local = add.address.is_loopback() && !first.ip().is_loopback();
@@ -95,18 +106,20 @@ impl Connection {
         }
         let address = SocketAddr::new(add.address, port);
         if first == address {
-            self.paths.deny_initial(false);
-        } else if self.paths.remote.len() < MAX_REMOTE && !self.paths.remote.contains(&(add.id, address)) {
-            self.paths.remote.push((add.id, address));
+            self.paths.manager.deny_initial(false);
+        } else if self.paths.manager.remote.len() < MAX_REMOTE
+            && !self.paths.manager.remote.contains(&(add.id, address))
+        {
+            self.paths.manager.remote.push((add.id, address));
             // What failed there before the address was withdrawn says nothing of it now.
-            self.paths.forgive(add.address);
+            self.paths.manager.forgive(add.address);
         }
         self.join_missing(now, shared);
     }
 
     /// An identifier keeps its address until it is removed; only another port may be added to it (RFC 8684 §3.4.1).
     fn contradicts(&self, add: &AddAddr) -> bool {
-        let known = self.paths.remote.iter().any(|(id, address)| *id == add.id && address.ip() != add.address);
+        let known = self.paths.manager.remote.iter().any(|(id, address)| *id == add.id && address.ip() != add.address);
         let used = self.subflows.iter().any(|subflow| {
             // A NAT may have changed where a subflow seems to come from, but not where ours went.
             let chosen = self.role == Role::Client && subflow.state != State::SynSent;
@@ -119,9 +132,9 @@ impl Connection {
     /// reset unless it shows that it still works.
     pub(super) fn on_remove_addr(&mut self, now: Instant, remove: &RemoveAddr, shared: &mut Shared) {
         for id in &remove.ids {
-            self.paths.remote.retain(|(known, _)| known != id);
+            self.paths.manager.remote.retain(|(known, _)| known != id);
             if *id == AddressId(0) {
-                self.paths.deny_initial(true);
+                self.paths.manager.deny_initial(true);
             }
             while let Some(index) = self.subflows.iter().position(|subflow| {
                 subflow.remote_address == *id && matches!(subflow.state, State::SynSent) && subflow.is_join()
@@ -146,7 +159,7 @@ impl Connection {
 
     /// A subflow to a withdrawn address has not shown any life: ask again, and then reset it.
     pub(super) fn on_removal_probe(&mut self, now: Instant, index: usize, shared: &mut Shared) {
-        let others = self.open_subflows().count() > 1;
+        let others = self.subflows.open().count() > 1;
         let subflow = &mut self.subflows[index];
         let Some(probe) = &mut subflow.liveness.removal_probe else { return };
         if probe.probes < REMOVAL_PROBES {

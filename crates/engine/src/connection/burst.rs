@@ -53,7 +53,7 @@ impl Connection {
         let most = shared.config.burst.map_or(0, |burst| burst.get().min(LONGEST_MAP));
         let subflow = self.subflows[index].id;
         let fresh = matches!(purpose, Purpose::NewData(_));
-        if !self.burst.as_ref().is_some_and(|burst| fresh && burst.admits(subflow, sent, most)) {
+        if !self.sender.burst.as_ref().is_some_and(|burst| fresh && burst.admits(subflow, sent, most)) {
             self.close_burst(shared);
         }
     }
@@ -69,7 +69,7 @@ impl Connection {
         let subflow = self.subflows[index].id;
         let first = shared.out.len() - 1;
         let Sent { start, data, len: size, .. } = *sent;
-        let burst = self.burst.get_or_insert(Burst {
+        let burst = self.sender.burst.get_or_insert(Burst {
             subflow,
             first,
             segments: 0,
@@ -87,9 +87,9 @@ impl Connection {
 
     /// Nothing more comes: all segments of the burst declare the mapping over all of them.
     pub(super) fn close_burst(&mut self, shared: &mut Shared) {
-        let Some(burst) = self.burst.take() else { return };
-        let Some(index) = self.position(burst.subflow) else { return };
-        if burst.segments == 1 && !self.checksum {
+        let Some(burst) = self.sender.burst.take() else { return };
+        let Some(index) = self.subflows.position(burst.subflow) else { return };
+        if burst.segments == 1 && !self.negotiated.checksum {
             // It has the mapping that it shall have.
             return;
         }
@@ -102,10 +102,10 @@ impl Connection {
         };
         let mut map = self.map(&declared);
         let originals = &mut self.subflows[index].tx.originals;
-        if self.checksum {
+        if self.negotiated.checksum {
             let payloads = originals.latest(burst.segments).map(AsRef::as_ref);
             declared.checksum =
-                Some(dss_checksum(self.local_idsn + 1 + burst.data, map.subflow_seq, map.length, payloads));
+                Some(dss_checksum(self.keys.local_idsn + 1 + burst.data, map.subflow_seq, map.length, payloads));
             map.checksum = declared.checksum;
         }
         originals.share(burst.segments, declared);

@@ -7,8 +7,8 @@ use anabranch_units::Instant;
 impl Connection {
     /// The first invariant that does not hold, as a sentence.
     pub(crate) fn check(&self, now: Instant, shared: &Shared) -> Result<(), String> {
-        let out = &self.outgoing;
-        for subflow in &self.subflows {
+        let out = &self.sender.outgoing;
+        for subflow in self.subflows.iter() {
             let (kept, fresh) = (subflow.tx.recovery.totals(), subflow.tx.recovery.recompute());
             if kept != fresh {
                 return Err(format!("subflow {}: scoreboard says {kept:?}, recomputed {fresh:?}", subflow.id));

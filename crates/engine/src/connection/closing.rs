@@ -26,29 +26,22 @@ pub(super) struct FastClosing {
     tries: u32,
 }
 
-/// Statistics kept of subflows that are gone.
-const MAX_BURIED: usize = 256;
-
 impl Connection {
     /// Removes subflow `index`: what it carried is sent again elsewhere, its statistics stay.
     pub(super) fn bury(&mut self, now: Instant, index: usize, shared: &mut Shared) {
         let subflow = self.subflows.remove(index);
         self.remember(&subflow, shared);
         if shared.config.profile.temporal_sharing {
-            self.history.keep(&subflow);
+            self.paths.history.keep(&subflow);
         }
         shared.routes.push(Route::Remove(subflow.flow));
-        let stats = crate::SubflowStats { established: false, ..subflow.stats(&self.congestion) };
+        let stats = crate::SubflowStats { established: false, ..subflow.stats(&self.sender.congestion) };
         if subflow.tx.recovery.snd_nxt() > 1 || subflow.rx.bytes_received > 0 || !subflow.is_join() {
-            self.buried.push(stats);
-            // A peer that keeps joining and resetting costs no more than this.
-            if self.buried.len() > MAX_BURIED {
-                self.buried.remove(0);
-            }
+            self.subflows.bury(stats);
         }
-        self.congestion.remove(subflow.id);
+        self.sender.congestion.remove(subflow.id);
         self.give_back(subflow.id, subflow.slot);
-        self.outgoing.log.forget(subflow.slot);
+        self.sender.outgoing.log.forget(subflow.slot);
         if self.is_known() && !subflow.is_half_open_join() {
             shared.event(self.id, Event::SubflowClosed(subflow.id));
         }
@@ -78,17 +71,17 @@ impl Connection {
 
     /// What only subflow `id` in `slot` carried is to be sent again elsewhere.
     fn give_back(&mut self, id: SubflowId, slot: u8) {
-        let una = self.outgoing.una;
-        let orphans: Vec<_> = self.outgoing.log.carried_by(slot).collect();
+        let una = self.sender.outgoing.una;
+        let orphans: Vec<_> = self.sender.outgoing.log.carried_by(slot).collect();
         for (start, end) in orphans {
-            if end > una && self.outgoing.log.carriers(start.max(una)) == bit(slot) {
-                self.outgoing.reinject.insert(start.max(una), end, Reason::Gone(id));
+            if end > una && self.sender.outgoing.log.carriers(start.max(una)) == bit(slot) {
+                self.sender.outgoing.reinject.insert(start.max(una), end, Reason::Gone(id));
             }
         }
     }
 
     fn on_last_subflow_gone(&mut self, now: Instant, shared: &mut Shared) {
-        let complete = self.outgoing.fin_acked && self.receiver.finished();
+        let complete = self.sender.outgoing.fin_acked && self.receiver.finished();
         if complete {
             // Joins that are left are reset first (`close_subflows`).
             if self.subflows.is_empty() {
@@ -110,15 +103,15 @@ impl Connection {
         while let Some(subflow) = self.subflows.pop() {
             self.remember(&subflow, shared);
             shared.routes.push(Route::Remove(subflow.flow));
-            self.buried.push(crate::SubflowStats { established: false, ..subflow.stats(&self.congestion) });
+            self.subflows.bury(crate::SubflowStats { established: false, ..subflow.stats(&self.sender.congestion) });
         }
         if self.mode == Mode::Multipath || self.mode == Mode::Negotiating {
-            shared.routes.push(Route::RemoveToken(self.local_key.token(), self.id));
+            shared.routes.push(Route::RemoveToken(self.keys.local.token(), self.id));
         }
         if how == Event::Closed && self.receiver.unread() > 0 {
             // The application still has something to read; the last of it ends the connection.
             self.timers = Timers::default();
-            self.paths = PathManager::default();
+            self.paths.manager = PathManager::default();
             self.closed_unread = true;
             return;
         }
@@ -134,7 +127,7 @@ impl Connection {
     /// The application gives up: end everything, and say so (RFC 8684 §3.5).
     pub(crate) fn abort(&mut self, now: Instant, shared: &mut Shared) {
         self.stats.ended.get_or_insert(Ended::Aborted);
-        let key = self.remote_key.filter(|_| self.mode == Mode::Multipath);
+        let key = self.keys.remote.filter(|_| self.mode == Mode::Multipath);
         if let (FastClose::Ack, Some(_), Some(index)) = (shared.config.fast_close, key, self.control_subflow()) {
             return self.start_fast_close(now, index, shared);
         }
@@ -160,14 +153,14 @@ impl Connection {
             self.kill(now, other, ResetReason::Unspecified, shared);
         }
         self.timers = Timers::default();
-        self.paths = PathManager::default();
+        self.paths.manager = PathManager::default();
         self.on_fast_close_timeout(now, shared);
     }
 
     /// MP_FASTCLOSE has not been answered (or not been sent yet).
     pub(super) fn on_fast_close_timeout(&mut self, now: Instant, shared: &mut Shared) {
         let Some(closing) = &mut self.fast_closing else { return };
-        let Some((subflow, receiver_key)) = self.subflows.first().zip(self.remote_key) else {
+        let Some((subflow, receiver_key)) = self.subflows.first().zip(self.keys.remote) else {
             // Whatever took the last subflow, nobody is left to answer.
             return self.finish(Event::Reset, shared);
         };
@@ -192,7 +185,7 @@ impl Connection {
         reset: Option<SubflowId>,
         shared: &mut Shared,
     ) -> bool {
-        if key != self.local_key || self.mode != Mode::Multipath {
+        if key != self.keys.local || self.mode != Mode::Multipath {
             return false;
         }
         shared.counters.resets_received += 1;
@@ -219,7 +212,7 @@ impl Connection {
             return self.lose_to_reset(now, index, segment, shared);
         }
         let subflow = &self.subflows[index];
-        let all_sent = subflow.tx.fin_sent && self.outgoing.una >= self.outgoing.buffer.end();
+        let all_sent = subflow.tx.fin_sent && self.sender.outgoing.una >= self.sender.outgoing.buffer.end();
         let all_received = subflow.rx.peer_fin.is_some_and(|fin| subflow.rx.rcv_nxt > fin);
         let complete = all_sent && all_received;
         self.stats.ended = Some(if complete { Ended::InOrder } else { Ended::Reset });
@@ -243,7 +236,7 @@ impl Connection {
         }
         // A peer without our key knows no connection to join yet.
         if !transient && self.confirmed {
-            self.paths.bar(&subflow.flow);
+            self.paths.manager.bar(&subflow.flow);
         }
     }
 
@@ -251,7 +244,7 @@ impl Connection {
     pub(super) fn advance_closing(&mut self, now: Instant, shared: &mut Shared) {
         match self.mode {
             Mode::Multipath => {
-                if self.outgoing.fin_acked && self.receiver.finished() {
+                if self.sender.outgoing.fin_acked && self.receiver.finished() {
                     self.close_subflows(now, shared);
                 } else {
                     self.release_left_subflows(now, shared);
@@ -295,7 +288,7 @@ impl Connection {
 
     fn close_plain(&mut self, now: Instant, shared: &mut Shared) {
         let Some(subflow) = self.subflows.first() else { return };
-        let drained = self.outgoing.unsent.is_empty() && self.outgoing.fin.is_some();
+        let drained = self.sender.outgoing.unsent.is_empty() && self.sender.outgoing.fin.is_some();
         if drained && !subflow.tx.fin_sent && subflow.state == State::Established {
             self.send_fin(now, 0, shared);
         }
@@ -334,7 +327,7 @@ impl Connection {
     /// The application closes one subflow of several. False if there is no such subflow, or no other.
     pub(crate) fn close_subflow(&mut self, now: Instant, index: usize, shared: &mut Shared) -> bool {
         let possible =
-            self.mode == Mode::Multipath && self.subflows[index].is_open() && self.open_subflows().count() > 1;
+            self.mode == Mode::Multipath && self.subflows[index].is_open() && self.subflows.open().count() > 1;
         if possible {
             self.leave_subflow(now, index, shared);
         }
@@ -342,7 +335,7 @@ impl Connection {
     }
 
     pub(super) fn send_fin(&mut self, now: Instant, index: usize, shared: &mut Shared) {
-        let end = self.outgoing.buffer.end();
+        let end = self.sender.outgoing.buffer.end();
         let subflow = &mut self.subflows[index];
         subflow.tx.fin_sent = true;
         subflow.tx.recovery.on_sent(now, 0, end, FIN);

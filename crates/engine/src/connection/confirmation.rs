@@ -40,7 +40,7 @@ impl Connection {
             self.timers.data = Some(now);
         }
         // A peer that lacked the keys refused whatever came.
-        self.paths.forgive_all();
+        self.paths.manager.forgive_all();
         self.join_missing(now, shared);
     }
 
@@ -52,7 +52,7 @@ impl Connection {
     /// A question on the first path has had no answer for a timeout: the other paths are tried, unless something did
     /// come. A peer that answers without DSS is about to become plain TCP (§3.7).
     pub(super) fn on_unanswered(&mut self, now: Instant, shared: &mut Shared) {
-        if self.initial().is_some_and(|first| now.since(first.liveness.heard) >= first.tx.rtt.rto()) {
+        if self.subflows.initial().is_some_and(|first| now.since(first.liveness.heard) >= first.tx.rtt.rto()) {
             self.on_first_path_dead(now, shared);
         }
     }
@@ -76,7 +76,7 @@ impl Connection {
         self.confirmation.next = None;
         let first = |subflow: &crate::subflow::Subflow| !subflow.is_join() && subflow.state == State::Established;
         let Some(index) = self.subflows.iter().position(first) else { return };
-        let under_way = !self.subflows[index].tx.recovery.is_empty() || self.outgoing.fin_sent;
+        let under_way = !self.subflows[index].tx.recovery.is_empty() || self.sender.outgoing.fin_sent;
         if self.mode != Mode::Multipath || self.confirmed || under_way {
             return;
         }

@@ -3,7 +3,8 @@
 //! Every answer is checked: an impossible one ends the round and is counted. A policy that asks for no copies costs one
 //! question per round of sending.
 
-use super::{Connection, Outgoing};
+use super::Connection;
+use super::sender::Outgoing;
 use crate::Reason;
 use crate::recovery::{Phase, Sent};
 use crate::sent_log::{Carried, bit};
@@ -80,45 +81,46 @@ fn standing(subflow: &Subflow, congestion: &Controller) -> Standing {
 impl Connection {
     /// Copies out what the reinjection policy may know beside the usable subflows, if it asks for copies.
     pub(super) fn take_standings(&mut self) {
-        self.copies = self.reinjection.copies() && self.may_reinject();
-        self.standings.clear();
-        if self.copies {
-            self.standings.reserve_exact(self.subflows.len());
+        self.sender.copies = self.sender.reinjection.copies() && self.may_reinject();
+        self.sender.standings.clear();
+        if self.sender.copies {
+            self.sender.standings.reserve_exact(self.subflows.len());
             let open = self.subflows.iter().filter(|subflow| subflow.is_open());
-            self.standings.extend(open.map(|subflow| standing(subflow, &self.congestion)));
+            self.sender.standings.extend(open.map(|subflow| standing(subflow, &self.sender.congestion)));
         }
     }
 
     /// Subflow `index` has sent.
     pub(super) fn renew_standing(&mut self, index: usize) {
         let subflow = &self.subflows[index];
-        if let Some(known) = self.standings.iter_mut().find(|standing| standing.id == subflow.id) {
-            *known = standing(subflow, &self.congestion);
+        if let Some(known) = self.sender.standings.iter_mut().find(|standing| standing.id == subflow.id) {
+            *known = standing(subflow, &self.sender.congestion);
         }
     }
 
     /// Tells the reinjection policy that `start..start + length` left for the first time, on subflow `index`.
     pub(super) fn tell_of_sending(&mut self, now: Instant, index: usize, start: u64, length: u64) {
-        if !self.copies {
+        if !self.sender.copies {
             return;
         }
         let subflow = &self.subflows[index];
         let carriers = Marks::from_bits(bit(subflow.slot));
         let sent = Piece { from: self.dsn(start), length: Bytes::new(length), sent: now, carriers };
-        let (view, record) = picture(&self.views, &self.subflows, &self.outgoing, self.local_idsn);
-        let picture = Picture { view: &view, standings: &self.standings, outstanding: &record };
-        self.reinjection.on_sent(now, &sent, subflow.id, &picture);
+        let (view, record) = picture(&self.sender.views, &self.subflows, &self.sender.outgoing, self.keys.local_idsn);
+        let picture = Picture { view: &view, standings: &self.sender.standings, outstanding: &record };
+        self.sender.reinjection.on_sent(now, &sent, subflow.id, &picture);
     }
 
     /// Sends the copies that the reinjection policy asks for.
     pub(super) fn copy(&mut self, now: Instant, shared: &mut Shared) {
-        if !self.copies {
+        if !self.sender.copies {
             return;
         }
         loop {
-            let (view, record) = picture(&self.views, &self.subflows, &self.outgoing, self.local_idsn);
-            let picture = Picture { view: &view, standings: &self.standings, outstanding: &record };
-            let Some(repeat) = self.reinjection.next(now, &picture) else { return };
+            let (view, record) =
+                picture(&self.sender.views, &self.subflows, &self.sender.outgoing, self.keys.local_idsn);
+            let picture = Picture { view: &view, standings: &self.sender.standings, outstanding: &record };
+            let Some(repeat) = self.sender.reinjection.next(now, &picture) else { return };
             let Some(range) = self.checked(&repeat) else {
                 self.stats.overruled.copies += 1;
                 return;
@@ -132,13 +134,14 @@ impl Connection {
     /// What to repeat, if the answer is possible: sent, not acknowledged at the data level, and for a usable subflow with
     /// room that has not carried it.
     fn checked(&self, repeat: &Repeat) -> Option<(u64, u64)> {
-        let una = self.dsn(self.outgoing.una);
-        let offset = offset_of(repeat.from, &self.outgoing, self.local_idsn).filter(|_| !repeat.from.before(una))?;
-        let (_, end) = self.outgoing.log.range_at(offset)?;
-        let carriers = self.outgoing.log.carriers(offset);
-        let fresh = carriers != 0 && carriers & bit(self.slot_of(repeat.on)?) == 0;
-        let shown = self.views.iter().find(|view| view.id == repeat.on);
-        let standing = || self.standings.iter().find(|standing| standing.id == repeat.on);
+        let una = self.dsn(self.sender.outgoing.una);
+        let offset =
+            offset_of(repeat.from, &self.sender.outgoing, self.keys.local_idsn).filter(|_| !repeat.from.before(una))?;
+        let (_, end) = self.sender.outgoing.log.range_at(offset)?;
+        let carriers = self.sender.outgoing.log.carriers(offset);
+        let fresh = carriers != 0 && carriers & bit(self.subflows.slot_of(repeat.on)?) == 0;
+        let shown = self.sender.views.iter().find(|view| view.id == repeat.on);
+        let standing = || self.sender.standings.iter().find(|standing| standing.id == repeat.on);
         let able = match shown {
             Some(view) => view.has_room_to_repeat(),
             None => standing().is_some_and(|standing| standing.usable && standing.has_room),
@@ -148,7 +151,7 @@ impl Connection {
 
     /// Keeps the timer of the reinjection policy; all that could leave has left.
     pub(super) fn arm_reinjection(&mut self, now: Instant) {
-        if !self.copies || self.outgoing.una == self.outgoing.nxt {
+        if !self.sender.copies || self.sender.outgoing.una == self.sender.outgoing.nxt {
             self.timers.reinjection = None;
             return;
         }
@@ -157,9 +160,9 @@ impl Connection {
             return;
         }
         self.take_standings();
-        let (view, record) = picture(&self.views, &self.subflows, &self.outgoing, self.local_idsn);
-        let picture = Picture { view: &view, standings: &self.standings, outstanding: &record };
-        let wanted = self.reinjection.wake(now, &picture).filter(|at| *at > now);
+        let (view, record) = picture(&self.sender.views, &self.subflows, &self.sender.outgoing, self.keys.local_idsn);
+        let picture = Picture { view: &view, standings: &self.sender.standings, outstanding: &record };
+        let wanted = self.sender.reinjection.wake(now, &picture).filter(|at| *at > now);
         self.timers.reinjection = wanted.map(|at| at.max(now + SHORTEST_SLEEP));
     }
 
@@ -167,12 +170,12 @@ impl Connection {
     /// which is at once.
     pub(super) fn wake_reinjection(&mut self, now: Instant, shared: &Shared) {
         self.survey(now, shared);
-        if !self.copies {
+        if !self.sender.copies {
             return;
         }
-        let (view, record) = picture(&self.views, &self.subflows, &self.outgoing, self.local_idsn);
-        let picture = Picture { view: &view, standings: &self.standings, outstanding: &record };
-        let stale = self.reinjection.on_wake(now, &picture);
+        let (view, record) = picture(&self.sender.views, &self.subflows, &self.sender.outgoing, self.keys.local_idsn);
+        let picture = Picture { view: &view, standings: &self.sender.standings, outstanding: &record };
+        let stale = self.sender.reinjection.on_wake(now, &picture);
         for index in 0..self.subflows.len() {
             let (id, slot) = (self.subflows[index].id, self.subflows[index].slot);
             let others = self.subflows.iter().any(|subflow| subflow.id != id && subflow.is_usable());

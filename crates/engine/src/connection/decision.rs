@@ -1,6 +1,7 @@
 //! What policies are shown, what the scheduler says to it, and whether that may be done.
 
-use super::{Connection, Mode, Outgoing, watchdog};
+use super::sender::Outgoing;
+use super::{Connection, Mode, watchdog};
 use crate::Misconduct;
 use crate::deadline::earliest;
 use crate::shared::Shared;
@@ -52,99 +53,100 @@ pub(super) fn view<'a>(subflows: &'a [SubflowView], out: &Outgoing, idsn: Dsn, u
 impl Connection {
     /// Copies out what policies may know. Usable subflows only, and backups only if there is no other.
     pub(super) fn survey(&mut self, now: Instant, shared: &Shared) {
-        self.views.clear();
-        self.usage.clear();
+        self.sender.views.clear();
+        self.sender.usage.clear();
         // Exactly: most connections are idle most of the time, and keep these.
         let subflows = self.subflows.len();
-        self.views.reserve_exact(subflows);
-        self.usage.reserve_exact(subflows);
-        self.shares.reserve_exact(subflows.saturating_sub(self.shares.len()));
+        self.sender.views.reserve_exact(subflows);
+        self.sender.usage.reserve_exact(subflows);
+        self.sender.shares.reserve_exact(subflows.saturating_sub(self.sender.shares.len()));
         let regular = self.subflows.iter().any(|subflow| subflow.is_usable() && !subflow.backup());
         let eligible = |subflow: &&crate::subflow::Subflow| subflow.is_usable() && subflow.backup() != regular;
         // A connection whose only subflows have failed goes on using them: there is nothing better.
         let any = self.subflows.iter().any(|subflow| eligible(&subflow));
-        for subflow in &self.subflows {
+        for subflow in self.subflows.iter() {
             let use_it = if any { eligible(&subflow) } else { subflow.is_open() && subflow.tx.rtt.srtt().is_some() };
             if !use_it {
                 continue;
             }
-            self.usage.push(Usage {
+            self.sender.usage.push(Usage {
                 id: subflow.id,
                 mss: Bytes::new(u64::from(subflow.tx.mss)),
                 srtt: subflow.tx.rtt.srtt().unwrap_or(Duration::MAX),
-                cwnd: self.congestion.cwnd(subflow.id),
+                cwnd: self.sender.congestion.cwnd(subflow.id),
                 outstanding: subflow.tx.flight_size(),
-                unacked: Bytes::new(self.outgoing.log.unacked(subflow.slot)),
+                unacked: Bytes::new(self.sender.outgoing.log.unacked(subflow.slot)),
                 acked: subflow.tx.recovery.snd_una() - 1,
             });
         }
-        self.shares.clear();
-        self.shares.resize(self.usage.len(), Bytes::MAX);
-        let out = &self.outgoing;
-        if self.usage.len() > 1 {
+        self.sender.shares.clear();
+        self.sender.shares.resize(self.sender.usage.len(), Bytes::MAX);
+        let out = &self.sender.outgoing;
+        if self.sender.usage.len() > 1 {
             let buffers = Buffers {
                 window: Bytes::new(out.edge.saturating_sub(out.una)),
                 receive: Bytes::new(out.largest_window),
                 send: shared.config.send_buffer,
             };
-            self.receive_window.share(now, &buffers, &self.usage, &mut self.shares);
-            let idle = self.usage.iter().all(|one| one.outstanding.is_zero());
-            if idle && out.needs_unsent() && self.shares.iter().all(|share| share.is_zero()) {
+            self.sender.receive_window.share(now, &buffers, &self.sender.usage, &mut self.sender.shares);
+            let idle = self.sender.usage.iter().all(|one| one.outstanding.is_zero());
+            if idle && out.needs_unsent() && self.sender.shares.iter().all(|share| share.is_zero()) {
                 // Nothing is under way that could open a share.
                 self.stats.overruled.shares += 1;
-                self.shares.fill(Bytes::MAX);
+                self.sender.shares.fill(Bytes::MAX);
             }
         }
         let mut subflows = self.subflows.iter();
-        for (usage, share) in self.usage.iter().zip(&self.shares) {
+        for (usage, share) in self.sender.usage.iter().zip(&self.sender.shares) {
             // Both stand in the order of the subflows.
             let subflow = subflows.find(|subflow| subflow.id == usage.id);
-            self.views.extend(subflow.and_then(|subflow| {
-                let view = subflow.view(&self.congestion, *share)?;
+            self.sender.views.extend(subflow.and_then(|subflow| {
+                let view = subflow.view(&self.sender.congestion, *share)?;
                 // What idling will have cost it by the time it sends.
                 let restarted = subflow.tx.idle(now).map(|idle| {
-                    let cwnd = self.congestion.cwnd_after_idle(subflow.id, idle, subflow.tx.rtt.rto());
+                    let cwnd = self.sender.congestion.cwnd_after_idle(subflow.id, idle, subflow.tx.rtt.rto());
                     SubflowView { cwnd, ..view }
                 });
                 Some(restarted.unwrap_or(view))
             }));
         }
         self.take_standings();
-        let usable = self.views.iter().fold(0, |bits, view| bits | 1u32 << (view.id.0 % 32));
-        if usable != self.usable {
-            self.usable = usable;
-            self.scheduler.observe(now, &PolicyEvent::SubflowsChanged);
+        let usable = self.sender.views.iter().fold(0, |bits, view| bits | 1u32 << (view.id.0 % 32));
+        if usable != self.sender.usable {
+            self.sender.usable = usable;
+            self.sender.scheduler.observe(now, &PolicyEvent::SubflowsChanged);
         }
     }
 
     /// Asks the scheduler, and checks the answer. It is overruled by min-RTT if it asks for what cannot be done, waits
     /// while nothing is in flight that could end it, or leaves the first unsent byte for too long.
     pub(super) fn decide(&mut self, now: Instant, unsent: u64, sendable: u64, shared: &mut Shared) -> Verdict {
-        if let [only] = self.views.as_slice() {
+        if let [only] = self.sender.views.as_slice() {
             return Verdict::New(only.id, Bytes::ZERO);
         }
-        let view = view(&self.views, &self.outgoing, self.local_idsn, unsent, sendable);
-        self.waiting.overruled = false;
-        let decision = self.scheduler.decide(now, &view);
+        let view = view(&self.sender.views, &self.sender.outgoing, self.keys.local_idsn, unsent, sendable);
+        self.sender.waiting.overruled = false;
+        let decision = self.sender.scheduler.decide(now, &view);
         if matches!(decision, Decision::Send { skip: Bytes::ZERO, .. }) {
-            self.watchdog.acquit();
+            self.sender.watchdog.acquit();
         }
         let could_send = sendable > 0 && view.subflows.iter().any(SubflowView::has_room);
-        let patience = could_send.then(|| self.watchdog.waiting_since(now) + watchdog::patience(&self.views));
+        let patience =
+            could_send.then(|| self.sender.watchdog.waiting_since(now) + watchdog::patience(&self.sender.views));
         let starving = patience.is_some_and(|end| end <= now);
         let why = match decision {
             Decision::Send { on, skip } => {
                 let subflow = view.subflow(on).filter(|subflow| subflow.has_room());
-                match subflow.is_some_and(|subflow| self.outgoing.admits(skip, subflow.mss)) {
+                match subflow.is_some_and(|subflow| self.sender.outgoing.admits(skip, subflow.mss)) {
                     true if !starving => return Verdict::New(on, skip),
                     true => Misconduct::Starving,
                     false => Misconduct::Impossible,
                 }
             }
             Decision::Repeat { on, from } => {
-                let offset = from.get().wrapping_sub(view.data_una.get()).saturating_add(self.outgoing.una);
+                let offset = from.get().wrapping_sub(view.data_una.get()).saturating_add(self.sender.outgoing.una);
                 // The subflow that carried it may be gone.
-                let sent = from.before(view.unsent_from) && self.outgoing.log.range_at(offset).is_some();
+                let sent = from.before(view.unsent_from) && self.sender.outgoing.log.range_at(offset).is_some();
                 let legal =
                     sent && view.subflow(on).is_some_and(SubflowView::has_room_to_repeat) && self.may_reinject();
                 if legal && !starving {
@@ -156,7 +158,7 @@ impl Connection {
                 let until = until.filter(|at| *at > now);
                 let hopeful = view.subflows.iter().any(|subflow| !subflow.in_flight.is_zero() || subflow.throttled);
                 if !starving && (hopeful || until.is_some() || !could_send) {
-                    let (own, spins) = self.watchdog.timer(now, until, &self.views);
+                    let (own, spins) = self.sender.watchdog.timer(now, until, &self.sender.views);
                     if spins {
                         self.overrule(Misconduct::Looping, shared);
                     }
@@ -167,13 +169,13 @@ impl Connection {
         };
         let best = view.fastest_with_room().filter(|_| could_send).map(|best| best.id);
         self.overrule(why, shared);
-        self.waiting.overruled = true;
+        self.sender.waiting.overruled = true;
         best.map_or(Verdict::Wait(None), |on| Verdict::New(on, Bytes::ZERO))
     }
 
     /// Whether data may leave once more under other sequence numbers. While there is no other subflow, the peer may have
     /// become plain TCP: it takes whatever comes for what is next (RFC 8684 §3.7).
     pub(super) fn may_reinject(&self) -> bool {
-        self.mode == Mode::Multipath && self.peer_knows_of_join
+        self.mode == Mode::Multipath && self.subflows.peer_knows_of_join
     }
 }

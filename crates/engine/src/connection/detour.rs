@@ -36,9 +36,9 @@ impl Connection {
 
     /// Brings `self.routes` up to date: what an ACK path policy may choose among.
     pub(super) fn survey_routes(&mut self) {
-        self.routes.clear();
+        self.acks.routes.clear();
         let open = self.subflows.iter().filter(|subflow| subflow.is_open());
-        self.routes.extend(open.map(|subflow| AckRoute {
+        self.acks.routes.extend(open.map(|subflow| AckRoute {
             id: subflow.id,
             srtt: subflow.tx.rtt.srtt(),
             local: subflow.flow.src,
@@ -51,20 +51,20 @@ impl Connection {
         if self.subflows.len() < 2 || self.mode != Mode::Multipath {
             return None;
         }
-        if self.ack_path.is_own() {
+        if self.acks.policy.is_own() {
             self.subflows[index].rx.detour.away = 0;
             return None;
         }
         self.survey_routes();
         let subflow = &self.subflows[index];
-        let via = self.ack_path.path(now, subflow.id, &self.routes);
-        let route = self.routes.iter().find(|route| route.id == via)?;
+        let via = self.acks.policy.path(now, subflow.id, &self.acks.routes);
+        let route = self.acks.routes.iter().find(|route| route.id == via)?;
         let flow = FlowKey { src: route.local, dst: route.remote, ..subflow.flow };
         if flow == subflow.flow {
             self.subflows[index].rx.detour.away = 0;
             return None;
         }
-        let can = self.detours_agreed
+        let can = self.negotiated.detours
             && self.confirmed
             && subflow.is_open()
             && subflow.rx.peer_fin.is_none()
@@ -93,7 +93,7 @@ impl Connection {
     pub(crate) fn takes_detour(&self, id: SubflowId, flow: &FlowKey) -> bool {
         let there = |subflow: &Subflow| subflow.state == State::Established;
         let between = |subflow: &Subflow| (subflow.flow.src, subflow.flow.dst) == (flow.src, flow.dst);
-        self.detours_agreed
+        self.negotiated.detours
             && self.mode == Mode::Multipath
             && self.subflows.iter().any(|subflow| subflow.id == id && there(subflow))
             && self.subflows.iter().any(|subflow| there(subflow) && between(subflow))

@@ -47,17 +47,17 @@ pub(crate) fn tag(connection: crate::ConnectionId, subflow: anabranch_units::Sub
 
 impl Connection {
     pub(super) fn dsn(&self, offset: u64) -> Dsn {
-        self.local_idsn + 1 + offset
+        self.keys.local_idsn + 1 + offset
     }
 
     pub(super) fn remote_dsn(&self, offset: u64) -> Dsn {
-        self.remote_idsn + 1 + offset
+        self.keys.remote_idsn + 1 + offset
     }
 
     /// The offset in our stream that a DATA_ACK names; `None` if before its start.
     pub(super) fn data_ack_offset(&self, ack: DataSeq) -> Option<u64> {
-        let near = self.dsn(self.outgoing.una);
-        self.outgoing.una.checked_add_signed(ack.near(near).distance(near))
+        let near = self.dsn(self.sender.outgoing.una);
+        self.sender.outgoing.una.checked_add_signed(ack.near(near).distance(near))
     }
 
     /// The offset in the peer's stream that a mapping names; `None` if before its start.
@@ -132,7 +132,7 @@ impl Connection {
         subflow.rx.ack.unreported = false;
         // A short DATA_ACK leaves room for one more SACK block, where it is allowed.
         if multipath && subflow.state != State::Confirming {
-            let ack = Dss { data_ack: Some(self.data_ack(sacking && !self.long_dsn)), ..Dss::default() };
+            let ack = Dss { data_ack: Some(self.data_ack(sacking && !self.negotiated.long_dsn)), ..Dss::default() };
             segment.options.dss = Some(ack);
         }
         if sacking {
@@ -219,7 +219,7 @@ impl Connection {
     /// The mapping of a DATA_FIN that no data carries (RFC 8684 §3.3.3).
     fn data_fin_map(&self, fin: u64) -> Map {
         let dsn = self.dsn(fin);
-        let checksum = self.checksum.then(|| dss_checksum(dsn, 0, 1, []));
+        let checksum = self.negotiated.checksum.then(|| dss_checksum(dsn, 0, 1, []));
         Map { dsn: DataSeq::Long(dsn), subflow_seq: 0, length: 1, checksum }
     }
 
@@ -227,7 +227,7 @@ impl Connection {
     pub(super) fn send_data(&mut self, now: Instant, index: usize, sent: &Sent, purpose: Purpose, shared: &mut Shared) {
         self.before_segment(index, sent, purpose, shared);
         let fin = sent.flags & FIN != 0;
-        let last = sent.data + u64::from(sent.len) == self.outgoing.buffer.end();
+        let last = sent.data + u64::from(sent.len) == self.sender.outgoing.buffer.end();
         let mut flags = if last && sent.len > 0 { Flags::PSH } else { Flags::default() };
         if fin {
             flags = flags.with(Flags::FIN);
@@ -254,7 +254,7 @@ impl Connection {
             subflow.tx.counts.segments_sent += 1;
             subflow.tx.counts.bytes_sent += u64::from(sent.len);
             subflow.tx.loss.on_sent(1);
-            self.congestion.on_sent(subflow.id, Bytes::new(u64::from(sent.len)));
+            self.sender.congestion.on_sent(subflow.id, Bytes::new(u64::from(sent.len)));
         }
         self.transmit_segment(index, segment, purpose, shared);
         if grows {
@@ -270,10 +270,10 @@ impl Connection {
         if let Some(original) = self.subflows[index].tx.originals.get(sent.start) {
             return (original.slice(sent.start, length), original.map);
         }
-        let payload = self.outgoing.buffer.slice(sent.data, length);
+        let payload = self.sender.outgoing.buffer.slice(sent.data, length);
         let data_fin = sent.flags & DATA_FIN != 0;
         let mut map = Declared { start: sent.start, data: sent.data, length: length as u16, checksum: None, data_fin };
-        if self.checksum && self.mode != Mode::Plain {
+        if self.negotiated.checksum && self.mode != Mode::Plain {
             let wire = self.map(&map);
             let sum = || dss_checksum(self.dsn(sent.data), wire.subflow_seq, wire.length, [payload.as_ref()]);
             map.checksum = Some(if grows { 0 } else { sum() });
@@ -288,7 +288,7 @@ impl Connection {
             if self.mode == Mode::Multipath {
                 let data_ack = Some(self.data_ack(false));
                 // A FIN may close the stream as well if nothing else is outstanding (RFC 8684 §3.3.3).
-                let out = &self.outgoing;
+                let out = &self.sender.outgoing;
                 let last = out.fin.filter(|fin| out.fin_sent && !out.fin_acked && out.una == *fin);
                 let map = last.map(|fin| self.data_fin_map(fin));
                 segment.options.dss = Some(Dss { data_ack, data_fin: map.is_some(), map });
@@ -298,7 +298,7 @@ impl Connection {
         let map = self.map(declared);
         let joined = self.subflows[index].is_join();
         let first_data = declared.data == 0 && !self.confirmed && !joined && self.role == super::Role::Client;
-        if first_data && !declared.data_fin && self.remote_key.is_some() {
+        if first_data && !declared.data_fin && self.keys.remote.is_some() {
             // The client's first data repeats the keys until the peer has shown that it has them (RFC 8684 §3.1).
             let capable = self.capable(true, Some((map.length, map.checksum)));
             segment.options.push_mptcp(MpOption::Capable(capable));
@@ -312,10 +312,10 @@ impl Connection {
     pub(super) fn capable(&self, keys: bool, data: Option<(u16, Option<u16>)>) -> MpCapable {
         let has_own = keys || self.role == super::Role::Server;
         MpCapable {
-            checksum_required: self.checksum,
-            no_join_to_source: self.deny_join_to_initial,
-            sender_key: has_own.then_some(self.local_key),
-            receiver_key: self.remote_key.filter(|_| keys),
+            checksum_required: self.negotiated.checksum,
+            no_join_to_source: self.negotiated.deny_join_to_initial,
+            sender_key: has_own.then_some(self.keys.local),
+            receiver_key: self.keys.remote.filter(|_| keys),
             data,
             ..MpCapable::OFFER
         }
@@ -346,7 +346,7 @@ impl Connection {
                 Some(Timestamps { value: subflow.tx.timestamp(now), echo: subflow.rx.ts_recent });
         }
         let offers = !subflow.is_join() && option.is_some() && shared.config.ack_rewrite;
-        if offers && (!answer || self.detours_agreed) {
+        if offers && (!answer || self.negotiated.detours) {
             segment.options.push_experiment(super::detour::EXPERIMENT);
         }
         if let Some(option) = option {

@@ -38,10 +38,10 @@ impl Connection {
         let mode = if shared.config.multipath { Mode::Negotiating } else { Mode::Plain };
         let key = shared.new_key();
         let mut connection = Connection::new(now, id, Role::Client, mode, key, shared);
-        connection.first_remote = Some(remote);
+        connection.paths.first_remote = Some(remote);
         if mode == Mode::Negotiating {
             // No other connection of this host may draw the same key meanwhile (RFC 8684 §3.1).
-            shared.routes.push(Route::AddToken(connection.local_key.token(), id));
+            shared.routes.push(Route::AddToken(connection.keys.local.token(), id));
         }
         connection.start_race(now, opening, shared);
         connection
@@ -65,10 +65,10 @@ impl Connection {
             connection.stats.fallback = Some(FallbackReason::Syn);
             shared.fell_back(FallbackReason::Syn);
         }
-        connection.checksum |= capable.is_some_and(|capable| capable.checksum_required);
-        connection.detours_agreed = mode == Mode::Negotiating && connection.takes_part(syn, shared);
+        connection.negotiated.checksum |= capable.is_some_and(|capable| capable.checksum_required);
+        connection.negotiated.detours = mode == Mode::Negotiating && connection.takes_part(syn, shared);
         if mode == Mode::Negotiating {
-            shared.routes.push(Route::AddToken(connection.local_key.token(), id));
+            shared.routes.push(Route::AddToken(connection.keys.local.token(), id));
         }
         connection.take_syn(now, index, syn, shared);
         connection
@@ -91,12 +91,12 @@ impl Connection {
 
     /// Why no subflow of this flow, as its peer sends, may be added.
     pub(super) fn forbids_join(&self, flow: &FlowKey, shared: &Shared) -> Option<ResetReason> {
-        let closing = self.outgoing.fin_acked && self.receiver.finished();
+        let closing = self.sender.outgoing.fin_acked && self.receiver.finished();
         if self.mode != Mode::Multipath || closing || self.gone {
             return Some(ResetReason::MptcpError);
         }
-        let initial = self.initial().is_some_and(|subflow| subflow.flow.source() == flow.destination());
-        let denied = self.deny_join_to_initial && initial;
+        let initial = self.subflows.initial().is_some_and(|subflow| subflow.flow.source() == flow.destination());
+        let denied = self.negotiated.deny_join_to_initial && initial;
         (denied || !self.has_room_for_join(shared)).then_some(ResetReason::Prohibited)
     }
 
@@ -141,16 +141,16 @@ impl Connection {
         shared: &mut Shared,
     ) -> usize {
         // After 65536 joins the numbers begin again; one still in use is passed over.
-        while self.position(SubflowId(self.next_subflow)).is_some() {
-            self.next_subflow = self.next_subflow.wrapping_add(1);
+        while self.subflows.position(SubflowId(self.subflows.next_id)).is_some() {
+            self.subflows.next_id = self.subflows.next_id.wrapping_add(1);
         }
-        let id = SubflowId(self.next_subflow);
-        self.next_subflow = self.next_subflow.wrapping_add(1);
+        let id = SubflowId(self.subflows.next_id);
+        self.subflows.next_id = self.subflows.next_id.wrapping_add(1);
         let half_open_join = state == State::SynReceived && origin != Origin::Initial;
         let slot = if half_open_join {
             NO_SLOT
         } else {
-            self.slot().expect("the number of subflows was checked against the slots")
+            self.subflows.free_slot().expect("the number of subflows was checked against the slots")
         };
         let config = &shared.config;
         let mut subflow = Subflow::new(id, slot, flow, origin, state, &config.profile, config.receive_buffer);
@@ -158,7 +158,7 @@ impl Connection {
         subflow.tx.timestamp_offset = shared.chance.timestamp_offset(&flow);
         subflow.tx.loss = shared.loss_estimate(&flow);
         subflow.truth = shared.truth(&flow);
-        self.initial_address.get_or_insert(flow.src);
+        self.paths.initial_address.get_or_insert(flow.src);
         subflow.local_address = self.address_id(&flow, shared);
         subflow.backup_local = shared.locals.is_backup(flow.src);
         shared.routes.push(Route::Add(flow, self.id, id));
@@ -168,7 +168,7 @@ impl Connection {
 
     /// The address the initial subflow uses has identifier 0 (RFC 8684 §3.2); the others their own.
     pub(super) fn address_id(&self, flow: &FlowKey, shared: &Shared) -> AddressId {
-        let initial = self.initial_address;
+        let initial = self.paths.initial_address;
         if initial.is_none_or(|ip| ip == flow.src) {
             return AddressId(0);
         }
@@ -190,12 +190,12 @@ impl Connection {
                 Mode::Negotiating if !subflow.gave_up_mptcp => Some(MpOption::Capable(self.capable(false, None))),
                 _ => None,
             },
-            (Origin::Join { own, .. }, State::SynSent) => self.remote_key.map(|key| {
+            (Origin::Join { own, .. }, State::SynSent) => self.keys.remote.map(|key| {
                 let (backup, address) = (subflow.backup_local, subflow.local_address);
                 MpOption::JoinSyn(JoinSyn { backup, address, token: key.token(), nonce: own })
             }),
-            (Origin::Join { own, peer }, _) => self.remote_key.zip(peer).map(|(key, peer)| {
-                let hmac = join_hmac(self.local_key, key, own, peer).first_8();
+            (Origin::Join { own, peer }, _) => self.keys.remote.zip(peer).map(|(key, peer)| {
+                let hmac = join_hmac(self.keys.local, key, own, peer).first_8();
                 let (backup, address) = (subflow.backup_local, subflow.local_address);
                 MpOption::JoinSynAck(JoinSynAck { backup, address, hmac, nonce: own })
             }),
@@ -285,12 +285,12 @@ impl Connection {
             let (flow, gave_up) = (self.subflows[index].flow, self.subflows[index].gave_up_mptcp);
             match answer.zip(key) {
                 // A key reflected to its owner proves nothing, and would let HMACs be reflected as well.
-                Some((answer, key)) if !gave_up && key != self.local_key => {
+                Some((answer, key)) if !gave_up && key != self.keys.local => {
                     self.mode = Mode::Multipath;
                     self.take_remote_key(key, shared);
-                    self.checksum |= answer.checksum_required;
-                    self.detours_agreed = self.takes_part(segment, shared);
-                    self.paths.deny_initial(answer.no_join_to_source);
+                    self.negotiated.checksum |= answer.checksum_required;
+                    self.negotiated.detours = self.takes_part(segment, shared);
+                    self.paths.manager.deny_initial(answer.no_join_to_source);
                     shared.memory.on_offer_taken(now, &flow);
                 }
                 _ => {
@@ -313,8 +313,8 @@ impl Connection {
             }
         }
         self.take_syn(now, index, segment, shared);
-        self.outgoing.edge = u64::from(segment.window);
-        self.outgoing.largest_window = self.outgoing.edge;
+        self.sender.outgoing.edge = u64::from(segment.window);
+        self.sender.outgoing.largest_window = self.sender.outgoing.edge;
         self.establish(now, index, segment, shared);
         self.remember_answer(now, index, shared);
         self.send_third_ack(now, index, shared);
@@ -329,14 +329,14 @@ impl Connection {
             _ => None,
         });
         let expected =
-            self.remote_key.zip(answer).map(|(key, answer)| join_hmac(key, self.local_key, answer.nonce, own));
+            self.keys.remote.zip(answer).map(|(key, answer)| join_hmac(key, self.keys.local, answer.nonce, own));
         let (Some(answer), Some(expected)) = (answer, expected) else {
             return self.refuse_join(now, index, shared);
         };
         if !same_mac(&answer.hmac, &expected.first_8()) {
             return self.refuse_join(now, index, shared);
         }
-        self.ever_joined = true;
+        self.subflows.ever_joined = true;
         self.take_syn(now, index, segment, shared);
         let rtt = self.handshake_rtt(now, index, segment);
         let subflow = &mut self.subflows[index];
@@ -369,8 +369,8 @@ impl Connection {
     pub(super) fn send_third_ack(&mut self, now: Instant, index: usize, shared: &mut Shared) {
         let option = match self.subflows[index].origin {
             Origin::Initial => (self.mode == Mode::Multipath).then(|| MpOption::Capable(self.capable(true, None))),
-            Origin::Join { own, peer } => self.remote_key.zip(peer).map(|(key, peer)| {
-                MpOption::JoinAck(JoinAck { hmac: join_hmac(self.local_key, key, own, peer).first_20() })
+            Origin::Join { own, peer } => self.keys.remote.zip(peer).map(|(key, peer)| {
+                MpOption::JoinAck(JoinAck { hmac: join_hmac(self.keys.local, key, own, peer).first_20() })
             }),
         };
         let retries = self.subflows[index].handshake.map_or(0, |timer| timer.retries);
@@ -426,7 +426,7 @@ impl Connection {
         if self.mode == Mode::Negotiating {
             let keys = find_capable(segment).filter(usable);
             match keys.and_then(|capable| capable.sender_key.zip(capable.receiver_key)) {
-                Some((theirs, ours)) if ours == self.local_key && theirs != self.local_key => {
+                Some((theirs, ours)) if ours == self.keys.local && theirs != self.keys.local => {
                     self.mode = Mode::Multipath;
                     self.take_remote_key(theirs, shared);
                 }
@@ -452,16 +452,16 @@ impl Connection {
             MpOption::JoinAck(ack) => Some(ack.hmac),
             _ => None,
         });
-        let expected = self.remote_key.zip(peer).map(|(key, peer)| join_hmac(key, self.local_key, peer, own));
+        let expected = self.keys.remote.zip(peer).map(|(key, peer)| join_hmac(key, self.keys.local, peer, own));
         match (hmac, expected) {
             (Some(hmac), Some(expected)) if same_mac(&hmac, &expected.first_20()) => {
-                let Some(slot) = self.slot().filter(|_| self.has_room_for_join(shared)) else {
+                let Some(slot) = self.subflows.free_slot().filter(|_| self.has_room_for_join(shared)) else {
                     shared.counters.joins_refused += 1;
                     self.kill(now, index, ResetReason::Prohibited, shared);
                     return false;
                 };
                 self.subflows[index].slot = slot;
-                self.ever_joined = true;
+                self.subflows.ever_joined = true;
                 self.establish(now, index, segment, shared);
                 true
             }
@@ -475,8 +475,8 @@ impl Connection {
     }
 
     fn take_remote_key(&mut self, key: Key, shared: &Shared) {
-        self.remote_key = Some(key);
-        self.remote_idsn = shared.chosen.idsn(key);
+        self.keys.remote = Some(key);
+        self.keys.remote_idsn = shared.chosen.idsn(key);
     }
 
     /// The handshake of subflow `index` is complete.
@@ -497,8 +497,8 @@ impl Connection {
             subflow.tx.snd_wnd = segment.window;
             subflow.tx.snd_edge = 1 + (u64::from(segment.window) << scale);
             if !subflow.is_join() {
-                self.outgoing.edge = u64::from(segment.window) << scale;
-                self.outgoing.largest_window = self.outgoing.edge;
+                self.sender.outgoing.edge = u64::from(segment.window) << scale;
+                self.sender.outgoing.largest_window = self.sender.outgoing.edge;
             }
         }
         self.open_for_data(now, index, shared);
@@ -514,13 +514,13 @@ impl Connection {
         subflow.handshake = None;
         subflow.tx.recovery.consult(&subflow.tx.rtt);
         let (id, flow, mss) = (subflow.id, subflow.flow, Bytes::new(u64::from(subflow.tx.mss)));
-        self.peer_knows_of_join |= subflow.is_join();
+        self.subflows.peer_knows_of_join |= subflow.is_join();
         self.timers.abandoned = None;
         // What the last subflow ended of was not the end.
         self.stats.ended = None;
-        self.congestion.add(id, mss);
-        if let Some(known) = self.history.of(now, &flow) {
-            self.congestion.set_threshold(id, known.threshold());
+        self.sender.congestion.add(id, mss);
+        if let Some(known) = self.paths.history.of(now, &flow) {
+            self.sender.congestion.set_threshold(id, known.threshold());
             self.subflows[index].tx.path_rate = PathRate::known(known.rate);
         }
         shared.event(self.id, Event::SubflowEstablished(id));

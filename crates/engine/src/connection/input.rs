@@ -14,7 +14,7 @@ impl Connection {
             State::SynSent => return self.on_syn_sent(now, index, segment, shared),
             State::SynReceived => {
                 let id = self.subflows[index].id;
-                if !self.on_syn_received(now, index, segment, shared) || self.position(id) != Some(index) {
+                if !self.on_syn_received(now, index, segment, shared) || self.subflows.position(id) != Some(index) {
                     return;
                 }
             }
@@ -60,7 +60,7 @@ impl Connection {
         }
         if segment.options.mptcp.is_some() {
             self.handle_options(now, index, segment, shared);
-            if self.gone || self.position(id) != Some(index) {
+            if self.gone || self.subflows.position(id) != Some(index) {
                 return;
             }
         }

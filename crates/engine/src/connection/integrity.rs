@@ -119,8 +119,9 @@ impl Connection {
                 | FallbackReason::ChecksumFailed
                 | FallbackReason::PeerFailed
         );
-        if let (true, Some(_), Some(subflow)) = (told, self.remote_key, self.subflows.first_mut()) {
-            self.retreat.infinite = Infinite::Due { after: subflow.tx.recovery.snd_nxt(), from: self.outgoing.una };
+        if let (true, Some(_), Some(subflow)) = (told, self.keys.remote, self.subflows.first_mut()) {
+            self.retreat.infinite =
+                Infinite::Due { after: subflow.tx.recovery.snd_nxt(), from: self.sender.outgoing.una };
         }
     }
 
@@ -139,7 +140,7 @@ impl Connection {
             dsn: DataSeq::Long(self.dsn(from)),
             subflow_seq: (from + 1) as u32,
             length: 0,
-            checksum: self.checksum.then_some(0),
+            checksum: self.negotiated.checksum.then_some(0),
         };
         Some(Dss { data_ack: None, map: Some(map), data_fin: false })
     }
@@ -147,7 +148,7 @@ impl Connection {
     /// A segment arrives after the fallback. One that maps its bytes elsewhere than plain TCP would put them comes from a
     /// peer that has not followed and repeats data: taking it would corrupt the stream. False if the connection is gone.
     pub(super) fn check_retreat(&mut self, now: Instant, index: usize, dss: Option<&Dss>, shared: &mut Shared) -> bool {
-        if self.remote_key.is_none() || self.fallback_was_early() {
+        if self.keys.remote.is_none() || self.fallback_was_early() {
             return true;
         }
         let Some(map) = dss.and_then(|dss| dss.map) else { return true };

@@ -4,13 +4,27 @@
 //! Copies outside are not reached: registers, the stack below functions that have returned, and packets with MP_CAPABLE
 //! or MP_FASTCLOSE, in which keys cross the network in the clear.
 
-use super::Connection;
+use anabranch_units::{Dsn, Key};
 use zeroize::Zeroize;
 
-impl Drop for Connection {
+/// Keys of a connection, and the initial DSNs that follow from them.
+pub(crate) struct Keys {
+    pub(crate) local: Key,
+    pub(crate) remote: Option<Key>,
+    pub(super) local_idsn: Dsn,
+    pub(super) remote_idsn: Dsn,
+}
+
+impl Keys {
+    pub(super) fn new(local: Key, local_idsn: Dsn) -> Self {
+        Keys { local, remote: None, local_idsn, remote_idsn: Dsn::new(0) }
+    }
+}
+
+impl Drop for Keys {
     fn drop(&mut self) {
-        self.local_key.zeroize();
-        self.remote_key.zeroize();
+        self.local.zeroize();
+        self.remote.zeroize();
     }
 }
 
@@ -40,10 +54,10 @@ mod tests {
         host.set_next_key(Key::new(keys[0]));
         host.open(Instant::ZERO, ip, ([10, 0, 0, 2], 80).into());
         let connection = host.connections[0].connection.as_mut().expect("it is being opened");
-        connection.remote_key = Some(Key::new(keys[1]));
+        connection.keys.remote = Some(Key::new(keys[1]));
         let places = [
-            std::ptr::from_ref(&connection.local_key) as usize,
-            connection.remote_key.as_ref().map_or(0, |key| std::ptr::from_ref(key) as usize),
+            std::ptr::from_ref(&connection.keys.local) as usize,
+            connection.keys.remote.as_ref().map_or(0, |key| std::ptr::from_ref(key) as usize),
         ];
         for (place, key) in places.into_iter().zip(keys) {
             assert_eq!(memory(place), Some(key.to_ne_bytes()), "or this test cannot tell");

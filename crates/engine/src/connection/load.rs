@@ -27,7 +27,7 @@ impl Reached {
 impl Connection {
     /// A segment was handled, which may have brought the peer forward.
     pub(crate) fn note_progress(&mut self, now: Instant) {
-        let (acked, fin_acked, received) = (self.outgoing.una, self.end_acked(), self.receiver.next());
+        let (acked, fin_acked, received) = (self.sender.outgoing.una, self.end_acked(), self.receiver.next());
         let before = &self.reached;
         if (before.acked, before.fin_acked, before.received) != (acked, fin_acked, received) {
             self.reached = Reached { acked, fin_acked, received, at: now };
@@ -40,14 +40,14 @@ impl Connection {
             let subflow = self.subflows.first();
             subflow.is_some_and(|subflow| subflow.tx.fin_sent && subflow.tx.recovery.is_empty())
         };
-        self.outgoing.fin_acked || self.mode == Mode::Plain && of_subflow()
+        self.sender.outgoing.fin_acked || self.mode == Mode::Plain && of_subflow()
     }
 
     pub(crate) fn load(&self) -> Load {
-        let out = &self.outgoing;
+        let out = &self.sender.outgoing;
         let mut held = out.buffer.memory() + self.receiver.unread() + self.receiver.waiting_bytes();
         let mut pieces = out.buffer.chunks() + self.receiver.pieces();
-        for subflow in &self.subflows {
+        for subflow in self.subflows.iter() {
             held += subflow.rx.ofo.bytes() + subflow.rx.unplaced.len();
             pieces += subflow.rx.ofo.fragments() + subflow.rx.unplaced.pieces();
         }

@@ -13,6 +13,7 @@
 
 mod acceptance;
 mod acknowledgment;
+mod acks;
 mod addresses;
 mod autotune;
 mod burst;
@@ -29,6 +30,7 @@ mod input;
 mod integrity;
 mod keys;
 mod load;
+mod negotiated;
 mod options;
 mod output;
 mod paths;
@@ -38,42 +40,33 @@ mod race;
 mod receiver;
 mod reopening;
 mod resume;
+mod sender;
 mod signal;
 mod sizes;
+mod subflows;
 mod timers;
 mod vain;
 mod watchdog;
 
-use crate::buffer::SendBuffer;
-use crate::ranges::RangeSet;
-use crate::reinject::Reinjections;
-use crate::sent_log::SentLog;
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
 use crate::{ConnectionId, ConnectionStats, Event, FallbackReason, SubflowStats, Switch};
-use anabranch_policy::ack_path::{AckPath, AckRoute};
-use anabranch_policy::congestion::{Controller, Rules};
-use anabranch_policy::receive_window::{ReceiveWindow, Usage};
-use anabranch_policy::reinjection::{Reinjection, Standing};
-use anabranch_policy::scheduler::Scheduler;
-use anabranch_policy::{Event as PolicyEvent, SubflowView};
-use anabranch_units::{Bytes, Dsn, Duration, Instant, Key, Seed, SubflowId};
+use acks::AckRouting;
+use anabranch_policy::Event as PolicyEvent;
+use anabranch_units::{Duration, Instant, Key, Seed, SubflowId};
 use anabranch_wire::ResetReason;
-use burst::Burst;
 use bytes::Bytes as Payload;
 use closing::FastClosing;
 use confirmation::Confirmation;
-use history::History;
 use integrity::Retreat;
+use keys::Keys;
 use load::Reached;
-use output::Waiting;
-use paths::PathManager;
-use probing::Prober;
-use race::Race;
+use negotiated::Negotiated;
+use paths::{PathManager, Paths};
 use receiver::Receiver;
-use reopening::Reopening;
+use sender::Sender;
+use subflows::Subflows;
 use timers::Timers;
-use vain::Vain;
 use watchdog::Watchdog;
 
 pub(crate) use detour::is_pure_ack;
@@ -102,32 +95,6 @@ pub(crate) enum Mode {
     Plain,
 }
 
-/// What the sender knows of its stream. Offset 0 is the first byte; its DSN is IDSN + 1.
-pub(crate) struct Outgoing {
-    pub(crate) buffer: SendBuffer,
-    /// Written, never sent.
-    pub(crate) unsent: RangeSet,
-    /// To be sent again on another subflow.
-    pub(crate) reinject: Reinjections,
-    pub(crate) log: SentLog,
-    /// First offset not DATA_ACKed.
-    pub(crate) una: u64,
-    /// After the highest offset ever sent.
-    pub(crate) nxt: u64,
-    /// After the last offset the peer admits.
-    pub(crate) edge: u64,
-    /// The largest window it ever advertised.
-    pub(crate) largest_window: u64,
-    /// Offset of our DATA_FIN, once the application has closed.
-    pub(crate) fin: Option<u64>,
-    pub(crate) fin_sent: bool,
-    pub(crate) fin_acked: bool,
-    /// The application met a full buffer.
-    pub(crate) writer_waits: bool,
-    /// All data so far went in order over the initial subflow alone, so that plain TCP could take over.
-    pub(crate) in_order: bool,
-}
-
 pub(crate) struct Connection {
     pub(crate) id: ConnectionId,
     pub(crate) role: Role,
@@ -136,60 +103,16 @@ pub(crate) struct Connection {
     pub(crate) confirmed: bool,
     /// The client's wait for that.
     confirmation: Confirmation,
-    /// The peer has sent a 64-bit DSN, so DATA_ACKs have 64 bits as well (RFC 8684 §3.3.2).
-    long_dsn: bool,
-    /// Our address of the initial subflow, which has identifier 0 for as long as the connection lives (RFC 8684 §3.4.1).
-    initial_address: Option<std::net::IpAddr>,
-    /// DSS checksums are in use: one side requires them (RFC 8684 §3.1).
-    checksum: bool,
-    /// We forbid joins to the address and port of the initial subflow.
-    deny_join_to_initial: bool,
-    pub(crate) local_key: Key,
-    pub(crate) remote_key: Option<Key>,
-    local_idsn: Dsn,
-    remote_idsn: Dsn,
-    pub(crate) subflows: Vec<Subflow>,
-    /// Statistics of subflows that are gone.
-    pub(crate) buried: Vec<SubflowStats>,
-    next_subflow: u16,
-    /// More than the initial subflow was ever there, as far as the peer can know, so plain TCP is no way out.
-    ever_joined: bool,
-    /// A further subflow was open for data, so the peer knows as well that plain TCP is no way out.
-    peer_knows_of_join: bool,
-    outgoing: Outgoing,
+    pub(crate) keys: Keys,
+    negotiated: Negotiated,
+    pub(crate) subflows: Subflows,
+    sender: Sender,
     receiver: Receiver,
-    scheduler: Box<dyn Scheduler>,
-    receive_window: Box<dyn ReceiveWindow>,
-    ack_path: Box<dyn AckPath>,
-    reinjection: Box<dyn Reinjection>,
-    congestion: Controller,
-    /// Where the client's first SYN went.
-    first_remote: Option<std::net::SocketAddr>,
-    race: Race,
-    reopening: Reopening,
-    paths: PathManager,
-    history: History,
-    /// Both ends can put the addresses of an ACK back that took another subflow's path.
-    detours_agreed: bool,
-    prober: Prober,
+    acks: AckRouting,
+    paths: Paths,
     timers: Timers,
-    waiting: Waiting,
-    watchdog: Watchdog,
     /// Progress of the peer.
     reached: Reached,
-    /// What has just been sent and may share its mapping with what follows.
-    burst: Option<Burst>,
-    /// Scratch: the usable subflows, for one round of decisions.
-    views: Vec<SubflowView>,
-    usage: Vec<Usage>,
-    /// Scratch: the open subflows, for the ACK path policy.
-    routes: Vec<AckRoute>,
-    shares: Vec<Bytes>,
-    /// Scratch: the open subflows, if the reinjection policy asks for copies.
-    standings: Vec<Standing>,
-    /// It does, and may.
-    copies: bool,
-    usable: u32,
     pub(crate) stats: ConnectionStats,
     /// Nothing is left to do or to say.
     pub(crate) gone: bool,
@@ -202,90 +125,31 @@ pub(crate) struct Connection {
     /// MP_FASTCLOSE was sent on an ACK and waits for its answer.
     fast_closing: Option<FastClosing>,
     retreat: Retreat,
-    vain: Vain,
 }
 
 impl Connection {
     fn new(now: Instant, id: ConnectionId, role: Role, mode: Mode, local_key: Key, shared: &Shared) -> Self {
         let config = &shared.config;
-        let policies = &config.policies;
-        let mut scheduler = (policies.scheduler)();
-        scheduler.seed(Seed(local_key.get()));
-        let rules = Rules {
-            initial_window: anabranch_policy::congestion::InitialWindow::Segments(config.profile.initial_window),
-            idle_restart: config.profile.idle_restart,
-            cwnd_limited_check: config.profile.cwnd_limited_check,
-            byte_counting_limit_segments: u32::MAX,
-            max_cwnd: None,
-            initial_ssthresh_segments: config.profile.initial_ssthresh,
-            hystart: config.profile.hystart,
-            prr: config.profile.prr,
-            loss_response: config.profile.loss_response,
-        };
         Connection {
             id,
             role,
             mode,
             confirmed: false,
             confirmation: Confirmation::default(),
-            long_dsn: false,
-            initial_address: None,
-            checksum: config.checksum,
-            deny_join_to_initial: config.deny_join_to_initial,
-            local_key,
-            remote_key: None,
-            local_idsn: shared.chosen.idsn(local_key),
-            remote_idsn: Dsn::new(0),
-            subflows: Vec::new(),
-            buried: Vec::new(),
-            next_subflow: 0,
-            ever_joined: false,
-            peer_knows_of_join: false,
-            outgoing: Outgoing {
-                buffer: SendBuffer::default(),
-                unsent: RangeSet::new(),
-                reinject: Reinjections::default(),
-                log: SentLog::default(),
-                una: 0,
-                nxt: 0,
-                edge: 0,
-                largest_window: 0,
-                fin: None,
-                fin_sent: false,
-                fin_acked: false,
-                writer_waits: false,
-                in_order: true,
-            },
+            keys: Keys::new(local_key, shared.chosen.idsn(local_key)),
+            negotiated: Negotiated::new(config),
+            subflows: Subflows::default(),
+            sender: Sender::new(now, local_key, config),
             receiver: Receiver::new(
                 config.receive_buffer,
                 config.initial_receive_buffer,
                 config.profile.mss,
                 config.profile.receive_tuning,
             ),
-            scheduler,
-            receive_window: (policies.receive_window)(),
-            ack_path: (policies.ack_path)(),
-            reinjection: (policies.reinjection)(),
-            congestion: Controller::new((policies.congestion)(), rules),
-            first_remote: None,
-            race: Race::default(),
-            reopening: Reopening::default(),
-            paths: PathManager::default(),
-            history: History::default(),
-            detours_agreed: false,
-            prober: Prober::default(),
+            acks: AckRouting::new((config.policies.ack_path)()),
+            paths: Paths::default(),
             timers: Timers::default(),
-            waiting: Waiting::new(now),
-            watchdog: Watchdog::default(),
             reached: Reached::new(now),
-            burst: None,
-            views: Vec::new(),
-            usage: Vec::new(),
-            routes: Vec::new(),
-            shares: Vec::new(),
-            standings: Vec::new(),
-            copies: false,
-            usable: 0,
             stats: ConnectionStats { opened_at: now, ..ConnectionStats::default() },
             gone: false,
             forgotten: false,
@@ -294,7 +158,6 @@ impl Connection {
             keepalive: config.keepalive,
             fast_closing: None,
             retreat: Retreat::default(),
-            vain: Vain::default(),
         }
     }
 
@@ -303,12 +166,12 @@ impl Connection {
         let space = self.write_space(shared);
         let taken = space.min(data.len());
         if taken < data.len() {
-            self.outgoing.writer_waits = true;
+            self.sender.outgoing.writer_waits = true;
         }
         if taken > 0 {
-            let out = &mut self.outgoing;
+            let out = &mut self.sender.outgoing;
             if out.unsent.is_empty() {
-                self.scheduler.observe(self.waiting.since(), &PolicyEvent::DataWritten);
+                self.sender.scheduler.observe(self.sender.waiting.since(), &PolicyEvent::DataWritten);
             }
             let start = out.buffer.end();
             out.buffer.push(data, taken);
@@ -320,10 +183,10 @@ impl Connection {
 
     /// What the send buffer admits now.
     pub(crate) fn write_space(&self, shared: &Shared) -> usize {
-        if self.outgoing.fin.is_some() || self.gone {
+        if self.sender.outgoing.fin.is_some() || self.gone {
             return 0;
         }
-        let held = self.outgoing.buffer.end() - self.outgoing.buffer.start();
+        let held = self.sender.outgoing.buffer.end() - self.sender.outgoing.buffer.start();
         usize::try_from(shared.config.send_buffer.get().saturating_sub(held)).unwrap_or(usize::MAX)
     }
 
@@ -342,7 +205,7 @@ impl Connection {
             let most = u64::from(u16::MAX) << subflow.rx.rcv_scale;
             subflow.rx.ack.now |= self.receiver.window_worth_telling(u64::from(shared.config.profile.mss), most);
         }
-        if self.checksum && self.receiver.unread() == 0 {
+        if self.negotiated.checksum && self.receiver.unread() == 0 {
             for index in 0..self.subflows.len() {
                 self.admit_rest(index);
             }
@@ -357,34 +220,30 @@ impl Connection {
 
     /// No more data will be written.
     pub(crate) fn shutdown(&mut self) {
-        if self.outgoing.fin.is_none() {
-            self.outgoing.fin = Some(self.outgoing.buffer.end());
+        if self.sender.outgoing.fin.is_none() {
+            self.sender.outgoing.fin = Some(self.sender.outgoing.buffer.end());
         }
     }
 
     pub(crate) fn stats(&self) -> ConnectionStats {
         let mut stats = self.stats.clone();
-        stats.data_acked = self.outgoing.una.min(self.outgoing.buffer.end());
+        stats.data_acked = self.sender.outgoing.una.min(self.sender.outgoing.buffer.end());
         self.receiver.fill(&mut stats);
         stats.ofo_bytes += self.subflows.iter().map(|subflow| subflow.rx.ofo.bytes()).sum::<u64>();
-        self.waiting.fill(&mut stats.blocked);
+        self.sender.waiting.fill(&mut stats.blocked);
         stats
     }
 
     pub(crate) fn subflow_stats(&self) -> Vec<SubflowStats> {
-        let alive = self.subflows.iter().map(|subflow| subflow.stats(&self.congestion));
-        let mut all: Vec<_> = self.buried.iter().cloned().chain(alive).collect();
+        let alive = self.subflows.iter().map(|subflow| subflow.stats(&self.sender.congestion));
+        let mut all: Vec<_> = self.subflows.buried.iter().cloned().chain(alive).collect();
         all.sort_by_key(|stats| stats.id);
         all
     }
 
-    pub(crate) fn position(&self, id: SubflowId) -> Option<usize> {
-        self.subflows.iter().position(|subflow| subflow.id == id)
-    }
-
     /// A packet of a subflow has left the first hop.
     pub(crate) fn departed(&mut self, id: SubflowId, size: u64) {
-        if let Some(index) = self.position(id) {
+        if let Some(index) = self.subflows.position(id) {
             let subflow = &mut self.subflows[index];
             subflow.tx.first_hop = subflow.tx.first_hop.saturating_sub(size);
         }
@@ -394,36 +253,32 @@ impl Connection {
     fn subflows_changed(&mut self, now: Instant) {
         // A backup beside a regular subflow carries nothing, and its window says nothing (A-COUPLED).
         let regular = self.subflows.iter().any(|subflow| subflow.is_usable() && !subflow.backup());
-        for subflow in &self.subflows {
+        for subflow in self.subflows.iter() {
             let counted = subflow.is_usable() && subflow.backup() != regular;
-            self.congestion.set_counted(subflow.id, counted);
+            self.sender.congestion.set_counted(subflow.id, counted);
         }
-        self.scheduler.observe(now, &PolicyEvent::SubflowsChanged);
+        self.sender.scheduler.observe(now, &PolicyEvent::SubflowsChanged);
     }
 
     /// Goes on with another policy. A new scheduler learns of what there is as if it had just come about; windows stay.
     pub(crate) fn switch(&mut self, now: Instant, switch: &Switch) {
         match switch {
             Switch::Scheduler(factory) => {
-                self.scheduler = factory();
-                self.watchdog = Watchdog::default();
-                self.scheduler.seed(Seed(self.local_key.get()));
-                self.scheduler.observe(now, &PolicyEvent::SubflowsChanged);
-                if !self.outgoing.unsent.is_empty() {
-                    self.scheduler.observe(now, &PolicyEvent::DataWritten);
+                self.sender.scheduler = factory();
+                self.sender.watchdog = Watchdog::default();
+                self.sender.scheduler.seed(Seed(self.keys.local.get()));
+                self.sender.scheduler.observe(now, &PolicyEvent::SubflowsChanged);
+                if !self.sender.outgoing.unsent.is_empty() {
+                    self.sender.scheduler.observe(now, &PolicyEvent::DataWritten);
                 }
             }
-            Switch::Congestion(factory) => self.congestion.replace(now, factory()),
-            Switch::ReceiveWindow(factory) => self.receive_window = factory(),
-            Switch::AckPath(factory) => self.ack_path = factory(),
-            Switch::Reinjection(factory) => self.reinjection = factory(),
+            Switch::Congestion(factory) => self.sender.congestion.replace(now, factory()),
+            Switch::ReceiveWindow(factory) => self.sender.receive_window = factory(),
+            Switch::AckPath(factory) => self.acks.policy = factory(),
+            Switch::Reinjection(factory) => self.sender.reinjection = factory(),
             // It has begun.
             Switch::FirstPath(_) => {}
         }
-    }
-
-    fn initial(&self) -> Option<&Subflow> {
-        self.subflows.iter().find(|subflow| !subflow.is_join())
     }
 
     /// Gives MPTCP up for plain TCP on the only subflow.
@@ -432,7 +287,7 @@ impl Connection {
         self.stats.fallback = Some(reason);
         // Nothing of the data level is left to be said.
         self.timers.data = None;
-        self.paths = PathManager::default();
+        self.paths.manager = PathManager::default();
         // Without DSS a segment holds more; once data flows the size stays, since the window counts in it.
         for subflow in self.subflows.iter_mut().filter(|subflow| subflow.state != State::Established) {
             subflow.tx.mss = emit::payload_room(subflow, Mode::Plain);
@@ -451,15 +306,15 @@ impl Connection {
         if let Some(subflow) = self.subflows.first() {
             let una = subflow.tx.recovery.snd_una();
             let window = subflow.tx.snd_edge.saturating_sub(una);
-            let acked = una.saturating_sub(1).min(self.outgoing.buffer.end());
+            let acked = una.saturating_sub(1).min(self.sender.outgoing.buffer.end());
             self.on_data_ack(now, acked, window, shared);
         }
-        shared.routes.push(crate::shared::Route::RemoveToken(self.local_key.token(), self.id));
+        shared.routes.push(crate::shared::Route::RemoveToken(self.keys.local.token(), self.id));
     }
 
     /// True while plain TCP can still take over: one subflow ever, everything in order on it, and not yet at the end.
     fn can_fall_back(&self) -> bool {
-        !self.ever_joined && self.can_follow()
+        !self.subflows.ever_joined && self.can_follow()
     }
 
     /// True while we can go to plain TCP with a peer that has: it did not count on a join whose fourth ACK has not come.
@@ -469,24 +324,17 @@ impl Connection {
 
     /// The same as [`Self::can_fall_back`] when subflow offset `at` is the next to be taken.
     fn can_fall_back_at(&self, at: u64) -> bool {
-        !self.ever_joined && self.is_plain_at(at)
+        !self.subflows.ever_joined && self.is_plain_at(at)
     }
 
     /// From subflow offset `at` on it is the stream's, so both must have come equally far. They have not if the peer repeated
     /// data on the same subflow, or sent some that was refused.
     fn is_plain_at(&self, at: u64) -> bool {
-        let in_order = self.outgoing.in_order && self.receiver.in_order() && self.receiver.stream_next() + 1 == at;
-        let complete = self.outgoing.fin_acked && self.receiver.finished();
+        let in_order =
+            self.sender.outgoing.in_order && self.receiver.in_order() && self.receiver.stream_next() + 1 == at;
+        let complete = self.sender.outgoing.fin_acked && self.receiver.finished();
         let alone = self.subflows.iter().filter(|subflow| !subflow.is_unfinished_join()).count() == 1;
-        !self.peer_knows_of_join && alone && in_order && !complete
-    }
-
-    fn open_subflows(&self) -> impl Iterator<Item = &Subflow> {
-        self.subflows.iter().filter(|subflow| subflow.is_open())
-    }
-
-    fn slot(&self) -> Option<u8> {
-        (0..crate::config::MAX_SUBFLOWS as u8).find(|slot| self.subflows.iter().all(|subflow| subflow.slot != *slot))
+        !self.subflows.peer_knows_of_join && alone && in_order && !complete
     }
 
     fn report_open(&mut self, shared: &mut Shared) {
@@ -514,7 +362,7 @@ impl Connection {
 
     /// True while a handshake of the server's initial subflow is under way.
     pub(crate) fn is_half_open(&self) -> bool {
-        self.role == Role::Server && self.initial().is_some_and(|subflow| subflow.state == State::SynReceived)
+        self.role == Role::Server && self.subflows.initial().is_some_and(|subflow| subflow.state == State::SynReceived)
     }
 
     fn longest_rto(&self) -> Duration {

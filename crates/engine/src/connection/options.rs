@@ -22,7 +22,7 @@ impl Connection {
         }
         let id = self.subflows[index].id;
         for option in segment.options.mptcp() {
-            let Some(index) = self.position(id).filter(|_| !self.gone) else { return };
+            let Some(index) = self.subflows.position(id).filter(|_| !self.gone) else { return };
             match option {
                 MpOption::FastClose { receiver_key } => {
                     self.on_fast_close(now, *receiver_key, None, shared);
@@ -58,12 +58,12 @@ impl Connection {
         (length, checksum): (u16, Option<u16>),
         shared: &mut Shared,
     ) {
-        let proof = checksum.filter(|_| self.checksum).map(|checksum| Proof { checksum, data_fin: false });
+        let proof = checksum.filter(|_| self.negotiated.checksum).map(|checksum| Proof { checksum, data_fin: false });
         let map = Mapping { subflow: 1, data: 0, length: u64::from(length), proof };
         if self.subflows[index].rx.placed() >= map.end() {
             return;
         }
-        let unexpected = self.checksum != checksum.is_some();
+        let unexpected = self.negotiated.checksum != checksum.is_some();
         if unexpected || self.hold_map(index, map).is_err() {
             self.bad_mapping(now, index, ResetReason::MptcpError, shared);
         }
@@ -103,7 +103,7 @@ impl Connection {
             }
             return true;
         }
-        let acks_data = ack > subflow.tx.recovery.snd_una() && ack > 1 && self.outgoing.nxt > 0;
+        let acks_data = ack > subflow.tx.recovery.snd_una() && ack > 1 && self.sender.outgoing.nxt > 0;
         // MPTCP peers put a DSS on their FINs too; a bare one closes a stream of plain TCP. Data may lie under a mapping
         // that came or comes apart from it: whether it does is found out when it is next in order.
         let bare_fin = segment.payload.is_empty() && segment.flags.has(Flags::FIN);

@@ -106,9 +106,9 @@ impl Connection {
                 let obstacle = self.send_stream(now, shared);
                 self.close_burst(shared);
                 if obstacle != Obstacle::Scheduler {
-                    self.watchdog.acquit();
+                    self.sender.watchdog.acquit();
                 }
-                self.waiting.note(now, obstacle);
+                self.sender.waiting.note(now, obstacle);
                 self.arm_reinjection(now);
                 self.send_tail_probes(now, shared);
                 self.finish_stream(now, shared);
@@ -132,15 +132,15 @@ impl Connection {
     /// segment with its headers is larger than its payload, so that this many of them are enough.
     fn throttle(&mut self, now: Instant, shared: &Shared) {
         let profile = &shared.config.profile;
-        for subflow in &mut self.subflows {
-            let model = self.congestion.model(subflow.id, subflow.tx.rtt.srtt());
+        for subflow in self.subflows.iter_mut() {
+            let model = self.sender.congestion.model(subflow.id, subflow.tx.rtt.srtt());
             let early = model.is_some() && !subflow.tx.pacer.is_open(now);
             let least = u64::from(profile.tsq_segments) * u64::from(profile.mss).max(u64::from(subflow.tx.mss));
             let tsq = profile.tsq.zip(subflow.tx.rtt.srtt()).filter(|_| subflow.tx.first_hop > least);
             let crowded = tsq.is_some_and(|(span, srtt)| {
-                let cwnd = self.congestion.cwnd(subflow.id);
+                let cwnd = self.sender.congestion.cwnd(subflow.id);
                 // What does not pace is taken to.
-                let unpaced = || SubflowView::linux_pace(cwnd, self.congestion.ssthresh(subflow.id), srtt);
+                let unpaced = || SubflowView::linux_pace(cwnd, self.sender.congestion.ssthresh(subflow.id), srtt);
                 let pace = model.map_or_else(unpaced, |model| model.pacing);
                 subflow.tx.first_hop > pace.bytes_in(span).get()
             });
@@ -151,7 +151,7 @@ impl Connection {
     /// A segment of subflow `index` leaves: the next one is put off if its congestion control paces.
     fn pace(&mut self, now: Instant, index: usize, payload: u32, shared: &Shared) {
         let subflow = &mut self.subflows[index];
-        if let Some(model) = self.congestion.model(subflow.id, subflow.tx.rtt.srtt()) {
+        if let Some(model) = self.sender.congestion.model(subflow.id, subflow.tx.rtt.srtt()) {
             subflow.tx.pacer.on_sent(now, Bytes::new(u64::from(payload)), model.pacing, shared.config.burst);
         }
     }
@@ -159,10 +159,10 @@ impl Connection {
     /// Nothing more leaves now. Sets the alarm of those that pacing holds back; tells those with room that they have too
     /// little to send, so that what they deliver is not taken for what the path can.
     fn settle_pacing(&mut self, now: Instant) {
-        let paced = self.congestion.is_model_based();
-        for subflow in &mut self.subflows {
-            let room =
-                subflow.tx.in_flight() + Bytes::new(u64::from(subflow.tx.mss)) <= self.congestion.cwnd(subflow.id);
+        let paced = self.sender.congestion.is_model_based();
+        for subflow in self.subflows.iter_mut() {
+            let room = subflow.tx.in_flight() + Bytes::new(u64::from(subflow.tx.mss))
+                <= self.sender.congestion.cwnd(subflow.id);
             let repairs = subflow.tx.recovery.next_retransmission().is_some();
             if paced {
                 subflow.tx.pacer.arm(now, room || repairs);
@@ -182,9 +182,9 @@ impl Connection {
                     subflow.tx.retransmit_now = false;
                     break;
                 };
-                let cwnd = self.congestion.cwnd(subflow.id);
+                let cwnd = self.sender.congestion.cwnd(subflow.id);
                 let fits = subflow.tx.in_flight() + Bytes::new(u64::from(sent.len)) <= cwnd;
-                if self.congestion.is_model_based() && !subflow.tx.pacer.is_open(now) {
+                if self.sender.congestion.is_model_based() && !subflow.tx.pacer.is_open(now) {
                     break;
                 }
                 if !fits && !subflow.tx.retransmit_now && subflow.tx.recovery.in_flight() > 0 {
@@ -221,14 +221,14 @@ impl Connection {
     /// Sends unsent data and reinjections; what keeps it from sending more.
     fn send_stream(&mut self, now: Instant, shared: &mut Shared) -> Obstacle {
         self.timers.ask_again = None;
-        let nothing_new = self.outgoing.unsent.is_empty();
-        if nothing_new && self.outgoing.una == self.outgoing.nxt {
+        let nothing_new = self.sender.outgoing.unsent.is_empty();
+        if nothing_new && self.sender.outgoing.una == self.sender.outgoing.nxt {
             return Obstacle::Application;
         }
         // Before anybody asks how much room there is: that is counted in full segments.
         self.widen_when_old(now);
         self.survey(now, shared);
-        if self.views.is_empty() {
+        if self.sender.views.is_empty() {
             return if nothing_new { Obstacle::Application } else { Obstacle::Cwnd };
         }
         self.reinject(now, shared);
@@ -236,18 +236,19 @@ impl Connection {
         let mut vain = 0;
         loop {
             self.copy(now, shared);
-            let unsent = self.outgoing.unsent.total();
-            let any_room = self.views.iter().any(SubflowView::has_room);
-            let room_to_repeat = any_room || self.views.iter().any(SubflowView::has_room_to_repeat);
-            let copies = room_to_repeat && self.views.len() > 1 && self.scheduler.repeats() && self.may_reinject();
+            let unsent = self.sender.outgoing.unsent.total();
+            let any_room = self.sender.views.iter().any(SubflowView::has_room);
+            let room_to_repeat = any_room || self.sender.views.iter().any(SubflowView::has_room_to_repeat);
+            let copies =
+                room_to_repeat && self.sender.views.len() > 1 && self.sender.scheduler.repeats() && self.may_reinject();
             if unsent == 0 && !copies {
                 return self.drained(now, shared);
             }
             // A tail loss probe sends new data whatever the window of congestion control says (RFC 8985 §7.3).
-            let sendable = self.outgoing.unsent.below(self.outgoing.edge);
+            let sendable = self.sender.outgoing.unsent.below(self.sender.outgoing.edge);
             if sendable > 0
                 && let Some(index) = self.subflows.iter().position(|subflow| {
-                    let used_up = self.views.iter().any(|view| view.id == subflow.id && view.share.is_zero());
+                    let used_up = self.sender.views.iter().any(|view| view.id == subflow.id && view.share.is_zero());
                     subflow.tx.probe_now && subflow.is_usable() && !used_up
                 })
             {
@@ -265,7 +266,7 @@ impl Connection {
             }
             let (on, attempt) = match self.decide(now, unsent, sendable, shared) {
                 Verdict::New(on, skip) => {
-                    let Some(index) = self.position(on) else { return Obstacle::Scheduler };
+                    let Some(index) = self.subflows.position(on) else { return Obstacle::Scheduler };
                     (on, self.send_new(now, index, skip, sendable, shared.config.profile.nagle, shared))
                 }
                 Verdict::Copy(on, offset) => (on, self.send_copy(now, on, offset, shared)),
@@ -283,14 +284,14 @@ impl Connection {
                 Attempt::TooShort => return Obstacle::Application,
                 Attempt::SillyWindow => return self.window_blocked(now, unsent, sendable, shared),
                 // Once per subflow a scheduler may not know; then it does not listen.
-                Attempt::NothingToCopy if vain < self.views.len() => vain += 1,
+                Attempt::NothingToCopy if vain < self.sender.views.len() => vain += 1,
                 Attempt::NothingToCopy => {
-                    self.timers.ask_again = Some(now + watchdog::patience(&self.views));
+                    self.timers.ask_again = Some(now + watchdog::patience(&self.sender.views));
                     return if unsent == 0 { self.drained(now, shared) } else { Obstacle::Scheduler };
                 }
                 Attempt::SubflowWindow => {
                     // What the peer admits on one subflow says nothing of the others.
-                    self.views.iter_mut().filter(|view| view.id == on).for_each(|view| view.open = false);
+                    self.sender.views.iter_mut().filter(|view| view.id == on).for_each(|view| view.open = false);
                     window_shut = true;
                 }
             }
@@ -300,9 +301,10 @@ impl Connection {
     /// A subflow would send if only the peer's window admitted it: a closed one leaves room on none, and yet no congestion
     /// window is to blame.
     fn is_shut_out(&self) -> bool {
-        let shut =
-            |view: &&SubflowView| self.position(view.id).is_some_and(|index| self.subflows[index].tx.is_window_shut());
-        self.views.iter().filter(shut).any(SubflowView::has_room_in_cwnd)
+        let shut = |view: &&SubflowView| {
+            self.subflows.position(view.id).is_some_and(|index| self.subflows[index].tx.is_window_shut())
+        };
+        self.sender.views.iter().filter(shut).any(SubflowView::has_room_in_cwnd)
     }
 
     /// There is nothing new to send.
@@ -313,8 +315,8 @@ impl Connection {
 
     /// The scheduler's copy of the first sent data from `offset` on that subflow `on` has not carried.
     fn send_copy(&mut self, now: Instant, on: SubflowId, offset: u64, shared: &mut Shared) -> Attempt {
-        let Some(slot) = self.slot_of(on) else { return Attempt::SubflowWindow };
-        let out = &self.outgoing;
+        let Some(slot) = self.subflows.slot_of(on) else { return Attempt::SubflowWindow };
+        let out = &self.sender.outgoing;
         let unsent_from = out.unsent.first().map_or(out.buffer.end(), |(start, _)| start);
         let fresh = out.log.first_not_carried(slot, offset).filter(|(start, _)| *start < unsent_from);
         let (start, length) = match fresh {
@@ -325,15 +327,15 @@ impl Connection {
             None => (unsent_from, 0),
         };
         let event = PolicyEvent::Repeated { on, dsn: self.dsn(start), length: Bytes::new(length) };
-        self.scheduler.observe(now, &event);
+        self.sender.scheduler.observe(now, &event);
         if length == 0 { Attempt::NothingToCopy } else { Attempt::Sent }
     }
 
     /// The peer's window keeps unsent data from a subflow with room.
     fn window_blocked(&mut self, now: Instant, unsent: u64, sendable: u64, shared: &mut Shared) -> Obstacle {
-        let view = view(&self.views, &self.outgoing, self.local_idsn, unsent, sendable);
+        let view = view(&self.sender.views, &self.sender.outgoing, self.keys.local_idsn, unsent, sendable);
         if let Some(on) = view.fastest_with_room().map(|subflow| subflow.id) {
-            self.scheduler.observe(now, &PolicyEvent::WindowBlocked { on });
+            self.sender.scheduler.observe(now, &PolicyEvent::WindowBlocked { on });
         }
         self.rescue(now, Cause::Window, shared);
         Obstacle::ReceiveWindow
@@ -349,7 +351,7 @@ impl Connection {
         nagle: bool,
         shared: &mut Shared,
     ) -> Attempt {
-        let out = &mut self.outgoing;
+        let out = &mut self.sender.outgoing;
         let Some((start, range_end)) = out.unsent.nth(skip.get()) else { return Attempt::TooShort };
         let subflow = &mut self.subflows[index];
         let mss = u64::from(subflow.tx.mss);
@@ -370,11 +372,11 @@ impl Connection {
             return Attempt::TooShort;
         }
         self.restart_after_idle(now, index);
-        let out = &mut self.outgoing;
+        let out = &mut self.sender.outgoing;
         assert!(skip.get() + length <= sendable, "new data stays inside the peer's window");
         let subflow = &mut self.subflows[index];
         let after = subflow.tx.in_flight() + Bytes::new(length);
-        let fits = after <= self.congestion.cwnd(subflow.id) || subflow.tx.probe_now;
+        let fits = after <= self.sender.congestion.cwnd(subflow.id) || subflow.tx.probe_now;
         assert!(fits, "new data stays inside the congestion window, a tail loss probe apart");
         out.unsent.remove(start, start + length);
         out.log.push(now, start, length as u32, subflow.slot);
@@ -387,7 +389,7 @@ impl Connection {
         out.nxt = out.nxt.max(start + length);
         self.stats.sent += length;
         subflow.tx.counts.bytes_first_sent += length;
-        let choice = match (subflow.tx.probe_now, self.views.len(), self.waiting.overruled) {
+        let choice = match (subflow.tx.probe_now, self.sender.views.len(), self.sender.waiting.overruled) {
             (true, ..) => Choice::TailLossProbe,
             (_, 1, _) => Choice::OnlySubflow,
             (_, _, true) => Choice::Overruled,
@@ -401,7 +403,7 @@ impl Connection {
         self.expect_progress(now, shared);
         let (on, dsn) = (self.subflows[index].id, self.dsn(start));
         let event = PolicyEvent::Sent { on, dsn, skip, length: Bytes::new(length) };
-        self.scheduler.observe(now, &event);
+        self.sender.scheduler.observe(now, &event);
         self.tell_of_sending(now, index, start, length);
         Attempt::Sent
     }
@@ -411,17 +413,17 @@ impl Connection {
     fn restart_after_idle(&mut self, now: Instant, index: usize) {
         let subflow = &self.subflows[index];
         if let Some(idle) = subflow.tx.idle(now) {
-            self.congestion.on_idle(now, subflow.id, idle, subflow.tx.rtt.rto());
+            self.sender.congestion.on_idle(now, subflow.id, idle, subflow.tx.rtt.rto());
         }
     }
 
     /// Records and sends a piece of the stream on subflow `index`, and refreshes its view.
     fn push_data(&mut self, now: Instant, index: usize, piece: Piece, shared: &mut Shared) {
-        self.watchdog.on_sent();
+        self.sender.watchdog.on_sent();
         let Piece { start, length, flags, purpose } = piece;
         let fresh = matches!(purpose, Purpose::NewData(_));
         let subflow = &mut self.subflows[index];
-        subflow.tx.recovery.set_has_unsent(!self.outgoing.unsent.is_empty());
+        subflow.tx.recovery.set_has_unsent(!self.sender.outgoing.unsent.is_empty());
         subflow.tx.recovery.on_sent(now, length as u32, start, flags);
         let sent = subflow.tx.recovery.iter().next_back().copied().expect("the segment was just recorded");
         subflow.tx.recovery.rearm(now, &subflow.tx.rtt);
@@ -431,8 +433,8 @@ impl Connection {
         self.throttle(now, shared);
         let throttled = self.subflows[index].tx.throttled;
         // Idling may have cost it some.
-        let cwnd = self.congestion.cwnd(id);
-        if let Some(view) = self.views.iter_mut().find(|view| view.id == id) {
+        let cwnd = self.sender.congestion.cwnd(id);
+        if let Some(view) = self.sender.views.iter_mut().find(|view| view.id == id) {
             view.in_flight = in_flight;
             view.cwnd = cwnd;
             view.sent = sent_total;
@@ -448,39 +450,44 @@ impl Connection {
 
     /// Sends what waits to be repeated on another subflow, lowest SRTT first (A-COPIES).
     fn reinject(&mut self, now: Instant, shared: &mut Shared) {
-        if self.outgoing.reinject.is_empty() {
+        if self.sender.outgoing.reinject.is_empty() {
             return;
         }
         if self.mode == Mode::Plain {
-            self.outgoing.reinject.clear();
+            self.sender.outgoing.reinject.clear();
             return;
         }
         if !self.may_reinject() {
             return;
         }
-        while let Some((start, range_end)) = self.outgoing.reinject.first() {
-            let (start, carried_until) = match self.outgoing.log.range_at(start) {
+        while let Some((start, range_end)) = self.sender.outgoing.reinject.first() {
+            let (start, carried_until) = match self.sender.outgoing.log.range_at(start) {
                 Some((_, end)) => (start, end),
                 None => {
                     // Acknowledged meanwhile.
-                    self.outgoing.reinject.remove(start, range_end.min(start + 1));
+                    self.sender.outgoing.reinject.remove(start, range_end.min(start + 1));
                     continue;
                 }
             };
-            let mut carriers = self.outgoing.log.carriers(start);
-            let all = self.views.iter().all(|view| self.slot_of(view.id).is_some_and(|slot| carriers & bit(slot) != 0));
-            if all || self.waiting.repeat_anywhere {
+            let mut carriers = self.sender.outgoing.log.carriers(start);
+            let all = self
+                .sender
+                .views
+                .iter()
+                .all(|view| self.subflows.slot_of(view.id).is_some_and(|slot| carriers & bit(slot) != 0));
+            if all || self.sender.waiting.repeat_anywhere {
                 carriers = 0;
             }
-            let fresh = |view: &&SubflowView| self.slot_of(view.id).is_some_and(|slot| carriers & bit(slot) == 0);
-            let candidates = self.views.iter().filter(|view| view.has_room_to_repeat()).filter(fresh);
+            let fresh =
+                |view: &&SubflowView| self.subflows.slot_of(view.id).is_some_and(|slot| carriers & bit(slot) == 0);
+            let candidates = self.sender.views.iter().filter(|view| view.has_room_to_repeat()).filter(fresh);
             let Some(on) = candidates.min_by_key(|view| (view.srtt, view.id)).map(|view| view.id) else { return };
             let end = range_end.min(carried_until);
-            let reason = self.outgoing.reinject.reason(start).unwrap_or(Reason::DataTimeout);
+            let reason = self.sender.outgoing.reinject.reason(start).unwrap_or(Reason::DataTimeout);
             if self.repeat_on(now, on, (start, end), reason, shared).is_none() {
                 return;
             }
-            self.waiting.repeat_anywhere = false;
+            self.sender.waiting.repeat_anywhere = false;
         }
     }
 
@@ -493,7 +500,7 @@ impl Connection {
         reason: Reason,
         shared: &mut Shared,
     ) -> Option<u64> {
-        let index = self.position(on)?;
+        let index = self.subflows.position(on)?;
         let subflow = &mut self.subflows[index];
         let room = subflow.tx.window_left();
         let length = (end - start).min(u64::from(subflow.tx.mss)).min(room);
@@ -501,30 +508,26 @@ impl Connection {
             return None;
         }
         let slot = subflow.slot;
-        let ends_stream = self.outgoing.fin_sent && self.outgoing.fin == Some(start + length);
+        let ends_stream = self.sender.outgoing.fin_sent && self.sender.outgoing.fin == Some(start + length);
         let flags = if ends_stream { emit::DATA_FIN } else { 0 };
         subflow.tx.counts.reinjected += length;
         self.restart_after_idle(now, index);
-        self.outgoing.in_order = false;
-        self.outgoing.reinject.remove(start, start + length);
-        self.outgoing.log.mark(start, start + length, slot);
+        self.sender.outgoing.in_order = false;
+        self.sender.outgoing.reinject.remove(start, start + length);
+        self.sender.outgoing.log.mark(start, start + length, slot);
         self.stats.reinjected += length;
         let piece = Piece { start, length, flags, purpose: Purpose::Reinjection(reason) };
         self.push_data(now, index, piece, shared);
         Some(length)
     }
 
-    pub(super) fn slot_of(&self, id: SubflowId) -> Option<u8> {
-        self.subflows.iter().find(|subflow| subflow.id == id).map(|subflow| subflow.slot)
-    }
-
     /// Nothing new can leave although a subflow has room: the reinjection policy may repeat the oldest data there.
     fn rescue(&mut self, now: Instant, cause: Cause, shared: &mut Shared) {
-        let una = self.outgoing.una;
-        if self.views.len() < 2 || una == self.outgoing.nxt || self.mode != Mode::Multipath {
+        let una = self.sender.outgoing.una;
+        if self.sender.views.len() < 2 || una == self.sender.outgoing.nxt || self.mode != Mode::Multipath {
             return;
         }
-        let carriers = self.outgoing.log.carriers(una);
+        let carriers = self.sender.outgoing.log.carriers(una);
         let mut ids = [SubflowId(0); crate::config::MAX_SUBFLOWS];
         let (mut count, mut calm) = (0, 0);
         for subflow in self.subflows.iter().filter(|subflow| carriers & bit(subflow.slot) != 0) {
@@ -532,46 +535,47 @@ impl Connection {
             calm |= u32::from(subflow.tx.recovery.phase() == Phase::Open) << count;
             count += 1;
         }
-        let (unsent, sendable) = (self.outgoing.unsent.total(), self.outgoing.unsent.below(self.outgoing.edge));
-        let view = view(&self.views, &self.outgoing, self.local_idsn, unsent, sendable);
+        let (unsent, sendable) =
+            (self.sender.outgoing.unsent.total(), self.sender.outgoing.unsent.below(self.sender.outgoing.edge));
+        let view = view(&self.sender.views, &self.sender.outgoing, self.keys.local_idsn, unsent, sendable);
         let Some(on) = view.fastest_with_room_to_repeat().map(|subflow| subflow.id) else { return };
         let opportunity = Opportunity {
             cause,
-            send_buffer_full: self.outgoing.writer_waits,
+            send_buffer_full: self.sender.outgoing.writer_waits,
             on,
             carriers: &ids[..count],
             calm,
             view: &view,
         };
-        let rescue = self.reinjection.on_opportunity(now, &opportunity);
+        let rescue = self.sender.reinjection.on_opportunity(now, &opportunity);
         for (position, id) in ids[..count].iter().enumerate() {
             if rescue.penalise & 1 << position != 0 {
-                self.congestion.penalise(now, *id);
+                self.sender.congestion.penalise(now, *id);
             }
         }
-        let legal = self.slot_of(on).is_some_and(|slot| carriers & bit(slot) == 0);
+        let legal = self.subflows.slot_of(on).is_some_and(|slot| carriers & bit(slot) == 0);
         let reason = if cause == Cause::Window { Reason::Window } else { Reason::Drained };
         if rescue.reinject
             && legal
-            && let Some((_, end)) = self.outgoing.log.range_at(una)
+            && let Some((_, end)) = self.sender.outgoing.log.range_at(una)
             && self.repeat_on(now, on, (una, end), reason, shared).is_some()
         {
-            self.scheduler.observe(now, &PolicyEvent::Reinjected { on });
+            self.sender.scheduler.observe(now, &PolicyEvent::Reinjected { on });
         }
     }
 
     /// Everything is sent: the DATA_FIN follows if the last segment did not carry it.
     fn finish_stream(&mut self, now: Instant, shared: &mut Shared) {
-        let out = &self.outgoing;
+        let out = &self.sender.outgoing;
         let Some(fin) = out.fin.filter(|_| out.unsent.is_empty() && !out.fin_sent) else { return };
-        if self.mode != Mode::Multipath || self.open_subflows().next().is_none() {
+        if self.mode != Mode::Multipath || self.subflows.open().next().is_none() {
             return;
         }
         // Until the peer has confirmed MPTCP the connection may still turn out to be plain TCP.
         if !self.confirmed && fin > 0 {
             return;
         }
-        self.outgoing.fin_sent = true;
+        self.sender.outgoing.fin_sent = true;
         for index in 0..self.subflows.len() {
             if self.subflows[index].is_open() {
                 self.send_data_fin(now, index, fin, Purpose::DataFin { retries: 0 }, shared);

@@ -1,6 +1,10 @@
 //! The path manager: which subflows there should be, between the addresses that both ends know of (`addresses`).
 
 use super::addresses::Announcement;
+use super::history::History;
+use super::race::Race;
+use super::reopening::Reopening;
+use super::vain::Vain;
 use super::{Connection, Mode, Role};
 use crate::deadline::earliest;
 use crate::shared::Shared;
@@ -9,7 +13,23 @@ use anabranch_wire::{FlowKey, MpOption, RemoveAddr};
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
-/// What is known of the peer's addresses and told of ours.
+/// Where subflows begin, should be, and were.
+#[derive(Default)]
+pub(super) struct Paths {
+    pub(super) manager: PathManager,
+    /// Measurements of paths whose subflows are gone.
+    pub(super) history: History,
+    /// Attempts at the first subflow.
+    pub(super) race: Race,
+    pub(super) reopening: Reopening,
+    pub(super) vain: Vain,
+    /// Destination of the client's first SYN.
+    pub(super) first_remote: Option<SocketAddr>,
+    /// Our address of the initial subflow, which has identifier 0 for as long as the connection lives (RFC 8684 §3.4.1).
+    pub(super) initial_address: Option<IpAddr>,
+}
+
+/// Addresses that the peer has told and that it was told.
 #[derive(Default)]
 pub(super) struct PathManager {
     /// Announced by the peer.
@@ -109,7 +129,7 @@ impl Connection {
     /// Opens the subflows that should be there and are not: the full mesh of addresses, from the connecting side.
     pub(super) fn join_missing(&mut self, now: Instant, shared: &mut Shared) {
         // One direction may be done and the other still want more paths.
-        let closing = self.outgoing.fin_acked && self.receiver.finished();
+        let closing = self.sender.outgoing.fin_acked && self.receiver.finished();
         if self.role == Role::Server
             || self.mode != Mode::Multipath
             || !self.may_join()
@@ -118,12 +138,12 @@ impl Connection {
         {
             return;
         }
-        let Some(first) = self.first_remote else { return };
+        let Some(first) = self.paths.first_remote else { return };
         let mut remotes = vec![(AddressId(0), first)];
-        if self.paths.initial_denied {
+        if self.paths.manager.initial_denied {
             remotes.clear();
         }
-        remotes.extend(self.paths.remote.iter().filter(|(_, address)| *address != first));
+        remotes.extend(self.paths.manager.remote.iter().filter(|(_, address)| *address != first));
         let limit = shared.config.max_subflows.min(crate::config::MAX_SUBFLOWS);
         // A path that the peer called hopeless is not tried while there is a better one (RFC 8684 §3.6 SHOULD NOT).
         let choosy = !self.subflows.iter().all(|subflow| subflow.tx.repeats_in_vain());
@@ -136,7 +156,7 @@ impl Connection {
                     let here = (retry.local, retry.remote) == (local, remote.ip());
                     here && ((retry.barred && choosy) || retry.at.is_some_and(|at| at > now))
                 };
-                if self.paths.retries.iter().any(too_early) {
+                if self.paths.manager.retries.iter().any(too_early) {
                     continue;
                 }
                 if self.subflows.len() < limit && same_family && !self.subflows.iter().any(|s| there(&s.flow)) {
@@ -154,27 +174,27 @@ impl Connection {
         else {
             return;
         };
-        let index = self.paths.retry_index(flow);
-        let retry = &mut self.paths.retries[index];
+        let index = self.paths.manager.retry_index(flow);
+        let retry = &mut self.paths.manager.retries[index];
         retry.failures = if worked { 0 } else { retry.failures + 1 };
         let doublings = retry.failures.saturating_sub(1).min(MAX_RETRY_DOUBLINGS);
         retry.at = Some(now + pause * (1 << doublings));
     }
 
     pub(super) fn paths_deadline(&self) -> Option<Instant> {
-        let announcement = self.paths.announcements.front().map(|announcement| announcement.next);
-        earliest([announcement, self.paths.retries.iter().filter_map(|retry| retry.at).min()])
+        let announcement = self.paths.manager.announcements.front().map(|announcement| announcement.next);
+        earliest([announcement, self.paths.manager.retries.iter().filter_map(|retry| retry.at).min()])
     }
 
     pub(super) fn on_paths_deadline(&mut self, now: Instant, shared: &mut Shared) {
         let due = |retry: &&mut Retry| retry.at.is_some_and(|at| at <= now);
-        if self.paths.retries.iter_mut().filter(due).map(|retry| retry.at = None).count() > 0 {
+        if self.paths.manager.retries.iter_mut().filter(due).map(|retry| retry.at = None).count() > 0 {
             self.join_missing(now, shared);
         }
-        if self.paths.announcements.front().is_some_and(|first| first.next <= now) {
+        if self.paths.manager.announcements.front().is_some_and(|first| first.next <= now) {
             self.announce(now, shared);
             // Without an open subflow nothing could be said; ask again rather than spin.
-            if let Some(first) = self.paths.announcements.front_mut().filter(|first| first.next <= now) {
+            if let Some(first) = self.paths.manager.announcements.front_mut().filter(|first| first.next <= now) {
                 first.next = now + Duration::from_secs(1);
             }
         }
@@ -189,10 +209,10 @@ impl Connection {
         if up {
             return self.on_address_added(now, local, shared);
         }
-        let mut withdrawn = announced.filter(|id| self.paths.announced.contains(id));
+        let mut withdrawn = announced.filter(|id| self.paths.manager.announced.contains(id));
         // The last subflow stays: its timer will find out whether the path returns.
         while let Some(index) = self.subflows.iter().position(|subflow| subflow.flow.src == local) {
-            let others = self.open_subflows().any(|subflow| subflow.flow.src != local);
+            let others = self.subflows.open().any(|subflow| subflow.flow.src != local);
             if !others {
                 break;
             }
@@ -203,7 +223,7 @@ impl Connection {
             self.on_first_path_dead(now, shared);
         }
         if let Some(id) = announced {
-            self.paths.stop_announcing(now, id);
+            self.paths.manager.stop_announcing(now, id);
         }
         if let Some((id, index)) = withdrawn.zip(self.control_subflow()) {
             self.send_ack(now, index, vec![MpOption::RemoveAddr(RemoveAddr { ids: vec![id] })], shared);
@@ -215,7 +235,7 @@ impl Connection {
         if self.mode != Mode::Multipath {
             return;
         }
-        self.paths.retries.retain(|retry| retry.local != local);
+        self.paths.manager.retries.retain(|retry| retry.local != local);
         self.join_missing(now, shared);
         let id = shared.locals.id_of(local).filter(|_| !shared.down.contains(&local));
         self.announce_again(now, id, local, shared);
@@ -226,11 +246,11 @@ impl Connection {
         if self.mode != Mode::Multipath {
             return;
         }
-        let id = if self.initial_address == Some(local) { AddressId(0) } else { id };
+        let id = if self.paths.initial_address == Some(local) { AddressId(0) } else { id };
         let used = self.subflows.iter().any(|subflow| subflow.local_address == id && subflow.flow.src == local);
-        let known = used || id == AddressId(0) || self.paths.announced.contains(&id);
-        self.paths.stop_announcing(now, id);
-        self.paths.retries.retain(|retry| retry.local != local);
+        let known = used || id == AddressId(0) || self.paths.manager.announced.contains(&id);
+        self.paths.manager.stop_announcing(now, id);
+        self.paths.manager.retries.retain(|retry| retry.local != local);
         while let Some(index) =
             self.subflows.iter().position(|subflow| subflow.flow.src == local && subflow.is_unfinished_join())
         {

@@ -20,8 +20,8 @@ impl Connection {
     ) {
         let fin = segment.flags.has(Flags::FIN);
         let end = start + segment.payload.len() as u64;
-        let own_map = self.waiting.own_map.take();
-        let map_refused = std::mem::take(&mut self.waiting.map_refused);
+        let own_map = self.sender.waiting.own_map.take();
+        let map_refused = std::mem::take(&mut self.sender.waiting.map_refused);
         if !segment.payload.is_empty() {
             self.receiver.on_segment();
         }
@@ -83,7 +83,7 @@ impl Connection {
         if !payload.is_empty() && !self.consume(now, index, payload, own_map, shared) {
             return;
         }
-        while had_holes && self.position(id) == Some(index) {
+        while had_holes && self.subflows.position(id) == Some(index) {
             let subflow = &mut self.subflows[index];
             let Some((_, chunk)) = subflow.rx.ofo.pop(subflow.rx.rcv_nxt) else { break };
             if self.mode == Mode::Plain {
@@ -94,7 +94,7 @@ impl Connection {
                 return;
             }
         }
-        if let Some(index) = self.position(id) {
+        if let Some(index) = self.subflows.position(id) {
             // The first segment that waits for the stream is not answered; those behind it repeat the ACK before it.
             let subflow = &mut self.subflows[index];
             if subflow.rx.ahead.first().is_some_and(|first| first == start) && !fin {
@@ -234,7 +234,7 @@ impl Connection {
         let subflow = &mut self.subflows[index];
         let window = shared.config.receive_buffer.get();
         // A mapping that must come whole may be larger than the window.
-        let bound = if self.checksum { window.max(u64::from(u16::MAX)) } else { window };
+        let bound = if self.negotiated.checksum { window.max(u64::from(u16::MAX)) } else { window };
         if subflow.rx.unplaced.len() > bound {
             self.bad_mapping(now, index, ResetReason::Middlebox, shared);
             return false;
@@ -281,7 +281,7 @@ impl Connection {
     fn on_placed(&mut self, now: Instant, index: usize, before: u64, shared: &mut Shared) {
         self.note_held(now);
         let next = self.receiver.next();
-        for subflow in &mut self.subflows {
+        for subflow in self.subflows.iter_mut() {
             subflow.rx.ack.now |= subflow.rx.ahead.release(next);
         }
         let subflow = &mut self.subflows[index];
@@ -289,7 +289,7 @@ impl Connection {
             subflow.rx.maps.release(subflow.rx.placed());
         }
         if self.receiver.next() > before {
-            self.vain.clear();
+            self.paths.vain.clear();
             self.subflows[index].useful = true;
             self.receiver.autotune(now, || self.subflows.iter().filter_map(Subflow::receiver_rtt).max());
             shared.event(self.id, Event::Readable);
@@ -300,14 +300,14 @@ impl Connection {
     /// The ACK path policy may want the DATA_ACK on another subflow at once. Not on one without SACK, whose sender would take it
     /// for a duplicate ACK.
     fn route_data_ack(&mut self, now: Instant, index: usize) {
-        if self.subflows.len() < 2 || self.mode != Mode::Multipath || self.ack_path.is_own() {
+        if self.subflows.len() < 2 || self.mode != Mode::Multipath || self.acks.policy.is_own() {
             return;
         }
         let arrived = self.subflows[index].id;
         self.survey_routes();
-        let chosen = self.ack_path.data_ack(now, arrived, &self.routes);
+        let chosen = self.acks.policy.data_ack(now, arrived, &self.acks.routes);
         if chosen != arrived
-            && let Some(index) = self.position(chosen)
+            && let Some(index) = self.subflows.position(chosen)
         {
             self.subflows[index].rx.ack.now |= self.subflows[index].sack;
         }

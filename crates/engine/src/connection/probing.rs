@@ -47,37 +47,37 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(10);
 
 impl Connection {
     pub(super) fn probing_deadline(&self) -> Option<Instant> {
-        earliest([self.prober.next, self.prober.verdict])
+        earliest([self.acks.prober.next, self.acks.prober.verdict])
     }
 
     /// Data has arrived: if the policy wants probes, they begin.
     pub(super) fn wake_prober(&mut self, now: Instant) {
-        if self.prober.next.is_none() && self.may_probe() && self.ack_path.probing().is_some() {
-            self.prober.next = Some(now);
+        if self.acks.prober.next.is_none() && self.may_probe() && self.acks.policy.probing().is_some() {
+            self.acks.prober.next = Some(now);
         }
     }
 
     fn may_probe(&self) -> bool {
-        self.detours_agreed && self.mode == Mode::Multipath && self.open_subflows().nth(1).is_some()
+        self.negotiated.detours && self.mode == Mode::Multipath && self.subflows.open().nth(1).is_some()
     }
 
     pub(super) fn on_probing_deadline(&mut self, now: Instant, shared: &mut Shared) {
-        if self.prober.verdict.is_some_and(|at| at <= now) {
-            self.prober.verdict = None;
+        if self.acks.prober.verdict.is_some_and(|at| at <= now) {
+            self.acks.prober.verdict = None;
             self.judge_round(now);
         }
-        if self.prober.next.is_none_or(|at| at > now) {
+        if self.acks.prober.next.is_none_or(|at| at > now) {
             return;
         }
-        self.prober.next = None;
-        let Some(probing) = self.ack_path.probing().filter(|_| self.may_probe()) else { return };
+        self.acks.prober.next = None;
+        let Some(probing) = self.acks.policy.probing().filter(|_| self.may_probe()) else { return };
         let interval = probing.interval.max(SHORTEST_WAIT);
         let latest = self.subflows.iter().filter_map(|subflow| subflow.rx.ack.last_data).max();
         if latest.is_none_or(|latest| now.since(latest) > interval * IDLE) {
             return;
         }
-        self.prober.next = Some(now + interval);
-        self.prober.unanswered.retain(|probe| now.since(probe.at) < interval * PATIENCE);
+        self.acks.prober.next = Some(now + interval);
+        self.acks.prober.unanswered.retain(|probe| now.since(probe.at) < interval * PATIENCE);
         let mut longest = SHORTEST_WAIT;
         for index in 0..self.subflows.len() {
             if self.subflows[index].is_open() {
@@ -85,13 +85,13 @@ impl Connection {
                 self.probe(now, index, probing.probes, shared);
             }
         }
-        self.prober.verdict = Some(now + if probing.judged_late { interval } else { longest.min(interval) });
+        self.acks.prober.verdict = Some(now + if probing.judged_late { interval } else { longest.min(interval) });
     }
 
     /// The latest round trip of a path, by probes or else by its subflow.
     fn round_trip(&self, index: usize) -> Option<Duration> {
         let subflow = &self.subflows[index];
-        let known = self.prober.paths.iter().find(|known| known.subflow == subflow.id);
+        let known = self.acks.prober.paths.iter().find(|known| known.subflow == subflow.id);
         known.and_then(|known| known.last).or(subflow.tx.rtt.srtt())
     }
 
@@ -100,7 +100,7 @@ impl Connection {
         for _ in 0..probes {
             // Not counted up: who sees no probe shall not answer it.
             let sequence = shared.chance.next_u32() as u16;
-            self.prober.unanswered.push(Unanswered { sequence, subflow: subflow.id, at: now });
+            self.acks.prober.unanswered.push(Unanswered { sequence, subflow: subflow.id, at: now });
             shared.echo(Echo {
                 source: subflow.flow.src,
                 destination: subflow.flow.dst,
@@ -121,10 +121,10 @@ impl Connection {
                         && (subflow.flow.src, subflow.flow.dst) == (echo.destination, echo.source)
                 })
         };
-        let Some(at) = self.prober.unanswered.iter().position(ours) else { return };
-        let probe = self.prober.unanswered.swap_remove(at);
+        let Some(at) = self.acks.prober.unanswered.iter().position(ours) else { return };
+        let probe = self.acks.prober.unanswered.swap_remove(at);
         let trip = now.since(probe.at);
-        let paths = &mut self.prober.paths;
+        let paths = &mut self.acks.prober.paths;
         let position = paths.iter().position(|known| known.subflow == probe.subflow).unwrap_or_else(|| {
             paths.push(Known { subflow: probe.subflow, best: None, last: None });
             paths.len() - 1
@@ -135,7 +135,7 @@ impl Connection {
     }
 
     fn judge_round(&mut self, now: Instant) {
-        let interval = self.ack_path.probing().map_or(Duration::ZERO, |probing| probing.interval);
+        let interval = self.acks.policy.probing().map_or(Duration::ZERO, |probing| probing.interval);
         let mut round = Vec::with_capacity(self.subflows.len());
         for index in 0..self.subflows.len() {
             let subflow = &self.subflows[index];
@@ -143,13 +143,13 @@ impl Connection {
                 continue;
             }
             let enough = self.round_trip(index).map_or(interval, |trip| trip + trip / 2);
-            let known = self.prober.paths.iter_mut().find(|known| known.subflow == subflow.id);
+            let known = self.acks.prober.paths.iter_mut().find(|known| known.subflow == subflow.id);
             let best = known.and_then(|known| known.best.take());
             let overdue = |probe: &Unanswered| probe.subflow == subflow.id && now.since(probe.at) >= enough;
-            let down = best.is_none() && self.prober.unanswered.iter().any(overdue);
+            let down = best.is_none() && self.acks.prober.unanswered.iter().any(overdue);
             round.push(Probe { id: subflow.id, best, down });
         }
-        self.prober.paths.retain(|known| round.iter().any(|probe| probe.id == known.subflow));
-        self.ack_path.observe(now, &round);
+        self.acks.prober.paths.retain(|known| round.iter().any(|probe| probe.id == known.subflow));
+        self.acks.policy.observe(now, &round);
     }
 }

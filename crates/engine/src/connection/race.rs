@@ -84,7 +84,7 @@ fn candidates(now: Instant, named: IpAddr, remote: SocketAddr, shared: &Shared) 
 impl Connection {
     /// The first attempt leaves; the others follow by timer.
     pub(super) fn start_race(&mut self, now: Instant, opening: Opening, shared: &mut Shared) {
-        self.race.waiting = opening.later;
+        self.paths.race.waiting = opening.later;
         self.attempt(now, opening.flow, shared);
     }
 
@@ -96,19 +96,19 @@ impl Connection {
             subflow.gave_up_mptcp = subflow.offer == Offer::Never;
         }
         self.start_handshake(now, index, shared);
-        self.race.latest = now;
-        self.race.next = self.race.waiting.front().map(|(_, delay)| now + *delay);
+        self.paths.race.latest = now;
+        self.paths.race.next = self.paths.race.waiting.front().map(|(_, delay)| now + *delay);
     }
 
     pub(super) fn race_deadline(&self) -> Option<Instant> {
-        self.race.next
+        self.paths.race.next
     }
 
     /// Nothing has answered so far: the next path gets its SYN.
     pub(super) fn on_race_deadline(&mut self, now: Instant, shared: &mut Shared) {
-        self.race.next = None;
-        let Some(remote) = self.first_remote else { return };
-        while let Some((local, _)) = self.race.waiting.pop_front() {
+        self.paths.race.next = None;
+        let Some(remote) = self.paths.first_remote else { return };
+        while let Some((local, _)) = self.paths.race.waiting.pop_front() {
             // An interface may have gone since the plan was made.
             if shared.locals.contains(local) && !shared.down.contains(&local) {
                 let flow = shared.free_flow(local, remote);
@@ -119,41 +119,40 @@ impl Connection {
 
     /// The SYN of subflow `index` is answered before all others; its index from now on.
     pub(super) fn win_race(&mut self, index: usize, shared: &mut Shared) -> usize {
-        self.race = Race::default();
+        self.paths.race = Race::default();
         if self.subflows.len() == 1 && self.subflows[index].id == SubflowId(0) {
             return index;
         }
-        let mut winner = self.subflows.swap_remove(index);
-        for loser in self.subflows.drain(..) {
+        for loser in self.subflows.keep_only(index) {
             shared.routes.push(Route::Remove(loser.flow));
             // An answer to a SYN that was repeated tells no round trip (RFC 6298 §3).
             if let Some(timer) = loser.handshake.filter(|timer| timer.retries == 0) {
                 shared.memory.await_late_answer(loser.flow, loser.tx.seq(1), timer.first_sent);
             }
         }
+        let winner = &mut self.subflows[0];
         shared.routes.push(Route::Remove(winner.flow));
         shared.routes.push(Route::Add(winner.flow, self.id, SubflowId(0)));
         winner.id = SubflowId(0);
         winner.local_address = AddressId(0);
         // Its SYN has arrived, so it has left the first hop; that will not be told under the new number.
         winner.tx.first_hop = 0;
-        self.initial_address = Some(winner.flow.src);
-        self.next_subflow = 1;
-        self.subflows.push(winner);
+        self.paths.initial_address = Some(winner.flow.src);
+        self.subflows.next_id = 1;
         0
     }
 
     /// The attempt on subflow `index` has failed. False if it was the last: then the connection has.
     pub(super) fn lose_attempt(&mut self, now: Instant, index: usize, shared: &mut Shared) -> bool {
         let alone = self.subflows.len() == 1;
-        if alone && self.race.waiting.is_empty() {
+        if alone && self.paths.race.waiting.is_empty() {
             return false;
         }
         let loser = self.subflows.remove(index);
         shared.routes.push(Route::Remove(loser.flow));
         if alone {
             // Nothing else is under way that could make waiting worthwhile.
-            self.race.next = Some((self.race.latest + MIN_DELAY).max(now));
+            self.paths.race.next = Some((self.paths.race.latest + MIN_DELAY).max(now));
         }
         true
     }

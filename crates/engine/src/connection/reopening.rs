@@ -47,30 +47,30 @@ pub(super) struct Reopening {
 impl Connection {
     /// Allows data written before the peer's first answer to reach its application twice.
     pub(crate) fn set_replayable(&mut self) {
-        self.reopening.replayable = true;
+        self.paths.reopening.replayable = true;
     }
 
     /// This connection has begun anew.
     pub(super) fn is_reopened(&self) -> bool {
-        self.reopening.count > 0
+        self.paths.reopening.count > 0
     }
 
     pub(super) fn reopening_deadline(&self) -> Option<Instant> {
-        self.reopening.due
+        self.paths.reopening.due
     }
 
     /// The server has refused a join.
     pub(super) fn on_join_refused(&mut self, now: Instant, shared: &mut Shared) {
-        let Some(first) = self.initial().filter(|_| self.may_reopen()) else { return };
+        let Some(first) = self.subflows.initial().filter(|_| self.may_reopen()) else { return };
         let is_down = shared.down.contains(&first.flow.src);
         let silent: Duration = first.tx.rtt.rto() * TIMEOUTS;
-        self.reopening.due = Some(if is_down { now } else { (first.liveness.heard + silent).max(now) });
+        self.paths.reopening.due = Some(if is_down { now } else { (first.liveness.heard + silent).max(now) });
         self.on_reopening_deadline(now, shared);
     }
 
     /// The first path has had its time.
     pub(super) fn on_reopening_deadline(&mut self, now: Instant, shared: &mut Shared) {
-        if self.reopening.due.take_if(|due| *due <= now).is_some() && self.may_reopen() {
+        if self.paths.reopening.due.take_if(|due| *due <= now).is_some() && self.may_reopen() {
             self.reopen(now, shared);
         }
     }
@@ -83,16 +83,18 @@ impl Connection {
             && !self.gone
             && self.fast_closing.is_none()
             && self.receiver.next() == 0;
-        let Some(first) = self.initial().filter(|_| unheard) else { return false };
+        let Some(first) = self.subflows.initial().filter(|_| unheard) else { return false };
         let silent = first.tx.recovery.snd_una() <= 1 && first.rx.bytes_received == 0 && first.rx.peer_fin.is_none();
-        let harmless = first.tx.recovery.snd_nxt() <= 1 || self.reopening.replayable;
+        let harmless = first.tx.recovery.snd_nxt() <= 1 || self.paths.reopening.replayable;
         // A join that was answered shows that the server has the keys.
         let alone = self.subflows.iter().all(|subflow| !subflow.is_join() || subflow.state == State::SynSent);
-        silent && harmless && alone && self.reopening.count < MAX_REOPENINGS
+        silent && harmless && alone && self.paths.reopening.count < MAX_REOPENINGS
     }
 
     fn reopen(&mut self, now: Instant, shared: &mut Shared) {
-        let Some((remote, first)) = self.first_remote.zip(self.initial().map(|first| first.flow)) else { return };
+        let Some((remote, first)) = self.paths.first_remote.zip(self.subflows.initial().map(|first| first.flow)) else {
+            return;
+        };
         shared.memory.on_silence(now, &first);
         let opening = Opening::plan(now, first.src, remote, shared);
         if opening.local() == first.src {
@@ -100,30 +102,31 @@ impl Connection {
         }
 
         for index in 0..self.subflows.len() {
-            let close = self.remote_key.map(|receiver_key| MpOption::FastClose { receiver_key });
+            let close = self.keys.remote.map(|receiver_key| MpOption::FastClose { receiver_key });
             let options = close.into_iter().chain([shared.reset_option(ResetReason::UnacceptablePerformance)]);
             self.send_reset(now, index, options.collect(), shared);
             shared.routes.push(Route::Remove(self.subflows[index].flow));
         }
-        shared.routes.push(Route::RemoveToken(self.local_key.token(), self.id));
+        shared.routes.push(Route::RemoveToken(self.keys.local.token(), self.id));
         shared.counters.reopened += 1;
 
         let key = shared.new_key();
         let fresh = Connection::new(now, self.id, Role::Client, Mode::Negotiating, key, shared);
         let mut old = std::mem::replace(self, fresh);
-        shared.routes.push(Route::AddToken(self.local_key.token(), self.id));
-        self.first_remote = Some(remote);
-        self.reopening = Reopening { count: old.reopening.count + 1, due: None, replayable: old.reopening.replayable };
+        shared.routes.push(Route::AddToken(self.keys.local.token(), self.id));
+        self.paths.first_remote = Some(remote);
+        self.paths.reopening =
+            Reopening { count: old.paths.reopening.count + 1, due: None, replayable: old.paths.reopening.replayable };
         self.timers.user = old.timers.user;
         self.stats = std::mem::take(&mut old.stats);
         self.stats.ended = None;
-        let end = old.outgoing.buffer.end();
-        self.outgoing.buffer = std::mem::take(&mut old.outgoing.buffer);
-        self.outgoing.unsent.insert(0, end);
-        self.outgoing.fin = old.outgoing.fin;
-        self.outgoing.writer_waits = old.outgoing.writer_waits;
+        let end = old.sender.outgoing.buffer.end();
+        self.sender.outgoing.buffer = std::mem::take(&mut old.sender.outgoing.buffer);
+        self.sender.outgoing.unsent.insert(0, end);
+        self.sender.outgoing.fin = old.sender.outgoing.fin;
+        self.sender.outgoing.writer_waits = old.sender.outgoing.writer_waits;
         if end > 0 {
-            self.scheduler.observe(now, &PolicyEvent::DataWritten);
+            self.sender.scheduler.observe(now, &PolicyEvent::DataWritten);
         }
         self.start_race(now, opening, shared);
     }

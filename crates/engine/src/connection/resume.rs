@@ -66,7 +66,7 @@ impl Connection {
 
     /// Answers a join of which no subflow is made before its third ACK.
     pub(super) fn defer_join(&mut self, now: Instant, syn: &Segment, join: &JoinSyn, shared: &mut Shared) {
-        let Some(remote_key) = self.remote_key else { return };
+        let Some(remote_key) = self.keys.remote else { return };
         let flow = syn.flow.reversed();
         let place = (&syn.flow, syn.seq);
         let pending = shared.pending_joins.repeated(now, place, join, &shared.cookies).unwrap_or_else(|| {
@@ -77,7 +77,7 @@ impl Connection {
             new
         });
         let mut answer = syn_ack(now, syn, pending.terms, pending.iss, self.receiver.window(), shared);
-        let hmac = join_hmac(self.local_key, remote_key, pending.own, join.nonce).first_8();
+        let hmac = join_hmac(self.keys.local, remote_key, pending.own, join.nonce).first_8();
         let (backup, address) = (shared.locals.is_backup(flow.src), self.address_id(&flow, shared));
         answer.options.push_mptcp(MpOption::JoinSynAck(JoinSynAck { backup, address, hmac, nonce: pending.own }));
         shared.counters.joins_deferred += 1;

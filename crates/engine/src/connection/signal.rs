@@ -38,7 +38,7 @@ impl Connection {
             self.bad_mapping(now, index, ResetReason::MptcpError, shared);
             return false;
         }
-        self.long_dsn |= matches!(map.dsn, DataSeq::Long(_));
+        self.negotiated.long_dsn |= matches!(map.dsn, DataSeq::Long(_));
         let Some(data) = self.data_offset(map.dsn) else {
             // Before the start of the stream: nothing of ours. An old duplicate cannot be, since there is no earlier stream.
             self.bad_mapping(now, index, ResetReason::MptcpError, shared);
@@ -60,7 +60,7 @@ impl Connection {
         shared: &mut Shared,
     ) -> bool {
         let length = u64::from(map.length) - u64::from(data_fin);
-        let proof = match (self.checksum, map.checksum) {
+        let proof = match (self.negotiated.checksum, map.checksum) {
             (true, Some(checksum)) => Some(Proof { checksum, data_fin }),
             (false, None) => None,
             // §3.3.1: one that was agreed on and is not there, or the other way round, means a broken subflow.
@@ -92,16 +92,16 @@ impl Connection {
         let whole = inside && first == start && end == first + length && subflow.rx.maps.is_empty();
         match proof {
             None if whole => {
-                self.waiting.own_map = Some(data);
+                self.sender.waiting.own_map = Some(data);
                 return true;
             }
             // The table holds it for the segments to come, which may not repeat it.
             None if inside && self.hold_map(index, mapping).is_ok() => {
-                self.waiting.own_map = Some(data + (start - first));
+                self.sender.waiting.own_map = Some(data + (start - first));
                 return true;
             }
             Some(proof) if whole && !proof.data_fin && self.verify(index, &mapping, proof, Some(&segment.payload)) => {
-                self.waiting.own_map = Some(data);
+                self.sender.waiting.own_map = Some(data);
                 return true;
             }
             _ => {}
@@ -123,7 +123,7 @@ impl Connection {
                 return false;
             }
         }
-        self.waiting.map_refused = !held && start < end;
+        self.sender.waiting.map_refused = !held && start < end;
         true
     }
 
@@ -152,7 +152,7 @@ impl Connection {
 
     /// The mapping cannot be: the peer or a middlebox is broken, and the subflow is useless.
     pub(super) fn bad_mapping(&mut self, now: Instant, index: usize, reason: ResetReason, shared: &mut Shared) {
-        self.waiting.own_map = None;
+        self.sender.waiting.own_map = None;
         self.kill(now, index, reason, shared);
     }
 }

@@ -57,7 +57,7 @@ impl Connection {
         let mss = emit::payload_room(subflow, self.mode);
         let smaller = mss < subflow.tx.mss;
         subflow.tx.mss = mss;
-        self.congestion.set_mss(subflow.id, Bytes::new(u64::from(mss)));
+        self.sender.congestion.set_mss(subflow.id, Bytes::new(u64::from(mss)));
         if smaller && subflow.tx.recovery.lose_larger_than(mss) {
             // The network has not shown to be crowded: the window stays (Linux `tcp_simple_retransmit`).
             subflow.tx.retransmit_now = true;

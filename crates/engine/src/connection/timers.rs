@@ -110,7 +110,7 @@ impl Connection {
             return;
         }
         if due(&mut self.timers.abandoned, now) {
-            let complete = self.outgoing.fin_acked && self.receiver.finished();
+            let complete = self.sender.outgoing.fin_acked && self.receiver.finished();
             self.stats.ended = self.stats.ended.or((!complete).then_some(Ended::NoSubflow));
             return self.finish(if complete { Event::Closed } else { Event::Reset }, shared);
         }
@@ -129,7 +129,7 @@ impl Connection {
             self.probe_windows(now, shared);
         }
         if due(&mut self.timers.ask_again, now) {
-            self.watchdog.wake();
+            self.sender.watchdog.wake();
         }
         if due(&mut self.timers.reinjection, now) {
             self.wake_reinjection(now, shared);
@@ -224,7 +224,7 @@ impl Connection {
     /// The peer has acknowledged something new: what is left has its time from now on.
     pub(super) fn on_progress(&mut self, now: Instant, shared: &Shared) {
         self.timers.user = None;
-        let out = &self.outgoing;
+        let out = &self.sender.outgoing;
         if out.una < out.nxt || (out.fin_sent && !out.fin_acked) {
             self.expect_progress(now, shared);
         }
@@ -269,8 +269,8 @@ impl Connection {
         subflow.tx.counts.fast_recoveries += 1;
         subflow.tx.retransmit_now = true;
         let id = subflow.id;
-        self.congestion.on_fast_retransmit(now, id, in_flight);
-        self.scheduler.observe(now, &PolicyEvent::FastRetransmit { on: id });
+        self.sender.congestion.on_fast_retransmit(now, id, in_flight);
+        self.sender.scheduler.observe(now, &PolicyEvent::FastRetransmit { on: id });
     }
 
     fn on_rto(&mut self, now: Instant, index: usize, in_flight: Bytes, first: bool, shared: &mut Shared) {
@@ -282,11 +282,11 @@ impl Connection {
             self.end_of_last(index, Ended::TimedOut);
             return self.kill(now, index, ResetReason::UnacceptablePerformance, shared);
         }
-        self.congestion.on_rto(now, id, in_flight, first);
-        self.scheduler.observe(now, &PolicyEvent::Rto { on: id });
+        self.sender.congestion.on_rto(now, id, in_flight, first);
+        self.sender.scheduler.observe(now, &PolicyEvent::Rto { on: id });
         self.suspect_black_hole(now, index, shared);
         // With nothing else to carry the data, there is nothing to gain from declaring the subflow failed.
-        if self.mode == Mode::Multipath && self.reinjection.on_rto(now, id) {
+        if self.mode == Mode::Multipath && self.sender.reinjection.on_rto(now, id) {
             self.subflows[index].liveness.potentially_failed = true;
             match self.acknowledged_in_vain(index) {
                 // After the copies the data-level timer would find nothing to hold against this subflow.
@@ -299,7 +299,7 @@ impl Connection {
         } else if self.subflows[index].tx.repeats_in_vain() {
             self.pass_over(now, index);
         }
-        if let Some(index) = self.position(id).filter(|index| self.subflows[*index].tx.repeats_in_vain()) {
+        if let Some(index) = self.subflows.position(id).filter(|index| self.subflows[*index].tx.repeats_in_vain()) {
             if self.role == Role::Client {
                 shared.memory.on_silence(now, &self.subflows[index].flow);
             }
@@ -310,9 +310,9 @@ impl Connection {
 
     /// The oldest data without a DATA_ACK, if subflow `index` has carried it and acknowledged it.
     fn acknowledged_in_vain(&self, index: usize) -> Option<(u64, u64)> {
-        let (una, subflow) = (self.outgoing.una, &self.subflows[index]);
-        let (_, end) = self.outgoing.log.range_at(una)?;
-        let carried = self.outgoing.log.carriers(una) & bit(subflow.slot) != 0;
+        let (una, subflow) = (self.sender.outgoing.una, &self.subflows[index]);
+        let (_, end) = self.sender.outgoing.log.range_at(una)?;
+        let carried = self.sender.outgoing.log.carriers(una) & bit(subflow.slot) != 0;
         (carried && !subflow.is_repairing(una)).then_some((una, end))
     }
 
@@ -330,11 +330,11 @@ impl Connection {
     /// What the subflow in `slot` alone has carried is repeated on another. Once per segment and subflow: what another has
     /// carried as well is on its way already.
     pub(super) fn send_elsewhere(&mut self, slot: u8, reason: Reason) {
-        let una = self.outgoing.una;
-        let carried: Vec<_> = self.outgoing.log.carried_by(slot).collect();
+        let una = self.sender.outgoing.una;
+        let carried: Vec<_> = self.sender.outgoing.log.carried_by(slot).collect();
         for (start, end) in carried {
-            if end > una && self.outgoing.log.carriers(start.max(una)) == bit(slot) {
-                self.outgoing.reinject.insert(start.max(una), end, reason);
+            if end > una && self.sender.outgoing.log.carriers(start.max(una)) == bit(slot) {
+                self.sender.outgoing.reinject.insert(start.max(una), end, reason);
             }
         }
     }
@@ -399,8 +399,8 @@ impl Connection {
             return self.fall_back(now, crate::FallbackReason::OptionsLost, shared);
         }
         self.timers.data_backoff += 1;
-        let una = self.outgoing.una;
-        if let Some((_, end)) = self.outgoing.log.range_at(una) {
+        let una = self.sender.outgoing.una;
+        if let Some((_, end)) = self.sender.outgoing.log.range_at(una) {
             let usable = self.subflows.iter().filter(|subflow| subflow.is_usable()).count();
             if usable == 0 {
                 // A suspect is better than none.
@@ -412,16 +412,18 @@ impl Connection {
             // Alone, and still repairing it: its own retransmission is what will help.
             let another = |subflow: &Subflow| subflow.is_usable() && !subflow.is_repairing(una);
             if usable > 1 || self.subflows.iter().any(another) {
-                self.outgoing.reinject.insert(una, end, Reason::DataTimeout);
+                self.sender.outgoing.reinject.insert(una, end, Reason::DataTimeout);
                 if self.mode == Mode::Multipath {
                     let open = self.subflows.iter().filter(|subflow| subflow.is_open());
                     let slots: Vec<_> = open.map(|subflow| subflow.slot).collect();
-                    if slots.iter().all(|slot| self.outgoing.log.carriers(una) & bit(*slot) != 0) {
-                        self.waiting.repeat_anywhere = true;
+                    if slots.iter().all(|slot| self.sender.outgoing.log.carriers(una) & bit(*slot) != 0) {
+                        self.sender.waiting.repeat_anywhere = true;
                     }
                 }
             }
-        } else if let Some(fin) = self.outgoing.fin.filter(|_| self.outgoing.fin_sent && !self.outgoing.fin_acked) {
+        } else if let Some(fin) =
+            self.sender.outgoing.fin.filter(|_| self.sender.outgoing.fin_sent && !self.sender.outgoing.fin_acked)
+        {
             // A DATA_FIN alone takes no subflow sequence number, so no subflow's timer notices that the peer is gone.
             if self.timers.data_backoff > shared.config.profile.max_consecutive_rtos {
                 self.stats.ended.get_or_insert(Ended::TimedOut);
@@ -459,8 +461,8 @@ impl Connection {
     /// the DATA_ACK is lost. The peer is asked; what those subflows carried goes elsewhere, and for as long as it is under way
     /// nothing new goes to them. If that happens again and again, they do more harm than good (RFC 8684 §3.3.2, §3.7).
     fn on_unconfirmed_data(&mut self, now: Instant, una: u64, end: u64, shared: &mut Shared) {
-        self.outgoing.reinject.insert(una, end, Reason::DataTimeout);
-        let carriers = self.outgoing.log.carriers(una);
+        self.sender.outgoing.reinject.insert(una, end, Reason::DataTimeout);
+        let carriers = self.sender.outgoing.log.carriers(una);
         let suspect = |subflow: &Subflow| subflow.is_open() && carriers & bit(subflow.slot) != 0;
         let others = self.subflows.iter().any(|subflow| subflow.is_usable() && !suspect(subflow));
         let mut index = 0;
@@ -471,7 +473,7 @@ impl Connection {
                 continue;
             }
             subflow.liveness.unconfirmed += 1;
-            subflow.liveness.suspect_until = others.then_some(self.outgoing.nxt);
+            subflow.liveness.suspect_until = others.then_some(self.sender.outgoing.nxt);
             if subflow.liveness.unconfirmed > MAX_UNCONFIRMED {
                 // What it alone has carried is sent again elsewhere.
                 self.kill(now, index, ResetReason::Middlebox, shared);
@@ -489,7 +491,7 @@ impl Connection {
     /// All before `una` has arrived: subflows suspected over older data get another chance.
     pub(super) fn clear_suspects(&mut self, now: Instant, una: u64) {
         let mut settled = false;
-        for subflow in &mut self.subflows {
+        for subflow in self.subflows.iter_mut() {
             settled |= subflow.liveness.suspect_until.take_if(|until| *until <= una).is_some();
         }
         if settled {
@@ -499,7 +501,7 @@ impl Connection {
 
     /// (Re)starts the data-level timer if anything waits for a DATA_ACK.
     pub(super) fn arm_data_timer(&mut self, now: Instant, shared: &Shared) {
-        let out = &self.outgoing;
+        let out = &self.sender.outgoing;
         let waits = out.una < out.nxt || (out.fin_sent && !out.fin_acked);
         self.timers.data = (self.mode == Mode::Multipath && waits).then(|| {
             let timeout = self.longest_rto() * 2 * (1 << self.timers.data_backoff.min(MAX_BACKOFF));
@@ -510,7 +512,7 @@ impl Connection {
     /// Keeps the window probe timer: running while only a window update could let data leave, on the connection's level or
     /// on that of a subflow, whose window stays as the last segment on it told.
     pub(super) fn arm_persist_timer(&mut self, now: Instant, shared: &Shared) {
-        let out = &self.outgoing;
+        let out = &self.sender.outgoing;
         let blocked = !out.unsent.is_empty() && out.unsent.below(out.edge) == 0;
         let silent = out.una == out.nxt && self.subflows.iter().all(|subflow| subflow.tx.recovery.is_empty());
         let waits = !out.unsent.is_empty() || out.una < out.nxt;

@@ -79,11 +79,11 @@ impl Connection {
         let subflow = &mut self.subflows[index];
         subflow.in_vain = weight > 0 && !subflow.useful;
         if weight > 0 {
-            self.vain.note(&subflow.flow, weight);
+            self.paths.vain.note(&subflow.flow, weight);
         }
         self.bury(now, index, shared);
         let over = self.gone || self.closed_unread || self.fast_closing.is_some() || self.mode != Mode::Multipath;
-        let spent = !over && weight > 0 && self.vain.count >= MAX_VAIN;
+        let spent = !over && weight > 0 && self.paths.vain.count >= MAX_VAIN;
         if spent && self.subflows.iter().all(|subflow| self.is_hopeless(subflow)) {
             self.stats.ended = Some(fault);
             self.abort(now, shared);
@@ -95,8 +95,8 @@ impl Connection {
         if self.subflows.iter().all(|subflow| subflow.useful) {
             return;
         }
-        let carriers = self.outgoing.log.carriers(una);
-        for subflow in &mut self.subflows {
+        let carriers = self.sender.outgoing.log.carriers(una);
+        for subflow in self.subflows.iter_mut() {
             subflow.useful |= carriers & bit(subflow.slot) != 0;
         }
     }
@@ -107,7 +107,7 @@ impl Connection {
         let timed_out = is_barren(subflow) && times_out;
         let unanswered = subflow.handshake.is_some_and(|timer| timer.retries > 0);
         // Where others were lost, one that has been of use and is not in trouble is not.
-        let among_lost = self.vain.has(&subflow.flow) && (!subflow.useful || times_out);
+        let among_lost = self.paths.vain.has(&subflow.flow) && (!subflow.useful || times_out);
         timed_out || unanswered || among_lost
     }
 }

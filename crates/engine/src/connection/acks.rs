@@ -1,0 +1,18 @@
+//! Which path the ACKs take: the policy, its view, and the probes that inform it.
+
+use super::probing::Prober;
+use anabranch_policy::ack_path::{AckPath, AckRoute};
+
+/// Routing of ACKs among subflows.
+pub(super) struct AckRouting {
+    pub(super) policy: Box<dyn AckPath>,
+    /// Scratch: the open subflows, for the policy.
+    pub(super) routes: Vec<AckRoute>,
+    pub(super) prober: Prober,
+}
+
+impl AckRouting {
+    pub(super) fn new(policy: Box<dyn AckPath>) -> Self {
+        AckRouting { policy, routes: Vec::new(), prober: Prober::default() }
+    }
+}

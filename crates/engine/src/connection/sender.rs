@@ -1,0 +1,125 @@
+//! The sending half of the data level: the stream, the policies that decide about it, and what they are shown.
+
+use super::burst::Burst;
+use super::output::Waiting;
+use super::watchdog::Watchdog;
+use crate::Config;
+use crate::buffer::SendBuffer;
+use crate::ranges::RangeSet;
+use crate::reinject::Reinjections;
+use crate::sent_log::SentLog;
+use anabranch_policy::SubflowView;
+use anabranch_policy::congestion::{Controller, InitialWindow, Rules};
+use anabranch_policy::receive_window::{ReceiveWindow, Usage};
+use anabranch_policy::reinjection::{Reinjection, Standing};
+use anabranch_policy::scheduler::Scheduler;
+use anabranch_units::{Bytes, Instant, Key, Seed};
+
+/// Everything that decides what leaves, on which subflow, and when.
+pub(super) struct Sender {
+    pub(super) outgoing: Outgoing,
+    pub(super) scheduler: Box<dyn Scheduler>,
+    pub(super) receive_window: Box<dyn ReceiveWindow>,
+    pub(super) reinjection: Box<dyn Reinjection>,
+    pub(super) congestion: Controller,
+    pub(super) waiting: Waiting,
+    pub(super) watchdog: Watchdog,
+    /// Segments just sent that may share their mapping with those that follow.
+    pub(super) burst: Option<Burst>,
+    /// Scratch: the usable subflows, for one round of decisions.
+    pub(super) views: Vec<SubflowView>,
+    pub(super) usage: Vec<Usage>,
+    pub(super) shares: Vec<Bytes>,
+    /// Scratch: the open subflows, if the reinjection policy asks for copies.
+    pub(super) standings: Vec<Standing>,
+    /// It does, and may.
+    pub(super) copies: bool,
+    /// The usable subflows that the scheduler knows of, a bit for each identifier.
+    pub(super) usable: u32,
+}
+
+/// The stream as its sender knows it. Offset 0 is the first byte; its DSN is IDSN + 1.
+pub(super) struct Outgoing {
+    pub(super) buffer: SendBuffer,
+    /// Written, never sent.
+    pub(super) unsent: RangeSet,
+    /// To be sent again on another subflow.
+    pub(super) reinject: Reinjections,
+    pub(super) log: SentLog,
+    /// First offset not DATA_ACKed.
+    pub(super) una: u64,
+    /// After the highest offset ever sent.
+    pub(super) nxt: u64,
+    /// After the last offset the peer admits.
+    pub(super) edge: u64,
+    /// The largest window it ever advertised.
+    pub(super) largest_window: u64,
+    /// Offset of our DATA_FIN, once the application has closed.
+    pub(super) fin: Option<u64>,
+    pub(super) fin_sent: bool,
+    pub(super) fin_acked: bool,
+    /// The application met a full buffer.
+    pub(super) writer_waits: bool,
+    /// All data so far went in order over the initial subflow alone, so that plain TCP could take over.
+    pub(super) in_order: bool,
+}
+
+impl Sender {
+    pub(super) fn new(now: Instant, local_key: Key, config: &Config) -> Self {
+        let policies = &config.policies;
+        let mut scheduler = (policies.scheduler)();
+        scheduler.seed(Seed(local_key.get()));
+        Sender {
+            outgoing: Outgoing::new(),
+            scheduler,
+            receive_window: (policies.receive_window)(),
+            reinjection: (policies.reinjection)(),
+            congestion: Controller::new((policies.congestion)(), rules(config)),
+            waiting: Waiting::new(now),
+            watchdog: Watchdog::default(),
+            burst: None,
+            views: Vec::new(),
+            usage: Vec::new(),
+            shares: Vec::new(),
+            standings: Vec::new(),
+            copies: false,
+            usable: 0,
+        }
+    }
+}
+
+impl Outgoing {
+    fn new() -> Self {
+        Outgoing {
+            buffer: SendBuffer::default(),
+            unsent: RangeSet::new(),
+            reinject: Reinjections::default(),
+            log: SentLog::default(),
+            una: 0,
+            nxt: 0,
+            edge: 0,
+            largest_window: 0,
+            fin: None,
+            fin_sent: false,
+            fin_acked: false,
+            writer_waits: false,
+            in_order: true,
+        }
+    }
+}
+
+/// The rules of congestion control that a profile sets.
+fn rules(config: &Config) -> Rules {
+    let profile = &config.profile;
+    Rules {
+        initial_window: InitialWindow::Segments(profile.initial_window),
+        idle_restart: profile.idle_restart,
+        cwnd_limited_check: profile.cwnd_limited_check,
+        byte_counting_limit_segments: u32::MAX,
+        max_cwnd: None,
+        initial_ssthresh_segments: profile.initial_ssthresh,
+        hystart: profile.hystart,
+        prr: profile.prr,
+        loss_response: profile.loss_response,
+    }
+}
