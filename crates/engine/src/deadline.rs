@@ -6,9 +6,13 @@ use anabranch_units::Instant;
 /// run counts as the end of time.
 #[inline]
 pub(crate) fn earliest<const N: usize>(timers: [Option<Instant>; N]) -> Option<Instant> {
-    let first = timers.into_iter().fold(Instant::MAX, |first, at| first.min(at.unwrap_or(Instant::MAX)));
-    (first != Instant::MAX).then_some(first)
+    // One below the bits of the option: none is the largest number of all.
+    let first = timers.into_iter().fold(NONE, |first, at| first.min(at.map_or(NONE, Instant::as_nanos)));
+    (first < Instant::MAX.as_nanos()).then(|| Instant::from_nanos(first))
 }
+
+/// No timer runs, like [`Instant::MAX`].
+const NONE: u64 = u64::MAX;
 
 #[cfg(test)]
 mod tests {

@@ -3,6 +3,7 @@
 //! Only drivers (the simulator, the TUN loop) make an [`Instant`]; everything else receives it as an argument.
 
 use std::fmt;
+use std::num::NonZeroU64;
 use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 
 const NANOS_PER_MICRO: u64 = 1_000;
@@ -10,8 +11,10 @@ const NANOS_PER_MILLI: u64 = 1_000_000;
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 
 /// A point in time: nanoseconds since the run began.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Instant(u64);
+///
+/// Kept as that number plus one, so that an `Option<Instant>`, of which every connection has dozens, takes eight bytes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(NonZeroU64);
 
 /// A span of time in nanoseconds; never negative.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -19,28 +22,36 @@ pub struct Duration(u64);
 
 impl Instant {
     /// The beginning of the run.
-    pub const ZERO: Instant = Instant(0);
+    pub const ZERO: Instant = Instant(NonZeroU64::MIN);
     /// The end of time; for sentinels inside queues, never for "unknown".
-    pub const MAX: Instant = Instant(u64::MAX);
+    pub const MAX: Instant = Instant(NonZeroU64::MAX);
 
-    /// `nanos` nanoseconds after the beginning.
+    /// `nanos` nanoseconds after the beginning; [`Instant::MAX`] from 2⁶⁴ - 2 on.
+    #[inline]
     pub const fn from_nanos(nanos: u64) -> Self {
-        Instant(nanos)
+        Instant(NonZeroU64::MIN.saturating_add(nanos))
     }
 
     /// Nanoseconds since the beginning.
+    #[inline]
     pub const fn as_nanos(self) -> u64 {
-        self.0
+        self.0.get() - 1
     }
 
     /// Seconds since the beginning, for reports.
     pub fn as_secs_f64(self) -> f64 {
-        Duration(self.0).as_secs_f64()
+        Duration(self.as_nanos()).as_secs_f64()
     }
 
     /// How long after `earlier` this is; zero if it is not after.
     pub const fn since(self, earlier: Instant) -> Duration {
-        Duration(self.0.saturating_sub(earlier.0))
+        Duration(self.0.get().saturating_sub(earlier.0.get()))
+    }
+}
+
+impl Default for Instant {
+    fn default() -> Self {
+        Instant::ZERO
     }
 }
 
@@ -143,7 +154,7 @@ impl Sub<Duration> for Instant {
     type Output = Instant;
     /// Saturates at the beginning of the run.
     fn sub(self, d: Duration) -> Instant {
-        Instant(self.0.saturating_sub(d.0))
+        Instant(NonZeroU64::new(self.0.get().saturating_sub(d.0)).unwrap_or(NonZeroU64::MIN))
     }
 }
 
@@ -189,7 +200,7 @@ impl Div<u64> for Duration {
 
 impl fmt::Debug for Instant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{:09}s", self.0 / NANOS_PER_SEC, self.0 % NANOS_PER_SEC)
+        write!(f, "{}.{:09}s", self.as_nanos() / NANOS_PER_SEC, self.as_nanos() % NANOS_PER_SEC)
     }
 }
 

@@ -99,6 +99,9 @@ impl Connection {
         if self.gone || self.fast_closing.is_some() {
             return;
         }
+        if self.has_nothing_to_send() {
+            return self.only_acknowledge(now, shared);
+        }
         if self.mode != Mode::Negotiating || self.role == super::Role::Client {
             self.throttle(now, shared);
             self.retransmit(now, shared);
@@ -118,34 +121,72 @@ impl Connection {
         if self.gone {
             return;
         }
-        for index in 0..self.subflows.len() {
-            if self.subflows[index].rx.ack.now || self.subflows[index].rx.ack.unreported {
-                self.send_ack(now, index, Vec::new(), shared);
-            }
-        }
+        self.send_due_acks(now, shared);
         self.settle_pacing(now);
         self.arm_persist_timer(now, shared);
     }
 
-    /// Holds back a subflow whose next segment is not due yet by its pacing, and one whose first hop holds enough (TCP
+    fn send_due_acks(&mut self, now: Instant, shared: &mut Shared) {
+        for index in 0..self.subflows.len() {
+            let ack = &self.subflows[index].rx.ack;
+            if ack.now || ack.unreported {
+                self.send_ack(now, index, Vec::new(), shared);
+            }
+        }
+    }
+
+    /// Nothing is unsent, under way, to be repeated or being closed in our direction: a receiver of bulk data.
+    fn has_nothing_to_send(&self) -> bool {
+        let out = &self.sender.outgoing;
+        // Pacing keeps alarms, so that it takes the long way.
+        out.una == out.nxt
+            && out.fin.is_none()
+            && out.unsent.is_empty()
+            && self.mode != Mode::Negotiating
+            && !self.sender.congestion.is_model_based()
+            && self.subflows.iter().all(|subflow| subflow.tx.is_at_rest())
+    }
+
+    /// The short way of [`Self::transmit`] where there is nothing to send: leaves everything as the long way would.
+    fn only_acknowledge(&mut self, now: Instant, shared: &mut Shared) {
+        self.timers.ask_again = None;
+        self.timers.reinjection = None;
+        self.timers.persist = None;
+        self.timers.persist_backoff = 0;
+        self.sender.watchdog.acquit();
+        self.sender.waiting.note(now, Obstacle::Application);
+        self.send_due_acks(now, shared);
+        for subflow in self.subflows.iter_mut() {
+            if Bytes::new(u64::from(subflow.tx.mss)) <= self.sender.congestion.cwnd(subflow.id) {
+                subflow.tx.recovery.mark_app_limited();
+            }
+        }
+    }
+
+    /// Holds back the subflows whose next segment has to wait.
+    fn throttle(&mut self, now: Instant, shared: &Shared) {
+        (0..self.subflows.len()).for_each(|index| self.throttle_one(now, index, shared));
+    }
+
+    /// Holds back subflow `index` if its next segment is not due yet by its pacing, or if its first hop holds enough (TCP
     /// Small Queues, A-TSQ: the larger of some segments and what the pacing rate sends in a millisecond). A full
     /// segment with its headers is larger than its payload, so that this many of them are enough.
-    fn throttle(&mut self, now: Instant, shared: &Shared) {
+    fn throttle_one(&mut self, now: Instant, index: usize, shared: &Shared) {
         let profile = &shared.config.profile;
-        for subflow in self.subflows.iter_mut() {
-            let model = self.sender.congestion.model(subflow.id, subflow.tx.rtt.srtt());
-            let early = model.is_some() && !subflow.tx.pacer.is_open(now);
-            let least = u64::from(profile.tsq_segments) * u64::from(profile.mss).max(u64::from(subflow.tx.mss));
-            let tsq = profile.tsq.zip(subflow.tx.rtt.srtt()).filter(|_| subflow.tx.first_hop > least);
-            let crowded = tsq.is_some_and(|(span, srtt)| {
-                let cwnd = self.sender.congestion.cwnd(subflow.id);
-                // What does not pace is taken to.
-                let unpaced = || SubflowView::linux_pace(cwnd, self.sender.congestion.ssthresh(subflow.id), srtt);
-                let pace = model.map_or_else(unpaced, |model| model.pacing);
-                subflow.tx.first_hop > pace.bytes_in(span).get()
-            });
-            subflow.tx.throttled = early || crowded;
-        }
+        let subflow = &mut self.subflows[index];
+        let congestion = &self.sender.congestion;
+        let model = congestion.model(subflow.id, subflow.tx.rtt.srtt());
+        let early = model.is_some() && !subflow.tx.pacer.is_open(now);
+        let least = u64::from(profile.tsq_segments) * u64::from(profile.mss).max(u64::from(subflow.tx.mss));
+        let tsq = profile.tsq.zip(subflow.tx.rtt.srtt()).filter(|_| subflow.tx.first_hop > least);
+        let crowded = tsq.is_some_and(|(span, srtt)| {
+            let cwnd = congestion.cwnd(subflow.id);
+            // What does not pace is taken to.
+            let unpaced = || SubflowView::linux_pace(cwnd, congestion.ssthresh(subflow.id), srtt);
+            let pace = model.map_or_else(unpaced, |model| model.pacing);
+            subflow.tx.first_hop > pace.bytes_in(span).get()
+        });
+        subflow.tx.throttled = early || crowded;
     }
 
     /// A segment of subflow `index` leaves: the next one is put off if its congestion control paces.
@@ -430,7 +471,7 @@ impl Connection {
         let (id, in_flight, sent_total) = (subflow.id, subflow.tx.in_flight(), subflow.tx.recovery.snd_nxt() - 1);
         self.pace(now, index, sent.len, shared);
         self.send_data(now, index, &sent, purpose, shared);
-        self.throttle(now, shared);
+        self.throttle_one(now, index, shared);
         let throttled = self.subflows[index].tx.throttled;
         // Idling may have cost it some.
         let cwnd = self.sender.congestion.cwnd(id);

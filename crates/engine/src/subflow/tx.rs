@@ -125,6 +125,12 @@ impl Tx {
         timestamp_at(now, self.timestamp_offset)
     }
 
+    /// Nothing is under way or waits to be repeated, and nothing of the FIN or the first hop is pending.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        let pending = self.probe_now | self.retransmit_now | self.fin_sent | self.throttled;
+        self.recovery.is_empty() && !pending && self.first_hop == 0
+    }
+
     /// FlightSize (RFC 5681 §2): sent and not cumulatively acknowledged.
     pub(crate) fn flight_size(&self) -> Bytes {
         Bytes::new(self.recovery.snd_nxt() - self.recovery.snd_una())
