@@ -1,13 +1,13 @@
 //! What policies are shown, what the scheduler says to it, and whether that may be done.
 
-use super::sender::Outgoing;
+use super::sender::{Outgoing, Sender};
 use super::{Connection, Mode, watchdog};
 use crate::Misconduct;
 use crate::deadline::earliest;
 use crate::shared::Shared;
-use anabranch_policy::receive_window::{Buffers, Usage};
+use anabranch_policy::receive_window::Buffers;
 use anabranch_policy::{Decision, Event as PolicyEvent, SubflowView, View};
-use anabranch_units::{Bytes, Dsn, Duration, Instant, SubflowId};
+use anabranch_units::{Bytes, Dsn, Instant, SubflowId};
 
 /// A scheduler's decision, checked.
 pub(super) enum Verdict {
@@ -51,64 +51,42 @@ pub(super) fn view<'a>(subflows: &'a [SubflowView], out: &Outgoing, idsn: Dsn, u
 }
 
 impl Connection {
-    /// Copies out what policies may know. Usable subflows only, and backups only if there is no other.
+    /// Copies out what policies may know: the usable subflows, or the backups if there is no other.
     pub(super) fn survey(&mut self, now: Instant, shared: &Shared) {
-        self.sender.views.clear();
-        self.sender.usage.clear();
+        let chosen = self.eligible();
+        let Sender { views, usage, shares, outgoing: out, congestion, receive_window, .. } = &mut self.sender;
+        views.clear();
         // Exactly: most connections are idle most of the time, and keep these.
-        let subflows = self.subflows.len();
-        self.sender.views.reserve_exact(subflows);
-        self.sender.usage.reserve_exact(subflows);
-        self.sender.shares.reserve_exact(subflows.saturating_sub(self.sender.shares.len()));
-        let regular = self.subflows.iter().any(|subflow| subflow.is_usable() && !subflow.backup());
-        let eligible = |subflow: &&crate::subflow::Subflow| subflow.is_usable() && subflow.backup() != regular;
-        // A connection whose only subflows have failed goes on using them: there is nothing better.
-        let any = self.subflows.iter().any(|subflow| eligible(&subflow));
-        for subflow in self.subflows.iter() {
-            let use_it = if any { eligible(&subflow) } else { subflow.is_open() && subflow.tx.rtt.srtt().is_some() };
-            if !use_it {
-                continue;
+        views.reserve_exact(self.subflows.len());
+        let subflows = || self.subflows.iter().enumerate().filter(|(index, _)| chosen & 1 << index != 0);
+        for (_, subflow) in subflows() {
+            let Some(mut view) = subflow.view(congestion, Bytes::MAX) else { continue };
+            // What idling will have cost it by the time it sends.
+            if let Some(idle) = subflow.tx.idle(now) {
+                view.cwnd = congestion.cwnd_after_idle(subflow.id, idle, subflow.tx.rtt.rto());
             }
-            self.sender.usage.push(Usage {
-                id: subflow.id,
-                mss: Bytes::new(u64::from(subflow.tx.mss)),
-                srtt: subflow.tx.rtt.srtt().unwrap_or(Duration::MAX),
-                cwnd: self.sender.congestion.cwnd(subflow.id),
-                outstanding: subflow.tx.flight_size(),
-                unacked: Bytes::new(self.sender.outgoing.log.unacked(subflow.slot)),
-                acked: subflow.tx.recovery.snd_una() - 1,
-            });
+            views.push(view);
         }
-        self.sender.shares.clear();
-        self.sender.shares.resize(self.sender.usage.len(), Bytes::MAX);
-        let out = &self.sender.outgoing;
-        if self.sender.usage.len() > 1 {
+        if views.len() > 1 {
+            usage.clear();
+            usage.reserve_exact(self.subflows.len());
+            usage.extend(subflows().map(|(_, subflow)| subflow.usage(congestion, out.log.unacked(subflow.slot))));
+            shares.clear();
+            shares.resize(usage.len(), Bytes::MAX);
             let buffers = Buffers {
                 window: Bytes::new(out.edge.saturating_sub(out.una)),
                 receive: Bytes::new(out.largest_window),
                 send: shared.config.send_buffer,
             };
-            self.sender.receive_window.share(now, &buffers, &self.sender.usage, &mut self.sender.shares);
-            let idle = self.sender.usage.iter().all(|one| one.outstanding.is_zero());
-            if idle && out.needs_unsent() && self.sender.shares.iter().all(|share| share.is_zero()) {
+            receive_window.share(now, &buffers, usage, shares);
+            let idle = || usage.iter().all(|one| one.outstanding.is_zero());
+            if shares.iter().all(|share| share.is_zero()) && out.needs_unsent() && idle() {
                 // Nothing is under way that could open a share.
                 self.stats.overruled.shares += 1;
-                self.sender.shares.fill(Bytes::MAX);
+                shares.fill(Bytes::MAX);
             }
-        }
-        let mut subflows = self.subflows.iter();
-        for (usage, share) in self.sender.usage.iter().zip(&self.sender.shares) {
             // Both stand in the order of the subflows.
-            let subflow = subflows.find(|subflow| subflow.id == usage.id);
-            self.sender.views.extend(subflow.and_then(|subflow| {
-                let view = subflow.view(&self.sender.congestion, *share)?;
-                // What idling will have cost it by the time it sends.
-                let restarted = subflow.tx.idle(now).map(|idle| {
-                    let cwnd = self.sender.congestion.cwnd_after_idle(subflow.id, idle, subflow.tx.rtt.rto());
-                    SubflowView { cwnd, ..view }
-                });
-                Some(restarted.unwrap_or(view))
-            }));
+            views.iter_mut().zip(shares.iter()).for_each(|(view, share)| view.share = *share);
         }
         self.take_standings();
         let usable = self.sender.views.iter().fold(0, |bits, view| bits | 1u32 << (view.id.0 % 32));
@@ -116,6 +94,20 @@ impl Connection {
             self.sender.usable = usable;
             self.sender.scheduler.observe(now, &PolicyEvent::SubflowsChanged);
         }
+    }
+
+    /// The subflows that policies are shown, a bit for each index. A connection whose only subflows have failed goes on
+    /// using them: there is nothing better.
+    fn eligible(&self) -> u32 {
+        let (mut regular, mut backup, mut open) = (0, 0, 0);
+        for (index, subflow) in self.subflows.iter().enumerate() {
+            let bit = 1 << index;
+            if subflow.is_usable() {
+                *(if subflow.backup() { &mut backup } else { &mut regular }) |= bit;
+            }
+            open |= if subflow.is_open() && subflow.tx.rtt.srtt().is_some() { bit } else { 0 };
+        }
+        [regular, backup, open].into_iter().find(|set| *set != 0).unwrap_or(0)
     }
 
     /// Asks the scheduler, and checks the answer. It is overruled by min-RTT if it asks for what cannot be done, waits
@@ -127,8 +119,13 @@ impl Connection {
         let view = view(&self.sender.views, &self.sender.outgoing, self.keys.local_idsn, unsent, sendable);
         self.sender.waiting.overruled = false;
         let decision = self.sender.scheduler.decide(now, &view);
-        if matches!(decision, Decision::Send { skip: Bytes::ZERO, .. }) {
+        if let Decision::Send { on, skip: Bytes::ZERO } = decision {
             self.sender.watchdog.acquit();
+            let subflow = view.subflow(on).filter(|subflow| subflow.has_room());
+            if subflow.is_some_and(|subflow| self.sender.outgoing.admits(Bytes::ZERO, subflow.mss)) {
+                self.sender.watchdog.waiting_since(now);
+                return Verdict::New(on, Bytes::ZERO);
+            }
         }
         let could_send = sendable > 0 && view.subflows.iter().any(SubflowView::has_room);
         let patience =

@@ -289,8 +289,8 @@ impl Connection {
             let sendable = self.sender.outgoing.unsent.below(self.sender.outgoing.edge);
             if sendable > 0
                 && let Some(index) = self.subflows.iter().position(|subflow| {
-                    let used_up = self.sender.views.iter().any(|view| view.id == subflow.id && view.share.is_zero());
-                    subflow.tx.probe_now && subflow.is_usable() && !used_up
+                    let used_up = || self.sender.views.iter().any(|view| view.id == subflow.id && view.share.is_zero());
+                    subflow.tx.probe_now && subflow.is_usable() && !used_up()
                 })
             {
                 let sent = self.send_new(now, index, Bytes::ZERO, sendable, false, shared) == Attempt::Sent;

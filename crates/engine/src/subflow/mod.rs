@@ -12,6 +12,7 @@ use crate::memory::Offer;
 use crate::recovery::Recovery;
 use crate::{Keepalive, Profile, SubflowStats};
 use anabranch_policy::congestion::Controller;
+use anabranch_policy::receive_window::Usage;
 use anabranch_policy::{SubflowView, Truth};
 use anabranch_units::{AddressId, Bytes, Duration, Instant, Nonce, SubflowId};
 use anabranch_wire::FlowKey;
@@ -266,6 +267,19 @@ impl Subflow {
             heard: self.liveness.heard,
             truth: self.truth,
         })
+    }
+
+    /// Its use of the peer's window, with `unacked` bytes first sent here and not acknowledged at the data level.
+    pub(crate) fn usage(&self, congestion: &Controller, unacked: u64) -> Usage {
+        Usage {
+            id: self.id,
+            mss: Bytes::new(u64::from(self.tx.mss)),
+            srtt: self.tx.rtt.srtt().unwrap_or(Duration::MAX),
+            cwnd: congestion.cwnd(self.id),
+            outstanding: self.tx.flight_size(),
+            unacked: Bytes::new(unacked),
+            acked: self.tx.recovery.snd_una() - 1,
+        }
     }
 
     pub(crate) fn stats(&self, congestion: &Controller) -> SubflowStats {
