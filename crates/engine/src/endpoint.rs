@@ -520,7 +520,7 @@ impl Endpoint {
     pub fn forget(&mut self, id: ConnectionId) {
         self.closed.remove(&id);
         if let Some(connection) = slot_mut(&mut self.connections, id).and_then(|slot| slot.connection.as_mut()) {
-            connection.forgotten |= connection.gone;
+            connection.forgotten |= connection.is_gone();
         }
     }
 
@@ -613,7 +613,7 @@ impl Endpoint {
         self.note_change(index);
         let slot = &mut self.connections[index as usize];
         let Some(connection) = &slot.connection else { return };
-        if connection.gone {
+        if connection.is_gone() {
             let id = ConnectionId { index, generation: slot.generation };
             if connection.is_known() && !connection.forgotten {
                 self.closed.insert(id, (connection.stats(), connection.subflow_stats()));

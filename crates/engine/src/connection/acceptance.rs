@@ -80,7 +80,8 @@ impl Connection {
 
     /// The DATA_ACK of a segment whose subflow-level bytes were received before.
     fn take_late_data_ack(&mut self, now: Instant, segment: &Segment, index: usize, shared: &mut Shared) {
-        let Some(ack) = segment.options.dss.and_then(|dss| dss.data_ack).filter(|_| self.mode == Mode::Multipath)
+        let Some(ack) =
+            segment.options.dss.and_then(|dss| dss.data_ack).filter(|_| self.life.mode() == Mode::Multipath)
         else {
             return;
         };
@@ -118,7 +119,7 @@ impl Connection {
         shared.counters.unacceptable += 1;
         let subflow = &self.subflows[index];
         let repeated = segment.flags.has(Flags::SYN) && segment.flags.has(Flags::ACK) && segment.seq == subflow.rx.irs;
-        let unconfirmed = subflow.state == State::Confirming || (!subflow.is_join() && !self.confirmed);
+        let unconfirmed = subflow.state == State::Confirming || (!subflow.is_join() && !self.life.is_confirmed());
         if repeated && unconfirmed {
             self.send_third_ack(now, index, shared);
         } else {

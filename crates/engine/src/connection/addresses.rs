@@ -26,7 +26,7 @@ const REMOVAL_PROBES: u32 = 2;
 impl Connection {
     /// A subflow was established: announce our further addresses once.
     pub(super) fn on_established_paths(&mut self, now: Instant, shared: &mut Shared) {
-        if self.mode != Mode::Multipath
+        if self.life.mode() != Mode::Multipath
             || !shared.config.announce
             || self.role == Role::Client
             || self.subflows.ever_joined

@@ -61,7 +61,7 @@ impl Connection {
     /// The mapping of `sent`, which leaves for the first time, may grow until the burst is closed.
     pub(super) fn may_grow(&self, sent: &Sent, purpose: Purpose, shared: &Shared) -> bool {
         let fresh = matches!(purpose, Purpose::NewData(_));
-        fresh && sent.len > 0 && shared.config.burst.is_some() && self.mode == Mode::Multipath
+        fresh && sent.len > 0 && shared.config.burst.is_some() && self.life.mode() == Mode::Multipath
     }
 
     /// `sent` is the last in the endpoint's queue.

@@ -2,7 +2,7 @@
 
 use super::paths::PathManager;
 use super::timers::Timers;
-use super::{Connection, Mode, Role};
+use super::{Connection, Life, Mode, Role};
 use crate::config::FastClose;
 use crate::recovery::FIN;
 use crate::sent_log::bit;
@@ -24,6 +24,8 @@ pub(super) struct FastClosing {
     pub(super) deadline: Instant,
     /// MP_FASTCLOSEs sent.
     tries: u32,
+    /// The peer had shown before that MPTCP options get through.
+    pub(super) was_confirmed: bool,
 }
 
 impl Connection {
@@ -50,7 +52,7 @@ impl Connection {
         if self.subflows.iter().all(|other| other.is_join() && other.state != State::Established) {
             self.on_last_subflow_gone(now, shared);
         }
-        if !self.gone {
+        if !self.life.is_gone() {
             let confirmed = subflow.confirmed && subflow.liveness.unconfirmed <= super::timers::MAX_UNCONFIRMED;
             let worked = confirmed && !subflow.in_vain;
             self.schedule_rejoin(now, &subflow.flow, worked, shared);
@@ -87,7 +89,7 @@ impl Connection {
             if self.subflows.is_empty() {
                 self.finish(Event::Closed, shared);
             }
-        } else if self.mode == Mode::Multipath {
+        } else if self.life.mode() == Mode::Multipath {
             // RFC 8684 §3.6: the connection outlives its subflows for a while. Joins that come to nothing do not prolong it.
             self.timers.abandoned.get_or_insert(now + shared.config.close_timeout);
         } else {
@@ -97,7 +99,7 @@ impl Connection {
 
     /// The connection is over; `how` is what the application hears.
     pub(super) fn finish(&mut self, how: Event, shared: &mut Shared) {
-        if self.gone {
+        if self.life.is_gone() {
             return;
         }
         while let Some(subflow) = self.subflows.pop() {
@@ -105,17 +107,17 @@ impl Connection {
             shared.routes.push(Route::Remove(subflow.flow));
             self.subflows.bury(crate::SubflowStats { established: false, ..subflow.stats(&self.sender.congestion) });
         }
-        if self.mode == Mode::Multipath || self.mode == Mode::Negotiating {
+        if self.life.mode() == Mode::Multipath || self.life.mode() == Mode::Negotiating {
             shared.routes.push(Route::RemoveToken(self.keys.local.token(), self.id));
         }
         if how == Event::Closed && self.receiver.unread() > 0 {
             // The application still has something to read; the last of it ends the connection.
             self.timers = Timers::default();
             self.paths.manager = PathManager::default();
-            self.closed_unread = true;
+            self.life = Life::Unread(self.life.mode());
             return;
         }
-        self.gone = true;
+        self.life = Life::Gone(self.life.mode());
         let by_itself = if how == Event::Closed { Ended::InOrder } else { Ended::NoSubflow };
         self.stats.ended.get_or_insert(by_itself);
         // Of a handshake that never completed the application has not heard.
@@ -127,7 +129,7 @@ impl Connection {
     /// The application gives up: end everything, and say so (RFC 8684 §3.5).
     pub(crate) fn abort(&mut self, now: Instant, shared: &mut Shared) {
         self.stats.ended.get_or_insert(Ended::Aborted);
-        let key = self.keys.remote.filter(|_| self.mode == Mode::Multipath);
+        let key = self.keys.remote.filter(|_| self.life.mode() == Mode::Multipath);
         if let (FastClose::Ack, Some(_), Some(index)) = (shared.config.fast_close, key, self.control_subflow()) {
             return self.start_fast_close(now, index, shared);
         }
@@ -144,11 +146,12 @@ impl Connection {
 
     /// Option A of RFC 8684 §3.5: MP_FASTCLOSE on an ACK of one subflow, RSTs on all others, and a wait for the peer's RST.
     fn start_fast_close(&mut self, now: Instant, index: usize, shared: &mut Shared) {
-        if self.fast_closing.is_some() {
+        if self.life.is_fast_closing() {
             return;
         }
         let id = self.subflows[index].id;
-        self.fast_closing = Some(FastClosing { deadline: now, tries: 0 });
+        let was_confirmed = self.life.is_confirmed();
+        self.life = Life::FastClosing(FastClosing { deadline: now, tries: 0, was_confirmed });
         while let Some(other) = self.subflows.iter().position(|subflow| subflow.id != id) {
             self.kill(now, other, ResetReason::Unspecified, shared);
         }
@@ -159,7 +162,7 @@ impl Connection {
 
     /// MP_FASTCLOSE has not been answered (or not been sent yet).
     pub(super) fn on_fast_close_timeout(&mut self, now: Instant, shared: &mut Shared) {
-        let Some(closing) = &mut self.fast_closing else { return };
+        let Life::FastClosing(closing) = &mut self.life else { return };
         let Some((subflow, receiver_key)) = self.subflows.first().zip(self.keys.remote) else {
             // Whatever took the last subflow, nobody is left to answer.
             return self.finish(Event::Reset, shared);
@@ -185,7 +188,7 @@ impl Connection {
         reset: Option<SubflowId>,
         shared: &mut Shared,
     ) -> bool {
-        if key != self.keys.local || self.mode != Mode::Multipath {
+        if key != self.keys.local || self.life.mode() != Mode::Multipath {
             return false;
         }
         shared.counters.resets_received += 1;
@@ -203,10 +206,10 @@ impl Connection {
     /// A valid RST on subflow `index`.
     pub(super) fn on_reset(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) {
         shared.counters.resets_received += 1;
-        if self.fast_closing.is_some() {
+        if self.life.is_fast_closing() {
             return self.finish(Event::Reset, shared);
         }
-        if self.mode == Mode::Multipath {
+        if self.life.mode() == Mode::Multipath {
             self.note_reset_reason(index, segment, shared);
             self.end_of_last(index, Ended::Reset);
             return self.lose_to_reset(now, index, segment, shared);
@@ -235,14 +238,14 @@ impl Connection {
             shared.event(self.id, Event::SubflowReset { subflow: subflow.id, reason, transient });
         }
         // A peer without our key knows no connection to join yet.
-        if !transient && self.confirmed {
+        if !transient && self.life.is_confirmed() {
             self.paths.manager.bar(&subflow.flow);
         }
     }
 
     /// Sends the FINs that are due and ends what has ended.
     pub(super) fn advance_closing(&mut self, now: Instant, shared: &mut Shared) {
-        match self.mode {
+        match self.life.mode() {
             Mode::Multipath => {
                 if self.sender.outgoing.fin_acked && self.receiver.finished() {
                     self.close_subflows(now, shared);
@@ -327,7 +330,7 @@ impl Connection {
     /// The application closes one subflow of several. False if there is no such subflow, or no other.
     pub(crate) fn close_subflow(&mut self, now: Instant, index: usize, shared: &mut Shared) -> bool {
         let possible =
-            self.mode == Mode::Multipath && self.subflows[index].is_open() && self.subflows.open().count() > 1;
+            self.life.mode() == Mode::Multipath && self.subflows[index].is_open() && self.subflows.open().count() > 1;
         if possible {
             self.leave_subflow(now, index, shared);
         }

@@ -7,7 +7,7 @@
 //! established before a DSS has arrived, and the peer's HMAC proves that it has both keys. A peer that does not have
 //! them refuses the join; that bars no path, since they may yet arrive.
 
-use super::{Connection, Mode, Role};
+use super::{Connection, Life, Role};
 use crate::shared::Shared;
 use crate::subflow::State;
 use anabranch_units::Instant;
@@ -30,12 +30,16 @@ impl Connection {
     /// The client has the keys of both: the peer should say something soon.
     pub(super) fn await_confirmation(&mut self, now: Instant) {
         let timeout = self.longest_rto();
-        self.confirmation = Confirmation { next: Some(now + timeout), ..Confirmation::default() };
+        if let Some(confirmation) = self.life.confirmation_mut() {
+            *confirmation = Confirmation { next: Some(now + timeout), ..Confirmation::default() };
+        }
     }
 
     /// The peer has shown that it is an MPTCP peer: joins may begin.
     pub(super) fn on_confirmed(&mut self, now: Instant, shared: &mut Shared) {
-        if std::mem::take(&mut self.confirmation).silent && self.timers.data.is_some() {
+        let was_silent = self.life.confirmation().is_some_and(|confirmation| confirmation.silent);
+        self.life = Life::Multipath;
+        if was_silent && self.timers.data.is_some() {
             // What the silent path carried has waited for long: a DATA_FIN has no subflow that would take it along.
             self.timers.data = Some(now);
         }
@@ -46,7 +50,7 @@ impl Connection {
 
     /// Tells whether joins may begin.
     pub(super) fn may_join(&self) -> bool {
-        self.confirmed || self.confirmation.silent
+        self.life.is_confirmed() || self.life.confirmation().is_some_and(|confirmation| confirmation.silent)
     }
 
     /// A question on the first path has had no answer for a timeout: the other paths are tried, unless something did
@@ -59,33 +63,38 @@ impl Connection {
 
     /// The first path carries nothing, or its interface is down: the other paths are tried.
     pub(super) fn on_first_path_dead(&mut self, now: Instant, shared: &mut Shared) {
-        let waiting = self.role == Role::Client && self.mode == Mode::Multipath && !self.confirmed;
-        if waiting && !self.confirmation.silent {
-            self.confirmation.silent = true;
+        if self.role != Role::Client {
+            return;
+        }
+        let Some(confirmation) = self.life.confirmation_mut() else { return };
+        if !std::mem::replace(&mut confirmation.silent, true) {
             self.join_missing(now, shared);
         }
     }
 
     pub(super) fn confirmation_deadline(&self) -> Option<Instant> {
-        self.confirmation.next
+        self.life.confirmation().and_then(|confirmation| confirmation.next)
     }
 
     /// Asks again after silence since the handshake. Data or a DATA_FIN under way repeats the keys. Otherwise they go
     /// once more, and after them an ACK that the peer must answer (RFC 9293 §3.10.7.4).
     pub(super) fn on_confirmation_deadline(&mut self, now: Instant, shared: &mut Shared) {
-        self.confirmation.next = None;
+        if let Some(confirmation) = self.life.confirmation_mut() {
+            confirmation.next = None;
+        }
         let first = |subflow: &crate::subflow::Subflow| !subflow.is_join() && subflow.state == State::Established;
         let Some(index) = self.subflows.iter().position(first) else { return };
         let under_way = !self.subflows[index].tx.recovery.is_empty() || self.sender.outgoing.fin_sent;
-        if self.mode != Mode::Multipath || self.confirmed || under_way {
+        if under_way || self.life.confirmation().is_none() {
             return;
         }
-        if self.confirmation.asked > 0 {
+        if self.life.confirmation().is_some_and(|confirmation| confirmation.asked > 0) {
             self.on_unanswered(now, shared);
         }
-        if self.confirmation.asked < MAX_QUESTIONS {
-            self.confirmation.asked += 1;
-            self.confirmation.next = Some(now + self.subflows[index].tx.rtt.rto() * (1 << self.confirmation.asked));
+        let Some(confirmation) = self.life.confirmation_mut() else { return };
+        if confirmation.asked < MAX_QUESTIONS {
+            confirmation.asked += 1;
+            confirmation.next = Some(now + self.subflows[index].tx.rtt.rto() * (1 << confirmation.asked));
             self.send_third_ack(now, index, shared);
             self.send_window_probe(now, index, shared);
         }

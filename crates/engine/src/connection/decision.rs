@@ -173,6 +173,6 @@ impl Connection {
     /// Whether data may leave once more under other sequence numbers. While there is no other subflow, the peer may have
     /// become plain TCP: it takes whatever comes for what is next (RFC 8684 §3.7).
     pub(super) fn may_reinject(&self) -> bool {
-        self.mode == Mode::Multipath && self.subflows.peer_knows_of_join
+        self.life.mode() == Mode::Multipath && self.subflows.peer_knows_of_join
     }
 }

@@ -48,7 +48,7 @@ impl Connection {
 
     /// As what the next pure ACK of subflow `index` leaves if it goes another way.
     pub(super) fn detour(&mut self, now: Instant, index: usize, shared: &Shared) -> Option<FlowKey> {
-        if self.subflows.len() < 2 || self.mode != Mode::Multipath {
+        if self.subflows.len() < 2 || self.life.mode() != Mode::Multipath {
             return None;
         }
         if self.acks.policy.is_own() {
@@ -65,7 +65,7 @@ impl Connection {
             return None;
         }
         let can = self.negotiated.detours
-            && self.confirmed
+            && self.life.is_confirmed()
             && subflow.is_open()
             && subflow.rx.peer_fin.is_none()
             && !subflow.rx.detour.is_barred(now, via)
@@ -94,7 +94,7 @@ impl Connection {
         let there = |subflow: &Subflow| subflow.state == State::Established;
         let between = |subflow: &Subflow| (subflow.flow.src, subflow.flow.dst) == (flow.src, flow.dst);
         self.negotiated.detours
-            && self.mode == Mode::Multipath
+            && self.life.mode() == Mode::Multipath
             && self.subflows.iter().any(|subflow| subflow.id == id && there(subflow))
             && self.subflows.iter().any(|subflow| there(subflow) && between(subflow))
     }

@@ -121,7 +121,7 @@ impl Connection {
     }
 
     fn pure_ack(&mut self, now: Instant, index: usize, offset: u64, options: Vec<MpOption>) -> Segment {
-        let multipath = self.mode == Mode::Multipath;
+        let multipath = self.life.mode() == Mode::Multipath;
         let mut segment = self.base(now, index, Flags::ACK, offset);
         for option in options {
             segment.options.push_mptcp(option);
@@ -155,14 +155,6 @@ impl Connection {
         if most > 0 {
             self.add_sack(index, most, segment);
             self.subflows[index].rx.ack.unreported = false;
-        }
-    }
-
-    /// Adds the MP_FAIL that the peer has not answered (RFC 8684 §3.7). Data carries it too: in a busy direction data
-    /// takes the place of every ACK.
-    fn add_fail(&self, segment: &mut Segment) {
-        if let Some(dsn) = self.retreat.fail.filter(|_| self.mode == Mode::Plain && !self.has_infinite()) {
-            segment.options.push_mptcp(MpOption::Fail { dsn });
         }
     }
 
@@ -204,7 +196,7 @@ impl Connection {
         purpose: Purpose,
         shared: &mut Shared,
     ) {
-        if !self.confirmed && self.role == super::Role::Client {
+        if !self.life.is_confirmed() && self.role == super::Role::Client {
             // Without data there is nothing that repeats the keys for it (RFC 8684 §3.1), nor room beside the DATA_FIN. Should
             // the third ACK be lost or late, Linux would take this for plain TCP.
             self.send_third_ack(now, index, shared);
@@ -241,7 +233,7 @@ impl Connection {
         } else {
             None
         };
-        if self.mode == Mode::Plain {
+        if self.life.mode() == Mode::Plain {
             segment.options.dss = self.infinite_mapping(sent);
             self.add_fail(&mut segment);
         } else {
@@ -273,7 +265,7 @@ impl Connection {
         let payload = self.sender.outgoing.buffer.slice(sent.data, length);
         let data_fin = sent.flags & DATA_FIN != 0;
         let mut map = Declared { start: sent.start, data: sent.data, length: length as u16, checksum: None, data_fin };
-        if self.negotiated.checksum && self.mode != Mode::Plain {
+        if self.negotiated.checksum && self.life.mode() != Mode::Plain {
             let wire = self.map(&map);
             let sum = || dss_checksum(self.dsn(sent.data), wire.subflow_seq, wire.length, [payload.as_ref()]);
             map.checksum = Some(if grows { 0 } else { sum() });
@@ -285,7 +277,7 @@ impl Connection {
 
     fn add_mapping(&mut self, index: usize, declared: Option<&Declared>, segment: &mut Segment) {
         let Some(declared) = declared else {
-            if self.mode == Mode::Multipath {
+            if self.life.mode() == Mode::Multipath {
                 let data_ack = Some(self.data_ack(false));
                 // A FIN may close the stream as well if nothing else is outstanding (RFC 8684 §3.3.3).
                 let out = &self.sender.outgoing;
@@ -297,7 +289,7 @@ impl Connection {
         };
         let map = self.map(declared);
         let joined = self.subflows[index].is_join();
-        let first_data = declared.data == 0 && !self.confirmed && !joined && self.role == super::Role::Client;
+        let first_data = declared.data == 0 && !self.life.is_confirmed() && !joined && self.role == super::Role::Client;
         if first_data && !declared.data_fin && self.keys.remote.is_some() {
             // The client's first data repeats the keys until the peer has shown that it has them (RFC 8684 §3.1).
             let capable = self.capable(true, Some((map.length, map.checksum)));

@@ -1,7 +1,7 @@
 //! How connections and subflows begin: MP_CAPABLE (RFC 8684 §3.1) and MP_JOIN (§3.2) on TCP's three-way handshake.
 
 use super::race::Opening;
-use super::{Connection, Mode, Role, emit};
+use super::{Connection, Life, Mode, Role, emit};
 use crate::memory::Offer;
 use crate::path_mtu::default_mss;
 use crate::path_rate::PathRate;
@@ -92,7 +92,7 @@ impl Connection {
     /// Why no subflow of this flow, as its peer sends, may be added.
     pub(super) fn forbids_join(&self, flow: &FlowKey, shared: &Shared) -> Option<ResetReason> {
         let closing = self.sender.outgoing.fin_acked && self.receiver.finished();
-        if self.mode != Mode::Multipath || closing || self.gone {
+        if self.life.mode() != Mode::Multipath || closing || self.life.is_gone() {
             return Some(ResetReason::MptcpError);
         }
         let initial = self.subflows.initial().is_some_and(|subflow| subflow.flow.source() == flow.destination());
@@ -186,7 +186,7 @@ impl Connection {
     pub(super) fn send_handshake(&mut self, now: Instant, index: usize, shared: &mut Shared) {
         let subflow = &self.subflows[index];
         let option = match (subflow.origin, subflow.state) {
-            (Origin::Initial, _) => match self.mode {
+            (Origin::Initial, _) => match self.life.mode() {
                 Mode::Negotiating if !subflow.gave_up_mptcp => Some(MpOption::Capable(self.capable(false, None))),
                 _ => None,
             },
@@ -223,7 +223,7 @@ impl Connection {
         );
         let named = options.mss.unwrap_or_else(|| default_mss(&subflow.flow));
         subflow.tx.mss_option = shared.mtus.mss(&subflow.flow, profile).min(named);
-        subflow.tx.mss = emit::payload_room(subflow, self.mode);
+        subflow.tx.mss = emit::payload_room(subflow, self.life.mode());
         subflow.tx.snd_wnd = syn.window;
         subflow.tx.snd_edge = 1 + u64::from(syn.window);
     }
@@ -270,7 +270,7 @@ impl Connection {
 
     /// Both ends opened at once (RFC 9293 §3.5). Nobody answers MP_CAPABLE then, so what follows is plain TCP.
     fn cross_syn(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) {
-        if self.mode == Mode::Negotiating {
+        if self.life.mode() == Mode::Negotiating {
             self.fall_back(now, FallbackReason::SimultaneousOpen, shared);
         }
         self.take_syn(now, index, segment, shared);
@@ -279,14 +279,14 @@ impl Connection {
     }
 
     fn finish_initial(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) {
-        if self.mode == Mode::Negotiating {
+        if self.life.mode() == Mode::Negotiating {
             let answer = find_capable(segment).filter(usable);
             let key = answer.and_then(|capable| capable.sender_key);
             let (flow, gave_up) = (self.subflows[index].flow, self.subflows[index].gave_up_mptcp);
             match answer.zip(key) {
                 // A key reflected to its owner proves nothing, and would let HMACs be reflected as well.
                 Some((answer, key)) if !gave_up && key != self.keys.local => {
-                    self.mode = Mode::Multipath;
+                    self.life = Life::new(Mode::Multipath);
                     self.take_remote_key(key, shared);
                     self.negotiated.checksum |= answer.checksum_required;
                     self.negotiated.detours = self.takes_part(segment, shared);
@@ -318,7 +318,7 @@ impl Connection {
         self.establish(now, index, segment, shared);
         self.remember_answer(now, index, shared);
         self.send_third_ack(now, index, shared);
-        if self.mode == Mode::Multipath {
+        if self.life.mode() == Mode::Multipath {
             self.await_confirmation(now);
         }
     }
@@ -368,7 +368,9 @@ impl Connection {
     /// The ACK that ends our side of the handshake: with both keys, or with the HMAC.
     pub(super) fn send_third_ack(&mut self, now: Instant, index: usize, shared: &mut Shared) {
         let option = match self.subflows[index].origin {
-            Origin::Initial => (self.mode == Mode::Multipath).then(|| MpOption::Capable(self.capable(true, None))),
+            Origin::Initial => {
+                (self.life.mode() == Mode::Multipath).then(|| MpOption::Capable(self.capable(true, None)))
+            }
             Origin::Join { own, peer } => self.keys.remote.zip(peer).map(|(key, peer)| {
                 MpOption::JoinAck(JoinAck { hmac: join_hmac(self.keys.local, key, own, peer).first_20() })
             }),
@@ -423,11 +425,11 @@ impl Connection {
     }
 
     fn accept_initial(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) -> bool {
-        if self.mode == Mode::Negotiating {
+        if self.life.mode() == Mode::Negotiating {
             let keys = find_capable(segment).filter(usable);
             match keys.and_then(|capable| capable.sender_key.zip(capable.receiver_key)) {
                 Some((theirs, ours)) if ours == self.keys.local && theirs != self.keys.local => {
-                    self.mode = Mode::Multipath;
+                    self.life = Life::new(Mode::Multipath);
                     self.take_remote_key(theirs, shared);
                 }
                 // Data with a DSS has overtaken the third ACK; the keys will come.

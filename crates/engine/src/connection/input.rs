@@ -34,7 +34,7 @@ impl Connection {
             return self.challenge(now, index, shared);
         };
         let id = subflow.id;
-        if self.fast_closing.is_some() {
+        if self.life.is_fast_closing() {
             return self.handle_options(now, index, segment, shared);
         }
         let newest = |timestamps: &Timestamps| start <= subflow.rx.rcv_nxt && !subflow.rx.is_old(timestamps.value, now);
@@ -60,7 +60,7 @@ impl Connection {
         }
         if segment.options.mptcp.is_some() {
             self.handle_options(now, index, segment, shared);
-            if self.gone || self.subflows.position(id) != Some(index) {
+            if self.life.is_gone() || self.subflows.position(id) != Some(index) {
                 return;
             }
         }
@@ -68,14 +68,14 @@ impl Connection {
             return;
         }
         self.handle_ack(now, index, start, segment, ack);
-        if self.mode == Mode::Multipath {
+        if self.life.mode() == Mode::Multipath {
             if let Some(dss) = segment.options.dss
                 && !self.handle_dss(now, index, start, segment, &dss, shared)
             {
                 return;
             }
         } else {
-            if !self.check_retreat(now, index, segment.options.dss.as_ref(), shared) {
+            if !self.check_agreement(now, index, segment.options.dss.as_ref(), shared) {
                 return;
             }
             self.handle_plain_ack(now, index, segment, ack, shared);

@@ -40,7 +40,7 @@ impl Connection {
             let subflow = self.subflows.first();
             subflow.is_some_and(|subflow| subflow.tx.fin_sent && subflow.tx.recovery.is_empty())
         };
-        self.sender.outgoing.fin_acked || self.mode == Mode::Plain && of_subflow()
+        self.sender.outgoing.fin_acked || self.life.mode() == Mode::Plain && of_subflow()
     }
 
     pub(crate) fn load(&self) -> Load {

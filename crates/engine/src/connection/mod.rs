@@ -24,11 +24,13 @@ mod copies;
 mod decision;
 mod detour;
 mod emit;
+mod fallback;
 mod handshake;
 mod history;
 mod input;
 mod integrity;
 mod keys;
+mod life;
 mod load;
 mod negotiated;
 mod options;
@@ -49,20 +51,17 @@ mod vain;
 mod watchdog;
 
 use crate::shared::Shared;
-use crate::subflow::{State, Subflow};
-use crate::{ConnectionId, ConnectionStats, Event, FallbackReason, SubflowStats, Switch};
+use crate::subflow::State;
+use crate::{ConnectionId, ConnectionStats, Event, SubflowStats, Switch};
 use acks::AckRouting;
 use anabranch_policy::Event as PolicyEvent;
 use anabranch_units::{Duration, Instant, Key, Seed, SubflowId};
-use anabranch_wire::ResetReason;
 use bytes::Bytes as Payload;
-use closing::FastClosing;
-use confirmation::Confirmation;
-use integrity::Retreat;
 use keys::Keys;
+use life::{Life, Mode};
 use load::Reached;
 use negotiated::Negotiated;
-use paths::{PathManager, Paths};
+use paths::Paths;
 use receiver::Receiver;
 use sender::Sender;
 use subflows::Subflows;
@@ -84,25 +83,10 @@ pub(crate) enum Role {
     Server,
 }
 
-/// MPTCP or not.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Mode {
-    /// MP_CAPABLE was sent, and the answer is not known.
-    Negotiating,
-    /// MPTCP.
-    Multipath,
-    /// Plain TCP: never asked for, or fallen back (RFC 8684 §3.7).
-    Plain,
-}
-
 pub(crate) struct Connection {
     pub(crate) id: ConnectionId,
     pub(crate) role: Role,
-    pub(crate) mode: Mode,
-    /// The peer has shown that MPTCP options get through both ways.
-    pub(crate) confirmed: bool,
-    /// The client's wait for that.
-    confirmation: Confirmation,
+    life: Life,
     pub(crate) keys: Keys,
     negotiated: Negotiated,
     pub(crate) subflows: Subflows,
@@ -114,17 +98,10 @@ pub(crate) struct Connection {
     /// Progress of the peer.
     reached: Reached,
     pub(crate) stats: ConnectionStats,
-    /// Nothing is left to do or to say.
-    pub(crate) gone: bool,
     /// Nobody will ask for its statistics after it is gone.
     pub(crate) forgotten: bool,
-    /// Closed in order, and gone as soon as the application has read the rest.
-    closed_unread: bool,
     reported_open: bool,
     keepalive: Option<crate::Keepalive>,
-    /// MP_FASTCLOSE was sent on an ACK and waits for its answer.
-    fast_closing: Option<FastClosing>,
-    retreat: Retreat,
 }
 
 impl Connection {
@@ -133,9 +110,7 @@ impl Connection {
         Connection {
             id,
             role,
-            mode,
-            confirmed: false,
-            confirmation: Confirmation::default(),
+            life: Life::new(mode),
             keys: Keys::new(local_key, shared.chosen.idsn(local_key)),
             negotiated: Negotiated::new(config),
             subflows: Subflows::default(),
@@ -151,13 +126,9 @@ impl Connection {
             timers: Timers::default(),
             reached: Reached::new(now),
             stats: ConnectionStats { opened_at: now, ..ConnectionStats::default() },
-            gone: false,
             forgotten: false,
-            closed_unread: false,
             reported_open: false,
             keepalive: config.keepalive,
-            fast_closing: None,
-            retreat: Retreat::default(),
         }
     }
 
@@ -183,7 +154,7 @@ impl Connection {
 
     /// What the send buffer admits now.
     pub(crate) fn write_space(&self, shared: &Shared) -> usize {
-        if self.sender.outgoing.fin.is_some() || self.gone {
+        if self.sender.outgoing.fin.is_some() || self.life.is_gone() {
             return 0;
         }
         let held = self.sender.outgoing.buffer.end() - self.sender.outgoing.buffer.start();
@@ -213,7 +184,7 @@ impl Connection {
         if self.receiver.take_end_of_stream() {
             shared.event(self.id, Event::PeerFinished);
         }
-        if self.closed_unread && self.receiver.unread() == 0 {
+        if matches!(self.life, Life::Unread(_)) && self.receiver.unread() == 0 {
             self.finish(Event::Closed, shared);
         }
     }
@@ -281,66 +252,10 @@ impl Connection {
         }
     }
 
-    /// Gives MPTCP up for plain TCP on the only subflow.
-    fn fall_back(&mut self, now: Instant, reason: FallbackReason, shared: &mut Shared) {
-        self.mode = Mode::Plain;
-        self.stats.fallback = Some(reason);
-        // Nothing of the data level is left to be said.
-        self.timers.data = None;
-        self.paths.manager = PathManager::default();
-        // Without DSS a segment holds more; once data flows the size stays, since the window counts in it.
-        for subflow in self.subflows.iter_mut().filter(|subflow| subflow.state != State::Established) {
-            subflow.tx.mss = emit::payload_room(subflow, Mode::Plain);
-        }
-        shared.fell_back(reason);
-        if self.is_known() {
-            shared.event(self.id, Event::Fallback(reason));
-        }
-        while let Some(index) = self.subflows.iter().position(Subflow::is_unfinished_join) {
-            self.kill(now, index, ResetReason::MptcpError, shared);
-        }
-        self.announce_infinite(reason);
-        self.receiver.forget_fin();
-        self.place_plainly(now, shared);
-        // What the subflow has acknowledged is acknowledged; perhaps nothing more will come to say so.
-        if let Some(subflow) = self.subflows.first() {
-            let una = subflow.tx.recovery.snd_una();
-            let window = subflow.tx.snd_edge.saturating_sub(una);
-            let acked = una.saturating_sub(1).min(self.sender.outgoing.buffer.end());
-            self.on_data_ack(now, acked, window, shared);
-        }
-        shared.routes.push(crate::shared::Route::RemoveToken(self.keys.local.token(), self.id));
-    }
-
-    /// True while plain TCP can still take over: one subflow ever, everything in order on it, and not yet at the end.
-    fn can_fall_back(&self) -> bool {
-        !self.subflows.ever_joined && self.can_follow()
-    }
-
-    /// True while we can go to plain TCP with a peer that has: it did not count on a join whose fourth ACK has not come.
-    fn can_follow(&self) -> bool {
-        self.subflows.first().is_some_and(|subflow| self.is_plain_at(subflow.rx.placed()))
-    }
-
-    /// The same as [`Self::can_fall_back`] when subflow offset `at` is the next to be taken.
-    fn can_fall_back_at(&self, at: u64) -> bool {
-        !self.subflows.ever_joined && self.is_plain_at(at)
-    }
-
-    /// From subflow offset `at` on it is the stream's, so both must have come equally far. They have not if the peer repeated
-    /// data on the same subflow, or sent some that was refused.
-    fn is_plain_at(&self, at: u64) -> bool {
-        let in_order =
-            self.sender.outgoing.in_order && self.receiver.in_order() && self.receiver.stream_next() + 1 == at;
-        let complete = self.sender.outgoing.fin_acked && self.receiver.finished();
-        let alone = self.subflows.iter().filter(|subflow| !subflow.is_unfinished_join()).count() == 1;
-        !self.subflows.peer_knows_of_join && alone && in_order && !complete
-    }
-
     fn report_open(&mut self, shared: &mut Shared) {
         if !self.reported_open {
             self.reported_open = true;
-            let multipath = self.mode == Mode::Multipath;
+            let multipath = self.life.mode() == Mode::Multipath;
             if let (Role::Server, Some(reason)) = (self.role, self.stats.fallback) {
                 // From before the application knew of the connection.
                 shared.event(self.id, Event::Fallback(reason));
@@ -353,6 +268,11 @@ impl Connection {
             shared.event(self.id, event);
             shared.event(self.id, Event::Writable);
         }
+    }
+
+    /// Nothing is left to do or to say.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.life.is_gone()
     }
 
     /// The application knows of this connection: it opened it, or was told that a peer did.

@@ -13,7 +13,7 @@ const BARE_ACKS: u32 = 3;
 
 impl Connection {
     pub(super) fn handle_options(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) {
-        if self.mode != Mode::Multipath {
+        if self.life.mode() != Mode::Multipath {
             // After a fallback nothing but MP_FAIL means anything.
             if self.stats.fallback.is_some() && segment.options.mptcp().iter().any(is_fail) {
                 self.on_fail(now, index, shared);
@@ -22,7 +22,7 @@ impl Connection {
         }
         let id = self.subflows[index].id;
         for option in segment.options.mptcp() {
-            let Some(index) = self.subflows.position(id).filter(|_| !self.gone) else { return };
+            let Some(index) = self.subflows.position(id).filter(|_| !self.life.is_gone()) else { return };
             match option {
                 MpOption::FastClose { receiver_key } => {
                     self.on_fast_close(now, *receiver_key, None, shared);
@@ -79,7 +79,7 @@ impl Connection {
         ack: u64,
         shared: &mut Shared,
     ) -> bool {
-        if self.mode != Mode::Multipath {
+        if self.life.mode() != Mode::Multipath {
             return true;
         }
         if segment.options.dss.is_some() {
@@ -110,7 +110,7 @@ impl Connection {
         if !acks_data && !bare_fin {
             return true;
         }
-        let (proven, first) = (subflow.confirmed, !self.confirmed);
+        let (proven, first) = (subflow.confirmed, !self.life.is_confirmed());
         let subflow = &mut self.subflows[index];
         if subflow.liveness.bare_acks == 0 {
             subflow.liveness.bare_since = now;
@@ -142,8 +142,7 @@ impl Connection {
             // The fourth ACK: data may flow on a subflow we joined.
             self.open_for_data(now, index, shared);
         }
-        if !self.confirmed {
-            self.confirmed = true;
+        if !self.life.is_confirmed() {
             self.on_confirmed(now, shared);
         }
     }

@@ -96,16 +96,16 @@ impl Waiting {
 impl Connection {
     /// Puts everything that may leave now into the endpoint's queue.
     pub(crate) fn transmit(&mut self, now: Instant, shared: &mut Shared) {
-        if self.gone || self.fast_closing.is_some() {
+        if self.life.is_gone() || self.life.is_fast_closing() {
             return;
         }
         if self.has_nothing_to_send() {
             return self.only_acknowledge(now, shared);
         }
-        if self.mode != Mode::Negotiating || self.role == super::Role::Client {
+        if self.life.mode() != Mode::Negotiating || self.role == super::Role::Client {
             self.throttle(now, shared);
             self.retransmit(now, shared);
-            if self.mode != Mode::Negotiating {
+            if self.life.mode() != Mode::Negotiating {
                 let obstacle = self.send_stream(now, shared);
                 self.close_burst(shared);
                 if obstacle != Obstacle::Scheduler {
@@ -118,7 +118,7 @@ impl Connection {
                 self.advance_closing(now, shared);
             }
         }
-        if self.gone {
+        if self.life.is_gone() {
             return;
         }
         self.send_due_acks(now, shared);
@@ -142,7 +142,7 @@ impl Connection {
         out.una == out.nxt
             && out.fin.is_none()
             && out.unsent.is_empty()
-            && self.mode != Mode::Negotiating
+            && self.life.mode() != Mode::Negotiating
             && !self.sender.congestion.is_model_based()
             && self.subflows.iter().all(|subflow| subflow.tx.is_at_rest())
     }
@@ -422,7 +422,12 @@ impl Connection {
         out.unsent.remove(start, start + length);
         out.log.push(now, start, length as u32, subflow.slot);
         let mut flags = 0;
-        if ends_stream && out.fin.is_some() && out.unsent.is_empty() && self.mode == Mode::Multipath && self.confirmed {
+        if ends_stream
+            && out.fin.is_some()
+            && out.unsent.is_empty()
+            && self.life.mode() == Mode::Multipath
+            && self.life.is_confirmed()
+        {
             flags |= emit::DATA_FIN;
             out.fin_sent = true;
         }
@@ -494,7 +499,7 @@ impl Connection {
         if self.sender.outgoing.reinject.is_empty() {
             return;
         }
-        if self.mode == Mode::Plain {
+        if self.life.mode() == Mode::Plain {
             self.sender.outgoing.reinject.clear();
             return;
         }
@@ -565,7 +570,7 @@ impl Connection {
     /// Nothing new can leave although a subflow has room: the reinjection policy may repeat the oldest data there.
     fn rescue(&mut self, now: Instant, cause: Cause, shared: &mut Shared) {
         let una = self.sender.outgoing.una;
-        if self.sender.views.len() < 2 || una == self.sender.outgoing.nxt || self.mode != Mode::Multipath {
+        if self.sender.views.len() < 2 || una == self.sender.outgoing.nxt || self.life.mode() != Mode::Multipath {
             return;
         }
         let carriers = self.sender.outgoing.log.carriers(una);
@@ -609,11 +614,11 @@ impl Connection {
     fn finish_stream(&mut self, now: Instant, shared: &mut Shared) {
         let out = &self.sender.outgoing;
         let Some(fin) = out.fin.filter(|_| out.unsent.is_empty() && !out.fin_sent) else { return };
-        if self.mode != Mode::Multipath || self.subflows.open().next().is_none() {
+        if self.life.mode() != Mode::Multipath || self.subflows.open().next().is_none() {
             return;
         }
         // Until the peer has confirmed MPTCP the connection may still turn out to be plain TCP.
-        if !self.confirmed && fin > 0 {
+        if !self.life.is_confirmed() && fin > 0 {
             return;
         }
         self.sender.outgoing.fin_sent = true;

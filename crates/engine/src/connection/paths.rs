@@ -131,7 +131,7 @@ impl Connection {
         // One direction may be done and the other still want more paths.
         let closing = self.sender.outgoing.fin_acked && self.receiver.finished();
         if self.role == Role::Server
-            || self.mode != Mode::Multipath
+            || self.life.mode() != Mode::Multipath
             || !self.may_join()
             || closing
             || !shared.config.full_mesh
@@ -170,7 +170,8 @@ impl Connection {
     /// The subflow of `flow` is gone; another attempt is due in a while. `worked` says whether it ever carried anything: a
     /// path that lets no subflow work (a middlebox, a peer that refuses) is tried less and less often.
     pub(super) fn schedule_rejoin(&mut self, now: Instant, flow: &FlowKey, worked: bool, shared: &Shared) {
-        let Some(pause) = shared.config.rejoin.filter(|_| self.role == Role::Client && self.mode == Mode::Multipath)
+        let Some(pause) =
+            shared.config.rejoin.filter(|_| self.role == Role::Client && self.life.mode() == Mode::Multipath)
         else {
             return;
         };
@@ -202,7 +203,7 @@ impl Connection {
 
     /// An interface of ours went down or came up.
     pub(crate) fn on_carrier(&mut self, now: Instant, local: IpAddr, up: bool, shared: &mut Shared) {
-        if self.mode != Mode::Multipath {
+        if self.life.mode() != Mode::Multipath {
             return;
         }
         let announced = shared.locals.id_of(local);
@@ -232,7 +233,7 @@ impl Connection {
 
     /// We have an address that we had not, or its interface works again.
     pub(crate) fn on_address_added(&mut self, now: Instant, local: IpAddr, shared: &mut Shared) {
-        if self.mode != Mode::Multipath {
+        if self.life.mode() != Mode::Multipath {
             return;
         }
         self.paths.manager.retries.retain(|retry| retry.local != local);
@@ -243,7 +244,7 @@ impl Connection {
 
     /// The address `local`, known to peers as `id`, is ours no longer (RFC 8684 §3.4.2).
     pub(crate) fn on_address_removed(&mut self, now: Instant, local: IpAddr, id: AddressId, shared: &mut Shared) {
-        if self.mode != Mode::Multipath {
+        if self.life.mode() != Mode::Multipath {
             return;
         }
         let id = if self.paths.initial_address == Some(local) { AddressId(0) } else { id };
@@ -271,7 +272,7 @@ impl Connection {
 
     /// The application changes a subflow's priority (RFC 8684 §3.3.8).
     pub(crate) fn set_backup(&mut self, now: Instant, index: usize, backup: bool, shared: &mut Shared) {
-        if self.mode == Mode::Multipath && self.subflows[index].backup_local != backup {
+        if self.life.mode() == Mode::Multipath && self.subflows[index].backup_local != backup {
             self.subflows[index].backup_local = backup;
             self.send_ack(now, index, vec![MpOption::Prio { backup }], shared);
             self.subflows_changed(now);

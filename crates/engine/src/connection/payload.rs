@@ -40,7 +40,7 @@ impl Connection {
             shared.counters.unacceptable += 1;
             return;
         }
-        if self.mode == Mode::Plain && !segment.payload.is_empty() && end - 1 > self.receiver.edge() {
+        if self.life.mode() == Mode::Plain && !segment.payload.is_empty() && end - 1 > self.receiver.edge() {
             // Plain TCP has no second level to repeat what the window does not admit (a window probe, for example): it must
             // not be acknowledged here either.
             shared.counters.unacceptable += 1;
@@ -86,7 +86,7 @@ impl Connection {
         while had_holes && self.subflows.position(id) == Some(index) {
             let subflow = &mut self.subflows[index];
             let Some((_, chunk)) = subflow.rx.ofo.pop(subflow.rx.rcv_nxt) else { break };
-            if self.mode == Mode::Plain {
+            if self.life.mode() == Mode::Plain {
                 // It may have been taken under the window of MPTCP, which a fallback since has not moved.
                 self.receiver.admit_acknowledged(subflow.rx.rcv_nxt - 1 + chunk.len() as u64);
             }
@@ -108,7 +108,7 @@ impl Connection {
     fn is_early(&self, index: usize, start: u64, own_map: Option<u64>) -> bool {
         let subflow = &self.subflows[index];
         let start = start.max(subflow.rx.rcv_nxt);
-        let data = match self.mode {
+        let data = match self.life.mode() {
             Mode::Plain => Some(start - 1),
             _ => own_map.or_else(|| {
                 let map = subflow.rx.maps.covering(start)?;
@@ -167,7 +167,7 @@ impl Connection {
                 subflow.rx.ahead.hold(at, data + length);
             }
             self.receiver.receive(now, data, payload);
-        } else if self.mode == Mode::Plain {
+        } else if self.life.mode() == Mode::Plain {
             self.receiver.receive(now, at - 1, payload);
         } else {
             subflow.rx.unplaced.push(at, payload);
@@ -227,7 +227,7 @@ impl Connection {
     /// window of data (§3.3.1). False if the subflow is gone.
     fn await_mapping(&mut self, now: Instant, index: usize, at: u64, shared: &mut Shared) -> bool {
         if self.can_fall_back_at(at) {
-            let reason = if self.confirmed { FallbackReason::OptionsLost } else { FallbackReason::FirstData };
+            let reason = if self.life.is_confirmed() { FallbackReason::OptionsLost } else { FallbackReason::FirstData };
             self.fall_back(now, reason, shared);
             return true;
         }
@@ -261,24 +261,8 @@ impl Connection {
         }
     }
 
-    /// What waited for a mapping waited in vain: now the subflow's bytes are the stream's.
-    pub(super) fn place_plainly(&mut self, now: Instant, shared: &mut Shared) {
-        let before = self.receiver.next();
-        let Some(subflow) = self.subflows.first_mut() else { return };
-        subflow.rx.unmapped_until = None;
-        let mut at = subflow.rx.placed();
-        while let Some(chunk) = subflow.rx.unplaced.pop(u64::MAX) {
-            let length = chunk.len() as u64;
-            // At most a window of it waited for mappings (`await_mapping`).
-            self.receiver.admit_acknowledged(at - 1 + length);
-            self.receiver.receive(now, at - 1, chunk);
-            at += length;
-        }
-        self.on_placed(now, 0, before, shared);
-    }
-
     /// The data level has had bytes of subflow `index`; it stood at `before`.
-    fn on_placed(&mut self, now: Instant, index: usize, before: u64, shared: &mut Shared) {
+    pub(super) fn on_placed(&mut self, now: Instant, index: usize, before: u64, shared: &mut Shared) {
         self.note_held(now);
         let next = self.receiver.next();
         for subflow in self.subflows.iter_mut() {
@@ -300,7 +284,7 @@ impl Connection {
     /// The ACK path policy may want the DATA_ACK on another subflow at once. Not on one without SACK, whose sender would take it
     /// for a duplicate ACK.
     fn route_data_ack(&mut self, now: Instant, index: usize) {
-        if self.subflows.len() < 2 || self.mode != Mode::Multipath || self.acks.policy.is_own() {
+        if self.subflows.len() < 2 || self.life.mode() != Mode::Multipath || self.acks.policy.is_own() {
             return;
         }
         let arrived = self.subflows[index].id;
@@ -320,7 +304,7 @@ impl Connection {
         }
         subflow.rx.rcv_nxt += 1;
         subflow.rx.ack.now = true;
-        if self.mode == Mode::Plain {
+        if self.life.mode() == Mode::Plain {
             let end = subflow.rx.rcv_nxt - 2;
             if self.receiver.receive_fin(end) {
                 self.after_read(shared);

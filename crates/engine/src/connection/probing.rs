@@ -58,7 +58,7 @@ impl Connection {
     }
 
     fn may_probe(&self) -> bool {
-        self.negotiated.detours && self.mode == Mode::Multipath && self.subflows.open().nth(1).is_some()
+        self.negotiated.detours && self.life.mode() == Mode::Multipath && self.subflows.open().nth(1).is_some()
     }
 
     pub(super) fn on_probing_deadline(&mut self, now: Instant, shared: &mut Shared) {

@@ -90,7 +90,7 @@ impl Connection {
 
     fn attempt(&mut self, now: Instant, flow: FlowKey, shared: &mut Shared) {
         let index = self.add_subflow(now, flow, Origin::Initial, State::SynSent, shared);
-        if let Some(longest) = shared.config.mptcp_blackhole.filter(|_| self.mode == Mode::Negotiating) {
+        if let Some(longest) = shared.config.mptcp_blackhole.filter(|_| self.life.mode() == Mode::Negotiating) {
             let subflow = &mut self.subflows[index];
             subflow.offer = shared.memory.offer(now, &flow, longest);
             subflow.gave_up_mptcp = subflow.offer == Offer::Never;

@@ -78,10 +78,10 @@ impl Connection {
     /// True if no data can have reached the server's application, or may reach it twice.
     fn may_reopen(&self) -> bool {
         let unheard = self.role == Role::Client
-            && self.mode == Mode::Multipath
-            && !self.confirmed
-            && !self.gone
-            && self.fast_closing.is_none()
+            && self.life.mode() == Mode::Multipath
+            && !self.life.is_confirmed()
+            && !self.life.is_gone()
+            && !self.life.is_fast_closing()
             && self.receiver.next() == 0;
         let Some(first) = self.subflows.initial().filter(|_| unheard) else { return false };
         let silent = first.tx.recovery.snd_una() <= 1 && first.rx.bytes_received == 0 && first.rx.peer_fin.is_none();

@@ -54,7 +54,7 @@ impl Connection {
     /// became smaller.
     fn resize(&mut self, now: Instant, index: usize) -> bool {
         let subflow = &mut self.subflows[index];
-        let mss = emit::payload_room(subflow, self.mode);
+        let mss = emit::payload_room(subflow, self.life.mode());
         let smaller = mss < subflow.tx.mss;
         subflow.tx.mss = mss;
         self.sender.congestion.set_mss(subflow.id, Bytes::new(u64::from(mss)));

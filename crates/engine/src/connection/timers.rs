@@ -1,6 +1,6 @@
 //! What happens without a segment: timeouts of subflows and of the connection.
 
-use super::{Connection, Mode, Role};
+use super::{Connection, Life, Mode, Role};
 use crate::deadline::earliest;
 use crate::memory::Offer;
 use crate::recovery::Fired;
@@ -74,10 +74,10 @@ const CONFIRMATION_LIMIT: Duration = Duration::from_secs(30);
 impl Connection {
     /// When to call `on_deadline`.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        if self.gone {
+        if self.life.is_gone() {
             return None;
         }
-        if let Some(closing) = &self.fast_closing {
+        if let Life::FastClosing(closing) = &self.life {
             return Some(closing.deadline);
         }
         let parts =
@@ -95,18 +95,18 @@ impl Connection {
     }
 
     pub(crate) fn on_deadline(&mut self, now: Instant, shared: &mut Shared) {
-        if self.fast_closing.is_some() {
+        if self.life.is_fast_closing() {
             return self.on_fast_close_timeout(now, shared);
         }
         let mut index = 0;
-        while index < self.subflows.len() && !self.gone {
+        while index < self.subflows.len() && !self.life.is_gone() {
             let id = self.subflows[index].id;
             self.on_subflow_deadline(now, index, shared);
             if self.subflows.get(index).is_some_and(|subflow| subflow.id == id) {
                 index += 1;
             }
         }
-        if self.gone {
+        if self.life.is_gone() {
             return;
         }
         if due(&mut self.timers.abandoned, now) {
@@ -158,7 +158,7 @@ impl Connection {
         if subflow.handshake.is_some_and(|timer| timer.deadline <= now) {
             return self.on_handshake_timeout(now, index, shared);
         }
-        if due(&mut subflow.liveness.linger_until, now) && self.mode == Mode::Multipath {
+        if due(&mut subflow.liveness.linger_until, now) && self.life.mode() == Mode::Multipath {
             return self.kill(now, index, ResetReason::Unspecified, shared);
         }
         let subflow = &mut self.subflows[index];
@@ -236,10 +236,10 @@ impl Connection {
     fn probe_windows(&mut self, now: Instant, shared: &mut Shared) {
         let most = shared.config.profile.max_consecutive_rtos;
         let answers = |subflow: &Subflow| subflow.is_open() && subflow.liveness.unanswered_probes == 0;
-        let answered = self.mode == Mode::Multipath && self.subflows.iter().any(answers);
+        let answered = self.life.mode() == Mode::Multipath && self.subflows.iter().any(answers);
         let mut failed = false;
         let mut index = 0;
-        while index < self.subflows.len() && !self.gone {
+        while index < self.subflows.len() && !self.life.is_gone() {
             let subflow = &mut self.subflows[index];
             if !subflow.is_open() || !subflow.tx.recovery.is_empty() {
                 index += 1;
@@ -286,7 +286,7 @@ impl Connection {
         self.sender.scheduler.observe(now, &PolicyEvent::Rto { on: id });
         self.suspect_black_hole(now, index, shared);
         // With nothing else to carry the data, there is nothing to gain from declaring the subflow failed.
-        if self.mode == Mode::Multipath && self.sender.reinjection.on_rto(now, id) {
+        if self.life.mode() == Mode::Multipath && self.sender.reinjection.on_rto(now, id) {
             self.subflows[index].liveness.potentially_failed = true;
             match self.acknowledged_in_vain(index) {
                 // After the copies the data-level timer would find nothing to hold against this subflow.
@@ -321,7 +321,7 @@ impl Connection {
     /// others. RFC 9293 §3.8.3 wants another route looked for after R1 repetitions.
     fn pass_over(&mut self, now: Instant, index: usize) {
         let others = self.subflows.iter().enumerate().any(|(other, subflow)| other != index && subflow.is_usable());
-        if self.mode == Mode::Multipath && others && self.subflows[index].is_usable() {
+        if self.life.mode() == Mode::Multipath && others && self.subflows[index].is_usable() {
             self.subflows[index].liveness.potentially_failed = true;
             self.subflows_changed(now);
         }
@@ -353,7 +353,7 @@ impl Connection {
         };
         if given_up {
             let sent = timer.first_sent;
-            if self.mode == Mode::Multipath && subflow.is_join() {
+            if self.life.mode() == Mode::Multipath && subflow.is_join() {
                 if subflow.state != State::Confirming {
                     return self.bury(now, index, shared);
                 }
@@ -413,7 +413,7 @@ impl Connection {
             let another = |subflow: &Subflow| subflow.is_usable() && !subflow.is_repairing(una);
             if usable > 1 || self.subflows.iter().any(another) {
                 self.sender.outgoing.reinject.insert(una, end, Reason::DataTimeout);
-                if self.mode == Mode::Multipath {
+                if self.life.mode() == Mode::Multipath {
                     let open = self.subflows.iter().filter(|subflow| subflow.is_open());
                     let slots: Vec<_> = open.map(|subflow| subflow.slot).collect();
                     if slots.iter().all(|slot| self.sender.outgoing.log.carriers(una) & bit(*slot) != 0) {
@@ -466,7 +466,7 @@ impl Connection {
         let suspect = |subflow: &Subflow| subflow.is_open() && carriers & bit(subflow.slot) != 0;
         let others = self.subflows.iter().any(|subflow| subflow.is_usable() && !suspect(subflow));
         let mut index = 0;
-        while index < self.subflows.len() && !self.gone && self.fast_closing.is_none() {
+        while index < self.subflows.len() && !self.life.is_gone() && !self.life.is_fast_closing() {
             let subflow = &mut self.subflows[index];
             if !suspect(subflow) {
                 index += 1;
@@ -503,7 +503,7 @@ impl Connection {
     pub(super) fn arm_data_timer(&mut self, now: Instant, shared: &Shared) {
         let out = &self.sender.outgoing;
         let waits = out.una < out.nxt || (out.fin_sent && !out.fin_acked);
-        self.timers.data = (self.mode == Mode::Multipath && waits).then(|| {
+        self.timers.data = (self.life.mode() == Mode::Multipath && waits).then(|| {
             let timeout = self.longest_rto() * 2 * (1 << self.timers.data_backoff.min(MAX_BACKOFF));
             now + timeout.min(shared.config.profile.max_rto)
         });

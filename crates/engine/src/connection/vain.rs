@@ -4,7 +4,7 @@
 //! move that would go on without end, so losses are counted, by pair of addresses, since data last moved either way.
 //! A connection is given up after several, unless a subflow is left that may yet do better.
 
-use super::{Connection, Mode};
+use super::{Connection, Life, Mode};
 use crate::Ended;
 use crate::sent_log::bit;
 use crate::shared::Shared;
@@ -55,7 +55,7 @@ impl Connection {
             ResetReason::UnacceptablePerformance if is_barren(&self.subflows[index]) => (Ended::TimedOut, BARREN),
             _ => (Ended::Middlebox, 0),
         };
-        let explain = self.mode == Mode::Multipath;
+        let explain = self.life.mode() == Mode::Multipath;
         let option = shared.reset_option(reason);
         self.send_reset(now, index, if explain { vec![option] } else { Vec::new() }, shared);
         self.lose(now, index, (fault, weight), shared);
@@ -82,7 +82,7 @@ impl Connection {
             self.paths.vain.note(&subflow.flow, weight);
         }
         self.bury(now, index, shared);
-        let over = self.gone || self.closed_unread || self.fast_closing.is_some() || self.mode != Mode::Multipath;
+        let over = !matches!(self.life, Life::Unconfirmed(_) | Life::Multipath);
         let spent = !over && weight > 0 && self.paths.vain.count >= MAX_VAIN;
         if spent && self.subflows.iter().all(|subflow| self.is_hopeless(subflow)) {
             self.stats.ended = Some(fault);

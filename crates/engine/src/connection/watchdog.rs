@@ -82,7 +82,7 @@ impl Connection {
     pub(super) fn overrule(&mut self, why: Misconduct, shared: &mut Shared) {
         let count = self.stats.overruled.count_mut(why);
         *count += 1;
-        if *count == 1 && self.mode == Mode::Multipath {
+        if *count == 1 && self.life.mode() == Mode::Multipath {
             shared.event(self.id, Event::SchedulerOverruled(why));
         }
     }

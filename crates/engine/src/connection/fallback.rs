@@ -1,0 +1,286 @@
+//! The way from MPTCP to plain TCP (RFC 8684 §3.7): whether it is open, how it is taken, and how the peer hears of it.
+//!
+//! After a wrong checksum: with other subflows, or when the two levels are out of step, the subflow is reset with MP_FAIL and
+//! its data comes again elsewhere. Alone and in order, MP_FAIL goes out on every segment until the peer answers or has our
+//! infinite mapping, the bytes that arrived are handed to the application as a TCP would, and the subflow is plain TCP from
+//! there on.
+
+use super::paths::PathManager;
+use super::{Connection, Life, Mode, emit};
+use crate::mapping::Mapping;
+use crate::recovery::Sent;
+use crate::shared::{Route, Shared};
+use crate::subflow::{State, Subflow};
+use crate::{Ended, Event, FallbackReason};
+use anabranch_units::{Dsn, Instant, SubflowSeq};
+use anabranch_wire::{DataSeq, Dss, Map, MpOption, ResetReason, Segment};
+
+/// Facts about a connection that speaks plain TCP, as far as the peer may not know yet that it does.
+#[derive(Debug, Default)]
+pub(super) struct Fallback {
+    /// The peer had shown before that MPTCP options get through.
+    pub(super) was_confirmed: bool,
+    /// MP_FAIL for this, on every segment until the peer has answered.
+    fail: Option<Dsn>,
+    infinite: Infinite,
+}
+
+/// Our infinite mapping.
+#[derive(Debug, Default)]
+enum Infinite {
+    #[default]
+    Never,
+    /// On the first new data segment.
+    Due {
+        /// The subflow offset where new data begins.
+        after: u64,
+        /// The first data offset that was not DATA_ACKed when MPTCP was given up.
+        from: u64,
+    },
+    /// It was the one at this subflow offset, and goes with it when it is repeated.
+    On {
+        /// Where the segment begins on the subflow.
+        start: u64,
+        /// As above.
+        from: u64,
+    },
+}
+
+impl Connection {
+    /// Gives MPTCP up for plain TCP on the only subflow.
+    pub(super) fn fall_back(&mut self, now: Instant, reason: FallbackReason, shared: &mut Shared) {
+        let was_confirmed = self.life.is_confirmed();
+        self.life = Life::Plain(Fallback { was_confirmed, ..Fallback::default() });
+        self.stats.fallback = Some(reason);
+        // Nothing of the data level is left to be said.
+        self.timers.data = None;
+        self.paths.manager = PathManager::default();
+        // Without DSS a segment holds more; once data flows the size stays, since the window counts in it.
+        for subflow in self.subflows.iter_mut().filter(|subflow| subflow.state != State::Established) {
+            subflow.tx.mss = emit::payload_room(subflow, Mode::Plain);
+        }
+        shared.fell_back(reason);
+        if self.is_known() {
+            shared.event(self.id, Event::Fallback(reason));
+        }
+        while let Some(index) = self.subflows.iter().position(Subflow::is_unfinished_join) {
+            self.kill(now, index, ResetReason::MptcpError, shared);
+        }
+        self.announce_infinite(reason);
+        self.receiver.forget_fin();
+        self.place_plainly(now, shared);
+        // What the subflow has acknowledged is acknowledged; perhaps nothing more will come to say so.
+        if let Some(subflow) = self.subflows.first() {
+            let una = subflow.tx.recovery.snd_una();
+            let window = subflow.tx.snd_edge.saturating_sub(una);
+            let acked = una.saturating_sub(1).min(self.sender.outgoing.buffer.end());
+            self.on_data_ack(now, acked, window, shared);
+        }
+        shared.routes.push(Route::RemoveToken(self.keys.local.token(), self.id));
+    }
+
+    /// True while plain TCP can still take over: one subflow ever, everything in order on it, and not yet at the end.
+    pub(super) fn can_fall_back(&self) -> bool {
+        !self.subflows.ever_joined && self.can_follow()
+    }
+
+    /// True while we can go to plain TCP with a peer that has: it did not count on a join whose fourth ACK has not come.
+    pub(super) fn can_follow(&self) -> bool {
+        self.subflows.first().is_some_and(|subflow| self.is_plain_at(subflow.rx.placed()))
+    }
+
+    /// The same as [`Self::can_fall_back`] when subflow offset `at` is the next to be taken.
+    pub(super) fn can_fall_back_at(&self, at: u64) -> bool {
+        !self.subflows.ever_joined && self.is_plain_at(at)
+    }
+
+    /// From subflow offset `at` on it is the stream's, so both must have come equally far. They have not if the peer repeated
+    /// data on the same subflow, or sent some that was refused.
+    fn is_plain_at(&self, at: u64) -> bool {
+        let in_order =
+            self.sender.outgoing.in_order && self.receiver.in_order() && self.receiver.stream_next() + 1 == at;
+        let complete = self.sender.outgoing.fin_acked && self.receiver.finished();
+        let alone = self.subflows.iter().filter(|subflow| !subflow.is_unfinished_join()).count() == 1;
+        !self.subflows.peer_knows_of_join && alone && in_order && !complete
+    }
+
+    /// A checksum was wrong (§3.7). False if the subflow is gone.
+    pub(super) fn on_checksum_failure(
+        &mut self,
+        now: Instant,
+        index: usize,
+        map: &Mapping,
+        shared: &mut Shared,
+    ) -> bool {
+        shared.counters.checksum_failures += 1;
+        let dsn = self.remote_dsn(map.data);
+        if self.can_fall_back() {
+            self.fall_back(now, FallbackReason::ChecksumFailed, shared);
+            if let Some(fallback) = self.life.fallback_mut() {
+                fallback.fail = Some(dsn);
+            }
+            self.subflows[index].rx.ack.now = true;
+            return true;
+        }
+        self.reset_with_fail(now, index, dsn, shared);
+        false
+    }
+
+    fn reset_with_fail(&mut self, now: Instant, index: usize, dsn: Dsn, shared: &mut Shared) {
+        let reason = shared.reset_option(ResetReason::Middlebox);
+        self.send_reset(now, index, vec![MpOption::Fail { dsn }, reason], shared);
+        self.lose(now, index, (Ended::Middlebox, 1), shared);
+    }
+
+    /// MP_FAIL on something other than a RST: data of ours arrived changed (§3.7).
+    pub(super) fn on_fail(&mut self, now: Instant, index: usize, shared: &mut Shared) {
+        shared.counters.fails_received += 1;
+        if self.life.is_fast_closing() {
+            return;
+        }
+        match self.life.mode() {
+            // Our answer was lost.
+            Mode::Plain if self.stats.fallback == Some(FallbackReason::PeerFailed) => {
+                let next = self.remote_dsn(self.receiver.next());
+                self.send_ack(now, index, vec![MpOption::Fail { dsn: next }], shared);
+            }
+            // The answer to ours.
+            Mode::Plain => self.forget_fail(),
+            Mode::Multipath if self.can_fall_back() => {
+                // Both directions turn to plain TCP, and the peer is told in kind.
+                let next = self.remote_dsn(self.receiver.next());
+                self.fall_back(now, FallbackReason::PeerFailed, shared);
+                self.send_ack(now, index, vec![MpOption::Fail { dsn: next }], shared);
+            }
+            // It comes on a RST when there is a way round; on this subflow there is none, so that is what is left.
+            Mode::Multipath if self.subflows[index].is_open() => {
+                let next = self.remote_dsn(self.receiver.next());
+                self.reset_with_fail(now, index, next, shared);
+            }
+            _ => {}
+        }
+    }
+
+    /// MPTCP has just been given up in mid-connection: the peer hears of it with the next data.
+    pub(super) fn announce_infinite(&mut self, reason: FallbackReason) {
+        let told = matches!(
+            reason,
+            FallbackReason::FirstData
+                | FallbackReason::OptionsLost
+                | FallbackReason::ChecksumFailed
+                | FallbackReason::PeerFailed
+        );
+        if let (true, Some(_), Some(subflow)) = (told, self.keys.remote, self.subflows.first_mut()) {
+            let due = Infinite::Due { after: subflow.tx.recovery.snd_nxt(), from: self.sender.outgoing.una };
+            if let Some(fallback) = self.life.fallback_mut() {
+                fallback.infinite = due;
+            }
+        }
+    }
+
+    /// The infinite mapping that goes with `sent`, if it is the segment for it: from the first byte that was not DATA_ACKed
+    /// on, the subflow's order is the stream's. The checksum is zero (§3.3.1).
+    pub(super) fn infinite_mapping(&mut self, sent: &Sent) -> Option<Dss> {
+        let fallback = self.life.fallback_mut()?;
+        let from = match fallback.infinite {
+            Infinite::Due { after, from } if sent.len > 0 && sent.start >= after => {
+                fallback.infinite = Infinite::On { start: sent.start, from };
+                from
+            }
+            Infinite::On { start, from } if start == sent.start => from,
+            _ => return None,
+        };
+        let map = Map {
+            dsn: DataSeq::Long(self.dsn(from)),
+            subflow_seq: (from + 1) as u32,
+            length: 0,
+            checksum: self.negotiated.checksum.then_some(0),
+        };
+        Some(Dss { data_ack: None, map: Some(map), data_fin: false })
+    }
+
+    /// A segment arrives after the fallback. One that maps its bytes elsewhere than plain TCP would put them comes from a
+    /// peer that has not followed and repeats data: taking it would corrupt the stream. False if the connection is gone.
+    pub(super) fn check_agreement(
+        &mut self,
+        now: Instant,
+        index: usize,
+        dss: Option<&Dss>,
+        shared: &mut Shared,
+    ) -> bool {
+        if self.keys.remote.is_none() || self.fallback_was_early() {
+            return true;
+        }
+        let Some(map) = dss.and_then(|dss| dss.map) else { return true };
+        if map.length == 0 {
+            self.forget_fail();
+            return true;
+        }
+        let near = self.subflows[index].rx.rcv_nxt;
+        let first = SubflowSeq::new(map.subflow_seq).offset_near(SubflowSeq::new(0), near);
+        let lone_fin = dss.is_some_and(|dss| dss.data_fin) && map.length == 1;
+        let agrees = first.zip(self.data_offset(map.dsn)).is_some_and(|(first, data)| data + 1 == first);
+        if agrees || lone_fin {
+            return true;
+        }
+        self.send_reset(now, index, Vec::new(), shared);
+        self.stats.ended.get_or_insert(Ended::Middlebox);
+        self.finish(Event::Reset, shared);
+        false
+    }
+
+    /// Reports whether the peer has acknowledged the segment with our infinite mapping. It speaks plain TCP since, and
+    /// Linux, for one, reads no MP_FAIL any more.
+    pub(super) fn has_infinite(&self) -> bool {
+        let acknowledged = self.subflows.first().map_or(0, |subflow| subflow.tx.recovery.snd_una());
+        let Life::Plain(fallback) = &self.life else { return false };
+        matches!(fallback.infinite, Infinite::On { start, .. } if start < acknowledged)
+    }
+
+    /// The peer has answered our MP_FAIL, or shown that it has followed.
+    fn forget_fail(&mut self) {
+        if let Some(fallback) = self.life.fallback_mut() {
+            fallback.fail = None;
+        }
+    }
+
+    fn fallback_was_early(&self) -> bool {
+        matches!(
+            self.stats.fallback,
+            None | Some(
+                FallbackReason::Syn
+                    | FallbackReason::SynAck
+                    | FallbackReason::SynLost
+                    | FallbackReason::Remembered
+                    | FallbackReason::ThirdAck
+                    | FallbackReason::SimultaneousOpen
+            )
+        )
+    }
+
+    /// Hands the bytes that waited for a mapping to the stream: the order of the subflow is the stream's now.
+    pub(super) fn place_plainly(&mut self, now: Instant, shared: &mut Shared) {
+        let before = self.receiver.next();
+        let Some(subflow) = self.subflows.first_mut() else { return };
+        subflow.rx.unmapped_until = None;
+        let mut at = subflow.rx.placed();
+        while let Some(chunk) = subflow.rx.unplaced.pop(u64::MAX) {
+            let length = chunk.len() as u64;
+            // At most a window of it waited for mappings (`await_mapping`).
+            self.receiver.admit_acknowledged(at - 1 + length);
+            self.receiver.receive(now, at - 1, chunk);
+            at += length;
+        }
+        self.on_placed(now, 0, before, shared);
+    }
+
+    /// Adds the MP_FAIL that the peer has not answered (RFC 8684 §3.7). Data carries it too: in a busy direction data
+    /// takes the place of every ACK.
+    pub(super) fn add_fail(&self, segment: &mut Segment) {
+        if let Life::Plain(Fallback { fail: Some(dsn), .. }) = self.life
+            && !self.has_infinite()
+        {
+            segment.options.push_mptcp(MpOption::Fail { dsn });
+        }
+    }
+}
