@@ -103,6 +103,8 @@ impl Endpoint {
             down: Vec::new(),
             chosen: Chosen::default(),
             echoes: VecDeque::new(),
+            #[cfg(test)]
+            long_way: false,
             locals,
             config,
         };

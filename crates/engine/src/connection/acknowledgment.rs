@@ -11,15 +11,9 @@ use anabranch_wire::{Flags, Segment};
 impl Connection {
     pub(super) fn handle_ack(&mut self, now: Instant, index: usize, start: u64, segment: &Segment, ack: u64) {
         let subflow = &mut self.subflows[index];
-        let scaled = u64::from(segment.window) << subflow.tx.snd_scale;
         let same_window = segment.window == subflow.tx.snd_wnd;
         let una = subflow.tx.recovery.snd_una();
-        let newer = subflow.tx.snd_wl1 < start || (subflow.tx.snd_wl1 == start && subflow.tx.snd_wl2 <= ack);
-        if ack >= una && newer {
-            subflow.tx.snd_wnd = segment.window;
-            subflow.tx.snd_edge = ack + scaled;
-            (subflow.tx.snd_wl1, subflow.tx.snd_wl2) = (start, ack);
-        }
+        subflow.tx.take_window(segment.window, start, ack);
         let sacks = segment.options.sack.as_slice();
         let pure = segment.payload.is_empty() && !segment.flags.has(Flags::FIN);
         // RFC 8684 §3.4: an ACK that carries a control option is no sign of loss.

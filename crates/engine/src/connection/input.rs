@@ -10,6 +10,9 @@ use anabranch_wire::{Flags, Segment, Timestamps};
 impl Connection {
     /// A segment of this subflow. Its payload is taken out.
     pub(crate) fn handle_segment(&mut self, now: Instant, index: usize, segment: &mut Segment, shared: &mut Shared) {
+        if self.take_expected(now, index, segment, shared) {
+            return;
+        }
         match self.subflows[index].state {
             State::SynSent => return self.on_syn_sent(now, index, segment, shared),
             State::SynReceived => {
@@ -28,28 +31,15 @@ impl Connection {
             // RFC 5961 §4: no SYN resets a connection; our ACK tells an honest peer what we have.
             return self.answer_syn(now, index, segment, shared);
         }
-        let subflow = &self.subflows[index];
-        let Some(ack) = acceptable_ack(subflow, segment) else {
+        let Some(ack) = acceptable_ack(&self.subflows[index], segment) else {
             shared.counters.unacceptable += 1;
             return self.challenge(now, index, shared);
         };
-        let id = subflow.id;
+        let id = self.subflows[index].id;
         if self.life.is_fast_closing() {
             return self.handle_options(now, index, segment, shared);
         }
-        let newest = |timestamps: &Timestamps| start <= subflow.rx.rcv_nxt && !subflow.rx.is_old(timestamps.value, now);
-        if let Some(timestamps) = segment.options.timestamps.filter(newest) {
-            self.subflows[index].rx.ts_recent = timestamps.value;
-            self.subflows[index].rx.ts_recent_at = now;
-            let subflow = &mut self.subflows[index];
-            if self.receiver.is_autotuned() && segment.payload.len() >= subflow.tx.mss as usize {
-                let clock = subflow.tx.timestamp(now);
-                subflow.rx.on_echo(clock, timestamps.echo);
-            }
-        }
-        self.subflows[index].liveness.unanswered_probes = 0;
-        self.subflows[index].liveness.keepalives = 0;
-        self.subflows[index].liveness.heard = now;
+        self.note_valid(now, index, start, segment);
         if std::mem::take(&mut self.subflows[index].liveness.stale) {
             self.subflows_changed(now);
         }
@@ -83,5 +73,23 @@ impl Connection {
         if !segment.payload.is_empty() || segment.flags.has(Flags::FIN) {
             self.handle_payload(now, index, start, segment, shared);
         }
+    }
+
+    /// Notes what every valid segment tells, begun at subflow offset `start`: the peer's clock (RFC 7323 §4.3), and that it
+    /// is alive.
+    pub(super) fn note_valid(&mut self, now: Instant, index: usize, start: u64, segment: &Segment) {
+        let subflow = &mut self.subflows[index];
+        let newest = |timestamps: &Timestamps| start <= subflow.rx.rcv_nxt && !subflow.rx.is_old(timestamps.value, now);
+        if let Some(timestamps) = segment.options.timestamps.filter(newest) {
+            subflow.rx.ts_recent = timestamps.value;
+            subflow.rx.ts_recent_at = now;
+            if self.receiver.is_autotuned() && segment.payload.len() >= subflow.tx.mss as usize {
+                let clock = subflow.tx.timestamp(now);
+                subflow.rx.on_echo(clock, timestamps.echo);
+            }
+        }
+        subflow.liveness.unanswered_probes = 0;
+        subflow.liveness.keepalives = 0;
+        subflow.liveness.heard = now;
     }
 }

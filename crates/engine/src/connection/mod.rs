@@ -2,7 +2,7 @@
 //!
 //! The parts by noun: `handshake` (how subflows begin; `race`: the first of them; `resume`: without a trace of their
 //! SYN), `confirmation` (that the peer speaks MPTCP; `reopening`: on another path if the first dies before), `input`
-//! (a segment arrives), `acceptance` (whether it counts), `acknowledgment`, `options`, `signal` (DSS) and `payload`
+//! (a segment arrives; `expected`: one of the common kinds), `acceptance` (whether it counts), `acknowledgment`, `options`, `signal` (DSS) and `payload`
 //! (what it says and carries), `receiver` (data in order for the application; `autotune`: its buffer), `output` (what
 //! leaves next), `decision` (what the scheduler says to it), `copies` (of sent data, for the reinjection policy),
 //! `emit` (segments put together; `burst`: one mapping over several), `detour` (ACKs on another subflow's path) and
@@ -24,6 +24,7 @@ mod copies;
 mod decision;
 mod detour;
 mod emit;
+mod expected;
 mod fallback;
 mod handshake;
 mod history;

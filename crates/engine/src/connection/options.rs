@@ -4,7 +4,7 @@ use super::{Connection, Mode, Role};
 use crate::FallbackReason;
 use crate::mapping::{Mapping, Proof};
 use crate::shared::Shared;
-use crate::subflow::State;
+use crate::subflow::{State, Subflow};
 use anabranch_units::Instant;
 use anabranch_wire::{Flags, MpOption, ResetReason, Segment};
 
@@ -83,10 +83,7 @@ impl Connection {
             return true;
         }
         if segment.options.dss.is_some() {
-            let subflow = &mut self.subflows[index];
-            subflow.liveness.bare_acks = 0;
-            let behind = segment.flags.has(Flags::ACK) && ack < subflow.tx.recovery.snd_una();
-            subflow.liveness.behind_since = if behind { subflow.liveness.behind_since.or(Some(now)) } else { None };
+            self.note_dss(index, ack, now);
             self.confirm(now, index, shared);
             return true;
         }
@@ -132,6 +129,16 @@ impl Connection {
             return false;
         }
         true
+    }
+
+    /// A segment with a DSS acknowledges `ack` of subflow `index`: options get through, and whether the peer itself has seen
+    /// all that was acknowledged shows.
+    pub(super) fn note_dss(&mut self, index: usize, ack: u64, now: Instant) {
+        let Subflow { tx, liveness, confirmed, .. } = &mut self.subflows[index];
+        *confirmed = true;
+        liveness.bare_acks = 0;
+        let behind = ack < tx.recovery.snd_una();
+        liveness.behind_since = if behind { liveness.behind_since.or(Some(now)) } else { None };
     }
 
     /// An MPTCP option other than the handshake's arrived: they get through.

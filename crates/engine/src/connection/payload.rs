@@ -125,7 +125,7 @@ impl Connection {
     }
 
     /// When the ACK for this arrival is due (RFC 5681 §4.2).
-    fn note_arrival(&mut self, now: Instant, index: usize, start: u64, end: u64, shared: &Shared) {
+    pub(super) fn note_arrival(&mut self, now: Instant, index: usize, start: u64, end: u64, shared: &Shared) {
         let profile = &shared.config.profile;
         let subflow = &mut self.subflows[index];
         let ack = &mut subflow.rx.ack;
@@ -149,7 +149,7 @@ impl Connection {
     }
 
     /// Subflow bytes in order: to the data level, where their mapping says. False if the subflow is gone.
-    fn consume(
+    pub(super) fn consume(
         &mut self,
         now: Instant,
         index: usize,

@@ -19,16 +19,7 @@ impl Connection {
         dss: &Dss,
         shared: &mut Shared,
     ) -> bool {
-        if let Some(ack) = dss.data_ack {
-            let window = u64::from(segment.window) << self.subflows[index].tx.snd_scale;
-            if let Some(offset) = self.data_ack_offset(ack)
-                && self.on_data_ack(now, offset, window, shared)
-            {
-                let acked = self.dsn(offset);
-                let highest = &mut self.subflows[index].tx.data_acked;
-                *highest = highest.filter(|highest| highest.after(acked)).or(Some(acked));
-            }
-        }
+        self.take_data_ack(now, index, segment, dss, shared);
         let Some(map) = dss.map else { return true };
         if map.length == 0 {
             if self.can_follow() {
@@ -45,6 +36,26 @@ impl Connection {
             return false;
         };
         self.take_map(now, index, start, segment, &map, data, dss.data_fin, shared)
+    }
+
+    /// Takes in the DATA_ACK of a DSS, if it has one.
+    pub(super) fn take_data_ack(
+        &mut self,
+        now: Instant,
+        index: usize,
+        segment: &Segment,
+        dss: &Dss,
+        shared: &mut Shared,
+    ) {
+        let Some(ack) = dss.data_ack else { return };
+        let window = u64::from(segment.window) << self.subflows[index].tx.snd_scale;
+        if let Some(offset) = self.data_ack_offset(ack)
+            && self.on_data_ack(now, offset, window, shared)
+        {
+            let acked = self.dsn(offset);
+            let highest = &mut self.subflows[index].tx.data_acked;
+            *highest = highest.filter(|highest| highest.after(acked)).or(Some(acked));
+        }
     }
 
     #[allow(clippy::too_many_arguments)]

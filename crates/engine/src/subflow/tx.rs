@@ -125,6 +125,17 @@ impl Tx {
         timestamp_at(now, self.timestamp_offset)
     }
 
+    /// Takes the window over from a segment that begins at offset `start` and acknowledges `ack`, unless a later one has
+    /// told it already (RFC 9293 §3.10.7.4).
+    pub(crate) fn take_window(&mut self, window: u16, start: u64, ack: u64) {
+        let newer = self.snd_wl1 < start || (self.snd_wl1 == start && self.snd_wl2 <= ack);
+        if ack >= self.recovery.snd_una() && newer {
+            self.snd_wnd = window;
+            self.snd_edge = ack + (u64::from(window) << self.snd_scale);
+            (self.snd_wl1, self.snd_wl2) = (start, ack);
+        }
+    }
+
     /// Nothing is under way or waits to be repeated, and nothing of the FIN or the first hop is pending.
     pub(crate) fn is_at_rest(&self) -> bool {
         let pending = self.probe_now | self.retransmit_now | self.fin_sent | self.throttled;
