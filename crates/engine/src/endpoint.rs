@@ -42,7 +42,7 @@ pub struct Transmit {
 /// After each call the driver takes what [`Endpoint::poll_event`] and then [`Endpoint::poll_transmit`] give, until both
 /// give nothing, then what [`Endpoint::poll_echo`] gives, and comes back at [`Endpoint::poll_timeout`] at the latest.
 pub struct Endpoint {
-    shared: Shared,
+    pub(crate) shared: Shared,
     pub(crate) connections: Vec<Slot>,
     free: Vec<u32>,
     listening: Vec<u16>,
@@ -105,6 +105,8 @@ impl Endpoint {
             echoes: VecDeque::new(),
             #[cfg(test)]
             long_way: false,
+            #[cfg(test)]
+            short: 0,
             locals,
             config,
         };

@@ -61,6 +61,9 @@ pub(crate) struct Shared {
     /// No segment takes the short way in, which must make no difference.
     #[cfg(test)]
     pub(crate) long_way: bool,
+    /// Segments that have taken it.
+    #[cfg(test)]
+    pub(crate) short: u64,
 }
 
 /// Echo requests and replies that wait for the driver.

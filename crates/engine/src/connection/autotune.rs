@@ -19,6 +19,7 @@
 use crate::ReceiveTuning;
 use anabranch_units::{Bytes, Duration, Instant};
 
+#[cfg_attr(test, derive(Debug))]
 pub(super) struct Autotune {
     /// The buffer grows to this size at most.
     most: u64,

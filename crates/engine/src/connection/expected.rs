@@ -102,3 +102,190 @@ fn is_ordinary(subflow: &Subflow, segment: &Segment, now: Instant) -> bool {
         && !subflow.liveness.stale
         && subflow.liveness.removal_probe.is_none()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Connection;
+    use crate::{Config, ConnectionId, Endpoint, Event, LocalAddress, Profile, Transmit};
+    use anabranch_policy::registry::{ACK_PATHS, Entry, REINJECTIONS};
+    use anabranch_units::{Bytes, Duration, Instant, Seed, Stream};
+    use anabranch_wire::Segment;
+    use bytes::Bytes as Payload;
+    use std::collections::BTreeMap;
+    use std::net::IpAddr;
+    use std::sync::Arc;
+
+    const CLIENT: usize = 0;
+    const SERVER: usize = 1;
+
+    /// A client and a server, each twice: `hosts[1]` takes every segment the long way.
+    struct Twins {
+        now: Instant,
+        hosts: [[Endpoint; 2]; 2],
+        /// By time of arrival and order of sending: for which host, and what.
+        wire: BTreeMap<(Instant, u64), (usize, Segment)>,
+        sent: u64,
+        read: [u64; 2],
+        id: [Option<ConnectionId>; 2],
+        draw: Stream,
+        /// Losses per segment.
+        loss: f64,
+        /// Segments that took the short way.
+        short: u64,
+    }
+
+    fn policy<T: ?Sized>(table: &'static [Entry<T>], name: &str) -> &'static Entry<T> {
+        table.iter().find(|entry| entry.name == name).expect("there is such a policy")
+    }
+
+    impl Connection {
+        /// All state that a segment can change, payload held and what policies keep apart.
+        fn described(&self) -> String {
+            let out = &self.sender.outgoing;
+            let subflows =
+                self.subflows.iter().map(|it| (it.id, it.confirmed, it.useful, &it.tx, &it.rx, &it.liveness));
+            let subflows: Vec<_> = subflows.collect();
+            let sent = (out.una, out.nxt, out.edge, out.largest_window, &out.unsent, out.fin_acked, out.log.len());
+            let terms = (self.negotiated.long_dsn, self.life.mode(), &self.timers, &self.acks.prober, self.deadline());
+            format!("{subflows:?} {sent:?} {:?} {terms:?} {:?} {:?}", self.receiver, self.stats(), self.subflow_stats())
+        }
+    }
+
+    impl Twins {
+        fn new(seed: u64) -> Self {
+            let mut draw = Seed(seed).stream("expected");
+            let address = |host: u8, path: u8| LocalAddress { ip: IpAddr::from([10, host, path, 1]), backup: false };
+            let mut profile = Profile::linux();
+            profile.tsq = None;
+            // Small, since all that is held is compared byte by byte.
+            profile.mss = 120;
+            profile.timestamps = draw.chance(0.7);
+            let probed = draw.chance(0.5);
+            let burst = draw.chance(0.3).then(|| Bytes::new(300));
+            let buffer = Bytes::new(4_000 + draw.below(30_000));
+            let checksum = draw.chance(0.1);
+            let host = |number: u8, paths: u8| {
+                let addresses = (0..paths).map(|path| address(number, path)).collect();
+                let mut config = Config::new(profile.clone(), addresses);
+                (config.checksum, config.receive_buffer, config.burst) = (checksum, buffer, burst);
+                config.ack_rewrite = probed;
+                if probed {
+                    config.policies.ack_path = Arc::new(|| policy(ACK_PATHS, "probed").build_default());
+                    config.policies.reinjection = Arc::new(|| policy(REINJECTIONS, "insured").build_default());
+                }
+                Endpoint::new(config, Seed(seed + u64::from(number)))
+            };
+            let mut hosts = [(); 2].map(|()| [host(0, 2), host(1, 1)]);
+            hosts[1].iter_mut().for_each(|host| host.shared.long_way = true);
+            hosts.iter_mut().for_each(|twin| twin[SERVER].listen(80));
+            let loss = if draw.chance(0.5) { 0.0 } else { 0.03 };
+            let (wire, read) = (BTreeMap::new(), [0; 2]);
+            let mut twins =
+                Twins { now: Instant::ZERO, hosts, wire, sent: 0, read, id: [None; 2], draw, loss, short: 0 };
+            twins.id[CLIENT] = Some(
+                twins.both(CLIENT, |host, now| host.open(now, IpAddr::from([10, 0, 0, 1]), ([10, 1, 0, 1], 80).into())),
+            );
+            twins
+        }
+
+        /// Does the same to both twins of a host, which answer alike.
+        fn both<T: PartialEq + std::fmt::Debug>(
+            &mut self,
+            host: usize,
+            mut act: impl FnMut(&mut Endpoint, Instant) -> T,
+        ) -> T {
+            let now = self.now;
+            let [first, second] = [0, 1].map(|twin| act(&mut self.hosts[twin][host], now));
+            assert_eq!(first, second, "host {host} at {now}");
+            first
+        }
+
+        /// Lets a host say and send what it has, and compares all that can be seen of it.
+        fn settle(&mut self, host: usize, written: &mut [u64; 2]) {
+            loop {
+                let event = self.both(host, |twin, _| twin.poll_event());
+                let Some((id, event)) = event else { break };
+                match event {
+                    Event::Accepted { .. } => self.id[SERVER] = Some(id),
+                    Event::PeerFinished => self.both(host, |twin, now| twin.shutdown(now, id)),
+                    _ => {}
+                }
+            }
+            if let Some(id) = self.id[host] {
+                while let Some(chunk) = self.both(host, |twin, now| twin.read(now, id)) {
+                    self.read[host] += chunk.len() as u64;
+                }
+                let chunk = Payload::from(vec![7; self.draw.below(3_000).min(written[host]) as usize]);
+                let taken = self.both(host, |twin, now| twin.write(now, id, &chunk)) as u64;
+                written[host] -= taken;
+                if written[host] == 0 && host == CLIENT {
+                    self.both(host, |twin, now| twin.shutdown(now, id));
+                }
+            }
+            let told = |it: Option<Transmit>| it.map(|Transmit { segment, tag, purpose }| (segment, tag, purpose));
+            while let Some((segment, ..)) = self.both(host, |twin, now| told(twin.poll_transmit(now))) {
+                let path = if host == CLIENT { segment.flow.src } else { segment.flow.dst };
+                let slow = path == IpAddr::from([10, 0, 1, 1]);
+                let way = Duration::from_micros(if slow { 30_000 } else { 8_000 } + self.draw.below(300));
+                if !self.draw.chance(self.loss) {
+                    self.wire.insert((self.now + way, self.sent), (1 - host, segment));
+                }
+                self.sent += 1;
+            }
+            let state = |twin: &Endpoint| {
+                let alive = twin.connections.iter().filter_map(|slot| slot.connection.as_ref());
+                alive.map(|it| it.described()).collect::<Vec<_>>()
+            };
+            let [first, second] = [0, 1].map(|twin| &self.hosts[twin][host]);
+            assert_eq!(first.poll_timeout(), second.poll_timeout(), "host {host} at {}", self.now);
+            // A difference stays, so now and then is enough.
+            if self.sent.is_multiple_of(8) {
+                assert_eq!(state(first), state(second), "host {host} at {}", self.now);
+            }
+        }
+
+        /// Until nothing is left; how much each host has read.
+        fn play(mut self, mut unwritten: [u64; 2]) -> ([u64; 2], u64) {
+            for host in [CLIENT, SERVER] {
+                self.settle(host, &mut unwritten);
+            }
+            for _ in 0..40_000 {
+                let timers = [CLIENT, SERVER].map(|host| self.hosts[0][host].poll_timeout().unwrap_or(Instant::MAX));
+                let arrival = self.wire.first_key_value().map_or(Instant::MAX, |((at, _), _)| *at);
+                let first = arrival.min(timers[0]).min(timers[1]);
+                if first == Instant::MAX {
+                    break;
+                }
+                self.now = first;
+                let host = if arrival == first {
+                    let (_, (host, segment)) = self.wire.pop_first().expect("it was just looked at");
+                    let before = self.hosts[0][host].shared.short;
+                    self.both(host, |twin, now| twin.handle_segment(now, segment.clone()));
+                    self.short += self.hosts[0][host].shared.short - before;
+                    host
+                } else {
+                    let host = if timers[0] == first { CLIENT } else { SERVER };
+                    self.both(host, |twin, now| twin.handle_timeout(now));
+                    host
+                };
+                self.settle(host, &mut unwritten);
+            }
+            (self.read, self.short)
+        }
+    }
+
+    /// Over two paths, with loss or without, with timestamps or without, uploads, downloads and both at once: every segment goes
+    /// both ways in, and hosts that differ in that alone send the same segments and keep the same state.
+    #[test]
+    fn both_ways_in_leave_the_same_state() {
+        let mut short = 0;
+        for seed in 0..150 {
+            let mut draw = Seed(seed).stream("sizes");
+            let bytes = [1 + draw.below(20_000), draw.below(20_000)];
+            let (read, taken) = Twins::new(100 * seed).play(bytes);
+            assert_eq!(read, [bytes[SERVER], bytes[CLIENT]], "seed {seed}");
+            short += taken;
+        }
+        assert!(short > 4000, "{short} segments took the short way");
+    }
+}

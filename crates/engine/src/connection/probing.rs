@@ -13,6 +13,7 @@ use anabranch_units::{Duration, Instant, SubflowId};
 use anabranch_wire::Echo;
 
 #[derive(Default)]
+#[cfg_attr(test, derive(Debug))]
 pub(super) struct Prober {
     /// When the next round is sent; `None` while nothing is probed.
     next: Option<Instant>,
@@ -23,6 +24,7 @@ pub(super) struct Prober {
 }
 
 #[derive(Clone, Copy)]
+#[cfg_attr(test, derive(Debug))]
 struct Unanswered {
     sequence: u16,
     subflow: SubflowId,
@@ -30,6 +32,7 @@ struct Unanswered {
 }
 
 /// What probes have shown of a path.
+#[cfg_attr(test, derive(Debug))]
 struct Known {
     subflow: SubflowId,
     /// The fastest reply since the last verdict.

@@ -7,6 +7,7 @@ use crate::{ConnectionStats, ReceiveTuning};
 use anabranch_units::{Bytes, Duration, Instant};
 use bytes::Bytes as Payload;
 
+#[cfg_attr(test, derive(Debug))]
 pub(super) struct Receiver {
     /// Next data offset expected; one beyond the stream once the DATA_FIN counts.
     next: u64,

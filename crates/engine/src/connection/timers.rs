@@ -14,6 +14,7 @@ use anabranch_wire::ResetReason;
 
 /// The connection-level timers.
 #[derive(Default)]
+#[cfg_attr(test, derive(Debug))]
 pub(super) struct Timers {
     /// Data (or a DATA_FIN) waits for its DATA_ACK (A-DATA-TIMER).
     pub(super) data: Option<Instant>,

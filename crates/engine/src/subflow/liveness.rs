@@ -3,6 +3,7 @@
 use anabranch_units::Instant;
 
 /// Evidence of whether a subflow still works.
+#[cfg_attr(test, derive(Debug))]
 pub(crate) struct Liveness {
     /// When the latest acceptable segment arrived.
     pub(crate) heard: Instant,

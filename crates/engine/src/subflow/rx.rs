@@ -9,6 +9,7 @@ use crate::{AckReason, Profile};
 use anabranch_units::{Bytes, Duration, Instant, SubflowSeq};
 
 /// Receiving half of a subflow.
+#[cfg_attr(test, derive(Debug))]
 pub(crate) struct Rx {
     pub(crate) irs: SubflowSeq,
     pub(crate) rcv_nxt: u64,

@@ -14,6 +14,7 @@ use anabranch_units::{Bytes, Dsn, Duration, Instant, Rate, SubflowSeq};
 use anabranch_wire::FlowKey;
 
 /// Sending half of a subflow (RFC 9293 §3.3.1), without its congestion window.
+#[cfg_attr(test, derive(Debug))]
 pub(crate) struct Tx {
     pub(crate) iss: SubflowSeq,
     pub(crate) recovery: Recovery,
