@@ -34,6 +34,7 @@ mod ranges;
 mod reassembly;
 mod recovery;
 mod reinject;
+mod ring;
 mod rtt;
 mod sent_log;
 mod shared;

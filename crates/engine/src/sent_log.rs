@@ -4,21 +4,32 @@
 //! does a subflow hold?", A-RBP-5: the subflow that carried a byte first).
 
 use crate::config::MAX_SUBFLOWS;
-use crate::idle::release_if_empty;
+use crate::ring::Ring;
 use anabranch_units::Instant;
-use std::collections::VecDeque;
 
-/// One transmission's range of the stream.
+/// One transmission's range of the stream, in 16 bytes: a connection keeps one for each segment that has no DATA_ACK.
 #[derive(Clone, Copy, Debug)]
 struct Record {
-    start: u64,
-    /// When it left for the first time.
-    sent: Instant,
-    length: u32,
+    /// When it left for the first time, in nanoseconds, times 16; plus the slot that carried it first.
+    stamp: u64,
+    /// The lower 32 bits of the first offset.
+    start: u32,
+    length: u16,
     /// Bit n: the subflow in slot n carried it.
     carriers: u16,
-    /// The slot that carried it first.
-    first: u8,
+}
+
+/// Bits of [`Record::stamp`] that hold a slot. The others hold 36 years.
+const SLOT_BITS: u32 = MAX_SUBFLOWS.ilog2();
+
+impl Record {
+    fn sent(&self) -> Instant {
+        Instant::from_nanos(self.stamp >> SLOT_BITS)
+    }
+
+    fn first_slot(&self) -> usize {
+        self.stamp as usize % MAX_SUBFLOWS
+    }
 }
 
 /// A range of the stream with its history.
@@ -35,7 +46,9 @@ pub(crate) struct Carried {
 #[derive(Debug, Default)]
 pub(crate) struct SentLog {
     /// Sorted by `start`, disjoint.
-    records: VecDeque<Record>,
+    records: Ring<Record>,
+    /// The DATA_ACK. All records begin within 4 GiB behind it: a peer's window admits 1 GiB (RFC 7323 §2.3).
+    una: u64,
     unacked: [u64; MAX_SUBFLOWS],
 }
 
@@ -58,11 +71,14 @@ impl SentLog {
 
     /// `start..start + length` left for the first time, on the subflow in `slot`.
     pub(crate) fn push(&mut self, now: Instant, start: u64, length: u32, slot: u8) {
-        let record = Record { start, sent: now, length, carriers: bit(slot), first: slot };
+        assert!(start >= self.una && start - self.una <= u64::from(u32::MAX), "new data lies in the peer's window");
+        let stamp = now.as_nanos() << SLOT_BITS | u64::from(slot);
+        let length = u16::try_from(length).expect("a segment is shorter than 64 KiB");
         self.unacked[usize::from(slot)] += u64::from(length);
+        let record = Record { stamp, start: start as u32, length, carriers: bit(slot) };
         match self.records.back() {
-            Some(last) if last.start > start => {
-                let at = self.records.partition_point(|record| record.start < start);
+            Some(last) if self.start(last) > start => {
+                let at = self.records.partition_point(|record| self.start(record) < start);
                 self.records.insert(at, record);
             }
             _ => self.records.push_back(record),
@@ -73,75 +89,73 @@ impl SentLog {
     pub(crate) fn mark(&mut self, start: u64, end: u64, slot: u8) {
         self.split(start);
         self.split(end);
-        let first = self.first_ending_after(start);
-        for record in self.records.range_mut(first..).take_while(|record| record.start < end) {
-            record.carriers |= bit(slot);
+        let mut at = self.first_ending_after(start);
+        while self.records.get(at).is_some_and(|record| self.start(record) < end) {
+            self.records[at].carriers |= bit(slot);
+            at += 1;
         }
     }
 
     /// Makes `offset` a border between records: segments of two sizes may carry the same data.
     fn split(&mut self, offset: u64) {
         let at = self.first_ending_after(offset);
-        let Some(record) = self.records.get_mut(at).filter(|record| record.start < offset) else { return };
-        let mut rest = *record;
-        record.length = (offset - record.start) as u32;
-        rest.start = offset;
-        rest.length -= record.length;
-        self.records.insert(at + 1, rest);
+        let Some((record, start)) = self.records.get(at).map(|record| (*record, self.start(record))) else { return };
+        if start < offset {
+            let covered = (offset - start) as u16;
+            self.records[at].length = covered;
+            self.records.insert(at + 1, self.behind(record, covered));
+        }
+    }
+
+    /// `record` without its first `covered` bytes.
+    fn behind(&self, record: Record, covered: u16) -> Record {
+        let start = record.start.wrapping_add(u32::from(covered));
+        Record { start, length: record.length - covered, ..record }
     }
 
     /// The record that holds `offset`, otherwise the first behind it.
     pub(crate) fn at_or_after(&self, offset: u64) -> Option<Carried> {
-        let Record { start, sent, length, carriers, .. } = *self.records.get(self.first_ending_after(offset))?;
-        Some(Carried { start, end: start + u64::from(length), sent, carriers })
+        let record = self.records.get(self.first_ending_after(offset))?;
+        let (start, end) = self.range(record);
+        Some(Carried { start, end, sent: record.sent(), carriers: record.carriers })
     }
 
     /// The slots that carried the byte at `offset`, as bits; none if it was not sent or is acknowledged.
     pub(crate) fn carriers(&self, offset: u64) -> u16 {
-        let at = self.first_ending_after(offset);
-        self.records.get(at).filter(|record| record.start <= offset).map_or(0, |record| record.carriers)
+        self.holding(offset).map_or(0, |record| record.carriers)
     }
 
     /// The record that holds `offset`: its range.
     pub(crate) fn range_at(&self, offset: u64) -> Option<(u64, u64)> {
-        let at = self.first_ending_after(offset);
-        let record = self.records.get(at).filter(|record| record.start <= offset)?;
-        Some((record.start, record.start + u64::from(record.length)))
+        self.holding(offset).map(|record| self.range(record))
     }
 
     /// From `offset` on, the rest of the first record that the subflow in `slot` did not carry.
     pub(crate) fn first_not_carried(&self, slot: u8, offset: u64) -> Option<(u64, u64)> {
-        let records = self.records.range(self.first_ending_after(offset)..);
-        let record = records.into_iter().find(|record| record.carriers & bit(slot) == 0)?;
-        Some((record.start.max(offset), record.start + u64::from(record.length)))
+        let mut records = self.records.from(self.first_ending_after(offset));
+        let (start, end) = self.range(records.find(|record| record.carriers & bit(slot) == 0)?);
+        Some((start.max(offset), end))
     }
 
     /// All ranges that the subflow in `slot` carried, in order.
     pub(crate) fn carried_by(&self, slot: u8) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.records
-            .iter()
-            .filter(move |record| record.carriers & bit(slot) != 0)
-            .map(|record| (record.start, record.start + u64::from(record.length)))
+        let carried = self.records.iter().filter(move |record| record.carriers & bit(slot) != 0);
+        carried.map(|record| self.range(record))
     }
 
     /// A DATA_ACK covers everything before `offset`.
     pub(crate) fn release(&mut self, offset: u64) {
-        while let Some(record) = self.records.front_mut() {
-            let end = record.start + u64::from(record.length);
-            if end <= offset {
-                self.unacked[usize::from(record.first)] -= u64::from(record.length);
-                self.records.pop_front();
-            } else {
-                if record.start < offset {
-                    let covered = (offset - record.start) as u32;
-                    self.unacked[usize::from(record.first)] -= u64::from(covered);
-                    record.start = offset;
-                    record.length -= covered;
-                }
+        while let Some(record) = self.records.front().copied() {
+            let (start, end) = self.range(&record);
+            let covered = if end <= offset { record.length } else { offset.saturating_sub(start) as u16 };
+            self.unacked[record.first_slot()] -= u64::from(covered);
+            if end > offset {
+                self.records[0] = self.behind(record, covered);
                 break;
             }
+            self.records.pop_front();
         }
-        release_if_empty(&mut self.records);
+        self.una = self.una.max(offset);
     }
 
     /// Bytes first carried by the subflow in `slot` and not DATA_ACKed.
@@ -151,15 +165,28 @@ impl SentLog {
 
     /// The subflow in `slot` is gone; the slot may be given to another.
     pub(crate) fn forget(&mut self, slot: u8) {
-        for record in &mut self.records {
-            record.carriers &= !bit(slot);
+        for at in 0..self.records.len() {
+            self.records[at].carriers &= !bit(slot);
         }
+    }
+
+    fn start(&self, record: &Record) -> u64 {
+        self.una + u64::from(record.start.wrapping_sub(self.una as u32))
+    }
+
+    fn range(&self, record: &Record) -> (u64, u64) {
+        let start = self.start(record);
+        (start, start + u64::from(record.length))
+    }
+
+    fn holding(&self, offset: u64) -> Option<&Record> {
+        self.records.get(self.first_ending_after(offset)).filter(|record| self.start(record) <= offset)
     }
 
     fn first_ending_after(&self, offset: u64) -> usize {
         match self.records.front() {
-            Some(front) if offset < front.start + u64::from(front.length) => 0,
-            _ => self.records.partition_point(|record| record.start + u64::from(record.length) <= offset),
+            Some(front) if offset < self.range(front).1 => 0,
+            _ => self.records.partition_point(|record| self.range(record).1 <= offset),
         }
     }
 }
@@ -167,6 +194,7 @@ impl SentLog {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn what_a_subflow_has_not_carried_is_found_from_anywhere() {
@@ -209,5 +237,57 @@ mod tests {
         assert_eq!(log.carriers(300), 0);
         log.release(400);
         assert_eq!((log.unacked(0), log.unacked(1)), (0, 0));
+    }
+
+    proptest! {
+        /// Each byte of the stream with its own history.
+        #[test]
+        fn agrees_with_a_record_of_bytes(
+            base in prop::sample::select(vec![0, u64::from(u32::MAX) - 60]),
+            ops in prop::collection::vec((0u8..6, 0u64..120, 1u64..20, 0u8..3), 1..80),
+        ) {
+            let mut log = SentLog::default();
+            log.release(base);
+            let mut model = [None::<(Instant, u16, u8)>; 140];
+            let mut una = 0;
+            for (n, (op, start, length, slot)) in ops.into_iter().enumerate() {
+                let (start, now) = (start.max(una), Instant::from_nanos(n as u64));
+                let range = start as usize..(start + length) as usize;
+                match op {
+                    0..=2 if model[range.clone()].iter().all(Option::is_none) => {
+                        log.push(now, base + start, length as u32, slot);
+                        model[range].fill(Some((now, bit(slot), slot)));
+                    }
+                    3 => {
+                        log.mark(base + start, base + start + length, slot);
+                        model[range].iter_mut().flatten().for_each(|byte| byte.1 |= bit(slot));
+                    }
+                    4 => {
+                        una = una.max(start.min(una + length));
+                        log.release(base + una);
+                        model[..una as usize].fill(None);
+                    }
+                    5 if length == 1 => {
+                        log.forget(slot);
+                        model.iter_mut().flatten().for_each(|byte| byte.1 &= !bit(slot));
+                    }
+                    _ => {}
+                }
+                for (at, byte) in model.iter().enumerate() {
+                    let offset = base + at as u64;
+                    prop_assert_eq!(log.carriers(offset), byte.map_or(0, |byte| byte.1), "at {}", at);
+                    let held = log.at_or_after(offset).filter(|held| held.start <= offset);
+                    prop_assert_eq!(held.map(|held| held.sent), byte.map(|byte| byte.0));
+                    prop_assert_eq!(log.range_at(offset), held.map(|held| (held.start, held.end)));
+                }
+                for slot in 0..3 {
+                    let first = model.iter().flatten().filter(|byte| byte.2 == slot).count();
+                    prop_assert_eq!(log.unacked(slot), first as u64);
+                    let carried: Vec<_> = log.carried_by(slot).flat_map(|(from, to)| from - base..to - base).collect();
+                    let expected = (0..140).filter(|at| model[*at as usize].is_some_and(|byte| byte.1 & bit(slot) != 0));
+                    prop_assert_eq!(carried, expected.collect::<Vec<_>>());
+                }
+            }
+        }
     }
 }
