@@ -47,9 +47,9 @@ impl Outstanding for Record<'_> {
         let recovery = &subflow.tx.recovery;
         let _ = match order {
             Order::OldestFirst => {
-                recovery.lost().all(|sent| show(sent, true)) && recovery.oldest_first().all(|sent| show(sent, false))
+                recovery.lost().all(|sent| show(&sent, true)) && recovery.oldest_first().all(|sent| show(&sent, false))
             }
-            Order::NewestFirst => recovery.newest_first().all(|sent| show(sent, false)),
+            Order::NewestFirst => recovery.newest_first().all(|sent| show(&sent, false)),
         };
     }
 }

@@ -471,7 +471,7 @@ impl Connection {
         let subflow = &mut self.subflows[index];
         subflow.tx.recovery.set_has_unsent(!self.sender.outgoing.unsent.is_empty());
         subflow.tx.recovery.on_sent(now, length as u32, start, flags);
-        let sent = subflow.tx.recovery.iter().next_back().copied().expect("the segment was just recorded");
+        let sent = subflow.tx.recovery.iter().next_back().expect("the segment was just recorded");
         subflow.tx.recovery.rearm(now, &subflow.tx.rtt);
         let (id, in_flight, sent_total) = (subflow.id, subflow.tx.in_flight(), subflow.tx.recovery.snd_nxt() - 1);
         self.pace(now, index, sent.len, shared);

@@ -323,12 +323,12 @@ impl Recovery {
 
     /// The last segment sent, which a tail loss probe repeats if there is no new one.
     pub fn probe_candidate(&self) -> Option<Sent> {
-        self.board.back().copied()
+        self.board.back()
     }
 
     /// The lowest segment that is lost and was not sent again since.
     pub fn next_retransmission(&self) -> Option<Sent> {
-        self.board.pending().copied()
+        self.board.pending()
     }
 
     /// The segment at `start` was sent again.
@@ -403,17 +403,17 @@ impl Recovery {
     }
 
     /// Segments that are lost and were not sent again since, by sequence number.
-    pub fn lost(&self) -> impl Iterator<Item = &Sent> {
+    pub fn lost(&self) -> impl Iterator<Item = Sent> {
         self.board.all_pending()
     }
 
     /// Segments under way, in the order of the latest sending.
-    pub fn oldest_first(&self) -> impl Iterator<Item = &Sent> {
+    pub fn oldest_first(&self) -> impl Iterator<Item = Sent> {
         self.board.in_order_of_sending()
     }
 
     /// The same from the other end.
-    pub fn newest_first(&self) -> impl Iterator<Item = &Sent> {
+    pub fn newest_first(&self) -> impl Iterator<Item = Sent> {
         self.board.against_order_of_sending()
     }
 
@@ -433,7 +433,7 @@ impl Recovery {
     }
 
     /// All that is unacknowledged, in sequence order.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Sent> + '_ {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Sent> + '_ {
         self.board.iter()
     }
 

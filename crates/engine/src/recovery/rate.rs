@@ -10,21 +10,23 @@
 use anabranch_policy::congestion::RateSample;
 use anabranch_units::{Duration, Instant};
 
-/// What a segment notes when it leaves.
+/// Notes of a segment when it leaves, in 20 bytes: each segment under way has them.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(packed(4))]
 pub(super) struct Departure {
-    /// P.delivered.
-    delivered: u64,
     /// P.delivered_time.
     delivered_at: Instant,
     /// P.first_sent_time: when the flight began that this segment ends.
     first_sent_at: Instant,
+    /// The lower 32 bits of P.delivered.
+    delivered: u32,
 }
 
 /// C.delivered and its companions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Deliveries {
     next: Departure,
+    delivered: u64,
     /// C.app_limited: until more than this is delivered, what leaves does so from a sender with too little to send.
     limited_until: Option<u64>,
 }
@@ -46,7 +48,7 @@ impl Deliveries {
 
     /// The sender has room and nothing to send, with so many bytes in flight.
     pub(super) fn limit(&mut self, in_flight: u64) {
-        self.limited_until = Some(self.next.delivered + in_flight);
+        self.limited_until = Some(self.delivered + in_flight);
     }
 
     /// An ACK delivers `bytes`. `latest`: of what it delivers, the segment that left last, when it did, and whether it was
@@ -61,9 +63,10 @@ impl Deliveries {
         if bytes == 0 {
             return None;
         }
-        self.next.delivered += bytes;
+        self.delivered += bytes;
+        self.next.delivered = self.delivered as u32;
         self.next.delivered_at = now;
-        if self.limited_until.is_some_and(|until| self.next.delivered > until) {
+        if self.limited_until.is_some_and(|until| self.delivered > until) {
             self.limited_until = None;
         }
         let (departure, sent_at, app_limited) = latest?;
@@ -73,12 +76,14 @@ impl Deliveries {
         // Shorter than any round trip: segments that were sent again and arrived the first time.
         let believable = min_rtt.is_none_or(|min| interval >= min);
         let over = believable.then_some(interval);
-        Some(RateSample { prior_delivered: departure.delivered, over, app_limited })
+        // Since a segment left, a few windows of at most 1 GiB have been delivered (RFC 7323 §2.3).
+        let since = (self.delivered as u32).wrapping_sub(departure.delivered);
+        Some(RateSample { prior_delivered: self.delivered - u64::from(since), over, app_limited })
     }
 
     /// Bytes delivered in all.
     pub(super) fn total(&self) -> u64 {
-        self.next.delivered
+        self.delivered
     }
 }
 

@@ -6,14 +6,12 @@
 //! (RFC 8985's loss detection reads its head), the set of SACKed numbers and the set of numbers to retransmit.
 //! Each change of a record's state goes through one function, which keeps the totals.
 
-use std::collections::VecDeque;
-
 use anabranch_units::Instant;
 
 use super::harvest::Harvest;
 use super::rate::Departure;
-use crate::idle::release_if_empty;
 use crate::ranges::RangeSet;
+use crate::ring::Ring;
 
 /// Flag of a segment that ends the stream: it takes one sequence number after its payload (RFC 9293 §3.4).
 pub const FIN: u8 = 1;
@@ -32,10 +30,7 @@ pub struct Sent {
     state: u8,
     sent_at: Instant,
     departure: Departure,
-    /// Counts transmissions, so that segments sent at one instant still have an order.
     order: u64,
-    earlier: u64,
-    later: u64,
 }
 
 impl Sent {
@@ -64,6 +59,7 @@ impl Sent {
         self.state & REPEATED != 0
     }
 
+    /// Counts transmissions, so that segments sent at one instant still have an order.
     pub(super) fn order(&self) -> u64 {
         self.order
     }
@@ -73,6 +69,31 @@ impl Sent {
         (self.departure, self.state & LIMITED != 0)
     }
 
+    fn weight(&self) -> u64 {
+        u64::from(self.len) + u64::from(self.flags & FIN)
+    }
+}
+
+/// A [`Sent`] as it is kept, in 56 bytes. Numbers of 32 bits are the lower halves of numbers that lie within 2³² of one that
+/// the scoreboard knows: a peer's window admits 2³⁰ bytes (RFC 7323 §2.3).
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    data: u64,
+    sent_at: Instant,
+    departure: Departure,
+    /// At or above `snd_una`.
+    start: u32,
+    /// At or below the number of transmissions.
+    order: u32,
+    /// The neighbours in order of sending: numbers of records, at or above `base`. One without a neighbour names itself.
+    earlier: u32,
+    later: u32,
+    len: u16,
+    flags: u8,
+    state: u8,
+}
+
+impl Record {
     fn weight(&self) -> u64 {
         u64::from(self.len) + u64::from(self.flags & FIN)
     }
@@ -121,7 +142,7 @@ impl Totals {
 
 #[derive(Clone, Debug)]
 pub(super) struct Scoreboard {
-    segments: VecDeque<Sent>,
+    segments: Ring<Record>,
     /// Number of the front record.
     base: u64,
     snd_una: u64,
@@ -149,7 +170,7 @@ struct Block {
 impl Scoreboard {
     pub(super) fn new(first: u64) -> Self {
         Scoreboard {
-            segments: VecDeque::new(),
+            segments: Ring::default(),
             base: 0,
             snd_una: first,
             snd_nxt: first,
@@ -165,26 +186,27 @@ impl Scoreboard {
     }
 
     pub(super) fn push(&mut self, now: Instant, len: u32, data: u64, flags: u8, note: (Departure, bool)) {
-        let mut sent = Sent {
-            start: self.snd_nxt,
-            len,
+        let mut record = Record {
             data,
-            flags,
-            state: if note.1 { LIMITED } else { 0 },
             sent_at: now,
             departure: note.0,
+            start: self.snd_nxt as u32,
             order: 0,
-            earlier: NONE,
-            later: NONE,
+            earlier: 0,
+            later: 0,
+            len: u16::try_from(len).expect("a segment is shorter than 64 KiB"),
+            flags,
+            state: if note.1 { LIMITED } else { 0 },
         };
-        if sent.weight() == 0 {
+        if record.weight() == 0 {
             return;
         }
         self.transmissions += 1;
-        sent.order = self.transmissions;
-        self.snd_nxt = sent.end();
-        self.totals.add(sent.state, sent.weight());
-        self.segments.push_back(sent);
+        record.order = self.transmissions as u32;
+        self.snd_nxt += record.weight();
+        assert!(self.snd_nxt - self.snd_una <= u64::from(u32::MAX), "what is under way fits the peer's window");
+        self.totals.add(record.state, record.weight());
+        self.segments.push_back(record);
         self.link(self.next_id() - 1);
     }
 
@@ -195,38 +217,36 @@ impl Scoreboard {
         if acked == 0 {
             return 0;
         }
-        self.snd_una = ack;
-        while let Some(&front) = self.segments.front() {
+        while let Some((id, front)) = self.front() {
             if front.end() > ack {
                 break;
             }
             if copies(front.state) > 0 {
-                self.unlink(self.base);
+                self.unlink(id);
             }
             self.totals.subtract(front.state, front.weight());
             harvest.acknowledged(&front);
             self.segments.pop_front();
             self.base += 1;
         }
-        release_if_empty(&mut self.segments);
         self.sacked.remove_below(self.base);
         self.pending.remove_below(self.base);
-        if let Some(front) = self.segments.front_mut()
+        if let Some((_, front)) = self.front()
             && front.start < ack
         {
             let cut = ack - front.start;
-            let before = front.weight();
             // A cut into the FIN's number cannot be: the record would have ended at `ack`. So all of it is payload.
-            front.start = ack;
-            front.len -= cut as u32;
-            front.data += cut;
-            let state = front.state;
-            self.totals.subtract(state, before);
-            self.totals.add(state, before - cut);
-            if state & SACKED == 0 {
+            let record = &mut self.segments[0];
+            record.start = ack as u32;
+            record.len -= cut as u16;
+            record.data += cut;
+            self.totals.subtract(front.state, front.weight());
+            self.totals.add(front.state, front.weight() - cut);
+            if !front.is_sacked() {
                 harvest.bytes += cut;
             }
         }
+        self.snd_una = ack;
         acked
     }
 
@@ -262,7 +282,7 @@ impl Scoreboard {
                 continue;
             }
             let from = id;
-            while let Some(&sent) = self.get(id) {
+            while let Some(sent) = self.get(id) {
                 if sent.end() > end || sent.state & SACKED != 0 {
                     break;
                 }
@@ -283,7 +303,7 @@ impl Scoreboard {
 
     /// Counts `id` as lost, its retransmitted copy as well.
     pub(super) fn lose(&mut self, id: u64) -> u64 {
-        let Some(&sent) = self.get(id) else { return 0 };
+        let Some(sent) = self.get(id) else { return 0 };
         self.set_state(id, (sent.state | LOST) & !IN_REPAIR);
         self.pending.insert(id, id + 1);
         sent.weight()
@@ -304,7 +324,7 @@ impl Scoreboard {
         let mut lost = (0, 0);
         let mut id = self.judged.max(self.base);
         while id < edge {
-            let Some(&sent) = self.get(id) else { break };
+            let Some(sent) = self.get(id) else { break };
             if sent.state & SACKED != 0 {
                 id = self.sacked.end_of(id).unwrap_or(id + 1);
                 continue;
@@ -326,9 +346,8 @@ impl Scoreboard {
 
     /// Counts all that is larger than `most` and not SACKed as lost, and its copies; whether there is any.
     pub(super) fn lose_larger_than(&mut self, most: u32) -> bool {
-        let large = |sent: &Sent| sent.len > most && sent.state & SACKED == 0;
-        let ids = self.segments.iter().zip(self.base..).filter(|(sent, _)| large(sent)).map(|(_, id)| id);
-        let ids: Vec<_> = ids.collect();
+        let large = |id: &u64| self.get(*id).is_some_and(|sent| sent.len > most && !sent.is_sacked());
+        let ids: Vec<_> = (self.base..self.next_id()).filter(large).collect();
         ids.iter().for_each(|id| {
             self.lose(*id);
         });
@@ -339,23 +358,24 @@ impl Scoreboard {
     /// peer has thrown away what it had reported (RFC 2018 §8), and no report is believed any more.
     /// Answers segments and sequence numbers that were not lost before.
     pub(super) fn lose_everything(&mut self) -> (u32, u64) {
-        let reneged = self.segments.front().is_some_and(Sent::is_sacked);
+        let reneged = self.front().is_some_and(|(_, front)| front.is_sacked());
         let before = self.totals;
         let keep = if reneged { REPEATED | LIMITED } else { SACKED | REPEATED | LIMITED };
         self.totals = Totals::default();
         self.pending.clear();
-        for (i, sent) in self.segments.iter_mut().enumerate() {
-            if reneged && sent.is_sacked() {
+        for i in 0..self.segments.len() {
+            let record = &mut self.segments[i];
+            if reneged && record.state & SACKED != 0 {
                 // Another report of it comes at any time, and is as ambiguous as that of a segment sent twice.
-                sent.state |= REPEATED;
+                record.state |= REPEATED;
             }
-            sent.state &= keep;
-            if sent.state & SACKED == 0 {
-                sent.state |= LOST;
+            record.state &= keep;
+            if record.state & SACKED == 0 {
+                record.state |= LOST;
                 let id = self.base + i as u64;
                 self.pending.insert(id, id + 1);
             }
-            self.totals.add(sent.state, sent.weight());
+            self.totals.add(record.state, record.weight());
         }
         self.oldest = NONE;
         self.newest = NONE;
@@ -373,7 +393,7 @@ impl Scoreboard {
             Some((id, _)) if self.get(id).is_some_and(|sent| sent.start == start) => id,
             _ => self.holding(start)?,
         };
-        let sent = *self.get(id)?;
+        let sent = self.get(id)?;
         if sent.state & SACKED != 0 {
             return None;
         }
@@ -384,9 +404,8 @@ impl Scoreboard {
         self.totals.subtract(sent.state, sent.weight());
         self.transmissions += 1;
         let limited = if note.1 { LIMITED } else { 0 };
-        let (order, state) = (self.transmissions, sent.state & !LIMITED | IN_REPAIR | REPEATED | limited);
-        let index = self.index(id)?;
-        let record = &mut self.segments[index];
+        let (order, state) = (self.transmissions as u32, sent.state & !LIMITED | IN_REPAIR | REPEATED | limited);
+        let record = self.record_mut(id)?;
         record.sent_at = now;
         record.departure = note.0;
         record.order = order;
@@ -397,39 +416,41 @@ impl Scoreboard {
     }
 
     /// The record with a copy in flight that was sent longest ago, and its number.
-    pub(super) fn oldest(&self) -> Option<(u64, &Sent)> {
+    pub(super) fn oldest(&self) -> Option<(u64, Sent)> {
         self.get(self.oldest).map(|sent| (self.oldest, sent))
     }
 
-    pub(super) fn front(&self) -> Option<(u64, &Sent)> {
-        self.segments.front().map(|sent| (self.base, sent))
+    pub(super) fn front(&self) -> Option<(u64, Sent)> {
+        self.get(self.base).map(|sent| (self.base, sent))
     }
 
-    pub(super) fn back(&self) -> Option<&Sent> {
-        self.segments.back()
+    pub(super) fn back(&self) -> Option<Sent> {
+        self.get(self.next_id().wrapping_sub(1))
     }
 
     /// The lowest record that is lost and has no copy in flight.
-    pub(super) fn pending(&self) -> Option<&Sent> {
+    pub(super) fn pending(&self) -> Option<Sent> {
         self.pending.first().and_then(|(id, _)| self.get(id))
     }
 
     /// All of those.
-    pub(super) fn all_pending(&self) -> impl Iterator<Item = &Sent> {
+    pub(super) fn all_pending(&self) -> impl Iterator<Item = Sent> {
         self.pending.iter().flat_map(|(from, end)| from..end).filter_map(|id| self.get(id))
     }
 
     /// The records with a copy in flight.
-    pub(super) fn in_order_of_sending(&self) -> impl Iterator<Item = &Sent> {
-        std::iter::successors(self.get(self.oldest), |sent| self.get(sent.later))
+    pub(super) fn in_order_of_sending(&self) -> impl Iterator<Item = Sent> {
+        let first = (self.oldest != NONE).then_some(self.oldest);
+        std::iter::successors(first, |id| self.neighbours(*id)?.1).filter_map(|id| self.get(id))
     }
 
-    pub(super) fn against_order_of_sending(&self) -> impl Iterator<Item = &Sent> {
-        std::iter::successors(self.get(self.newest), |sent| self.get(sent.earlier))
+    pub(super) fn against_order_of_sending(&self) -> impl Iterator<Item = Sent> {
+        let first = (self.newest != NONE).then_some(self.newest);
+        std::iter::successors(first, |id| self.neighbours(*id)?.0).filter_map(|id| self.get(id))
     }
 
-    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Sent> + '_ {
-        self.segments.iter()
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = Sent> + '_ {
+        self.segments.iter().map(|record| self.sent(record))
     }
 
     pub(super) fn snd_una(&self) -> u64 {
@@ -461,8 +482,7 @@ impl Scoreboard {
         let mut totals = Totals::default();
         let (mut listed, mut to_repeat, mut sacked) = (0, 0, 0);
         let mut expected = self.snd_una;
-        for (i, sent) in self.segments.iter().enumerate() {
-            let id = self.base + i as u64;
+        for (id, sent) in (self.base..).zip(self.iter()) {
             totals.add(sent.state, sent.weight());
             listed += u64::from(copies(sent.state) > 0);
             sacked += u64::from(sent.is_sacked());
@@ -475,22 +495,23 @@ impl Scoreboard {
         }
         assert!(expected == self.snd_nxt, "the records reach up to snd_nxt");
         assert!(self.pending.total() == to_repeat && self.sacked.total() == sacked, "no index outlives its record");
-        let (mut id, mut order) = (self.oldest, 0);
-        while let Some(sent) = self.get(id) {
-            assert!(sent.order > order, "the list is in order of sending");
+        let mut order = 0;
+        for sent in self.in_order_of_sending() {
+            assert!(sent.order > order && copies(sent.state) > 0, "the list is in order of sending");
             order = sent.order;
             listed -= 1;
-            id = sent.later;
         }
         assert!(listed == 0, "the list holds what has a copy in flight");
+        let orders: Vec<_> = self.in_order_of_sending().map(|sent| sent.order).collect();
+        let back = self.against_order_of_sending().map(|sent| sent.order);
+        assert!(back.eq(orders.into_iter().rev()), "the list is the same from either end");
         totals
     }
 
     fn set_state(&mut self, id: u64, state: u8) {
-        let Some(index) = self.index(id) else { return };
-        let sent = &mut self.segments[index];
-        let (old, weight) = (sent.state, sent.weight());
-        sent.state = state;
+        let Some(record) = self.record_mut(id) else { return };
+        let (old, weight) = (record.state, record.weight());
+        record.state = state;
         self.totals.subtract(old, weight);
         self.totals.add(state, weight);
         if copies(old) > 0 && copies(state) == 0 {
@@ -500,54 +521,71 @@ impl Scoreboard {
 
     fn link(&mut self, id: u64) {
         let newest = self.newest;
-        let Some(sent) = self.get_mut(id) else { return };
-        sent.earlier = newest;
-        sent.later = NONE;
-        match self.get_mut(newest) {
-            Some(before) => before.later = id,
+        let Some(record) = self.record_mut(id) else { return };
+        record.earlier = if newest == NONE { id as u32 } else { newest as u32 };
+        record.later = id as u32;
+        match self.record_mut(newest) {
+            Some(before) => before.later = id as u32,
             None => self.oldest = id,
         }
         self.newest = id;
     }
 
     fn unlink(&mut self, id: u64) {
-        let Some(&Sent { earlier, later, .. }) = self.get(id) else { return };
-        match self.get_mut(earlier) {
-            Some(before) => before.later = later,
-            None => self.oldest = later,
+        let Some((earlier, later)) = self.neighbours(id) else { return };
+        match earlier.and_then(|earlier| self.record_mut(earlier)) {
+            Some(before) => before.later = later.unwrap_or(earlier.unwrap_or(id)) as u32,
+            None => self.oldest = later.unwrap_or(NONE),
         }
-        match self.get_mut(later) {
-            Some(after) => after.earlier = earlier,
-            None => self.newest = earlier,
+        match later.and_then(|later| self.record_mut(later)) {
+            Some(after) => after.earlier = earlier.unwrap_or(later.unwrap_or(id)) as u32,
+            None => self.newest = earlier.unwrap_or(NONE),
         }
+    }
+
+    /// The records sent before and after this one, of those with a copy in flight.
+    fn neighbours(&self, id: u64) -> Option<(Option<u64>, Option<u64>)> {
+        let record = self.segments.get(id.checked_sub(self.base)? as usize)?;
+        let number = |low: u32| {
+            let neighbour = self.base + u64::from(low.wrapping_sub(self.base as u32));
+            (neighbour != id).then_some(neighbour)
+        };
+        Some((number(record.earlier), number(record.later)))
     }
 
     fn next_id(&self) -> u64 {
         self.base + self.segments.len() as u64
     }
 
-    fn index(&self, id: u64) -> Option<usize> {
+    fn get(&self, id: u64) -> Option<Sent> {
+        let record = self.segments.get(id.checked_sub(self.base)? as usize)?;
+        Some(self.sent(record))
+    }
+
+    fn record_mut(&mut self, id: u64) -> Option<&mut Record> {
         let index = id.checked_sub(self.base)? as usize;
-        (index < self.segments.len()).then_some(index)
+        if index < self.segments.len() { Some(&mut self.segments[index]) } else { None }
     }
 
-    fn get(&self, id: u64) -> Option<&Sent> {
-        self.segments.get(id.checked_sub(self.base)? as usize)
+    fn sent(&self, record: &Record) -> Sent {
+        let Record { data, sent_at, departure, order, len, flags, state, .. } = *record;
+        let order = self.transmissions - u64::from((self.transmissions as u32).wrapping_sub(order));
+        Sent { start: self.start(record), len: u32::from(len), data, flags, state, sent_at, departure, order }
     }
 
-    fn get_mut(&mut self, id: u64) -> Option<&mut Sent> {
-        self.segments.get_mut(id.checked_sub(self.base)? as usize)
+    fn start(&self, record: &Record) -> u64 {
+        self.snd_una + u64::from(record.start.wrapping_sub(self.snd_una as u32))
     }
 
     /// Number of the first record that begins at `offset` or later.
     fn at_or_after(&self, offset: u64) -> u64 {
-        self.base + self.segments.partition_point(|sent| sent.start < offset) as u64
+        self.base + self.segments.partition_point(|record| self.start(record) < offset) as u64
     }
 
     /// Number of the record that holds `offset`.
     fn holding(&self, offset: u64) -> Option<u64> {
-        let index = self.segments.partition_point(|sent| sent.end() <= offset);
-        self.segments.get(index).filter(|sent| sent.start <= offset).map(|_| self.base + index as u64)
+        let index = self.segments.partition_point(|record| self.start(record) + record.weight() <= offset);
+        self.segments.get(index).filter(|record| self.start(record) <= offset).map(|_| self.base + index as u64)
     }
 }
 
@@ -567,3 +605,6 @@ const REPEATED: u8 = 8;
 /// Sent, or sent again, by a sender that had too little to send.
 const LIMITED: u8 = 16;
 const NONE: u64 = u64::MAX;
+
+#[cfg(test)]
+mod tests;

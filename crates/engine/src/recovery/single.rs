@@ -28,7 +28,7 @@ impl Recovery {
 
     /// The first segment is to be repeated; the episode lasts until it is acknowledged.
     pub(super) fn repair_single(&mut self, phase: Phase) -> u64 {
-        let Some((id, front)) = self.board.front().map(|(id, front)| (id, *front)) else { return 0 };
+        let Some((id, front)) = self.board.front() else { return 0 };
         self.begin_episode(phase);
         self.recovery_point = Some(front.end());
         self.board.lose(id)

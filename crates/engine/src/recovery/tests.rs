@@ -118,7 +118,7 @@ fn cumulative_acks_deliver_and_time_the_newest_segment() {
 fn a_partial_ack_of_a_segment_moves_its_data_offset_along() {
     let mut b = Bench::new(COUNT, 2);
     b.ack_with(100, 0, &[], |ack| ack.ack = 301);
-    let front = *b.r.iter().next().unwrap();
+    let front = b.r.iter().next().unwrap();
     assert_eq!((front.start, front.len, front.data, front.end()), (301, 700, 5301, 1001));
     assert_eq!(b.r.in_flight(), 1700);
 }
@@ -129,7 +129,7 @@ fn a_fin_takes_one_number_after_its_payload() {
     b.r.on_sent(b.at(), 10, 77, FIN);
     assert_eq!(b.r.snd_nxt(), 12);
     b.ack_with(100, 0, &[], |ack| ack.ack = 11);
-    let front = *b.r.iter().next().unwrap();
+    let front = b.r.iter().next().unwrap();
     assert_eq!((front.start, front.len, front.data, front.flags, front.end()), (11, 0, 87, FIN, 12));
     assert_eq!(b.ack_with(101, 0, &[], |ack| ack.ack = 12).acked, 1);
     assert!(b.r.is_empty() && b.r.deadline().is_none());
