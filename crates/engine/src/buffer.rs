@@ -2,6 +2,7 @@
 
 use crate::idle::release_if_empty;
 use bytes::{Bytes, BytesMut};
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 /// Written data by stream offset. Chunks are kept as written; nothing is copied unless a segment straddles two.
@@ -89,10 +90,11 @@ impl SendBuffer {
         release_if_empty(&mut self.chunks);
     }
 
-    /// The bytes `offset..offset + length`, which must be kept here.
-    pub(crate) fn slice(&mut self, offset: u64, length: usize) -> Bytes {
+    /// Memory that holds the bytes `offset..offset + length`, which must be kept here, and where they begin in it: a piece as
+    /// the application offered it, or a copy of bytes that straddle two.
+    pub(crate) fn find(&mut self, offset: u64, length: usize) -> (Cow<'_, Bytes>, usize) {
         if length == 0 {
-            return Bytes::new();
+            return (Cow::Owned(Bytes::new()), 0);
         }
         assert!(offset >= self.start && offset + length as u64 <= self.end, "only data still in the buffer is sent");
         let index = self.chunk_of(offset);
@@ -100,7 +102,7 @@ impl SendBuffer {
         let chunk = &self.chunks[index];
         let at = (offset - chunk.start) as usize;
         if at + length <= chunk.taken {
-            return chunk.offered.slice(at..at + length);
+            return (Cow::Borrowed(&chunk.offered), at);
         }
         let mut joined = BytesMut::with_capacity(length);
         joined.extend_from_slice(&chunk.data()[at..]);
@@ -111,7 +113,7 @@ impl SendBuffer {
             }
             joined.extend_from_slice(&chunk.data()[..missing.min(chunk.taken)]);
         }
-        joined.freeze()
+        (Cow::Owned(joined.freeze()), 0)
     }
 
     fn chunk_of(&self, offset: u64) -> usize {
@@ -133,6 +135,13 @@ mod tests {
 
     fn push(buffer: &mut SendBuffer, data: &'static [u8]) {
         buffer.push(&Bytes::from_static(data), data.len());
+    }
+
+    impl SendBuffer {
+        fn slice(&mut self, offset: u64, length: usize) -> Bytes {
+            let (memory, at) = self.find(offset, length);
+            memory.slice(at..at + length)
+        }
     }
 
     #[test]

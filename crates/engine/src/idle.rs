@@ -12,6 +12,16 @@ pub(crate) fn release_if_empty<T>(queue: &mut VecDeque<T>) {
     }
 }
 
+/// The same, and frees half of what a queue has grown to once four times as much fits as is in it. Growing and shrinking are
+/// paid for by the elements that came and went in between.
+#[inline]
+pub(crate) fn release_unused<T>(queue: &mut VecDeque<T>) {
+    release_if_empty(queue);
+    if queue.capacity() > 4 * queue.len().max(KEPT) {
+        queue.shrink_to(2 * queue.len().max(KEPT));
+    }
+}
+
 /// Room that stays, for connections that send a few segments now and then.
 const KEPT: usize = 8;
 
@@ -32,5 +42,18 @@ mod tests {
         queue.clear();
         release_if_empty(&mut queue);
         assert_eq!(queue.capacity(), kept);
+    }
+
+    #[test]
+    fn a_queue_that_was_four_times_as_long_is_halved() {
+        let mut queue: VecDeque<u64> = (0..1000).collect();
+        let mut sizes = vec![];
+        while queue.pop_front().is_some() {
+            release_unused(&mut queue);
+            sizes.push(queue.capacity());
+            assert!(queue.capacity() <= 4 * queue.len().max(KEPT));
+        }
+        sizes.dedup();
+        assert!(sizes.len() < 10, "moved {} times", sizes.len());
     }
 }

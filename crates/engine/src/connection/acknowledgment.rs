@@ -31,7 +31,7 @@ impl Connection {
             subflow.tx.rtt.sample(now, rtt);
         }
         subflow.tx.recovery.rearm(now, &subflow.tx.rtt);
-        subflow.tx.originals.release(subflow.tx.recovery.snd_una());
+        subflow.tx.originals.release(subflow.tx.recovery.kept_from());
         if out.newly_lost > 0 {
             subflow.tx.loss.on_lost(out.newly_lost);
         }

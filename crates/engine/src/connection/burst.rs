@@ -103,12 +103,12 @@ impl Connection {
         let mut map = self.map(&declared);
         let originals = &mut self.subflows[index].tx.originals;
         if self.negotiated.checksum {
-            let payloads = originals.latest(burst.segments).map(AsRef::as_ref);
+            let payloads = originals.bytes(burst.start, burst.length);
             declared.checksum =
                 Some(dss_checksum(self.keys.local_idsn + 1 + burst.data, map.subflow_seq, map.length, payloads));
             map.checksum = declared.checksum;
         }
-        originals.share(burst.segments, declared);
+        originals.declare(declared);
         let mut segments = shared.out.range_mut(burst.first..burst.first + burst.segments);
         let keys = segments.next().and_then(|first| {
             declare(&mut first.segment.options, &map, declared.data_fin);

@@ -2,7 +2,7 @@
 
 use super::{Connection, Mode};
 use crate::Purpose;
-use crate::originals::{Declared, Original};
+use crate::originals::Declared;
 use crate::path_mtu::segment_in;
 use crate::recovery::{FIN, Sent};
 use crate::shared::Shared;
@@ -259,20 +259,25 @@ impl Connection {
     /// a mapping that `grows` is still to come.
     fn piece(&mut self, index: usize, sent: &Sent, grows: bool) -> (Payload, Declared) {
         let length = sent.len as usize;
-        if let Some(original) = self.subflows[index].tx.originals.get(sent.start) {
-            return (original.slice(sent.start, length), original.map);
+        let subflow = &mut self.subflows[index];
+        if let Some(payload) = subflow.tx.originals.payload(sent.start, length) {
+            let of_segment = || subflow.tx.recovery.whole(sent.start).map(|whole| declared(&whole));
+            let map = subflow.tx.originals.map(sent.start).or_else(of_segment);
+            return (payload, map.expect("what is kept is under way"));
         }
-        let payload = self.sender.outgoing.buffer.slice(sent.data, length);
-        let data_fin = sent.flags & DATA_FIN != 0;
-        let mut map = Declared { start: sent.start, data: sent.data, length: length as u16, checksum: None, data_fin };
-        if self.negotiated.checksum && self.life.mode() != Mode::Plain {
+        let (memory, at) = self.sender.outgoing.buffer.find(sent.data, length);
+        let payload = memory.slice(at..at + length);
+        subflow.tx.originals.push(sent, memory, at);
+        let mut map = declared(sent);
+        if self.negotiated.checksum && self.life.mode() != Mode::Plain && grows {
+            map.checksum = Some(0);
+        } else if self.negotiated.checksum && self.life.mode() != Mode::Plain {
             let wire = self.map(&map);
-            let sum = || dss_checksum(self.dsn(sent.data), wire.subflow_seq, wire.length, [payload.as_ref()]);
-            map.checksum = Some(if grows { 0 } else { sum() });
+            let sum = dss_checksum(self.dsn(sent.data), wire.subflow_seq, wire.length, [payload.as_ref()]);
+            map.checksum = Some(sum);
+            self.subflows[index].tx.originals.declare(map);
         }
-        let original = Original { start: sent.start, data: sent.data, payload, map };
-        let kept = self.subflows[index].tx.originals.push(original);
-        (kept.payload.clone(), map)
+        (payload, map)
     }
 
     fn add_mapping(&mut self, index: usize, declared: Option<&Declared>, segment: &mut Segment) {
@@ -406,6 +411,12 @@ impl Connection {
             self.transmit_segment(index, alone, Purpose::Signal, shared);
         }
     }
+}
+
+/// The mapping of a segment by itself, the checksum apart.
+fn declared(sent: &Sent) -> Declared {
+    let Sent { start, data, len, flags, .. } = *sent;
+    Declared { start, data, length: len as u16, checksum: None, data_fin: flags & DATA_FIN != 0 }
 }
 
 /// The RST that answers a segment belonging to nothing (RFC 9293 §3.10.7.1).

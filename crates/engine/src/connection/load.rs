@@ -15,8 +15,8 @@ pub(super) struct Reached {
 /// Memory of a piece of data beside its bytes: its place in a queue, its reference count, the allocator's.
 const PIECE: u64 = 96;
 /// Memory of a segment that is not acknowledged, beside its data: in the log of sent data, in its subflow's scoreboard
-/// and among the originals.
-const SEGMENT: u64 = 224;
+/// and, if it is a run of its own, among the originals.
+const SEGMENT: u64 = 136;
 
 impl Reached {
     pub(super) fn new(now: Instant) -> Self {

@@ -437,6 +437,16 @@ impl Recovery {
         self.board.iter()
     }
 
+    /// Where the lowest segment that is unacknowledged, in part or as a whole, began when it was sent.
+    pub fn kept_from(&self) -> u64 {
+        self.board.kept_from()
+    }
+
+    /// The unacknowledged segment that holds `offset`, as it was sent: also what was acknowledged of it since.
+    pub fn whole(&self, offset: u64) -> Option<Sent> {
+        self.board.whole(offset)
+    }
+
     /// Doublings of the timeout in force.
     #[cfg(test)]
     pub fn backoff(&self) -> u32 {

@@ -145,6 +145,8 @@ pub(super) struct Scoreboard {
     segments: Ring<Record>,
     /// Number of the front record.
     base: u64,
+    /// Bytes that were acknowledged of the front record.
+    cut: u16,
     snd_una: u64,
     snd_nxt: u64,
     totals: Totals,
@@ -172,6 +174,7 @@ impl Scoreboard {
         Scoreboard {
             segments: Ring::default(),
             base: 0,
+            cut: 0,
             snd_una: first,
             snd_nxt: first,
             totals: Totals::default(),
@@ -228,6 +231,7 @@ impl Scoreboard {
             harvest.acknowledged(&front);
             self.segments.pop_front();
             self.base += 1;
+            self.cut = 0;
         }
         self.sacked.remove_below(self.base);
         self.pending.remove_below(self.base);
@@ -240,6 +244,7 @@ impl Scoreboard {
             record.start = ack as u32;
             record.len -= cut as u16;
             record.data += cut;
+            self.cut += cut as u16;
             self.totals.subtract(front.state, front.weight());
             self.totals.add(front.state, front.weight() - cut);
             if !front.is_sacked() {
@@ -451,6 +456,23 @@ impl Scoreboard {
 
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = Sent> + '_ {
         self.segments.iter().map(|record| self.sent(record))
+    }
+
+    /// Where the lowest record began before a part of it was acknowledged; `snd_nxt` if there is none.
+    pub(super) fn kept_from(&self) -> u64 {
+        self.snd_una - u64::from(self.cut)
+    }
+
+    /// The record that holds `offset`, as it was sent: whole.
+    pub(super) fn whole(&self, offset: u64) -> Option<Sent> {
+        let id = self.holding(offset)?;
+        let mut sent = self.get(id)?;
+        if id == self.base {
+            sent.start -= u64::from(self.cut);
+            sent.data -= u64::from(self.cut);
+            sent.len += u32::from(self.cut);
+        }
+        Some(sent)
     }
 
     pub(super) fn snd_una(&self) -> u64 {
