@@ -22,6 +22,33 @@ pub(crate) fn release_unused<T>(queue: &mut VecDeque<T>) {
     }
 }
 
+/// How much of a store was in use at most, over a while that is the longer the larger the store is: for stores that run empty
+/// again and again while a connection is busy.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Usage {
+    most: u32,
+    left: u32,
+}
+
+impl Usage {
+    /// An element was put in; `used` are there now, and there is room for `room`. Once in a while, if a quarter of the room
+    /// would have done since the last time, answers how much is enough.
+    #[inline]
+    pub(crate) fn note(&mut self, used: usize, room: usize) -> Option<usize> {
+        self.most = self.most.max(used as u32);
+        self.left = self.left.saturating_sub(1);
+        if self.left > 0 { None } else { self.renew(used, room) }
+    }
+
+    #[cold]
+    fn renew(&mut self, used: usize, room: usize) -> Option<usize> {
+        let most = std::mem::replace(&mut self.most, used as u32) as usize;
+        self.left = 4 * room as u32;
+        let enough = 2 * most.max(KEPT);
+        (room >= 2 * enough).then_some(enough)
+    }
+}
+
 /// Room that stays, for connections that send a few segments now and then.
 const KEPT: usize = 8;
 
@@ -55,5 +82,21 @@ mod tests {
         }
         sizes.dedup();
         assert!(sizes.len() < 10, "moved {} times", sizes.len());
+    }
+
+    #[test]
+    fn room_that_a_busy_store_used_once_is_found_after_a_while() {
+        let mut usage = Usage::default();
+        assert_eq!(usage.note(1000, 1000), None);
+        let mut calls = 0;
+        let enough = loop {
+            calls += 1;
+            if let Some(enough) = usage.note(30 + calls % 2, 1000) {
+                break enough;
+            }
+        };
+        assert_eq!(enough, 62);
+        assert!((4000..=8000).contains(&calls), "{calls}");
+        assert!((0..10_000).all(|n| usage.note(300 * (n % 2), 1000).is_none()), "what is used again and again stays");
     }
 }

@@ -1,5 +1,6 @@
 //! A queue of payloads that a peer cannot make expensive by sending single bytes.
 
+use crate::idle::Usage;
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 
@@ -7,6 +8,7 @@ use std::collections::VecDeque;
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
     queue: VecDeque<Bytes>,
+    usage: Usage,
     /// Small pieces in a row at the end.
     small: usize,
 }
@@ -20,6 +22,9 @@ impl Pieces {
     pub(crate) fn push(&mut self, piece: Bytes) {
         self.small = if piece.len() < SMALL { self.small + 1 } else { 0 };
         self.queue.push_back(piece);
+        if let Some(enough) = self.usage.note(self.queue.len(), self.queue.capacity()) {
+            self.queue.shrink_to(enough);
+        }
         if self.small >= ROW {
             self.join_row();
         }

@@ -100,6 +100,10 @@ impl Connection {
             if subflow.rx.ahead.first().is_some_and(|first| first == start) && !fin {
                 subflow.rx.ack.now = false;
             }
+            if segment.flags.has(Flags::PSH) {
+                subflow.rx.ofo.release();
+                self.receiver.on_push();
+            }
             self.take_subflow_fin(now, index, shared);
         }
     }

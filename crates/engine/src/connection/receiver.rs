@@ -25,6 +25,8 @@ pub(super) struct Receiver {
     /// Offset of the peer's DATA_FIN.
     fin: Option<u64>,
     reported_end: bool,
+    /// The peer has nothing more to send for now, and what it sent is not all read.
+    pushed: bool,
     segments: u64,
     received: u64,
     ofo_count: u64,
@@ -54,6 +56,7 @@ impl Receiver {
             admitted: 0,
             fin: None,
             reported_end: false,
+            pushed: false,
             segments: 0,
             received: 0,
             ofo_count: 0,
@@ -131,6 +134,12 @@ impl Receiver {
         self.segments += 1;
     }
 
+    /// The peer has nothing more to send for now (RFC 9293 §3.9.1.2): what a busy connection needs is given back.
+    pub(super) fn on_push(&mut self) {
+        self.ofo.release();
+        self.pushed = true;
+    }
+
     /// A data segment has arrived before the data in front of it.
     pub(super) fn on_early(&mut self) {
         self.ofo_count += 1;
@@ -203,6 +212,9 @@ impl Receiver {
     pub(super) fn read(&mut self) -> Option<Payload> {
         let chunk = self.ready.pop()?;
         self.unread -= chunk.len() as u64;
+        if self.unread == 0 && std::mem::take(&mut self.pushed) {
+            self.ready.release();
+        }
         if let Some(autotune) = &mut self.autotune {
             autotune.on_read(chunk.len() as u64);
         }
