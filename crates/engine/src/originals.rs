@@ -7,12 +7,10 @@
 //! Bytes that follow one another in the stream and in memory are one run, however many segments carried them. A mapping
 //! of one segment without a checksum is what the scoreboard knows of that segment, and is not kept here.
 
-use crate::idle::release_unused;
 use crate::recovery::Sent;
 use crate::ring::Ring;
 use bytes::Bytes as Payload;
 use std::borrow::Cow;
-use std::collections::VecDeque;
 
 /// A mapping as it was declared: of one segment, or of a burst of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,7 +66,7 @@ impl Run {
 /// By subflow offset, in order, without gaps.
 #[derive(Debug, Default)]
 pub(crate) struct Originals {
-    runs: VecDeque<Run>,
+    runs: Ring<Run>,
     /// Mappings over several segments, and those with a checksum; disjoint.
     maps: Ring<Declared>,
 }
@@ -141,7 +139,8 @@ impl Originals {
             run.length -= gone;
             run.at += gone as usize;
         }
-        release_unused(&mut self.runs);
+        self.runs.release();
+        self.maps.release();
     }
 
     /// The run that ends behind subflow offset `at`.
@@ -156,6 +155,7 @@ mod tests {
     use crate::recovery::{Config, Recovery};
     use anabranch_units::{Duration, Instant};
     use proptest::prelude::*;
+    use std::collections::VecDeque;
 
     /// Segments of these lengths that carry the data from `data` on, as they are recorded when they are sent.
     fn segments(data: u64, lengths: &[u32]) -> Vec<Sent> {

@@ -1,14 +1,12 @@
 //! A queue of payloads that a peer cannot make expensive by sending single bytes.
 
-use crate::idle::Usage;
+use crate::ring::Ring;
 use bytes::{Bytes, BytesMut};
-use std::collections::VecDeque;
 
 /// Payloads in order. Many small ones in a row are joined: each would cost its bookkeeping and pin a whole packet.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
-    queue: VecDeque<Bytes>,
-    usage: Usage,
+    queue: Ring<Bytes>,
     /// Small pieces in a row at the end.
     small: usize,
 }
@@ -22,9 +20,6 @@ impl Pieces {
     pub(crate) fn push(&mut self, piece: Bytes) {
         self.small = if piece.len() < SMALL { self.small + 1 } else { 0 };
         self.queue.push_back(piece);
-        if let Some(enough) = self.usage.note(self.queue.len(), self.queue.capacity()) {
-            self.queue.shrink_to(enough);
-        }
         if self.small >= ROW {
             self.join_row();
         }
@@ -50,14 +45,14 @@ impl Pieces {
 
     /// Gives memory back if nothing is in it.
     pub(crate) fn release(&mut self) {
-        crate::idle::release_if_empty(&mut self.queue);
+        self.queue.release();
     }
 
     #[cold]
     fn join_row(&mut self) {
         let from = self.queue.len() - self.small.min(self.queue.len());
         let mut joined = BytesMut::new();
-        for piece in self.queue.drain(from..) {
+        for piece in self.queue.drain_from(from) {
             joined.extend_from_slice(&piece);
         }
         self.queue.push_back(joined.freeze());

@@ -132,7 +132,7 @@ impl SentLog {
 
     /// From `offset` on, the rest of the first record that the subflow in `slot` did not carry.
     pub(crate) fn first_not_carried(&self, slot: u8, offset: u64) -> Option<(u64, u64)> {
-        let mut records = self.records.from(self.first_ending_after(offset));
+        let mut records = self.records.range(self.first_ending_after(offset)..);
         let (start, end) = self.range(records.find(|record| record.carriers & bit(slot) == 0)?);
         Some((start.max(offset), end))
     }
@@ -155,6 +155,7 @@ impl SentLog {
             }
             self.records.pop_front();
         }
+        self.records.release();
         self.una = self.una.max(offset);
     }
 
@@ -165,9 +166,7 @@ impl SentLog {
 
     /// The subflow in `slot` is gone; the slot may be given to another.
     pub(crate) fn forget(&mut self, slot: u8) {
-        for at in 0..self.records.len() {
-            self.records[at].carriers &= !bit(slot);
-        }
+        self.records.iter_mut().for_each(|record| record.carriers &= !bit(slot));
     }
 
     fn start(&self, record: &Record) -> u64 {

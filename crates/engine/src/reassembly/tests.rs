@@ -157,7 +157,7 @@ fn a_slab_shrinks_when_it_is_four_times_too_large() {
             assert_eq!(r.pop(at + 600 * n), Some((at + 600 * n, bytes(at, 600))));
         }
     }
-    assert!(flights < 600 && r.slab.capacity() >= 38, "{} after {flights}", r.slab.capacity());
+    assert!(flights < 3000 && r.slab.capacity() >= 38, "{} after {flights}", r.slab.capacity());
     r.release();
     assert_eq!(r.slab.capacity(), 0);
 }

@@ -85,7 +85,7 @@ struct Record {
     start: u32,
     /// At or below the number of transmissions.
     order: u32,
-    /// The neighbours in order of sending: numbers of records, at or above `base`. One without a neighbour names itself.
+    /// The neighbours in order of sending, at or above `base`; say nothing at the ends of the list.
     earlier: u32,
     later: u32,
     len: u16,
@@ -233,6 +233,7 @@ impl Scoreboard {
             self.base += 1;
             self.cut = 0;
         }
+        self.segments.release();
         self.sacked.remove_below(self.base);
         self.pending.remove_below(self.base);
         if let Some((_, front)) = self.front()
@@ -426,11 +427,11 @@ impl Scoreboard {
     }
 
     pub(super) fn front(&self) -> Option<(u64, Sent)> {
-        self.get(self.base).map(|sent| (self.base, sent))
+        self.segments.front().map(|record| (self.base, self.sent(record)))
     }
 
     pub(super) fn back(&self) -> Option<Sent> {
-        self.get(self.next_id().wrapping_sub(1))
+        self.segments.back().map(|record| self.sent(record))
     }
 
     /// The lowest record that is lost and has no copy in flight.
@@ -446,12 +447,12 @@ impl Scoreboard {
     /// The records with a copy in flight.
     pub(super) fn in_order_of_sending(&self) -> impl Iterator<Item = Sent> {
         let first = (self.oldest != NONE).then_some(self.oldest);
-        std::iter::successors(first, |id| self.neighbours(*id)?.1).filter_map(|id| self.get(id))
+        std::iter::successors(first, |id| self.neighbours(*id).1).filter_map(|id| self.get(id))
     }
 
     pub(super) fn against_order_of_sending(&self) -> impl Iterator<Item = Sent> {
         let first = (self.newest != NONE).then_some(self.newest);
-        std::iter::successors(first, |id| self.neighbours(*id)?.0).filter_map(|id| self.get(id))
+        std::iter::successors(first, |id| self.neighbours(*id).0).filter_map(|id| self.get(id))
     }
 
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = Sent> + '_ {
@@ -543,52 +544,55 @@ impl Scoreboard {
 
     fn link(&mut self, id: u64) {
         let newest = self.newest;
-        let Some(record) = self.record_mut(id) else { return };
-        record.earlier = if newest == NONE { id as u32 } else { newest as u32 };
-        record.later = id as u32;
         match self.record_mut(newest) {
             Some(before) => before.later = id as u32,
             None => self.oldest = id,
+        }
+        if let Some(record) = self.record_mut(id) {
+            record.earlier = newest as u32;
         }
         self.newest = id;
     }
 
     fn unlink(&mut self, id: u64) {
-        let Some((earlier, later)) = self.neighbours(id) else { return };
-        match earlier.and_then(|earlier| self.record_mut(earlier)) {
-            Some(before) => before.later = later.unwrap_or(earlier.unwrap_or(id)) as u32,
-            None => self.oldest = later.unwrap_or(NONE),
+        let (earlier, later) = self.neighbours(id);
+        match (earlier, later.and_then(|later| self.record_mut(later))) {
+            (Some(earlier), Some(after)) => after.earlier = earlier as u32,
+            (_, None) => self.newest = earlier.unwrap_or(NONE),
+            (None, Some(_)) => {}
         }
-        match later.and_then(|later| self.record_mut(later)) {
-            Some(after) => after.earlier = earlier.unwrap_or(later.unwrap_or(id)) as u32,
-            None => self.newest = earlier.unwrap_or(NONE),
+        match (later, earlier.and_then(|earlier| self.record_mut(earlier))) {
+            (Some(later), Some(before)) => before.later = later as u32,
+            (_, None) => self.oldest = later.unwrap_or(NONE),
+            (None, Some(_)) => {}
         }
     }
 
     /// The records sent before and after this one, of those with a copy in flight.
-    fn neighbours(&self, id: u64) -> Option<(Option<u64>, Option<u64>)> {
-        let record = self.segments.get(id.checked_sub(self.base)? as usize)?;
-        let number = |low: u32| {
-            let neighbour = self.base + u64::from(low.wrapping_sub(self.base as u32));
-            (neighbour != id).then_some(neighbour)
-        };
-        Some((number(record.earlier), number(record.later)))
+    fn neighbours(&self, id: u64) -> (Option<u64>, Option<u64>) {
+        let Some(record) = self.segments.get(id.wrapping_sub(self.base) as usize) else { return (None, None) };
+        let number = |low: u32| self.base + u64::from(low.wrapping_sub(self.base as u32));
+        let earlier = (id != self.oldest).then(|| number(record.earlier));
+        let later = (id != self.newest).then(|| number(record.later));
+        (earlier, later)
     }
 
     fn next_id(&self) -> u64 {
         self.base + self.segments.len() as u64
     }
 
+    #[inline]
     fn get(&self, id: u64) -> Option<Sent> {
-        let record = self.segments.get(id.checked_sub(self.base)? as usize)?;
-        Some(self.sent(record))
+        // A number below `base` comes out as one beyond the end.
+        self.segments.get(id.wrapping_sub(self.base) as usize).map(|record| self.sent(record))
     }
 
+    #[inline]
     fn record_mut(&mut self, id: u64) -> Option<&mut Record> {
-        let index = id.checked_sub(self.base)? as usize;
-        if index < self.segments.len() { Some(&mut self.segments[index]) } else { None }
+        self.segments.get_mut(id.wrapping_sub(self.base) as usize)
     }
 
+    #[inline]
     fn sent(&self, record: &Record) -> Sent {
         let Record { data, sent_at, departure, order, len, flags, state, .. } = *record;
         let order = self.transmissions - u64::from((self.transmissions as u32).wrapping_sub(order));
