@@ -101,8 +101,8 @@ impl Pair {
             if wire.is_empty() {
                 return;
             }
-            for (host, segment) in wire {
-                self.hosts[host].handle_segment(self.now, segment);
+            for (host, mut segment) in wire {
+                self.hosts[host].handle_segment(self.now, &mut segment);
             }
         }
     }

@@ -29,8 +29,9 @@ mod strangers;
 /// A segment to be sent.
 #[derive(Clone, Debug)]
 pub struct Transmit {
-    /// What to send; its source address says from where.
-    pub segment: Segment,
+    /// What to send; its source address says from where. To be given to [`Endpoint::reuse`] of this or another endpoint
+    /// when it is no longer needed.
+    pub segment: Box<Segment>,
     /// To be given back to [`Endpoint::handle_departure`] when the first hop has sent it.
     pub tag: u64,
     /// Why it is sent; nothing depends on it.
@@ -89,6 +90,7 @@ impl Endpoint {
         config.initial_receive_buffer = config.initial_receive_buffer.map(|initial| config.profile.window_of(initial));
         let shared = Shared {
             out: VecDeque::new(),
+            spare: Vec::new(),
             events: VecDeque::new(),
             routes: Vec::new(),
             demux: Demux::new(config.ack_rewrite),
@@ -230,18 +232,18 @@ impl Endpoint {
         closed
     }
 
-    /// A segment has arrived. Its TCP checksum was right.
-    pub fn handle_segment(&mut self, now: Instant, mut segment: Segment) {
+    /// Handles a segment that has arrived with a right TCP checksum. Takes its payload out; the rest is the caller's again,
+    /// to be read into or given to [`Endpoint::reuse`].
+    pub fn handle_segment(&mut self, now: Instant, segment: &mut Segment) {
         let flow = segment.flow.reversed();
-        let Some((id, subflow)) = self.shared.demux.find(&flow).or_else(|| self.put_addresses_back(&mut segment))
-        else {
+        let Some((id, subflow)) = self.shared.demux.find(&flow).or_else(|| self.put_addresses_back(segment)) else {
             return self.handle_stranger(now, segment);
         };
         let Some(connection) = slot_mut(&mut self.connections, id).and_then(|slot| slot.connection.as_mut()) else {
             return;
         };
         if let Some(index) = connection.subflows.position(subflow) {
-            connection.handle_segment(now, index, &mut segment, &mut self.shared);
+            connection.handle_segment(now, index, segment, &mut self.shared);
             connection.note_progress(now);
         }
         self.touch(id.index);
@@ -346,6 +348,11 @@ impl Endpoint {
             }
             self.arm(index);
         }
+    }
+
+    /// Takes the memory of a segment for one that is to be sent, so that the steady state allocates none.
+    pub fn reuse(&mut self, segment: Box<Segment>) {
+        self.shared.reuse(segment);
     }
 
     /// When to call `handle_timeout`; may be early.

@@ -10,8 +10,8 @@ use crate::path_mtu::Mtus;
 use crate::{Config, ConnectionId, Counters, Event, FallbackReason, Purpose, Transmit};
 use anabranch_policy::Truth;
 use anabranch_policy::forecast::LossEstimate;
-use anabranch_units::{Instant, Key, SubflowId, Token};
-use anabranch_wire::{Echo, FlowKey, MpOption, ResetReason, Segment};
+use anabranch_units::{Instant, Key, SubflowId, SubflowSeq, Token};
+use anabranch_wire::{Echo, Flags, FlowKey, MpOption, ResetReason, Segment};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -40,6 +40,9 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) locals: Locals,
     pub(crate) out: VecDeque<Transmit>,
+    /// Segments whose memory is free. Blank: without options and payload.
+    #[allow(clippy::vec_box)] // The boxes are what is spared.
+    pub(crate) spare: Vec<Box<Segment>>,
     pub(crate) events: VecDeque<(ConnectionId, Event)>,
     pub(crate) routes: Vec<Route>,
     /// As it was before `routes`.
@@ -101,7 +104,24 @@ impl Shared {
         self.echoes.push_back(echo);
     }
 
-    pub(crate) fn send(&mut self, tag: u64, segment: Segment, purpose: Purpose) {
+    /// A segment of `flow` without options and payload, in memory that was used before if there is any.
+    #[inline]
+    pub(crate) fn segment(&mut self, flow: FlowKey, flags: Flags, seq: SubflowSeq, ack: SubflowSeq) -> Box<Segment> {
+        let Some(mut segment) = self.spare.pop() else {
+            return Box::new(Segment::new(flow, flags, seq, ack));
+        };
+        (segment.flow, segment.flags, segment.seq, segment.ack) = (flow, flags, seq, ack);
+        segment
+    }
+
+    /// Keeps the memory of a segment for the next one.
+    #[inline]
+    pub(crate) fn reuse(&mut self, mut segment: Box<Segment>) {
+        *segment = Segment::new(segment.flow, segment.flags, segment.seq, segment.ack);
+        self.spare.push(segment);
+    }
+
+    pub(crate) fn send(&mut self, tag: u64, segment: Box<Segment>, purpose: Purpose) {
         self.out.push_back(Transmit { segment, tag, purpose });
     }
 

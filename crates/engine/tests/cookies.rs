@@ -26,9 +26,9 @@ fn syn(port: u16, timestamps: bool) -> Segment {
 }
 
 /// Immediate answers of the endpoint.
-fn answer(host: &mut Endpoint, segment: Segment) -> Option<Segment> {
-    host.handle_segment(Instant::ZERO, segment);
-    host.poll_transmit(Instant::ZERO).map(|transmit| transmit.segment)
+fn answer(host: &mut Endpoint, mut segment: Segment) -> Option<Segment> {
+    host.handle_segment(Instant::ZERO, &mut segment);
+    host.poll_transmit(Instant::ZERO).map(|transmit| *transmit.segment)
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn the_third_ack_may_be_lost_and_the_first_data_as_well() {
 fn a_flood_of_syns_leaves_nothing_behind() {
     let mut puppet = Puppet::new(server());
     for port in 1024..31_024 {
-        puppet.host.handle_segment(Instant::ZERO, syn(port, port.is_multiple_of(2)));
+        puppet.host.handle_segment(Instant::ZERO, &mut syn(port, port.is_multiple_of(2)));
         assert!(puppet.host.poll_transmit(Instant::ZERO).is_some_and(|answer| answer.segment.flags.has(Flags::SYN)));
     }
     assert_eq!((puppet.host.connections(), puppet.host.poll_timeout()), (0, None));

@@ -220,8 +220,8 @@ fn only_pure_acks_between_addresses_of_the_same_connection_are_taken() {
     let via = |src, dst| FlowKey { src, dst, ..first };
     let server = server_ip(0);
     let before = (stats(&pair, SERVER).acks_restored, pair.hosts[SERVER].counters().unknown_flow);
-    let mut try_it = |segment: Segment| {
-        pair.hosts[SERVER].handle_segment(pair.now, segment);
+    let mut try_it = |mut segment: Segment| {
+        pair.hosts[SERVER].handle_segment(pair.now, &mut segment);
         let now = (stats(&pair, SERVER).acks_restored, pair.hosts[SERVER].counters().unknown_flow);
         let answer = pair.hosts[SERVER].poll_transmit(pair.now).map(|transmit| transmit.segment);
         assert!(answer.is_none_or(|answer| answer.flags.has(Flags::RST)), "nothing is believed");
@@ -248,7 +248,7 @@ fn only_pure_acks_between_addresses_of_the_same_connection_are_taken() {
     }
     // What is taken is believed no more than from the own addresses.
     let unacceptable = pair.hosts[SERVER].counters().unacceptable;
-    pair.hosts[SERVER].handle_segment(pair.now, Segment { ack: ack.ack + 1_000_000, ..good });
+    pair.hosts[SERVER].handle_segment(pair.now, &mut Segment { ack: ack.ack + 1_000_000, ..good });
     assert_eq!(pair.hosts[SERVER].counters().unacceptable, unacceptable + 1);
     pair.write(SERVER, b"and another");
     pair.run(Duration::from_secs(20));
@@ -266,12 +266,12 @@ fn a_subflow_whose_ports_are_not_its_own_keeps_its_acks() {
         let from = if clash { client_ip(1) } else { client_ip(7) };
         other.open(pair.now, from, SocketAddr::new(server_ip(0), PORT));
         for _ in 0..3 {
-            while let Some(transmit) = other.poll_transmit(pair.now) {
+            while let Some(mut transmit) = other.poll_transmit(pair.now) {
                 assert_eq!(transmit.segment.flow.src_port, flows(&pair)[0].src_port);
-                pair.hosts[SERVER].handle_segment(pair.now, transmit.segment);
+                pair.hosts[SERVER].handle_segment(pair.now, &mut transmit.segment);
             }
-            while let Some(transmit) = pair.hosts[SERVER].poll_transmit(pair.now) {
-                other.handle_segment(pair.now, transmit.segment);
+            while let Some(mut transmit) = pair.hosts[SERVER].poll_transmit(pair.now) {
+                other.handle_segment(pair.now, &mut transmit.segment);
             }
         }
         assert_eq!(pair.hosts[SERVER].connections(), 2);

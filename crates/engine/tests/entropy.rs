@@ -19,7 +19,7 @@ fn host(entropy: [u8; 32]) -> Endpoint {
 fn syns(mut host: Endpoint, now: Instant, count: usize) -> Vec<Segment> {
     let open = |_| {
         host.open(now, client_ip(0), SocketAddr::new(server_ip(0), PORT));
-        host.poll_transmit(now).unwrap().segment
+        *host.poll_transmit(now).unwrap().segment
     };
     (0..count).map(open).collect()
 }
@@ -81,7 +81,7 @@ fn the_next_incarnation_of_a_flow_begins_above_the_last() {
         let flow = anabranch_wire::FlowKey::new(from, SocketAddr::new(server_ip(0), PORT));
         let mut syn = Segment::new(flow, Flags::SYN, SubflowSeq::new(5), SubflowSeq::new(0));
         syn.options.push_mptcp(MpOption::Capable(anabranch_wire::MpCapable::OFFER));
-        host.handle_segment(now, syn);
+        host.handle_segment(now, &mut syn);
         host.poll_transmit(now).unwrap().segment.seq.get()
     };
     assert_eq!(syn_ack(at(4), 1000).wrapping_sub(syn_ack(at(0), 1000)), 1000, "4 ms of 4 µs");

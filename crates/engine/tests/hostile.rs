@@ -276,7 +276,7 @@ fn survives_lies_in_every_state() {
                     let at = chance.below(seen.len().max(1) as u64) as usize;
                     seen.get(at).cloned().filter(|_| chance.chance(0.85))
                 };
-                let (to, segment) = match copied {
+                let (to, mut segment) = match copied {
                     Some((to, mut segment)) => {
                         for _ in 0..chance.below(4) {
                             lie(&mut chance, &mut segment);
@@ -288,7 +288,7 @@ fn survives_lies_in_every_state() {
                         (to, stranger(&mut chance, to))
                     }
                 };
-                pair.hosts[to].handle_segment(pair.now, segment);
+                pair.hosts[to].handle_segment(pair.now, &mut segment);
                 if chance.chance(0.5) {
                     pair.run(Duration::ZERO);
                 }
@@ -339,7 +339,7 @@ fn a_server_that_lost_all_subflows_lives_on_after_a_join() {
             reset.seq = reset.seq + reset.sequence_length();
             reset.flags = Flags::RST;
             reset.payload = Payload::new();
-            pair.hosts[to].handle_segment(pair.now, reset);
+            pair.hosts[to].handle_segment(pair.now, &mut reset);
         }
     }
     // The client joins again, and much later than the server would have waited in vain there is still a connection.
@@ -444,15 +444,15 @@ fn blind_segments_do_not_disturb() {
             };
             let ahead = next + 1 + chance.below(20_000);
             // In the window, but not the next number (RFC 5961 §3.2, §4.2).
-            pair.hosts[to].handle_segment(pair.now, make(Flags::RST, ahead, latest.ack));
-            pair.hosts[to].handle_segment(pair.now, make(Flags::SYN, ahead, latest.ack));
+            pair.hosts[to].handle_segment(pair.now, &mut make(Flags::RST, ahead, latest.ack));
+            pair.hosts[to].handle_segment(pair.now, &mut make(Flags::SYN, ahead, latest.ack));
             // In the window, acknowledging what nobody would acknowledge now (§5.2).
             let mut data = make(Flags::ACK, ahead, latest.ack + ((3 << 30) - chance.below(1 << 29)));
             data.payload = Payload::from_static(b"all your base are belong to us");
             data.options.dss = dss;
-            pair.hosts[to].handle_segment(pair.now, data.clone());
+            pair.hosts[to].handle_segment(pair.now, &mut data.clone());
             data.seq = next;
-            pair.hosts[to].handle_segment(pair.now, data.clone());
+            pair.hosts[to].handle_segment(pair.now, &mut data.clone());
             // Anywhere, guessing at what may be DATA_ACKed.
             data.seq = next + ((1 << 32) - chance.below(1 << 30) - (1 << 20));
             if let Some(DataSeq::Long(dsn)) = dss.and_then(|dss| dss.data_ack) {
@@ -460,9 +460,9 @@ fn blind_segments_do_not_disturb() {
                     Some(Dss { data_ack: Some(DataSeq::Long(dsn + chance.below(20_000))), ..Dss::default() });
             }
             data.options.timestamps = timestamps;
-            pair.hosts[to].handle_segment(pair.now, data.clone());
+            pair.hosts[to].handle_segment(pair.now, &mut data.clone());
             data.ack = latest.ack;
-            pair.hosts[to].handle_segment(pair.now, data);
+            pair.hosts[to].handle_segment(pair.now, &mut data);
         }
         pair.run(Duration::from_millis(3));
         assert_sound(&pair, round);
@@ -492,7 +492,7 @@ fn a_flood_of_syns_leaves_nothing_behind() {
     for burst in 0..3u16 {
         for i in 0..5000 {
             let from = SocketAddr::new(client_ip(0), 1024 + i + burst);
-            pair.hosts[SERVER].handle_segment(pair.now, syn(from, None, &mut chance));
+            pair.hosts[SERVER].handle_segment(pair.now, &mut syn(from, None, &mut chance));
         }
         assert!(pair.hosts[SERVER].connections() <= 1024);
         while pair.hosts[SERVER].poll_transmit(pair.now).is_some() {}
@@ -531,10 +531,10 @@ fn a_flood_of_joins_leaves_the_connection_alone() {
         let token = if i % 8 == 7 { Token(i) } else { key.token() };
         let join = JoinSyn { backup: false, address: AddressId(9), token, nonce: Nonce(i) };
         let from = SocketAddr::new(client_ip(7), 1024 + (i % 50_000) as u16);
-        let syn = syn(from, Some(join), &mut chance);
+        let mut syn = syn(from, Some(join), &mut chance);
         let (flow, seq) = (syn.flow, syn.seq + 1);
-        pair.hosts[SERVER].handle_segment(pair.now, syn);
-        pair.hosts[SERVER].handle_segment(pair.now, Segment::new(flow, Flags::RST, seq, SubflowSeq::new(0)));
+        pair.hosts[SERVER].handle_segment(pair.now, &mut syn);
+        pair.hosts[SERVER].handle_segment(pair.now, &mut Segment::new(flow, Flags::RST, seq, SubflowSeq::new(0)));
         while pair.hosts[SERVER].poll_transmit(pair.now).is_some() {}
         while pair.hosts[SERVER].poll_event().is_some() {}
     }
@@ -566,7 +566,7 @@ fn plain_tcp_keeps_the_byte_of_a_window_probe() {
     let mut probe = last(CLIENT);
     probe.seq = last(SERVER).ack;
     probe.payload = Payload::from_static(&PATTERN[30_000..30_001]);
-    pair.hosts[CLIENT].handle_segment(pair.now, probe.clone());
+    pair.hosts[CLIENT].handle_segment(pair.now, &mut probe.clone());
     pair.run(Duration::ZERO);
     assert_eq!(last(SERVER).ack, probe.seq, "not acknowledged, since it was not taken");
     pair.deaf[CLIENT] = false;
@@ -597,8 +597,8 @@ fn no_fallback_once_the_two_levels_are_out_of_step() {
     let mut bare = data.clone();
     bare.seq = again.seq + 1000;
     bare.options.strip_mptcp();
-    pair.hosts[CLIENT].handle_segment(pair.now, again);
-    pair.hosts[CLIENT].handle_segment(pair.now, bare);
+    pair.hosts[CLIENT].handle_segment(pair.now, &mut again);
+    pair.hosts[CLIENT].handle_segment(pair.now, &mut bare);
     pair.run(Duration::from_secs(2));
     assert!(!pair.has(CLIENT, |event| matches!(event, Event::Fallback(_))), "{:?}", pair.events[CLIENT]);
     assert!(pair.has(CLIENT, |event| matches!(event, Event::SubflowClosed(_))), "{:?}", pair.events[CLIENT]);

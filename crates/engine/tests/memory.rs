@@ -117,8 +117,8 @@ fn strangers_teach_nothing() {
     pair.run(SECOND * 8);
     for guess in 0..100 {
         let (seq, ack) = (SubflowSeq::new(1), SubflowSeq::new(guess << 25));
-        let forged = Segment::new(flow.get().unwrap().reversed(), Flags::SYN.with(Flags::ACK), seq, ack);
-        pair.hosts[CLIENT].handle_segment(pair.now, forged);
+        let mut forged = Segment::new(flow.get().unwrap().reversed(), Flags::SYN.with(Flags::ACK), seq, ack);
+        pair.hosts[CLIENT].handle_segment(pair.now, &mut forged);
     }
     assert!(!pair.has(CLIENT, |event| matches!(event, Event::Connected { .. })));
     pair.hosts[CLIENT].abort(pair.now, pair.id[CLIENT].unwrap());

@@ -28,9 +28,9 @@ fn settle(hosts: &mut [Endpoint; 2], now: Instant) -> Vec<ConnectionId> {
     loop {
         let mut quiet = true;
         for from in 0..2 {
-            while let Some(transmit) = hosts[from].poll_transmit(now) {
+            while let Some(mut transmit) = hosts[from].poll_transmit(now) {
                 hosts[from].handle_departure(now, transmit.tag, transmit.segment.wire_length());
-                hosts[1 - from].handle_segment(now, transmit.segment);
+                hosts[1 - from].handle_segment(now, &mut transmit.segment);
                 quiet = false;
             }
             while let Some((id, event)) = hosts[from].poll_event() {

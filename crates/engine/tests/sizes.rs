@@ -26,7 +26,7 @@ fn sizes(local: IpAddr, remote: IpAddr, mtu: Option<u16>, theirs: Option<u16>) -
     let mut answer = Segment::new(syn.flow.reversed(), Flags::SYN.with(Flags::ACK), SubflowSeq::new(5), syn.seq + 1);
     answer.window = 60_000;
     answer.options.handshake = Some(Box::new(Handshake { mss: theirs, ..Handshake::default() }));
-    host.handle_segment(now, answer);
+    host.handle_segment(now, &mut answer);
     host.write(now, id, &bytes::Bytes::from_static(PATTERN));
     let sent = std::iter::from_fn(|| host.poll_transmit(now)).map(|transmit| transmit.segment.payload.len());
     (syn.options.handshake.unwrap().mss.unwrap(), sent.max().unwrap())

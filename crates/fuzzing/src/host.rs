@@ -77,14 +77,14 @@ impl Host {
 
     /// A segment arrives: as bytes, if it has any.
     pub fn deliver(&mut self, now: Instant, segment: Segment) {
-        let segment = through(&segment).unwrap_or(segment);
-        self.endpoint.handle_segment(now, segment);
+        let mut segment = through(&segment).unwrap_or(segment);
+        self.endpoint.handle_segment(now, &mut segment);
     }
 
     /// A packet arrives, of which nobody has checked anything.
     pub fn deliver_packet(&mut self, now: Instant, packet: &Payload) {
-        if let Ok(segment) = parse(packet, Checksums::Ignore) {
-            self.endpoint.handle_segment(now, segment);
+        if let Ok(mut segment) = parse(packet, Checksums::Ignore) {
+            self.endpoint.handle_segment(now, &mut segment);
         }
     }
 
@@ -115,7 +115,7 @@ impl Host {
                 assert!(segments < MOST_SEGMENTS, "one step causes a bounded number of segments");
                 assert!(transmit.segment.options.foreign.is_none(), "we understand what we send");
                 rewritten(&transmit.segment);
-                send(transmit.segment);
+                send(*transmit.segment);
             }
             if is_idle {
                 break;

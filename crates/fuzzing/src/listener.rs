@@ -253,10 +253,10 @@ impl Stranger {
         for _ in 0..200 {
             self.now += Duration::from_millis(20);
             client.handle_timeout(self.now);
-            to_client.drain(..).for_each(|segment| client.handle_segment(self.now, segment));
+            to_client.drain(..).for_each(|mut segment| client.handle_segment(self.now, &mut segment));
             while client.poll_event().is_some() {}
             while let Some(transmit) = client.poll_transmit(self.now) {
-                to_host.push(transmit.segment);
+                to_host.push(*transmit.segment);
             }
             self.host.pass(self.now, |_, segment| to_client.push(segment));
             to_host.drain(..).for_each(|segment| self.host.deliver(self.now, segment));

@@ -18,7 +18,7 @@ pub struct Driver {
     /// What is about to leave; it waits here while the device can take no more.
     train: Train,
     /// What leaves behind the train.
-    next: Option<Segment>,
+    next: Option<Box<Segment>>,
     echo: Option<Echo>,
     counters: DriverCounters,
 }
@@ -132,7 +132,7 @@ impl Driver {
                 if !payload.is_empty() {
                     segment.payload = self.intake.keep(payload);
                 }
-                self.endpoint.handle_segment(now, segment);
+                self.endpoint.handle_segment(now, &mut segment);
             }
             Err(_) => match (Echo::parse(packet), TooBig::parse(packet)) {
                 (Some(echo), _) => self.endpoint.handle_echo(now, echo),
@@ -209,6 +209,7 @@ impl Driver {
             self.counters.blocked += 1;
             return Ok(false);
         };
+        self.train.spent().for_each(|segment| self.endpoint.reuse(segment));
         self.counters.sent += 1;
         self.counters.sent_bytes += bytes as u64;
         if segments > 1 {

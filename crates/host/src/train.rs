@@ -10,7 +10,7 @@ use std::net::IpAddr;
 /// identification, which count on, in payload, and in PSH and FIN of the last.
 pub(crate) struct Train {
     /// Of the packet; its payload is the first segment's.
-    head: Option<Segment>,
+    head: Option<Box<Segment>>,
     /// The payloads behind it.
     pieces: Vec<Bytes>,
     /// Bytes of payload.
@@ -18,16 +18,18 @@ pub(crate) struct Train {
     /// The last segment was short or said PSH or FIN: nothing may follow it.
     closed: bool,
     headers: BytesMut,
+    /// Segments that are no longer needed.
+    spent: Vec<Box<Segment>>,
 }
 
 impl Train {
     pub(crate) fn new() -> Self {
         let (pieces, headers) = (Vec::with_capacity(MOST_PIECES), BytesMut::with_capacity(128));
-        Train { head: None, pieces, length: 0, closed: false, headers }
+        Train { head: None, pieces, length: 0, closed: false, headers, spent: Vec::new() }
     }
 
     /// Begins anew with this segment. The train must be empty.
-    pub(crate) fn start(&mut self, segment: Segment) {
+    pub(crate) fn start(&mut self, segment: Box<Segment>) {
         self.length = segment.payload.len();
         self.closed = self.length == 0 || last_only(segment.flags) != Flags::default();
         self.head = Some(segment);
@@ -38,8 +40,13 @@ impl Train {
         usize::from(self.head.is_some()) + self.pieces.len()
     }
 
+    /// Segments whose memory can be used again.
+    pub(crate) fn spent(&mut self) -> impl Iterator<Item = Box<Segment>> + '_ {
+        self.spent.drain(..)
+    }
+
     /// Takes the segment in if it goes on where the train ends, and gives it back otherwise.
-    pub(crate) fn push(&mut self, segment: Segment) -> Option<Segment> {
+    pub(crate) fn push(&mut self, mut segment: Box<Segment>) -> Option<Box<Segment>> {
         let is_end = self.is_end(&segment);
         if !is_end && !self.takes(&segment) {
             return Some(segment);
@@ -48,12 +55,14 @@ impl Train {
         if is_end {
             head.flags = head.flags.with(Flags::FIN);
             self.closed = true;
+            self.spent.push(segment);
             return None;
         }
         self.length += segment.payload.len();
         self.closed = segment.payload.len() < head.payload.len() || last_only(segment.flags) != Flags::default();
         head.flags = segment.flags;
-        self.pieces.push(segment.payload);
+        self.pieces.push(std::mem::take(&mut segment.payload));
+        self.spent.push(segment);
         None
     }
 
@@ -123,7 +132,7 @@ impl Train {
             return Ok(None);
         }
         let bytes = self.headers.len() + self.length;
-        self.head = None;
+        self.spent.extend(self.head.take());
         self.pieces.clear();
         self.length = 0;
         Ok(Some(bytes))
@@ -204,20 +213,23 @@ mod tests {
 
     fn takes(first: Segment, next: Segment) -> bool {
         let mut train = Train::new();
-        train.start(first);
-        train.push(next).is_none()
+        train.start(Box::new(first));
+        train.push(Box::new(next)).is_none()
     }
 
     #[test]
     fn segments_that_go_on_leave_as_one_packet() {
         let (mut train, mut device) = (Train::new(), recorder(true));
-        train.start(segment(0));
-        assert!(train.push(segment(1)).is_none() && train.push(segment(2)).is_none(), "across both wraps");
+        train.start(Box::new(segment(0)));
+        assert!(
+            train.push(Box::new(segment(1))).is_none() && train.push(Box::new(segment(2))).is_none(),
+            "across both wraps"
+        );
         let mut last = segment(3);
         last.payload.truncate(10);
         last.flags = Flags::ACK.with(Flags::PSH).with(Flags::FIN);
-        assert!(train.push(last).is_none());
-        assert!(train.push(segment(4)).is_some(), "nothing follows the last");
+        assert!(train.push(Box::new(last)).is_none());
+        assert!(train.push(Box::new(segment(4))).is_some(), "nothing follows the last");
         device.full = true;
         assert_eq!(train.send(&mut device).ok(), Some(None));
         device.full = false;
@@ -236,10 +248,13 @@ mod tests {
     fn a_fin_behind_the_last_data_needs_no_packet_of_its_own() {
         let fin = |n: u64| Segment { flags: Flags::ACK.with(Flags::FIN), payload: Bytes::new(), ..segment(n) };
         let (mut train, mut device) = (Train::new(), recorder(true));
-        train.start(segment(0));
+        train.start(Box::new(segment(0)));
         let last = Segment { flags: Flags::ACK.with(Flags::PSH), ..segment(1) };
-        assert!(train.push(last).is_none() && train.push(fin(2)).is_none());
-        assert!(train.push(fin(2)).is_some() && train.push(segment(2)).is_some(), "nothing follows it");
+        assert!(train.push(Box::new(last)).is_none() && train.push(Box::new(fin(2))).is_none());
+        assert!(
+            train.push(Box::new(fin(2))).is_some() && train.push(Box::new(segment(2))).is_some(),
+            "nothing follows it"
+        );
         assert_eq!(train.send(&mut device).ok(), Some(Some(20 + 32 + 2000)));
         let (header, packet) = device.frames.remove(0);
         let whole = anabranch_wire::parse(&packet.into(), header.examine(&[0x45; 2052]).expect("it is right"));
@@ -287,26 +302,29 @@ mod tests {
         let mut short = segment(1);
         short.payload.truncate(999);
         let mut train = Train::new();
-        train.start(segment(0));
-        assert!(train.push(short).is_none() && train.push(segment(2)).is_some(), "behind a short one");
+        train.start(Box::new(segment(0)));
+        assert!(
+            train.push(Box::new(short)).is_none() && train.push(Box::new(segment(2))).is_some(),
+            "behind a short one"
+        );
     }
 
     #[test]
     fn a_train_ends_before_its_length_outgrows_the_header() {
         let (mut train, mut device) = (Train::new(), recorder(true));
-        train.start(Segment { payload: vec![0; 8000].into(), ..segment(0) });
+        train.start(Box::new(Segment { payload: vec![0; 8000].into(), ..segment(0) }));
         let next = |n: u64| Segment {
             payload: vec![0; 8000].into(),
             seq: SubflowSeq::new(u32::MAX - 500) + n * 8000,
             ..segment(n)
         };
-        let taken = (1..100).take_while(|n| train.push(next(*n)).is_none()).count();
+        let taken = (1..100).take_while(|n| train.push(Box::new(next(*n))).is_none()).count();
         assert_eq!(taken, 7, "8 times 8000 bytes");
         assert!(train.send(&mut device).is_ok());
         let mut train = Train::new();
         let one = |n: u64| Segment { payload: vec![0; 1].into(), seq: SubflowSeq::new(n as u32), ..segment(n) };
-        train.start(one(0));
-        let taken = (1..100).take_while(|n| train.push(one(*n)).is_none()).count();
+        train.start(Box::new(one(0)));
+        let taken = (1..100).take_while(|n| train.push(Box::new(one(*n))).is_none()).count();
         assert_eq!(taken + 2, MOST_PIECES, "headers and pieces");
         assert!(train.send(&mut device).is_ok());
     }
@@ -314,7 +332,7 @@ mod tests {
     #[test]
     fn without_offload_a_packet_is_complete() {
         let (mut train, mut device) = (Train::new(), recorder(false));
-        train.start(segment(0));
+        train.start(Box::new(segment(0)));
         assert_eq!(train.send(&mut device).ok(), Some(Some(1052)));
         let (header, packet) = device.frames.remove(0);
         assert_eq!(header, VirtioHeader::default());

@@ -83,8 +83,8 @@ impl Device for Peer {
     }
 
     fn send(&mut self, packet: &[u8]) -> io::Result<bool> {
-        let segment = parse(&Bytes::copy_from_slice(packet), Checksums::Verify).unwrap();
-        self.client.handle_segment(self.clock.now(), segment);
+        let mut segment = parse(&Bytes::copy_from_slice(packet), Checksums::Verify).unwrap();
+        self.client.handle_segment(self.clock.now(), &mut segment);
         self.collect();
         // The next edge of readiness.
         rustix::io::write(&self.readiness, &1_u64.to_ne_bytes()).unwrap();

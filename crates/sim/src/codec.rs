@@ -1,6 +1,6 @@
 //! Segments as the bytes of packets, between the hosts and through the links.
 //!
-//! Headers are written into buffers that are used again; the payload stays where it is, since copying it would test
+//! Headers are written into buffers that are used again, and read into segments that were written; the payload stays where it is, since copying it would test
 //! nothing. As on a network card that computes checksums, the payload is summed only where that can matter: for packets
 //! that are damaged, whose checksum must find it, and in audited runs for all.
 
@@ -10,8 +10,10 @@ use bytes::{Bytes, BytesMut};
 
 /// Writes and reads packets.
 pub(crate) struct Codec {
-    /// Buffers for headers that no packet has now.
-    spare: Vec<BytesMut>,
+    /// Frames that no packet has now: empty.
+    frames: Vec<Box<Frame>>,
+    /// Segments that have been written.
+    segments: Vec<Box<Segment>>,
     /// Read back what was written, at once.
     audit: bool,
     /// Which bits of a damaged packet are flipped.
@@ -25,9 +27,15 @@ pub(crate) struct Frame {
     payload: Bytes,
 }
 
+impl Frame {
+    fn empty() -> Box<Self> {
+        Box::new(Frame { headers: BytesMut::with_capacity(LONGEST_HEADERS), payload: Bytes::new() })
+    }
+}
+
 impl Codec {
     pub(crate) fn new(seed: Seed, audit: bool) -> Self {
-        Codec { spare: Vec::new(), audit, damage: seed.stream("codec/damage") }
+        Codec { frames: Vec::new(), segments: Vec::new(), audit, damage: seed.stream("codec/damage") }
     }
 
     /// The packet of a segment.
@@ -36,17 +44,19 @@ impl Codec {
     /// If the segment holds what the wire cannot carry: too many options, or a number too large for its field. What sent
     /// it has a bug.
     #[inline]
-    pub(crate) fn write(&mut self, segment: Segment) -> Frame {
-        let mut headers = self.spare.pop().unwrap_or_else(|| BytesMut::with_capacity(LONGEST_HEADERS));
+    pub(crate) fn write(&mut self, mut segment: Box<Segment>) -> Box<Frame> {
+        let mut frame = self.frames.pop().unwrap_or_else(Frame::empty);
         let checksum = if self.audit { TcpChecksum::Full } else { TcpChecksum::Offload };
-        emit(&segment, checksum, &mut headers);
+        emit(&segment, checksum, &mut frame.headers);
         if self.audit {
-            let length = headers.len() + segment.payload.len();
+            let length = frame.headers.len() + segment.payload.len();
             assert_eq!(length as u64, segment.wire_length().get(), "a segment knows its length: {segment:?}");
-            let read = parse_parts(&headers, segment.payload.clone(), Checksums::Verify);
-            assert_eq!(read.as_ref(), Ok(&segment), "what is read is what was written");
+            let read = parse_parts(&frame.headers, segment.payload.clone(), Checksums::Verify);
+            assert_eq!(read.as_ref(), Ok(&*segment), "what is read is what was written");
         }
-        Frame { headers, payload: segment.payload }
+        frame.payload = std::mem::take(&mut segment.payload);
+        self.segments.push(segment);
+        frame
     }
 
     /// The segment of a packet that arrived undamaged.
@@ -54,15 +64,18 @@ impl Codec {
     /// # Panics
     /// If it has none: what was written cannot be read.
     #[inline]
-    pub(crate) fn read(&mut self, frame: Frame) -> Segment {
-        let Frame { mut headers, payload } = frame;
+    pub(crate) fn read(&mut self, mut frame: Box<Frame>) -> Box<Segment> {
         let checksums = if self.audit { Checksums::Verify } else { Checksums::Ignore };
-        let read = parse_parts(&headers, payload, checksums);
-        headers.clear();
-        self.spare.push(headers);
-        match read {
-            Ok(segment) => segment,
-            Err(error) => panic!("what was written can be read: {error}"),
+        let read = parse_parts(&frame.headers, std::mem::take(&mut frame.payload), checksums);
+        frame.headers.clear();
+        self.frames.push(frame);
+        match (read, self.segments.pop()) {
+            (Ok(read), Some(mut segment)) => {
+                *segment = read;
+                segment
+            }
+            (Ok(read), None) => Box::new(read),
+            (Err(error), _) => panic!("what was written can be read: {error}"),
         }
     }
 

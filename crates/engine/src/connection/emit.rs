@@ -68,12 +68,12 @@ impl Connection {
     }
 
     /// A segment on subflow `index` with acknowledgment, window and timestamps filled in, the delayed ACK settled.
-    fn base(&mut self, now: Instant, index: usize, flags: Flags, offset: u64) -> Segment {
+    fn base(&mut self, now: Instant, index: usize, flags: Flags, offset: u64, shared: &mut Shared) -> Box<Segment> {
         let window = self.receiver.window();
         let subflow = &mut self.subflows[index];
         let acked = subflow.rx.ahead.first().unwrap_or(subflow.rx.rcv_nxt);
-        let mut segment =
-            Segment::new(subflow.flow, flags.with(Flags::ACK), subflow.tx.seq(offset), subflow.rx.irs + acked);
+        let (seq, ack) = (subflow.tx.seq(offset), subflow.rx.irs + acked);
+        let mut segment = shared.segment(subflow.flow, flags.with(Flags::ACK), seq, ack);
         let field = (window >> subflow.rx.rcv_scale).min(u64::from(u16::MAX));
         segment.window = field as u16;
         self.receiver.on_told(field << subflow.rx.rcv_scale);
@@ -109,7 +109,7 @@ impl Connection {
         shared: &mut Shared,
     ) {
         let offset = self.subflows[index].tx.recovery.snd_nxt();
-        let mut segment = self.pure_ack(now, index, offset, options);
+        let mut segment = self.pure_ack(now, index, offset, options, shared);
         let mut purpose = purpose;
         if let Purpose::Ack(reason) = purpose
             && let Some(flow) = self.detour(now, index, shared)
@@ -120,9 +120,16 @@ impl Connection {
         self.transmit_segment(index, segment, purpose, shared);
     }
 
-    fn pure_ack(&mut self, now: Instant, index: usize, offset: u64, options: Vec<MpOption>) -> Segment {
+    fn pure_ack(
+        &mut self,
+        now: Instant,
+        index: usize,
+        offset: u64,
+        options: Vec<MpOption>,
+        shared: &mut Shared,
+    ) -> Box<Segment> {
         let multipath = self.life.mode() == Mode::Multipath;
-        let mut segment = self.base(now, index, Flags::ACK, offset);
+        let mut segment = self.base(now, index, Flags::ACK, offset, shared);
         for option in options {
             segment.options.push_mptcp(option);
         }
@@ -183,7 +190,7 @@ impl Connection {
     /// (RFC 9293 §3.10.7.4; what Linux sends).
     pub(super) fn send_window_probe(&mut self, now: Instant, index: usize, shared: &mut Shared) {
         let offset = self.subflows[index].tx.recovery.snd_una() - 1;
-        let segment = self.pure_ack(now, index, offset, Vec::new());
+        let segment = self.pure_ack(now, index, offset, Vec::new(), shared);
         self.transmit_segment(index, segment, Purpose::WindowProbe, shared);
     }
 
@@ -202,7 +209,7 @@ impl Connection {
             self.send_third_ack(now, index, shared);
         }
         let offset = self.subflows[index].tx.recovery.snd_nxt();
-        let mut segment = self.base(now, index, Flags::ACK, offset);
+        let mut segment = self.base(now, index, Flags::ACK, offset, shared);
         let map = Some(self.data_fin_map(fin));
         segment.options.dss = Some(Dss { data_ack: Some(self.data_ack(false)), map, data_fin: true });
         self.transmit_segment(index, segment, purpose, shared);
@@ -224,7 +231,7 @@ impl Connection {
         if fin {
             flags = flags.with(Flags::FIN);
         }
-        let mut segment = self.base(now, index, flags, sent.start);
+        let mut segment = self.base(now, index, flags, sent.start, shared);
         let grows = self.may_grow(sent, purpose, shared);
         let map = if sent.len > 0 {
             let (payload, map) = self.piece(index, sent, grows);
@@ -326,7 +333,7 @@ impl Connection {
         let answer = subflow.state == State::SynReceived;
         let flags = if answer { Flags::SYN.with(Flags::ACK) } else { Flags::SYN };
         let ack = if answer { subflow.rx.irs + 1 } else { anabranch_units::SubflowSeq::new(0) };
-        let mut segment = Segment::new(subflow.flow, flags, subflow.tx.iss, ack);
+        let mut segment = Box::new(Segment::new(subflow.flow, flags, subflow.tx.iss, ack));
         // The window of a SYN is not scaled (RFC 7323 §2.2).
         segment.window = window as u16;
         let (sack, timestamps) =
@@ -357,7 +364,7 @@ impl Connection {
     /// A reset of subflow `index`, with what explains it.
     pub(super) fn send_reset(&mut self, now: Instant, index: usize, options: Vec<MpOption>, shared: &mut Shared) {
         let offset = self.subflows[index].tx.recovery.snd_nxt();
-        let mut segment = self.base(now, index, Flags::RST, offset);
+        let mut segment = self.base(now, index, Flags::RST, offset, shared);
         for option in options {
             segment.options.push_mptcp(option);
         }
@@ -367,7 +374,7 @@ impl Connection {
     pub(super) fn transmit_segment(
         &mut self,
         index: usize,
-        mut segment: Segment,
+        mut segment: Box<Segment>,
         purpose: Purpose,
         shared: &mut Shared,
     ) {
@@ -405,7 +412,7 @@ impl Connection {
         assert!(left_out.dss.is_none_or(|dss| dss.map.is_none()), "data keeps its mapping");
         self.subflows[index].rx.ack.now |= left_out.dss.is_some();
         for option in left_out.mptcp() {
-            let mut alone = beside.clone();
+            let mut alone = Box::new(beside.clone());
             alone.options.push_mptcp(option.clone());
             assert!(alone.options.wire_length() <= 40, "an option of ours fits a segment of its own");
             self.transmit_segment(index, alone, Purpose::Signal, shared);

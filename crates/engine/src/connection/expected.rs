@@ -228,7 +228,7 @@ mod tests {
                 let slow = path == IpAddr::from([10, 0, 1, 1]);
                 let way = Duration::from_micros(if slow { 30_000 } else { 8_000 } + self.draw.below(300));
                 if !self.draw.chance(self.loss) {
-                    self.wire.insert((self.now + way, self.sent), (1 - host, segment));
+                    self.wire.insert((self.now + way, self.sent), (1 - host, *segment));
                 }
                 self.sent += 1;
             }
@@ -260,7 +260,7 @@ mod tests {
                 let host = if arrival == first {
                     let (_, (host, segment)) = self.wire.pop_first().expect("it was just looked at");
                     let before = self.hosts[0][host].shared.short;
-                    self.both(host, |twin, now| twin.handle_segment(now, segment.clone()));
+                    self.both(host, |twin, now| twin.handle_segment(now, &mut segment.clone()));
                     self.short += self.hosts[0][host].shared.short - before;
                     host
                 } else {

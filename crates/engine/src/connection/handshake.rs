@@ -235,7 +235,7 @@ impl Connection {
         if segment.flags.has(Flags::ACK) && !acks_syn {
             shared.counters.unacceptable += 1;
             if let Some(reset) = emit::reset_for(segment, Vec::new()) {
-                self.transmit_segment(index, reset, Purpose::Reset, shared);
+                self.transmit_segment(index, Box::new(reset), Purpose::Reset, shared);
             }
             return;
         }
@@ -414,7 +414,7 @@ impl Connection {
             shared.counters.unacceptable += 1;
             // RFC 9293 §3.10.7.4: an ACK of something else comes from another connection.
             if let Some(reset) = emit::reset_for(segment, Vec::new()).filter(|_| segment.flags.has(Flags::ACK)) {
-                self.transmit_segment(index, reset, Purpose::Reset, shared);
+                self.transmit_segment(index, Box::new(reset), Purpose::Reset, shared);
             }
             return false;
         }

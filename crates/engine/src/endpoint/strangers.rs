@@ -60,11 +60,11 @@ impl Endpoint {
         ignored
     }
 
-    pub(super) fn handle_stranger(&mut self, now: Instant, segment: Segment) {
-        self.shared.memory.on_stranger(now, &segment);
+    pub(super) fn handle_stranger(&mut self, now: Instant, segment: &mut Segment) {
+        self.shared.memory.on_stranger(now, segment);
         if !segment.flags.has(Flags::RST) && self.is_local(segment.flow.dst) {
             let opens = segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK);
-            if opens && self.handle_syn(now, &segment) {
+            if opens && self.handle_syn(now, segment) {
                 return;
             }
             let answers = segment.flags.has(Flags::ACK) && !segment.flags.has(Flags::SYN);
@@ -72,7 +72,7 @@ impl Endpoint {
                 return self.handle_answer(now, segment);
             }
         }
-        self.refuse_stranger(now, &segment);
+        self.refuse_stranger(now, segment);
     }
 
     /// A segment that nobody knows anything of.
@@ -141,10 +141,10 @@ impl Endpoint {
 
     /// A segment that may answer a SYN/ACK of which nothing, or next to nothing, was kept. What does not is not reset
     /// while it may be of a client whose third ACK is lost: its first data will come again.
-    fn handle_answer(&mut self, now: Instant, segment: Segment) {
+    fn handle_answer(&mut self, now: Instant, segment: &mut Segment) {
         let is_join = |option: &MpOption| matches!(option, MpOption::JoinAck(_));
         if segment.options.mptcp().iter().any(is_join) {
-            match self.resume_join(now, &segment) {
+            match self.resume_join(now, segment) {
                 Resumed::Made => return self.handle_segment(now, segment),
                 // It may be of a join that had to go for others, which is not its peer's fault: no RST, as for a lost
                 // cookie.
@@ -157,15 +157,15 @@ impl Endpoint {
         }
         let port = segment.flow.dst_port;
         if !self.listening.contains(&port) || !self.shared.cookies.are_out(now) {
-            return self.refuse_stranger(now, &segment);
+            return self.refuse_stranger(now, segment);
         }
         let echo = segment.options.timestamps.filter(|_| self.shared.config.profile.timestamps);
-        match self.shared.cookies.answered(now, &segment, echo.map(|timestamps| timestamps.echo)) {
+        match self.shared.cookies.answered(now, segment, echo.map(|timestamps| timestamps.echo)) {
             // Data that has overtaken the keys; they will come.
             Some(_) if segment.options.dss.is_some() => {}
             Some(cookie) => {
                 let id = self.allocate();
-                let connection = Connection::resume(now, id, &cookie, &segment, &mut self.shared);
+                let connection = Connection::resume(now, id, &cookie, segment, &mut self.shared);
                 self.settle(id, connection);
                 self.handle_segment(now, segment);
             }
@@ -192,7 +192,7 @@ impl Endpoint {
             if let Some(reason) = reason {
                 reset.options.push_mptcp(self.shared.reset_option(reason));
             }
-            self.shared.send(u64::MAX, reset, Purpose::Reset);
+            self.shared.send(u64::MAX, Box::new(reset), Purpose::Reset);
         }
     }
 }

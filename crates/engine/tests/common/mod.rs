@@ -110,7 +110,7 @@ impl Pair {
             while self.wire.keys().next().is_some_and(|(at, _)| *at <= self.now) {
                 let (_, (to, mut segment)) = self.wire.pop_first().unwrap();
                 self.join_lump(to, &mut segment);
-                self.hosts[to].handle_segment(self.now, segment);
+                self.hosts[to].handle_segment(self.now, &mut segment);
                 self.pump();
             }
             for host in &mut self.hosts {
@@ -175,7 +175,7 @@ impl Pair {
                     let client = if host == CLIENT { flow.src } else { flow.dst };
                     let path = (0..self.delays.len()).find(|i| client_ip(*i as u8) == client).unwrap();
                     self.sent += 1;
-                    self.wire.insert((self.now + self.delays[path], self.sent), (1 - host, transmit.segment));
+                    self.wire.insert((self.now + self.delays[path], self.sent), (1 - host, *transmit.segment));
                 }
                 if let Err(fault) = self.hosts[host].check(self.now) {
                     panic!("host {host} at {}: {fault}", self.now);

@@ -239,8 +239,8 @@ impl Puppet {
         self.pump();
     }
 
-    pub fn deliver(&mut self, segment: Segment) {
-        self.host.handle_segment(self.now, segment);
+    pub fn deliver(&mut self, mut segment: Segment) {
+        self.host.handle_segment(self.now, &mut segment);
         self.pump();
     }
 
@@ -274,7 +274,7 @@ impl Puppet {
             while let Some(transmit) = self.host.poll_transmit(self.now) {
                 busy = true;
                 assert!(transmit.segment.options.wire_length() <= 40, "options fit: {:?}", transmit.segment);
-                self.out.push(transmit.segment);
+                self.out.push(*transmit.segment);
             }
             self.host.check(self.now).unwrap();
             quiet = if busy { 0 } else { quiet + 1 };

@@ -173,7 +173,7 @@ impl Runner {
     fn inject(&mut self, name: &str, text: &SegmentText, line: &Line) -> Result<(), ScriptError> {
         let at = self.known(name, line)?;
         let built = build(&self.world, at, text, line)?;
-        let segment = through_the_codec(&built).map_err(|problem| {
+        let mut segment = through_the_codec(&built).map_err(|problem| {
             let help = "40 bytes of options at most, and one address family";
             ScriptError::refused(line, &(0..line.text.len()), format!("this segment has no bytes: {problem}"), help)
         })?;
@@ -182,7 +182,7 @@ impl Runner {
         self.show(format!("@{} {name} < {}", time(self.now.as_nanos()), shorten(&text)));
         self.passed.injected += 1;
         let now = self.now;
-        self.host().handle_segment(now, segment);
+        self.host().handle_segment(now, &mut segment);
         Ok(())
     }
 }

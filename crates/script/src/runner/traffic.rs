@@ -21,7 +21,7 @@ impl Runner {
                 events.push(event);
             }
             while let Some(transmit) = host.poll_transmit(now) {
-                sent.push(transmit.segment);
+                sent.push(*transmit.segment);
             }
             if events.len() + sent.len() == before {
                 break;

@@ -265,15 +265,15 @@ impl Bench {
             let (from, into) = (&mut self.engine, &mut self.other);
             {
                 // Nobody answers for an address that nobody has.
-                while let Some(transmit) = from.poll_transmit(now) {
+                while let Some(mut transmit) = from.poll_transmit(now) {
                     busy = true;
                     if (1..=2).any(|number| transmit.segment.flow.dst == peer_ip(number)) {
-                        into.handle_segment(now, transmit.segment);
+                        into.handle_segment(now, &mut transmit.segment);
                     }
                 }
                 // No more in a round than the reactor reads.
                 for _ in 0..64 {
-                    let Some(transmit) = into.poll_transmit(now) else { break };
+                    let Some(mut transmit) = into.poll_transmit(now) else { break };
                     busy = true;
                     let (flow, seq) = (transmit.segment.flow, transmit.segment.seq);
                     if let Some(holes) = &mut self.holes
@@ -284,7 +284,7 @@ impl Bench {
                         continue;
                     }
                     if (1..=2).any(|number| flow.dst == proxy_ip(number)) {
-                        from.handle_segment(now, transmit.segment);
+                        from.handle_segment(now, &mut transmit.segment);
                     }
                 }
             }

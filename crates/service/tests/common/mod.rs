@@ -89,8 +89,8 @@ impl<C: Application, S: Application> Pair<C, S> {
             };
             self.now = self.now.max(next);
             while let Some(entry) = self.wire.first_entry().filter(|entry| entry.key().0 <= self.now) {
-                let (to, segment) = entry.remove();
-                self.endpoints[to].handle_segment(self.now, segment);
+                let (to, mut segment) = entry.remove();
+                self.endpoints[to].handle_segment(self.now, &mut segment);
             }
             for endpoint in &mut self.endpoints {
                 endpoint.handle_timeout(self.now);
@@ -133,7 +133,7 @@ impl<C: Application, S: Application> Pair<C, S> {
                     let flow = transmit.segment.flow;
                     let second = flow.src == client(2) || flow.dst == client(2);
                     let delay = Duration::from_millis(if second { 15 } else { 5 });
-                    self.wire.insert((self.now + delay, self.sent), (1 - from, transmit.segment));
+                    self.wire.insert((self.now + delay, self.sent), (1 - from, *transmit.segment));
                 }
             }
             if quiet {

@@ -8,17 +8,16 @@ mod watch;
 use self::passage::Passage;
 use self::traffic::Departures;
 use self::watch::Watch;
-use crate::codec::{Codec, Frame};
+use crate::codec::Codec;
 use crate::decisions::Decisions;
 use crate::digest::Digest;
 use crate::host::Host;
-use crate::pool::{Packet, Pool};
+use crate::packet::Packet;
 use crate::sample::Sampler;
 use crate::session::{ByteStream, News, Session};
 use crate::topology::{PerDirection, Topology, address, service};
 use crate::{Direction, EventRecord, Observer, PageOutcome, Transfer, UdpOutcome};
 use anabranch_units::Instant;
-use anabranch_wire::Segment;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::net::SocketAddr;
@@ -43,10 +42,8 @@ pub(crate) struct Stage<'a> {
     /// A middlebox alters payload, so that what is read may be other than what was written.
     alters_payload: bool,
     pub(crate) altered_bytes: u64,
-    pool: Pool<Segment>,
     /// If segments travel as bytes.
     codec: Option<Codec>,
-    frames: Pool<Frame>,
     primary: usize,
     /// Sessions whose server has not accepted, by the address of their client.
     awaited: BTreeMap<SocketAddr, usize>,
@@ -97,9 +94,7 @@ impl<'a> Stage<'a> {
             passage: Passage::new(spec),
             alters_payload: spec.paths.iter().flat_map(|path| &path.middleboxes).any(|it| it.kind.alters_payload()),
             altered_bytes: 0,
-            pool: Pool::default(),
             codec: spec.codec.then(|| Codec::new(spec.seed, spec.audit)),
-            frames: Pool::default(),
             primary: spec.primary,
             awaited: BTreeMap::new(),
             timers: BinaryHeap::new(),

@@ -104,11 +104,12 @@ impl Stage<'_> {
                 matches!((end, moving.direction), (End::Client, Direction::Down) | (End::Server, Direction::Up));
             if arrives {
                 // What a box has made, or sends back, has crossed no link.
-                let segment = self.through_codec(moving.segment);
+                let segment = self.through_codec(Box::new(moving.segment));
                 self.hand_over(segment, moving.id);
             } else {
-                let size = moving.segment.wire_length();
-                self.send_on_links(path, moving, size, departure.take());
+                let Moving { direction, segment, id } = moving;
+                let size = segment.wire_length();
+                self.send_on_links((path, direction), Box::new(segment), id, size, departure.take());
             }
         }
         self.passage.left = left;

@@ -5,7 +5,7 @@ use super::watch::{packet_of, tag};
 use crate::codec::Frame;
 use crate::middlebox::Moving;
 use crate::outcome;
-use crate::pool::Packet;
+use crate::packet::Packet;
 use crate::topology::{owner, path_between};
 use crate::{Direction, End, EventKind, PacketId};
 use anabranch_engine::{Purpose, Transmit};
@@ -35,11 +35,11 @@ impl Stage<'_> {
             self.corrupted += 1;
         }
         let segment = match delivery.packet {
-            Packet::Segment(pooled) if corrupted => return self.discard(&pooled.take(), id),
-            Packet::Segment(pooled) => pooled.take(),
-            Packet::Frame(pooled) if corrupted => return self.discard_frame(pooled.take(), id),
-            Packet::Frame(pooled) => self.read_frame(pooled.take()),
-            Packet::Echo(echo) => return self.hear(echo, id, corrupted),
+            Packet::Segment(segment) if corrupted => return self.discard(&segment, id),
+            Packet::Segment(segment) => segment,
+            Packet::Frame(frame) if corrupted => return self.discard_frame(frame, id),
+            Packet::Frame(frame) => self.read_frame(frame),
+            Packet::Echo(echo) => return self.hear(*echo, id, corrupted),
             Packet::Datagram(udp) => {
                 self.watch_datagram_received(id, udp as usize, route, size, corrupted);
                 let udp = &mut self.udp[udp as usize];
@@ -56,7 +56,7 @@ impl Stage<'_> {
         if self.passage.is_free(path, end) {
             self.hand_over(segment, id);
         } else {
-            self.pass_middleboxes(path, end, Moving { direction, segment, id }, None);
+            self.pass_middleboxes(path, end, Moving { direction, segment: *segment, id }, None);
         }
     }
 
@@ -82,7 +82,7 @@ impl Stage<'_> {
 
     /// The same as bytes.
     #[cold]
-    fn discard_frame(&mut self, frame: Frame, id: PacketId) {
+    fn discard_frame(&mut self, frame: Box<Frame>, id: PacketId) {
         let codec = self.codec.as_mut().expect("frames come from the codec");
         let segment = codec.read(frame);
         codec.read_damaged(&segment);
@@ -90,7 +90,7 @@ impl Stage<'_> {
     }
 
     /// There and back, for what crosses no link.
-    pub(super) fn through_codec(&mut self, segment: Segment) -> Segment {
+    pub(super) fn through_codec(&mut self, segment: Box<Segment>) -> Box<Segment> {
         match &mut self.codec {
             None => segment,
             Some(codec) => {
@@ -101,13 +101,13 @@ impl Stage<'_> {
     }
 
     #[inline]
-    fn read_frame(&mut self, frame: Frame) -> Segment {
+    fn read_frame(&mut self, frame: Box<Frame>) -> Box<Segment> {
         self.codec.as_mut().expect("frames come from the codec").read(frame)
     }
 
     /// A segment has reached its host.
     #[inline]
-    pub(super) fn hand_over(&mut self, segment: Segment, id: PacketId) {
+    pub(super) fn hand_over(&mut self, mut segment: Box<Segment>, id: PacketId) {
         self.digest.add(u64::from(segment.seq.get()) << 32 | u64::from(segment.ack.get()));
         let (host, _) = owner(segment.flow.dst);
         if self.events.is_some() {
@@ -115,7 +115,9 @@ impl Stage<'_> {
         }
         self.watch_received(id, &segment, false);
         self.packets += u64::from(!segment.payload.is_empty());
-        self.hosts[host].endpoint.handle_segment(self.now, segment);
+        self.hosts[host].endpoint.handle_segment(self.now, &mut segment);
+        // Its memory goes back to the host at the other end, where it came from.
+        self.hosts[host ^ 1].endpoint.reuse(segment);
         self.touch(host);
     }
 
@@ -149,7 +151,7 @@ impl Stage<'_> {
         let departure = if self.topology.has_nic(path) { self.departures.expect(None) } else { 0 };
         let tag = tag(self.watch_echo(host, path, echo), departure);
         let route = self.topology.route(path, direction);
-        self.topology.network.send(self.now, route, Packet::Echo(echo), echo.wire_length(), tag);
+        self.topology.network.send(self.now, route, Packet::Echo(Box::new(echo)), echo.wire_length(), tag);
     }
 
     #[inline]
@@ -168,12 +170,11 @@ impl Stage<'_> {
         let size = segment.wire_length();
         let departing = Departing { host, tag, size };
         let waits = self.topology.has_nic(path);
-        let moving = Moving { direction, segment, id };
         let departs_later = if self.passage.is_free(path, end) {
-            self.send_on_links(path, moving, size, waits.then_some(departing));
+            self.send_on_links((path, direction), segment, id, size, waits.then_some(departing));
             waits
         } else {
-            self.pass_middleboxes(path, end, moving, waits.then_some(departing))
+            self.pass_middleboxes(path, end, Moving { direction, segment: *segment, id }, waits.then_some(departing))
         };
         if self.answers_departures && !departs_later {
             self.report_departure(departing);
@@ -182,13 +183,19 @@ impl Stage<'_> {
 
     /// A segment enters the links of a path as a packet of `size`. `departing` is to be told when the first hop has sent it.
     #[inline]
-    pub(super) fn send_on_links(&mut self, path: usize, moving: Moving, size: Bytes, departing: Option<Departing>) {
-        let Moving { direction, segment, id } = moving;
+    pub(super) fn send_on_links(
+        &mut self,
+        (path, direction): (usize, Direction),
+        segment: Box<Segment>,
+        id: PacketId,
+        size: Bytes,
+        departing: Option<Departing>,
+    ) {
         let route = self.topology.route(path, direction);
         let departure = if self.topology.has_nic(path) { self.departures.expect(departing) } else { 0 };
         let packet = match &mut self.codec {
-            None => Packet::Segment(self.pool.put(segment)),
-            Some(codec) => Packet::Frame(self.frames.put(codec.write(segment))),
+            None => Packet::Segment(segment),
+            Some(codec) => Packet::Frame(codec.write(segment)),
         };
         self.topology.network.send(self.now, route, packet, size, tag(id, departure));
     }
