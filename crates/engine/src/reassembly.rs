@@ -44,6 +44,8 @@ pub struct Reassembly {
     bytes: u64,
     fragments: usize,
     dropped: u64,
+    /// Somebody asks for SACK blocks.
+    reports: bool,
     /// One position in each of the runs that grew last, latest first; at most one per run.
     recent: [u64; RECENT],
     recent_len: usize,
@@ -67,6 +69,11 @@ struct Chunk {
 }
 
 impl Reassembly {
+    /// An empty store that remembers which runs grew last, for SACK blocks; allocates nothing.
+    pub fn reporting(limits: Limits) -> Self {
+        Reassembly { reports: true, ..Reassembly::new(limits) }
+    }
+
     /// An empty store; allocates nothing.
     pub fn new(limits: Limits) -> Self {
         Reassembly {
@@ -78,6 +85,7 @@ impl Reassembly {
             bytes: 0,
             fragments: 0,
             dropped: 0,
+            reports: false,
             recent: [0; RECENT],
             recent_len: 0,
         }
@@ -416,6 +424,9 @@ impl Reassembly {
 
     /// Remembers that the run `start..end` grew last, by one `position` in it: a run keeps its last bytes longest.
     fn touch(&mut self, start: u64, end: u64, position: u64) {
+        if !self.reports {
+            return;
+        }
         if let [latest, others @ ..] = &mut self.recent[..self.recent_len]
             && (start..end).contains(latest)
             && let Some(first) = self.runs.front()

@@ -12,7 +12,7 @@ fn bytes(start: u64, len: u64) -> Bytes {
 
 #[test]
 fn a_payload_over_several_gaps_fills_each_of_them() {
-    let mut r = Reassembly::new(WIDE);
+    let mut r = Reassembly::reporting(WIDE);
     for start in [1000, 3000, 5000] {
         assert_eq!(r.insert(start, bytes(start, 1000)), Some(1000));
     }
@@ -31,7 +31,7 @@ fn a_payload_over_several_gaps_fills_each_of_them() {
 #[test]
 fn the_first_sack_block_holds_the_latest_arrival() {
     // RFC 2018 §4, and its second example turned round: every other segment arrives.
-    let mut r = Reassembly::new(WIDE);
+    let mut r = Reassembly::reporting(WIDE);
     let mut out = [(0, 0); 4];
     for start in [10, 30, 50, 70, 90] {
         r.insert(start, bytes(start, 10));
@@ -52,7 +52,7 @@ fn the_first_sack_block_holds_the_latest_arrival() {
 
 #[test]
 fn what_is_farthest_makes_room_for_what_is_nearer() {
-    let mut r = Reassembly::new(Limits { bytes: 20_000, fragments: 3 });
+    let mut r = Reassembly::reporting(Limits { bytes: 20_000, fragments: 3 });
     for start in [10_000, 20_000, 30_000] {
         assert_eq!(r.insert(start, bytes(start, 1000)), Some(1000));
     }
@@ -76,7 +76,7 @@ fn what_is_farthest_makes_room_for_what_is_nearer() {
 
 #[test]
 fn everything_beyond_an_edge_can_be_dropped() {
-    let mut r = Reassembly::new(WIDE);
+    let mut r = Reassembly::reporting(WIDE);
     for start in [1000, 2000, 3000, 5000, 7000] {
         r.insert(start, bytes(start, 1000));
     }
@@ -92,7 +92,7 @@ fn everything_beyond_an_edge_can_be_dropped() {
 /// Single bytes cost as much bookkeeping as segments; once their neighbours are there they cost nothing more.
 #[test]
 fn small_neighbours_become_one() {
-    let mut r = Reassembly::new(Limits { bytes: 1 << 20, fragments: 600 });
+    let mut r = Reassembly::reporting(Limits { bytes: 1 << 20, fragments: 600 });
     let byte = |r: &mut Reassembly, at| assert_eq!(r.insert(at, bytes(at, 1)), Some(1));
     (0..500).for_each(|n| byte(&mut r, 10 + 2 * n));
     assert_eq!(r.fragments(), 500);
@@ -115,7 +115,7 @@ fn small_neighbours_become_one() {
 #[test]
 fn a_buffer_has_room_for_all_that_its_window_admits() {
     for (buffer, segment) in [(6u64 << 20, 496), (64 << 20, 1400), (4096, 64)] {
-        let mut r = Reassembly::new(Limits::of_buffer(buffer));
+        let mut r = Reassembly::reporting(Limits::of_buffer(buffer));
         let count = buffer / segment;
         // Every other segment first, so that each stands alone.
         for n in (1..count).step_by(2).chain((2..count).step_by(2)) {
@@ -127,7 +127,7 @@ fn a_buffer_has_room_for_all_that_its_window_admits() {
 
 #[test]
 fn chunks_are_reused() {
-    let mut r = Reassembly::new(WIDE);
+    let mut r = Reassembly::reporting(WIDE);
     for round in 0..100u64 {
         let at = round * 1000;
         r.insert(at + 500, bytes(at + 500, 500));
@@ -140,7 +140,7 @@ fn chunks_are_reused() {
 /// A slab that a large flight once needed follows what is held since, and what is held stays.
 #[test]
 fn a_slab_shrinks_when_it_is_four_times_too_large() {
-    let mut r = Reassembly::new(WIDE);
+    let mut r = Reassembly::reporting(WIDE);
     (1..1000).for_each(|n| assert_eq!(r.insert(10 * n, bytes(10 * n, 5)), Some(5)));
     assert!((999..1300).contains(&r.slab.capacity()), "it grows by a quarter");
     r.drop_beyond(0);
@@ -164,7 +164,7 @@ fn a_slab_shrinks_when_it_is_four_times_too_large() {
 
 #[test]
 fn an_end_beyond_the_number_line_is_ignored() {
-    assert_eq!(Reassembly::new(WIDE).insert(u64::MAX - 3, bytes(0, 10)), None);
+    assert_eq!(Reassembly::reporting(WIDE).insert(u64::MAX - 3, bytes(0, 10)), None);
 }
 
 proptest! {
@@ -176,7 +176,7 @@ proptest! {
         unit in prop::sample::select(vec![1u64, 90, 600]),
     ) {
         let limits = if tight { Limits { bytes: 60 * unit, fragments: 6 } } else { WIDE };
-        let mut r = Reassembly::new(limits);
+        let mut r = Reassembly::reporting(limits);
         let mut held = [None::<u8>; 160];
         let (mut next, mut latest) = (0u64, None);
         for (tag, (op, start, len)) in ops.into_iter().enumerate() {

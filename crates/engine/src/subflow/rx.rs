@@ -62,7 +62,7 @@ impl Rx {
             irs: SubflowSeq::new(0),
             rcv_nxt: 1,
             rcv_scale: if profile.window_scaling { shift_for(receive_buffer) } else { 0 },
-            ofo: Reassembly::new(limits),
+            ofo: Reassembly::reporting(limits),
             maps: MappingTable::new(limits.fragments),
             unplaced: Unplaced::default(),
             ahead: Ahead::default(),
