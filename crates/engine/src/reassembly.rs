@@ -330,13 +330,18 @@ impl Reassembly {
     fn grow_last(&mut self, end: u64, payload: Bytes) -> u64 {
         let length = payload.len() as u64;
         let piece = self.add(payload);
-        let Some(mut run) = self.runs.back().copied() else { return 0 };
-        self.join(&mut run, piece, piece);
-        run.end = end;
-        if let Some(last) = self.runs.back_mut() {
-            *last = run;
+        let Some(last) = self.runs.back_mut() else { return 0 };
+        let (start, tail) = (last.start, last.tail);
+        last.end = end;
+        if self.slab[tail as usize].payload.len() as u64 + length > 2 * LEAST_MEAN {
+            last.tail = piece;
+            self.slab[tail as usize].next = piece;
+            self.slab[piece as usize].before = tail;
+        } else {
+            let mut run = *last;
+            self.fuse(&mut run, piece, piece);
         }
-        self.touch(run.start, end, end - 1);
+        self.touch(start, end, end - 1);
         length
     }
 
@@ -423,10 +428,14 @@ impl Reassembly {
     }
 
     /// Remembers that the run `start..end` grew last, by one `position` in it: a run keeps its last bytes longest.
+    #[inline]
     fn touch(&mut self, start: u64, end: u64, position: u64) {
-        if !self.reports {
-            return;
+        if self.reports {
+            self.remember(start, end, position);
         }
+    }
+
+    fn remember(&mut self, start: u64, end: u64, position: u64) {
         if let [latest, others @ ..] = &mut self.recent[..self.recent_len]
             && (start..end).contains(latest)
             && let Some(first) = self.runs.front()
