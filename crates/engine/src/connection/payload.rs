@@ -100,11 +100,16 @@ impl Connection {
             if subflow.rx.ahead.first().is_some_and(|first| first == start) && !fin {
                 subflow.rx.ack.now = false;
             }
-            if segment.flags.has(Flags::PSH) {
-                subflow.rx.ofo.release();
-                self.receiver.on_push();
-            }
+            self.note_push(index, segment.flags);
             self.take_subflow_fin(now, index, shared);
+        }
+    }
+
+    /// The sender has nothing more for now if it says so: memory for what is out of order is given back where none is.
+    pub(super) fn note_push(&mut self, index: usize, flags: Flags) {
+        if flags.has(Flags::PSH) {
+            self.subflows[index].rx.ofo.release();
+            self.receiver.on_push();
         }
     }
 
