@@ -1,8 +1,7 @@
 //! Paths drawn by lot, within bounds that let a transfer end.
 
-use anabranch_engine::{Policies, Profile};
 use anabranch_net::{LinkConfig, LossModel, QueueLimit, Reordering};
-use anabranch_sim::{HostSpec, PathSpec, Spec};
+use anabranch_sim::{NetworkSpec, PathSpec};
 use anabranch_units::{Duration, Rate, Seed, Stream};
 use std::fmt;
 
@@ -81,12 +80,10 @@ pub fn draw(seed: Seed, bounds: &Bounds) -> [Drawn; 2] {
     [first, Drawn::draw(bounds, &mut chance)]
 }
 
-/// The paths as a specification for the emulator; its hosts do nothing.
-pub fn spec(seed: Seed, paths: &[Drawn]) -> Spec {
-    let host = HostSpec::new(Profile::linux(), Policies::default());
+/// The paths as the emulator takes them.
+pub fn network(paths: &[Drawn]) -> NetworkSpec {
     let path = |(n, drawn): (usize, &Drawn)| PathSpec::new(&format!("path{}", n + 1), drawn.link(), drawn.link());
-    let paths = paths.iter().enumerate().map(path).collect();
-    Spec { seed, ..Spec::new(paths, host.clone(), host) }
+    NetworkSpec::new(paths.iter().enumerate().map(path).collect())
 }
 
 const MSS_BITS: f64 = 1400.0 * 8.0;

@@ -9,7 +9,8 @@ use anabranch_host::emulator::{LinkReport, Options as EmulatorOptions};
 use anabranch_host::testbed::{Testbed, TestbedOptions};
 use anabranch_host::{EmulatorReport, Namespace};
 use anabranch_net::LinkStats;
-use anabranch_sim::Spec;
+use anabranch_sim::NetworkSpec;
+use anabranch_units::Seed;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -52,7 +53,9 @@ pub type Adjust = Arc<dyn Fn(&mut Config) + Send + Sync>;
 #[derive(Clone)]
 pub struct Meeting {
     /// The paths.
-    pub spec: Spec,
+    pub network: NetworkSpec,
+    /// Fixes their draws.
+    pub seed: Seed,
     /// The version of IP.
     pub family: Family,
     /// Who connects.
@@ -136,7 +139,8 @@ impl Meeting {
         let emulator =
             EmulatorOptions { real_time: false, spin: anabranch_units::Duration::ZERO, ..EmulatorOptions::default() };
         let options = TestbedOptions { emulator, ..TestbedOptions::default() };
-        let testbed = Testbed::build(&self.spec, options).map_err(|error| format!("building the testbed: {error}"))?;
+        let testbed = Testbed::build(&self.network, self.seed, 1, options)
+            .map_err(|error| format!("building the testbed: {error}"))?;
         if !testbed.shortcomings.is_empty() {
             return Err(format!("the testbed lacks something: {:?}", testbed.shortcomings));
         }

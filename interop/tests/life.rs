@@ -5,11 +5,10 @@
 mod common;
 
 use anabranch_engine::{Config, Event, FastClose, LocalAddress, SubflowStats, Switch};
-use anabranch_engine::{Policies, Profile};
 use anabranch_interop::{Close, Connection, Engine, Family, Meeting, Party, Plan, Role, Stack, run, wait};
 use anabranch_net::{LinkConfig, LossModel};
 use anabranch_policy::registry::SCHEDULERS;
-use anabranch_sim::{HostSpec, PathSpec, Spec};
+use anabranch_sim::{NetworkSpec, PathSpec};
 use anabranch_units::{Bytes, Duration, Rate, Seed, SubflowId};
 use anabranch_wire::ResetReason;
 use common::*;
@@ -503,9 +502,8 @@ fn small_buffer(role: Role, receiver: Stack, seed: u64) {
         link.loss = LossModel::Bernoulli { p: loss };
         PathSpec::new(name, link.clone(), link)
     };
-    let host = HostSpec::new(Profile::linux(), Policies::default());
     let paths = vec![path("fast", 5, 25, 0.01), path("slow", 2, 125, 0.001)];
-    let spec = Spec { seed: Seed(seed), ..Spec::new(paths, host.clone(), host) };
+    let (network, seed) = (NetworkSpec::new(paths), Seed(seed));
     // After an end of stream either way the kernel lets no subflow join: whoever receives waits for the sender's.
     let plan = |sends: bool| if sends { Plan::send(2 * MIB) } else { Plan::send(KIB).closing(Close::AfterPeer) };
     let mut engine = Party::new(Stack::Engine, plan(receiver == Stack::Kernel));
@@ -520,7 +518,7 @@ fn small_buffer(role: Role, receiver: Stack, seed: u64) {
     }
     let (of_engine, of_kernel) = (engine.plan, kernel.plan);
     let (client, server) = if role == Role::Client { (engine, kernel) } else { (kernel, engine) };
-    let meeting = Meeting { spec, family: Family::V4, client, server, subflows: 2, limit: 2 * LIMIT };
+    let meeting = Meeting { network, seed, family: Family::V4, client, server, subflows: 2, limit: 2 * LIMIT };
     let outcome = meeting.hold().unwrap();
     let (engine, kernel) =
         if role == Role::Client { (&outcome.client, &outcome.server) } else { (&outcome.server, &outcome.client) };

@@ -119,7 +119,8 @@ impl Cell {
             Party { multipath, checksum, capture, ..Party::new(stack, plan) }
         };
         Meeting {
-            spec: links::spec(seed, paths),
+            network: links::network(paths),
+            seed,
             family: self.family,
             client: party(self.client, client_requires, "client"),
             server: party(self.server, server_requires, "server"),

@@ -1,9 +1,9 @@
 //! Two namespaces, an emulator between them, and what the kernels in them send.
 
-use anabranch_engine::{Policies, Profile};
 use anabranch_host::emulator::{Handle, Options};
 use anabranch_host::{Device, Emulator, Namespace, PathEnds, Tun};
-use anabranch_sim::{HostSpec, PathSpec, Spec};
+use anabranch_sim::{NetworkSpec, PathSpec};
+use anabranch_units::Seed;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::error::Error;
 use std::io::{ErrorKind, Read, Write};
@@ -40,9 +40,7 @@ impl Bed {
         let ends = (1..=paths.len())
             .map(|path| Ok(PathEnds { client: tun(&client, path, 2)?, server: tun(&server, path, 1)? }));
         let ends = ends.collect::<Result<_>>()?;
-        let host = HostSpec::new(Profile::linux(), Policies::default());
-        let spec = Spec::new(paths, host.clone(), host);
-        let emulator = Emulator::start(&spec, ends, options)?;
+        let emulator = Emulator::start(&NetworkSpec::new(paths), Seed(1), ends, options)?;
         Ok(Bed { client, server, emulator })
     }
 

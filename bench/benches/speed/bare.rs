@@ -13,9 +13,9 @@ const ACK: Bytes = Bytes::new(72);
 pub fn nanos(packets: u64) -> f64 {
     let spec = R1::ONE.spec(1);
     let mut network = Network::new();
-    let ways: Vec<[RouteId; 2]> = spec.paths.iter().map(|path| way(&mut network, path)).collect();
+    let ways: Vec<[RouteId; 2]> = spec.network.paths.iter().map(|path| way(&mut network, path)).collect();
     let begin = std::time::Instant::now();
-    for (way, path) in ways.iter().zip(&spec.paths) {
+    for (way, path) in ways.iter().zip(&spec.network.paths) {
         let rate = path.down.service.mean_rate();
         let window = rate.bytes_in(path.down.delay * 3).get() / DATA.get();
         (0..window).for_each(|n| network.send(Instant::ZERO, way[0], n as u32, DATA, 0));

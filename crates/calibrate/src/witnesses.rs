@@ -155,10 +155,10 @@ mod tests {
         }
         for case in &cases {
             let spec = case.scenario.spec(1);
-            assert_eq!((spec.paths.len(), spec.workloads.len()), (2, 1), "{}", case.name);
+            assert_eq!((spec.network.paths.len(), spec.workloads.len()), (2, 1), "{}", case.name);
             assert_eq!(case.scenario.policies().scheduler.name, "linux-burst", "{}", case.name);
             // Those of the first path in the file are plain TCP's.
-            assert_eq!(spec.primary, 0, "{}", case.name);
+            assert_eq!(spec.network.primary, 0, "{}", case.name);
         }
         let settings = |name: &str| cases.iter().find(|case| case.name == name).unwrap().scenario.spec(1);
         let f2p = settings("F2P Fig. 5, 3 % loss");

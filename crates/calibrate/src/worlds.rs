@@ -57,7 +57,7 @@ pub enum CalibrateError {
 pub fn calibrate(cases: &[Case], settings: &Settings, tell: &dyn Fn(&str)) -> Result<Calibration, CalibrateError> {
     let mut rows = Vec::new();
     for case in cases {
-        let single = (Protocol::Tcp, case.scenario.single_path(case.scenario.spec(settings.seed).primary));
+        let single = (Protocol::Tcp, case.scenario.single_path(case.scenario.spec(settings.seed).network.primary));
         let all = (case.scenario.paths().len() > 1).then(|| (Protocol::Mptcp, case.scenario.clone()));
         for (protocol, scenario) in [single].into_iter().chain(all) {
             rows.push(row(case, protocol, &scenario, settings, tell)?);
@@ -96,7 +96,7 @@ fn row(
         for (world, samples) in worlds.iter_mut().enumerate() {
             let name = ["testbed", "kernel"][world];
             tell(&format!("{}, {}, {name}, seed {seed}", case.name, protocol.name()));
-            let testbed = Testbed::build(&spec, TestbedOptions::default())?;
+            let testbed = Testbed::build(&spec.network, spec.seed, spec.server.addresses, TestbedOptions::default())?;
             testbed.begin()?;
             let outcome = match world {
                 0 => by_engine(&testbed, &spec, &transfer),

@@ -187,7 +187,8 @@ fn run(scenario: &Scenario, args: &TestbedArgs, inside: Inside) -> Result<u8, (F
         BackendName::Veth => Backend::Veth,
     };
     let emulator = EmulatorOptions { capture, ..EmulatorOptions::default() };
-    let testbed = Testbed::build(&spec, TestbedOptions { backend, client, server, emulator }).map_err(not_built)?;
+    let options = TestbedOptions { backend, client, server, emulator };
+    let testbed = Testbed::build(&spec.network, spec.seed, spec.server.addresses, options).map_err(not_built)?;
     let mut shortcomings = inside.shortcomings.clone();
     shortcomings.extend(testbed.shortcomings.iter().cloned());
     if let Err(error) = show_hosts(&testbed.layout) {

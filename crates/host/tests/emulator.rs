@@ -6,11 +6,11 @@ mod common;
 use anabranch_host::emulator::{EmulatorReport, Handle, Options, Validity};
 use anabranch_host::{Device, Emulator, PathEnds};
 use anabranch_net::{Change, LossModel, QueueLimit, Reordering};
-use anabranch_sim::{Affected, Middlebox, MiddleboxSpec, PathSpec, SharedLink, Spec, Stripped, TimedChange};
+use anabranch_sim::{Affected, Middlebox, MiddleboxSpec, NetworkSpec, PathSpec, SharedLink, Stripped, TimedChange};
 use anabranch_units::{Duration, Rate, Seed, SubflowSeq};
 use anabranch_wire::{Checksums, Flags, FlowKey, MpCapable, MpOption, Segment};
 use bytes::{Bytes, BytesMut};
-use common::{link, path, spec};
+use common::{link, path};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -94,11 +94,11 @@ struct Bench {
     interfaces: Vec<Arc<Interface>>,
 }
 
-fn bench(spec: &Spec) -> Bench {
+fn bench(spec: &NetworkSpec) -> Bench {
     bench_with(spec, Options::default())
 }
 
-fn bench_with(spec: &Spec, options: Options) -> Bench {
+fn bench_with(spec: &NetworkSpec, options: Options) -> Bench {
     let (mut client, mut server, mut interfaces) = (Host(Vec::new()), Host(Vec::new()), Vec::new());
     let wire = |host: &mut Host, interface: &Arc<Interface>| -> Box<dyn Device> {
         let pair = |flags| rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
@@ -116,7 +116,7 @@ fn bench_with(spec: &Spec, options: Options) -> Bench {
         ends.push(PathEnds { client: wire(&mut client, &interface), server: wire(&mut server, &Arc::default()) });
         interfaces.push(interface);
     }
-    let emulator = Emulator::start(spec, ends, options).unwrap();
+    let emulator = Emulator::start(spec, Seed(1), ends, options).unwrap();
     Bench { emulator, client, server, interfaces }
 }
 
@@ -171,7 +171,7 @@ fn at_rest() -> anabranch_net::LinkConfig {
 fn packets_take_their_delay_and_keep_their_order_in_spite_of_jitter() {
     let mut config = link(100, 20);
     config.jitter = Duration::from_millis(10);
-    let bench = bench(&spec(vec![path("a", &config)]));
+    let bench = bench(&NetworkSpec::new(vec![path("a", &config)]));
     (0..60).for_each(|number| bench.client.send(0, &packet(number)));
     assert_eq!(bench.server.receive_numbers(0, 60), (0..60).collect::<Vec<_>>());
     (0..60).for_each(|number| bench.server.send(0, &packet(number)));
@@ -189,7 +189,7 @@ fn packets_take_their_delay_and_keep_their_order_in_spite_of_jitter() {
 fn a_queue_holds_what_it_may_and_moves_at_the_rate_it_is_given() {
     let mut config = at_rest();
     config.queue = QueueLimit::Packets(10);
-    let bench = bench(&spec(vec![path("a", &config)]));
+    let bench = bench(&NetworkSpec::new(vec![path("a", &config)]));
     (0..15).for_each(|number| bench.client.send(0, &packet(number)));
     let stats = bench.wait_until_read(0, 15).links[1].stats;
     assert_eq!((stats.offered, stats.queued, stats.dropped.queue, stats.delivered), (15, 10, 5, 0));
@@ -205,7 +205,7 @@ fn a_queue_holds_what_it_may_and_moves_at_the_rate_it_is_given() {
 fn each_cause_of_loss_is_counted() {
     let mut config = link(1000, 1);
     config.loss = LossModel::List(vec![0, 2]);
-    let bench = bench(&spec(vec![path("a", &config)]));
+    let bench = bench(&NetworkSpec::new(vec![path("a", &config)]));
     (0..5).for_each(|number| bench.client.send(0, &packet(number)));
     assert_eq!(bench.server.receive_numbers(0, 3), [1, 3, 4]);
     bench.change("a", Change::Loss(LossModel::None));
@@ -227,7 +227,7 @@ fn each_cause_of_loss_is_counted() {
 /// Kernels drop what they are to send through an interface without a carrier, and a little longer than it is away.
 #[test]
 fn what_an_interface_drops_while_its_cable_is_out_is_the_scenarios_doing() {
-    let bench = bench(&spec(vec![path("a", &link(1000, 1))]));
+    let bench = bench(&NetworkSpec::new(vec![path("a", &link(1000, 1))]));
     let interface = &bench.interfaces[0];
     let counted = |drops: u64, valid: bool, unplugged: u64, queue_drops: u64| {
         interface.drops.store(drops, Ordering::SeqCst);
@@ -253,7 +253,7 @@ fn what_an_interface_drops_while_its_cable_is_out_is_the_scenarios_doing() {
 
 #[test]
 fn changes_wait_for_the_beginning_and_only_those_that_say_so_show() {
-    let mut spec = spec(vec![path("a", &link(1000, 1)), path("b", &link(1000, 1))]);
+    let mut spec = NetworkSpec::new(vec![path("a", &link(1000, 1)), path("b", &link(1000, 1))]);
     let down = |path: &str, notify| TimedChange {
         at: Duration::ZERO,
         path: path.to_owned(),
@@ -283,7 +283,8 @@ fn packets_fall_behind_are_doubled_and_damaged() {
     doubled.duplication = 1.0;
     let mut damaged = link(1000, 1);
     damaged.corruption = 1.0;
-    let bench = bench(&spec(vec![path("behind", &behind), path("doubled", &doubled), path("damaged", &damaged)]));
+    let bench =
+        bench(&NetworkSpec::new(vec![path("behind", &behind), path("doubled", &doubled), path("damaged", &damaged)]));
     (0..40).for_each(|number| bench.client.send(0, &packet(number)));
     let arrived = bench.server.receive_numbers(0, 40);
     let mut sorted = arrived.clone();
@@ -308,7 +309,7 @@ fn paths_share_a_bottleneck() {
     near.iter_mut().for_each(|path| path.via = Some("core".to_owned()));
     let mut core = at_rest();
     core.queue = QueueLimit::Packets(5);
-    let mut spec = spec(near.into());
+    let mut spec = NetworkSpec::new(near.into());
     spec.shared = vec![SharedLink { name: "core".to_owned(), down: core.clone(), up: core }];
     let bench = bench(&spec);
     (0..4).for_each(|number| bench.client.send(0, &packet(number)));
@@ -334,7 +335,7 @@ fn middleboxes_see_segments_and_nothing_else() {
     let mut merged = path("b", &link(1000, 1));
     let wait = Duration::from_millis(5);
     merged.middleboxes = vec![MiddleboxSpec::new(Middlebox::Coalesce { size: 2000, wait, direction: None })];
-    let bench = bench(&spec(vec![stripped, merged]));
+    let bench = bench(&NetworkSpec::new(vec![stripped, merged]));
     let plain = segment(Flags::ACK, b"as it was");
     let mut capable = segment(Flags::SYN, b"");
     capable.options.push_mptcp(MpOption::Capable(MpCapable::OFFER));
@@ -365,7 +366,7 @@ fn nothing_that_a_device_hands_over_is_too_much() {
     (config.corruption, config.duplication) = (0.3, 0.3);
     let mut fuzzed = PathSpec::new("a", config.clone(), config);
     fuzzed.middleboxes = kinds.into_iter().map(MiddleboxSpec::new).collect();
-    let bench = bench(&spec(vec![fuzzed]));
+    let bench = bench(&NetworkSpec::new(vec![fuzzed]));
     let mut chance = Seed(7).stream("fuzz");
     let valid = bytes(&segment(Flags::ACK, &[7; 1400]));
     let mut not_ip = 0;
@@ -407,7 +408,7 @@ fn nothing_that_a_device_hands_over_is_too_much() {
 /// What kernels say when an interface comes up must not cost the transfer's packets their luck.
 #[test]
 fn what_no_router_forwards_stays_off_the_links() {
-    let bench = bench(&spec(vec![path("a", &link(100, 1))]));
+    let bench = bench(&NetworkSpec::new(vec![path("a", &link(100, 1))]));
     let mut report = vec![0; 76];
     report[0] = 0x60;
     report[24..26].copy_from_slice(&[0xff, 0x02]);
@@ -423,7 +424,7 @@ fn what_no_router_forwards_stays_off_the_links() {
 
 #[test]
 fn what_makes_a_run_worthless_is_said_with_a_remedy() {
-    let bench = bench(&spec(vec![path("wlan", &link(1000, 1))]));
+    let bench = bench(&NetworkSpec::new(vec![path("wlan", &link(1000, 1))]));
     bench.interfaces[0].drops.store(3, Ordering::SeqCst);
     let Validity::Invalid(faults) = bench.emulator.snapshot().unwrap().validity else {
         panic!("the device has dropped packets");
@@ -446,8 +447,8 @@ fn what_makes_a_run_worthless_is_said_with_a_remedy() {
 
 #[test]
 fn what_cannot_be_started_says_why() {
-    let lone = spec(vec![path("a", &link(1, 1))]);
-    let error = Emulator::start(&lone, Vec::new(), Options::default()).err().unwrap();
+    let lone = NetworkSpec::new(vec![path("a", &link(1, 1))]);
+    let error = Emulator::start(&lone, Seed(1), Vec::new(), Options::default()).err().unwrap();
     assert_eq!(error.to_string(), "the specification has 1 paths, but there are devices for 0");
     let bench = bench(&lone);
     let error = bench.emulator.change("b", Affected::Both, Change::Down).unwrap_err();

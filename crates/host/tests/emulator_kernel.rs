@@ -6,9 +6,9 @@ mod common;
 use anabranch_host::Namespace;
 use anabranch_host::emulator::{CaptureOptions, Options};
 use anabranch_net::Change;
-use anabranch_sim::Affected;
+use anabranch_sim::{Affected, NetworkSpec};
 use anabranch_units::Duration;
-use common::{Hosts, hosts, link, path, ping, spec, start, start_with};
+use common::{Hosts, hosts, link, path, ping, start, start_with};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 
@@ -31,7 +31,7 @@ fn tcp_of_the_kernel_crosses_between_veth_pairs() {
 /// Both families, both ways, byte for byte.
 fn tcp_crosses(mut hosts: Hosts) {
     hosts.ipv6 = true;
-    let emulator = start(&hosts, &spec(vec![path("wlan", &link(50, 5))]));
+    let emulator = start(&hosts, &NetworkSpec::new(vec![path("wlan", &link(50, 5))]));
     for address in ["10.77.1.1:5001", "[fd77:0:0:1::1]:5001"] {
         let listener = hosts.server.run(move || TcpListener::bind(address)).unwrap();
         let server = hosts.server.spawn(move || {
@@ -78,7 +78,7 @@ fn a_recording_holds_each_packet_at_both_hosts_with_its_fate() {
         }),
         ..Options::default()
     };
-    let emulator = start_with(&hosts, &spec(vec![wlan]), options);
+    let emulator = start_with(&hosts, &NetworkSpec::new(vec![wlan]), options);
     let answered = ping(&hosts, "10.77.1.1", 5, GUARD);
     let report = emulator.stop().unwrap();
     let capture = report.capture.unwrap();
@@ -108,7 +108,7 @@ fn a_host_sees_its_path_go_and_come_back() {
     for veth in [false, true] {
         let Some(mut hosts) = hosts() else { return };
         hosts.emulator = veth.then(|| Namespace::new("emulator").unwrap());
-        let emulator = start(&hosts, &spec(vec![path("wlan", &link(50, 1))]));
+        let emulator = start(&hosts, &NetworkSpec::new(vec![path("wlan", &link(50, 1))]));
         // A packet that leaves before the kernel is done with a new interface is lost.
         let carries = || (0..20).any(|_| ping(&hosts, "10.77.1.1", 1, std::time::Duration::from_secs(3)) == 1);
         assert!(carries(), "veth: {veth}");

@@ -309,7 +309,7 @@ fn decisions(spec: &Spec, outcome: &Outcome) -> Option<String> {
             } else {
                 ", "
             };
-            text += &format!("{between}{} {}", it.segments, spec.paths[it.path].name);
+            text += &format!("{between}{} {}", it.segments, spec.network.paths[it.path].name);
         }
         text
     };
@@ -319,7 +319,7 @@ fn decisions(spec: &Spec, outcome: &Outcome) -> Option<String> {
 
 /// A count of subflows added up for each path.
 fn by_path(spec: &Spec, connections: &[&ConnectionOutcome], count: fn(&SubflowStats) -> u64) -> Vec<u64> {
-    let mut counts = vec![0; spec.paths.len()];
+    let mut counts = vec![0; spec.network.paths.len()];
     for subflow in connections.iter().flat_map(|connection| &connection.subflows) {
         counts[subflow.path] += count(&subflow.stats);
     }

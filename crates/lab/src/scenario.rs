@@ -184,19 +184,19 @@ impl Scenario {
 
     /// The paths' names, in order.
     pub fn paths(&self) -> Vec<String> {
-        self.spec.paths.iter().map(|path| path.name.clone()).collect()
+        self.spec.network.paths.iter().map(|path| path.name.clone()).collect()
     }
 
     /// The names of the links that paths share.
     pub(crate) fn links(&self) -> Vec<String> {
-        self.spec.shared.iter().map(|link| link.name.clone()).collect()
+        self.spec.network.shared.iter().map(|link| link.name.clone()).collect()
     }
 
     /// Whether two paths cross one link.
     pub fn shares_a_link(&self) -> bool {
-        let paths = &self.spec.paths;
+        let paths = &self.spec.network.paths;
         let crosses = |link: &String| paths.iter().filter(|path| path.via.as_ref() == Some(link)).count();
-        self.spec.shared.iter().any(|link| crosses(&link.name) > 1)
+        self.spec.network.shared.iter().any(|link| crosses(&link.name) > 1)
     }
 
     /// What the file says of the client, or else of the server: the tables in which it does, of which the later one overrides.
@@ -261,7 +261,7 @@ impl Scenario {
         let late = self.late(seed);
         shift(&mut spec, late);
         // In front, so that what the file says for the same moment comes last.
-        spec.changes.splice(0..0, self.varies.iter().flat_map(|vary| vary.changes(Seed(seed), spec.stop)));
+        spec.network.changes.splice(0..0, self.varies.iter().flat_map(|vary| vary.changes(Seed(seed), spec.stop)));
         spec.samples = self.watch.times(spec.stop, late);
         spec
     }
@@ -280,8 +280,8 @@ impl Scenario {
     /// Whether seeds make a difference: something is drawn from them.
     pub fn is_random(&self) -> bool {
         let spec = &self.spec;
-        let own = spec.paths.iter().flat_map(|path| [&path.down, &path.up]);
-        let links = own.chain(spec.shared.iter().flat_map(|link| [&link.down, &link.up]));
+        let own = spec.network.paths.iter().flat_map(|path| [&path.down, &path.up]);
+        let links = own.chain(spec.network.shared.iter().flat_map(|link| [&link.down, &link.up]));
         let draws = |link: &LinkConfig| {
             !link.jitter.is_zero()
                 || !matches!(link.loss, LossModel::None | LossModel::List(_))
@@ -293,8 +293,8 @@ impl Scenario {
         !self.spread.is_zero()
             || !self.varies.is_empty()
             || links.into_iter().any(draws)
-            || spec.changes.iter().any(changes)
-            || spec.paths.iter().any(|path| !path.middleboxes.is_empty())
+            || spec.network.changes.iter().any(changes)
+            || spec.network.paths.iter().any(|path| !path.middleboxes.is_empty())
             || spec.workloads.iter().any(Workload::is_random)
     }
 
@@ -307,7 +307,7 @@ impl Scenario {
     pub fn single_path(&self, path: usize) -> Scenario {
         let mut scenario = self.clone();
         scenario.spec = self.spec.single_path(path);
-        let name = &self.spec.paths[path].name;
+        let name = &self.spec.network.paths[path].name;
         scenario.origin.sets.push("host.multipath=false".to_owned());
         scenario.origin.sets.push(format!("run.primary=\"{name}\""));
         scenario
@@ -391,7 +391,7 @@ fn load_text(at: &At<String>, from_set: bool, read: &ReadTrace<'_>) -> Result<St
 /// Lets everything begin later, while links and traces count from zero as before.
 fn shift(spec: &mut Spec, late: Duration) {
     spec.stop += late;
-    for change in &mut spec.changes {
+    for change in &mut spec.network.changes {
         change.at += late;
     }
     for switch in &mut spec.switches {
@@ -400,7 +400,7 @@ fn shift(spec: &mut Spec, late: Duration) {
     for restart in &mut spec.restarts {
         restart.at += late;
     }
-    for middlebox in spec.paths.iter_mut().flat_map(|path| &mut path.middleboxes) {
+    for middlebox in spec.network.paths.iter_mut().flat_map(|path| &mut path.middleboxes) {
         middlebox.kind.shift(late);
     }
     for workload in &mut spec.workloads {

@@ -41,7 +41,7 @@ impl Watch {
         measured.buffer_mean_segments = mean(&buffers);
         measured.buffer_sd_segments = deviation(&buffers);
         measured.suspension_s = suspension(spec, &under_way);
-        measured.samples = Some(series(spec.paths.len(), &kept, begin));
+        measured.samples = Some(series(spec.network.paths.len(), &kept, begin));
     }
 }
 
@@ -70,11 +70,12 @@ fn while_under_way<'a>(spec: &Spec, outcome: &Outcome, samples: &[&'a Sample]) -
 /// The longest time after the first failure of a link in which nothing arrived over the paths that it left, but for lone
 /// segments: a tail loss probe arrives in the middle of a standstill and does not end it.
 fn suspension(spec: &Spec, samples: &[&Sample]) -> Option<f64> {
-    let failures = spec.changes.iter().filter(|change| matches!(change.change, Change::Down | Change::Blackhole));
+    let failures =
+        spec.network.changes.iter().filter(|change| matches!(change.change, Change::Down | Change::Blackhole));
     let failure = failures.min_by_key(|change| change.at)?;
     let crosses =
         |path: &anabranch_sim::PathSpec| path.name == failure.path || path.via.as_ref() == Some(&failure.path);
-    let left: Vec<usize> = (0..spec.paths.len()).filter(|&path| !crosses(&spec.paths[path])).collect();
+    let left: Vec<usize> = (0..spec.network.paths.len()).filter(|&path| !crosses(&spec.network.paths[path])).collect();
     let received = |sample: &Sample| left.iter().map(|&path| sample.paths[path].received).sum::<u64>();
     let at = Instant::ZERO + failure.at;
     let after = samples.iter().position(|sample| sample.at >= at).filter(|_| !left.is_empty())?;
@@ -252,7 +253,8 @@ mod tests {
         assert_eq!(longest(&spec, 8), Some(0.3));
         assert_eq!(longest(&spec, 5), Some(0.2), "as far as the run went");
         assert_eq!(longest(&spec, 2), None, "it was over before the failure");
-        let unharmed = Spec { changes: Vec::new(), ..spec.clone() };
+        let mut unharmed = spec.clone();
+        unharmed.network.changes.clear();
         assert_eq!(longest(&unharmed, 8), None);
         // The standstill that ends with the first sample after the failure counts from the failure.
         assert_eq!(suspension(&spec, &[&sample(100, &[0, 3000]), &sample(400, &[0, 3000])]), Some(0.25));

@@ -1,7 +1,7 @@
 //! A host: an endpoint, and which of its connections are which sessions.
 
-use crate::topology::{Topology, address};
-use crate::{HostSpec, Spec, Workload};
+use crate::address::address;
+use crate::{HostSpec, Spec, Topology, Workload};
 use anabranch_engine::{Config, ConnectionId, Endpoint, LocalAddress};
 use anabranch_units::{Instant, Seed};
 
@@ -82,13 +82,13 @@ impl Host {
 
 /// The hosts of a run in the order of their numbers: client and server, then one pair for each competing TCP.
 pub(crate) fn all<P: Clone>(spec: &Spec, topology: &Topology<P>) -> Vec<Host> {
-    let reports_departures = spec.paths.iter().any(|path| path.nic.is_some());
+    let reports_departures = spec.network.paths.iter().any(|path| path.nic.is_some());
     let config = |host: &HostSpec, addresses| {
         let mut config = Config { loss_oracle: spec.loss_oracle, ..host.config(addresses) };
         config.profile.tsq = config.profile.tsq.filter(|_| reports_departures);
         config
     };
-    let client_addresses = spec.paths.iter().enumerate().map(|(path, it)| local(0, path, it.backup)).collect();
+    let client_addresses = spec.network.paths.iter().enumerate().map(|(path, it)| local(0, path, it.backup)).collect();
     let server_addresses = (0..spec.server.addresses).map(|index| local(1, index, false)).collect();
     let mut hosts = vec![
         Host::new(config(&spec.client, client_addresses), spec.seed.child("host/client")),

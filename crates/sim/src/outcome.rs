@@ -1,9 +1,8 @@
 //! What a run answers.
 
-use crate::topology::{owner, path_between};
-use crate::{Decided, MiddleboxOutcome, Sample};
+use crate::address::{owner, path_between};
+use crate::{Decided, LinkOutcome, MiddleboxOutcome, Sample};
 use anabranch_engine::{ConnectionStats, Counters, SubflowStats};
-use anabranch_net::LinkStats;
 use anabranch_units::{Bytes, Duration, Instant};
 use anabranch_wire::{DataSeq, Segment};
 use std::fmt;
@@ -106,15 +105,6 @@ pub struct PageOutcome {
     pub started: Instant,
     /// When its last activity was through, computations included. `None` if that never came.
     pub finished: Option<Instant>,
-}
-
-/// One link.
-#[derive(Clone, Debug)]
-pub struct LinkOutcome {
-    /// Its name, for instance `wifi/down`.
-    pub name: String,
-    /// What passed.
-    pub stats: LinkStats,
 }
 
 /// One UDP workload.

@@ -1,8 +1,8 @@
 //! The state of a run at times that were asked for. Looking changes nothing: neither outcome nor digest depend on it.
 
+use crate::address::{path_between, sender};
 use crate::session::Session;
 use crate::stage::Stage;
-use crate::topology::{path_between, sender};
 use anabranch_units::{Duration, Instant};
 use std::collections::BTreeMap;
 

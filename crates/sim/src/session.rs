@@ -1,7 +1,6 @@
 //! One connection with what its two applications have written and read.
 
-use crate::topology::PerDirection;
-use crate::{ConnectionOutcome, Direction};
+use crate::{ConnectionOutcome, Direction, PerDirection};
 use anabranch_engine::ConnectionId;
 use anabranch_units::Instant;
 

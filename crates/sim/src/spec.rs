@@ -1,27 +1,20 @@
 //! What a run consists of.
 
 use crate::page::{Page, Protocol};
-use crate::{Host, MiddleboxSpec};
+use crate::{Direction, Host, NetworkError, NetworkSpec, PathSpec};
 use anabranch_engine::{Factory, Keepalive, LocalAddress, Policies, Profile, Switch};
-use anabranch_net::{Change, ConfigError, LinkConfig};
 use anabranch_policy::congestion::CongestionControl;
 use anabranch_units::{Bytes, Duration, Rate, Seed};
 use std::sync::Arc;
 
-/// A whole run: two hosts, the paths between them, what they do and what happens to them.
-///
-/// The client has one address per path, and whatever is sent from or to it takes that path. The client opens
-/// connections, from its address on the path `primary`.
+/// A whole run: two hosts, the network between them, what they do and what happens to them. The client opens
+/// connections, from its address on the primary path.
 #[derive(Clone)]
 pub struct Spec {
     /// Fixes every draw of the run.
     pub seed: Seed,
-    /// At least one and at most 255.
-    pub paths: Vec<PathSpec>,
-    /// Links in series with several paths; see [`PathSpec::via`].
-    pub shared: Vec<SharedLink>,
-    /// The path of the first subflow of each connection: an index into `paths`.
-    pub primary: usize,
+    /// Paths between the hosts, and what happens to them.
+    pub network: NetworkSpec,
     /// The host that opens connections.
     pub client: HostSpec,
     /// The host that accepts them.
@@ -34,8 +27,6 @@ pub struct Spec {
     /// After the last transfer, run on for up to this long until no timer, no packet and no connection is left; see
     /// [`Outcome::quiet`](crate::Outcome::quiet).
     pub linger: Option<Duration>,
-    /// What happens to links.
-    pub changes: Vec<TimedChange>,
     /// Which policies take the place of others.
     pub switches: Vec<TimedSwitch>,
     /// The hosts that lose all their state.
@@ -56,37 +47,6 @@ pub struct Spec {
     pub audit: bool,
     /// Most events that the run may take before it is given up with [`SpecError::Budget`]; any number if `None`.
     pub budget: Option<u64>,
-}
-
-/// One path between the hosts.
-#[derive(Clone)]
-pub struct PathSpec {
-    /// Its name in results. Links are called `NAME/down`, `NAME/up` and `NAME/nic-down`, `NAME/nic-up`.
-    pub name: String,
-    /// From server to client.
-    pub down: LinkConfig,
-    /// From client to server.
-    pub up: LinkConfig,
-    /// The rate of the first hop of either host, whose departures TCP Small Queues waits for; `None` for no such hop and
-    /// no such limit.
-    pub nic: Option<Rate>,
-    /// The name of a shared link in series with this path.
-    pub via: Option<String>,
-    /// The client announces subflows over this path as backups.
-    pub backup: bool,
-    /// What stands on the path, in the order from the client to the server.
-    pub middleboxes: Vec<MiddleboxSpec>,
-}
-
-/// A link that several paths cross, between the server's first hop and the paths' own links.
-#[derive(Clone)]
-pub struct SharedLink {
-    /// Its name; the links are called `NAME/down` and `NAME/up`.
-    pub name: String,
-    /// From server to client.
-    pub down: LinkConfig,
-    /// From client to server.
-    pub up: LinkConfig,
 }
 
 /// One host, its addresses apart.
@@ -132,38 +92,6 @@ pub struct HostSpec {
     pub policies: Policies,
     /// How many addresses the server has; 1 unless said otherwise. The client has one per path.
     pub addresses: usize,
-}
-
-/// Which way the data goes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub enum Direction {
-    /// From server to client, as in downloads.
-    #[default]
-    Down,
-    /// From client to server.
-    Up,
-}
-
-impl Direction {
-    /// The other one.
-    pub const fn reversed(self) -> Self {
-        match self {
-            Direction::Down => Direction::Up,
-            Direction::Up => Direction::Down,
-        }
-    }
-}
-
-/// Which directions of a path a change affects.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Affected {
-    /// Both.
-    #[default]
-    Both,
-    /// From server to client.
-    Down,
-    /// From client to server.
-    Up,
 }
 
 /// Something that is sent. Times count from the beginning of the run.
@@ -341,22 +269,6 @@ pub enum Extent {
     Repeat(Bytes),
 }
 
-/// A change to the links of a path while the run goes on.
-#[derive(Clone, Debug)]
-pub struct TimedChange {
-    /// When.
-    pub at: Duration,
-    /// The name of a path or of a shared link.
-    pub path: String,
-    /// Which directions of it.
-    pub affected: Affected,
-    /// What.
-    pub change: Change,
-    /// Whether the client sees the carrier of its interface on that path go (`Change::Down`) and come (`Change::Up`,
-    /// and `Change::Restore` where it has gone).
-    pub notify: bool,
-}
-
 /// A policy that takes the place of another while the run goes on. At the same time as a change to links, it comes after it.
 #[derive(Clone)]
 pub struct TimedSwitch {
@@ -382,31 +294,15 @@ pub struct TimedRestart {
 /// A run that cannot be.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SpecError {
-    /// No paths, or more than there are addresses for.
-    #[error("there are {0} paths; accepted are 1 to 255")]
-    Paths(usize),
-    /// The index of the primary path.
-    #[error("primary is path {0}, but there are only {1}, counted from 0")]
-    Primary(usize, usize),
+    /// A network that cannot be, or the name of a path that is not there.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
     /// Addresses of the server.
     #[error("the server has {0} addresses; accepted are 1 to 255")]
     ServerAddresses(usize),
     /// More competing TCP workloads than there are addresses for.
     #[error("there are {0} competing TCP workloads; accepted are up to 126")]
     CompetingTcp(usize),
-    /// Two links of one name would share their random draws.
-    #[error("`{0}` names two paths or shared links")]
-    DuplicateName(String),
-    /// A name that nothing has.
-    #[error("{what} names the path `{name}`; there are: {known}")]
-    UnknownPath {
-        /// Who names it.
-        what: String,
-        /// The name.
-        name: String,
-        /// The names there are.
-        known: String,
-    },
     /// Something to send that is nothing.
     #[error("{0} is empty; sizes and rates of workloads are above zero")]
     Empty(&'static str),
@@ -431,38 +327,19 @@ pub enum SpecError {
         /// What is wrong.
         what: String,
     },
-    /// A middlebox that cannot be.
-    #[error("{place}: {what}")]
-    Middlebox {
-        /// Path and kind.
-        place: String,
-        /// What would be accepted, and why.
-        what: &'static str,
-    },
-    /// A link that cannot be.
-    #[error("{place}: {error}")]
-    Link {
-        /// Which link.
-        place: String,
-        /// What is wrong with it.
-        error: ConfigError,
-    },
 }
 
 impl Spec {
-    /// Two hosts over these paths, with nothing to do yet: seed 1, no shared links, first path primary, one hour at most.
+    /// Two hosts over these paths, with nothing to do yet: seed 1, nothing but the paths, one hour at most.
     pub fn new(paths: Vec<PathSpec>, client: HostSpec, server: HostSpec) -> Self {
         Spec {
             seed: Seed(1),
-            paths,
-            shared: Vec::new(),
-            primary: 0,
+            network: NetworkSpec::new(paths),
             client,
             server,
             workloads: Vec::new(),
             stop: Duration::from_secs(3600),
             linger: None,
-            changes: Vec::new(),
             switches: Vec::new(),
             restarts: Vec::new(),
             codec: false,
@@ -478,17 +355,10 @@ impl Spec {
     /// The same run with plain TCP over one path, all else equal: the baseline of multipath.
     pub fn single_path(&self, path: usize) -> Self {
         let mut spec = self.clone();
-        spec.primary = path;
+        spec.network.primary = path;
         spec.client.multipath = false;
         spec.server.multipath = false;
         spec
-    }
-}
-
-impl PathSpec {
-    /// A path over these links and nothing else.
-    pub fn new(name: &str, down: LinkConfig, up: LinkConfig) -> Self {
-        PathSpec { name: name.to_owned(), down, up, nic: None, via: None, backup: false, middleboxes: Vec::new() }
     }
 }
 

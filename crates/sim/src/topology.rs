@@ -1,19 +1,10 @@
-//! The links and routes of a run, and the addresses that select them.
-//!
-//! [`Topology`] moves anything, so that the emulator of `host` builds the very same network out of the same specification. The
-//! addresses are the simulator's own.
-//!
-//! Hosts come in pairs: pair 0 is the client and the server, each competing TCP workload has one more. The client of pair
-//! `n` has the address `10.2n.i.1` on path `i`, its server has `10.(2n+1).j.1`. A packet takes the path that is written in
-//! its client's address, so finding the route takes no table.
+//! The links and routes of a network.
 
-use crate::{Affected, Direction, LinkOutcome, PathSpec, Spec, SpecError, check};
-use anabranch_net::{Change, LinkConfig, LinkId, Network, QueueLimit, RouteId};
-use anabranch_policy::Truth;
-use anabranch_units::{Duration, Instant, Rate};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use crate::{Affected, Direction, NetworkError, NetworkSpec, PathSpec, PerDirection};
+use anabranch_net::{Change, LinkConfig, LinkId, LinkStats, Network, QueueLimit, RouteId};
+use anabranch_units::{Duration, Instant, Rate, Seed};
 
-/// Network, routes and names of a run. `P` is what the network carries.
+/// Network, routes and names of a [`NetworkSpec`]. `P` is the packet: the simulator's segments, the emulator's bytes.
 ///
 /// Data that travel down cross the server's first hop (if the path has one: [`PathSpec::nic`]), the shared link (if any:
 /// [`PathSpec::via`]) and the path's own link, in this order; what travels up crosses the client's first hop, the path's own
@@ -38,6 +29,26 @@ struct Known {
     is_blackhole: bool,
 }
 
+/// The links of a path in one direction, taken together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PathState {
+    /// The lowest rate; zero while one of the links is down or a black hole.
+    pub rate: Rate,
+    /// One-way propagation delay with the mean of the jitter, without queueing.
+    pub delay: Duration,
+    /// Mean rate of random loss, from 0 to 1.
+    pub loss: f64,
+}
+
+/// The counts of one link.
+#[derive(Clone, Debug)]
+pub struct LinkOutcome {
+    /// Its name, for instance `wifi/down`.
+    pub name: String,
+    /// What passed.
+    pub stats: LinkStats,
+}
+
 struct Path {
     name: String,
     /// The path's own links.
@@ -46,87 +57,26 @@ struct Path {
     has_nic: bool,
 }
 
-/// One for each direction.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct PerDirection<T> {
-    /// From server to client.
-    pub down: T,
-    /// From client to server.
-    pub up: T,
-}
-
-impl<T> PerDirection<T> {
-    /// The one for this direction.
-    #[inline]
-    pub fn of(&self, direction: Direction) -> &T {
-        match direction {
-            Direction::Down => &self.down,
-            Direction::Up => &self.up,
-        }
-    }
-
-    /// The one for this direction.
-    #[inline]
-    pub fn of_mut(&mut self, direction: Direction) -> &mut T {
-        match direction {
-            Direction::Down => &mut self.down,
-            Direction::Up => &mut self.up,
-        }
-    }
-}
-
-/// The host that sends data in this direction: 0 for the client of a pair, 1 for its server.
-#[inline]
-pub(crate) const fn sender(direction: Direction) -> usize {
-    match direction {
-        Direction::Down => 1,
-        Direction::Up => 0,
-    }
-}
-
-/// The address of host `host` (pair `host / 2`, its client if even) with this index.
-pub(crate) const fn address(host: usize, index: usize) -> IpAddr {
-    IpAddr::V4(Ipv4Addr::new(10, host as u8, index as u8, 1))
-}
-
-/// The client's address on path `path`, which names that path to a policy.
-pub const fn client_address(path: usize) -> IpAddr {
-    address(0, path)
-}
-
-/// The host that has this address, and the index of the address there.
-#[inline]
-pub(crate) fn owner(address: IpAddr) -> (usize, usize) {
-    match address {
-        IpAddr::V4(v4) => {
-            let [_, host, index, _] = v4.octets();
-            (usize::from(host), usize::from(index))
-        }
-        IpAddr::V6(_) => unreachable!("the simulator gives IPv4 addresses only"),
-    }
-}
-
-/// The path between two addresses: written in the client's.
-#[inline]
-pub(crate) fn path_between(local: IpAddr, remote: IpAddr) -> usize {
-    let (host, index) = owner(local);
-    if host.is_multiple_of(2) { index } else { owner(remote).1 }
-}
-
 impl<P: Clone> Topology<P> {
-    /// Builds all links and routes of a specification.
+    /// Builds all links and routes of a specification. Links draw from streams of `seed` that are named after them.
     ///
     /// # Errors
     /// If it names what there is not, or holds a number that means nothing.
-    pub fn new(spec: &Spec) -> Result<Self, SpecError> {
-        check::check(spec)?;
-        let topology = Self::build(spec)?;
-        check::names(spec, &topology)?;
+    pub fn new(spec: &NetworkSpec, seed: Seed) -> Result<Self, NetworkError> {
+        spec.check()?;
+        let topology = Self::build(spec, seed)?;
+        for timed in &spec.changes {
+            if topology.affected(&timed.path, timed.affected).is_none() {
+                let shared = topology.shared.iter().map(|(name, _)| name.as_str());
+                let known = topology.path_names().chain(shared).collect();
+                return Err(NetworkError::unknown(format!("a change at {}", timed.at), &timed.path, known));
+            }
+        }
         Ok(topology)
     }
 
-    fn build(spec: &Spec) -> Result<Self, SpecError> {
-        let mut builder = Builder { spec, network: Network::new(), known: Vec::new() };
+    fn build(spec: &NetworkSpec, seed: Seed) -> Result<Self, NetworkError> {
+        let mut builder = Builder { seed, network: Network::new(), known: Vec::new() };
         // Results list the links of paths first, but a path's route needs its shared link.
         let own: Vec<_> = spec.paths.iter().map(|path| builder.own_links(path)).collect::<Result<_, _>>()?;
         let mut shared = Vec::new();
@@ -167,13 +117,18 @@ impl<P: Clone> Topology<P> {
 
     /// Whether departures from the first hop of this path are reported.
     #[inline]
-    pub(crate) fn has_nic(&self, path: usize) -> bool {
+    pub fn has_nic(&self, path: usize) -> bool {
         self.paths[path].has_nic
     }
 
     /// What a path is called.
     pub fn path_name(&self, path: usize) -> &str {
         &self.paths[path].name
+    }
+
+    /// The names of all paths, in their order.
+    pub fn path_names(&self) -> impl Iterator<Item = &str> {
+        self.paths.iter().map(|path| path.name.as_str())
     }
 
     /// The index of the path called `name`.
@@ -194,7 +149,7 @@ impl<P: Clone> Topology<P> {
     }
 
     /// Packets that wait on this path and the link it shares, the hosts' interfaces apart.
-    pub(crate) fn queued(&mut self, now: Instant, path: usize, direction: Direction) -> u64 {
+    pub fn queued(&mut self, now: Instant, path: usize, direction: Direction) -> u64 {
         let nic = usize::from(self.paths[path].has_nic);
         let links: Vec<LinkId> = self.network.route(self.route(path, direction)).skip(nic).collect();
         links.into_iter().map(|link| u64::from(self.network.stats(now, link).queued)).sum()
@@ -209,10 +164,10 @@ impl<P: Clone> Topology<P> {
         self.network.apply(now, link, change.clone()).expect("changes were checked before the run");
     }
 
-    /// What there is to know of a path in one direction.
-    pub(crate) fn truth(&self, path: usize, direction: Direction) -> Truth {
+    /// The links of a path in one direction, as they are now.
+    pub fn state(&self, path: usize, direction: Direction) -> PathState {
         let links = || self.network.route(self.route(path, direction)).map(|link| &self.known[link.index()]);
-        Truth {
+        PathState {
             rate: links().map(Known::effective_rate).min().unwrap_or_default(),
             delay: links().fold(Duration::ZERO, |sum, link| sum + link.delay + link.jitter / 2),
             loss: 1.0 - links().map(|link| 1.0 - link.loss).product::<f64>(),
@@ -259,16 +214,16 @@ impl Known {
     }
 }
 
-struct Builder<'a, P> {
-    spec: &'a Spec,
+struct Builder<P> {
+    seed: Seed,
     network: Network<P>,
     known: Vec<Known>,
 }
 
 type Links = PerDirection<LinkId>;
 
-impl<P: Clone> Builder<'_, P> {
-    fn own_links(&mut self, path: &PathSpec) -> Result<(Links, Option<Links>), SpecError> {
+impl<P: Clone> Builder<P> {
+    fn own_links(&mut self, path: &PathSpec) -> Result<(Links, Option<Links>), NetworkError> {
         let own = self.pair(&path.name, &path.down, &path.up)?;
         let Some(rate) = path.nic else {
             return Ok((own, None));
@@ -279,17 +234,17 @@ impl<P: Clone> Builder<'_, P> {
         Ok((own, Some(PerDirection { down, up })))
     }
 
-    fn pair(&mut self, name: &str, down: &LinkConfig, up: &LinkConfig) -> Result<Links, SpecError> {
+    fn pair(&mut self, name: &str, down: &LinkConfig, up: &LinkConfig) -> Result<Links, NetworkError> {
         // Only first hops report departures: their packets have a host that waits for them.
         let quiet = |config: &LinkConfig| LinkConfig { notify_departure: false, ..config.clone() };
         Ok(PerDirection { down: self.link(name, "down", quiet(down))?, up: self.link(name, "up", quiet(up))? })
     }
 
-    fn link(&mut self, owner: &str, part: &str, config: LinkConfig) -> Result<LinkId, SpecError> {
+    fn link(&mut self, owner: &str, part: &str, config: LinkConfig) -> Result<LinkId, NetworkError> {
         let place = format!("{owner}/{part}");
         self.known.push(Known::new(&config));
-        let added = self.network.add_link(config, &place, self.spec.seed);
-        added.map_err(|error| SpecError::Link { place, error })
+        let added = self.network.add_link(config, &place, self.seed);
+        added.map_err(|error| NetworkError::Link { place, error })
     }
 
     fn route(&mut self, links: &[LinkId]) -> RouteId {
@@ -297,11 +252,10 @@ impl<P: Clone> Builder<'_, P> {
     }
 }
 
-fn find_shared(shared: &[(String, Links)], via: &str, path: &str) -> Result<Links, SpecError> {
-    shared.iter().find(|(name, _)| name == via).map(|(_, links)| *links).ok_or_else(|| SpecError::UnknownPath {
-        what: format!("via of path {path}"),
-        name: via.to_owned(),
-        known: shared.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", "),
+fn find_shared(shared: &[(String, Links)], via: &str, path: &str) -> Result<Links, NetworkError> {
+    shared.iter().find(|(name, _)| name == via).map(|(_, links)| *links).ok_or_else(|| {
+        let known = shared.iter().map(|(name, _)| name.as_str()).collect();
+        NetworkError::unknown(format!("via of path {path}"), via, known)
     })
 }
 
@@ -315,41 +269,30 @@ fn first_hop(rate: Rate) -> LinkConfig {
     }
 }
 
-/// The port that servers listen on: the one that iperf made usual for bulk transfers. Wireshark knows no protocol there, as it
-/// does at 80, where it would take our bytes for broken HTTP.
-pub(crate) const SERVICE: u16 = 5001;
-
-/// Where the server of a pair is reached first.
-pub(crate) const fn service(pair: usize) -> SocketAddr {
-    SocketAddr::new(address(2 * pair + 1, 0), SERVICE)
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::{HostSpec, SharedLink};
-    use anabranch_engine::{Policies, Profile};
+    use crate::SharedLink;
     use anabranch_net::LossModel;
 
     fn lossy(p: f64) -> LinkConfig {
         LinkConfig { loss: LossModel::Bernoulli { p }, ..LinkConfig::new(Rate::from_mbps(1), Duration::ZERO) }
     }
 
-    fn spec() -> Spec {
+    fn spec() -> NetworkSpec {
         let mut near = PathSpec::new("near", lossy(0.1), lossy(0.0));
         near.nic = Some(Rate::from_mbps(100));
         let mut far = PathSpec::new("far", lossy(0.0), lossy(0.0));
         (near.via, far.via) = (Some("core".to_owned()), Some("core".to_owned()));
-        let host = HostSpec::new(Profile::linux(), Policies::default());
-        let mut spec = Spec::new(vec![near, far], host.clone(), host);
+        let mut spec = NetworkSpec::new(vec![near, far]);
         spec.shared = vec![SharedLink { name: "core".to_owned(), down: lossy(0.5), up: lossy(0.0) }];
         spec
     }
 
     #[test]
     fn data_cross_the_first_hop_the_shared_link_and_the_path() {
-        let topology = Topology::<()>::new(&spec()).unwrap();
+        let topology = Topology::<()>::new(&spec(), Seed(1)).unwrap();
         let names = |path, direction| {
             let links = topology.network.route(topology.route(path, direction));
             links.map(|link| topology.network.link_name(link).to_owned()).collect::<Vec<_>>()
@@ -361,23 +304,23 @@ mod tests {
     }
 
     #[test]
-    fn the_truth_of_a_path_is_that_of_all_its_links() {
+    fn the_state_of_a_path_is_that_of_all_its_links() {
         let mut spec = spec();
         spec.paths[0].down.delay = Duration::from_millis(7);
         spec.paths[0].down.jitter = Duration::from_millis(4);
         spec.shared[0].down.delay = Duration::from_millis(30);
         spec.shared[0].down.service = Rate::from_mbps(3).into();
-        let mut topology = Topology::<()>::new(&spec).unwrap();
-        let near = topology.truth(0, Direction::Down);
+        let mut topology = Topology::<()>::new(&spec, Seed(1)).unwrap();
+        let near = topology.state(0, Direction::Down);
         assert_eq!((near.rate, near.delay), (Rate::from_mbps(1), Duration::from_millis(39)));
         assert!((near.loss - 0.55).abs() < 1e-12); // 1 - 0.9 · 0.5
-        assert!((topology.truth(1, Direction::Down).loss - 0.5).abs() < 1e-12);
-        assert_eq!(topology.truth(0, Direction::Up).delay, Duration::ZERO);
+        assert!((topology.state(1, Direction::Down).loss - 0.5).abs() < 1e-12);
+        assert_eq!(topology.state(0, Direction::Up).delay, Duration::ZERO);
 
         let core = topology.affected("core", Affected::Down).unwrap()[0];
         let mut after = |change| {
             topology.apply(Instant::ZERO, core, &change);
-            topology.truth(0, Direction::Down)
+            topology.state(0, Direction::Down)
         };
         assert!((after(Change::Loss(LossModel::None)).loss - 0.1).abs() < 1e-12);
         assert_eq!(after(Change::Rate(Rate::from_bps(400))).rate, Rate::from_bps(400));
@@ -388,14 +331,5 @@ mod tests {
         assert!(after(Change::Up).rate.is_zero(), "the black hole is still there");
         assert!(after(Change::Down).rate.is_zero());
         assert_eq!(after(Change::Restore).rate, Rate::from_bps(400));
-    }
-
-    #[test]
-    fn the_path_is_written_in_the_address_of_the_client() {
-        for pair in [0, 3] {
-            let (client, server) = (address(2 * pair, 5), address(2 * pair + 1, 2));
-            assert_eq!((path_between(client, server), path_between(server, client)), (5, 5));
-            assert_eq!(owner(server), (2 * pair + 1, 2));
-        }
     }
 }

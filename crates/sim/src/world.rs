@@ -4,15 +4,17 @@
 //! link, an application's timer. What happens at the same time happens in this order, and hosts in the order of their numbers; so
 //! specification and seed fix everything.
 
+use crate::address::{SERVICE, address};
 use crate::apps::{self, App};
+use crate::check::check;
 use crate::host;
 use crate::stage::{Stage, TransferState};
-use crate::topology::{SERVICE, Topology, address};
 use crate::{
-    Carriers, ConnectionOutcome, Direction, Host, Observer, Outcome, Spec, SpecError, TimedChange, TimedRestart,
-    TimedSwitch, Workload,
+    Carriers, ConnectionOutcome, Direction, Host, Observer, Outcome, PathState, Spec, SpecError, TimedChange,
+    TimedRestart, TimedSwitch, Topology, Workload,
 };
 use anabranch_net::{Change, LinkId, Output};
+use anabranch_policy::Truth;
 use anabranch_units::Instant;
 
 /// Plays a run.
@@ -98,7 +100,8 @@ enum Turn {
 
 impl<'a> World<'a> {
     fn new(spec: &'a Spec, observer: Option<&'a mut dyn Observer>) -> Result<Self, SpecError> {
-        let topology = Topology::new(spec)?;
+        let topology = Topology::new(&spec.network, spec.seed)?;
+        check(spec, &topology)?;
         let hosts = host::all(spec, &topology);
         let change = |timed: &'a TimedChange| {
             let links = topology.affected(&timed.path, timed.affected).unwrap_or_default();
@@ -112,7 +115,7 @@ impl<'a> World<'a> {
             let what = Happening::Restart(usize::from(timed.host == Host::Server));
             Scheduled { at: Instant::ZERO + timed.at, what }
         };
-        let (links, policies) = (spec.changes.iter().map(change), spec.switches.iter().map(switch));
+        let (links, policies) = (spec.network.changes.iter().map(change), spec.switches.iter().map(switch));
         let mut changes: Vec<_> = links.chain(policies).chain(spec.restarts.iter().map(restart)).collect();
         changes.sort_by_key(|change| change.at); // Stable: of equal times the first listed comes first.
         let mut stage = Stage::new(spec, topology, hosts, observer);
@@ -293,7 +296,10 @@ impl<'a> World<'a> {
     /// Tells the senders what there is to know of each path, for policies that ask.
     fn tell_truths(&mut self) {
         for path in 0..self.stage.topology.paths() {
-            let [up, down] = [Direction::Up, Direction::Down].map(|way| Some(self.stage.topology.truth(path, way)));
+            let [up, down] = [Direction::Up, Direction::Down].map(|way| {
+                let PathState { rate, delay, loss } = self.stage.topology.state(path, way);
+                Some(Truth { rate, delay, loss })
+            });
             let client = address(0, path);
             self.stage.hosts[0].endpoint.set_truth(client, None, up);
             for index in 0..self.spec.server.addresses {

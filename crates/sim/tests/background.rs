@@ -78,7 +78,7 @@ fn background_traffic_takes_its_share_of_a_download() {
         let download =
             Workload::Bulk { direction: Direction::Down, start: Duration::ZERO, duration: Duration::from_secs(10) };
         let mut spec = spec(vec![path("a", 10, 20)], vec![download]);
-        spec.paths[0].down.queue = QueueLimit::Packets(40);
+        spec.network.paths[0].down.queue = QueueLimit::Packets(40);
         spec.workloads.extend(background);
         (spec.stop, spec.record_events, spec.audit) = (Duration::from_secs(12), false, false);
         run(&spec).unwrap().transfers[0].bytes as f64 * 8.0 / 10e6

@@ -99,7 +99,7 @@ fn exchange(name: &'static str, pause: Duration, checksum: bool) -> Subject {
 /// The same between hosts whose first SYN loses a race: every packet of the handshakes meets every fault.
 fn race() -> Subject {
     let mut subject = exchange("race", Duration::ZERO, false);
-    subject.spec.paths = vec![path("a", 10, 40), path("b", 10, 5)];
+    subject.spec.network.paths = vec![path("a", 10, 40), path("b", 10, 5)];
     let entry = find(FIRST_PATHS, "first path", "raced").unwrap();
     subject.spec.client.policies.first_path = Arc::new(|| entry.build_default());
     subject
@@ -139,7 +139,7 @@ impl Subject {
             // Where its packets enter the path, in the order in which they were sent.
             let end = if direction == Direction::Up { End::Client } else { End::Server };
             let kind = Middlebox::Faults { plan, wait: LATE, direction: Some(direction) };
-            spec.paths[path].middleboxes.push(MiddleboxSpec { kind, end });
+            spec.network.paths[path].middleboxes.push(MiddleboxSpec { kind, end });
         }
         spec
     }

@@ -8,8 +8,8 @@ mod common;
 
 use anabranch_engine::FallbackReason;
 use anabranch_sim::{
-    Direction, End, EventKind, EventRecord, Host, Middlebox, MiddleboxSpec, Outcome, Spec, SpecError, SplitOptions,
-    Stripped, StrippedOptions, SynOption, TimedRestart, Unmapped, run,
+    Direction, End, EventKind, EventRecord, Host, Middlebox, MiddleboxSpec, NetworkError, Outcome, Spec, SpecError,
+    SplitOptions, Stripped, StrippedOptions, SynOption, TimedRestart, Unmapped, run,
 };
 use anabranch_units::{Bytes, Duration, Instant};
 use anabranch_wire::ResetReason;
@@ -183,7 +183,7 @@ fn other_sequence_numbers_change_nothing() {
         for place in [alone, on_first, on_second] {
             let lossy = |boxes: &[Middlebox]| {
                 let mut spec = place(boxes, direction);
-                for path in &mut spec.paths {
+                for path in &mut spec.network.paths {
                     path.down.loss = anabranch_net::LossModel::Bernoulli { p: 0.02 };
                     path.up.loss = anabranch_net::LossModel::Bernoulli { p: 0.02 };
                 }
@@ -212,7 +212,7 @@ fn segments_that_are_cut_stay_multipath() {
                 assert!(outcome.connections[0].multipath, "{options:?}");
                 assert_eq!(fallbacks(&outcome), [vec![], vec![]], "{options:?}");
                 assert!(outcome.counters.iter().all(|counters| counters.resets_sent.is_empty()));
-                let paths = spec.paths.len();
+                let paths = spec.network.paths.len();
                 assert!((0..paths).all(|path| carried(&outcome, path) > SIZE / 10), "every path is used");
             }
         }
@@ -246,7 +246,7 @@ fn pieces_that_are_merged_again_are_as_before() {
     let split = Middlebox::Split { size: 710, options: SplitOptions::First, direction: Some(Direction::Down) };
     let coalesce = Middlebox::Coalesce { size: 1420, wait: ms(2), direction: Some(Direction::Down) };
     let mut spec = alone(&[coalesce], Direction::Down);
-    spec.paths[0].middleboxes.push(MiddleboxSpec::at_server(split));
+    spec.network.paths[0].middleboxes.push(MiddleboxSpec::at_server(split));
     let outcome = complete(&spec);
     assert!(outcome.middleboxes.iter().all(|middlebox| middlebox.altered > 500), "{:?}", outcome.middleboxes);
     assert!(outcome.connections[0].multipath);
@@ -343,7 +343,7 @@ fn early_acknowledgments_do_no_harm() {
         let far = if direction == Direction::Up { End::Server } else { End::Client };
         for (place, path) in [(alone as fn(&[Middlebox], Direction) -> Spec, 0), (on_first, 0), (on_second, 1)] {
             let mut spec = place(&[], direction);
-            spec.paths[path].middleboxes = vec![MiddleboxSpec { kind: proxy.clone(), end: far }];
+            spec.network.paths[path].middleboxes = vec![MiddleboxSpec { kind: proxy.clone(), end: far }];
             let outcome = complete(&spec);
             assert!(outcome.middleboxes[0].made > 100, "{:?}", outcome.middleboxes);
             assert!(outcome.connections[0].multipath, "{direction:?}");
@@ -352,7 +352,7 @@ fn early_acknowledgments_do_no_harm() {
         // without DSS is no reason to fall back (§3.7): those with it come later.
         let near = if direction == Direction::Up { End::Client } else { End::Server };
         let mut spec = alone(&[], direction);
-        spec.paths[0].middleboxes = vec![MiddleboxSpec { kind: proxy, end: near }];
+        spec.network.paths[0].middleboxes = vec![MiddleboxSpec { kind: proxy, end: near }];
         let outcome = complete(&spec);
         let srtt = outcome.connections[0].subflows[0].stats.srtt.unwrap();
         assert!(srtt < ms(5), "{srtt} over a path of 20 ms");
@@ -526,7 +526,7 @@ fn boxes_are_combined() {
         let nat = Middlebox::Nat { rebind: None, unmapped: Unmapped::Reset };
         let split = Middlebox::Split { size: 600, options: SplitOptions::Copied, direction: None };
         let mut spec = on_first(&[nat.clone(), Middlebox::RewriteSequence], direction);
-        spec.paths[0].middleboxes.extend([split, nat].map(MiddleboxSpec::at_server));
+        spec.network.paths[0].middleboxes.extend([split, nat].map(MiddleboxSpec::at_server));
         let outcome = complete(&spec);
         let names: Vec<_> = outcome.middleboxes.iter().map(|middlebox| middlebox.name.as_str()).collect();
         assert_eq!(names, ["a/nat", "a/rewrite-sequence", "a/split", "a/nat-2"]);
@@ -546,10 +546,10 @@ fn a_host_hears_of_the_departure_of_what_it_sent() {
         for direction in BOTH {
             let mut spec = if paths == 1 { alone(&[], direction) } else { on_first(&[], direction) };
             let end = if direction == Direction::Up { End::Client } else { End::Server };
-            spec.paths[0].middleboxes = vec![MiddleboxSpec { kind: kind.clone(), end }];
+            spec.network.paths[0].middleboxes = vec![MiddleboxSpec { kind: kind.clone(), end }];
             spec.workloads = vec![files(direction, &[3 * SIZE], false)];
             let without = complete(&spec).transfers[0].duration().unwrap();
-            for path in &mut spec.paths {
+            for path in &mut spec.network.paths {
                 path.nic = Some(anabranch_units::Rate::from_mbps(1000));
             }
             let took = complete(&spec).transfers[0].duration().unwrap();
@@ -562,7 +562,7 @@ fn a_host_hears_of_the_departure_of_what_it_sent() {
 fn what_cannot_be_is_refused() {
     let refusal = |kind: Middlebox| run(&alone(&[kind], Direction::Down)).unwrap_err();
     let split = refusal(Middlebox::Split { size: 0, options: SplitOptions::Copied, direction: None });
-    assert!(matches!(split, SpecError::Middlebox { .. }));
+    assert!(matches!(split, SpecError::Network(NetworkError::Middlebox { .. })));
     assert_eq!(split.to_string(), "a/split: a piece holds at least one byte");
     refusal(Middlebox::EarlyAck { delay: Duration::ZERO, lose: 0, direction: None });
     refusal(Middlebox::AlterPayload { offset: 0, remove: 0, insert: 0, direction: None });
@@ -580,7 +580,7 @@ fn a_join_that_is_given_up_is_reset() {
         direction: Some(Direction::Down),
     }];
     let mut spec = on_second(&boxes, Direction::Up);
-    spec.paths[0] = path("a", 1, 10);
+    spec.network.paths[0] = path("a", 1, 10);
     spec.workloads = vec![files(Direction::Up, &[5_000_000], false)]; // 40 s; a join is given up after 30.
     let outcome = complete(&spec);
     assert_eq!(resets(&outcome, CLIENT, ResetReason::Middlebox), 1);
@@ -620,8 +620,10 @@ fn a_join_that_the_peer_never_counted_does_not_keep_us_from_following_it() {
     }];
     for up in [300, 500, 900] {
         let mut spec = on_first(&boxes, Direction::Down);
-        (spec.paths[0].down.delay, spec.paths[0].up.delay) = (Duration::from_millis(200), Duration::from_millis(1));
-        (spec.paths[1].down.delay, spec.paths[1].up.delay) = (Duration::from_millis(2), Duration::from_millis(up));
+        (spec.network.paths[0].down.delay, spec.network.paths[0].up.delay) =
+            (Duration::from_millis(200), Duration::from_millis(1));
+        (spec.network.paths[1].down.delay, spec.network.paths[1].up.delay) =
+            (Duration::from_millis(2), Duration::from_millis(up));
         let outcome = complete(&spec);
         assert_eq!(fallbacks(&outcome)[CLIENT], [FallbackReason::InfiniteMapping], "{up} ms");
     }

@@ -120,7 +120,7 @@ fn every_packet_has_a_beginning_and_an_end() {
 fn what_middleboxes_keep_or_make_is_told() {
     let coalesce = Middlebox::Coalesce { size: 4000, wait: ms(1), direction: None };
     let mut spec = spec(vec![path("a", 20, 10), path("b", 10, 30)], vec![download(1_000_000)]);
-    spec.paths[0].middleboxes = vec![MiddleboxSpec { end: End::Server, ..MiddleboxSpec::new(coalesce) }];
+    spec.network.paths[0].middleboxes = vec![MiddleboxSpec { end: End::Server, ..MiddleboxSpec::new(coalesce) }];
     let (notes, _) = Notes::of(&spec);
     for id in notes.sent.keys() {
         let ends = [notes.received.contains_key(id), notes.lost.contains_key(id), notes.kept.contains(id)];
@@ -132,7 +132,7 @@ fn what_middleboxes_keep_or_make_is_told() {
 #[test]
 fn a_black_hole_shows_what_timeouts_repeat_and_reinject() {
     let mut spec = spec(vec![path("a", 20, 10), path("b", 10, 30)], vec![download(2_000_000)]);
-    spec.changes = swallowed("a", 200, 900);
+    spec.network.changes = swallowed("a", 200, 900);
     let (notes, _) = Notes::of(&spec);
     for purpose in [
         Purpose::Handshake { retries: 0 },

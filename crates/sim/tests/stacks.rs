@@ -118,10 +118,10 @@ impl Scheduler for FirstSight {
 #[test]
 fn temporal_sharing_spares_a_new_subflow_the_overflow_of_its_path() {
     let mut spec = spec(vec![path("a", 40, 10), path("b", 20, 30)], vec![download(30_000_000)]);
-    spec.paths[1].down.queue = QueueLimit::Packets(100);
+    spec.network.paths[1].down.queue = QueueLimit::Packets(100);
     let change =
         |at, change| TimedChange { at: ms(at), path: "b".to_owned(), affected: Affected::Both, change, notify: true };
-    spec.changes = vec![change(2_000, Change::Down), change(4_000, Change::Up)];
+    spec.network.changes = vec![change(2_000, Change::Down), change(4_000, Change::Up)];
     let [without, with] = [false, true].map(|sharing| {
         let seen = Arc::<Mutex<BTreeMap<_, _>>>::default();
         let mut spec = with(&spec, |profile| profile.temporal_sharing = sharing);
@@ -162,7 +162,8 @@ fn small_queues_let_their_segments_out_in_a_row() {
 fn a_queue_that_counts_the_delay_line_limits_what_is_in_flight() {
     let [plain, counted] = [false, true].map(|counts| {
         let mut spec = spec(vec![path("a", 20, 100)], vec![download(20_000_000)]);
-        (spec.paths[0].down.queue, spec.paths[0].down.queue_counts_delay) = (QueueLimit::Packets(100), counts);
+        (spec.network.paths[0].down.queue, spec.network.paths[0].down.queue_counts_delay) =
+            (QueueLimit::Packets(100), counts);
         goodput(&complete(&spec))
     });
     assert!(counted < 12.0 && plain > 1.2 * counted, "{plain:.2} and {counted:.2} Mbit/s");
@@ -172,7 +173,7 @@ fn a_queue_that_counts_the_delay_line_limits_what_is_in_flight() {
 #[test]
 fn hystart_leaves_slow_start_before_the_queue_is_full() {
     let mut spec = spec(vec![path("a", 20, 25)], vec![download(2_000_000)]);
-    spec.paths[0].down.queue = QueueLimit::Packets(83);
+    spec.network.paths[0].down.queue = QueueLimit::Packets(83);
     cubic(&mut spec.server);
     let dropped = [None, Some(HyStart::Sixteenth), Some(HyStart::Eighth)].map(|rule| {
         let outcome = complete(&with(&spec, |profile| profile.hystart = rule));
@@ -185,7 +186,7 @@ fn hystart_leaves_slow_start_before_the_queue_is_full() {
 #[test]
 fn hystart_plus_plus_is_for_all_and_drops_little() {
     let mut spec = spec(vec![path("a", 20, 25)], vec![download(5_000_000)]);
-    spec.paths[0].down.queue = QueueLimit::Packets(250);
+    spec.network.paths[0].down.queue = QueueLimit::Packets(250);
     let [without, of_linux, plus_plus] = [None, Some(HyStart::Eighth), Some(HyStart::PlusPlus)].map(|rule| {
         let outcome = complete(&with(&spec, |profile| profile.hystart = rule));
         (down(&outcome, "a").dropped.queue, outcome.transfers[0].duration().unwrap())
@@ -200,7 +201,7 @@ fn hystart_plus_plus_is_for_all_and_drops_little() {
 #[test]
 fn prr_sends_through_a_recovery() {
     let mut spec = spec(vec![lossy_path("a", 20, 25, 0.0)], vec![download(2_000_000)]);
-    spec.paths[0].down.loss = LossModel::List(vec![150]);
+    spec.network.paths[0].down.loss = LossModel::List(vec![150]);
     spec.record_events = true;
     let pause = [false, true].map(|prr| {
         let outcome = complete(&with(&spec, |profile| profile.prr = prr));
@@ -254,7 +255,7 @@ fn halving_leaves_more_than_a_timeout_otherwise_does() {
     let windows = [LossResponse::Standard, LossResponse::Halve].map(|loss_response| {
         let profile = Profile { loss_response, initial_ssthresh: Some(20), ..Profile::newreno() };
         let mut spec = ns3(vec![path("a", 5, 50)], profile, 2_000_000);
-        spec.changes = swallowed("a", 2000, 2300);
+        spec.network.changes = swallowed("a", 2000, 2300);
         spec.samples = (1..400).map(|n| ms(10 * n)).collect();
         let outcome = complete(&spec);
         assert!(repairs(&outcome).1 > 0);

@@ -12,7 +12,8 @@ mod draw;
 use anabranch_engine::{Profile, Purpose};
 use anabranch_policy::registry::FIRST_PATHS;
 use anabranch_sim::{
-    Condition, ConnectionOutcome, Content, End, Loss, Observer, Outcome, PacketId, Sight, Spec, run, run_observed,
+    Condition, ConnectionOutcome, Content, End, Loss, NetworkSpec, Observer, Outcome, PacketId, Sight, Spec, run,
+    run_observed,
 };
 use anabranch_units::{Duration, Seed};
 use anabranch_wire::ResetReason;
@@ -86,7 +87,7 @@ fn is_held(spec: &Spec, connection: &ConnectionOutcome) -> bool {
 /// A middlebox took options away in the middle, the two ends found out at different times, and one of them could not follow
 /// the other to plain TCP any more: a reset that says so is all that is left (RFC 8684 §3.7).
 fn is_honest_failure(spec: &Spec, outcome: &Outcome) -> bool {
-    let interferes = spec.paths.iter().any(|path| !path.middleboxes.is_empty());
+    let interferes = spec.network.paths.iter().any(|path| !path.middleboxes.is_empty());
     let says_so = |counters: &anabranch_engine::Counters| counters.resets_sent.contains_key(&ResetReason::Middlebox);
     interferes && outcome.counters.iter().any(says_so)
 }
@@ -199,7 +200,10 @@ fn everything_arrives_wherever_connections_begin() {
             let usual = run(&spec).unwrap().digest;
             let entry = policies[seed as usize % policies.len()];
             spec.client.policies.first_path = Arc::new(|| entry.build_default());
-            let may_fail = (0..spec.paths.len()).any(|primary| draw::deep::may_fail(&Spec { primary, ..spec.clone() }));
+            let may_fail = (0..spec.network.paths.len()).any(|primary| {
+                let network = NetworkSpec { primary, ..spec.network.clone() };
+                draw::deep::may_fail(&Spec { network, ..spec.clone() })
+            });
             let result = catch_unwind(AssertUnwindSafe(|| {
                 moved += u64::from(run(&spec).unwrap().digest != usual);
                 verdict(&spec).filter(|_| !may_fail)
@@ -225,7 +229,7 @@ fn a_path_that_stays_dead_is_found_out() {
     let mut spec = draw::spec(Seed(3));
     spec.workloads = vec![common::download(10_000_000)];
     spec.stop = Duration::from_secs(120);
-    spec.changes = (0..spec.paths.len()).map(|path| draw::blackhole(&spec, path)).collect();
+    spec.network.changes = (0..spec.network.paths.len()).map(|path| draw::blackhole(&spec, path)).collect();
     assert!(verdict(&spec).is_some_and(|fault| fault.starts_with("not finished")));
 }
 

@@ -226,7 +226,7 @@ fn lia_takes_the_share_of_one_tcp_on_a_shared_bottleneck() {
         paths.iter_mut().for_each(|path| path.via = Some("core".to_owned()));
         let mut spec = bulk_over(paths);
         let core = dumbbell_path("core", 20, 40, 1.0);
-        spec.shared = vec![SharedLink { name: core.name, down: core.down, up: core.up }];
+        spec.network.shared = vec![SharedLink { name: core.name, down: core.down, up: core.up }];
         spec.server.policies.congestion = policy(CONGESTION, congestion);
         spec.workloads.push(Workload::Tcp {
             path: "a".to_owned(),
@@ -285,7 +285,7 @@ fn reinjection_spares_the_wait_for_a_dead_path() {
         spec.audit = false;
         spec.stop = Duration::from_secs(3000);
         spec.server.policies.reinjection = policy(REINJECTIONS, reinjection);
-        spec.changes = vec![TimedChange {
+        spec.network.changes = vec![TimedChange {
             at: Duration::from_secs(1),
             path: "a".to_owned(),
             affected: Affected::Both,

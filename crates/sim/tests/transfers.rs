@@ -5,7 +5,9 @@ mod common;
 
 use anabranch_net::{Change, QueueLimit};
 use anabranch_policy::registry::{CONGESTION, REINJECTIONS};
-use anabranch_sim::{Affected, Arrivals, Direction, Extent, FileOrder, Spacing, SpecError, TimedChange, Workload, run};
+use anabranch_sim::{
+    Affected, Arrivals, Direction, Extent, FileOrder, NetworkError, Spacing, SpecError, TimedChange, Workload, run,
+};
 use anabranch_units::{Bytes, Duration, Instant, Rate, Seed};
 use common::*;
 use std::sync::Arc;
@@ -192,7 +194,7 @@ fn competing_tcp_takes_its_share() {
 fn a_long_fat_path_repeats_what_it_lost_and_nothing_else() {
     for names in [&["p"][..], &["p", "q"]] {
         let mut wide = spec(names.iter().map(|name| path(name, 1000, 50)).collect(), vec![bulk(2)]);
-        for path in &mut wide.paths {
+        for path in &mut wide.network.paths {
             path.down.queue = QueueLimit::Bdp { factor: 1.0, round_trip: ms(100) };
         }
         let cubic = CONGESTION.iter().find(|entry| entry.name == "cubic").unwrap();
@@ -218,7 +220,7 @@ fn a_long_fat_path_repeats_what_it_lost_and_nothing_else() {
 fn a_dead_path_delays_but_loses_nothing() {
     for (change, notify) in [(Change::Down, true), (Change::Down, false), (Change::Blackhole, false)] {
         let mut spec = spec(vec![path("a", 10, 10), path("b", 10, 10)], vec![download(5_000_000)]);
-        spec.changes = vec![TimedChange {
+        spec.network.changes = vec![TimedChange {
             at: Duration::from_secs(1),
             path: "a".to_owned(),
             affected: Affected::Both,
@@ -242,7 +244,7 @@ fn a_path_that_is_restored_is_used_again() {
     };
     let carried = |changes| {
         let mut spec = spec(vec![path("a", 10, 10), path("b", 10, 10)], vec![download(5_000_000)]);
-        spec.changes = changes;
+        spec.network.changes = changes;
         let outcome = complete(&spec);
         let subflows = outcome.connections[0].subflows.iter();
         subflows.filter(|subflow| subflow.path == 0).map(|subflow| subflow.stats.bytes_first_sent).sum::<u64>()
@@ -284,13 +286,16 @@ fn what_cannot_be_is_refused_by_name() {
         edit(&mut bad);
         run(&bad).unwrap_err()
     };
-    assert_eq!(refusal(&|spec| spec.paths.clear()), SpecError::Paths(0));
-    assert_eq!(refusal(&|spec| spec.primary = 1), SpecError::Primary(1, 1));
-    assert_eq!(refusal(&|spec| spec.paths.push(path("a", 1, 1))), SpecError::DuplicateName("a".to_owned()));
+    assert_eq!(refusal(&|spec| spec.network.paths.clear()), NetworkError::Paths(0).into());
+    assert_eq!(refusal(&|spec| spec.network.primary = 1), NetworkError::Primary(1, 1).into());
+    assert_eq!(
+        refusal(&|spec| spec.network.paths.push(path("a", 1, 1))),
+        NetworkError::DuplicateName("a".to_owned()).into()
+    );
     assert!(matches!(refusal(&|spec| spec.workloads = vec![download(0)]), SpecError::Empty(_)));
-    let via = refusal(&|spec| spec.paths[0].via = Some("core".to_owned())).to_string();
+    let via = refusal(&|spec| spec.network.paths[0].via = Some("core".to_owned())).to_string();
     assert!(via.contains("via of path a") && via.contains("`core`"), "{via}");
-    let loss = refusal(&|spec| spec.paths[0].down.duplication = 2.0).to_string();
+    let loss = refusal(&|spec| spec.network.paths[0].down.duplication = 2.0).to_string();
     assert_eq!(loss, "a/down: duplication is 2; a probability lies between 0 and 1");
 }
 
@@ -301,7 +306,7 @@ fn a_window_held_up_by_the_slow_path_is_named_and_relieved() {
         let mut spec = spec(vec![path("fast", 100, 5), path("slow", 10, 50)], vec![download(4_000_000)]);
         spec.client.receive_buffer = Bytes::new(1 << 18);
         // Short, so that queueing does not hide that the paths are ten times apart.
-        spec.paths[0].down.queue = QueueLimit::Packets(80);
+        spec.network.paths[0].down.queue = QueueLimit::Packets(80);
         let entry = REINJECTIONS.iter().find(|entry| entry.name == reinjection).unwrap();
         spec.server.policies.reinjection = std::sync::Arc::new(|| entry.build_default());
         let outcome = complete(&spec);

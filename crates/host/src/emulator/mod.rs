@@ -23,7 +23,8 @@ pub use report::{CaptureReport, EmulatorReport, Fault, LinkReport, PathReport, S
 use crate::{Clock, Device, sys};
 use anabranch_capture::WriteError;
 use anabranch_net::Change;
-use anabranch_sim::{Affected, Spec, SpecError};
+use anabranch_sim::{Affected, NetworkError, NetworkSpec};
+use anabranch_units::Seed;
 use run::Run;
 use rustix::event::EventfdFlags;
 use std::fs::{File, OpenOptions};
@@ -55,9 +56,9 @@ pub struct Handle {
 /// Why an emulator does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum EmulatorError {
-    /// The specification cannot be.
+    /// The network cannot be.
     #[error(transparent)]
-    Spec(#[from] SpecError),
+    Network(#[from] NetworkError),
     /// Another number of paths than of devices.
     #[error("the specification has {paths} paths, but there are devices for {ends}")]
     Ends {
@@ -82,12 +83,17 @@ enum Command {
 }
 
 impl Emulator {
-    /// Starts the links of `spec` between these devices, one pair for each path in its order. Hosts, workloads, switches and
-    /// `stop` of the specification are not the emulator's business. Times count from now on.
+    /// Starts the links of `spec` between these devices, one pair for each path in its order. Links draw from streams of
+    /// `seed`, as in the simulator. Times count from now on.
     ///
     /// # Errors
     /// If the specification cannot be, or the system refuses.
-    pub fn start(spec: &Spec, ends: Vec<PathEnds>, options: Options) -> Result<Handle, EmulatorError> {
+    pub fn start(
+        spec: &NetworkSpec,
+        seed: Seed,
+        ends: Vec<PathEnds>,
+        options: Options,
+    ) -> Result<Handle, EmulatorError> {
         if ends.len() != spec.paths.len() {
             return Err(EmulatorError::Ends { paths: spec.paths.len(), ends: ends.len() });
         }
@@ -102,7 +108,7 @@ impl Emulator {
             let scheduling = schedule(options.real_time);
             let _awake = options.real_time.then(keep_awake);
             // Built here, since the buffers of packets belong to this thread.
-            match Run::new(&spec, ends, options, (clock, scheduling), (inbox, woken)) {
+            match Run::new((&spec, seed), ends, options, (clock, scheduling), (inbox, woken)) {
                 Ok(run) => {
                     let _ = started.send(Ok(()));
                     run.run()
@@ -144,7 +150,7 @@ impl Handle {
     pub fn change(&self, path: &str, affected: Affected, change: Change) -> Result<(), EmulatorError> {
         if let Change::Loss(model) = &change {
             let place = format!("change of {path}");
-            model.check().map_err(|error| SpecError::Link { place, error })?;
+            model.check().map_err(|error| NetworkError::Link { place, error })?;
         }
         let (answer, known) = mpsc::channel();
         self.command(Command::Change { path: path.to_owned(), affected, change, answer })?;

@@ -1,8 +1,8 @@
 //! Middleboxes between devices and links: packets become segments and packets again.
 
 use super::packet::{Packet, Pool};
-use anabranch_sim::{Chain, Direction, End, MiddleboxOutcome, Moving, PacketId, Spec};
-use anabranch_units::Instant;
+use anabranch_sim::{Chain, Direction, End, MiddleboxOutcome, Moving, NetworkSpec, PacketId, PathSpec};
+use anabranch_units::{Instant, Seed};
 use anabranch_wire::{Checksums, Segment};
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
@@ -26,8 +26,8 @@ pub(super) struct Left {
 }
 
 impl Passage {
-    pub(super) fn new(spec: &Spec, pool: Pool) -> Self {
-        let chain = |path: &anabranch_sim::PathSpec, end| Chain::new(&path.name, &path.middleboxes, end, spec.seed);
+    pub(super) fn new(spec: &NetworkSpec, seed: Seed, pool: Pool) -> Self {
+        let chain = |path: &PathSpec, end| Chain::new(&path.name, &path.middleboxes, end, seed);
         let chains = spec.paths.iter().map(|path| [chain(path, End::Client), chain(path, End::Server)]).collect();
         Passage { chains, deadline: Instant::MAX, left: VecDeque::new(), scratch: BytesMut::new(), pool }
     }

@@ -8,7 +8,7 @@ use super::options::CaptureOptions;
 use super::report::CaptureReport;
 use anabranch_capture::{Backlog, Direction, EPOCH, Interface, Packet, Section, Ticket, WriteError, Writer};
 use anabranch_net::DropCause;
-use anabranch_sim::{End, PacketId, Spec};
+use anabranch_sim::{End, NetworkSpec, PacketId, PathSpec};
 use anabranch_units::Instant;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -59,14 +59,14 @@ pub(super) struct Recorder {
 
 impl Recorder {
     /// Creates the directory and the files. `links` are the names of all links in the network's order.
-    pub(super) fn start(options: &CaptureOptions, spec: &Spec, links: Vec<String>) -> Result<Self, WriteError> {
+    pub(super) fn start(options: &CaptureOptions, spec: &NetworkSpec, links: Vec<String>) -> Result<Self, WriteError> {
         let fail = |error| WriteError { path: options.directory.clone(), error };
         std::fs::create_dir_all(&options.directory).map_err(fail)?;
         let section = Section { application: options.application.clone(), comment: options.comment.clone() };
         let files = HOSTS.map(|host| options.directory.join(format!("{host}.pcapng")));
         let mut writers = Vec::new();
         for (host, path) in HOSTS.iter().zip(&files) {
-            let interface = |path: &anabranch_sim::PathSpec| Interface {
+            let interface = |path: &PathSpec| Interface {
                 name: format!("{host}/{}", path.name),
                 description: path.describe(&spec.shared),
             };

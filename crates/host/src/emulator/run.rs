@@ -18,8 +18,8 @@ use super::spin::Spin;
 use super::{Command, EmulatorError, PathEnds};
 use crate::{Clock, LONGEST_PACKET};
 use anabranch_net::{Change, Delivery, LinkId, Output};
-use anabranch_sim::{Carriers, Direction, End, PacketId, PerDirection, Spec, Topology};
-use anabranch_units::{Bytes, Duration, Instant, Stream};
+use anabranch_sim::{Carriers, Direction, End, NetworkSpec, PacketId, PerDirection, Topology};
+use anabranch_units::{Bytes, Duration, Instant, Seed, Stream};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -78,13 +78,13 @@ enum Turn {
 impl Run {
     /// Builds the network.
     pub(super) fn new(
-        spec: &Spec,
+        (spec, seed): (&NetworkSpec, Seed),
         ends: Vec<PathEnds>,
         options: Options,
         (clock, scheduling): (Clock, Scheduling),
         (commands, wake): (Receiver<Command>, Arc<OwnedFd>),
     ) -> Result<Self, EmulatorError> {
-        let mut topology = Topology::new(spec)?;
+        let mut topology = Topology::new(spec, seed)?;
         topology.network.record_queue_delays();
         let recorder = match &options.capture {
             None => None,
@@ -118,10 +118,10 @@ impl Run {
             topology,
             routes,
             ports: ports.collect(),
-            passage: Passage::new(spec, pool.clone()),
+            passage: Passage::new(spec, seed, pool.clone()),
             pool,
             buffer: vec![0; LONGEST_PACKET].into(),
-            chance: spec.seed.stream("emulator/damage"),
+            chance: seed.stream("emulator/damage"),
             changes,
             changed: 0,
             carriers: Carriers::default(),

@@ -11,7 +11,7 @@
 //! Paths count from 1. Whoever sends from an address of path P takes path P (a routing rule at the client), and whatever goes to
 //! an address of path P takes it too (a route at the server).
 
-use anabranch_sim::Spec;
+use anabranch_sim::NetworkSpec;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Most bytes in the name of an interface (`IFNAMSIZ` and its final zero).
@@ -57,8 +57,8 @@ const KERNELS: u8 = 77;
 const ENGINES: u8 = 78;
 
 impl Layout {
-    /// The layout for these paths.
-    pub fn new(spec: &Spec) -> Self {
+    /// The layout for these paths and a server with so many addresses of each family.
+    pub fn new(spec: &NetworkSpec, server_addresses: usize) -> Self {
         let mut devices: Vec<String> = Vec::new();
         for path in &spec.paths {
             devices.push(device_name(&path.name, &devices));
@@ -69,11 +69,7 @@ impl Layout {
             device,
             backup: path.backup,
         });
-        Layout {
-            paths: paths.collect(),
-            primary: spec.primary,
-            server_addresses: spec.server.addresses.clamp(1, 255) as u8,
-        }
+        Layout { paths: paths.collect(), primary: spec.primary, server_addresses: server_addresses.clamp(1, 255) as u8 }
     }
 
     /// The path that the client uses unless told otherwise.

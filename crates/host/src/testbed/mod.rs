@@ -20,7 +20,8 @@ pub use settings::KernelSettings;
 
 use crate::emulator::{Emulator, EmulatorError, EmulatorReport, Handle, Options as EmulatorOptions, PathEnds};
 use crate::{Device, Namespace, PacketSocket, Tun, VethError};
-use anabranch_sim::Spec;
+use anabranch_sim::NetworkSpec;
+use anabranch_units::Seed;
 use std::fs::OpenOptions;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -118,12 +119,17 @@ impl TestbedError {
 
 impl Testbed {
     /// Makes namespaces, interfaces, addresses and routes, and starts the links. The scenario's changes wait for
-    /// [`Testbed::begin`]; its hosts' policies and its workloads are not for kernels.
-    pub fn build(spec: &Spec, options: TestbedOptions) -> Result<Self, TestbedError> {
+    /// [`Testbed::begin`]. The server has `server_addresses` of each family.
+    pub fn build(
+        spec: &NetworkSpec,
+        seed: Seed,
+        server_addresses: usize,
+        options: TestbedOptions,
+    ) -> Result<Self, TestbedError> {
         if find_program("ip").is_none() {
             return Err(TestbedError::NoIproute);
         }
-        let layout = Layout::new(spec);
+        let layout = Layout::new(spec, server_addresses);
         let client = Namespace::new("client").map_err(TestbedError::Namespace)?;
         let server = Namespace::new("server").map_err(TestbedError::Namespace)?;
         let mut shortcomings = Vec::new();
@@ -139,7 +145,7 @@ impl Testbed {
         builder.run(&client, &plan::client(&layout, &options.client))?;
         builder.run(&server, &plan::server(&layout, &options.server))?;
         builder.settle(&[&client, &server]);
-        let emulator = Emulator::start(spec, ends, EmulatorOptions { hold_changes: true, ..options.emulator })?;
+        let emulator = Emulator::start(spec, seed, ends, EmulatorOptions { hold_changes: true, ..options.emulator })?;
         Ok(Testbed { layout, client, server, backend, shortcomings, emulator })
     }
 

@@ -1,13 +1,12 @@
 //! Two namespaces with devices between which an emulator stands.
 #![allow(clippy::unwrap_used, dead_code)]
 
-use anabranch_engine::{Policies, Profile};
 use anabranch_host::emulator::Handle;
 use anabranch_host::emulator::Options;
 use anabranch_host::{Device, Emulator, Namespace, PacketSocket, PathEnds, Tun};
 use anabranch_net::LinkConfig;
-use anabranch_sim::{HostSpec, PathSpec, Spec};
-use anabranch_units::{Duration, Rate};
+use anabranch_sim::{NetworkSpec, PathSpec};
+use anabranch_units::{Duration, Rate, Seed};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{Read, Write};
 use std::net::SocketAddrV4;
@@ -70,12 +69,6 @@ impl Hosts {
     }
 }
 
-/// The specification of these paths.
-pub fn spec(paths: Vec<PathSpec>) -> Spec {
-    let host = HostSpec::new(Profile::linux(), Policies::default());
-    Spec::new(paths, host.clone(), host)
-}
-
 /// A link with this rate \[Mbit/s\] and delay \[ms\].
 pub fn link(mbps: u64, ms: u64) -> LinkConfig {
     LinkConfig::new(Rate::from_mbps(mbps), Duration::from_millis(ms))
@@ -87,14 +80,14 @@ pub fn path(name: &str, config: &LinkConfig) -> PathSpec {
 }
 
 /// An emulator of these paths over TUN devices.
-pub fn start(hosts: &Hosts, spec: &Spec) -> Handle {
+pub fn start(hosts: &Hosts, spec: &NetworkSpec) -> Handle {
     start_with(hosts, spec, Options::default())
 }
 
 /// The same with options.
-pub fn start_with(hosts: &Hosts, spec: &Spec, options: Options) -> Handle {
+pub fn start_with(hosts: &Hosts, spec: &NetworkSpec, options: Options) -> Handle {
     let names: Vec<&str> = spec.paths.iter().map(|path| path.name.as_str()).collect();
-    Emulator::start(spec, hosts.devices(&names), options).unwrap()
+    Emulator::start(spec, Seed(1), hosts.devices(&names), options).unwrap()
 }
 
 /// Sends `count` pings from the client, and answers how many were answered before or with the last, for which it waits

@@ -227,9 +227,9 @@ fn file_name(host: Host) -> PathBuf {
 fn interfaces(host: Host, spec: &Spec) -> Vec<Interface> {
     let one = |path: &anabranch_sim::PathSpec| Interface {
         name: format!("{host}/{}", path.name),
-        description: path.describe(&spec.shared),
+        description: path.describe(&spec.network.shared),
     };
-    spec.paths.iter().map(one).collect()
+    spec.network.paths.iter().map(one).collect()
 }
 
 /// UDP workloads have no hosts of their own: their packets pass between the first addresses of client and server.

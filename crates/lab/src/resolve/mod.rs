@@ -73,10 +73,10 @@ pub(crate) fn resolve(
     hosts::fit_send_buffer(&mut server, &tables[1], client.receive_buffer);
 
     let mut spec = Spec::new(paths, client, server);
-    spec.shared = shared;
+    spec.network.shared = shared;
     spec.stop = file.run.stop.as_ref().map_or(STOP, |stop| stop.value.0);
     spec.workloads = workloads::workloads(catalogue, file, &names, spec.stop, texts)?;
-    spec.changes = changes::changes(file, &names, spec.stop, traces)?;
+    spec.network.changes = changes::changes(file, &names, spec.stop, traces)?;
     let switched;
     (spec.switches, switched) = switches::switches(catalogue, file, &names)?;
     spec.codec = file.codec.unwrap_or(false);
@@ -85,7 +85,7 @@ pub(crate) fn resolve(
     spec.seed = Seed(seed);
     if let Some(primary) = &file.run.primary {
         known("run.primary", primary, &names)?;
-        spec.primary = names.iter().position(|name| *name == primary.value).expect("just found to be known");
+        spec.network.primary = names.iter().position(|name| *name == primary.value).expect("just found to be known");
     }
 
     let repeat = match &file.run.repeat {

@@ -86,7 +86,7 @@ fn paths_stand_in_the_order_of_the_file_with_what_it_says() {
         backup = true
     "#;
     let spec = read(&format!("{text}{BULK}")).unwrap().spec(1);
-    let (wlan, dsl) = (&spec.paths[0], &spec.paths[1]);
+    let (wlan, dsl) = (&spec.network.paths[0], &spec.network.paths[1]);
     assert_eq!((wlan.name.as_str(), dsl.name.as_str()), ("wlan", "dsl"));
     assert_eq!((wlan.down.service.mean_rate(), wlan.up.service.mean_rate()), (Rate::from_mbps(25), Rate::from_mbps(5)));
     let ms = Duration::from_millis;
@@ -102,7 +102,7 @@ fn paths_stand_in_the_order_of_the_file_with_what_it_says() {
     let strip = MiddleboxSpec::new(Middlebox::strip(Stripped::SynAck));
     assert_eq!((wlan.middleboxes.as_slice(), dsl.middleboxes.len()), (&[strip, MiddleboxSpec::at_server(nat)][..], 0));
     assert_eq!((dsl.down.queue, dsl.down.loss.clone()), (QueueLimit::Packets(100), LossModel::None));
-    assert_eq!(spec.shared[0].down.service.mean_rate(), Rate::from_mbps(50));
+    assert_eq!(spec.network.shared[0].down.service.mean_rate(), Rate::from_mbps(50));
 }
 
 /// Faults are named by kind; a segment meets one of them.
@@ -114,7 +114,7 @@ fn a_plan_of_faults_names_segments() {
     let scenario = read(&text("drop = [3, 0], swap = [1], wait = \"1s\", direction = \"up\"")).unwrap();
     let plan = vec![(0, Fault::Drop), (1, Fault::Swap), (3, Fault::Drop)];
     let faults = Middlebox::Faults { plan, wait: Duration::from_secs(1), direction: Some(Direction::Up) };
-    assert_eq!(scenario.spec(1).paths[0].middleboxes, [MiddleboxSpec::new(faults)]);
+    assert_eq!(scenario.spec(1).network.paths[0].middleboxes, [MiddleboxSpec::new(faults)]);
     assert!(read(&text("drop = [1], delay = [1]")).is_err());
 }
 
@@ -126,7 +126,7 @@ fn the_list_of_middleboxes_is_what_a_file_accepts() {
             "[path.a]\nrate = \"1mbit\"\ndelay = \"1ms\"\nmiddlebox = [{{ kind = \"{}\" }}]\n{BULK}",
             info.name
         ));
-        assert_eq!(scenario.unwrap().spec(1).paths[0].middleboxes[0].kind.name(), info.name);
+        assert_eq!(scenario.unwrap().spec(1).network.paths[0].middleboxes[0].kind.name(), info.name);
     }
     let help = read("[path.a]\nrate = \"1mbit\"\ndelay = \"1ms\"\nmiddlebox = [{ kind = \"\" }]").err().unwrap();
     for info in MIDDLEBOXES {
@@ -205,7 +205,7 @@ fn old_kernels_bring_their_receive_side_and_each_rule_can_be_set_alone() {
 #[test]
 fn a_queue_in_packets_may_count_what_is_under_delay() {
     let path = |queue: &str| read(&format!("[path.a]\nrate = \"1mbit\"\ndelay = \"1ms\"\n{queue}\n{BULK}"));
-    let counts = |queue: &str| path(queue).unwrap().spec(1).paths[0].down.queue_counts_delay;
+    let counts = |queue: &str| path(queue).unwrap().spec(1).network.paths[0].down.queue_counts_delay;
     assert!(counts("queue-counts-delay = true") && counts("queue = \"9p\"\nqueue-counts-delay = true"));
     assert!(!counts("queue-counts-delay = false") && !counts(""));
     let error = path("queue = \"64KiB\"\nqueue-counts-delay = true").err().unwrap();
@@ -385,7 +385,7 @@ fn an_override_is_checked_like_the_file_and_pointed_at() {
 #[test]
 fn traces_are_looked_up_where_their_name_was_written() {
     let text = format!("{PATHS}{BULK}");
-    let down = |sets: &[&str]| read_with(&text, sets).map(|s| s.spec(1).paths[1].down.service.mean_rate());
+    let down = |sets: &[&str]| read_with(&text, sets).map(|s| s.spec(1).network.paths[1].down.service.mean_rate());
     assert_eq!(down(&[]).unwrap(), Rate::from_bps(18_000_000)); // 4500 bytes in 2 ms.
     assert_eq!(down(&["path.lte.down=\"mine.down\""]).unwrap(), Rate::from_bps(2_400_000));
     assert!(down(&["path.lte.down=\"lte.down\""]).unwrap_err().help().unwrap().contains("current directory"));
@@ -409,7 +409,10 @@ fn spread_moves_everything_but_links_and_traces() {
     let begin = |seed| {
         let spec = scenario.spec(seed);
         let Workload::Bulk { start, .. } = spec.workloads[0] else { panic!("the workload is bulk") };
-        assert_eq!((spec.changes[0].at - start, spec.stop - start), (Duration::from_secs(1), Duration::from_secs(60)));
+        assert_eq!(
+            (spec.network.changes[0].at - start, spec.stop - start),
+            (Duration::from_secs(1), Duration::from_secs(60))
+        );
         start
     };
     assert!(begin(1) != begin(2) && begin(1) == begin(1) && begin(3) < Duration::from_secs(10));
@@ -433,8 +436,8 @@ fn a_variant_is_repeated_by_its_command() {
     let repeated =
         read_with(&format!("{PATHS}{BULK}"), &single.origin.sets.iter().map(String::as_str).collect::<Vec<_>>());
     let (a, b) = (single.spec(1), repeated.unwrap().spec(1));
-    assert_eq!((a.primary, a.client.multipath, a.server.multipath), (1, false, false));
-    assert_eq!((b.primary, b.client.multipath, b.server.multipath), (1, false, false));
+    assert_eq!((a.network.primary, a.client.multipath, a.server.multipath), (1, false, false));
+    assert_eq!((b.network.primary, b.client.multipath, b.server.multipath), (1, false, false));
     assert!(scenario.with_scheduler("bleest").err().unwrap().help().unwrap().contains("did you mean `blest`"));
 }
 

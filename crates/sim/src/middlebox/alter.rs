@@ -7,7 +7,7 @@
 use super::flow::{Flows, concerns};
 use super::{Element, Out};
 use crate::Direction;
-use crate::topology::PerDirection;
+use crate::PerDirection;
 use anabranch_units::{Instant, SubflowSeq};
 use anabranch_wire::{Flags, SackBlock, SackBlocks, Segment};
 use bytes::BytesMut;

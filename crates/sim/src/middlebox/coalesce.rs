@@ -3,7 +3,7 @@
 use super::flow::{Flows, concerns};
 use super::{Element, Out};
 use crate::Direction;
-use crate::topology::PerDirection;
+use crate::PerDirection;
 use anabranch_units::{Duration, Instant};
 use anabranch_wire::{Flags, Segment};
 use bytes::BytesMut;

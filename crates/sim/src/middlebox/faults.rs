@@ -3,7 +3,7 @@
 use super::flow::concerns;
 use super::{Element, Fault, Out};
 use crate::Direction;
-use crate::topology::PerDirection;
+use crate::PerDirection;
 use anabranch_units::{Duration, Instant};
 use anabranch_wire::Segment;
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@
 use super::flow::{Flows, concerns};
 use super::{Element, Out};
 use crate::Direction;
-use crate::topology::PerDirection;
+use crate::PerDirection;
 use anabranch_units::{Duration, Instant, SubflowSeq};
 use anabranch_wire::{Flags, FlowKey, Segment, Timestamps};
 use std::collections::VecDeque;

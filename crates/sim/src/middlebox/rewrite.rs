@@ -3,7 +3,7 @@
 use super::flow::Flows;
 use super::{Element, Out};
 use crate::Direction;
-use crate::topology::PerDirection;
+use crate::PerDirection;
 use anabranch_units::{Instant, Stream, SubflowSeq};
 use anabranch_wire::{Flags, SackBlock, SackBlocks, Segment};
 

@@ -1,10 +1,10 @@
 //! What endpoints tell of connections, and what the two ends of a session answer: accept, read, write, close.
 
 use super::Stage;
+use crate::address::{path_between, sender};
 use crate::baseline::since;
 use crate::pattern;
 use crate::session::{News, Session};
-use crate::topology::{path_between, sender};
 use crate::{ConnectionOutcome, Direction, SubflowOutcome};
 use anabranch_engine::{ConnectionId, ConnectionStats, Event};
 

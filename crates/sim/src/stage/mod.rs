@@ -8,15 +8,15 @@ mod watch;
 use self::passage::Passage;
 use self::traffic::Departures;
 use self::watch::Watch;
-use crate::codec::Codec;
+use crate::address::{address, service};
+use crate::codec::{Codec, Frame};
 use crate::decisions::Decisions;
 use crate::digest::Digest;
 use crate::host::Host;
 use crate::packet::Packet;
 use crate::sample::Sampler;
 use crate::session::{ByteStream, News, Session};
-use crate::topology::{PerDirection, Topology, address, service};
-use crate::{Direction, EventRecord, Observer, PageOutcome, Transfer, UdpOutcome};
+use crate::{Direction, EventRecord, Observer, PageOutcome, PerDirection, Topology, Transfer, UdpOutcome};
 use anabranch_units::Instant;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -90,12 +90,18 @@ impl<'a> Stage<'a> {
             digest: Digest::new(),
             packets: 0,
             corrupted: 0,
-            answers_departures: spec.paths.iter().any(|path| path.nic.is_some()),
+            answers_departures: spec.network.paths.iter().any(|path| path.nic.is_some()),
             passage: Passage::new(spec),
-            alters_payload: spec.paths.iter().flat_map(|path| &path.middleboxes).any(|it| it.kind.alters_payload()),
+            alters_payload: spec
+                .network
+                .paths
+                .iter()
+                .flat_map(|path| &path.middleboxes)
+                .any(|it| it.kind.alters_payload()),
             altered_bytes: 0,
             codec: spec.codec.then(|| Codec::new(spec.seed, spec.audit)),
-            primary: spec.primary,
+            frames: Pool::default(),
+            primary: spec.network.primary,
             awaited: BTreeMap::new(),
             timers: BinaryHeap::new(),
             timers_set: 0,

@@ -2,8 +2,8 @@
 
 use super::Stage;
 use super::traffic::Departing;
+use crate::address::path_between;
 use crate::middlebox::{Chain, Moving};
-use crate::topology::path_between;
 use crate::{Direction, End, MiddleboxOutcome, Spec};
 use anabranch_units::Instant;
 use std::collections::VecDeque;
@@ -22,7 +22,8 @@ pub(crate) struct Passage {
 impl Passage {
     pub(super) fn new(spec: &Spec) -> Self {
         let chain = |path: &crate::PathSpec, end| Chain::new(&path.name, &path.middleboxes, end, spec.seed);
-        let chains = spec.paths.iter().map(|path| [chain(path, End::Client), chain(path, End::Server)]).collect();
+        let chains =
+            spec.network.paths.iter().map(|path| [chain(path, End::Client), chain(path, End::Server)]).collect();
         Passage { chains, deadline: Instant::MAX, left: VecDeque::new() }
     }
 

@@ -2,11 +2,11 @@
 
 use super::Stage;
 use super::watch::{packet_of, tag};
+use crate::address::{owner, path_between};
 use crate::codec::Frame;
 use crate::middlebox::Moving;
 use crate::outcome;
-use crate::packet::Packet;
-use crate::topology::{owner, path_between};
+use crate::pool::Packet;
 use crate::{Direction, End, EventKind, PacketId};
 use anabranch_engine::{Purpose, Transmit};
 use anabranch_net::{Delivery, Departure};

@@ -1,8 +1,8 @@
 //! What a run tells its observer, if it has one.
 
 use super::Stage;
+use crate::address::{owner, path_between};
 use crate::observe::{Condition, Content, Loss, Observer, PacketId, Sight};
-use crate::topology::{owner, path_between};
 use crate::{Direction, End, Host};
 use anabranch_engine::Purpose;
 use anabranch_units::Bytes;

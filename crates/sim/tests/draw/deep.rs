@@ -30,10 +30,10 @@ pub fn deepen(spec: &mut Spec, seed: Seed) {
     }
     let harm = &mut seed.stream("swarm/harm");
     if harm.chance(0.2) {
-        let path = harm.below(spec.paths.len() as u64) as usize;
+        let path = harm.below(spec.network.paths.len() as u64) as usize;
         let kind = harmful(harm);
         let end = if harm.chance(0.5) { End::Client } else { End::Server };
-        spec.paths[path].middleboxes.push(MiddleboxSpec { kind, end });
+        spec.network.paths[path].middleboxes.push(MiddleboxSpec { kind, end });
     }
     if harm.chance(0.1) {
         spec.restarts = (0..1 + harm.below(2)).map(|_| restart(harm)).collect();
@@ -63,7 +63,7 @@ pub fn may_fail(spec: &Spec) -> bool {
         Middlebox::EarlyAck { .. } | Middlebox::MtuBlackhole { .. } | Middlebox::AlterPayload { .. } => true,
         _ => false,
     };
-    !spec.restarts.is_empty() || spec.paths[spec.primary].middleboxes.iter().any(fatal)
+    !spec.restarts.is_empty() || spec.network.paths[spec.network.primary].middleboxes.iter().any(fatal)
 }
 
 /// An application may wait for bytes that a box has cut out or lost, as on plain TCP: a connection that nobody closes stays.
@@ -72,14 +72,14 @@ pub fn may_fail(spec: &Spec) -> bool {
 pub fn may_starve(spec: &Spec) -> bool {
     let cuts =
         |it: &MiddleboxSpec| matches!(it.kind, Middlebox::AlterPayload { remove, insert, .. } if remove > insert);
-    spec.paths.iter().flat_map(|path| &path.middleboxes).any(cuts) || forgets(spec)
+    spec.network.paths.iter().flat_map(|path| &path.middleboxes).any(cuts) || forgets(spec)
 }
 
 /// Every path has a box that loses what it has acknowledged, one segment in twenty or more. Each loss costs the subflow, which is
 /// found out by timeouts at the data level, and what gets through between two of them may be a few bytes in a minute.
 fn forgets(spec: &Spec) -> bool {
     let forgetful = |it: &MiddleboxSpec| matches!(it.kind, Middlebox::EarlyAck { lose: 1..=20, .. });
-    spec.paths.iter().all(|path| path.middleboxes.iter().any(forgetful))
+    spec.network.paths.iter().all(|path| path.middleboxes.iter().any(forgetful))
 }
 
 /// All arrives, but in up to ten times the usual horizon.
@@ -92,7 +92,7 @@ pub fn may_crawl(spec: &Spec) -> bool {
 fn crowds(spec: &Spec) -> bool {
     const FULL_PACKET: u64 = 1500;
     let subflows =
-        (spec.paths.len() * spec.server.addresses).min(spec.client.max_subflows).min(spec.server.max_subflows);
+        (spec.network.paths.len() * spec.server.addresses).min(spec.client.max_subflows).min(spec.server.max_subflows);
     let room = |link: &LinkConfig| match (&link.queue, &link.service) {
         (QueueLimit::Packets(most), _) => u64::from(*most),
         (QueueLimit::Bytes(most), _) => most.get() / FULL_PACKET,
@@ -101,7 +101,7 @@ fn crowds(spec: &Spec) -> bool {
         }
         (QueueLimit::Bdp { .. }, Service::Trace(_)) => u64::MAX,
     };
-    let mut links = spec.shared.iter().flat_map(|link| [&link.down, &link.up]);
+    let mut links = spec.network.shared.iter().flat_map(|link| [&link.down, &link.up]);
     links.any(|link| room(link) < subflows as u64)
 }
 
@@ -110,7 +110,7 @@ fn crowds(spec: &Spec) -> bool {
 /// joined after a second.
 fn merges(spec: &Spec) -> bool {
     let merging = |it: &MiddleboxSpec| matches!(it.kind, Middlebox::Coalesce { .. });
-    spec.paths.iter().all(|path| path.middleboxes.iter().any(merging))
+    spec.network.paths.iter().all(|path| path.middleboxes.iter().any(merging))
 }
 
 /// A box cuts each segment into more pieces than a queue behind it holds. The sender loses all but a few of them each
@@ -127,22 +127,22 @@ fn overflows(spec: &Spec) -> bool {
         let queues = [&path.down.queue, &path.up.queue];
         path.middleboxes.iter().any(|it| queues.iter().any(|queue| splits(it, queue)))
     };
-    spec.paths.iter().any(crawls)
+    spec.network.paths.iter().any(crawls)
 }
 
 /// A box alters what applications write.
 #[allow(dead_code)] // For the swarm alone.
 pub fn alters(spec: &Spec) -> bool {
     let altering = |it: &MiddleboxSpec| matches!(it.kind, Middlebox::AlterPayload { .. });
-    spec.paths.iter().flat_map(|path| &path.middleboxes).any(altering)
+    spec.network.paths.iter().flat_map(|path| &path.middleboxes).any(altering)
 }
 
 fn more_paths(draw: &mut Stream, spec: &mut Spec) {
     let total = 4 + draw.below(5) as usize;
-    while spec.paths.len() < total {
-        let mut path = super::path(draw, spec.paths.len());
-        path.via.clone_from(&spec.paths[0].via);
-        spec.paths.push(path);
+    while spec.network.paths.len() < total {
+        let mut path = super::path(draw, spec.network.paths.len());
+        path.via.clone_from(&spec.network.paths[0].via);
+        spec.network.paths.push(path);
     }
     spec.server.addresses = 1 + draw.below(3) as usize;
     (spec.client.max_subflows, spec.server.max_subflows) = (1 + draw.below(16) as usize, 1 + draw.below(16) as usize);
@@ -150,7 +150,7 @@ fn more_paths(draw: &mut Stream, spec: &mut Spec) {
 
 /// High bandwidth-delay products, with buffers to match, and files that need them.
 fn long_and_fat(draw: &mut Stream, spec: &mut Spec) {
-    for path in &mut spec.paths {
+    for path in &mut spec.network.paths {
         let rate = Rate::from_bps(log(draw, 100_000_000, 10_000_000_000));
         let delay = Duration::from_millis(log(draw, 10, 300));
         path.nic = None;
@@ -160,8 +160,8 @@ fn long_and_fat(draw: &mut Stream, spec: &mut Spec) {
             link.queue = QueueLimit::Bdp { factor: 0.5 + draw.unit(), round_trip: delay * 2 };
         }
     }
-    spec.shared.clear();
-    spec.paths.iter_mut().for_each(|path| path.via = None);
+    spec.network.shared.clear();
+    spec.network.paths.iter_mut().for_each(|path| path.via = None);
     for host in [&mut spec.client, &mut spec.server] {
         host.send_buffer = Bytes::new(log(draw, 4 << 20, 64 << 20));
         host.receive_buffer = Bytes::new(log(draw, 4 << 20, 64 << 20));

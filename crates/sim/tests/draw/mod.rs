@@ -27,7 +27,7 @@ pub fn spec(seed: Seed) -> Spec {
     let mut spec = Spec::new(paths, host(draw), host(draw));
     if shared {
         let (down, up) = (link(draw), link(draw));
-        spec.shared = vec![SharedLink { name: "core".to_owned(), down, up }];
+        spec.network.shared = vec![SharedLink { name: "core".to_owned(), down, up }];
     }
     // From a stream of its own, so that the other draws are what they were.
     spec.client.dss_checksum = seed.stream("swarm/checksum").chance(0.2);
@@ -38,10 +38,10 @@ pub fn spec(seed: Seed) -> Spec {
         host.burst = bursts.chance(0.5).then(|| Bytes::new(log(bursts, 1000, 65_535)));
     }
     spec.seed = seed;
-    spec.primary = draw.below(count as u64) as usize;
+    spec.network.primary = draw.below(count as u64) as usize;
     spec.server.addresses = 1 + usize::from(draw.chance(0.1));
     spec.workloads = vec![workload(draw)];
-    spec.changes = (0..draw.below(4)).flat_map(|_| fault(draw, count)).collect();
+    spec.network.changes = (0..draw.below(4)).flat_map(|_| fault(draw, count)).collect();
     let switches = &mut seed.stream("swarm/switches");
     if switches.chance(0.3) {
         spec.switches = (0..1 + switches.below(5)).map(|_| switch(switches)).collect();
@@ -63,7 +63,7 @@ pub fn spec(seed: Seed) -> Spec {
 pub fn blackhole(spec: &Spec, path: usize) -> TimedChange {
     TimedChange {
         at: Duration::from_secs(1),
-        path: spec.paths[path].name.clone(),
+        path: spec.network.paths[path].name.clone(),
         affected: Affected::Both,
         change: Change::Blackhole,
         notify: false,

@@ -106,7 +106,7 @@ fn probes_follow_a_path_that_changes_and_a_fixed_choice_loses() {
     let phases = |ack_path: &str| {
         let first = mean(&experiment(paths(), ack_path, &[], 60)) * 60.0;
         let mut both = experiment(paths(), ack_path, &[], 180);
-        both.changes = vec![changed(60, "zero", Change::Delay(ms(30)))];
+        both.network.changes = vec![changed(60, "zero", Change::Delay(ms(30)))];
         [first / 60.0, (mean(&both) * 180.0 - first) / 120.0]
     };
     let [own, fixed, probed] = ["own", "fixed", "probed"].map(phases);
@@ -129,7 +129,7 @@ fn when_the_path_of_the_acks_dies_the_others_stand_still_for_less_than_three_int
             let delays = [("zero", 10), ("one", 20), ("two", 30)];
             let paths = delays.map(|(name, delay)| lossy_path(name, 1000, delay, 0.001)).to_vec();
             let mut spec = experiment(paths, ack_path, &given, 15);
-            spec.changes = vec![changed(10, "zero", Change::Down)];
+            spec.network.changes = vec![changed(10, "zero", Change::Down)];
             (spec.seed, spec.record_events) = (Seed(seed), true);
             let outcome = run(&spec).unwrap();
             let still = [1, 2].map(|path| longest_gap(&outcome, path, 10));
@@ -156,7 +156,7 @@ fn without_caution_the_others_are_silent_until_probes_find_out() {
         let mut spec = experiment(paths, ack_path, &given, 15);
         (spec.client.ack_caution, spec.server.ack_caution) = (false, false);
         let blackhole = changed(10, "zero", Change::Blackhole);
-        spec.changes = vec![TimedChange { at: Duration::from_millis(at), ..blackhole }];
+        spec.network.changes = vec![TimedChange { at: Duration::from_millis(at), ..blackhole }];
         spec.record_events = true;
         let outcome = run(&spec).unwrap();
         assert_eq!(ends(&outcome).1.ack_fallbacks, 0);

@@ -32,7 +32,7 @@ fn shared(queue: QueueLimit, seconds: u64, congestion: &str) -> Spec {
     let mut spec = bulk_over(paths, seconds, congestion);
     let mut core = path("core", 20, 19);
     core.down.queue = queue;
-    spec.shared = vec![SharedLink { name: core.name, down: core.down, up: core.up }];
+    spec.network.shared = vec![SharedLink { name: core.name, down: core.down, up: core.up }];
     spec
 }
 

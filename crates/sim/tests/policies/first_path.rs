@@ -33,7 +33,7 @@ fn times(spec: &Spec) -> [f64; 4] {
 fn lose(spec: &mut Spec, path: usize, numbers: &[u64]) {
     let plan = numbers.iter().map(|number| (*number, Fault::Drop)).collect();
     let kind = Middlebox::Faults { plan, wait: ms(1), direction: Some(Direction::Up) };
-    spec.paths[path].middleboxes.push(MiddleboxSpec { kind, end: End::Client });
+    spec.network.paths[path].middleboxes.push(MiddleboxSpec { kind, end: End::Client });
 }
 
 fn show(what: &str, [listed, lowest, raced, remembered]: [f64; 4]) {
@@ -81,7 +81,7 @@ fn a_lost_syn_costs_no_second() {
 #[test]
 fn a_black_first_path_is_passed_by() {
     let mut black = spec(vec![path("black", 20, 5), path("fast", 20, 10)], vec![]);
-    black.changes = swallowed("black", 0, 30_000);
+    black.network.changes = swallowed("black", 0, 30_000);
     let all = times(&black);
     show("black for 30 s, 20 ms", all);
     let [listed, lowest, raced, _] = all;
@@ -95,7 +95,7 @@ fn a_black_first_path_is_passed_by() {
 fn a_path_that_dies_with_the_keys_is_left() {
     let play = |first_path: &str, direction: Direction| {
         let mut spec = spec(vec![path("fast", 20, 10), path("slow", 20, 30)], vec![]);
-        spec.changes = swallowed("fast", 15, 3_000);
+        spec.network.changes = swallowed("fast", 15, 3_000);
         spec.client.policies.first_path = policy(FIRST_PATHS, first_path, &[]);
         let sizes = vec![Bytes::new(20_000)];
         spec.workloads =
@@ -119,7 +119,7 @@ fn a_path_that_dies_with_the_keys_is_left() {
 fn memory_saves_the_race() {
     let play = |first_path: &str| {
         let mut spec = slow_and_fast();
-        spec.paths.push(path("middle", 20, 20));
+        spec.network.paths.push(path("middle", 20, 20));
         spec.client.policies.first_path = policy(FIRST_PATHS, first_path, &[]);
         let sizes = vec![Bytes::new(20_000); 5];
         let order = order(false, false, ms(500));

@@ -238,7 +238,7 @@ fn anabranch_does_not_wait_for_a_path_that_has_died() {
         let mut spec: Spec = spec(vec![path("dies", 60, 4), path("stays", 60, 20)], vec![download(200_000)]);
         let at = Duration::from_millis(30);
         let path = "dies".to_owned();
-        spec.changes =
+        spec.network.changes =
             vec![TimedChange { at, path, affected: Affected::Both, change: Change::Blackhole, notify: false }];
         spec.server.policies.scheduler = policy(SCHEDULERS, name, &[]);
         spec.server.policies.reinjection = policy(REINJECTIONS, "insured", &[]);

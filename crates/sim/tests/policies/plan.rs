@@ -86,7 +86,7 @@ fn delay(path: &str, at: u64, each_way: u64) -> TimedChange {
 fn the_rtt_reset_brings_a_path_back() {
     let recovered = |name: &str| {
         let mut spec = bursts(vec![path("fast", 100, 5), path("slow", 100, 40)], 8, name, &[]);
-        spec.changes = vec![delay("fast", 50, 150), delay("fast", 4500, 5)];
+        spec.network.changes = vec![delay("fast", 50, 150), delay("fast", 4500, 5)];
         latencies(&spec)[5..].to_vec()
     };
     for name in ["sttf", "sttf-code"] {
@@ -180,7 +180,7 @@ fn schedulers_see_the_truth() {
         spec.loss_oracle = oracle;
         let change = Change::Rate(Rate::from_mbps(5));
         let (at, path, affected) = (Duration::from_millis(600), "b".to_owned(), Affected::Both);
-        spec.changes = vec![TimedChange { at, path, affected, change, notify: false }];
+        spec.network.changes = vec![TimedChange { at, path, affected, change, notify: false }];
         for host in [&mut spec.client, &mut spec.server] {
             let seen = seen.clone();
             host.policies.scheduler = Arc::new(move || Box::new(Witness(seen.clone())));

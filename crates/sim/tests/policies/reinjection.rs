@@ -64,7 +64,7 @@ fn small_files() -> Spec {
 #[test]
 fn a_dead_path_holds_nothing_up_for_longer_than_a_timeout() {
     let mut hole = spec(vec![path("a", 10, 10), path("b", 10, 15)], vec![download(2_000_000)]);
-    hole.changes = vec![change(500, "a", Change::Blackhole)];
+    hole.network.changes = vec![change(500, "a", Change::Blackhole)];
     let time = |name| goodput_time(&with(hole.clone(), name, &[]));
     let (none, on_rto) = (time("none"), time("on-rto"));
     // 2 MB at 10 Mbit/s take 1.7 s.
@@ -81,7 +81,7 @@ fn a_small_window_is_not_held_up_by_the_slow_path() {
     let mut held = spec(vec![path("fast", 100, 5), path("slow", 10, 50)], vec![download(4_000_000)]);
     held.client.receive_buffer = Bytes::new(1 << 18);
     // Short, so that queueing does not hide that the paths are ten times apart.
-    held.paths[0].down.queue = QueueLimit::Packets(80);
+    held.network.paths[0].down.queue = QueueLimit::Packets(80);
     let (on_rto, no_copies) = measure(&held, "on-rto");
     let (opportunistic, copies) = measure(&held, "opportunistic");
     assert!(no_copies == 0 && copies > 0);
@@ -97,7 +97,7 @@ fn copies_of_the_tail_complete_small_files_earlier() {
     assert!(fast < 0.75 * slow, "95th percentile {fast} s against {slow} s");
     assert!(mean(&tail) < 0.9 * mean(&on_rto) && copies > 100 * few, "{copies} and {few} bytes");
     // A long file has one tail, as a short one has: the price is in proportion to the files, not to the bytes.
-    let long = spec(small_files().paths, vec![download(1_000_000)]);
+    let long = spec(small_files().network.paths, vec![download(1_000_000)]);
     let copied = reinjected(&complete(&with(long, "tail", &[])));
     assert!(0 < copied && copied < 200_000, "{copied}");
 }
@@ -121,10 +121,10 @@ fn a_stuck_path_goes_stale_and_comes_back() {
     for send_buffer in [4, 6] {
         let stuck = |end: bool, name, given: &[(&str, Value)]| {
             let mut spec = spec(vec![path("a", 10, 10), path("b", 10, 15)], vec![download(20_000_000)]);
-            spec.changes = vec![change(500, "a", Change::Blackhole)];
+            spec.network.changes = vec![change(500, "a", Change::Blackhole)];
             spec.server.send_buffer = Bytes::new(send_buffer << 20);
             if end {
-                spec.changes.push(change(4000, "a", Change::Restore));
+                spec.network.changes.push(change(4000, "a", Change::Restore));
             }
             let outcome = complete(&with(spec, name, given));
             let a = outcome.connections[0].subflows.iter().filter(|subflow| subflow.path == 0);
@@ -305,7 +305,7 @@ fn no_subflow_carries_anything_twice() {
 fn insured_opens_a_window_that_a_silent_path_holds_up() {
     let mut spec = spec(vec![path("stays", 40, 25), path("dies", 40, 25)], vec![download(8_000_000)]);
     spec.client.receive_buffer = Bytes::new(500_000);
-    spec.changes = swallowed("dies", 700, 60_000);
+    spec.network.changes = swallowed("dies", 700, 60_000);
     let time = |name| complete(&with(spec.clone(), name, &[])).transfers[0].duration().unwrap().as_secs_f64();
     let (opportunistic, insured) = (time("opportunistic"), time("insured"));
     println!("opportunistic {opportunistic:.3} s, insured {insured:.3} s");

@@ -34,7 +34,7 @@ fn seeded(
     workload: Workload,
 ) -> Outcome {
     let mut spec = spec(paths.to_vec(), vec![workload]);
-    spec.paths.iter_mut().for_each(|path| path.down.queue = QueueLimit::Packets(queue));
+    spec.network.paths.iter_mut().for_each(|path| path.down.queue = QueueLimit::Packets(queue));
     spec.server.policies.scheduler = policy(SCHEDULERS, scheduler, given);
     // The figures are those of a window that falls at the beginning of a recovery.
     spec.server.profile.prr = false;
@@ -155,7 +155,7 @@ fn copies_and_reinjections_do_not_get_in_each_others_way() {
     spec.server.policies.scheduler = policy(SCHEDULERS, "redundant", &[]);
     let change =
         |at, change| TimedChange { at: ms(at), path: "b".to_owned(), affected: Affected::Both, change, notify: true };
-    spec.changes = vec![change(700, Change::Down), change(1500, Change::Up)];
+    spec.network.changes = vec![change(700, Change::Down), change(1500, Change::Up)];
     let outcome = complete(&spec);
     let connection = &outcome.connections[0];
     let reinjections = connection.subflows.iter().map(|subflow| subflow.stats.rtos).sum::<u64>();

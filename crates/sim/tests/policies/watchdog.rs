@@ -103,7 +103,7 @@ fn a_scheduler_in_love_with_a_dead_subflow() {
         |spec| {
             let at = Duration::from_millis(60);
             let (affected, change) = (Affected::Both, Change::Blackhole);
-            spec.changes = vec![TimedChange { at, path: "fast".to_owned(), affected, change, notify: false }];
+            spec.network.changes = vec![TimedChange { at, path: "fast".to_owned(), affected, change, notify: false }];
         },
     );
     assert!(overruled.impossible > 10, "{overruled:?}");

@@ -194,12 +194,12 @@ fn no_split_stops_a_transfer() {
                 paths[1].down.loss = LossModel::Bernoulli { p: 0.05 };
                 let mut spec = bulk(paths, buffer, 0);
                 // Two are left to carry what the dead one had.
-                spec.paths.push(path("c", 10, 20));
+                spec.network.paths.push(path("c", 10, 20));
                 spec.workloads = vec![download(100_000)];
                 (spec.seed, spec.audit, spec.linger) = (Seed(seed), true, Some(Duration::from_secs(3000)));
                 spec.server.send_buffer = Bytes::new(20_000);
                 spec.server.policies.reinjection = policy(REINJECTIONS, "on-rto", &[]);
-                spec.changes = vec![TimedChange {
+                spec.network.changes = vec![TimedChange {
                     at: Duration::from_millis(60 * seed),
                     path: "a".to_owned(),
                     affected: Affected::Both,

@@ -67,11 +67,11 @@ fn policies_change_hands_in_the_course_of_a_run() {
     assert_eq!(said, expected);
     assert_eq!(scenario.switched[0].policy.parameters.0[0], ("beta".to_owned(), Value::Number(0.5)));
     let spec = scenario.spec(1);
-    assert_eq!((spec.switches.len(), spec.changes.len()), (6, 1));
+    assert_eq!((spec.switches.len(), spec.network.changes.len()), (6, 1));
     assert!(matches!(spec.switches[1].switch, Switch::Congestion(_)));
     assert_eq!(spec.switches[4].host, Some(anabranch_sim::Host::Client));
     // They move with everything else.
-    assert_eq!(spec.switches[5].at, spec.changes[0].at);
+    assert_eq!(spec.switches[5].at, spec.network.changes[0].at);
     assert!(spec.switches[0].at >= Duration::from_secs(3));
     for (wrong, said) in [
         ("at = \"3s\"\n", "this changes nothing"),

@@ -52,8 +52,8 @@ fn workloads_and_changes_are_what_they_say() {
     assert!(matches!(udp, Workload::Udp { spacing: Spacing::Even, phases: Spacing::Exponential, .. }));
     assert!(matches!(tcp, Workload::Tcp { extent: Extent::Repeat(size), .. } if size.get() == 1_000_000));
     let changes: Vec<String> =
-        spec.changes.iter().map(|c| format!("{} {:?} {:?} {}", c.at, c.affected, c.change, c.notify)).collect();
+        spec.network.changes.iter().map(|c| format!("{} {:?} {:?} {}", c.at, c.affected, c.change, c.notify)).collect();
     assert_eq!(changes.len(), 3);
-    assert_eq!((spec.changes[0].affected, spec.changes[2].affected), (Affected::Down, Affected::Both));
+    assert_eq!((spec.network.changes[0].affected, spec.network.changes[2].affected), (Affected::Down, Affected::Both));
     assert!(changes[0].contains("Rate(1mbit) false") && changes[2].contains("Down false"), "{changes:?}");
 }

@@ -1,0 +1,117 @@
+//! The network of a run: its paths, what they share, and what happens to them.
+
+use crate::{Affected, MiddleboxSpec, NetworkError};
+use anabranch_net::{Change, LinkConfig};
+use anabranch_units::{Duration, Rate};
+use std::collections::BTreeSet;
+
+/// Paths between a client and a server, and what happens to them.
+///
+/// The client has one address per path, and whatever is sent from or to it takes that path.
+#[derive(Clone)]
+pub struct NetworkSpec {
+    /// At least one and at most 255.
+    pub paths: Vec<PathSpec>,
+    /// Links in series with several paths; see [`PathSpec::via`].
+    pub shared: Vec<SharedLink>,
+    /// The path that a host uses unless told otherwise, as the first subflow of a connection: an index into `paths`.
+    pub primary: usize,
+    /// Changes to links.
+    pub changes: Vec<TimedChange>,
+}
+
+/// One path between the hosts.
+#[derive(Clone)]
+pub struct PathSpec {
+    /// Its name in results. Links are called `NAME/down`, `NAME/up` and `NAME/nic-down`, `NAME/nic-up`.
+    pub name: String,
+    /// From server to client.
+    pub down: LinkConfig,
+    /// From client to server.
+    pub up: LinkConfig,
+    /// The rate of the first hop of either host, whose departures TCP Small Queues waits for; `None` for no such hop and
+    /// no such limit.
+    pub nic: Option<Rate>,
+    /// The name of a shared link in series with this path.
+    pub via: Option<String>,
+    /// The client announces subflows over this path as backups.
+    pub backup: bool,
+    /// What stands on the path, in the order from the client to the server.
+    pub middleboxes: Vec<MiddleboxSpec>,
+}
+
+/// A link that several paths cross, between the server's first hop and the paths' own links.
+#[derive(Clone)]
+pub struct SharedLink {
+    /// Its name; the links are called `NAME/down` and `NAME/up`.
+    pub name: String,
+    /// From server to client.
+    pub down: LinkConfig,
+    /// From client to server.
+    pub up: LinkConfig,
+}
+
+/// A change to the links of a path while the run goes on.
+#[derive(Clone, Debug)]
+pub struct TimedChange {
+    /// When.
+    pub at: Duration,
+    /// The name of a path or of a shared link.
+    pub path: String,
+    /// Which directions of it.
+    pub affected: Affected,
+    /// What.
+    pub change: Change,
+    /// Whether the client sees the carrier of its interface on that path go (`Change::Down`) and come (`Change::Up`,
+    /// and `Change::Restore` where it has gone).
+    pub notify: bool,
+}
+
+impl NetworkSpec {
+    /// These paths: no shared links, the first path primary, no changes.
+    pub fn new(paths: Vec<PathSpec>) -> Self {
+        NetworkSpec { paths, shared: Vec::new(), primary: 0, changes: Vec::new() }
+    }
+
+    /// Checks numbers and names, as far as that needs no link.
+    ///
+    /// # Errors
+    /// The first thing that is refused.
+    pub(crate) fn check(&self) -> Result<(), NetworkError> {
+        if !(1..=MAX_PATHS).contains(&self.paths.len()) {
+            return Err(NetworkError::Paths(self.paths.len()));
+        }
+        if self.primary >= self.paths.len() {
+            return Err(NetworkError::Primary(self.primary, self.paths.len()));
+        }
+        let mut names = BTreeSet::new();
+        for name in self.paths.iter().map(|path| &path.name).chain(self.shared.iter().map(|link| &link.name)) {
+            if !names.insert(name) {
+                return Err(NetworkError::DuplicateName(name.clone()));
+            }
+        }
+        for path in &self.paths {
+            for middlebox in &path.middleboxes {
+                let place = || format!("{}/{}", path.name, middlebox.kind.name());
+                middlebox.kind.check().map_err(|what| NetworkError::Middlebox { place: place(), what })?;
+            }
+        }
+        for timed in &self.changes {
+            if let Change::Loss(model) = &timed.change {
+                let place = format!("change of {} at {}", timed.path, timed.at);
+                model.check().map_err(|error| NetworkError::Link { place, error })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl PathSpec {
+    /// A path over these links and nothing else.
+    pub fn new(name: &str, down: LinkConfig, up: LinkConfig) -> Self {
+        PathSpec { name: name.to_owned(), down, up, nic: None, via: None, backup: false, middleboxes: Vec::new() }
+    }
+}
+
+/// One octet of a client's address names the path; 255 is left out.
+const MAX_PATHS: usize = 255;
