@@ -1,7 +1,7 @@
 //! Paths drawn by lot, within bounds that let a transfer end.
 
 use anabranch_net::{LinkConfig, LossModel, QueueLimit, Reordering};
-use anabranch_sim::{NetworkSpec, PathSpec};
+use anabranch_paths::{NetworkSpec, PathSpec};
 use anabranch_units::{Duration, Rate, Seed, Stream};
 use std::fmt;
 

@@ -9,7 +9,7 @@ use anabranch_host::emulator::{LinkReport, Options as EmulatorOptions};
 use anabranch_host::testbed::{Testbed, TestbedOptions};
 use anabranch_host::{EmulatorReport, Namespace};
 use anabranch_net::LinkStats;
-use anabranch_sim::NetworkSpec;
+use anabranch_paths::NetworkSpec;
 use anabranch_units::Seed;
 use std::fmt;
 use std::io;

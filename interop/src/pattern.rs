@@ -1,7 +1,7 @@
 //! What the peers send each other: both directions are cut from one pattern, each from a place of its own, so that bytes
 //! of the wrong direction are found out as well as bytes of the wrong place.
 
-use anabranch_sim::pattern;
+use anabranch_wire::pattern;
 use bytes::Bytes;
 
 /// Which end of a connection one is.

@@ -2,7 +2,7 @@
 
 use anabranch_host::emulator::{Handle, Options};
 use anabranch_host::{Device, Emulator, Namespace, PathEnds, Tun};
-use anabranch_sim::{NetworkSpec, PathSpec};
+use anabranch_paths::{NetworkSpec, PathSpec};
 use anabranch_units::Seed;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::error::Error;

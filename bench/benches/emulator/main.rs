@@ -8,7 +8,7 @@ mod bed;
 use anabranch_host::EmulatorReport;
 use anabranch_host::emulator::{Options as EmulatorOptions, Scheduling};
 use anabranch_net::{LinkConfig, LossModel, QueueLimit};
-use anabranch_sim::PathSpec;
+use anabranch_paths::PathSpec;
 use anabranch_units::{Duration, Rate};
 use bed::{Bed, Result};
 use clap::Parser;

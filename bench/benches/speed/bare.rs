@@ -2,7 +2,7 @@
 
 use crate::r1::R1;
 use anabranch_net::{LinkId, Network, Output, RouteId};
-use anabranch_sim::PathSpec;
+use anabranch_paths::PathSpec;
 use anabranch_units::{Bytes, Instant, Seed};
 
 const DATA: Bytes = Bytes::new(1500);

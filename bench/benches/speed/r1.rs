@@ -3,8 +3,9 @@
 
 use anabranch_engine::{Policies, Profile};
 use anabranch_net::{LinkConfig, LossModel, QueueLimit};
+use anabranch_paths::{Direction, PathSpec};
 use anabranch_policy::registry;
-use anabranch_sim::{Direction, HostSpec, PathSpec, Spec, Workload};
+use anabranch_sim::{HostSpec, Spec, Workload};
 use anabranch_units::{Bytes, Duration, Rate};
 
 /// A member of the family. All send down from the first instant on.

@@ -4,7 +4,8 @@ use crate::counting;
 use crate::r1::{Links, R1};
 use anabranch_engine::{Policies, Profile};
 use anabranch_net::{LinkConfig, LossModel, QueueLimit};
-use anabranch_sim::{Direction, HostSpec, Outcome, PathSpec, Spec, Workload, run};
+use anabranch_paths::{Direction, PathSpec};
+use anabranch_sim::{HostSpec, Outcome, Spec, Workload, run};
 use anabranch_units::{Duration, Rate};
 use std::time::Instant;
 

@@ -392,7 +392,7 @@ mod tests {
         let now = Instant::now();
         browser.start(now);
         browser.timeout(now);
-        browser.received(now, 0, &anabranch_sim::pattern::slice(0, 10)).unwrap();
+        browser.received(now, 0, &anabranch_wire::pattern::slice(0, 10)).unwrap();
         let wrong = browser.received(now, 0, &[0; 10]);
         assert!(matches!(wrong, Err(TransferError::Altered { at: 10 })), "{wrong:?}");
     }

@@ -6,7 +6,7 @@
 use crate::end::{End, Next};
 use crate::transfer::TransferError;
 use anabranch_sim::page::{Object, Page, Protocol, Work, http2};
-use anabranch_sim::pattern;
+use anabranch_wire::pattern;
 use bytes::Bytes as Payload;
 use std::collections::VecDeque;
 use std::io;

@@ -2,7 +2,7 @@
 
 use crate::end::{End, Log, Next, verify};
 use crate::transfer::{Bursts, REQUEST, TransferError};
-use anabranch_sim::pattern;
+use anabranch_wire::pattern;
 use std::time::Instant;
 
 /// One end of the connection of a file or of bursts.

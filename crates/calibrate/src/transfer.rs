@@ -1,6 +1,6 @@
 //! Transfers between two hosts: direction, plan, result and errors.
 
-use anabranch_sim::Direction;
+use anabranch_paths::Direction;
 use anabranch_sim::page::{Page, Protocol, Work};
 use anabranch_units::Bytes;
 use std::net::IpAddr;

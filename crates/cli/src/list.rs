@@ -7,10 +7,10 @@ use anabranch_engine::Profile;
 use anabranch_lab::shipped::SHIPPED;
 use anabranch_lab::study::Study;
 use anabranch_lab::{Scenario, nearest};
+use anabranch_paths::{MIDDLEBOXES, MiddleboxInfo};
 use anabranch_policy::registry::{Domain, Entry, Parameter, Value};
 use anabranch_policy::{Catalogue, Table};
 use anabranch_report::hang;
-use anabranch_sim::{MIDDLEBOXES, MiddleboxInfo};
 use serde::Serialize;
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@ mod common;
 use anabranch_host::emulator::{EmulatorReport, Handle, Options, Validity};
 use anabranch_host::{Device, Emulator, PathEnds};
 use anabranch_net::{Change, LossModel, QueueLimit, Reordering};
-use anabranch_sim::{Affected, Middlebox, MiddleboxSpec, NetworkSpec, PathSpec, SharedLink, Stripped, TimedChange};
+use anabranch_paths::{Affected, Middlebox, MiddleboxSpec, NetworkSpec, PathSpec, SharedLink, Stripped, TimedChange};
 use anabranch_units::{Duration, Rate, Seed, SubflowSeq};
 use anabranch_wire::{Checksums, Flags, FlowKey, MpCapable, MpOption, Segment};
 use bytes::{Bytes, BytesMut};
@@ -360,7 +360,7 @@ fn nothing_that_a_device_hands_over_is_too_much() {
         Middlebox::RewriteSequence,
         Middlebox::Coalesce { size: 65_000, wait: Duration::from_millis(1), direction: None },
         Middlebox::AlterPayload { offset: 0, remove: 1, insert: 1000, direction: None },
-        Middlebox::Nat { rebind: None, unmapped: anabranch_sim::Unmapped::Reset },
+        Middlebox::Nat { rebind: None, unmapped: anabranch_paths::Unmapped::Reset },
     ];
     let mut config = link(10_000, 0);
     (config.corruption, config.duplication) = (0.3, 0.3);

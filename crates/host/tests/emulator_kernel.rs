@@ -6,7 +6,7 @@ mod common;
 use anabranch_host::Namespace;
 use anabranch_host::emulator::{CaptureOptions, Options};
 use anabranch_net::Change;
-use anabranch_sim::{Affected, NetworkSpec};
+use anabranch_paths::{Affected, NetworkSpec};
 use anabranch_units::Duration;
 use common::{Hosts, hosts, link, path, ping, start, start_with};
 use std::io::{Read, Write};

@@ -6,7 +6,8 @@
 
 use crate::file::MeasureName;
 use anabranch_engine::{Counters, SubflowStats};
-use anabranch_sim::{ConnectionOutcome, Decided, MiddleboxOutcome, Outcome, PageOutcome, Spec, Transfer, Workload};
+use anabranch_paths::MiddleboxOutcome;
+use anabranch_sim::{ConnectionOutcome, Decided, Outcome, PageOutcome, Spec, Transfer, Workload};
 use anabranch_units::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -5,7 +5,8 @@
 //! sent. Data is counted from the first byte of its connection.
 
 use anabranch_engine::Purpose;
-use anabranch_sim::{Condition, Content, End, Host, Loss, Observer, PacketId, Sight};
+use anabranch_paths::{End, PacketId};
+use anabranch_sim::{Condition, Content, Host, Loss, Observer, Sight};
 use anabranch_units::{Dsn, Instant, Token};
 use anabranch_wire::{Flags, FlowKey, MpOption, Segment};
 use std::collections::BTreeMap;

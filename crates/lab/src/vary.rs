@@ -1,7 +1,7 @@
 //! Paths whose rate, delay or loss is drawn from the seed of the run.
 
 use anabranch_net::{Change, LossModel};
-use anabranch_sim::{Affected, TimedChange};
+use anabranch_paths::{Affected, TimedChange};
 use anabranch_units::{Duration, Rate, Seed};
 
 /// What of a path is drawn, each between the least and the most of its pair, evenly.

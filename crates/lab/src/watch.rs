@@ -74,7 +74,7 @@ fn suspension(spec: &Spec, samples: &[&Sample]) -> Option<f64> {
         spec.network.changes.iter().filter(|change| matches!(change.change, Change::Down | Change::Blackhole));
     let failure = failures.min_by_key(|change| change.at)?;
     let crosses =
-        |path: &anabranch_sim::PathSpec| path.name == failure.path || path.via.as_ref() == Some(&failure.path);
+        |path: &anabranch_paths::PathSpec| path.name == failure.path || path.via.as_ref() == Some(&failure.path);
     let left: Vec<usize> = (0..spec.network.paths.len()).filter(|&path| !crosses(&spec.network.paths[path])).collect();
     let received = |sample: &Sample| left.iter().map(|&path| sample.paths[path].received).sum::<u64>();
     let at = Instant::ZERO + failure.at;

@@ -2,7 +2,7 @@
 
 use crate::session::Session;
 use crate::stream::Stream;
-use anabranch_sim::pattern;
+use anabranch_wire::pattern;
 use bytes::Bytes;
 
 /// Reads everything, answers nothing, and closes when the peer does.
@@ -43,7 +43,7 @@ impl Session for Echo {
     }
 }
 
-/// Sends the first bytes of the pattern ([`anabranch_sim::pattern`]) and closes its direction. What the peer sends is
+/// Sends the first bytes of the pattern ([`anabranch_wire::pattern`]) and closes its direction. What the peer sends is
 /// discarded.
 #[derive(Debug)]
 pub(crate) struct Source {

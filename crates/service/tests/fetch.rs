@@ -8,8 +8,8 @@ use anabranch_host::{Application, Context};
 use anabranch_service::{
     Fetch, FetchError, FetchLimits, Journal, Outcome, Server, ServerLimits, Service, Sink, Site, Target, Upload,
 };
-use anabranch_sim::pattern;
 use anabranch_units::Duration;
+use anabranch_wire::pattern;
 use bytes::Bytes;
 use common::{Pair, at, client};
 use proptest::prelude::*;

@@ -4,7 +4,7 @@
 //! `n` has the address `10.2n.i.1` on path `i`, its server has `10.(2n+1).j.1`. A packet takes the path that is written in
 //! its client's address, so finding the route takes no table.
 
-use crate::Direction;
+use anabranch_paths::Direction;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// The host that sends data in this direction: 0 for the client of a pair, 1 for its server.

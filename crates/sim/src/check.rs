@@ -1,7 +1,8 @@
 //! Refuses runs that cannot be, before they start.
 
 use crate::page::Protocol;
-use crate::{Extent, Host, NetworkError, Spec, SpecError, Topology, Workload};
+use crate::{Extent, Host, Spec, SpecError, Workload};
+use anabranch_paths::{NetworkError, Topology};
 
 /// Checks what the network does not: hosts and workloads.
 pub(crate) fn check<P: Clone>(spec: &Spec, topology: &Topology<P>) -> Result<(), SpecError> {

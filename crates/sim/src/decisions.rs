@@ -1,9 +1,9 @@
 //! Which path each segment took when its data was first sent: what a scheduler decided, as papers draw it.
 
-use crate::Direction;
 use crate::address::sender;
 use crate::session::Session;
 use crate::stage::Stage;
+use anabranch_paths::Direction;
 use anabranch_wire::Segment;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -1,8 +1,9 @@
 //! A host: an endpoint, and which of its connections are which sessions.
 
 use crate::address::address;
-use crate::{HostSpec, Spec, Topology, Workload};
+use crate::{HostSpec, Spec, Workload};
 use anabranch_engine::{Config, ConnectionId, Endpoint, LocalAddress};
+use anabranch_paths::Topology;
 use anabranch_units::{Instant, Seed};
 
 pub(crate) struct Host {

@@ -1,8 +1,9 @@
 //! Who watches a run packet by packet: what stands between the simulator and a capture file.
 
-use crate::{End, Host};
+use crate::Host;
 use anabranch_engine::Purpose;
 use anabranch_net::DropCause;
+use anabranch_paths::{End, PacketId};
 use anabranch_units::{Bytes, Instant};
 use anabranch_wire::{Echo, Segment};
 
@@ -60,10 +61,6 @@ pub enum Condition {
     /// Its checksum fails, and the host discards it.
     Damaged,
 }
-
-/// Names a packet of a run: numbered from 1 in the order in which hosts sent them, 0 for one that no host sent.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct PacketId(pub u32);
 
 /// How a packet was lost.
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,9 @@
 //! What a run answers.
 
 use crate::address::{owner, path_between};
-use crate::{Decided, LinkOutcome, MiddleboxOutcome, Sample};
+use crate::{Decided, Sample};
 use anabranch_engine::{ConnectionStats, Counters, SubflowStats};
+use anabranch_paths::{LinkOutcome, MiddleboxOutcome};
 use anabranch_units::{Bytes, Duration, Instant};
 use anabranch_wire::{DataSeq, Segment};
 use std::fmt;

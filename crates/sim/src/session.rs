@@ -1,7 +1,8 @@
 //! One connection with what its two applications have written and read.
 
-use crate::{ConnectionOutcome, Direction, PerDirection};
+use crate::ConnectionOutcome;
 use anabranch_engine::ConnectionId;
+use anabranch_paths::{Direction, PerDirection};
 use anabranch_units::Instant;
 
 /// A connection between the hosts of one pair.

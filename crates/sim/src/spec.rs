@@ -1,8 +1,9 @@
 //! What a run consists of.
 
+use crate::Host;
 use crate::page::{Page, Protocol};
-use crate::{Direction, Host, NetworkError, NetworkSpec, PathSpec};
 use anabranch_engine::{Factory, Keepalive, LocalAddress, Policies, Profile, Switch};
+use anabranch_paths::{Direction, NetworkError, NetworkSpec, PathSpec};
 use anabranch_policy::congestion::CongestionControl;
 use anabranch_units::{Bytes, Duration, Rate, Seed};
 use std::sync::Arc;

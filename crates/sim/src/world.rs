@@ -9,11 +9,9 @@ use crate::apps::{self, App};
 use crate::check::check;
 use crate::host;
 use crate::stage::{Stage, TransferState};
-use crate::{
-    Carriers, ConnectionOutcome, Direction, Host, Observer, Outcome, PathState, Spec, SpecError, TimedChange,
-    TimedRestart, TimedSwitch, Topology, Workload,
-};
+use crate::{ConnectionOutcome, Host, Observer, Outcome, Spec, SpecError, TimedRestart, TimedSwitch, Workload};
 use anabranch_net::{Change, LinkId, Output};
+use anabranch_paths::{Carriers, Direction, PathState, TimedChange, Topology};
 use anabranch_policy::Truth;
 use anabranch_units::Instant;
 

@@ -4,7 +4,8 @@
 mod common;
 
 use anabranch_net::QueueLimit;
-use anabranch_sim::{Direction, Extent, Outcome, Spacing, Workload, run};
+use anabranch_paths::Direction;
+use anabranch_sim::{Extent, Outcome, Spacing, Workload, run};
 use anabranch_units::{Bytes, Duration, Rate, Seed};
 use common::{ms, path, spec};
 

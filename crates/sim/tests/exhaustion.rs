@@ -9,11 +9,11 @@
 mod common;
 
 use anabranch_engine::{Factory, Purpose};
+use anabranch_paths::{Direction, End, Fault, Middlebox, MiddleboxSpec, PacketId};
 use anabranch_policy::registry::{Entry, FIRST_PATHS, REINJECTIONS, find};
 use anabranch_policy::reinjection::Reinjection;
 use anabranch_sim::{
-    Condition, Content, Direction, End, Fault, FileOrder, Host, Loss, Middlebox, MiddleboxSpec, Observer, Outcome,
-    PacketId, Sight, Spec, Workload, run, run_observed,
+    Condition, Content, FileOrder, Host, Loss, Observer, Outcome, Sight, Spec, Workload, run, run_observed,
 };
 use anabranch_units::{Bytes, Duration};
 use common::{files, ms, path, spec};

@@ -7,10 +7,11 @@
 mod common;
 
 use anabranch_engine::FallbackReason;
-use anabranch_sim::{
-    Direction, End, EventKind, EventRecord, Host, Middlebox, MiddleboxSpec, NetworkError, Outcome, Spec, SpecError,
-    SplitOptions, Stripped, StrippedOptions, SynOption, TimedRestart, Unmapped, run,
+use anabranch_paths::{
+    Direction, End, Middlebox, MiddleboxSpec, NetworkError, SplitOptions, Stripped, StrippedOptions, SynOption,
+    Unmapped,
 };
+use anabranch_sim::{EventKind, EventRecord, Host, Outcome, Spec, SpecError, TimedRestart, run};
 use anabranch_units::{Bytes, Duration, Instant};
 use anabranch_wire::ResetReason;
 use common::*;

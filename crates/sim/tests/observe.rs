@@ -7,10 +7,8 @@ mod draw;
 
 use anabranch_engine::{Choice, Detector, Purpose, Reason};
 use anabranch_net::{DropCause, QueueLimit};
-use anabranch_sim::{
-    Condition, Content, Direction, End, Host, Loss, Middlebox, MiddleboxSpec, Observer, PacketId, Sight, Spec,
-    Workload, run, run_observed,
-};
+use anabranch_paths::{Direction, End, Middlebox, MiddleboxSpec, PacketId};
+use anabranch_sim::{Condition, Content, Host, Loss, Observer, Sight, Spec, Workload, run, run_observed};
 use anabranch_units::{Bytes, Duration, Instant, Rate, Seed, SubflowId};
 use common::*;
 use std::collections::{BTreeMap, BTreeSet};

@@ -4,7 +4,8 @@
 mod common;
 mod draw;
 
-use anabranch_sim::{Direction, Sample, Spacing, Workload, run};
+use anabranch_paths::Direction;
+use anabranch_sim::{Sample, Spacing, Workload, run};
 use anabranch_units::{Bytes, Duration, Instant, Rate, Seed};
 use common::{bulk, complete, download, ms, path, spec};
 

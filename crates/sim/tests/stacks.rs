@@ -5,11 +5,12 @@ mod common;
 
 use anabranch_engine::{Profile, ReceiveTuning, RtoRule};
 use anabranch_net::{Change, LinkStats, LossModel, QueueLimit};
+use anabranch_paths::{Affected, Direction, PathSpec, TimedChange};
 use anabranch_policy::congestion::{HyStart, LossResponse};
 use anabranch_policy::registry::{CONGESTION, REINJECTIONS, SCHEDULERS};
 use anabranch_policy::scheduler::{MinRtt, Scheduler};
 use anabranch_policy::{Decision, View};
-use anabranch_sim::{Affected, Direction, EventKind, HostSpec, Outcome, PathSpec, Spec, TimedChange, Workload, run};
+use anabranch_sim::{EventKind, HostSpec, Outcome, Spec, Workload, run};
 use anabranch_units::{Bytes, Duration, Instant, Rate, SubflowId};
 use common::{complete, download, goodput, lossy_path, ms, order, path, spec, swallowed};
 use std::collections::BTreeMap;

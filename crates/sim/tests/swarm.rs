@@ -10,11 +10,9 @@ mod common;
 mod draw;
 
 use anabranch_engine::{Profile, Purpose};
+use anabranch_paths::{End, NetworkSpec, PacketId};
 use anabranch_policy::registry::FIRST_PATHS;
-use anabranch_sim::{
-    Condition, ConnectionOutcome, Content, End, Loss, NetworkSpec, Observer, Outcome, PacketId, Sight, Spec, run,
-    run_observed,
-};
+use anabranch_sim::{Condition, ConnectionOutcome, Content, Loss, Observer, Outcome, Sight, Spec, run, run_observed};
 use anabranch_units::{Duration, Seed};
 use anabranch_wire::ResetReason;
 use std::collections::BTreeMap;

@@ -8,8 +8,9 @@ mod common;
 
 use anabranch_engine::Factory;
 use anabranch_net::{Change, QueueLimit};
+use anabranch_paths::{Affected, Direction, PathSpec, SharedLink, TimedChange};
 use anabranch_policy::registry::{CONGESTION, Entry, REINJECTIONS, SCHEDULERS, find};
-use anabranch_sim::{Affected, Direction, Extent, PathSpec, SharedLink, Spec, TimedChange, Workload, run};
+use anabranch_sim::{Extent, Spec, Workload, run};
 use anabranch_units::{Bytes, Duration, Seed};
 use common::*;
 use std::collections::{BTreeSet, VecDeque};

@@ -4,10 +4,9 @@
 mod common;
 
 use anabranch_net::{Change, QueueLimit};
+use anabranch_paths::{Affected, Direction, NetworkError, TimedChange};
 use anabranch_policy::registry::{CONGESTION, REINJECTIONS};
-use anabranch_sim::{
-    Affected, Arrivals, Direction, Extent, FileOrder, NetworkError, Spacing, SpecError, TimedChange, Workload, run,
-};
+use anabranch_sim::{Arrivals, Extent, FileOrder, Spacing, SpecError, Workload, run};
 use anabranch_units::{Bytes, Duration, Instant, Rate, Seed};
 use common::*;
 use std::sync::Arc;

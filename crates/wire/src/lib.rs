@@ -12,6 +12,7 @@ mod error;
 mod flow;
 mod mptcp;
 mod options;
+pub mod pattern;
 mod plan;
 mod segment;
 mod too_big;

@@ -1,7 +1,7 @@
 //! Links in real time: what a host writes into one device comes out of another, after what a scenario's links do to it.
 //!
 //! One thread moves IP packets, of any protocol, between the two devices of each path through the same network that the
-//! simulator uses ([`Topology`](anabranch_sim::Topology)), first hops (`nic`) included: links, shared links, changes over time,
+//! simulator uses ([`Topology`](anabranch_paths::Topology)), first hops (`nic`) included: links, shared links, changes over time,
 //! middleboxes. [`EmulatorReport`] says what each link did, how late the emulator itself was, and whether the run is valid.
 
 mod damage;
@@ -23,7 +23,7 @@ pub use report::{CaptureReport, EmulatorReport, Fault, LinkReport, PathReport, S
 use crate::{Clock, Device, sys};
 use anabranch_capture::WriteError;
 use anabranch_net::Change;
-use anabranch_sim::{Affected, NetworkError, NetworkSpec};
+use anabranch_paths::{Affected, NetworkError, NetworkSpec};
 use anabranch_units::Seed;
 use run::Run;
 use rustix::event::EventfdFlags;

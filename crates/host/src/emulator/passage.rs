@@ -1,7 +1,7 @@
 //! Middleboxes between devices and links: packets become segments and packets again.
 
 use super::packet::{Packet, Pool};
-use anabranch_sim::{Chain, Direction, End, MiddleboxOutcome, Moving, NetworkSpec, PacketId, PathSpec};
+use anabranch_paths::{Chain, Direction, End, MiddleboxOutcome, Moving, NetworkSpec, PacketId, PathSpec};
 use anabranch_units::{Instant, Seed};
 use anabranch_wire::{Checksums, Segment};
 use bytes::{Bytes, BytesMut};

@@ -5,7 +5,7 @@ use super::percentiles::Tally;
 use super::report::Traffic;
 use super::scope::payload;
 use crate::Device;
-use anabranch_sim::{Direction, End};
+use anabranch_paths::{Direction, End};
 use anabranch_units::{Bytes, Duration};
 use std::io;
 

@@ -8,7 +8,7 @@ use super::options::CaptureOptions;
 use super::report::CaptureReport;
 use anabranch_capture::{Backlog, Direction, EPOCH, Interface, Packet, Section, Ticket, WriteError, Writer};
 use anabranch_net::DropCause;
-use anabranch_sim::{End, NetworkSpec, PacketId, PathSpec};
+use anabranch_paths::{End, NetworkSpec, PacketId, PathSpec};
 use anabranch_units::Instant;
 use std::collections::HashMap;
 use std::path::PathBuf;

@@ -3,7 +3,7 @@
 use super::Percentiles;
 use super::options::Bounds;
 use anabranch_net::LinkStats;
-use anabranch_sim::{MiddleboxOutcome, PerDirection};
+use anabranch_paths::{MiddleboxOutcome, PerDirection};
 use anabranch_units::{Bytes, Duration};
 use std::fmt;
 use std::path::PathBuf;

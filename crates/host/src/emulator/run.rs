@@ -18,7 +18,7 @@ use super::spin::Spin;
 use super::{Command, EmulatorError, PathEnds};
 use crate::{Clock, LONGEST_PACKET};
 use anabranch_net::{Change, Delivery, LinkId, Output};
-use anabranch_sim::{Carriers, Direction, End, NetworkSpec, PacketId, PerDirection, Topology};
+use anabranch_paths::{Carriers, Direction, End, NetworkSpec, PacketId, PerDirection, Topology};
 use anabranch_units::{Bytes, Duration, Instant, Seed, Stream};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::io;

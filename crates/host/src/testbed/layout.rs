@@ -11,7 +11,7 @@
 //! Paths count from 1. Whoever sends from an address of path P takes path P (a routing rule at the client), and whatever goes to
 //! an address of path P takes it too (a route at the server).
 
-use anabranch_sim::NetworkSpec;
+use anabranch_paths::NetworkSpec;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Most bytes in the name of an interface (`IFNAMSIZ` and its final zero).

@@ -20,7 +20,7 @@ pub use settings::KernelSettings;
 
 use crate::emulator::{Emulator, EmulatorError, EmulatorReport, Handle, Options as EmulatorOptions, PathEnds};
 use crate::{Device, Namespace, PacketSocket, Tun, VethError};
-use anabranch_sim::NetworkSpec;
+use anabranch_paths::NetworkSpec;
 use anabranch_units::Seed;
 use std::fs::OpenOptions;
 use std::io;

@@ -5,7 +5,7 @@ use anabranch_host::emulator::Handle;
 use anabranch_host::emulator::Options;
 use anabranch_host::{Device, Emulator, Namespace, PacketSocket, PathEnds, Tun};
 use anabranch_net::LinkConfig;
-use anabranch_sim::{NetworkSpec, PathSpec};
+use anabranch_paths::{NetworkSpec, PathSpec};
 use anabranch_units::{Duration, Rate, Seed};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{Read, Write};

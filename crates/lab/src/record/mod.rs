@@ -8,7 +8,8 @@ use crate::{Scenario, version_with_build};
 use alteration::alterations;
 use anabranch_capture::{Backlog, Direction, Interface, Packet, Section, Ticket, WriteError, Writer, udp};
 use anabranch_engine::Purpose;
-use anabranch_sim::{Condition, Content, End, Host, Loss, Observer, PacketId, Sight, Spec, Workload};
+use anabranch_paths::{End, PacketId};
+use anabranch_sim::{Condition, Content, Host, Loss, Observer, Sight, Spec, Workload};
 use anabranch_units::Instant;
 use anabranch_wire::Segment;
 use bytes::BytesMut;
@@ -225,7 +226,7 @@ fn file_name(host: Host) -> PathBuf {
 }
 
 fn interfaces(host: Host, spec: &Spec) -> Vec<Interface> {
-    let one = |path: &anabranch_sim::PathSpec| Interface {
+    let one = |path: &anabranch_paths::PathSpec| Interface {
         name: format!("{host}/{}", path.name),
         description: path.describe(&spec.network.shared),
     };

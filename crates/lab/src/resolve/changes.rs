@@ -5,7 +5,7 @@ use super::{Traces, known, switches};
 use crate::error::Problem;
 use crate::file::{At, ChangeTable, DirectionName, File, StateName};
 use anabranch_net::{Change, Service};
-use anabranch_sim::{Affected, TimedChange};
+use anabranch_paths::{Affected, TimedChange};
 use anabranch_units::Duration;
 
 pub(super) fn changes(

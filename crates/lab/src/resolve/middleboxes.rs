@@ -5,7 +5,7 @@ use crate::error::Problem;
 use crate::file::{
     At, EndName, MiddleboxTable, SplitName, StrippedName, StrippedOptionsName, SynOptionName, Unit, UnmappedName,
 };
-use anabranch_sim::{
+use anabranch_paths::{
     End, Fault, Middlebox, MiddleboxSpec, SplitOptions, Stripped, StrippedOptions, SynOption, Unmapped,
 };
 use anabranch_units::{Bytes, Duration};

@@ -5,7 +5,7 @@ use crate::error::Problem;
 use crate::file::{At, File, LinkTable, Loss, LossTable, Of, PathTable, Share, Speed, Unit};
 use crate::quantity::Queue;
 use anabranch_net::{LinkConfig, LossModel, QueueLimit, Reordering, Service};
-use anabranch_sim::{PathSpec, SharedLink};
+use anabranch_paths::{PathSpec, SharedLink};
 use anabranch_units::Duration;
 use std::collections::BTreeMap;
 use std::ops::Range;

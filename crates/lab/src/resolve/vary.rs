@@ -3,7 +3,7 @@
 use crate::error::Problem;
 use crate::file::{At, Bounds, File, PathTable, Speed, VaryTable};
 use crate::vary::Vary;
-use anabranch_sim::Affected;
+use anabranch_paths::Affected;
 use anabranch_units::Duration;
 
 pub(super) fn varies(file: &File, paths: &[String], stop: Duration) -> Result<Vec<Vary>, Problem> {

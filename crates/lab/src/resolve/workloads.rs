@@ -4,8 +4,9 @@ use super::policies::build;
 use super::{Texts, known, web};
 use crate::error::Problem;
 use crate::file::{At, DirectionName, File, Policy, SpacingName, WorkloadKind, WorkloadTable};
+use anabranch_paths::Direction;
 use anabranch_policy::Catalogue;
-use anabranch_sim::{Arrivals, Direction, Extent, FileOrder, Spacing, Workload};
+use anabranch_sim::{Arrivals, Extent, FileOrder, Spacing, Workload};
 use anabranch_units::{Bytes, Duration};
 use std::ops::Range;
 

@@ -2,13 +2,12 @@
 use super::*;
 use anabranch_engine::{Profile, ReceiveTuning, RtoRule, Switch};
 use anabranch_net::{LossModel, QueueLimit};
+use anabranch_paths::{Affected, Direction, Fault, MIDDLEBOXES, Middlebox, MiddleboxSpec, Stripped, Unmapped};
 use anabranch_policy::congestion::{HyStart, LossResponse};
 use anabranch_policy::registry::{Build, Entry, Value};
 use anabranch_policy::scheduler::{MinRtt, Scheduler as Policy};
 use anabranch_sim::page::Protocol;
-use anabranch_sim::{
-    Affected, Direction, Extent, Fault, FileOrder, MIDDLEBOXES, Middlebox, MiddleboxSpec, Spacing, Stripped, Unmapped,
-};
+use anabranch_sim::{Extent, FileOrder, Spacing};
 use anabranch_units::{Bytes, Rate};
 
 mod policies;

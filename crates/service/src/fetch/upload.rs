@@ -1,6 +1,6 @@
 //! What is sent to the server.
 
-use anabranch_sim::pattern;
+use anabranch_wire::pattern;
 use bytes::Bytes;
 use std::fs::File;
 use std::io::{self, Read};

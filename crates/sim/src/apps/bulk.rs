@@ -1,9 +1,9 @@
 //! As much as possible for a time, over one connection.
 
 use super::{App, Identity};
-use crate::Direction;
 use crate::session::News;
 use crate::stage::Stage;
+use anabranch_paths::Direction;
 use anabranch_units::{Duration, Instant};
 
 pub(super) struct Bulk {

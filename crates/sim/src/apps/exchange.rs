@@ -1,9 +1,9 @@
 //! Data in both directions of one connection at once.
 
 use super::{App, Identity};
-use crate::Direction;
 use crate::session::News;
 use crate::stage::Stage;
+use anabranch_paths::Direction;
 use anabranch_units::{Bytes, Duration, Instant};
 
 pub(super) struct Exchange {

@@ -2,9 +2,10 @@
 
 use super::gaps::Gaps;
 use super::{App, Identity};
+use crate::FileOrder;
 use crate::session::News;
 use crate::stage::Stage;
-use crate::{Direction, FileOrder};
+use anabranch_paths::Direction;
 use anabranch_units::{Bytes, Duration, Instant, Stream};
 use std::collections::BTreeMap;
 

@@ -10,7 +10,8 @@ mod web;
 
 use crate::session::News;
 use crate::stage::{Opening, Stage};
-use crate::{Direction, Extent, Spec, Workload};
+use crate::{Extent, Spec, Workload};
+use anabranch_paths::Direction;
 use anabranch_units::Instant;
 use std::sync::Arc;
 

@@ -5,8 +5,9 @@
 
 use super::App;
 use super::gaps::Gaps;
+use crate::UdpOutcome;
 use crate::stage::Stage;
-use crate::{Direction, UdpOutcome};
+use anabranch_paths::Direction;
 use anabranch_units::{Bytes, Instant};
 
 pub(super) struct Udp {

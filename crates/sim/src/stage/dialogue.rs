@@ -3,10 +3,11 @@
 use super::Stage;
 use crate::address::{path_between, sender};
 use crate::baseline::since;
-use crate::pattern;
 use crate::session::{News, Session};
-use crate::{ConnectionOutcome, Direction, SubflowOutcome};
+use crate::{ConnectionOutcome, SubflowOutcome};
 use anabranch_engine::{ConnectionId, ConnectionStats, Event};
+use anabranch_paths::Direction;
+use anabranch_wire::pattern;
 
 impl Stage<'_> {
     /// Acts on all the host's events; false if there were none.

@@ -9,14 +9,15 @@ use self::passage::Passage;
 use self::traffic::Departures;
 use self::watch::Watch;
 use crate::address::{address, service};
-use crate::codec::{Codec, Frame};
+use crate::codec::Codec;
 use crate::decisions::Decisions;
 use crate::digest::Digest;
 use crate::host::Host;
 use crate::packet::Packet;
 use crate::sample::Sampler;
 use crate::session::{ByteStream, News, Session};
-use crate::{Direction, EventRecord, Observer, PageOutcome, PerDirection, Topology, Transfer, UdpOutcome};
+use crate::{EventRecord, Observer, PageOutcome, Transfer, UdpOutcome};
+use anabranch_paths::{Direction, PerDirection, Topology};
 use anabranch_units::Instant;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -100,7 +101,6 @@ impl<'a> Stage<'a> {
                 .any(|it| it.kind.alters_payload()),
             altered_bytes: 0,
             codec: spec.codec.then(|| Codec::new(spec.seed, spec.audit)),
-            frames: Pool::default(),
             primary: spec.network.primary,
             awaited: BTreeMap::new(),
             timers: BinaryHeap::new(),

@@ -2,9 +2,10 @@
 
 use super::Stage;
 use super::traffic::Departing;
+use crate::Spec;
 use crate::address::path_between;
-use crate::middlebox::{Chain, Moving};
-use crate::{Direction, End, MiddleboxOutcome, Spec};
+use anabranch_paths::{Chain, Moving};
+use anabranch_paths::{Direction, End, MiddleboxOutcome};
 use anabranch_units::Instant;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -21,7 +22,7 @@ pub(crate) struct Passage {
 
 impl Passage {
     pub(super) fn new(spec: &Spec) -> Self {
-        let chain = |path: &crate::PathSpec, end| Chain::new(&path.name, &path.middleboxes, end, spec.seed);
+        let chain = |path: &anabranch_paths::PathSpec, end| Chain::new(&path.name, &path.middleboxes, end, spec.seed);
         let chains =
             spec.network.paths.iter().map(|path| [chain(path, End::Client), chain(path, End::Server)]).collect();
         Passage { chains, deadline: Instant::MAX, left: VecDeque::new() }

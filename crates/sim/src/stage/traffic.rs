@@ -2,14 +2,15 @@
 
 use super::Stage;
 use super::watch::{packet_of, tag};
+use crate::EventKind;
 use crate::address::{owner, path_between};
 use crate::codec::Frame;
-use crate::middlebox::Moving;
 use crate::outcome;
-use crate::pool::Packet;
-use crate::{Direction, End, EventKind, PacketId};
+use crate::packet::Packet;
 use anabranch_engine::{Purpose, Transmit};
 use anabranch_net::{Delivery, Departure};
+use anabranch_paths::Moving;
+use anabranch_paths::{Direction, End, PacketId};
 use anabranch_units::Bytes;
 use anabranch_wire::{Echo, Segment};
 

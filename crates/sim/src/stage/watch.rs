@@ -1,10 +1,12 @@
 //! What a run tells its observer, if it has one.
 
 use super::Stage;
+use crate::Host;
 use crate::address::{owner, path_between};
-use crate::observe::{Condition, Content, Loss, Observer, PacketId, Sight};
-use crate::{Direction, End, Host};
+use crate::observe::{Condition, Content, Loss, Observer, Sight};
 use anabranch_engine::Purpose;
+use anabranch_paths::PacketId;
+use anabranch_paths::{Direction, End};
 use anabranch_units::Bytes;
 use anabranch_wire::{Echo, Segment};
 

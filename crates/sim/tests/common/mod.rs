@@ -3,9 +3,8 @@
 
 use anabranch_engine::{Policies, Profile};
 use anabranch_net::{Change, LinkConfig, LossModel, QueueLimit};
-use anabranch_sim::{
-    Affected, Arrivals, Direction, FileOrder, HostSpec, Outcome, PathSpec, Spec, TimedChange, Workload, run,
-};
+use anabranch_paths::{Affected, Direction, PathSpec, TimedChange};
+use anabranch_sim::{Arrivals, FileOrder, HostSpec, Outcome, Spec, Workload, run};
 use anabranch_units::{Bytes, Duration, Rate};
 
 pub fn ms(n: u64) -> Duration {

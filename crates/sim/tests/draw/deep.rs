@@ -4,10 +4,8 @@ use super::{log, middlebox};
 use crate::common::order;
 use anabranch_engine::Keepalive;
 use anabranch_net::{LinkConfig, QueueLimit, Service};
-use anabranch_sim::{
-    Arrivals, Direction, End, FileOrder, Host, Middlebox, MiddleboxSpec, PathSpec, Spec, TimedRestart, Unmapped,
-    Workload,
-};
+use anabranch_paths::{Direction, End, Middlebox, MiddleboxSpec, PathSpec, Unmapped};
+use anabranch_sim::{Arrivals, FileOrder, Host, Spec, TimedRestart, Workload};
 use anabranch_units::{Bytes, Duration, Rate, Seed, Stream};
 
 /// Deepens a run, from streams of its own, so that all else is what it was.

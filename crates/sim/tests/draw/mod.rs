@@ -5,11 +5,12 @@ pub mod deep;
 use crate::common::order;
 use anabranch_engine::{Factory, Policies, Profile, Switch};
 use anabranch_net::{Change, LinkConfig, LossModel, QueueLimit, Reordering};
-use anabranch_policy::registry::{ACK_PATHS, CONGESTION, Domain, Entry, REINJECTIONS, SCHEDULERS, Value, WINDOWS};
-use anabranch_sim::{
-    Affected, Direction, End, Host, HostSpec, Middlebox, MiddleboxSpec, PathSpec, SharedLink, Spec, SplitOptions,
-    Stripped, StrippedOptions, SynOption, TimedChange, TimedSwitch, Unmapped, Workload,
+use anabranch_paths::{
+    Affected, Direction, End, Middlebox, MiddleboxSpec, PathSpec, SharedLink, SplitOptions, Stripped, StrippedOptions,
+    SynOption, TimedChange, Unmapped,
 };
+use anabranch_policy::registry::{ACK_PATHS, CONGESTION, Domain, Entry, REINJECTIONS, SCHEDULERS, Value, WINDOWS};
+use anabranch_sim::{Host, HostSpec, Spec, TimedSwitch, Workload};
 use anabranch_units::{Bytes, Duration, Rate, Seed, Stream};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -3,6 +3,7 @@
 use super::{common::*, policy};
 use anabranch_engine::{Policies, Profile};
 use anabranch_net::Change;
+use anabranch_paths::*;
 use anabranch_policy::ack_path::theory::{self, Path};
 use anabranch_policy::registry::{ACK_PATHS, CONGESTION, REINJECTIONS, SCHEDULERS, Value};
 use anabranch_sim::*;

@@ -3,8 +3,9 @@
 use super::common::{bulk, complete, download, lossy_path, ms, path, spec};
 use super::policy;
 use anabranch_net::{LossModel, QueueLimit};
+use anabranch_paths::{Direction, PathSpec, SharedLink};
 use anabranch_policy::registry::{CONGESTION, REINJECTIONS, SCHEDULERS, Value};
-use anabranch_sim::{Direction, EventKind, Extent, Host, Outcome, PathSpec, SharedLink, Spec, Workload, run};
+use anabranch_sim::{EventKind, Extent, Host, Outcome, Spec, Workload, run};
 use anabranch_units::{Bytes, Duration, Seed};
 
 /// One bulk download with buffers that are never the limit, without the audit of every event.

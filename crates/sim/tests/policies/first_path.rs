@@ -3,6 +3,7 @@
 use super::common::*;
 use super::policy;
 use anabranch_engine::Policies;
+use anabranch_paths::*;
 use anabranch_policy::registry::FIRST_PATHS;
 use anabranch_sim::*;
 use anabranch_units::{Bytes, Duration};

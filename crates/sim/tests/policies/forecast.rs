@@ -4,8 +4,9 @@ use super::common::*;
 use super::policy;
 use super::reinjection::warm;
 use anabranch_net::{Change, LossModel, QueueLimit};
+use anabranch_paths::{Affected, PathSpec, TimedChange};
 use anabranch_policy::registry::{CONGESTION, REINJECTIONS, SCHEDULERS, Value};
-use anabranch_sim::{Affected, Outcome, PathSpec, Spec, TimedChange};
+use anabranch_sim::{Outcome, Spec};
 use anabranch_units::{Bytes, Duration, Seed};
 
 /// What a run shows of a scheduler's choices.

@@ -3,10 +3,11 @@
 use super::common::*;
 use super::policy;
 use anabranch_net::Change;
+use anabranch_paths::{Affected, Direction, PathSpec, TimedChange};
 use anabranch_policy::registry::{SCHEDULERS, Value};
 use anabranch_policy::scheduler::{MinRtt, Scheduler};
 use anabranch_policy::{Decision, Truth, View};
-use anabranch_sim::{Affected, Direction, Outcome, PathSpec, Spec, TimedChange, Workload, run};
+use anabranch_sim::{Outcome, Spec, Workload, run};
 use anabranch_units::{Bytes, Duration, Instant, Rate, Seed};
 use std::sync::{Arc, Mutex};
 

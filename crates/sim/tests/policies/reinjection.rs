@@ -3,10 +3,11 @@
 use crate::common::*;
 use crate::policy;
 use anabranch_net::{Change, QueueLimit};
+use anabranch_paths::{Affected, Direction, TimedChange};
 use anabranch_policy::SubflowView;
 use anabranch_policy::registry::{REINJECTIONS, SCHEDULERS, Value};
 use anabranch_policy::reinjection::{Marks, Picture, Piece, Reinjection, Repeat, Why};
-use anabranch_sim::{Affected, Direction, FileOrder, Outcome, Spec, TimedChange, Workload};
+use anabranch_sim::{FileOrder, Outcome, Spec, Workload};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Seed, SubflowId};
 use std::sync::{Arc, Mutex};
 

@@ -4,8 +4,9 @@ use crate::common::*;
 use crate::policy;
 use anabranch_engine::ConnectionStats;
 use anabranch_net::{Change, QueueLimit};
+use anabranch_paths::{Affected, Direction, PathSpec, TimedChange};
 use anabranch_policy::registry::{SCHEDULERS, Value};
-use anabranch_sim::{Affected, Direction, Outcome, PathSpec, TimedChange, Workload};
+use anabranch_sim::{Outcome, Workload};
 use anabranch_units::{Bytes, Duration, Seed};
 
 /// 40 bursts of so many segments, this far apart. After two seconds windows are back at 10 segments (RFC 2861).

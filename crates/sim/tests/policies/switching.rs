@@ -129,7 +129,7 @@ fn the_new_congestion_control_grows_the_windows_it_finds() {
 fn connections_to_come_begin_with_the_new_policy() {
     let mut spec = spec(
         vec![path("a", 10, 10), path("b", 10, 10)],
-        vec![files(anabranch_sim::Direction::Down, &[300_000; 4], false)],
+        vec![files(anabranch_paths::Direction::Down, &[300_000; 4], false)],
     );
     spec.server.policies.scheduler = policy(SCHEDULERS, "single", &[]);
     let scheduler = policy(SCHEDULERS, "round-robin", &[]);

@@ -3,9 +3,10 @@
 use crate::common::*;
 use anabranch_engine::{Overruled, Policies, Profile};
 use anabranch_net::Change;
+use anabranch_paths::{Affected, TimedChange};
 use anabranch_policy::scheduler::Scheduler;
 use anabranch_policy::{Decision, View};
-use anabranch_sim::{Affected, HostSpec, Outcome, Spec, TimedChange};
+use anabranch_sim::{HostSpec, Outcome, Spec};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Seed, Stream, SubflowId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -4,8 +4,9 @@ use super::common::{complete, download, goodput, path, spec};
 use super::policy;
 use anabranch_engine::Profile;
 use anabranch_net::{Change, LossModel, QueueLimit};
+use anabranch_paths::{Affected, Direction, PathSpec, TimedChange};
 use anabranch_policy::registry::{CONGESTION, Domain, REINJECTIONS, SCHEDULERS, Value, WINDOWS};
-use anabranch_sim::{Affected, Direction, HostSpec, Outcome, PathSpec, Spec, TimedChange, Workload, run};
+use anabranch_sim::{HostSpec, Outcome, Spec, Workload, run};
 use anabranch_units::{Bytes, Duration, Rate, Seed};
 
 /// What a run came to, and the mean of several.

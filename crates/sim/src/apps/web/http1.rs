@@ -1,10 +1,10 @@
 //! HTTP/1.1: a few persistent connections, one request at a time on each (RFC 9112 §9.3, without pipelining).
 
 use super::{Arrival, Order, begin};
-use crate::Direction;
 use crate::apps::Identity;
 use crate::session::News;
 use crate::stage::Stage;
+use anabranch_paths::Direction;
 use std::collections::{BTreeMap, VecDeque};
 
 pub(super) struct Http1 {

@@ -6,11 +6,11 @@
 //! acknowledgment of the server's SETTINGS, WINDOW_UPDATE, priorities and push.
 
 use super::{Arrival, Order, begin};
-use crate::Direction;
 use crate::apps::Identity;
 use crate::page::http2::{FRAME, MAX_FRAME, PREFACE, SETTINGS, request_block, response_block};
 use crate::session::News;
 use crate::stage::Stage;
+use anabranch_paths::Direction;
 use std::collections::VecDeque;
 
 pub(super) struct Http2 {

@@ -44,7 +44,7 @@ fn compare(mut begin: usize, mut data: &[u8]) -> bool {
 }
 
 /// How many bytes of `data` are not what the stream holds from `offset` on.
-pub(crate) fn differences(offset: u64, data: &[u8]) -> u64 {
+pub fn differences(offset: u64, data: &[u8]) -> u64 {
     let differs = |(n, byte): &(u64, &u8)| PATTERN[phase(offset + n)] != **byte;
     (0..).zip(data).filter(differs).count() as u64
 }

@@ -260,7 +260,7 @@ impl Middlebox {
     }
 
     /// Whether applications may read other bytes than were written, if nobody notices.
-    pub(crate) const fn alters_payload(&self) -> bool {
+    pub const fn alters_payload(&self) -> bool {
         matches!(self, Middlebox::AlterPayload { .. })
     }
 

@@ -34,7 +34,7 @@ impl Carriers {
     }
 
     /// The paths whose interface shows no carrier.
-    pub(crate) fn gone(&self) -> impl Iterator<Item = usize> {
+    pub fn gone(&self) -> impl Iterator<Item = usize> {
         self.gone.iter().copied()
     }
 }

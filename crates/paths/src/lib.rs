@@ -1,0 +1,26 @@
+//! Paths between two hosts, whoever drives them: the simulator in virtual time, the emulator in real time.
+//!
+//! A [`NetworkSpec`] describes paths, the links that they share and what happens to them. [`Topology`] joins the links of
+//! `net` into routes and applies changes; a [`Chain`] holds the middleboxes at one end of a path. The crate knows no host,
+//! no address and no clock.
+#![forbid(unsafe_code)]
+
+mod carrier;
+mod describe;
+mod direction;
+mod error;
+mod middlebox;
+mod network;
+mod packet;
+mod topology;
+
+pub use carrier::Carriers;
+pub use direction::{Affected, Direction, PerDirection};
+pub use error::NetworkError;
+pub use middlebox::{
+    Chain, End, Fault, MIDDLEBOXES, Middlebox, MiddleboxInfo, MiddleboxOutcome, MiddleboxSpec, Moving, SplitOptions,
+    Stripped, StrippedOptions, SynOption, Unmapped,
+};
+pub use network::{NetworkSpec, PathSpec, SharedLink, TimedChange};
+pub use packet::PacketId;
+pub use topology::{LinkOutcome, PathState, Topology};
