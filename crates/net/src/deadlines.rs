@@ -1,46 +1,51 @@
-//! Which of many links is due first.
+//! Which of many is due first: a link, a host, a chain of middleboxes.
 //!
-//! A tournament tree over all links: each inner node repeats the earlier of its two children, so the root is the answer
-//! and moving one deadline replays one branch. Ties go to the left child, the lower link, which fixes their order.
+//! A tournament tree over all of them: each inner node repeats the earlier of its two children, so the root is the answer
+//! and moving one deadline replays one branch. Ties go to the left child, the lower number, which fixes their order.
 
 use anabranch_units::Instant;
 
+/// Deadlines by number, from 0.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Deadlines {
-    /// Node 1 is the root, node `n` has the children `2n` and `2n + 1`, link `i` sits at `leaves + i`.
+pub struct Deadlines {
+    /// Node 1 is the root, node `n` has the children `2n` and `2n + 1`, number `i` sits at `leaves + i`.
     nodes: Vec<Node>,
     leaves: usize,
-    links: usize,
+    members: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Node {
     at: Instant,
-    link: u32,
+    member: u32,
 }
 
 impl Deadlines {
-    /// One more link, with nothing due.
-    pub(crate) fn add(&mut self) {
-        let old: Vec<Instant> = (0..self.links).map(|i| self.nodes[self.leaves + i].at).collect();
-        self.links += 1;
-        self.leaves = self.links.next_power_of_two();
+    /// Adds the next number, with nothing due.
+    pub fn add(&mut self) {
+        self.members += 1;
+        if self.members > self.leaves {
+            self.grow();
+        }
+    }
+
+    /// Doubles the room, so that adding many takes time in proportion to their count.
+    fn grow(&mut self) {
+        let old: Vec<Node> = self.nodes.split_off(self.leaves.min(self.nodes.len()));
+        self.leaves = self.members.next_power_of_two();
         self.nodes = vec![IDLE; 2 * self.leaves];
-        for link in 0..self.leaves {
-            self.nodes[self.leaves + link].link = link as u32;
+        for (member, node) in self.nodes[self.leaves..].iter_mut().enumerate() {
+            *node = Node { at: old.get(member).map_or(Instant::MAX, |node| node.at), member: member as u32 };
         }
         for node in (1..self.leaves).rev() {
             self.nodes[node] = self.earlier_child(node);
         }
-        for (link, at) in old.into_iter().enumerate() {
-            self.set(link, at);
-        }
     }
 
-    /// Link `link` is due at `at`; `Instant::MAX` if nothing is.
+    /// Number `member` is due at `at`; `Instant::MAX` for never.
     #[inline]
-    pub(crate) fn set(&mut self, link: usize, at: Instant) {
-        let mut node = self.leaves + link;
+    pub fn set(&mut self, member: usize, at: Instant) {
+        let mut node = self.leaves + member;
         if self.nodes[node].at == at {
             return;
         }
@@ -55,10 +60,10 @@ impl Deadlines {
         }
     }
 
-    /// The earliest deadline and its link.
+    /// The earliest deadline and its number, the lowest of equals; `Instant::MAX` if nothing is due.
     #[inline]
-    pub(crate) fn first(&self) -> (Instant, usize) {
-        self.nodes.get(1).map_or((Instant::MAX, 0), |root| (root.at, root.link as usize))
+    pub fn first(&self) -> (Instant, usize) {
+        self.nodes.get(1).map_or((Instant::MAX, 0), |root| (root.at, root.member as usize))
     }
 
     fn earlier_child(&self, node: usize) -> Node {
@@ -67,7 +72,7 @@ impl Deadlines {
     }
 }
 
-const IDLE: Node = Node { at: Instant::MAX, link: 0 };
+const IDLE: Node = Node { at: Instant::MAX, member: 0 };
 
 #[cfg(test)]
 mod tests {
@@ -75,23 +80,23 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn without_links_nothing_is_due() {
+    fn without_members_nothing_is_due() {
         assert_eq!(Deadlines::default().first().0, Instant::MAX);
     }
 
     proptest! {
         #[test]
-        fn the_root_is_the_earliest_and_lowest(links in 1usize..70, moves in prop::collection::vec((0usize..70, 0u64..9), 0..200)) {
+        fn the_root_is_the_earliest_and_lowest(members in 1usize..70, moves in prop::collection::vec((0usize..70, 0u64..9), 0..200)) {
             let mut tree = Deadlines::default();
             let mut plain = Vec::new();
-            for (n, (link, at)) in moves.into_iter().enumerate() {
-                if n < links {
+            for (n, (member, at)) in moves.into_iter().enumerate() {
+                if n < members {
                     tree.add();
                     plain.push(Instant::MAX);
                 }
-                let (link, at) = (link % plain.len(), Instant::from_nanos(at));
-                tree.set(link, at);
-                plain[link] = at;
+                let (member, at) = (member % plain.len(), Instant::from_nanos(at));
+                tree.set(member, at);
+                plain[member] = at;
                 let earliest = *plain.iter().min().expect("there is a link");
                 let lowest = plain.iter().position(|&t| t == earliest).expect("the earliest is among them");
                 prop_assert_eq!(tree.first(), (earliest, lowest));

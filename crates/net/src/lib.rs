@@ -36,6 +36,7 @@ pub mod trace;
 
 pub use change::Change;
 pub use config::{ConfigError, LinkConfig, Reordering};
+pub use deadlines::Deadlines;
 pub use loss::LossModel;
 pub use network::{Delivery, Departure, DropNotice, LinkId, Network, Output, RouteId};
 pub use parcel::DropCause;
