@@ -1,14 +1,15 @@
 //! Which of many is due first: a link, a host, a chain of middleboxes.
 //!
-//! A tournament tree over all of them: each inner node repeats the earlier of its two children, so the root is the answer
-//! and moving one deadline replays one branch. Ties go to the left child, the lower number, which fixes their order.
+//! A tournament over all of them, four at a time: each inner node repeats the earliest of its four children, so the root is
+//! the answer and moving one deadline replays one branch. Ties go to the lower number, which fixes their order. The four links
+//! of two paths are one round.
 
 use anabranch_units::Instant;
 
 /// Deadlines by number, from 0.
 #[derive(Clone, Debug, Default)]
 pub struct Deadlines {
-    /// Node 1 is the root, node `n` has the children `2n` and `2n + 1`, number `i` sits at `leaves + i`.
+    /// Node 0 is the root, node `n` has the children `4n + 1` to `4n + 4`, number `i` sits at `leaves + i`.
     nodes: Vec<Node>,
     leaves: usize,
     members: usize,
@@ -24,21 +25,22 @@ impl Deadlines {
     /// Adds the next number, with nothing due.
     pub fn add(&mut self) {
         self.members += 1;
-        if self.members > self.leaves {
+        if self.leaves + self.members > self.nodes.len() {
             self.grow();
         }
     }
 
-    /// Doubles the room, so that adding many takes time in proportion to their count.
+    /// Makes four times the room, so that adding many takes time in proportion to their count.
     fn grow(&mut self) {
-        let old: Vec<Node> = self.nodes.split_off(self.leaves.min(self.nodes.len()));
-        self.leaves = self.members.next_power_of_two();
-        self.nodes = vec![IDLE; 2 * self.leaves];
+        let old = self.nodes.split_off(self.leaves);
+        let width = (old.len() * FAN).max(1);
+        self.leaves = (width - 1) / (FAN - 1);
+        self.nodes = vec![IDLE; self.leaves + width];
         for (member, node) in self.nodes[self.leaves..].iter_mut().enumerate() {
             *node = Node { at: old.get(member).map_or(Instant::MAX, |node| node.at), member: member as u32 };
         }
-        for node in (1..self.leaves).rev() {
-            self.nodes[node] = self.earlier_child(node);
+        for node in (0..self.leaves).rev() {
+            self.nodes[node] = self.earliest_child(node);
         }
     }
 
@@ -50,9 +52,9 @@ impl Deadlines {
             return;
         }
         self.nodes[node].at = at;
-        while node > 1 {
-            node /= 2;
-            let winner = self.earlier_child(node);
+        while node > 0 {
+            node = (node - 1) / FAN;
+            let winner = self.earliest_child(node);
             if self.nodes[node] == winner {
                 return;
             }
@@ -63,15 +65,18 @@ impl Deadlines {
     /// The earliest deadline and its number, the lowest of equals; `Instant::MAX` if nothing is due.
     #[inline]
     pub fn first(&self) -> (Instant, usize) {
-        self.nodes.get(1).map_or((Instant::MAX, 0), |root| (root.at, root.member as usize))
+        self.nodes.first().map_or((Instant::MAX, 0), |root| (root.at, root.member as usize))
     }
 
-    fn earlier_child(&self, node: usize) -> Node {
-        let (left, right) = (self.nodes[2 * node], self.nodes[2 * node + 1]);
-        if left.at <= right.at { left } else { right }
+    #[inline]
+    fn earliest_child(&self, node: usize) -> Node {
+        let children = &self.nodes[FAN * node + 1..][..FAN];
+        children[1..].iter().fold(children[0], |earliest, child| if child.at < earliest.at { *child } else { earliest })
     }
 }
 
+/// Children of a node.
+const FAN: usize = 4;
 const IDLE: Node = Node { at: Instant::MAX, member: 0 };
 
 #[cfg(test)]

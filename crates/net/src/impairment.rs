@@ -19,8 +19,8 @@ pub(crate) struct Fate {
 
 #[derive(Debug)]
 pub(crate) struct Impairments {
-    /// Nothing can happen; spares the tests below.
-    harmless: bool,
+    /// Nothing can happen but loss; spares the tests below.
+    only_loses: bool,
     loss: Loss,
     corruption: Coin,
     duplication: Coin,
@@ -41,7 +41,7 @@ impl Impairments {
         let stream = |element: &str| seed.stream(&format!("link/{name}/{element}"));
         let reordering = config.reordering.map_or((0.0, Duration::ZERO), |r| (r.probability, r.extra));
         let mut impairments = Impairments {
-            harmless: false,
+            only_loses: false,
             loss: Loss::new(config.loss.clone(), stream("loss")),
             corruption: Coin { p: config.corruption, stream: stream("corruption") },
             duplication: Coin { p: config.duplication, stream: stream("duplication") },
@@ -50,29 +50,28 @@ impl Impairments {
             jitter: config.jitter,
             jitter_stream: stream("jitter"),
         };
-        impairments.note_whether_harmless();
+        impairments.note_what_can_happen();
         impairments
     }
 
     pub(crate) fn set_loss(&mut self, model: LossModel) {
         self.loss.change(model);
-        self.note_whether_harmless();
     }
 
     pub(crate) fn set_jitter(&mut self, jitter: Duration) {
         self.jitter = jitter;
-        self.note_whether_harmless();
+        self.note_what_can_happen();
     }
 
-    fn note_whether_harmless(&mut self) {
+    fn note_what_can_happen(&mut self) {
         let coins = [&self.corruption, &self.duplication, &self.reordering];
-        self.harmless = self.loss.is_none() && self.jitter.is_zero() && coins.iter().all(|coin| coin.p == 0.0);
+        self.only_loses = self.jitter.is_zero() && coins.iter().all(|coin| coin.p == 0.0);
     }
 
     /// The fate of the next packet offered.
     #[inline]
     pub(crate) fn draw(&mut self) -> Fate {
-        if self.harmless { Fate::default() } else { self.draw_each() }
+        if self.only_loses { Fate { lost: self.loss.strikes(), ..Fate::default() } } else { self.draw_each() }
     }
 
     fn draw_each(&mut self) -> Fate {

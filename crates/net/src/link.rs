@@ -44,6 +44,8 @@ pub(crate) struct Link<P> {
     /// In order of offer. The first `departed` are in flight (none are if the link reorders), the others are queued.
     line: VecDeque<Transit<P>>,
     departed: usize,
+    /// When the first that is queued departs; `Instant::MAX` if none does.
+    next_departure: Instant,
     /// On a link that keeps order, when the last in line arrives.
     last_arrival: Instant,
     /// In flight on a link that reorders.
@@ -76,6 +78,7 @@ impl<P: Clone> Link<P> {
             impairments: Impairments::new(config, name, seed),
             line: VecDeque::new(),
             departed: 0,
+            next_departure: Instant::MAX,
             last_arrival: Instant::ZERO,
             flying: BinaryHeap::new(),
             takeoffs: 0,
@@ -145,6 +148,7 @@ impl<P: Clone> Link<P> {
         self.stats.queued_bytes += size;
         self.stats.max_queued = self.stats.max_queued.max(self.stats.queued);
         self.stats.max_queued_bytes = self.stats.max_queued_bytes.max(self.stats.queued_bytes);
+        self.next_departure = self.next_departure.min(served.departs);
         self.line.push_back(Transit {
             offered: now,
             served,
@@ -165,13 +169,13 @@ impl<P: Clone> Link<P> {
             self.line.front().map_or(Instant::MAX, |first| first.arrives)
         } else {
             let flying = self.flying.peek().map_or(Instant::MAX, |Reverse(first)| first.arrives);
-            flying.min(self.next_departure())
+            flying.min(self.next_departure)
         };
         if !self.notifies {
             return arrival;
         }
         let notice = self.notices.front().map_or(Instant::MAX, |notice| notice.at);
-        arrival.min(notice).min(self.next_departure())
+        arrival.min(notice).min(self.next_departure)
     }
 
     /// Does the first thing that is due at `now`: departures before arrivals.
@@ -202,7 +206,7 @@ impl<P: Clone> Link<P> {
             Change::Trace(trace) => self.change_service(Service::Trace(trace)),
             Change::Delay(delay) => {
                 self.delay = delay;
-                self.foresee_arrivals();
+                self.foresee();
             }
             Change::Jitter(jitter) => self.impairments.set_jitter(jitter),
             Change::Loss(model) => {
@@ -238,14 +242,15 @@ impl<P: Clone> Link<P> {
     #[inline]
     fn settle(&mut self, now: Instant) {
         self.clock = self.clock.max(now);
-        while self.next_departure() <= self.clock {
+        while self.next_departure <= self.clock {
             self.depart();
         }
     }
 
+    /// Looks up when the first that is queued departs.
     #[inline]
-    fn next_departure(&self) -> Instant {
-        self.line.get(self.departed).map_or(Instant::MAX, |first| first.served.departs)
+    fn foresee_departure(&mut self) {
+        self.next_departure = self.line.get(self.departed).map_or(Instant::MAX, |first| first.served.departs);
     }
 
     /// The first queued packet has been serialised, and meets its fate.
@@ -284,6 +289,7 @@ impl<P: Clone> Link<P> {
         } else {
             self.take_off();
         }
+        self.foresee_departure();
     }
 
     /// On a link that reorders, the packet that just departed joins those in flight.
@@ -350,11 +356,12 @@ impl<P: Clone> Link<P> {
             }
         }
         self.server = server;
-        self.foresee_arrivals();
+        self.foresee();
     }
 
-    /// Computes the arrivals of what is queued anew.
-    fn foresee_arrivals(&mut self) {
+    /// Computes departure and arrivals of what is queued anew.
+    fn foresee(&mut self) {
+        self.foresee_departure();
         let last_in_flight = self.departed.checked_sub(1).and_then(|last| self.line.get(last));
         self.last_arrival = last_in_flight.map_or(Instant::ZERO, |last| last.arrives);
         for index in self.departed..self.line.len() {
@@ -397,7 +404,7 @@ impl<P: Clone> Link<P> {
         self.stats.in_flight -= dropped;
         self.stats.dropped.down += dropped;
         self.server.reset(now);
-        self.foresee_arrivals();
+        self.foresee();
     }
 
     #[inline]
@@ -407,6 +414,8 @@ impl<P: Clone> Link<P> {
             "what enters a link leaves it, is dropped or is inside: {:?}",
             self.stats
         );
+        let queued = self.line.get(self.departed).map_or(Instant::MAX, |first| first.served.departs);
+        debug_assert!(self.next_departure == queued, "the next departure is that of the first in the queue");
     }
 }
 

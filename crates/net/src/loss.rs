@@ -91,12 +91,8 @@ impl Loss {
         (self.model, self.bad, self.seen, self.next) = (model, false, 0, 0);
     }
 
-    /// Whether anything can be lost at all.
-    pub(crate) fn is_none(&self) -> bool {
-        self.model == LossModel::None
-    }
-
     /// Whether the next packet is lost.
+    #[inline]
     pub(crate) fn strikes(&mut self) -> bool {
         match self.model {
             LossModel::None => false,

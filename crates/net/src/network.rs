@@ -153,6 +153,10 @@ impl<P: Clone> Network<P> {
     /// The next thing that has happened by `now`, in the order in which things happen; `None` once there is no more.
     #[inline]
     pub fn poll(&mut self, now: Instant) -> Option<Output<P>> {
+        if self.deadlines.first().0 > now { None } else { self.poll_due(now) }
+    }
+
+    fn poll_due(&mut self, now: Instant) -> Option<Output<P>> {
         loop {
             let (at, due) = self.deadlines.first();
             if at > now || at == Instant::MAX {
