@@ -386,6 +386,12 @@ impl Endpoint {
         self.shared.events.pop_front()
     }
 
+    /// Tells whether [`Endpoint::poll_event`] has something to say.
+    #[inline]
+    pub fn has_events(&self) -> bool {
+        !self.shared.events.is_empty()
+    }
+
     /// An interface went down or came up: its subflows fail at once, or are opened again.
     pub fn set_carrier(&mut self, now: Instant, local: IpAddr, up: bool) {
         self.shared.down.retain(|address| *address != local);

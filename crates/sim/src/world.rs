@@ -40,7 +40,7 @@ pub fn run_observed(spec: &Spec, observer: &mut dyn Observer) -> Result<Outcome,
 
 fn play<'a>(spec: &'a Spec, observer: Option<&'a mut dyn Observer>) -> Result<Outcome, SpecError> {
     let mut world = World::new(spec, observer)?;
-    world.play(Instant::ZERO + spec.stop, World::transfers_are_through)?;
+    world.play(Instant::ZERO + spec.stop, |world| world.through)?;
     let (end, finished) = (world.end(), world.is_finished());
     world.stage.take_last_sample();
     let sessions = 0..world.stage.sessions.len();
@@ -66,6 +66,8 @@ struct World<'a> {
     carriers: Carriers,
     /// Timers of applications are off.
     lingering: bool,
+    /// The transfers that the run waits for are through. Only a call of an application changes that.
+    through: bool,
     /// Events so far.
     events: u64,
 }
@@ -131,8 +133,10 @@ impl<'a> World<'a> {
             changed: 0,
             carriers: Carriers::default(),
             lingering: false,
+            through: false,
             events: 0,
         };
+        world.through = world.transfers_are_through();
         world.tell_truths();
         Ok(world)
     }
@@ -184,6 +188,7 @@ impl<'a> World<'a> {
                 Turn::App => {
                     if let Some((app, token)) = self.stage.pop_timer() {
                         self.apps[app].on_timer(token, &mut self.stage);
+                        self.through = self.transfers_are_through();
                         self.settle();
                     }
                 }
@@ -227,12 +232,14 @@ impl<'a> World<'a> {
     fn settle(&mut self) {
         while let Some(host) = self.stage.pop_touched() {
             loop {
-                let events = self.stage.drain_events(host);
+                let mut busy = self.stage.drain_events(host);
                 while let Some((app, session, news)) = self.stage.pop_news() {
                     self.apps[app].on_news(session, news, &mut self.stage);
+                    self.through = self.transfers_are_through();
                 }
-                let sent = self.stage.transmit(host);
-                if !events && !sent {
+                busy |= self.stage.transmit(host);
+                // What comes of sending is heard of at once only if something was sent or heard of.
+                if !busy || !self.stage.hosts[host].endpoint.has_events() {
                     break;
                 }
             }
