@@ -32,6 +32,8 @@ pub struct Transmit {
     /// What to send; its source address says from where. To be given to [`Endpoint::reuse`] of this or another endpoint
     /// when it is no longer needed.
     pub segment: Box<Segment>,
+    /// Size of its IP packet.
+    pub size: Bytes,
     /// To be given back to [`Endpoint::handle_departure`] when the first hop has sent it.
     pub tag: u64,
     /// Why it is sent; nothing depends on it.

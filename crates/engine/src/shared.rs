@@ -10,7 +10,7 @@ use crate::path_mtu::Mtus;
 use crate::{Config, ConnectionId, Counters, Event, FallbackReason, Purpose, Transmit};
 use anabranch_policy::Truth;
 use anabranch_policy::forecast::LossEstimate;
-use anabranch_units::{Instant, Key, SubflowId, SubflowSeq, Token};
+use anabranch_units::{Bytes, Instant, Key, SubflowId, SubflowSeq, Token};
 use anabranch_wire::{Echo, Flags, FlowKey, MpOption, ResetReason, Segment};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -117,12 +117,13 @@ impl Shared {
     /// Keeps the memory of a segment for the next one.
     #[inline]
     pub(crate) fn reuse(&mut self, mut segment: Box<Segment>) {
-        *segment = Segment::new(segment.flow, segment.flags, segment.seq, segment.ack);
+        segment.clear();
         self.spare.push(segment);
     }
 
-    pub(crate) fn send(&mut self, tag: u64, segment: Box<Segment>, purpose: Purpose) {
-        self.out.push_back(Transmit { segment, tag, purpose });
+    /// Sends a segment whose packet has `size` bytes.
+    pub(crate) fn send(&mut self, tag: u64, segment: Box<Segment>, size: Bytes, purpose: Purpose) {
+        self.out.push_back(Transmit { segment, size, tag, purpose });
     }
 
     /// Counts that a connection fell back.

@@ -56,7 +56,7 @@ pub(crate) fn through(segment: &Segment) -> Result<Segment, EmitError> {
 fn structured(script: &mut Script<'_>) {
     let mut segment = segments::segment(script);
     let mut wishes = 0;
-    while let Some(left_out) = plan(&mut segment.options) {
+    while let Some(left_out) = plan(&mut segment.options).1 {
         assert!(segment.options.wire_length() <= 40);
         if let Ok(read) = through(&segment) {
             // An unknown option of a known kind may turn out to be a known one.

@@ -112,6 +112,13 @@ impl SackBlocks {
 }
 
 impl Options {
+    /// Takes all out.
+    #[inline]
+    pub fn clear(&mut self) {
+        (self.timestamps, self.sack, self.dss) = (None, SackBlocks::default(), None);
+        (self.handshake, self.mptcp, self.foreign) = (None, None, None);
+    }
+
     /// Bytes the options take in the header: each padded to a multiple of four as every stack in use does, or, where that
     /// would exceed 40 bytes, without padding between them.
     pub fn wire_length(&self) -> u64 {

@@ -20,16 +20,20 @@
 use crate::options::OPTION_SPACE;
 use crate::{Dss, Foreign, MpOption, Options, SackBlocks};
 
-/// Makes `options` fit the header, by the priorities above. What had to leave comes back and is the caller's to send:
-/// together the two are the wish list.
+/// Makes `options` fit the header, by the priorities above. Answers the bytes that they then take, padding included, and what had
+/// to leave, which is the caller's to send: together the two are the wish list.
 ///
 /// Options are padded as Linux does. Only an MPTCP option that finds no room beside the timestamps in any segment
 /// (ADD_ADDR of an IPv6 address with port) goes without padding, if it is alone with them.
 #[inline]
 #[must_use = "what did not fit is for another segment"]
-pub fn plan(options: &mut Options) -> Option<Box<Options>> {
+pub fn plan(options: &mut Options) -> (u64, Option<Box<Options>>) {
     let (length, packed) = options.layout();
-    if length <= OPTION_SPACE && (!packed || is_alone(options)) { None } else { choose(options) }
+    if length <= OPTION_SPACE && (!packed || is_alone(options)) {
+        return (length, None);
+    }
+    let left_out = choose(options);
+    (options.wire_length(), left_out)
 }
 
 /// SACK blocks that [`plan`] will grant beside `options`, which hold none yet.
@@ -172,7 +176,7 @@ mod tests {
                 (dss, options.sack.as_slice().len(), options.mptcp().len())
             };
             let mut options = wishes.clone();
-            let left_out = plan(&mut options).unwrap_or_default();
+            let left_out = plan(&mut options).1.unwrap_or_default();
             assert_eq!((seen(&options), seen(&left_out)), (granted, left), "{wishes:?}");
             assert!(options.wire_length() <= OPTION_SPACE);
             let without = Options { sack: SackBlocks::default(), ..options.clone() };

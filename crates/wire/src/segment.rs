@@ -146,6 +146,16 @@ impl Segment {
         }
     }
 
+    /// Takes payload and options out and makes the rest what [`Segment::new`] makes it, so that the memory can be used again.
+    /// Flow, flags and numbers stay.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.ip = IpHeader::default();
+        (self.reserved, self.window, self.urgent) = (0, 0, 0);
+        self.options.clear();
+        self.payload = bytes::Bytes::new();
+    }
+
     /// How much sequence space this takes: payload, SYN and FIN.
     pub fn sequence_length(&self) -> u64 {
         self.payload.len() as u64 + u64::from(self.flags.has(Flags::SYN)) + u64::from(self.flags.has(Flags::FIN))
@@ -153,8 +163,14 @@ impl Segment {
 
     /// Size of the IP packet: IP header, TCP header with padded options, payload.
     pub fn wire_length(&self) -> Bytes {
+        self.wire_length_with(self.options.wire_length())
+    }
+
+    /// The same where it is known already how many bytes the options take.
+    #[inline]
+    pub fn wire_length_with(&self, options: u64) -> Bytes {
         let ip = if self.flow.src.is_ipv4() { IPV4_HEADER } else { IPV6_HEADER };
-        Bytes::new(ip + TCP_HEADER + self.options.wire_length() + self.payload.len() as u64)
+        Bytes::new(ip + TCP_HEADER + options + self.payload.len() as u64)
     }
 }
 
@@ -165,6 +181,25 @@ const TCP_HEADER: u64 = 20;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cleared_segment_is_as_good_as_new() {
+        let flow = FlowKey::new(([10, 0, 0, 1], 1).into(), ([10, 1, 0, 1], 2).into());
+        let (seq, ack) = (SubflowSeq::new(1), SubflowSeq::new(2));
+        let mut segment = Segment::new(flow, Flags::ACK, seq, ack);
+        segment.ip.id = 7;
+        (segment.reserved, segment.window, segment.urgent) = (1, 2, 3);
+        let options = &mut segment.options;
+        options.timestamps = Some(crate::Timestamps { value: 1, echo: 2 });
+        options.sack.push(crate::SackBlock { start: seq, end: ack });
+        options.dss = Some(crate::Dss::default());
+        options.handshake = Some(Box::default());
+        options.push_mptcp(crate::MpOption::Prio { backup: true });
+        options.push_experiment(1);
+        segment.payload = bytes::Bytes::from_static(b"data");
+        segment.clear();
+        assert_eq!(segment, Segment::new(flow, Flags::ACK, seq, ack));
+    }
 
     /// The simulator moves segments about; what is rare belongs behind a pointer.
     #[test]

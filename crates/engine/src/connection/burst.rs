@@ -117,7 +117,10 @@ impl Connection {
         for transmit in segments {
             match &keys {
                 // The first data repeats the keys; so must all of its mapping.
-                Some(options) => transmit.segment.options = options.clone(),
+                Some(options) => {
+                    transmit.segment.options = options.clone();
+                    transmit.size = transmit.segment.wire_length();
+                }
                 None => declare(&mut transmit.segment.options, &map, declared.data_fin),
             }
         }

@@ -378,7 +378,9 @@ impl Connection {
         purpose: Purpose,
         shared: &mut Shared,
     ) {
-        let left_out = plan(&mut segment.options).map(|left_out| (left_out, self.beside(index, &segment)));
+        let (options, left_out) = plan(&mut segment.options);
+        let left_out = left_out.map(|left_out| (left_out, self.beside(index, &segment)));
+        let size = segment.wire_length_with(options);
         let subflow = &mut self.subflows[index];
         // As Linux numbers a socket's IPv4 packets, which tells a repeated segment from a copied packet. An IPv6 flow label
         // names the flow instead, and stays unset.
@@ -388,9 +390,9 @@ impl Connection {
             segment.ip.id = u32::from(first.wrapping_add(subflow.tx.packets_sent));
         }
         if shared.config.profile.tsq.is_some() {
-            subflow.tx.first_hop += segment.wire_length().get();
+            subflow.tx.first_hop += size.get();
         }
-        shared.send(tag(self.id, subflow.id), segment, purpose);
+        shared.send(tag(self.id, subflow.id), segment, size, purpose);
         if let Some((left_out, beside)) = left_out {
             self.on_left_out(index, *left_out, &beside, shared);
         }

@@ -223,7 +223,7 @@ mod tests {
                     self.both(host, |twin, now| twin.shutdown(now, id));
                 }
             }
-            let told = |it: Option<Transmit>| it.map(|Transmit { segment, tag, purpose }| (segment, tag, purpose));
+            let told = |it: Option<Transmit>| it.map(|Transmit { segment, tag, purpose, .. }| (segment, tag, purpose));
             while let Some((segment, ..)) = self.both(host, |twin, now| told(twin.poll_transmit(now))) {
                 let path = if host == CLIENT { segment.flow.src } else { segment.flow.dst };
                 let slow = path == IpAddr::from([10, 0, 1, 1]);

@@ -38,7 +38,8 @@ pub(crate) fn answer_with_cookie(now: Instant, syn: &Segment, shared: &mut Share
         }));
     }
     shared.counters.cookies_sent += 1;
-    shared.send(u64::MAX, Box::new(answer), Purpose::Handshake { retries: 0 });
+    let size = answer.wire_length();
+    shared.send(u64::MAX, Box::new(answer), size, Purpose::Handshake { retries: 0 });
 }
 
 impl Connection {
@@ -81,7 +82,8 @@ impl Connection {
         let (backup, address) = (shared.locals.is_backup(flow.src), self.address_id(&flow, shared));
         answer.options.push_mptcp(MpOption::JoinSynAck(JoinSynAck { backup, address, hmac, nonce: pending.own }));
         shared.counters.joins_deferred += 1;
-        shared.send(u64::MAX, Box::new(answer), Purpose::Handshake { retries: 0 });
+        let size = answer.wire_length();
+        shared.send(u64::MAX, Box::new(answer), size, Purpose::Handshake { retries: 0 });
     }
 
     /// The subflow of a join that was answered so, as if it waited for `ack`, which is to be handled next. False if it

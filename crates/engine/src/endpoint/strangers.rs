@@ -192,7 +192,8 @@ impl Endpoint {
             if let Some(reason) = reason {
                 reset.options.push_mptcp(self.shared.reset_option(reason));
             }
-            self.shared.send(u64::MAX, Box::new(reset), Purpose::Reset);
+            let size = reset.wire_length();
+            self.shared.send(u64::MAX, Box::new(reset), size, Purpose::Reset);
         }
     }
 }
