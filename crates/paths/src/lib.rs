@@ -21,6 +21,6 @@ pub use middlebox::{
     Chain, End, Fault, MIDDLEBOXES, Middlebox, MiddleboxInfo, MiddleboxOutcome, MiddleboxSpec, Moving, SplitOptions,
     Stripped, StrippedOptions, SynOption, Unmapped,
 };
-pub use network::{NetworkSpec, PathSpec, SharedLink, TimedChange};
+pub use network::{NetworkSpec, PathSpec, SharedLink, TimedChange, copy_name};
 pub use packet::PacketId;
 pub use topology::{LinkOutcome, PathState, Topology};

@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 
 /// Paths between a client and a server, and what happens to them.
 ///
-/// The client has one address per path, and whatever is sent from or to it takes that path.
+/// The client has one address per path, and whatever is sent from or to it takes that path. A run may have several clients
+/// ([`Topology::new`](crate::Topology::new)): each has copies of all of it.
 #[derive(Clone)]
 pub struct NetworkSpec {
     /// At least one and at most 255.
@@ -77,7 +78,7 @@ impl NetworkSpec {
     ///
     /// # Errors
     /// The first thing that is refused.
-    pub(crate) fn check(&self) -> Result<(), NetworkError> {
+    pub(crate) fn check(&self, clients: usize) -> Result<(), NetworkError> {
         if !(1..=MAX_PATHS).contains(&self.paths.len()) {
             return Err(NetworkError::Paths(self.paths.len()));
         }
@@ -89,6 +90,15 @@ impl NetworkSpec {
             if !names.insert(name) {
                 return Err(NetworkError::DuplicateName(name.clone()));
             }
+        }
+        // A path called `1/wlan` beside `wlan` is refused only where there is a client 1 whose copy is called so.
+        let is_copy = |name: &str| {
+            let (number, original) = name.split_once('/')?;
+            let number = number.parse::<usize>().ok().filter(|number| (1..clients).contains(number))?;
+            (copy_name(number, original) == name && names.contains(&original.to_owned())).then_some(())
+        };
+        if let Some(name) = names.iter().find(|name| is_copy(name).is_some()) {
+            return Err(NetworkError::DuplicateName((*name).clone()));
         }
         for path in &self.paths {
             for middlebox in &path.middleboxes {
@@ -111,6 +121,13 @@ impl PathSpec {
     pub fn new(name: &str, down: LinkConfig, up: LinkConfig) -> Self {
         PathSpec { name: name.to_owned(), down, up, nic: None, via: None, backup: false, middleboxes: Vec::new() }
     }
+}
+
+/// The name of client `client`'s copy of something of a network or run: the first client's has the name itself, the others'
+/// begin with their numbers. Random elements draw from streams named so (`link/3/wlan/down/loss`), and the first client of
+/// many draws the same numbers as a single one.
+pub fn copy_name(client: usize, name: &str) -> String {
+    if client == 0 { name.to_owned() } else { format!("{client}/{name}") }
 }
 
 /// One octet of a client's address names the path; 255 is left out.

@@ -1,6 +1,6 @@
 //! The links and routes of a network.
 
-use crate::{Affected, Direction, NetworkError, NetworkSpec, PathSpec, PerDirection};
+use crate::{Affected, Direction, NetworkError, NetworkSpec, PathSpec, PerDirection, copy_name};
 use anabranch_net::{Change, LinkConfig, LinkId, LinkStats, Network, QueueLimit, RouteId};
 use anabranch_units::{Duration, Instant, Rate, Seed};
 
@@ -9,12 +9,20 @@ use anabranch_units::{Duration, Instant, Rate, Seed};
 /// Data that travel down cross the server's first hop (if the path has one: [`PathSpec::nic`]), the shared link (if any:
 /// [`PathSpec::via`]) and the path's own link, in this order; what travels up crosses the client's first hop, the path's own
 /// link and the shared one.
+///
+/// Each client has links and paths of its own: copies, named by [`copy_name`]. With `n` paths in the specification, path `p` of
+/// client `c` has the number `c·n + p`; so the paths of a single client have the numbers of the specification.
 pub struct Topology<P> {
     /// Links and packets. Change links with [`Topology::apply`], which remembers what they have become.
     pub network: Network<P>,
+    /// Client by client.
     paths: Vec<Path>,
-    /// Names and links of shared links.
+    /// How many of them each client has.
+    paths_per_client: usize,
+    /// Names and links of shared links, client by client.
     shared: Vec<(String, PerDirection<LinkId>)>,
+    /// The path and direction of each route, by `RouteId::index`.
+    ways: Vec<(usize, Direction)>,
     /// What there is to know of each link, by `LinkId::index`.
     known: Vec<Known>,
 }
@@ -58,16 +66,27 @@ struct Path {
 }
 
 impl<P: Clone> Topology<P> {
-    /// Builds all links and routes of a specification. Links draw from streams of `seed` that are named after them.
+    /// Builds all links and routes of a specification, once for each client. Links draw from streams of `seed` that are named
+    /// after them.
     ///
     /// # Errors
     /// If it names what there is not, or holds a number that means nothing.
-    pub fn new(spec: &NetworkSpec, seed: Seed) -> Result<Self, NetworkError> {
-        spec.check()?;
-        let topology = Self::build(spec, seed)?;
+    pub fn new(spec: &NetworkSpec, seed: Seed, clients: usize) -> Result<Self, NetworkError> {
+        spec.check(clients)?;
+        let mut topology = Topology {
+            network: Network::new(),
+            paths: Vec::new(),
+            paths_per_client: spec.paths.len(),
+            shared: Vec::new(),
+            ways: Vec::new(),
+            known: Vec::new(),
+        };
+        for client in 0..clients {
+            topology.add_client(spec, seed, client)?;
+        }
         for timed in &spec.changes {
             if topology.affected(&timed.path, timed.affected).is_none() {
-                let shared = topology.shared.iter().map(|(name, _)| name.as_str());
+                let shared = spec.shared.iter().map(|link| link.name.as_str());
                 let known = topology.path_names().chain(shared).collect();
                 return Err(NetworkError::unknown(format!("a change at {}", timed.at), &timed.path, known));
             }
@@ -75,15 +94,15 @@ impl<P: Clone> Topology<P> {
         Ok(topology)
     }
 
-    fn build(spec: &NetworkSpec, seed: Seed) -> Result<Self, NetworkError> {
-        let mut builder = Builder { seed, network: Network::new(), known: Vec::new() };
+    /// Adds the links and paths of one more client.
+    fn add_client(&mut self, spec: &NetworkSpec, seed: Seed, client: usize) -> Result<(), NetworkError> {
+        let mut builder = Builder { seed, client, network: &mut self.network, known: &mut self.known };
         // Results list the links of paths first, but a path's route needs its shared link.
         let own: Vec<_> = spec.paths.iter().map(|path| builder.own_links(path)).collect::<Result<_, _>>()?;
         let mut shared = Vec::new();
         for link in &spec.shared {
             shared.push((link.name.clone(), builder.pair(&link.name, &link.down, &link.up)?));
         }
-        let mut paths = Vec::new();
         for (path, (own, nic)) in spec.paths.iter().zip(own) {
             let via = match &path.via {
                 None => None,
@@ -92,14 +111,22 @@ impl<P: Clone> Topology<P> {
             let down: Vec<_> = nic.map(|n| n.down).into_iter().chain(via.map(|v| v.down)).chain([own.down]).collect();
             let up: Vec<_> = nic.map(|n| n.up).into_iter().chain([own.up]).chain(via.map(|v| v.up)).collect();
             let routes = PerDirection { down: builder.route(&down), up: builder.route(&up) };
-            paths.push(Path { name: path.name.clone(), own, routes, has_nic: nic.is_some() });
+            self.ways.extend([Direction::Down, Direction::Up].map(|direction| (self.paths.len(), direction)));
+            self.paths.push(Path { name: copy_name(client, &path.name), own, routes, has_nic: nic.is_some() });
         }
-        Ok(Topology { network: builder.network, paths, shared, known: builder.known })
+        self.shared.extend(shared);
+        Ok(())
     }
 
-    /// How many paths there are.
+    /// How many paths there are, those of all clients together.
     pub fn paths(&self) -> usize {
         self.paths.len()
+    }
+
+    /// How many paths each client has.
+    #[inline]
+    pub fn paths_per_client(&self) -> usize {
+        self.paths_per_client
     }
 
     /// The route of a path in this direction.
@@ -109,10 +136,9 @@ impl<P: Clone> Topology<P> {
     }
 
     /// The path that takes this route, and which way.
-    pub fn path_of(&self, route: RouteId) -> Option<(usize, Direction)> {
-        let directions = [Direction::Down, Direction::Up];
-        let all = (0..self.paths()).flat_map(|path| directions.map(|direction| (path, direction)));
-        all.into_iter().find(|&(path, direction)| self.route(path, direction) == route)
+    #[inline]
+    pub fn way(&self, route: RouteId) -> (usize, Direction) {
+        self.ways[route.index()]
     }
 
     /// Whether departures from the first hop of this path are reported.
@@ -126,26 +152,32 @@ impl<P: Clone> Topology<P> {
         &self.paths[path].name
     }
 
-    /// The names of all paths, in their order.
+    /// The names of the paths of the specification.
     pub fn path_names(&self) -> impl Iterator<Item = &str> {
-        self.paths.iter().map(|path| path.name.as_str())
+        self.paths[..self.paths_per_client].iter().map(|path| path.name.as_str())
     }
 
-    /// The index of the path called `name`.
+    /// The index of the path called `name` in the specification.
     pub fn path_named(&self, name: &str) -> Option<usize> {
-        self.paths.iter().position(|path| path.name == name)
+        self.path_names().position(|known| known == name)
     }
 
-    /// The links that a change to `name`, a path or a shared link, affects.
+    /// The links that a change to `name`, a path or a shared link, affects: those of all clients.
     pub fn affected(&self, name: &str, affected: Affected) -> Option<Vec<LinkId>> {
-        let paths = self.paths.iter().map(|path| (&path.name, path.own));
-        let shared = self.shared.iter().map(|(name, links)| (name, *links));
-        let (_, links) = paths.chain(shared).find(|(known, _)| *known == name)?;
-        Some(match affected {
+        let clients = self.paths.len() / self.paths_per_client;
+        let copies: Vec<PerDirection<LinkId>> = match self.path_named(name) {
+            Some(path) => self.paths[path..].iter().step_by(self.paths_per_client).map(|path| path.own).collect(),
+            None => {
+                let link = self.shared.iter().position(|(known, _)| known == name)?;
+                self.shared[link..].iter().step_by(self.shared.len() / clients).map(|(_, links)| *links).collect()
+            }
+        };
+        let of = |links: PerDirection<LinkId>| match affected {
             Affected::Both => vec![links.down, links.up],
             Affected::Down => vec![links.down],
             Affected::Up => vec![links.up],
-        })
+        };
+        Some(copies.into_iter().flat_map(of).collect())
     }
 
     /// Packets that wait on this path and the link it shares, the hosts' interfaces apart.
@@ -214,15 +246,16 @@ impl Known {
     }
 }
 
-struct Builder<P> {
+struct Builder<'a, P> {
     seed: Seed,
-    network: Network<P>,
-    known: Vec<Known>,
+    client: usize,
+    network: &'a mut Network<P>,
+    known: &'a mut Vec<Known>,
 }
 
 type Links = PerDirection<LinkId>;
 
-impl<P: Clone> Builder<P> {
+impl<P: Clone> Builder<'_, P> {
     fn own_links(&mut self, path: &PathSpec) -> Result<(Links, Option<Links>), NetworkError> {
         let own = self.pair(&path.name, &path.down, &path.up)?;
         let Some(rate) = path.nic else {
@@ -241,7 +274,7 @@ impl<P: Clone> Builder<P> {
     }
 
     fn link(&mut self, owner: &str, part: &str, config: LinkConfig) -> Result<LinkId, NetworkError> {
-        let place = format!("{owner}/{part}");
+        let place = format!("{}/{part}", copy_name(self.client, owner));
         self.known.push(Known::new(&config));
         let added = self.network.add_link(config, &place, self.seed);
         added.map_err(|error| NetworkError::Link { place, error })
@@ -292,7 +325,7 @@ mod tests {
 
     #[test]
     fn data_cross_the_first_hop_the_shared_link_and_the_path() {
-        let topology = Topology::<()>::new(&spec(), Seed(1)).unwrap();
+        let topology = Topology::<()>::new(&spec(), Seed(1), 1).unwrap();
         let names = |path, direction| {
             let links = topology.network.route(topology.route(path, direction));
             links.map(|link| topology.network.link_name(link).to_owned()).collect::<Vec<_>>()
@@ -310,7 +343,7 @@ mod tests {
         spec.paths[0].down.jitter = Duration::from_millis(4);
         spec.shared[0].down.delay = Duration::from_millis(30);
         spec.shared[0].down.service = Rate::from_mbps(3).into();
-        let mut topology = Topology::<()>::new(&spec, Seed(1)).unwrap();
+        let mut topology = Topology::<()>::new(&spec, Seed(1), 1).unwrap();
         let near = topology.state(0, Direction::Down);
         assert_eq!((near.rate, near.delay), (Rate::from_mbps(1), Duration::from_millis(39)));
         assert!((near.loss - 0.55).abs() < 1e-12); // 1 - 0.9 · 0.5
@@ -331,5 +364,31 @@ mod tests {
         assert!(after(Change::Up).rate.is_zero(), "the black hole is still there");
         assert!(after(Change::Down).rate.is_zero());
         assert_eq!(after(Change::Restore).rate, Rate::from_bps(400));
+    }
+
+    #[test]
+    fn each_client_has_copies_of_all_links() {
+        let topology = Topology::<()>::new(&spec(), Seed(1), 3).unwrap();
+        let name = |link| topology.network.link_name(link);
+        let names = |path, direction| {
+            topology.network.route(topology.route(path, direction)).map(name).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(names(0, Direction::Down), "near/nic-down core/down near/down");
+        assert_eq!(names(4, Direction::Down), "2/near/nic-down 2/core/down 2/near/down");
+        assert_eq!(topology.way(topology.route(3, Direction::Up)), (3, Direction::Up));
+        let affected =
+            |of, which| topology.affected(of, which).unwrap().into_iter().map(name).collect::<Vec<_>>().join(" ");
+        assert_eq!(affected("far", Affected::Up), "far/up 1/far/up 2/far/up");
+        assert_eq!(affected("core", Affected::Both), "core/down core/up 1/core/down 1/core/up 2/core/down 2/core/up");
+        assert_eq!(topology.path_names().collect::<Vec<_>>(), ["near", "far"]);
+    }
+
+    #[test]
+    fn no_path_has_the_name_of_a_copy() {
+        let mut spec = spec();
+        spec.paths[1].name = "1/near".to_owned();
+        assert!(Topology::<()>::new(&spec, Seed(1), 1).is_ok());
+        let error = Topology::<()>::new(&spec, Seed(1), 2).err();
+        assert_eq!(error, Some(NetworkError::DuplicateName("1/near".to_owned())));
     }
 }

@@ -2,16 +2,21 @@
 
 use crate::page::Protocol;
 use crate::{Extent, Host, Spec, SpecError, Workload};
-use anabranch_paths::{NetworkError, Topology};
+use anabranch_paths::NetworkError;
 
 /// Checks what the network does not: hosts and workloads.
-pub(crate) fn check<P: Clone>(spec: &Spec, topology: &Topology<P>) -> Result<(), SpecError> {
+pub(crate) fn check(spec: &Spec) -> Result<(), SpecError> {
     if !(1..=ADDRESSES).contains(&spec.server.addresses) {
         return Err(SpecError::ServerAddresses(spec.server.addresses));
     }
-    let competing = spec.workloads.iter().filter(|workload| matches!(workload, Workload::Tcp { .. })).count();
-    if competing > PAIRS {
+    let hosts = spec.hosts_per_client();
+    let competing = hosts / 2 - 1;
+    if competing > COMPETING {
         return Err(SpecError::CompetingTcp(competing));
+    }
+    let most = spec.most_clients();
+    if !(1..=most).contains(&spec.clients) {
+        return Err(SpecError::Clients { clients: spec.clients, hosts, most });
     }
     if let Some(timed) = spec.restarts.iter().find(|timed| !matches!(timed.host, Host::Client | Host::Server)) {
         return Err(SpecError::Restart(timed.host));
@@ -19,9 +24,9 @@ pub(crate) fn check<P: Clone>(spec: &Spec, topology: &Topology<P>) -> Result<(),
     for (number, it) in (1..).zip(&spec.workloads) {
         workload(number, it)?;
         if let Workload::Udp { path, .. } | Workload::Tcp { path, .. } = it
-            && topology.path_named(path).is_none()
+            && !spec.network.paths.iter().any(|known| known.name == *path)
         {
-            let known = topology.path_names().collect();
+            let known = spec.network.paths.iter().map(|path| path.name.as_str()).collect();
             return Err(NetworkError::unknown(format!("workload {number}"), path, known).into());
         }
     }
@@ -51,5 +56,5 @@ fn workload(number: usize, workload: &Workload) -> Result<(), SpecError> {
 
 /// What one octet of an address can tell apart, 255 left out.
 const ADDRESSES: usize = 255;
-/// Pairs of hosts besides the main one.
-const PAIRS: usize = 126;
+/// Competing TCP workloads: their pairs of hosts are numbered in one octet.
+const COMPETING: usize = 255;

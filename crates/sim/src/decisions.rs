@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 /// Segments in a row that took the same path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decided {
-    /// Index into [`Spec::paths`](crate::Spec::paths).
+    /// Index into the paths of the specification.
     pub path: usize,
     /// How many.
     pub segments: u64,
@@ -58,8 +58,8 @@ impl Stage<'_> {
         let known = self.decisions.owners.get(&ends).copied();
         let Some(session) = known.or_else(|| self.session_of(host, ends)) else { return };
         self.decisions.owners.insert(ends, session);
-        let Session { pair, direction, ids, .. } = &self.sessions[session];
-        let (sending, direction) = (2 * pair + sender(*direction), *direction);
+        let Session { ends, direction, ids, .. } = &self.sessions[session];
+        let (sending, direction) = (ends[sender(*direction)], *direction);
         let stats = ids[sender(direction)].and_then(|id| self.hosts[sending].endpoint.connection(id));
         let (Some(stats), true) = (stats, sending == host) else { return };
         let sent = self.decisions.sent.entry(session).or_default();
@@ -84,9 +84,12 @@ impl Stage<'_> {
 
     /// The connection of a pair under test that has this subflow.
     fn session_of(&self, host: usize, (local, remote): (SocketAddr, SocketAddr)) -> Option<usize> {
-        let own = (0..self.sessions.len()).filter(|&session| self.sessions[session].pair == host / 2 && host < 2);
+        let place = self.hosts[host].place;
+        let side = place.side as usize;
+        let own =
+            (0..self.sessions.len()).filter(|&session| place.pair == 0 && self.sessions[session].ends[side] == host);
         own.rev().find(|&session| {
-            let id = self.sessions[session].ids[host % 2];
+            let id = self.sessions[session].ids[side];
             let subflows = id.map_or(Vec::new(), |id| self.hosts[host].endpoint.subflows(id));
             subflows.iter().any(|subflow| (subflow.local, subflow.remote) == (local, remote))
         })

@@ -3,17 +3,17 @@
 use crate::address::address;
 use crate::{HostSpec, Spec, Workload};
 use anabranch_engine::{Config, ConnectionId, Endpoint, LocalAddress};
-use anabranch_paths::Topology;
+use anabranch_paths::{Direction, Topology, copy_name};
 use anabranch_units::{Instant, Seed};
 
+/// An endpoint with its place in the run.
 pub(crate) struct Host {
+    pub(crate) place: Place,
     config: Config,
     seed: Seed,
     /// The number of times that it has lost all state.
     restarts: u32,
     pub(crate) endpoint: Endpoint,
-    /// When the endpoint wants to be woken.
-    pub(crate) deadline: Instant,
     /// Waits to be asked for events and segments.
     pub(crate) touched: bool,
     /// Connections that are gone, or will be before the host next rests.
@@ -23,13 +23,13 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    fn new(config: Config, seed: Seed) -> Self {
+    fn new(place: Place, config: Config, seed: Seed) -> Self {
         Host {
+            place,
             endpoint: Endpoint::new(config.clone(), seed),
             config,
             seed,
             restarts: 0,
-            deadline: Instant::MAX,
             touched: false,
             left: Vec::new(),
             sessions: Vec::new(),
@@ -40,7 +40,6 @@ impl Host {
     pub(crate) fn restart(&mut self) {
         self.restarts += 1;
         self.endpoint = Endpoint::new(self.config.clone(), self.seed.child(&format!("restart/{}", self.restarts)));
-        self.deadline = Instant::MAX;
         self.left.clear();
         self.sessions.clear();
     }
@@ -61,14 +60,15 @@ impl Host {
         }
     }
 
-    /// The host has nothing more to do now: memory of connections that are gone is freed, and the alarm set.
+    /// The host has nothing more to do now: memory of connections that are gone is freed. Returns when the endpoint wants to be
+    /// woken; [`Instant::MAX`] for never.
     #[inline]
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn rest(&mut self) -> Instant {
         for id in self.left.drain(..) {
             self.endpoint.forget(id);
         }
         self.touched = false;
-        self.deadline = self.endpoint.poll_timeout().unwrap_or(Instant::MAX);
+        self.endpoint.poll_timeout().unwrap_or(Instant::MAX)
     }
 
     /// The session that this connection is.
@@ -81,35 +81,96 @@ impl Host {
     }
 }
 
-/// The hosts of a run in the order of their numbers: client and server, then one pair for each competing TCP.
+/// The place of a host in a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Place {
+    /// The client whose copies of the paths it uses.
+    pub(crate) client: usize,
+    /// The pair of hosts on these paths: 0 is under test, `n` the n-th competing TCP.
+    pub(crate) pair: u8,
+    pub(crate) side: Side,
+    /// The number of the other host of the pair.
+    pub(crate) peer: usize,
+}
+
+/// The side of its connections that a host is on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Side {
+    /// Opens connections, and has an address on each path.
+    Client = 0,
+    /// Accepts them.
+    Server = 1,
+}
+
+impl Side {
+    /// Which way it sends.
+    #[inline]
+    pub(crate) const fn sends(self) -> Direction {
+        match self {
+            Side::Client => Direction::Up,
+            Side::Server => Direction::Down,
+        }
+    }
+}
+
+impl Place {
+    /// As observers know it, among the hosts of one client.
+    pub(crate) const fn role(self) -> crate::Host {
+        match (self.pair, self.side) {
+            (0, Side::Client) => crate::Host::Client,
+            (0, Side::Server) => crate::Host::Server,
+            (pair, Side::Client) => crate::Host::CompetingClient(pair),
+            (pair, Side::Server) => crate::Host::CompetingServer(pair),
+        }
+    }
+}
+
+/// The hosts of a run in the order of their numbers: of each client in turn the client and its server, then one pair for each
+/// competing TCP.
 pub(crate) fn all<P: Clone>(spec: &Spec, topology: &Topology<P>) -> Vec<Host> {
+    let mut hosts = Vec::new();
+    for client in 0..spec.clients {
+        add_pairs(&mut hosts, spec, topology, client);
+    }
+    hosts
+}
+
+/// Adds the hosts on the paths of one client.
+fn add_pairs<P: Clone>(hosts: &mut Vec<Host>, spec: &Spec, topology: &Topology<P>, client: usize) {
     let reports_departures = spec.network.paths.iter().any(|path| path.nic.is_some());
     let config = |host: &HostSpec, addresses| {
         let mut config = Config { loss_oracle: spec.loss_oracle, ..host.config(addresses) };
         config.profile.tsq = config.profile.tsq.filter(|_| reports_departures);
         config
     };
-    let client_addresses = spec.network.paths.iter().enumerate().map(|(path, it)| local(0, path, it.backup)).collect();
-    let server_addresses = (0..spec.server.addresses).map(|index| local(1, index, false)).collect();
-    let mut hosts = vec![
-        Host::new(config(&spec.client, client_addresses), spec.seed.child("host/client")),
-        Host::new(config(&spec.server, server_addresses), spec.seed.child("host/server")),
-    ];
-    for workload in &spec.workloads {
-        let Workload::Tcp { path, congestion, .. } = workload else {
-            continue;
-        };
+    let seed = |name: &str| spec.seed.child(&format!("host/{}", copy_name(client, name)));
+    let number = hosts.len();
+    let [here, there] = places(number, client, 0);
+    let addresses = spec.network.paths.iter().enumerate().map(|(path, it)| local(number, path, it.backup)).collect();
+    hosts.push(Host::new(here, config(&spec.client, addresses), seed("client")));
+    let addresses = (0..spec.server.addresses).map(|index| local(number + 1, index, false)).collect();
+    hosts.push(Host::new(there, config(&spec.server, addresses), seed("server")));
+    for (workload, pair) in spec.workloads.iter().filter(|it| matches!(it, Workload::Tcp { .. })).zip(1..) {
+        let Workload::Tcp { path, congestion, .. } = workload else { continue };
         let path = topology.path_named(path).expect("names were checked before the hosts are made");
-        for (side, base) in [&spec.client, &spec.server].into_iter().enumerate() {
+        let number = hosts.len();
+        for (place, base) in places(number, client, pair).into_iter().zip([&spec.client, &spec.server]) {
             let mut spec_of_host = HostSpec { multipath: false, announce: false, ..base.clone() };
             spec_of_host.policies.congestion = congestion.clone();
-            let number = hosts.len();
-            let index = if side == 0 { path } else { 0 };
-            let seed = spec.seed.child(&format!("host/{number}"));
-            hosts.push(Host::new(config(&spec_of_host, vec![local(number, index, false)]), seed));
+            let (host, index) = if place.side == Side::Client { (number, path) } else { (number + 1, 0) };
+            // Numbered among the hosts of one client.
+            let name = (2 * usize::from(pair) + place.side as usize).to_string();
+            hosts.push(Host::new(place, config(&spec_of_host, vec![local(host, index, false)]), seed(&name)));
         }
     }
-    hosts
+}
+
+/// The places of the pair of hosts numbered from `number` on.
+fn places(number: usize, client: usize, pair: u8) -> [Place; 2] {
+    [
+        Place { client, pair, side: Side::Client, peer: number + 1 },
+        Place { client, pair, side: Side::Server, peer: number },
+    ]
 }
 
 fn local(host: usize, index: usize, backup: bool) -> LocalAddress {

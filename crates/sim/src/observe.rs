@@ -6,6 +6,7 @@ use anabranch_net::DropCause;
 use anabranch_paths::{End, PacketId};
 use anabranch_units::{Bytes, Instant};
 use anabranch_wire::{Echo, Segment};
+use std::net::IpAddr;
 
 /// Watches every packet at every host, in the order of time. A run is the same with and without one.
 pub trait Observer {
@@ -27,7 +28,9 @@ pub struct Sight<'a> {
     pub id: PacketId,
     /// When.
     pub at: Instant,
-    /// Where.
+    /// The client whose paths these are: from 0 to [`Spec::clients`](crate::Spec::clients).
+    pub client: usize,
+    /// Which of the hosts on them.
     pub host: Host,
     /// Over which path: an index into [`Spec::paths`](crate::Spec::paths).
     pub path: usize,
@@ -48,6 +51,8 @@ pub enum Content<'a> {
         flow: usize,
         /// The client sent it.
         from_client: bool,
+        /// The addresses of client and server that it passes between: it has no hosts of its own.
+        ends: [IpAddr; 2],
         /// Of the IP packet.
         size: Bytes,
     },

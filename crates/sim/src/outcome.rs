@@ -1,9 +1,9 @@
 //! What a run answers.
 
-use crate::address::{owner, path_between};
+use crate::host::{Place, Side};
 use crate::{Decided, Sample};
 use anabranch_engine::{ConnectionStats, Counters, SubflowStats};
-use anabranch_paths::{LinkOutcome, MiddleboxOutcome};
+use anabranch_paths::{LinkOutcome, MiddleboxOutcome, copy_name};
 use anabranch_units::{Bytes, Duration, Instant};
 use anabranch_wire::{DataSeq, Segment};
 use std::fmt;
@@ -22,9 +22,9 @@ pub struct Outcome {
     pub transfers: Vec<Transfer>,
     /// In the order in which they were opened.
     pub connections: Vec<ConnectionOutcome>,
-    /// In the order of paths, then of shared links; `down` before `up`.
+    /// In the order of paths, then of shared links; `down` before `up`; client by client.
     pub links: Vec<LinkOutcome>,
-    /// One per UDP workload, in order.
+    /// One per UDP workload, in order; client by client.
     pub udp: Vec<UdpOutcome>,
     /// One per web page that was asked for, in the order of time.
     pub pages: Vec<PageOutcome>,
@@ -34,7 +34,7 @@ pub struct Outcome {
     pub packets: u64,
     /// Packets that a host discarded because its checksum failed.
     pub corrupted: u64,
-    /// In the order of paths, each path's in the order from the client to the server.
+    /// In the order of paths, each path's in the order from the client to the server; copies of all clients together.
     pub middleboxes: Vec<MiddleboxOutcome>,
     /// Bytes that an application read otherwise than they were written. Only a middlebox that alters payload can bring that
     /// about, and only where no DSS checksum was negotiated: nobody can see it then (RFC 8684 §3.3).
@@ -46,7 +46,7 @@ pub struct Outcome {
     pub decisions: Option<Vec<Vec<Decided>>>,
     /// What happened, if [`Spec::record_events`](crate::Spec::record_events) asked for it.
     pub events: Option<Vec<EventRecord>>,
-    /// Of the client and of the server.
+    /// Of the clients and of the servers under test, added up.
     pub counters: [Counters; 2],
 }
 
@@ -74,6 +74,8 @@ pub struct Transfer {
 /// stream and in the most that was held at once.
 #[derive(Clone, Debug)]
 pub struct ConnectionOutcome {
+    /// The client on whose paths it is.
+    pub client: usize,
     /// Index into [`Spec::workloads`](crate::Spec::workloads).
     pub workload: usize,
     /// That of its first transfer.
@@ -91,7 +93,7 @@ pub struct ConnectionOutcome {
 /// One subflow as the sender of data sees it.
 #[derive(Clone, Debug)]
 pub struct SubflowOutcome {
-    /// Index into [`Spec::paths`](crate::Spec::paths).
+    /// Index into the paths of the specification.
     pub path: usize,
     /// What the engine counted.
     pub stats: SubflowStats,
@@ -100,6 +102,8 @@ pub struct SubflowOutcome {
 /// One web page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageOutcome {
+    /// The client that loads it.
+    pub client: usize,
     /// Index into [`Spec::workloads`](crate::Spec::workloads).
     pub workload: usize,
     /// When it was asked for: the first SYN.
@@ -111,6 +115,8 @@ pub struct PageOutcome {
 /// One UDP workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct UdpOutcome {
+    /// The client on whose path it is.
+    pub client: usize,
     /// Index into [`Spec::workloads`](crate::Spec::workloads).
     pub workload: usize,
     /// Packets sent.
@@ -121,7 +127,7 @@ pub struct UdpOutcome {
     pub bytes: Bytes,
 }
 
-/// A host of the run.
+/// A host of the run, among those on the paths of one client.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Host {
     /// Opens connections.
@@ -150,7 +156,9 @@ pub enum EventKind {
 pub struct EventRecord {
     /// When.
     pub at: Instant,
-    /// Where.
+    /// The client whose paths these are.
+    pub client: usize,
+    /// Which of the hosts on them.
     pub host: Host,
     /// What.
     pub kind: EventKind,
@@ -204,7 +212,8 @@ impl fmt::Display for EventKind {
 
 impl fmt::Display for EventRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let EventRecord { host, kind, path, port, seq, ack, window, length, .. } = self;
+        let EventRecord { kind, path, port, seq, ack, window, length, .. } = self;
+        let host = copy_name(self.client, &self.host.to_string());
         let at = self.at.as_nanos();
         let flags = anabranch_wire::Flags(self.flags);
         write!(
@@ -222,32 +231,27 @@ impl fmt::Display for EventRecord {
     }
 }
 
-impl Host {
-    /// The host with this number in the simulator.
-    pub(crate) fn numbered(host: usize) -> Self {
-        match (host, (host / 2) as u8) {
-            (0, _) => Host::Client,
-            (1, _) => Host::Server,
-            (_, pair) if host.is_multiple_of(2) => Host::CompetingClient(pair),
-            (_, pair) => Host::CompetingServer(pair),
-        }
-    }
-}
-
-/// The record of a segment at a host.
-pub(crate) fn record(at: Instant, host: usize, kind: EventKind, segment: &Segment) -> EventRecord {
+/// The record of a segment at a host, on the path with this index in the specification.
+pub(crate) fn record(
+    at: Instant,
+    place: Place,
+    sender: Side,
+    path: usize,
+    kind: EventKind,
+    segment: &Segment,
+) -> EventRecord {
     let low = |number: DataSeq| match number {
         DataSeq::Short(low) => low,
         DataSeq::Long(dsn) => dsn.low(),
     };
     let (flow, dss) = (segment.flow, segment.options.dss);
-    let (client, _) = owner(flow.src);
     EventRecord {
         at,
-        host: Host::numbered(host),
+        client: place.client,
+        host: place.role(),
         kind,
-        path: path_between(flow.src, flow.dst),
-        port: if client.is_multiple_of(2) { flow.src_port } else { flow.dst_port },
+        path,
+        port: if sender == Side::Client { flow.src_port } else { flow.dst_port },
         flags: segment.flags.0,
         seq: segment.seq.get(),
         ack: segment.ack.get(),
@@ -266,6 +270,7 @@ mod tests {
     fn a_record_prints_as_one_line_of_json() {
         let record = EventRecord {
             at: Instant::from_nanos(1500),
+            client: 0,
             host: Host::CompetingServer(2),
             kind: EventKind::Received,
             path: 1,

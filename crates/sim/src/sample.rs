@@ -1,12 +1,13 @@
 //! The state of a run at times that were asked for. Looking changes nothing: neither outcome nor digest depend on it.
 
-use crate::address::{path_between, sender};
+use crate::address::sender;
 use crate::session::Session;
 use crate::stage::Stage;
+use anabranch_engine::SubflowStats;
 use anabranch_units::{Duration, Instant};
 use std::collections::BTreeMap;
 
-/// All connections under test together, competing TCP apart, at one instant: before whatever happens then.
+/// All connections under test of all clients together, competing TCP apart, at one instant: before whatever happens then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// When.
@@ -19,7 +20,7 @@ pub struct Sample {
     pub ofo_segments: u64,
     /// Bytes in receive buffers: out of order, or in order and unread.
     pub buffered: u64,
-    /// In the order of [`Spec::paths`](crate::Spec::paths).
+    /// In the order of the specification, the copies of all clients together.
     pub paths: Vec<PathSample>,
 }
 
@@ -95,10 +96,10 @@ impl Stage<'_> {
     }
 
     fn take_sample(&mut self, at: Instant) {
-        let own = || (0..self.sessions.len()).filter(|&session| self.sessions[session].pair == 0);
+        let own = || (0..self.sessions.len()).filter(|&session| self.is_under_test(session));
         let read = own().map(|session| self.read(session, self.sessions[session].direction)).sum();
         let readings: Vec<_> = own().map(|session| (session, self.reading(session))).collect();
-        let direction = self.sessions.iter().find(|session| session.pair == 0).map(|session| session.direction);
+        let direction = own().next().map(|session| self.sessions[session].direction);
         let sum = |part: &dyn Fn(&Reading) -> u64| readings.iter().map(|(_, reading)| part(reading)).sum::<u64>();
         let mut sample = Sample {
             at,
@@ -108,11 +109,14 @@ impl Stage<'_> {
             buffered: sum(&|reading| reading.buffered),
             paths: Vec::new(),
         };
-        for path in 0..self.topology.paths() {
+        let per_client = self.topology.paths_per_client();
+        for path in 0..per_client {
+            let copies = (path..self.topology.paths()).step_by(per_client);
             sample.paths.push(PathSample {
                 received: sum(&|reading| reading.received.get(path).copied().unwrap_or(0)),
                 cwnd: sum(&|reading| reading.cwnd.get(path).copied().unwrap_or(0)),
-                queued: direction.map_or(0, |direction| self.topology.queued(at, path, direction)),
+                queued: direction
+                    .map_or(0, |direction| copies.map(|copy| self.topology.queued(at, copy, direction)).sum()),
             });
         }
         self.sampler.noted.extend(readings);
@@ -121,24 +125,25 @@ impl Stage<'_> {
 
     /// A host is about to forget a connection: what it knows is kept for later samples.
     pub(crate) fn note_before_leaving(&mut self, session: usize) {
-        if self.sampler.is_on() && self.sessions[session].pair == 0 {
+        if self.sampler.is_on() && self.is_under_test(session) {
             let reading = self.reading(session);
             self.sampler.noted.insert(session, reading);
         }
     }
 
     fn reading(&self, session: usize) -> Reading {
-        let Session { ids, pair, direction, .. } = &self.sessions[session];
-        let (sending, paths) = (sender(*direction), self.topology.paths());
+        let Session { ids, ends, direction, .. } = &self.sessions[session];
+        let (sending, paths) = (sender(*direction), self.topology.paths_per_client());
         let mut reading = self.sampler.noted.get(&session).cloned().unwrap_or_default();
         (reading.ofo_segments, reading.buffered) = (0, 0);
         reading.received.resize(paths, 0);
         reading.cwnd = vec![0; paths];
         for side in [0, 1] {
-            let endpoint = &self.hosts[2 * pair + side].endpoint;
+            let endpoint = &self.hosts[ends[side]].endpoint;
             let Some((id, stats)) = ids[side].and_then(|id| Some((id, endpoint.connection(id)?))) else { continue };
             let subflows = endpoint.subflows(id);
-            let by_path = || subflows.iter().map(|it| (path_between(it.local.ip(), it.remote.ip()), it));
+            let path = |it: &SubflowStats| self.path_in_spec(self.path_between(it.local.ip(), it.remote.ip()));
+            let by_path = || subflows.iter().map(|it| (path(it), it));
             if side == sending {
                 reading.data_acked = stats.data_acked;
                 by_path().filter(|(_, it)| it.established).for_each(|(path, it)| reading.cwnd[path] += it.cwnd.get());

@@ -15,8 +15,8 @@ pub(crate) struct Session {
     pub(crate) label: String,
     /// Time of the first SYN.
     pub(crate) opened: Instant,
-    /// The pair of hosts.
-    pub(crate) pair: usize,
+    /// The hosts: the client and the server.
+    pub(crate) ends: [usize; 2],
     /// Which way the data goes; the other way go requests.
     pub(crate) direction: Direction,
     /// The connection as the client and the server call it.

@@ -1,6 +1,7 @@
 //! What a run consists of.
 
 use crate::Host;
+use crate::address::MAX_HOSTS;
 use crate::page::{Page, Protocol};
 use anabranch_engine::{Factory, Keepalive, LocalAddress, Policies, Profile, Switch};
 use anabranch_paths::{Direction, NetworkError, NetworkSpec, PathSpec};
@@ -8,14 +9,17 @@ use anabranch_policy::congestion::CongestionControl;
 use anabranch_units::{Bytes, Duration, Rate, Seed};
 use std::sync::Arc;
 
-/// A whole run: two hosts, the network between them, what they do and what happens to them. The client opens
-/// connections, from its address on the primary path.
+/// A whole run: two hosts, the network between them, what they do and what happens to them; all of it as often as there are
+/// clients. The client opens connections, from its address on the primary path.
 #[derive(Clone)]
 pub struct Spec {
     /// Fixes every draw of the run.
     pub seed: Seed,
     /// Paths between the hosts, and what happens to them.
     pub network: NetworkSpec,
+    /// How many clients there are, 1 unless said otherwise. Each has a server and copies of all paths, links and workloads of
+    /// its own; nothing connects one client with another. The first one's run is the run of a single client.
+    pub clients: usize,
     /// The host that opens connections.
     pub client: HostSpec,
     /// The host that accepts them.
@@ -301,9 +305,19 @@ pub enum SpecError {
     /// Addresses of the server.
     #[error("the server has {0} addresses; accepted are 1 to 255")]
     ServerAddresses(usize),
-    /// More competing TCP workloads than there are addresses for.
-    #[error("there are {0} competing TCP workloads; accepted are up to 126")]
+    /// More competing TCP workloads than there are numbers for.
+    #[error("there are {0} competing TCP workloads; accepted are up to 255")]
     CompetingTcp(usize),
+    /// No clients, or more than there are addresses for.
+    #[error("there are {clients} clients; accepted are 1 to {most}, with {hosts} hosts for each")]
+    Clients {
+        /// How many.
+        clients: usize,
+        /// Hosts on the paths of each: two, and two for each competing TCP.
+        hosts: usize,
+        /// How many there may be.
+        most: usize,
+    },
     /// Something to send that is nothing.
     #[error("{0} is empty; sizes and rates of workloads are above zero")]
     Empty(&'static str),
@@ -336,6 +350,7 @@ impl Spec {
         Spec {
             seed: Seed(1),
             network: NetworkSpec::new(paths),
+            clients: 1,
             client,
             server,
             workloads: Vec::new(),
@@ -351,6 +366,16 @@ impl Spec {
             audit: false,
             budget: None,
         }
+    }
+
+    /// How many clients there may be: each takes addresses for two hosts, and for two more per competing TCP.
+    pub fn most_clients(&self) -> usize {
+        MAX_HOSTS / self.hosts_per_client()
+    }
+
+    /// Hosts on the paths of one client.
+    pub(crate) fn hosts_per_client(&self) -> usize {
+        2 + 2 * self.workloads.iter().filter(|workload| matches!(workload, Workload::Tcp { .. })).count()
     }
 
     /// The same run with plain TCP over one path, all else equal: the baseline of multipath.

@@ -7,9 +7,10 @@
 use crate::address::{SERVICE, address};
 use crate::apps::{self, App};
 use crate::check::check;
-use crate::host;
+use crate::host::{self, Side};
 use crate::stage::{Stage, TransferState};
 use crate::{ConnectionOutcome, Host, Observer, Outcome, Spec, SpecError, TimedRestart, TimedSwitch, Workload};
+use anabranch_engine::Counters;
 use anabranch_net::{Change, LinkId, Output};
 use anabranch_paths::{Carriers, Direction, PathState, TimedChange, Topology};
 use anabranch_policy::Truth;
@@ -57,8 +58,12 @@ struct World<'a> {
     spec: &'a Spec,
     stage: Stage<'a>,
     apps: Vec<Box<dyn App>>,
-    /// Applications that the run waits for.
-    waited_for: Vec<usize>,
+    /// By workload: whether the run waits for it.
+    awaited: Vec<bool>,
+    /// The applications of those workloads.
+    awaited_apps: Vec<usize>,
+    /// How many of these are known to be done, from the front.
+    done: usize,
     /// In the order of time.
     changes: Vec<Scheduled<'a>>,
     /// How many of them were made.
@@ -85,8 +90,8 @@ enum Happening<'a> {
         shown: Option<usize>,
     },
     Switch(&'a TimedSwitch),
-    /// A host, by its number.
-    Restart(usize),
+    /// The host on this side, of each client.
+    Restart(Side),
 }
 
 /// Who is next.
@@ -100,8 +105,8 @@ enum Turn {
 
 impl<'a> World<'a> {
     fn new(spec: &'a Spec, observer: Option<&'a mut dyn Observer>) -> Result<Self, SpecError> {
-        let topology = Topology::new(&spec.network, spec.seed)?;
-        check(spec, &topology)?;
+        check(spec)?;
+        let topology = Topology::new(&spec.network, spec.seed, spec.clients)?;
         let hosts = host::all(spec, &topology);
         let change = |timed: &'a TimedChange| {
             let links = topology.affected(&timed.path, timed.affected).unwrap_or_default();
@@ -112,23 +117,27 @@ impl<'a> World<'a> {
         let switch =
             |timed: &'a TimedSwitch| Scheduled { at: Instant::ZERO + timed.at, what: Happening::Switch(timed) };
         let restart = |timed: &TimedRestart| {
-            let what = Happening::Restart(usize::from(timed.host == Host::Server));
+            let side = if timed.host == Host::Server { Side::Server } else { Side::Client };
+            let what = Happening::Restart(side);
             Scheduled { at: Instant::ZERO + timed.at, what }
         };
         let (links, policies) = (spec.network.changes.iter().map(change), spec.switches.iter().map(switch));
         let mut changes: Vec<_> = links.chain(policies).chain(spec.restarts.iter().map(restart)).collect();
         changes.sort_by_key(|change| change.at); // Stable: of equal times the first listed comes first.
         let mut stage = Stage::new(spec, topology, hosts, observer);
-        for server in stage.hosts.iter_mut().skip(1).step_by(2) {
+        for server in stage.hosts.iter_mut().filter(|host| host.place.side == Side::Server) {
             server.endpoint.listen(SERVICE);
         }
         let mut apps = apps::all(spec, &mut stage);
         apps.iter_mut().for_each(|app| app.begin(&mut stage));
+        let awaited = awaited(&spec.workloads);
         let mut world = World {
             spec,
             stage,
+            awaited_apps: (0..apps.len()).filter(|app| awaited[app % awaited.len()]).collect(),
+            awaited,
+            done: 0,
             apps,
-            waited_for: waited_for(&spec.workloads),
             changes,
             changed: 0,
             carriers: Carriers::default(),
@@ -145,7 +154,7 @@ impl<'a> World<'a> {
     ///
     /// # Errors
     /// If that takes more events than the specification allows.
-    fn play(&mut self, stop: Instant, is_over: impl Fn(&Self) -> bool) -> Result<(), SpecError> {
+    fn play(&mut self, stop: Instant, is_over: impl Fn(&mut Self) -> bool) -> Result<(), SpecError> {
         let mut standstill = 0;
         let budget = self.spec.budget.unwrap_or(u64::MAX);
         while let Some((at, turn)) = self.next_turn() {
@@ -204,10 +213,9 @@ impl<'a> World<'a> {
     #[inline]
     fn next_turn(&self) -> Option<(Instant, Turn)> {
         let mut next = (self.stage.topology.network.next_time().unwrap_or(Instant::MAX), Turn::Network);
-        for (number, host) in self.stage.hosts.iter().enumerate() {
-            if host.deadline < next.0 {
-                next = (host.deadline, Turn::Host(number));
-            }
+        let (alarm, host) = self.stage.alarms.first();
+        if alarm < next.0 {
+            next = (alarm, Turn::Host(host));
         }
         let middleboxes = self.stage.passage.deadline();
         if middleboxes < next.0 {
@@ -243,7 +251,7 @@ impl<'a> World<'a> {
                     break;
                 }
             }
-            self.stage.hosts[host].rest();
+            self.stage.rest(host);
             if self.spec.audit {
                 let verdict = self.stage.hosts[host].endpoint.check(self.stage.now);
                 assert_eq!(verdict, Ok(()), "host {host} keeps its invariants at {}", self.stage.now);
@@ -258,15 +266,18 @@ impl<'a> World<'a> {
         let (links, change, shown) = match what {
             Happening::Change { links, change, shown } => (links, change, shown),
             Happening::Switch(timed) => {
-                for (number, host) in [Host::Client, Host::Server].into_iter().enumerate() {
-                    if timed.host.is_none_or(|named| named == host) {
-                        self.stage.hosts[number].endpoint.switch(self.stage.now, &timed.switch);
+                let clients = 0..self.stage.clients();
+                let hosts: Vec<usize> = clients.flat_map(|client| self.stage.under_test(client)).collect();
+                for number in hosts {
+                    let host = &mut self.stage.hosts[number];
+                    if timed.host.is_none_or(|named| named == host.place.role()) {
+                        host.endpoint.switch(self.stage.now, &timed.switch);
                         self.stage.touch(number);
                     }
                 }
                 return self.settle();
             }
-            &Happening::Restart(host) => return self.restart(host),
+            &Happening::Restart(side) => return self.restart(side),
         };
         for &link in links {
             self.stage.topology.apply(self.stage.now, link, change);
@@ -274,7 +285,9 @@ impl<'a> World<'a> {
         if let Some(path) = *shown
             && let Some(up) = self.carriers.after(path, change)
         {
-            for client in (0..self.stage.hosts.len()).step_by(2) {
+            let is_client = |host: &usize| self.stage.hosts[*host].place.side == Side::Client;
+            let clients: Vec<usize> = (0..self.stage.hosts.len()).filter(is_client).collect();
+            for client in clients {
                 self.stage.hosts[client].endpoint.set_carrier(self.stage.now, address(client, path), up);
                 self.stage.touch(client);
             }
@@ -283,16 +296,21 @@ impl<'a> World<'a> {
         self.settle();
     }
 
-    /// A host loses its state and comes back: it listens as before, and sees its interfaces as they are.
-    fn restart(&mut self, host: usize) {
-        self.stage.restart(host);
-        let endpoint = &mut self.stage.hosts[host].endpoint;
-        if host.is_multiple_of(2) {
-            for path in self.carriers.gone() {
-                endpoint.set_carrier(self.stage.now, address(host, path), false);
+    /// The host on this side of each client loses its state and comes back: it listens as before, and sees its interfaces as
+    /// they are.
+    fn restart(&mut self, side: Side) {
+        for client in 0..self.stage.clients() {
+            let host = self.stage.under_test(client)[side as usize];
+            self.stage.restart(host);
+            let endpoint = &mut self.stage.hosts[host].endpoint;
+            match side {
+                Side::Client => {
+                    for path in self.carriers.gone() {
+                        endpoint.set_carrier(self.stage.now, address(host, path), false);
+                    }
+                }
+                Side::Server => endpoint.listen(SERVICE),
             }
-        } else {
-            endpoint.listen(SERVICE);
         }
         self.tell_truths();
         self.settle();
@@ -305,32 +323,42 @@ impl<'a> World<'a> {
                 let PathState { rate, delay, loss } = self.stage.topology.state(path, way);
                 Some(Truth { rate, delay, loss })
             });
-            let client = address(0, path);
-            self.stage.hosts[0].endpoint.set_truth(client, None, up);
+            let [client, server] = self.stage.under_test(path / self.stage.topology.paths_per_client());
+            let there = address(client, self.stage.path_in_spec(path));
+            self.stage.hosts[client].endpoint.set_truth(there, None, up);
             for index in 0..self.spec.server.addresses {
-                self.stage.hosts[1].endpoint.set_truth(address(1, index), Some(client), down);
+                self.stage.hosts[server].endpoint.set_truth(address(server, index), Some(there), down);
             }
         }
     }
 
-    fn transfers_are_through(&self) -> bool {
-        self.waited_for.iter().all(|&app| self.apps[app].is_done())
+    /// Whether all applications are done that the run waits for. One that is done stays so: it is asked once more and then not
+    /// again.
+    fn transfers_are_through(&mut self) -> bool {
+        while let Some(&app) = self.awaited_apps.get(self.done) {
+            if !self.apps[app].is_done() {
+                return false;
+            }
+            self.done += 1;
+        }
+        true
     }
 
-    fn is_finished(&self) -> bool {
-        let waited_for = |transfer: &TransferState| self.waited_for.contains(&transfer.report.workload);
-        let mut transfers = self.stage.transfers.iter().filter(|transfer| waited_for(transfer));
-        let gave_up = self.waited_for.iter().any(|&app| self.apps[app].gave_up());
-        self.transfers_are_through() && !gave_up && transfers.all(|transfer| transfer.report.finished.is_some())
+    fn is_finished(&mut self) -> bool {
+        let through = self.transfers_are_through();
+        let gave_up = self.awaited_apps.iter().any(|&app| self.apps[app].gave_up());
+        let awaited = |transfer: &&TransferState| self.awaited[transfer.report.workload];
+        let mut transfers = self.stage.transfers.iter().filter(awaited);
+        through && !gave_up && transfers.all(|transfer| transfer.report.finished.is_some())
     }
 
     /// When the last transfer was through, or now if one is not.
-    fn end(&self) -> Instant {
+    fn end(&mut self) -> Instant {
         if !self.is_finished() {
             return self.stage.now;
         }
-        let waited_for = |transfer: &&TransferState| self.waited_for.contains(&transfer.report.workload);
-        let transfers = self.stage.transfers.iter().filter(waited_for);
+        let awaited = |transfer: &&TransferState| self.awaited[transfer.report.workload];
+        let transfers = self.stage.transfers.iter().filter(awaited);
         let pages = self.stage.pages.iter().filter_map(|page| page.finished);
         transfers.filter_map(|transfer| transfer.report.finished).chain(pages).max().unwrap_or(self.stage.now)
     }
@@ -341,15 +369,15 @@ impl<'a> World<'a> {
             return Ok(false);
         };
         self.lingering = true;
-        self.play(self.stage.now + linger, World::is_quiet)?;
+        self.play(self.stage.now + linger, |world| world.is_quiet())?;
         Ok(self.is_quiet())
     }
 
     fn is_quiet(&self) -> bool {
-        let is_quiet = |host: &host::Host| host.deadline == Instant::MAX && host.endpoint.connections() == 0;
-        let passage =
-            self.stage.topology.network.next_time().is_none() && self.stage.passage.deadline() == Instant::MAX;
-        passage && self.stage.hosts.iter().all(is_quiet)
+        self.stage.topology.network.next_time().is_none()
+            && self.stage.passage.deadline() == Instant::MAX
+            && self.stage.alarms.first().0 == Instant::MAX
+            && self.stage.hosts.iter().all(|host| host.endpoint.connections() == 0)
     }
 
     /// Checks at the end what is too slow to check all along.
@@ -369,7 +397,13 @@ impl<'a> World<'a> {
         finished: bool,
         quiet: bool,
     ) -> Outcome {
-        let counters = [0, 1].map(|host: usize| self.stage.hosts[host].endpoint.counters().clone());
+        let mut counters = [Counters::default(), Counters::default()];
+        for client in 0..self.stage.clients() {
+            for (sum, host) in counters.iter_mut().zip(self.stage.under_test(client)) {
+                *sum += self.stage.hosts[host].endpoint.counters();
+            }
+        }
+        let paths_per_client = self.stage.topology.paths_per_client();
         let links = self.stage.topology.link_outcomes(self.stage.now);
         Outcome {
             finished,
@@ -383,7 +417,7 @@ impl<'a> World<'a> {
             digest: self.stage.digest.value(),
             packets: self.stage.packets,
             corrupted: self.stage.corrupted,
-            middleboxes: self.stage.passage.outcomes(),
+            middleboxes: self.stage.passage.outcomes(paths_per_client),
             altered_bytes: self.stage.altered_bytes,
             decisions: self.stage.decisions.into_runs(self.stage.sessions.len()),
             samples: self.stage.sampler.into_samples(),
@@ -393,11 +427,11 @@ impl<'a> World<'a> {
     }
 }
 
-/// The applications that keep a run going: those whose transfers are measured, or else all.
-fn waited_for(workloads: &[Workload]) -> Vec<usize> {
+/// By workload, whether it keeps a run going: those whose transfers are measured, or else all.
+fn awaited(workloads: &[Workload]) -> Vec<bool> {
     let background = |workload: &Workload| matches!(workload, Workload::Udp { .. } | Workload::Tcp { .. });
     let all_are = workloads.iter().all(background);
-    (0..workloads.len()).filter(|&n| all_are || !background(&workloads[n])).collect()
+    workloads.iter().map(|workload| all_are || !background(workload)).collect()
 }
 
 /// So many turns at one instant are a bug: far more than there can be connections with something to do.

@@ -32,8 +32,6 @@ pub(super) struct Run {
     spin: Spin,
     scheduling: Scheduling,
     topology: Topology<Packet>,
-    /// The path and direction of each route, by `RouteId::index`.
-    routes: Vec<(usize, Direction)>,
     /// Path `n` has its client at `2n` and its server at `2n + 1`.
     ports: Vec<Port>,
     passage: Passage,
@@ -84,7 +82,7 @@ impl Run {
         (clock, scheduling): (Clock, Scheduling),
         (commands, wake): (Receiver<Command>, Arc<OwnedFd>),
     ) -> Result<Self, EmulatorError> {
-        let mut topology = Topology::new(spec, seed)?;
+        let mut topology = Topology::new(spec, seed, 1)?;
         topology.network.record_queue_delays();
         let recorder = match &options.capture {
             None => None,
@@ -94,10 +92,6 @@ impl Run {
                 Some(Recorder::start(capture, spec, names.collect())?)
             }
         };
-        let ways = [Direction::Down, Direction::Up];
-        let mut routes: Vec<_> =
-            (0..topology.paths()).flat_map(|path| ways.map(|direction| (path, direction))).collect();
-        routes.sort_by_key(|&(path, direction)| topology.route(path, direction).index());
         let queue_delays = topology.network.links().map(|_| Tally::new()).collect();
         let changes = spec.changes.iter().map(|timed| Scheduled {
             at: timed.at,
@@ -116,7 +110,6 @@ impl Run {
             spin: Spin::new(options.spin),
             scheduling,
             topology,
-            routes,
             ports: ports.collect(),
             passage: Passage::new(spec, seed, pool.clone()),
             pool,
@@ -295,7 +288,7 @@ impl Run {
     /// A packet comes out of the links.
     fn arrive(&mut self, delivery: Delivery<Packet>) {
         let Delivery { at, route, mut packet, corrupted, tag, .. } = delivery;
-        let (path, direction) = self.routes[route.index()];
+        let (path, direction) = self.topology.way(route);
         let end = receiver(direction);
         let id = PacketId(tag as u32);
         if corrupted {

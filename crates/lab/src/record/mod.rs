@@ -8,14 +8,14 @@ use crate::{Scenario, version_with_build};
 use alteration::alterations;
 use anabranch_capture::{Backlog, Direction, Interface, Packet, Section, Ticket, WriteError, Writer, udp};
 use anabranch_engine::Purpose;
-use anabranch_paths::{End, PacketId};
+use anabranch_paths::{End, PacketId, copy_name};
 use anabranch_sim::{Condition, Content, Host, Loss, Observer, Sight, Spec, Workload};
 use anabranch_units::Instant;
 use anabranch_wire::Segment;
 use bytes::BytesMut;
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 
 /// Writes what it observes into a directory. Without [`Recorder::finish`] nothing stays there.
@@ -33,7 +33,8 @@ pub struct Recorder {
 }
 
 struct HostFile {
-    host: Host,
+    /// The client on whose paths it is, and which of the hosts there.
+    host: (usize, Host),
     writer: Writer,
     backlog: Backlog,
 }
@@ -63,7 +64,7 @@ impl Recorder {
                 scenario.origin.command(seed)
             ),
         };
-        let create = |host: Host| {
+        let create = |host: (usize, Host)| {
             let path = directory.join(file_name(host));
             let writer = Writer::create(&path, &section, &interfaces(host, &spec))?;
             Ok(HostFile { host, writer, backlog: Backlog::new(HELD) })
@@ -93,8 +94,9 @@ impl Recorder {
         }
     }
 
-    fn file_of(&self, host: Host) -> usize {
-        self.files.iter().position(|file| file.host == host).expect("each host of the run has its file")
+    fn file_of(&self, sight: &Sight<'_>) -> usize {
+        let found = self.files.binary_search_by_key(&(sight.client, sight.host), |file| file.host);
+        found.expect("each host of the run has its file, in this order")
     }
 
     /// The packet as it stands in the file.
@@ -102,8 +104,8 @@ impl Recorder {
         let (bytes, comments) = match sight.content {
             Content::Segment(segment) => self.segment(segment, comments),
             Content::Echo(echo) => (echo.emit().unwrap_or_default(), comments),
-            Content::Datagram { flow, from_client, size } => {
-                (datagram(sight.path, flow, from_client, size.get()), comments)
+            Content::Datagram { flow, from_client, ends, size } => {
+                (datagram(flow, from_client, ends, size.get()), comments)
             }
         };
         Packet { interface: sight.path as u32, direction, at: sight.at, bytes, comments }
@@ -142,7 +144,7 @@ impl Recorder {
 
 impl Observer for Recorder {
     fn on_sent(&mut self, sight: Sight<'_>, purpose: Option<Purpose>) {
-        let file = self.file_of(sight.host);
+        let file = self.file_of(&sight);
         let host = match sight.host {
             Host::Client => Some(0),
             Host::Server => Some(1),
@@ -180,7 +182,7 @@ impl Observer for Recorder {
         if !altered.is_empty() {
             comments.push(format!("a middlebox changed: {}", altered.join(", ")));
         }
-        let file = self.file_of(sight.host);
+        let file = self.file_of(&sight);
         let mut packet = self.packet(&sight, Direction::Inbound, comments);
         if condition == Condition::Damaged {
             damage(&mut packet.bytes);
@@ -213,19 +215,25 @@ impl Observer for Recorder {
     }
 }
 
-/// The hosts of a run: client and server, then a pair for each competing TCP.
-fn hosts(spec: &Spec) -> Vec<Host> {
+/// The hosts of a run: of each client in turn client and server, then a pair for each competing TCP.
+fn hosts(spec: &Spec) -> Vec<(usize, Host)> {
     let pairs = spec.workloads.iter().filter(|workload| matches!(workload, Workload::Tcp { .. })).count();
     let competing = (1..=pairs as u8).flat_map(|pair| [Host::CompetingClient(pair), Host::CompetingServer(pair)]);
-    [Host::Client, Host::Server].into_iter().chain(competing).collect()
+    let mut of_one: Vec<Host> = [Host::Client, Host::Server].into_iter().chain(competing).collect();
+    of_one.sort_unstable();
+    (0..spec.clients).flat_map(|client| of_one.iter().map(move |&host| (client, host))).collect()
 }
 
-/// What a host's file is called.
-fn file_name(host: Host) -> PathBuf {
-    format!("{host}.pcapng").into()
+/// The name of a host's file: `client.pcapng`, and of client 3 `client-3.pcapng`.
+fn file_name((client, host): (usize, Host)) -> PathBuf {
+    match client {
+        0 => format!("{host}.pcapng").into(),
+        client => format!("{host}-{client}.pcapng").into(),
+    }
 }
 
-fn interfaces(host: Host, spec: &Spec) -> Vec<Interface> {
+fn interfaces((client, host): (usize, Host), spec: &Spec) -> Vec<Interface> {
+    let host = copy_name(client, &host.to_string());
     let one = |path: &anabranch_paths::PathSpec| Interface {
         name: format!("{host}/{}", path.name),
         description: path.describe(&spec.network.shared),
@@ -233,11 +241,13 @@ fn interfaces(host: Host, spec: &Spec) -> Vec<Interface> {
     spec.network.paths.iter().map(one).collect()
 }
 
-/// UDP workloads have no hosts of their own: their packets pass between the first addresses of client and server.
-fn datagram(path: usize, flow: usize, from_client: bool, size: u64) -> Vec<u8> {
-    let port = FIRST_UDP_PORT.saturating_add(flow as u16);
-    let client = SocketAddrV4::new(Ipv4Addr::new(10, 0, path as u8, 1), port);
-    let server = SocketAddrV4::new(Ipv4Addr::new(10, 1, 0, 1), port);
+/// A packet of a UDP workload between these addresses of client and server.
+fn datagram(flow: usize, from_client: bool, ends: [IpAddr; 2], size: u64) -> Vec<u8> {
+    let port = FIRST_UDP_PORT.saturating_add(u16::try_from(flow).unwrap_or(u16::MAX));
+    let [client, server] = ends.map(|address| match address {
+        IpAddr::V4(v4) => SocketAddrV4::new(v4, port),
+        IpAddr::V6(_) => unreachable!("the simulator gives IPv4 addresses only"),
+    });
     if from_client { udp(client, server, size) } else { udp(server, client, size) }
 }
 

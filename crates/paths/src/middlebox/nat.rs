@@ -97,7 +97,8 @@ fn reset(segment: &Segment) -> Segment {
     Segment::new(flow, Flags::RST.with(Flags::ACK), SubflowSeq::new(0), ack)
 }
 
-/// The address outside: the last octet of a host's address is free, and the others say which host and path it is.
+/// The address outside. In the simulator the first three octets, and the last modulo 100, say which host and path it is
+/// (`sim/src/address.rs`).
 fn public(inside: IpAddr) -> IpAddr {
     match inside {
         IpAddr::V4(v4) => {

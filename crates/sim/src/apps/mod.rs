@@ -11,7 +11,7 @@ mod web;
 use crate::session::News;
 use crate::stage::{Opening, Stage};
 use crate::{Extent, Spec, Workload};
-use anabranch_paths::Direction;
+use anabranch_paths::{Direction, copy_name};
 use anabranch_units::Instant;
 use std::sync::Arc;
 
@@ -34,10 +34,14 @@ pub(crate) trait App {
 /// Who an application is, and between which hosts it runs.
 #[derive(Clone, Copy)]
 struct Identity {
-    /// Its number, which is also that of its workload.
+    /// Its number.
     app: usize,
-    /// The pair of hosts.
-    pair: usize,
+    /// The client that it belongs to.
+    client: usize,
+    /// Its workload, by index.
+    workload: usize,
+    /// The hosts: client and server.
+    ends: [usize; 2],
     /// The path of its connections; the primary one if `None`.
     path: Option<usize>,
     direction: Direction,
@@ -47,8 +51,8 @@ struct Identity {
 
 impl Identity {
     fn open(self, label: String, stage: &mut Stage) -> usize {
-        let Identity { app, pair, path, direction, .. } = self;
-        stage.open(Opening { app, workload: app, label, pair, path, direction })
+        let Identity { app, workload, ends, path, direction, .. } = self;
+        stage.open(Opening { app, workload, label, ends, path, direction })
     }
 
     /// Has the client ask for data, if it is the server that sends them.
@@ -61,19 +65,33 @@ impl Identity {
     }
 }
 
-/// The applications of a run in the order of its workloads.
+/// The applications of a run: of each client in turn, in the order of workloads.
 pub(crate) fn all(spec: &Spec, stage: &mut Stage) -> Vec<Box<dyn App>> {
-    let mut pairs = 1;
-    let mut apps: Vec<Box<dyn App>> = Vec::new();
-    for (app, workload) in spec.workloads.iter().enumerate() {
-        let main = |direction, kind| Identity { app, pair: 0, path: None, direction, kind };
-        apps.push(match workload {
+    let mut apps = Vec::new();
+    for client in 0..spec.clients {
+        add_client(&mut apps, spec, client, stage);
+    }
+    apps
+}
+
+/// Adds the applications of one client.
+fn add_client(apps: &mut Vec<Box<dyn App>>, spec: &Spec, client: usize, stage: &mut Stage) {
+    let under_test = stage.under_test(client);
+    // Behind them are the pairs of competing TCP, in the order of their workloads.
+    let mut competing = (under_test[1] + 1..).step_by(2).map(|number| [number, number + 1]);
+    for (workload, it) in spec.workloads.iter().enumerate() {
+        let app = apps.len();
+        let main = |direction, kind| Identity { app, client, workload, ends: under_test, path: None, direction, kind };
+        let stream = |kind: &str, name: &str| {
+            spec.seed.stream(&format!("{kind}/{}/{name}", copy_name(client, &workload.to_string())))
+        };
+        apps.push(match it {
             Workload::Bulk { direction, start, duration } => {
                 Box::new(bulk::Bulk::new(main(*direction, "bulk"), Instant::ZERO + *start, *duration))
             }
             Workload::Files { direction, sizes, order, start } => {
                 let sizes = files::Sizes::These(sizes.clone());
-                let order = files::Order::of(order, spec.seed.stream(&format!("files/{app}/gaps")));
+                let order = files::Order::of(order, stream("files", "gaps"));
                 Box::new(files::Files::new(main(*direction, "file"), sizes, order, Instant::ZERO + *start))
             }
             Workload::Bursts { direction, size, count, interval, start, warm_up } => {
@@ -92,12 +110,17 @@ pub(crate) fn all(spec: &Spec, stage: &mut Stage) -> Vec<Box<dyn App>> {
             }
             Workload::Udp { path, direction, rate, packet, spacing, on, off, phases, start, stop } => {
                 let path = stage.topology.path_named(path).expect("names were checked before the run");
-                let gaps =
-                    gaps::Gaps::new(rate.time_for(*packet), *spacing, spec.seed.stream(&format!("udp/{app}/gaps")));
-                let times = |mean, name| gaps::Gaps::new(mean, *phases, spec.seed.stream(&format!("udp/{app}/{name}")));
+                let path = client * stage.topology.paths_per_client() + path;
+                let gaps = gaps::Gaps::new(rate.time_for(*packet), *spacing, stream("udp", "gaps"));
+                let times = |mean, name| gaps::Gaps::new(mean, *phases, stream("udp", name));
                 let phases = (!on.is_zero()).then(|| udp::Phases { on: times(*on, "on"), off: times(*off, "off") });
                 let schedule = udp::Schedule { gaps, phases, stop: Instant::ZERO + *stop };
-                Box::new(udp::Udp::new(app, path, *direction, *packet, schedule, Instant::ZERO + *start, stage))
+                Box::new(udp::Udp::new(
+                    udp::Flow { app, client, workload, path, direction: *direction, packet: *packet },
+                    schedule,
+                    Instant::ZERO + *start,
+                    stage,
+                ))
             }
             Workload::Web { page, protocol, start } => {
                 let identity = main(Direction::Down, "object");
@@ -109,8 +132,8 @@ pub(crate) fn all(spec: &Spec, stage: &mut Stage) -> Vec<Box<dyn App>> {
             }
             Workload::Tcp { path, direction, start, extent, .. } => {
                 let path = stage.topology.path_named(path);
-                let identity = Identity { app, pair: pairs, path, direction: *direction, kind: "tcp" };
-                pairs += 1;
+                let ends = competing.next().expect("numbers do not end");
+                let identity = Identity { app, client, workload, ends, path, direction: *direction, kind: "tcp" };
                 let (start, no_pause) = (Instant::ZERO + *start, anabranch_units::Duration::ZERO);
                 let order = files::Order::InTurn(no_pause);
                 let files = |sizes| Box::new(files::Files::new(identity, sizes, order, start));
@@ -122,7 +145,6 @@ pub(crate) fn all(spec: &Spec, stage: &mut Stage) -> Vec<Box<dyn App>> {
             }
         });
     }
-    apps
 }
 
 /// Bytes of a request: about what a short HTTP request takes.

@@ -11,18 +11,29 @@ use anabranch_paths::Direction;
 use anabranch_units::{Bytes, Instant};
 
 pub(super) struct Udp {
-    app: usize,
-    /// Its number among the UDP workloads.
+    flow: Flow,
+    /// Its number among the UDP workloads of all clients.
     number: usize,
-    path: usize,
-    direction: Direction,
-    packet: Bytes,
     schedule: Schedule,
     /// Beginning of the first time on.
     start: Instant,
     /// End of the present time on.
     on_until: Instant,
     done: bool,
+}
+
+/// Packets that are alike.
+pub(super) struct Flow {
+    /// The number of the application.
+    pub(super) app: usize,
+    pub(super) client: usize,
+    /// Its workload, by index.
+    pub(super) workload: usize,
+    /// By its number in the topology.
+    pub(super) path: usize,
+    pub(super) direction: Direction,
+    /// Size of the IP packet.
+    pub(super) packet: Bytes,
 }
 
 pub(super) struct Schedule {
@@ -39,18 +50,11 @@ pub(super) struct Phases {
 }
 
 impl Udp {
-    pub(super) fn new(
-        app: usize,
-        path: usize,
-        direction: Direction,
-        packet: Bytes,
-        schedule: Schedule,
-        start: Instant,
-        stage: &mut Stage,
-    ) -> Self {
+    pub(super) fn new(flow: Flow, schedule: Schedule, start: Instant, stage: &mut Stage) -> Self {
         let number = stage.udp.len();
-        stage.udp.push(UdpOutcome { workload: app, ..UdpOutcome::default() });
-        Udp { app, number, path, direction, packet, schedule, start, on_until: start, done: false }
+        let Flow { client, workload, .. } = flow;
+        stage.udp.push(UdpOutcome { client, workload, ..UdpOutcome::default() });
+        Udp { flow, number, schedule, start, on_until: start, done: false }
     }
 }
 
@@ -59,7 +63,7 @@ impl App for Udp {
         if let Some(phases) = &mut self.schedule.phases {
             self.on_until = self.start + phases.on.next();
         }
-        stage.set_timer(self.app, self.start, 0);
+        stage.set_timer(self.flow.app, self.start, 0);
     }
 
     fn on_timer(&mut self, _token: u32, stage: &mut Stage) {
@@ -67,7 +71,7 @@ impl App for Udp {
             self.done = true;
             return;
         }
-        stage.send_datagram(self.number, self.path, self.direction, self.packet);
+        stage.send_datagram(self.number, self.flow.path, self.flow.direction, self.flow.packet);
         let mut next = stage.now + self.schedule.gaps.next();
         if let Some(phases) = &mut self.schedule.phases {
             // Neither the end of the run nor that of the workload need be waited for.
@@ -77,7 +81,7 @@ impl App for Udp {
                 self.on_until += off + phases.on.next();
             }
         }
-        stage.set_timer(self.app, next, 0);
+        stage.set_timer(self.flow.app, next, 0);
     }
 
     fn is_done(&self) -> bool {

@@ -1,13 +1,16 @@
 //! What endpoints tell of connections, and what the two ends of a session answer: accept, read, write, close.
 
 use super::Stage;
-use crate::address::{path_between, sender};
+use crate::address::sender;
 use crate::baseline::since;
+use crate::host::Side;
 use crate::session::{News, Session};
 use crate::{ConnectionOutcome, SubflowOutcome};
 use anabranch_engine::{ConnectionId, ConnectionStats, Event};
 use anabranch_paths::Direction;
+use anabranch_units::Instant;
 use anabranch_wire::pattern;
+use std::net::SocketAddr;
 
 impl Stage<'_> {
     /// Acts on all the host's events; false if there were none.
@@ -23,7 +26,7 @@ impl Stage<'_> {
 
     #[inline]
     fn on_event(&mut self, host: usize, id: ConnectionId, event: Event) {
-        self.digest.add(code(&event) << 8 | host as u64);
+        self.digest.add(code(&event) << 8 ^ host as u64);
         if let Event::Accepted { .. } = event
             && !self.accept(host, id)
         {
@@ -32,15 +35,14 @@ impl Stage<'_> {
         let Some(session) = self.hosts[host].session(id) else {
             return; // Of a connection that its application has already left.
         };
-        let side = host % 2;
-        let (sends, receives) =
-            if side == 0 { (Direction::Up, Direction::Down) } else { (Direction::Down, Direction::Up) };
+        let side = self.hosts[host].place.side;
+        let (sends, receives) = (side.sends(), side.sends().reversed());
         match event {
             Event::Connected { multipath } | Event::Reopened { multipath } | Event::Accepted { multipath } => {
-                if side == 0 {
+                if side == Side::Client {
                     self.await_winner(host, id, session);
                 }
-                self.sessions[session].multipath[side] = multipath;
+                self.sessions[session].multipath[side as usize] = multipath;
                 self.pump(session, sends);
             }
             Event::Readable => self.drink(host, id, session, receives),
@@ -77,7 +79,8 @@ impl Stage<'_> {
     /// Finds the session of a connection that the server just learned of.
     fn accept(&mut self, host: usize, id: ConnectionId) -> bool {
         let client = self.hosts[host].endpoint.subflows(id).first().map(|subflow| subflow.remote);
-        let client = client.map(|client| self.passage.inside(client));
+        let path = |client: SocketAddr| self.path_between(client.ip(), client.ip());
+        let client = client.map(|client| self.passage.inside(path(client), client));
         let Some((client, &session)) = client.and_then(|client| Some((client, self.awaited.get(&client)?))) else {
             return false;
         };
@@ -127,8 +130,8 @@ impl Stage<'_> {
     #[inline]
     pub(super) fn pump(&mut self, session: usize, direction: Direction) {
         let side = sender(direction);
-        let Session { app, pair, ids, streams, over, .. } = &mut self.sessions[session];
-        let host = 2 * *pair + side;
+        let Session { app, ends, ids, streams, over, .. } = &mut self.sessions[session];
+        let host = ends[side];
         let (Some(id), false) = (ids[side], over[side]) else {
             return;
         };
@@ -162,24 +165,26 @@ impl Stage<'_> {
     /// The host is through with the connection; nothing of it is kept but its outcome.
     fn leave(&mut self, host: usize, id: ConnectionId, session: usize) {
         self.note_before_leaving(session);
-        self.sessions[session].over[host % 2] = true;
+        self.sessions[session].over[self.hosts[host].place.side as usize] = true;
         self.freeze(session);
         self.hosts[host].leave(id);
     }
 
     /// A host under test loses all its state. Its applications learn that their connections are gone; its peers do not.
     pub(crate) fn restart(&mut self, host: usize) {
+        let side = self.hosts[host].place.side as usize;
         for session in 0..self.sessions.len() {
-            let Session { pair, ids, over, .. } = &self.sessions[session];
-            if 2 * *pair + host % 2 == host && ids[host % 2].is_some() && !over[host % 2] {
+            let Session { ends, ids, over, .. } = &self.sessions[session];
+            if ends[side] == host && ids[side].is_some() && !over[side] {
                 self.note_before_leaving(session);
                 self.report_failure(session);
                 let Session { ids, over, .. } = &mut self.sessions[session];
-                (ids[host % 2], over[host % 2]) = (None, true);
+                (ids[side], over[side]) = (None, true);
             }
         }
         self.departures.forget(host);
         self.hosts[host].restart();
+        self.alarms.set(host, Instant::MAX);
         self.touch(host);
     }
 
@@ -189,17 +194,18 @@ impl Stage<'_> {
     }
 
     pub(super) fn connection_outcome(&self, session: usize) -> ConnectionOutcome {
-        let Session { workload, label, pair, direction, ids, multipath, fell_back, baseline, .. } =
+        let Session { workload, label, ends, direction, ids, multipath, fell_back, baseline, .. } =
             &self.sessions[session];
-        let stats = |side: usize| ids[side].and_then(|id| self.hosts[2 * pair + side].endpoint.connection(id));
+        let stats = |side: usize| ids[side].and_then(|id| self.hosts[ends[side]].endpoint.connection(id));
         let side = sender(*direction);
         let (sender, receiver) = (stats(side), stats(1 - side));
-        let subflows = ids[side].map_or(Vec::new(), |id| self.hosts[2 * pair + side].endpoint.subflows(id));
+        let subflows = ids[side].map_or(Vec::new(), |id| self.hosts[ends[side]].endpoint.subflows(id));
         let with_path = |stats: anabranch_engine::SubflowStats| SubflowOutcome {
-            path: path_between(stats.local.ip(), stats.remote.ip()),
+            path: self.path_in_spec(self.path_between(stats.local.ip(), stats.remote.ip())),
             stats,
         };
         let outcome = ConnectionOutcome {
+            client: self.hosts[ends[0]].place.client,
             workload: *workload,
             label: label.clone(),
             multipath: multipath[0] && !fell_back,

@@ -8,26 +8,29 @@ mod watch;
 use self::passage::Passage;
 use self::traffic::Departures;
 use self::watch::Watch;
-use crate::address::{address, service};
+use crate::address::{address, owner, service};
 use crate::codec::Codec;
 use crate::decisions::Decisions;
 use crate::digest::Digest;
-use crate::host::Host;
+use crate::host::{Host, Side};
 use crate::packet::Packet;
 use crate::sample::Sampler;
 use crate::session::{ByteStream, News, Session};
 use crate::{EventRecord, Observer, PageOutcome, Transfer, UdpOutcome};
+use anabranch_net::Deadlines;
 use anabranch_paths::{Direction, PerDirection, Topology};
 use anabranch_units::Instant;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// Everything of a run but its applications.
 pub(crate) struct Stage<'a> {
     pub(crate) now: Instant,
     pub(crate) topology: Topology<Packet>,
     pub(crate) hosts: Vec<Host>,
+    /// When hosts want to be woken, by their numbers.
+    pub(crate) alarms: Deadlines,
     pub(crate) sessions: Vec<Session>,
     pub(crate) transfers: Vec<TransferState>,
     pub(crate) udp: Vec<UdpOutcome>,
@@ -79,10 +82,13 @@ impl<'a> Stage<'a> {
         if observer.is_some() {
             topology.network.report_drops();
         }
+        let mut alarms = Deadlines::default();
+        hosts.iter().for_each(|_| alarms.add());
         Stage {
             now: Instant::ZERO,
             topology,
             hosts,
+            alarms,
             sessions: Vec::new(),
             transfers: Vec::new(),
             udp: Vec::new(),
@@ -122,13 +128,13 @@ impl<'a> Stage<'a> {
         self.timers_set += 1;
     }
 
-    /// Opens a connection between the hosts of `pair`, over the path `path` or else the primary one.
+    /// Opens a connection between the hosts `ends`, over the path `path` or else the primary one.
     pub(crate) fn open(&mut self, opening: Opening) -> usize {
-        let Opening { app, workload, label, pair, path, direction } = opening;
-        let (session, client) = (self.sessions.len(), 2 * pair);
+        let Opening { app, workload, label, ends, path, direction } = opening;
+        let (session, client) = (self.sessions.len(), ends[0]);
         let local = address(client, path.unwrap_or(self.primary));
         let host = &mut self.hosts[client];
-        let id = host.endpoint.open(self.now, local, service(pair));
+        let id = host.endpoint.open(self.now, local, service(ends[1]));
         if direction == Direction::Down {
             // The client sends a request for data, and no more.
             host.endpoint.set_replayable(id);
@@ -141,7 +147,7 @@ impl<'a> Stage<'a> {
             workload,
             label,
             opened: self.now,
-            pair,
+            ends,
             direction,
             ids: [Some(id), None],
             multipath: [false; 2],
@@ -205,7 +211,7 @@ impl<'a> Stage<'a> {
     /// Ends the session at once.
     pub(crate) fn abort(&mut self, session: usize) {
         self.conclude(session);
-        let client = 2 * self.sessions[session].pair;
+        let client = self.sessions[session].ends[0];
         if let ([Some(id), _], [false, _]) = (self.sessions[session].ids, self.sessions[session].over) {
             self.hosts[client].endpoint.abort(self.now, id);
             self.touch(client);
@@ -255,8 +261,8 @@ impl<'a> Stage<'a> {
     }
 
     /// A page is asked for.
-    pub(crate) fn begin_page(&mut self, workload: usize) -> usize {
-        self.pages.push(PageOutcome { workload, started: self.now, finished: None });
+    pub(crate) fn begin_page(&mut self, client: usize, workload: usize) -> usize {
+        self.pages.push(PageOutcome { client, workload, started: self.now, finished: None });
         self.pages.len() - 1
     }
 
@@ -308,10 +314,48 @@ impl<'a> Stage<'a> {
         self.news.pop_front()
     }
 
-    /// A host that may have something to say; to be followed by `Host::rest`.
+    /// A host that may have something to say; to be followed by `rest`.
     #[inline]
     pub(crate) fn pop_touched(&mut self) -> Option<usize> {
         self.touched.pop()
+    }
+
+    /// The host has nothing more to do now.
+    #[inline]
+    pub(crate) fn rest(&mut self, host: usize) {
+        let deadline = self.hosts[host].rest();
+        self.alarms.set(host, deadline);
+    }
+
+    /// The client and its server that are under test on the paths of client `client`.
+    pub(crate) fn under_test(&self, client: usize) -> [usize; 2] {
+        let number = client * (self.hosts.len() / self.clients());
+        [number, self.hosts[number].place.peer]
+    }
+
+    /// How many clients there are, each with paths of its own.
+    pub(crate) fn clients(&self) -> usize {
+        self.topology.paths() / self.topology.paths_per_client()
+    }
+
+    /// Whether the connection is one of a pair under test, rather than competing TCP.
+    pub(crate) fn is_under_test(&self, session: usize) -> bool {
+        self.hosts[self.sessions[session].ends[0]].place.pair == 0
+    }
+
+    /// The path between two addresses, by its number in the topology: the client's address says which one it is.
+    #[inline]
+    pub(crate) fn path_between(&self, local: IpAddr, remote: IpAddr) -> usize {
+        let (host, index) = owner(local);
+        let place = self.hosts[host].place;
+        let index = if place.side == Side::Client { index } else { owner(remote).1 };
+        place.client * self.topology.paths_per_client() + index
+    }
+
+    /// The index in the specification of the path with this number in the topology.
+    #[inline]
+    pub(crate) fn path_in_spec(&self, path: usize) -> usize {
+        path % self.topology.paths_per_client()
     }
 
     /// Something was done to the host: it may have something to say.
@@ -328,7 +372,9 @@ pub(crate) struct Opening {
     pub(crate) app: usize,
     pub(crate) workload: usize,
     pub(crate) label: String,
-    pub(crate) pair: usize,
+    /// The hosts: the client and the server.
+    pub(crate) ends: [usize; 2],
+    /// An index into the paths of the specification.
     pub(crate) path: Option<usize>,
     pub(crate) direction: Direction,
 }

@@ -3,8 +3,8 @@
 use super::Stage;
 use super::traffic::Departing;
 use crate::Spec;
-use crate::address::path_between;
-use anabranch_paths::{Chain, Moving};
+use anabranch_net::Deadlines;
+use anabranch_paths::{Chain, Moving, copy_name};
 use anabranch_paths::{Direction, End, MiddleboxOutcome};
 use anabranch_units::Instant;
 use std::collections::VecDeque;
@@ -14,24 +14,32 @@ use std::net::SocketAddr;
 pub(crate) struct Passage {
     /// By path: at the client's end, and at the server's.
     chains: Vec<[Chain; 2]>,
-    /// When the first of them wants to be woken.
-    deadline: Instant,
+    /// When they want to be woken, by twice the path and the end.
+    deadlines: Deadlines,
     /// What has left a chain and is not yet on its way; empty between calls, kept for its memory.
     left: VecDeque<Moving>,
 }
 
 impl Passage {
     pub(super) fn new(spec: &Spec) -> Self {
-        let chain = |path: &anabranch_paths::PathSpec, end| Chain::new(&path.name, &path.middleboxes, end, spec.seed);
-        let chains =
-            spec.network.paths.iter().map(|path| [chain(path, End::Client), chain(path, End::Server)]).collect();
-        Passage { chains, deadline: Instant::MAX, left: VecDeque::new() }
+        let mut chains = Vec::new();
+        let mut deadlines = Deadlines::default();
+        for client in 0..spec.clients {
+            for path in &spec.network.paths {
+                let name = copy_name(client, &path.name);
+                chains.push([End::Client, End::Server].map(|end| {
+                    deadlines.add();
+                    Chain::new(&name, &path.middleboxes, end, spec.seed)
+                }));
+            }
+        }
+        Passage { chains, deadlines, left: VecDeque::new() }
     }
 
     /// When `Stage::wake_middleboxes` is due; `Instant::MAX` for never.
     #[inline]
     pub(crate) fn deadline(&self) -> Instant {
-        self.deadline
+        self.deadlines.first().0
     }
 
     /// Nothing stands there.
@@ -40,19 +48,42 @@ impl Passage {
         self.chains[path][end as usize].is_empty()
     }
 
-    /// What the client calls the address that the server knows as `outside`.
-    pub(super) fn inside(&self, outside: SocketAddr) -> SocketAddr {
-        let [client, server] = &self.chains[path_between(outside.ip(), outside.ip())];
+    /// The address at the client on this path that the server knows as `outside`.
+    pub(super) fn inside(&self, path: usize, outside: SocketAddr) -> SocketAddr {
+        let [client, server] = &self.chains[path];
         client.inside(server.inside(outside))
     }
 
-    /// What each middlebox has done.
-    pub(crate) fn outcomes(&self) -> Vec<MiddleboxOutcome> {
-        self.chains.iter().flatten().flat_map(Chain::outcomes).cloned().collect()
+    /// What each middlebox has done, its copies on the paths of all clients together.
+    pub(crate) fn outcomes(&self, paths_per_client: usize) -> Vec<MiddleboxOutcome> {
+        let mut clients = self.chains.chunks(paths_per_client).map(|chains| chains.iter().flatten());
+        let first = clients.next().into_iter().flatten().flat_map(Chain::outcomes);
+        let mut sums: Vec<MiddleboxOutcome> = first.cloned().collect();
+        for chains in clients {
+            for (sum, copy) in sums.iter_mut().zip(chains.flat_map(Chain::outcomes)) {
+                sum.altered += copy.altered;
+                sum.dropped += copy.dropped;
+                sum.made += copy.made;
+            }
+        }
+        sums
     }
 
-    fn set_deadline(&mut self) {
-        self.deadline = self.chains.iter().flatten().map(Chain::deadline).min().unwrap_or(Instant::MAX);
+    fn set_deadline(&mut self, path: usize, end: End) {
+        self.deadlines.set(2 * path + end as usize, self.chains[path][end as usize].deadline());
+    }
+
+    /// The chains that are due, each once, in the order of paths.
+    fn take_due(&mut self, now: Instant) -> Vec<(usize, End)> {
+        let mut due = Vec::new();
+        while let (at, number) = self.deadlines.first()
+            && at <= now
+        {
+            self.deadlines.set(number, Instant::MAX);
+            due.push(number);
+        }
+        due.sort_unstable();
+        due.into_iter().map(|number| (number / 2, [End::Client, End::Server][number % 2])).collect()
     }
 }
 
@@ -70,7 +101,7 @@ impl Stage<'_> {
         let mut left = std::mem::take(&mut self.passage.left);
         let id = moving.id;
         self.passage.chains[path][end as usize].pass(self.now, moving, &mut left);
-        self.passage.set_deadline();
+        self.passage.set_deadline(path, end);
         if !left.iter().any(|moving| moving.id == id) {
             self.watch_kept(id, path, end);
         }
@@ -80,16 +111,12 @@ impl Stage<'_> {
     /// Lets the middleboxes act whose time has come.
     #[cold]
     pub(crate) fn wake_middleboxes(&mut self) {
-        for path in 0..self.passage.chains.len() {
-            for end in [End::Client, End::Server] {
-                if self.passage.chains[path][end as usize].deadline() <= self.now {
-                    let mut left = std::mem::take(&mut self.passage.left);
-                    self.passage.chains[path][end as usize].on_deadline(self.now, &mut left);
-                    self.leave_middleboxes(path, end, left, None);
-                }
-            }
+        for (path, end) in self.passage.take_due(self.now) {
+            let mut left = std::mem::take(&mut self.passage.left);
+            self.passage.chains[path][end as usize].on_deadline(self.now, &mut left);
+            self.passage.set_deadline(path, end);
+            self.leave_middleboxes(path, end, left, None);
         }
-        self.passage.set_deadline();
     }
 
     /// Hands what has left the boxes to the host on one side or to the links on the other.

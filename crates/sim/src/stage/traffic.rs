@@ -3,7 +3,7 @@
 use super::Stage;
 use super::watch::{packet_of, tag};
 use crate::EventKind;
-use crate::address::{owner, path_between};
+use crate::address::owner;
 use crate::codec::Frame;
 use crate::outcome;
 use crate::packet::Packet;
@@ -49,11 +49,8 @@ impl Stage<'_> {
                 return;
             }
         };
-        let path = path_between(segment.flow.src, segment.flow.dst);
-        let (end, direction) = match owner(segment.flow.dst).0 % 2 {
-            0 => (End::Client, Direction::Down),
-            _ => (End::Server, Direction::Up),
-        };
+        let (path, direction) = self.topology.way(route);
+        let end = if direction == Direction::Down { End::Client } else { End::Server };
         if self.passage.is_free(path, end) {
             self.hand_over(segment, id);
         } else {
@@ -63,7 +60,7 @@ impl Stage<'_> {
 
     /// A probe, or its answer, has reached its host. Middleboxes let it pass as it is.
     fn hear(&mut self, echo: Echo, id: PacketId, corrupted: bool) {
-        self.watch_echo_received(id, path_between(echo.source, echo.destination), echo, corrupted);
+        self.watch_echo_received(id, echo, corrupted);
         if !corrupted {
             let (host, _) = owner(echo.destination);
             self.hosts[host].endpoint.handle_echo(self.now, echo);
@@ -146,9 +143,9 @@ impl Stage<'_> {
     }
 
     fn probe(&mut self, host: usize, echo: Echo) {
-        let path = path_between(echo.source, echo.destination);
+        let path = self.path_between(echo.source, echo.destination);
         assert!(path < self.topology.paths(), "a probe travels between addresses that exist: {echo:?}");
-        let direction = if host.is_multiple_of(2) { Direction::Up } else { Direction::Down };
+        let direction = self.hosts[host].place.side.sends();
         let departure = if self.topology.has_nic(path) { self.departures.expect(None) } else { 0 };
         let tag = tag(self.watch_echo(host, path, echo), departure);
         let route = self.topology.route(path, direction);
@@ -156,19 +153,18 @@ impl Stage<'_> {
     }
 
     #[inline]
-    fn forward(&mut self, host: usize, Transmit { segment, tag, purpose }: Transmit) {
-        let path = path_between(segment.flow.src, segment.flow.dst);
+    fn forward(&mut self, host: usize, Transmit { segment, tag, purpose, size }: Transmit) {
+        let path = self.path_between(segment.flow.src, segment.flow.dst);
         assert!(path < self.topology.paths(), "a segment travels between addresses that exist: {:?}", segment.flow);
         if self.events.is_some() {
             self.record(host, EventKind::Sent, &segment);
         }
         if self.decisions.is_on() && matches!(purpose, Purpose::NewData(_)) {
-            self.note_decision(host, &segment, path);
+            self.note_decision(host, &segment, self.path_in_spec(path));
         }
         let id = self.watch_sent(host, &segment, purpose);
-        let (direction, end) =
-            if host.is_multiple_of(2) { (Direction::Up, End::Client) } else { (Direction::Down, End::Server) };
-        let size = segment.wire_length();
+        let direction = self.hosts[host].place.side.sends();
+        let end = if direction == Direction::Up { End::Client } else { End::Server };
         let departing = Departing { host, tag, size };
         let waits = self.topology.has_nic(path);
         let departs_later = if self.passage.is_free(path, end) {
@@ -209,8 +205,11 @@ impl Stage<'_> {
 
     #[cold]
     fn record(&mut self, host: usize, kind: EventKind, segment: &Segment) {
+        let path = self.path_in_spec(self.path_between(segment.flow.src, segment.flow.dst));
+        let sender = self.hosts[owner(segment.flow.src).0].place.side;
+        let record = outcome::record(self.now, self.hosts[host].place, sender, path, kind, segment);
         if let Some(events) = &mut self.events {
-            events.push(outcome::record(self.now, host, kind, segment));
+            events.push(record);
         }
     }
 }

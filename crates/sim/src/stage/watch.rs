@@ -1,8 +1,7 @@
 //! What a run tells its observer, if it has one.
 
 use super::Stage;
-use crate::Host;
-use crate::address::{owner, path_between};
+use crate::address::{address, owner};
 use crate::observe::{Condition, Content, Loss, Observer, Sight};
 use anabranch_engine::Purpose;
 use anabranch_paths::PacketId;
@@ -40,7 +39,7 @@ impl Stage<'_> {
         if !self.watch.is_on() {
             return PacketId::default();
         }
-        let path = path_between(segment.flow.src, segment.flow.dst);
+        let path = self.path_between(segment.flow.src, segment.flow.dst);
         self.tell_sent(host, path, Content::Segment(segment), Some(purpose))
     }
 
@@ -55,8 +54,9 @@ impl Stage<'_> {
 
     /// A probe, or its answer, has come.
     #[inline]
-    pub(super) fn watch_echo_received(&mut self, id: PacketId, path: usize, echo: Echo, corrupted: bool) {
+    pub(super) fn watch_echo_received(&mut self, id: PacketId, echo: Echo, corrupted: bool) {
         if self.watch.is_on() {
+            let path = self.path_between(echo.source, echo.destination);
             let (host, _) = owner(echo.destination);
             self.tell_received(host, path, id, Content::Echo(echo), corrupted);
         }
@@ -68,16 +68,15 @@ impl Stage<'_> {
         if !self.watch.is_on() {
             return PacketId::default();
         }
-        let from_client = direction == Direction::Up;
-        let content = Content::Datagram { flow, from_client, size };
-        self.tell_sent(usize::from(!from_client), path, content, None)
+        let (host, content) = self.datagram(flow, path, direction, size);
+        self.tell_sent(host, path, content, None)
     }
 
     /// A segment has reached its host.
     #[inline]
     pub(super) fn watch_received(&mut self, id: PacketId, segment: &Segment, corrupted: bool) {
         if self.watch.is_on() {
-            let path = path_between(segment.flow.src, segment.flow.dst);
+            let path = self.path_between(segment.flow.src, segment.flow.dst);
             let (host, _) = owner(segment.flow.dst);
             self.tell_received(host, path, id, Content::Segment(segment), corrupted);
         }
@@ -93,17 +92,24 @@ impl Stage<'_> {
         size: Bytes,
         corrupted: bool,
     ) {
-        if self.watch.is_on()
-            && let Some((path, direction)) = self.topology.path_of(route)
-        {
-            let from_client = direction == Direction::Up;
-            let content = Content::Datagram { flow, from_client, size };
-            self.tell_received(usize::from(from_client), path, id, content, corrupted);
+        if self.watch.is_on() {
+            let (path, direction) = self.topology.way(route);
+            let (sender, content) = self.datagram(flow, path, direction, size);
+            self.tell_received(self.hosts[sender].place.peer, path, id, content, corrupted);
         }
+    }
+
+    /// A datagram as observers see it, and the host that stands for its sender.
+    fn datagram(&self, flow: usize, path: usize, direction: Direction, size: Bytes) -> (usize, Content<'static>) {
+        let [client, server] = self.under_test(path / self.topology.paths_per_client());
+        let from_client = direction == Direction::Up;
+        let ends = [address(client, self.path_in_spec(path)), address(server, 0)];
+        (if from_client { client } else { server }, Content::Datagram { flow, from_client, ends, size })
     }
 
     /// A segment went into the middleboxes there and did not come out.
     pub(super) fn watch_kept(&mut self, id: PacketId, path: usize, end: End) {
+        let path = self.path_in_spec(path);
         if let Some(observer) = &mut self.watch.observer
             && id != PacketId::default()
         {
@@ -122,7 +128,7 @@ impl Stage<'_> {
     #[cold]
     fn tell_sent(&mut self, host: usize, path: usize, content: Content<'_>, purpose: Option<Purpose>) -> PacketId {
         let id = self.watch.next_id();
-        let sight = Sight { id, at: self.now, host: Host::numbered(host), path, content };
+        let sight = self.sight(id, host, path, content);
         if let Some(observer) = &mut self.watch.observer {
             observer.on_sent(sight, purpose);
         }
@@ -131,11 +137,16 @@ impl Stage<'_> {
 
     #[cold]
     fn tell_received(&mut self, host: usize, path: usize, id: PacketId, content: Content<'_>, corrupted: bool) {
-        let sight = Sight { id, at: self.now, host: Host::numbered(host), path, content };
+        let sight = self.sight(id, host, path, content);
         let condition = if corrupted { Condition::Damaged } else { Condition::Intact };
         if let Some(observer) = &mut self.watch.observer {
             observer.on_received(sight, condition);
         }
+    }
+
+    fn sight<'c>(&self, id: PacketId, host: usize, path: usize, content: Content<'c>) -> Sight<'c> {
+        let place = self.hosts[host].place;
+        Sight { id, at: self.now, client: place.client, host: place.role(), path: self.path_in_spec(path), content }
     }
 
     #[cold]

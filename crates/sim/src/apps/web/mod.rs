@@ -95,7 +95,7 @@ impl Web {
 
     fn ask(&mut self, stage: &mut Stage) {
         if self.counts {
-            self.number = Some(stage.begin_page(self.identity.app));
+            self.number = Some(stage.begin_page(self.identity.client, self.identity.workload));
         }
         if let Fetcher::Http2(http2) = &mut self.fetcher {
             http2.open(stage);
