@@ -35,6 +35,14 @@ pub enum CalibrateError {
         "`{0}` cannot be calibrated: its workloads are not one file, bursts, or a page, from the beginning; accepted: one [[workload]] with kind = \"files\" and one size, with kind = \"bursts\", or with kind = \"web\", without a start"
     )]
     Workload(String),
+    /// A scenario with several clients: a testbed has one.
+    #[error("`{case}` cannot be calibrated: it has {clients} clients; accepted: `clients = 1`")]
+    Clients {
+        /// The case.
+        case: String,
+        /// How many.
+        clients: usize,
+    },
     /// A page whose requests cannot be made as they are.
     #[error("the page of `{case}` cannot be fetched in real time: {what}")]
     Page {
@@ -128,6 +136,9 @@ fn row(
 
 /// The transfer of the one connection of a scenario.
 fn the_transfer(name: &str, spec: &Spec) -> Result<Transfer, CalibrateError> {
+    if spec.clients != 1 {
+        return Err(CalibrateError::Clients { case: name.to_owned(), clients: spec.clients });
+    }
     let patience = Duration::from_nanos(spec.stop.as_nanos());
     let (direction, plan) = match spec.workloads.as_slice() {
         [Workload::Files { direction, sizes, order, start }]

@@ -65,7 +65,9 @@ impl Failure {
     pub fn calibrating(error: CalibrateError) -> Self {
         match error {
             CalibrateError::Run(error) => error.into(),
-            CalibrateError::Workload(_) | CalibrateError::Page { .. } => Failure::Refused(miette::miette!("{error}")),
+            CalibrateError::Workload(_) | CalibrateError::Clients { .. } | CalibrateError::Page { .. } => {
+                Failure::Refused(miette::miette!("{error}"))
+            }
             CalibrateError::Testbed(error) => match error.remedy() {
                 Some(remedy) => Failure::Failed(miette::miette!(help = remedy, "{error}")),
                 None => Failure::Failed(miette::miette!("{error}")),

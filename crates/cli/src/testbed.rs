@@ -172,6 +172,13 @@ enum Happening {
 fn run(scenario: &Scenario, args: &TestbedArgs, inside: Inside) -> Result<u8, (Failure, u8)> {
     let seed = args.seed.unwrap_or(scenario.seed);
     let spec = scenario.spec(seed);
+    if spec.clients != 1 {
+        let help = "set `clients = 1`, or run it in the simulator: `anabranch run`".to_owned();
+        return Err((
+            broken(format!("a testbed has one client, and the scenario has {}", spec.clients), Some(help)),
+            TESTBED_FAILED,
+        ));
+    }
     let (sender, happenings) = channel();
     listen(&inside, sender.clone()).map_err(failed)?;
 

@@ -32,7 +32,11 @@ fn in_full(header: &Header, run: &Run) -> String {
         text += &format!("{}\n{}\n", about(connection), subflows(header, connection));
     }
     text += &others(header, outcome.connections.get(SHOWN_CONNECTIONS..).unwrap_or_default());
-    text += &format!("{}\n", links(outcome));
+    text += &links(outcome).to_string();
+    if let more @ 1.. = outcome.links.iter().filter(|link| link.stats.offered > 0).count().saturating_sub(SHOWN_LINKS) {
+        text += &format!("  and {more} more\n");
+    }
+    text += "\n";
     if !outcome.udp.is_empty() {
         let packets = |n: &dyn Fn(&anabranch_sim::UdpOutcome) -> u64| outcome.udp.iter().map(n).sum::<u64>();
         text += &format!("UDP: {} packets sent, {} received\n\n", packets(&|u| u.sent), packets(&|u| u.received));
@@ -73,6 +77,8 @@ fn remarks(header: &Header, outcome: &Outcome) -> Vec<String> {
 const SHOWN: usize = 30;
 /// Most connections shown one by one.
 const SHOWN_CONNECTIONS: usize = 10;
+/// Most links shown one by one.
+const SHOWN_LINKS: usize = 60;
 
 /// The connections that are not shown one by one, together.
 fn others(header: &Header, connections: &[ConnectionOutcome]) -> String {
@@ -182,11 +188,11 @@ pub(crate) fn subflows(header: &Header, connection: &ConnectionOutcome) -> Table
     table
 }
 
-/// What passed each link.
+/// What passed the first links.
 pub(crate) fn links(outcome: &Outcome) -> Table {
     let columns = ["delivered", "MB", "dropped: queue", "loss", "down", "mean queue [ms]", "longest queue"];
     let mut table = Table::new([("link", Align::Left)].into_iter().chain(columns.map(|name| (name, Align::Right))));
-    for link in outcome.links.iter().filter(|link| link.stats.offered > 0) {
+    for link in outcome.links.iter().filter(|link| link.stats.offered > 0).take(SHOWN_LINKS) {
         let (stats, dropped) = (&link.stats, &link.stats.dropped);
         table.row([
             link.name.clone(),

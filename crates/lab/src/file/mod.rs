@@ -32,6 +32,9 @@ pub struct File {
     pub about: Option<String>,
     /// Every TCP segment travels as the bytes of a packet; false unless given. Results are the same.
     pub codec: Option<bool>,
+    /// How many clients there are; 1 unless given. Each has a server and copies of all paths, links and workloads of its own,
+    /// which draw from streams of their own; changes are the same for all. Results add up.
+    pub clients: Option<At<usize>>,
     /// The paths between the hosts, by name.
     pub path: BTreeMap<String, At<PathTable>>,
     /// Links that several paths cross, by name.

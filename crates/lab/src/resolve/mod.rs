@@ -1,6 +1,7 @@
 //! From a file's tables to a run's specification: defaults, contradictions, names that must exist.
 
 mod changes;
+mod clients;
 mod hosts;
 mod middleboxes;
 mod paths;
@@ -81,6 +82,7 @@ pub(crate) fn resolve(
     let switched;
     (spec.switches, switched) = switches::switches(catalogue, file, &names)?;
     spec.codec = file.codec.unwrap_or(false);
+    spec.clients = clients::clients(file, &spec)?;
     spec.loss_oracle = file.run.loss_oracle.unwrap_or(false);
     let seed = file.run.seed.unwrap_or(1);
     spec.seed = Seed(seed);

@@ -57,3 +57,25 @@ fn workloads_and_changes_are_what_they_say() {
     assert_eq!((spec.network.changes[0].affected, spec.network.changes[2].affected), (Affected::Down, Affected::Both));
     assert!(changes[0].contains("Rate(1mbit) false") && changes[2].contains("Down false"), "{changes:?}");
 }
+
+#[test]
+fn clients_are_as_many_as_the_file_says() {
+    let text = format!("{PATHS}\n[[workload]]\nkind = \"files\"\nsize = \"100kB\"\n");
+    assert_eq!(read(&text).unwrap().spec(1).clients, 1);
+    let scenario = read_with(&text, &["clients=3"]).unwrap();
+    assert_eq!(scenario.spec(1).clients, 3);
+    assert_ne!(scenario.digest, read(&text).unwrap().digest, "another scenario");
+    let [one, three] = ["clients=1", "clients=3"].map(|clients| {
+        let scenario = read_with(&text, &[clients]).unwrap();
+        crate::run(&scenario, 1, &crate::Keep::default()).unwrap()
+    });
+    assert_eq!(one.outcome.transfers[0], three.outcome.transfers[0]);
+    let bytes = |run: &crate::Run| run.measured.path_bytes.iter().sum::<u64>();
+    assert_eq!(bytes(&three), 3 * bytes(&one), "results add up");
+
+    let refused = |sets: &[&str]| read_with(&text, sets).err().unwrap().to_string();
+    assert!(refused(&["clients=0"]).contains("`clients` is 0"));
+    assert!(refused(&["clients=12673"]).contains("`clients` is 12673"));
+    let named = refused(&["clients=2", "host.ack-path={name=\"fixed\",path=\"wlan\"}"]);
+    assert!(named.contains("`ack-path` names a path, but there are 2 clients"), "{named}");
+}
