@@ -37,7 +37,7 @@ struct Options {
     /// One table
     #[arg(long, value_name = "TABLE", value_parser = TABLES.map(|(table, ..)| table))]
     only: Option<String>,
-    /// Play one run once, for a profiler: tcp, bulk, clean, many, r1, r1-100, r1-1000, r1-16-subflows, gigabit, long, …
+    /// Play one run once, for a profiler: tcp, bulk, clean, many, r1, r1-100, r1-1000, r1-own-1000, r1-16-subflows, gigabit, long, …
     #[arg(long, value_name = "RUN", value_parser = run)]
     play: Option<Run>,
     /// How long that one lasts, in seconds of virtual time
@@ -154,6 +154,8 @@ fn reference(options: &Options) -> Vec<Figure> {
     let relatives = [
         (R1::shared(100), Some(1.5)),
         (R1::shared(1000), Some(1.7)),
+        (R1::own(100), Some(1.7)),
+        (R1::own(1000), Some(1.7)),
         (R1::wide(8), None),
         (R1::wide(16), Some(1.5)),
         (R1::over(Links::Gigabit), None),
@@ -252,10 +254,14 @@ fn memory(options: &Options) -> Vec<Figure> {
             figures.push(Figure { goal: goal.map(Goal::AtMost), ..figure });
         }
     }
-    for (name, connections, goal) in [("r1-100", 100.0, 120.0), ("r1-1000", 1000.0, 120.0)] {
+    for (name, r1, goal) in [
+        ("r1-100", R1::shared(100), 120.0),
+        ("r1-1000", R1::shared(1000), 120.0),
+        ("r1-own-1000", R1::own(1000), 120.0),
+    ] {
         if let Some(mebibytes) = resident(name, options) {
-            let kibibytes = Spread::exactly(mebibytes * 1024.0 / connections);
-            let name = format!("peak per connection: {}", R1::shared(connections as u64).name());
+            let kibibytes = Spread::exactly(mebibytes * 1024.0 / (r1.connections * r1.clients as u64) as f64);
+            let name = format!("peak per connection: {}", r1.name());
             figures.push(Figure::new(TABLE, name, "KiB", kibibytes).with(Goal::AtMost(goal)));
         }
     }

@@ -1,5 +1,5 @@
 //! R1, the reference run: 100 Mbit/s, 10 ms and 10 Mbit/s, 40 ms one way, queues of one round trip, loss of 1e-4, and
-//! its relatives with more connections, more subflows or faster links.
+//! its relatives with more connections, more clients, more subflows or faster links.
 
 use anabranch_engine::{Policies, Profile};
 use anabranch_net::{LinkConfig, LossModel, QueueLimit};
@@ -13,6 +13,8 @@ use anabranch_units::{Bytes, Duration, Rate};
 pub struct R1 {
     /// Connections of one client over links so many times as fast.
     pub connections: u64,
+    /// Clients, each with links of its own.
+    pub clients: usize,
     /// Subflows of each: fast and slow paths in turn.
     pub subflows: usize,
     /// What the links are.
@@ -36,22 +38,28 @@ impl R1 {
 
     /// So many connections that share the links.
     pub const fn shared(connections: u64) -> R1 {
-        R1 { connections, subflows: 2, links: Links::Reference }
+        R1 { connections, clients: 1, subflows: 2, links: Links::Reference }
+    }
+
+    /// So many connections, each of a client of its own over links of its own.
+    pub const fn own(clients: usize) -> R1 {
+        R1 { clients, ..R1::ONE }
     }
 
     /// One connection of so many subflows.
     pub const fn wide(subflows: usize) -> R1 {
-        R1 { connections: 1, subflows, links: Links::Reference }
+        R1 { subflows, ..R1::ONE }
     }
 
     /// One connection over these links.
     pub const fn over(links: Links) -> R1 {
-        R1 { connections: 1, subflows: if matches!(links, Links::Long) { 1 } else { 2 }, links }
+        R1 { subflows: if matches!(links, Links::Long) { 1 } else { 2 }, links, ..R1::ONE }
     }
 
     /// As the tables call it.
     pub fn name(self) -> String {
         match (self.links, self.connections, self.subflows) {
+            _ if self.clients > 1 => format!("R1, {} connections, own links", self.clients),
             (Links::Gigabit, ..) => "2 x 1 Gbit/s, 20 + 100 ms RTT, no loss".to_owned(),
             (Links::Long, ..) => "10 Gbit/s, 100 ms RTT, BBR, loss 1e-4".to_owned(),
             (_, 1, 2) => "R1: 100 + 10 Mbit/s, 10 + 40 ms, loss 1e-4".to_owned(),
@@ -62,7 +70,7 @@ impl R1 {
 
     /// Seconds of virtual time for about half a second of ours, or a few for those that need more.
     pub fn seconds(self, quick: bool) -> u64 {
-        let whole: u64 = match (self.links, self.connections) {
+        let whole: u64 = match (self.links, self.connections * self.clients as u64) {
             (Links::Reference, 1) => 100,
             (Links::Reference, 2..=100) => 5,
             (Links::Reference, _) => 2,
@@ -87,7 +95,7 @@ impl R1 {
             host.policies.congestion = std::sync::Arc::new(|| bbr.build_default());
         }
         let paths = (0..self.subflows).map(|number| self.path(number)).collect();
-        let mut spec = Spec::new(paths, host.clone(), host);
+        let mut spec = Spec { clients: self.clients, ..Spec::new(paths, host.clone(), host) };
         let duration = Duration::from_secs(seconds);
         let bulk = Workload::Bulk { direction: Direction::Down, start: Duration::ZERO, duration };
         spec.workloads = vec![bulk; self.connections as usize];

@@ -26,7 +26,7 @@ pub enum Run {
 }
 
 /// The runs that can be asked for by name.
-pub const NAMED: [(&str, Run); 11] = [
+pub const NAMED: [(&str, Run); 13] = [
     ("tcp", Run::Tcp),
     ("bulk", Run::Bulk),
     ("clean", Run::Clean),
@@ -34,6 +34,8 @@ pub const NAMED: [(&str, Run); 11] = [
     ("r1", Run::R1(R1::ONE)),
     ("r1-100", Run::R1(R1::shared(100))),
     ("r1-1000", Run::R1(R1::shared(1000))),
+    ("r1-own-100", Run::R1(R1::own(100))),
+    ("r1-own-1000", Run::R1(R1::own(1000))),
     ("r1-8-subflows", Run::R1(R1::wide(8))),
     ("r1-16-subflows", Run::R1(R1::wide(16))),
     ("gigabit", Run::R1(R1::over(Links::Gigabit))),
