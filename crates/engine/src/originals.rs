@@ -126,6 +126,9 @@ impl Originals {
 
     /// The peer has all segments that ended at or before subflow offset `kept_from`.
     pub(crate) fn release(&mut self, kept_from: u64) {
+        if self.runs.is_empty() {
+            return;
+        }
         while self.maps.front().is_some_and(|map| map.end() <= kept_from) {
             self.maps.pop_front();
         }
@@ -139,8 +142,10 @@ impl Originals {
             run.length -= gone;
             run.at += gone as usize;
         }
-        self.runs.release();
-        self.maps.release();
+        if self.runs.is_empty() {
+            // Most connections are idle most of the time.
+            *self = Originals::default();
+        }
     }
 
     /// The run that ends behind subflow offset `at`.

@@ -46,9 +46,14 @@ pub struct Reassembly {
     dropped: u64,
     /// Somebody asks for SACK blocks.
     reports: bool,
-    /// One position in each of the runs that grew last, latest first; at most one per run.
-    recent: [u64; RECENT],
-    recent_len: usize,
+    recent: Option<Box<Recent>>,
+}
+
+/// One position in each of the runs that grew last, latest first; at most one per run.
+#[derive(Clone, Debug, Default)]
+struct Recent {
+    positions: [u64; RECENT],
+    len: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -86,8 +91,7 @@ impl Reassembly {
             fragments: 0,
             dropped: 0,
             reports: false,
-            recent: [0; RECENT],
-            recent_len: 0,
+            recent: None,
         }
     }
 
@@ -182,7 +186,8 @@ impl Reassembly {
     pub fn sack_blocks(&self, max: usize, out: &mut [(u64, u64); 4]) -> usize {
         let max = max.min(out.len()).min(self.runs.len());
         let mut n = 0;
-        for &position in &self.recent[..self.recent_len] {
+        let recent = self.recent.as_deref().map_or(&[][..], |recent| &recent.positions[..recent.len]);
+        for &position in recent {
             if n == max {
                 return n;
             }
@@ -419,6 +424,7 @@ impl Reassembly {
             self.slab = Vec::new();
             self.free = NONE;
             self.runs = Blocks::new();
+            self.recent = None;
         }
     }
 
@@ -436,7 +442,8 @@ impl Reassembly {
     }
 
     fn remember(&mut self, start: u64, end: u64, position: u64) {
-        if let [latest, others @ ..] = &mut self.recent[..self.recent_len]
+        let recent = self.recent.get_or_insert_default();
+        if let [latest, others @ ..] = &mut recent.positions[..recent.len]
             && (start..end).contains(latest)
             && let Some(first) = self.runs.front()
             && others.iter().all(|other| *other >= first.start && (*other < start || *other >= end))
@@ -445,18 +452,15 @@ impl Reassembly {
             *latest = position;
             return;
         }
-        let mut kept = [0; RECENT];
-        kept[0] = position;
-        let mut n = 1;
-        for &other in &self.recent[..self.recent_len] {
+        let mut kept = Recent { positions: [position; RECENT], len: 1 };
+        for &other in &recent.positions[..recent.len] {
             let gone = self.runs.front().is_none_or(|first| other < first.start);
-            if n < RECENT && !gone && (other < start || other >= end) {
-                kept[n] = other;
-                n += 1;
+            if kept.len < RECENT && !gone && (other < start || other >= end) {
+                kept.positions[kept.len] = other;
+                kept.len += 1;
             }
         }
-        self.recent = kept;
-        self.recent_len = n;
+        **recent = kept;
     }
 }
 

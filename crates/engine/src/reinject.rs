@@ -1,12 +1,12 @@
 //! What is to be sent again on another subflow, and why.
 
 use crate::Reason;
-use crate::ranges::RangeSet;
+use crate::ranges::RareSet;
 
 /// Ranges of data that wait to be repeated elsewhere.
 #[derive(Default)]
 pub(crate) struct Reinjections {
-    ranges: RangeSet,
+    ranges: RareSet,
     /// Why each range was put in, the latest last. Only says, and decides nothing: the oldest of very many are forgotten.
     reasons: Vec<(u64, u64, Reason)>,
 }
@@ -60,7 +60,8 @@ impl Reinjections {
 
     fn forget_reasons(&mut self) {
         if self.ranges.is_empty() {
-            self.reasons.clear();
+            self.ranges.release();
+            self.reasons = Vec::new();
         }
     }
 }

@@ -49,7 +49,8 @@ pub(crate) struct SentLog {
     records: Ring<Record>,
     /// The DATA_ACK. All records begin within 4 GiB behind it: a peer's window admits 1 GiB (RFC 7323 §2.3).
     una: u64,
-    unacked: [u64; MAX_SUBFLOWS],
+    /// Of each slot that carried anything.
+    unacked: Vec<u64>,
 }
 
 /// The bit of a slot; none for [`NO_SLOT`].
@@ -72,8 +73,12 @@ impl SentLog {
     /// `start..start + length` left for the first time, on the subflow in `slot`.
     pub(crate) fn push(&mut self, now: Instant, start: u64, length: u32, slot: u8) {
         assert!(start >= self.una && start - self.una <= u64::from(u32::MAX), "new data lies in the peer's window");
+        assert!(usize::from(slot) < MAX_SUBFLOWS, "a slot fits its bits of a stamp");
         let stamp = now.as_nanos() << SLOT_BITS | u64::from(slot);
         let length = u16::try_from(length).expect("a segment is shorter than 64 KiB");
+        if self.unacked.len() <= usize::from(slot) {
+            self.unacked.resize(usize::from(slot) + 1, 0);
+        }
         self.unacked[usize::from(slot)] += u64::from(length);
         let record = Record { stamp, start: start as u32, length, carriers: bit(slot) };
         match self.records.back() {

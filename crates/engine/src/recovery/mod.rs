@@ -26,7 +26,7 @@ use anabranch_policy::congestion::RateSample;
 use anabranch_units::{Duration, Instant};
 
 use crate::Detector;
-use crate::ranges::RangeSet;
+use crate::ranges::RareSet;
 use crate::rtt::RttEstimator;
 use harvest::Harvest;
 use newreno::NewReno;
@@ -151,7 +151,7 @@ pub struct Recovery {
     recovery_point: Option<u64>,
     probe: Option<Probe>,
     /// Retransmitted in the current or latest episode, and not yet reported as received twice.
-    repeated: RangeSet,
+    repeated: RareSet,
     /// Sequence numbers retransmitted in the current or latest episode, each as often as it was, less those that were
     /// reported as received twice.
     needed: u64,
@@ -185,7 +185,7 @@ impl Recovery {
             phase: Phase::Open,
             recovery_point: None,
             probe: None,
-            repeated: RangeSet::new(),
+            repeated: RareSet::default(),
             needed: 0,
             progressed: false,
             has_unsent: false,
@@ -277,6 +277,7 @@ impl Recovery {
         if self.board.is_empty() {
             self.timers.stop();
             self.progressed = false;
+            self.repeated.release();
             return;
         }
         if self.progressed || self.timers.rto_at.is_none() {

@@ -10,7 +10,7 @@ use anabranch_units::Instant;
 
 use super::harvest::Harvest;
 use super::rate::Departure;
-use crate::ranges::RangeSet;
+use crate::ranges::RareSet;
 use crate::ring::Ring;
 
 /// Flag of a segment that ends the stream: it takes one sequence number after its payload (RFC 9293 §3.4).
@@ -154,10 +154,11 @@ pub(super) struct Scoreboard {
     /// Ends of the list of records with a copy in flight, in order of sending.
     oldest: u64,
     newest: u64,
-    sacked: RangeSet,
-    pending: RangeSet,
-    /// The blocks of the last ACK, with the number of the first record above each: peers repeat and extend blocks.
-    blocks: [Block; 4],
+    sacked: RareSet,
+    pending: RareSet,
+    /// The blocks of the last ACK that had any, with the number of the first record above each: peers repeat and extend
+    /// blocks.
+    blocks: Option<Box<[Block; 4]>>,
     /// Records below this have been through [`Scoreboard::lose_below`].
     judged: u64,
 }
@@ -181,9 +182,9 @@ impl Scoreboard {
             transmissions: 0,
             oldest: NONE,
             newest: NONE,
-            sacked: RangeSet::new(),
-            pending: RangeSet::new(),
-            blocks: [Block::default(); 4],
+            sacked: RareSet::default(),
+            pending: RareSet::default(),
+            blocks: None,
             judged: 0,
         }
     }
@@ -233,9 +234,11 @@ impl Scoreboard {
             self.base += 1;
             self.cut = 0;
         }
-        self.segments.release();
         self.sacked.remove_below(self.base);
         self.pending.remove_below(self.base);
+        if self.segments.is_empty() {
+            self.release();
+        }
         if let Some((_, front)) = self.front()
             && front.start < ack
         {
@@ -256,6 +259,14 @@ impl Scoreboard {
         acked
     }
 
+    /// Gives memory back: nothing is under way.
+    fn release(&mut self) {
+        self.segments.release();
+        self.sacked.release();
+        self.pending.release();
+        self.blocks = None;
+    }
+
     /// Takes SACK blocks in. Bytes outside the window, blocks that end inside a record and repetitions are harmless.
     pub(super) fn select(&mut self, sack: &[(u64, u64)], harvest: &mut Harvest) {
         if sack.is_empty() {
@@ -267,7 +278,11 @@ impl Scoreboard {
             if end <= self.snd_una || start >= end {
                 continue;
             }
-            let known = self.blocks.iter().find(|b| b.start == start && b.end <= end && b.end > b.start);
+            let known = self
+                .blocks
+                .iter()
+                .flat_map(|blocks| **blocks)
+                .find(|b| b.start == start && b.end <= end && b.end > b.start);
             let above = match known {
                 Some(block) if block.end == end => block.above,
                 Some(block) => self.select_from(block.above.max(self.base), end, harvest),
@@ -277,7 +292,7 @@ impl Scoreboard {
                 *slot = Block { start, end, above };
             }
         }
-        self.blocks = seen;
+        **self.blocks.get_or_insert_default() = seen;
     }
 
     /// Marks the records from `id` on that end by `end`, leaping over what is marked; answers the first one above.
@@ -387,7 +402,7 @@ impl Scoreboard {
         self.newest = NONE;
         if reneged {
             self.sacked.clear();
-            self.blocks = [Block::default(); 4];
+            self.blocks = None;
         }
         self.judged = self.next_id();
         (self.totals.lost_segments - before.lost_segments, self.totals.lost - before.lost)

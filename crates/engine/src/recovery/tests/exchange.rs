@@ -1,6 +1,7 @@
 //! Exchanges: everything at once over a lossy, reordering channel.
 
 use super::*;
+use crate::ranges::RangeSet;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
