@@ -170,6 +170,7 @@ impl Reassembly {
             self.fragments -= 1;
             if follower == NONE {
                 self.runs.pop_front();
+                self.trim();
             } else if let Some(first) = self.runs.front_mut() {
                 first.start = end;
                 first.head = follower;
@@ -418,6 +419,14 @@ impl Reassembly {
         self.free = NONE;
     }
 
+    /// The hole that all waited for is filled. On a subflow that was a loss, and the next is far: a large slab is not kept.
+    fn trim(&mut self) {
+        if self.reports && self.runs.is_empty() && self.slab.capacity() > 2 * TRIMMED {
+            self.slab = Vec::with_capacity(TRIMMED);
+            self.free = NONE;
+        }
+    }
+
     /// Gives memory back if nothing is held: the peer has nothing more to send for now.
     pub fn release(&mut self) {
         if self.runs.is_empty() && self.slab.capacity() > 0 {
@@ -472,6 +481,8 @@ pub(crate) const LEAST_MEAN: u64 = 256;
 const FEW: usize = 1 << 10;
 /// Twice what a SACK option can name, so that enough are left when some of them merge.
 const RECENT: usize = 8;
+/// Chunks that a subflow's slab keeps room for, once it had more.
+const TRIMMED: usize = 128;
 /// Chunks that a slab has room for at first, and by which it grows beside its quarter.
 const FEW_CHUNKS: usize = 8;
 const NONE: u32 = u32::MAX;

@@ -140,7 +140,7 @@ fn chunks_are_reused() {
 /// A slab that a large flight once needed follows what is held since, and what is held stays.
 #[test]
 fn a_slab_shrinks_when_it_is_four_times_too_large() {
-    let mut r = Reassembly::reporting(WIDE);
+    let mut r = Reassembly::new(WIDE);
     (1..1000).for_each(|n| assert_eq!(r.insert(10 * n, bytes(10 * n, 5)), Some(5)));
     assert!((999..1300).contains(&r.slab.capacity()), "it grows by a quarter");
     r.drop_beyond(0);
@@ -160,6 +160,16 @@ fn a_slab_shrinks_when_it_is_four_times_too_large() {
     assert!(flights < 3000 && r.slab.capacity() >= 38, "{} after {flights}", r.slab.capacity());
     r.release();
     assert_eq!(r.slab.capacity(), 0);
+}
+
+#[test]
+fn a_subflow_keeps_no_large_slab_once_its_loss_is_repaired() {
+    for (mut r, kept) in [(Reassembly::reporting(WIDE), TRIMMED), (Reassembly::new(WIDE), 500)] {
+        (1..501).for_each(|n| assert_eq!(r.insert(600 * n, bytes(0, 600)), Some(600)));
+        (1..501).for_each(|n| assert_eq!(r.pop(600 * n), Some((600 * n, bytes(0, 600)))));
+        assert!((kept..2 * kept).contains(&r.slab.capacity()), "{}", r.slab.capacity());
+        assert_eq!((r.insert(600, bytes(0, 600)), r.pop(600)), (Some(600), Some((600, bytes(0, 600)))));
+    }
 }
 
 #[test]
