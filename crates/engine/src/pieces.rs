@@ -13,6 +13,8 @@ pub(crate) struct Pieces {
 
 /// Pieces smaller than this are small.
 const SMALL: usize = 256;
+/// Room that stays in an empty queue.
+const FEW: usize = 8;
 /// So many of them in a row become one.
 const ROW: usize = 1024;
 
@@ -43,9 +45,12 @@ impl Pieces {
         self.queue.iter()
     }
 
-    /// Gives memory back if nothing is in it.
+    /// Gives memory back if nothing is in it. Room for a few stays: what was out of order on a subflow passes through such a
+    /// queue piece by piece.
     pub(crate) fn release(&mut self) {
-        self.queue.release();
+        if self.queue.capacity() > FEW {
+            self.queue.release();
+        }
     }
 
     #[cold]
