@@ -12,7 +12,7 @@ use anabranch_units::{Duration, Instant};
 
 /// Notes of a segment when it leaves, in 20 bytes: each segment under way has them.
 #[derive(Clone, Copy, Debug, Default)]
-#[repr(C, packed(4))]
+#[repr(Rust, packed(4))]
 pub(super) struct Departure {
     /// P.delivered_time.
     delivered_at: Instant,
