@@ -6,7 +6,7 @@ use crate::method::{Object, fail};
 use crate::receive_window::PyReceiveWindow;
 use crate::reinjection::PyReinjection;
 use crate::scheduler::PyScheduler;
-use anabranch_policy::registry::{Build, Entry};
+use anabranch_policy::registry::Entry;
 use anabranch_policy::{Catalogue, NameTaken};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -89,14 +89,7 @@ impl Maker {
     /// An entry that calls `build` for each connection.
     fn entry<T: ?Sized + 'static>(&self, about: String, build: fn(&Maker) -> Box<T>) -> Entry<T> {
         let maker = self.clone();
-        Entry {
-            name: self.name.to_string().into(),
-            about: about.into(),
-            paper: None,
-            parameters: &[],
-            source: "".into(),
-            build: Build::Owned(Arc::new(move |_| build(&maker))),
-        }
+        Entry::found(self.name.to_string(), about, move |_| build(&maker))
     }
 
     /// A policy over one object of the class.

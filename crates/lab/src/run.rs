@@ -208,8 +208,7 @@ pub fn panic_text(panic: &(dyn Any + Send)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anabranch_policy::registry::{Build, Entry};
-    use anabranch_policy::scheduler::Scheduler;
+    use anabranch_policy::scheduler::{Entry, Scheduler};
     use anabranch_policy::{Catalogue, Decision, View};
     use anabranch_units::Instant;
     use std::sync::Arc;
@@ -238,9 +237,7 @@ mod tests {
             }
         }
         let mut catalogue = Catalogue::default();
-        let build = Build::Owned(Arc::new(|_| -> Box<dyn Scheduler> { Box::new(Broken) }));
-        let (name, about, source) = ("broken".into(), "".into(), "".into());
-        let added = catalogue.schedulers.add(Entry { name, about, paper: None, parameters: &[], source, build });
+        let added = catalogue.schedulers.add(Entry::new("broken", "", "", |_| Box::new(Broken)));
         added.expect("no other is called so");
         let failed = run(&scenario(catalogue, &["host.scheduler=broken"]), 1, &Keep::default()).map(drop);
         let failed = failed.expect_err("its scheduler fails");

@@ -2,8 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use anabranch_lab::rank::{Condition, Find, Hunt};
-use anabranch_policy::registry::{Build, Entry};
-use anabranch_policy::scheduler::Scheduler;
+use anabranch_policy::scheduler::{Entry, Scheduler};
 use anabranch_policy::{Catalogue, Decision, SubflowView, View};
 use anabranch_units::Instant;
 use std::sync::Arc;
@@ -26,20 +25,9 @@ impl Scheduler for Lame {
 
 fn catalogue() -> Arc<Catalogue> {
     let mut catalogue = Catalogue::default();
-    let plain: Entry<dyn Scheduler> = Entry {
-        name: "lame".into(),
-        about: "min-RTT that ignores the shortest of very different subflows".into(),
-        paper: None,
-        parameters: &[],
-        source: "".into(),
-        build: Build::Fixed(|_| Box::new(Lame { weak: true })),
-    };
-    let sound: Entry<dyn Scheduler> = Entry {
-        name: "sound".into(),
-        about: "min-RTT again".into(),
-        build: Build::Fixed(|_| Box::new(Lame { weak: false })),
-        ..plain.clone()
-    };
+    let about = "min-RTT that ignores the shortest of very different subflows";
+    let plain = Entry::new("lame", about, "", |_| Box::new(Lame { weak: true }));
+    let sound = Entry::new("sound", "min-RTT again", "", |_| Box::new(Lame { weak: false }));
     catalogue.schedulers.add(sound).unwrap();
     catalogue.schedulers.add(plain).unwrap();
     Arc::new(catalogue)

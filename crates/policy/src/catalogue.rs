@@ -3,20 +3,13 @@
 //! A catalogue is passed to whoever looks a policy up by name; there is no global one.
 //!
 //! ```
-//! use anabranch_policy::registry::{Build, Entry};
-//! use anabranch_policy::scheduler::{MinRtt, Scheduler};
 //! use anabranch_policy::Catalogue;
+//! use anabranch_policy::scheduler::{Entry, MinRtt};
+//!
+//! const MINE: Entry = Entry::new("mine", "like min-rtt", "", |_| Box::new(MinRtt));
 //!
 //! let mut catalogue = Catalogue::default();
-//! let mine: Entry<dyn Scheduler> = Entry {
-//!     name: "mine".into(),
-//!     about: "like min-rtt".into(),
-//!     paper: None,
-//!     parameters: &[],
-//!     source: "".into(),
-//!     build: Build::Fixed(|_| Box::new(MinRtt)),
-//! };
-//! catalogue.schedulers.add(mine).expect("no other is called so");
+//! catalogue.schedulers.add(MINE).expect("no other is called so");
 //! assert!(catalogue.schedulers.find("mine").is_ok());
 //! ```
 
@@ -119,19 +112,15 @@ impl<T: ?Sized + 'static> Table<T> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::registry::Build;
-    use crate::scheduler::MinRtt;
-    use std::sync::Arc;
+    use crate::scheduler::{Entry, MinRtt};
 
     /// An entry of which everything was made at run time.
-    fn mine(name: &str) -> Entry<dyn Scheduler> {
-        let owned = Arc::new(name.to_owned());
-        let build = Build::Owned(Arc::new(move |_| {
+    fn mine(name: &str) -> Entry {
+        let owned = name.to_owned();
+        Entry::found(name.to_owned(), String::new(), move |_| {
             assert!(!owned.is_empty(), "the closure owns what it was made with");
-            let built: Box<dyn Scheduler> = Box::new(MinRtt);
-            built
-        }));
-        Entry { name: name.to_owned().into(), about: "".into(), paper: None, parameters: &[], source: "".into(), build }
+            Box::new(MinRtt)
+        })
     }
 
     #[test]

@@ -19,8 +19,3 @@ mod view;
 pub use catalogue::{Catalogue, NameTaken, Table};
 pub use failure::Failure;
 pub use view::{Decision, Delivery, Event, SubflowView, Truth, View};
-
-/// The worked example of CONTRIBUTING.md, compiled.
-#[cfg(doctest)]
-#[doc = include_str!("../../../CONTRIBUTING.md")]
-struct Contributing;

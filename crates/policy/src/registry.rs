@@ -1,7 +1,7 @@
 //! The one registry of policies: names, parameters, defaults, citations and constructors.
 //!
-//! `anabranch list`, the scenario keys, the docs and the conformance suite all read it. Adding a policy takes its file and
-//! one line in its folder's table.
+//! `anabranch list`, the scenario keys, the docs and the conformance suite all read it. Each policy declares its `ENTRY` in
+//! its own file; the table of its folder lists the entries. No other list of names exists.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -23,24 +23,22 @@ pub struct Entry<T: ?Sized + 'static> {
     pub about: Cow<'static, str>,
     /// Author and year of the paper, or the document that defines it.
     pub paper: Option<&'static str>,
-    /// What can be set.
+    /// Parameters that a scenario can set.
     pub parameters: &'static [Parameter],
-    /// The source of its module, whose first lines are its documentation (`include_str!`).
+    /// Source of its module, whose first lines are its documentation (`include_str!`).
     pub source: Cow<'static, str>,
-    /// Makes one for a connection.
-    pub build: Build<T>,
+    build: Build<T>,
 }
 
 /// The constructor of a policy.
-pub enum Build<T: ?Sized + 'static> {
-    /// A function: an entry of our tables.
+enum Build<T: ?Sized + 'static> {
+    /// A function: an entry that a program declares.
     Fixed(fn(&Params) -> Box<T>),
     /// A closure that may own something, such as a class that was found at run time.
     Owned(Arc<Closure<T>>),
 }
 
-/// A constructor that may own something.
-pub type Closure<T> = dyn Fn(&Params) -> Box<T> + Send + Sync;
+type Closure<T> = dyn Fn(&Params) -> Box<T> + Send + Sync;
 
 /// A parameter of a policy.
 #[derive(Clone, Copy, Debug)]
@@ -167,6 +165,49 @@ impl<T: ?Sized> Clone for Build<T> {
 }
 
 impl<T: ?Sized> Entry<T> {
+    /// Declares a policy without a paper and without parameters. `build` makes one for a connection.
+    pub const fn new(
+        name: &'static str,
+        about: &'static str,
+        source: &'static str,
+        build: fn(&Params) -> Box<T>,
+    ) -> Self {
+        Entry {
+            name: Cow::Borrowed(name),
+            about: Cow::Borrowed(about),
+            paper: None,
+            parameters: &[],
+            source: Cow::Borrowed(source),
+            build: Build::Fixed(build),
+        }
+    }
+
+    /// Declares a policy that was found at run time and has no source of ours, such as a class of Python.
+    pub fn found(name: String, about: String, build: impl Fn(&Params) -> Box<T> + Send + Sync + 'static) -> Self {
+        Entry {
+            name: name.into(),
+            about: about.into(),
+            paper: None,
+            parameters: &[],
+            source: "".into(),
+            build: Build::Owned(Arc::new(build)),
+        }
+    }
+
+    /// Cites the paper or the document that defines it.
+    #[must_use]
+    pub const fn paper(mut self, paper: &'static str) -> Self {
+        self.paper = Some(paper);
+        self
+    }
+
+    /// Lists the parameters that a scenario can set.
+    #[must_use]
+    pub const fn parameters(mut self, parameters: &'static [Parameter]) -> Self {
+        self.parameters = parameters;
+        self
+    }
+
     /// The parameters with `given` in place of the defaults.
     pub fn params(&self, given: &BTreeMap<String, Value>) -> Result<Params, ParamError> {
         let mut all: BTreeMap<_, _> = self.parameters.iter().map(|p| (p.name, p.domain.default_value())).collect();

@@ -2,13 +2,10 @@
 //! wait only for what can come, and let every transfer finish.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
 use anabranch_policy::registry::{Domain, Entry, SCHEDULERS, Value};
 use anabranch_policy::scheduler::Scheduler;
 use anabranch_policy::{Decision, Delivery, Event, SubflowView, Truth, View};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Rate, Seed, Stream, SubflowId};
-use common::check_table;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -32,14 +29,6 @@ fn each_scheduler() -> Vec<(String, impl Fn() -> Box<dyn Scheduler>)> {
 }
 
 // The registry itself.
-
-#[test]
-fn names_are_unique_and_everything_is_said_about_them() {
-    let names = "single round-robin weighted ratio redundant min-rtt hsr lws lts linux-burst ecf ecf-kernel blest blest-kernel cp-r \
-        peekaboo daps otias sttf sttf-code edpf linux-proportional fps ocps-r stms-r f2p-dps f2p-dps-printed dpsaf-r late \
-        late-nested anabranch";
-    check_table(SCHEDULERS, &names.split_whitespace().collect::<Vec<_>>());
-}
 
 /// Constructors read what they declare, at both ends of every range.
 #[test]

@@ -82,7 +82,13 @@ fn every_policy_is_documented() {
         for entry in table.entries() {
             assert!(entry.source.starts_with("//! "), "{} begins with its documentation", entry.name);
             assert!(!entry.about.is_empty() && entry.about.chars().count() <= 110, "{}", entry.name);
-            assert!(entry.parameters.iter().all(|p| !p.about.is_empty()), "{}", entry.name);
+            for parameter in entry.parameters {
+                let (name, about) = (parameter.name, parameter.about);
+                assert!(!about.is_empty() && about.chars().count() <= 110, "{}.{name}", entry.name);
+                if let Domain::Number { default, min, max } = parameter.domain {
+                    assert!(min <= default && default <= max, "{}.{name}", entry.name);
+                }
+            }
         }
         let mut names: Vec<_> = table.names().collect();
         names.sort_unstable();

@@ -10,7 +10,7 @@ use anabranch_policy::reinjection::{
 };
 use anabranch_policy::{SubflowView, View};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Seed, Stream, SubflowId};
-use common::{Build, check_table, each_setting};
+use common::{Build, each_setting};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -19,14 +19,6 @@ const MSS: u64 = 1000;
 /// Each policy with its defaults, with every flag turned over, and at both ends of every range.
 fn each_policy() -> Vec<(String, Build<dyn Reinjection>)> {
     each_setting(REINJECTIONS)
-}
-
-#[test]
-fn names_are_unique_and_everything_is_said_about_them() {
-    check_table(
-        REINJECTIONS,
-        &["none", "on-rto", "opportunistic", "daps", "upstream", "tail", "insured", "deadline", "redundant"],
-    );
 }
 
 /// A connection as far as a policy can notice it: pieces leave, sometimes ahead of others, are acknowledged in the order of

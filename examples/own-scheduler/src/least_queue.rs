@@ -4,22 +4,28 @@
 //! equals the one with the lowest SRTT sends.
 
 use anabranch_policy::registry::{Domain, Parameter, Params};
-use anabranch_policy::scheduler::Scheduler;
+use anabranch_policy::scheduler::{Entry, Scheduler};
 use anabranch_policy::{Decision, SubflowView, View};
 use anabranch_units::{Duration, Instant};
+
+/// The scheduler as a catalogue lists it.
+pub const ENTRY: Entry = Entry::new(
+    "least-queue",
+    "the subflow whose packets wait the least on their way",
+    include_str!("least_queue.rs"),
+    |params| Box::new(LeastQueue::new(params)),
+)
+.parameters(&[Parameter {
+    name: "slack",
+    about: "waits that differ by up to this count as equal",
+    unit: "ms",
+    domain: Domain::Number { default: 5.0, min: 0.0, max: 1000.0 },
+}]);
 
 /// Picks the subflow with the shortest queue.
 pub struct LeastQueue {
     slack: Duration,
 }
-
-/// What can be set.
-pub const PARAMETERS: &[Parameter] = &[Parameter {
-    name: "slack",
-    about: "waits that differ by up to this count as equal",
-    unit: "ms",
-    domain: Domain::Number { default: 5.0, min: 0.0, max: 1000.0 },
-}];
 
 impl LeastQueue {
     /// For one connection.

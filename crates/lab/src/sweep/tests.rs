@@ -2,8 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use anabranch_policy::registry::{Build, Entry};
-use anabranch_policy::scheduler::Scheduler;
+use anabranch_policy::scheduler::{Entry, Scheduler};
 use anabranch_policy::{Catalogue, Decision, View};
 use anabranch_units::Instant;
 use std::ops::Range;
@@ -183,10 +182,8 @@ fn a_directory_of_another_sweep_is_refused_with_what_differs() {
 }
 
 /// All schedulers and this one.
-fn with(name: &'static str, build: Build<dyn Scheduler>) -> Arc<Catalogue> {
-    let (about, source) = ("".into(), "".into());
+fn with(entry: Entry) -> Arc<Catalogue> {
     let mut catalogue = Catalogue::default();
-    let entry = Entry { name: name.into(), about, paper: None, parameters: &[], source, build };
     catalogue.schedulers.add(entry).unwrap();
     Arc::new(catalogue)
 }
@@ -201,7 +198,7 @@ impl Scheduler for Breaks {
 
 #[test]
 fn a_run_that_breaks_is_a_row_and_the_sweep_goes_on() {
-    let catalogue = with("breaks", Build::Fixed(|_| Box::new(Breaks)));
+    let catalogue = with(Entry::new("breaks", "", "", |_| Box::new(Breaks)));
     let text = SWEEP.replace("\"redundant\"", "\"breaks\"").replace("baselines = true", "");
     let campaign = Campaign::read(&catalogue, "test.toml", &text, None).unwrap();
     let directory = tempfile::tempdir().unwrap();
@@ -319,16 +316,18 @@ impl Scheduler for Stops {
 #[test]
 fn a_run_that_is_under_way_is_stopped_too() {
     let (stop, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-    let build = {
+    let stops = {
         let (stop, asked) = (Arc::clone(&stop), Arc::clone(&asked));
-        let made = move || Stops { stop: Arc::clone(&stop), asked: Arc::clone(&asked) };
-        Build::Owned(Arc::new(move |_| -> Box<dyn Scheduler> { Box::new(made()) }))
+        let build = move |_: &_| -> Box<dyn Scheduler> {
+            Box::new(Stops { stop: Arc::clone(&stop), asked: Arc::clone(&asked) })
+        };
+        Entry::found("stops".to_owned(), String::new(), build)
     };
     // Two files, of which the first opens both subflows.
     let files = "kind = \"files\"\nwarm = true\ncount = 2\nsize = \"3MB\"";
     let text =
         SWEEP.replace("kind = \"files\"\nsize = \"40kB\"", files).replace("\"min-rtt\", \"redundant\"", "\"stops\"");
-    let campaign = Campaign::read(&with("stops", build), "test.toml", &text, None).unwrap();
+    let campaign = Campaign::read(&with(stops), "test.toml", &text, None).unwrap();
     assert!(campaign.run(0..1, &Work { jobs: 1, done: &|| (), stop: Some(&stop) }).is_none());
     let asked = asked.load(Ordering::Relaxed);
     assert!((1..100).contains(&asked), "asked {asked} times: the run went on");

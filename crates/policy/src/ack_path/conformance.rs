@@ -78,11 +78,3 @@ proptest! {
         }
     }
 }
-
-#[test]
-fn entries_are_what_lists_can_show() {
-    for entry in ACK_PATHS {
-        assert!(entry.about.chars().count() <= 110, "{}: {}", entry.name, entry.about);
-        assert!(ACK_PATHS.iter().filter(|other| other.name == entry.name).count() == 1);
-    }
-}

@@ -10,8 +10,17 @@
 //!
 //! Which subflow is fast, a host that only receives knows from the handshakes. An RTT that has changed since is not seen.
 
-use super::{AckPath, AckRoute};
+use super::{AckPath, AckRoute, Entry};
 use anabranch_units::{Instant, SubflowId};
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "data-ack-fast",
+    "DATA_ACK early on the fastest subflow, the TCP ACK on its own; any peer",
+    include_str!("data_ack_fast.rs"),
+    |_| Box::new(DataAckFast),
+)
+.paper("RFC 8684 §3.3.2");
 
 /// The DATA_ACK on the subflow with the lowest RTT.
 #[derive(Clone, Copy, Debug, Default)]

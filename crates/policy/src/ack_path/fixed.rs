@@ -10,10 +10,20 @@
 //! ACK, for one. Where the own path is the shorter one it overtakes the others, so that a bad choice costs less than in theory:
 //! 8.5 % in the paper's dynamic network in place of 12 %, and 11.7 % if every ACK is moved.
 
-use super::{AckPath, AckRoute};
+use super::{AckPath, AckRoute, Entry};
 use crate::registry::{Domain, Parameter, Params};
 use anabranch_units::{Instant, SubflowId};
 use std::net::IpAddr;
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "fixed",
+    "all pure ACKs on one path, between hosts with ack-rewrite",
+    include_str!("fixed.rs"),
+    |parameters| Box::new(Fixed::new(parameters)),
+)
+.paper("Cheng 2019")
+.parameters(PARAMETERS);
 
 /// The path that was named.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +44,7 @@ enum Place {
 /// Which path.
 const PATH: &str = "path";
 
-pub(super) const PARAMETERS: &[Parameter] = &[Parameter {
+const PARAMETERS: &[Parameter] = &[Parameter {
     name: PATH,
     about: "the path m: an address of either end, in scenarios its name; empty for that of the first subflow",
     unit: "",

@@ -19,9 +19,8 @@ pub use fixed::Fixed;
 pub use own::Own;
 pub use probed::Probed;
 
-use crate::registry::{Build, Domain, Entry, Parameter};
+use crate::registry::{self, Domain, Parameter};
 use anabranch_units::{Duration, Instant, SubflowId};
-use std::borrow::Cow;
 use std::net::IpAddr;
 
 /// One open subflow as the receiver of data sees it.
@@ -88,43 +87,11 @@ pub trait AckPath: Send {
     fn observe(&mut self, _now: Instant, _round: &[Probe]) {}
 }
 
+/// An ACK-path policy that can be named.
+pub type Entry = registry::Entry<dyn AckPath>;
+
 /// Every policy of this kind.
-pub const ACK_PATHS: &[Entry<dyn AckPath>] = &[
-    Entry {
-        name: Cow::Borrowed("own"),
-        about: Cow::Borrowed("the path on which the data came"),
-        paper: Some("RFC 8684 §3.3.2"),
-        parameters: &[],
-        source: Cow::Borrowed(include_str!("own.rs")),
-        build: Build::Fixed(|_| Box::new(Own)),
-    },
-    Entry {
-        name: Cow::Borrowed("data-ack-fast"),
-        about: Cow::Borrowed("DATA_ACK early on the fastest subflow, the TCP ACK on its own; any peer"),
-        paper: Some("RFC 8684 §3.3.2"),
-        parameters: &[],
-        source: Cow::Borrowed(include_str!("data_ack_fast.rs")),
-        build: Build::Fixed(|_| Box::new(DataAckFast)),
-    },
-    Entry {
-        name: Cow::Borrowed("fixed"),
-        about: Cow::Borrowed("all pure ACKs on one path, between hosts with ack-rewrite"),
-        paper: Some("Cheng 2019"),
-        parameters: fixed::PARAMETERS,
-        source: Cow::Borrowed(include_str!("fixed.rs")),
-        build: Build::Fixed(|parameters| Box::new(Fixed::new(parameters))),
-    },
-    Entry {
-        name: Cow::Borrowed("probed"),
-        about: Cow::Borrowed(
-            "all pure ACKs on the path with the lowest latency by probes, between hosts with ack-rewrite",
-        ),
-        paper: Some("Cheng 2019"),
-        parameters: probed::PARAMETERS,
-        source: Cow::Borrowed(include_str!("probed.rs")),
-        build: Build::Fixed(|parameters| Box::new(Probed::new(parameters))),
-    },
-];
+pub const ACK_PATHS: &[Entry] = &[own::ENTRY, data_ack_fast::ENTRY, fixed::ENTRY, probed::ENTRY];
 
 const fn number(
     name: &'static str,

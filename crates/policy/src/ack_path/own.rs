@@ -1,6 +1,11 @@
 //! The path of the data: an ACK, DATA_ACK included, travels on the subflow on which the data arrived (RFC 8684 §3.3.2).
 
-use super::AckPath;
+use super::{AckPath, Entry};
+
+/// Its line of the table.
+pub const ENTRY: Entry =
+    Entry::new("own", "the path on which the data came", include_str!("own.rs"), |_| Box::new(Own))
+        .paper("RFC 8684 §3.3.2");
 
 /// Every ACK where its data came from.
 #[derive(Clone, Copy, Debug, Default)]

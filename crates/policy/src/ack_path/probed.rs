@@ -19,9 +19,19 @@
 //! latest value. With no path that answers, ACKs stay on their own. Round trips of probes are both directions together; the
 //! paper measures so as well, and where the directions differ the choice may be wrong.
 
-use super::{AckPath, AckRoute, Probe, Probing, number};
+use super::{AckPath, AckRoute, Entry, Probe, Probing, number};
 use crate::registry::{Domain, Parameter, Params};
 use anabranch_units::{Duration, Instant, SubflowId};
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "probed",
+    "all pure ACKs on the path with the lowest latency by probes, between hosts with ack-rewrite",
+    include_str!("probed.rs"),
+    |parameters| Box::new(Probed::new(parameters)),
+)
+.paper("Cheng 2019")
+.parameters(PARAMETERS);
 
 /// The path that probes found fastest.
 #[derive(Clone, Debug)]
@@ -41,7 +51,7 @@ const LAMBDA_PERCENT: &str = "lambda_percent";
 const PROBES: &str = "probes";
 const JUDGED_LATE: &str = "judged_late";
 
-pub(super) const PARAMETERS: &[Parameter] = &[
+const PARAMETERS: &[Parameter] = &[
     number(TAU, "time between two rounds of probes (τ)", "ms", (200.0, 10.0, 60_000.0)),
     number(LAMBDA, "how much better another path must be (λ), at least", "ms", (2.0, 0.0, 60_000.0)),
     number(LAMBDA_PERCENT, "λ as a part of the present path's round trip; the larger counts", "%", (10.0, 0.0, 100.0)),

@@ -13,9 +13,19 @@
 //! Where we differ: bytes stand for segments; α is a real number also in the decrease, where the kernel's is an integer;
 //! what is left is at least two segments, as for every threshold here (the draft: one).
 
-use super::coupled::{alone, members};
-use super::{CongestionControl, Flow};
+use super::coupled::{LISA, alone, members};
+use super::{CongestionControl, Entry, Flow};
 use anabranch_units::Instant;
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "balia",
+    "linked increases and decreases, balanced between friendliness and responsiveness",
+    include_str!("balia.rs"),
+    |p| Box::new(Balia { lisa: p.flag("lisa") }),
+)
+.paper("Walid 2014")
+.parameters(&[LISA]);
 
 /// Balanced linked adaptation over the subflows of one connection.
 #[derive(Clone, Copy, Debug, Default)]

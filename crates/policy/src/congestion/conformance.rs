@@ -63,7 +63,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn controller(entry: &Entry<dyn CongestionControl>) -> Controller {
+fn controller(entry: &Entry) -> Controller {
     Controller::new(entry.build_default(), EXAMPLE)
 }
 
@@ -161,7 +161,7 @@ proptest! {
 
 /// Two subflows of 100 and 50 ms over queues that hold what is beyond 40 segments, some growth, a loss, ten seconds of
 /// growth: the windows afterwards \[bytes\]. A round trip is as long as its queue makes it.
-fn windows(entry: &Entry<dyn CongestionControl>, queues: bool) -> Vec<Bytes> {
+fn windows(entry: &Entry, queues: bool) -> Vec<Bytes> {
     let mut controller = controller(entry);
     let ids = [SubflowId(0), SubflowId(1)];
     for id in ids {

@@ -19,8 +19,17 @@
 //! Differences: time is exact, where Linux counts jiffies and evaluates the function once in each; the cube root is
 //! exact.
 
-use super::{Ack, CongestionControl, Flow};
+use super::{Ack, CongestionControl, Entry, Flow};
 use anabranch_units::{Duration, Instant};
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "cubic-kernel",
+    "cubic as Linux has it: whole segments, Reno's friend for ever; each subflow by itself",
+    include_str!("cubic_kernel.rs"),
+    |_| Box::new(CubicKernel::default()),
+)
+.paper("Linux 6.x, default");
 
 /// CUBIC of Linux for every subflow by itself.
 #[derive(Clone, Debug, Default)]

@@ -10,9 +10,19 @@
 //! bytes. `cwnd_total` cancels, so it is never summed. All else is NewReno; with one subflow so is (1). A subflow in
 //! recovery counts with its ssthresh; one without RTT sample is left out, and grows like NewReno should it be used.
 
-use super::coupled::members;
-use super::{CongestionControl, Flow};
+use super::coupled::{LISA, members};
+use super::{CongestionControl, Entry, Flow};
 use anabranch_units::Instant;
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "lia",
+    "linked increases: all subflows together grow like one TCP on the best path",
+    include_str!("lia.rs"),
+    |p| Box::new(Lia { lisa: p.flag("lisa") }),
+)
+.paper("RFC 6356")
+.parameters(&[LISA]);
 
 /// Linked increases over the subflows of one connection.
 #[derive(Clone, Copy, Debug, Default)]

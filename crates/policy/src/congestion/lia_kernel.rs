@@ -16,8 +16,17 @@
 //!
 //! Differences: the state "disorder" (a duplicate ACK without a loss) does not renew `alpha`, as nothing else has changed then.
 
-use super::{Ack, CongestionControl, Flow};
+use super::{Ack, CongestionControl, Entry, Flow};
 use anabranch_units::Instant;
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "lia-kernel",
+    "lia as Linux' MPTCP v0.9x has it: one count per ACK, the best path in whole numbers",
+    include_str!("lia_kernel.rs"),
+    |_| Box::new(LiaKernel::default()),
+)
+.paper("Linux MPTCP v0.94");
 
 /// Linked increases of the kernel over the subflows of one connection.
 #[derive(Clone, Debug, Default)]

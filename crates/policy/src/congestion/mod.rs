@@ -47,10 +47,8 @@ pub use vegas::Vegas;
 pub use veno::Veno;
 pub use wvegas::WVegas;
 
-use crate::registry::{Build, Domain, Entry, Parameter};
+use crate::registry;
 use anabranch_units::{Duration, Instant};
-use coupled::LISA;
-use std::borrow::Cow;
 
 /// How windows grow and fall. `on` is an index into `flows`.
 pub trait CongestionControl: Send {
@@ -114,125 +112,21 @@ pub fn kernel_name(name: &str) -> &str {
     name.strip_suffix("-kernel").unwrap_or(name)
 }
 
+/// A congestion control that can be named.
+pub type Entry = registry::Entry<dyn CongestionControl>;
+
 /// Every policy of this kind.
-pub const CONGESTION: &[Entry<dyn CongestionControl>] = &[
-    Entry {
-        name: Cow::Borrowed("reno"),
-        about: Cow::Borrowed("one segment per round trip, half on loss; each subflow by itself"),
-        paper: Some("RFC 5681, RFC 6582"),
-        parameters: &[],
-        source: Cow::Borrowed(include_str!("reno.rs")),
-        build: Build::Fixed(|_| Box::new(Reno)),
-    },
-    Entry {
-        name: Cow::Borrowed("cubic"),
-        about: Cow::Borrowed("a cubic function of the time since the last loss; each subflow by itself"),
-        paper: Some("RFC 9438"),
-        parameters: &[
-            Parameter {
-                name: "c",
-                about: "C, steepness of the cubic function (RFC 9438 §5)",
-                unit: "segments/s^3",
-                domain: Domain::Number { default: 0.4, min: 0.001, max: 100.0 },
-            },
-            Parameter {
-                name: "beta",
-                about: "β_cubic, what a loss leaves of the window (RFC 9438 §4.6)",
-                unit: "",
-                domain: Domain::Number { default: 0.7, min: 0.1, max: 0.95 },
-            },
-            Parameter {
-                name: "fast_convergence",
-                about: "release more when the window shrinks from loss to loss (RFC 9438 §4.7)",
-                unit: "",
-                domain: Domain::Flag { default: true },
-            },
-        ],
-        source: Cow::Borrowed(include_str!("cubic.rs")),
-        build: Build::Fixed(|p| Box::new(Cubic::new(p.number("c"), p.number("beta"), p.flag("fast_convergence")))),
-    },
-    Entry {
-        name: Cow::Borrowed("cubic-kernel"),
-        about: Cow::Borrowed("cubic as Linux has it: whole segments, Reno's friend for ever; each subflow by itself"),
-        paper: Some("Linux 6.x, default"),
-        parameters: &[],
-        source: Cow::Borrowed(include_str!("cubic_kernel.rs")),
-        build: Build::Fixed(|_| Box::new(CubicKernel::default())),
-    },
-    Entry {
-        name: Cow::Borrowed("veno"),
-        about: Cow::Borrowed("reno that takes a loss for chance while few packets are queued; each subflow by itself"),
-        paper: Some("Fu 2003"),
-        parameters: &[veno::BETA],
-        source: Cow::Borrowed(include_str!("veno.rs")),
-        build: Build::Fixed(|p| Box::new(Veno::new(p.number("beta")))),
-    },
-    Entry {
-        name: Cow::Borrowed("vegas"),
-        about: Cow::Borrowed("keeps a few packets queued, found by the RTT; each subflow by itself"),
-        paper: Some("Brakmo 1994"),
-        parameters: vegas::PARAMETERS,
-        source: Cow::Borrowed(include_str!("vegas.rs")),
-        build: Build::Fixed(|p| Box::new(Vegas::new(p.number("alpha"), p.number("beta"), p.number("gamma")))),
-    },
-    Entry {
-        name: Cow::Borrowed("bbr"),
-        about: Cow::Borrowed(
-            "version 1: paces at the measured delivery rate, two BDPs in flight; each subflow by itself",
-        ),
-        paper: Some("Cardwell 2016"),
-        parameters: &[],
-        source: Cow::Borrowed(include_str!("bbr/mod.rs")),
-        build: Build::Fixed(|_| Box::new(Bbr::default())),
-    },
-    Entry {
-        name: Cow::Borrowed("lia"),
-        about: Cow::Borrowed("linked increases: all subflows together grow like one TCP on the best path"),
-        paper: Some("RFC 6356"),
-        parameters: &[LISA],
-        source: Cow::Borrowed(include_str!("lia.rs")),
-        build: Build::Fixed(|p| Box::new(Lia { lisa: p.flag("lisa") })),
-    },
-    Entry {
-        name: Cow::Borrowed("lia-kernel"),
-        about: Cow::Borrowed("lia as Linux' MPTCP v0.9x has it: one count per ACK, the best path in whole numbers"),
-        paper: Some("Linux MPTCP v0.94"),
-        parameters: &[],
-        source: Cow::Borrowed(include_str!("lia_kernel.rs")),
-        build: Build::Fixed(|_| Box::new(LiaKernel::default())),
-    },
-    Entry {
-        name: Cow::Borrowed("olia"),
-        about: Cow::Borrowed("linked increases that shift windows to the paths with the longest loss-free runs"),
-        paper: Some("Khalili 2013"),
-        parameters: &[LISA],
-        source: Cow::Borrowed(include_str!("olia.rs")),
-        build: Build::Fixed(|p| Box::new(Olia::new(p.flag("lisa")))),
-    },
-    Entry {
-        name: Cow::Borrowed("balia"),
-        about: Cow::Borrowed("linked increases and decreases, balanced between friendliness and responsiveness"),
-        paper: Some("Walid 2014"),
-        parameters: &[LISA],
-        source: Cow::Borrowed(include_str!("balia.rs")),
-        build: Build::Fixed(|p| Box::new(Balia { lisa: p.flag("lisa") })),
-    },
-    Entry {
-        name: Cow::Borrowed("wvegas"),
-        about: Cow::Borrowed("vegas on every subflow, sharing one budget of queued packets by their rates"),
-        paper: Some("Cao 2012"),
-        parameters: wvegas::PARAMETERS,
-        source: Cow::Borrowed(include_str!("wvegas.rs")),
-        build: Build::Fixed(|p| {
-            Box::new(WVegas::new(p.number("total_alpha"), p.number("gamma"), p.flag("drain"), p.flag("lisa")))
-        }),
-    },
-    Entry {
-        name: Cow::Borrowed("mveno-r"),
-        about: Cow::Borrowed("veno with LIA's linked increase (reconstruction: the weights were not published)"),
-        paper: Some("Dong 2016"),
-        parameters: &[veno::BETA, LISA],
-        source: Cow::Borrowed(include_str!("mveno.rs")),
-        build: Build::Fixed(|p| Box::new(MVeno::new(p.number("beta"), p.flag("lisa")))),
-    },
+pub const CONGESTION: &[Entry] = &[
+    reno::ENTRY,
+    cubic::ENTRY,
+    cubic_kernel::ENTRY,
+    veno::ENTRY,
+    vegas::ENTRY,
+    bbr::ENTRY,
+    lia::ENTRY,
+    lia_kernel::ENTRY,
+    olia::ENTRY,
+    balia::ENTRY,
+    wvegas::ENTRY,
+    mveno::ENTRY,
 ];

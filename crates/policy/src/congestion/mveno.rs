@@ -11,10 +11,21 @@
 //! Reconstructed: the weights, for which LIA's stand. Veno's test, β = 3 and both decreases are published. With one subflow
 //! it is Veno.
 
+use super::coupled::LISA;
 use super::lia::linked_increase;
-use super::veno::Backlogs;
-use super::{Ack, CongestionControl, Flow, Window};
+use super::veno::{self, Backlogs};
+use super::{Ack, CongestionControl, Entry, Flow, Window};
 use anabranch_units::Instant;
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "mveno-r",
+    "veno with LIA's linked increase (reconstruction: the weights were not published)",
+    include_str!("mveno.rs"),
+    |p| Box::new(MVeno::new(p.number("beta"), p.flag("lisa"))),
+)
+.paper("Dong 2016")
+.parameters(&[veno::BETA, LISA]);
 
 /// Linked Veno over the subflows of one connection.
 #[derive(Clone, Debug)]

@@ -15,9 +15,19 @@
 //! Where we differ: bytes stand for segments throughout, so that segments of different sizes add up; windows have
 //! fractions, so that two are rarely equal and `M` is mostly one path, where the kernel compares whole segments.
 
-use super::coupled::{Member, alone, members};
-use super::{Ack, CongestionControl, Flow};
+use super::coupled::{LISA, Member, alone, members};
+use super::{Ack, CongestionControl, Entry, Flow};
 use anabranch_units::Instant;
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "olia",
+    "linked increases that shift windows to the paths with the longest loss-free runs",
+    include_str!("olia.rs"),
+    |p| Box::new(Olia::new(p.flag("lisa"))),
+)
+.paper("Khalili 2013")
+.parameters(&[LISA]);
 
 /// Opportunistic linked increases over the subflows of one connection.
 #[derive(Clone, Debug, Default)]

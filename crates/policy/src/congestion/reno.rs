@@ -3,8 +3,17 @@
 //! RFC 5681 §3.1, with appropriate byte counting (RFC 3465): every acknowledged byte earns `mss / cwnd` bytes, a segment
 //! per window. Which losses belong to one recovery (RFC 6582) is decided before a controller hears of them.
 
-use super::{CongestionControl, Flow};
+use super::{CongestionControl, Entry, Flow};
 use anabranch_units::Instant;
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "reno",
+    "one segment per round trip, half on loss; each subflow by itself",
+    include_str!("reno.rs"),
+    |_| Box::new(Reno),
+)
+.paper("RFC 5681, RFC 6582");
 
 /// NewReno for every subflow by itself.
 #[derive(Clone, Copy, Debug, Default)]

@@ -16,9 +16,19 @@
 
 use super::ack::Round;
 use super::coupled::alone;
-use super::{Ack, CongestionControl, Flow, Window};
+use super::{Ack, CongestionControl, Entry, Flow, Window};
 use crate::registry::{Domain, Parameter};
 use anabranch_units::{Duration, Instant};
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "vegas",
+    "keeps a few packets queued, found by the RTT; each subflow by itself",
+    include_str!("vegas.rs"),
+    |p| Box::new(Vegas::new(p.number("alpha"), p.number("beta"), p.number("gamma"))),
+)
+.paper("Brakmo 1994")
+.parameters(PARAMETERS);
 
 /// Vegas for every subflow by itself.
 #[derive(Clone, Debug)]
@@ -34,7 +44,7 @@ pub struct Vegas {
 }
 
 /// What Vegas takes.
-pub(super) const PARAMETERS: &[Parameter] = &[
+const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "alpha",
         about: "α, queued packets below which the window grows",

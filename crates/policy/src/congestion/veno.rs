@@ -14,9 +14,19 @@
 //! Where we differ: Linux adds a whole segment in every other round trip, we half a one in each.
 
 use super::coupled::alone;
-use super::{Ack, CongestionControl, Flow, Window};
+use super::{Ack, CongestionControl, Entry, Flow, Window};
 use crate::registry::{Domain, Parameter};
 use anabranch_units::{Duration, Instant};
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "veno",
+    "reno that takes a loss for chance while few packets are queued; each subflow by itself",
+    include_str!("veno.rs"),
+    |p| Box::new(Veno::new(p.number("beta"))),
+)
+.paper("Fu 2003")
+.parameters(&[BETA]);
 
 /// Veno for every subflow by itself.
 #[derive(Clone, Debug)]

@@ -21,9 +21,19 @@
 use super::ack::Round;
 use super::coupled::{LISA, alone};
 use super::vegas::{LEAST_SAMPLES, LEAST_SEGMENTS};
-use super::{Ack, CongestionControl, Flow, Window};
+use super::{Ack, CongestionControl, Entry, Flow, Window};
 use crate::registry::{Domain, Parameter};
 use anabranch_units::{Duration, Instant};
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "wvegas",
+    "vegas on every subflow, sharing one budget of queued packets by their rates",
+    include_str!("wvegas.rs"),
+    |p| Box::new(WVegas::new(p.number("total_alpha"), p.number("gamma"), p.flag("drain"), p.flag("lisa"))),
+)
+.paper("Cao 2012")
+.parameters(PARAMETERS);
 
 /// Weighted Vegas over the subflows of one connection.
 #[derive(Clone, Debug)]
@@ -40,7 +50,7 @@ pub struct WVegas {
 }
 
 /// What wVegas takes.
-pub(super) const PARAMETERS: &[Parameter] = &[
+const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "total_alpha",
         about: "packets in queues that all subflows together aim at",

@@ -4,8 +4,16 @@
 //! A SYN that is lost is repeated there after a second (RFC 6298 §2.1), and no other path is tried. Kernels do the same
 //! with the source address that their routing table gives.
 
-use super::{Attempt, Candidate, FirstPath};
+use super::{Attempt, Candidate, Entry, FirstPath};
 use anabranch_units::Duration;
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "as-listed",
+    "the path that the application or the scenario names, and no other",
+    include_str!("as_listed.rs"),
+    |_| Box::new(AsListed),
+);
 
 /// The first path listed.
 #[derive(Clone, Copy, Debug, Default)]

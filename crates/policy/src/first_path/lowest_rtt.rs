@@ -6,8 +6,16 @@
 //! MPTCP does not come about are taken when there is nothing else.
 
 use super::order::{Group, group};
-use super::{Attempt, Candidate, FirstPath};
+use super::{Attempt, Candidate, Entry, FirstPath};
 use anabranch_units::Duration;
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "lowest-rtt",
+    "the path with the lowest RTT as the simulator knows it, or else as remembered; no other",
+    include_str!("lowest_rtt.rs"),
+    |_| Box::new(LowestRtt),
+);
 
 /// The path of the lowest known RTT.
 #[derive(Clone, Copy, Debug, Default)]

@@ -20,9 +20,8 @@ pub use raced::Raced;
 pub use remembered::Remembered;
 
 use crate::Truth;
-use crate::registry::{Build, Domain, Entry, Parameter};
+use crate::registry::{self, Domain, Parameter};
 use anabranch_units::{Duration, Rate};
-use std::borrow::Cow;
 use std::net::IpAddr;
 
 /// One path on which a connection could begin.
@@ -78,43 +77,11 @@ pub trait FirstPath: Send {
 /// where the path of the previous attempt is known; A-RACE says why not elsewhere.
 pub const MIN_DELAY: Duration = Duration::from_millis(10);
 
+/// A first-path policy that can be named.
+pub type Entry = registry::Entry<dyn FirstPath>;
+
 /// Every policy of this kind.
-pub const FIRST_PATHS: &[Entry<dyn FirstPath>] = &[
-    Entry {
-        name: Cow::Borrowed("as-listed"),
-        about: Cow::Borrowed("the path that the application or the scenario names, and no other"),
-        paper: None,
-        parameters: &[],
-        source: Cow::Borrowed(include_str!("as_listed.rs")),
-        build: Build::Fixed(|_| Box::new(AsListed)),
-    },
-    Entry {
-        name: Cow::Borrowed("lowest-rtt"),
-        about: Cow::Borrowed("the path with the lowest RTT as the simulator knows it, or else as remembered; no other"),
-        paper: None,
-        parameters: &[],
-        source: Cow::Borrowed(include_str!("lowest_rtt.rs")),
-        build: Build::Fixed(|_| Box::new(LowestRtt)),
-    },
-    Entry {
-        name: Cow::Borrowed("raced"),
-        about: Cow::Borrowed("the path that answers first: SYNs on one after the other, remembered fastest first"),
-        paper: Some("RFC 8305 §5"),
-        parameters: raced::PARAMETERS,
-        source: Cow::Borrowed(include_str!("raced.rs")),
-        build: Build::Fixed(|parameters| Box::new(Raced::new(parameters))),
-    },
-    Entry {
-        name: Cow::Borrowed("remembered"),
-        about: Cow::Borrowed(
-            "the path remembered as fastest, alone until its answer is overdue; raced where memory is old",
-        ),
-        paper: Some("RFC 8305 §5"),
-        parameters: remembered::PARAMETERS,
-        source: Cow::Borrowed(include_str!("remembered.rs")),
-        build: Build::Fixed(|parameters| Box::new(Remembered::new(parameters))),
-    },
-];
+pub const FIRST_PATHS: &[Entry] = &[as_listed::ENTRY, lowest_rtt::ENTRY, raced::ENTRY, remembered::ENTRY];
 
 const fn number(
     name: &'static str,

@@ -17,9 +17,19 @@
 //! after the last of the others: RFC 6298's first timeout.
 
 use super::order::{overdue, sorted, spaced};
-use super::{Attempt, Candidate, FirstPath, MIN_DELAY, number};
+use super::{Attempt, Candidate, Entry, FirstPath, MIN_DELAY, number};
 use crate::registry::{Parameter, Params};
 use anabranch_units::Duration;
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "raced",
+    "the path that answers first: SYNs on one after the other, remembered fastest first",
+    include_str!("raced.rs"),
+    |parameters| Box::new(Raced::new(parameters)),
+)
+.paper("RFC 8305 §5")
+.parameters(PARAMETERS);
 
 /// SYNs on all paths, one after the other.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +44,7 @@ const DELAY: &str = "delay";
 pub(super) const CONNECTION_ATTEMPT_DELAY: Parameter =
     number(DELAY, "Connection Attempt Delay: pause between the SYNs of two paths", "ms", (0.0, 0.0, 2000.0));
 
-pub(super) const PARAMETERS: &[Parameter] = &[CONNECTION_ATTEMPT_DELAY];
+const PARAMETERS: &[Parameter] = &[CONNECTION_ATTEMPT_DELAY];
 
 impl Raced {
     /// With `delay` from `parameters`.

@@ -7,9 +7,19 @@
 
 use super::order::{Group, group, overdue, sorted, spaced};
 use super::raced::{CONNECTION_ATTEMPT_DELAY, Raced};
-use super::{Attempt, Candidate, FirstPath, number};
+use super::{Attempt, Candidate, Entry, FirstPath, number};
 use crate::registry::{Parameter, Params};
 use anabranch_units::Duration;
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "remembered",
+    "the path remembered as fastest, alone until its answer is overdue; raced where memory is old",
+    include_str!("remembered.rs"),
+    |parameters| Box::new(Remembered::new(parameters)),
+)
+.paper("RFC 8305 §5")
+.parameters(PARAMETERS);
 
 /// The fastest path in memory, and a race where memory fails.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +31,7 @@ pub struct Remembered {
 
 const FRESH: &str = "fresh";
 
-pub(super) const PARAMETERS: &[Parameter] = &[
+const PARAMETERS: &[Parameter] = &[
     number(FRESH, "measurements no older than this make a race unnecessary", "s", (600.0, 1.0, 3600.0)),
     CONNECTION_ATTEMPT_DELAY,
 ];

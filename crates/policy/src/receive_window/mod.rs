@@ -8,9 +8,8 @@ pub use even::Even;
 pub use rbp::Rbp;
 pub use shared::Shared;
 
-use crate::registry::{Build, Domain, Entry, Parameter};
+use crate::registry;
 use anabranch_units::{Bytes, Duration, Instant, SubflowId};
-use std::borrow::Cow;
 
 /// The buffers at both ends of the connection, as the sender knows them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,79 +53,11 @@ pub trait ReceiveWindow: Send {
     fn share(&mut self, now: Instant, buffers: &Buffers, usage: &[Usage], shares: &mut [Bytes]);
 }
 
+/// A receive-window policy that can be named.
+pub type Entry = registry::Entry<dyn ReceiveWindow>;
+
 /// Every policy of this kind.
-pub const WINDOWS: &[Entry<dyn ReceiveWindow>] = &[
-    Entry {
-        name: Cow::Borrowed("shared"),
-        about: Cow::Borrowed("whichever subflow sends first uses it"),
-        paper: Some("RFC 8684 §3.3.4"),
-        parameters: &[],
-        source: Cow::Borrowed(include_str!("shared.rs")),
-        build: Build::Fixed(|_| Box::new(Shared)),
-    },
-    Entry {
-        name: Cow::Borrowed("even"),
-        about: Cow::Borrowed("the same part of the buffer for each subflow, however fast it is"),
-        paper: Some("CMT-SCTP buffer splitting; in the words of Han et al. 2017"),
-        parameters: &[
-            Parameter {
-                name: "receive",
-                about: "split the peer's receive buffer",
-                unit: "",
-                domain: Domain::Flag { default: true },
-            },
-            Parameter {
-                name: "send",
-                about: "split the sender's own buffer",
-                unit: "",
-                domain: Domain::Flag { default: false },
-            },
-            Parameter {
-                name: "in_flight",
-                about: "receive: cap what is in flight at a part of what is free, as SCTP does, not what is not DATA_ACKed",
-                unit: "",
-                domain: Domain::Flag { default: false },
-            },
-        ],
-        source: Cow::Borrowed(include_str!("even.rs")),
-        build: Build::Fixed(|p| Box::new(Even::new(p.flag("receive"), p.flag("send"), p.flag("in_flight")))),
-    },
-    Entry {
-        name: Cow::Borrowed("rbp"),
-        about: Cow::Borrowed("divided beforehand by how much of the buffer each subflow is expected to occupy"),
-        paper: Some("Han et al. 2017"),
-        parameters: &[
-            Parameter {
-                name: "beta",
-                about: "β, the weight of the latest cwnd in its average (Eq. 1)",
-                unit: "",
-                domain: Domain::Number { default: 0.0625, min: 0.0001, max: 1.0 },
-            },
-            Parameter {
-                name: "per_rtt",
-                about: "average cwnd once per round trip, not once per acknowledged segment (A-RBP-2)",
-                unit: "",
-                domain: Domain::Flag { default: false },
-            },
-            Parameter {
-                name: "hysteresis",
-                about: "how far an RTT ratio must pass a step of Eq. 2 before the shares jump, as a part of that step",
-                unit: "",
-                domain: Domain::Number { default: 0.0, min: 0.0, max: 0.5 },
-            },
-            Parameter {
-                name: "whole_segments",
-                about: "a window below one segment counts as none while anything is outstanding (A-RBP-7)",
-                unit: "",
-                domain: Domain::Flag { default: true },
-            },
-        ],
-        source: Cow::Borrowed(include_str!("rbp.rs")),
-        build: Build::Fixed(|p| {
-            Box::new(Rbp::new(p.number("beta"), p.flag("per_rtt"), p.number("hysteresis"), p.flag("whole_segments")))
-        }),
-    },
-];
+pub const WINDOWS: &[Entry] = &[shared::ENTRY, even::ENTRY, rbp::ENTRY];
 
 #[cfg(test)]
 mod testing;

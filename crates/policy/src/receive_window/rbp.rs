@@ -26,9 +26,45 @@
 //! A subflow that lost once therefore gets a smaller share, and is slow to win it back. In the paper's scenario with equal
 //! delays of 50 ms this is 5.82 Mbit/s against 5.94 with a shared window, and without that check 6.22 against 6.14.
 
-use super::{Buffers, ReceiveWindow, Usage};
+use super::{Buffers, Entry, ReceiveWindow, Usage};
 use crate::forecast::number::powi;
+use crate::registry::{Domain, Parameter};
 use anabranch_units::{Bytes, Duration, Instant, SubflowId};
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "rbp",
+    "divided beforehand by how much of the buffer each subflow is expected to occupy",
+    include_str!("rbp.rs"),
+    |p| Box::new(Rbp::new(p.number("beta"), p.flag("per_rtt"), p.number("hysteresis"), p.flag("whole_segments"))),
+)
+.paper("Han et al. 2017")
+.parameters(&[
+    Parameter {
+        name: "beta",
+        about: "β, the weight of the latest cwnd in its average (Eq. 1)",
+        unit: "",
+        domain: Domain::Number { default: 0.0625, min: 0.0001, max: 1.0 },
+    },
+    Parameter {
+        name: "per_rtt",
+        about: "average cwnd once per round trip, not once per acknowledged segment (A-RBP-2)",
+        unit: "",
+        domain: Domain::Flag { default: false },
+    },
+    Parameter {
+        name: "hysteresis",
+        about: "how far an RTT ratio must pass a step of Eq. 2 before the shares jump, as a part of that step",
+        unit: "",
+        domain: Domain::Number { default: 0.0, min: 0.0, max: 0.5 },
+    },
+    Parameter {
+        name: "whole_segments",
+        about: "a window below one segment counts as none while anything is outstanding (A-RBP-7)",
+        unit: "",
+        domain: Domain::Flag { default: true },
+    },
+]);
 
 /// RBP for one connection.
 #[derive(Clone, Debug)]

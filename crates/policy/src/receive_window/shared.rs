@@ -1,7 +1,12 @@
 //! One window for all: any subflow may use as much of it as it can (RFC 8684 §3.3.4).
 
-use super::{Buffers, ReceiveWindow, Usage};
+use super::{Buffers, Entry, ReceiveWindow, Usage};
 use anabranch_units::{Bytes, Instant};
+
+/// Its line of the table.
+pub const ENTRY: Entry =
+    Entry::new("shared", "whichever subflow sends first uses it", include_str!("shared.rs"), |_| Box::new(Shared))
+        .paper("RFC 8684 §3.3.4");
 
 /// Narrows nothing.
 #[derive(Clone, Copy, Debug, Default)]

@@ -11,9 +11,18 @@
 //! Differences: the kernel repeats a whole buffer of up to 64 KB at a time, we a segment. Includes what `on-rto` does.
 
 use super::cursors::Cursors;
-use super::{Picture, Piece, Reinjection, Repeat, Why};
+use super::{Entry, Picture, Piece, Reinjection, Repeat, Why};
 use crate::SubflowView;
 use anabranch_units::{Instant, SubflowId};
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "daps",
+    "also repeats all that is under way on any subflow with room while the peer's window is full",
+    include_str!("daps.rs"),
+    |_| Box::new(Daps::default()),
+)
+.paper("Karlstad MPTCP kernel, with Kuhn et al. 2014");
 
 /// DAPS's reinjection for one connection.
 #[derive(Clone, Debug, Default)]

@@ -23,12 +23,22 @@
 
 use super::class::{Class, LOW_LOSS, LOW_SRTT, LOW_TIMEOUTS, Limits, MID_FACTOR, MID_LOSS, MID_RATE, MID_SRTT};
 use super::flight::{Flight, under_way};
-use super::{Picture, Piece, Reinjection, Repeat, Standing, Why};
+use super::{Entry, Picture, Piece, Reinjection, Repeat, Standing, Why};
 use crate::SubflowView;
 use crate::registry::{Domain, Parameter, Params};
 use anabranch_units::{Duration, Instant, SubflowId};
 
-pub(super) const PARAMETERS: &[Parameter] = &[
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "deadline",
+    "copies what is under way for longer than about a round trip, or left on a path classed low",
+    include_str!("deadline.rs"),
+    |p| Box::new(Deadline::new(p)),
+)
+.paper("XQUIC deadline; Zheng et al. 2021 (XLINK)")
+.parameters(PARAMETERS);
+
+const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "factor",
         about: "the deadline in lowest SRTTs",

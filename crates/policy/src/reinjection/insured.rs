@@ -25,14 +25,24 @@
 
 use super::opportunistic::pays;
 use super::{
-    Marks, Opportunistic, Opportunity, Order, Picture, Piece, Reinjection, Repeat, Rescue, Standing, Transmission, Why,
+    Entry, Marks, Opportunistic, Opportunity, Order, Picture, Piece, Reinjection, Repeat, Rescue, Standing,
+    Transmission, Why,
 };
 use crate::SubflowView;
 use crate::registry::{Domain, Parameter, Params};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, SubflowId};
 use std::cmp::Reverse;
 
-pub(super) const PARAMETERS: &[Parameter] = &[
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "insured",
+    "opportunistic; once everything is sent, copies of the end where they pay, within a budget",
+    include_str!("insured.rs"),
+    |p| Box::new(Insured::new(p)),
+)
+.parameters(PARAMETERS);
+
+const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "penalise",
         about: "halve the windows of the slower subflows that hold the oldest data",

@@ -32,9 +32,8 @@ pub use tail::Tail;
 pub use upstream::Upstream;
 
 use crate::View;
-use crate::registry::{Build, Domain, Entry, Parameter};
+use crate::registry;
 use anabranch_units::{Instant, SubflowId};
-use std::borrow::Cow;
 
 /// Why nothing new can leave although a subflow has room (A-OPT).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -110,91 +109,18 @@ pub trait Reinjection: Send {
     }
 }
 
+/// A reinjection policy that can be named.
+pub type Entry = registry::Entry<dyn Reinjection>;
+
 /// Every policy of this kind.
-pub const REINJECTIONS: &[Entry<dyn Reinjection>] = &[
-    Entry {
-        name: Cow::Borrowed("none"),
-        about: Cow::Borrowed("never: what a subflow lost, it repairs itself"),
-        paper: None,
-        parameters: &[],
-        source: Cow::Borrowed(include_str!("none.rs")),
-        build: Build::Fixed(|_| Box::new(Never)),
-    },
-    Entry {
-        name: Cow::Borrowed("on-rto"),
-        about: Cow::Borrowed("a timeout repeats all the subflow carries on the others"),
-        paper: Some("Linux MPTCP v0.8x"),
-        parameters: &[],
-        source: Cow::Borrowed(include_str!("on_rto.rs")),
-        build: Build::Fixed(|_| Box::new(OnRto)),
-    },
-    Entry {
-        name: Cow::Borrowed("opportunistic"),
-        about: Cow::Borrowed("also repeats the oldest data on a much faster subflow when nothing new can leave"),
-        paper: Some("Raiciu et al. 2012"),
-        parameters: &[Parameter {
-            name: "penalise",
-            about: "halve the windows of the slower subflows that hold the oldest data",
-            unit: "",
-            domain: Domain::Flag { default: true },
-        }],
-        source: Cow::Borrowed(include_str!("opportunistic.rs")),
-        build: Build::Fixed(|p| Box::new(Opportunistic::new(p.flag("penalise")))),
-    },
-    Entry {
-        name: Cow::Borrowed("daps"),
-        about: Cow::Borrowed(
-            "also repeats all that is under way on any subflow with room while the peer's window is full",
-        ),
-        paper: Some("Karlstad MPTCP kernel, with Kuhn et al. 2014"),
-        parameters: &[],
-        source: Cow::Borrowed(include_str!("daps.rs")),
-        build: Build::Fixed(|_| Box::new(Daps::default())),
-    },
-    Entry {
-        name: Cow::Borrowed("upstream"),
-        about: Cow::Borrowed(
-            "a connection timer repeats the oldest data on an idle subflow; a stuck subflow goes stale",
-        ),
-        paper: Some("upstream Linux (mptcp_net-next)"),
-        parameters: upstream::PARAMETERS,
-        source: Cow::Borrowed(include_str!("upstream.rs")),
-        build: Build::Fixed(|p| Box::new(Upstream::new(p))),
-    },
-    Entry {
-        name: Cow::Borrowed("tail"),
-        about: Cow::Borrowed("once everything is sent, all that is under way is copied on another subflow"),
-        paper: Some("XQUIC default; Zheng et al. 2021 (XLINK)"),
-        parameters: &[],
-        source: Cow::Borrowed(include_str!("tail.rs")),
-        build: Build::Fixed(|_| Box::new(Tail::default())),
-    },
-    Entry {
-        name: Cow::Borrowed("insured"),
-        about: Cow::Borrowed(
-            "opportunistic; once everything is sent, copies of the end where they pay, within a budget",
-        ),
-        paper: None,
-        parameters: insured::PARAMETERS,
-        source: Cow::Borrowed(include_str!("insured.rs")),
-        build: Build::Fixed(|p| Box::new(Insured::new(p))),
-    },
-    Entry {
-        name: Cow::Borrowed("deadline"),
-        about: Cow::Borrowed(
-            "copies what is under way for longer than about a round trip, or left on a path classed low",
-        ),
-        paper: Some("XQUIC deadline; Zheng et al. 2021 (XLINK)"),
-        parameters: deadline::PARAMETERS,
-        source: Cow::Borrowed(include_str!("deadline.rs")),
-        build: Build::Fixed(|p| Box::new(Deadline::new(p))),
-    },
-    Entry {
-        name: Cow::Borrowed("redundant"),
-        about: Cow::Borrowed("copies everything on the other subflows as they have room, whatever the scheduler"),
-        paper: None,
-        parameters: redundant::PARAMETERS,
-        source: Cow::Borrowed(include_str!("redundant.rs")),
-        build: Build::Fixed(|p| Box::new(Redundant::new(p))),
-    },
+pub const REINJECTIONS: &[Entry] = &[
+    none::ENTRY,
+    on_rto::ENTRY,
+    opportunistic::ENTRY,
+    daps::ENTRY,
+    upstream::ENTRY,
+    tail::ENTRY,
+    insured::ENTRY,
+    deadline::ENTRY,
+    redundant::ENTRY,
 ];

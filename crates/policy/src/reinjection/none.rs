@@ -1,7 +1,11 @@
 //! No reinjection: data stay with the subflow that carries them, for as long as that lives.
 
-use super::Reinjection;
+use super::{Entry, Reinjection};
 use anabranch_units::{Instant, SubflowId};
+
+/// Its line of the table.
+pub const ENTRY: Entry =
+    Entry::new("none", "never: what a subflow lost, it repairs itself", include_str!("none.rs"), |_| Box::new(Never));
 
 /// Never repeats anything elsewhere.
 #[derive(Clone, Copy, Debug, Default)]

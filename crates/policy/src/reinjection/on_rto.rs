@@ -3,8 +3,15 @@
 //! Linux MPTCP from v0.8x on (`mptcp_reinject_data` in `net/mptcp/mptcp_output.c`). A fast retransmit repeats nothing
 //! elsewhere.
 
-use super::Reinjection;
+use super::{Entry, Reinjection};
 use anabranch_units::{Instant, SubflowId};
+
+/// Its line of the table.
+pub const ENTRY: Entry =
+    Entry::new("on-rto", "a timeout repeats all the subflow carries on the others", include_str!("on_rto.rs"), |_| {
+        Box::new(OnRto)
+    })
+    .paper("Linux MPTCP v0.8x");
 
 /// Repeats all a subflow carries when its retransmission timer expires.
 #[derive(Clone, Copy, Debug, Default)]

@@ -14,8 +14,24 @@
 //! Deviation: a carrier that is not usable at present (timed out) counts as one with a tiny window, which after a
 //! timeout it has. Includes what `on-rto` does.
 
-use super::{Cause, Opportunity, Reinjection, Rescue};
+use super::{Cause, Entry, Opportunity, Reinjection, Rescue};
+use crate::registry::{Domain, Parameter};
 use anabranch_units::{Instant, SubflowId};
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "opportunistic",
+    "also repeats the oldest data on a much faster subflow when nothing new can leave",
+    include_str!("opportunistic.rs"),
+    |p| Box::new(Opportunistic::new(p.flag("penalise"))),
+)
+.paper("Raiciu et al. 2012")
+.parameters(&[Parameter {
+    name: "penalise",
+    about: "halve the windows of the slower subflows that hold the oldest data",
+    unit: "",
+    domain: Domain::Flag { default: true },
+}]);
 
 /// Opportunistic reinjection for one connection.
 #[derive(Clone, Debug)]

@@ -16,11 +16,20 @@
 //! what `on-rto` does.
 
 use super::flight::{Flight, under_way};
-use super::{Picture, Piece, Reinjection, Repeat, Why};
+use super::{Entry, Picture, Piece, Reinjection, Repeat, Why};
 use crate::registry::{Domain, Parameter, Params};
 use anabranch_units::{Instant, SubflowId};
 
-pub(super) const PARAMETERS: &[Parameter] = &[Parameter {
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "redundant",
+    "copies everything on the other subflows as they have room, whatever the scheduler",
+    include_str!("redundant.rs"),
+    |p| Box::new(Redundant::new(p)),
+)
+.parameters(PARAMETERS);
+
+const PARAMETERS: &[Parameter] = &[Parameter {
     name: "copies",
     about: "copies of a piece beside the original, at most",
     unit: "",

@@ -13,8 +13,17 @@
 //! had its copy. Includes what `on-rto` does: in QUIC lost data may leave on any path.
 
 use super::cursors::Cursors;
-use super::{Picture, Piece, Reinjection, Repeat, Why};
+use super::{Entry, Picture, Piece, Reinjection, Repeat, Why};
 use anabranch_units::Instant;
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "tail",
+    "once everything is sent, all that is under way is copied on another subflow",
+    include_str!("tail.rs"),
+    |_| Box::new(Tail::default()),
+)
+.paper("XQUIC default; Zheng et al. 2021 (XLINK)");
 
 /// Tail reinjection for one connection.
 #[derive(Clone, Debug, Default)]

@@ -16,11 +16,21 @@
 //! the oldest data already is passed over. What a count starts from and how much is repeated (a data fragment of the
 //! kernel, which is at most 32 KiB) is as in the kernel.
 
-use super::{Marks, Picture, Reinjection, Repeat, Standing, Why};
+use super::{Entry, Marks, Picture, Reinjection, Repeat, Standing, Why};
 use crate::registry::{Domain, Parameter, Params};
 use anabranch_units::{Dsn, Duration, Instant, SubflowId};
 
-pub(super) const PARAMETERS: &[Parameter] = &[
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "upstream",
+    "a connection timer repeats the oldest data on an idle subflow; a stuck subflow goes stale",
+    include_str!("upstream.rs"),
+    |p| Box::new(Upstream::new(p)),
+)
+.paper("upstream Linux (mptcp_net-next)")
+.parameters(PARAMETERS);
+
+const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "stale-loss-cnt",
         about: "a subflow seen stuck more often in a row is stale; 0: never (sysctl stale_loss_cnt)",

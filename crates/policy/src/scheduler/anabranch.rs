@@ -24,10 +24,19 @@
 //! is later by its timeout.
 
 use super::skip::whole_segments;
-use super::{Scheduler, ack_due, number};
+use super::{Entry, Scheduler, ack_due, number};
 use crate::registry::{Parameter, Params};
 use crate::{Decision, SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant, SubflowId};
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "anabranch",
+    "each segment where it is expected to arrive first, by windows, rates, losses and what is under way",
+    include_str!("anabranch.rs"),
+    |p| Box::new(Anabranch::new(p)),
+)
+.parameters(PARAMETERS);
 
 /// Earliest arrival by windows, rates and losses.
 pub struct Anabranch {
@@ -205,8 +214,7 @@ const REPAIR: f64 = 1.5;
 const ROUNDS: u32 = 16;
 const DOUBLINGS: &str = "doublings";
 /// What can be set.
-pub(super) const PARAMETERS: &[Parameter] =
-    &[number(DOUBLINGS, "rounds of slow start that a forecast counts on", 2.0, 0.0, 30.0)];
+const PARAMETERS: &[Parameter] = &[number(DOUBLINGS, "rounds of slow start that a forecast counts on", 2.0, 0.0, 30.0)];
 
 #[cfg(test)]
 mod tests {

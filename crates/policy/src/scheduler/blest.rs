@@ -19,10 +19,20 @@
 //! and `s` the fastest with room. When nothing is in flight on `f`, nothing would end the wait, so `s` sends.
 //! [`BlestKernel`](super::BlestKernel) is the published code, which differs in nearly every constant (A-BLEST).
 
-use super::{Scheduler, ack_due, number};
+use super::{Entry, Scheduler, ack_due, number};
 use crate::registry::{Parameter, Params};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Instant, SubflowId};
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "blest",
+    "skips a slow subflow that would let the send window block the fast one; as printed",
+    include_str!("blest.rs"),
+    |p| Box::new(Blest::new(p)),
+)
+.paper("Ferlin et al. 2016")
+.parameters(PARAMETERS);
 
 /// Blocking estimation after the paper.
 pub struct Blest {
@@ -91,7 +101,7 @@ fn sent_meanwhile(fast: &SubflowView, slow: &SubflowView) -> f64 {
 const LAMBDA: &str = "lambda";
 const DELTA_LAMBDA: &str = "delta_lambda";
 /// What can be set.
-pub(super) const PARAMETERS: &[Parameter] = &[
+const PARAMETERS: &[Parameter] = &[
     number(LAMBDA, "λ at the beginning: the factor on what the fast subflow is expected to send", 1.0, 0.0, 100.0),
     number(DELTA_LAMBDA, "δ_λ: the step by which λ is corrected once per fast RTT", 0.05, 0.0, 10.0),
 ];

@@ -23,10 +23,20 @@
 //! SRTT of these as well. The clock starts with the first call, a round trip after the connection. When nothing is in
 //! flight on `f`, nothing would end the wait, so `s` sends.
 
-use super::{Scheduler, ack_due, flag, number};
+use super::{Entry, Scheduler, ack_due, flag, number};
 use crate::registry::{Parameter, Params};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant, SubflowId};
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "blest-kernel",
+    "BLEST as Linux MPTCP has it: other constants, whole rounds, slow start",
+    include_str!("blest_kernel.rs"),
+    |p| Box::new(BlestKernel::new(p)),
+)
+.paper("Linux MPTCP v0.95, after Ferlin et al. 2016")
+.parameters(PARAMETERS);
 
 /// Blocking estimation after the code.
 pub struct BlestKernel {
@@ -175,7 +185,7 @@ const UP: &str = "up";
 const DOWN: &str = "down";
 const WRAP: &str = "wrap";
 /// What can be set; defaults as in Linux.
-pub(super) const PARAMETERS: &[Parameter] = &[
+const PARAMETERS: &[Parameter] = &[
     number(LAMBDA, "λ at the beginning: the factor on what the fast subflow is expected to send", 1.2, 0.0, 100.0),
     number(MIN_LAMBDA, "smallest λ", 1.0, 0.0, 100.0),
     number(MAX_LAMBDA, "largest λ; wins over min_lambda", 1.3, 0.0, 100.0),

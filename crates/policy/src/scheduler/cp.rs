@@ -16,10 +16,20 @@
 //! advertised. The delay constraint is off unless it is set. When nothing is in flight on the subflows of the set and
 //! none has room, the fastest of the others sends.
 
-use super::{Scheduler, ack_due};
+use super::{Entry, Scheduler, ack_due};
 use crate::registry::{Domain, Parameter, Params};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Duration, Instant};
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "cp-r",
+    "min-RTT among as many subflows as the receive buffer bears; reconstructed",
+    include_str!("cp.rs"),
+    |p| Box::new(Cp::new(p)),
+)
+.paper("Oh, Lee 2015 (abstract only)")
+.parameters(PARAMETERS);
 
 /// Constraint-based proactive scheduling.
 pub(super) struct Cp {
@@ -89,7 +99,7 @@ impl Scheduler for Cp {
 
 const DELAY: &str = "delay";
 /// What can be set.
-pub(super) const PARAMETERS: &[Parameter] = &[Parameter {
+const PARAMETERS: &[Parameter] = &[Parameter {
     name: DELAY,
     about: "D: the largest difference between the one-way delays of subflows used together; the default is no limit",
     unit: "ms",

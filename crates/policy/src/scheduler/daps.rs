@@ -26,10 +26,20 @@
 
 use super::per_subflow::PerSubflow;
 use super::tags::{Tags, places};
-use super::{Scheduler, flag, number};
+use super::{Entry, Scheduler, flag, number};
 use crate::registry::{Parameter, Params};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::Instant;
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "daps",
+    "turns at multiples of the delays, so that what is sent in order of turns arrives in order",
+    include_str!("daps.rs"),
+    |p| Box::new(Daps::new(p)),
+)
+.paper("Kuhn et al. 2014")
+.parameters(PARAMETERS);
 
 /// Delay-aware packet scheduling.
 pub struct Daps {
@@ -178,7 +188,7 @@ const ROUND_DELAY: &str = "round_delay";
 const USE_PLANNED_CWND: &str = "use_planned_cwnd";
 const SMOOTH_CWND: &str = "smooth_cwnd";
 /// What can be set; defaults as in the kernel.
-pub(super) const PARAMETERS: &[Parameter] = &[
+const PARAMETERS: &[Parameter] = &[
     Parameter { unit: "ms", ..number(ROUND_DELAY, "delays are rounded to multiples of this", 4.0, 0.0, 255.0) },
     flag(USE_PLANNED_CWND, "windows as they are when the plan begins, not when a turn does", true),
     flag(SMOOTH_CWND, "windows averaged with gain 1/8, one sample per window", true),

@@ -13,11 +13,21 @@
 //! (module `feedback`) and the time offset: forecasts begin in the round under way, with what is free of the window now
 //! and the next whole window when the oldest segment in flight is due (`phase_aware = false`: with a full window now).
 
-use super::flag;
 use super::ocps::{Compensated, PHASE_AWARE, RTT};
 use super::skip::SkipAhead;
+use super::{Entry, flag};
 use crate::forecast::{Dpsaf, Forecaster};
 use crate::registry::{Parameter, Params};
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "dpsaf-r",
+    "forward prediction by the most likely case of each round, corrected by feedback; reconstructed",
+    include_str!("dpsaf.rs"),
+    |p| Box::new(scheduler(p)),
+)
+.paper("Xue et al. 2018 (abstract only)")
+.parameters(PARAMETERS);
 
 /// DPSAF with the switches from `parameters`.
 pub(super) fn scheduler(parameters: &Params) -> SkipAhead<Compensated<Forecaster<Dpsaf>>> {
@@ -25,7 +35,7 @@ pub(super) fn scheduler(parameters: &Params) -> SkipAhead<Compensated<Forecaster
 }
 
 /// What can be set.
-pub(super) const PARAMETERS: &[Parameter] = &[
+const PARAMETERS: &[Parameter] = &[
     flag(RTT, "the horizon is the slow subflow's whole SRTT instead of half of it (A-HORIZON)", false),
     flag(PHASE_AWARE, "forecasts begin in the round under way instead of with a fresh window (A-PHASE)", true),
 ];

@@ -15,10 +15,20 @@
 //! its own scaled variance, which never falls below 100 ms (A-ECF-DELTA). `f` is a usable subflow; the search in Linux
 //! includes backup and failed ones. When nothing is in flight on `f`, nothing would end the wait, so `s` sends.
 
-use super::{Scheduler, ack_due, number};
+use super::{Entry, Scheduler, ack_due, number};
 use crate::registry::{Parameter, Params};
 use crate::{Decision, View};
 use anabranch_units::Instant;
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "ecf",
+    "waits for the fastest subflow while that completes the data earlier",
+    include_str!("ecf.rs"),
+    |p| Box::new(Ecf::new(p)),
+)
+.paper("Lim et al. 2017")
+.parameters(PARAMETERS);
 
 /// Earliest completion first.
 pub struct Ecf {
@@ -62,7 +72,7 @@ impl Scheduler for Ecf {
 
 const BETA: &str = "beta";
 /// What can be set. The default is the paper's (and `r_beta` = 4 in Linux).
-pub(super) const PARAMETERS: &[Parameter] = &[number(BETA, "hysteresis β of Eq. (1)", 0.25, 0.0, 10.0)];
+const PARAMETERS: &[Parameter] = &[number(BETA, "hysteresis β of Eq. (1)", 0.25, 0.0, 10.0)];
 
 #[cfg(test)]
 mod tests {

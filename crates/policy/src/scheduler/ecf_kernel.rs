@@ -21,10 +21,20 @@
 //! search in Linux includes backup and failed ones. When nothing is in flight on `f`, nothing would end the wait, so
 //! `s` sends. Linux's variance is smoothed over whole round trips; ours is RTTVAR (RFC 6298).
 
-use super::{Scheduler, ack_due, flag, number};
+use super::{Entry, Scheduler, ack_due, flag, number};
 use crate::registry::{Parameter, Params};
 use crate::{Decision, SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant};
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "ecf-kernel",
+    "ECF as Linux MPTCP has it: at least one window, a margin of at least 100 ms",
+    include_str!("ecf_kernel.rs"),
+    |p| Box::new(EcfKernel::new(p)),
+)
+.paper("Linux MPTCP v0.95, after Lim et al. 2017")
+.parameters(PARAMETERS);
 
 /// Earliest completion first after the code.
 pub struct EcfKernel {
@@ -86,7 +96,7 @@ const RTO_MIN: Duration = Duration::from_millis(200);
 const R_BETA: &str = "r_beta";
 const WRAP: &str = "wrap";
 /// Parameters; defaults as in Linux.
-pub(super) const PARAMETERS: &[Parameter] = &[
+const PARAMETERS: &[Parameter] = &[
     number(R_BETA, "1/β, the hysteresis of (1)", 4.0, 1.0, 1_000_000.0),
     flag(WRAP, "products of 32 bits, which overflow beyond 4.3 s · kB, as in Linux", true),
 ];

@@ -21,10 +21,20 @@
 //! the ACKs of the other direction are not counted. When nothing is in flight on the subflow that holds the first unsent byte,
 //! nothing would end the wait, so the fastest subflow with room sends that byte.
 
-use super::{Scheduler, flag, quotient, wait_for};
+use super::{Entry, Scheduler, flag, quotient, wait_for};
 use crate::registry::{Parameter, Params};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant, SubflowId};
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "edpf",
+    "earliest delivery path first: an oracle that needs the simulator's rates and delays",
+    include_str!("edpf.rs"),
+    |p| Box::new(Edpf::new(p)),
+)
+.paper("Chebrolu et al. 2005")
+.parameters(PARAMETERS);
 
 /// Earliest delivery path first.
 pub struct Edpf {
@@ -139,7 +149,7 @@ const HEADERS: Bytes = Bytes::new(20 + 32 + 28);
 
 const CONSERVING: &str = "conserving";
 /// What can be set.
-pub(super) const PARAMETERS: &[Parameter] =
+const PARAMETERS: &[Parameter] =
     &[flag(CONSERVING, "a path with room never idles: the earliest of those with room sends what is first", false)];
 
 #[cfg(test)]

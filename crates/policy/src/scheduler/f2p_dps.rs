@@ -13,13 +13,23 @@
 //! sum over more than one faster subflow is ours; the paper has two. Forecasts begin with a fresh full window at the
 //! decision (`phase_aware`: in the round under way; A-PHASE).
 
-use super::flag;
 use super::prospects::Prospects;
 use super::skip::{Reserve, SkipAhead, whole_segments};
+use super::{Entry, flag};
 use crate::forecast::{Conditions, F2p, F2pSwitches, Forecast, Forecaster, delivery_time};
 use crate::registry::{Parameter, Params};
 use crate::{SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant};
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "f2p-dps",
+    "FPS with the losses that are to be expected on either subflow; the equations repaired",
+    include_str!("f2p_dps.rs"),
+    |p| Box::new(scheduler(p)),
+)
+.paper("Ni et al. 2014")
+.parameters(PARAMETERS);
 
 /// Forward prediction with losses on either subflow.
 pub(super) struct F2pDps<F> {
@@ -62,7 +72,7 @@ const MULTI: &str = "multi";
 const PHASE_AWARE: &str = "phase_aware";
 const OVERSHOOT: &str = "overshoot";
 /// What can be set.
-pub(super) const PARAMETERS: &[Parameter] = &[
+const PARAMETERS: &[Parameter] = &[
     flag(
         MULTI,
         "the forecast halves a window once per lost segment, as printed, not once per recovery (A-F2P-HALF)",

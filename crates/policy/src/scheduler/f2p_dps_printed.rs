@@ -11,9 +11,19 @@
 //! Where we differ: an expected delivery before the present moment (Eq. 2 with two or three segments free) is taken for the
 //! present; Eqs. 5 and 8 have their root over all of it; the sum over more than one faster subflow is ours.
 
+use super::Entry;
 use super::f2p_dps::F2pDps;
 use super::skip::SkipAhead;
 use crate::forecast::{self, F2pPrinted};
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "f2p-dps-printed",
+    "F2P-DPS with the paper's equations as printed, as far as they can be evaluated",
+    include_str!("f2p_dps_printed.rs"),
+    |_| Box::new(scheduler()),
+)
+.paper("Ni et al. 2014");
 
 /// F2P-DPS as printed.
 pub(super) fn scheduler() -> SkipAhead<F2pDps<F2pPrinted>> {

@@ -15,13 +15,23 @@
 //! one faster subflow is ours. Every round begins with a fresh full window at the decision (`phase_aware` begins with
 //! what is free of it, and goes on when the oldest segment in flight is due; A-PHASE).
 
-use super::flag;
 use super::prospects::Prospects;
 use super::skip::{Reserve, SkipAhead, whole_segments};
+use super::{Entry, flag};
 use crate::forecast::{self, Conditions, Forecaster};
 use crate::registry::{Parameter, Params};
 use crate::{SubflowView, View};
 use anabranch_units::{Bytes, Instant};
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "fps",
+    "a slow subflow starts behind what the faster ones deliver meanwhile if nothing is lost",
+    include_str!("fps.rs"),
+    |p| Box::new(Fps::scheduler(p)),
+)
+.paper("Mirani et al. 2010, after Ni et al. 2014")
+.parameters(PARAMETERS);
 
 /// Forward prediction without loss.
 pub(super) struct Fps {
@@ -55,7 +65,7 @@ const RTT: &str = "rtt";
 const PHASE_AWARE: &str = "phase_aware";
 const OVERSHOOT: &str = "overshoot";
 /// What can be set.
-pub(super) const PARAMETERS: &[Parameter] = &[
+const PARAMETERS: &[Parameter] = &[
     flag(RTT, "the horizon is the slow subflow's whole SRTT instead of half of it (A-HORIZON)", false),
     flag(PHASE_AWARE, "forecasts begin in the round under way instead of with a fresh window (A-PHASE)", false),
     flag(OVERSHOOT, "the last doubling of slow start may exceed ssthresh", false),

@@ -8,9 +8,14 @@
 //!
 //! It compares `srtt / cwnd`, the time per byte of window, and takes the least.
 
-use super::Scheduler;
+use super::{Entry, Scheduler};
 use crate::{Decision, View};
 use anabranch_units::Instant;
+
+/// Its line of the table.
+pub const ENTRY: Entry =
+    Entry::new("hsr", "the highest cwnd / srtt with room", include_str!("hsr.rs"), |_| Box::new(Hsr))
+        .paper("Kimura et al. 2017, as LATE cites it");
 
 /// Highest sending rate.
 pub struct Hsr;

@@ -28,11 +28,21 @@
 
 use super::prospects::Prospects;
 use super::skip::whole_segments;
-use super::{Scheduler, flag, wait_for};
+use super::{Entry, Scheduler, flag, wait_for};
 use crate::forecast::{self, Conditions, Forecaster, Later, Switches};
 use crate::registry::{Parameter, Params};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Instant, SubflowId};
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "late",
+    "the slowest subflow starts behind what the others are expected to deliver by then, losses included",
+    include_str!("late.rs"),
+    |p| Box::new(Late::new(p)),
+)
+.paper("Yang et al., LATE")
+.parameters(PARAMETERS);
 
 /// Loss-aware throughput estimation.
 pub struct Late {
@@ -264,7 +274,7 @@ const MASTER_CWND: &str = "master_cwnd";
 const EVERY_ACK: &str = "every_ack";
 const PHASE_AWARE: &str = "phase_aware";
 /// What can be set.
-pub(super) const PARAMETERS: &[Parameter] = &[
+const PARAMETERS: &[Parameter] = &[
     flag(OVERSHOOT, "the last doubling of slow start may exceed ssthresh (Eq. 7 as printed; A-LATE-5)", false),
     flag(RTO_ROUND_END, "the round after a timeout begins after RTO + RTT, not RTO + RTT/2 (Eq. 19; A-LATE-8)", false),
     flag(TLP, "tail-loss probes: only the loss of a whole window needs a timeout", false),

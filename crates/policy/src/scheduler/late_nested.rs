@@ -9,14 +9,24 @@
 //! ([`forecast::Late`], with the largest window W of A-LATE-7). With two subflows this differs from `late` only in that
 //! nothing is dealt out for a round: it is worked out anew whenever something it depends on has changed.
 
-use super::flag;
 use super::late::{OVERSHOOT, RTO_ROUND_END, TLP};
 use super::prospects::Prospects;
 use super::skip::{Reserve, SkipAhead, whole_segments};
+use super::{Entry, flag};
 use crate::forecast::{self, Conditions, Forecaster, Switches};
 use crate::registry::{Parameter, Params};
 use crate::{SubflowView, View};
 use anabranch_units::{Bytes, Instant};
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "late-nested",
+    "LATE with each subflow as the master of all faster ones",
+    include_str!("late_nested.rs"),
+    |p| Box::new(LateNested::scheduler(p)),
+)
+.paper("after Yang et al., LATE")
+.parameters(PARAMETERS);
 
 /// LATE for each subflow by itself.
 pub(super) struct LateNested {
@@ -50,7 +60,7 @@ impl Reserve for LateNested {
 
 const PHASE_AWARE: &str = "phase_aware";
 /// What can be set.
-pub(super) const PARAMETERS: &[Parameter] = &[
+const PARAMETERS: &[Parameter] = &[
     flag(OVERSHOOT, "the last doubling of slow start may exceed ssthresh (Eq. 7 as printed; A-LATE-5)", false),
     flag(RTO_ROUND_END, "the round after a timeout begins after RTO + RTT, not RTO + RTT/2 (Eq. 19; A-LATE-8)", false),
     flag(TLP, "tail-loss probes: only the loss of a whole window needs a timeout", false),

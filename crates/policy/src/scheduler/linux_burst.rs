@@ -34,10 +34,20 @@
 
 use super::per_subflow::PerSubflow;
 use super::tags::{Tags, places};
-use super::{Scheduler, ack_due};
+use super::{Entry, Scheduler, ack_due};
 use crate::registry::{Domain, Parameter, Params};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Dsn, Instant};
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "linux-burst",
+    "64 kB at a time into the least lingering send queue of all; waits if that is full",
+    include_str!("linux_burst.rs"),
+    |p| Box::new(LinuxBurst::new(p)),
+)
+.paper("Linux 5.10 and later, default")
+.parameters(PARAMETERS);
 
 /// The least lingering queue, in bursts.
 pub struct LinuxBurst {
@@ -209,7 +219,7 @@ const LARGEST_BUFFER: Bytes = Bytes::new(4 << 20);
 
 const SEGMENT_MEMORY: &str = "segment_memory";
 /// Parameters.
-pub(super) const PARAMETERS: &[Parameter] = &[Parameter {
+const PARAMETERS: &[Parameter] = &[Parameter {
     name: SEGMENT_MEMORY,
     about: "memory a send buffer provides per segment: 2304, or 4352 in kernels built for long link headers",
     unit: "B",

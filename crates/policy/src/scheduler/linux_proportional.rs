@@ -16,9 +16,19 @@
 //!
 //! Where we differ: where segments differ in size, `cwnd_j` is counted in segments of `i`.
 
+use super::Entry;
 use super::skip::{Reserve, SkipAhead, faster, whole_segments};
 use crate::{SubflowView, View};
 use anabranch_units::{Bytes, Instant};
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "linux-proportional",
+    "a slow subflow starts behind what faster ones send in one of its RTTs",
+    include_str!("linux_proportional.rs"),
+    |_| Box::new(LinuxProportional::scheduler()),
+)
+.paper("Barré 2011");
 
 /// Prediction proportional to the RTTs.
 pub(super) struct LinuxProportional;

@@ -6,9 +6,14 @@
 //! Ties go to the lower id. It never waits. The fast subflow is preferred until its window is nearly full; with RTTs ten
 //! times apart and ten segments of space on the slow one, down to its last segment.
 
-use super::Scheduler;
+use super::{Entry, Scheduler};
 use crate::{Decision, View};
 use anabranch_units::Instant;
+
+/// Its line of the table.
+pub const ENTRY: Entry =
+    Entry::new("lts", "the least srtt per room in its window", include_str!("lts.rs"), |_| Box::new(Lts))
+        .paper("Kimura et al. 2017, as LATE cites it");
 
 /// Lowest time/space.
 pub struct Lts;

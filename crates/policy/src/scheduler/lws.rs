@@ -6,10 +6,14 @@
 //! The space is `cwnd - in_flight`. Ties go to the lower id. It never waits. As no RTT enters, it levels the free windows,
 //! and the slow subflow, whose window takes longest to free, is used as readily as the fast one.
 
-use super::Scheduler;
+use super::{Entry, Scheduler};
 use crate::{Decision, View};
 use anabranch_units::Instant;
 use std::cmp::Reverse;
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new("lws", "the most room in its window", include_str!("lws.rs"), |_| Box::new(Lws))
+    .paper("Kimura et al. 2017, as LATE cites it");
 
 /// Largest window space.
 pub struct Lws;

@@ -4,9 +4,14 @@
 //! window is full, data spills to the slow subflow, however slow that is. What Linux does when the peer's window is full
 //! (opportunistic retransmission and penalisation) is a policy of its own here: `reinjection`.
 
-use super::Scheduler;
+use super::{Entry, Scheduler};
 use crate::{Decision, View};
 use anabranch_units::Instant;
+
+/// Its line of the table.
+pub const ENTRY: Entry =
+    Entry::new("min-rtt", "the lowest SRTT with room", include_str!("min_rtt.rs"), |_| Box::new(MinRtt))
+        .paper("Linux MPTCP v0.95, default");
 
 /// Lowest RTT first.
 pub struct MinRtt;

@@ -33,17 +33,15 @@ mod single;
 mod skip;
 mod stms;
 mod sttf;
-mod table;
 mod tags;
 #[cfg(test)]
 mod testing;
 mod turns;
 mod weighted;
 
-use crate::registry::{Build, Domain, Entry, Parameter};
+use crate::registry::{self, Domain, Parameter};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Instant, Seed};
-use std::borrow::Cow;
 
 pub use anabranch::Anabranch;
 pub use blest::Blest;
@@ -65,7 +63,6 @@ pub use redundant::Redundant;
 pub use round_robin::RoundRobin;
 pub use single::Single;
 pub use sttf::{Sttf, SttfCode};
-pub use table::SCHEDULERS;
 pub use weighted::Weighted;
 
 /// Decides which subflow carries which bytes next. Sees the view, touches nothing else.
@@ -85,6 +82,50 @@ pub trait Scheduler: Send {
     /// Called once before all else: the only chance there is. Draw from `seed.stream("name of the scheduler")`.
     fn seed(&mut self, _seed: Seed) {}
 }
+
+/// A scheduler that can be named.
+pub type Entry = registry::Entry<dyn Scheduler>;
+
+/// Every policy of this kind.
+pub const SCHEDULERS: &[Entry] = &[
+    // Turns and copies.
+    single::ENTRY,
+    round_robin::ENTRY,
+    weighted::ENTRY,
+    ratio::ENTRY,
+    redundant::ENTRY,
+    // One number per subflow.
+    min_rtt::ENTRY,
+    hsr::ENTRY,
+    lws::ENTRY,
+    lts::ENTRY,
+    linux_burst::ENTRY,
+    // Wait or send.
+    ecf::ENTRY,
+    ecf_kernel::ENTRY,
+    blest::ENTRY,
+    blest_kernel::ENTRY,
+    cp::ENTRY,
+    peekaboo::ENTRY,
+    // Plans.
+    daps::ENTRY,
+    otias::ENTRY,
+    sttf::ENTRY,
+    sttf::code::ENTRY,
+    edpf::ENTRY,
+    // Forward prediction.
+    linux_proportional::ENTRY,
+    fps::ENTRY,
+    ocps::ENTRY,
+    stms::ENTRY,
+    f2p_dps::ENTRY,
+    f2p_dps_printed::ENTRY,
+    dpsaf::ENTRY,
+    late::ENTRY,
+    late_nested::ENTRY,
+    // Ours.
+    anabranch::ENTRY,
+];
 
 /// Whether waiting for `subflow` can end: an acknowledgment of it is due. Who waits for anything else waits for nothing.
 fn ack_due(subflow: &SubflowView) -> bool {

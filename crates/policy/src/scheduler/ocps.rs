@@ -13,13 +13,23 @@
 //! switches (A-HORIZON `rtt`, A-PHASE `phase_aware`).
 
 use super::feedback::Feedback;
-use super::flag;
 use super::prospects::Prospects;
 use super::skip::{Reserve, SkipAhead, whole_segments};
+use super::{Entry, flag};
 use crate::forecast::{Conditions, Forecast, Forecaster, Fps};
 use crate::registry::{Parameter, Params};
 use crate::{Event, SubflowView, View};
 use anabranch_units::{Bytes, Instant};
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "ocps-r",
+    "FPS, corrected by whether the last round arrived early or late; reconstructed",
+    include_str!("ocps.rs"),
+    |p| Box::new(scheduler(p)),
+)
+.paper("Ni et al. 2015 (abstract only)")
+.parameters(PARAMETERS);
 
 /// A forecast over half the slow subflow's RTT, or all of it, and what has been learnt of its error.
 pub(super) struct Compensated<F> {
@@ -62,7 +72,7 @@ impl<F: Forecast + Send> Reserve for Compensated<F> {
 pub(super) const RTT: &str = "rtt";
 pub(super) const PHASE_AWARE: &str = "phase_aware";
 /// What can be set.
-pub(super) const PARAMETERS: &[Parameter] = &[
+const PARAMETERS: &[Parameter] = &[
     flag(RTT, "the horizon is the slow subflow's whole SRTT instead of half of it (A-HORIZON)", false),
     flag(PHASE_AWARE, "forecasts begin in the round under way instead of with a fresh window (A-PHASE)", false),
 ];

@@ -21,10 +21,20 @@
 //! the first unsent byte, nothing would end the wait, so the fastest subflow with room sends that byte.
 
 use super::tags::Tags;
-use super::{Scheduler, flag, quotient};
+use super::{Entry, Scheduler, flag, quotient};
 use crate::registry::{Parameter, Params};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant};
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "otias",
+    "each segment joins the queue in which it is expected to arrive first, even behind a full window",
+    include_str!("otias.rs"),
+    |p| Box::new(Otias::new(p)),
+)
+.paper("Yang et al. 2014")
+.parameters(PARAMETERS);
 
 /// Out-of-order transmission for in-order arrival.
 pub struct Otias {
@@ -106,7 +116,7 @@ fn expected(subflow: &SubflowView, queued: Bytes, floor: bool) -> (Duration, Byt
 const FLOOR: &str = "floor";
 const THROTTLED: &str = "throttled";
 /// What can be set.
-pub(super) const PARAMETERS: &[Parameter] = &[
+const PARAMETERS: &[Parameter] = &[
     flag(
         FLOOR,
         "round full windows down, as first published: the first segment that does not fit waits for nothing",

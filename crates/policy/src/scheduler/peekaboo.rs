@@ -24,11 +24,21 @@
 
 mod bandit;
 
-use super::{Scheduler, ack_due, number};
+use super::{Entry, Scheduler, ack_due, number};
 use crate::registry::{Parameter, Params};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Seed, Stream};
 use bandit::{Bandit, Features};
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "peekaboo",
+    "learns whether to wait for the fast subflow or to send on the next one (LinUCB); draws from the seed",
+    include_str!("peekaboo.rs"),
+    |p| Box::new(Peekaboo::new(p)),
+)
+.paper("Wu et al. 2020")
+.parameters(PARAMETERS);
 
 /// A learner for one connection.
 pub struct Peekaboo {
@@ -178,7 +188,7 @@ const DISCOUNT: &str = "discount";
 const WAIT: &str = "wait";
 const SEND: &str = "send";
 /// What can be set. The probabilities are the code's.
-pub(super) const PARAMETERS: &[Parameter] = &[
+const PARAMETERS: &[Parameter] = &[
     number(ALPHA, "α: how much an action not yet well known attracts (the code: 0)", 1.0, 0.0, 1000.0),
     number(DISCOUNT, "γ: what a byte counts for each eighth of the RTT that it comes later", 0.9, 0.0, 1.0),
     number(WAIT, "probability to wait where that scores higher", 0.7, 0.0, 1.0),

@@ -13,10 +13,16 @@
 
 use super::per_subflow::PerSubflow;
 use super::turns::{Turn, take};
-use super::{Scheduler, flag};
+use super::{Entry, Scheduler, flag};
 use crate::registry::{Domain, Parameter, Params};
 use crate::{Decision, View};
 use anabranch_units::{Instant, SubflowId};
+
+/// Its line of the table.
+pub const ENTRY: Entry =
+    Entry::new("ratio", "turns in a fixed ratio", include_str!("ratio.rs"), |p| Box::new(Ratio::new(p)))
+        .paper("Saha et al. 2019, the scheduler below MuSher")
+        .parameters(PARAMETERS);
 
 /// Turns in a fixed ratio.
 pub struct Ratio {
@@ -67,7 +73,7 @@ const HEAVIEST: u64 = 1_000_000;
 const WEIGHTS: &str = "weights";
 const CWND_LIMITED: &str = "cwnd_limited";
 /// What can be set.
-pub(super) const PARAMETERS: &[Parameter] = &[
+const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: WEIGHTS,
         about: "turns per subflow, by id in the order of creation; who is not named has 1",

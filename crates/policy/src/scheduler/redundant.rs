@@ -11,10 +11,17 @@
 //! Where we differ: what a subflow has carried already by way of a reinjection is not copied to it once more; Linux does not
 //! look.
 
-use super::Scheduler;
 use super::per_subflow::PerSubflow;
+use super::{Entry, Scheduler};
 use crate::{Decision, Event, View};
 use anabranch_units::{Dsn, Instant, SubflowId};
+
+/// Its line of the table.
+pub const ENTRY: Entry =
+    Entry::new("redundant", "every segment on every subflow", include_str!("redundant.rs"), |_| {
+        Box::new(Redundant::default())
+    })
+    .paper("Linux MPTCP v0.9x, second version");
 
 /// Everything everywhere.
 #[derive(Default)]

@@ -7,10 +7,16 @@
 //! subflow that is passed over in the middle of its burst loses the rest of it. A subflow in RTO recovery, or without room and
 //! without anything in flight, is passed over in either mode: waiting for it might never end.
 
-use super::{Scheduler, ack_due, flag, number};
+use super::{Entry, Scheduler, ack_due, flag, number};
 use crate::registry::{Parameter, Params};
 use crate::{Decision, View};
 use anabranch_units::{Instant, SubflowId};
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new("round-robin", "the subflows take turns", include_str!("round_robin.rs"), |p| {
+    Box::new(RoundRobin::new(p))
+})
+.parameters(PARAMETERS);
 
 /// Subflows in turn.
 pub struct RoundRobin {
@@ -61,7 +67,7 @@ impl Scheduler for RoundRobin {
 const BURST: &str = "burst";
 const CWND_LIMITED: &str = "cwnd_limited";
 /// What can be set; defaults as in Linux.
-pub(super) const PARAMETERS: &[Parameter] = &[
+const PARAMETERS: &[Parameter] = &[
     Parameter { unit: "segments", ..number(BURST, "how much one turn sends (num_segments)", 1.0, 1.0, 255.0) },
     flag(CWND_LIMITED, "pass over a subflow whose window is full instead of waiting for it", true),
 ];

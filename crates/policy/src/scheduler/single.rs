@@ -3,10 +3,17 @@
 //! If the chosen subflow is not usable, the usable one with the lowest id takes its place; a full window is waited for.
 //! Where even that would wait for nothing (no room, and nothing in flight), the lowest id with room is used.
 
-use super::{Scheduler, ack_due, number};
+use super::{Entry, Scheduler, ack_due, number};
 use crate::registry::{Parameter, Params};
 use crate::{Decision, View};
 use anabranch_units::{Instant, SubflowId};
+
+/// Its line of the table.
+pub const ENTRY: Entry =
+    Entry::new("single", "everything on one subflow; the baseline", include_str!("single.rs"), |p| {
+        Box::new(Single::new(p))
+    })
+    .parameters(PARAMETERS);
 
 /// One subflow for everything.
 pub struct Single {
@@ -37,7 +44,7 @@ impl Scheduler for Single {
 
 const SUBFLOW: &str = "subflow";
 /// What can be set.
-pub(super) const PARAMETERS: &[Parameter] =
+const PARAMETERS: &[Parameter] =
     &[number(SUBFLOW, "id of the subflow; 0 is the initial one", 0.0, 0.0, u16::MAX as f64)];
 
 #[cfg(test)]

@@ -17,10 +17,20 @@
 //! are ours. The sum over more than one faster subflow is ours, and that the position is rounded to whole segments of
 //! what is unsent. What was sent ahead before the policy was switched to is not known to it.
 
+use super::Entry;
 use super::feedback::Feedback;
 use super::skip::{Reserve, SkipAhead, faster, whole_segments};
 use crate::{Event, SubflowView, View};
 use anabranch_units::{Bytes, Dsn, Instant};
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "stms-r",
+    "the slow subflow sends ahead by a gap of DSNs that closes when its data arrive; reconstructed",
+    include_str!("stms.rs"),
+    |_| Box::new(Stms::scheduler()),
+)
+.paper("Shi et al. 2018");
 
 /// Slide together.
 #[derive(Default)]

@@ -32,17 +32,26 @@
 
 mod arrivals;
 mod clock;
-mod code;
+pub(super) mod code;
 
-use super::{MinRtt, Scheduler, flag, number, wait_for};
+use super::{Entry, MinRtt, Scheduler, flag, number, wait_for};
 use crate::registry::{Parameter, Params};
 use crate::{Decision, SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant, SubflowId};
 use arrivals::{Arrivals, Growth};
 use clock::Clock;
 
-pub(super) use code::PARAMETERS as CODE_PARAMETERS;
 pub use code::SttfCode;
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "sttf",
+    "each segment where it is predicted to arrive first, with slow-start growth; assigned anew all the time",
+    include_str!("sttf.rs"),
+    |p| Box::new(Sttf::new(p)),
+)
+.paper("Hurtig et al. 2019")
+.parameters(PARAMETERS);
 
 /// Shortest transmission time first.
 pub struct Sttf {
@@ -126,7 +135,7 @@ const ALPHA_PARAMETER: Parameter =
     number(ALPHA, "min-RTT where first RTTs differ by less than one part in so many; 0: never", 10.0, 0.0, 1000.0);
 const OVERSHOOT_ABOUT: &str = "slow start doubles windows up to ssthresh, then comes ssthresh + 1 (A-STTF)";
 /// What can be set.
-pub(super) const PARAMETERS: &[Parameter] = &[
+const PARAMETERS: &[Parameter] = &[
     ALPHA_PARAMETER,
     flag(LAST_SAMPLE, "the last RTT sample in place of SRTT, as the authors' code has it (A-STTF-RTT)", false),
     flag(OVERSHOOT, OVERSHOOT_ABOUT, false),

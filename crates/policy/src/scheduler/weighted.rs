@@ -7,11 +7,18 @@
 //! In bulk transfers it comes close to every scheduler that never waits: all windows are full, and data goes wherever an ACK
 //! opens one. With less data it spreads it where minRTT would keep it on the fast subflow.
 
-use super::Scheduler;
 use super::per_subflow::PerSubflow;
 use super::turns::{Turn, take};
+use super::{Entry, Scheduler};
 use crate::{Decision, SubflowView, View};
 use anabranch_units::{Instant, Rate};
+
+/// Its line of the table.
+pub const ENTRY: Entry =
+    Entry::new("weighted", "turns in proportion to cwnd / srtt", include_str!("weighted.rs"), |_| {
+        Box::new(Weighted::default())
+    })
+    .paper("Al et al., LS-SCTP, after F2P");
 
 /// Weighted round robin.
 #[derive(Default)]

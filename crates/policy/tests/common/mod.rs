@@ -1,5 +1,5 @@
 //! What the suites over the registry share.
-#![allow(clippy::unwrap_used, dead_code)]
+#![allow(clippy::unwrap_used)]
 
 use anabranch_policy::registry::{Domain, Entry, Value};
 use std::collections::BTreeMap;
@@ -26,19 +26,4 @@ pub fn each_setting<T: ?Sized>(table: &'static [Entry<T>]) -> Vec<(String, Build
         }
     }
     all
-}
-
-/// These are the policies of `table`, each once, and everything is said about them.
-pub fn check_table<T: ?Sized>(table: &[Entry<T>], names: &[&str]) {
-    for entry in table {
-        assert!(!entry.about.is_empty() && entry.about.len() <= 110, "{}", entry.name);
-        assert!(entry.source.starts_with("//! "), "{}", entry.name);
-        for parameter in entry.parameters {
-            assert!(!parameter.about.is_empty() && parameter.about.len() <= 110, "{}.{}", entry.name, parameter.name);
-            if let Domain::Number { default, min, max } = parameter.domain {
-                assert!(min <= default && default <= max, "{}.{}", entry.name, parameter.name);
-            }
-        }
-    }
-    assert_eq!(table.iter().map(|entry| &*entry.name).collect::<Vec<_>>(), names);
 }

@@ -1,6 +1,7 @@
 //! Policies of scenario files and profiles.
 
 use super::*;
+use anabranch_policy::scheduler::{Entry, MinRtt};
 
 #[test]
 fn the_policies_reported_are_those_of_the_host_that_sends() {
@@ -14,16 +15,8 @@ fn a_scheduler_of_ones_own_is_found_by_its_name() {
     let text = format!("{PATHS}[host]\nscheduler = \"mine\"\n{BULK}");
     let origin = || Origin { scenario: "test.toml".into(), sets: vec![] };
     let trace = |_: &str, _| Ok("1\n".to_owned());
-    let mine: Entry<dyn Policy> = Entry {
-        name: "mine".into(),
-        about: "for this test".into(),
-        paper: None,
-        parameters: &[],
-        source: "".into(),
-        build: Build::Fixed(|_| Box::new(MinRtt)),
-    };
     let mut catalogue = Catalogue::default();
-    catalogue.schedulers.add(mine).unwrap();
+    catalogue.schedulers.add(Entry::new("mine", "for this test", "", |_| Box::new(MinRtt))).unwrap();
     let catalogue = Arc::new(catalogue);
     let scenario = Scenario::read(&catalogue, "test", "test.toml", &text, origin(), &trace).unwrap();
     assert_eq!(scenario.policies().scheduler.name, "mine");

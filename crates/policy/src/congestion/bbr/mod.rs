@@ -25,9 +25,18 @@ mod filter;
 mod tests;
 
 use super::ack::Round;
-use super::{Ack, CongestionControl, Flow, Model, Window};
+use super::{Ack, CongestionControl, Entry, Flow, Model, Window};
 use anabranch_units::{Bytes, Duration, Instant, Rate};
 use filter::MaxFilter;
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "bbr",
+    "version 1: paces at the measured delivery rate, two BDPs in flight; each subflow by itself",
+    include_str!("mod.rs"),
+    |_| Box::new(Bbr::default()),
+)
+.paper("Cardwell 2016");
 
 /// BBR for every subflow by itself.
 #[derive(Clone, Debug, Default)]

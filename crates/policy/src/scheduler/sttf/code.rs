@@ -21,9 +21,19 @@ use super::{ALPHA, ALPHA_PARAMETER, Arrivals, Clock, Growth, OVERSHOOT, OVERSHOO
 use super::{growth, is_symmetric};
 use crate::registry::{Parameter, Params};
 use crate::scheduler::tags::Tags;
-use crate::scheduler::{MinRtt, Scheduler, flag, quotient};
+use crate::scheduler::{Entry, MinRtt, Scheduler, flag, quotient};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant};
+
+/// Its line of the table.
+pub const ENTRY: Entry = Entry::new(
+    "sttf-code",
+    "STTF as its authors' kernel has it: last RTT sample, overshoot, assigned anew when shares change",
+    include_str!("code.rs"),
+    |p| Box::new(SttfCode::new(p)),
+)
+.paper("Karlstad MPTCP kernel, after Hurtig et al. 2019")
+.parameters(PARAMETERS);
 
 /// Shortest transmission time first, as the authors' code has it.
 pub struct SttfCode {
@@ -160,4 +170,4 @@ fn segments(amount: Bytes, subflow: &SubflowView) -> u64 {
 }
 
 /// What can be set.
-pub(in crate::scheduler) const PARAMETERS: &[Parameter] = &[ALPHA_PARAMETER, flag(OVERSHOOT, OVERSHOOT_ABOUT, true)];
+const PARAMETERS: &[Parameter] = &[ALPHA_PARAMETER, flag(OVERSHOOT, OVERSHOOT_ABOUT, true)];
