@@ -134,6 +134,21 @@ mod tests {
         assert!(Catalogue::default().schedulers.find("mine").is_err(), "another catalogue knows nothing of it");
     }
 
+    /// No policy asks for a parameter that is not set.
+    #[test]
+    fn every_policy_can_be_made_from_nothing() {
+        fn make<T: ?Sized>(table: &Table<T>) {
+            table.entries().iter().for_each(|entry| drop(entry.build_default()));
+        }
+        let Catalogue { schedulers, congestion, windows, ack_paths, reinjections, first_paths } = Catalogue::default();
+        make(&schedulers);
+        make(&congestion);
+        make(&windows);
+        make(&ack_paths);
+        make(&reinjections);
+        make(&first_paths);
+    }
+
     #[test]
     fn a_name_is_given_once() {
         let mut catalogue = Catalogue::default();

@@ -10,6 +10,7 @@ pub mod congestion;
 mod failure;
 pub mod first_path;
 pub mod forecast;
+mod parameter;
 pub mod receive_window;
 pub mod registry;
 pub mod reinjection;

@@ -5,12 +5,12 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 pub use crate::ack_path::ACK_PATHS;
 pub use crate::congestion::CONGESTION;
 pub use crate::first_path::FIRST_PATHS;
+pub use crate::parameter::{Domain, Flag, Number, Parameter, Params, Text, Value, flag, number, text};
 pub use crate::receive_window::WINDOWS;
 pub use crate::reinjection::REINJECTIONS;
 pub use crate::scheduler::SCHEDULERS;
@@ -39,62 +39,6 @@ enum Build<T: ?Sized + 'static> {
 }
 
 type Closure<T> = dyn Fn(&Params) -> Box<T> + Send + Sync;
-
-/// A parameter of a policy.
-#[derive(Clone, Copy, Debug)]
-pub struct Parameter {
-    /// Its name in scenarios.
-    pub name: &'static str,
-    /// One line, with the symbol and equation of the paper.
-    pub about: &'static str,
-    /// Unit, or empty for a pure number, a flag or a choice.
-    pub unit: &'static str,
-    /// What it may be and what it is when not set.
-    pub domain: Domain,
-}
-
-/// The values a parameter takes, with its default.
-#[derive(Clone, Copy, Debug)]
-pub enum Domain {
-    /// A number in `min..=max`.
-    Number {
-        /// Value when not set.
-        default: f64,
-        /// Smallest value accepted.
-        min: f64,
-        /// Largest value accepted.
-        max: f64,
-    },
-    /// True or false.
-    Flag {
-        /// Value when not set.
-        default: bool,
-    },
-    /// A text of a certain form.
-    Text {
-        /// Value when not set.
-        default: &'static str,
-        /// What it must be, as an error or a table says it.
-        form: &'static str,
-        /// What is wrong with a text that is not of this form.
-        check: fn(&str) -> Result<(), String>,
-    },
-}
-
-/// The value of a parameter.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Value {
-    /// A number.
-    Number(f64),
-    /// True or false.
-    Flag(bool),
-    /// Text.
-    Text(String),
-}
-
-/// The parameters of one policy, complete with defaults.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Params(BTreeMap<&'static str, Value>);
 
 /// Why a policy cannot be built as asked.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -240,79 +184,7 @@ impl<T: ?Sized> Entry<T> {
 
     /// One policy with all defaults.
     pub fn build_default(&self) -> Box<T> {
-        self.build(&self.params(&BTreeMap::new()).expect("no parameter is given, so none can be wrong"))
-    }
-}
-
-impl Domain {
-    /// Value when not set.
-    pub fn default_value(&self) -> Value {
-        match *self {
-            Domain::Number { default, .. } => Value::Number(default),
-            Domain::Flag { default } => Value::Flag(default),
-            Domain::Text { default, .. } => Value::Text(default.to_owned()),
-        }
-    }
-
-    /// What would be accepted instead, if `value` is not.
-    fn check(&self, value: &Value) -> Result<(), String> {
-        match (self, value) {
-            (Domain::Number { min, max, .. }, Value::Number(n)) if (*min..=*max).contains(n) => Ok(()),
-            (Domain::Flag { .. }, Value::Flag(_)) => Ok(()),
-            (Domain::Text { check, .. }, Value::Text(text)) => check(text).map_err(|why| format!("{self}, and {why}")),
-            _ => Err(self.to_string()),
-        }
-    }
-}
-
-impl Params {
-    /// The number called `name`.
-    pub fn number(&self, name: &str) -> f64 {
-        match self.0.get(name) {
-            Some(Value::Number(n)) => *n,
-            _ => unreachable!("an entry reads only the numbers it declares: {name}"),
-        }
-    }
-
-    /// The flag called `name`.
-    pub fn flag(&self, name: &str) -> bool {
-        match self.0.get(name) {
-            Some(Value::Flag(flag)) => *flag,
-            _ => unreachable!("an entry reads only the flags it declares: {name}"),
-        }
-    }
-
-    /// The text called `name`.
-    pub fn text(&self, name: &str) -> &str {
-        match self.0.get(name) {
-            Some(Value::Text(text)) => text,
-            _ => unreachable!("an entry reads only the texts it declares: {name}"),
-        }
-    }
-
-    /// All parameters in the order of their names.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Value)> {
-        self.0.iter().map(|(name, value)| (*name, value))
-    }
-}
-
-impl fmt::Display for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Value::Number(n) => write!(f, "{n}"),
-            Value::Flag(flag) => write!(f, "{flag}"),
-            Value::Text(text) => write!(f, "{text:?}"),
-        }
-    }
-}
-
-impl fmt::Display for Domain {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Domain::Number { min, max, .. } => write!(f, "a number from {min} to {max}"),
-            Domain::Flag { .. } => write!(f, "true or false"),
-            Domain::Text { form, .. } => f.write_str(form),
-        }
+        self.build(&Params::default())
     }
 }
 

@@ -3,7 +3,7 @@
 //! A packet's wait is SRTT less the smallest RTT the subflow ever saw. Waits that differ by up to `slack` count as equal; of
 //! equals the one with the lowest SRTT sends.
 
-use anabranch_policy::registry::{Domain, Parameter, Params};
+use anabranch_policy::registry::{Number, Params, number};
 use anabranch_policy::scheduler::{Entry, Scheduler};
 use anabranch_policy::{Decision, SubflowView, View};
 use anabranch_units::{Duration, Instant};
@@ -15,12 +15,10 @@ pub const ENTRY: Entry = Entry::new(
     include_str!("least_queue.rs"),
     |params| Box::new(LeastQueue::new(params)),
 )
-.parameters(&[Parameter {
-    name: "slack",
-    about: "waits that differ by up to this count as equal",
-    unit: "ms",
-    domain: Domain::Number { default: 5.0, min: 0.0, max: 1000.0 },
-}]);
+.parameters(&[SLACK.parameter()]);
+
+const SLACK: Number =
+    number("slack", "waits that differ by up to this count as equal", 5.0, 0.0..=1000.0).in_unit("ms");
 
 /// Picks the subflow with the shortest queue.
 pub struct LeastQueue {
@@ -30,7 +28,7 @@ pub struct LeastQueue {
 impl LeastQueue {
     /// For one connection.
     pub fn new(params: &Params) -> Self {
-        LeastQueue { slack: Duration::from_micros((params.number("slack") * 1e3) as u64) }
+        LeastQueue { slack: Duration::from_micros((SLACK.of(params) * 1e3) as u64) }
     }
 }
 

@@ -11,7 +11,7 @@
 //! 8.5 % in the paper's dynamic network in place of 12 %, and 11.7 % if every ACK is moved.
 
 use super::{AckPath, AckRoute, Entry};
-use crate::registry::{Domain, Parameter, Params};
+use crate::registry::{Params, Text, text};
 use anabranch_units::{Instant, SubflowId};
 use std::net::IpAddr;
 
@@ -23,7 +23,7 @@ pub const ENTRY: Entry = Entry::new(
     |parameters| Box::new(Fixed::new(parameters)),
 )
 .paper("Cheng 2019")
-.parameters(PARAMETERS);
+.parameters(&[PATH.parameter()]);
 
 /// The path that was named.
 #[derive(Clone, Copy, Debug)]
@@ -41,20 +41,18 @@ enum Place {
     Nowhere,
 }
 
-/// Which path.
-const PATH: &str = "path";
-
-const PARAMETERS: &[Parameter] = &[Parameter {
-    name: PATH,
-    about: "the path m: an address of either end, in scenarios its name; empty for that of the first subflow",
-    unit: "",
-    domain: Domain::Text { default: "", form: "the name of a path or an address", check: |_| Ok(()) },
-}];
+const PATH: Text = text(
+    "path",
+    "the path m: an address of either end, in scenarios its name; empty for that of the first subflow",
+    "",
+    "the name of a path or an address",
+    |_| Ok(()),
+);
 
 impl Fixed {
     /// With `path` from `parameters`.
     pub fn new(parameters: &Params) -> Self {
-        let place = match parameters.text(PATH) {
+        let place = match PATH.of(parameters) {
             "" => Place::First,
             text => text.parse().map_or(Place::Nowhere, Place::At),
         };
@@ -83,7 +81,7 @@ mod tests {
 
     fn answer(path: &str, of: SubflowId, routes: &[AckRoute]) -> SubflowId {
         let entry = find(ACK_PATHS, "ACK path", "fixed").unwrap();
-        let given = [(PATH.to_owned(), Value::Text(path.to_owned()))].into();
+        let given = [("path".to_owned(), Value::Text(path.to_owned()))].into();
         entry.build(&entry.params(&given).unwrap()).path(Instant::ZERO, of, routes)
     }
 

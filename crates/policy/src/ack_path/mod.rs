@@ -19,7 +19,7 @@ pub use fixed::Fixed;
 pub use own::Own;
 pub use probed::Probed;
 
-use crate::registry::{self, Domain, Parameter};
+use crate::registry;
 use anabranch_units::{Duration, Instant, SubflowId};
 use std::net::IpAddr;
 
@@ -92,15 +92,6 @@ pub type Entry = registry::Entry<dyn AckPath>;
 
 /// Every policy of this kind.
 pub const ACK_PATHS: &[Entry] = &[own::ENTRY, data_ack_fast::ENTRY, fixed::ENTRY, probed::ENTRY];
-
-const fn number(
-    name: &'static str,
-    about: &'static str,
-    unit: &'static str,
-    (default, min, max): (f64, f64, f64),
-) -> Parameter {
-    Parameter { name, about, unit, domain: Domain::Number { default, min, max } }
-}
 
 #[cfg(test)]
 mod testing {

@@ -19,8 +19,8 @@
 //! latest value. With no path that answers, ACKs stay on their own. Round trips of probes are both directions together; the
 //! paper measures so as well, and where the directions differ the choice may be wrong.
 
-use super::{AckPath, AckRoute, Entry, Probe, Probing, number};
-use crate::registry::{Domain, Parameter, Params};
+use super::{AckPath, AckRoute, Entry, Probe, Probing};
+use crate::registry::{Flag, Number, Params, flag, number};
 use anabranch_units::{Duration, Instant, SubflowId};
 
 /// Its line of the table.
@@ -31,7 +31,13 @@ pub const ENTRY: Entry = Entry::new(
     |parameters| Box::new(Probed::new(parameters)),
 )
 .paper("Cheng 2019")
-.parameters(PARAMETERS);
+.parameters(&[
+    TAU.parameter(),
+    LAMBDA.parameter(),
+    LAMBDA_PERCENT.parameter(),
+    PROBES.parameter(),
+    JUDGED_LATE.parameter(),
+]);
 
 /// The path that probes found fastest.
 #[derive(Clone, Debug)]
@@ -45,37 +51,28 @@ pub struct Probed {
     current: Option<SubflowId>,
 }
 
-const TAU: &str = "tau";
-const LAMBDA: &str = "lambda";
-const LAMBDA_PERCENT: &str = "lambda_percent";
-const PROBES: &str = "probes";
-const JUDGED_LATE: &str = "judged_late";
-
-const PARAMETERS: &[Parameter] = &[
-    number(TAU, "time between two rounds of probes (τ)", "ms", (200.0, 10.0, 60_000.0)),
-    number(LAMBDA, "how much better another path must be (λ), at least", "ms", (2.0, 0.0, 60_000.0)),
-    number(LAMBDA_PERCENT, "λ as a part of the present path's round trip; the larger counts", "%", (10.0, 0.0, 100.0)),
-    number(PROBES, "probes on each path in a round, of which the fastest counts", "", (3.0, 1.0, 16.0)),
-    Parameter {
-        name: JUDGED_LATE,
-        about: "a round is judged as the next is sent, not as soon as its replies must be there",
-        unit: "",
-        domain: Domain::Flag { default: false },
-    },
-];
+const TAU: Number = number("tau", "time between two rounds of probes (τ)", 200.0, 10.0..=60_000.0).in_unit("ms");
+const LAMBDA: Number =
+    number("lambda", "how much better another path must be (λ), at least", 2.0, 0.0..=60_000.0).in_unit("ms");
+const LAMBDA_PERCENT: Number =
+    number("lambda_percent", "λ as a part of the present path's round trip; the larger counts", 10.0, 0.0..=100.0)
+        .in_unit("%");
+const PROBES: Number = number("probes", "probes on each path in a round, of which the fastest counts", 3.0, 1.0..=16.0);
+const JUDGED_LATE: Flag =
+    flag("judged_late", "a round is judged as the next is sent, not as soon as its replies must be there", false);
 
 impl Probed {
     /// With `tau`, `lambda`, `lambda_percent`, `probes` and `judged_late` from `parameters`.
     pub fn new(parameters: &Params) -> Self {
-        let millis = |name| Duration::from_millis(1).mul_f64(parameters.number(name));
+        let millis = |number: Number| Duration::from_millis(1).mul_f64(number.of(parameters));
         Probed {
             probing: Probing {
                 interval: millis(TAU),
-                probes: parameters.number(PROBES) as u32,
-                judged_late: parameters.flag(JUDGED_LATE),
+                probes: PROBES.of(parameters) as u32,
+                judged_late: JUDGED_LATE.of(parameters),
             },
             least_gain: millis(LAMBDA),
-            least_share: parameters.number(LAMBDA_PERCENT) / 100.0,
+            least_share: LAMBDA_PERCENT.of(parameters) / 100.0,
             known: Vec::new(),
             current: None,
         }

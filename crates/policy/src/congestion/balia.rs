@@ -22,10 +22,10 @@ pub const ENTRY: Entry = Entry::new(
     "balia",
     "linked increases and decreases, balanced between friendliness and responsiveness",
     include_str!("balia.rs"),
-    |p| Box::new(Balia { lisa: p.flag("lisa") }),
+    |p| Box::new(Balia { lisa: LISA.of(p) }),
 )
 .paper("Walid 2014")
-.parameters(&[LISA]);
+.parameters(&[LISA.parameter()]);
 
 /// Balanced linked adaptation over the subflows of one connection.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,7 +1,7 @@
 //! Rules that coupled algorithms share: which subflows count in their sums, and with which window (A-COUPLED).
 
 use super::Flow;
-use crate::registry::{Domain, Parameter};
+use crate::registry::{Flag, flag};
 
 /// A subflow that counts. Rates and their powers are in bytes per nanosecond: the unit of time cancels in every use.
 #[derive(Clone, Copy)]
@@ -41,9 +41,5 @@ pub(super) fn alone(flow: &Flow, acked: f64) -> f64 {
 }
 
 /// Switches linked slow start on; see [`super::lisa`].
-pub(super) const LISA: Parameter = Parameter {
-    name: "lisa",
-    about: "a joining subflow takes its first window from the one with the largest in slow start (LISA)",
-    unit: "",
-    domain: Domain::Flag { default: false },
-};
+pub(super) const LISA: Flag =
+    flag("lisa", "a joining subflow takes its first window from the one with the largest in slow start (LISA)", false);

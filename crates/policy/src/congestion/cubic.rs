@@ -14,7 +14,7 @@
 //! does a window that is already at `W_max`, as after an idle restart (§4.10). Subflows are not coupled.
 
 use super::{CongestionControl, Entry, Flow};
-use crate::registry::{Domain, Parameter};
+use crate::registry::{Flag, Number, flag, number};
 use anabranch_units::{Duration, Instant};
 
 /// Its line of the table.
@@ -22,29 +22,16 @@ pub const ENTRY: Entry = Entry::new(
     "cubic",
     "a cubic function of the time since the last loss; each subflow by itself",
     include_str!("cubic.rs"),
-    |p| Box::new(Cubic::new(p.number("c"), p.number("beta"), p.flag("fast_convergence"))),
+    |p| Box::new(Cubic::new(C.of(p), BETA.of(p), FAST_CONVERGENCE.of(p))),
 )
 .paper("RFC 9438")
-.parameters(&[
-    Parameter {
-        name: "c",
-        about: "C, steepness of the cubic function (RFC 9438 §5)",
-        unit: "segments/s^3",
-        domain: Domain::Number { default: 0.4, min: 0.001, max: 100.0 },
-    },
-    Parameter {
-        name: "beta",
-        about: "β_cubic, what a loss leaves of the window (RFC 9438 §4.6)",
-        unit: "",
-        domain: Domain::Number { default: 0.7, min: 0.1, max: 0.95 },
-    },
-    Parameter {
-        name: "fast_convergence",
-        about: "release more when the window shrinks from loss to loss (RFC 9438 §4.7)",
-        unit: "",
-        domain: Domain::Flag { default: true },
-    },
-]);
+.parameters(&[C.parameter(), BETA.parameter(), FAST_CONVERGENCE.parameter()]);
+
+const C: Number =
+    number("c", "C, steepness of the cubic function (RFC 9438 §5)", 0.4, 0.001..=100.0).in_unit("segments/s^3");
+const BETA: Number = number("beta", "β_cubic, what a loss leaves of the window (RFC 9438 §4.6)", 0.7, 0.1..=0.95);
+const FAST_CONVERGENCE: Flag =
+    flag("fast_convergence", "release more when the window shrinks from loss to loss (RFC 9438 §4.7)", true);
 
 /// CUBIC for every subflow by itself.
 #[derive(Clone, Debug)]

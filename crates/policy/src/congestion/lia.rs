@@ -19,10 +19,10 @@ pub const ENTRY: Entry = Entry::new(
     "lia",
     "linked increases: all subflows together grow like one TCP on the best path",
     include_str!("lia.rs"),
-    |p| Box::new(Lia { lisa: p.flag("lisa") }),
+    |p| Box::new(Lia { lisa: LISA.of(p) }),
 )
 .paper("RFC 6356")
-.parameters(&[LISA]);
+.parameters(&[LISA.parameter()]);
 
 /// Linked increases over the subflows of one connection.
 #[derive(Clone, Copy, Debug, Default)]

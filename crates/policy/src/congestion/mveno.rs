@@ -22,10 +22,10 @@ pub const ENTRY: Entry = Entry::new(
     "mveno-r",
     "veno with LIA's linked increase (reconstruction: the weights were not published)",
     include_str!("mveno.rs"),
-    |p| Box::new(MVeno::new(p.number("beta"), p.flag("lisa"))),
+    |p| Box::new(MVeno::new(veno::BETA.of(p), LISA.of(p))),
 )
 .paper("Dong 2016")
-.parameters(&[veno::BETA, LISA]);
+.parameters(&[veno::BETA.parameter(), LISA.parameter()]);
 
 /// Linked Veno over the subflows of one connection.
 #[derive(Clone, Debug)]

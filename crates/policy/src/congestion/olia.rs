@@ -24,10 +24,10 @@ pub const ENTRY: Entry = Entry::new(
     "olia",
     "linked increases that shift windows to the paths with the longest loss-free runs",
     include_str!("olia.rs"),
-    |p| Box::new(Olia::new(p.flag("lisa"))),
+    |p| Box::new(Olia::new(LISA.of(p))),
 )
 .paper("Khalili 2013")
-.parameters(&[LISA]);
+.parameters(&[LISA.parameter()]);
 
 /// Opportunistic linked increases over the subflows of one connection.
 #[derive(Clone, Debug, Default)]

@@ -17,7 +17,7 @@
 use super::ack::Round;
 use super::coupled::alone;
 use super::{Ack, CongestionControl, Entry, Flow, Window};
-use crate::registry::{Domain, Parameter};
+use crate::registry::{Number, number};
 use anabranch_units::{Duration, Instant};
 
 /// Its line of the table.
@@ -25,10 +25,10 @@ pub const ENTRY: Entry = Entry::new(
     "vegas",
     "keeps a few packets queued, found by the RTT; each subflow by itself",
     include_str!("vegas.rs"),
-    |p| Box::new(Vegas::new(p.number("alpha"), p.number("beta"), p.number("gamma"))),
+    |p| Box::new(Vegas::new(ALPHA.of(p), BETA.of(p), GAMMA.of(p))),
 )
 .paper("Brakmo 1994")
-.parameters(PARAMETERS);
+.parameters(&[ALPHA.parameter(), BETA.parameter(), GAMMA.parameter()]);
 
 /// Vegas for every subflow by itself.
 #[derive(Clone, Debug)]
@@ -43,27 +43,11 @@ pub struct Vegas {
     memories: Vec<Memory>,
 }
 
-/// What Vegas takes.
-const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "alpha",
-        about: "α, queued packets below which the window grows",
-        unit: "segments",
-        domain: Domain::Number { default: 2.0, min: 0.0, max: 10_000.0 },
-    },
-    Parameter {
-        name: "beta",
-        about: "β, queued packets above which it shrinks",
-        unit: "segments",
-        domain: Domain::Number { default: 4.0, min: 0.0, max: 10_000.0 },
-    },
-    Parameter {
-        name: "gamma",
-        about: "γ, queued packets that end slow start",
-        unit: "segments",
-        domain: Domain::Number { default: 1.0, min: 0.0, max: 10_000.0 },
-    },
-];
+const ALPHA: Number =
+    number("alpha", "α, queued packets below which the window grows", 2.0, 0.0..=10_000.0).in_unit("segments");
+const BETA: Number =
+    number("beta", "β, queued packets above which it shrinks", 4.0, 0.0..=10_000.0).in_unit("segments");
+const GAMMA: Number = number("gamma", "γ, queued packets that end slow start", 1.0, 0.0..=10_000.0).in_unit("segments");
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Memory {

@@ -15,7 +15,7 @@
 
 use super::coupled::alone;
 use super::{Ack, CongestionControl, Entry, Flow, Window};
-use crate::registry::{Domain, Parameter};
+use crate::registry::{Number, number};
 use anabranch_units::{Duration, Instant};
 
 /// Its line of the table.
@@ -23,10 +23,10 @@ pub const ENTRY: Entry = Entry::new(
     "veno",
     "reno that takes a loss for chance while few packets are queued; each subflow by itself",
     include_str!("veno.rs"),
-    |p| Box::new(Veno::new(p.number("beta"))),
+    |p| Box::new(Veno::new(BETA.of(p))),
 )
 .paper("Fu 2003")
-.parameters(&[BETA]);
+.parameters(&[BETA.parameter()]);
 
 /// Veno for every subflow by itself.
 #[derive(Clone, Debug)]
@@ -35,12 +35,9 @@ pub struct Veno {
 }
 
 /// β, of which both Veno and mVeno speak.
-pub(super) const BETA: Parameter = Parameter {
-    name: "beta",
-    about: "β, packets in the queue from which on a loss is one of congestion",
-    unit: "segments",
-    domain: Domain::Number { default: 3.0, min: 0.0, max: 10_000.0 },
-};
+pub(super) const BETA: Number =
+    number("beta", "β, packets in the queue from which on a loss is one of congestion", 3.0, 0.0..=10_000.0)
+        .in_unit("segments");
 
 /// Veno's test, for all subflows.
 #[derive(Clone, Debug)]

@@ -22,7 +22,7 @@ use super::ack::Round;
 use super::coupled::{LISA, alone};
 use super::vegas::{LEAST_SAMPLES, LEAST_SEGMENTS};
 use super::{Ack, CongestionControl, Entry, Flow, Window};
-use crate::registry::{Domain, Parameter};
+use crate::registry::{Flag, Number, flag, number};
 use anabranch_units::{Duration, Instant};
 
 /// Its line of the table.
@@ -30,10 +30,10 @@ pub const ENTRY: Entry = Entry::new(
     "wvegas",
     "vegas on every subflow, sharing one budget of queued packets by their rates",
     include_str!("wvegas.rs"),
-    |p| Box::new(WVegas::new(p.number("total_alpha"), p.number("gamma"), p.flag("drain"), p.flag("lisa"))),
+    |p| Box::new(WVegas::new(TOTAL_ALPHA.of(p), GAMMA.of(p), DRAIN.of(p), LISA.of(p))),
 )
 .paper("Cao 2012")
-.parameters(PARAMETERS);
+.parameters(&[TOTAL_ALPHA.parameter(), GAMMA.parameter(), DRAIN.parameter(), LISA.parameter()]);
 
 /// Weighted Vegas over the subflows of one connection.
 #[derive(Clone, Debug)]
@@ -49,28 +49,16 @@ pub struct WVegas {
     memories: Vec<Memory>,
 }
 
-/// What wVegas takes.
-const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "total_alpha",
-        about: "packets in queues that all subflows together aim at",
-        unit: "segments",
-        domain: Domain::Number { default: 10.0, min: 2.0, max: 10_000.0 },
-    },
-    Parameter {
-        name: "gamma",
-        about: "γ, packets in the queue that end slow start",
-        unit: "segments",
-        domain: Domain::Number { default: 1.0, min: 0.0, max: 10_000.0 },
-    },
-    Parameter {
-        name: "drain",
-        about: "shrink to half the empty path's window when the queueing delay has doubled, as the kernel does",
-        unit: "",
-        domain: Domain::Flag { default: true },
-    },
-    LISA,
-];
+const TOTAL_ALPHA: Number =
+    number("total_alpha", "packets in queues that all subflows together aim at", 10.0, 2.0..=10_000.0)
+        .in_unit("segments");
+const GAMMA: Number =
+    number("gamma", "γ, packets in the queue that end slow start", 1.0, 0.0..=10_000.0).in_unit("segments");
+const DRAIN: Flag = flag(
+    "drain",
+    "shrink to half the empty path's window when the queueing delay has doubled, as the kernel does",
+    true,
+);
 
 #[derive(Clone, Copy, Debug)]
 struct Memory {

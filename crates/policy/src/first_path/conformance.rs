@@ -1,7 +1,7 @@
 //! What every first-path policy keeps to, over the registry.
 
 use super::*;
-use crate::registry::Value;
+use crate::registry::{Domain, Parameter, Value};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 

@@ -20,7 +20,7 @@ pub use raced::Raced;
 pub use remembered::Remembered;
 
 use crate::Truth;
-use crate::registry::{self, Domain, Parameter};
+use crate::registry;
 use anabranch_units::{Duration, Rate};
 use std::net::IpAddr;
 
@@ -82,15 +82,6 @@ pub type Entry = registry::Entry<dyn FirstPath>;
 
 /// Every policy of this kind.
 pub const FIRST_PATHS: &[Entry] = &[as_listed::ENTRY, lowest_rtt::ENTRY, raced::ENTRY, remembered::ENTRY];
-
-const fn number(
-    name: &'static str,
-    about: &'static str,
-    unit: &'static str,
-    (default, min, max): (f64, f64, f64),
-) -> Parameter {
-    Parameter { name, about, unit, domain: Domain::Number { default, min, max } }
-}
 
 #[cfg(test)]
 mod testing {

@@ -17,8 +17,8 @@
 //! after the last of the others: RFC 6298's first timeout.
 
 use super::order::{overdue, sorted, spaced};
-use super::{Attempt, Candidate, Entry, FirstPath, MIN_DELAY, number};
-use crate::registry::{Parameter, Params};
+use super::{Attempt, Candidate, Entry, FirstPath, MIN_DELAY};
+use crate::registry::{Number, Params, number};
 use anabranch_units::Duration;
 
 /// Its line of the table.
@@ -29,7 +29,7 @@ pub const ENTRY: Entry = Entry::new(
     |parameters| Box::new(Raced::new(parameters)),
 )
 .paper("RFC 8305 §5")
-.parameters(PARAMETERS);
+.parameters(&[CONNECTION_ATTEMPT_DELAY.parameter()]);
 
 /// SYNs on all paths, one after the other.
 #[derive(Clone, Copy, Debug)]
@@ -38,18 +38,14 @@ pub struct Raced {
     delay: Duration,
 }
 
-const DELAY: &str = "delay";
-
 /// To the upper bound that RFC 8305 recommends.
-pub(super) const CONNECTION_ATTEMPT_DELAY: Parameter =
-    number(DELAY, "Connection Attempt Delay: pause between the SYNs of two paths", "ms", (0.0, 0.0, 2000.0));
-
-const PARAMETERS: &[Parameter] = &[CONNECTION_ATTEMPT_DELAY];
+pub(super) const CONNECTION_ATTEMPT_DELAY: Number =
+    number("delay", "Connection Attempt Delay: pause between the SYNs of two paths", 0.0, 0.0..=2000.0).in_unit("ms");
 
 impl Raced {
     /// With `delay` from `parameters`.
     pub fn new(parameters: &Params) -> Self {
-        Raced { delay: Duration::from_millis(1).mul_f64(parameters.number(DELAY)) }
+        Raced { delay: Duration::from_millis(1).mul_f64(CONNECTION_ATTEMPT_DELAY.of(parameters)) }
     }
 
     /// The pause after an attempt on this path.

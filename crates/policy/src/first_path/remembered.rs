@@ -7,8 +7,8 @@
 
 use super::order::{Group, group, overdue, sorted, spaced};
 use super::raced::{CONNECTION_ATTEMPT_DELAY, Raced};
-use super::{Attempt, Candidate, Entry, FirstPath, number};
-use crate::registry::{Parameter, Params};
+use super::{Attempt, Candidate, Entry, FirstPath};
+use crate::registry::{Number, Params, number};
 use anabranch_units::Duration;
 
 /// Its line of the table.
@@ -19,7 +19,7 @@ pub const ENTRY: Entry = Entry::new(
     |parameters| Box::new(Remembered::new(parameters)),
 )
 .paper("RFC 8305 §5")
-.parameters(PARAMETERS);
+.parameters(&[FRESH.parameter(), CONNECTION_ATTEMPT_DELAY.parameter()]);
 
 /// The fastest path in memory, and a race where memory fails.
 #[derive(Clone, Copy, Debug)]
@@ -29,12 +29,8 @@ pub struct Remembered {
     fresh: Duration,
 }
 
-const FRESH: &str = "fresh";
-
-const PARAMETERS: &[Parameter] = &[
-    number(FRESH, "measurements no older than this make a race unnecessary", "s", (600.0, 1.0, 3600.0)),
-    CONNECTION_ATTEMPT_DELAY,
-];
+const FRESH: Number =
+    number("fresh", "measurements no older than this make a race unnecessary", 600.0, 1.0..=3600.0).in_unit("s");
 
 /// RFC 8305 §5, "Minimum Connection Attempt Delay".
 const MIN_PATIENCE: Duration = Duration::from_millis(100);
@@ -42,7 +38,7 @@ const MIN_PATIENCE: Duration = Duration::from_millis(100);
 impl Remembered {
     /// With `fresh` and `delay` from `parameters`.
     pub fn new(parameters: &Params) -> Self {
-        let fresh = Duration::from_secs(1).mul_f64(parameters.number(FRESH));
+        let fresh = Duration::from_secs(1).mul_f64(FRESH.of(parameters));
         Remembered { race: Raced::new(parameters), fresh }
     }
 

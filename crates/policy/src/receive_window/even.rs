@@ -15,7 +15,7 @@
 //! is at least one byte, so that a connection with nothing unacknowledged can always send.
 
 use super::{Buffers, Entry, ReceiveWindow, Usage};
-use crate::registry::{Domain, Parameter};
+use crate::registry::{Flag, flag};
 use anabranch_units::{Bytes, Instant};
 
 /// Its line of the table.
@@ -23,29 +23,18 @@ pub const ENTRY: Entry = Entry::new(
     "even",
     "the same part of the buffer for each subflow, however fast it is",
     include_str!("even.rs"),
-    |p| Box::new(Even::new(p.flag("receive"), p.flag("send"), p.flag("in_flight"))),
+    |p| Box::new(Even::new(RECEIVE.of(p), SEND.of(p), IN_FLIGHT.of(p))),
 )
 .paper("CMT-SCTP buffer splitting; in the words of Han et al. 2017")
-.parameters(&[
-    Parameter {
-        name: "receive",
-        about: "split the peer's receive buffer",
-        unit: "",
-        domain: Domain::Flag { default: true },
-    },
-    Parameter {
-        name: "send",
-        about: "split the sender's own buffer",
-        unit: "",
-        domain: Domain::Flag { default: false },
-    },
-    Parameter {
-        name: "in_flight",
-        about: "receive: cap what is in flight at a part of what is free, as SCTP does, not what is not DATA_ACKed",
-        unit: "",
-        domain: Domain::Flag { default: false },
-    },
-]);
+.parameters(&[RECEIVE.parameter(), SEND.parameter(), IN_FLIGHT.parameter()]);
+
+const RECEIVE: Flag = flag("receive", "split the peer's receive buffer", true);
+const SEND: Flag = flag("send", "split the sender's own buffer", false);
+const IN_FLIGHT: Flag = flag(
+    "in_flight",
+    "receive: cap what is in flight at a part of what is free, as SCTP does, not what is not DATA_ACKed",
+    false,
+);
 
 /// An even split of one or both buffers.
 #[derive(Clone, Copy, Debug)]

@@ -28,7 +28,7 @@
 
 use super::{Buffers, Entry, ReceiveWindow, Usage};
 use crate::forecast::number::powi;
-use crate::registry::{Domain, Parameter};
+use crate::registry::{Flag, Number, flag, number};
 use anabranch_units::{Bytes, Duration, Instant, SubflowId};
 
 /// Its line of the table.
@@ -36,35 +36,22 @@ pub const ENTRY: Entry = Entry::new(
     "rbp",
     "divided beforehand by how much of the buffer each subflow is expected to occupy",
     include_str!("rbp.rs"),
-    |p| Box::new(Rbp::new(p.number("beta"), p.flag("per_rtt"), p.number("hysteresis"), p.flag("whole_segments"))),
+    |p| Box::new(Rbp::new(BETA.of(p), PER_RTT.of(p), HYSTERESIS.of(p), WHOLE_SEGMENTS.of(p))),
 )
 .paper("Han et al. 2017")
-.parameters(&[
-    Parameter {
-        name: "beta",
-        about: "β, the weight of the latest cwnd in its average (Eq. 1)",
-        unit: "",
-        domain: Domain::Number { default: 0.0625, min: 0.0001, max: 1.0 },
-    },
-    Parameter {
-        name: "per_rtt",
-        about: "average cwnd once per round trip, not once per acknowledged segment (A-RBP-2)",
-        unit: "",
-        domain: Domain::Flag { default: false },
-    },
-    Parameter {
-        name: "hysteresis",
-        about: "how far an RTT ratio must pass a step of Eq. 2 before the shares jump, as a part of that step",
-        unit: "",
-        domain: Domain::Number { default: 0.0, min: 0.0, max: 0.5 },
-    },
-    Parameter {
-        name: "whole_segments",
-        about: "a window below one segment counts as none while anything is outstanding (A-RBP-7)",
-        unit: "",
-        domain: Domain::Flag { default: true },
-    },
-]);
+.parameters(&[BETA.parameter(), PER_RTT.parameter(), HYSTERESIS.parameter(), WHOLE_SEGMENTS.parameter()]);
+
+const BETA: Number = number("beta", "β, the weight of the latest cwnd in its average (Eq. 1)", 0.0625, 0.0001..=1.0);
+const PER_RTT: Flag =
+    flag("per_rtt", "average cwnd once per round trip, not once per acknowledged segment (A-RBP-2)", false);
+const HYSTERESIS: Number = number(
+    "hysteresis",
+    "how far an RTT ratio must pass a step of Eq. 2 before the shares jump, as a part of that step",
+    0.0,
+    0.0..=0.5,
+);
+const WHOLE_SEGMENTS: Flag =
+    flag("whole_segments", "a window below one segment counts as none while anything is outstanding (A-RBP-7)", true);
 
 /// RBP for one connection.
 #[derive(Clone, Debug)]

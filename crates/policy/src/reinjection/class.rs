@@ -10,7 +10,7 @@
 //! decayed estimate that schedulers see as well.
 
 use crate::SubflowView;
-use crate::registry::{Domain, Parameter, Params};
+use crate::registry::{Number, Params, number};
 use anabranch_units::{Duration, Rate};
 
 /// How good a path is; the best first.
@@ -38,15 +38,15 @@ pub struct Limits {
 
 impl Limits {
     pub(super) fn new(params: &Params) -> Self {
-        let ms = |name| Duration::from_secs_f64(params.number(name) / 1e3);
+        let ms = |limit: Number| Duration::from_secs_f64(limit.of(params) / 1e3);
         Limits {
-            low_srtt: ms("low-srtt"),
-            low_timeouts: params.number("low-timeouts") as u32,
-            low_loss: params.number("low-loss") / 100.0,
-            mid_srtt: ms("mid-srtt"),
-            mid_factor: params.number("mid-factor"),
-            mid_rate: Rate::from_bps((params.number("mid-rate") * 8e3) as u64),
-            mid_loss: params.number("mid-loss") / 100.0,
+            low_srtt: ms(LOW_SRTT),
+            low_timeouts: LOW_TIMEOUTS.of(params) as u32,
+            low_loss: LOW_LOSS.of(params) / 100.0,
+            mid_srtt: ms(MID_SRTT),
+            mid_factor: MID_FACTOR.of(params),
+            mid_rate: Rate::from_bps((MID_RATE.of(params) * 8e3) as u64),
+            mid_loss: MID_LOSS.of(params) / 100.0,
         }
     }
 
@@ -62,40 +62,28 @@ impl Limits {
     }
 }
 
-const fn number(
-    name: &'static str,
-    about: &'static str,
-    unit: &'static str,
-    default: f64,
-    (min, max): (f64, f64),
-) -> Parameter {
-    Parameter { name, about, unit, domain: Domain::Number { default, min, max } }
-}
-
-pub(super) const LOW_SRTT: Parameter =
-    number("low-srtt", "a path with a larger SRTT is low", "ms", 2000.0, (1.0, 60_000.0));
-pub(super) const LOW_TIMEOUTS: Parameter =
-    number("low-timeouts", "as many timeouts in a row make a path low", "", 2.0, (1.0, 100.0));
-pub(super) const LOW_LOSS: Parameter = number("low-loss", "a path that loses more is low", "%", 30.0, (0.0, 100.0));
-pub(super) const MID_SRTT: Parameter =
-    number("mid-srtt", "a path with a larger SRTT is no better than mid", "ms", 500.0, (1.0, 60_000.0));
-pub(super) const MID_FACTOR: Parameter =
-    number("mid-factor", "nor is one with more than this times the lowest SRTT", "", 3.0, (1.0, 1000.0));
-pub(super) const MID_RATE: Parameter =
-    number("mid-rate", "nor one of less bandwidth", "kB/s", 375.0, (0.0, 1_000_000.0));
-pub(super) const MID_LOSS: Parameter = number("mid-loss", "nor one that loses more", "%", 10.0, (0.0, 100.0));
+pub(super) const LOW_SRTT: Number =
+    number("low-srtt", "a path with a larger SRTT is low", 2000.0, 1.0..=60_000.0).in_unit("ms");
+pub(super) const LOW_TIMEOUTS: Number =
+    number("low-timeouts", "as many timeouts in a row make a path low", 2.0, 1.0..=100.0);
+pub(super) const LOW_LOSS: Number = number("low-loss", "a path that loses more is low", 30.0, 0.0..=100.0).in_unit("%");
+pub(super) const MID_SRTT: Number =
+    number("mid-srtt", "a path with a larger SRTT is no better than mid", 500.0, 1.0..=60_000.0).in_unit("ms");
+pub(super) const MID_FACTOR: Number =
+    number("mid-factor", "nor is one with more than this times the lowest SRTT", 3.0, 1.0..=1000.0);
+pub(super) const MID_RATE: Number =
+    number("mid-rate", "nor one of less bandwidth", 375.0, 0.0..=1_000_000.0).in_unit("kB/s");
+pub(super) const MID_LOSS: Number = number("mid-loss", "nor one that loses more", 10.0, 0.0..=100.0).in_unit("%");
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::{REINJECTIONS, find};
     use anabranch_units::{Bytes, SubflowId};
 
     const BEST: Duration = Duration::from_millis(40);
 
     fn limits() -> Limits {
-        let entry = find(REINJECTIONS, "reinjection", "deadline").expect("it is registered");
-        Limits::new(&entry.params(&Default::default()).expect("defaults are accepted"))
+        Limits::new(&Params::default())
     }
 
     /// A path of `cwnd` bytes per `srtt`, beside one of 40 ms: min(500, 3 · 40) = 120 ms and 375 kB/s are what mid begins at.

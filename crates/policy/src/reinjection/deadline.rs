@@ -25,7 +25,7 @@ use super::class::{Class, LOW_LOSS, LOW_SRTT, LOW_TIMEOUTS, Limits, MID_FACTOR, 
 use super::flight::{Flight, under_way};
 use super::{Entry, Picture, Piece, Reinjection, Repeat, Standing, Why};
 use crate::SubflowView;
-use crate::registry::{Domain, Parameter, Params};
+use crate::registry::{Number, Params, number};
 use anabranch_units::{Duration, Instant, SubflowId};
 
 /// Its line of the table.
@@ -36,35 +36,23 @@ pub const ENTRY: Entry = Entry::new(
     |p| Box::new(Deadline::new(p)),
 )
 .paper("XQUIC deadline; Zheng et al. 2021 (XLINK)")
-.parameters(PARAMETERS);
+.parameters(&[
+    FACTOR.parameter(),
+    HARD.parameter(),
+    FLOOR.parameter(),
+    LOW_SRTT.parameter(),
+    LOW_TIMEOUTS.parameter(),
+    LOW_LOSS.parameter(),
+    MID_SRTT.parameter(),
+    MID_FACTOR.parameter(),
+    MID_RATE.parameter(),
+    MID_LOSS.parameter(),
+]);
 
-const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "factor",
-        about: "the deadline in lowest SRTTs",
-        unit: "",
-        domain: Domain::Number { default: 1.1, min: 0.0, max: 100.0 },
-    },
-    Parameter {
-        name: "hard",
-        about: "the deadline at most",
-        unit: "ms",
-        domain: Domain::Number { default: 500.0, min: 1.0, max: 60_000.0 },
-    },
-    Parameter {
-        name: "floor",
-        about: "the deadline at least; counts more than `hard`",
-        unit: "ms",
-        domain: Domain::Number { default: 20.0, min: 1.0, max: 60_000.0 },
-    },
-    LOW_SRTT,
-    LOW_TIMEOUTS,
-    LOW_LOSS,
-    MID_SRTT,
-    MID_FACTOR,
-    MID_RATE,
-    MID_LOSS,
-];
+const FACTOR: Number = number("factor", "the deadline in lowest SRTTs", 1.1, 0.0..=100.0);
+const HARD: Number = number("hard", "the deadline at most", 500.0, 1.0..=60_000.0).in_unit("ms");
+const FLOOR: Number =
+    number("floor", "the deadline at least; counts more than `hard`", 20.0, 1.0..=60_000.0).in_unit("ms");
 
 /// Deadline reinjection for one connection.
 #[derive(Debug)]
@@ -93,9 +81,9 @@ impl Deadline {
     /// With the limits in `params`.
     pub fn new(params: &Params) -> Self {
         Deadline {
-            factor: params.number("factor"),
-            hard: milliseconds(params, "hard"),
-            floor: milliseconds(params, "floor"),
+            factor: FACTOR.of(params),
+            hard: milliseconds(params, HARD),
+            floor: milliseconds(params, FLOOR),
             limits: Limits::new(params),
             lanes: Vec::new(),
             begun: false,
@@ -192,8 +180,8 @@ impl Reinjection for Deadline {
     }
 }
 
-fn milliseconds(params: &Params, name: &str) -> Duration {
-    Duration::from_secs_f64(params.number(name) / 1e3)
+fn milliseconds(params: &Params, number: Number) -> Duration {
+    Duration::from_secs_f64(number.of(params) / 1e3)
 }
 
 #[cfg(test)]

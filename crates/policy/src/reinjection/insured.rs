@@ -29,7 +29,7 @@ use super::{
     Transmission, Why,
 };
 use crate::SubflowView;
-use crate::registry::{Domain, Parameter, Params};
+use crate::registry::{Flag, Number, Params, flag, number};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, SubflowId};
 use std::cmp::Reverse;
 
@@ -40,28 +40,13 @@ pub const ENTRY: Entry = Entry::new(
     include_str!("insured.rs"),
     |p| Box::new(Insured::new(p)),
 )
-.parameters(PARAMETERS);
+.parameters(&[PENALISE.parameter(), SHARE.parameter(), ALLOWANCE.parameter()]);
 
-const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "penalise",
-        about: "halve the windows of the slower subflows that hold the oldest data",
-        unit: "",
-        domain: Domain::Flag { default: true },
-    },
-    Parameter {
-        name: "share",
-        about: "bytes copied at most, of those sent for the first time",
-        unit: "%",
-        domain: Domain::Number { default: 30.0, min: 0.0, max: 100.0 },
-    },
-    Parameter {
-        name: "allowance",
-        about: "segments that may be copied besides",
-        unit: "segments",
-        domain: Domain::Number { default: 10.0, min: 0.0, max: 10_000.0 },
-    },
-];
+const PENALISE: Flag = flag("penalise", "halve the windows of the slower subflows that hold the oldest data", true);
+const SHARE: Number =
+    number("share", "bytes copied at most, of those sent for the first time", 30.0, 0.0..=100.0).in_unit("%");
+const ALLOWANCE: Number =
+    number("allowance", "segments that may be copied besides", 10.0, 0.0..=10_000.0).in_unit("segments");
 
 /// Insured reinjection for one connection.
 #[derive(Debug)]
@@ -86,9 +71,9 @@ impl Insured {
     /// With the bounds in `params`.
     pub fn new(params: &Params) -> Self {
         Insured {
-            opportunistic: Opportunistic::new(params.flag("penalise")),
-            share: params.number("share") / 100.0,
-            allowance: params.number("allowance"),
+            opportunistic: Opportunistic::new(PENALISE.of(params)),
+            share: SHARE.of(params) / 100.0,
+            allowance: ALLOWANCE.of(params),
             sent: 0,
             copied: 0,
         }

@@ -15,7 +15,7 @@
 //! timeout it has. Includes what `on-rto` does.
 
 use super::{Cause, Entry, Opportunity, Reinjection, Rescue};
-use crate::registry::{Domain, Parameter};
+use crate::registry::{Flag, flag};
 use anabranch_units::{Instant, SubflowId};
 
 /// Its line of the table.
@@ -23,15 +23,12 @@ pub const ENTRY: Entry = Entry::new(
     "opportunistic",
     "also repeats the oldest data on a much faster subflow when nothing new can leave",
     include_str!("opportunistic.rs"),
-    |p| Box::new(Opportunistic::new(p.flag("penalise"))),
+    |p| Box::new(Opportunistic::new(PENALISE.of(p))),
 )
 .paper("Raiciu et al. 2012")
-.parameters(&[Parameter {
-    name: "penalise",
-    about: "halve the windows of the slower subflows that hold the oldest data",
-    unit: "",
-    domain: Domain::Flag { default: true },
-}]);
+.parameters(&[PENALISE.parameter()]);
+
+const PENALISE: Flag = flag("penalise", "halve the windows of the slower subflows that hold the oldest data", true);
 
 /// Opportunistic reinjection for one connection.
 #[derive(Clone, Debug)]

@@ -17,7 +17,7 @@
 
 use super::flight::{Flight, under_way};
 use super::{Entry, Picture, Piece, Reinjection, Repeat, Why};
-use crate::registry::{Domain, Parameter, Params};
+use crate::registry::{Number, Params, number};
 use anabranch_units::{Instant, SubflowId};
 
 /// Its line of the table.
@@ -27,14 +27,9 @@ pub const ENTRY: Entry = Entry::new(
     include_str!("redundant.rs"),
     |p| Box::new(Redundant::new(p)),
 )
-.parameters(PARAMETERS);
+.parameters(&[COPIES.parameter()]);
 
-const PARAMETERS: &[Parameter] = &[Parameter {
-    name: "copies",
-    about: "copies of a piece beside the original, at most",
-    unit: "",
-    domain: Domain::Number { default: 7.0, min: 1.0, max: 15.0 },
-}];
+const COPIES: Number = number("copies", "copies of a piece beside the original, at most", 7.0, 1.0..=15.0);
 
 /// Redundant reinjection for one connection.
 #[derive(Debug)]
@@ -50,7 +45,7 @@ pub struct Redundant {
 impl Redundant {
     /// With the bound in `params`.
     pub fn new(params: &Params) -> Self {
-        let copies = params.number("copies") as u32;
+        let copies = COPIES.of(params) as u32;
         Redundant { copies, flight: Flight::default(), cursors: Vec::new(), begun: false }
     }
 

@@ -17,7 +17,7 @@
 //! kernel, which is at most 32 KiB) is as in the kernel.
 
 use super::{Entry, Marks, Picture, Reinjection, Repeat, Standing, Why};
-use crate::registry::{Domain, Parameter, Params};
+use crate::registry::{Number, Params, number};
 use anabranch_units::{Dsn, Duration, Instant, SubflowId};
 
 /// Its line of the table.
@@ -28,22 +28,17 @@ pub const ENTRY: Entry = Entry::new(
     |p| Box::new(Upstream::new(p)),
 )
 .paper("upstream Linux (mptcp_net-next)")
-.parameters(PARAMETERS);
+.parameters(&[STALE_LOSS_CNT.parameter(), FRAGMENT.parameter()]);
 
-const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "stale-loss-cnt",
-        about: "a subflow seen stuck more often in a row is stale; 0: never (sysctl stale_loss_cnt)",
-        unit: "",
-        domain: Domain::Number { default: 4.0, min: 0.0, max: 254.0 },
-    },
-    Parameter {
-        name: "fragment",
-        about: "data repeated each time the timer runs out, at most",
-        unit: "bytes",
-        domain: Domain::Number { default: 32_768.0, min: 1.0, max: 1_048_576.0 },
-    },
-];
+const STALE_LOSS_CNT: Number = number(
+    "stale-loss-cnt",
+    "a subflow seen stuck more often in a row is stale; 0: never (sysctl stale_loss_cnt)",
+    4.0,
+    0.0..=254.0,
+);
+const FRAGMENT: Number =
+    number("fragment", "data repeated each time the timer runs out, at most", 32_768.0, 1.0..=1_048_576.0)
+        .in_unit("bytes");
 
 /// The timer while no subflow's timeout can be waited for (Linux `TCP_RTO_MIN`).
 const SHORTEST: Duration = Duration::from_millis(200);
@@ -83,8 +78,8 @@ impl Upstream {
     /// With the limits in `params`.
     pub fn new(params: &Params) -> Self {
         Upstream {
-            stale_loss_cnt: params.number("stale-loss-cnt") as u32,
-            fragment: params.number("fragment") as u64,
+            stale_loss_cnt: STALE_LOSS_CNT.of(params) as u32,
+            fragment: FRAGMENT.of(params) as u64,
             timer: None,
             una: Dsn::new(0),
             counts: Vec::new(),

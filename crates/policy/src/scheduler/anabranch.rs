@@ -24,8 +24,8 @@
 //! is later by its timeout.
 
 use super::skip::whole_segments;
-use super::{Entry, Scheduler, ack_due, number};
-use crate::registry::{Parameter, Params};
+use super::{Entry, Scheduler, ack_due};
+use crate::registry::{Number, Params, number};
 use crate::{Decision, SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant, SubflowId};
 
@@ -36,7 +36,7 @@ pub const ENTRY: Entry = Entry::new(
     include_str!("anabranch.rs"),
     |p| Box::new(Anabranch::new(p)),
 )
-.parameters(PARAMETERS);
+.parameters(&[DOUBLINGS.parameter()]);
 
 /// Earliest arrival by windows, rates and losses.
 pub struct Anabranch {
@@ -47,7 +47,7 @@ pub struct Anabranch {
 impl Anabranch {
     /// With the numbers in `parameters`.
     pub fn new(parameters: &Params) -> Self {
-        Anabranch { doublings: parameters.number(DOUBLINGS) as u32 }
+        Anabranch { doublings: DOUBLINGS.of(parameters) as u32 }
     }
 
     /// Bytes at the front of the unsent data that others bring within `delay` seconds.
@@ -212,9 +212,7 @@ const TICK: Duration = Duration::from_micros(1);
 const REPAIR: f64 = 1.5;
 /// Rounds that a forecast looks into one by one.
 const ROUNDS: u32 = 16;
-const DOUBLINGS: &str = "doublings";
-/// What can be set.
-const PARAMETERS: &[Parameter] = &[number(DOUBLINGS, "rounds of slow start that a forecast counts on", 2.0, 0.0, 30.0)];
+const DOUBLINGS: Number = number("doublings", "rounds of slow start that a forecast counts on", 2.0, 0.0..=30.0);
 
 #[cfg(test)]
 mod tests {

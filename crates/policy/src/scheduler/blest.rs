@@ -19,8 +19,8 @@
 //! and `s` the fastest with room. When nothing is in flight on `f`, nothing would end the wait, so `s` sends.
 //! [`BlestKernel`](super::BlestKernel) is the published code, which differs in nearly every constant (A-BLEST).
 
-use super::{Entry, Scheduler, ack_due, number};
-use crate::registry::{Parameter, Params};
+use super::{Entry, Scheduler, ack_due};
+use crate::registry::{Number, Params, number};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Instant, SubflowId};
 
@@ -32,7 +32,7 @@ pub const ENTRY: Entry = Entry::new(
     |p| Box::new(Blest::new(p)),
 )
 .paper("Ferlin et al. 2016")
-.parameters(PARAMETERS);
+.parameters(&[LAMBDA.parameter(), DELTA_LAMBDA.parameter()]);
 
 /// Blocking estimation after the paper.
 pub struct Blest {
@@ -50,8 +50,8 @@ impl Blest {
     /// With the first λ and its step from `parameters`.
     pub fn new(parameters: &Params) -> Self {
         Blest {
-            lambda: parameters.number(LAMBDA),
-            delta_lambda: parameters.number(DELTA_LAMBDA),
+            lambda: LAMBDA.of(parameters),
+            delta_lambda: DELTA_LAMBDA.of(parameters),
             fast: None,
             blocked: false,
             since: None,
@@ -98,13 +98,10 @@ fn sent_meanwhile(fast: &SubflowView, slow: &SubflowView) -> f64 {
     (fast.cwnd.as_f64() + fast.mss.as_f64() * (rounds - 1.0) / 2.0) * rounds
 }
 
-const LAMBDA: &str = "lambda";
-const DELTA_LAMBDA: &str = "delta_lambda";
-/// What can be set.
-const PARAMETERS: &[Parameter] = &[
-    number(LAMBDA, "λ at the beginning: the factor on what the fast subflow is expected to send", 1.0, 0.0, 100.0),
-    number(DELTA_LAMBDA, "δ_λ: the step by which λ is corrected once per fast RTT", 0.05, 0.0, 10.0),
-];
+const LAMBDA: Number =
+    number("lambda", "λ at the beginning: the factor on what the fast subflow is expected to send", 1.0, 0.0..=100.0);
+const DELTA_LAMBDA: Number =
+    number("delta_lambda", "δ_λ: the step by which λ is corrected once per fast RTT", 0.05, 0.0..=10.0);
 
 #[cfg(test)]
 mod tests {

@@ -23,8 +23,8 @@
 //! SRTT of these as well. The clock starts with the first call, a round trip after the connection. When nothing is in
 //! flight on `f`, nothing would end the wait, so `s` sends.
 
-use super::{Entry, Scheduler, ack_due, flag, number};
-use crate::registry::{Parameter, Params};
+use super::{Entry, Scheduler, ack_due};
+use crate::registry::{Flag, Number, Params, flag, number};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant, SubflowId};
 
@@ -36,7 +36,14 @@ pub const ENTRY: Entry = Entry::new(
     |p| Box::new(BlestKernel::new(p)),
 )
 .paper("Linux MPTCP v0.95, after Ferlin et al. 2016")
-.parameters(PARAMETERS);
+.parameters(&[
+    LAMBDA.parameter(),
+    MIN_LAMBDA.parameter(),
+    MAX_LAMBDA.parameter(),
+    UP.parameter(),
+    DOWN.parameter(),
+    WRAP.parameter(),
+]);
 
 /// Blocking estimation after the code.
 pub struct BlestKernel {
@@ -74,14 +81,14 @@ impl Extremes {
 impl BlestKernel {
     /// With λ, its bounds and its steps from `parameters`, each rounded to hundredths.
     pub fn new(parameters: &Params) -> Self {
-        let hundredths = |name| (100.0 * parameters.number(name) + 0.5) as u64;
+        let hundredths = |number: Number| (100.0 * number.of(parameters) + 0.5) as u64;
         BlestKernel {
             lambda: hundredths(LAMBDA),
             min_lambda: hundredths(MIN_LAMBDA),
             max_lambda: hundredths(MAX_LAMBDA),
             up: hundredths(UP),
             down: hundredths(DOWN),
-            wrap: parameters.flag(WRAP),
+            wrap: WRAP.of(parameters),
             reinjected: false,
             since: None,
             extremes: Vec::new(),
@@ -178,21 +185,14 @@ fn packets(fast: &SubflowView, rounds: u64) -> u64 {
     }
 }
 
-const LAMBDA: &str = "lambda";
-const MIN_LAMBDA: &str = "min_lambda";
-const MAX_LAMBDA: &str = "max_lambda";
-const UP: &str = "up";
-const DOWN: &str = "down";
-const WRAP: &str = "wrap";
-/// What can be set; defaults as in Linux.
-const PARAMETERS: &[Parameter] = &[
-    number(LAMBDA, "λ at the beginning: the factor on what the fast subflow is expected to send", 1.2, 0.0, 100.0),
-    number(MIN_LAMBDA, "smallest λ", 1.0, 0.0, 100.0),
-    number(MAX_LAMBDA, "largest λ; wins over min_lambda", 1.3, 0.0, 100.0),
-    number(UP, "what λ rises by after a reinjection for want of window", 0.04, 0.0, 10.0),
-    number(DOWN, "what λ falls by without one", 0.01, 0.0, 10.0),
-    flag(WRAP, "numbers of 32 bits, which overflow with long queues and in a long slow start, as in Linux", true),
-];
+const LAMBDA: Number =
+    number("lambda", "λ at the beginning: the factor on what the fast subflow is expected to send", 1.2, 0.0..=100.0);
+const MIN_LAMBDA: Number = number("min_lambda", "smallest λ", 1.0, 0.0..=100.0);
+const MAX_LAMBDA: Number = number("max_lambda", "largest λ; wins over min_lambda", 1.3, 0.0..=100.0);
+const UP: Number = number("up", "what λ rises by after a reinjection for want of window", 0.04, 0.0..=10.0);
+const DOWN: Number = number("down", "what λ falls by without one", 0.01, 0.0..=10.0);
+const WRAP: Flag =
+    flag("wrap", "numbers of 32 bits, which overflow with long queues and in a long slow start, as in Linux", true);
 
 #[cfg(test)]
 mod tests {

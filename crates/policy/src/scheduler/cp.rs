@@ -17,7 +17,7 @@
 //! none has room, the fastest of the others sends.
 
 use super::{Entry, Scheduler, ack_due};
-use crate::registry::{Domain, Parameter, Params};
+use crate::registry::{Number, Params, number};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Duration, Instant};
 
@@ -29,7 +29,7 @@ pub const ENTRY: Entry = Entry::new(
     |p| Box::new(Cp::new(p)),
 )
 .paper("Oh, Lee 2015 (abstract only)")
-.parameters(PARAMETERS);
+.parameters(&[DELAY.parameter()]);
 
 /// Constraint-based proactive scheduling.
 pub(super) struct Cp {
@@ -46,7 +46,7 @@ pub(super) struct Cp {
 impl Cp {
     /// With the delay constraint from `parameters`.
     pub(super) fn new(parameters: &Params) -> Self {
-        let delay = Duration::from_secs_f64(parameters.number(DELAY) / 1000.0);
+        let delay = Duration::from_secs_f64(DELAY.of(parameters) / 1000.0);
         Cp { delay, set: 0, until: None, order: Vec::new() }
     }
 
@@ -97,14 +97,13 @@ impl Scheduler for Cp {
     }
 }
 
-const DELAY: &str = "delay";
-/// What can be set.
-const PARAMETERS: &[Parameter] = &[Parameter {
-    name: DELAY,
-    about: "D: the largest difference between the one-way delays of subflows used together; the default is no limit",
-    unit: "ms",
-    domain: Domain::Number { default: 1e9, min: 0.0, max: 1e9 },
-}];
+const DELAY: Number = number(
+    "delay",
+    "D: the largest difference between the one-way delays of subflows used together; the default is no limit",
+    1e9,
+    0.0..=1e9,
+)
+.in_unit("ms");
 
 #[cfg(test)]
 mod tests {

@@ -26,8 +26,8 @@
 
 use super::per_subflow::PerSubflow;
 use super::tags::{Tags, places};
-use super::{Entry, Scheduler, flag, number};
-use crate::registry::{Parameter, Params};
+use super::{Entry, Scheduler};
+use crate::registry::{Flag, Number, Params, flag, number};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::Instant;
 
@@ -39,7 +39,7 @@ pub const ENTRY: Entry = Entry::new(
     |p| Box::new(Daps::new(p)),
 )
 .paper("Kuhn et al. 2014")
-.parameters(PARAMETERS);
+.parameters(&[ROUND_DELAY.parameter(), USE_PLANNED_CWND.parameter(), SMOOTH_CWND.parameter()]);
 
 /// Delay-aware packet scheduling.
 pub struct Daps {
@@ -72,9 +72,9 @@ impl Daps {
     /// With the rounding and the switches from `parameters`.
     pub fn new(parameters: &Params) -> Self {
         Daps {
-            round_delay: parameters.number(ROUND_DELAY) as u64,
-            use_planned_cwnd: parameters.flag(USE_PLANNED_CWND),
-            smooth_cwnd: parameters.flag(SMOOTH_CWND),
+            round_delay: ROUND_DELAY.of(parameters) as u64,
+            use_planned_cwnd: USE_PLANNED_CWND.of(parameters),
+            smooth_cwnd: SMOOTH_CWND.of(parameters),
             flows: PerSubflow::default(),
             laid_out: None,
             turns: Tags::default(),
@@ -184,15 +184,11 @@ fn rounded(delay: u64, base: u64) -> u64 {
 const LONGEST_PLAN: u32 = 1_000;
 /// More runs of turns than that are never laid out at a time.
 const MOST_RUNS: usize = 256;
-const ROUND_DELAY: &str = "round_delay";
-const USE_PLANNED_CWND: &str = "use_planned_cwnd";
-const SMOOTH_CWND: &str = "smooth_cwnd";
-/// What can be set; defaults as in the kernel.
-const PARAMETERS: &[Parameter] = &[
-    Parameter { unit: "ms", ..number(ROUND_DELAY, "delays are rounded to multiples of this", 4.0, 0.0, 255.0) },
-    flag(USE_PLANNED_CWND, "windows as they are when the plan begins, not when a turn does", true),
-    flag(SMOOTH_CWND, "windows averaged with gain 1/8, one sample per window", true),
-];
+const ROUND_DELAY: Number =
+    number("round_delay", "delays are rounded to multiples of this", 4.0, 0.0..=255.0).in_unit("ms");
+const USE_PLANNED_CWND: Flag =
+    flag("use_planned_cwnd", "windows as they are when the plan begins, not when a turn does", true);
+const SMOOTH_CWND: Flag = flag("smooth_cwnd", "windows averaged with gain 1/8, one sample per window", true);
 
 #[cfg(test)]
 mod tests;

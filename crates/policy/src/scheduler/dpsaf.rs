@@ -13,11 +13,11 @@
 //! (module `feedback`) and the time offset: forecasts begin in the round under way, with what is free of the window now
 //! and the next whole window when the oldest segment in flight is due (`phase_aware = false`: with a full window now).
 
-use super::ocps::{Compensated, PHASE_AWARE, RTT};
+use super::Entry;
+use super::ocps::{Compensated, RTT};
 use super::skip::SkipAhead;
-use super::{Entry, flag};
 use crate::forecast::{Dpsaf, Forecaster};
-use crate::registry::{Parameter, Params};
+use crate::registry::{Flag, Params, flag};
 
 /// Its line of the table.
 pub const ENTRY: Entry = Entry::new(
@@ -27,15 +27,13 @@ pub const ENTRY: Entry = Entry::new(
     |p| Box::new(scheduler(p)),
 )
 .paper("Xue et al. 2018 (abstract only)")
-.parameters(PARAMETERS);
+.parameters(&[RTT.parameter(), PHASE_AWARE.parameter()]);
 
 /// DPSAF with the switches from `parameters`.
 pub(super) fn scheduler(parameters: &Params) -> SkipAhead<Compensated<Forecaster<Dpsaf>>> {
-    SkipAhead(Compensated::new(Forecaster::new(Dpsaf::default()), parameters))
+    let forecaster = Forecaster::new(Dpsaf::default());
+    SkipAhead(Compensated::new(forecaster, RTT.of(parameters), PHASE_AWARE.of(parameters)))
 }
 
-/// What can be set.
-const PARAMETERS: &[Parameter] = &[
-    flag(RTT, "the horizon is the slow subflow's whole SRTT instead of half of it (A-HORIZON)", false),
-    flag(PHASE_AWARE, "forecasts begin in the round under way instead of with a fresh window (A-PHASE)", true),
-];
+const PHASE_AWARE: Flag =
+    flag("phase_aware", "forecasts begin in the round under way instead of with a fresh window (A-PHASE)", true);

@@ -15,8 +15,8 @@
 //! its own scaled variance, which never falls below 100 ms (A-ECF-DELTA). `f` is a usable subflow; the search in Linux
 //! includes backup and failed ones. When nothing is in flight on `f`, nothing would end the wait, so `s` sends.
 
-use super::{Entry, Scheduler, ack_due, number};
-use crate::registry::{Parameter, Params};
+use super::{Entry, Scheduler, ack_due};
+use crate::registry::{Number, Params, number};
 use crate::{Decision, View};
 use anabranch_units::Instant;
 
@@ -28,7 +28,7 @@ pub const ENTRY: Entry = Entry::new(
     |p| Box::new(Ecf::new(p)),
 )
 .paper("Lim et al. 2017")
-.parameters(PARAMETERS);
+.parameters(&[BETA.parameter()]);
 
 /// Earliest completion first.
 pub struct Ecf {
@@ -41,7 +41,7 @@ pub struct Ecf {
 impl Ecf {
     /// With `beta` from `parameters`.
     pub fn new(parameters: &Params) -> Self {
-        Ecf { beta: parameters.number(BETA), waiting: false }
+        Ecf { beta: BETA.of(parameters), waiting: false }
     }
 }
 
@@ -70,9 +70,7 @@ impl Scheduler for Ecf {
     }
 }
 
-const BETA: &str = "beta";
-/// What can be set. The default is the paper's (and `r_beta` = 4 in Linux).
-const PARAMETERS: &[Parameter] = &[number(BETA, "hysteresis β of Eq. (1)", 0.25, 0.0, 10.0)];
+const BETA: Number = number("beta", "hysteresis β of Eq. (1)", 0.25, 0.0..=10.0);
 
 #[cfg(test)]
 mod tests {

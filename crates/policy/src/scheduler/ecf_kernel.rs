@@ -21,8 +21,8 @@
 //! search in Linux includes backup and failed ones. When nothing is in flight on `f`, nothing would end the wait, so
 //! `s` sends. Linux's variance is smoothed over whole round trips; ours is RTTVAR (RFC 6298).
 
-use super::{Entry, Scheduler, ack_due, flag, number};
-use crate::registry::{Parameter, Params};
+use super::{Entry, Scheduler, ack_due};
+use crate::registry::{Flag, Number, Params, flag, number};
 use crate::{Decision, SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant};
 
@@ -34,7 +34,7 @@ pub const ENTRY: Entry = Entry::new(
     |p| Box::new(EcfKernel::new(p)),
 )
 .paper("Linux MPTCP v0.95, after Lim et al. 2017")
-.parameters(PARAMETERS);
+.parameters(&[R_BETA.parameter(), WRAP.parameter()]);
 
 /// Earliest completion first after the code.
 pub struct EcfKernel {
@@ -48,8 +48,8 @@ pub struct EcfKernel {
 impl EcfKernel {
     /// With `wrap` and `r_beta` from `parameters`, the latter rounded to a whole number.
     pub fn new(parameters: &Params) -> Self {
-        let r_beta = (parameters.number(R_BETA) + 0.5) as u128;
-        EcfKernel { r_beta, wrap: parameters.flag(WRAP), waiting: false }
+        let r_beta = (R_BETA.of(parameters) + 0.5) as u128;
+        EcfKernel { r_beta, wrap: WRAP.of(parameters), waiting: false }
     }
 
     /// A time multiplied by a number of bytes.
@@ -93,13 +93,8 @@ fn half_variance(subflow: &SubflowView) -> Duration {
 
 /// The floor of Linux's variance (`tcp_rto_min`).
 const RTO_MIN: Duration = Duration::from_millis(200);
-const R_BETA: &str = "r_beta";
-const WRAP: &str = "wrap";
-/// Parameters; defaults as in Linux.
-const PARAMETERS: &[Parameter] = &[
-    number(R_BETA, "1/β, the hysteresis of (1)", 4.0, 1.0, 1_000_000.0),
-    flag(WRAP, "products of 32 bits, which overflow beyond 4.3 s · kB, as in Linux", true),
-];
+const R_BETA: Number = number("r_beta", "1/β, the hysteresis of (1)", 4.0, 1.0..=1_000_000.0);
+const WRAP: Flag = flag("wrap", "products of 32 bits, which overflow beyond 4.3 s · kB, as in Linux", true);
 
 #[cfg(test)]
 mod tests {

@@ -21,8 +21,8 @@
 //! the ACKs of the other direction are not counted. When nothing is in flight on the subflow that holds the first unsent byte,
 //! nothing would end the wait, so the fastest subflow with room sends that byte.
 
-use super::{Entry, Scheduler, flag, quotient, wait_for};
-use crate::registry::{Parameter, Params};
+use super::{Entry, Scheduler, quotient, wait_for};
+use crate::registry::{Flag, Params, flag};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant, SubflowId};
 
@@ -34,7 +34,7 @@ pub const ENTRY: Entry = Entry::new(
     |p| Box::new(Edpf::new(p)),
 )
 .paper("Chebrolu et al. 2005")
-.parameters(PARAMETERS);
+.parameters(&[CONSERVING.parameter()]);
 
 /// Earliest delivery path first.
 pub struct Edpf {
@@ -58,7 +58,7 @@ struct Path {
 impl Edpf {
     /// With the switches from `parameters`.
     pub fn new(parameters: &Params) -> Self {
-        Edpf { conserving: parameters.flag(CONSERVING), paths: Vec::new() }
+        Edpf { conserving: CONSERVING.of(parameters), paths: Vec::new() }
     }
 
     /// Takes delays and rates from the view.
@@ -147,10 +147,8 @@ impl Scheduler for Edpf {
 /// IPv4, TCP with timestamps, DSS with 64-bit numbers.
 const HEADERS: Bytes = Bytes::new(20 + 32 + 28);
 
-const CONSERVING: &str = "conserving";
-/// What can be set.
-const PARAMETERS: &[Parameter] =
-    &[flag(CONSERVING, "a path with room never idles: the earliest of those with room sends what is first", false)];
+const CONSERVING: Flag =
+    flag("conserving", "a path with room never idles: the earliest of those with room sends what is first", false);
 
 #[cfg(test)]
 mod tests;

@@ -13,11 +13,11 @@
 //! sum over more than one faster subflow is ours; the paper has two. Forecasts begin with a fresh full window at the
 //! decision (`phase_aware`: in the round under way; A-PHASE).
 
+use super::Entry;
 use super::prospects::Prospects;
 use super::skip::{Reserve, SkipAhead, whole_segments};
-use super::{Entry, flag};
 use crate::forecast::{Conditions, F2p, F2pSwitches, Forecast, Forecaster, delivery_time};
-use crate::registry::{Parameter, Params};
+use crate::registry::{Flag, Params, flag};
 use crate::{SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant};
 
@@ -29,7 +29,7 @@ pub const ENTRY: Entry = Entry::new(
     |p| Box::new(scheduler(p)),
 )
 .paper("Ni et al. 2014")
-.parameters(PARAMETERS);
+.parameters(&[MULTI.parameter(), PHASE_AWARE.parameter(), OVERSHOOT.parameter()]);
 
 /// Forward prediction with losses on either subflow.
 pub(super) struct F2pDps<F> {
@@ -47,9 +47,9 @@ impl<F: Forecast> F2pDps<F> {
 
 /// F2P-DPS with the switches from `parameters`.
 pub(super) fn scheduler(parameters: &Params) -> SkipAhead<F2pDps<Forecaster<F2p>>> {
-    let switches = F2pSwitches { multi: parameters.flag(MULTI), overshoot: parameters.flag(OVERSHOOT) };
+    let switches = F2pSwitches { multi: MULTI.of(parameters), overshoot: OVERSHOOT.of(parameters) };
     let forecaster = Forecaster::new(F2p::new(switches));
-    SkipAhead(F2pDps::new(forecaster, parameters.flag(PHASE_AWARE), delivery_time))
+    SkipAhead(F2pDps::new(forecaster, PHASE_AWARE.of(parameters), delivery_time))
 }
 
 impl<F: Forecast + Send> Reserve for F2pDps<F> {
@@ -68,19 +68,15 @@ fn free_window(slow: &SubflowView) -> Conditions {
     Conditions { cwnd: slow.room_segments(), ..Conditions::of(slow) }
 }
 
-const MULTI: &str = "multi";
-const PHASE_AWARE: &str = "phase_aware";
-const OVERSHOOT: &str = "overshoot";
-/// What can be set.
-const PARAMETERS: &[Parameter] = &[
-    flag(
-        MULTI,
-        "the forecast halves a window once per lost segment, as printed, not once per recovery (A-F2P-HALF)",
-        false,
-    ),
-    flag(PHASE_AWARE, "forecasts begin in the round under way instead of with a fresh window (A-PHASE)", false),
-    flag(OVERSHOOT, "the last doubling of slow start may exceed ssthresh (Eqs. 7, 8 nearly as printed)", false),
-];
+const MULTI: Flag = flag(
+    "multi",
+    "the forecast halves a window once per lost segment, as printed, not once per recovery (A-F2P-HALF)",
+    false,
+);
+const PHASE_AWARE: Flag =
+    flag("phase_aware", "forecasts begin in the round under way instead of with a fresh window (A-PHASE)", false);
+const OVERSHOOT: Flag =
+    flag("overshoot", "the last doubling of slow start may exceed ssthresh (Eqs. 7, 8 nearly as printed)", false);
 
 #[cfg(test)]
 mod tests {

@@ -15,11 +15,11 @@
 //! one faster subflow is ours. Every round begins with a fresh full window at the decision (`phase_aware` begins with
 //! what is free of it, and goes on when the oldest segment in flight is due; A-PHASE).
 
+use super::Entry;
 use super::prospects::Prospects;
 use super::skip::{Reserve, SkipAhead, whole_segments};
-use super::{Entry, flag};
 use crate::forecast::{self, Conditions, Forecaster};
-use crate::registry::{Parameter, Params};
+use crate::registry::{Flag, Params, flag};
 use crate::{SubflowView, View};
 use anabranch_units::{Bytes, Instant};
 
@@ -31,7 +31,7 @@ pub const ENTRY: Entry = Entry::new(
     |p| Box::new(Fps::scheduler(p)),
 )
 .paper("Mirani et al. 2010, after Ni et al. 2014")
-.parameters(PARAMETERS);
+.parameters(&[RTT.parameter(), PHASE_AWARE.parameter(), OVERSHOOT.parameter()]);
 
 /// Forward prediction without loss.
 pub(super) struct Fps {
@@ -43,10 +43,10 @@ pub(super) struct Fps {
 impl Fps {
     /// With the switches from `parameters`.
     pub(super) fn scheduler(parameters: &Params) -> SkipAhead<Self> {
-        let model = forecast::Fps { overshoot: parameters.flag(OVERSHOOT) };
+        let model = forecast::Fps { overshoot: OVERSHOOT.of(parameters) };
         let prospects =
-            Prospects::new(Forecaster::new(model), parameters.flag(PHASE_AWARE), |fast, _| Conditions::of(fast));
-        SkipAhead(Fps { prospects, rtt: parameters.flag(RTT) })
+            Prospects::new(Forecaster::new(model), PHASE_AWARE.of(parameters), |fast, _| Conditions::of(fast));
+        SkipAhead(Fps { prospects, rtt: RTT.of(parameters) })
     }
 }
 
@@ -61,15 +61,10 @@ impl Reserve for Fps {
     }
 }
 
-const RTT: &str = "rtt";
-const PHASE_AWARE: &str = "phase_aware";
-const OVERSHOOT: &str = "overshoot";
-/// What can be set.
-const PARAMETERS: &[Parameter] = &[
-    flag(RTT, "the horizon is the slow subflow's whole SRTT instead of half of it (A-HORIZON)", false),
-    flag(PHASE_AWARE, "forecasts begin in the round under way instead of with a fresh window (A-PHASE)", false),
-    flag(OVERSHOOT, "the last doubling of slow start may exceed ssthresh", false),
-];
+const RTT: Flag = flag("rtt", "the horizon is the slow subflow's whole SRTT instead of half of it (A-HORIZON)", false);
+const PHASE_AWARE: Flag =
+    flag("phase_aware", "forecasts begin in the round under way instead of with a fresh window (A-PHASE)", false);
+const OVERSHOOT: Flag = flag("overshoot", "the last doubling of slow start may exceed ssthresh", false);
 
 #[cfg(test)]
 mod tests {

@@ -28,9 +28,9 @@
 
 use super::prospects::Prospects;
 use super::skip::whole_segments;
-use super::{Entry, Scheduler, flag, wait_for};
+use super::{Entry, Scheduler, wait_for};
 use crate::forecast::{self, Conditions, Forecaster, Later, Switches};
-use crate::registry::{Parameter, Params};
+use crate::registry::{Flag, Params, flag};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Instant, SubflowId};
 
@@ -42,7 +42,20 @@ pub const ENTRY: Entry = Entry::new(
     |p| Box::new(Late::new(p)),
 )
 .paper("Yang et al., LATE")
-.parameters(PARAMETERS);
+.parameters(&[
+    OVERSHOOT.parameter(),
+    RTO_ROUND_END.parameter(),
+    TLP.parameter(),
+    STRICT.parameter(),
+    UNWEIGHTED.parameter(),
+    OWN_BRANCH.parameter(),
+    FROM_ZERO.parameter(),
+    UNBOUNDED.parameter(),
+    RTT.parameter(),
+    MASTER_CWND.parameter(),
+    EVERY_ACK.parameter(),
+    PHASE_AWARE.parameter(),
+]);
 
 /// Loss-aware throughput estimation.
 pub struct Late {
@@ -84,32 +97,32 @@ struct Dealt {
 impl Late {
     /// With the switches from `parameters`.
     pub fn new(parameters: &Params) -> Self {
-        let later = match (parameters.flag(UNWEIGHTED), parameters.flag(OWN_BRANCH)) {
+        let later = match (UNWEIGHTED.of(parameters), OWN_BRANCH.of(parameters)) {
             (_, true) => Later::OwnBranch,
             (true, false) => Later::Unweighted,
             (false, false) => Later::Weighted,
         };
         let switches = Switches {
-            overshoot: parameters.flag(OVERSHOOT),
-            rto_round_end: parameters.flag(RTO_ROUND_END),
-            tlp: parameters.flag(TLP),
+            overshoot: OVERSHOOT.of(parameters),
+            rto_round_end: RTO_ROUND_END.of(parameters),
+            tlp: TLP.of(parameters),
             later,
-            from_zero: parameters.flag(FROM_ZERO),
+            from_zero: FROM_ZERO.of(parameters),
         };
         Late {
             prospects: Prospects::new(
                 Forecaster::new(forecast::Late::new(switches)),
-                parameters.flag(PHASE_AWARE),
-                if parameters.flag(UNBOUNDED) {
+                PHASE_AWARE.of(parameters),
+                if UNBOUNDED.of(parameters) {
                     |slave, view| Conditions::of(slave).bounded(slave, view.window, false)
                 } else {
                     |slave, view| Conditions::of(slave).bounded(slave, view.window, true)
                 },
             ),
-            strict: parameters.flag(STRICT),
-            rtt: parameters.flag(RTT),
-            master_cwnd: parameters.flag(MASTER_CWND),
-            every_ack: parameters.flag(EVERY_ACK),
+            strict: STRICT.of(parameters),
+            rtt: RTT.of(parameters),
+            master_cwnd: MASTER_CWND.of(parameters),
+            every_ack: EVERY_ACK.of(parameters),
             blocks: Vec::new(),
             assigned: Bytes::ZERO,
             dealt: Dealt::default(),
@@ -261,33 +274,32 @@ impl Dealt {
     }
 }
 
-pub(super) const OVERSHOOT: &str = "overshoot";
-pub(super) const RTO_ROUND_END: &str = "rto_round_end";
-pub(super) const TLP: &str = "tlp";
-const STRICT: &str = "strict";
-const UNWEIGHTED: &str = "unweighted";
-const OWN_BRANCH: &str = "own_branch";
-const FROM_ZERO: &str = "from_zero";
-const UNBOUNDED: &str = "unbounded";
-const RTT: &str = "rtt";
-const MASTER_CWND: &str = "master_cwnd";
-const EVERY_ACK: &str = "every_ack";
-const PHASE_AWARE: &str = "phase_aware";
-/// What can be set.
-const PARAMETERS: &[Parameter] = &[
-    flag(OVERSHOOT, "the last doubling of slow start may exceed ssthresh (Eq. 7 as printed; A-LATE-5)", false),
-    flag(RTO_ROUND_END, "the round after a timeout begins after RTO + RTT, not RTO + RTT/2 (Eq. 19; A-LATE-8)", false),
-    flag(TLP, "tail-loss probes: only the loss of a whole window needs a timeout", false),
-    flag(STRICT, "a subflow that has sent its block idles until blocks are dealt out again (A-LATE-13)", false),
-    flag(UNWEIGHTED, "Eqs. 9, 14, 22 as printed: all later rounds, without their probability (A-LATE-1)", false),
-    flag(OWN_BRANCH, "the same, but later rounds of the same branch only (A-LATE-1)", false),
-    flag(FROM_ZERO, "Eq. 15 as printed: from w - 2 lost segments even if that is none (A-LATE-3)", false),
-    flag(UNBOUNDED, "the largest window W is the peer's, not that of the losses so far (A-LATE-7)", false),
-    flag(RTT, "the horizon is the master's whole SRTT instead of half of it (A-LATE-10)", false),
-    flag(MASTER_CWND, "the master's block is its whole window, as printed, not what is free of it (A-LATE-12)", false),
-    flag(EVERY_ACK, "blocks are dealt out again at every ACK of the master (A-LATE-15)", false),
-    flag(PHASE_AWARE, "forecasts begin in the round under way instead of with a fresh window (A-PHASE)", false),
-];
+pub(super) const OVERSHOOT: Flag =
+    flag("overshoot", "the last doubling of slow start may exceed ssthresh (Eq. 7 as printed; A-LATE-5)", false);
+pub(super) const RTO_ROUND_END: Flag = flag(
+    "rto_round_end",
+    "the round after a timeout begins after RTO + RTT, not RTO + RTT/2 (Eq. 19; A-LATE-8)",
+    false,
+);
+pub(super) const TLP: Flag = flag("tlp", "tail-loss probes: only the loss of a whole window needs a timeout", false);
+const STRICT: Flag =
+    flag("strict", "a subflow that has sent its block idles until blocks are dealt out again (A-LATE-13)", false);
+const UNWEIGHTED: Flag =
+    flag("unweighted", "Eqs. 9, 14, 22 as printed: all later rounds, without their probability (A-LATE-1)", false);
+const OWN_BRANCH: Flag = flag("own_branch", "the same, but later rounds of the same branch only (A-LATE-1)", false);
+const FROM_ZERO: Flag =
+    flag("from_zero", "Eq. 15 as printed: from w - 2 lost segments even if that is none (A-LATE-3)", false);
+const UNBOUNDED: Flag =
+    flag("unbounded", "the largest window W is the peer's, not that of the losses so far (A-LATE-7)", false);
+const RTT: Flag = flag("rtt", "the horizon is the master's whole SRTT instead of half of it (A-LATE-10)", false);
+const MASTER_CWND: Flag = flag(
+    "master_cwnd",
+    "the master's block is its whole window, as printed, not what is free of it (A-LATE-12)",
+    false,
+);
+const EVERY_ACK: Flag = flag("every_ack", "blocks are dealt out again at every ACK of the master (A-LATE-15)", false);
+const PHASE_AWARE: Flag =
+    flag("phase_aware", "forecasts begin in the round under way instead of with a fresh window (A-PHASE)", false);
 
 #[cfg(test)]
 mod tests;

@@ -9,12 +9,12 @@
 //! ([`forecast::Late`], with the largest window W of A-LATE-7). With two subflows this differs from `late` only in that
 //! nothing is dealt out for a round: it is worked out anew whenever something it depends on has changed.
 
+use super::Entry;
 use super::late::{OVERSHOOT, RTO_ROUND_END, TLP};
 use super::prospects::Prospects;
 use super::skip::{Reserve, SkipAhead, whole_segments};
-use super::{Entry, flag};
 use crate::forecast::{self, Conditions, Forecaster, Switches};
-use crate::registry::{Parameter, Params};
+use crate::registry::{Flag, Params, flag};
 use crate::{SubflowView, View};
 use anabranch_units::{Bytes, Instant};
 
@@ -26,7 +26,7 @@ pub const ENTRY: Entry = Entry::new(
     |p| Box::new(LateNested::scheduler(p)),
 )
 .paper("after Yang et al., LATE")
-.parameters(PARAMETERS);
+.parameters(&[OVERSHOOT.parameter(), RTO_ROUND_END.parameter(), TLP.parameter(), PHASE_AWARE.parameter()]);
 
 /// LATE for each subflow by itself.
 pub(super) struct LateNested {
@@ -37,14 +37,14 @@ impl LateNested {
     /// With the switches from `parameters`.
     pub(super) fn scheduler(parameters: &Params) -> SkipAhead<Self> {
         let switches = Switches {
-            overshoot: parameters.flag(OVERSHOOT),
-            rto_round_end: parameters.flag(RTO_ROUND_END),
-            tlp: parameters.flag(TLP),
+            overshoot: OVERSHOOT.of(parameters),
+            rto_round_end: RTO_ROUND_END.of(parameters),
+            tlp: TLP.of(parameters),
             ..Switches::default()
         };
         let forecaster = Forecaster::new(forecast::Late::new(switches));
         let conditions = |fast: &SubflowView, view: &View<'_>| Conditions::of(fast).bounded(fast, view.window, true);
-        SkipAhead(LateNested { prospects: Prospects::new(forecaster, parameters.flag(PHASE_AWARE), conditions) })
+        SkipAhead(LateNested { prospects: Prospects::new(forecaster, PHASE_AWARE.of(parameters), conditions) })
     }
 }
 
@@ -58,14 +58,8 @@ impl Reserve for LateNested {
     }
 }
 
-const PHASE_AWARE: &str = "phase_aware";
-/// What can be set.
-const PARAMETERS: &[Parameter] = &[
-    flag(OVERSHOOT, "the last doubling of slow start may exceed ssthresh (Eq. 7 as printed; A-LATE-5)", false),
-    flag(RTO_ROUND_END, "the round after a timeout begins after RTO + RTT, not RTO + RTT/2 (Eq. 19; A-LATE-8)", false),
-    flag(TLP, "tail-loss probes: only the loss of a whole window needs a timeout", false),
-    flag(PHASE_AWARE, "forecasts begin in the round under way instead of with a fresh window (A-PHASE)", false),
-];
+const PHASE_AWARE: Flag =
+    flag("phase_aware", "forecasts begin in the round under way instead of with a fresh window (A-PHASE)", false);
 
 #[cfg(test)]
 mod tests {

@@ -35,7 +35,7 @@
 use super::per_subflow::PerSubflow;
 use super::tags::{Tags, places};
 use super::{Entry, Scheduler, ack_due};
-use crate::registry::{Domain, Parameter, Params};
+use crate::registry::{Number, Params, number};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Dsn, Instant};
 
@@ -47,7 +47,7 @@ pub const ENTRY: Entry = Entry::new(
     |p| Box::new(LinuxBurst::new(p)),
 )
 .paper("Linux 5.10 and later, default")
-.parameters(PARAMETERS);
+.parameters(&[SEGMENT_MEMORY.parameter()]);
 
 /// The least lingering queue, in bursts.
 pub struct LinuxBurst {
@@ -80,7 +80,7 @@ impl LinuxBurst {
     /// With the parameters of one connection.
     pub fn new(params: &Params) -> Self {
         LinuxBurst {
-            segment: params.number(SEGMENT_MEMORY) as u64,
+            segment: SEGMENT_MEMORY.of(params) as u64,
             queues: PerSubflow::default(),
             tags: Tags::default(),
             connection: None,
@@ -217,14 +217,13 @@ const INITIAL_WINDOW: u64 = 10;
 const SMALLEST_BUFFER: Bytes = Bytes::new(4096);
 const LARGEST_BUFFER: Bytes = Bytes::new(4 << 20);
 
-const SEGMENT_MEMORY: &str = "segment_memory";
-/// Parameters.
-const PARAMETERS: &[Parameter] = &[Parameter {
-    name: SEGMENT_MEMORY,
-    about: "memory a send buffer provides per segment: 2304, or 4352 in kernels built for long link headers",
-    unit: "B",
-    domain: Domain::Number { default: 2304.0, min: 1.0, max: 65_536.0 },
-}];
+const SEGMENT_MEMORY: Number = number(
+    "segment_memory",
+    "memory a send buffer provides per segment: 2304, or 4352 in kernels built for long link headers",
+    2304.0,
+    1.0..=65_536.0,
+)
+.in_unit("B");
 
 #[cfg(test)]
 mod tests {

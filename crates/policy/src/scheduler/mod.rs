@@ -39,7 +39,7 @@ mod testing;
 mod turns;
 mod weighted;
 
-use crate::registry::{self, Domain, Parameter};
+use crate::registry;
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Instant, Seed};
 
@@ -146,14 +146,4 @@ fn quotient(a: u64, b: u64) -> u64 {
         (Ok(a), Ok(b)) => u64::from(a / b),
         _ => a / b,
     }
-}
-
-/// A pure number in `min..=max`.
-const fn number(name: &'static str, about: &'static str, default: f64, min: f64, max: f64) -> Parameter {
-    Parameter { name, about, unit: "", domain: Domain::Number { default, min, max } }
-}
-
-/// True or false.
-const fn flag(name: &'static str, about: &'static str, default: bool) -> Parameter {
-    Parameter { name, about, unit: "", domain: Domain::Flag { default } }
 }

@@ -12,12 +12,12 @@
 //! MPTCP has no SACK at the data level; what stands in its place is in the module `feedback`. The model is FPS with its
 //! switches (A-HORIZON `rtt`, A-PHASE `phase_aware`).
 
+use super::Entry;
 use super::feedback::Feedback;
 use super::prospects::Prospects;
 use super::skip::{Reserve, SkipAhead, whole_segments};
-use super::{Entry, flag};
 use crate::forecast::{Conditions, Forecast, Forecaster, Fps};
-use crate::registry::{Parameter, Params};
+use crate::registry::{Flag, Params, flag};
 use crate::{Event, SubflowView, View};
 use anabranch_units::{Bytes, Instant};
 
@@ -29,7 +29,7 @@ pub const ENTRY: Entry = Entry::new(
     |p| Box::new(scheduler(p)),
 )
 .paper("Ni et al. 2015 (abstract only)")
-.parameters(PARAMETERS);
+.parameters(&[RTT.parameter(), PHASE_AWARE.parameter()]);
 
 /// A forecast over half the slow subflow's RTT, or all of it, and what has been learnt of its error.
 pub(super) struct Compensated<F> {
@@ -40,16 +40,17 @@ pub(super) struct Compensated<F> {
 }
 
 impl<F: Forecast> Compensated<F> {
-    /// With this forecast and the switches from `parameters`.
-    pub(super) fn new(forecast: F, parameters: &Params) -> Self {
-        let prospects = Prospects::new(forecast, parameters.flag(PHASE_AWARE), |fast, _| Conditions::of(fast));
-        Compensated { prospects, feedback: Feedback::default(), rtt: parameters.flag(RTT) }
+    /// With this forecast. `rtt`: the horizon is the slow subflow's whole SRTT.
+    pub(super) fn new(forecast: F, rtt: bool, phase_aware: bool) -> Self {
+        let prospects = Prospects::new(forecast, phase_aware, |fast, _| Conditions::of(fast));
+        Compensated { prospects, feedback: Feedback::default(), rtt }
     }
 }
 
 /// OCPS with the switches from `parameters`.
 pub(super) fn scheduler(parameters: &Params) -> SkipAhead<Compensated<Forecaster<Fps>>> {
-    SkipAhead(Compensated::new(Forecaster::new(Fps::default()), parameters))
+    let forecaster = Forecaster::new(Fps::default());
+    SkipAhead(Compensated::new(forecaster, RTT.of(parameters), PHASE_AWARE.of(parameters)))
 }
 
 impl<F: Forecast + Send> Reserve for Compensated<F> {
@@ -69,13 +70,10 @@ impl<F: Forecast + Send> Reserve for Compensated<F> {
     }
 }
 
-pub(super) const RTT: &str = "rtt";
-pub(super) const PHASE_AWARE: &str = "phase_aware";
-/// What can be set.
-const PARAMETERS: &[Parameter] = &[
-    flag(RTT, "the horizon is the slow subflow's whole SRTT instead of half of it (A-HORIZON)", false),
-    flag(PHASE_AWARE, "forecasts begin in the round under way instead of with a fresh window (A-PHASE)", false),
-];
+pub(super) const RTT: Flag =
+    flag("rtt", "the horizon is the slow subflow's whole SRTT instead of half of it (A-HORIZON)", false);
+const PHASE_AWARE: Flag =
+    flag("phase_aware", "forecasts begin in the round under way instead of with a fresh window (A-PHASE)", false);
 
 #[cfg(test)]
 mod tests {

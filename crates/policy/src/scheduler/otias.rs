@@ -21,8 +21,8 @@
 //! the first unsent byte, nothing would end the wait, so the fastest subflow with room sends that byte.
 
 use super::tags::Tags;
-use super::{Entry, Scheduler, flag, quotient};
-use crate::registry::{Parameter, Params};
+use super::{Entry, Scheduler, quotient};
+use crate::registry::{Flag, Params, flag};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant};
 
@@ -34,7 +34,7 @@ pub const ENTRY: Entry = Entry::new(
     |p| Box::new(Otias::new(p)),
 )
 .paper("Yang et al. 2014")
-.parameters(PARAMETERS);
+.parameters(&[FLOOR.parameter(), THROTTLED.parameter()]);
 
 /// Out-of-order transmission for in-order arrival.
 pub struct Otias {
@@ -46,7 +46,7 @@ pub struct Otias {
 impl Otias {
     /// With the switches from `parameters`.
     pub fn new(parameters: &Params) -> Self {
-        Otias { floor: parameters.flag(FLOOR), leave_out_throttled: parameters.flag(THROTTLED), tags: Tags::default() }
+        Otias { floor: FLOOR.of(parameters), leave_out_throttled: THROTTLED.of(parameters), tags: Tags::default() }
     }
 
     /// Puts the unsent bytes that the peer's window admits into queues, as far as they are in none.
@@ -113,17 +113,13 @@ fn expected(subflow: &SubflowView, queued: Bytes, floor: bool) -> (Duration, Byt
     (half + subflow.srtt * wait, Bytes::new(until.saturating_sub(queued.get())))
 }
 
-const FLOOR: &str = "floor";
-const THROTTLED: &str = "throttled";
-/// What can be set.
-const PARAMETERS: &[Parameter] = &[
-    flag(
-        FLOOR,
-        "round full windows down, as first published: the first segment that does not fit waits for nothing",
-        false,
-    ),
-    flag(THROTTLED, "assign nothing to subflows that TCP Small Queues hold back, as in the authors' code", false),
-];
+const FLOOR: Flag = flag(
+    "floor",
+    "round full windows down, as first published: the first segment that does not fit waits for nothing",
+    false,
+);
+const THROTTLED: Flag =
+    flag("throttled", "assign nothing to subflows that TCP Small Queues hold back, as in the authors' code", false);
 
 #[cfg(test)]
 mod tests;

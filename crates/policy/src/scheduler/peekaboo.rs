@@ -24,8 +24,8 @@
 
 mod bandit;
 
-use super::{Entry, Scheduler, ack_due, number};
-use crate::registry::{Parameter, Params};
+use super::{Entry, Scheduler, ack_due};
+use crate::registry::{Number, Params, number};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Seed, Stream};
 use bandit::{Bandit, Features};
@@ -38,7 +38,7 @@ pub const ENTRY: Entry = Entry::new(
     |p| Box::new(Peekaboo::new(p)),
 )
 .paper("Wu et al. 2020")
-.parameters(PARAMETERS);
+.parameters(&[ALPHA.parameter(), DISCOUNT.parameter(), WAIT.parameter(), SEND.parameter()]);
 
 /// A learner for one connection.
 pub struct Peekaboo {
@@ -81,9 +81,9 @@ impl Peekaboo {
     /// With the switches from `parameters`.
     pub fn new(parameters: &Params) -> Self {
         Peekaboo {
-            alpha: parameters.number(ALPHA),
-            discount: parameters.number(DISCOUNT),
-            obeys: [parameters.number(WAIT), parameters.number(SEND)],
+            alpha: ALPHA.of(parameters),
+            discount: DISCOUNT.of(parameters),
+            obeys: [WAIT.of(parameters), SEND.of(parameters)],
             chance: Seed::default().stream(NAME),
             bandits: [Bandit::new(), Bandit::new()],
             waiting: false,
@@ -183,17 +183,12 @@ const NANOSECOND: Duration = Duration::from_nanos(1);
 /// More observed at once would cost more per decision and teach little: they overlap.
 const MOST_TRIALS: usize = 8;
 
-const ALPHA: &str = "alpha";
-const DISCOUNT: &str = "discount";
-const WAIT: &str = "wait";
-const SEND: &str = "send";
-/// What can be set. The probabilities are the code's.
-const PARAMETERS: &[Parameter] = &[
-    number(ALPHA, "α: how much an action not yet well known attracts (the code: 0)", 1.0, 0.0, 1000.0),
-    number(DISCOUNT, "γ: what a byte counts for each eighth of the RTT that it comes later", 0.9, 0.0, 1.0),
-    number(WAIT, "probability to wait where that scores higher", 0.7, 0.0, 1.0),
-    number(SEND, "probability to send where that scores higher", 0.9, 0.0, 1.0),
-];
+const ALPHA: Number =
+    number("alpha", "α: how much an action not yet well known attracts (the code: 0)", 1.0, 0.0..=1000.0);
+const DISCOUNT: Number =
+    number("discount", "γ: what a byte counts for each eighth of the RTT that it comes later", 0.9, 0.0..=1.0);
+const WAIT: Number = number("wait", "probability to wait where that scores higher", 0.7, 0.0..=1.0);
+const SEND: Number = number("send", "probability to send where that scores higher", 0.9, 0.0..=1.0);
 
 #[cfg(test)]
 mod tests;

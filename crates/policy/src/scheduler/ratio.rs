@@ -13,8 +13,8 @@
 
 use super::per_subflow::PerSubflow;
 use super::turns::{Turn, take};
-use super::{Entry, Scheduler, flag};
-use crate::registry::{Domain, Parameter, Params};
+use super::{Entry, Scheduler};
+use crate::registry::{Flag, Params, Text, flag, text};
 use crate::{Decision, View};
 use anabranch_units::{Instant, SubflowId};
 
@@ -22,7 +22,7 @@ use anabranch_units::{Instant, SubflowId};
 pub const ENTRY: Entry =
     Entry::new("ratio", "turns in a fixed ratio", include_str!("ratio.rs"), |p| Box::new(Ratio::new(p)))
         .paper("Saha et al. 2019, the scheduler below MuSher")
-        .parameters(PARAMETERS);
+        .parameters(&[WEIGHTS.parameter(), CWND_LIMITED.parameter()]);
 
 /// Turns in a fixed ratio.
 pub struct Ratio {
@@ -36,8 +36,8 @@ impl Ratio {
     /// With `weights` and `cwnd_limited` from `parameters`.
     pub fn new(parameters: &Params) -> Self {
         // The registry has let only a text through that can be read.
-        let weights = parse(parameters.text(WEIGHTS)).unwrap_or_default();
-        Ratio { weights, cwnd_limited: parameters.flag(CWND_LIMITED), turns: PerSubflow::default() }
+        let weights = parse(WEIGHTS.of(parameters)).unwrap_or_default();
+        Ratio { weights, cwnd_limited: CWND_LIMITED.of(parameters), turns: PerSubflow::default() }
     }
 }
 
@@ -70,22 +70,15 @@ fn parse(text: &str) -> Result<Vec<(SubflowId, u64)>, String> {
 
 /// So that shares down to a millionth can be said.
 const HEAVIEST: u64 = 1_000_000;
-const WEIGHTS: &str = "weights";
-const CWND_LIMITED: &str = "cwnd_limited";
-/// What can be set.
-const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: WEIGHTS,
-        about: "turns per subflow, by id in the order of creation; who is not named has 1",
-        unit: "",
-        domain: Domain::Text {
-            default: "",
-            form: "weights by subflow id such as \"0=3, 1=1\"",
-            check: |text| parse(text).map(|_| ()),
-        },
-    },
-    flag(CWND_LIMITED, "pass over a subflow whose window is full instead of waiting for it", true),
-];
+const WEIGHTS: Text = text(
+    "weights",
+    "turns per subflow, by id in the order of creation; who is not named has 1",
+    "",
+    "weights by subflow id such as \"0=3, 1=1\"",
+    |text| parse(text).map(|_| ()),
+);
+const CWND_LIMITED: Flag =
+    flag("cwnd_limited", "pass over a subflow whose window is full instead of waiting for it", true);
 
 #[cfg(test)]
 mod tests {
@@ -98,8 +91,8 @@ mod tests {
 
     fn params(weights: &str, cwnd_limited: bool) -> Result<Params, ParamError> {
         let entry = find(SCHEDULERS, "scheduler", "ratio")?;
-        let weights = (WEIGHTS.to_owned(), Value::Text(weights.to_owned()));
-        entry.params(&BTreeMap::from([weights, (CWND_LIMITED.to_owned(), Value::Flag(cwnd_limited))]))
+        let weights = ("weights".to_owned(), Value::Text(weights.to_owned()));
+        entry.params(&BTreeMap::from([weights, ("cwnd_limited".to_owned(), Value::Flag(cwnd_limited))]))
     }
 
     fn ratio(weights: &str, cwnd_limited: bool) -> Ratio {

@@ -7,8 +7,8 @@
 //! subflow that is passed over in the middle of its burst loses the rest of it. A subflow in RTO recovery, or without room and
 //! without anything in flight, is passed over in either mode: waiting for it might never end.
 
-use super::{Entry, Scheduler, ack_due, flag, number};
-use crate::registry::{Parameter, Params};
+use super::{Entry, Scheduler, ack_due};
+use crate::registry::{Flag, Number, Params, flag, number};
 use crate::{Decision, View};
 use anabranch_units::{Instant, SubflowId};
 
@@ -16,7 +16,7 @@ use anabranch_units::{Instant, SubflowId};
 pub const ENTRY: Entry = Entry::new("round-robin", "the subflows take turns", include_str!("round_robin.rs"), |p| {
     Box::new(RoundRobin::new(p))
 })
-.parameters(PARAMETERS);
+.parameters(&[BURST.parameter(), CWND_LIMITED.parameter()]);
 
 /// Subflows in turn.
 pub struct RoundRobin {
@@ -32,8 +32,8 @@ pub struct RoundRobin {
 impl RoundRobin {
     /// With `burst` and `cwnd_limited` from `parameters`.
     pub fn new(parameters: &Params) -> Self {
-        let burst = (parameters.number(BURST) as u32).max(1);
-        RoundRobin { burst, cwnd_limited: parameters.flag(CWND_LIMITED), turn: SubflowId(0), left: burst }
+        let burst = (BURST.of(parameters) as u32).max(1);
+        RoundRobin { burst, cwnd_limited: CWND_LIMITED.of(parameters), turn: SubflowId(0), left: burst }
     }
 
     fn take(&mut self, subflow: SubflowId) -> Decision {
@@ -64,13 +64,9 @@ impl Scheduler for RoundRobin {
     }
 }
 
-const BURST: &str = "burst";
-const CWND_LIMITED: &str = "cwnd_limited";
-/// What can be set; defaults as in Linux.
-const PARAMETERS: &[Parameter] = &[
-    Parameter { unit: "segments", ..number(BURST, "how much one turn sends (num_segments)", 1.0, 1.0, 255.0) },
-    flag(CWND_LIMITED, "pass over a subflow whose window is full instead of waiting for it", true),
-];
+const BURST: Number = number("burst", "how much one turn sends (num_segments)", 1.0, 1.0..=255.0).in_unit("segments");
+const CWND_LIMITED: Flag =
+    flag("cwnd_limited", "pass over a subflow whose window is full instead of waiting for it", true);
 
 #[cfg(test)]
 mod tests {

@@ -3,8 +3,8 @@
 //! If the chosen subflow is not usable, the usable one with the lowest id takes its place; a full window is waited for.
 //! Where even that would wait for nothing (no room, and nothing in flight), the lowest id with room is used.
 
-use super::{Entry, Scheduler, ack_due, number};
-use crate::registry::{Parameter, Params};
+use super::{Entry, Scheduler, ack_due};
+use crate::registry::{Number, Params, number};
 use crate::{Decision, View};
 use anabranch_units::{Instant, SubflowId};
 
@@ -13,7 +13,7 @@ pub const ENTRY: Entry =
     Entry::new("single", "everything on one subflow; the baseline", include_str!("single.rs"), |p| {
         Box::new(Single::new(p))
     })
-    .parameters(PARAMETERS);
+    .parameters(&[SUBFLOW.parameter()]);
 
 /// One subflow for everything.
 pub struct Single {
@@ -23,7 +23,7 @@ pub struct Single {
 impl Single {
     /// The subflow that `parameters` name.
     pub fn new(parameters: &Params) -> Self {
-        Single { subflow: SubflowId(parameters.number(SUBFLOW) as u16) }
+        Single { subflow: SubflowId(SUBFLOW.of(parameters) as u16) }
     }
 }
 
@@ -42,10 +42,7 @@ impl Scheduler for Single {
     }
 }
 
-const SUBFLOW: &str = "subflow";
-/// What can be set.
-const PARAMETERS: &[Parameter] =
-    &[number(SUBFLOW, "id of the subflow; 0 is the initial one", 0.0, 0.0, u16::MAX as f64)];
+const SUBFLOW: Number = number("subflow", "id of the subflow; 0 is the initial one", 0.0, 0.0..=u16::MAX as f64);
 
 #[cfg(test)]
 mod tests {

@@ -34,8 +34,8 @@ mod arrivals;
 mod clock;
 pub(super) mod code;
 
-use super::{Entry, MinRtt, Scheduler, flag, number, wait_for};
-use crate::registry::{Parameter, Params};
+use super::{Entry, MinRtt, Scheduler, wait_for};
+use crate::registry::{Flag, Number, Params, flag, number};
 use crate::{Decision, SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant, SubflowId};
 use arrivals::{Arrivals, Growth};
@@ -51,7 +51,7 @@ pub const ENTRY: Entry = Entry::new(
     |p| Box::new(Sttf::new(p)),
 )
 .paper("Hurtig et al. 2019")
-.parameters(PARAMETERS);
+.parameters(&[ALPHA.parameter(), LAST_SAMPLE.parameter(), OVERSHOOT.parameter()]);
 
 /// Shortest transmission time first.
 pub struct Sttf {
@@ -67,9 +67,9 @@ impl Sttf {
     /// With the switches from `parameters`.
     pub fn new(parameters: &Params) -> Self {
         Sttf {
-            clock: Clock::new(parameters.flag(LAST_SAMPLE)),
-            growth: growth(parameters),
-            alpha: parameters.number(ALPHA),
+            clock: Clock::new(LAST_SAMPLE.of(parameters)),
+            growth: growth(OVERSHOOT.of(parameters)),
+            alpha: ALPHA.of(parameters),
             rtts: Vec::new(),
         }
     }
@@ -121,25 +121,19 @@ fn is_symmetric(subflows: &[SubflowView], alpha: f64) -> bool {
     alpha > 0.0 && (apart <= TICK || apart.mul_f64(alpha) < high)
 }
 
-fn growth(parameters: &Params) -> Growth {
-    if parameters.flag(OVERSHOOT) { Growth::Overshoot } else { Growth::Capped }
+fn growth(overshoot: bool) -> Growth {
+    if overshoot { Growth::Overshoot } else { Growth::Capped }
 }
 
 /// One timer tick of a kernel with HZ = 1000.
 const TICK: Duration = Duration::from_millis(1);
 
-const ALPHA: &str = "alpha";
-const LAST_SAMPLE: &str = "last_sample";
-const OVERSHOOT: &str = "overshoot";
-const ALPHA_PARAMETER: Parameter =
-    number(ALPHA, "min-RTT where first RTTs differ by less than one part in so many; 0: never", 10.0, 0.0, 1000.0);
+const ALPHA: Number =
+    number("alpha", "min-RTT where first RTTs differ by less than one part in so many; 0: never", 10.0, 0.0..=1000.0);
 const OVERSHOOT_ABOUT: &str = "slow start doubles windows up to ssthresh, then comes ssthresh + 1 (A-STTF)";
-/// What can be set.
-const PARAMETERS: &[Parameter] = &[
-    ALPHA_PARAMETER,
-    flag(LAST_SAMPLE, "the last RTT sample in place of SRTT, as the authors' code has it (A-STTF-RTT)", false),
-    flag(OVERSHOOT, OVERSHOOT_ABOUT, false),
-];
+const LAST_SAMPLE: Flag =
+    flag("last_sample", "the last RTT sample in place of SRTT, as the authors' code has it (A-STTF-RTT)", false);
+const OVERSHOOT: Flag = flag("overshoot", OVERSHOOT_ABOUT, false);
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ use anabranch_units::{Dsn, Duration};
 use std::collections::BTreeMap;
 
 fn late(strict: bool) -> Late {
-    switched(if strict { &[STRICT] } else { &[] })
+    switched(if strict { &["strict"] } else { &[] })
 }
 
 /// With these flags set.
@@ -68,11 +68,11 @@ fn the_round_under_way_counts_with_what_is_free_of_it() {
     let slave = SubflowView { ssthresh: Some(segments(16)), throttled: true, ..subflow(FAST, 100, 10, 6) };
     let slave = SubflowView { sent: 6000, last_sent: Some(at(0)), ..slave };
     let subflows = [slave, subflow(SLOW, 500, 10, 0)];
-    for (flags, skip) in [(&[][..], 10 + 16 + 17), (&[PHASE_AWARE], 4 + 16 + 17)] {
+    for (flags, skip) in [(&[][..], 10 + 16 + 17), (&["phase_aware"], 4 + 16 + 17)] {
         assert_eq!(switched(flags).decide(at(0), &view(&subflows, 500)), send(SLOW, skip), "{flags:?}");
     }
     // At the end of the data the master is silent.
-    let end = |n| switched(&[PHASE_AWARE]).decide(at(0), &view(&subflows, n));
+    let end = |n| switched(&["phase_aware"]).decide(at(0), &view(&subflows, n));
     assert_eq!(end(38), send(SLOW, 37));
     assert!(matches!(end(37), Decision::Wait { .. }));
 }
@@ -264,16 +264,16 @@ fn each_reading_changes_the_blocks_the_way_it_says() {
     let busy = SubflowView { in_flight: segments(6), ..master };
     for (flags, slave, master, blocks) in [
         (&[][..], lossy, master, [51, 10]),
-        (&[UNWEIGHTED], lossy, master, [97, 10]),
-        (&[OWN_BRANCH], lossy, master, [58, 10]),
-        (&[OWN_BRANCH, UNWEIGHTED], lossy, master, [58, 10]),
+        (&["unweighted"], lossy, master, [97, 10]),
+        (&["own_branch"], lossy, master, [58, 10]),
+        (&["own_branch", "unweighted"], lossy, master, [58, 10]),
         (&[], small, master, [8, 10]),
-        (&[FROM_ZERO], small, master, [10, 10]),
+        (&["from_zero"], small, master, [10, 10]),
         (&[], lost_at_ten, master, [50, 10]),
-        (&[UNBOUNDED], lost_at_ten, master, [60, 10]),
-        (&[RTT], slave, master, [145, 10]),
+        (&["unbounded"], lost_at_ten, master, [60, 10]),
+        (&["rtt"], slave, master, [145, 10]),
         (&[], slave, busy, [60, 4]),
-        (&[MASTER_CWND], slave, busy, [60, 10]),
+        (&["master_cwnd"], slave, busy, [60, 10]),
     ] {
         let mut late = switched(flags);
         late.decide(at(0), &view(&[slave, master], 5000));
@@ -283,7 +283,7 @@ fn each_reading_changes_the_blocks_the_way_it_says() {
 
 #[test]
 fn any_ack_of_the_master_ends_its_round_if_so_switched() {
-    for (flags, stale) in [(&[][..], false), (&[EVERY_ACK], true)] {
+    for (flags, stale) in [(&[][..], false), (&["every_ack"], true)] {
         let mut late = switched(flags);
         let [slave, mut master] = pair();
         (master.sent, master.acked) = (4000, 0);

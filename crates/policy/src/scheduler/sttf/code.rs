@@ -17,11 +17,11 @@
 //! window admits. The module's own queues are tags here, so what waits for a subflow that is gone is assigned anew at once. When
 //! nothing is in flight on the subflow that holds the first unsent byte, the fastest subflow with room sends that byte.
 
-use super::{ALPHA, ALPHA_PARAMETER, Arrivals, Clock, Growth, OVERSHOOT, OVERSHOOT_ABOUT, Rank};
+use super::{ALPHA, Arrivals, Clock, Growth, OVERSHOOT_ABOUT, Rank};
 use super::{growth, is_symmetric};
-use crate::registry::{Parameter, Params};
+use crate::registry::{Flag, Params, flag};
 use crate::scheduler::tags::Tags;
-use crate::scheduler::{Entry, MinRtt, Scheduler, flag, quotient};
+use crate::scheduler::{Entry, MinRtt, Scheduler, quotient};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant};
 
@@ -33,7 +33,7 @@ pub const ENTRY: Entry = Entry::new(
     |p| Box::new(SttfCode::new(p)),
 )
 .paper("Karlstad MPTCP kernel, after Hurtig et al. 2019")
-.parameters(PARAMETERS);
+.parameters(&[ALPHA.parameter(), OVERSHOOT.parameter()]);
 
 /// Shortest transmission time first, as the authors' code has it.
 pub struct SttfCode {
@@ -63,8 +63,8 @@ impl SttfCode {
     pub fn new(parameters: &Params) -> Self {
         SttfCode {
             clock: Clock::new(true),
-            growth: growth(parameters),
-            alpha: parameters.number(ALPHA),
+            growth: growth(OVERSHOOT.of(parameters)),
+            alpha: ALPHA.of(parameters),
             tags: Tags::default(),
             outlooks: Vec::new(),
             run: None,
@@ -169,5 +169,4 @@ fn segments(amount: Bytes, subflow: &SubflowView) -> u64 {
     quotient(amount.get() + mss - 1, mss)
 }
 
-/// What can be set.
-const PARAMETERS: &[Parameter] = &[ALPHA_PARAMETER, flag(OVERSHOOT, OVERSHOOT_ABOUT, true)];
+const OVERSHOOT: Flag = flag("overshoot", OVERSHOOT_ABOUT, true);

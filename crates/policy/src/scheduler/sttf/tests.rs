@@ -19,7 +19,7 @@ fn scheduler(name: &str, given: &[(&str, Value)]) -> Box<dyn Scheduler> {
 }
 
 fn sttf() -> Box<dyn Scheduler> {
-    scheduler("sttf", &[(ALPHA, Value::Number(0.0))])
+    scheduler("sttf", &[("alpha", Value::Number(0.0))])
 }
 
 fn subflows(rows: &[Row]) -> Vec<SubflowView> {
@@ -109,7 +109,7 @@ fn fifteen_segments_all_belong_to_the_fast_path() {
 /// 310 segments arrive on the fast path before the first on the slow one: 10 + 20 + 40 + 80 + 160.
 #[test]
 fn the_slow_path_begins_where_the_fast_one_will_be() {
-    for (name, given) in [("sttf", &[][..]), ("sttf-code", &[(OVERSHOOT, Value::Flag(false))][..])] {
+    for (name, given) in [("sttf", &[][..]), ("sttf-code", &[("overshoot", Value::Flag(false))][..])] {
         let mut both = [subflow(FAST, 10, 10, 0), subflow(SLOW, 100, 10, 0)];
         let sent = trace(&mut *scheduler(name, given), &mut both, 400);
         assert_eq!(sent, [vec![(0, 0); 10], vec![(1, 300); 10]].concat(), "{name}");
@@ -220,7 +220,7 @@ proptest! {
         let rtts: Vec<_> = subflows.iter().map(|subflow| subflow.srtt).collect();
         let growth = if overshoot { Growth::Overshoot } else { Growth::Capped };
         let assigned = pass(&subflows, &rtts, growth, unsent);
-        let mut sttf = scheduler("sttf", &[(ALPHA, Value::Number(0.0)), (OVERSHOOT, Value::Flag(overshoot))]);
+        let mut sttf = scheduler("sttf", &[("alpha", Value::Number(0.0)), ("overshoot", Value::Flag(overshoot))]);
         let decision = sttf.decide(at(0), &view(&subflows, unsent));
         let can_leave = assigned.iter().position(|&at| subflows[at].has_room());
         match can_leave {
@@ -241,7 +241,7 @@ proptest! {
         let n = subflows.len().min(earlier.len());
         let (subflows, mut earlier) = (&subflows[..n], earlier[..n].to_vec());
         earlier.iter_mut().for_each(|subflow| subflow.open = true);
-        let new = |name: &str| scheduler(name, &[(ALPHA, Value::Number(0.0)), (OVERSHOOT, Value::Flag(true))]);
+        let new = |name: &str| scheduler(name, &[("alpha", Value::Number(0.0)), ("overshoot", Value::Flag(true))]);
         let rtts = |all: &[SubflowView]| all.iter().map(|subflow| subflow.srtt).collect::<Vec<_>>();
         let share = |assigned: &[usize], at| assigned.iter().filter(|&&other| other == at).count();
 
