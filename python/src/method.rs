@@ -23,11 +23,6 @@ impl<'py> Object<'py> {
         Ok(Object { object: class.call0()?, class: class.clone(), base, policy: Arc::clone(policy) })
     }
 
-    /// The attribute of that name.
-    pub fn attribute<T: for<'a> FromPyObject<'a, 'py, Error = PyErr>>(&self, name: &str) -> PyResult<T> {
-        self.object.getattr(name)?.extract()
-    }
-
     /// The method of that name.
     pub fn method(&self, name: &'static str) -> PyResult<Method> {
         let method = self.object.getattr(name)?.unbind();

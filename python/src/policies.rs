@@ -6,8 +6,8 @@ use crate::method::{Object, fail};
 use crate::receive_window::PyReceiveWindow;
 use crate::reinjection::PyReinjection;
 use crate::scheduler::PyScheduler;
-use anabranch_policy::registry::Entry;
-use anabranch_policy::{Catalogue, NameTaken};
+use anabranch_policy::registry::{self, Entry};
+use anabranch_policy::{Catalogue, NameTaken, reinjection, scheduler};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -21,6 +21,8 @@ struct Kind {
     methods: &'static [&'static str],
     /// The number of these that a class must have: all, or one.
     needed: Needed,
+    /// Reads from a class, beside its base, whether it has the ability that the engine asks of this kind.
+    able: fn(&Bound<'_, PyType>, &Bound<'_, PyAny>) -> PyResult<bool>,
     /// Adds a class to the catalogue.
     add: fn(&mut Catalogue, &Maker, String) -> Result<(), NameTaken>,
 }
@@ -36,8 +38,11 @@ const KINDS: [Kind; 5] = [
         base: "Scheduler",
         methods: &["decide(self, now, view)"],
         needed: Needed::All,
+        able: |class, _| class.getattr("repeats")?.extract(),
         add: |catalogue, maker, about| {
-            catalogue.schedulers.add(maker.entry(about, |it| Box::new(it.make(PyScheduler::new))))
+            let entry = maker.entry(about, |it| Box::new(it.make(PyScheduler::new)));
+            let repeats = entry.clone().capabilities(|_| scheduler::Capabilities { repeats: true });
+            catalogue.schedulers.add(if maker.able { repeats } else { entry })
         },
     },
     Kind {
@@ -47,6 +52,7 @@ const KINDS: [Kind; 5] = [
             "on_fast_retransmit(self, now, flow, in_flight_bytes, flows)",
         ],
         needed: Needed::All,
+        able: |_, _| Ok(false),
         add: |catalogue, maker, about| {
             catalogue.congestion.add(maker.entry(about, |it| Box::new(it.make(PyCongestionControl::new))))
         },
@@ -55,14 +61,21 @@ const KINDS: [Kind; 5] = [
         base: "Reinjection",
         methods: &["on_rto(self, now, on)", "on_opportunity(self, now, opportunity)", "next(self, now, picture)"],
         needed: Needed::One,
+        able: |class, base| {
+            let mut own = ["on_sent", "next", "wake", "on_wake"].into_iter().map(|name| is_own(class, base, name));
+            own.try_fold(false, |any, own| Ok(any | own?))
+        },
         add: |catalogue, maker, about| {
-            catalogue.reinjections.add(maker.entry(about, |it| Box::new(it.make(PyReinjection::new))))
+            let entry = maker.entry(about, |it| Box::new(it.make(PyReinjection::new)));
+            let copies = entry.clone().capabilities(|_| reinjection::Capabilities { copies: true });
+            catalogue.reinjections.add(if maker.able { copies } else { entry })
         },
     },
     Kind {
         base: "ReceiveWindow",
         methods: &["share(self, now, buffers, usage)"],
         needed: Needed::All,
+        able: |_, _| Ok(false),
         add: |catalogue, maker, about| {
             catalogue.windows.add(maker.entry(about, |it| Box::new(it.make(PyReceiveWindow::new))))
         },
@@ -71,11 +84,17 @@ const KINDS: [Kind; 5] = [
         base: "AckPath",
         methods: &["data_ack(self, now, arrived, routes)", "path(self, now, of, routes)"],
         needed: Needed::One,
+        able: |_, _| Ok(true),
         add: |catalogue, maker, about| {
             catalogue.ack_paths.add(maker.entry(about, |it| Box::new(it.make(PyAckPath::new))))
         },
     },
 ];
+
+/// Whether a class has a method of its own.
+fn is_own(class: &Bound<'_, PyType>, base: &Bound<'_, PyAny>, method: &str) -> PyResult<bool> {
+    Ok(!class.getattr(method)?.is(&base.getattr(method)?))
+}
 
 /// A class, and how its objects are made.
 #[derive(Clone)]
@@ -83,11 +102,13 @@ struct Maker {
     class: Arc<Py<PyType>>,
     base: &'static str,
     name: Arc<str>,
+    /// It has the ability of its kind.
+    able: bool,
 }
 
 impl Maker {
     /// An entry that calls `build` for each connection.
-    fn entry<T: ?Sized + 'static>(&self, about: String, build: fn(&Maker) -> Box<T>) -> Entry<T> {
+    fn entry<T: registry::Kind + ?Sized>(&self, about: String, build: fn(&Maker) -> T::Policy) -> Entry<T> {
         let maker = self.clone();
         Entry::found(self.name.to_string(), about, move |_| build(&maker))
     }
@@ -125,7 +146,7 @@ impl Classes {
         let mut missing = Vec::new();
         for method in kind.methods {
             let called = method.split('(').next().unwrap_or(method);
-            if class.getattr(called)?.is(&base.getattr(called)?) {
+            if !is_own(class, &base, called)? {
                 missing.push(*method);
             }
         }
@@ -140,8 +161,9 @@ impl Classes {
                 return Err(PyValueError::new_err(format!("two classes are called `{name}`; results name each once")));
             }
         }
+        let able = (kind.able)(class, &base)?;
         let class = Arc::new(class.clone().unbind());
-        self.0.push((kind, Maker { class, base: kind.base, name: name.as_str().into() }));
+        self.0.push((kind, Maker { class, base: kind.base, name: name.as_str().into(), able }));
         Ok(name)
     }
 

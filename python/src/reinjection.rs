@@ -48,10 +48,6 @@ impl Reinjection for PyReinjection {
         })
     }
 
-    fn copies(&self) -> bool {
-        [&self.on_sent, &self.next, &self.wake, &self.on_wake].iter().any(|method| method.is_some())
-    }
-
     fn on_sent(&mut self, now: Instant, sent: &Piece, on: SubflowId, picture: &Picture<'_>) {
         if let Some(method) = &self.on_sent {
             let piece = PyPiece::of(sent, picture.standings);

@@ -14,7 +14,6 @@ pub struct PyScheduler {
     /// `None` if its class does not want to know.
     observe: Option<Method>,
     seed: Option<Method>,
-    repeats: bool,
 }
 
 impl PyScheduler {
@@ -24,7 +23,6 @@ impl PyScheduler {
             decide: object.method("decide")?,
             observe: object.own_method("observe")?,
             seed: object.own_method("seed")?,
-            repeats: object.attribute("repeats")?,
         })
     }
 }
@@ -38,10 +36,6 @@ impl Scheduler for PyScheduler {
         if let Some(observe) = &self.observe {
             observe.tell(now, (now.as_secs_f64(), PyEvent(*event)));
         }
-    }
-
-    fn repeats(&self) -> bool {
-        self.repeats
     }
 
     fn seed(&mut self, seed: Seed) {

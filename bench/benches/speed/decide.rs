@@ -26,7 +26,7 @@ pub fn all() -> Vec<(&'static str, [Spread; CASES.len()])> {
     let measure = |entry: &'static Entry<dyn Scheduler>| {
         (
             &*entry.name,
-            CASES.map(|(subflows, unsent, moving)| nanos(&mut *entry.build_default(), subflows, unsent, moving)),
+            CASES.map(|(subflows, unsent, moving)| nanos(&mut *entry.build_default().policy, subflows, unsent, moving)),
         )
     };
     SCHEDULERS.iter().map(measure).collect()

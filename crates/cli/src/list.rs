@@ -8,7 +8,7 @@ use anabranch_lab::shipped::SHIPPED;
 use anabranch_lab::study::Study;
 use anabranch_lab::{Scenario, nearest};
 use anabranch_paths::{MIDDLEBOXES, MiddleboxInfo};
-use anabranch_policy::registry::{Domain, Entry, Parameter, Value};
+use anabranch_policy::registry::{Domain, Entry, Kind, Parameter, Value};
 use anabranch_policy::{Catalogue, Table};
 use anabranch_report::hang;
 use serde::Serialize;
@@ -140,7 +140,7 @@ fn value(parameter: &ParameterItem) -> String {
     }
 }
 
-fn entries<T: ?Sized>(table: &Table<T>) -> Vec<Item> {
+fn entries<T: Kind + ?Sized>(table: &Table<T>) -> Vec<Item> {
     let item = |entry: &Entry<T>| Item {
         name: entry.name.to_string(),
         about: entry.about.to_string(),

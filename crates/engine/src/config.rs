@@ -5,7 +5,9 @@ use anabranch_policy::ack_path::AckPath;
 use anabranch_policy::congestion::CongestionControl;
 use anabranch_policy::first_path::FirstPath;
 use anabranch_policy::receive_window::ReceiveWindow;
-use anabranch_policy::registry::{ACK_PATHS, CONGESTION, Entry, FIRST_PATHS, REINJECTIONS, SCHEDULERS, WINDOWS};
+use anabranch_policy::registry::{
+    ACK_PATHS, Built, CONGESTION, Entry, FIRST_PATHS, Kind, REINJECTIONS, SCHEDULERS, WINDOWS,
+};
 use anabranch_policy::reinjection::Reinjection;
 use anabranch_policy::scheduler::Scheduler;
 use anabranch_units::{Bytes, Duration};
@@ -14,7 +16,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// Makes one policy for each connection.
-pub type Factory<T> = Arc<dyn Fn() -> Box<T> + Send + Sync>;
+pub type Factory<T> = Arc<dyn Fn() -> Built<T> + Send + Sync>;
 
 /// The settings of one endpoint, the same for all its connections.
 #[derive(Clone)]
@@ -242,7 +244,7 @@ impl Default for Policies {
     }
 }
 
-fn factory<T: ?Sized>(table: &'static [Entry<T>], name: &'static str) -> Factory<T> {
+fn factory<T: Kind + ?Sized>(table: &'static [Entry<T>], name: &'static str) -> Factory<T> {
     let entry = table.iter().find(|entry| entry.name == name).expect("the default policies are registered");
     Arc::new(|| entry.build_default())
 }

@@ -6,7 +6,7 @@
 mod common;
 
 use anabranch_engine::{Config, Event, Factory, FastClose, Policies};
-use anabranch_policy::registry::{ACK_PATHS, CONGESTION, Entry, FIRST_PATHS, REINJECTIONS, SCHEDULERS, WINDOWS};
+use anabranch_policy::registry::{ACK_PATHS, CONGESTION, Entry, FIRST_PATHS, Kind, REINJECTIONS, SCHEDULERS, WINDOWS};
 use anabranch_units::{AddressId, Duration, Key, Nonce, Seed, Stream, SubflowSeq, Token};
 use anabranch_wire::{
     AddAddr, DataSeq, Dss, Flags, FlowKey, Handshake, JoinAck, JoinSyn, Map, MpCapable, MpOption, RemoveAddr,
@@ -201,7 +201,7 @@ fn honest(pair: &mut Pair, paths: u8, seed: u64) {
     }
 }
 
-fn any<T: ?Sized>(chance: &mut Stream, table: &'static [Entry<T>]) -> Factory<T> {
+fn any<T: Kind + ?Sized>(chance: &mut Stream, table: &'static [Entry<T>]) -> Factory<T> {
     let entry = &table[chance.below(table.len() as u64) as usize];
     Arc::new(move || entry.build_default())
 }

@@ -39,8 +39,8 @@ impl ReceiveWindow for Miser {
 #[test]
 fn a_skipped_byte_leaves_though_nobody_has_a_share() {
     let mut server = config([server_ip(0)]);
-    server.policies.switch(&Switch::Scheduler(Arc::new(|| Box::new(Skipper))));
-    server.policies.switch(&Switch::ReceiveWindow(Arc::new(|| Box::new(Miser))));
+    server.policies.switch(&Switch::Scheduler(Arc::new(|| Skipper.into())));
+    server.policies.switch(&Switch::ReceiveWindow(Arc::new(|| Miser.into())));
     let mut pair = Pair::with(config((0..2).map(client_ip)), server);
     pair.open();
     pair.write(CLIENT, b"GET");
@@ -72,9 +72,8 @@ impl Scheduler for Sleeper {
 /// What the old scheduler did is not held against the new one: it gets its timers, and its time.
 #[test]
 fn a_new_scheduler_begins_with_a_clean_record() {
-    let sleeper = |pause, after| -> Switch {
-        Switch::Scheduler(Arc::new(move || Box::new(Sleeper { pause, after, begun: None })))
-    };
+    let sleeper =
+        |pause, after| -> Switch { Switch::Scheduler(Arc::new(move || Sleeper { pause, after, begun: None }.into())) };
     let mut server = config([server_ip(0)]);
     server.policies.switch(&sleeper(Duration::from_nanos(1), None));
     let mut pair = Pair::with(config((0..2).map(client_ip)), server);
@@ -111,7 +110,7 @@ fn schedulers_do_not_see_an_optimistic_data_ack() {
     let lies = Arc::new(AtomicU64::new(0));
     let mut server = config([server_ip(0)]);
     let count = lies.clone();
-    server.policies.scheduler = Arc::new(move || Box::new(Believer(count.clone())));
+    server.policies.scheduler = Arc::new(move || Believer(count.clone()).into());
     let (mut puppet, line) = Puppet::accepted(server);
     puppet.confirm(line, 1, 0);
     puppet.join(1);

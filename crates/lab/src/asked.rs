@@ -1,6 +1,7 @@
 //! Answers of a run's schedulers, one by one, as they gave them: before the engine checked them.
 
 use anabranch_engine::{Factory, Switch};
+use anabranch_policy::registry::Built;
 use anabranch_policy::scheduler::Scheduler;
 use anabranch_policy::{Decision, Event, View};
 use anabranch_sim::{Host, Spec, TimedSwitch};
@@ -63,7 +64,9 @@ impl Answers {
                 *made += 1;
                 *made - 1
             });
-            Box::new(Listening { host, connection, scheduler: factory(), answers: answers.clone() })
+            let Built { policy: scheduler, capabilities } = factory();
+            let listening = Listening { host, connection, scheduler, answers: answers.clone() };
+            Built { policy: Box::new(listening), capabilities }
         })
     }
 
@@ -103,10 +106,6 @@ impl Scheduler for Listening {
 
     fn observe(&mut self, now: Instant, event: &Event) {
         self.scheduler.observe(now, event);
-    }
-
-    fn repeats(&self) -> bool {
-        self.scheduler.repeats()
     }
 
     fn seed(&mut self, seed: Seed) {

@@ -7,14 +7,18 @@ use crate::{ScenarioError, Variant, resolve};
 use anabranch_engine::Factory;
 use anabranch_policy::Table;
 use anabranch_policy::ack_path::AckPath;
-use anabranch_policy::registry::Value;
+use anabranch_policy::registry::{Kind, Value};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::ops::Range;
 
 /// The policy that `text` names in `table`, and what it is with all its parameters. `option` is where the text comes from
 /// (`--scheduler`), for the error.
-pub fn named<T: ?Sized>(table: &Table<T>, option: &str, text: &str) -> Result<(Factory<T>, Variant), ScenarioError> {
+pub fn named<T: Kind + ?Sized>(
+    table: &Table<T>,
+    option: &str,
+    text: &str,
+) -> Result<(Factory<T>, Variant), ScenarioError> {
     blame(option, text, |whole| resolve::build(table, &read(text)?, whole))
 }
 

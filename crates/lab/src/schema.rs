@@ -1,7 +1,7 @@
 //! The JSON schema of scenario files, for editors.
 
 use crate::file::File;
-use anabranch_policy::registry::{Domain, Entry};
+use anabranch_policy::registry::{Domain, Entry, Kind};
 use anabranch_policy::{Catalogue, Table};
 use serde_json::{Map, Value, json};
 
@@ -46,7 +46,7 @@ fn point(schema: &mut Value, key: &str, property: Option<&str>) {
 }
 
 /// The name of a policy, or a table with its name and parameters.
-fn any_of<T: ?Sized>(table: &Table<T>) -> Value {
+fn any_of<T: Kind + ?Sized>(table: &Table<T>) -> Value {
     let one = |entry: &Entry<T>| {
         let mut properties = Map::new();
         properties.insert("name".to_owned(), json!({ "description": entry.about, "const": entry.name }));

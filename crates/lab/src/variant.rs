@@ -1,6 +1,6 @@
 //! Which policies ran, with all their parameters: what stands in every result.
 
-use anabranch_policy::registry::{Entry, Params, Value};
+use anabranch_policy::registry::{Entry, Kind, Params, Value};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::fmt;
 
@@ -50,7 +50,7 @@ pub struct Switched {
 }
 
 impl Variant {
-    pub(crate) fn new<T: ?Sized>(entry: &Entry<T>, params: &Params) -> Self {
+    pub(crate) fn new<T: Kind + ?Sized>(entry: &Entry<T>, params: &Params) -> Self {
         let value = |name: &str| params.iter().find(|(other, _)| *other == name).map(|(_, value)| value.clone());
         let parameters = entry.parameters.iter().filter_map(|p| Some((p.name.to_owned(), value(p.name)?)));
         Variant { name: entry.name.to_string(), parameters: Settings(parameters.collect()) }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use anabranch_lab::{Scenario, named};
+use anabranch_policy::registry::Kind;
 use anabranch_policy::{Catalogue, Table};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -154,7 +155,7 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
 
 /// Checks a policy as an entry has it, such as `ecf:beta=0.5`: as the default (`usual`), or as another reading. `None`
 /// where no policy of this kind has the name.
-fn wrong_in<T: ?Sized>(table: &Table<T>, text: &str, usual: bool) -> Option<Result<(), String>> {
+fn wrong_in<T: Kind + ?Sized>(table: &Table<T>, text: &str, usual: bool) -> Option<Result<(), String>> {
     let name = text.split(':').next().unwrap_or_default();
     table.names().find(|known| *known == name)?;
     let variant = |text| named(table, "switch", text).map(|(_, variant)| variant);

@@ -17,7 +17,9 @@ use crate::ack_path::AckPath;
 use crate::congestion::CongestionControl;
 use crate::first_path::FirstPath;
 use crate::receive_window::ReceiveWindow;
-use crate::registry::{ACK_PATHS, CONGESTION, Entry, FIRST_PATHS, ParamError, REINJECTIONS, SCHEDULERS, WINDOWS, find};
+use crate::registry::{
+    ACK_PATHS, CONGESTION, Entry, FIRST_PATHS, Kind, ParamError, REINJECTIONS, SCHEDULERS, WINDOWS, find,
+};
 use crate::reinjection::Reinjection;
 use crate::scheduler::Scheduler;
 
@@ -38,7 +40,7 @@ pub struct Catalogue {
 }
 
 /// The policies of one kind, in the order of the registry, then in that of their adding.
-pub struct Table<T: ?Sized + 'static> {
+pub struct Table<T: Kind + ?Sized> {
     kind: &'static str,
     entries: Vec<Entry<T>>,
 }
@@ -67,7 +69,7 @@ impl Default for Catalogue {
     }
 }
 
-impl<T: ?Sized + 'static> Table<T> {
+impl<T: Kind + ?Sized> Table<T> {
     fn new(kind: &'static str, entries: &[Entry<T>]) -> Self {
         Table { kind, entries: entries.to_vec() }
     }
@@ -137,7 +139,7 @@ mod tests {
     /// No policy asks for a parameter that is not set.
     #[test]
     fn every_policy_can_be_made_from_nothing() {
-        fn make<T: ?Sized>(table: &Table<T>) {
+        fn make<T: Kind + ?Sized>(table: &Table<T>) {
             table.entries().iter().for_each(|entry| drop(entry.build_default()));
         }
         let Catalogue { schedulers, congestion, windows, ack_paths, reinjections, first_paths } = Catalogue::default();

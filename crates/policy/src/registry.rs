@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 pub use crate::ack_path::ACK_PATHS;
@@ -15,8 +16,16 @@ pub use crate::receive_window::WINDOWS;
 pub use crate::reinjection::REINJECTIONS;
 pub use crate::scheduler::SCHEDULERS;
 
+/// A kind of policy.
+pub trait Kind: 'static {
+    /// One policy of this kind, made for a connection.
+    type Policy;
+    /// Abilities that the engine must know of before it asks a policy of this kind anything.
+    type Capabilities: Copy + Default + Send + Sync;
+}
+
 /// One policy that can be named.
-pub struct Entry<T: ?Sized + 'static> {
+pub struct Entry<T: Kind + ?Sized> {
     /// The name in scenarios and on the command line.
     pub name: Cow<'static, str>,
     /// One line for `anabranch list`.
@@ -27,18 +36,27 @@ pub struct Entry<T: ?Sized + 'static> {
     pub parameters: &'static [Parameter],
     /// Source of its module, whose first lines are its documentation (`include_str!`).
     pub source: Cow<'static, str>,
+    capabilities: fn(&Params) -> T::Capabilities,
     build: Build<T>,
 }
 
+/// A policy made for one connection, with its capabilities. Goes to the engine, and is used like the policy.
+pub struct Built<T: Kind + ?Sized> {
+    /// The policy.
+    pub policy: T::Policy,
+    /// Its capabilities.
+    pub capabilities: T::Capabilities,
+}
+
 /// The constructor of a policy.
-enum Build<T: ?Sized + 'static> {
+enum Build<T: Kind + ?Sized> {
     /// A function: an entry that a program declares.
-    Fixed(fn(&Params) -> Box<T>),
+    Fixed(fn(&Params) -> T::Policy),
     /// A closure that may own something, such as a class that was found at run time.
     Owned(Arc<Closure<T>>),
 }
 
-type Closure<T> = dyn Fn(&Params) -> Box<T> + Send + Sync;
+type Closure<T> = dyn Fn(&Params) -> <T as Kind>::Policy + Send + Sync;
 
 /// Why a policy cannot be built as asked.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -78,7 +96,11 @@ pub enum ParamError {
 }
 
 /// The entry called `name` in `table`; `kind` names the table in the error.
-pub fn find<'a, T: ?Sized>(table: &'a [Entry<T>], kind: &'static str, name: &str) -> Result<&'a Entry<T>, ParamError> {
+pub fn find<'a, T: Kind + ?Sized>(
+    table: &'a [Entry<T>],
+    kind: &'static str,
+    name: &str,
+) -> Result<&'a Entry<T>, ParamError> {
     table.iter().find(|entry| entry.name == name).ok_or_else(|| ParamError::UnknownPolicy {
         kind,
         name: name.to_owned(),
@@ -86,7 +108,7 @@ pub fn find<'a, T: ?Sized>(table: &'a [Entry<T>], kind: &'static str, name: &str
     })
 }
 
-impl<T: ?Sized> Clone for Entry<T> {
+impl<T: Kind + ?Sized> Clone for Entry<T> {
     fn clone(&self) -> Self {
         Entry {
             name: self.name.clone(),
@@ -94,12 +116,13 @@ impl<T: ?Sized> Clone for Entry<T> {
             paper: self.paper,
             parameters: self.parameters,
             source: self.source.clone(),
+            capabilities: self.capabilities,
             build: self.build.clone(),
         }
     }
 }
 
-impl<T: ?Sized> Clone for Build<T> {
+impl<T: Kind + ?Sized> Clone for Build<T> {
     fn clone(&self) -> Self {
         match self {
             Build::Fixed(function) => Build::Fixed(*function),
@@ -108,13 +131,13 @@ impl<T: ?Sized> Clone for Build<T> {
     }
 }
 
-impl<T: ?Sized> Entry<T> {
+impl<T: Kind + ?Sized> Entry<T> {
     /// Declares a policy without a paper and without parameters. `build` makes one for a connection.
     pub const fn new(
         name: &'static str,
         about: &'static str,
         source: &'static str,
-        build: fn(&Params) -> Box<T>,
+        build: fn(&Params) -> T::Policy,
     ) -> Self {
         Entry {
             name: Cow::Borrowed(name),
@@ -122,18 +145,20 @@ impl<T: ?Sized> Entry<T> {
             paper: None,
             parameters: &[],
             source: Cow::Borrowed(source),
+            capabilities: usual::<T>,
             build: Build::Fixed(build),
         }
     }
 
     /// Declares a policy that was found at run time and has no source of ours, such as a class of Python.
-    pub fn found(name: String, about: String, build: impl Fn(&Params) -> Box<T> + Send + Sync + 'static) -> Self {
+    pub fn found(name: String, about: String, build: impl Fn(&Params) -> T::Policy + Send + Sync + 'static) -> Self {
         Entry {
             name: name.into(),
             about: about.into(),
             paper: None,
             parameters: &[],
             source: "".into(),
+            capabilities: usual::<T>,
             build: Build::Owned(Arc::new(build)),
         }
     }
@@ -149,6 +174,13 @@ impl<T: ?Sized> Entry<T> {
     #[must_use]
     pub const fn parameters(mut self, parameters: &'static [Parameter]) -> Self {
         self.parameters = parameters;
+        self
+    }
+
+    /// Declares capabilities other than the usual ones; they may depend on parameters.
+    #[must_use]
+    pub const fn capabilities(mut self, capabilities: fn(&Params) -> T::Capabilities) -> Self {
+        self.capabilities = capabilities;
         self
     }
 
@@ -175,17 +207,36 @@ impl<T: ?Sized> Entry<T> {
     }
 
     /// One policy for a connection, with parameters that [`Entry::params`] has checked.
-    pub fn build(&self, params: &Params) -> Box<T> {
-        match &self.build {
+    pub fn build(&self, params: &Params) -> Built<T> {
+        let policy = match &self.build {
             Build::Fixed(function) => function(params),
             Build::Owned(closure) => closure(params),
-        }
+        };
+        Built { policy, capabilities: (self.capabilities)(params) }
     }
 
     /// One policy with all defaults.
-    pub fn build_default(&self) -> Box<T> {
+    pub fn build_default(&self) -> Built<T> {
         self.build(&Params::default())
     }
+}
+
+impl<T: Kind + ?Sized> Deref for Built<T> {
+    type Target = T::Policy;
+
+    fn deref(&self) -> &T::Policy {
+        &self.policy
+    }
+}
+
+impl<T: Kind + ?Sized> DerefMut for Built<T> {
+    fn deref_mut(&mut self) -> &mut T::Policy {
+        &mut self.policy
+    }
+}
+
+fn usual<T: Kind + ?Sized>(_: &Params) -> T::Capabilities {
+    T::Capabilities::default()
 }
 
 fn join<'a>(names: impl Iterator<Item = &'a str>) -> String {

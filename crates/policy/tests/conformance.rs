@@ -2,7 +2,7 @@
 //! wait only for what can come, and let every transfer finish.
 #![allow(clippy::unwrap_used)]
 
-use anabranch_policy::registry::{Domain, Entry, SCHEDULERS, Value};
+use anabranch_policy::registry::{Built, Domain, Entry, SCHEDULERS, Value};
 use anabranch_policy::scheduler::Scheduler;
 use anabranch_policy::{Decision, Delivery, Event, SubflowView, Truth, View};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Rate, Seed, Stream, SubflowId};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 const MSS: u64 = 1000;
 
 /// Each scheduler, with its defaults and with every flag turned over.
-fn each_scheduler() -> Vec<(String, impl Fn() -> Box<dyn Scheduler>)> {
+fn each_scheduler() -> Vec<(String, impl Fn() -> Built<dyn Scheduler>)> {
     let mut all = Vec::new();
     for entry in SCHEDULERS {
         let flags = entry.parameters.iter().filter_map(|parameter| match parameter.domain {
@@ -242,7 +242,7 @@ proptest! {
     #[test]
     fn every_transfer_finishes(seed: u64) {
         for (name, build) in each_scheduler() {
-            let ended = Toy::new(seed).run(&mut *build(), &mut *build());
+            let ended = Toy::new(seed).run(&mut build(), &mut build());
             prop_assert!(ended.is_ok(), "{}: {} (Toy::new({}))", name, ended.unwrap_err(), seed);
         }
     }
@@ -259,7 +259,8 @@ fn a_scheduler_that_sulks_or_lies_is_found_out() {
     }
     let skip = Bytes::new(900 * MSS);
     for bad in [Decision::WAIT, Decision::send(SubflowId(9)), Decision::Send { on: SubflowId(0), skip }] {
-        let found = (0..20).filter(|&seed| Toy::new(seed).run(&mut Constant(bad), &mut Constant(bad)).is_err()).count();
+        let constant = || Built::from(Constant(bad));
+        let found = (0..20).filter(|&seed| Toy::new(seed).run(&mut constant(), &mut constant()).is_err()).count();
         // In some there is never more than one subflow to choose.
         assert!(found >= 15, "{bad:?}: {found} of 20");
     }
@@ -373,11 +374,11 @@ impl Toy {
     }
 
     /// Runs the transfer; the two schedulers must agree all the way.
-    fn run(mut self, one: &mut dyn Scheduler, other: &mut dyn Scheduler) -> Result<Instant, String> {
+    fn run(mut self, one: &mut Built<dyn Scheduler>, other: &mut Built<dyn Scheduler>) -> Result<Instant, String> {
         // One RTT per segment on the slowest subflow, each lost once, is slower than anything sensible.
         let limit = Instant::ZERO + Duration::from_millis(1300) * (self.segments.len() as u64 + 10);
         while self.delivered.contains(&false) {
-            let tell = |now, event: Event, one: &mut dyn Scheduler, other: &mut dyn Scheduler| {
+            let tell = |now, event: Event, one: &mut Built<dyn Scheduler>, other: &mut Built<dyn Scheduler>| {
                 one.observe(now, &event);
                 other.observe(now, &event);
             };
@@ -389,7 +390,7 @@ impl Toy {
                 let subflows: Vec<_> = self.shown().into_iter().map(|at| self.flows[at]).collect();
                 let with_room = subflows.iter().filter(|subflow| subflow.has_room()).min_by_key(|subflow| subflow.srtt);
                 let Some(with_room) = with_room else { break };
-                let copies = one.repeats() && subflows.len() > 1;
+                let copies = one.capabilities.repeats && subflows.len() > 1;
                 if sendable == 0 && !unsent.is_empty() {
                     tell(self.now, Event::WindowBlocked { on: with_room.id }, one, other);
                 }

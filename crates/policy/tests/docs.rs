@@ -1,7 +1,7 @@
 //! docs/policies.md is what the registry says; `BLESS=1 cargo test -p anabranch-policy --test docs` writes it anew.
 #![allow(clippy::unwrap_used)]
 
-use anabranch_policy::registry::{Domain, Parameter};
+use anabranch_policy::registry::{Domain, Kind, Parameter};
 use anabranch_policy::{Catalogue, Table};
 use std::fs;
 use std::path::Path;
@@ -38,7 +38,7 @@ fn parameter(policy: &str, p: &Parameter) -> String {
     format!("| `{policy}` | `{}` | {default} | {unit} | {accepted} | {about} |\n", p.name)
 }
 
-fn section<T: ?Sized>(title: &str, key: &str, table: &Table<T>) -> String {
+fn section<T: Kind + ?Sized>(title: &str, key: &str, table: &Table<T>) -> String {
     let mut text = format!("\n## {title}: `{key}`\n\n| name | what it does | from |\n|---|---|---|\n");
     for entry in table.entries() {
         let from = entry.paper.map(cell).unwrap_or_default();
@@ -78,7 +78,7 @@ fn policies_md_is_what_the_registry_says() {
 /// What `anabranch list` prints has to be there: a line, and the head of a module.
 #[test]
 fn every_policy_is_documented() {
-    fn check<T: ?Sized>(table: &Table<T>) {
+    fn check<T: Kind + ?Sized>(table: &Table<T>) {
         for entry in table.entries() {
             assert!(entry.source.starts_with("//! "), "{} begins with its documentation", entry.name);
             assert!(!entry.about.is_empty() && entry.about.chars().count() <= 110, "{}", entry.name);

@@ -4,9 +4,10 @@
 
 mod common;
 
-use anabranch_policy::registry::REINJECTIONS;
+use anabranch_policy::registry::{Built, REINJECTIONS};
 use anabranch_policy::reinjection::{
-    Cause, Marks, Opportunity, Order, Outstanding, Picture, Piece, Reinjection, Repeat, Standing, Transmission,
+    Capabilities, Cause, Marks, Opportunity, Order, Outstanding, Picture, Piece, Reinjection, Repeat, Standing,
+    Transmission,
 };
 use anabranch_policy::{SubflowView, View};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Seed, Stream, SubflowId};
@@ -124,7 +125,7 @@ impl Toy {
     }
 
     /// One thing happens.
-    fn step(&mut self, policy: &mut dyn Reinjection, deeds: &mut Deeds) -> Result<(), String> {
+    fn step(&mut self, policy: &mut Built<dyn Reinjection>, deeds: &mut Deeds) -> Result<(), String> {
         self.now += Duration::from_micros(self.chance.below(40_000));
         let at = self.chance.below(self.subflows.len() as u64) as usize;
         match self.chance.below(10) {
@@ -148,14 +149,14 @@ impl Toy {
             }
             _ => self.rescue(at, policy, deeds)?,
         }
-        if policy.copies() {
+        if policy.capabilities.copies {
             self.serve(policy, deeds)?;
         }
         Ok(())
     }
 
     /// The next piece leaves, or one a little further on.
-    fn send(&mut self, at: usize, policy: &mut dyn Reinjection) {
+    fn send(&mut self, at: usize, policy: &mut Built<dyn Reinjection>) {
         let skip = if self.chance.chance(0.2) { self.chance.below(4) as usize } else { 0 };
         let unsent: Vec<_> = self.admitted().collect();
         let subflow = self.subflows[at];
@@ -173,7 +174,7 @@ impl Toy {
         self.carried.insert((number as u64, subflow.id));
         self.subflows[at].in_flight += Bytes::new(MSS);
         self.room(at);
-        if policy.copies() {
+        if policy.capabilities.copies {
             self.show(|picture| policy.on_sent(self.now, &piece, subflow.id, picture));
         }
     }
@@ -187,7 +188,7 @@ impl Toy {
     }
 
     /// Asks for copies until there are no more, and wakes the policy when it wants to be.
-    fn serve(&mut self, policy: &mut dyn Reinjection, deeds: &mut Deeds) -> Result<(), String> {
+    fn serve(&mut self, policy: &mut Built<dyn Reinjection>, deeds: &mut Deeds) -> Result<(), String> {
         while let Some(repeat) = self.show(|picture| policy.next(self.now, picture)) {
             self.check(&repeat)?;
             let at = self.subflows.iter().position(|subflow| subflow.id == repeat.on).unwrap();
@@ -234,7 +235,7 @@ impl Toy {
         self.piece(dsn).filter(|piece| piece.from == dsn && dsn.get() >= self.una * MSS)
     }
 
-    fn rescue(&mut self, at: usize, policy: &mut dyn Reinjection, deeds: &mut Deeds) -> Result<(), String> {
+    fn rescue(&mut self, at: usize, policy: &mut Built<dyn Reinjection>, deeds: &mut Deeds) -> Result<(), String> {
         let Some(oldest) = self.piece(Dsn::new(self.una * MSS)) else { return Ok(()) };
         let on = self.subflows[at].id;
         let marked = self.standings.iter().filter(|standing| standing.mark.meets(oldest.carriers));
@@ -257,7 +258,7 @@ impl Toy {
     }
 }
 
-fn live(seed: u64, policy: &mut dyn Reinjection) -> Result<Deeds, String> {
+fn live(seed: u64, policy: &mut Built<dyn Reinjection>) -> Result<Deeds, String> {
     let (mut toy, mut deeds) = (Toy::new(seed), Deeds::default());
     for _ in 0..200 {
         toy.step(policy, &mut deeds)?;
@@ -271,9 +272,9 @@ proptest! {
     #[test]
     fn answers_are_legal_and_depend_on_the_history_alone(seed: u64) {
         for (name, build) in each_policy() {
-            let one = live(seed, &mut *build());
+            let one = live(seed, &mut build());
             prop_assert!(one.is_ok(), "{}: {} (Toy::new({}))", name, one.unwrap_err(), seed);
-            prop_assert_eq!(one, live(seed, &mut *build()), "{}", name);
+            prop_assert_eq!(one, live(seed, &mut build()), "{}", name);
         }
     }
 }
@@ -281,15 +282,15 @@ proptest! {
 /// Over some histories no two policies of the table do the same, nor does one that asks for copies never get one.
 #[test]
 fn each_policy_differs_from_the_others() {
-    let deeds = |build: &dyn Fn() -> Box<dyn Reinjection>| -> Vec<_> {
-        (0..40).map(|seed| live(seed, &mut *build()).unwrap()).collect()
+    let deeds = |build: &dyn Fn() -> Built<dyn Reinjection>| -> Vec<_> {
+        (0..40).map(|seed| live(seed, &mut build()).unwrap()).collect()
     };
     let mut known: Vec<(&str, Vec<Deeds>)> = Vec::new();
     for entry in REINJECTIONS {
         let new = deeds(&|| entry.build_default());
         assert!(known.iter().all(|(_, deeds)| *deeds != new), "{} does what another does", entry.name);
         let copied = new.iter().any(|deeds| !deeds.copies.is_empty());
-        assert_eq!(copied, entry.build_default().copies(), "{}", entry.name);
+        assert_eq!(copied, entry.build_default().capabilities.copies, "{}", entry.name);
         known.push((&*entry.name, new));
     }
 }
@@ -299,16 +300,14 @@ fn each_policy_differs_from_the_others() {
 fn a_policy_that_repeats_itself_or_lies_is_found_out() {
     struct Constant(Repeat);
     impl Reinjection for Constant {
-        fn copies(&self) -> bool {
-            true
-        }
         fn next(&mut self, _now: Instant, _picture: &Picture<'_>) -> Option<Repeat> {
             Some(self.0)
         }
     }
     let why = anabranch_policy::reinjection::Why::Tail;
     for (on, from) in [(0, 0), (9, 0), (1, 1_000_000)] {
-        let mut bad = Constant(Repeat { on: SubflowId(on), from: Dsn::new(from), why });
+        let policy: Box<dyn Reinjection> = Box::new(Constant(Repeat { on: SubflowId(on), from: Dsn::new(from), why }));
+        let mut bad = Built { policy, capabilities: Capabilities { copies: true } };
         assert!((0..20).all(|seed| live(seed, &mut bad).is_err()));
     }
 }

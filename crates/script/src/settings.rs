@@ -7,7 +7,7 @@ use crate::statement::Field;
 use crate::text::Line;
 use crate::value;
 use anabranch_engine::{Config, FastClose, LocalAddress, Profile};
-use anabranch_policy::registry::{CONGESTION, FIRST_PATHS, REINJECTIONS, SCHEDULERS};
+use anabranch_policy::registry::{CONGESTION, FIRST_PATHS, Kind, REINJECTIONS, SCHEDULERS};
 use anabranch_units::{Bytes, Dsn, Key, Seed};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -194,7 +194,7 @@ fn addresses(text: &str, backup: bool) -> Option<Vec<LocalAddress>> {
     text.split(',').map(|ip| ip.parse().ok().map(|ip| LocalAddress { ip, backup })).collect()
 }
 
-fn policy<T: ?Sized + 'static>(
+fn policy<T: Kind + ?Sized>(
     table: &'static [anabranch_policy::registry::Entry<T>],
     name: &str,
 ) -> Result<anabranch_engine::Factory<T>, String> {

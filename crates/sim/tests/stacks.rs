@@ -127,7 +127,7 @@ fn temporal_sharing_spares_a_new_subflow_the_overflow_of_its_path() {
         let seen = Arc::<Mutex<BTreeMap<_, _>>>::default();
         let mut spec = with(&spec, |profile| profile.temporal_sharing = sharing);
         let of_server = seen.clone();
-        spec.server.policies.scheduler = Arc::new(move || Box::new(FirstSight(of_server.clone())));
+        spec.server.policies.scheduler = Arc::new(move || FirstSight(of_server.clone()).into());
         let outcome = complete(&spec);
         let of_b = outcome.connections[0].subflows.iter().filter(|subflow| subflow.path == 1);
         let repeated: Vec<u64> = of_b.map(|subflow| subflow.stats.retransmitted).collect();

@@ -9,7 +9,7 @@ mod common;
 use anabranch_engine::Factory;
 use anabranch_net::{Change, QueueLimit};
 use anabranch_paths::{Affected, Direction, PathSpec, SharedLink, TimedChange};
-use anabranch_policy::registry::{CONGESTION, Entry, REINJECTIONS, SCHEDULERS, find};
+use anabranch_policy::registry::{CONGESTION, Entry, Kind, REINJECTIONS, SCHEDULERS, find};
 use anabranch_sim::{Extent, Spec, Workload, run};
 use anabranch_units::{Bytes, Duration, Seed};
 use common::*;
@@ -325,7 +325,7 @@ fn without_delayed_acks_there_are_twice_as_many() {
     );
 }
 
-fn policy<T: ?Sized>(table: &'static [Entry<T>], name: &'static str) -> Factory<T> {
+fn policy<T: Kind + ?Sized>(table: &'static [Entry<T>], name: &'static str) -> Factory<T> {
     let entry = find(table, "policy", name).unwrap();
     Arc::new(|| entry.build_default())
 }

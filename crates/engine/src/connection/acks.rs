@@ -2,17 +2,18 @@
 
 use super::probing::Prober;
 use anabranch_policy::ack_path::{AckPath, AckRoute};
+use anabranch_policy::registry::Built;
 
 /// Routing of ACKs among subflows.
 pub(super) struct AckRouting {
-    pub(super) policy: Box<dyn AckPath>,
+    pub(super) policy: Built<dyn AckPath>,
     /// Scratch: the open subflows, for the policy.
     pub(super) routes: Vec<AckRoute>,
     pub(super) prober: Prober,
 }
 
 impl AckRouting {
-    pub(super) fn new(policy: Box<dyn AckPath>) -> Self {
+    pub(super) fn new(policy: Built<dyn AckPath>) -> Self {
         AckRouting { policy, routes: Vec::new(), prober: Prober::default() }
     }
 }

@@ -81,7 +81,7 @@ fn standing(subflow: &Subflow, congestion: &Controller) -> Standing {
 impl Connection {
     /// Copies out what the reinjection policy may know beside the usable subflows, if it asks for copies.
     pub(super) fn take_standings(&mut self) {
-        self.sender.copies = self.sender.reinjection.copies() && self.may_reinject();
+        self.sender.copies = self.sender.reinjection.capabilities.copies && self.may_reinject();
         self.sender.standings.clear();
         if self.sender.copies {
             self.sender.standings.reserve_exact(self.subflows.len());

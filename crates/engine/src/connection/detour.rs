@@ -51,7 +51,7 @@ impl Connection {
         if self.subflows.len() < 2 || self.life.mode() != Mode::Multipath {
             return None;
         }
-        if self.acks.policy.is_own() {
+        if !self.acks.policy.capabilities.moves {
             self.subflows[index].rx.detour.away = 0;
             return None;
         }

@@ -108,7 +108,7 @@ fn is_ordinary(subflow: &Subflow, segment: &Segment, now: Instant) -> bool {
 mod tests {
     use super::Connection;
     use crate::{Config, ConnectionId, Endpoint, Event, LocalAddress, Profile, Transmit};
-    use anabranch_policy::registry::{ACK_PATHS, Entry, REINJECTIONS};
+    use anabranch_policy::registry::{ACK_PATHS, Entry, Kind, REINJECTIONS};
     use anabranch_units::{Bytes, Duration, Instant, Seed, Stream};
     use anabranch_wire::Segment;
     use bytes::Bytes as Payload;
@@ -135,7 +135,7 @@ mod tests {
         short: u64,
     }
 
-    fn policy<T: ?Sized>(table: &'static [Entry<T>], name: &str) -> &'static Entry<T> {
+    fn policy<T: Kind + ?Sized>(table: &'static [Entry<T>], name: &str) -> &'static Entry<T> {
         table.iter().find(|entry| entry.name == name).expect("there is such a policy")
     }
 

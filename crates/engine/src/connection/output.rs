@@ -280,8 +280,10 @@ impl Connection {
             let unsent = self.sender.outgoing.unsent.total();
             let any_room = self.sender.views.iter().any(SubflowView::has_room);
             let room_to_repeat = any_room || self.sender.views.iter().any(SubflowView::has_room_to_repeat);
-            let copies =
-                room_to_repeat && self.sender.views.len() > 1 && self.sender.scheduler.repeats() && self.may_reinject();
+            let copies = room_to_repeat
+                && self.sender.views.len() > 1
+                && self.sender.scheduler.capabilities.repeats
+                && self.may_reinject();
             if unsent == 0 && !copies {
                 return self.drained(now, shared);
             }

@@ -293,7 +293,7 @@ impl Connection {
     /// The ACK path policy may want the DATA_ACK on another subflow at once. Not on one without SACK, whose sender would take it
     /// for a duplicate ACK.
     fn route_data_ack(&mut self, now: Instant, index: usize) {
-        if self.subflows.len() < 2 || self.life.mode() != Mode::Multipath || self.acks.policy.is_own() {
+        if self.subflows.len() < 2 || self.life.mode() != Mode::Multipath || !self.acks.policy.capabilities.moves {
             return;
         }
         let arrived = self.subflows[index].id;

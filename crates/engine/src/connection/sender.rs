@@ -11,6 +11,7 @@ use crate::sent_log::SentLog;
 use anabranch_policy::SubflowView;
 use anabranch_policy::congestion::{Controller, InitialWindow, Rules};
 use anabranch_policy::receive_window::{ReceiveWindow, Usage};
+use anabranch_policy::registry::Built;
 use anabranch_policy::reinjection::{Reinjection, Standing};
 use anabranch_policy::scheduler::Scheduler;
 use anabranch_units::{Bytes, Instant, Key, Seed};
@@ -18,9 +19,9 @@ use anabranch_units::{Bytes, Instant, Key, Seed};
 /// Everything that decides what leaves, on which subflow, and when.
 pub(super) struct Sender {
     pub(super) outgoing: Outgoing,
-    pub(super) scheduler: Box<dyn Scheduler>,
-    pub(super) receive_window: Box<dyn ReceiveWindow>,
-    pub(super) reinjection: Box<dyn Reinjection>,
+    pub(super) scheduler: Built<dyn Scheduler>,
+    pub(super) receive_window: Built<dyn ReceiveWindow>,
+    pub(super) reinjection: Built<dyn Reinjection>,
     pub(super) congestion: Controller,
     pub(super) waiting: Waiting,
     pub(super) watchdog: Watchdog,

@@ -6,6 +6,7 @@ use crate::file::{At, HostTable, HyStartName, LossResponseName, Policy, ReceiveB
 use crate::variant::Chosen;
 use anabranch_engine::{Policies, Profile, ReceiveTuning, RtoRule};
 use anabranch_policy::congestion::{HyStart, LossResponse};
+use anabranch_policy::registry::Kind;
 use anabranch_policy::{Catalogue, Table};
 use anabranch_sim::HostSpec;
 use anabranch_units::{Bytes, Duration};
@@ -70,7 +71,7 @@ pub(super) fn fit_send_buffer(host: &mut HostSpec, tables: &[&HostTable], receiv
 }
 
 /// The policy that the last table names, or else the default. Each name must be right, also one that is overridden.
-fn policy<'a, T: ?Sized>(
+fn policy<'a, T: Kind + ?Sized>(
     table: &Table<T>,
     default: &str,
     tables: &[&'a HostTable],

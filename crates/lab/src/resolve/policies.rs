@@ -6,7 +6,7 @@ use crate::variant::Variant;
 use anabranch_engine::Factory;
 use anabranch_policy::Table;
 use anabranch_policy::ack_path::AckPath;
-use anabranch_policy::registry::{ParamError, Value};
+use anabranch_policy::registry::{Kind, ParamError, Value};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -14,7 +14,11 @@ use std::sync::Arc;
 pub(crate) type Found<T> = (Factory<T>, Variant);
 
 /// What `policy` names in `table`; `at` is the place to blame.
-pub(crate) fn build<T: ?Sized>(table: &Table<T>, policy: &Policy, at: &Range<usize>) -> Result<Found<T>, Problem> {
+pub(crate) fn build<T: Kind + ?Sized>(
+    table: &Table<T>,
+    policy: &Policy,
+    at: &Range<usize>,
+) -> Result<Found<T>, Problem> {
     let refuse = |error: ParamError| refusal(&error, table.names(), at);
     let entry = table.find(&policy.name).map_err(refuse)?.clone();
     let params = entry.params(&policy.parameters).map_err(refuse)?;
@@ -23,7 +27,10 @@ pub(crate) fn build<T: ?Sized>(table: &Table<T>, policy: &Policy, at: &Range<usi
 }
 
 /// The same for a policy that may not be given.
-pub(super) fn given<T: ?Sized>(table: &Table<T>, policy: Option<&At<Policy>>) -> Result<Option<Found<T>>, Problem> {
+pub(super) fn given<T: Kind + ?Sized>(
+    table: &Table<T>,
+    policy: Option<&At<Policy>>,
+) -> Result<Option<Found<T>>, Problem> {
     policy.map(|at| build(table, &at.value, &at.span)).transpose()
 }
 

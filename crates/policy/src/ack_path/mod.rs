@@ -19,7 +19,7 @@ pub use fixed::Fixed;
 pub use own::Own;
 pub use probed::Probed;
 
-use crate::registry;
+use crate::registry::{self, Built, Kind};
 use anabranch_units::{Duration, Instant, SubflowId};
 use std::net::IpAddr;
 
@@ -61,11 +61,6 @@ pub struct Probe {
 /// Chooses where acknowledgments travel. Subflows come and go between any two calls; `routes` are the open ones, ordered by
 /// id.
 pub trait AckPath: Send {
-    /// Whether every ACK stays with its data, so that neither `data_ack` nor `path` need be asked.
-    fn is_own(&self) -> bool {
-        false
-    }
-
     /// The subflow that carries the DATA_ACK, at once, because data that arrived on `arrived` is next in the stream; the TCP
     /// ACK follows there. Legal with any peer (RFC 8684 §3.3.2).
     fn data_ack(&mut self, _now: Instant, arrived: SubflowId, _routes: &[AckRoute]) -> SubflowId {
@@ -85,6 +80,32 @@ pub trait AckPath: Send {
 
     /// A round of probes has ended: one entry for each open subflow, ordered by id.
     fn observe(&mut self, _now: Instant, _round: &[Probe]) {}
+}
+
+/// Abilities of an ACK-path policy.
+#[derive(Clone, Copy, Debug)]
+pub struct Capabilities {
+    /// An ACK may travel on another path than its data; without it neither [`AckPath::data_ack`] nor [`AckPath::path`] is
+    /// asked.
+    pub moves: bool,
+}
+
+impl Default for Capabilities {
+    fn default() -> Self {
+        Capabilities { moves: true }
+    }
+}
+
+impl Kind for dyn AckPath {
+    type Policy = Box<Self>;
+    type Capabilities = Capabilities;
+}
+
+impl<P: AckPath + 'static> From<P> for Built<dyn AckPath> {
+    /// With the usual capabilities.
+    fn from(policy: P) -> Self {
+        Built { policy: Box::new(policy), capabilities: Capabilities::default() }
+    }
 }
 
 /// An ACK-path policy that can be named.

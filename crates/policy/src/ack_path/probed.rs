@@ -137,7 +137,7 @@ mod tests {
     fn probed(given: &[(&str, f64)]) -> Box<dyn AckPath> {
         let entry = find(ACK_PATHS, "ACK path", "probed").unwrap();
         let given = given.iter().map(|(name, value)| ((*name).to_owned(), Value::Number(*value))).collect();
-        entry.build(&entry.params(&given).unwrap())
+        entry.build(&entry.params(&given).unwrap()).policy
     }
 
     /// Where an ACK of the third subflow goes after each of these rounds of the first two.

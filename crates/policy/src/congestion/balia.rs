@@ -13,7 +13,7 @@
 //! Where we differ: bytes stand for segments; α is a real number also in the decrease, where the kernel's is an integer;
 //! what is left is at least two segments, as for every threshold here (the draft: one).
 
-use super::coupled::{LISA, alone, members};
+use super::coupled::{LISA, alone, linked, members};
 use super::{CongestionControl, Entry, Flow};
 use anabranch_units::Instant;
 
@@ -22,17 +22,15 @@ pub const ENTRY: Entry = Entry::new(
     "balia",
     "linked increases and decreases, balanced between friendliness and responsiveness",
     include_str!("balia.rs"),
-    |p| Box::new(Balia { lisa: LISA.of(p) }),
+    |_| Box::new(Balia),
 )
 .paper("Walid 2014")
-.parameters(&[LISA.parameter()]);
+.parameters(&[LISA.parameter()])
+.capabilities(linked);
 
 /// Balanced linked adaptation over the subflows of one connection.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Balia {
-    /// Linked slow start.
-    pub lisa: bool,
-}
+pub struct Balia;
 
 /// `x_i / rtt_i`, `Σ x` and α of a flow that counts, rates in bytes per nanosecond.
 fn terms(on: usize, flows: &[Flow]) -> Option<(f64, f64, f64)> {
@@ -59,10 +57,6 @@ impl CongestionControl for Balia {
         let alpha = terms(on, flows).map_or(1.0, |(_, _, alpha)| alpha);
         in_flight - in_flight / 2.0 * alpha.min(MOST_OF_HALF) // Eq. (2)
     }
-
-    fn linked_slow_start(&self) -> bool {
-        self.lisa
-    }
 }
 
 /// A loss takes three quarters of a window at most.
@@ -80,7 +74,7 @@ mod tests {
     }
 
     fn balia() -> Balia {
-        Balia::default()
+        Balia
     }
 
     /// From a script apart from this code, to six digits.

@@ -12,11 +12,12 @@ use super::lisa::credit;
 use super::prr::Reduction;
 use super::rules::{LossResponse, Rules};
 use super::{Ack, CongestionControl, Flow, Model, Window};
+use crate::registry::Built;
 use anabranch_units::{Bytes, Duration, Instant, SubflowId};
 
 /// The congestion windows of one connection.
 pub struct Controller {
-    algorithm: Box<dyn CongestionControl>,
+    algorithm: Built<dyn CongestionControl>,
     /// As the algorithm says: asked at every segment.
     model_based: bool,
     rules: Rules,
@@ -55,13 +56,13 @@ struct Undo {
 
 impl Controller {
     /// No subflow yet.
-    pub fn new(algorithm: Box<dyn CongestionControl>, rules: Rules) -> Self {
+    pub fn new(algorithm: Built<dyn CongestionControl>, rules: Rules) -> Self {
         let model_based = algorithm.is_model_based();
         Controller { algorithm, model_based, rules, flows: Vec::new(), pasts: Vec::new() }
     }
 
     /// Goes on with another algorithm, which finds windows, thresholds and recoveries as they are.
-    pub fn replace(&mut self, now: Instant, algorithm: Box<dyn CongestionControl>) {
+    pub fn replace(&mut self, now: Instant, algorithm: Built<dyn CongestionControl>) {
         self.algorithm = algorithm;
         self.model_based = self.algorithm.is_model_based();
         for on in 0..self.flows.len() {
@@ -80,7 +81,7 @@ impl Controller {
         };
         let mss = mss.as_f64().max(1.0);
         let mut cwnd = self.rules.initial_window.bytes(mss).min(self.rules.limit(mss));
-        if self.algorithm.linked_slow_start() {
+        if self.algorithm.capabilities.linked_slow_start {
             cwnd = self.take_credit(mss, cwnd);
         }
         let ssthresh = self.rules.initial_ssthresh(mss);
@@ -224,7 +225,7 @@ impl Controller {
         let ends = match self.rules.hystart {
             None => false,
             Some(HyStart::PlusPlus) => past.plus_plus.ends_slow_start(ack, in_slow_start),
-            Some(_) if !self.algorithm.has_hystart() => false,
+            Some(_) if !self.algorithm.capabilities.hystart => false,
             Some(rule) => {
                 let armed = in_slow_start && flow.cwnd >= LOW_WINDOW * flow.mss;
                 past.watch.ends_slow_start(now, ack, rule, armed)
@@ -449,7 +450,7 @@ mod tests {
     const RTO: Duration = Duration::from_millis(200);
 
     fn controller(rules: Rules) -> Controller {
-        let mut controller = Controller::new(Box::new(Reno), rules);
+        let mut controller = Controller::new(Reno.into(), rules);
         controller.add(A, MSS);
         controller
     }
@@ -654,7 +655,7 @@ mod tests {
         ack(&mut c, 2000);
         c.on_fast_retransmit(T, A, Bytes::new(12_000));
         let before = (c.flows().to_vec(), c.cwnd_at_loss(A));
-        c.replace(T, Box::new(crate::congestion::Cubic::new(0.4, 0.7, true)));
+        c.replace(T, crate::congestion::cubic::ENTRY.build_default());
         assert_eq!((c.flows().to_vec(), c.cwnd_at_loss(A)), before);
         // The recovery goes on, and the next loss is answered by the new one: β = 0.7 of 6000.
         c.on_recovered(T, A);

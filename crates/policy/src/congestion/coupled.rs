@@ -1,7 +1,7 @@
 //! Rules that coupled algorithms share: which subflows count in their sums, and with which window (A-COUPLED).
 
-use super::Flow;
-use crate::registry::{Flag, flag};
+use super::{Capabilities, Flow};
+use crate::registry::{Flag, Params, flag};
 
 /// A subflow that counts. Rates and their powers are in bytes per nanosecond: the unit of time cancels in every use.
 #[derive(Clone, Copy)]
@@ -38,6 +38,11 @@ pub(super) fn window(flow: &Flow) -> f64 {
 /// What NewReno grows by \[bytes\]: a subflow outside the sums is by itself.
 pub(super) fn alone(flow: &Flow, acked: f64) -> f64 {
     acked * flow.mss / flow.cwnd
+}
+
+/// Capabilities of a coupled algorithm: linked slow start if [`LISA`] is set.
+pub(super) fn linked(params: &Params) -> Capabilities {
+    Capabilities { linked_slow_start: LISA.of(params), ..Capabilities::default() }
 }
 
 /// Switches linked slow start on; see [`super::lisa`].

@@ -13,7 +13,7 @@
 //! a timeout has `K = 0` and takes its own window for `W_max` (§4.8), in a recovery as well (Linux, `bictcp_reset`); so
 //! does a window that is already at `W_max`, as after an idle restart (§4.10). Subflows are not coupled.
 
-use super::{CongestionControl, Entry, Flow};
+use super::{Capabilities, CongestionControl, Entry, Flow};
 use crate::registry::{Flag, Number, flag, number};
 use anabranch_units::{Duration, Instant};
 
@@ -25,7 +25,8 @@ pub const ENTRY: Entry = Entry::new(
     |p| Box::new(Cubic::new(C.of(p), BETA.of(p), FAST_CONVERGENCE.of(p))),
 )
 .paper("RFC 9438")
-.parameters(&[C.parameter(), BETA.parameter(), FAST_CONVERGENCE.parameter()]);
+.parameters(&[C.parameter(), BETA.parameter(), FAST_CONVERGENCE.parameter()])
+.capabilities(|_| Capabilities { hystart: true, ..Capabilities::default() });
 
 const C: Number =
     number("c", "C, steepness of the cubic function (RFC 9438 §5)", 0.4, 0.001..=100.0).in_unit("segments/s^3");
@@ -157,10 +158,6 @@ impl CongestionControl for Cubic {
 
     fn on_reset(&mut self, _now: Instant, on: usize, _flows: &[Flow]) {
         self.curves[on].now.epoch = None;
-    }
-
-    fn has_hystart(&self) -> bool {
-        true
     }
 
     fn on_flow_added(&mut self, at: usize) {

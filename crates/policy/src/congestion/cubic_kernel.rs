@@ -19,7 +19,7 @@
 //! Differences: time is exact, where Linux counts jiffies and evaluates the function once in each; the cube root is
 //! exact.
 
-use super::{Ack, CongestionControl, Entry, Flow};
+use super::{Ack, Capabilities, CongestionControl, Entry, Flow};
 use anabranch_units::{Duration, Instant};
 
 /// Its line of the table.
@@ -29,7 +29,8 @@ pub const ENTRY: Entry = Entry::new(
     include_str!("cubic_kernel.rs"),
     |_| Box::new(CubicKernel::default()),
 )
-.paper("Linux 6.x, default");
+.paper("Linux 6.x, default")
+.capabilities(|_| Capabilities { hystart: true, ..Capabilities::default() });
 
 /// CUBIC of Linux for every subflow by itself.
 #[derive(Clone, Debug, Default)]
@@ -161,10 +162,6 @@ impl CongestionControl for CubicKernel {
         if let Some(epoch) = &mut curve.epoch {
             epoch.start = (epoch.start + now.since(curve.latest)).min(now);
         }
-    }
-
-    fn has_hystart(&self) -> bool {
-        true
     }
 
     fn on_flow_added(&mut self, at: usize) {

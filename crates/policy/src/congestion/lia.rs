@@ -10,7 +10,7 @@
 //! bytes. `cwnd_total` cancels, so it is never summed. All else is NewReno; with one subflow so is (1). A subflow in
 //! recovery counts with its ssthresh; one without RTT sample is left out, and grows like NewReno should it be used.
 
-use super::coupled::{LISA, members};
+use super::coupled::{LISA, linked, members};
 use super::{CongestionControl, Entry, Flow};
 use anabranch_units::Instant;
 
@@ -19,17 +19,15 @@ pub const ENTRY: Entry = Entry::new(
     "lia",
     "linked increases: all subflows together grow like one TCP on the best path",
     include_str!("lia.rs"),
-    |p| Box::new(Lia { lisa: LISA.of(p) }),
+    |_| Box::new(Lia),
 )
 .paper("RFC 6356")
-.parameters(&[LISA.parameter()]);
+.parameters(&[LISA.parameter()])
+.capabilities(linked);
 
 /// Linked increases over the subflows of one connection.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Lia {
-    /// Linked slow start.
-    pub lisa: bool,
-}
+pub struct Lia;
 
 impl CongestionControl for Lia {
     fn avoidance(&mut self, _now: Instant, on: usize, acked: f64, flows: &[Flow]) -> f64 {
@@ -38,10 +36,6 @@ impl CongestionControl for Lia {
 
     fn on_fast_retransmit(&mut self, _now: Instant, _on: usize, in_flight: f64, _flows: &[Flow]) -> f64 {
         in_flight / 2.0 // RFC 6356 §3 leaves the decrease as it is.
-    }
-
-    fn linked_slow_start(&self) -> bool {
-        self.lisa
     }
 }
 
@@ -81,7 +75,7 @@ mod tests {
     }
 
     fn increment(on: usize, flows: &[Flow]) -> f64 {
-        Lia::default().avoidance(Instant::ZERO, on, 1.0, flows)
+        Lia.avoidance(Instant::ZERO, on, 1.0, flows)
     }
 
     /// From a script apart from this code, to six digits.
@@ -110,7 +104,7 @@ mod tests {
     fn unequal_segments_are_summed_in_bytes() {
         let flows = [Flow { mss: 500.0, ..flow(0, 10_000.0, 10) }, Flow { mss: 1500.0, ..flow(1, 20_000.0, 100) }];
         for (on, increment) in [(0, 17.361111), (1, 112.5)] {
-            let got = Lia::default().avoidance(Instant::ZERO, on, flows[on].mss, &flows);
+            let got = Lia.avoidance(Instant::ZERO, on, flows[on].mss, &flows);
             assert!((got - increment).abs() < 1e-6, "{on}: {got}");
         }
     }

@@ -46,7 +46,8 @@ const LEAST_SEGMENTS: f64 = 3.0;
 #[cfg(test)]
 mod tests {
     use crate::congestion::rules::EXAMPLE;
-    use crate::congestion::{Ack, Controller, Lia, Rules};
+    use crate::congestion::{Ack, Capabilities, CongestionControl, Controller, Lia, Rules};
+    use crate::registry::Built;
     use anabranch_units::{Bytes, Instant, SubflowId};
 
     const RULES: Rules = Rules { byte_counting_limit_segments: u32::MAX, ..EXAMPLE };
@@ -60,9 +61,14 @@ mod tests {
         c.flows().iter().map(|flow| flow.cwnd as u64).collect()
     }
 
+    fn lia(linked_slow_start: bool) -> Built<dyn CongestionControl> {
+        let capabilities = Capabilities { linked_slow_start, ..Capabilities::default() };
+        Built { policy: Box::new(Lia), capabilities }
+    }
+
     /// A connection with one subflow that has grown to `cwnd` bytes.
     fn connection(lisa: bool, cwnd: u64) -> Controller {
-        let mut c = Controller::new(Box::new(Lia { lisa }), RULES);
+        let mut c = Controller::new(lia(lisa), RULES);
         c.add(SubflowId(0), Bytes::new(1000));
         c.set_counted(SubflowId(0), true);
         ack(&mut c, 0, cwnd - 10_000);
@@ -83,7 +89,7 @@ mod tests {
             c.add(SubflowId(1), Bytes::new(1000));
             assert_eq!(windows(&c), expected, "{cwnd} {lisa}");
         }
-        let mut small = Controller::new(Box::new(Lia { lisa: true }), RULES);
+        let mut small = Controller::new(lia(true), RULES);
         small.add(SubflowId(0), Bytes::new(1000));
         small.set_counted(SubflowId(0), true);
         small.penalise(Instant::ZERO, SubflowId(0));
@@ -123,7 +129,7 @@ mod tests {
         let mut c = connection(false, 30_000);
         c.add(SubflowId(1), Bytes::new(4000));
         c.set_counted(SubflowId(1), true);
-        c.replace(Instant::ZERO, Box::new(Lia { lisa: true }));
+        c.replace(Instant::ZERO, lia(true));
         c.add(SubflowId(2), Bytes::new(500));
         assert_eq!(windows(&c), [30_000, 35_000, 5_000]);
     }

@@ -47,7 +47,7 @@ pub use vegas::Vegas;
 pub use veno::Veno;
 pub use wvegas::WVegas;
 
-use crate::registry;
+use crate::registry::{self, Built, Kind};
 use anabranch_units::{Duration, Instant};
 
 /// How windows grow and fall. `on` is an index into `flows`.
@@ -92,15 +92,6 @@ pub trait CongestionControl: Send {
     fn model(&self, _on: usize, _flow: &Flow, _srtt: Option<Duration>) -> Option<Model> {
         None
     }
-    /// A joining subflow takes its first window from another in slow start (LISA).
-    fn linked_slow_start(&self) -> bool {
-        false
-    }
-    /// True if slow start may end by the [`HyStart`] of Linux, if the host has it. HyStart++ is for all that are not
-    /// model-based.
-    fn has_hystart(&self) -> bool {
-        false
-    }
     /// A flow was added at index `at`; those behind it moved up by one.
     fn on_flow_added(&mut self, _at: usize) {}
     /// The flow at index `at` left; those behind it moved down by one.
@@ -110,6 +101,27 @@ pub trait CongestionControl: Send {
 /// The kernel's name of a congestion control of ours.
 pub fn kernel_name(name: &str) -> &str {
     name.strip_suffix("-kernel").unwrap_or(name)
+}
+
+/// Rules of the [`Controller`] that an algorithm takes part in.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Capabilities {
+    /// A joining subflow takes its first window from another in slow start (LISA).
+    pub linked_slow_start: bool,
+    /// Slow start may end by the [`HyStart`] of Linux, if the host has it. HyStart++ is for all that are not model-based.
+    pub hystart: bool,
+}
+
+impl Kind for dyn CongestionControl {
+    type Policy = Box<Self>;
+    type Capabilities = Capabilities;
+}
+
+impl<P: CongestionControl + 'static> From<P> for Built<dyn CongestionControl> {
+    /// With the usual capabilities.
+    fn from(policy: P) -> Self {
+        Built { policy: Box::new(policy), capabilities: Capabilities::default() }
+    }
 }
 
 /// A congestion control that can be named.

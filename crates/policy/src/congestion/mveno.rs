@@ -11,7 +11,7 @@
 //! Reconstructed: the weights, for which LIA's stand. Veno's test, β = 3 and both decreases are published. With one subflow
 //! it is Veno.
 
-use super::coupled::LISA;
+use super::coupled::{LISA, linked};
 use super::lia::linked_increase;
 use super::veno::{self, Backlogs};
 use super::{Ack, CongestionControl, Entry, Flow, Window};
@@ -22,22 +22,22 @@ pub const ENTRY: Entry = Entry::new(
     "mveno-r",
     "veno with LIA's linked increase (reconstruction: the weights were not published)",
     include_str!("mveno.rs"),
-    |p| Box::new(MVeno::new(veno::BETA.of(p), LISA.of(p))),
+    |p| Box::new(MVeno::new(veno::BETA.of(p))),
 )
 .paper("Dong 2016")
-.parameters(&[veno::BETA.parameter(), LISA.parameter()]);
+.parameters(&[veno::BETA.parameter(), LISA.parameter()])
+.capabilities(linked);
 
 /// Linked Veno over the subflows of one connection.
 #[derive(Clone, Debug)]
 pub struct MVeno {
     backlogs: Backlogs,
-    lisa: bool,
 }
 
 impl MVeno {
-    /// mVeno with its β \[segments\], and linked slow start if `lisa`.
-    pub fn new(beta: f64, lisa: bool) -> Self {
-        MVeno { backlogs: Backlogs::new(beta), lisa }
+    /// mVeno with its β \[segments\].
+    pub fn new(beta: f64) -> Self {
+        MVeno { backlogs: Backlogs::new(beta) }
     }
 }
 
@@ -53,10 +53,6 @@ impl CongestionControl for MVeno {
 
     fn on_fast_retransmit(&mut self, _now: Instant, on: usize, in_flight: f64, flows: &[Flow]) -> f64 {
         in_flight * self.backlogs.left(on, &flows[on])
-    }
-
-    fn linked_slow_start(&self) -> bool {
-        self.lisa
     }
 
     fn on_flow_added(&mut self, at: usize) {
@@ -80,7 +76,7 @@ mod tests {
     }
 
     fn mveno(samples: &[[u64; 2]]) -> MVeno {
-        let mut mveno = MVeno::new(3.0, false);
+        let mut mveno = MVeno::new(3.0);
         for (on, samples) in samples.iter().enumerate() {
             mveno.on_flow_added(on);
             for rtt_ms in samples {

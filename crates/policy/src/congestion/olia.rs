@@ -15,7 +15,7 @@
 //! Where we differ: bytes stand for segments throughout, so that segments of different sizes add up; windows have
 //! fractions, so that two are rarely equal and `M` is mostly one path, where the kernel compares whole segments.
 
-use super::coupled::{LISA, Member, alone, members};
+use super::coupled::{LISA, Member, alone, linked, members};
 use super::{Ack, CongestionControl, Entry, Flow};
 use anabranch_units::Instant;
 
@@ -24,15 +24,15 @@ pub const ENTRY: Entry = Entry::new(
     "olia",
     "linked increases that shift windows to the paths with the longest loss-free runs",
     include_str!("olia.rs"),
-    |p| Box::new(Olia::new(LISA.of(p))),
+    |_| Box::new(Olia::default()),
 )
 .paper("Khalili 2013")
-.parameters(&[LISA.parameter()]);
+.parameters(&[LISA.parameter()])
+.capabilities(linked);
 
 /// Opportunistic linked increases over the subflows of one connection.
 #[derive(Clone, Debug, Default)]
 pub struct Olia {
-    lisa: bool,
     /// One per flow, in their order.
     acked: Vec<Acked>,
 }
@@ -54,11 +54,6 @@ impl Acked {
 }
 
 impl Olia {
-    /// OLIA, with linked slow start if `lisa`.
-    pub fn new(lisa: bool) -> Self {
-        Olia { lisa, acked: Vec::new() }
-    }
-
     /// α of Eq. (2) for flow `on`, one of the members.
     fn alpha(&self, on: usize, flows: &[Flow]) -> f64 {
         let quality = |member: &Member| self.acked[member.on].between_losses() / (member.rtt * member.rtt);
@@ -108,10 +103,6 @@ impl CongestionControl for Olia {
     fn on_fast_retransmit(&mut self, _now: Instant, on: usize, in_flight: f64, _flows: &[Flow]) -> f64 {
         self.on_loss(on);
         in_flight / 2.0
-    }
-
-    fn linked_slow_start(&self) -> bool {
-        self.lisa
     }
 
     fn on_flow_added(&mut self, at: usize) {

@@ -19,7 +19,7 @@
 //! `α_i` and one packet more is left alone. The kernel restores α_i = 2 whenever it leaves recovery; so do we.
 
 use super::ack::Round;
-use super::coupled::{LISA, alone};
+use super::coupled::{LISA, alone, linked};
 use super::vegas::{LEAST_SAMPLES, LEAST_SEGMENTS};
 use super::{Ack, CongestionControl, Entry, Flow, Window};
 use crate::registry::{Flag, Number, flag, number};
@@ -30,10 +30,11 @@ pub const ENTRY: Entry = Entry::new(
     "wvegas",
     "vegas on every subflow, sharing one budget of queued packets by their rates",
     include_str!("wvegas.rs"),
-    |p| Box::new(WVegas::new(TOTAL_ALPHA.of(p), GAMMA.of(p), DRAIN.of(p), LISA.of(p))),
+    |p| Box::new(WVegas::new(TOTAL_ALPHA.of(p), GAMMA.of(p), DRAIN.of(p))),
 )
 .paper("Cao 2012")
-.parameters(&[TOTAL_ALPHA.parameter(), GAMMA.parameter(), DRAIN.parameter(), LISA.parameter()]);
+.parameters(&[TOTAL_ALPHA.parameter(), GAMMA.parameter(), DRAIN.parameter(), LISA.parameter()])
+.capabilities(linked);
 
 /// Weighted Vegas over the subflows of one connection.
 #[derive(Clone, Debug)]
@@ -44,7 +45,6 @@ pub struct WVegas {
     gamma: f64,
     /// Empty the queue when its delay has doubled.
     drain: bool,
-    lisa: bool,
     /// One per flow, in their order.
     memories: Vec<Memory>,
 }
@@ -105,9 +105,9 @@ impl Memory {
 }
 
 impl WVegas {
-    /// wVegas with its budget and γ \[segments\], and linked slow start if `lisa`; the kernel has 10 and 1, and drains.
-    pub fn new(total_alpha: f64, gamma: f64, drain: bool, lisa: bool) -> Self {
-        WVegas { total_alpha, gamma, drain, lisa, memories: Vec::new() }
+    /// wVegas with its budget and γ \[segments\]; the kernel has 10 and 1, and drains.
+    pub fn new(total_alpha: f64, gamma: f64, drain: bool) -> Self {
+        WVegas { total_alpha, gamma, drain, memories: Vec::new() }
     }
 
     /// Sets `rate_i`, `weight_i` and `α_i` of flow `on`, which sends `rate` \[bytes/ns\].
@@ -126,7 +126,7 @@ impl WVegas {
 
 impl Default for WVegas {
     fn default() -> Self {
-        WVegas::new(10.0, 1.0, true, false)
+        WVegas::new(10.0, 1.0, true)
     }
 }
 
@@ -203,10 +203,6 @@ impl CongestionControl for WVegas {
     fn on_reset(&mut self, _now: Instant, on: usize, _flows: &[Flow]) {
         let repairing = self.memories[on].repairing;
         self.memories[on].restart(repairing);
-    }
-
-    fn linked_slow_start(&self) -> bool {
-        self.lisa
     }
 
     fn on_flow_added(&mut self, at: usize) {

@@ -20,7 +20,7 @@ pub use raced::Raced;
 pub use remembered::Remembered;
 
 use crate::Truth;
-use crate::registry;
+use crate::registry::{self, Built, Kind};
 use anabranch_units::{Duration, Rate};
 use std::net::IpAddr;
 
@@ -76,6 +76,18 @@ pub trait FirstPath: Send {
 /// "A subsequent connection MUST NOT be started within 10 milliseconds of the previous attempt" (RFC 8305 §5). Kept
 /// where the path of the previous attempt is known; A-RACE says why not elsewhere.
 pub const MIN_DELAY: Duration = Duration::from_millis(10);
+
+impl Kind for dyn FirstPath {
+    type Policy = Box<Self>;
+    type Capabilities = ();
+}
+
+impl<P: FirstPath + 'static> From<P> for Built<dyn FirstPath> {
+    /// With the usual capabilities.
+    fn from(policy: P) -> Self {
+        Built { policy: Box::new(policy), capabilities: () }
+    }
+}
 
 /// A first-path policy that can be named.
 pub type Entry = registry::Entry<dyn FirstPath>;

@@ -70,7 +70,7 @@ mod tests {
     fn raced(delay_ms: f64) -> Box<dyn FirstPath> {
         let entry = find(FIRST_PATHS, "first path", "raced").expect("it is registered");
         let given = [("delay".to_owned(), Value::Number(delay_ms))].into_iter().collect();
-        entry.build(&entry.params(&given).expect("within its range"))
+        entry.build(&entry.params(&given).expect("within its range")).policy
     }
 
     /// RFC 8305 §5 with its recommended delay, on three paths of which nothing is known: SYNs at 0, 250 and 500 ms.

@@ -67,7 +67,7 @@ mod tests {
     use crate::registry::find;
 
     fn remembered() -> Box<dyn FirstPath> {
-        find(FIRST_PATHS, "first path", "remembered").expect("it is registered").build_default()
+        find(FIRST_PATHS, "first path", "remembered").expect("it is registered").build_default().policy
     }
 
     /// The fastest first; the next after 3 · 50 ms, the third as in a race.

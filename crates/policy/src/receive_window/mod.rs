@@ -8,7 +8,7 @@ pub use even::Even;
 pub use rbp::Rbp;
 pub use shared::Shared;
 
-use crate::registry;
+use crate::registry::{self, Built, Kind};
 use anabranch_units::{Bytes, Duration, Instant, SubflowId};
 
 /// The buffers at both ends of the connection, as the sender knows them.
@@ -51,6 +51,18 @@ pub trait ReceiveWindow: Send {
     /// again, by retransmission or on another subflow, needs no share (A-RBP-4). While nothing is unacknowledged some share
     /// must not be zero, or the connection would stand still.
     fn share(&mut self, now: Instant, buffers: &Buffers, usage: &[Usage], shares: &mut [Bytes]);
+}
+
+impl Kind for dyn ReceiveWindow {
+    type Policy = Box<Self>;
+    type Capabilities = ();
+}
+
+impl<P: ReceiveWindow + 'static> From<P> for Built<dyn ReceiveWindow> {
+    /// With the usual capabilities.
+    fn from(policy: P) -> Self {
+        Built { policy: Box::new(policy), capabilities: () }
+    }
 }
 
 /// A receive-window policy that can be named.

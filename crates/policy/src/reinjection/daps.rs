@@ -11,7 +11,7 @@
 //! Differences: the kernel repeats a whole buffer of up to 64 KB at a time, we a segment. Includes what `on-rto` does.
 
 use super::cursors::Cursors;
-use super::{Entry, Picture, Piece, Reinjection, Repeat, Why};
+use super::{Capabilities, Entry, Picture, Piece, Reinjection, Repeat, Why};
 use crate::SubflowView;
 use anabranch_units::{Instant, SubflowId};
 
@@ -22,7 +22,8 @@ pub const ENTRY: Entry = Entry::new(
     include_str!("daps.rs"),
     |_| Box::new(Daps::default()),
 )
-.paper("Karlstad MPTCP kernel, with Kuhn et al. 2014");
+.paper("Karlstad MPTCP kernel, with Kuhn et al. 2014")
+.capabilities(|_| Capabilities { copies: true });
 
 /// DAPS's reinjection for one connection.
 #[derive(Clone, Debug, Default)]
@@ -36,10 +37,6 @@ fn is_shut_out(subflow: &SubflowView, picture: &Picture<'_>) -> bool {
 }
 
 impl Reinjection for Daps {
-    fn copies(&self) -> bool {
-        true
-    }
-
     fn on_sent(&mut self, _now: Instant, sent: &Piece, _on: SubflowId, _picture: &Picture<'_>) {
         // It may fill a hole that the scheduler left.
         self.cursors.back_to(sent.from);

@@ -23,7 +23,7 @@
 
 use super::class::{Class, LOW_LOSS, LOW_SRTT, LOW_TIMEOUTS, Limits, MID_FACTOR, MID_LOSS, MID_RATE, MID_SRTT};
 use super::flight::{Flight, under_way};
-use super::{Entry, Picture, Piece, Reinjection, Repeat, Standing, Why};
+use super::{Capabilities, Entry, Picture, Piece, Reinjection, Repeat, Standing, Why};
 use crate::SubflowView;
 use crate::registry::{Number, Params, number};
 use anabranch_units::{Duration, Instant, SubflowId};
@@ -47,7 +47,8 @@ pub const ENTRY: Entry = Entry::new(
     MID_FACTOR.parameter(),
     MID_RATE.parameter(),
     MID_LOSS.parameter(),
-]);
+])
+.capabilities(|_| Capabilities { copies: true });
 
 const FACTOR: Number = number("factor", "the deadline in lowest SRTTs", 1.1, 0.0..=100.0);
 const HARD: Number = number("hard", "the deadline at most", 500.0, 1.0..=60_000.0).in_unit("ms");
@@ -130,10 +131,6 @@ impl Deadline {
 }
 
 impl Reinjection for Deadline {
-    fn copies(&self) -> bool {
-        true
-    }
-
     fn on_sent(&mut self, _now: Instant, sent: &Piece, on: SubflowId, picture: &Picture<'_>) {
         let una = picture.view.data_una;
         let taken_over = self.begin(picture);

@@ -25,8 +25,8 @@
 
 use super::opportunistic::pays;
 use super::{
-    Entry, Marks, Opportunistic, Opportunity, Order, Picture, Piece, Reinjection, Repeat, Rescue, Standing,
-    Transmission, Why,
+    Capabilities, Entry, Marks, Opportunistic, Opportunity, Order, Picture, Piece, Reinjection, Repeat, Rescue,
+    Standing, Transmission, Why,
 };
 use crate::SubflowView;
 use crate::registry::{Flag, Number, Params, flag, number};
@@ -40,7 +40,8 @@ pub const ENTRY: Entry = Entry::new(
     include_str!("insured.rs"),
     |p| Box::new(Insured::new(p)),
 )
-.parameters(&[PENALISE.parameter(), SHARE.parameter(), ALLOWANCE.parameter()]);
+.parameters(&[PENALISE.parameter(), SHARE.parameter(), ALLOWANCE.parameter()])
+.capabilities(|_| Capabilities { copies: true });
 
 const PENALISE: Flag = flag("penalise", "halve the windows of the slower subflows that hold the oldest data", true);
 const SHARE: Number =
@@ -176,10 +177,6 @@ fn overdue(piece: &Piece, carrier: &SubflowView) -> Instant {
 }
 
 impl Reinjection for Insured {
-    fn copies(&self) -> bool {
-        true
-    }
-
     fn on_opportunity(&mut self, now: Instant, opportunity: &Opportunity<'_>) -> Rescue {
         // Subflows are slowed down for a copy alone: without one, nobody is the faster for it.
         if pays(opportunity) { self.opportunistic.on_opportunity(now, opportunity) } else { Rescue::default() }

@@ -32,7 +32,7 @@ pub use tail::Tail;
 pub use upstream::Upstream;
 
 use crate::View;
-use crate::registry;
+use crate::registry::{self, Built, Kind};
 use anabranch_units::{Instant, SubflowId};
 
 /// Why nothing new can leave although a subflow has room (A-OPT).
@@ -85,11 +85,6 @@ pub trait Reinjection: Send {
     fn on_opportunity(&mut self, _now: Instant, _opportunity: &Opportunity<'_>) -> Rescue {
         Rescue::default()
     }
-    /// Whether the methods below are used. The engine asks once; what a policy that says no costs does not depend on how
-    /// much is sent.
-    fn copies(&self) -> bool {
-        false
-    }
     /// After sending: `sent` left for the first time, on `on`.
     fn on_sent(&mut self, _now: Instant, _sent: &Piece, _on: SubflowId, _picture: &Picture<'_>) {}
     /// The next copy. Called again and again until there is none: before each scheduling decision (so after each sending as
@@ -106,6 +101,26 @@ pub trait Reinjection: Send {
     /// alone carried goes elsewhere, and nothing new goes to them until anything arrives on them.
     fn on_wake(&mut self, _now: Instant, _picture: &Picture<'_>) -> Marks {
         Marks::NONE
+    }
+}
+
+/// Abilities of a reinjection policy.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Capabilities {
+    /// It names copies: the methods from [`Reinjection::on_sent`] on are used. Without it no call costs depend on how much is
+    /// sent.
+    pub copies: bool,
+}
+
+impl Kind for dyn Reinjection {
+    type Policy = Box<Self>;
+    type Capabilities = Capabilities;
+}
+
+impl<P: Reinjection + 'static> From<P> for Built<dyn Reinjection> {
+    /// With the usual capabilities.
+    fn from(policy: P) -> Self {
+        Built { policy: Box::new(policy), capabilities: Capabilities::default() }
     }
 }
 

@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn insured_penalises_only_with_a_copy() {
         let entry = find(REINJECTIONS, "reinjection", "insured").expect("it is registered");
-        let mut insured = entry.build_default();
+        let mut insured = entry.build_default().policy;
         for (ms, srtt_ms, expected) in [(0, 40, Rescue::default()), (1, 50, Rescue { reinject: true, penalise: 1 })] {
             assert_eq!(ask(&mut *insured, ms, subflow(SLOW, srtt_ms, 10), &[SLOW], WINDOW), expected, "at {ms} ms");
         }

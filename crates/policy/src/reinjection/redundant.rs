@@ -16,7 +16,7 @@
 //! what `on-rto` does.
 
 use super::flight::{Flight, under_way};
-use super::{Entry, Picture, Piece, Reinjection, Repeat, Why};
+use super::{Capabilities, Entry, Picture, Piece, Reinjection, Repeat, Why};
 use crate::registry::{Number, Params, number};
 use anabranch_units::{Instant, SubflowId};
 
@@ -27,7 +27,8 @@ pub const ENTRY: Entry = Entry::new(
     include_str!("redundant.rs"),
     |p| Box::new(Redundant::new(p)),
 )
-.parameters(&[COPIES.parameter()]);
+.parameters(&[COPIES.parameter()])
+.capabilities(|_| Capabilities { copies: true });
 
 const COPIES: Number = number("copies", "copies of a piece beside the original, at most", 7.0, 1.0..=15.0);
 
@@ -80,10 +81,6 @@ impl Redundant {
 }
 
 impl Reinjection for Redundant {
-    fn copies(&self) -> bool {
-        true
-    }
-
     fn on_sent(&mut self, _now: Instant, sent: &Piece, _on: SubflowId, picture: &Picture<'_>) {
         self.flight.release(picture.view.data_una);
         if !self.begin(picture) {

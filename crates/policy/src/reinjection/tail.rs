@@ -13,7 +13,7 @@
 //! had its copy. Includes what `on-rto` does: in QUIC lost data may leave on any path.
 
 use super::cursors::Cursors;
-use super::{Entry, Picture, Piece, Reinjection, Repeat, Why};
+use super::{Capabilities, Entry, Picture, Piece, Reinjection, Repeat, Why};
 use anabranch_units::Instant;
 
 /// Its line of the table.
@@ -23,7 +23,8 @@ pub const ENTRY: Entry = Entry::new(
     include_str!("tail.rs"),
     |_| Box::new(Tail::default()),
 )
-.paper("XQUIC default; Zheng et al. 2021 (XLINK)");
+.paper("XQUIC default; Zheng et al. 2021 (XLINK)")
+.capabilities(|_| Capabilities { copies: true });
 
 /// Tail reinjection for one connection.
 #[derive(Clone, Debug, Default)]
@@ -32,10 +33,6 @@ pub struct Tail {
 }
 
 impl Reinjection for Tail {
-    fn copies(&self) -> bool {
-        true
-    }
-
     fn next(&mut self, _now: Instant, picture: &Picture<'_>) -> Option<Repeat> {
         if !picture.view.unsent.is_zero() {
             // What leaves from here on may lie before the cursors, in holes that the scheduler left.

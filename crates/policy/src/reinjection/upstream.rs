@@ -16,7 +16,7 @@
 //! the oldest data already is passed over. What a count starts from and how much is repeated (a data fragment of the
 //! kernel, which is at most 32 KiB) is as in the kernel.
 
-use super::{Entry, Marks, Picture, Reinjection, Repeat, Standing, Why};
+use super::{Capabilities, Entry, Marks, Picture, Reinjection, Repeat, Standing, Why};
 use crate::registry::{Number, Params, number};
 use anabranch_units::{Dsn, Duration, Instant, SubflowId};
 
@@ -28,7 +28,8 @@ pub const ENTRY: Entry = Entry::new(
     |p| Box::new(Upstream::new(p)),
 )
 .paper("upstream Linux (mptcp_net-next)")
-.parameters(&[STALE_LOSS_CNT.parameter(), FRAGMENT.parameter()]);
+.parameters(&[STALE_LOSS_CNT.parameter(), FRAGMENT.parameter()])
+.capabilities(|_| Capabilities { copies: true });
 
 const STALE_LOSS_CNT: Number = number(
     "stale-loss-cnt",
@@ -118,10 +119,6 @@ impl Upstream {
 impl Reinjection for Upstream {
     fn on_rto(&mut self, _now: Instant, _on: SubflowId) -> bool {
         false
-    }
-
-    fn copies(&self) -> bool {
-        true
     }
 
     fn next(&mut self, _now: Instant, picture: &Picture<'_>) -> Option<Repeat> {

@@ -224,7 +224,7 @@ mod tests {
 
     fn anabranch() -> Box<dyn Scheduler> {
         let entry = find(SCHEDULERS, "scheduler", "anabranch").expect("it is in the table");
-        entry.build(&entry.params(&[].into()).expect("the defaults"))
+        entry.build(&entry.params(&[].into()).expect("the defaults")).policy
     }
 
     fn send(on: SubflowId, skip: u64) -> Decision {

@@ -91,7 +91,7 @@ mod tests {
     fn f2p(switches: &[&str]) -> Box<dyn Scheduler> {
         let entry = find(SCHEDULERS, "scheduler", "f2p-dps").expect("it is in the table");
         let given: BTreeMap<_, _> = switches.iter().map(|name| ((*name).to_owned(), Value::Flag(true))).collect();
-        entry.build(&entry.params(&given).expect("these are flags"))
+        entry.build(&entry.params(&given).expect("these are flags")).policy
     }
 
     /// The paper's paths: 100 ms with this loss, and full, before 500 ms with 0.1 %; windows of ten, threshold 16.

@@ -79,7 +79,7 @@ mod tests {
     fn fps(switches: &[&str]) -> Box<dyn Scheduler> {
         let entry = find(SCHEDULERS, "scheduler", "fps").expect("it is in the table");
         let given: BTreeMap<_, _> = switches.iter().map(|name| ((*name).to_owned(), Value::Flag(true))).collect();
-        entry.build(&entry.params(&given).expect("these are flags"))
+        entry.build(&entry.params(&given).expect("these are flags")).policy
     }
 
     /// F2P-DPS's paths: 100 ms before 500 ms, windows of ten, threshold 16, the fast one full.

@@ -71,7 +71,7 @@ mod tests {
     use anabranch_units::{Duration, SubflowId};
 
     fn build(name: &str) -> Box<dyn Scheduler> {
-        find(SCHEDULERS, "scheduler", name).expect("it is in the table").build_default()
+        find(SCHEDULERS, "scheduler", name).expect("it is in the table").build_default().policy
     }
 
     fn send(on: SubflowId, skip: u64) -> Decision {

@@ -39,7 +39,7 @@ mod testing;
 mod turns;
 mod weighted;
 
-use crate::registry;
+use crate::registry::{self, Built, Kind};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Instant, Seed};
 
@@ -74,13 +74,28 @@ pub trait Scheduler: Send {
     fn decide(&mut self, now: Instant, view: &View<'_>) -> Decision;
     /// Called for each event in the order it happened. Most schedulers have no use for it.
     fn observe(&mut self, _now: Instant, _event: &Event) {}
-    /// Whether it sends copies ([`Decision::Repeat`]): it is asked then also while nothing is unsent and something is
-    /// not acknowledged.
-    fn repeats(&self) -> bool {
-        false
-    }
     /// Called once before all else: the only chance there is. Draw from `seed.stream("name of the scheduler")`.
     fn seed(&mut self, _seed: Seed) {}
+}
+
+/// Abilities of a scheduler.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Capabilities {
+    /// It sends copies ([`Decision::Repeat`]): it is asked then also while nothing is unsent and something is not
+    /// acknowledged.
+    pub repeats: bool,
+}
+
+impl Kind for dyn Scheduler {
+    type Policy = Box<Self>;
+    type Capabilities = Capabilities;
+}
+
+impl<P: Scheduler + 'static> From<P> for Built<dyn Scheduler> {
+    /// With the usual capabilities.
+    fn from(policy: P) -> Self {
+        Built { policy: Box::new(policy), capabilities: Capabilities::default() }
+    }
 }
 
 /// A scheduler that can be named.

@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn a_decision_trace() {
         for name in ["ocps-r", "dpsaf-r"] {
-            let mut scheduler = find(SCHEDULERS, "scheduler", name).expect("it is in the table").build_default();
+            let mut scheduler = find(SCHEDULERS, "scheduler", name).expect("it is in the table").build_default().policy;
             let fast =
                 SubflowView { ssthresh: Some(segments(16)), in_flight: Bytes::ZERO, ..subflow(FAST, 100, 10, 0) };
             let mut pair = [SubflowView { throttled: true, ..fast }, subflow(SLOW, 500, 10, 0)];

@@ -12,7 +12,7 @@
 //! look.
 
 use super::per_subflow::PerSubflow;
-use super::{Entry, Scheduler};
+use super::{Capabilities, Entry, Scheduler};
 use crate::{Decision, Event, View};
 use anabranch_units::{Dsn, Instant, SubflowId};
 
@@ -21,7 +21,8 @@ pub const ENTRY: Entry =
     Entry::new("redundant", "every segment on every subflow", include_str!("redundant.rs"), |_| {
         Box::new(Redundant::default())
     })
-    .paper("Linux MPTCP v0.9x, second version");
+    .paper("Linux MPTCP v0.9x, second version")
+    .capabilities(|_| Capabilities { repeats: true });
 
 /// Everything everywhere.
 #[derive(Default)]
@@ -77,10 +78,6 @@ impl Scheduler for Redundant {
             }
             _ => {}
         }
-    }
-
-    fn repeats(&self) -> bool {
-        true
     }
 }
 
@@ -155,7 +152,6 @@ mod tests {
         let (mut redundant, subflows) = (Redundant::default(), pair());
         let shut = View { sendable: segments(0), ..moment(&subflows, 0, 1, 9) };
         assert_eq!(trace(&mut redundant, shut, 3), [(0, 0), (1, 0), (99, 0)]);
-        assert!(redundant.repeats());
         assert_eq!(trace(&mut Redundant::default(), moment(&subflows, 0, 1, 1), 3), [(0, 0), (1, 0), (99, 0)]);
     }
 

@@ -1,14 +1,14 @@
 //! What the suites over the registry share.
 #![allow(clippy::unwrap_used)]
 
-use anabranch_policy::registry::{Domain, Entry, Value};
+use anabranch_policy::registry::{Built, Domain, Entry, Kind, Value};
 use std::collections::BTreeMap;
 
 /// Makes a policy with settings that were chosen before.
-pub type Build<T> = Box<dyn Fn() -> Box<T>>;
+pub type Build<T> = Box<dyn Fn() -> Built<T>>;
 
 /// Each policy of `table` with its defaults, with every flag turned over, and with every number at both ends of its range.
-pub fn each_setting<T: ?Sized>(table: &'static [Entry<T>]) -> Vec<(String, Build<T>)> {
+pub fn each_setting<T: Kind + ?Sized>(table: &'static [Entry<T>]) -> Vec<(String, Build<T>)> {
     let mut all: Vec<(String, Build<T>)> = Vec::new();
     for entry in table {
         let mut settings = vec![BTreeMap::new()];

@@ -9,7 +9,9 @@ use anabranch_paths::{
     Affected, Direction, End, Middlebox, MiddleboxSpec, PathSpec, SharedLink, SplitOptions, Stripped, StrippedOptions,
     SynOption, TimedChange, Unmapped,
 };
-use anabranch_policy::registry::{ACK_PATHS, CONGESTION, Domain, Entry, REINJECTIONS, SCHEDULERS, Value, WINDOWS};
+use anabranch_policy::registry::{
+    ACK_PATHS, CONGESTION, Domain, Entry, Kind, REINJECTIONS, SCHEDULERS, Value, WINDOWS,
+};
 use anabranch_sim::{Host, HostSpec, Spec, TimedSwitch, Workload};
 use anabranch_units::{Bytes, Duration, Rate, Seed, Stream};
 use std::collections::BTreeMap;
@@ -176,7 +178,7 @@ fn policies(draw: &mut Stream) -> Policies {
 }
 
 /// Any of the table, with any parameters it accepts.
-fn any<T: ?Sized>(draw: &mut Stream, table: &'static [Entry<T>]) -> Factory<T> {
+fn any<T: Kind + ?Sized>(draw: &mut Stream, table: &'static [Entry<T>]) -> Factory<T> {
     let entry = &table[draw.below(table.len() as u64) as usize];
     let mut given = BTreeMap::new();
     for parameter in entry.parameters {

@@ -16,17 +16,17 @@ mod switching;
 mod watchdog;
 mod window;
 
-use anabranch_policy::registry::{Entry, Value};
+use anabranch_policy::registry::{Entry, Kind, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 #[allow(dead_code)]
 /// Makes the policy called `name`, with these parameters set.
-fn policy<T: ?Sized>(
+fn policy<T: Kind + ?Sized>(
     table: &'static [Entry<T>],
     name: &str,
     given: &[(&str, Value)],
-) -> Arc<dyn Fn() -> Box<T> + Send + Sync> {
+) -> anabranch_engine::Factory<T> {
     let entry = table.iter().find(|entry| entry.name == name).unwrap();
     let given: BTreeMap<String, Value> =
         given.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();

@@ -184,7 +184,7 @@ fn schedulers_see_the_truth() {
         spec.network.changes = vec![TimedChange { at, path, affected, change, notify: false }];
         for host in [&mut spec.client, &mut spec.server] {
             let seen = seen.clone();
-            host.policies.scheduler = Arc::new(move || Box::new(Witness(seen.clone())));
+            host.policies.scheduler = Arc::new(move || Witness(seen.clone()).into());
         }
         complete(&spec);
 

@@ -5,8 +5,8 @@ use crate::policy;
 use anabranch_net::{Change, QueueLimit};
 use anabranch_paths::{Affected, Direction, TimedChange};
 use anabranch_policy::SubflowView;
-use anabranch_policy::registry::{REINJECTIONS, SCHEDULERS, Value};
-use anabranch_policy::reinjection::{Marks, Picture, Piece, Reinjection, Repeat, Why};
+use anabranch_policy::registry::{Built, REINJECTIONS, SCHEDULERS, Value};
+use anabranch_policy::reinjection::{Capabilities, Marks, Picture, Piece, Reinjection, Repeat, Why};
 use anabranch_sim::{FileOrder, Outcome, Spec, Workload};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Seed, SubflowId};
 use std::sync::{Arc, Mutex};
@@ -178,14 +178,15 @@ fn copies_of_everything_are_the_most_and_the_fastest_for_a_thin_stream() {
     }
 }
 
+/// A policy that asks for copies.
+fn copying(policy: impl Reinjection + 'static) -> Built<dyn Reinjection> {
+    Built { policy: Box::new(policy), capabilities: Capabilities { copies: true } }
+}
+
 /// Asks for the same copy over and over.
 struct Stubborn(Repeat);
 
 impl Reinjection for Stubborn {
-    fn copies(&self) -> bool {
-        true
-    }
-
     fn next(&mut self, _now: Instant, _picture: &Picture<'_>) -> Option<Repeat> {
         Some(self.0)
     }
@@ -206,7 +207,7 @@ fn answers_that_cannot_be_change_nothing() {
     for (on, from) in [(0, 0), (1, u64::MAX), (9, 1)] {
         let mut spec = spec(vec![lossy_path("a", 10, 10, 0.01), path("b", 10, 15)], vec![download(500_000)]);
         let repeat = Repeat { on: SubflowId(on), from: Dsn::new(from), why: Why::Tail };
-        spec.server.policies.reinjection = Arc::new(move || Box::new(Stubborn(repeat)));
+        spec.server.policies.reinjection = Arc::new(move || copying(Stubborn(repeat)));
         let outcome = complete(&spec);
         let sender = outcome.connections[0].sender.as_ref().unwrap();
         assert!(sender.overruled.copies > 0 && sender.overruled.impossible == 0, "{:?}", sender.overruled);
@@ -218,10 +219,6 @@ fn answers_that_cannot_be_change_nothing() {
 struct Observer(Arc<Mutex<Vec<SubflowView>>>);
 
 impl Reinjection for Observer {
-    fn copies(&self) -> bool {
-        true
-    }
-
     fn next(&mut self, _now: Instant, picture: &Picture<'_>) -> Option<Repeat> {
         self.0.lock().unwrap().extend(picture.view.subflow(SubflowId(0)).copied());
         None
@@ -237,7 +234,7 @@ fn a_slow_path_of_a_short_rtt_is_known_by_its_rate() {
         let views = Arc::new(Mutex::new(Vec::new()));
         let (observed, paths) = (Arc::clone(&views), vec![path("thin", mbit, 5), path("other", 20, 40)]);
         let mut spec = spec(paths, vec![warm(20_000, 10)]);
-        spec.server.policies.reinjection = Arc::new(move || Box::new(Observer(Arc::clone(&observed))));
+        spec.server.policies.reinjection = Arc::new(move || copying(Observer(Arc::clone(&observed))));
         complete(&spec);
         let views = views.lock().unwrap();
         assert!(views.iter().all(|view| view.oldest_sent.is_some() != view.in_flight.is_zero()));
@@ -275,10 +272,6 @@ fn insured_repeats_the_end_of_a_burst_within_its_budget() {
 struct Greedy;
 
 impl Reinjection for Greedy {
-    fn copies(&self) -> bool {
-        true
-    }
-
     fn next(&mut self, _now: Instant, picture: &Picture<'_>) -> Option<Repeat> {
         picture.marked().filter(|(subflow, _)| subflow.has_room_to_repeat()).find_map(|(subflow, standing)| {
             let fresh = |piece: &Piece| piece.carriers != Marks::NONE && !piece.carriers.meets(standing.mark);
@@ -293,7 +286,7 @@ impl Reinjection for Greedy {
 #[test]
 fn no_subflow_carries_anything_twice() {
     let mut spec = spec(vec![path("a", 10, 10), path("b", 10, 15)], vec![download(500_000)]);
-    spec.server.policies.reinjection = Arc::new(|| Box::new(Greedy));
+    spec.server.policies.reinjection = Arc::new(|| copying(Greedy));
     let outcome = complete(&spec);
     let sender = outcome.connections[0].sender.as_ref().unwrap();
     assert_eq!(sender.overruled.copies, 0);

@@ -4,7 +4,7 @@
 use crate::common::*;
 use crate::policy;
 use anabranch_engine::{Policies, Switch};
-use anabranch_policy::registry::{ACK_PATHS, CONGESTION, Entry, FIRST_PATHS, REINJECTIONS, SCHEDULERS, WINDOWS};
+use anabranch_policy::registry::{ACK_PATHS, CONGESTION, Entry, FIRST_PATHS, Kind, REINJECTIONS, SCHEDULERS, WINDOWS};
 use anabranch_sim::{Host, Outcome, TimedSwitch, run};
 use anabranch_units::{Bytes, Duration, Instant};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ fn every_pair_is_every_pair() {
 }
 
 /// Two lossy paths, little buffer, and a switch of the table's policies every few milliseconds.
-fn chain<T: ?Sized>(table: &'static [Entry<T>], wrap: fn(anabranch_engine::Factory<T>) -> Switch) -> Outcome {
+fn chain<T: Kind + ?Sized>(table: &'static [Entry<T>], wrap: fn(anabranch_engine::Factory<T>) -> Switch) -> Outcome {
     let mut spec = spec(vec![lossy_path("a", 20, 5, 0.005), lossy_path("b", 10, 20, 0.005)], Vec::new());
     spec.server.send_buffer = Bytes::new(200_000);
     spec.client.receive_buffer = Bytes::new(200_000);

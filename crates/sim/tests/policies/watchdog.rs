@@ -4,7 +4,8 @@ use crate::common::*;
 use anabranch_engine::{Overruled, Policies, Profile};
 use anabranch_net::Change;
 use anabranch_paths::{Affected, TimedChange};
-use anabranch_policy::scheduler::Scheduler;
+use anabranch_policy::registry::Built;
+use anabranch_policy::scheduler::{Capabilities, Scheduler};
 use anabranch_policy::{Decision, View};
 use anabranch_sim::{HostSpec, Outcome, Spec};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Seed, Stream, SubflowId};
@@ -21,9 +22,6 @@ impl<S: FnMut(Instant, &View<'_>) -> Decision + Send> Scheduler for Counting<S> 
         self.1.fetch_add(1, Ordering::Relaxed);
         (self.0)(now, view)
     }
-    fn repeats(&self) -> bool {
-        true
-    }
 }
 
 /// A download over two paths by such a scheduler; `change` is done to the specification.
@@ -34,8 +32,10 @@ where
 {
     let asked = Arc::new(AtomicU64::new(0));
     let counter = asked.clone();
-    let policies =
-        Policies { scheduler: Arc::new(move || Box::new(Counting(make(), counter.clone()))), ..Policies::default() };
+    let build = move || -> Built<dyn Scheduler> {
+        Built { policy: Box::new(Counting(make(), counter.clone())), capabilities: Capabilities { repeats: true } }
+    };
+    let policies = Policies { scheduler: Arc::new(build), ..Policies::default() };
     let host = HostSpec::new(Profile::linux(), policies);
     let mut spec = spec(vec![path("fast", 20, 10), path("slow", 10, 40)], vec![download(SIZE)]);
     (spec.client, spec.server) = (host.clone(), host);

@@ -15,7 +15,7 @@ type Sends = Option<(u16, u64)>;
 fn scheduler(name: &str, given: &[(&str, Value)]) -> Box<dyn Scheduler> {
     let entry = find(SCHEDULERS, "scheduler", name).unwrap();
     let given: BTreeMap<_, _> = given.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-    entry.build(&entry.params(&given).unwrap())
+    entry.build(&entry.params(&given).unwrap()).policy
 }
 
 fn sttf() -> Box<dyn Scheduler> {
