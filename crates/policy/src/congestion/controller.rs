@@ -11,7 +11,7 @@ use super::hystart_plus_plus::PlusPlus;
 use super::lisa::credit;
 use super::prr::Reduction;
 use super::rules::{LossResponse, Rules};
-use super::{Ack, CongestionControl, Flow, Model, Window};
+use super::{Ack, CongestionControl, Flow, FlowKey, Model, Window};
 use crate::registry::Built;
 use anabranch_units::{Bytes, Duration, Instant, SubflowId};
 
@@ -24,6 +24,8 @@ pub struct Controller {
     /// Ordered by id. `pasts` runs alongside, apart from it because algorithms see only this.
     flows: Vec<Flow>,
     pasts: Vec<Past>,
+    /// Flows that have begun so far.
+    begun: u64,
 }
 
 /// What a flow has behind it.
@@ -58,16 +60,14 @@ impl Controller {
     /// No subflow yet.
     pub fn new(algorithm: Built<dyn CongestionControl>, rules: Rules) -> Self {
         let model_based = algorithm.is_model_based();
-        Controller { algorithm, model_based, rules, flows: Vec::new(), pasts: Vec::new() }
+        Controller { algorithm, model_based, rules, flows: Vec::new(), pasts: Vec::new(), begun: 0 }
     }
 
     /// Goes on with another algorithm, which finds windows, thresholds and recoveries as they are.
     pub fn replace(&mut self, now: Instant, algorithm: Built<dyn CongestionControl>) {
         self.algorithm = algorithm;
         self.model_based = self.algorithm.is_model_based();
-        for on in 0..self.flows.len() {
-            self.algorithm.on_flow_added(on);
-        }
+        self.algorithm.on_flows_changed();
         for on in 0..self.flows.len() {
             self.algorithm.on_reset(now, on, &self.flows);
         }
@@ -85,10 +85,12 @@ impl Controller {
             cwnd = self.take_credit(mss, cwnd);
         }
         let ssthresh = self.rules.initial_ssthresh(mss);
-        let flow = Flow { id, mss, cwnd, ssthresh, srtt: None, recovering: false, counted: false };
+        let key = FlowKey::beside(&self.flows, self.begun);
+        self.begun += 1;
+        let flow = Flow { id, key, mss, cwnd, ssthresh, srtt: None, recovering: false, counted: false };
         self.flows.insert(at, flow);
         self.pasts.insert(at, Past::default());
-        self.algorithm.on_flow_added(at);
+        self.algorithm.on_flows_changed();
     }
 
     /// Sets the slow-start threshold of a new subflow, of whose path this is known; at least its window. An algorithm
@@ -114,7 +116,7 @@ impl Controller {
         if let Some(on) = self.find(id) {
             self.flows.remove(on);
             self.pasts.remove(on);
-            self.algorithm.on_flow_removed(on);
+            self.algorithm.on_flows_changed();
         }
     }
 

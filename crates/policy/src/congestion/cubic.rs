@@ -13,7 +13,7 @@
 //! a timeout has `K = 0` and takes its own window for `W_max` (§4.8), in a recovery as well (Linux, `bictcp_reset`); so
 //! does a window that is already at `W_max`, as after an idle restart (§4.10). Subflows are not coupled.
 
-use super::{Capabilities, CongestionControl, Entry, Flow};
+use super::{Capabilities, CongestionControl, Entry, Flow, PerFlow};
 use crate::registry::{Flag, Number, flag, number};
 use anabranch_units::{Duration, Instant};
 
@@ -42,8 +42,7 @@ pub struct Cubic {
     /// β_cubic.
     beta: f64,
     fast_convergence: bool,
-    /// One per flow, in their order.
-    curves: Vec<Curve>,
+    curves: PerFlow<Curve>,
 }
 
 /// What one subflow remembers, with what it remembered before its latest reduction.
@@ -78,14 +77,14 @@ struct Epoch {
 impl Cubic {
     /// CUBIC with `c` = C \[segments/s³\] and `beta` = β_cubic; RFC 9438 recommends 0.4, 0.7 and fast convergence.
     pub fn new(c: f64, beta: f64, fast_convergence: bool) -> Self {
-        Cubic { c, beta, fast_convergence, curves: Vec::new() }
+        Cubic { c, beta, fast_convergence, curves: PerFlow::default() }
     }
 
-    /// Notes a reduction from `cwnd` segments (§4.6, §4.7).
-    fn reduce(&mut self, on: usize, cwnd: f64) -> &mut Memory {
-        let shrinking = self.fast_convergence && cwnd < self.curves[on].now.w_max;
+    /// Notes a reduction of the window of `flow` (§4.6, §4.7).
+    fn reduce(&mut self, flow: &Flow) -> &mut Memory {
+        let (cwnd, curve) = (flow.cwnd / flow.mss, self.curves.of(flow));
+        let shrinking = self.fast_convergence && cwnd < curve.now.w_max;
         let w_max = if shrinking { cwnd * (1.0 + self.beta) / 2.0 } else { cwnd };
-        let curve = &mut self.curves[on];
         curve.before = curve.now;
         curve.now = Memory { w_max, cwnd_prior: cwnd, epoch: None };
         &mut curve.now
@@ -103,7 +102,7 @@ impl CongestionControl for Cubic {
         let flow = &flows[on];
         let (cwnd, acked) = (flow.cwnd / flow.mss, acked / flow.mss);
         let (c, beta) = (self.c, self.beta);
-        let memory = &mut self.curves[on].now;
+        let memory = &mut self.curves.of(&flows[on]).now;
         if memory.epoch.is_none() {
             memory.w_max = memory.w_max.max(cwnd);
         }
@@ -129,71 +128,72 @@ impl CongestionControl for Cubic {
     }
 
     fn on_fast_retransmit(&mut self, _now: Instant, on: usize, in_flight: f64, flows: &[Flow]) -> f64 {
-        self.reduce(on, flows[on].cwnd / flows[on].mss);
+        self.reduce(&flows[on]);
         in_flight * self.beta
     }
 
     fn on_rto(&mut self, _now: Instant, on: usize, in_flight: f64, flows: &[Flow]) -> f64 {
         // The first congestion avoidance after a timeout begins at its plateau (§4.8).
-        self.reduce(on, flows[on].cwnd / flows[on].mss).w_max = 0.0;
+        self.reduce(&flows[on]).w_max = 0.0;
         in_flight * self.beta
     }
 
     fn on_rto_again(&mut self, now: Instant, on: usize, flows: &[Flow]) {
         self.on_reset(now, on, flows);
-        self.curves[on].now.w_max = 0.0;
+        self.curves.of(&flows[on]).now.w_max = 0.0;
     }
 
     /// Restores the curve as if the reduction had not been (§4.9).
-    fn on_spurious(&mut self, _now: Instant, on: usize, _flows: &[Flow]) {
-        self.curves[on].now = self.curves[on].before;
+    fn on_spurious(&mut self, _now: Instant, on: usize, flows: &[Flow]) {
+        let curve = self.curves.of(&flows[on]);
+        curve.now = curve.before;
     }
 
-    fn on_unlimited(&mut self, now: Instant, on: usize, _flows: &[Flow]) {
-        if let Some(epoch) = &mut self.curves[on].now.epoch {
+    fn on_unlimited(&mut self, now: Instant, on: usize, flows: &[Flow]) {
+        if let Some(epoch) = &mut self.curves.of(&flows[on]).now.epoch {
             epoch.start += now.since(epoch.latest);
             epoch.latest = now;
         }
     }
 
-    fn on_reset(&mut self, _now: Instant, on: usize, _flows: &[Flow]) {
-        self.curves[on].now.epoch = None;
-    }
-
-    fn on_flow_added(&mut self, at: usize) {
-        self.curves.insert(at, Curve::default());
-    }
-
-    fn on_flow_removed(&mut self, at: usize) {
-        self.curves.remove(at);
+    fn on_reset(&mut self, _now: Instant, on: usize, flows: &[Flow]) {
+        self.curves.of(&flows[on]).now.epoch = None;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::FlowKey;
     use anabranch_units::SubflowId;
 
     /// Windows are counted in segments here: the MSS is 1.
     fn flow(cwnd: f64, rtt_ms: u64) -> [Flow; 1] {
         let srtt = Some(Duration::from_millis(rtt_ms));
-        [Flow { id: SubflowId(0), mss: 1.0, cwnd, ssthresh: 1.0, srtt, recovering: false, counted: true }]
+        [Flow {
+            id: SubflowId(0),
+            key: FlowKey::nth(0),
+            mss: 1.0,
+            cwnd,
+            ssthresh: 1.0,
+            srtt,
+            recovering: false,
+            counted: true,
+        }]
     }
 
     fn at(seconds: f64) -> Instant {
         Instant::ZERO + Duration::from_secs_f64(seconds)
     }
 
-    fn cubic() -> Cubic {
-        let mut cubic = Cubic::default();
-        cubic.on_flow_added(0);
-        cubic
+    fn curve(cubic: &mut Cubic) -> Curve {
+        *cubic.curves.of(&flow(1.0, 1)[0])
     }
 
     /// W_max 1000, reduced to 700: K = cbrt(300 / 0.4) = 9.0856 s.
     #[test]
     fn follows_the_cubic_function() {
-        let mut cubic = cubic();
+        let mut cubic = Cubic::default();
         assert_eq!(cubic.on_fast_retransmit(at(0.0), 0, 1000.0, &flow(1000.0, 100)), 700.0);
         cubic.avoidance(at(0.0), 0, 1.0, &flow(700.0, 100)); // the epoch begins
         for (t, cwnd, target) in [
@@ -211,7 +211,7 @@ mod tests {
     /// α = 3 · 0.3 / 1.7 = 0.5294 until W_est is back at the window before the loss, then 1.
     #[test]
     fn a_small_window_grows_like_reno() {
-        let mut cubic = cubic();
+        let mut cubic = Cubic::default();
         cubic.on_fast_retransmit(at(0.0), 0, 10.0, &flow(10.0, 10));
         let mut window = 7.0;
         let mut steps = Vec::new();
@@ -229,24 +229,23 @@ mod tests {
 
     #[test]
     fn fast_convergence_lowers_the_plateau() {
-        let mut cubic = cubic();
+        let mut cubic = Cubic::default();
         cubic.on_fast_retransmit(at(0.0), 0, 100.0, &flow(100.0, 10));
         cubic.on_fast_retransmit(at(1.0), 0, 80.0, &flow(80.0, 10));
-        assert!((cubic.curves[0].now.w_max - 68.0).abs() < 1e-12); // 80 · 1.7 / 2
+        assert!((curve(&mut cubic).now.w_max - 68.0).abs() < 1e-12); // 80 · 1.7 / 2
         let mut without = Cubic::new(0.4, 0.7, false);
-        without.on_flow_added(0);
         without.on_fast_retransmit(at(0.0), 0, 100.0, &flow(100.0, 10));
         without.on_fast_retransmit(at(1.0), 0, 80.0, &flow(80.0, 10));
-        assert_eq!(without.curves[0].now.w_max, 80.0);
+        assert_eq!(curve(&mut without).now.w_max, 80.0);
     }
 
     #[test]
     fn begins_at_the_plateau_after_a_timeout() {
-        let mut cubic = cubic();
+        let mut cubic = Cubic::default();
         assert!((cubic.on_rto(at(0.0), 0, 1000.0, &flow(1000.0, 100)) - 700.0).abs() < 1e-9);
         cubic.avoidance(at(5.0), 0, 1.0, &flow(700.0, 100));
-        let epoch = cubic.curves[0].now.epoch.expect("congestion avoidance began");
-        assert_eq!((epoch.k, cubic.curves[0].now.w_max), (0.0, 700.0));
+        let epoch = curve(&mut cubic).now.epoch.expect("congestion avoidance began");
+        assert_eq!((epoch.k, curve(&mut cubic).now.w_max), (0.0, 700.0));
     }
 
     /// A loss at 1000, and a timeout while it is repaired: slow start ends at 700, which is the plateau. A second later
@@ -255,7 +254,7 @@ mod tests {
     #[test]
     fn a_timeout_within_a_recovery_forgets_the_plateau_too() {
         for (timeout, growth) in [(true, 0.5302), (false, 96.3037)] {
-            let mut cubic = cubic();
+            let mut cubic = Cubic::default();
             cubic.on_fast_retransmit(at(0.0), 0, 1000.0, &flow(1000.0, 100));
             if timeout {
                 cubic.on_rto_again(at(0.3), 0, &flow(700.0, 100));
@@ -268,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_spurious_loss_gives_the_curve_back() {
-        let mut cubic = cubic();
+        let mut cubic = Cubic::default();
         cubic.on_fast_retransmit(at(0.0), 0, 1000.0, &flow(1000.0, 100));
         let mut untouched = cubic.clone();
         let first = cubic.avoidance(at(1.0), 0, 1.0, &flow(700.0, 100));
@@ -284,7 +283,7 @@ mod tests {
 
     #[test]
     fn time_without_limit_does_not_count() {
-        let (mut paused, mut steady) = (cubic(), cubic());
+        let (mut paused, mut steady) = (Cubic::default(), Cubic::default());
         for cubic in [&mut paused, &mut steady] {
             cubic.on_fast_retransmit(at(0.0), 0, 1000.0, &flow(1000.0, 100));
             cubic.avoidance(at(0.0), 0, 1.0, &flow(700.0, 100));

@@ -19,7 +19,7 @@
 //! Differences: time is exact, where Linux counts jiffies and evaluates the function once in each; the cube root is
 //! exact.
 
-use super::{Ack, Capabilities, CongestionControl, Entry, Flow};
+use super::{Ack, Capabilities, CongestionControl, Entry, Flow, PerFlow};
 use anabranch_units::{Duration, Instant};
 
 /// Its line of the table.
@@ -35,8 +35,7 @@ pub const ENTRY: Entry = Entry::new(
 /// CUBIC of Linux for every subflow by itself.
 #[derive(Clone, Debug, Default)]
 pub struct CubicKernel {
-    /// One per flow, in their order.
-    curves: Vec<Curve>,
+    curves: PerFlow<Curve>,
 }
 
 /// State of one subflow. Windows are in segments.
@@ -104,8 +103,8 @@ impl Epoch {
 }
 
 impl CongestionControl for CubicKernel {
-    fn on_ack(&mut self, now: Instant, on: usize, ack: &Ack, _flows: &[Flow]) -> Option<super::Window> {
-        let curve = &mut self.curves[on];
+    fn on_ack(&mut self, now: Instant, on: usize, ack: &Ack, flows: &[Flow]) -> Option<super::Window> {
+        let curve = self.curves.of(&flows[on]);
         curve.latest = now;
         // Samples of just after a recovery are not trusted.
         let settled = curve.epoch.is_none_or(|epoch| now.since(epoch.start) >= UNTRUSTED);
@@ -116,7 +115,7 @@ impl CongestionControl for CubicKernel {
     }
 
     fn avoidance(&mut self, now: Instant, on: usize, acked: f64, flows: &[Flow]) -> f64 {
-        let (flow, curve) = (&flows[on], &mut self.curves[on]);
+        let (flow, curve) = (&flows[on], self.curves.of(&flows[on]));
         let (cwnd, acked) = ((flow.cwnd / flow.mss).floor().max(1.0), acked / flow.mss);
         let w_max = curve.w_max;
         let epoch = curve.epoch.get_or_insert_with(|| Epoch::new(now, cwnd, w_max));
@@ -135,7 +134,7 @@ impl CongestionControl for CubicKernel {
 
     fn on_fast_retransmit(&mut self, _now: Instant, on: usize, _in_flight: f64, flows: &[Flow]) -> f64 {
         let cwnd = (flows[on].cwnd / flows[on].mss).floor();
-        let curve = &mut self.curves[on];
+        let curve = self.curves.of(&flows[on]);
         curve.w_max = if cwnd < curve.w_max { (cwnd * (1024.0 + BETA) / 2048.0).floor() } else { cwnd };
         (curve.epoch, curve.credit) = (None, 0.0);
         (cwnd * BETA / 1024.0).floor().max(2.0) * flows[on].mss
@@ -147,29 +146,21 @@ impl CongestionControl for CubicKernel {
         ssthresh
     }
 
-    fn on_rto_again(&mut self, _now: Instant, on: usize, _flows: &[Flow]) {
-        let latest = self.curves[on].latest;
-        self.curves[on] = Curve { latest, ..Curve::default() };
+    fn on_rto_again(&mut self, _now: Instant, on: usize, flows: &[Flow]) {
+        let curve = self.curves.of(&flows[on]);
+        *curve = Curve { latest: curve.latest, ..Curve::default() };
     }
 
-    fn on_reset(&mut self, _now: Instant, on: usize, _flows: &[Flow]) {
-        self.curves[on].epoch = None;
+    fn on_reset(&mut self, _now: Instant, on: usize, flows: &[Flow]) {
+        self.curves.of(&flows[on]).epoch = None;
     }
 
     /// The time of idling does not count.
-    fn on_restart(&mut self, now: Instant, on: usize, _flows: &[Flow]) {
-        let curve = &mut self.curves[on];
+    fn on_restart(&mut self, now: Instant, on: usize, flows: &[Flow]) {
+        let curve = self.curves.of(&flows[on]);
         if let Some(epoch) = &mut curve.epoch {
             epoch.start = (epoch.start + now.since(curve.latest)).min(now);
         }
-    }
-
-    fn on_flow_added(&mut self, at: usize) {
-        self.curves.insert(at, Curve::default());
-    }
-
-    fn on_flow_removed(&mut self, at: usize) {
-        self.curves.remove(at);
     }
 }
 
@@ -190,22 +181,30 @@ const UNTRUSTED: Duration = Duration::from_secs(1);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::FlowKey;
     use anabranch_units::SubflowId;
 
     /// Windows are counted in segments here: the MSS is 1.
     fn flow(cwnd: f64) -> [Flow; 1] {
         let srtt = Some(Duration::from_millis(22));
-        [Flow { id: SubflowId(0), mss: 1.0, cwnd, ssthresh: 1.0, srtt, recovering: false, counted: true }]
+        [Flow {
+            id: SubflowId(0),
+            key: FlowKey::nth(0),
+            mss: 1.0,
+            cwnd,
+            ssthresh: 1.0,
+            srtt,
+            recovering: false,
+            counted: true,
+        }]
     }
 
     fn at(seconds: f64) -> Instant {
         Instant::ZERO + Duration::from_secs_f64(seconds)
     }
 
-    fn cubic() -> CubicKernel {
-        let mut cubic = CubicKernel::default();
-        cubic.on_flow_added(0);
-        cubic
+    fn curve(cubic: &mut CubicKernel) -> Curve {
+        *cubic.curves.of(&flow(1.0)[0])
     }
 
     /// Windows that a full window reaches, with an ACK for two segments each and `rtt` s; one per round trip.
@@ -233,7 +232,7 @@ mod tests {
             (2.0, 2.0),
         ] {
             // Whatever is in flight.
-            assert_eq!(cubic().on_fast_retransmit(at(0.0), 0, 3.0, &flow(cwnd)), ssthresh);
+            assert_eq!(CubicKernel::default().on_fast_retransmit(at(0.0), 0, 3.0, &flow(cwnd)), ssthresh);
         }
     }
 
@@ -242,7 +241,7 @@ mod tests {
     /// the pace that it had; RFC 9438 grows by a segment per round trip from there on.
     #[test]
     fn a_small_window_grows_at_one_pace() {
-        let mut cubic = cubic();
+        let mut cubic = CubicKernel::default();
         cubic.on_ack(at(0.0), 0, &Ack { rtt: Some(Duration::from_millis(20)), ..Ack::default() }, &flow(14.0));
         cubic.on_fast_retransmit(at(0.0), 0, 14.0, &flow(14.0));
         let windows = rounds(&mut cubic, 9.0, 0.0226, 18);
@@ -253,9 +252,9 @@ mod tests {
     /// 200 segments, untried: 10 more per round trip. After a loss at 200 the function is near its plateau.
     #[test]
     fn a_window_that_was_never_lost_grows_by_a_twentieth() {
-        let mut untried = cubic();
+        let mut untried = CubicKernel::default();
         assert_eq!(rounds(&mut untried, 200.0, 0.022, 1), [210.0]);
-        let mut tried = cubic();
+        let mut tried = CubicKernel::default();
         tried.on_fast_retransmit(at(0.0), 0, 200.0, &flow(200.0));
         assert!(rounds(&mut tried, 199.0, 0.022, 1)[0] < 202.0);
         // A timeout forgets that, within a recovery too.
@@ -267,37 +266,37 @@ mod tests {
     /// 104.
     #[test]
     fn follows_the_cubic_function() {
-        let mut cubic = cubic();
+        let mut cubic = CubicKernel::default();
         cubic.on_ack(at(0.0), 0, &Ack { rtt: Some(Duration::from_millis(20)), ..Ack::default() }, &flow(1000.0));
         assert_eq!(cubic.on_fast_retransmit(at(0.0), 0, 1000.0, &flow(1000.0)), 700.0);
         cubic.avoidance(at(0.0), 0, 1.0, &flow(700.0));
         cubic.avoidance(at(4.0), 0, 1.0, &flow(940.0));
-        let epoch = cubic.curves[0].epoch.expect("congestion avoidance began");
+        let epoch = curve(&mut cubic).epoch.expect("congestion avoidance began");
         assert!((epoch.k - 9.083).abs() < 1e-3, "{}", epoch.k);
         assert_eq!(epoch.cnt, 104.0);
         // It is looked at again when the window moves or 1/32 s has passed.
         for (t, cwnd, cnt) in [(4.031, 940.0, 104.0), (4.031, 942.0, 134.0), (6.0, 942.0, 20.0)] {
             cubic.avoidance(at(t), 0, 1.0, &flow(cwnd));
-            assert_eq!(cubic.curves[0].epoch.expect("it goes on").cnt, cnt, "{t} s, {cwnd}");
+            assert_eq!(curve(&mut cubic).epoch.expect("it goes on").cnt, cnt, "{t} s, {cwnd}");
         }
     }
 
     #[test]
     fn fast_convergence_lowers_the_plateau_and_an_undo_does_not_raise_it() {
-        let mut cubic = cubic();
+        let mut cubic = CubicKernel::default();
         cubic.on_fast_retransmit(at(0.0), 0, 100.0, &flow(100.0));
         cubic.on_fast_retransmit(at(1.0), 0, 80.0, &flow(80.0));
-        assert_eq!(cubic.curves[0].w_max, 68.0); // 80 · 1741 / 2048 = 68.007
+        assert_eq!(curve(&mut cubic).w_max, 68.0); // 80 · 1741 / 2048 = 68.007
         cubic.on_spurious(at(1.1), 0, &flow(80.0));
-        assert_eq!(cubic.curves[0].w_max, 68.0);
+        assert_eq!(curve(&mut cubic).w_max, 68.0);
     }
 
     #[test]
     fn idling_does_not_count() {
-        let mut cubic = cubic();
+        let mut cubic = CubicKernel::default();
         cubic.avoidance(at(1.0), 0, 1.0, &flow(100.0));
         cubic.on_ack(at(2.0), 0, &Ack::default(), &flow(100.0));
         cubic.on_restart(at(9.0), 0, &flow(100.0));
-        assert_eq!(cubic.curves[0].epoch.expect("it goes on").start, at(8.0));
+        assert_eq!(curve(&mut cubic).epoch.expect("it goes on").start, at(8.0));
     }
 }

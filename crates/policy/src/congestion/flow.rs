@@ -1,5 +1,8 @@
 //! One subflow under congestion control.
 
+use super::FlowKey;
+#[cfg(doc)]
+use super::PerFlow;
 use super::rules::MIN_SSTHRESH_SEGMENTS;
 use anabranch_units::{Duration, SubflowId};
 
@@ -8,6 +11,8 @@ use anabranch_units::{Duration, SubflowId};
 pub struct Flow {
     /// Which subflow.
     pub id: SubflowId,
+    /// Its identity among all flows that the connection ever had, by which an algorithm keeps state ([`PerFlow`]).
+    pub key: FlowKey,
     /// Payload of a full segment \[bytes\].
     pub mss: f64,
     /// Congestion window \[bytes\].

@@ -61,13 +61,23 @@ fn coupling(flows: &[Flow]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::FlowKey;
     use crate::congestion::coupled::window;
     use anabranch_units::{Duration, SubflowId};
 
     /// Windows are counted in segments here: the MSS is 1.
     fn flow(id: u16, cwnd: f64, rtt_ms: u64) -> Flow {
         let srtt = Some(Duration::from_millis(rtt_ms));
-        Flow { id: SubflowId(id), mss: 1.0, cwnd, ssthresh: 1.0, srtt, recovering: false, counted: true }
+        Flow {
+            id: SubflowId(id),
+            key: FlowKey::nth(id),
+            mss: 1.0,
+            cwnd,
+            ssthresh: 1.0,
+            srtt,
+            recovering: false,
+            counted: true,
+        }
     }
 
     fn alpha(flows: &[Flow]) -> f64 {

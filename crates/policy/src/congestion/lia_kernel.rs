@@ -16,7 +16,7 @@
 //!
 //! Differences: the state "disorder" (a duplicate ACK without a loss) does not renew `alpha`, as nothing else has changed then.
 
-use super::{Ack, CongestionControl, Entry, Flow};
+use super::{Ack, CongestionControl, Entry, Flow, PerFlow};
 use anabranch_units::Instant;
 
 /// Its line of the table.
@@ -31,8 +31,8 @@ pub const ENTRY: Entry = Entry::new(
 /// Linked increases of the kernel over the subflows of one connection.
 #[derive(Clone, Debug, Default)]
 pub struct LiaKernel {
-    /// ACKs counted since the window last grew (`snd_cwnd_cnt`), one per flow in their order.
-    counts: Vec<u64>,
+    /// ACKs counted since the window last grew (`snd_cwnd_cnt`).
+    counts: PerFlow<u64>,
     /// `None` where it must be computed anew (`forced_update`).
     alpha: Option<u64>,
 }
@@ -49,17 +49,18 @@ impl CongestionControl for LiaKernel {
         let cwnd = segments(&flows[on]);
         let alpha = *self.alpha.get_or_insert_with(|| alpha(flows));
         let need = ((1 << ALPHA_SCALE) / alpha).max(cwnd);
-        if self.counts[on] < need {
-            self.counts[on] += 1;
+        let count = self.counts.of(&flows[on]);
+        if *count < need {
+            *count += 1;
             return 0.0;
         }
-        self.counts[on] = 0;
+        *count = 0;
         self.alpha = None;
         flows[on].mss
     }
 
     fn on_fast_retransmit(&mut self, _now: Instant, on: usize, _in_flight: f64, flows: &[Flow]) -> f64 {
-        self.counts[on] = 0;
+        *self.counts.of(&flows[on]) = 0;
         self.alpha = None;
         (segments(&flows[on]) / 2).max(2) as f64 * flows[on].mss
     }
@@ -72,13 +73,7 @@ impl CongestionControl for LiaKernel {
         self.alpha = None;
     }
 
-    fn on_flow_added(&mut self, at: usize) {
-        self.counts.insert(at, 0);
-        self.alpha = None;
-    }
-
-    fn on_flow_removed(&mut self, at: usize) {
-        self.counts.remove(at);
+    fn on_flows_changed(&mut self) {
         self.alpha = None;
     }
 }
@@ -110,12 +105,22 @@ const ALPHA_SCALE: u32 = 12;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::FlowKey;
     use anabranch_units::{Duration, SubflowId};
 
     /// Windows are counted in segments here: the MSS is 1.
     fn flow(id: u16, cwnd: f64, rtt_ms: u64) -> Flow {
         let srtt = Some(Duration::from_millis(rtt_ms));
-        Flow { id: SubflowId(id), mss: 1.0, cwnd, ssthresh: 1.0, srtt, recovering: false, counted: true }
+        Flow {
+            id: SubflowId(id),
+            key: FlowKey::nth(id),
+            mss: 1.0,
+            cwnd,
+            ssthresh: 1.0,
+            srtt,
+            recovering: false,
+            counted: true,
+        }
     }
 
     /// In whole numbers by hand: s = 160,000 and 480,000; 2³² · 8 / s² = 1.34, 2³² · 54 / s² = 1.007, 2³² · 53 / s² = 0.99.
@@ -133,7 +138,6 @@ mod tests {
     #[test]
     fn an_ack_counts_once() {
         let mut lia = LiaKernel::default();
-        lia.on_flow_added(0);
         let flows = [flow(0, 10.0, 30)];
         let grown: Vec<f64> = (0..22).map(|_| lia.avoidance(Instant::ZERO, 0, 2.0, &flows)).collect();
         assert_eq!(grown.iter().position(|by| *by > 0.0), Some(10));
@@ -144,7 +148,6 @@ mod tests {
     #[test]
     fn linked_subflows_wait_longer_than_their_window() {
         let mut lia = LiaKernel::default();
-        (0..2).for_each(|at| lia.on_flow_added(at));
         let flows = [flow(0, 10.0, 100), flow(1, 10.0, 100)];
         assert_eq!((0..41).map(|_| lia.avoidance(Instant::ZERO, 1, 1.0, &flows)).sum::<f64>(), 1.0);
         // A loss begins the count anew, and leaves half of the window in whole segments.

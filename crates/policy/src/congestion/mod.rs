@@ -22,6 +22,7 @@ mod lia_kernel;
 mod lisa;
 mod mveno;
 mod olia;
+mod per_flow;
 mod prr;
 mod reno;
 mod rules;
@@ -41,6 +42,7 @@ pub use lia::Lia;
 pub use lia_kernel::LiaKernel;
 pub use mveno::MVeno;
 pub use olia::Olia;
+pub use per_flow::{FlowKey, PerFlow};
 pub use reno::Reno;
 pub use rules::{InitialWindow, LossResponse, Rules};
 pub use vegas::Vegas;
@@ -50,7 +52,7 @@ pub use wvegas::WVegas;
 use crate::registry::{self, Built, Kind};
 use anabranch_units::{Duration, Instant};
 
-/// How windows grow and fall. `on` is an index into `flows`.
+/// How windows grow and fall. `on` is an index into `flows`, for the length of a call.
 pub trait CongestionControl: Send {
     /// Every ACK that delivers something, before it is counted, in recovery as well. An answer takes the place of slow start
     /// and congestion avoidance for this ACK; it is void in recovery, and may not raise a window that was no limit.
@@ -92,10 +94,8 @@ pub trait CongestionControl: Send {
     fn model(&self, _on: usize, _flow: &Flow, _srtt: Option<Duration>) -> Option<Model> {
         None
     }
-    /// A flow was added at index `at`; those behind it moved up by one.
-    fn on_flow_added(&mut self, _at: usize) {}
-    /// The flow at index `at` left; those behind it moved down by one.
-    fn on_flow_removed(&mut self, _at: usize) {}
+    /// A flow has begun or left. State of single flows is best kept in a [`PerFlow`], which needs no care.
+    fn on_flows_changed(&mut self) {}
 }
 
 /// The kernel's name of a congestion control of ours.

@@ -42,46 +42,47 @@ impl MVeno {
 }
 
 impl CongestionControl for MVeno {
-    fn on_ack(&mut self, _now: Instant, on: usize, ack: &Ack, _flows: &[Flow]) -> Option<Window> {
-        self.backlogs.sample(on, ack.rtt);
+    fn on_ack(&mut self, _now: Instant, on: usize, ack: &Ack, flows: &[Flow]) -> Option<Window> {
+        self.backlogs.sample(&flows[on], ack.rtt);
         None
     }
 
     fn avoidance(&mut self, _now: Instant, on: usize, acked: f64, flows: &[Flow]) -> f64 {
-        linked_increase(on, acked, flows) * self.backlogs.scale(on, &flows[on])
+        linked_increase(on, acked, flows) * self.backlogs.scale(&flows[on])
     }
 
     fn on_fast_retransmit(&mut self, _now: Instant, on: usize, in_flight: f64, flows: &[Flow]) -> f64 {
-        in_flight * self.backlogs.left(on, &flows[on])
-    }
-
-    fn on_flow_added(&mut self, at: usize) {
-        self.backlogs.insert(at);
-    }
-
-    fn on_flow_removed(&mut self, at: usize) {
-        self.backlogs.remove(at);
+        in_flight * self.backlogs.left(&flows[on])
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::FlowKey;
     use anabranch_units::{Duration, SubflowId};
 
     /// Windows are counted in segments here: the MSS is 1. The flows of the vectors in `lia`.
     fn flow(id: u16, cwnd: f64, rtt_ms: u64) -> Flow {
         let srtt = Some(Duration::from_millis(rtt_ms));
-        Flow { id: SubflowId(id), mss: 1.0, cwnd, ssthresh: 1.0, srtt, recovering: false, counted: true }
+        Flow {
+            id: SubflowId(id),
+            key: FlowKey::nth(id),
+            mss: 1.0,
+            cwnd,
+            ssthresh: 1.0,
+            srtt,
+            recovering: false,
+            counted: true,
+        }
     }
 
     fn mveno(samples: &[[u64; 2]]) -> MVeno {
         let mut mveno = MVeno::new(3.0);
         for (on, samples) in samples.iter().enumerate() {
-            mveno.on_flow_added(on);
             for rtt_ms in samples {
                 let ack = Ack { rtt: Some(Duration::from_millis(*rtt_ms)), ..Ack::default() };
-                mveno.on_ack(Instant::ZERO, on, &ack, &[]);
+                mveno.on_ack(Instant::ZERO, on, &ack, &[flow(0, 1.0, 1), flow(1, 1.0, 1)]);
             }
         }
         mveno

@@ -16,7 +16,7 @@
 //! fractions, so that two are rarely equal and `M` is mostly one path, where the kernel compares whole segments.
 
 use super::coupled::{LISA, Member, alone, linked, members};
-use super::{Ack, CongestionControl, Entry, Flow};
+use super::{Ack, CongestionControl, Entry, Flow, PerFlow};
 use anabranch_units::Instant;
 
 /// Its line of the table.
@@ -33,8 +33,7 @@ pub const ENTRY: Entry = Entry::new(
 /// Opportunistic linked increases over the subflows of one connection.
 #[derive(Clone, Debug, Default)]
 pub struct Olia {
-    /// One per flow, in their order.
-    acked: Vec<Acked>,
+    acked: PerFlow<Acked>,
 }
 
 /// Bytes acknowledged.
@@ -48,7 +47,7 @@ struct Acked {
 
 impl Acked {
     /// `ℓ` \[bytes\].
-    fn between_losses(self) -> f64 {
+    fn between_losses(&self) -> f64 {
         self.between.max(self.since) as f64
     }
 }
@@ -56,7 +55,8 @@ impl Acked {
 impl Olia {
     /// α of Eq. (2) for flow `on`, one of the members.
     fn alpha(&self, on: usize, flows: &[Flow]) -> f64 {
-        let quality = |member: &Member| self.acked[member.on].between_losses() / (member.rtt * member.rtt);
+        let between_losses = |flow| self.acked.get(flow).map_or(0.0, Acked::between_losses);
+        let quality = |member: &Member| between_losses(&flows[member.on]) / (member.rtt * member.rtt);
         let (mut best, mut largest, mut count) = (0.0_f64, 0.0_f64, 0.0);
         for member in members(flows) {
             best = best.max(quality(&member));
@@ -78,15 +78,16 @@ impl Olia {
         })
     }
 
-    fn on_loss(&mut self, on: usize) {
-        let acked = &mut self.acked[on];
+    fn on_loss(&mut self, flow: &Flow) {
+        let acked = self.acked.of(flow);
         *acked = Acked { between: acked.since, since: 0 };
     }
 }
 
 impl CongestionControl for Olia {
-    fn on_ack(&mut self, _now: Instant, on: usize, ack: &Ack, _flows: &[Flow]) -> Option<super::Window> {
-        self.acked[on].since = self.acked[on].since.saturating_add(ack.acked.get());
+    fn on_ack(&mut self, _now: Instant, on: usize, ack: &Ack, flows: &[Flow]) -> Option<super::Window> {
+        let acked = self.acked.of(&flows[on]);
+        acked.since = acked.since.saturating_add(ack.acked.get());
         None
     }
 
@@ -100,38 +101,39 @@ impl CongestionControl for Olia {
         acked * flow.mss * (coupled + self.alpha(on, flows) / flow.cwnd) // Eq. (1)
     }
 
-    fn on_fast_retransmit(&mut self, _now: Instant, on: usize, in_flight: f64, _flows: &[Flow]) -> f64 {
-        self.on_loss(on);
+    fn on_fast_retransmit(&mut self, _now: Instant, on: usize, in_flight: f64, flows: &[Flow]) -> f64 {
+        self.on_loss(&flows[on]);
         in_flight / 2.0
-    }
-
-    fn on_flow_added(&mut self, at: usize) {
-        self.acked.insert(at, Acked::default());
-    }
-
-    fn on_flow_removed(&mut self, at: usize) {
-        self.acked.remove(at);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::FlowKey;
     use anabranch_units::{Bytes, Duration, SubflowId};
 
     /// Windows are counted in segments here: the MSS is 1.
     fn flow(id: u16, cwnd: f64, rtt_ms: u64) -> Flow {
         let srtt = Some(Duration::from_millis(rtt_ms));
-        Flow { id: SubflowId(id), mss: 1.0, cwnd, ssthresh: 1.0, srtt, recovering: false, counted: true }
+        Flow {
+            id: SubflowId(id),
+            key: FlowKey::nth(id),
+            mss: 1.0,
+            cwnd,
+            ssthresh: 1.0,
+            srtt,
+            recovering: false,
+            counted: true,
+        }
     }
 
     /// OLIA after a loss each, since when so much was acknowledged.
     fn olia(since: &[u64]) -> Olia {
-        let mut olia = Olia::default();
+        let (mut olia, flows) = (Olia::default(), [0, 1, 2].map(|id| flow(id, 1.0, 1)));
         for (on, &bytes) in since.iter().enumerate() {
-            olia.on_flow_added(on);
-            olia.on_loss(on);
-            olia.on_ack(Instant::ZERO, on, &Ack { acked: Bytes::new(bytes), ..Ack::default() }, &[]);
+            olia.on_loss(&flows[on]);
+            olia.on_ack(Instant::ZERO, on, &Ack { acked: Bytes::new(bytes), ..Ack::default() }, &flows);
         }
         olia
     }
@@ -189,11 +191,12 @@ mod tests {
     #[test]
     fn remembers_the_longer_of_the_last_two_intervals_between_losses() {
         let mut olia = olia(&[700]);
-        olia.on_fast_retransmit(Instant::ZERO, 0, 10.0, &[]);
-        olia.on_ack(Instant::ZERO, 0, &Ack { acked: Bytes::new(20), ..Ack::default() }, &[]);
-        assert_eq!(olia.acked[0].between_losses(), 700.0);
-        olia.on_rto(Instant::ZERO, 0, 10.0, &[]);
-        assert_eq!(olia.acked[0].between_losses(), 20.0);
+        let flows = [flow(0, 10.0, 30)];
+        olia.on_fast_retransmit(Instant::ZERO, 0, 10.0, &flows);
+        olia.on_ack(Instant::ZERO, 0, &Ack { acked: Bytes::new(20), ..Ack::default() }, &flows);
+        assert_eq!(olia.acked.of(&flows[0]).between_losses(), 700.0);
+        olia.on_rto(Instant::ZERO, 0, 10.0, &flows);
+        assert_eq!(olia.acked.of(&flows[0]).between_losses(), 20.0);
     }
 
     #[test]

@@ -16,7 +16,7 @@
 
 use super::ack::Round;
 use super::coupled::alone;
-use super::{Ack, CongestionControl, Entry, Flow, Window};
+use super::{Ack, CongestionControl, Entry, Flow, PerFlow, Window};
 use crate::registry::{Number, number};
 use anabranch_units::{Duration, Instant};
 
@@ -39,8 +39,7 @@ pub struct Vegas {
     beta: f64,
     /// γ \[segments\].
     gamma: f64,
-    /// One per flow, in their order.
-    memories: Vec<Memory>,
+    memories: PerFlow<Memory>,
 }
 
 const ALPHA: Number =
@@ -67,13 +66,13 @@ struct Memory {
 impl Vegas {
     /// Vegas with its three thresholds \[segments\]; Linux has 2, 4 and 1.
     pub fn new(alpha: f64, beta: f64, gamma: f64) -> Self {
-        Vegas { alpha, beta, gamma, memories: Vec::new() }
+        Vegas { alpha, beta, gamma, memories: PerFlow::default() }
     }
 
     /// A new round begins with the next ACK.
-    fn restart(&mut self, on: usize, repairing: bool) {
-        let base = self.memories[on].base;
-        self.memories[on] = Memory { base, repairing, ..Memory::default() };
+    fn restart(&mut self, flow: &Flow, repairing: bool) {
+        let memory = self.memories.of(flow);
+        *memory = Memory { base: memory.base, repairing, ..Memory::default() };
     }
 }
 
@@ -85,7 +84,7 @@ impl Default for Vegas {
 
 impl CongestionControl for Vegas {
     fn on_ack(&mut self, _now: Instant, on: usize, ack: &Ack, flows: &[Flow]) -> Option<Window> {
-        let memory = &mut self.memories[on];
+        let memory = self.memories.of(&flows[on]);
         memory.unsure = false;
         if let Some(rtt) = ack.rtt {
             memory.base = Some(memory.base.map_or(rtt, |base| base.min(rtt)));
@@ -117,30 +116,22 @@ impl CongestionControl for Vegas {
 
     /// Between two decisions the window stays.
     fn avoidance(&mut self, _now: Instant, on: usize, acked: f64, flows: &[Flow]) -> f64 {
-        let memory = &self.memories[on];
+        let memory = self.memories.of(&flows[on]);
         if memory.repairing || memory.unsure { alone(&flows[on], acked) } else { 0.0 }
     }
 
-    fn on_fast_retransmit(&mut self, _now: Instant, on: usize, in_flight: f64, _flows: &[Flow]) -> f64 {
-        self.restart(on, true);
+    fn on_fast_retransmit(&mut self, _now: Instant, on: usize, in_flight: f64, flows: &[Flow]) -> f64 {
+        self.restart(&flows[on], true);
         in_flight / 2.0
     }
 
-    fn on_recovered(&mut self, _now: Instant, on: usize, _flows: &[Flow]) {
-        self.restart(on, false);
+    fn on_recovered(&mut self, _now: Instant, on: usize, flows: &[Flow]) {
+        self.restart(&flows[on], false);
     }
 
-    fn on_reset(&mut self, _now: Instant, on: usize, _flows: &[Flow]) {
-        let repairing = self.memories[on].repairing;
-        self.restart(on, repairing);
-    }
-
-    fn on_flow_added(&mut self, at: usize) {
-        self.memories.insert(at, Memory::default());
-    }
-
-    fn on_flow_removed(&mut self, at: usize) {
-        self.memories.remove(at);
+    fn on_reset(&mut self, _now: Instant, on: usize, flows: &[Flow]) {
+        let repairing = self.memories.of(&flows[on]).repairing;
+        self.restart(&flows[on], repairing);
     }
 }
 
@@ -152,20 +143,30 @@ pub(super) const LEAST_SEGMENTS: f64 = 2.0;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::FlowKey;
     use crate::congestion::RateSample;
     use anabranch_units::SubflowId;
 
     /// Windows are counted in segments here: the MSS is 1.
     fn flow(cwnd: f64, ssthresh: f64) -> [Flow; 1] {
-        [Flow { id: SubflowId(0), mss: 1.0, cwnd, ssthresh, srtt: None, recovering: false, counted: true }]
+        [Flow {
+            id: SubflowId(0),
+            key: FlowKey::nth(0),
+            mss: 1.0,
+            cwnd,
+            ssthresh,
+            srtt: None,
+            recovering: false,
+            counted: true,
+        }]
     }
 
     /// Vegas that has seen 100 ms, with a round under way.
     fn vegas() -> Vegas {
         let mut vegas = Vegas::default();
-        vegas.on_flow_added(0);
         vegas.on_ack(Instant::ZERO, 0, &ack(100, None), &flow(2.0, 1.0));
-        (vegas.memories[0].samples, vegas.memories[0].least) = (0, None);
+        let memory = vegas.memories.of(&flow(2.0, 1.0)[0]);
+        (memory.samples, memory.least) = (0, None);
         vegas
     }
 

@@ -14,7 +14,7 @@
 //! Where we differ: Linux adds a whole segment in every other round trip, we half a one in each.
 
 use super::coupled::alone;
-use super::{Ack, CongestionControl, Entry, Flow, Window};
+use super::{Ack, CongestionControl, Entry, Flow, PerFlow, Window};
 use crate::registry::{Number, number};
 use anabranch_units::{Duration, Instant};
 
@@ -44,44 +44,42 @@ pub(super) const BETA: Number =
 pub(super) struct Backlogs {
     /// β \[segments\].
     beta: f64,
-    /// One per flow, in their order: the smallest RTT ever and the latest.
-    rtts: Vec<Option<(Duration, Duration)>>,
+    /// The smallest RTT ever and the latest.
+    rtts: PerFlow<Option<(Duration, Duration)>>,
 }
 
 impl Backlogs {
     pub(super) fn new(beta: f64) -> Self {
-        Backlogs { beta, rtts: Vec::new() }
+        Backlogs { beta, rtts: PerFlow::default() }
     }
 
-    pub(super) fn sample(&mut self, on: usize, rtt: Option<Duration>) {
+    pub(super) fn sample(&mut self, flow: &Flow, rtt: Option<Duration>) {
         if let Some(rtt) = rtt {
-            let base = self.rtts[on].map_or(rtt, |(base, _)| base.min(rtt));
-            self.rtts[on] = Some((base, rtt));
+            let known = self.rtts.of(flow);
+            let base = known.map_or(rtt, |(base, _)| base.min(rtt));
+            *known = Some((base, rtt));
         }
     }
 
     /// Our packets in the queue reach β. Without a sample there is no queue.
-    pub(super) fn is_congested(&self, on: usize, flow: &Flow) -> bool {
-        let backlog = self.rtts[on].map_or(0.0, |(base, rtt)| flow.cwnd / flow.mss * (1.0 - base.per(rtt)));
+    pub(super) fn is_congested(&self, flow: &Flow) -> bool {
+        let backlog = self
+            .rtts
+            .get(flow)
+            .copied()
+            .flatten()
+            .map_or(0.0, |(base, rtt)| flow.cwnd / flow.mss * (1.0 - base.per(rtt)));
         backlog >= self.beta
     }
 
     /// What a loss leaves of the window.
-    pub(super) fn left(&self, on: usize, flow: &Flow) -> f64 {
-        if self.is_congested(on, flow) { 0.5 } else { 0.8 }
+    pub(super) fn left(&self, flow: &Flow) -> f64 {
+        if self.is_congested(flow) { 0.5 } else { 0.8 }
     }
 
     /// What is left of an increase.
-    pub(super) fn scale(&self, on: usize, flow: &Flow) -> f64 {
-        if self.is_congested(on, flow) { 0.5 } else { 1.0 }
-    }
-
-    pub(super) fn insert(&mut self, at: usize) {
-        self.rtts.insert(at, None);
-    }
-
-    pub(super) fn remove(&mut self, at: usize) {
-        self.rtts.remove(at);
+    pub(super) fn scale(&self, flow: &Flow) -> f64 {
+        if self.is_congested(flow) { 0.5 } else { 1.0 }
     }
 }
 
@@ -99,31 +97,24 @@ impl Default for Veno {
 }
 
 impl CongestionControl for Veno {
-    fn on_ack(&mut self, _now: Instant, on: usize, ack: &Ack, _flows: &[Flow]) -> Option<Window> {
-        self.backlogs.sample(on, ack.rtt);
+    fn on_ack(&mut self, _now: Instant, on: usize, ack: &Ack, flows: &[Flow]) -> Option<Window> {
+        self.backlogs.sample(&flows[on], ack.rtt);
         None
     }
 
     fn avoidance(&mut self, _now: Instant, on: usize, acked: f64, flows: &[Flow]) -> f64 {
-        alone(&flows[on], acked) * self.backlogs.scale(on, &flows[on])
+        alone(&flows[on], acked) * self.backlogs.scale(&flows[on])
     }
 
     fn on_fast_retransmit(&mut self, _now: Instant, on: usize, in_flight: f64, flows: &[Flow]) -> f64 {
-        in_flight * self.backlogs.left(on, &flows[on])
-    }
-
-    fn on_flow_added(&mut self, at: usize) {
-        self.backlogs.insert(at);
-    }
-
-    fn on_flow_removed(&mut self, at: usize) {
-        self.backlogs.remove(at);
+        in_flight * self.backlogs.left(&flows[on])
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::FlowKey;
     use anabranch_units::SubflowId;
 
     /// Base 100 ms and now 110 ms; windows are counted in segments: the MSS is 1. β = 3 is reached with 33.
@@ -137,14 +128,21 @@ mod tests {
             (60.0, 0.5 / 60.0, 30.0),  // 5.45: congestion
         ] {
             let mut veno = Veno::default();
-            veno.on_flow_added(0);
+            let flow = Flow {
+                id: SubflowId(0),
+                key: FlowKey::nth(0),
+                mss: 1.0,
+                cwnd,
+                ssthresh: 1.0,
+                srtt: None,
+                recovering: false,
+                counted: true,
+            };
+            let flows = [flow];
             for rtt_ms in [100, 150, 110] {
                 let ack = Ack { rtt: Some(Duration::from_millis(rtt_ms)), ..Ack::default() };
-                assert_eq!(veno.on_ack(Instant::ZERO, 0, &ack, &[]), None);
+                assert_eq!(veno.on_ack(Instant::ZERO, 0, &ack, &flows), None);
             }
-            let flow =
-                Flow { id: SubflowId(0), mss: 1.0, cwnd, ssthresh: 1.0, srtt: None, recovering: false, counted: true };
-            let flows = [flow];
             assert!((veno.avoidance(Instant::ZERO, 0, 1.0, &flows) - increment).abs() < 1e-12, "{cwnd}");
             assert!((veno.on_fast_retransmit(Instant::ZERO, 0, cwnd, &flows) - left).abs() < 1e-12, "{cwnd}");
             assert!((veno.on_rto(Instant::ZERO, 0, cwnd, &flows) - left).abs() < 1e-12, "{cwnd}");

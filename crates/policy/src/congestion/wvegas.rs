@@ -21,7 +21,7 @@
 use super::ack::Round;
 use super::coupled::{LISA, alone, linked};
 use super::vegas::{LEAST_SAMPLES, LEAST_SEGMENTS};
-use super::{Ack, CongestionControl, Entry, Flow, Window};
+use super::{Ack, CongestionControl, Entry, Flow, PerFlow, Window};
 use crate::registry::{Flag, Number, flag, number};
 use anabranch_units::{Duration, Instant};
 
@@ -45,8 +45,7 @@ pub struct WVegas {
     gamma: f64,
     /// Empty the queue when its delay has doubled.
     drain: bool,
-    /// One per flow, in their order.
-    memories: Vec<Memory>,
+    memories: PerFlow<Memory>,
 }
 
 const TOTAL_ALPHA: Number =
@@ -107,16 +106,15 @@ impl Memory {
 impl WVegas {
     /// wVegas with its budget and γ \[segments\]; the kernel has 10 and 1, and drains.
     pub fn new(total_alpha: f64, gamma: f64, drain: bool) -> Self {
-        WVegas { total_alpha, gamma, drain, memories: Vec::new() }
+        WVegas { total_alpha, gamma, drain, memories: PerFlow::default() }
     }
 
     /// Sets `rate_i`, `weight_i` and `α_i` of flow `on`, which sends `rate` \[bytes/ns\].
     fn share_budget(&mut self, on: usize, rate: f64, flows: &[Flow]) {
-        self.memories[on].rate = rate;
-        let counted = |(index, flow): &(usize, &Flow)| flow.counted || *index == on;
-        let counted = flows.iter().enumerate().filter(counted);
-        let total: f64 = counted.map(|(index, _)| self.memories[index].rate).sum();
-        let memory = &mut self.memories[on];
+        self.memories.of(&flows[on]).rate = rate;
+        let counted = flows.iter().filter(|flow| flow.counted || flow.key == flows[on].key);
+        let total: f64 = counted.map(|flow| self.memories.get(flow).map_or(0.0, |memory| memory.rate)).sum();
+        let memory = self.memories.of(&flows[on]);
         if total > 0.0 {
             memory.weight = rate / total;
         }
@@ -132,7 +130,7 @@ impl Default for WVegas {
 
 impl CongestionControl for WVegas {
     fn on_ack(&mut self, _now: Instant, on: usize, ack: &Ack, flows: &[Flow]) -> Option<Window> {
-        let memory = &mut self.memories[on];
+        let memory = self.memories.of(&flows[on]);
         memory.unsure = false;
         if let Some(rtt) = ack.rtt {
             memory.base = Some(memory.base.map_or(rtt, |base| base.min(rtt)));
@@ -160,7 +158,7 @@ impl CongestionControl for WVegas {
         if diff >= memory.alpha {
             self.share_budget(on, flow.cwnd / rtt.as_nanos().max(1) as f64, flows);
         }
-        let memory = &mut self.memories[on];
+        let memory = self.memories.of(&flows[on]);
         let mut window = Window { cwnd: flow.cwnd, ssthresh: flow.ssthresh };
         if diff > memory.alpha {
             window.cwnd -= flow.mss;
@@ -182,35 +180,27 @@ impl CongestionControl for WVegas {
 
     /// Between two decisions the window stays.
     fn avoidance(&mut self, _now: Instant, on: usize, acked: f64, flows: &[Flow]) -> f64 {
-        let memory = &self.memories[on];
+        let memory = self.memories.of(&flows[on]);
         if memory.repairing || memory.unsure { alone(&flows[on], acked) } else { 0.0 }
     }
 
-    fn on_fast_retransmit(&mut self, _now: Instant, on: usize, in_flight: f64, _flows: &[Flow]) -> f64 {
-        self.memories[on].restart(true);
+    fn on_fast_retransmit(&mut self, _now: Instant, on: usize, in_flight: f64, flows: &[Flow]) -> f64 {
+        self.memories.of(&flows[on]).restart(true);
         in_flight / 2.0
     }
 
     fn on_rto(&mut self, now: Instant, on: usize, in_flight: f64, flows: &[Flow]) -> f64 {
-        self.memories[on].rate = 0.0;
+        self.memories.of(&flows[on]).rate = 0.0;
         self.on_fast_retransmit(now, on, in_flight, flows)
     }
 
-    fn on_recovered(&mut self, _now: Instant, on: usize, _flows: &[Flow]) {
-        self.memories[on].restart(false);
+    fn on_recovered(&mut self, _now: Instant, on: usize, flows: &[Flow]) {
+        self.memories.of(&flows[on]).restart(false);
     }
 
-    fn on_reset(&mut self, _now: Instant, on: usize, _flows: &[Flow]) {
-        let repairing = self.memories[on].repairing;
-        self.memories[on].restart(repairing);
-    }
-
-    fn on_flow_added(&mut self, at: usize) {
-        self.memories.insert(at, Memory::default());
-    }
-
-    fn on_flow_removed(&mut self, at: usize) {
-        self.memories.remove(at);
+    fn on_reset(&mut self, _now: Instant, on: usize, flows: &[Flow]) {
+        let memory = self.memories.of(&flows[on]);
+        memory.restart(memory.repairing);
     }
 }
 
@@ -220,12 +210,26 @@ const LEAST_ALPHA: f64 = 2.0;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::FlowKey;
     use crate::congestion::RateSample;
     use anabranch_units::SubflowId;
 
     /// Windows are counted in segments here: the MSS is 1.
     fn flow(id: u16, cwnd: f64, ssthresh: f64) -> Flow {
-        Flow { id: SubflowId(id), mss: 1.0, cwnd, ssthresh, srtt: None, recovering: false, counted: true }
+        Flow {
+            id: SubflowId(id),
+            key: FlowKey::nth(id),
+            mss: 1.0,
+            cwnd,
+            ssthresh,
+            srtt: None,
+            recovering: false,
+            counted: true,
+        }
+    }
+
+    fn memory(wvegas: &mut WVegas, id: u16) -> Memory {
+        *wvegas.memories.of(&flow(id, 2.0, 1.0))
     }
 
     fn ms(ms: u64) -> Duration {
@@ -236,10 +240,10 @@ mod tests {
     fn wvegas(flows: usize) -> WVegas {
         let mut wvegas = WVegas::default();
         for on in 0..flows {
-            wvegas.on_flow_added(on);
             let ack = Ack { rtt: Some(ms(100)), delivered: 1, ..Ack::default() };
-            wvegas.on_ack(Instant::ZERO, on, &ack, &[]);
-            let memory = &mut wvegas.memories[on];
+            let all = [0, 1, 2].map(|id| flow(id, 2.0, 1.0));
+            wvegas.on_ack(Instant::ZERO, on, &ack, &all);
+            let memory = wvegas.memories.of(&all[on]);
             (memory.sum, memory.samples) = (Duration::ZERO, 0);
         }
         wvegas
@@ -272,7 +276,7 @@ mod tests {
             ([120, 120, 120], 54.0, set(55.0, 5.0)),
         ] {
             assert_eq!(round(&mut wvegas, 0, &samples, &[flow(0, cwnd, 5.0)]), expected);
-            assert_eq!((wvegas.memories[0].weight, wvegas.memories[0].alpha), (1.0, 10.0));
+            assert_eq!((memory(&mut wvegas, 0).weight, memory(&mut wvegas, 0).alpha), (1.0, 10.0));
         }
     }
 
@@ -283,16 +287,16 @@ mod tests {
         let flows = [flow(0, 60.0, 5.0), flow(1, 20.0, 5.0)];
         round(&mut wvegas, 0, &[120, 120, 120], &flows);
         assert_eq!(round(&mut wvegas, 1, &[125, 125, 125], &flows), set(19.0, 5.0)); // 4 queued, 2 allowed
-        assert_eq!(wvegas.memories[1].alpha, 2.0);
-        assert!((wvegas.memories[1].weight - 0.24242424).abs() < 1e-8);
+        assert_eq!(memory(&mut wvegas, 1).alpha, 2.0);
+        assert!((memory(&mut wvegas, 1).weight - 0.24242424).abs() < 1e-8);
         assert_eq!(round(&mut wvegas, 0, &[120, 120, 120], &flows), set(59.0, 5.0)); // 10 queued
-        assert_eq!(wvegas.memories[0].alpha, 7.0);
+        assert_eq!(memory(&mut wvegas, 0).alpha, 7.0);
         // A subflow that does not count leaves its part to the other; a timeout forgets its rate.
         let alone = [flow(0, 60.0, 5.0), Flow { counted: false, ..flow(1, 20.0, 5.0) }];
         round(&mut wvegas, 0, &[120, 120, 120], &alone);
-        assert_eq!(wvegas.memories[0].alpha, 10.0);
+        assert_eq!(memory(&mut wvegas, 0).alpha, 10.0);
         wvegas.on_rto(Instant::ZERO, 1, 20.0, &flows);
-        assert_eq!(wvegas.memories[1].rate, 0.0);
+        assert_eq!(memory(&mut wvegas, 1).rate, 0.0);
     }
 
     /// 30 · 4/104 rounds down to 1 and is not above γ; 30 · 8/108 = 2: the window falls to 30 · 100/108 + 1.
@@ -315,7 +319,7 @@ mod tests {
         assert_eq!(round(&mut wvegas, 0, &[100, 100, 100], &flows), set(21.0, 5.0)); // no queue is no smallest queue
         let drained = round(&mut wvegas, 0, &[110, 110, 110], &flows).expect("a decision").cwnd;
         assert!((drained - 21.0 * 100.0 / 220.0).abs() < 1e-9, "{drained}");
-        assert_eq!(wvegas.memories[0].least_queue, None);
+        assert_eq!(memory(&mut wvegas, 0).least_queue, None);
         wvegas.drain = false;
         round(&mut wvegas, 0, &[105, 105, 105], &flows);
         assert_eq!(round(&mut wvegas, 0, &[110, 110, 110], &flows), set(21.0, 5.0));
@@ -333,7 +337,7 @@ mod tests {
         assert_eq!(round(&mut wvegas, 0, &[150, 150, 150], &flows), None);
         assert_eq!(wvegas.avoidance(Instant::ZERO, 0, 1.0, &flows), 0.05);
         wvegas.on_recovered(Instant::ZERO, 0, &flows);
-        assert_eq!(wvegas.memories[0].base, Some(ms(100)));
+        assert_eq!(memory(&mut wvegas, 0).base, Some(ms(100)));
         assert_eq!(wvegas.avoidance(Instant::ZERO, 0, 1.0, &flows), 0.0);
     }
 }

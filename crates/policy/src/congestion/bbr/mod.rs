@@ -25,7 +25,7 @@ mod filter;
 mod tests;
 
 use super::ack::Round;
-use super::{Ack, CongestionControl, Entry, Flow, Model, Window};
+use super::{Ack, CongestionControl, Entry, Flow, Model, PerFlow, Window};
 use anabranch_units::{Bytes, Duration, Instant, Rate};
 use filter::MaxFilter;
 
@@ -41,8 +41,7 @@ pub const ENTRY: Entry = Entry::new(
 /// BBR for every subflow by itself.
 #[derive(Clone, Debug, Default)]
 pub struct Bbr {
-    /// One per flow, in their order.
-    paths: Vec<Path>,
+    paths: PerFlow<Path>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -294,7 +293,7 @@ impl Path {
 
 impl CongestionControl for Bbr {
     fn on_ack(&mut self, now: Instant, on: usize, ack: &Ack, flows: &[Flow]) -> Option<Window> {
-        let (path, flow) = (&mut self.paths[on], &flows[on]);
+        let (path, flow) = (self.paths.of(&flows[on]), &flows[on]);
         let round_begins = path.update_bandwidth(ack);
         if round_begins && path.repair == Repair::Conserving {
             path.repair = Repair::Growing;
@@ -311,10 +310,11 @@ impl CongestionControl for Bbr {
         true
     }
 
-    fn model(&self, on: usize, flow: &Flow, srtt: Option<Duration>) -> Option<Model> {
-        let path = &self.paths[on];
-        let pacing = if path.pacing > 0.0 { path.pacing } else { initial_pacing(flow, srtt) };
-        let bdp = path.bdp().map(|bdp| Bytes::new(bdp as u64));
+    fn model(&self, _on: usize, flow: &Flow, srtt: Option<Duration>) -> Option<Model> {
+        let path = self.paths.get(flow);
+        let pacing = path.map(|path| path.pacing).filter(|pacing| *pacing > 0.0);
+        let pacing = pacing.unwrap_or_else(|| initial_pacing(flow, srtt));
+        let bdp = path.and_then(Path::bdp).map(|bdp| Bytes::new(bdp as u64));
         Some(Model { pacing: Rate::from_bps(((8.0 * pacing) as u64).max(1)), bdp })
     }
 
@@ -325,22 +325,22 @@ impl CongestionControl for Bbr {
 
     /// The window stays until the ACK that follows has been counted.
     fn on_fast_retransmit(&mut self, _now: Instant, on: usize, _in_flight: f64, flows: &[Flow]) -> f64 {
-        let path = &mut self.paths[on];
+        let path = self.paths.of(&flows[on]);
         path.save_cwnd(flows[on].cwnd);
         path.repair = Repair::Entering;
         flows[on].cwnd
     }
 
     fn on_rto(&mut self, _now: Instant, on: usize, _in_flight: f64, flows: &[Flow]) -> f64 {
-        let path = &mut self.paths[on];
+        let path = self.paths.of(&flows[on]);
         path.save_cwnd(flows[on].cwnd);
         path.repair = Repair::Growing;
         path.full_bandwidth = 0.0;
         flows[on].mss
     }
 
-    fn on_recovered(&mut self, _now: Instant, on: usize, _flows: &[Flow]) {
-        let path = &mut self.paths[on];
+    fn on_recovered(&mut self, _now: Instant, on: usize, flows: &[Flow]) {
+        let path = self.paths.of(&flows[on]);
         if path.repair != Repair::None {
             path.repair = Repair::Leaving;
         }
@@ -349,33 +349,25 @@ impl CongestionControl for Bbr {
     /// It was no loss: the window of before comes back, and Startup looks anew for the end of growth (Linux).
     fn on_spurious(&mut self, now: Instant, on: usize, flows: &[Flow]) {
         self.on_recovered(now, on, flows);
-        let path = &mut self.paths[on];
+        let path = self.paths.of(&flows[on]);
         (path.full_bandwidth, path.full_rounds) = (0.0, 0);
     }
 
     /// A timeout within a recovery ends the conservation.
-    fn on_reset(&mut self, _now: Instant, on: usize, _flows: &[Flow]) {
-        let path = &mut self.paths[on];
+    fn on_reset(&mut self, _now: Instant, on: usize, flows: &[Flow]) {
+        let path = self.paths.of(&flows[on]);
         if path.repair != Repair::None {
             path.repair = Repair::Growing;
         }
     }
 
     /// After a pause the path is empty, and there is nothing to drain and no need to probe: BtlBw itself is the rate.
-    fn on_restart(&mut self, _now: Instant, on: usize, _flows: &[Flow]) {
-        let path = &mut self.paths[on];
+    fn on_restart(&mut self, _now: Instant, on: usize, flows: &[Flow]) {
+        let path = self.paths.of(&flows[on]);
         path.resuming = true;
         if matches!(path.mode, Mode::ProbeBw(_)) && path.bandwidth.best() > 0.0 {
             path.pacing = path.bandwidth.best();
         }
-    }
-
-    fn on_flow_added(&mut self, at: usize) {
-        self.paths.insert(at, Path::default());
-    }
-
-    fn on_flow_removed(&mut self, at: usize) {
-        self.paths.remove(at);
     }
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::congestion::RateSample;
+use crate::congestion::{FlowKey, RateSample};
 use anabranch_units::SubflowId;
 
 const MSS: f64 = 1000.0;
@@ -24,18 +24,27 @@ struct Sender {
 
 impl Sender {
     fn new() -> Self {
-        let mut bbr = Bbr::default();
-        bbr.on_flow_added(0);
+        let bbr = Bbr::default();
         Sender { bbr, cwnd: 10.0 * MSS, delivered: 0 }
     }
 
     fn flow(&self) -> Flow {
         let (id, ssthresh) = (SubflowId(0), f64::INFINITY);
-        Flow { id, mss: MSS, cwnd: self.cwnd, ssthresh, srtt: Some(RTT), recovering: false, counted: true }
+        Flow {
+            id,
+            key: FlowKey::nth(0),
+            mss: MSS,
+            cwnd: self.cwnd,
+            ssthresh,
+            srtt: Some(RTT),
+            recovering: false,
+            counted: true,
+        }
     }
 
     fn path(&mut self) -> &mut Path {
-        &mut self.bbr.paths[0]
+        let flow = self.flow();
+        self.bbr.paths.of(&flow)
     }
 
     /// An ACK of what was sent one round ago, so that each ACK ends a round.
@@ -230,7 +239,8 @@ fn a_recovery_conserves_packets_for_a_round_and_gives_the_window_back() {
     ack.lost = Bytes::new(3_000);
     sender.take(at(1110), &ack);
     assert_eq!((sender.cwnd, sender.path().repair), (149_000.0, Repair::Growing));
-    sender.bbr.on_recovered(at(1200), 0, &[]);
+    let flows = [sender.flow()];
+    sender.bbr.on_recovered(at(1200), 0, &flows);
     sender.ack(at(1200), RATE, 100_000.0);
     assert_eq!((sender.cwnd, sender.path().repair), (201_000.0, Repair::None));
 }
@@ -245,7 +255,8 @@ fn a_timeout_begins_with_a_segment_and_ends_with_the_window_of_before() {
     assert_eq!(sender.cwnd, 4.0 * MSS);
     sender.ack(at(1700), RATE, 2000.0);
     assert_eq!(sender.cwnd, 5.0 * MSS);
-    sender.bbr.on_recovered(at(1800), 0, &[]);
+    let flows = [sender.flow()];
+    sender.bbr.on_recovered(at(1800), 0, &flows);
     sender.ack(at(1800), RATE, 2000.0);
     assert_eq!(sender.cwnd, 201_000.0);
     assert!((sender.pacing() - 10.0).abs() < 3.0, "a timeout leaves the model alone: {}", sender.pacing());
@@ -255,7 +266,8 @@ fn a_timeout_begins_with_a_segment_and_ends_with_the_window_of_before() {
 fn after_a_pause_it_paces_at_the_bandwidth_and_puts_probe_rtt_off() {
     let mut sender = Sender::cruising();
     sender.path().mode = Mode::ProbeBw(0);
-    sender.bbr.on_restart(at(20_000), 0, &[]);
+    let flows = [sender.flow()];
+    sender.bbr.on_restart(at(20_000), 0, &flows);
     assert!((sender.pacing() - 10.0).abs() < 1e-6);
     sender.ack(at(20_100), RATE, BDP);
     assert_ne!(sender.path().mode, Mode::ProbeRtt);
