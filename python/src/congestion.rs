@@ -1,7 +1,7 @@
 //! A congestion control of Python: flows, ACKs, and what it may answer.
 
 use crate::method::{Method, Object, fields};
-use anabranch_policy::congestion::{Ack, CongestionControl, Flow, Window};
+use anabranch_policy::congestion::{Ack, Flow, Window, WindowBased};
 use anabranch_units::{Duration, Instant};
 use pyo3::prelude::*;
 
@@ -70,7 +70,7 @@ fn window(method: &Method, answer: &Bound<'_, PyAny>) -> PyResult<Option<Window>
     }
 }
 
-impl CongestionControl for PyCongestionControl {
+impl WindowBased for PyCongestionControl {
     fn on_ack(&mut self, now: Instant, on: usize, ack: &Ack, flows: &[Flow]) -> Option<Window> {
         let method = self.on_ack.as_ref()?;
         method.ask(Some(now), (now.as_secs_f64(), PyFlow(flows[on]), PyAck(*ack), shown(flows)), window)

@@ -6,6 +6,7 @@ use crate::method::{Object, fail};
 use crate::receive_window::PyReceiveWindow;
 use crate::reinjection::PyReinjection;
 use crate::scheduler::PyScheduler;
+use anabranch_policy::congestion::CongestionControl;
 use anabranch_policy::registry::{self, Entry};
 use anabranch_policy::{Catalogue, NameTaken, reinjection, scheduler};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -54,7 +55,9 @@ const KINDS: [Kind; 5] = [
         needed: Needed::All,
         able: |_, _| Ok(false),
         add: |catalogue, maker, about| {
-            catalogue.congestion.add(maker.entry(about, |it| Box::new(it.make(PyCongestionControl::new))))
+            catalogue
+                .congestion
+                .add(maker.entry(about, |it| CongestionControl::window_based(it.make(PyCongestionControl::new))))
         },
     },
     Kind {

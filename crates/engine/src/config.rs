@@ -134,7 +134,7 @@ pub struct Policies {
     /// Which bytes leave on which subflow.
     pub scheduler: Factory<dyn Scheduler>,
     /// How much may be in flight.
-    pub congestion: Factory<dyn CongestionControl>,
+    pub congestion: Factory<CongestionControl>,
     /// How the peer's window is shared out.
     pub receive_window: Factory<dyn ReceiveWindow>,
     /// Which path an ACK takes.
@@ -151,7 +151,7 @@ pub enum Switch {
     /// Which bytes leave on which subflow.
     Scheduler(Factory<dyn Scheduler>),
     /// How much may be in flight.
-    Congestion(Factory<dyn CongestionControl>),
+    Congestion(Factory<CongestionControl>),
     /// How the peer's window is shared out.
     ReceiveWindow(Factory<dyn ReceiveWindow>),
     /// Which path a DATA_ACK takes.

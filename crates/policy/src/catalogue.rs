@@ -28,7 +28,7 @@ pub struct Catalogue {
     /// Which bytes leave on which subflow.
     pub schedulers: Table<dyn Scheduler>,
     /// How much may be in flight.
-    pub congestion: Table<dyn CongestionControl>,
+    pub congestion: Table<CongestionControl>,
     /// How the peer's window is shared out.
     pub windows: Table<dyn ReceiveWindow>,
     /// Which path an ACK takes.

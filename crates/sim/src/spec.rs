@@ -198,7 +198,7 @@ pub enum Workload {
         /// How much.
         extent: Extent,
         /// Its congestion control.
-        congestion: Factory<dyn CongestionControl>,
+        congestion: Factory<CongestionControl>,
     },
 }
 

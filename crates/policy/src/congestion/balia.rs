@@ -14,7 +14,7 @@
 //! what is left is at least two segments, as for every threshold here (the draft: one).
 
 use super::coupled::{LISA, alone, linked, members};
-use super::{CongestionControl, Entry, Flow};
+use super::{CongestionControl, Entry, Flow, WindowBased};
 use anabranch_units::Instant;
 
 /// Its line of the table.
@@ -22,7 +22,7 @@ pub const ENTRY: Entry = Entry::new(
     "balia",
     "linked increases and decreases, balanced between friendliness and responsiveness",
     include_str!("balia.rs"),
-    |_| Box::new(Balia),
+    |_| CongestionControl::window_based(Balia),
 )
 .paper("Walid 2014")
 .parameters(&[LISA.parameter()])
@@ -43,7 +43,7 @@ fn terms(on: usize, flows: &[Flow]) -> Option<(f64, f64, f64)> {
     Some((member.rate() / member.rtt, rates, best / member.rate()))
 }
 
-impl CongestionControl for Balia {
+impl WindowBased for Balia {
     fn avoidance(&mut self, _now: Instant, on: usize, acked: f64, flows: &[Flow]) -> f64 {
         let flow = &flows[on];
         let Some((steepness, rates, alpha)) = terms(on, flows) else {

@@ -2,7 +2,7 @@
 
 use super::rules::EXAMPLE;
 use super::*;
-use anabranch_units::{Bytes, SubflowId};
+use anabranch_units::{Bytes, Duration, SubflowId};
 use proptest::prelude::*;
 
 const MSS: [u64; 3] = [1460, 536, 9000];

@@ -13,7 +13,7 @@
 //! a timeout has `K = 0` and takes its own window for `W_max` (§4.8), in a recovery as well (Linux, `bictcp_reset`); so
 //! does a window that is already at `W_max`, as after an idle restart (§4.10). Subflows are not coupled.
 
-use super::{Capabilities, CongestionControl, Entry, Flow, PerFlow};
+use super::{Capabilities, CongestionControl, Entry, Flow, PerFlow, WindowBased};
 use crate::registry::{Flag, Number, flag, number};
 use anabranch_units::{Duration, Instant};
 
@@ -22,7 +22,7 @@ pub const ENTRY: Entry = Entry::new(
     "cubic",
     "a cubic function of the time since the last loss; each subflow by itself",
     include_str!("cubic.rs"),
-    |p| Box::new(Cubic::new(C.of(p), BETA.of(p), FAST_CONVERGENCE.of(p))),
+    |p| CongestionControl::window_based(Cubic::new(C.of(p), BETA.of(p), FAST_CONVERGENCE.of(p))),
 )
 .paper("RFC 9438")
 .parameters(&[C.parameter(), BETA.parameter(), FAST_CONVERGENCE.parameter()])
@@ -97,7 +97,7 @@ impl Default for Cubic {
     }
 }
 
-impl CongestionControl for Cubic {
+impl WindowBased for Cubic {
     fn avoidance(&mut self, now: Instant, on: usize, acked: f64, flows: &[Flow]) -> f64 {
         let flow = &flows[on];
         let (cwnd, acked) = (flow.cwnd / flow.mss, acked / flow.mss);

@@ -19,7 +19,7 @@
 //! Differences: time is exact, where Linux counts jiffies and evaluates the function once in each; the cube root is
 //! exact.
 
-use super::{Ack, Capabilities, CongestionControl, Entry, Flow, PerFlow};
+use super::{Ack, Capabilities, CongestionControl, Entry, Flow, PerFlow, WindowBased};
 use anabranch_units::{Duration, Instant};
 
 /// Its line of the table.
@@ -27,7 +27,7 @@ pub const ENTRY: Entry = Entry::new(
     "cubic-kernel",
     "cubic as Linux has it: whole segments, Reno's friend for ever; each subflow by itself",
     include_str!("cubic_kernel.rs"),
-    |_| Box::new(CubicKernel::default()),
+    |_| CongestionControl::window_based(CubicKernel::default()),
 )
 .paper("Linux 6.x, default")
 .capabilities(|_| Capabilities { hystart: true, ..Capabilities::default() });
@@ -102,7 +102,7 @@ impl Epoch {
     }
 }
 
-impl CongestionControl for CubicKernel {
+impl WindowBased for CubicKernel {
     fn on_ack(&mut self, now: Instant, on: usize, ack: &Ack, flows: &[Flow]) -> Option<super::Window> {
         let curve = self.curves.of(&flows[on]);
         curve.latest = now;

@@ -11,7 +11,7 @@
 //! recovery counts with its ssthresh; one without RTT sample is left out, and grows like NewReno should it be used.
 
 use super::coupled::{LISA, linked, members};
-use super::{CongestionControl, Entry, Flow};
+use super::{CongestionControl, Entry, Flow, WindowBased};
 use anabranch_units::Instant;
 
 /// Its line of the table.
@@ -19,7 +19,7 @@ pub const ENTRY: Entry = Entry::new(
     "lia",
     "linked increases: all subflows together grow like one TCP on the best path",
     include_str!("lia.rs"),
-    |_| Box::new(Lia),
+    |_| CongestionControl::window_based(Lia),
 )
 .paper("RFC 6356")
 .parameters(&[LISA.parameter()])
@@ -29,7 +29,7 @@ pub const ENTRY: Entry = Entry::new(
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lia;
 
-impl CongestionControl for Lia {
+impl WindowBased for Lia {
     fn avoidance(&mut self, _now: Instant, on: usize, acked: f64, flows: &[Flow]) -> f64 {
         linked_increase(on, acked, flows)
     }

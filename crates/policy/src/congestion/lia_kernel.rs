@@ -16,7 +16,7 @@
 //!
 //! Differences: the state "disorder" (a duplicate ACK without a loss) does not renew `alpha`, as nothing else has changed then.
 
-use super::{Ack, CongestionControl, Entry, Flow, PerFlow};
+use super::{Ack, CongestionControl, Entry, Flow, PerFlow, WindowBased};
 use anabranch_units::Instant;
 
 /// Its line of the table.
@@ -24,7 +24,7 @@ pub const ENTRY: Entry = Entry::new(
     "lia-kernel",
     "lia as Linux' MPTCP v0.9x has it: one count per ACK, the best path in whole numbers",
     include_str!("lia_kernel.rs"),
-    |_| Box::new(LiaKernel::default()),
+    |_| CongestionControl::window_based(LiaKernel::default()),
 )
 .paper("Linux MPTCP v0.94");
 
@@ -37,7 +37,7 @@ pub struct LiaKernel {
     alpha: Option<u64>,
 }
 
-impl CongestionControl for LiaKernel {
+impl WindowBased for LiaKernel {
     fn on_ack(&mut self, _now: Instant, on: usize, _ack: &Ack, flows: &[Flow]) -> Option<super::Window> {
         if flows[on].cwnd < flows[on].ssthresh {
             self.alpha = None;

@@ -61,9 +61,9 @@ mod tests {
         c.flows().iter().map(|flow| flow.cwnd as u64).collect()
     }
 
-    fn lia(linked_slow_start: bool) -> Built<dyn CongestionControl> {
+    fn lia(linked_slow_start: bool) -> Built<CongestionControl> {
         let capabilities = Capabilities { linked_slow_start, ..Capabilities::default() };
-        Built { policy: Box::new(Lia), capabilities }
+        Built { policy: CongestionControl::window_based(Lia), capabilities }
     }
 
     /// A connection with one subflow that has grown to `cwnd` bytes.

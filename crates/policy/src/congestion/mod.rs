@@ -3,7 +3,7 @@
 //! What all algorithms share (slow start, one reduction per recovery, RTO, idle restart, the cwnd-limited rule,
 //! penalisation) stands once, in [`Controller`]; an algorithm says how a window grows in congestion avoidance and how far
 //! it falls on loss. One that goes by delay may set window and threshold at an ACK, within the same rules; one that models
-//! the path (BBR) sets its window and its pacing rate itself.
+//! the path (BBR) is of another kind ([`ModelBased`]) and sets its window and its pacing rate itself.
 
 mod ack;
 mod balia;
@@ -17,6 +17,7 @@ mod cubic_kernel;
 mod flow;
 mod hystart;
 mod hystart_plus_plus;
+mod kinds;
 mod lia;
 mod lia_kernel;
 mod lisa;
@@ -38,6 +39,7 @@ pub use cubic::Cubic;
 pub use cubic_kernel::CubicKernel;
 pub use flow::Flow;
 pub use hystart::HyStart;
+pub use kinds::{CongestionControl, ModelBased};
 pub use lia::Lia;
 pub use lia_kernel::LiaKernel;
 pub use mveno::MVeno;
@@ -50,10 +52,10 @@ pub use veno::Veno;
 pub use wvegas::WVegas;
 
 use crate::registry::{self, Built, Kind};
-use anabranch_units::{Duration, Instant};
+use anabranch_units::Instant;
 
-/// How windows grow and fall. `on` is an index into `flows`, for the length of a call.
-pub trait CongestionControl: Send {
+/// Says how windows grow and fall. `on` is an index into `flows`, for the length of a call.
+pub trait WindowBased: Send {
     /// Every ACK that delivers something, before it is counted, in recovery as well. An answer takes the place of slow start
     /// and congestion avoidance for this ACK; it is void in recovery, and may not raise a window that was no limit.
     fn on_ack(&mut self, _now: Instant, _on: usize, _ack: &Ack, _flows: &[Flow]) -> Option<Window> {
@@ -84,16 +86,6 @@ pub trait CongestionControl: Send {
     fn on_reset(&mut self, _now: Instant, _on: usize, _flows: &[Flow]) {}
     /// Data leave on `on` although nothing was in flight.
     fn on_restart(&mut self, _now: Instant, _on: usize, _flows: &[Flow]) {}
-    /// Sets its windows by a model of the path, at every ACK, in recovery as well. Then slow start, threshold, undo, idle
-    /// restart, the cwnd-limited rule and penalisation do not apply, and what follows a loss is the window itself. The same
-    /// for the whole of its life.
-    fn is_model_based(&self) -> bool {
-        false
-    }
-    /// What a model-based algorithm believes of the path of `on`. `srtt`: known also before the first ACK of data.
-    fn model(&self, _on: usize, _flow: &Flow, _srtt: Option<Duration>) -> Option<Model> {
-        None
-    }
     /// A flow has begun or left. State of single flows is best kept in a [`PerFlow`], which needs no care.
     fn on_flows_changed(&mut self) {}
 }
@@ -112,20 +104,20 @@ pub struct Capabilities {
     pub hystart: bool,
 }
 
-impl Kind for dyn CongestionControl {
-    type Policy = Box<Self>;
+impl Kind for CongestionControl {
+    type Policy = Self;
     type Capabilities = Capabilities;
 }
 
-impl<P: CongestionControl + 'static> From<P> for Built<dyn CongestionControl> {
+impl<P: WindowBased + 'static> From<P> for Built<CongestionControl> {
     /// With the usual capabilities.
     fn from(policy: P) -> Self {
-        Built { policy: Box::new(policy), capabilities: Capabilities::default() }
+        Built { policy: CongestionControl::window_based(policy), capabilities: Capabilities::default() }
     }
 }
 
 /// A congestion control that can be named.
-pub type Entry = registry::Entry<dyn CongestionControl>;
+pub type Entry = registry::Entry<CongestionControl>;
 
 /// Every policy of this kind.
 pub const CONGESTION: &[Entry] = &[

@@ -14,7 +14,7 @@
 use super::coupled::{LISA, linked};
 use super::lia::linked_increase;
 use super::veno::{self, Backlogs};
-use super::{Ack, CongestionControl, Entry, Flow, Window};
+use super::{Ack, CongestionControl, Entry, Flow, Window, WindowBased};
 use anabranch_units::Instant;
 
 /// Its line of the table.
@@ -22,7 +22,7 @@ pub const ENTRY: Entry = Entry::new(
     "mveno-r",
     "veno with LIA's linked increase (reconstruction: the weights were not published)",
     include_str!("mveno.rs"),
-    |p| Box::new(MVeno::new(veno::BETA.of(p))),
+    |p| CongestionControl::window_based(MVeno::new(veno::BETA.of(p))),
 )
 .paper("Dong 2016")
 .parameters(&[veno::BETA.parameter(), LISA.parameter()])
@@ -41,7 +41,7 @@ impl MVeno {
     }
 }
 
-impl CongestionControl for MVeno {
+impl WindowBased for MVeno {
     fn on_ack(&mut self, _now: Instant, on: usize, ack: &Ack, flows: &[Flow]) -> Option<Window> {
         self.backlogs.sample(&flows[on], ack.rtt);
         None

@@ -16,7 +16,7 @@
 //! fractions, so that two are rarely equal and `M` is mostly one path, where the kernel compares whole segments.
 
 use super::coupled::{LISA, Member, alone, linked, members};
-use super::{Ack, CongestionControl, Entry, Flow, PerFlow};
+use super::{Ack, CongestionControl, Entry, Flow, PerFlow, WindowBased};
 use anabranch_units::Instant;
 
 /// Its line of the table.
@@ -24,7 +24,7 @@ pub const ENTRY: Entry = Entry::new(
     "olia",
     "linked increases that shift windows to the paths with the longest loss-free runs",
     include_str!("olia.rs"),
-    |_| Box::new(Olia::default()),
+    |_| CongestionControl::window_based(Olia::default()),
 )
 .paper("Khalili 2013")
 .parameters(&[LISA.parameter()])
@@ -84,7 +84,7 @@ impl Olia {
     }
 }
 
-impl CongestionControl for Olia {
+impl WindowBased for Olia {
     fn on_ack(&mut self, _now: Instant, on: usize, ack: &Ack, flows: &[Flow]) -> Option<super::Window> {
         let acked = self.acked.of(&flows[on]);
         acked.since = acked.since.saturating_add(ack.acked.get());

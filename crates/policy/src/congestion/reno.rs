@@ -3,7 +3,7 @@
 //! RFC 5681 §3.1, with appropriate byte counting (RFC 3465): every acknowledged byte earns `mss / cwnd` bytes, a segment
 //! per window. Which losses belong to one recovery (RFC 6582) is decided before a controller hears of them.
 
-use super::{CongestionControl, Entry, Flow};
+use super::{CongestionControl, Entry, Flow, WindowBased};
 use anabranch_units::Instant;
 
 /// Its line of the table.
@@ -11,7 +11,7 @@ pub const ENTRY: Entry = Entry::new(
     "reno",
     "one segment per round trip, half on loss; each subflow by itself",
     include_str!("reno.rs"),
-    |_| Box::new(Reno),
+    |_| CongestionControl::window_based(Reno),
 )
 .paper("RFC 5681, RFC 6582");
 
@@ -19,7 +19,7 @@ pub const ENTRY: Entry = Entry::new(
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reno;
 
-impl CongestionControl for Reno {
+impl WindowBased for Reno {
     fn avoidance(&mut self, _now: Instant, on: usize, acked: f64, flows: &[Flow]) -> f64 {
         acked * flows[on].mss / flows[on].cwnd
     }

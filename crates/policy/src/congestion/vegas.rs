@@ -16,7 +16,7 @@
 
 use super::ack::Round;
 use super::coupled::alone;
-use super::{Ack, CongestionControl, Entry, Flow, PerFlow, Window};
+use super::{Ack, CongestionControl, Entry, Flow, PerFlow, Window, WindowBased};
 use crate::registry::{Number, number};
 use anabranch_units::{Duration, Instant};
 
@@ -25,7 +25,7 @@ pub const ENTRY: Entry = Entry::new(
     "vegas",
     "keeps a few packets queued, found by the RTT; each subflow by itself",
     include_str!("vegas.rs"),
-    |p| Box::new(Vegas::new(ALPHA.of(p), BETA.of(p), GAMMA.of(p))),
+    |p| CongestionControl::window_based(Vegas::new(ALPHA.of(p), BETA.of(p), GAMMA.of(p))),
 )
 .paper("Brakmo 1994")
 .parameters(&[ALPHA.parameter(), BETA.parameter(), GAMMA.parameter()]);
@@ -82,7 +82,7 @@ impl Default for Vegas {
     }
 }
 
-impl CongestionControl for Vegas {
+impl WindowBased for Vegas {
     fn on_ack(&mut self, _now: Instant, on: usize, ack: &Ack, flows: &[Flow]) -> Option<Window> {
         let memory = self.memories.of(&flows[on]);
         memory.unsure = false;

@@ -14,7 +14,7 @@
 //! Where we differ: Linux adds a whole segment in every other round trip, we half a one in each.
 
 use super::coupled::alone;
-use super::{Ack, CongestionControl, Entry, Flow, PerFlow, Window};
+use super::{Ack, CongestionControl, Entry, Flow, PerFlow, Window, WindowBased};
 use crate::registry::{Number, number};
 use anabranch_units::{Duration, Instant};
 
@@ -23,7 +23,7 @@ pub const ENTRY: Entry = Entry::new(
     "veno",
     "reno that takes a loss for chance while few packets are queued; each subflow by itself",
     include_str!("veno.rs"),
-    |p| Box::new(Veno::new(BETA.of(p))),
+    |p| CongestionControl::window_based(Veno::new(BETA.of(p))),
 )
 .paper("Fu 2003")
 .parameters(&[BETA.parameter()]);
@@ -96,7 +96,7 @@ impl Default for Veno {
     }
 }
 
-impl CongestionControl for Veno {
+impl WindowBased for Veno {
     fn on_ack(&mut self, _now: Instant, on: usize, ack: &Ack, flows: &[Flow]) -> Option<Window> {
         self.backlogs.sample(&flows[on], ack.rtt);
         None

@@ -21,7 +21,7 @@
 use super::ack::Round;
 use super::coupled::{LISA, alone, linked};
 use super::vegas::{LEAST_SAMPLES, LEAST_SEGMENTS};
-use super::{Ack, CongestionControl, Entry, Flow, PerFlow, Window};
+use super::{Ack, CongestionControl, Entry, Flow, PerFlow, Window, WindowBased};
 use crate::registry::{Flag, Number, flag, number};
 use anabranch_units::{Duration, Instant};
 
@@ -30,7 +30,7 @@ pub const ENTRY: Entry = Entry::new(
     "wvegas",
     "vegas on every subflow, sharing one budget of queued packets by their rates",
     include_str!("wvegas.rs"),
-    |p| Box::new(WVegas::new(TOTAL_ALPHA.of(p), GAMMA.of(p), DRAIN.of(p))),
+    |p| CongestionControl::window_based(WVegas::new(TOTAL_ALPHA.of(p), GAMMA.of(p), DRAIN.of(p))),
 )
 .paper("Cao 2012")
 .parameters(&[TOTAL_ALPHA.parameter(), GAMMA.parameter(), DRAIN.parameter(), LISA.parameter()])
@@ -128,7 +128,7 @@ impl Default for WVegas {
     }
 }
 
-impl CongestionControl for WVegas {
+impl WindowBased for WVegas {
     fn on_ack(&mut self, _now: Instant, on: usize, ack: &Ack, flows: &[Flow]) -> Option<Window> {
         let memory = self.memories.of(&flows[on]);
         memory.unsure = false;

@@ -25,7 +25,7 @@ mod filter;
 mod tests;
 
 use super::ack::Round;
-use super::{Ack, CongestionControl, Entry, Flow, Model, PerFlow, Window};
+use super::{Ack, CongestionControl, Entry, Flow, Model, ModelBased, PerFlow};
 use anabranch_units::{Bytes, Duration, Instant, Rate};
 use filter::MaxFilter;
 
@@ -34,7 +34,7 @@ pub const ENTRY: Entry = Entry::new(
     "bbr",
     "version 1: paces at the measured delivery rate, two BDPs in flight; each subflow by itself",
     include_str!("mod.rs"),
-    |_| Box::new(Bbr::default()),
+    |_| CongestionControl::model_based(Bbr::default()),
 )
 .paper("Cardwell 2016");
 
@@ -291,9 +291,9 @@ impl Path {
     }
 }
 
-impl CongestionControl for Bbr {
-    fn on_ack(&mut self, now: Instant, on: usize, ack: &Ack, flows: &[Flow]) -> Option<Window> {
-        let (path, flow) = (self.paths.of(&flows[on]), &flows[on]);
+impl ModelBased for Bbr {
+    fn on_ack(&mut self, now: Instant, flow: &Flow, ack: &Ack) -> f64 {
+        let path = self.paths.of(flow);
         let round_begins = path.update_bandwidth(ack);
         if round_begins && path.repair == Repair::Conserving {
             path.repair = Repair::Growing;
@@ -303,67 +303,55 @@ impl CongestionControl for Bbr {
         path.check_drain(now, ack, flow.mss);
         path.update_rtprop(now, ack, flow.cwnd, flow.mss, round_begins);
         path.set_pacing(flow, ack);
-        Some(Window { cwnd: path.window(flow, ack), ssthresh: f64::INFINITY })
+        path.window(flow, ack)
     }
 
-    fn is_model_based(&self) -> bool {
-        true
-    }
-
-    fn model(&self, _on: usize, flow: &Flow, srtt: Option<Duration>) -> Option<Model> {
+    fn model(&self, flow: &Flow, srtt: Option<Duration>) -> Model {
         let path = self.paths.get(flow);
         let pacing = path.map(|path| path.pacing).filter(|pacing| *pacing > 0.0);
         let pacing = pacing.unwrap_or_else(|| initial_pacing(flow, srtt));
         let bdp = path.and_then(Path::bdp).map(|bdp| Bytes::new(bdp as u64));
-        Some(Model { pacing: Rate::from_bps(((8.0 * pacing) as u64).max(1)), bdp })
+        Model { pacing: Rate::from_bps(((8.0 * pacing) as u64).max(1)), bdp }
     }
 
-    /// Everything is in [`Bbr::on_ack`].
-    fn avoidance(&mut self, _now: Instant, _on: usize, _acked: f64, _flows: &[Flow]) -> f64 {
-        0.0
-    }
-
-    /// The window stays until the ACK that follows has been counted.
-    fn on_fast_retransmit(&mut self, _now: Instant, on: usize, _in_flight: f64, flows: &[Flow]) -> f64 {
-        let path = self.paths.of(&flows[on]);
-        path.save_cwnd(flows[on].cwnd);
+    fn on_fast_retransmit(&mut self, _now: Instant, flow: &Flow) {
+        let path = self.paths.of(flow);
+        path.save_cwnd(flow.cwnd);
         path.repair = Repair::Entering;
-        flows[on].cwnd
     }
 
-    fn on_rto(&mut self, _now: Instant, on: usize, _in_flight: f64, flows: &[Flow]) -> f64 {
-        let path = self.paths.of(&flows[on]);
-        path.save_cwnd(flows[on].cwnd);
+    fn on_rto(&mut self, _now: Instant, flow: &Flow) {
+        let path = self.paths.of(flow);
+        path.save_cwnd(flow.cwnd);
         path.repair = Repair::Growing;
         path.full_bandwidth = 0.0;
-        flows[on].mss
     }
 
-    fn on_recovered(&mut self, _now: Instant, on: usize, flows: &[Flow]) {
-        let path = self.paths.of(&flows[on]);
+    /// A timeout within a recovery ends the conservation.
+    fn on_rto_again(&mut self, _now: Instant, flow: &Flow) {
+        let path = self.paths.of(flow);
+        if path.repair != Repair::None {
+            path.repair = Repair::Growing;
+        }
+    }
+
+    fn on_recovered(&mut self, _now: Instant, flow: &Flow) {
+        let path = self.paths.of(flow);
         if path.repair != Repair::None {
             path.repair = Repair::Leaving;
         }
     }
 
     /// It was no loss: the window of before comes back, and Startup looks anew for the end of growth (Linux).
-    fn on_spurious(&mut self, now: Instant, on: usize, flows: &[Flow]) {
-        self.on_recovered(now, on, flows);
-        let path = self.paths.of(&flows[on]);
+    fn on_spurious(&mut self, now: Instant, flow: &Flow) {
+        self.on_recovered(now, flow);
+        let path = self.paths.of(flow);
         (path.full_bandwidth, path.full_rounds) = (0.0, 0);
     }
 
-    /// A timeout within a recovery ends the conservation.
-    fn on_reset(&mut self, _now: Instant, on: usize, flows: &[Flow]) {
-        let path = self.paths.of(&flows[on]);
-        if path.repair != Repair::None {
-            path.repair = Repair::Growing;
-        }
-    }
-
     /// After a pause the path is empty, and there is nothing to drain and no need to probe: BtlBw itself is the rate.
-    fn on_restart(&mut self, _now: Instant, on: usize, flows: &[Flow]) {
-        let path = self.paths.of(&flows[on]);
+    fn on_restart(&mut self, _now: Instant, flow: &Flow) {
+        let path = self.paths.of(flow);
         path.resuming = true;
         if matches!(path.mode, Mode::ProbeBw(_)) && path.bandwidth.best() > 0.0 {
             path.pacing = path.bandwidth.best();

@@ -73,12 +73,12 @@ impl Sender {
     }
 
     fn take(&mut self, now: Instant, ack: &Ack) {
-        let flows = [self.flow()];
-        self.cwnd = self.bbr.on_ack(now, 0, ack, &flows).expect("BBR sets its window").cwnd;
+        let flow = self.flow();
+        self.cwnd = self.bbr.on_ack(now, &flow, ack);
     }
 
     fn pacing(&self) -> f64 {
-        self.bbr.model(0, &self.flow(), None).expect("BBR paces").pacing.as_mbps()
+        self.bbr.model(&self.flow(), None).pacing.as_mbps()
     }
 
     /// In ProbeBW on the path of 10 Mbit/s, at 1 s.
@@ -98,10 +98,10 @@ impl Sender {
 #[test]
 fn begins_with_the_initial_window_in_a_round_trip_and_the_gain_of_startup() {
     let sender = Sender::new();
-    let pacing = |srtt| sender.bbr.model(0, &sender.flow(), srtt).expect("BBR paces").pacing.as_mbps();
+    let pacing = |srtt| sender.bbr.model(&sender.flow(), srtt).pacing.as_mbps();
     assert!((pacing(Some(RTT)) - 2.308312).abs() < 1e-5); // 2.885 · 80 kbit / 100 ms
     assert!((pacing(None) - 230.8312).abs() < 1e-3); // of an RTT of 1 ms
-    assert_eq!(sender.bbr.model(0, &sender.flow(), None).expect("BBR paces").bdp, None);
+    assert_eq!(sender.bbr.model(&sender.flow(), None).bdp, None);
 }
 
 /// The rate doubles up to 10 Mbit/s: no third round without growth by a quarter before there were three.
@@ -175,7 +175,7 @@ fn the_cycle_probes_drains_and_cruises() {
     ack.lost = Bytes::new(1000);
     sender.take(at(1900), &ack);
     assert_eq!(sender.path().mode, Mode::ProbeBw(1));
-    let model = sender.bbr.model(0, &sender.flow(), None).expect("BBR paces");
+    let model = sender.bbr.model(&sender.flow(), None);
     assert_eq!(model.bdp, Some(Bytes::new(BDP as u64)));
 }
 
@@ -224,7 +224,7 @@ fn looks_for_the_smallest_rtt_when_it_is_ten_seconds_old() {
 fn a_recovery_conserves_packets_for_a_round_and_gives_the_window_back() {
     let mut sender = Sender::cruising();
     sender.cwnd = 200_000.0;
-    assert_eq!(sender.bbr.on_fast_retransmit(at(1001), 0, 200_000.0, &[sender.flow()]), 200_000.0);
+    sender.bbr.on_fast_retransmit(at(1001), &sender.flow());
     // The ACK that began it found 10 segments lost.
     let ack = Ack { lost: Bytes::new(10_000), in_flight: Bytes::new(150_000), sample: None, ..sender.round(RATE, 0.0) };
     sender.take(at(1001), &ack);
@@ -239,8 +239,7 @@ fn a_recovery_conserves_packets_for_a_round_and_gives_the_window_back() {
     ack.lost = Bytes::new(3_000);
     sender.take(at(1110), &ack);
     assert_eq!((sender.cwnd, sender.path().repair), (149_000.0, Repair::Growing));
-    let flows = [sender.flow()];
-    sender.bbr.on_recovered(at(1200), 0, &flows);
+    sender.bbr.on_recovered(at(1200), &sender.flow());
     sender.ack(at(1200), RATE, 100_000.0);
     assert_eq!((sender.cwnd, sender.path().repair), (201_000.0, Repair::None));
 }
@@ -249,14 +248,13 @@ fn a_recovery_conserves_packets_for_a_round_and_gives_the_window_back() {
 fn a_timeout_begins_with_a_segment_and_ends_with_the_window_of_before() {
     let mut sender = Sender::cruising();
     sender.cwnd = 200_000.0;
-    assert_eq!(sender.bbr.on_rto(at(1500), 0, 200_000.0, &[sender.flow()]), MSS);
+    sender.bbr.on_rto(at(1500), &sender.flow());
     sender.cwnd = MSS;
     sender.ack(at(1600), RATE, 0.0);
     assert_eq!(sender.cwnd, 4.0 * MSS);
     sender.ack(at(1700), RATE, 2000.0);
     assert_eq!(sender.cwnd, 5.0 * MSS);
-    let flows = [sender.flow()];
-    sender.bbr.on_recovered(at(1800), 0, &flows);
+    sender.bbr.on_recovered(at(1800), &sender.flow());
     sender.ack(at(1800), RATE, 2000.0);
     assert_eq!(sender.cwnd, 201_000.0);
     assert!((sender.pacing() - 10.0).abs() < 3.0, "a timeout leaves the model alone: {}", sender.pacing());
@@ -266,8 +264,7 @@ fn a_timeout_begins_with_a_segment_and_ends_with_the_window_of_before() {
 fn after_a_pause_it_paces_at_the_bandwidth_and_puts_probe_rtt_off() {
     let mut sender = Sender::cruising();
     sender.path().mode = Mode::ProbeBw(0);
-    let flows = [sender.flow()];
-    sender.bbr.on_restart(at(20_000), 0, &flows);
+    sender.bbr.on_restart(at(20_000), &sender.flow());
     assert!((sender.pacing() - 10.0).abs() < 1e-6);
     sender.ack(at(20_100), RATE, BDP);
     assert_ne!(sender.path().mode, Mode::ProbeRtt);

@@ -1,0 +1,92 @@
+//! The two kinds of congestion control: by rules of a window, and by a model of the path.
+
+use super::{Ack, Flow, Model, WindowBased};
+use anabranch_units::{Duration, Instant};
+
+/// A congestion control of either kind.
+pub enum CongestionControl {
+    /// Grows and falls by rules, most of which the [`Controller`](super::Controller) keeps for all.
+    WindowBased(Box<dyn WindowBased>),
+    /// Sets window and pacing rate by a model of the path.
+    ModelBased(Box<dyn ModelBased>),
+}
+
+/// Sets windows by a model of each path, at every ACK, in recovery as well. Slow start, threshold, undo, idle restart, the
+/// cwnd-limited rule and penalisation do not apply. Flows are not coupled.
+pub trait ModelBased: Send {
+    /// The window \[bytes\] after an ACK that delivers something; at least a segment of it counts.
+    fn on_ack(&mut self, now: Instant, flow: &Flow, ack: &Ack) -> f64;
+    /// The model of the path. `srtt` is known also before the first ACK of data.
+    fn model(&self, flow: &Flow, srtt: Option<Duration>) -> Model;
+    /// Fast recovery begins; the window stays until the next ACK has been counted.
+    fn on_fast_retransmit(&mut self, now: Instant, flow: &Flow);
+    /// A timeout: the window falls to one segment.
+    fn on_rto(&mut self, now: Instant, flow: &Flow);
+    /// A timeout within a recovery, or one after another.
+    fn on_rto_again(&mut self, now: Instant, flow: &Flow);
+    /// All that was in flight at the loss or the timeout is acknowledged.
+    fn on_recovered(&mut self, now: Instant, flow: &Flow);
+    /// The latest loss was none.
+    fn on_spurious(&mut self, now: Instant, flow: &Flow);
+    /// Data leave although nothing was in flight.
+    fn on_restart(&mut self, now: Instant, flow: &Flow);
+}
+
+impl CongestionControl {
+    /// One that goes by rules of a window.
+    pub fn window_based(algorithm: impl WindowBased + 'static) -> Self {
+        CongestionControl::WindowBased(Box::new(algorithm))
+    }
+
+    /// One that goes by a model of the path.
+    pub fn model_based(algorithm: impl ModelBased + 'static) -> Self {
+        CongestionControl::ModelBased(Box::new(algorithm))
+    }
+
+    /// Whether it goes by a model of the path.
+    pub fn is_model_based(&self) -> bool {
+        matches!(self, CongestionControl::ModelBased(_))
+    }
+
+    pub(super) fn on_rto_again(&mut self, now: Instant, on: usize, flows: &[Flow]) {
+        match self {
+            CongestionControl::WindowBased(algorithm) => algorithm.on_rto_again(now, on, flows),
+            CongestionControl::ModelBased(algorithm) => algorithm.on_rto_again(now, &flows[on]),
+        }
+    }
+
+    pub(super) fn on_recovered(&mut self, now: Instant, on: usize, flows: &[Flow]) {
+        match self {
+            CongestionControl::WindowBased(algorithm) => algorithm.on_recovered(now, on, flows),
+            CongestionControl::ModelBased(algorithm) => algorithm.on_recovered(now, &flows[on]),
+        }
+    }
+
+    pub(super) fn on_spurious(&mut self, now: Instant, on: usize, flows: &[Flow]) {
+        match self {
+            CongestionControl::WindowBased(algorithm) => algorithm.on_spurious(now, on, flows),
+            CongestionControl::ModelBased(algorithm) => algorithm.on_spurious(now, &flows[on]),
+        }
+    }
+
+    pub(super) fn on_restart(&mut self, now: Instant, on: usize, flows: &[Flow]) {
+        match self {
+            CongestionControl::WindowBased(algorithm) => algorithm.on_restart(now, on, flows),
+            CongestionControl::ModelBased(algorithm) => algorithm.on_restart(now, &flows[on]),
+        }
+    }
+
+    /// Only rules of a window have something to forget.
+    pub(super) fn on_reset(&mut self, now: Instant, on: usize, flows: &[Flow]) {
+        if let CongestionControl::WindowBased(algorithm) = self {
+            algorithm.on_reset(now, on, flows);
+        }
+    }
+
+    /// Only coupled windows have something derived from all flows.
+    pub(super) fn on_flows_changed(&mut self) {
+        if let CongestionControl::WindowBased(algorithm) = self {
+            algorithm.on_flows_changed();
+        }
+    }
+}
