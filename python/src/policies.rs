@@ -6,9 +6,13 @@ use crate::method::{Object, fail};
 use crate::receive_window::PyReceiveWindow;
 use crate::reinjection::PyReinjection;
 use crate::scheduler::PyScheduler;
+use anabranch_policy::ack_path::AckPath;
 use anabranch_policy::congestion::CongestionControl;
+use anabranch_policy::receive_window::ReceiveWindow;
 use anabranch_policy::registry::{self, Entry};
-use anabranch_policy::{Catalogue, NameTaken, reinjection, scheduler};
+use anabranch_policy::reinjection::{self, Reinjection};
+use anabranch_policy::scheduler::{self, Scheduler};
+use anabranch_policy::{Catalogue, NameTaken};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -41,7 +45,7 @@ const KINDS: [Kind; 5] = [
         needed: Needed::All,
         able: |class, _| class.getattr("repeats")?.extract(),
         add: |catalogue, maker, about| {
-            let entry = maker.entry(about, |it| Box::new(it.make(PyScheduler::new)));
+            let entry = maker.entry::<dyn Scheduler>(about, |it| Box::new(it.make(PyScheduler::new)));
             let repeats = entry.clone().capabilities(|_| scheduler::Capabilities { repeats: true });
             catalogue.schedulers.add(if maker.able { repeats } else { entry })
         },
@@ -69,7 +73,7 @@ const KINDS: [Kind; 5] = [
             own.try_fold(false, |any, own| Ok(any | own?))
         },
         add: |catalogue, maker, about| {
-            let entry = maker.entry(about, |it| Box::new(it.make(PyReinjection::new)));
+            let entry = maker.entry::<dyn Reinjection>(about, |it| Box::new(it.make(PyReinjection::new)));
             let copies = entry.clone().capabilities(|_| reinjection::Capabilities { copies: true });
             catalogue.reinjections.add(if maker.able { copies } else { entry })
         },
@@ -80,7 +84,7 @@ const KINDS: [Kind; 5] = [
         needed: Needed::All,
         able: |_, _| Ok(false),
         add: |catalogue, maker, about| {
-            catalogue.windows.add(maker.entry(about, |it| Box::new(it.make(PyReceiveWindow::new))))
+            catalogue.windows.add(maker.entry::<dyn ReceiveWindow>(about, |it| Box::new(it.make(PyReceiveWindow::new))))
         },
     },
     Kind {
@@ -89,7 +93,7 @@ const KINDS: [Kind; 5] = [
         needed: Needed::One,
         able: |_, _| Ok(true),
         add: |catalogue, maker, about| {
-            catalogue.ack_paths.add(maker.entry(about, |it| Box::new(it.make(PyAckPath::new))))
+            catalogue.ack_paths.add(maker.entry::<dyn AckPath>(about, |it| Box::new(it.make(PyAckPath::new))))
         },
     },
 ];
