@@ -4,7 +4,7 @@ use crate::method::{Method, Object, fields, instant};
 use crate::scheduler::{PyDecision, PyView};
 use anabranch_policy::Decision;
 use anabranch_policy::reinjection::{
-    Cause, Marks, Opportunity, Picture, Piece, Reinjection, Repeat, Rescue, Standing, Why,
+    Carrier, Cause, FlightView, Opportunity, Piece, Reinjection, Repeat, Response, SubflowSet, SubflowState, Why,
 };
 use anabranch_units::{Instant, SubflowId};
 use pyo3::prelude::*;
@@ -41,21 +41,21 @@ impl Reinjection for PyReinjection {
         })
     }
 
-    fn on_opportunity(&mut self, now: Instant, opportunity: &Opportunity<'_>) -> Rescue {
-        let Some(method) = &self.on_opportunity else { return Rescue::default() };
+    fn on_opportunity(&mut self, now: Instant, opportunity: &Opportunity<'_>) -> Response {
+        let Some(method) = &self.on_opportunity else { return Response::default() };
         method.ask(Some(now), (now.as_secs_f64(), PyOpportunity::of(opportunity)), |method, answer| {
             rescue(method, answer, opportunity.carriers)
         })
     }
 
-    fn on_sent(&mut self, now: Instant, sent: &Piece, on: SubflowId, picture: &Picture<'_>) {
+    fn on_sent(&mut self, now: Instant, sent: &Piece, on: SubflowId, picture: &FlightView<'_>) {
         if let Some(method) = &self.on_sent {
-            let piece = PyPiece::of(sent, picture.standings);
+            let piece = PyPiece::of(sent, picture.states);
             method.tell(now, (now.as_secs_f64(), piece, on.0, PyPicture::of(picture)));
         }
     }
 
-    fn next(&mut self, now: Instant, picture: &Picture<'_>) -> Option<Repeat> {
+    fn next(&mut self, now: Instant, picture: &FlightView<'_>) -> Option<Repeat> {
         let method = self.next.as_ref()?;
         method.ask(Some(now), (now.as_secs_f64(), PyPicture::of(picture)), |method, answer| {
             if answer.is_none() {
@@ -68,7 +68,7 @@ impl Reinjection for PyReinjection {
         })
     }
 
-    fn wake(&mut self, now: Instant, picture: &Picture<'_>) -> Option<Instant> {
+    fn wake(&mut self, now: Instant, picture: &FlightView<'_>) -> Option<Instant> {
         let method = self.wake.as_ref()?;
         method.ask(Some(now), (now.as_secs_f64(), PyPicture::of(picture)), |method, answer| {
             let accepted = "None or seconds of the run, such as now + 0.01";
@@ -77,34 +77,34 @@ impl Reinjection for PyReinjection {
         })
     }
 
-    fn on_wake(&mut self, now: Instant, picture: &Picture<'_>) -> Marks {
-        let Some(method) = &self.on_wake else { return Marks::NONE };
+    fn on_wake(&mut self, now: Instant, picture: &FlightView<'_>) -> SubflowSet {
+        let Some(method) = &self.on_wake else { return SubflowSet::NONE };
         method.ask(Some(now), (now.as_secs_f64(), PyPicture::of(picture)), |method, answer| {
             let accepted = "None or a list of ids of subflows that are stale";
             let stale: Option<Vec<u16>> = answer.extract().map_err(|_| method.refuse(answer, accepted))?;
-            stale.unwrap_or_default().into_iter().try_fold(Marks::NONE, |marks, id| {
-                let standing = picture.standings.iter().find(|standing| standing.id.0 == id);
+            stale.unwrap_or_default().into_iter().try_fold(SubflowSet::NONE, |marks, id| {
+                let standing = picture.states.iter().find(|standing| standing.id.0 == id);
                 standing.map(|it| marks.with(it.mark)).ok_or_else(|| method.refuse_value(answer, accepted))
             })
         })
     }
 }
 
-fn rescue(method: &Method, answer: &Bound<'_, PyAny>, carriers: &[SubflowId]) -> PyResult<Rescue> {
+fn rescue(method: &Method, answer: &Bound<'_, PyAny>, carriers: &[Carrier]) -> PyResult<Response> {
     let accepted = "None, True, False or anabranch.Rescue(repeat, penalise) with ids of the carriers";
     if answer.is_none() {
-        return Ok(Rescue::default());
+        return Ok(Response::default());
     }
     if let Ok(reinject) = answer.extract::<bool>() {
-        return Ok(Rescue { reinject, penalise: 0 });
+        return Ok(Response { reinject, penalise: SubflowSet::NONE });
     }
     let (reinject, ids): (bool, Vec<u16>) = answer.extract().map_err(|_| method.refuse(answer, accepted))?;
-    let mut penalise = 0;
+    let mut penalise = SubflowSet::NONE;
     for id in ids {
-        let at = carriers.iter().position(|carrier| carrier.0 == id);
-        penalise |= 1 << at.ok_or_else(|| method.refuse_value(answer, accepted))?;
+        let carrier = carriers.iter().find(|carrier| carrier.id.0 == id);
+        penalise = penalise.with(carrier.ok_or_else(|| method.refuse_value(answer, accepted))?.mark);
     }
-    Ok(Rescue { reinject, penalise })
+    Ok(Response { reinject, penalise })
 }
 
 /// A moment in which repeating the oldest unacknowledged data may help.
@@ -113,15 +113,14 @@ pub struct PyOpportunity {
     cause: Cause,
     send_buffer_full: bool,
     on: SubflowId,
-    carriers: Vec<SubflowId>,
-    calm: u32,
+    carriers: Vec<Carrier>,
     view: PyView,
 }
 
 impl PyOpportunity {
     fn of(opportunity: &Opportunity<'_>) -> Self {
-        let Opportunity { cause, send_buffer_full, on, carriers, calm, view } = *opportunity;
-        PyOpportunity { cause, send_buffer_full, on, carriers: carriers.to_vec(), calm, view: PyView::of(view) }
+        let Opportunity { cause, send_buffer_full, on, carriers, view } = *opportunity;
+        PyOpportunity { cause, send_buffer_full, on, carriers: carriers.to_vec(), view: PyView::of(view) }
     }
 }
 
@@ -151,14 +150,13 @@ impl PyOpportunity {
     /// Ids of the subflows that carried the oldest unacknowledged data.
     #[getter]
     fn carriers(&self) -> Vec<u16> {
-        self.carriers.iter().map(|carrier| carrier.0).collect()
+        self.carriers.iter().map(|carrier| carrier.id.0).collect()
     }
 
     /// Ids of those carriers that are neither in recovery nor have anything out of order (TCP's Open state).
     #[getter]
     fn calm(&self) -> Vec<u16> {
-        let carriers = self.carriers.iter().enumerate();
-        carriers.filter(|(n, _)| self.calm & (1 << n) != 0).map(|(_, carrier)| carrier.0).collect()
+        self.carriers.iter().filter(|carrier| carrier.open).map(|carrier| carrier.id.0).collect()
     }
 
     /// The connection.
@@ -176,19 +174,19 @@ impl PyOpportunity {
 #[pyclass(frozen, name = "Picture", module = "anabranch")]
 pub struct PyPicture {
     view: PyView,
-    standings: Vec<Standing>,
+    standings: Vec<SubflowState>,
     pieces: Vec<Piece>,
 }
 
 impl PyPicture {
-    fn of(picture: &Picture<'_>) -> Self {
+    fn of(picture: &FlightView<'_>) -> Self {
         let mut pieces = Vec::new();
         let mut at = picture.view.data_una;
         while let Some(piece) = picture.outstanding.piece(at) {
             at = piece.end();
             pieces.push(piece);
         }
-        PyPicture { view: PyView::of(picture.view), standings: picture.standings.to_vec(), pieces }
+        PyPicture { view: PyView::of(picture.view), standings: picture.states.to_vec(), pieces }
     }
 }
 
@@ -222,7 +220,7 @@ impl PyPicture {
 pub struct PyPiece(Piece, Vec<u16>);
 
 impl PyPiece {
-    fn of(piece: &Piece, standings: &[Standing]) -> Self {
+    fn of(piece: &Piece, standings: &[SubflowState]) -> Self {
         let carriers = standings.iter().filter(|standing| standing.mark.meets(piece.carriers));
         PyPiece(*piece, carriers.map(|standing| standing.id.0).collect())
     }
@@ -261,7 +259,7 @@ impl PyPiece {
 
 /// An open subflow, usable or not.
 #[pyclass(frozen, name = "Standing", module = "anabranch")]
-pub struct PyStanding(Standing);
+pub struct PyStanding(SubflowState);
 
 fields! {
     PyStanding, |s| format!("<anabranch.Standing of {}: {}>", s.id.0, if s.usable { "usable" } else { "not usable" });

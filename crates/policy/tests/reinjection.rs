@@ -6,8 +6,8 @@ mod common;
 
 use anabranch_policy::registry::{Built, REINJECTIONS};
 use anabranch_policy::reinjection::{
-    Capabilities, Cause, Marks, Opportunity, Order, Outstanding, Picture, Piece, Reinjection, Repeat, Standing,
-    Transmission,
+    Capabilities, Carrier, Cause, FlightView, Opportunity, Order, Outstanding, Piece, Reinjection, Repeat, SubflowSet,
+    SubflowState, Transmission,
 };
 use anabranch_policy::{SubflowView, View};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Seed, Stream, SubflowId};
@@ -28,7 +28,7 @@ struct Toy {
     now: Instant,
     chance: Stream,
     subflows: Vec<SubflowView>,
-    standings: Vec<Standing>,
+    states: Vec<SubflowState>,
     pieces: Vec<Piece>,
     una: u64,
     /// Number of pieces from there on that the peer's window admits.
@@ -45,7 +45,7 @@ impl Outstanding for Toy {
     }
 
     fn transmissions(&self, on: SubflowId, order: Order, visit: &mut dyn FnMut(Transmission) -> bool) {
-        let mark = Marks::from_bits(1 << on.0);
+        let mark = SubflowSet::from_bits(1 << on.0);
         let mut carried: Vec<&Piece> = self.pieces.iter().filter(|piece| piece.carriers.meets(mark)).collect();
         carried.sort_by_key(|piece| piece.sent);
         if order == Order::NewestFirst {
@@ -59,8 +59,8 @@ impl Outstanding for Toy {
 #[derive(Debug, Default, PartialEq)]
 struct Deeds {
     copies: Vec<Repeat>,
-    stale: Vec<Marks>,
-    rescues: Vec<(bool, u32)>,
+    stale: Vec<SubflowSet>,
+    responses: Vec<(bool, SubflowSet)>,
     timeouts: Vec<bool>,
 }
 
@@ -75,21 +75,21 @@ impl Toy {
                 SubflowView { loss, ..SubflowView::steady(SubflowId(id as u16), Bytes::new(MSS), srtt, cwnd) }
             })
             .collect();
-        let standing = |subflow: &SubflowView| Standing::at_rest(subflow.id, Marks::from_bits(1 << subflow.id.0));
-        let standings = subflows.iter().map(standing).collect();
+        let state = |subflow: &SubflowView| SubflowState::at_rest(subflow.id, SubflowSet::from_bits(1 << subflow.id.0));
+        let states = subflows.iter().map(state).collect();
         let left = vec![false; chance.between(1, 60) as usize];
         let window = Seed(seed).stream("window").between(2, 60);
         let (pieces, carried) = (Vec::new(), BTreeSet::new());
-        Toy { now: Instant::ZERO, chance, subflows, standings, pieces, una: 0, window, left, carried }
+        Toy { now: Instant::ZERO, chance, subflows, states, pieces, una: 0, window, left, carried }
     }
 
     /// The usable subflows, as the engine shows them.
     fn usable(&self) -> Vec<SubflowView> {
-        let usable = |subflow: &&SubflowView| self.standings.iter().any(|s| s.id == subflow.id && s.usable);
+        let usable = |subflow: &&SubflowView| self.states.iter().any(|s| s.id == subflow.id && s.usable);
         self.subflows.iter().filter(usable).copied().collect()
     }
 
-    fn show<T>(&self, ask: impl FnOnce(&Picture<'_>) -> T) -> T {
+    fn show<T>(&self, ask: impl FnOnce(&FlightView<'_>) -> T) -> T {
         let subflows = self.usable();
         let unsent = self.left.iter().filter(|left| !**left).count() as u64 * MSS;
         let sendable = self.admitted().count() as u64 * MSS;
@@ -103,7 +103,7 @@ impl Toy {
             data_una: Dsn::new(self.una * MSS),
             unsent_from: Dsn::new(unsent_from),
         };
-        ask(&Picture { view: &view, standings: &self.standings, outstanding: self })
+        ask(&FlightView { view: &view, states: &self.states, outstanding: self })
     }
 
     /// Unsent data within the peer's window.
@@ -116,10 +116,10 @@ impl Toy {
         let subflow = self.subflows[at];
         let (idle, has_room) = (subflow.in_flight.is_zero(), subflow.has_room());
         let timeout = (!idle).then_some(self.now + subflow.rto);
-        if let Some(standing) = self.standings.iter_mut().find(|standing| standing.id == subflow.id) {
-            (standing.idle, standing.has_room, standing.timeout) = (idle, has_room, standing.timeout.or(timeout));
+        if let Some(state) = self.states.iter_mut().find(|state| state.id == subflow.id) {
+            (state.idle, state.has_room, state.timeout) = (idle, has_room, state.timeout.or(timeout));
             if idle {
-                standing.timeout = None;
+                state.timeout = None;
             }
         }
     }
@@ -135,19 +135,19 @@ impl Toy {
                 self.subflows[at].in_flight = Bytes::ZERO;
                 self.room(at);
                 let (id, now) = (self.subflows[at].id, self.now);
-                self.standings.iter_mut().filter(|standing| standing.id == id).for_each(|standing| {
-                    (standing.heard, standing.usable, standing.timeouts) = (now, true, 0);
+                self.states.iter_mut().filter(|state| state.id == id).for_each(|state| {
+                    (state.heard, state.usable, state.timeouts) = (now, true, 0);
                 });
             }
             8 => {
                 deeds.timeouts.push(policy.on_rto(self.now, self.subflows[at].id));
                 let id = self.subflows[at].id;
-                self.standings.iter_mut().filter(|standing| standing.id == id).for_each(|standing| {
-                    standing.usable &= !deeds.timeouts[deeds.timeouts.len() - 1];
-                    standing.timeouts += 1;
+                self.states.iter_mut().filter(|state| state.id == id).for_each(|state| {
+                    state.usable &= !deeds.timeouts[deeds.timeouts.len() - 1];
+                    state.timeouts += 1;
                 });
             }
-            _ => self.rescue(at, policy, deeds)?,
+            _ => self.offer(at, policy, deeds)?,
         }
         if policy.capabilities.copies {
             self.serve(policy, deeds)?;
@@ -160,13 +160,13 @@ impl Toy {
         let skip = if self.chance.chance(0.2) { self.chance.below(4) as usize } else { 0 };
         let unsent: Vec<_> = self.admitted().collect();
         let subflow = self.subflows[at];
-        let usable = self.standings.iter().find(|standing| standing.id == subflow.id).filter(|s| s.usable);
-        let (Some(&number), Some(standing)) = (unsent.get(skip), usable) else { return };
+        let usable = self.states.iter().find(|state| state.id == subflow.id).filter(|s| s.usable);
+        let (Some(&number), Some(state)) = (unsent.get(skip), usable) else { return };
         let piece = Piece {
             from: Dsn::new(number as u64 * MSS),
             length: Bytes::new(MSS),
             sent: self.now,
-            carriers: standing.mark,
+            carriers: state.mark,
         };
         self.left[number] = true;
         self.pieces.push(piece);
@@ -175,7 +175,7 @@ impl Toy {
         self.subflows[at].in_flight += Bytes::new(MSS);
         self.room(at);
         if policy.capabilities.copies {
-            self.show(|picture| policy.on_sent(self.now, &piece, subflow.id, picture));
+            self.show(|flight| policy.on_sent(self.now, &piece, subflow.id, flight));
         }
     }
 
@@ -189,27 +189,27 @@ impl Toy {
 
     /// Asks for copies until there are no more, and wakes the policy when it wants to be.
     fn serve(&mut self, policy: &mut Built<dyn Reinjection>, deeds: &mut Deeds) -> Result<(), String> {
-        while let Some(repeat) = self.show(|picture| policy.next(self.now, picture)) {
+        while let Some(repeat) = self.show(|flight| policy.next(self.now, flight)) {
             self.check(&repeat)?;
             let at = self.subflows.iter().position(|subflow| subflow.id == repeat.on).unwrap();
             let piece = self.pieces.iter_mut().find(|piece| piece.from == repeat.from).unwrap();
-            piece.carriers = piece.carriers.with(Marks::from_bits(1 << repeat.on.0));
+            piece.carriers = piece.carriers.with(SubflowSet::from_bits(1 << repeat.on.0));
             self.subflows[at].in_flight += Bytes::new(MSS);
             self.room(at);
             deeds.copies.push(repeat);
         }
-        let wake = self.show(|picture| policy.wake(self.now, picture)).filter(|at| *at > self.now);
+        let wake = self.show(|flight| policy.wake(self.now, flight)).filter(|at| *at > self.now);
         if let Some(at) = wake.filter(|_| !self.pieces.is_empty())
             && self.chance.chance(0.3)
         {
             self.now = at;
-            let stale = self.show(|picture| policy.on_wake(self.now, picture));
+            let stale = self.show(|flight| policy.on_wake(self.now, flight));
             let usable =
-                |mark: Marks| self.standings.iter().any(|s| s.usable && !stale.meets(s.mark) && s.mark != mark);
-            if stale != Marks::NONE && !usable(Marks::NONE) {
+                |mark: SubflowSet| self.states.iter().any(|s| s.usable && !stale.meets(s.mark) && s.mark != mark);
+            if stale != SubflowSet::NONE && !usable(SubflowSet::NONE) {
                 return Err(format!("all that is usable is stale: {stale:?}"));
             }
-            self.standings.iter_mut().filter(|s| stale.meets(s.mark)).for_each(|s| s.usable = false);
+            self.states.iter_mut().filter(|s| stale.meets(s.mark)).for_each(|s| s.usable = false);
             deeds.stale.push(stale);
             return self.serve(policy, deeds);
         }
@@ -221,8 +221,8 @@ impl Toy {
         if self.outstanding_at(repeat.from).is_none() {
             return Err(format!("{repeat:?}: not under way"));
         }
-        let standing = self.standings.iter().find(|standing| standing.id == repeat.on);
-        if !standing.is_some_and(|standing| standing.usable && standing.has_room) {
+        let state = self.states.iter().find(|state| state.id == repeat.on);
+        if !state.is_some_and(|state| state.usable && state.has_room) {
             return Err(format!("{repeat:?}: cannot take it"));
         }
         if !self.carried.insert((number, repeat.on)) {
@@ -235,25 +235,27 @@ impl Toy {
         self.piece(dsn).filter(|piece| piece.from == dsn && dsn.get() >= self.una * MSS)
     }
 
-    fn rescue(&mut self, at: usize, policy: &mut Built<dyn Reinjection>, deeds: &mut Deeds) -> Result<(), String> {
+    fn offer(&mut self, at: usize, policy: &mut Built<dyn Reinjection>, deeds: &mut Deeds) -> Result<(), String> {
         let Some(oldest) = self.piece(Dsn::new(self.una * MSS)) else { return Ok(()) };
         let on = self.subflows[at].id;
-        let marked = self.standings.iter().filter(|standing| standing.mark.meets(oldest.carriers));
-        let carriers: Vec<_> = marked.map(|standing| standing.id).collect();
         let cause = if self.chance.chance(0.5) { Cause::Window } else { Cause::Drained };
         let (send_buffer_full, calm) = (self.chance.chance(0.5), self.chance.below(256) as u32);
+        let marked = self.states.iter().filter(|state| state.mark.meets(oldest.carriers));
+        let carrier = |state: &SubflowState, open| Carrier { id: state.id, mark: state.mark, open };
+        let carriers: Vec<_> = marked.zip(0..).map(|(state, n)| carrier(state, calm >> n & 1 == 1)).collect();
         let now = self.now;
-        let rescue = self.show(|picture| {
-            let view = picture.view;
-            policy.on_opportunity(now, &Opportunity { cause, send_buffer_full, on, carriers: &carriers, calm, view })
+        let response = self.show(|flight| {
+            let view = flight.view;
+            policy.on_opportunity(now, &Opportunity { cause, send_buffer_full, on, carriers: &carriers, view })
         });
-        if rescue.penalise >> carriers.len() != 0 {
-            return Err(format!("{rescue:?}: penalises somebody else"));
+        let all = carriers.iter().fold(SubflowSet::NONE, |all, carrier| all.with(carrier.mark));
+        if response.penalise.with(all) != all {
+            return Err(format!("{response:?}: penalises somebody else"));
         }
-        if rescue.reinject && carriers.contains(&on) {
-            return Err(format!("{rescue:?}: {on:?} carried it before"));
+        if response.reinject && carriers.iter().any(|carrier| carrier.id == on) {
+            return Err(format!("{response:?}: {on:?} carried it before"));
         }
-        deeds.rescues.push((rescue.reinject, rescue.penalise));
+        deeds.responses.push((response.reinject, response.penalise));
         Ok(())
     }
 }
@@ -300,7 +302,7 @@ fn each_policy_differs_from_the_others() {
 fn a_policy_that_repeats_itself_or_lies_is_found_out() {
     struct Constant(Repeat);
     impl Reinjection for Constant {
-        fn next(&mut self, _now: Instant, _picture: &Picture<'_>) -> Option<Repeat> {
+        fn next(&mut self, _now: Instant, _picture: &FlightView<'_>) -> Option<Repeat> {
             Some(self.0)
         }
     }

@@ -12,7 +12,9 @@ use crate::shared::Shared;
 use crate::subflow::Subflow;
 use anabranch_policy::View;
 use anabranch_policy::congestion::Controller;
-use anabranch_policy::reinjection::{Marks, Order, Outstanding, Picture, Piece, Repeat, Standing, Transmission};
+use anabranch_policy::reinjection::{
+    FlightView, Order, Outstanding, Piece, Repeat, SubflowSet, SubflowState, Transmission,
+};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, SubflowId};
 
 /// The policy may be anybody's code: it shall not spin.
@@ -30,7 +32,7 @@ impl Outstanding for Record<'_> {
         let offset = offset_of(dsn, self.out, self.idsn)?;
         let Carried { start, end, sent, carriers } = self.out.log.at_or_after(offset)?;
         let length = Bytes::new(end - start);
-        Some(Piece { from: self.idsn + 1 + start, length, sent, carriers: Marks::from_bits(carriers) })
+        Some(Piece { from: self.idsn + 1 + start, length, sent, carriers: SubflowSet::from_bits(carriers) })
     }
 
     fn transmissions(&self, on: SubflowId, order: Order, visit: &mut dyn FnMut(Transmission) -> bool) {
@@ -41,7 +43,7 @@ impl Outstanding for Record<'_> {
                 return true;
             }
             let (from, length) = (self.idsn + 1 + sent.data, Bytes::new(u64::from(sent.len)));
-            let piece = Piece { from, length, sent: sent.sent_at(), carriers: Marks::from_bits(carriers) };
+            let piece = Piece { from, length, sent: sent.sent_at(), carriers: SubflowSet::from_bits(carriers) };
             visit(Transmission { piece, lost })
         };
         let recovery = &subflow.tx.recovery;
@@ -60,14 +62,14 @@ fn offset_of(dsn: Dsn, out: &Outgoing, idsn: Dsn) -> Option<u64> {
     out.una.checked_add(u64::try_from(ahead.max(0)).ok()?)
 }
 
-fn standing(subflow: &Subflow, congestion: &Controller) -> Standing {
+fn standing(subflow: &Subflow, congestion: &Controller) -> SubflowState {
     let mss = Bytes::new(u64::from(subflow.tx.mss));
     let recovery = &subflow.tx.recovery;
     let fits = subflow.tx.in_flight() + mss <= congestion.cwnd(subflow.id);
     let admitted = subflow.tx.snd_edge > recovery.snd_nxt() && recovery.phase() != Phase::Loss;
-    Standing {
+    SubflowState {
         id: subflow.id,
-        mark: Marks::from_bits(bit(subflow.slot)),
+        mark: SubflowSet::from_bits(bit(subflow.slot)),
         backup: subflow.backup(),
         usable: subflow.is_usable(),
         has_room: fits && admitted && !subflow.tx.throttled,
@@ -104,10 +106,10 @@ impl Connection {
             return;
         }
         let subflow = &self.subflows[index];
-        let carriers = Marks::from_bits(bit(subflow.slot));
+        let carriers = SubflowSet::from_bits(bit(subflow.slot));
         let sent = Piece { from: self.dsn(start), length: Bytes::new(length), sent: now, carriers };
         let (view, record) = picture(&self.sender.views, &self.subflows, &self.sender.outgoing, self.keys.local_idsn);
-        let picture = Picture { view: &view, standings: &self.sender.standings, outstanding: &record };
+        let picture = FlightView { view: &view, states: &self.sender.standings, outstanding: &record };
         self.sender.reinjection.on_sent(now, &sent, subflow.id, &picture);
     }
 
@@ -119,7 +121,7 @@ impl Connection {
         loop {
             let (view, record) =
                 picture(&self.sender.views, &self.subflows, &self.sender.outgoing, self.keys.local_idsn);
-            let picture = Picture { view: &view, standings: &self.sender.standings, outstanding: &record };
+            let picture = FlightView { view: &view, states: &self.sender.standings, outstanding: &record };
             let Some(repeat) = self.sender.reinjection.next(now, &picture) else { return };
             let Some(range) = self.checked(&repeat) else {
                 self.stats.overruled.copies += 1;
@@ -161,7 +163,7 @@ impl Connection {
         }
         self.take_standings();
         let (view, record) = picture(&self.sender.views, &self.subflows, &self.sender.outgoing, self.keys.local_idsn);
-        let picture = Picture { view: &view, standings: &self.sender.standings, outstanding: &record };
+        let picture = FlightView { view: &view, states: &self.sender.standings, outstanding: &record };
         let wanted = self.sender.reinjection.wake(now, &picture).filter(|at| *at > now);
         self.timers.reinjection = wanted.map(|at| at.max(now + SHORTEST_SLEEP));
     }
@@ -174,12 +176,12 @@ impl Connection {
             return;
         }
         let (view, record) = picture(&self.sender.views, &self.subflows, &self.sender.outgoing, self.keys.local_idsn);
-        let picture = Picture { view: &view, standings: &self.sender.standings, outstanding: &record };
+        let picture = FlightView { view: &view, states: &self.sender.standings, outstanding: &record };
         let stale = self.sender.reinjection.on_wake(now, &picture);
         for index in 0..self.subflows.len() {
             let (id, slot) = (self.subflows[index].id, self.subflows[index].slot);
             let others = self.subflows.iter().any(|subflow| subflow.id != id && subflow.is_usable());
-            if others && self.subflows[index].is_usable() && stale.meets(Marks::from_bits(bit(slot))) {
+            if others && self.subflows[index].is_usable() && stale.meets(SubflowSet::from_bits(bit(slot))) {
                 self.subflows[index].liveness.stale = true;
                 self.send_elsewhere(slot, Reason::Stale(id));
                 self.subflows_changed(now);
@@ -188,7 +190,7 @@ impl Connection {
     }
 }
 
-/// The parts of a [`Picture`] that stand on their own.
+/// The parts of a [`FlightView`] that stand on their own.
 fn picture<'a>(
     views: &'a [anabranch_policy::SubflowView],
     subflows: &'a [Subflow],

@@ -7,7 +7,7 @@ use crate::sent_log::bit;
 use crate::shared::Shared;
 use crate::stats::Blocked;
 use crate::{Choice, Detector, Purpose, Reason};
-use anabranch_policy::reinjection::{Cause, Opportunity};
+use anabranch_policy::reinjection::{Carrier, Cause, Opportunity, SubflowSet};
 use anabranch_policy::{Event as PolicyEvent, SubflowView};
 use anabranch_units::{Bytes, Instant, SubflowId};
 
@@ -576,11 +576,11 @@ impl Connection {
             return;
         }
         let carriers = self.sender.outgoing.log.carriers(una);
-        let mut ids = [SubflowId(0); crate::config::MAX_SUBFLOWS];
-        let (mut count, mut calm) = (0, 0);
+        let nobody = Carrier { id: SubflowId(0), mark: SubflowSet::NONE, open: false };
+        let (mut oldest, mut count) = ([nobody; crate::config::MAX_SUBFLOWS], 0);
         for subflow in self.subflows.iter().filter(|subflow| carriers & bit(subflow.slot) != 0) {
-            ids[count] = subflow.id;
-            calm |= u32::from(subflow.tx.recovery.phase() == Phase::Open) << count;
+            let (mark, open) = (SubflowSet::from_bits(bit(subflow.slot)), subflow.tx.recovery.phase() == Phase::Open);
+            oldest[count] = Carrier { id: subflow.id, mark, open };
             count += 1;
         }
         let (unsent, sendable) =
@@ -591,19 +591,16 @@ impl Connection {
             cause,
             send_buffer_full: self.sender.outgoing.writer_waits,
             on,
-            carriers: &ids[..count],
-            calm,
+            carriers: &oldest[..count],
             view: &view,
         };
-        let rescue = self.sender.reinjection.on_opportunity(now, &opportunity);
-        for (position, id) in ids[..count].iter().enumerate() {
-            if rescue.penalise & 1 << position != 0 {
-                self.sender.congestion.penalise(now, *id);
-            }
+        let response = self.sender.reinjection.on_opportunity(now, &opportunity);
+        for carrier in oldest[..count].iter().filter(|carrier| response.penalise.meets(carrier.mark)) {
+            self.sender.congestion.penalise(now, carrier.id);
         }
         let legal = self.subflows.slot_of(on).is_some_and(|slot| carriers & bit(slot) == 0);
         let reason = if cause == Cause::Window { Reason::Window } else { Reason::Drained };
-        if rescue.reinject
+        if response.reinject
             && legal
             && let Some((_, end)) = self.sender.outgoing.log.range_at(una)
             && self.repeat_on(now, on, (una, end), reason, shared).is_some()

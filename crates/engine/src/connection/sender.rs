@@ -12,7 +12,7 @@ use anabranch_policy::SubflowView;
 use anabranch_policy::congestion::{Controller, InitialWindow, Rules};
 use anabranch_policy::receive_window::{ReceiveWindow, Usage};
 use anabranch_policy::registry::Built;
-use anabranch_policy::reinjection::{Reinjection, Standing};
+use anabranch_policy::reinjection::{Reinjection, SubflowState};
 use anabranch_policy::scheduler::Scheduler;
 use anabranch_units::{Bytes, Instant, Key, Seed};
 
@@ -32,7 +32,7 @@ pub(super) struct Sender {
     pub(super) usage: Vec<Usage>,
     pub(super) shares: Vec<Bytes>,
     /// Scratch: the open subflows, if the reinjection policy asks for copies.
-    pub(super) standings: Vec<Standing>,
+    pub(super) standings: Vec<SubflowState>,
     /// It does, and may.
     pub(super) copies: bool,
     /// The usable subflows that the scheduler knows of, a bit for each identifier.

@@ -1,6 +1,6 @@
 //! Cursors: where on each subflow a search for data to copy goes on.
 
-use super::{Picture, Piece};
+use super::{FlightView, Piece};
 use anabranch_units::{Dsn, SubflowId};
 
 /// Subflows, each with the DSN before which nothing is left for it to copy.
@@ -15,14 +15,14 @@ impl Cursors {
     pub(super) fn next(
         &mut self,
         on: SubflowId,
-        picture: &Picture<'_>,
+        flight: &FlightView<'_>,
         wanted: impl Fn(&Piece) -> bool,
     ) -> Option<Piece> {
-        let (una, end) = (picture.view.data_una, picture.view.unsent_from);
+        let (una, end) = (flight.view.data_una, flight.view.unsent_from);
         let cursor = self.cursor(on, una);
         // Acknowledged data may lie beyond it by now.
         let from = if cursor.before(una) { una } else { *cursor };
-        let piece = picture.first_piece(from, end, wanted);
+        let piece = flight.first_piece(from, end, wanted);
         *cursor = piece.map_or(end, |piece| piece.from);
         piece
     }

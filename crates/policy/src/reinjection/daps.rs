@@ -11,7 +11,7 @@
 //! Differences: the kernel repeats a whole buffer of up to 64 KB at a time, we a segment. Includes what `on-rto` does.
 
 use super::cursors::Cursors;
-use super::{Capabilities, Entry, Picture, Piece, Reinjection, Repeat, Why};
+use super::{Capabilities, Entry, FlightView, Piece, Reinjection, Repeat, Why};
 use crate::SubflowView;
 use anabranch_units::{Instant, SubflowId};
 
@@ -32,24 +32,24 @@ pub struct Daps {
 }
 
 /// True if the next segment of new data, of this subflow's size, lies beyond the peer's window.
-fn is_shut_out(subflow: &SubflowView, picture: &Picture<'_>) -> bool {
-    picture.view.sendable < picture.view.unsent.min(subflow.mss)
+fn is_shut_out(subflow: &SubflowView, flight: &FlightView<'_>) -> bool {
+    flight.view.sendable < flight.view.unsent.min(subflow.mss)
 }
 
 impl Reinjection for Daps {
-    fn on_sent(&mut self, _now: Instant, sent: &Piece, _on: SubflowId, _picture: &Picture<'_>) {
+    fn on_sent(&mut self, _now: Instant, sent: &Piece, _on: SubflowId, _picture: &FlightView<'_>) {
         // It may fill a hole that the scheduler left.
         self.cursors.back_to(sent.from);
     }
 
-    fn next(&mut self, _now: Instant, picture: &Picture<'_>) -> Option<Repeat> {
+    fn next(&mut self, _now: Instant, flight: &FlightView<'_>) -> Option<Repeat> {
         let mut best: Option<(Piece, &SubflowView)> = None;
-        for (subflow, standing) in picture.marked() {
-            if !subflow.has_room_to_repeat() || !is_shut_out(subflow, picture) {
+        for (subflow, state) in flight.marked() {
+            if !subflow.has_room_to_repeat() || !is_shut_out(subflow, flight) {
                 continue;
             }
-            let elsewhere = |piece: &Piece| piece.carriers.count() > 0 && !piece.carriers.meets(standing.mark);
-            let Some(piece) = self.cursors.next(subflow.id, picture, elsewhere) else { continue };
+            let elsewhere = |piece: &Piece| piece.carriers.count() > 0 && !piece.carriers.meets(state.mark);
+            let Some(piece) = self.cursors.next(subflow.id, flight, elsewhere) else { continue };
             let sooner = best.is_none_or(|(known, on)| {
                 piece.from.before(known.from) || (piece.from == known.from && subflow.srtt < on.srtt)
             });

@@ -23,7 +23,7 @@
 
 use super::class::{Class, LOW_LOSS, LOW_SRTT, LOW_TIMEOUTS, Limits, MID_FACTOR, MID_LOSS, MID_RATE, MID_SRTT};
 use super::flight::{Flight, under_way};
-use super::{Capabilities, Entry, Picture, Piece, Reinjection, Repeat, Standing, Why};
+use super::{Capabilities, Entry, FlightView, Piece, Reinjection, Repeat, SubflowState, Why};
 use crate::SubflowView;
 use crate::registry::{Number, Params, number};
 use anabranch_units::{Duration, Instant, SubflowId};
@@ -105,12 +105,12 @@ impl Deadline {
     }
 
     /// Takes over what was under way when this policy was put in place of another. True if that is all there is.
-    fn begin(&mut self, picture: &Picture<'_>) -> bool {
+    fn begin(&mut self, flight: &FlightView<'_>) -> bool {
         if std::mem::replace(&mut self.begun, true) {
             return false;
         }
-        for piece in under_way(picture.view.data_una, picture.outstanding) {
-            let carrier = picture.standings.iter().find(|standing| standing.mark == piece.carriers);
+        for piece in under_way(flight.view.data_una, flight.outstanding) {
+            let carrier = flight.states.iter().find(|state| state.mark == piece.carriers);
             if let Some(carrier) = carrier {
                 self.lane(carrier.id).aging.push(&piece);
             }
@@ -119,26 +119,25 @@ impl Deadline {
     }
 
     /// The class of each path decides between those that can take the piece, then the SRTT.
-    fn taker(&self, picture: &Picture<'_>, piece: &Piece, min_srtt: Duration) -> Option<SubflowId> {
-        let takers = picture
+    fn taker(&self, flight: &FlightView<'_>, piece: &Piece, min_srtt: Duration) -> Option<SubflowId> {
+        let takers = flight
             .marked()
-            .filter(|(subflow, standing)| subflow.has_room_to_repeat() && !standing.mark.meets(piece.carriers));
-        let key = |(subflow, standing): &(&SubflowView, &Standing)| {
-            (self.limits.class(subflow, standing.timeouts, min_srtt), subflow.srtt, subflow.id)
+            .filter(|(subflow, state)| subflow.has_room_to_repeat() && !state.mark.meets(piece.carriers));
+        let key = |(subflow, state): &(&SubflowView, &SubflowState)| {
+            (self.limits.class(subflow, state.timeouts, min_srtt), subflow.srtt, subflow.id)
         };
         takers.min_by_key(key).map(|(subflow, _)| subflow.id)
     }
 }
 
 impl Reinjection for Deadline {
-    fn on_sent(&mut self, _now: Instant, sent: &Piece, on: SubflowId, picture: &Picture<'_>) {
-        let una = picture.view.data_una;
-        let taken_over = self.begin(picture);
-        let low = picture.view.fastest().is_some_and(|fastest| {
-            let sender = picture.marked().find(|(subflow, _)| subflow.id == on);
-            sender.is_some_and(|(subflow, standing)| {
-                self.limits.class(subflow, standing.timeouts, fastest.srtt) == Class::Low
-            })
+    fn on_sent(&mut self, _now: Instant, sent: &Piece, on: SubflowId, flight: &FlightView<'_>) {
+        let una = flight.view.data_una;
+        let taken_over = self.begin(flight);
+        let low = flight.view.fastest().is_some_and(|fastest| {
+            let sender = flight.marked().find(|(subflow, _)| subflow.id == on);
+            sender
+                .is_some_and(|(subflow, state)| self.limits.class(subflow, state.timeouts, fastest.srtt) == Class::Low)
         });
         let lane = self.lane(on);
         lane.aging.release(una);
@@ -151,17 +150,17 @@ impl Reinjection for Deadline {
         }
     }
 
-    fn next(&mut self, now: Instant, picture: &Picture<'_>) -> Option<Repeat> {
-        self.begin(picture);
-        let min_srtt = picture.view.fastest()?.srtt;
+    fn next(&mut self, now: Instant, flight: &FlightView<'_>) -> Option<Repeat> {
+        self.begin(flight);
+        let min_srtt = flight.view.fastest()?.srtt;
         let limit = self.limit(min_srtt);
         for at in 0..self.lanes.len() {
             let lane = &mut self.lanes[at];
-            let low = lane.low.first_single(picture).map(|(_, piece)| (piece, Why::LowPath));
-            let aged = lane.aging.first_single(picture).filter(|(sent, _)| now.since(*sent) >= limit);
+            let low = lane.low.first_single(flight).map(|(_, piece)| (piece, Why::LowPath));
+            let aged = lane.aging.first_single(flight).filter(|(sent, _)| now.since(*sent) >= limit);
             let due = low.or(aged.map(|(_, piece)| (piece, Why::Deadline)));
             if let Some((piece, why)) = due
-                && let Some(on) = self.taker(picture, &piece, min_srtt)
+                && let Some(on) = self.taker(flight, &piece, min_srtt)
             {
                 return Some(Repeat { on, from: piece.from, why });
             }
@@ -169,9 +168,9 @@ impl Reinjection for Deadline {
         None
     }
 
-    fn wake(&mut self, now: Instant, picture: &Picture<'_>) -> Option<Instant> {
-        let limit = self.limit(picture.view.fastest()?.srtt);
-        let fronts = self.lanes.iter_mut().filter_map(|lane| lane.aging.first_single(picture));
+    fn wake(&mut self, now: Instant, flight: &FlightView<'_>) -> Option<Instant> {
+        let limit = self.limit(flight.view.fastest()?.srtt);
+        let fronts = self.lanes.iter_mut().filter_map(|lane| lane.aging.first_single(flight));
         // What is due and still there waits for room, and an acknowledgment gives that.
         fronts.map(|(sent, _)| sent + limit).filter(|at| *at > now).min()
     }
@@ -197,7 +196,7 @@ mod tests {
     }
 
     fn wake(scene: &Scene, policy: &mut Deadline, ms: u64) -> Option<Instant> {
-        scene.show(|picture| policy.wake(at(ms), picture))
+        scene.show(|flight| policy.wake(at(ms), flight))
     }
 
     /// max(min(1.1 · min_srtt, 500), 20), by a throw-away Python script in exact fractions.
@@ -266,7 +265,7 @@ mod tests {
         scene.subflows[1].loss = 0.4;
         scene.send(&mut policy, 0, 0, SLOW);
         scene.send(&mut policy, 1, 0, FAST);
-        let low = scene.show(|picture| policy.next(at(0), picture));
+        let low = scene.show(|flight| policy.next(at(0), flight));
         assert_eq!(low.map(|repeat| (repeat.on.0, repeat.why)), Some((FAST, Why::LowPath)));
         assert_eq!(scene.copies(&mut policy, 0), [(0, FAST)]);
         // It has recovered: what leaves now waits for the deadline.
@@ -274,7 +273,7 @@ mod tests {
         scene.send(&mut policy, 2, 1, SLOW);
         assert_eq!(scene.copies(&mut policy, 1), []);
         // Two timeouts in a row make it low as well.
-        scene.standings[1].timeouts = 2;
+        scene.states[1].timeouts = 2;
         scene.send(&mut policy, 3, 2, SLOW);
         assert_eq!(scene.copies(&mut policy, 2), [(3, FAST)]);
     }

@@ -3,7 +3,7 @@
 //! The engine's record stands in the order of the data. With a scheduler that leaves holes this is not the order of time,
 //! in which deadlines fall due; and whoever walks the record behind a mark would miss what fills a hole later.
 
-use super::{Outstanding, Picture, Piece};
+use super::{FlightView, Outstanding, Piece};
 use anabranch_units::{Dsn, Instant};
 use std::collections::VecDeque;
 
@@ -39,10 +39,10 @@ impl Flight {
     }
 
     /// Drops from the front what is acknowledged or was repeated; the first piece of the rest, and when it was sent.
-    pub(super) fn first_single(&mut self, picture: &Picture<'_>) -> Option<(Instant, Piece)> {
-        self.release(picture.view.data_una);
+    pub(super) fn first_single(&mut self, flight: &FlightView<'_>) -> Option<(Instant, Piece)> {
+        self.release(flight.view.data_una);
         while let Some(sending) = self.sendings.front() {
-            let piece = picture.first_piece(sending.from, sending.end, Piece::is_single);
+            let piece = flight.first_piece(sending.from, sending.end, Piece::is_single);
             if let Some(piece) = piece {
                 return Some((sending.at, piece));
             }

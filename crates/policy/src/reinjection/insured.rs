@@ -25,8 +25,8 @@
 
 use super::opportunistic::pays;
 use super::{
-    Capabilities, Entry, Marks, Opportunistic, Opportunity, Order, Picture, Piece, Reinjection, Repeat, Rescue,
-    Standing, Transmission, Why,
+    Capabilities, Entry, FlightView, Opportunistic, Opportunity, Order, Piece, Reinjection, Repeat, Response,
+    SubflowSet, SubflowState, Transmission, Why,
 };
 use crate::SubflowView;
 use crate::registry::{Flag, Number, Params, flag, number};
@@ -88,12 +88,12 @@ impl Insured {
     }
 
     /// The copy that `on` should send of data that `carrier` has under way.
-    fn copy(&self, now: Instant, on: Taker<'_>, carrier: Carrier<'_>, picture: &Picture<'_>) -> Option<Candidate> {
-        let (view, standing) = on;
-        let ends = picture.view.unsent.is_zero();
+    fn copy(&self, now: Instant, on: Taker<'_>, carrier: Carrier<'_>, flight: &FlightView<'_>) -> Option<Candidate> {
+        let (view, state) = on;
+        let ends = flight.view.unsent.is_zero();
         // Late data are older than the others: the first that nobody has repeated decides.
         if let Some((Transmission { piece, lost }, passed)) =
-            first_single(carrier.standing.id, Order::OldestFirst, standing.mark, picture)
+            first_single(carrier.state.id, Order::OldestFirst, state.mark, flight)
         {
             let late = lost || carrier.view.is_none_or(|its| now > overdue(&piece, its));
             if late || (!ends && carrier.overtaken(now, &piece, passed + piece.length, view)) {
@@ -101,7 +101,7 @@ impl Insured {
             }
         }
         let its = carrier.view.filter(|_| ends)?;
-        let (newest, behind) = first_single(carrier.standing.id, Order::NewestFirst, standing.mark, picture)?;
+        let (newest, behind) = first_single(carrier.state.id, Order::NewestFirst, state.mark, flight)?;
         let (piece, before) = (newest.piece, its.in_flight.saturating_sub(behind));
         let insures = its.loss > LOSSLESS && self.affords(view, INSURANCE);
         let due = Some(carrier.due(now, &piece, before));
@@ -114,13 +114,13 @@ impl Insured {
 }
 
 /// A subflow with room for a copy.
-type Taker<'a> = (&'a SubflowView, &'a Standing);
+type Taker<'a> = (&'a SubflowView, &'a SubflowState);
 
 /// A subflow that has data under way; it has no view while it is not usable.
 #[derive(Clone, Copy)]
 struct Carrier<'a> {
     view: Option<&'a SubflowView>,
-    standing: &'a Standing,
+    state: &'a SubflowState,
 }
 
 /// A copy that would be worth its bytes.
@@ -145,9 +145,14 @@ impl Carrier<'_> {
 
 /// The first transmission of subflow `of` that nobody has repeated and none of `except` has carried, with the bytes of
 /// those before it in this order.
-fn first_single(of: SubflowId, order: Order, except: Marks, picture: &Picture<'_>) -> Option<(Transmission, Bytes)> {
+fn first_single(
+    of: SubflowId,
+    order: Order,
+    except: SubflowSet,
+    flight: &FlightView<'_>,
+) -> Option<(Transmission, Bytes)> {
     let (mut found, mut passed, mut looks) = (None, Bytes::ZERO, 0);
-    picture.outstanding.transmissions(of, order, &mut |transmission| {
+    flight.outstanding.transmissions(of, order, &mut |transmission| {
         let piece = &transmission.piece;
         if piece.is_single() && !piece.carriers.meets(except) {
             found = Some((transmission, passed));
@@ -161,8 +166,8 @@ fn first_single(of: SubflowId, order: Order, except: Marks, picture: &Picture<'_
 }
 
 /// True if the rest of the peer's window is gone within a round trip.
-fn is_tight(picture: &Picture<'_>, on: &SubflowView) -> bool {
-    picture.view.sendable < picture.view.unsent.min(on.cwnd)
+fn is_tight(flight: &FlightView<'_>, on: &SubflowView) -> bool {
+    flight.view.sendable < flight.view.unsent.min(on.cwnd)
 }
 
 /// When the last of so many bytes under way leaves the path at its rate, if that is known.
@@ -177,25 +182,25 @@ fn overdue(piece: &Piece, carrier: &SubflowView) -> Instant {
 }
 
 impl Reinjection for Insured {
-    fn on_opportunity(&mut self, now: Instant, opportunity: &Opportunity<'_>) -> Rescue {
+    fn on_opportunity(&mut self, now: Instant, opportunity: &Opportunity<'_>) -> Response {
         // Subflows are slowed down for a copy alone: without one, nobody is the faster for it.
-        if pays(opportunity) { self.opportunistic.on_opportunity(now, opportunity) } else { Rescue::default() }
+        if pays(opportunity) { self.opportunistic.on_opportunity(now, opportunity) } else { Response::default() }
     }
 
-    fn on_sent(&mut self, _now: Instant, sent: &Piece, _on: SubflowId, _picture: &Picture<'_>) {
+    fn on_sent(&mut self, _now: Instant, sent: &Piece, _on: SubflowId, _picture: &FlightView<'_>) {
         self.sent += sent.length.get();
     }
 
-    fn next(&mut self, now: Instant, picture: &Picture<'_>) -> Option<Repeat> {
-        let ends = picture.view.unsent.is_zero();
-        let wants = |(subflow, _): &Taker<'_>| ends || is_tight(picture, subflow);
+    fn next(&mut self, now: Instant, flight: &FlightView<'_>) -> Option<Repeat> {
+        let ends = flight.view.unsent.is_zero();
+        let wants = |(subflow, _): &Taker<'_>| ends || is_tight(flight, subflow);
         let able = |(subflow, _): &Taker<'_>| subflow.has_room_to_repeat() && self.affords(subflow, 1.0);
-        let takers = picture.marked().filter(able).filter(wants);
+        let takers = flight.marked().filter(able).filter(wants);
         let best = takers.filter_map(|on| {
-            let others = carriers(picture).filter(|carrier| carrier.standing.id != on.1.id);
-            let copies = others.filter_map(|carrier| self.copy(now, on, carrier, picture));
+            let others = carriers(flight).filter(|carrier| carrier.state.id != on.1.id);
+            let copies = others.filter_map(|carrier| self.copy(now, on, carrier, flight));
             // Late data first, the oldest of them; or else the last to arrive.
-            let copy = copies.min_by_key(|copy| (copy.due.map(Reverse), copy.from.distance(picture.view.data_una)))?;
+            let copy = copies.min_by_key(|copy| (copy.due.map(Reverse), copy.from.distance(flight.view.data_una)))?;
             Some((on.0.srtt, on.0, copy))
         });
         let (_, on, copy) = best.min_by_key(|(srtt, on, _)| (*srtt, on.id))?;
@@ -203,13 +208,13 @@ impl Reinjection for Insured {
         Some(Repeat { on: on.id, from: copy.from, why: if ends { Why::Tail } else { Why::Window } })
     }
 
-    fn wake(&mut self, now: Instant, picture: &Picture<'_>) -> Option<Instant> {
-        let tight = || picture.view.subflows.iter().any(|subflow| is_tight(picture, subflow));
-        if picture.view.subflows.len() < 2 || !(picture.view.unsent.is_zero() || tight()) {
+    fn wake(&mut self, now: Instant, flight: &FlightView<'_>) -> Option<Instant> {
+        let tight = || flight.view.subflows.iter().any(|subflow| is_tight(flight, subflow));
+        if flight.view.subflows.len() < 2 || !(flight.view.unsent.is_zero() || tight()) {
             return None;
         }
-        let late = picture.marked().filter_map(|(view, standing)| {
-            let (oldest, _) = first_single(standing.id, Order::OldestFirst, Marks::NONE, picture)?;
+        let late = flight.marked().filter_map(|(view, state)| {
+            let (oldest, _) = first_single(state.id, Order::OldestFirst, SubflowSet::NONE, flight)?;
             Some(overdue(&oldest.piece, view) + Duration::from_nanos(1))
         });
         late.filter(|late| *late > now).min()
@@ -217,9 +222,9 @@ impl Reinjection for Insured {
 }
 
 /// All open subflows.
-fn carriers<'a>(picture: &Picture<'a>) -> impl Iterator<Item = Carrier<'a>> {
-    let view = |id: SubflowId| picture.view.subflow(id);
-    picture.standings.iter().map(move |standing| Carrier { view: view(standing.id), standing })
+fn carriers<'a>(flight: &FlightView<'a>) -> impl Iterator<Item = Carrier<'a>> {
+    let view = |id: SubflowId| flight.view.subflow(id);
+    flight.states.iter().map(move |state| Carrier { view: view(state.id), state })
 }
 
 #[cfg(test)]
@@ -282,7 +287,7 @@ mod tests {
         assert_eq!(scene.copies(&mut insured, 60), [], "they should have arrived by now");
         // A window that is gone in a round trip, and copies that arrive at 40 ms: before 45 and 50.
         assert_eq!(scene.copies(&mut insured, 30), [(0, FAST), (1, FAST)]);
-        let woken = scene.show(|picture| insured.wake(at(60), picture)).expect("the fast one's are under way");
+        let woken = scene.show(|flight| insured.wake(at(60), flight)).expect("the fast one's are under way");
         assert!(woken > at(74) && woken < at(75), "20 ms and 4 after 50");
     }
 
@@ -307,7 +312,7 @@ mod tests {
         let (mut scene, mut insured) = (two_paths(), insured(0.0, 10.0));
         scene.sent(0, 0, FAST);
         // 20 ms, and four times the least variation.
-        let woken = scene.show(|picture| insured.wake(at(0), picture)).expect("something is under way");
+        let woken = scene.show(|flight| insured.wake(at(0), flight)).expect("something is under way");
         assert!(woken > at(24) && woken < at(25));
         assert_eq!(scene.copies(&mut insured, 24), []);
         assert_eq!(scene.copies(&mut insured, 25), [(0, SLOW)]);

@@ -8,11 +8,11 @@ mod cursors;
 mod daps;
 mod deadline;
 mod flight;
+mod flight_view;
 mod insured;
 mod none;
 mod on_rto;
 mod opportunistic;
-mod picture;
 mod redundant;
 mod tail;
 #[cfg(test)]
@@ -22,11 +22,11 @@ mod upstream;
 pub use class::{Class, Limits};
 pub use daps::Daps;
 pub use deadline::Deadline;
+pub use flight_view::{FlightView, Order, Outstanding, Piece, Repeat, SubflowSet, SubflowState, Transmission, Why};
 pub use insured::Insured;
 pub use none::Never;
 pub use on_rto::OnRto;
 pub use opportunistic::Opportunistic;
-pub use picture::{Marks, Order, Outstanding, Picture, Piece, Repeat, Standing, Transmission, Why};
 pub use redundant::Redundant;
 pub use tail::Tail;
 pub use upstream::Upstream;
@@ -54,21 +54,29 @@ pub struct Opportunity<'a> {
     /// The subflow with room on which a copy would leave.
     pub on: SubflowId,
     /// The subflows that carried the oldest unacknowledged data.
-    pub carriers: &'a [SubflowId],
-    /// Bit n: the n-th of them is in TCP's Open state, neither in recovery nor with anything out of order.
-    pub calm: u32,
+    pub carriers: &'a [Carrier],
     /// The connection.
     pub view: &'a View<'a>,
 }
 
-/// What to do with an opportunity.
+/// A subflow that carried the oldest unacknowledged data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Carrier {
+    /// Which subflow.
+    pub id: SubflowId,
+    /// Its member of [`SubflowSet`].
+    pub mark: SubflowSet,
+    /// It is in TCP's Open state, neither in recovery nor with anything out of order.
+    pub open: bool,
+}
+
+/// Response to an opportunity; by default none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Rescue {
-    /// Repeat the oldest unacknowledged data on `Opportunity::on`.
+pub struct Response {
+    /// Repeat the oldest unacknowledged data on [`Opportunity::on`].
     pub reinject: bool,
-    /// Halve the congestion windows of the slower carriers (bit n: the n-th of `Opportunity::carriers`). A request that
-    /// congestion control answers.
-    pub penalise: u32,
+    /// Halve the congestion windows of these carriers. A request that congestion control answers.
+    pub penalise: SubflowSet,
 }
 
 /// Decides when data in flight is repeated on another subflow.
@@ -82,25 +90,25 @@ pub trait Reinjection: Send {
         true
     }
     /// Called when a subflow has room and nothing new can leave.
-    fn on_opportunity(&mut self, _now: Instant, _opportunity: &Opportunity<'_>) -> Rescue {
-        Rescue::default()
+    fn on_opportunity(&mut self, _now: Instant, _opportunity: &Opportunity<'_>) -> Response {
+        Response::default()
     }
     /// After sending: `sent` left for the first time, on `on`.
-    fn on_sent(&mut self, _now: Instant, _sent: &Piece, _on: SubflowId, _picture: &Picture<'_>) {}
+    fn on_sent(&mut self, _now: Instant, _sent: &Piece, _on: SubflowId, _picture: &FlightView<'_>) {}
     /// The next copy. Called again and again until there is none: before each scheduling decision (so after each sending as
     /// well), and when everything is sent.
-    fn next(&mut self, _now: Instant, _picture: &Picture<'_>) -> Option<Repeat> {
+    fn next(&mut self, _now: Instant, _picture: &FlightView<'_>) -> Option<Repeat> {
         None
     }
     /// When to be woken, asked after all that could leave has left while anything is under way. A time that is past counts
     /// for none.
-    fn wake(&mut self, _now: Instant, _picture: &Picture<'_>) -> Option<Instant> {
+    fn wake(&mut self, _now: Instant, _picture: &FlightView<'_>) -> Option<Instant> {
         None
     }
     /// That time has come; [`Reinjection::next`] is called afterwards. The answer are subflows that are stale: what they
     /// alone carried goes elsewhere, and nothing new goes to them until anything arrives on them.
-    fn on_wake(&mut self, _now: Instant, _picture: &Picture<'_>) -> Marks {
-        Marks::NONE
+    fn on_wake(&mut self, _now: Instant, _picture: &FlightView<'_>) -> SubflowSet {
+        SubflowSet::NONE
     }
 }
 

@@ -14,7 +14,7 @@
 //! Deviation: a carrier that is not usable at present (timed out) counts as one with a tiny window, which after a
 //! timeout it has. Includes what `on-rto` does.
 
-use super::{Cause, Entry, Opportunity, Reinjection, Rescue};
+use super::{Cause, Entry, Opportunity, Reinjection, Response, SubflowSet};
 use crate::registry::{Flag, flag};
 use anabranch_units::{Instant, SubflowId};
 
@@ -44,24 +44,21 @@ impl Opportunistic {
         Opportunistic { penalise, penalties: Vec::new() }
     }
 
-    /// The carriers to slow down, as a bit set.
-    fn penalty(&mut self, now: Instant, opportunity: &Opportunity<'_>) -> u32 {
+    /// The carriers to slow down.
+    fn penalty(&mut self, now: Instant, opportunity: &Opportunity<'_>) -> SubflowSet {
         let view = opportunity.view;
         let Some(fast) = view.subflow(opportunity.on).filter(|_| self.penalise) else {
-            return 0;
+            return SubflowSet::NONE;
         };
         let latest = self.penalties.iter().find(|(id, _)| *id == fast.id);
         if latest.is_some_and(|(_, at)| now.since(*at) < fast.srtt) {
-            return 0;
+            return SubflowSet::NONE;
         }
-        let mut slower = 0;
-        for (bit, &carrier) in (0..u32::BITS).zip(opportunity.carriers) {
-            let slow = view.subflow(carrier).is_some_and(|carrier| carrier.srtt > fast.srtt);
-            if slow && opportunity.calm & 1 << bit != 0 && carrier != fast.id {
-                slower |= 1 << bit;
-            }
-        }
-        if slower != 0 {
+        let slow = |id| view.subflow(id).is_some_and(|carrier| carrier.srtt > fast.srtt);
+        let slower =
+            opportunity.carriers.iter().filter(|carrier| carrier.open && carrier.id != fast.id && slow(carrier.id));
+        let slower = slower.fold(SubflowSet::NONE, |all, carrier| all.with(carrier.mark));
+        if slower != SubflowSet::NONE {
             // Subflows come and go; only those in sight are remembered.
             self.penalties.retain(|(id, _)| *id != fast.id && view.subflow(*id).is_some());
             self.penalties.push((fast.id, now));
@@ -71,11 +68,11 @@ impl Opportunistic {
 }
 
 impl Reinjection for Opportunistic {
-    fn on_opportunity(&mut self, now: Instant, opportunity: &Opportunity<'_>) -> Rescue {
+    fn on_opportunity(&mut self, now: Instant, opportunity: &Opportunity<'_>) -> Response {
         if opportunity.cause == Cause::Drained && !opportunity.send_buffer_full {
-            return Rescue::default();
+            return Response::default();
         }
-        Rescue { penalise: self.penalty(now, opportunity), reinject: pays(opportunity) }
+        Response { penalise: self.penalty(now, opportunity), reinject: pays(opportunity) }
     }
 }
 
@@ -84,12 +81,12 @@ pub(super) fn pays(opportunity: &Opportunity<'_>) -> bool {
     let Some(fast) = opportunity.view.subflow(opportunity.on) else {
         return false;
     };
-    if opportunity.carriers.contains(&fast.id) {
+    if opportunity.carriers.iter().any(|carrier| carrier.id == fast.id) {
         return false;
     }
     let mut pays = false;
-    for &carrier in opportunity.carriers {
-        let Some(carrier) = opportunity.view.subflow(carrier) else {
+    for carrier in opportunity.carriers {
+        let Some(carrier) = opportunity.view.subflow(carrier.id) else {
             return true;
         };
         if carrier.cwnd_segments() <= TINY_WINDOW_SEGMENTS {
@@ -112,12 +109,17 @@ const MUCH_SLOWER: u64 = 4;
 mod tests {
     use super::*;
     use crate::registry::{REINJECTIONS, find};
+    use crate::reinjection::Carrier;
     use crate::{SubflowView, View};
     use anabranch_units::{Bytes, Dsn, Duration};
 
     const FAST: SubflowId = SubflowId(0);
     const SLOW: SubflowId = SubflowId(1);
     const GONE: SubflowId = SubflowId(7);
+
+    fn mark(id: SubflowId) -> SubflowSet {
+        SubflowSet::from_bits(1 << id.0)
+    }
 
     fn subflow(id: SubflowId, srtt_ms: u64, segments: u64) -> SubflowView {
         let rtt = Duration::from_millis(srtt_ms);
@@ -131,8 +133,8 @@ mod tests {
         slow: SubflowView,
         carriers: &[SubflowId],
         (cause, send_buffer_full): (Cause, bool),
-    ) -> Rescue {
-        ask_with(policy, ms, slow, carriers, (cause, send_buffer_full), u32::MAX)
+    ) -> Response {
+        ask_with(policy, ms, slow, carriers, (cause, send_buffer_full), carriers)
     }
 
     fn ask_with(
@@ -141,8 +143,8 @@ mod tests {
         slow: SubflowView,
         carriers: &[SubflowId],
         (cause, send_buffer_full): (Cause, bool),
-        calm: u32,
-    ) -> Rescue {
+        open: &[SubflowId],
+    ) -> Response {
         let subflows = [subflow(FAST, 10, 10), slow];
         let view = View {
             subflows: &subflows,
@@ -153,30 +155,34 @@ mod tests {
             data_una: Dsn::new(0),
             unsent_from: Dsn::new(0),
         };
-        let opportunity = Opportunity { cause, send_buffer_full, on: FAST, carriers, calm, view: &view };
+        let carrier = |&id| Carrier { id, mark: mark(id), open: open.contains(&id) };
+        let carriers: Vec<Carrier> = carriers.iter().map(carrier).collect();
+        let opportunity = Opportunity { cause, send_buffer_full, on: FAST, carriers: &carriers, view: &view };
         policy.on_opportunity(Instant::ZERO + Duration::from_millis(ms), &opportunity)
     }
 
+    const NOBODY: SubflowSet = SubflowSet::NONE;
+    const SLOW_ONE: SubflowSet = SubflowSet::from_bits(1 << SLOW.0);
     const WINDOW: (Cause, bool) = (Cause::Window, false);
 
     #[test]
     fn repeats_and_penalises_by_the_rules() {
         for (srtt_ms, segments, carriers, when, reinject, penalise) in [
-            (50, 10, &[SLOW][..], WINDOW, true, 1),
-            (50, 10, &[SLOW], (Cause::Drained, true), true, 1),
-            (50, 10, &[SLOW], (Cause::Drained, false), false, 0),
-            (40, 10, &[SLOW], WINDOW, false, 1), // not more than four times slower
-            (40, 4, &[SLOW], WINDOW, true, 1),   // a tiny window
-            (10, 10, &[SLOW], WINDOW, false, 0), // not slower at all
-            (50, 10, &[FAST, SLOW], WINDOW, false, 2),
-            (40, 10, &[GONE], WINDOW, true, 0),
-            (50, 10, &[], WINDOW, false, 0),
+            (50, 10, &[SLOW][..], WINDOW, true, SLOW_ONE),
+            (50, 10, &[SLOW], (Cause::Drained, true), true, SLOW_ONE),
+            (50, 10, &[SLOW], (Cause::Drained, false), false, NOBODY),
+            (40, 10, &[SLOW], WINDOW, false, SLOW_ONE), // not more than four times slower
+            (40, 4, &[SLOW], WINDOW, true, SLOW_ONE),   // a tiny window
+            (10, 10, &[SLOW], WINDOW, false, NOBODY),   // not slower at all
+            (50, 10, &[FAST, SLOW], WINDOW, false, SLOW_ONE),
+            (40, 10, &[GONE], WINDOW, true, NOBODY),
+            (50, 10, &[], WINDOW, false, NOBODY),
         ] {
-            let rescue = ask(&mut Opportunistic::new(true), 0, subflow(SLOW, srtt_ms, segments), carriers, when);
-            assert_eq!(rescue, Rescue { reinject, penalise }, "{srtt_ms} ms, {segments}, {carriers:?}, {when:?}");
+            let response = ask(&mut Opportunistic::new(true), 0, subflow(SLOW, srtt_ms, segments), carriers, when);
+            assert_eq!(response, Response { reinject, penalise }, "{srtt_ms} ms, {segments}, {carriers:?}, {when:?}");
             let retransmit_only =
                 ask(&mut Opportunistic::new(false), 0, subflow(SLOW, srtt_ms, segments), carriers, when);
-            assert_eq!(retransmit_only, Rescue { reinject, penalise: 0 });
+            assert_eq!(retransmit_only, Response { reinject, penalise: NOBODY });
         }
     }
 
@@ -186,7 +192,9 @@ mod tests {
     fn insured_penalises_only_with_a_copy() {
         let entry = find(REINJECTIONS, "reinjection", "insured").expect("it is registered");
         let mut insured = entry.build_default().policy;
-        for (ms, srtt_ms, expected) in [(0, 40, Rescue::default()), (1, 50, Rescue { reinject: true, penalise: 1 })] {
+        for (ms, srtt_ms, expected) in
+            [(0, 40, Response::default()), (1, 50, Response { reinject: true, penalise: SLOW_ONE })]
+        {
             assert_eq!(ask(&mut *insured, ms, subflow(SLOW, srtt_ms, 10), &[SLOW], WINDOW), expected, "at {ms} ms");
         }
     }
@@ -194,9 +202,9 @@ mod tests {
     #[test]
     fn penalises_once_per_round_trip_of_the_fast_subflow() {
         let mut policy = Opportunistic::new(true);
-        for (ms, penalise) in [(0, 1), (9, 0), (10, 1), (19, 0), (21, 1)] {
-            let rescue = ask(&mut policy, ms, subflow(SLOW, 50, 10), &[SLOW], WINDOW);
-            assert_eq!(rescue, Rescue { reinject: true, penalise }, "at {ms} ms");
+        for (ms, penalise) in [(0, SLOW_ONE), (9, NOBODY), (10, SLOW_ONE), (19, NOBODY), (21, SLOW_ONE)] {
+            let response = ask(&mut policy, ms, subflow(SLOW, 50, 10), &[SLOW], WINDOW);
+            assert_eq!(response, Response { reinject: true, penalise }, "at {ms} ms");
         }
     }
 
@@ -204,10 +212,10 @@ mod tests {
     fn a_carrier_that_repairs_a_loss_is_not_penalised_and_costs_nobody_a_turn() {
         let mut policy = Opportunistic::new(true);
         let slow = subflow(SLOW, 50, 10);
-        assert_eq!(ask_with(&mut policy, 0, slow, &[FAST, SLOW], WINDOW, 0b01).penalise, 0);
-        assert_eq!(ask_with(&mut policy, 1, slow, &[FAST, SLOW], WINDOW, 0b10).penalise, 0b10);
+        assert_eq!(ask_with(&mut policy, 0, slow, &[FAST, SLOW], WINDOW, &[FAST]).penalise, NOBODY);
+        assert_eq!(ask_with(&mut policy, 1, slow, &[FAST, SLOW], WINDOW, &[SLOW]).penalise, SLOW_ONE);
         // One whose share of the window is used up carries no new data, but nothing is wrong with it.
         let used_up = SubflowView { share: Bytes::ZERO, ..slow };
-        assert_eq!(ask(&mut Opportunistic::new(true), 0, used_up, &[SLOW], WINDOW).penalise, 1);
+        assert_eq!(ask(&mut Opportunistic::new(true), 0, used_up, &[SLOW], WINDOW).penalise, SLOW_ONE);
     }
 }

@@ -16,7 +16,7 @@
 //! what `on-rto` does.
 
 use super::flight::{Flight, under_way};
-use super::{Capabilities, Entry, Picture, Piece, Reinjection, Repeat, Why};
+use super::{Capabilities, Entry, FlightView, Piece, Reinjection, Repeat, Why};
 use crate::registry::{Number, Params, number};
 use anabranch_units::{Instant, SubflowId};
 
@@ -51,16 +51,16 @@ impl Redundant {
     }
 
     /// Takes over what was under way when this policy was put in place of another. True if that is all there is.
-    fn begin(&mut self, picture: &Picture<'_>) -> bool {
+    fn begin(&mut self, shown: &FlightView<'_>) -> bool {
         if std::mem::replace(&mut self.begun, true) {
             return false;
         }
-        under_way(picture.view.data_una, picture.outstanding).iter().for_each(|piece| self.flight.push(piece));
+        under_way(shown.view.data_una, shown.outstanding).iter().for_each(|piece| self.flight.push(piece));
         true
     }
 
     /// What this subflow has to copy next.
-    fn due(&mut self, on: SubflowId, mark: super::Marks, picture: &Picture<'_>) -> Option<Piece> {
+    fn due(&mut self, on: SubflowId, mark: super::SubflowSet, shown: &FlightView<'_>) -> Option<Piece> {
         let (flight, copies) = (&self.flight, self.copies);
         let at = self.cursors.iter().position(|(id, _)| *id == on).unwrap_or_else(|| {
             self.cursors.push((on, flight.first()));
@@ -70,7 +70,7 @@ impl Redundant {
         *cursor = (*cursor).max(flight.first());
         let due = |piece: &Piece| !piece.carriers.meets(mark) && (1..=copies).contains(&piece.carriers.count());
         while let Some(sending) = flight.get(*cursor) {
-            let piece = picture.first_piece(sending.from, sending.end, due);
+            let piece = shown.first_piece(sending.from, sending.end, due);
             if piece.is_some() {
                 return piece;
             }
@@ -81,18 +81,18 @@ impl Redundant {
 }
 
 impl Reinjection for Redundant {
-    fn on_sent(&mut self, _now: Instant, sent: &Piece, _on: SubflowId, picture: &Picture<'_>) {
-        self.flight.release(picture.view.data_una);
-        if !self.begin(picture) {
+    fn on_sent(&mut self, _now: Instant, sent: &Piece, _on: SubflowId, shown: &FlightView<'_>) {
+        self.flight.release(shown.view.data_una);
+        if !self.begin(shown) {
             self.flight.push(sent);
         }
     }
 
-    fn next(&mut self, _now: Instant, picture: &Picture<'_>) -> Option<Repeat> {
-        self.begin(picture);
-        self.flight.release(picture.view.data_una);
-        for (subflow, standing) in picture.marked().filter(|(subflow, _)| subflow.has_room_to_repeat()) {
-            if let Some(piece) = self.due(subflow.id, standing.mark, picture) {
+    fn next(&mut self, _now: Instant, shown: &FlightView<'_>) -> Option<Repeat> {
+        self.begin(shown);
+        self.flight.release(shown.view.data_una);
+        for (subflow, state) in shown.marked().filter(|(subflow, _)| subflow.has_room_to_repeat()) {
+            if let Some(piece) = self.due(subflow.id, state.mark, shown) {
                 return Some(Repeat { on: subflow.id, from: piece.from, why: Why::Redundancy });
             }
         }
@@ -162,7 +162,7 @@ mod tests {
         let mut other = redundant(7.0);
         scene.sent(2, 7, 0);
         let piece = scene.pieces[2];
-        scene.show(|picture| other.on_sent(at(7), &piece, SubflowId(0), picture));
+        scene.show(|shown| other.on_sent(at(7), &piece, SubflowId(0), shown));
         assert_eq!(scene.copies(&mut other, 7), [(2, 1)], "once, though both were told");
     }
 }

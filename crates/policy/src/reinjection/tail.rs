@@ -13,7 +13,7 @@
 //! had its copy. Includes what `on-rto` does: in QUIC lost data may leave on any path.
 
 use super::cursors::Cursors;
-use super::{Capabilities, Entry, Picture, Piece, Reinjection, Repeat, Why};
+use super::{Capabilities, Entry, FlightView, Piece, Reinjection, Repeat, Why};
 use anabranch_units::Instant;
 
 /// Its line of the table.
@@ -33,16 +33,16 @@ pub struct Tail {
 }
 
 impl Reinjection for Tail {
-    fn next(&mut self, _now: Instant, picture: &Picture<'_>) -> Option<Repeat> {
-        if !picture.view.unsent.is_zero() {
+    fn next(&mut self, _now: Instant, flight: &FlightView<'_>) -> Option<Repeat> {
+        if !flight.view.unsent.is_zero() {
             // What leaves from here on may lie before the cursors, in holes that the scheduler left.
             self.cursors.clear();
             return None;
         }
         let mut best = None;
-        for (subflow, standing) in picture.marked().filter(|(subflow, _)| subflow.has_room_to_repeat()) {
-            let elsewhere = |piece: &Piece| piece.is_single() && !piece.carriers.meets(standing.mark);
-            let piece = self.cursors.next(subflow.id, picture, elsewhere);
+        for (subflow, state) in flight.marked().filter(|(subflow, _)| subflow.has_room_to_repeat()) {
+            let elsewhere = |piece: &Piece| piece.is_single() && !piece.carriers.meets(state.mark);
+            let piece = self.cursors.next(subflow.id, flight, elsewhere);
             let key = (subflow.srtt, subflow.id);
             if let Some(piece) = piece.filter(|_| best.is_none_or(|(known, _)| key < known)) {
                 best = Some((key, piece));

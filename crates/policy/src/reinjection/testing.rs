@@ -1,6 +1,6 @@
 //! Pictures to try a policy on by hand: pieces of 1,000 bytes named by their number, times in milliseconds.
 
-use super::{Marks, Order, Outstanding, Picture, Piece, Repeat, Standing, Transmission};
+use super::{FlightView, Order, Outstanding, Piece, Repeat, SubflowSet, SubflowState, Transmission};
 use crate::{SubflowView, View};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, SubflowId};
 
@@ -16,8 +16,8 @@ pub fn dsn(number: u64) -> Dsn {
 }
 
 /// The member of subflow `id`.
-pub fn mark(id: u16) -> Marks {
-    Marks::from_bits(1 << id)
+pub fn mark(id: u16) -> SubflowSet {
+    SubflowSet::from_bits(1 << id)
 }
 
 /// A connection as far as these policies see it.
@@ -27,7 +27,7 @@ pub struct Scene {
     /// Number of these that the peer's window admits; all of them if `None`.
     pub sendable: Option<u64>,
     pub subflows: Vec<SubflowView>,
-    pub standings: Vec<Standing>,
+    pub states: Vec<SubflowState>,
     /// In the order of the data.
     pub pieces: Vec<Piece>,
 }
@@ -59,9 +59,9 @@ impl Scene {
             SubflowView::steady(id, segment, Duration::from_millis(ms), segment.times(10))
         };
         let subflows: Vec<_> = ids.zip(srtts_ms).map(subflow).collect();
-        let standing = |subflow: &SubflowView| Standing::at_rest(subflow.id, mark(subflow.id.0));
-        let standings = subflows.iter().map(standing).collect();
-        Scene { una: 0, unsent: 0, sendable: None, subflows, standings, pieces: Vec::new() }
+        let state = |subflow: &SubflowView| SubflowState::at_rest(subflow.id, mark(subflow.id.0));
+        let states = subflows.iter().map(state).collect();
+        Scene { una: 0, unsent: 0, sendable: None, subflows, states, pieces: Vec::new() }
     }
 
     /// Piece `number` left at `ms` on subflow `on`.
@@ -85,7 +85,7 @@ impl Scene {
     }
 
     /// Asks `ask` for what it sees here.
-    pub fn show<T>(&self, ask: impl FnOnce(&Picture<'_>) -> T) -> T {
+    pub fn show<T>(&self, ask: impl FnOnce(&FlightView<'_>) -> T) -> T {
         let sent = self.pieces.last().map_or(self.una, |piece| piece.end().get() / SEGMENT);
         let view = View {
             subflows: &self.subflows,
@@ -96,13 +96,13 @@ impl Scene {
             data_una: dsn(self.una),
             unsent_from: dsn(sent),
         };
-        ask(&Picture { view: &view, standings: &self.standings, outstanding: self })
+        ask(&FlightView { view: &view, states: &self.states, outstanding: self })
     }
 
     /// Asks for copies until there is none, carrying each out: piece number and subflow.
     pub fn copies(&mut self, policy: &mut dyn super::Reinjection, ms: u64) -> Vec<(u64, u16)> {
         let mut copies = Vec::new();
-        while let Some(repeat) = self.show(|picture| policy.next(at(ms), picture)) {
+        while let Some(repeat) = self.show(|flight| policy.next(at(ms), flight)) {
             self.copied(&repeat);
             copies.push((repeat.from.get() / SEGMENT, repeat.on.0));
             assert!(copies.len() < 1000, "the same over and over: {repeat:?}");
@@ -113,6 +113,6 @@ impl Scene {
     /// Sends piece `number` and tells the policy.
     pub fn send(&mut self, policy: &mut dyn super::Reinjection, number: u64, ms: u64, on: u16) {
         let piece = self.sent(number, ms, on);
-        self.show(|picture| policy.on_sent(at(ms), &piece, SubflowId(on), picture));
+        self.show(|flight| policy.on_sent(at(ms), &piece, SubflowId(on), flight));
     }
 }

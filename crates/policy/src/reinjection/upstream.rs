@@ -16,7 +16,7 @@
 //! the oldest data already is passed over. What a count starts from and how much is repeated (a data fragment of the
 //! kernel, which is at most 32 KiB) is as in the kernel.
 
-use super::{Capabilities, Entry, Marks, Picture, Reinjection, Repeat, Standing, Why};
+use super::{Capabilities, Entry, FlightView, Reinjection, Repeat, SubflowSet, SubflowState, Why};
 use crate::registry::{Number, Params, number};
 use anabranch_units::{Dsn, Duration, Instant, SubflowId};
 
@@ -89,19 +89,19 @@ impl Upstream {
     }
 
     /// How often it was seen stuck since anything arrived on it.
-    fn stale_count(&self, standing: &Standing) -> u32 {
-        let count = self.counts.iter().find(|count| count.on == standing.id && count.heard == standing.heard);
+    fn stale_count(&self, state: &SubflowState) -> u32 {
+        let count = self.counts.iter().find(|count| count.on == state.id && count.heard == state.heard);
         count.map_or(0, |count| count.stale)
     }
 
     /// The timer found something unacknowledged on this subflow; its count.
-    fn note_stuck(&mut self, standing: &Standing) -> u32 {
-        let Some(count) = self.counts.iter_mut().find(|count| count.on == standing.id) else {
-            self.counts.push(Count { on: standing.id, stale: 1, heard: standing.heard });
+    fn note_stuck(&mut self, state: &SubflowState) -> u32 {
+        let Some(count) = self.counts.iter_mut().find(|count| count.on == state.id) else {
+            self.counts.push(Count { on: state.id, stale: 1, heard: state.heard });
             return 1;
         };
-        if count.heard != standing.heard {
-            self.counts.retain(|count| count.on != standing.id);
+        if count.heard != state.heard {
+            self.counts.retain(|count| count.on != state.id);
             return 0;
         }
         count.stale += 1;
@@ -109,9 +109,9 @@ impl Upstream {
     }
 
     /// What the timer is set to.
-    fn span(&self, now: Instant, standings: &[Standing]) -> Duration {
-        let waiting = standings.iter().filter(|standing| standing.usable && self.stale_count(standing) == 0);
-        let left = waiting.filter_map(|standing| standing.timeout).map(|at| at.since(now)).max();
+    fn span(&self, now: Instant, states: &[SubflowState]) -> Duration {
+        let waiting = states.iter().filter(|state| state.usable && self.stale_count(state) == 0);
+        let left = waiting.filter_map(|state| state.timeout).map(|at| at.since(now)).max();
         left.filter(|left| !left.is_zero()).unwrap_or(SHORTEST)
     }
 }
@@ -121,18 +121,18 @@ impl Reinjection for Upstream {
         false
     }
 
-    fn next(&mut self, _now: Instant, picture: &Picture<'_>) -> Option<Repeat> {
+    fn next(&mut self, _now: Instant, flight: &FlightView<'_>) -> Option<Repeat> {
         let resending = self.resending.as_mut()?;
-        let on = picture.standings.iter().find(|standing| standing.id == resending.on && standing.usable);
+        let on = flight.states.iter().find(|state| state.id == resending.on && state.usable);
         let Some(on) = on else {
             self.resending = None;
             return None;
         };
-        if resending.at.before(picture.view.data_una) {
-            resending.at = picture.view.data_una;
+        if resending.at.before(flight.view.data_una) {
+            resending.at = flight.view.data_una;
         }
-        let fresh = |piece: &super::Piece| !piece.carriers.meets(on.mark) && piece.carriers != Marks::NONE;
-        let Some(piece) = picture.first_piece(resending.at, resending.end, fresh) else {
+        let fresh = |piece: &super::Piece| !piece.carriers.meets(on.mark) && piece.carriers != SubflowSet::NONE;
+        let Some(piece) = flight.first_piece(resending.at, resending.end, fresh) else {
             self.resending = None;
             return None;
         };
@@ -140,42 +140,43 @@ impl Reinjection for Upstream {
         on.has_room.then_some(Repeat { on: on.id, from: piece.from, why: Why::Timer })
     }
 
-    fn wake(&mut self, now: Instant, picture: &Picture<'_>) -> Option<Instant> {
-        let una = picture.view.data_una;
+    fn wake(&mut self, now: Instant, flight: &FlightView<'_>) -> Option<Instant> {
+        let una = flight.view.data_una;
         // A timer that ran out unseen is of an earlier flight, which was acknowledged.
         if self.timer.is_none_or(|at| at < now) || una != self.una {
             self.una = una;
-            self.timer = Some(now + self.span(now, picture.standings));
+            self.timer = Some(now + self.span(now, flight.states));
         }
         self.timer
     }
 
-    fn on_wake(&mut self, now: Instant, picture: &Picture<'_>) -> Marks {
+    fn on_wake(&mut self, now: Instant, flight: &FlightView<'_>) -> SubflowSet {
         if self.timer.is_none_or(|at| at > now) {
-            return Marks::NONE;
+            return SubflowSet::NONE;
         }
         self.timer = None;
-        self.counts.retain(|count| picture.standings.iter().any(|standing| standing.id == count.on));
-        let oldest = picture.outstanding.piece(picture.view.data_una);
-        let (mut stale, mut least_stuck) = (Marks::NONE, u32::MAX);
+        self.counts.retain(|count| flight.states.iter().any(|state| state.id == count.on));
+        let oldest = flight.outstanding.piece(flight.view.data_una);
+        let (mut stale, mut least_stuck) = (SubflowSet::NONE, u32::MAX);
         let (mut regular, mut backup) = (None, None);
-        for standing in picture.standings.iter().filter(|standing| standing.usable) {
-            if !standing.idle {
-                let count = self.note_stuck(standing);
+        for state in flight.states.iter().filter(|state| state.usable) {
+            if !state.idle {
+                let count = self.note_stuck(state);
                 if self.stale_loss_cnt > 0 && count > self.stale_loss_cnt {
                     let healthy = (self.stale_loss_cnt - 1).max(1);
-                    let other = |other: &&Standing| other.usable && other.id != standing.id && !stale.meets(other.mark);
-                    if picture.standings.iter().filter(other).any(|other| self.stale_count(other) < healthy) {
-                        stale = stale.with(standing.mark);
+                    let other =
+                        |other: &&SubflowState| other.usable && other.id != state.id && !stale.meets(other.mark);
+                    if flight.states.iter().filter(other).any(|other| self.stale_count(other) < healthy) {
+                        stale = stale.with(state.mark);
                     }
                 }
-                least_stuck = least_stuck.min(self.stale_count(standing));
+                least_stuck = least_stuck.min(self.stale_count(state));
                 continue;
             }
-            let fresh = oldest.is_some_and(|oldest| !oldest.carriers.meets(standing.mark));
-            let place = if standing.backup { &mut backup } else { &mut regular };
+            let fresh = oldest.is_some_and(|oldest| !oldest.carriers.meets(state.mark));
+            let place = if state.backup { &mut backup } else { &mut regular };
             if fresh && place.is_none() {
-                *place = Some(standing.id);
+                *place = Some(state.id);
             }
         }
         if let (Some(on), Some(oldest)) = (regular.or(backup.filter(|_| least_stuck > 1)), oldest) {
@@ -209,34 +210,34 @@ mod tests {
         for number in 0..4 {
             scene.sent(number, 0, STUCK);
         }
-        scene.standings[0].idle = false;
+        scene.states[0].idle = false;
         scene
     }
 
     /// Lets the timer be set at `ms`; when it runs out.
     fn armed(scene: &Scene, policy: &mut Upstream, ms: u64) -> u64 {
-        let timer = scene.show(|picture| policy.wake(at(ms), picture)).expect("something is under way");
+        let timer = scene.show(|flight| policy.wake(at(ms), flight)).expect("something is under way");
         timer.as_nanos() / 1_000_000
     }
 
     /// Lets it run out; when, what was copied, and who went stale.
-    fn expire(scene: &mut Scene, policy: &mut Upstream, ms: u64) -> (u64, Vec<(u64, u16)>, Marks) {
+    fn expire(scene: &mut Scene, policy: &mut Upstream, ms: u64) -> (u64, Vec<(u64, u16)>, SubflowSet) {
         let timer = armed(scene, policy, ms);
-        let stale = scene.show(|picture| policy.on_wake(at(timer), picture));
+        let stale = scene.show(|flight| policy.on_wake(at(timer), flight));
         (timer, scene.copies(policy, timer), stale)
     }
 
     #[test]
     fn the_timer_takes_the_longest_of_what_is_left_and_starts_anew_with_each_data_ack() {
         let (mut scene, mut policy) = (stuck(), upstream(4.0));
-        scene.standings[0].timeout = Some(at(250));
-        scene.standings[1].timeout = Some(at(400));
+        scene.states[0].timeout = Some(at(250));
+        scene.states[1].timeout = Some(at(400));
         assert_eq!(armed(&scene, &mut policy, 10), 400);
         assert_eq!(armed(&scene, &mut policy, 50), 400, "it runs");
         scene.acked(1);
-        scene.standings[1].timeout = None;
+        scene.states[1].timeout = None;
         assert_eq!(armed(&scene, &mut policy, 60), 250);
-        scene.standings[0].timeout = None;
+        scene.states[0].timeout = None;
         scene.acked(2);
         assert_eq!(armed(&scene, &mut policy, 70), 270, "200 ms if no timeout runs");
     }
@@ -246,12 +247,12 @@ mod tests {
     #[test]
     fn a_stuck_subflow_goes_stale_at_the_fifth_expiry() {
         let (mut scene, mut policy) = (stuck(), upstream(4.0));
-        scene.standings[0].timeout = Some(at(300));
-        assert_eq!(expire(&mut scene, &mut policy, 0), (300, vec![(0, OTHER), (1, OTHER)], Marks::NONE));
+        scene.states[0].timeout = Some(at(300));
+        assert_eq!(expire(&mut scene, &mut policy, 0), (300, vec![(0, OTHER), (1, OTHER)], SubflowSet::NONE));
         // Seen stuck, its timeout does not count any more; and what is oldest has had its copy.
         for n in 1..4 {
             let (timer, copies, stale) = expire(&mut scene, &mut policy, 300);
-            assert_eq!((timer, copies, stale), (300 + 200, vec![], Marks::NONE), "{n}");
+            assert_eq!((timer, copies, stale), (300 + 200, vec![], SubflowSet::NONE), "{n}");
             policy.timer = None;
         }
         assert_eq!(expire(&mut scene, &mut policy, 900).2, mark(STUCK));
@@ -263,10 +264,10 @@ mod tests {
         let mut counts = Vec::new();
         for n in 0..8 {
             if n == 2 {
-                scene.standings[0].heard = at(777);
+                scene.states[0].heard = at(777);
             }
             let stale = expire(&mut scene, &mut policy, 1000 * n).2;
-            counts.push((policy.stale_count(&scene.standings[0]), stale == mark(STUCK)));
+            counts.push((policy.stale_count(&scene.states[0]), stale == mark(STUCK)));
         }
         let expected = [(1, false), (2, false), (0, false), (1, false), (2, false), (3, true), (4, true), (5, true)];
         assert_eq!(counts, expected);
@@ -275,40 +276,40 @@ mod tests {
     #[test]
     fn nobody_goes_stale_without_a_healthier_one_or_with_the_count_off() {
         let (mut scene, mut policy) = (stuck(), upstream(4.0));
-        scene.standings[1].idle = false;
+        scene.states[1].idle = false;
         for n in 0..20 {
             assert_eq!(
                 expire(&mut scene, &mut policy, 1000 * n),
-                (1000 * n + 200, vec![], Marks::NONE),
+                (1000 * n + 200, vec![], SubflowSet::NONE),
                 "both are stuck"
             );
         }
         let (mut scene, mut policy) = (stuck(), upstream(0.0));
         for n in 0..20 {
-            assert_eq!(expire(&mut scene, &mut policy, 1000 * n).2, Marks::NONE);
+            assert_eq!(expire(&mut scene, &mut policy, 1000 * n).2, SubflowSet::NONE);
         }
     }
 
     #[test]
     fn a_backup_helps_once_all_others_were_seen_stuck_twice() {
         let (mut scene, mut policy) = (stuck(), upstream(4.0));
-        scene.standings[1].backup = true;
+        scene.states[1].backup = true;
         assert_eq!(expire(&mut scene, &mut policy, 0).1, []);
         assert_eq!(expire(&mut scene, &mut policy, 1000).1, [(0, OTHER), (1, OTHER)]);
 
         let (mut scene, mut policy) = (stuck(), upstream(4.0));
-        scene.standings[1].backup = true;
-        scene.standings.push(Standing { id: SubflowId(2), mark: mark(2), backup: false, ..scene.standings[1] });
+        scene.states[1].backup = true;
+        scene.states.push(SubflowState { id: SubflowId(2), mark: mark(2), backup: false, ..scene.states[1] });
         assert_eq!(expire(&mut scene, &mut policy, 0).1, [(0, 2), (1, 2)], "a regular one is there");
     }
 
     #[test]
     fn copies_wait_for_room_and_skip_what_is_acknowledged() {
         let (mut scene, mut policy) = (stuck(), upstream(4.0));
-        scene.standings[1].has_room = false;
+        scene.states[1].has_room = false;
         assert_eq!(expire(&mut scene, &mut policy, 0).1, []);
         scene.acked(1);
-        scene.standings[1].has_room = true;
+        scene.states[1].has_room = true;
         assert_eq!(scene.copies(&mut policy, 210), [(1, OTHER)]);
     }
 

@@ -6,7 +6,7 @@ use anabranch_net::{Change, QueueLimit};
 use anabranch_paths::{Affected, Direction, TimedChange};
 use anabranch_policy::SubflowView;
 use anabranch_policy::registry::{Built, REINJECTIONS, SCHEDULERS, Value};
-use anabranch_policy::reinjection::{Capabilities, Marks, Picture, Piece, Reinjection, Repeat, Why};
+use anabranch_policy::reinjection::{Capabilities, FlightView, Piece, Reinjection, Repeat, SubflowSet, Why};
 use anabranch_sim::{FileOrder, Outcome, Spec, Workload};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Seed, SubflowId};
 use std::sync::{Arc, Mutex};
@@ -187,16 +187,16 @@ fn copying(policy: impl Reinjection + 'static) -> Built<dyn Reinjection> {
 struct Stubborn(Repeat);
 
 impl Reinjection for Stubborn {
-    fn next(&mut self, _now: Instant, _picture: &Picture<'_>) -> Option<Repeat> {
+    fn next(&mut self, _now: Instant, _picture: &FlightView<'_>) -> Option<Repeat> {
         Some(self.0)
     }
 
-    fn wake(&mut self, now: Instant, _picture: &Picture<'_>) -> Option<Instant> {
+    fn wake(&mut self, now: Instant, _picture: &FlightView<'_>) -> Option<Instant> {
         Some(now + Duration::from_nanos(1))
     }
 
-    fn on_wake(&mut self, _now: Instant, picture: &Picture<'_>) -> Marks {
-        picture.standings.iter().fold(Marks::NONE, |all, standing| all.with(standing.mark))
+    fn on_wake(&mut self, _now: Instant, flight: &FlightView<'_>) -> SubflowSet {
+        flight.states.iter().fold(SubflowSet::NONE, |all, state| all.with(state.mark))
     }
 }
 
@@ -219,8 +219,8 @@ fn answers_that_cannot_be_change_nothing() {
 struct Observer(Arc<Mutex<Vec<SubflowView>>>);
 
 impl Reinjection for Observer {
-    fn next(&mut self, _now: Instant, picture: &Picture<'_>) -> Option<Repeat> {
-        self.0.lock().unwrap().extend(picture.view.subflow(SubflowId(0)).copied());
+    fn next(&mut self, _now: Instant, flight: &FlightView<'_>) -> Option<Repeat> {
+        self.0.lock().unwrap().extend(flight.view.subflow(SubflowId(0)).copied());
         None
     }
 }
@@ -272,10 +272,10 @@ fn insured_repeats_the_end_of_a_burst_within_its_budget() {
 struct Greedy;
 
 impl Reinjection for Greedy {
-    fn next(&mut self, _now: Instant, picture: &Picture<'_>) -> Option<Repeat> {
-        picture.marked().filter(|(subflow, _)| subflow.has_room_to_repeat()).find_map(|(subflow, standing)| {
-            let fresh = |piece: &Piece| piece.carriers != Marks::NONE && !piece.carriers.meets(standing.mark);
-            let piece = picture.first_piece(picture.view.data_una, picture.view.unsent_from, fresh)?;
+    fn next(&mut self, _now: Instant, flight: &FlightView<'_>) -> Option<Repeat> {
+        flight.marked().filter(|(subflow, _)| subflow.has_room_to_repeat()).find_map(|(subflow, state)| {
+            let fresh = |piece: &Piece| piece.carriers != SubflowSet::NONE && !piece.carriers.meets(state.mark);
+            let piece = flight.first_piece(flight.view.data_una, flight.view.unsent_from, fresh)?;
             Some(Repeat { on: subflow.id, from: piece.from, why: Why::Redundancy })
         })
     }

@@ -1,20 +1,20 @@
-//! What a reinjection policy may know when it is asked for copies, and how it names one.
+//! State of a connection that a reinjection policy sees when it is asked for copies, and the copy that it names.
 
 use crate::{SubflowView, View};
 use anabranch_units::{Bytes, Dsn, Instant, SubflowId};
 use std::fmt;
 
-/// A set of subflows. [`Standing::mark`] says which member is whose.
+/// A set of subflows. [`SubflowState::mark`] says which member is whose.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Marks(u16);
+pub struct SubflowSet(u16);
 
-impl Marks {
-    /// Nobody.
-    pub const NONE: Marks = Marks(0);
+impl SubflowSet {
+    /// The empty set.
+    pub const NONE: SubflowSet = SubflowSet(0);
 
     /// The set with these bits.
     pub const fn from_bits(bits: u16) -> Self {
-        Marks(bits)
+        SubflowSet(bits)
     }
 
     /// One bit for each member.
@@ -23,7 +23,7 @@ impl Marks {
     }
 
     /// Whether the two have a member in common.
-    pub const fn meets(self, other: Marks) -> bool {
+    pub const fn meets(self, other: SubflowSet) -> bool {
         self.0 & other.0 != 0
     }
 
@@ -34,8 +34,8 @@ impl Marks {
 
     /// Both sets together.
     #[must_use]
-    pub const fn with(self, other: Marks) -> Marks {
-        Marks(self.0 | other.0)
+    pub const fn with(self, other: SubflowSet) -> SubflowSet {
+        SubflowSet(self.0 | other.0)
     }
 }
 
@@ -49,7 +49,7 @@ pub struct Piece {
     /// When it was sent for the first time.
     pub sent: Instant,
     /// The subflows that have carried it; none if those are gone, in which case the engine repeats it without being asked.
-    pub carriers: Marks,
+    pub carriers: SubflowSet,
 }
 
 impl Piece {
@@ -92,11 +92,11 @@ pub trait Outstanding {
 
 /// One open subflow, usable or not: what [`SubflowView`] does not say of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Standing {
+pub struct SubflowState {
     /// Which subflow.
     pub id: SubflowId,
-    /// Its member of [`Marks`].
-    pub mark: Marks,
+    /// Its member of [`SubflowSet`].
+    pub mark: SubflowSet,
     /// One of the two ends asked to use it only when no other works.
     pub backup: bool,
     /// It may carry data: neither potentially failed nor stale nor in doubt.
@@ -113,10 +113,10 @@ pub struct Standing {
     pub heard: Instant,
 }
 
-impl Standing {
+impl SubflowState {
     /// A usable subflow with room that has sent nothing yet: where a test or a policy tried by hand begins.
-    pub fn at_rest(id: SubflowId, mark: Marks) -> Self {
-        Standing {
+    pub fn at_rest(id: SubflowId, mark: SubflowSet) -> Self {
+        SubflowState {
             id,
             mark,
             backup: false,
@@ -132,23 +132,24 @@ impl Standing {
 
 /// The connection, at a moment in which copies can be asked for.
 #[derive(Clone, Copy)]
-pub struct Picture<'a> {
+pub struct FlightView<'a> {
     /// The usable subflows and the unsent data, as schedulers see them.
     pub view: &'a View<'a>,
     /// All open subflows, ordered by id; those of the view are among them.
-    pub standings: &'a [Standing],
+    pub states: &'a [SubflowState],
     /// What is under way.
     pub outstanding: &'a dyn Outstanding,
 }
 
-impl<'a> Picture<'a> {
-    /// The usable subflows, each with its standing.
-    pub fn marked(&self) -> impl Iterator<Item = (&'a SubflowView, &'a Standing)> + use<'a> {
+impl<'a> FlightView<'a> {
+    /// The usable subflows, each with its state.
+    pub fn marked(&self) -> impl Iterator<Item = (&'a SubflowView, &'a SubflowState)> + use<'a> {
         // Both are ordered by id.
-        let mut standings = self.standings.iter();
-        self.view.subflows.iter().filter_map(move |subflow| {
-            standings.find(|standing| standing.id == subflow.id).map(|standing| (subflow, standing))
-        })
+        let mut states = self.states.iter();
+        self.view
+            .subflows
+            .iter()
+            .filter_map(move |subflow| states.find(|state| state.id == subflow.id).map(|state| (subflow, state)))
     }
 
     /// The first piece of the record between `from` and `end` that is `wanted`.
