@@ -13,7 +13,7 @@
 use super::{AckPath, AckRoute, Entry};
 use anabranch_units::{Instant, SubflowId};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "data-ack-fast",
     "DATA_ACK early on the fastest subflow, the TCP ACK on its own; any peer",

@@ -15,7 +15,7 @@ use crate::registry::{Params, Text, text};
 use anabranch_units::{Instant, SubflowId};
 use std::net::IpAddr;
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "fixed",
     "all pure ACKs on one path, between hosts with ack-rewrite",

@@ -2,7 +2,7 @@
 
 use super::{AckPath, Capabilities, Entry};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry =
     Entry::new("own", "the path on which the data came", include_str!("own.rs"), |_| Box::new(Own))
         .paper("RFC 8684 §3.3.2")

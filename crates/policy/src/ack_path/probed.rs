@@ -23,7 +23,7 @@ use super::{AckPath, AckRoute, Entry, Probe, Probing};
 use crate::registry::{Flag, Number, Params, flag, number};
 use anabranch_units::{Duration, Instant, SubflowId};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "probed",
     "all pure ACKs on the path with the lowest latency by probes, between hosts with ack-rewrite",

@@ -17,7 +17,7 @@ use super::coupled::{LISA, alone, linked, members};
 use super::{CongestionControl, Entry, Flow, WindowBased};
 use anabranch_units::Instant;
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "balia",
     "linked increases and decreases, balanced between friendliness and responsiveness",

@@ -17,7 +17,7 @@ use super::{Capabilities, CongestionControl, Entry, Flow, PerFlow, WindowBased};
 use crate::registry::{Flag, Number, flag, number};
 use anabranch_units::{Duration, Instant};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "cubic",
     "a cubic function of the time since the last loss; each subflow by itself",

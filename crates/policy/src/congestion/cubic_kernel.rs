@@ -22,7 +22,7 @@
 use super::{Ack, Capabilities, CongestionControl, Entry, Flow, PerFlow, WindowBased};
 use anabranch_units::{Duration, Instant};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "cubic-kernel",
     "cubic as Linux has it: whole segments, Reno's friend for ever; each subflow by itself",

@@ -14,7 +14,7 @@ use super::coupled::{LISA, linked, members};
 use super::{CongestionControl, Entry, Flow, WindowBased};
 use anabranch_units::Instant;
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "lia",
     "linked increases: all subflows together grow like one TCP on the best path",

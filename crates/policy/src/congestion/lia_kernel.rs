@@ -19,7 +19,7 @@
 use super::{Ack, CongestionControl, Entry, Flow, PerFlow, WindowBased};
 use anabranch_units::Instant;
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "lia-kernel",
     "lia as Linux' MPTCP v0.9x has it: one count per ACK, the best path in whole numbers",

@@ -17,7 +17,7 @@ use super::veno::{self, Backlogs};
 use super::{Ack, CongestionControl, Entry, Flow, Window, WindowBased};
 use anabranch_units::Instant;
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "mveno-r",
     "veno with LIA's linked increase (reconstruction: the weights were not published)",

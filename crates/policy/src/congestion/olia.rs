@@ -19,7 +19,7 @@ use super::coupled::{LISA, Member, alone, linked, members};
 use super::{Ack, CongestionControl, Entry, Flow, PerFlow, WindowBased};
 use anabranch_units::Instant;
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "olia",
     "linked increases that shift windows to the paths with the longest loss-free runs",

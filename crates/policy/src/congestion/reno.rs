@@ -6,7 +6,7 @@
 use super::{CongestionControl, Entry, Flow, WindowBased};
 use anabranch_units::Instant;
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "reno",
     "one segment per round trip, half on loss; each subflow by itself",

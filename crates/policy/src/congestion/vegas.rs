@@ -20,7 +20,7 @@ use super::{Ack, CongestionControl, Entry, Flow, PerFlow, Window, WindowBased};
 use crate::registry::{Number, number};
 use anabranch_units::{Duration, Instant};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "vegas",
     "keeps a few packets queued, found by the RTT; each subflow by itself",

@@ -18,7 +18,7 @@ use super::{Ack, CongestionControl, Entry, Flow, PerFlow, Window, WindowBased};
 use crate::registry::{Number, number};
 use anabranch_units::{Duration, Instant};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "veno",
     "reno that takes a loss for chance while few packets are queued; each subflow by itself",

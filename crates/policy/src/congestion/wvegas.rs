@@ -25,7 +25,7 @@ use super::{Ack, CongestionControl, Entry, Flow, PerFlow, Window, WindowBased};
 use crate::registry::{Flag, Number, flag, number};
 use anabranch_units::{Duration, Instant};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "wvegas",
     "vegas on every subflow, sharing one budget of queued packets by their rates",

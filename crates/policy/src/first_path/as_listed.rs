@@ -7,7 +7,7 @@
 use super::{Attempt, Candidate, Entry, FirstPath};
 use anabranch_units::Duration;
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "as-listed",
     "the path that the application or the scenario names, and no other",

@@ -9,7 +9,7 @@ use super::order::{Group, group};
 use super::{Attempt, Candidate, Entry, FirstPath};
 use anabranch_units::Duration;
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "lowest-rtt",
     "the path with the lowest RTT as the simulator knows it, or else as remembered; no other",

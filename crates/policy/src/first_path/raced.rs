@@ -21,7 +21,7 @@ use super::{Attempt, Candidate, Entry, FirstPath, MIN_DELAY};
 use crate::registry::{Number, Params, number};
 use anabranch_units::Duration;
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "raced",
     "the path that answers first: SYNs on one after the other, remembered fastest first",

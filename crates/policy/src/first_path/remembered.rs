@@ -11,7 +11,7 @@ use super::{Attempt, Candidate, Entry, FirstPath};
 use crate::registry::{Number, Params, number};
 use anabranch_units::Duration;
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "remembered",
     "the path remembered as fastest, alone until its answer is overdue; raced where memory is old",

@@ -18,7 +18,7 @@ use super::{Buffers, Entry, ReceiveWindow, Usage};
 use crate::registry::{Flag, flag};
 use anabranch_units::{Bytes, Instant};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "even",
     "the same part of the buffer for each subflow, however fast it is",

@@ -31,7 +31,7 @@ use crate::forecast::number::powi;
 use crate::registry::{Flag, Number, flag, number};
 use anabranch_units::{Bytes, Duration, Instant, SubflowId};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "rbp",
     "divided beforehand by how much of the buffer each subflow is expected to occupy",

@@ -3,7 +3,7 @@
 use super::{Buffers, Entry, ReceiveWindow, Usage};
 use anabranch_units::{Bytes, Instant};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry =
     Entry::new("shared", "whichever subflow sends first uses it", include_str!("shared.rs"), |_| Box::new(Shared))
         .paper("RFC 8684 §3.3.4");

@@ -15,7 +15,7 @@ use super::{Capabilities, Entry, FlightView, Piece, Reinjection, Repeat, Why};
 use crate::SubflowView;
 use anabranch_units::{Instant, SubflowId};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "daps",
     "also repeats all that is under way on any subflow with room while the peer's window is full",

@@ -28,7 +28,7 @@ use crate::SubflowView;
 use crate::registry::{Number, Params, number};
 use anabranch_units::{Duration, Instant, SubflowId};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "deadline",
     "copies what is under way for longer than about a round trip, or left on a path classed low",

@@ -33,7 +33,7 @@ use crate::registry::{Flag, Number, Params, flag, number};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, SubflowId};
 use std::cmp::Reverse;
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "insured",
     "opportunistic; once everything is sent, copies of the end where they pay, within a budget",

@@ -3,7 +3,7 @@
 use super::{Entry, Reinjection};
 use anabranch_units::{Instant, SubflowId};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry =
     Entry::new("none", "never: what a subflow lost, it repairs itself", include_str!("none.rs"), |_| Box::new(Never));
 

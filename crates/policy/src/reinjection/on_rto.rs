@@ -6,7 +6,7 @@
 use super::{Entry, Reinjection};
 use anabranch_units::{Instant, SubflowId};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry =
     Entry::new("on-rto", "a timeout repeats all the subflow carries on the others", include_str!("on_rto.rs"), |_| {
         Box::new(OnRto)

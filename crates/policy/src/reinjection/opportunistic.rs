@@ -18,7 +18,7 @@ use super::{Cause, Entry, Opportunity, Reinjection, Response, SubflowSet};
 use crate::registry::{Flag, flag};
 use anabranch_units::{Instant, SubflowId};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "opportunistic",
     "also repeats the oldest data on a much faster subflow when nothing new can leave",

@@ -20,7 +20,7 @@ use super::{Capabilities, Entry, FlightView, Piece, Reinjection, Repeat, Why};
 use crate::registry::{Number, Params, number};
 use anabranch_units::{Instant, SubflowId};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "redundant",
     "copies everything on the other subflows as they have room, whatever the scheduler",

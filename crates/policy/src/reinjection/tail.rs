@@ -16,7 +16,7 @@ use super::cursors::Cursors;
 use super::{Capabilities, Entry, FlightView, Piece, Reinjection, Repeat, Why};
 use anabranch_units::Instant;
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "tail",
     "once everything is sent, all that is under way is copied on another subflow",

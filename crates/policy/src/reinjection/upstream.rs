@@ -20,7 +20,7 @@ use super::{Capabilities, Entry, FlightView, Reinjection, Repeat, SubflowSet, Su
 use crate::registry::{Number, Params, number};
 use anabranch_units::{Dsn, Duration, Instant, SubflowId};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "upstream",
     "a connection timer repeats the oldest data on an idle subflow; a stuck subflow goes stale",

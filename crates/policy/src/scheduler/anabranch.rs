@@ -29,7 +29,7 @@ use crate::registry::{Number, Params, number};
 use crate::{Decision, SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant, SubflowId};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "anabranch",
     "each segment where it is expected to arrive first, by windows, rates, losses and what is under way",

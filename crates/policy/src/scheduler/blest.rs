@@ -24,7 +24,7 @@ use crate::registry::{Number, Params, number};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Instant, SubflowId};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "blest",
     "skips a slow subflow that would let the send window block the fast one; as printed",

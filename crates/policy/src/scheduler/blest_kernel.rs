@@ -28,7 +28,7 @@ use crate::registry::{Flag, Number, Params, flag, number};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant, SubflowId};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "blest-kernel",
     "BLEST as Linux MPTCP has it: other constants, whole rounds, slow start",

@@ -21,7 +21,7 @@ use crate::registry::{Number, Params, number};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Duration, Instant};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "cp-r",
     "min-RTT among as many subflows as the receive buffer bears; reconstructed",

@@ -31,7 +31,7 @@ use crate::registry::{Flag, Number, Params, flag, number};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::Instant;
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "daps",
     "turns at multiples of the delays, so that what is sent in order of turns arrives in order",

@@ -19,7 +19,7 @@ use super::skip::SkipAhead;
 use crate::forecast::{Dpsaf, Forecaster};
 use crate::registry::{Flag, Params, flag};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "dpsaf-r",
     "forward prediction by the most likely case of each round, corrected by feedback; reconstructed",

@@ -20,7 +20,7 @@ use crate::registry::{Number, Params, number};
 use crate::{Decision, View};
 use anabranch_units::Instant;
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "ecf",
     "waits for the fastest subflow while that completes the data earlier",

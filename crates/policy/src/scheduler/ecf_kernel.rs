@@ -26,7 +26,7 @@ use crate::registry::{Flag, Number, Params, flag, number};
 use crate::{Decision, SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "ecf-kernel",
     "ECF as Linux MPTCP has it: at least one window, a margin of at least 100 ms",

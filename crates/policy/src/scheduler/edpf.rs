@@ -26,7 +26,7 @@ use crate::registry::{Flag, Params, flag};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant, SubflowId};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "edpf",
     "earliest delivery path first: an oracle that needs the simulator's rates and delays",

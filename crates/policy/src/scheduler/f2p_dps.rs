@@ -21,7 +21,7 @@ use crate::registry::{Flag, Params, flag};
 use crate::{SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "f2p-dps",
     "FPS with the losses that are to be expected on either subflow; the equations repaired",

@@ -16,7 +16,7 @@ use super::f2p_dps::F2pDps;
 use super::skip::SkipAhead;
 use crate::forecast::{self, F2pPrinted};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "f2p-dps-printed",
     "F2P-DPS with the paper's equations as printed, as far as they can be evaluated",

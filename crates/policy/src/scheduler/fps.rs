@@ -23,7 +23,7 @@ use crate::registry::{Flag, Params, flag};
 use crate::{SubflowView, View};
 use anabranch_units::{Bytes, Instant};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "fps",
     "a slow subflow starts behind what the faster ones deliver meanwhile if nothing is lost",

@@ -12,7 +12,7 @@ use super::{Entry, Scheduler};
 use crate::{Decision, View};
 use anabranch_units::Instant;
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry =
     Entry::new("hsr", "the highest cwnd / srtt with room", include_str!("hsr.rs"), |_| Box::new(Hsr))
         .paper("Kimura et al. 2017, as LATE cites it");

@@ -34,7 +34,7 @@ use crate::registry::{Flag, Params, flag};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Instant, SubflowId};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "late",
     "the slowest subflow starts behind what the others are expected to deliver by then, losses included",

@@ -18,7 +18,7 @@ use crate::registry::{Flag, Params, flag};
 use crate::{SubflowView, View};
 use anabranch_units::{Bytes, Instant};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "late-nested",
     "LATE with each subflow as the master of all faster ones",

@@ -39,7 +39,7 @@ use crate::registry::{Number, Params, number};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Dsn, Instant};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "linux-burst",
     "64 kB at a time into the least lingering send queue of all; waits if that is full",

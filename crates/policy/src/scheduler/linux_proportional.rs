@@ -21,7 +21,7 @@ use super::skip::{Reserve, SkipAhead, faster, whole_segments};
 use crate::{SubflowView, View};
 use anabranch_units::{Bytes, Instant};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "linux-proportional",
     "a slow subflow starts behind what faster ones send in one of its RTTs",

@@ -10,7 +10,7 @@ use super::{Entry, Scheduler};
 use crate::{Decision, View};
 use anabranch_units::Instant;
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry =
     Entry::new("lts", "the least srtt per room in its window", include_str!("lts.rs"), |_| Box::new(Lts))
         .paper("Kimura et al. 2017, as LATE cites it");

@@ -11,7 +11,7 @@ use crate::{Decision, View};
 use anabranch_units::Instant;
 use std::cmp::Reverse;
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new("lws", "the most room in its window", include_str!("lws.rs"), |_| Box::new(Lws))
     .paper("Kimura et al. 2017, as LATE cites it");
 

@@ -8,7 +8,7 @@ use super::{Entry, Scheduler};
 use crate::{Decision, View};
 use anabranch_units::Instant;
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry =
     Entry::new("min-rtt", "the lowest SRTT with room", include_str!("min_rtt.rs"), |_| Box::new(MinRtt))
         .paper("Linux MPTCP v0.95, default");

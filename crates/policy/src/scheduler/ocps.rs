@@ -21,7 +21,7 @@ use crate::registry::{Flag, Params, flag};
 use crate::{Event, SubflowView, View};
 use anabranch_units::{Bytes, Instant};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "ocps-r",
     "FPS, corrected by whether the last round arrived early or late; reconstructed",

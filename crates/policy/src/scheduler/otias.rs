@@ -26,7 +26,7 @@ use crate::registry::{Flag, Params, flag};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "otias",
     "each segment joins the queue in which it is expected to arrive first, even behind a full window",

@@ -30,7 +30,7 @@ use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Seed, Stream};
 use bandit::{Bandit, Features};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "peekaboo",
     "learns whether to wait for the fast subflow or to send on the next one (LinUCB); draws from the seed",

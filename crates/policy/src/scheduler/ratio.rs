@@ -18,7 +18,7 @@ use crate::registry::{Flag, Params, Text, flag, text};
 use crate::{Decision, View};
 use anabranch_units::{Instant, SubflowId};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry =
     Entry::new("ratio", "turns in a fixed ratio", include_str!("ratio.rs"), |p| Box::new(Ratio::new(p)))
         .paper("Saha et al. 2019, the scheduler below MuSher")

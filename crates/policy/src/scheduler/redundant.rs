@@ -16,7 +16,7 @@ use super::{Capabilities, Entry, Scheduler};
 use crate::{Decision, Event, View};
 use anabranch_units::{Dsn, Instant, SubflowId};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry =
     Entry::new("redundant", "every segment on every subflow", include_str!("redundant.rs"), |_| {
         Box::new(Redundant::default())

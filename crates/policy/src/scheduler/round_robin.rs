@@ -12,7 +12,7 @@ use crate::registry::{Flag, Number, Params, flag, number};
 use crate::{Decision, View};
 use anabranch_units::{Instant, SubflowId};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new("round-robin", "the subflows take turns", include_str!("round_robin.rs"), |p| {
     Box::new(RoundRobin::new(p))
 })

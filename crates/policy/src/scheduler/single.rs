@@ -8,7 +8,7 @@ use crate::registry::{Number, Params, number};
 use crate::{Decision, View};
 use anabranch_units::{Instant, SubflowId};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry =
     Entry::new("single", "everything on one subflow; the baseline", include_str!("single.rs"), |p| {
         Box::new(Single::new(p))

@@ -23,7 +23,7 @@ use super::skip::{Reserve, SkipAhead, faster, whole_segments};
 use crate::{Event, SubflowView, View};
 use anabranch_units::{Bytes, Dsn, Instant};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "stms-r",
     "the slow subflow sends ahead by a gap of DSNs that closes when its data arrive; reconstructed",

@@ -43,7 +43,7 @@ use clock::Clock;
 
 pub use code::SttfCode;
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "sttf",
     "each segment where it is predicted to arrive first, with slow-start growth; assigned anew all the time",

@@ -13,7 +13,7 @@ use super::{Entry, Scheduler};
 use crate::{Decision, SubflowView, View};
 use anabranch_units::{Instant, Rate};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry =
     Entry::new("weighted", "turns in proportion to cwnd / srtt", include_str!("weighted.rs"), |_| {
         Box::new(Weighted::default())

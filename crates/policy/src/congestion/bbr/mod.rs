@@ -29,7 +29,7 @@ use super::{Ack, CongestionControl, Entry, Flow, Model, ModelBased, PerFlow};
 use anabranch_units::{Bytes, Duration, Instant, Rate};
 use filter::MaxFilter;
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "bbr",
     "version 1: paces at the measured delivery rate, two BDPs in flight; each subflow by itself",

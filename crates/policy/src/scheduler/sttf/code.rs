@@ -25,7 +25,7 @@ use crate::scheduler::{Entry, MinRtt, Scheduler, quotient};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant};
 
-/// Its line of the table.
+/// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "sttf-code",
     "STTF as its authors' kernel has it: last RTT sample, overshoot, assigned anew when shares change",
