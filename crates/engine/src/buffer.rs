@@ -90,8 +90,9 @@ impl SendBuffer {
         release_if_empty(&mut self.chunks);
     }
 
-    /// Memory that holds the bytes `offset..offset + length`, which must be kept here, and where they begin in it: a piece as
-    /// the application offered it, or a copy of bytes that straddle two.
+    /// Memory that holds the bytes `offset..offset + length`, and their position in it.
+    ///
+    /// They must be kept here. The memory is a piece as the application offered it, or a copy of bytes that straddle two.
     pub(crate) fn find(&mut self, offset: u64, length: usize) -> (Cow<'_, Bytes>, usize) {
         if length == 0 {
             return (Cow::Owned(Bytes::new()), 0);

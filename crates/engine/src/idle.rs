@@ -2,8 +2,10 @@
 
 use std::collections::VecDeque;
 
-/// Frees a queue's memory once nothing is in it: most connections are idle most of the time. Queues for which this is used
-/// run empty only when a sender has nothing under way, so that a busy connection never allocates on their account.
+/// Frees a queue's memory once nothing is in it: most connections are idle most of the time.
+///
+/// Queues for which this is used run empty only when a sender has nothing under way, so that a busy connection never
+/// allocates on their account.
 #[inline]
 pub(crate) fn release_if_empty<T>(queue: &mut VecDeque<T>) {
     if queue.is_empty() && queue.capacity() > 0 {
@@ -11,8 +13,9 @@ pub(crate) fn release_if_empty<T>(queue: &mut VecDeque<T>) {
     }
 }
 
-/// How much of a store was in use at most, over a while that is the longer the larger the store is: for stores that run empty
-/// again and again while a connection is busy.
+/// Peak use of a store, over a while that is the longer the larger the store is.
+///
+/// Made for stores that run empty again and again while a connection is busy.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
     most: u32,
@@ -20,8 +23,8 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// An element was put in; `used` are there now, and there is room for `room`. Once in a while, if a quarter of the room
-    /// would have done since the last time, answers how much is enough.
+    /// Notes that an element was put in: `used` are there now, and there is room for `room`.
+    /// Once in a while, if a quarter of the room would have done since the last time, answers how much is enough.
     #[inline]
     pub(crate) fn note(&mut self, used: usize, room: usize) -> Option<usize> {
         self.most = self.most.max(used as u32);

@@ -42,7 +42,7 @@ struct Run {
     data: u64,
     length: u64,
     memory: Payload,
-    /// Where in `memory` they begin.
+    /// Position of the first in `memory`.
     at: usize,
 }
 
@@ -56,7 +56,7 @@ impl Run {
         &self.memory[from..from + length as usize]
     }
 
-    /// Whether bytes that lie at `at` in `memory` go on where this ends, but for their place on the subflow.
+    /// Tells whether bytes that lie at `at` in `memory` go on where this ends, in the stream and in memory.
     fn goes_on_with(&self, data: u64, memory: &Payload, at: usize) -> bool {
         let same = std::ptr::eq(self.memory.as_ptr(), memory.as_ptr()) && self.memory.len() == memory.len();
         same && self.data + self.length == data && self.at + self.length as usize == at
@@ -84,7 +84,7 @@ impl Originals {
         }
     }
 
-    /// What was sent last has this mapping.
+    /// Keeps the mapping of the segments that were sent last.
     pub(crate) fn declare(&mut self, map: Declared) {
         self.maps.push_back(map);
     }

@@ -45,8 +45,9 @@ impl Pieces {
         self.queue.iter()
     }
 
-    /// Gives memory back if nothing is in it. Room for a few stays: what was out of order on a subflow passes through such a
-    /// queue piece by piece.
+    /// Gives memory back if nothing is in it.
+    ///
+    /// Room for a few stays: what was out of order on a subflow passes through such a queue piece by piece.
     pub(crate) fn release(&mut self) {
         if self.queue.capacity() > FEW {
             self.queue.release();

@@ -206,8 +206,9 @@ impl RangeSet {
     }
 }
 
-/// A set that is empty most of the time, of which most connections and subflows have several: a pointer until something is
-/// put in. It is read as the set that it is.
+/// A set that is empty most of the time: a pointer until something is put in.
+///
+/// Each subflow has several. It is read as the set that it is.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RareSet(Option<Box<RangeSet>>);
 

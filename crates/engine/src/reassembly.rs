@@ -4,8 +4,10 @@
 //! chunks in a slab with a free list, so that growing a run at either end, joining two and taking from the front cost
 //! O(1) after a binary search over the runs, of which there are as many as holes. Payloads are sliced, not copied, but
 //! for small neighbours, which become one chunk. What is held is never replaced by a later copy (RFC 9293 §3.10.7.4
-//! trims what was already received). A chunk begins where the one before it ends, so it takes 40 bytes; the slab grows by a
-//! quarter and shrinks when it is four times too large.
+//! trims what was already received).
+//!
+//! A chunk begins where the one before it ends, so it takes 40 bytes. The slab grows by a quarter and shrinks when it is
+//! four times too large.
 //!
 //! Two bounds keep memory within a small multiple of the payload: bytes, and chunks, whose mean size has a floor. Where
 //! a bound is reached, what is nearest to the bytes that are missing stays: the farthest goes first. RFC 2018 §8 lets a
@@ -419,7 +421,8 @@ impl Reassembly {
         self.free = NONE;
     }
 
-    /// The hole that all waited for is filled. On a subflow that was a loss, and the next is far: a large slab is not kept.
+    /// Gives a large slab back if the hole that all waited for is filled.
+    /// On a subflow that was a loss, and the next one is far.
     fn trim(&mut self) {
         if self.reports && self.runs.is_empty() && self.slab.capacity() > 2 * TRIMMED {
             self.slab = Vec::with_capacity(TRIMMED);

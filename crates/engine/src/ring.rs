@@ -1,8 +1,8 @@
 //! A queue whose memory follows what is in it.
 //!
-//! What is under way comes and goes with a sender's window, and is most when slow start ends. A deque doubles when it is
+//! Segments under way come and go with a sender's window, and are most when slow start ends. A deque doubles when it is
 //! full and keeps its largest size. This one grows by a quarter, and shrinks when a quarter of its room would have done
-//! for a while; neither takes an allocation in a steady state.
+//! for a while. A steady state takes no allocation.
 
 use crate::idle::{Usage, release_if_empty};
 use std::collections::VecDeque;

@@ -438,7 +438,7 @@ impl Recovery {
         self.board.iter()
     }
 
-    /// Where the lowest segment that is unacknowledged, in part or as a whole, began when it was sent.
+    /// Offset at which the lowest segment began that is unacknowledged, in part or as a whole.
     pub fn kept_from(&self) -> u64 {
         self.board.kept_from()
     }

@@ -74,8 +74,10 @@ impl Sent {
     }
 }
 
-/// A [`Sent`] as it is kept, in 56 bytes. Numbers of 32 bits are the lower halves of numbers that lie within 2³² of one that
-/// the scoreboard knows: a peer's window admits 2³⁰ bytes (RFC 7323 §2.3).
+/// A [`Sent`] as it is kept, in 56 bytes.
+///
+/// Numbers of 32 bits are the lower halves of numbers that lie within 2³² of one that the scoreboard knows: a peer's
+/// window admits 2³⁰ bytes (RFC 7323 §2.3).
 #[derive(Clone, Copy, Debug)]
 struct Record {
     data: u64,
@@ -474,7 +476,7 @@ impl Scoreboard {
         self.segments.iter().map(|record| self.sent(record))
     }
 
-    /// Where the lowest record began before a part of it was acknowledged; `snd_nxt` if there is none.
+    /// Offset at which the lowest record began, before a part of it was acknowledged; `snd_nxt` if there is none.
     pub(super) fn kept_from(&self) -> u64 {
         self.snd_una - u64::from(self.cut)
     }
