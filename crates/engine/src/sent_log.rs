@@ -5,12 +5,12 @@
 
 use crate::config::MAX_SUBFLOWS;
 use crate::ring::Ring;
-use anabranch_units::Instant;
+use anabranch_units::{Duration, Instant};
 
 /// One transmission's range of the stream, in 16 bytes: a connection keeps one for each segment that has no DATA_ACK.
 #[derive(Clone, Copy, Debug)]
 struct Record {
-    /// When it left for the first time, in nanoseconds, times 16; plus the slot that carried it first.
+    /// Nanoseconds from [`SentLog::began`] until it left for the first time, times 16; plus the slot that carried it first.
     stamp: u64,
     /// The lower 32 bits of the first offset.
     start: u32,
@@ -23,10 +23,6 @@ struct Record {
 const SLOT_BITS: u32 = MAX_SUBFLOWS.ilog2();
 
 impl Record {
-    fn sent(&self) -> Instant {
-        Instant::from_nanos(self.stamp >> SLOT_BITS)
-    }
-
     fn first_slot(&self) -> usize {
         self.stamp as usize % MAX_SUBFLOWS
     }
@@ -43,10 +39,13 @@ pub(crate) struct Carried {
     pub(crate) carriers: u16,
 }
 
+/// The log.
 #[derive(Debug, Default)]
 pub(crate) struct SentLog {
     /// Sorted by `start`, disjoint.
     records: Ring<Record>,
+    /// When the log was last empty and something left.
+    began: Instant,
     /// The DATA_ACK. All records begin within 4 GiB behind it: a peer's window admits 1 GiB (RFC 7323 §2.3).
     una: u64,
     /// Of each slot that carried anything.
@@ -74,7 +73,10 @@ impl SentLog {
     pub(crate) fn push(&mut self, now: Instant, start: u64, length: u32, slot: u8) {
         assert!(start >= self.una && start - self.una <= u64::from(u32::MAX), "new data lies in the peer's window");
         assert!(usize::from(slot) < MAX_SUBFLOWS, "a slot fits its bits of a stamp");
-        let stamp = now.as_nanos() << SLOT_BITS | u64::from(slot);
+        if self.records.is_empty() {
+            self.began = now;
+        }
+        let stamp = now.since(self.began).as_nanos() << SLOT_BITS | u64::from(slot);
         let length = u16::try_from(length).expect("a segment is shorter than 64 KiB");
         if self.unacked.len() <= usize::from(slot) {
             self.unacked.resize(usize::from(slot) + 1, 0);
@@ -122,7 +124,7 @@ impl SentLog {
     pub(crate) fn at_or_after(&self, offset: u64) -> Option<Carried> {
         let record = self.records.get(self.first_ending_after(offset))?;
         let (start, end) = self.range(record);
-        Some(Carried { start, end, sent: record.sent(), carriers: record.carriers })
+        Some(Carried { start, end, sent: self.sent(record), carriers: record.carriers })
     }
 
     /// The slots that carried the byte at `offset`, as bits; none if it was not sent or is acknowledged.
@@ -172,6 +174,10 @@ impl SentLog {
     /// The subflow in `slot` is gone; the slot may be given to another.
     pub(crate) fn forget(&mut self, slot: u8) {
         self.records.iter_mut().for_each(|record| record.carriers &= !bit(slot));
+    }
+
+    fn sent(&self, record: &Record) -> Instant {
+        self.began + Duration::from_nanos(record.stamp >> SLOT_BITS)
     }
 
     fn start(&self, record: &Record) -> u64 {
@@ -255,7 +261,7 @@ mod tests {
             let mut model = [None::<(Instant, u16, u8)>; 140];
             let mut una = 0;
             for (n, (op, start, length, slot)) in ops.into_iter().enumerate() {
-                let (start, now) = (start.max(una), Instant::from_nanos(n as u64));
+                let (start, now) = (start.max(una), Instant::from_nanos(u64::MAX / 2 + n as u64));
                 let range = start as usize..(start + length) as usize;
                 match op {
                     0..=2 if model[range.clone()].iter().all(Option::is_none) => {
