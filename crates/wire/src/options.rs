@@ -116,7 +116,9 @@ impl Options {
     #[inline]
     pub fn clear(&mut self) {
         (self.timestamps, self.sack, self.dss) = (None, SackBlocks::default(), None);
-        (self.handshake, self.mptcp, self.foreign) = (None, None, None);
+        if self.handshake.is_some() || self.mptcp.is_some() || self.foreign.is_some() {
+            (self.handshake, self.mptcp, self.foreign) = (None, None, None);
+        }
     }
 
     /// Bytes the options take in the header: each padded to a multiple of four as every stack in use does, or, where that
