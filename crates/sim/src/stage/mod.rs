@@ -84,6 +84,7 @@ impl<'a> Stage<'a> {
         }
         let mut alarms = Deadlines::default();
         hosts.iter().for_each(|_| alarms.add());
+        let passage = Passage::new(spec, &topology);
         Stage {
             now: Instant::ZERO,
             topology,
@@ -98,7 +99,7 @@ impl<'a> Stage<'a> {
             packets: 0,
             corrupted: 0,
             answers_departures: spec.network.paths.iter().any(|path| path.nic.is_some()),
-            passage: Passage::new(spec),
+            passage,
             alters_payload: spec
                 .network
                 .paths

@@ -3,15 +3,33 @@
 use super::Stage;
 use super::traffic::Departing;
 use crate::Spec;
-use anabranch_net::Deadlines;
-use anabranch_paths::{Chain, Moving, copy_name};
-use anabranch_paths::{Direction, End, MiddleboxOutcome};
+use crate::packet::Packet;
+use anabranch_net::{Deadlines, RouteId};
+use anabranch_paths::{Chain, Direction, End, MiddleboxOutcome, Moving, Topology, copy_name};
 use anabranch_units::Instant;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
+/// One direction of a path: what a packet needs to know of it, in one place.
+#[derive(Clone, Copy)]
+pub(super) struct Way {
+    pub(super) path: usize,
+    pub(super) direction: Direction,
+    /// The end at which its packets arrive.
+    pub(super) end: End,
+    pub(super) route: RouteId,
+    /// Departures from its first hop are reported.
+    pub(super) has_nic: bool,
+    /// No middlebox stands before its links.
+    pub(super) leaves_freely: bool,
+    /// No middlebox stands behind its links.
+    pub(super) arrives_freely: bool,
+}
+
 /// The middleboxes of all paths.
 pub(crate) struct Passage {
+    /// By route.
+    ways: Vec<Way>,
     /// By path: at the client's end, and at the server's. Empty where no path of the run has a middlebox.
     chains: Vec<[Chain; 2]>,
     /// When they want to be woken, by twice the path and the end.
@@ -21,7 +39,7 @@ pub(crate) struct Passage {
 }
 
 impl Passage {
-    pub(super) fn new(spec: &Spec) -> Self {
+    pub(super) fn new(spec: &Spec, topology: &Topology<Packet>) -> Self {
         let mut chains = Vec::new();
         let mut deadlines = Deadlines::default();
         let is_free = spec.network.paths.iter().all(|path| path.middleboxes.is_empty());
@@ -34,19 +52,24 @@ impl Passage {
                 }));
             }
         }
-        Passage { chains, deadlines, left: VecDeque::new() }
+        let paths = 0..topology.paths();
+        let mut ways: Vec<_> = paths
+            .flat_map(|path| [Direction::Down, Direction::Up].map(|towards| way(topology, &chains, path, towards)))
+            .collect();
+        ways.sort_by_key(|way| way.route.index());
+        Passage { ways, chains, deadlines, left: VecDeque::new() }
+    }
+
+    /// The way that takes this route.
+    #[inline]
+    pub(super) fn way(&self, route: RouteId) -> Way {
+        self.ways[route.index()]
     }
 
     /// When `Stage::wake_middleboxes` is due; `Instant::MAX` for never.
     #[inline]
     pub(crate) fn deadline(&self) -> Instant {
         self.deadlines.first().0
-    }
-
-    /// Nothing stands there.
-    #[inline]
-    pub(super) fn is_free(&self, path: usize, end: End) -> bool {
-        self.chains.get(path).is_none_or(|chains| chains[end as usize].is_empty())
     }
 
     /// The address at the client on this path that the server knows as `outside`.
@@ -88,6 +111,17 @@ impl Passage {
         due.sort_unstable();
         due.into_iter().map(|number| (number / 2, [End::Client, End::Server][number % 2])).collect()
     }
+}
+
+/// Gathers what a packet needs to know of one direction of a path.
+fn way(topology: &Topology<Packet>, chains: &[[Chain; 2]], path: usize, direction: Direction) -> Way {
+    let is_free = |end: End| chains.get(path).is_none_or(|chains| chains[end as usize].is_empty());
+    let (from, end) = match direction {
+        Direction::Down => (End::Server, End::Client),
+        Direction::Up => (End::Client, End::Server),
+    };
+    let (route, has_nic) = (topology.route(path, direction), topology.has_nic(path));
+    Way { path, direction, end, route, has_nic, leaves_freely: is_free(from), arrives_freely: is_free(end) }
 }
 
 impl Stage<'_> {
@@ -141,7 +175,8 @@ impl Stage<'_> {
             } else {
                 let Moving { direction, segment, id } = moving;
                 let size = segment.wire_length();
-                self.send_on_links((path, direction), Box::new(segment), id, size, departure.take());
+                let way = self.passage.way(self.topology.route(path, direction));
+                self.send_on_links(way, Box::new(segment), id, size, departure.take());
             }
         }
         self.passage.left = left;

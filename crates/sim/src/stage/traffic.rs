@@ -1,6 +1,7 @@
 //! Packets between hosts and network.
 
 use super::Stage;
+use super::passage::Way;
 use super::watch::{packet_of, tag};
 use crate::EventKind;
 use crate::address::owner;
@@ -49,9 +50,8 @@ impl Stage<'_> {
                 return;
             }
         };
-        let (path, direction) = self.topology.way(route);
-        let end = if direction == Direction::Down { End::Client } else { End::Server };
-        if self.passage.is_free(path, end) {
+        let Way { path, direction, end, arrives_freely, .. } = self.passage.way(route);
+        if arrives_freely {
             self.hand_over(segment, id);
         } else {
             self.pass_middleboxes(path, end, Moving { direction, segment: *segment, id }, None);
@@ -153,7 +153,7 @@ impl Stage<'_> {
     }
 
     #[inline]
-    fn forward(&mut self, host: usize, Transmit { segment, tag, purpose, size }: Transmit) {
+    fn forward(&mut self, host: usize, Transmit { segment, size, tag, purpose }: Transmit) {
         let path = self.path_between(segment.flow.src, segment.flow.dst);
         assert!(path < self.topology.paths(), "a segment travels between addresses that exist: {:?}", segment.flow);
         if self.events.is_some() {
@@ -165,10 +165,12 @@ impl Stage<'_> {
         let id = self.watch_sent(host, &segment, purpose);
         let direction = self.hosts[host].place.side.sends();
         let end = if direction == Direction::Up { End::Client } else { End::Server };
+        debug_assert_eq!(size, segment.wire_length(), "an endpoint knows the size of what it sends");
         let departing = Departing { host, tag, size };
-        let waits = self.topology.has_nic(path);
-        let departs_later = if self.passage.is_free(path, end) {
-            self.send_on_links((path, direction), segment, id, size, waits.then_some(departing));
+        let way = self.passage.way(self.topology.route(path, direction));
+        let waits = way.has_nic;
+        let departs_later = if way.leaves_freely {
+            self.send_on_links(way, segment, id, size, waits.then_some(departing));
             waits
         } else {
             self.pass_middleboxes(path, end, Moving { direction, segment: *segment, id }, waits.then_some(departing))
@@ -182,19 +184,18 @@ impl Stage<'_> {
     #[inline]
     pub(super) fn send_on_links(
         &mut self,
-        (path, direction): (usize, Direction),
+        way: Way,
         segment: Box<Segment>,
         id: PacketId,
         size: Bytes,
         departing: Option<Departing>,
     ) {
-        let route = self.topology.route(path, direction);
-        let departure = if self.topology.has_nic(path) { self.departures.expect(departing) } else { 0 };
+        let departure = if way.has_nic { self.departures.expect(departing) } else { 0 };
         let packet = match &mut self.codec {
             None => Packet::Segment(segment),
             Some(codec) => Packet::Frame(codec.write(segment)),
         };
-        self.topology.network.send(self.now, route, packet, size, tag(id, departure));
+        self.topology.network.send(self.now, way.route, packet, size, tag(id, departure));
     }
 
     #[inline]
