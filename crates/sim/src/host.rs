@@ -64,8 +64,8 @@ impl Host {
     /// woken; [`Instant::MAX`] for never.
     #[inline]
     pub(crate) fn rest(&mut self) -> Instant {
-        for id in self.left.drain(..) {
-            self.endpoint.forget(id);
+        if !self.left.is_empty() {
+            self.left.drain(..).for_each(|id| self.endpoint.forget(id));
         }
         self.touched = false;
         self.endpoint.poll_timeout().unwrap_or(Instant::MAX)
