@@ -41,7 +41,7 @@ pub(crate) struct Shared {
     pub(crate) locals: Locals,
     pub(crate) out: VecDeque<Transmit>,
     /// Segments whose memory is free. Blank: without options and payload.
-    #[allow(clippy::vec_box)] // The boxes are what is spared.
+    #[expect(clippy::vec_box, reason = "the boxes are what is handed out again")]
     pub(crate) spare: Vec<Box<Segment>>,
     pub(crate) events: VecDeque<(ConnectionId, Event)>,
     pub(crate) routes: Vec<Route>,

@@ -19,6 +19,7 @@ pub(crate) struct Train {
     closed: bool,
     headers: BytesMut,
     /// Segments that are no longer needed.
+    #[expect(clippy::vec_box, reason = "the boxes are what is handed out again")]
     spent: Vec<Box<Segment>>,
 }
 

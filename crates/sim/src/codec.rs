@@ -11,8 +11,10 @@ use bytes::{Bytes, BytesMut};
 /// Writes and reads packets.
 pub(crate) struct Codec {
     /// Frames that no packet has now: empty.
+    #[expect(clippy::vec_box, reason = "the boxes are what is handed out again")]
     frames: Vec<Box<Frame>>,
     /// Segments that have been written.
+    #[expect(clippy::vec_box, reason = "the boxes are what is handed out again")]
     segments: Vec<Box<Segment>>,
     /// Read back what was written, at once.
     audit: bool,

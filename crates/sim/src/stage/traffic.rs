@@ -183,7 +183,7 @@ impl Stage<'_> {
     }
 
     /// A segment enters the links of a path as a packet of `size`. `departing` is to be told when the first hop has sent it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn send_on_links(
         &mut self,
         way: Way,
