@@ -29,8 +29,8 @@ mod strangers;
 /// A segment to be sent.
 #[derive(Clone, Debug)]
 pub struct Transmit {
-    /// What to send; its source address says from where. To be given to [`Endpoint::reuse`] of this or another endpoint
-    /// when it is no longer needed.
+    /// The segment; its source address says from where it leaves. [`Endpoint::reuse`] of this or another endpoint takes
+    /// its memory back.
     pub segment: Box<Segment>,
     /// Size of its IP packet.
     pub size: Bytes,
@@ -234,8 +234,8 @@ impl Endpoint {
         closed
     }
 
-    /// Handles a segment that has arrived with a right TCP checksum. Takes its payload out; the rest is the caller's again,
-    /// to be read into or given to [`Endpoint::reuse`].
+    /// Handles a segment that has arrived with a right TCP checksum. Takes its payload out; the rest is the caller's
+    /// again, to be read into or given to [`Endpoint::reuse`].
     pub fn handle_segment(&mut self, now: Instant, segment: &mut Segment) {
         let flow = segment.flow.reversed();
         let Some((id, subflow)) = self.shared.demux.find(&flow).or_else(|| self.put_addresses_back(segment)) else {

@@ -19,7 +19,7 @@ pub(crate) struct Fate {
 
 #[derive(Debug)]
 pub(crate) struct Impairments {
-    /// Nothing can happen but loss; spares the tests below.
+    /// Loss is all that can happen; spares the tests below.
     only_loses: bool,
     loss: Loss,
     corruption: Coin,

@@ -1,8 +1,9 @@
 //! Segments as the bytes of packets, between the hosts and through the links.
 //!
-//! Headers are written into buffers that are used again, and read into segments that were written; the payload stays where it is, since copying it would test
-//! nothing. As on a network card that computes checksums, the payload is summed only where that can matter: for packets
-//! that are damaged, whose checksum must find it, and in audited runs for all.
+//! Headers are written into buffers that are used again, and read into segments that were written; the payload stays
+//! where it is, since copying it would test nothing. As on a network card that computes checksums, the payload is
+//! summed only where that can matter: for packets that are damaged, whose checksum must find it, and in audited runs
+//! for all.
 
 use anabranch_units::{Seed, Stream};
 use anabranch_wire::{Checksums, ParseError, Segment, TcpChecksum, emit_headers, parse_parts};

@@ -3,8 +3,8 @@
 use crate::codec::Frame;
 use anabranch_wire::{Echo, Segment};
 
-/// A packet in the network. What is large lies behind a pointer, so that queues move little; whoever is done with a segment gives
-/// its memory to an endpoint (`Endpoint::reuse`), so that in the steady state nothing is allocated.
+/// A packet in the network. Segments, frames and echoes lie behind a pointer, so that queues move little. The memory of
+/// a segment goes back to an endpoint (`Endpoint::reuse`), so that in the steady state nothing is allocated.
 #[derive(Clone, Debug)]
 pub(crate) enum Packet {
     /// A TCP segment.

@@ -20,8 +20,8 @@
 use crate::options::OPTION_SPACE;
 use crate::{Dss, Foreign, MpOption, Options, SackBlocks};
 
-/// Makes `options` fit the header, by the priorities above. Answers the bytes that they then take, padding included, and what had
-/// to leave, which is the caller's to send: together the two are the wish list.
+/// Makes `options` fit the header, by the priorities above. Answers the bytes that they then take, padding included,
+/// and the options that had to leave, which are the caller's to send: together the two are the wish list.
 ///
 /// Options are padded as Linux does. Only an MPTCP option that finds no room beside the timestamps in any segment
 /// (ADD_ADDR of an IPv6 address with port) goes without padding, if it is alone with them.

@@ -146,8 +146,8 @@ impl Segment {
         }
     }
 
-    /// Takes payload and options out and makes the rest what [`Segment::new`] makes it, so that the memory can be used again.
-    /// Flow, flags and numbers stay.
+    /// Takes payload and options out and makes the rest what [`Segment::new`] makes it, so that the memory can be used
+    /// again. Flow, flags and numbers stay.
     #[inline]
     pub fn clear(&mut self) {
         self.ip = IpHeader::default();
