@@ -246,8 +246,8 @@ impl<'a> World<'a> {
                     self.through = self.transfers_are_through();
                 }
                 busy |= self.stage.transmit(host);
-                // Events that sending caused are taken at once. Where the host had neither events nor segments they wait
-                // until it is touched again: taking them now would move events of recorded runs.
+                // Events that sending caused are taken at once. Where the host had neither events nor segments they
+                // wait until it is touched again: taking them now would move events of recorded runs.
                 if !busy || !self.stage.hosts[host].endpoint.has_events() {
                     break;
                 }
