@@ -115,7 +115,8 @@ impl Stage<'_> {
         self.packets += u64::from(!segment.payload.is_empty());
         self.hosts[host].endpoint.handle_segment(self.now, &mut segment);
         // Its memory goes back to the host at the other end, where it came from.
-        self.hosts[host ^ 1].endpoint.reuse(segment);
+        let peer = self.hosts[host].place.peer;
+        self.hosts[peer].endpoint.reuse(segment);
         self.touch(host);
     }
 
