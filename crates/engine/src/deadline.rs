@@ -2,13 +2,31 @@
 
 use anabranch_units::Instant;
 
-/// The earliest of the timers that run. Asked several times per segment, so without a branch per timer: one that does not
-/// run counts as the end of time.
+/// Gathers timers and keeps the earliest. Done at least once per segment, so without a branch per timer: one that does
+/// not run counts as the end of time.
+#[derive(Clone, Copy)]
+pub(crate) struct Earliest(u64);
+
+impl Earliest {
+    pub(crate) const NONE: Earliest = Earliest(NONE);
+
+    #[inline(always)]
+    pub(crate) fn and(self, timer: Option<Instant>) -> Self {
+        // One below the bits of the option: none is the largest number of all.
+        Earliest(self.0.min(timer.map_or(NONE, Instant::as_nanos)))
+    }
+
+    /// The earliest, if any runs.
+    #[inline]
+    pub(crate) fn get(self) -> Option<Instant> {
+        (self.0 < Instant::MAX.as_nanos()).then(|| Instant::from_nanos(self.0))
+    }
+}
+
+/// The earliest of the timers that run.
 #[inline]
 pub(crate) fn earliest<const N: usize>(timers: [Option<Instant>; N]) -> Option<Instant> {
-    // One below the bits of the option: none is the largest number of all.
-    let first = timers.into_iter().fold(NONE, |first, at| first.min(at.map_or(NONE, Instant::as_nanos)));
-    (first < Instant::MAX.as_nanos()).then(|| Instant::from_nanos(first))
+    timers.into_iter().fold(Earliest::NONE, Earliest::and).get()
 }
 
 /// No timer runs, like [`Instant::MAX`].

@@ -35,6 +35,18 @@ impl RtoRule {
     fn is_ns3(self) -> bool {
         matches!(self, RtoRule::MptcpNs3 { .. })
     }
+
+    /// The timeout of an estimate.
+    fn timeout(self, e: &Estimate) -> Duration {
+        match self {
+            RtoRule::Rfc6298 { min, granularity } => {
+                (e.srtt + (e.rttvar * 4).max(granularity)).max(min).min(RFC_MAX_RTO)
+            }
+            RtoRule::MptcpNs3 { min } if e.rttvar < e.srtt / 4 => (e.srtt * 2).max(min),
+            RtoRule::MptcpNs3 { min } => (e.srtt + e.rttvar * 4).max(min),
+            RtoRule::Linux { min_var } => (e.srtt + (e.rttvar * 4).max(min_var)).min(LINUX_MAX_RTO),
+        }
+    }
 }
 
 /// The estimator: feed it samples, ask it for the timeout.
@@ -42,6 +54,8 @@ impl RtoRule {
 pub struct RttEstimator {
     rule: RtoRule,
     estimate: Option<Estimate>,
+    /// Follows from both; asked for many times between two samples.
+    rto: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +72,7 @@ struct Estimate {
 impl RttEstimator {
     /// An estimator without a sample.
     pub fn new(rule: RtoRule) -> Self {
-        RttEstimator { rule, estimate: None }
+        RttEstimator { rule, estimate: None, rto: INITIAL_RTO }
     }
 
     /// Takes one measurement (RFC 6298 §2.2 and §2.3). A sample of zero counts as one nanosecond.
@@ -66,7 +80,9 @@ impl RttEstimator {
         let rtt = rtt.max(Duration::from_nanos(1));
         let Some(e) = &mut self.estimate else {
             let (srtt, rttvar) = (rtt, if self.rule.is_ns3() { rtt } else { rtt / 2 });
-            self.estimate = Some(Estimate { srtt, rttvar, min: rtt, max: rtt, first: rtt, last: rtt, last_at: now });
+            let first = Estimate { srtt, rttvar, min: rtt, max: rtt, first: rtt, last: rtt, last_at: now };
+            self.rto = self.rule.timeout(&first);
+            self.estimate = Some(first);
             return;
         };
         // The variance first: its deviation is taken from the SRTT before this sample.
@@ -78,19 +94,13 @@ impl RttEstimator {
         e.max = e.max.max(rtt);
         e.last = rtt;
         e.last_at = now;
+        self.rto = self.rule.timeout(e);
     }
 
     /// The timeout before any backoff.
+    #[inline]
     pub fn rto(&self) -> Duration {
-        let Some(e) = &self.estimate else { return INITIAL_RTO };
-        match self.rule {
-            RtoRule::Rfc6298 { min, granularity } => {
-                (e.srtt + (e.rttvar * 4).max(granularity)).max(min).min(RFC_MAX_RTO)
-            }
-            RtoRule::MptcpNs3 { min } if e.rttvar < e.srtt / 4 => (e.srtt * 2).max(min),
-            RtoRule::MptcpNs3 { min } => (e.srtt + e.rttvar * 4).max(min),
-            RtoRule::Linux { min_var } => (e.srtt + (e.rttvar * 4).max(min_var)).min(LINUX_MAX_RTO),
-        }
+        self.rto
     }
 
     /// The smoothed round-trip time.

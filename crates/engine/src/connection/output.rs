@@ -174,6 +174,10 @@ impl Connection {
     fn throttle_one(&mut self, now: Instant, index: usize, shared: &Shared) {
         let profile = &shared.config.profile;
         let subflow = &mut self.subflows[index];
+        if profile.tsq.is_none() && !self.sender.congestion.is_model_based() {
+            subflow.tx.throttled = false;
+            return;
+        }
         let congestion = &self.sender.congestion;
         let model = congestion.model(subflow.id, subflow.tx.rtt.srtt());
         let early = model.is_some() && !subflow.tx.pacer.is_open(now);

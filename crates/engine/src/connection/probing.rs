@@ -49,6 +49,7 @@ const IDLE: u64 = 10;
 const SHORTEST_WAIT: Duration = Duration::from_millis(10);
 
 impl Connection {
+    #[inline]
     pub(super) fn probing_deadline(&self) -> Option<Instant> {
         earliest([self.acks.prober.next, self.acks.prober.verdict])
     }

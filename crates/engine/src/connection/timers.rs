@@ -1,7 +1,7 @@
 //! What happens without a segment: timeouts of subflows and of the connection.
 
 use super::{Connection, Life, Mode, Role};
-use crate::deadline::earliest;
+use crate::deadline::Earliest;
 use crate::memory::Offer;
 use crate::recovery::Fired;
 use crate::sent_log::bit;
@@ -36,8 +36,10 @@ pub(super) struct Timers {
 }
 
 impl Timers {
-    fn deadline(&self) -> Option<Instant> {
-        earliest([self.data, self.persist, self.ask_again, self.reinjection, self.abandoned, self.time_wait, self.user])
+    #[inline(always)]
+    fn add_to(&self, first: Earliest) -> Earliest {
+        let first = first.and(self.data).and(self.persist).and(self.ask_again).and(self.reinjection);
+        first.and(self.abandoned).and(self.time_wait).and(self.user)
     }
 }
 
@@ -81,11 +83,16 @@ impl Connection {
         if let Life::FastClosing(closing) = &self.life {
             return Some(closing.deadline);
         }
-        let parts =
-            [self.paths_deadline(), self.probing_deadline(), self.confirmation_deadline(), self.race_deadline()];
-        let own = earliest([self.timers.deadline(), earliest(parts), self.reopening_deadline()]);
-        let keepalive = |subflow: &Subflow| self.keepalive.and_then(|keepalive| subflow.keepalive_due(&keepalive));
-        self.subflows.iter().fold(own, |first, subflow| earliest([first, subflow.deadline(), keepalive(subflow)]))
+        let mut first = self.timers.add_to(Earliest::NONE).and(self.paths_deadline());
+        first = first.and(self.probing_deadline());
+        first = first.and(self.confirmation_deadline()).and(self.race_deadline()).and(self.reopening_deadline());
+        for subflow in self.subflows.iter() {
+            first = subflow.add_timers(first);
+            if let Some(keepalive) = &self.keepalive {
+                first = first.and(subflow.keepalive_due(keepalive));
+            }
+        }
+        first.get()
     }
 
     /// The same; the end of TIME-WAIT is put off to a moment that it shares with others.

@@ -26,6 +26,7 @@ use anabranch_policy::congestion::RateSample;
 use anabranch_units::{Duration, Instant};
 
 use crate::Detector;
+use crate::deadline::Earliest;
 use crate::ranges::RareSet;
 use crate::rtt::RttEstimator;
 use harvest::Harvest;
@@ -287,6 +288,12 @@ impl Recovery {
             self.schedule_probe(now);
         }
         self.progressed = false;
+    }
+
+    /// Adds the timers that run.
+    #[inline(always)]
+    pub fn add_timers(&self, first: Earliest) -> Earliest {
+        first.and(self.timers.rto_at).and(self.timers.probe_at).and(self.timers.reorder_at)
     }
 
     /// The earliest of the timers that run.

@@ -7,7 +7,7 @@ mod liveness;
 mod rx;
 mod tx;
 
-use crate::deadline::earliest;
+use crate::deadline::Earliest;
 use crate::memory::Offer;
 use crate::recovery::Recovery;
 use crate::{Keepalive, Profile, SubflowStats};
@@ -207,20 +207,16 @@ impl Subflow {
         self.tx.originals.hold(una)
     }
 
-    /// The earliest of its timers.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
-        let handshake = self.handshake.map(|timer| timer.deadline);
-        let probe = self.liveness.removal_probe.map(|probe| probe.deadline);
-        let rare =
-            if self.tx.fin_sent || probe.is_some() { earliest([self.liveness.linger_until, probe]) } else { None };
-        earliest([
-            handshake,
-            self.tx.recovery.deadline(),
-            self.rx.ack.deadline,
-            self.rx.unmapped_until,
-            self.tx.pacer.wake,
-            rare,
-        ])
+    /// Adds its timers.
+    #[inline(always)]
+    pub(crate) fn add_timers(&self, first: Earliest) -> Earliest {
+        let mut first = self.tx.recovery.add_timers(first).and(self.rx.ack.deadline).and(self.rx.unmapped_until);
+        first = first.and(self.tx.pacer.wake).and(self.handshake.map(|timer| timer.deadline));
+        if self.tx.fin_sent || self.liveness.removal_probe.is_some() {
+            first = first.and(self.liveness.linger_until);
+            first = first.and(self.liveness.removal_probe.map(|probe| probe.deadline));
+        }
+        first
     }
 
     /// When a silent peer is to be asked whether it is there: not while something is under way, which asks by itself. A
@@ -233,7 +229,7 @@ impl Subflow {
     /// What a policy may know of it; `share` is the new data that the receive-window policy allows it.
     pub(crate) fn view(&self, congestion: &Controller, share: Bytes) -> Option<SubflowView> {
         let srtt = self.tx.rtt.srtt()?;
-        let cwnd = congestion.cwnd(self.id);
+        let (cwnd, ssthresh, cwnd_at_loss) = congestion.windows(self.id);
         let model = congestion.model(self.id, Some(srtt));
         let in_flight = self.tx.in_flight();
         Some(SubflowView {
@@ -247,9 +243,9 @@ impl Subflow {
             rtt_last: self.tx.rtt.last().unwrap_or(srtt),
             rto: self.tx.rtt.rto(),
             cwnd,
-            ssthresh: congestion.ssthresh(self.id),
+            ssthresh,
             in_flight,
-            cwnd_at_loss: congestion.cwnd_at_loss(self.id),
+            cwnd_at_loss,
             loss: self.tx.loss.rate(),
             sent: self.tx.recovery.snd_nxt() - 1,
             acked: self.tx.recovery.snd_una() - 1,

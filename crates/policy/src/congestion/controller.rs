@@ -142,6 +142,15 @@ impl Controller {
         self.pasts[self.find(id)?].cwnd_at_loss.map(|cwnd| Bytes::new(cwnd as u64))
     }
 
+    /// Window, threshold and the largest window at a loss, as the three methods above give them.
+    #[inline]
+    pub fn windows(&self, id: SubflowId) -> (Bytes, Option<Bytes>, Option<Bytes>) {
+        let Some(on) = self.find(id) else { return (Bytes::ZERO, None, None) };
+        let Flow { cwnd, ssthresh, .. } = self.flows[on];
+        let bytes = |window: f64| Bytes::new(window as u64);
+        (bytes(cwnd), ssthresh.is_finite().then(|| bytes(ssthresh)), self.pasts[on].cwnd_at_loss.map(bytes))
+    }
+
     /// All subflows in the order of their ids.
     pub fn flows(&self) -> &[Flow] {
         &self.flows
