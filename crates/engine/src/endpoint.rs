@@ -10,7 +10,7 @@ use crate::demux::Demux;
 use crate::locals::Locals;
 use crate::memory::Memory;
 use crate::path_mtu::Mtus;
-use crate::shared::{Route, Shared, Told};
+use crate::shared::{PathTruth, Route, Shared};
 use crate::{
     Config, ConnectionId, ConnectionStats, Counters, Event, LocalAddress, PathMemory, Purpose, SubflowStats, Switch,
     connection,
@@ -484,13 +484,13 @@ impl Endpoint {
     /// `SubflowView::truth`, and with [`Config::loss_oracle`] its loss rate takes the place of the estimate. `None` takes it
     /// back.
     pub fn set_truth(&mut self, local: IpAddr, remote: Option<IpAddr>, truth: Option<Truth>) {
-        let known = |told: &&Told| (told.local, told.remote) == (local, remote);
+        let known = |told: &&PathTruth| (told.local, told.remote) == (local, remote);
         if self.shared.truths.iter().find(known).map(|told| told.truth) == truth {
             return;
         }
         self.shared.truths.retain(|told| (told.local, told.remote) != (local, remote));
         if let Some(truth) = truth {
-            self.shared.truths.push(Told { local, remote, truth });
+            self.shared.truths.push(PathTruth { local, remote, truth });
         }
         for connection in self.connections.iter_mut().filter_map(|slot| slot.connection.as_mut()) {
             for subflow in connection.subflows.iter_mut() {

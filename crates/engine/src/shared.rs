@@ -27,9 +27,9 @@ pub(crate) enum Route {
     RemoveToken(Token, ConnectionId),
 }
 
-/// What the driver told of the way between two addresses.
+/// Facts that the driver told about the way between two addresses.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Told {
+pub(crate) struct PathTruth {
     pub(crate) local: IpAddr,
     pub(crate) remote: Option<IpAddr>,
     pub(crate) truth: Truth,
@@ -55,7 +55,7 @@ pub(crate) struct Shared {
     pub(crate) pending_joins: PendingJoins,
     pub(crate) mtus: Mtus,
     pub(crate) memory: Memory,
-    pub(crate) truths: Vec<Told>,
+    pub(crate) truths: Vec<PathTruth>,
     /// Local addresses whose interface is down.
     pub(crate) down: Vec<IpAddr>,
     pub(crate) chosen: Chosen,
@@ -177,7 +177,7 @@ impl Shared {
 
     /// What the driver told of the way between these addresses; the latest that fits.
     pub(crate) fn truth(&self, flow: &FlowKey) -> Option<Truth> {
-        let fits = |told: &&Told| told.local == flow.src && told.remote.is_none_or(|remote| remote == flow.dst);
+        let fits = |truth: &&PathTruth| truth.local == flow.src && truth.remote.is_none_or(|remote| remote == flow.dst);
         self.truths.iter().rev().find(fits).map(|told| told.truth)
     }
 }

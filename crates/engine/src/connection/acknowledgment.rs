@@ -117,7 +117,7 @@ impl Connection {
             out.log.release(data);
             out.reinject.remove_below(data);
             self.timers.data_backoff = 0;
-            self.paths.vain.clear();
+            self.paths.lost_subflows.clear();
             self.arm_data_timer(now, shared);
             self.clear_suspects(now, data);
             self.on_progress(now, shared);

@@ -62,7 +62,7 @@ fn offset_of(dsn: Dsn, out: &Outgoing, idsn: Dsn) -> Option<u64> {
     out.una.checked_add(u64::try_from(ahead.max(0)).ok()?)
 }
 
-fn standing(subflow: &Subflow, congestion: &Controller) -> SubflowState {
+fn state_of(subflow: &Subflow, congestion: &Controller) -> SubflowState {
     let mss = Bytes::new(u64::from(subflow.tx.mss));
     let recovery = &subflow.tx.recovery;
     let fits = subflow.tx.in_flight() + mss <= congestion.cwnd(subflow.id);
@@ -82,21 +82,21 @@ fn standing(subflow: &Subflow, congestion: &Controller) -> SubflowState {
 
 impl Connection {
     /// Copies out what the reinjection policy may know beside the usable subflows, if it asks for copies.
-    pub(super) fn take_standings(&mut self) {
+    pub(super) fn take_states(&mut self) {
         self.sender.copies = self.sender.reinjection.capabilities.copies && self.may_reinject();
-        self.sender.standings.clear();
+        self.sender.states.clear();
         if self.sender.copies {
-            self.sender.standings.reserve_exact(self.subflows.len());
+            self.sender.states.reserve_exact(self.subflows.len());
             let open = self.subflows.iter().filter(|subflow| subflow.is_open());
-            self.sender.standings.extend(open.map(|subflow| standing(subflow, &self.sender.congestion)));
+            self.sender.states.extend(open.map(|subflow| state_of(subflow, &self.sender.congestion)));
         }
     }
 
     /// Subflow `index` has sent.
-    pub(super) fn renew_standing(&mut self, index: usize) {
+    pub(super) fn renew_state(&mut self, index: usize) {
         let subflow = &self.subflows[index];
-        if let Some(known) = self.sender.standings.iter_mut().find(|standing| standing.id == subflow.id) {
-            *known = standing(subflow, &self.sender.congestion);
+        if let Some(known) = self.sender.states.iter_mut().find(|state| state.id == subflow.id) {
+            *known = state_of(subflow, &self.sender.congestion);
         }
     }
 
@@ -108,9 +108,10 @@ impl Connection {
         let subflow = &self.subflows[index];
         let carriers = SubflowSet::from_bits(bit(subflow.slot));
         let sent = Piece { from: self.dsn(start), length: Bytes::new(length), sent: now, carriers };
-        let (view, record) = picture(&self.sender.views, &self.subflows, &self.sender.outgoing, self.keys.local_idsn);
-        let picture = FlightView { view: &view, states: &self.sender.standings, outstanding: &record };
-        self.sender.reinjection.on_sent(now, &sent, subflow.id, &picture);
+        let (view, record) =
+            parts_of_view(&self.sender.views, &self.subflows, &self.sender.outgoing, self.keys.local_idsn);
+        let flight = FlightView { view: &view, states: &self.sender.states, outstanding: &record };
+        self.sender.reinjection.on_sent(now, &sent, subflow.id, &flight);
     }
 
     /// Sends the copies that the reinjection policy asks for.
@@ -120,9 +121,9 @@ impl Connection {
         }
         loop {
             let (view, record) =
-                picture(&self.sender.views, &self.subflows, &self.sender.outgoing, self.keys.local_idsn);
-            let picture = FlightView { view: &view, states: &self.sender.standings, outstanding: &record };
-            let Some(repeat) = self.sender.reinjection.next(now, &picture) else { return };
+                parts_of_view(&self.sender.views, &self.subflows, &self.sender.outgoing, self.keys.local_idsn);
+            let flight = FlightView { view: &view, states: &self.sender.states, outstanding: &record };
+            let Some(repeat) = self.sender.reinjection.next(now, &flight) else { return };
             let Some(range) = self.checked(&repeat) else {
                 self.stats.overruled.copies += 1;
                 return;
@@ -143,10 +144,10 @@ impl Connection {
         let carriers = self.sender.outgoing.log.carriers(offset);
         let fresh = carriers != 0 && carriers & bit(self.subflows.slot_of(repeat.on)?) == 0;
         let shown = self.sender.views.iter().find(|view| view.id == repeat.on);
-        let standing = || self.sender.standings.iter().find(|standing| standing.id == repeat.on);
+        let state = || self.sender.states.iter().find(|state| state.id == repeat.on);
         let able = match shown {
             Some(view) => view.has_room_to_repeat(),
-            None => standing().is_some_and(|standing| standing.usable && standing.has_room),
+            None => state().is_some_and(|state| state.usable && state.has_room),
         };
         (fresh && able).then_some((offset, end))
     }
@@ -161,10 +162,11 @@ impl Connection {
             // Due, and about to be told.
             return;
         }
-        self.take_standings();
-        let (view, record) = picture(&self.sender.views, &self.subflows, &self.sender.outgoing, self.keys.local_idsn);
-        let picture = FlightView { view: &view, states: &self.sender.standings, outstanding: &record };
-        let wanted = self.sender.reinjection.wake(now, &picture).filter(|at| *at > now);
+        self.take_states();
+        let (view, record) =
+            parts_of_view(&self.sender.views, &self.subflows, &self.sender.outgoing, self.keys.local_idsn);
+        let flight = FlightView { view: &view, states: &self.sender.states, outstanding: &record };
+        let wanted = self.sender.reinjection.wake(now, &flight).filter(|at| *at > now);
         self.timers.reinjection = wanted.map(|at| at.max(now + SHORTEST_SLEEP));
     }
 
@@ -175,9 +177,10 @@ impl Connection {
         if !self.sender.copies {
             return;
         }
-        let (view, record) = picture(&self.sender.views, &self.subflows, &self.sender.outgoing, self.keys.local_idsn);
-        let picture = FlightView { view: &view, states: &self.sender.standings, outstanding: &record };
-        let stale = self.sender.reinjection.on_wake(now, &picture);
+        let (view, record) =
+            parts_of_view(&self.sender.views, &self.subflows, &self.sender.outgoing, self.keys.local_idsn);
+        let flight = FlightView { view: &view, states: &self.sender.states, outstanding: &record };
+        let stale = self.sender.reinjection.on_wake(now, &flight);
         for index in 0..self.subflows.len() {
             let (id, slot) = (self.subflows[index].id, self.subflows[index].slot);
             let others = self.subflows.iter().any(|subflow| subflow.id != id && subflow.is_usable());
@@ -190,8 +193,8 @@ impl Connection {
     }
 }
 
-/// The parts of a [`FlightView`] that stand on their own.
-fn picture<'a>(
+/// Gathers the parts of a [`FlightView`] that own nothing.
+fn parts_of_view<'a>(
     views: &'a [anabranch_policy::SubflowView],
     subflows: &'a [Subflow],
     out: &'a Outgoing,

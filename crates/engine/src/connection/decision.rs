@@ -88,7 +88,7 @@ impl Connection {
             // Both stand in the order of the subflows.
             views.iter_mut().zip(shares.iter()).for_each(|(view, share)| view.share = *share);
         }
-        self.take_standings();
+        self.take_states();
         let usable = self.sender.views.iter().fold(0, |bits, view| bits | 1u32 << (view.id.0 % 32));
         if usable != self.sender.usable {
             self.sender.usable = usable;

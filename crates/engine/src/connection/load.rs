@@ -5,7 +5,7 @@ use crate::Load;
 use anabranch_units::{Bytes, Instant};
 
 /// Progress of the peer, and since when.
-pub(super) struct Reached {
+pub(super) struct Progress {
     acked: u64,
     fin_acked: bool,
     received: u64,
@@ -18,9 +18,9 @@ const PIECE: u64 = 96;
 /// and, if it is a run of its own, among the originals.
 const SEGMENT: u64 = 136;
 
-impl Reached {
+impl Progress {
     pub(super) fn new(now: Instant) -> Self {
-        Reached { acked: 0, fin_acked: false, received: 0, at: now }
+        Progress { acked: 0, fin_acked: false, received: 0, at: now }
     }
 }
 
@@ -28,9 +28,9 @@ impl Connection {
     /// A segment was handled, which may have brought the peer forward.
     pub(crate) fn note_progress(&mut self, now: Instant) {
         let (acked, fin_acked, received) = (self.sender.outgoing.una, self.end_acked(), self.receiver.next());
-        let before = &self.reached;
+        let before = &self.progress;
         if (before.acked, before.fin_acked, before.received) != (acked, fin_acked, received) {
-            self.reached = Reached { acked, fin_acked, received, at: now };
+            self.progress = Progress { acked, fin_acked, received, at: now };
         }
     }
 
@@ -56,7 +56,7 @@ impl Connection {
             held: Bytes::new(held),
             unacknowledged: Bytes::new(out.buffer.end() - out.una.min(out.buffer.end())),
             end_unacknowledged: out.fin.is_some() && !self.end_acked(),
-            active: self.reached.at,
+            active: self.progress.at,
             subflows: self.subflows.len(),
         }
     }

@@ -1,15 +1,17 @@
 //! One MPTCP connection: the data level, and the subflows that carry it.
 //!
-//! The parts by noun: `handshake` (how subflows begin; `race`: the first of them; `resume`: without a trace of their
-//! SYN), `confirmation` (that the peer speaks MPTCP; `reopening`: on another path if the first dies before), `input`
-//! (a segment arrives; `expected`: one of the common kinds), `acceptance` (whether it counts), `acknowledgment`, `options`, `signal` (DSS) and `payload`
-//! (what it says and carries), `receiver` (data in order for the application; `autotune`: its buffer), `output` (what
-//! leaves next), `decision` (what the scheduler says to it), `copies` (of sent data, for the reinjection policy),
-//! `emit` (segments put together; `burst`: one mapping over several), `detour` (ACKs on another subflow's path) and
-//! `probing` (which path that should be),
-//! `sizes` (of segments on narrow paths), `paths` (which subflows there should be) and `addresses`, `vain` (subflows
-//! that came to nothing), `integrity` (checksums and MP_FAIL), `closing` (how subflows and connections end), `timers`,
-//! `watchdog` (schedulers that misbehave), `load` (what a connection takes up).
+//! State lies with its owners: `life` (negotiating, MPTCP, plain TCP, closing, gone), `keys`, `negotiated` (terms of the
+//! handshake), `subflows`, `sender`, `receiver`, `acks` (which path they take), `paths`, `timers`. The other files are what
+//! happens to it:
+//!
+//! - the beginning: `handshake`, `race` (for the first subflow), `resume` (from a cookie), `confirmation` (that the peer speaks
+//!   MPTCP), `reopening` (on another path if the first dies before);
+//! - a segment arrives: `input`, `expected` (the short way of the common kinds), `acceptance`, `acknowledgment`, `options`,
+//!   `signal` (DSS), `payload`, `integrity` (checksums), `autotune` (of the receive buffer);
+//! - what leaves: `output`, `decision` (of the scheduler), `watchdog` (over it), `copies` (for the reinjection policy), `emit`,
+//!   `burst` (one mapping over several segments), `detour` (ACKs on another subflow's path), `probing` (for that), `sizes`;
+//! - the subflows there should be: `addresses`, `paths`, `history`, `lost_subflows`;
+//! - the end: `fallback` (to plain TCP), `closing`; `load` and `check` look at the whole.
 
 mod acceptance;
 mod acknowledgment;
@@ -33,6 +35,7 @@ mod integrity;
 mod keys;
 mod life;
 mod load;
+mod lost_subflows;
 mod negotiated;
 mod options;
 mod output;
@@ -48,7 +51,6 @@ mod signal;
 mod sizes;
 mod subflows;
 mod timers;
-mod vain;
 mod watchdog;
 
 use crate::shared::Shared;
@@ -60,7 +62,7 @@ use anabranch_units::{Duration, Instant, Key, Seed, SubflowId};
 use bytes::Bytes as Payload;
 use keys::Keys;
 use life::{Life, Mode};
-use load::Reached;
+use load::Progress;
 use negotiated::Negotiated;
 use paths::Paths;
 use receiver::Receiver;
@@ -97,7 +99,7 @@ pub(crate) struct Connection {
     paths: Paths,
     timers: Timers,
     /// Progress of the peer.
-    reached: Reached,
+    progress: Progress,
     pub(crate) stats: ConnectionStats,
     /// Nobody will ask for its statistics after it is gone.
     pub(crate) forgotten: bool,
@@ -125,7 +127,7 @@ impl Connection {
             acks: AckRouting::new((config.policies.ack_path)()),
             paths: Paths::default(),
             timers: Timers::default(),
-            reached: Reached::new(now),
+            progress: Progress::new(now),
             stats: ConnectionStats { opened_at: now, ..ConnectionStats::default() },
             forgotten: false,
             reported_open: false,

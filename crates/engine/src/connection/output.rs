@@ -497,7 +497,7 @@ impl Connection {
                 view.share = view.share.saturating_sub(Bytes::new(length));
             }
         }
-        self.renew_standing(index);
+        self.renew_state(index);
     }
 
     /// Sends what waits to be repeated on another subflow, lowest SRTT first (A-COPIES).

@@ -2,9 +2,9 @@
 
 use super::addresses::Announcement;
 use super::history::History;
+use super::lost_subflows::LostSubflows;
 use super::race::Race;
 use super::reopening::Reopening;
-use super::vain::Vain;
 use super::{Connection, Mode, Role};
 use crate::deadline::earliest;
 use crate::shared::Shared;
@@ -22,7 +22,7 @@ pub(super) struct Paths {
     /// Attempts at the first subflow.
     pub(super) race: Race,
     pub(super) reopening: Reopening,
-    pub(super) vain: Vain,
+    pub(super) lost_subflows: LostSubflows,
     /// Destination of the client's first SYN.
     pub(super) first_remote: Option<SocketAddr>,
     /// Our address of the initial subflow, which has identifier 0 for as long as the connection lives (RFC 8684 §3.4.1).
@@ -36,7 +36,7 @@ pub(super) struct PathManager {
     pub(super) remote: Vec<(AddressId, SocketAddr)>,
     /// Ours to be announced, in turn: the first waits for its echo.
     pub(super) announcements: VecDeque<Announcement>,
-    /// Told to the peer and not withdrawn.
+    /// PathTruth to the peer and not withdrawn.
     pub(super) announced: Vec<AddressId>,
     /// Nothing may be opened to where the first SYN went: flag C, or the address was withdrawn.
     initial_denied: bool,

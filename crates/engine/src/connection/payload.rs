@@ -282,7 +282,7 @@ impl Connection {
             subflow.rx.maps.release(subflow.rx.placed());
         }
         if self.receiver.next() > before {
-            self.paths.vain.clear();
+            self.paths.lost_subflows.clear();
             self.subflows[index].useful = true;
             self.receiver.autotune(now, || self.subflows.iter().filter_map(Subflow::receiver_rtt).max());
             shared.event(self.id, Event::Readable);

@@ -32,7 +32,7 @@ pub(super) struct Sender {
     pub(super) usage: Vec<Usage>,
     pub(super) shares: Vec<Bytes>,
     /// Scratch: the open subflows, if the reinjection policy asks for copies.
-    pub(super) standings: Vec<SubflowState>,
+    pub(super) states: Vec<SubflowState>,
     /// It does, and may.
     pub(super) copies: bool,
     /// The usable subflows that the scheduler knows of, a bit for each identifier.
@@ -82,7 +82,7 @@ impl Sender {
             views: Vec::new(),
             usage: Vec::new(),
             shares: Vec::new(),
-            standings: Vec::new(),
+            states: Vec::new(),
             copies: false,
             usable: 0,
         }

@@ -12,7 +12,7 @@
 //!
 //! An ACK costs O(what it changes): blocks are looked up once, lost segments are found at the head of a list.
 
-mod harvest;
+mod ack_effects;
 mod newreno;
 mod rack;
 mod rate;
@@ -29,7 +29,7 @@ use crate::Detector;
 use crate::deadline::Earliest;
 use crate::ranges::RareSet;
 use crate::rtt::RttEstimator;
-use harvest::Harvest;
+use ack_effects::AckEffects;
 use newreno::NewReno;
 use rack::Rack;
 use rate::Deliveries;
@@ -222,17 +222,17 @@ impl Recovery {
     /// Takes an ACK in. Afterwards the caller feeds `rtt` with the sample and calls [`Recovery::rearm`].
     pub fn on_ack(&mut self, now: Instant, ack: &AckIn<'_>, rtt: &RttEstimator) -> AckOut {
         self.timers.consult(rtt);
-        let mut harvest = Harvest::new(now, self.rack.fack, ack.rtt_from_timestamp, rtt.min());
-        let acked = self.board.acknowledge(ack.ack, &mut harvest);
+        let mut effects = AckEffects::new(now, self.rack.fack, ack.rtt_from_timestamp, rtt.min());
+        let acked = self.board.acknowledge(ack.ack, &mut effects);
         if self.config.sack {
-            self.board.select(ack.sack, &mut harvest);
+            self.board.select(ack.sack, &mut effects);
         }
-        let (spurious, undo) = self.proves_spurious(ack, &harvest);
+        let (spurious, undo) = self.proves_spurious(ack, &effects);
         let mut out = AckOut {
             acked,
-            delivered: harvest.bytes,
-            delivered_segments: harvest.segments,
-            rtt: harvest.rtt(acked),
+            delivered: effects.bytes,
+            delivered_segments: effects.segments,
+            rtt: effects.rtt(acked),
             spurious,
             undo,
             ..AckOut::default()
@@ -241,7 +241,7 @@ impl Recovery {
             self.progressed = true;
             self.consecutive_rtos = 0;
             // RFC 6298 §5.7 would wait for an RTT sample; Linux does not, and a path that delivers is not congested.
-            if !self.config.single_repair || harvest.has_original() {
+            if !self.config.single_repair || effects.has_original() {
                 self.timers.backoff = 0;
             }
         }
@@ -256,7 +256,7 @@ impl Recovery {
             (false, _) => self.detect_by_duplicates(ack, &mut out),
             (true, false) => self.detect_by_count(),
             (true, true) => {
-                self.rack.learn(&harvest);
+                self.rack.learn(&effects);
                 self.rack.adapt(self.board.snd_una(), self.board.snd_nxt(), ack.dsack.is_some(), out.left_recovery);
                 let min_rtt = match (rtt.min(), out.rtt) {
                     (Some(a), Some(b)) => Some(a.min(b)),
@@ -268,7 +268,7 @@ impl Recovery {
         out.newly_lost = segments;
         out.newly_lost_bytes = bytes;
         out.entered_recovery = self.settle_phase() || (segments > 0 && self.config.single_repair);
-        out.rate = self.deliveries.deliver(now, out.delivered, harvest.latest(), rtt.min());
+        out.rate = self.deliveries.deliver(now, out.delivered, effects.latest(), rtt.min());
         out
     }
 
@@ -656,11 +656,11 @@ impl Recovery {
     }
 
     /// Whether a retransmission was needless, and whether all were.
-    fn proves_spurious(&mut self, ack: &AckIn<'_>, harvest: &Harvest) -> (bool, bool) {
+    fn proves_spurious(&mut self, ack: &AckIn<'_>, effects: &AckEffects) -> (bool, bool) {
         let twice = ack.dsack.map_or(0, |(start, end)| self.repeated.remove(start, end));
         let was_needed = self.needed > 0;
         self.needed = self.needed.saturating_sub(twice);
-        let was_original = harvest.first_was_original && self.in_episode();
+        let was_original = effects.first_was_original && self.in_episode();
         (twice > 0 || was_original, (was_needed && self.needed == 0) || was_original)
     }
 

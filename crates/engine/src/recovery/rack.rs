@@ -6,7 +6,7 @@
 
 use anabranch_units::Duration;
 
-use super::harvest::{Arrival, Harvest};
+use super::ack_effects::{AckEffects, Arrival};
 
 #[derive(Clone, Debug)]
 pub(super) struct Rack {
@@ -27,10 +27,10 @@ impl Rack {
     }
 
     /// Steps 2 and 3.
-    pub(super) fn learn(&mut self, harvest: &Harvest) {
-        self.fack = harvest.fack;
-        self.reordering_seen |= harvest.reordering;
-        if let Some(arrival) = harvest.newest
+    pub(super) fn learn(&mut self, effects: &AckEffects) {
+        self.fack = effects.fack;
+        self.reordering_seen |= effects.reordering;
+        if let Some(arrival) = effects.newest
             && self.newest.is_none_or(|newest| arrival.order > newest.order)
         {
             self.newest = Some(arrival);

@@ -8,7 +8,7 @@
 
 use anabranch_units::Instant;
 
-use super::harvest::Harvest;
+use super::ack_effects::AckEffects;
 use super::rate::Departure;
 use crate::ranges::RareSet;
 use crate::ring::Ring;
@@ -217,7 +217,7 @@ impl Scoreboard {
     }
 
     /// Removes what `ack` covers, shortens a record that it covers in part; answers how far `snd_una` moved.
-    pub(super) fn acknowledge(&mut self, ack: u64, harvest: &mut Harvest) -> u64 {
+    pub(super) fn acknowledge(&mut self, ack: u64, effects: &mut AckEffects) -> u64 {
         let ack = ack.min(self.snd_nxt);
         let acked = ack.saturating_sub(self.snd_una);
         if acked == 0 {
@@ -231,7 +231,7 @@ impl Scoreboard {
                 self.unlink(id);
             }
             self.totals.subtract(front.state, front.weight());
-            harvest.acknowledged(&front);
+            effects.acknowledged(&front);
             self.segments.pop_front();
             self.base += 1;
             self.cut = 0;
@@ -254,7 +254,7 @@ impl Scoreboard {
             self.totals.subtract(front.state, front.weight());
             self.totals.add(front.state, front.weight() - cut);
             if !front.is_sacked() {
-                harvest.bytes += cut;
+                effects.bytes += cut;
             }
         }
         self.snd_una = ack;
@@ -270,7 +270,7 @@ impl Scoreboard {
     }
 
     /// Takes SACK blocks in. Bytes outside the window, blocks that end inside a record and repetitions are harmless.
-    pub(super) fn select(&mut self, sack: &[(u64, u64)], harvest: &mut Harvest) {
+    pub(super) fn select(&mut self, sack: &[(u64, u64)], effects: &mut AckEffects) {
         if sack.is_empty() {
             return;
         }
@@ -287,8 +287,8 @@ impl Scoreboard {
                 .find(|b| b.start == start && b.end <= end && b.end > b.start);
             let above = match known {
                 Some(block) if block.end == end => block.above,
-                Some(block) => self.select_from(block.above.max(self.base), end, harvest),
-                None => self.select_from(self.at_or_after(start), end, harvest),
+                Some(block) => self.select_from(block.above.max(self.base), end, effects),
+                None => self.select_from(self.at_or_after(start), end, effects),
             };
             if let Some(slot) = seen.get_mut(i) {
                 *slot = Block { start, end, above };
@@ -298,7 +298,7 @@ impl Scoreboard {
     }
 
     /// SubflowSet the records from `id` on that end by `end`, leaping over what is marked; answers the first one above.
-    fn select_from(&mut self, mut id: u64, end: u64, harvest: &mut Harvest) -> u64 {
+    fn select_from(&mut self, mut id: u64, end: u64, effects: &mut AckEffects) -> u64 {
         while let Some(first) = self.get(id) {
             if first.state & SACKED != 0 {
                 id = self.sacked.end_of(id).unwrap_or(id + 1);
@@ -309,7 +309,7 @@ impl Scoreboard {
                 if sent.end() > end || sent.state & SACKED != 0 {
                     break;
                 }
-                harvest.selected(&sent);
+                effects.selected(&sent);
                 if sent.state & LOST != 0 {
                     self.pending.remove(id, id + 1);
                 }

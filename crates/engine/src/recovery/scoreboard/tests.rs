@@ -62,8 +62,8 @@ impl Pair {
 
     fn acknowledge(&mut self, ack: u64) {
         let before = self.board.snd_una();
-        let mut harvest = Harvest::new(self.now, 0, None, None);
-        let acked = self.board.acknowledge(ack, &mut harvest);
+        let mut effects = AckEffects::new(self.now, 0, None, None);
+        let acked = self.board.acknowledge(ack, &mut effects);
         assert_eq!(acked, ack.saturating_sub(before));
         self.model.retain(|sent| sent.end() > ack);
         if let Some(front) = self.model.first_mut().filter(|front| front.start < ack) {
@@ -74,8 +74,8 @@ impl Pair {
 
     fn select(&mut self, from: usize, to: usize) {
         let [first, last] = [from, to].map(|at| self.model[at]);
-        let mut harvest = Harvest::new(self.now, 0, None, None);
-        self.board.select(&[(first.start, last.end())], &mut harvest);
+        let mut effects = AckEffects::new(self.now, 0, None, None);
+        self.board.select(&[(first.start, last.end())], &mut effects);
         for sent in &mut self.model[from..=to] {
             sent.state = (sent.state | SACKED) & !(LOST | IN_REPAIR);
         }

@@ -14,7 +14,7 @@ pub(super) struct Arrival {
 }
 
 /// The segments that one ACK newly delivers, reduced to what the rules ask about them.
-pub(super) struct Harvest {
+pub(super) struct AckEffects {
     now: Instant,
     min_rtt: Option<Duration>,
     timestamp_rtt: Option<Duration>,
@@ -45,9 +45,9 @@ struct Latest {
     limited: bool,
 }
 
-impl Harvest {
+impl AckEffects {
     pub(super) fn new(now: Instant, fack: u64, timestamp_rtt: Option<Duration>, min_rtt: Option<Duration>) -> Self {
-        Harvest {
+        AckEffects {
             now,
             min_rtt,
             timestamp_rtt,

@@ -15,7 +15,7 @@ use std::net::IpAddr;
 
 /// Losses since data last moved.
 #[derive(Default)]
-pub(super) struct Vain {
+pub(super) struct LostSubflows {
     /// Each with its weight.
     count: u32,
     /// Between which addresses, each pair once.
@@ -29,10 +29,10 @@ const BARREN: u32 = MAX_VAIN / 2;
 /// Pairs of addresses remembered. A peer that announces ever new addresses costs no more than this.
 const MAX_PATHS: usize = 64;
 
-impl Vain {
+impl LostSubflows {
     /// Data has moved.
     pub(super) fn clear(&mut self) {
-        *self = Vain::default();
+        *self = LostSubflows::default();
     }
 
     fn note(&mut self, flow: &FlowKey, weight: u32) {
@@ -79,11 +79,11 @@ impl Connection {
         let subflow = &mut self.subflows[index];
         subflow.in_vain = weight > 0 && !subflow.useful;
         if weight > 0 {
-            self.paths.vain.note(&subflow.flow, weight);
+            self.paths.lost_subflows.note(&subflow.flow, weight);
         }
         self.bury(now, index, shared);
         let over = !matches!(self.life, Life::Unconfirmed(_) | Life::Multipath);
-        let spent = !over && weight > 0 && self.paths.vain.count >= MAX_VAIN;
+        let spent = !over && weight > 0 && self.paths.lost_subflows.count >= MAX_VAIN;
         if spent && self.subflows.iter().all(|subflow| self.is_hopeless(subflow)) {
             self.stats.ended = Some(fault);
             self.abort(now, shared);
@@ -107,7 +107,7 @@ impl Connection {
         let timed_out = is_barren(subflow) && times_out;
         let unanswered = subflow.handshake.is_some_and(|timer| timer.retries > 0);
         // Where others were lost, one that has been of use and is not in trouble is not.
-        let among_lost = self.paths.vain.has(&subflow.flow) && (!subflow.useful || times_out);
+        let among_lost = self.paths.lost_subflows.has(&subflow.flow) && (!subflow.useful || times_out);
         timed_out || unanswered || among_lost
     }
 }
