@@ -7,7 +7,7 @@
 use anabranch_engine::{Config, Factory};
 use anabranch_interop::links::{self, Bounds};
 use anabranch_interop::{Adjust, Close, Family, Meeting, Party, Plan, Stack, missing, seed};
-use anabranch_policy::registry::{ACK_PATHS, CONGESTION, Entry, REINJECTIONS, SCHEDULERS, WINDOWS};
+use anabranch_policy::registry::{ACK_PATHS, CONGESTION, Entry, Kind, REINJECTIONS, SCHEDULERS, WINDOWS};
 use anabranch_units::{Bytes, Seed, Stream};
 use std::fs;
 use std::path::Path;
@@ -162,7 +162,7 @@ fn settings(chance: &mut Stream) -> (String, Adjust) {
     (format!("{names}; buffers of {send} and {receive}"), Arc::new(adjust))
 }
 
-fn pick<T: ?Sized>(table: &'static [Entry<T>], chance: &mut Stream) -> (Factory<T>, &'static str) {
+fn pick<T: Kind + ?Sized>(table: &'static [Entry<T>], chance: &mut Stream) -> (Factory<T>, &'static str) {
     let entry = &table[chance.below(table.len() as u64) as usize];
     (Arc::new(|| entry.build_default()), &*entry.name)
 }
