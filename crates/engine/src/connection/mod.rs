@@ -285,7 +285,7 @@ impl Connection {
 
     /// True while a handshake of the server's initial subflow is under way.
     pub(crate) fn is_half_open(&self) -> bool {
-        self.role == Role::Server && self.subflows.initial().is_some_and(|subflow| subflow.state == State::SynReceived)
+        !self.is_known() && self.subflows.initial().is_some_and(|subflow| subflow.state == State::SynReceived)
     }
 
     fn longest_rto(&self) -> Duration {

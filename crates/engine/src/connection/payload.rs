@@ -274,8 +274,10 @@ impl Connection {
     pub(super) fn on_placed(&mut self, now: Instant, index: usize, before: u64, shared: &mut Shared) {
         self.note_held(now);
         let next = self.receiver.next();
-        for subflow in self.subflows.iter_mut() {
-            subflow.rx.ack.now |= subflow.rx.ahead.release(next);
+        if shared.config.profile.coupled_acks {
+            for subflow in self.subflows.iter_mut() {
+                subflow.rx.ack.now |= subflow.rx.ahead.release(next);
+            }
         }
         let subflow = &mut self.subflows[index];
         if !subflow.rx.maps.is_empty() {

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Builds the `anabranch` command with profile-guided optimisation: about a sixth faster on bulk transfers, same results.
+#
+#   packaging/pgo.sh            builds target/pgo/release/anabranch
+#   packaging/pgo.sh --bench    also builds bench's `speed` with the same profile, to measure the gain
+#
+# Three steps: a build that counts, runs that train it, a build that uses the counts. It takes the time of two release
+# builds and a minute. Needs rustup's component llvm-tools, of the version of the compiler, and says so where it is missing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+case "${1:-}" in
+    "" | --bench) ;;
+    *)
+        echo "usage: packaging/pgo.sh [--bench]" >&2
+        exit 2
+        ;;
+esac
+
+tools="$(rustc --print sysroot)/lib/rustlib/$(rustc -vV | sed -n 's/^host: //p')/bin"
+if [ ! -x "$tools/llvm-profdata" ]; then
+    echo "llvm-profdata of this compiler is missing; install it: rustup component add llvm-tools" >&2
+    exit 1
+fi
+
+target="$PWD/target/pgo"
+counts="$target/counts"
+rm -rf "$counts"
+mkdir -p "$counts"
+
+echo "== a build that counts"
+CARGO_TARGET_DIR="$target/counting" RUSTFLAGS="-Cprofile-generate=$counts" \
+    cargo build --quiet --release --locked -p anabranch-cli
+
+# What people run: every scheduler over shipped links, long transfers, a page, failing paths, segments as bytes, a capture.
+echo "== training"
+anabranch="$target/counting/release/anabranch"
+work="$(mktemp -d)"
+trap 'rm -rf "$work"' EXIT
+train() { (cd "$work" && "$anabranch" "$@" >/dev/null); }
+train compare wlan-lte --repeat 3
+train compare lossy --repeat 2
+train compare asymmetric-10-100 --repeat 2 --schedulers min-rtt,blest,ecf,late,anabranch,redundant
+for congestion in cubic lia bbr; do
+    train run symmetric --set "host.congestion=\"$congestion\""
+done
+train run shared-bottleneck
+train run path-failure --set codec=true --pcap captures
+train run web
+train inspect captures/client.pcapng
+
+echo "== merging"
+"$tools/llvm-profdata" merge -o "$counts/merged.profdata" "$counts"
+
+echo "== the build that uses the counts"
+build() {
+    # Code that training did not reach has no counts, which is no fault.
+    CARGO_TARGET_DIR="$target" RUSTFLAGS="-Cprofile-use=$counts/merged.profdata -Cllvm-args=-pgo-warn-missing-function=false" \
+        cargo build --quiet --release --locked "$@"
+}
+build -p anabranch-cli
+echo "target/pgo/release/anabranch"
+if [ "${1:-}" = --bench ]; then
+    build -p anabranch-bench --bench speed
+    echo "target/pgo/release/deps/speed-*"
+fi
