@@ -100,9 +100,9 @@ fn what_cannot_be_written_is_said_and_nothing_half_written_stays() {
     assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
     assert!(said.contains("cannot write file: ") && !said.contains("a run failed"), "before the run: {said}");
 
-    // A run that breaks: more competitors than the simulator has addresses for.
+    // A run that breaks: more competitors than there may be.
     let competitor = "[[workload]]\nkind = \"tcp\"\npath = \"wlan\"\nsize = \"1kB\"\n";
-    fs::write(here.join("crowd.toml"), format!("{SCENARIO}{}", competitor.repeat(127))).unwrap();
+    fs::write(here.join("crowd.toml"), format!("{SCENARIO}{}", competitor.repeat(256))).unwrap();
     let output = anabranch(&here, &["run", "crowd.toml", "--pcap", "broken"]);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(names(&here.join("broken")), [""; 0]);

@@ -295,9 +295,9 @@ fn what_fails_ends_with_1() {
     let here = directory("failed");
     let (code, text) = fail(&here, &["run", "small.toml", "--csv", "no/such/directory.csv"]);
     assert!(code == 1 && text.contains("cannot write"), "{text}");
-    // More competitors than the simulator has addresses for: found when the run begins.
+    // More competitors than there may be: found when the run begins.
     let competitor = "[[workload]]\nkind = \"tcp\"\npath = \"wlan\"\nsize = \"1kB\"\n";
-    let text = SCENARIO.replace("[run]", &format!("{}[run]", competitor.repeat(127)));
+    let text = SCENARIO.replace("[run]", &format!("{}[run]", competitor.repeat(256)));
     std::fs::write(here.join("crowd.toml"), text).unwrap();
     let (code, text) = fail(&here, &["run", "crowd.toml", "--seed", "5"]);
     assert!(code == 1 && text.contains("anabranch run crowd.toml --seed 5"), "{text}");
