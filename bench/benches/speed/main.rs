@@ -190,7 +190,7 @@ fn reference(options: &Options) -> Vec<Figure> {
         let ratio = figure("  its cost, to that of R1".to_owned(), "times", ratio);
         figures.push(Figure { goal: goal.map(Goal::AtMost), ..ratio });
         let least = match relative.links {
-            Links::Reference => continue,
+            Links::Standard => continue,
             Links::Gigabit => 1700.0,
             Links::Long => 8000.0,
         };

@@ -25,7 +25,7 @@ pub struct R1 {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Links {
     /// 100 Mbit/s, 10 ms and 10 Mbit/s, 40 ms.
-    Reference,
+    Standard,
     /// 1 Gbit/s, 10 ms and 50 ms, without random loss.
     Gigabit,
     /// 10 Gbit/s, 50 ms, under BBR.
@@ -38,7 +38,7 @@ impl R1 {
 
     /// So many connections that share the links.
     pub const fn shared(connections: u64) -> R1 {
-        R1 { connections, clients: 1, subflows: 2, links: Links::Reference }
+        R1 { connections, clients: 1, subflows: 2, links: Links::Standard }
     }
 
     /// So many connections, each of a client of its own over links of its own.
@@ -71,9 +71,9 @@ impl R1 {
     /// Seconds of virtual time for about half a second of ours, or a few for those that need more.
     pub fn seconds(self, quick: bool) -> u64 {
         let whole: u64 = match (self.links, self.connections * self.clients as u64) {
-            (Links::Reference, 1) => 100,
-            (Links::Reference, 2..=100) => 5,
-            (Links::Reference, _) => 2,
+            (Links::Standard, 1) => 100,
+            (Links::Standard, 2..=100) => 5,
+            (Links::Standard, _) => 2,
             (Links::Gigabit, _) => 10,
             (Links::Long, _) => 6,
         };
@@ -85,7 +85,7 @@ impl R1 {
         let mut host = HostSpec::new(Profile::linux(), Policies::default());
         host.multipath = self.subflows > 1;
         host.max_subflows = self.subflows;
-        if self.links != Links::Reference {
+        if self.links != Links::Standard {
             // Twice what is under way on all links, and a queue of the same size.
             let buffer = if self.links == Links::Long { 500_000_000 } else { 60_000_000 };
             (host.send_buffer, host.receive_buffer) = (Bytes::new(buffer), Bytes::new(buffer));
@@ -106,8 +106,8 @@ impl R1 {
     fn path(self, number: usize) -> PathSpec {
         let fast = number.is_multiple_of(2);
         let (mbps, delay_ms, p) = match self.links {
-            Links::Reference if fast => (100, 10, 1e-4),
-            Links::Reference => (10, 40, 1e-4),
+            Links::Standard if fast => (100, 10, 1e-4),
+            Links::Standard => (10, 40, 1e-4),
             Links::Gigabit => (1000, if fast { 10 } else { 50 }, 0.0),
             Links::Long => (10_000, 50, 1e-4),
         };

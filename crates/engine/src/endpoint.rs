@@ -32,7 +32,7 @@ pub struct Transmit {
     /// The segment; its source address says from where it leaves. [`Endpoint::reuse`] of this or another endpoint takes
     /// its memory back.
     pub segment: Box<Segment>,
-    /// Size of its IP packet.
+    /// Size of its IP packet, as [`Endpoint::handle_departure`] wants it; holds until somebody changes options or payload.
     pub size: Bytes,
     /// To be given back to [`Endpoint::handle_departure`] when the first hop has sent it.
     pub tag: u64,
@@ -234,8 +234,9 @@ impl Endpoint {
         closed
     }
 
-    /// Handles a segment that has arrived with a right TCP checksum. Takes its payload out; the rest is the caller's
-    /// again, to be read into or given to [`Endpoint::reuse`].
+    /// Handles a segment that has arrived with a right TCP checksum. May take its payload out, and puts the addresses of an
+    /// ACK back that came by way of another subflow's: read before what you need of it. Its memory is the caller's again, to
+    /// be read into or given to [`Endpoint::reuse`].
     pub fn handle_segment(&mut self, now: Instant, segment: &mut Segment) {
         let flow = segment.flow.reversed();
         let Some((id, subflow)) = self.shared.demux.find(&flow).or_else(|| self.put_addresses_back(segment)) else {
@@ -352,7 +353,8 @@ impl Endpoint {
         }
     }
 
-    /// Takes the memory of a segment for one that is to be sent, so that the steady state allocates none.
+    /// Takes the memory of a segment for one that is to be sent, so that the steady state allocates none. Optional. The
+    /// segment is cleared; a few thousand are kept, and what is beyond is freed.
     pub fn reuse(&mut self, segment: Box<Segment>) {
         self.shared.reuse(segment);
     }

@@ -69,6 +69,8 @@ pub(crate) struct Shared {
     pub(crate) short: u64,
 }
 
+/// Segments whose memory is kept for those to come.
+const MOST_SPARE: usize = 4096;
 /// Echo requests and replies that wait for the driver.
 const MOST_ECHOES: usize = 1024;
 
@@ -114,11 +116,13 @@ impl Shared {
         segment
     }
 
-    /// Keeps the memory of a segment for the next one.
+    /// Keeps the memory of a segment for the next one. A host that answers strangers is given back more than it takes.
     #[inline]
     pub(crate) fn reuse(&mut self, mut segment: Box<Segment>) {
-        segment.clear();
-        self.spare.push(segment);
+        if self.spare.len() < MOST_SPARE {
+            segment.clear();
+            self.spare.push(segment);
+        }
     }
 
     /// Sends a segment whose packet has `size` bytes.

@@ -298,9 +298,9 @@ fn an_answered_fast_close_is_over() {
     }
 }
 
-/// A peer that answers with an MP_FAIL, for which the last subflow is reset, leaves nobody to wait for.
+/// §3.5: while MP_FASTCLOSE waits for its answer an MP_FAIL means nothing. It is repeated, and a RST is the end.
 #[test]
-fn a_fast_close_without_a_subflow_is_over() {
+fn an_mp_fail_is_no_answer_to_a_fast_close() {
     let mut config = server();
     config.fast_close = FastClose::Ack;
     let (mut puppet, line, second) = two(config);
@@ -310,9 +310,35 @@ fn a_fast_close_without_a_subflow_is_over() {
     let on = if line.carries(out.iter().find(|s| fast_close(s).is_some()).unwrap()) { line } else { second };
     let at = if on.flow == line.flow { 11 } else { 1 };
     puppet.send(on.ack(at), |s| s.options.push_mptcp(MpOption::Fail { dsn: KEY.idsn() }));
+    assert!(puppet.take().is_empty());
     puppet.wait(Duration::from_secs(60));
+    let out = puppet.take();
+    assert_eq!(out.iter().filter(|s| fast_close(s).is_some() && !s.flags.has(Flags::RST)).count(), 3);
+    assert!(out.last().unwrap().flags.has(Flags::RST));
     assert_eq!(puppet.host.connections(), 0);
     assert!(puppet.has(|event| *event == Event::Reset));
+}
+
+/// The client's first data was under way when the application gave the connection up. It confirms MPTCP, and the wait for the
+/// answer to MP_FASTCLOSE goes on (§3.5).
+#[test]
+fn first_data_does_not_revive_what_was_given_up() {
+    let mut config = server();
+    config.fast_close = FastClose::Ack;
+    let (mut puppet, line) = Puppet::accepted(config);
+    puppet.host.abort(puppet.now, puppet.id.unwrap());
+    puppet.pump();
+    assert!(puppet.take().iter().any(|s| fast_close(s).is_some()));
+    let keys = puppet.keys(Some((10, None)));
+    puppet.send(line.ack(1), |s| {
+        s.payload = PATTERN[..10].into();
+        s.options.push_mptcp(MpOption::Capable(keys));
+    });
+    assert!(!puppet.has(|event| *event == Event::Readable));
+    puppet.wait(Duration::from_secs(60));
+    let out = puppet.take();
+    assert!(out.iter().filter(|s| fast_close(s).is_some() && !s.flags.has(Flags::RST)).count() >= 3);
+    assert_eq!(puppet.host.connections(), 0);
 }
 
 /// §3.5: with our key it is honoured on an ACK (answered with RSTs) and on a RST; any other key is ignored.

@@ -37,7 +37,15 @@ impl Connection {
 
     /// The peer has shown that it is an MPTCP peer: joins may begin.
     pub(super) fn on_confirmed(&mut self, now: Instant, shared: &mut Shared) {
-        let was_silent = self.life.confirmation().is_some_and(|confirmation| confirmation.silent);
+        let was_silent = match &mut self.life {
+            Life::Unconfirmed(confirmation) => confirmation.silent,
+            // Its first data was under way when we gave the connection up, which that does not take back.
+            Life::FastClosing(closing) => {
+                closing.was_confirmed = true;
+                return;
+            }
+            _ => return,
+        };
         self.life = Life::Multipath;
         if was_silent && self.timers.data.is_some() {
             // What the silent path carried has waited for long: a DATA_FIN has no subflow that would take it along.

@@ -34,7 +34,7 @@ impl Connection {
         shared.config.ack_rewrite && segment.options.has_experiment(EXPERIMENT)
     }
 
-    /// Brings `self.routes` up to date: what an ACK path policy may choose among.
+    /// Brings `self.acks.routes` up to date: what an ACK path policy may choose among.
     pub(super) fn survey_routes(&mut self) {
         self.acks.routes.clear();
         let open = self.subflows.iter().filter(|subflow| subflow.is_open());

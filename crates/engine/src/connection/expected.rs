@@ -140,7 +140,7 @@ mod tests {
     }
 
     impl Connection {
-        /// All state that a segment can change, payload held and what policies keep apart.
+        /// State that a segment can change: of subflows, both halves of the data level, timers, probes, losses and statistics.
         fn described(&self) -> String {
             let out = &self.sender.outgoing;
             let subflows =
@@ -148,7 +148,8 @@ mod tests {
             let subflows: Vec<_> = subflows.collect();
             let sent = (out.una, out.nxt, out.edge, out.largest_window, &out.unsent, out.fin_acked, out.log.len());
             let terms = (self.negotiated.long_dsn, self.life.mode(), &self.timers, &self.acks.prober, self.deadline());
-            format!("{subflows:?} {sent:?} {:?} {terms:?} {:?} {:?}", self.receiver, self.stats(), self.subflow_stats())
+            let more = (&self.receiver, &self.paths.lost_subflows, self.stats(), self.subflow_stats());
+            format!("{subflows:?} {sent:?} {terms:?} {more:?}")
         }
     }
 

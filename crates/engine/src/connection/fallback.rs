@@ -47,8 +47,11 @@ enum Infinite {
 }
 
 impl Connection {
-    /// Gives MPTCP up for plain TCP on the only subflow.
+    /// Gives MPTCP up for plain TCP on the only subflow. A connection that is ending goes on ending.
     pub(super) fn fall_back(&mut self, now: Instant, reason: FallbackReason, shared: &mut Shared) {
+        if !matches!(self.life, Life::Negotiating | Life::Unconfirmed(_) | Life::Multipath) {
+            return;
+        }
         let was_confirmed = self.life.is_confirmed();
         self.life = Life::Plain(Fallback { was_confirmed, ..Fallback::default() });
         self.stats.fallback = Some(reason);

@@ -52,7 +52,8 @@ impl Connection {
         }
         if segment.options.mptcp.is_some() {
             self.handle_options(now, index, segment, shared);
-            if self.life.is_gone() || self.subflows.position(id) != Some(index) {
+            let ending = self.life.is_gone() || self.life.is_fast_closing();
+            if ending || self.subflows.position(id) != Some(index) {
                 return;
             }
         }

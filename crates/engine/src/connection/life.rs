@@ -54,7 +54,7 @@ impl Life {
         }
     }
 
-    /// The peer has shown that MPTCP options get through both ways.
+    /// The peer has shown that MPTCP options get through both ways. False at the end, when nothing follows from it.
     #[inline]
     pub(super) fn is_confirmed(&self) -> bool {
         match self {

@@ -15,6 +15,7 @@ use std::net::IpAddr;
 
 /// Losses since data last moved.
 #[derive(Default)]
+#[cfg_attr(test, derive(Debug))]
 pub(super) struct LostSubflows {
     /// Each with its weight.
     count: u32,

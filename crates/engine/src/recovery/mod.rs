@@ -293,12 +293,12 @@ impl Recovery {
     /// Adds the timers that run.
     #[inline(always)]
     pub fn add_timers(&self, first: Earliest) -> Earliest {
-        first.and(self.timers.rto_at).and(self.timers.probe_at).and(self.timers.reorder_at)
+        self.timers.add_to(first)
     }
 
     /// The earliest of the timers that run.
     pub fn deadline(&self) -> Option<Instant> {
-        self.timers.earliest()
+        self.timers.add_to(Earliest::NONE).get()
     }
 
     /// Acts on one timer that is due. Call again while [`Recovery::deadline`] is not after `now`.

@@ -297,7 +297,7 @@ impl Scoreboard {
         **self.blocks.get_or_insert_default() = seen;
     }
 
-    /// SubflowSet the records from `id` on that end by `end`, leaping over what is marked; answers the first one above.
+    /// Marks the records from `id` on that end by `end`, leaping over what is marked; answers the first one above.
     fn select_from(&mut self, mut id: u64, end: u64, effects: &mut AckEffects) -> u64 {
         while let Some(first) = self.get(id) {
             if first.state & SACKED != 0 {

@@ -2,7 +2,7 @@
 
 use anabranch_units::{Duration, Instant};
 
-use crate::deadline::earliest;
+use crate::deadline::Earliest;
 use crate::rtt::RttEstimator;
 
 /// The three deadlines and what they are computed from.
@@ -74,8 +74,10 @@ impl Timers {
         self.reorder_at = None;
     }
 
-    pub(super) fn earliest(&self) -> Option<Instant> {
-        earliest([self.rto_at, self.probe_at, self.reorder_at])
+    /// Adds the timers that run.
+    #[inline(always)]
+    pub(super) fn add_to(&self, first: Earliest) -> Earliest {
+        first.and(self.rto_at).and(self.probe_at).and(self.reorder_at)
     }
 }
 
