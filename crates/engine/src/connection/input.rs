@@ -1,6 +1,7 @@
 //! A segment arrives on a subflow.
 
 use super::acceptance::acceptable_ack;
+use super::signal::Placing;
 use super::{Connection, Mode};
 use crate::shared::Shared;
 use crate::subflow::State;
@@ -61,20 +62,20 @@ impl Connection {
             return;
         }
         self.handle_ack(now, index, start, segment, ack);
-        if self.life.mode() == Mode::Multipath {
-            if let Some(dss) = segment.options.dss
-                && !self.handle_dss(now, index, start, segment, &dss, shared)
-            {
-                return;
-            }
-        } else {
+        let mut placing = Placing::ByTable;
+        if self.life.mode() != Mode::Multipath {
             if !self.check_agreement(now, index, segment.options.dss.as_ref(), shared) {
                 return;
             }
             self.handle_plain_ack(now, index, segment, ack, shared);
+        } else if let Some(dss) = segment.options.dss {
+            match self.handle_dss(now, index, start, segment, &dss, shared) {
+                Some(told) => placing = told,
+                None => return,
+            }
         }
         if !segment.payload.is_empty() || segment.flags.has(Flags::FIN) {
-            self.handle_payload(now, index, start, segment, shared);
+            self.handle_payload(now, index, (start, segment), placing, shared);
         }
     }
 

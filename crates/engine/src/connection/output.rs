@@ -41,10 +41,6 @@ pub(super) struct Waiting {
     blocked: Blocked,
     /// The data-level timer wants the oldest data repeated although every subflow carried it.
     pub(super) repeat_anywhere: bool,
-    /// The segment being processed carries its own mapping, to this data offset.
-    pub(super) own_map: Option<u64>,
-    /// There was no room for the mapping that the segment being processed carries.
-    pub(super) map_refused: bool,
     /// The scheduler's latest answer was impossible.
     pub(super) overruled: bool,
 }
@@ -65,8 +61,6 @@ impl Waiting {
             since: now,
             blocked: Blocked::default(),
             repeat_anywhere: false,
-            own_map: None,
-            map_refused: false,
             overruled: false,
         }
     }

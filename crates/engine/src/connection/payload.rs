@@ -1,98 +1,53 @@
 //! The bytes of a segment: through subflow order and their mapping to the data level.
 
+use super::signal::Placing;
 use super::{Connection, Mode};
 use crate::mapping::Mapping;
 use crate::shared::Shared;
 use crate::subflow::Subflow;
 use crate::{Event, FallbackReason};
-use anabranch_units::Instant;
+use anabranch_units::{Instant, SubflowId};
 use anabranch_wire::{Flags, ResetReason, Segment};
 use bytes::Bytes as Payload;
 
 impl Connection {
+    /// Takes in the payload and FIN of a segment that begins at subflow offset `start`.
     pub(super) fn handle_payload(
         &mut self,
         now: Instant,
         index: usize,
-        start: u64,
-        segment: &mut Segment,
+        (start, segment): (u64, &mut Segment),
+        placing: Placing,
         shared: &mut Shared,
     ) {
-        let fin = segment.flags.has(Flags::FIN);
-        let end = start + segment.payload.len() as u64;
-        let own_map = self.sender.waiting.own_map.take();
-        let map_refused = std::mem::take(&mut self.sender.waiting.map_refused);
+        let (fin, end) = (segment.flags.has(Flags::FIN), start + segment.payload.len() as u64);
         if !segment.payload.is_empty() {
             self.receiver.on_segment();
         }
-        let subflow = &mut self.subflows[index];
-        if fin {
-            match subflow.rx.peer_fin {
-                Some(known) if known != end => {
-                    shared.counters.unacceptable += 1;
-                    return;
-                }
-                _ => subflow.rx.peer_fin = Some(end),
-            }
-            subflow.rx.ack.now = true;
-        }
-        if subflow.rx.peer_fin.is_some_and(|known| end > known) {
+        if !self.admits(index, end, fin, segment.payload.is_empty()) {
             shared.counters.unacceptable += 1;
-            return;
-        }
-        if self.life.mode() == Mode::Plain && !segment.payload.is_empty() && end - 1 > self.receiver.edge() {
-            // Plain TCP has no second level to repeat what the window does not admit (a window probe, for example): it must
-            // not be acknowledged here either.
-            shared.counters.unacceptable += 1;
-            self.subflows[index].rx.ack.now = true;
             return;
         }
         self.note_arrival(now, index, start, end, shared);
         self.wake_prober(now);
+        let own_map = if let Placing::At(data) = placing { Some(data) } else { None };
         let early = self.is_early(index, start, own_map);
-        let subflow = &mut self.subflows[index];
-        if start > subflow.rx.rcv_nxt {
-            let length = segment.payload.len() as u64;
-            let payload = std::mem::take(&mut segment.payload);
-            shared.counters.refused_data += if map_refused { length } else { 0 };
-            let stored = if map_refused { None } else { subflow.rx.ofo.insert(start, payload) };
-            if stored.is_some_and(|stored| stored < length) {
-                subflow.rx.ack.duplicate = Some((start, end));
-            }
-            subflow.rx.ack.unreported = true;
-            if shared.config.profile.coupled_acks && stored == Some(0) {
-                // What is stored already is not answered.
-                (subflow.rx.ack.now, subflow.rx.ack.unreported) = (false, false);
-            }
-            if early && stored.is_some_and(|stored| stored > 0) {
-                self.receiver.on_early();
-            }
-            self.note_held(now);
-            return;
-        }
         let mut payload = std::mem::take(&mut segment.payload);
-        if start < subflow.rx.rcv_nxt {
-            let behind = ((subflow.rx.rcv_nxt - start) as usize).min(payload.len());
-            payload = payload.slice(behind..);
+        let rcv_nxt = self.subflows[index].rx.rcv_nxt;
+        if start > rcv_nxt {
+            return self.hold_payload(now, index, (start, payload), early, placing, shared);
         }
-        let had_holes = !subflow.rx.ofo.is_empty();
-        let id = subflow.id;
+        let behind = ((rcv_nxt - start) as usize).min(payload.len());
+        payload = payload.slice(behind..);
         if early && !payload.is_empty() {
             self.receiver.on_early();
         }
+        let (id, had_holes) = (self.subflows[index].id, !self.subflows[index].rx.ofo.is_empty());
         if !payload.is_empty() && !self.consume(now, index, payload, own_map, shared) {
             return;
         }
-        while had_holes && self.subflows.position(id) == Some(index) {
-            let subflow = &mut self.subflows[index];
-            let Some((_, chunk)) = subflow.rx.ofo.pop(subflow.rx.rcv_nxt) else { break };
-            if self.life.mode() == Mode::Plain {
-                // It may have been taken under the window of MPTCP, which a fallback since has not moved.
-                self.receiver.admit_acknowledged(subflow.rx.rcv_nxt - 1 + chunk.len() as u64);
-            }
-            if !self.consume(now, index, chunk, None, shared) {
-                return;
-            }
+        if had_holes && !self.consume_held(now, index, id, shared) {
+            return;
         }
         if let Some(index) = self.subflows.position(id) {
             // The first segment that waits for the stream is not answered; those behind it repeat the ACK before it.
@@ -103,6 +58,73 @@ impl Connection {
             self.note_push(index, segment.flags);
             self.take_subflow_fin(now, index, shared);
         }
+    }
+
+    /// Whether what ends at subflow offset `end` may be taken in, with a `fin` or without: one that contradicts an earlier FIN, or
+    /// the window of plain TCP, may not.
+    fn admits(&mut self, index: usize, end: u64, fin: bool, is_empty: bool) -> bool {
+        let rx = &mut self.subflows[index].rx;
+        if fin {
+            if rx.peer_fin.is_some_and(|known| known != end) {
+                return false;
+            }
+            rx.peer_fin = Some(end);
+            rx.ack.now = true;
+        }
+        if rx.peer_fin.is_some_and(|known| end > known) {
+            return false;
+        }
+        if self.life.mode() == Mode::Plain && !is_empty && end - 1 > self.receiver.edge() {
+            // Plain TCP has no second level to repeat what the window does not admit (a window probe, for example): it must
+            // not be acknowledged here either.
+            self.subflows[index].rx.ack.now = true;
+            return false;
+        }
+        true
+    }
+
+    /// Keeps a payload that begins behind a hole of its subflow, unless there was no room for its mapping.
+    fn hold_payload(
+        &mut self,
+        now: Instant,
+        index: usize,
+        (start, payload): (u64, Payload),
+        early: bool,
+        placing: Placing,
+        shared: &mut Shared,
+    ) {
+        let (length, refused) = (payload.len() as u64, placing == Placing::Refused);
+        shared.counters.refused_data += if refused { length } else { 0 };
+        let rx = &mut self.subflows[index].rx;
+        let stored = if refused { None } else { rx.ofo.insert(start, payload) };
+        if stored.is_some_and(|stored| stored < length) {
+            rx.ack.duplicate = Some((start, start + length));
+        }
+        rx.ack.unreported = true;
+        if shared.config.profile.coupled_acks && stored == Some(0) {
+            // What is stored already is not answered.
+            (rx.ack.now, rx.ack.unreported) = (false, false);
+        }
+        if early && stored.is_some_and(|stored| stored > 0) {
+            self.receiver.on_early();
+        }
+        self.note_held(now);
+    }
+
+    /// Hands on what waited behind a hole that is filled now. False if the subflow is gone.
+    fn consume_held(&mut self, now: Instant, index: usize, id: SubflowId, shared: &mut Shared) -> bool {
+        while self.subflows.position(id) == Some(index) {
+            let rx = &mut self.subflows[index].rx;
+            let Some((_, chunk)) = rx.ofo.pop(rx.rcv_nxt) else { break };
+            if self.life.mode() == Mode::Plain {
+                // It may have been taken under the window of MPTCP, which a fallback since has not moved.
+                self.receiver.admit_acknowledged(rx.rcv_nxt - 1 + chunk.len() as u64);
+            }
+            if !self.consume(now, index, chunk, None, shared) {
+                return false;
+            }
+        }
+        true
     }
 
     /// The sender has nothing more for now if it says so: memory for what is out of order is given back where none is.

@@ -8,8 +8,19 @@ use anabranch_units::{Instant, SubflowSeq};
 use anabranch_wire::{DataSeq, Dss, Map, ResetReason, Segment};
 use bytes::Bytes as Payload;
 
+/// Where the bytes of a segment belong at the data level, as far as its own DSS tells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Placing {
+    /// Where the table of mappings says; in plain TCP, where the subflow's order says.
+    ByTable,
+    /// At this data offset: the segment is next and carries its mapping.
+    At(u64),
+    /// Nowhere: there was no room for the mapping that it carries, so the bytes are not kept either.
+    Refused,
+}
+
 impl Connection {
-    /// True if the subflow is still there.
+    /// Takes a DSS in. Where the segment's bytes belong; `None` if the subflow is gone.
     pub(super) fn handle_dss(
         &mut self,
         now: Instant,
@@ -18,24 +29,24 @@ impl Connection {
         segment: &Segment,
         dss: &Dss,
         shared: &mut Shared,
-    ) -> bool {
+    ) -> Option<Placing> {
         self.take_data_ack(now, index, segment, dss, shared);
-        let Some(map) = dss.map else { return true };
+        let Some(map) = dss.map else { return Some(Placing::ByTable) };
         if map.length == 0 {
             if self.can_follow() {
                 self.fall_back(now, FallbackReason::InfiniteMapping, shared);
-                return true;
+                return Some(Placing::ByTable);
             }
             self.bad_mapping(now, index, ResetReason::MptcpError, shared);
-            return false;
+            return None;
         }
         self.negotiated.long_dsn |= matches!(map.dsn, DataSeq::Long(_));
         let Some(data) = self.data_offset(map.dsn) else {
             // Before the start of the stream: nothing of ours. An old duplicate cannot be, since there is no earlier stream.
             self.bad_mapping(now, index, ResetReason::MptcpError, shared);
-            return false;
+            return None;
         };
-        self.take_map(now, index, start, segment, &map, data, dss.data_fin, shared)
+        self.take_map(now, index, (start, segment), &map, (data, dss.data_fin), shared)
     }
 
     /// Takes in the DATA_ACK of a DSS, if it has one.
@@ -58,18 +69,17 @@ impl Connection {
         }
     }
 
-    #[allow(clippy::too_many_arguments)]
+    /// Takes in a mapping of a segment that begins at subflow offset `start`: data offset `data` on, with the DATA_FIN if
+    /// `data_fin`.
     fn take_map(
         &mut self,
         now: Instant,
         index: usize,
-        start: u64,
-        segment: &Segment,
+        (start, segment): (u64, &Segment),
         map: &Map,
-        data: u64,
-        data_fin: bool,
+        (data, data_fin): (u64, bool),
         shared: &mut Shared,
-    ) -> bool {
+    ) -> Option<Placing> {
         let length = u64::from(map.length) - u64::from(data_fin);
         let proof = match (self.negotiated.checksum, map.checksum) {
             (true, Some(checksum)) => Some(Proof { checksum, data_fin }),
@@ -77,65 +87,77 @@ impl Connection {
             // §3.3.1: one that was agreed on and is not there, or the other way round, means a broken subflow.
             (true, None) | (false, Some(_)) => {
                 self.bad_mapping(now, index, ResetReason::MptcpError, shared);
-                return false;
+                return None;
             }
         };
         if length == 0 {
             // A DATA_FIN of its own, whose checksum covers just the pseudo-header.
             let lone = Mapping { subflow: u64::from(map.subflow_seq), data, length, proof };
-            if proof.is_some_and(|proof| !self.verify(index, &lone, proof, Some(&Payload::new()))) {
-                return self.on_checksum_failure(now, index, &lone, shared);
-            }
-            return self.take_data_fin(now, index, data, shared);
+            let alive = match proof {
+                Some(proof) if !self.verify(index, &lone, proof, Some(&Payload::new())) => {
+                    self.on_checksum_failure(now, index, &lone, shared)
+                }
+                _ => self.take_data_fin(now, index, data, shared),
+            };
+            return alive.then_some(Placing::ByTable);
         }
         if data_fin && proof.is_none() && !self.take_data_fin(now, index, data + length, shared) {
-            return false;
+            return None;
         }
-        let subflow = &mut self.subflows[index];
-        let Some(first) = SubflowSeq::new(map.subflow_seq).offset_near(SubflowSeq::new(0), subflow.rx.rcv_nxt) else {
-            return true;
+        let near = self.subflows[index].rx.rcv_nxt;
+        let Some(first) = SubflowSeq::new(map.subflow_seq).offset_near(SubflowSeq::new(0), near) else {
+            return Some(Placing::ByTable);
         };
         let mapping = Mapping { subflow: first, data, length, proof };
-        // The common cases wait for nothing: the segment is next, and lies in the mapping that it carries.
-        let end = start + segment.payload.len() as u64;
-        let next = start == subflow.rx.rcv_nxt && subflow.rx.ofo.is_empty() && subflow.rx.unplaced.is_empty();
-        let inside = next && first <= start && start < end && end <= first + length;
-        let whole = inside && first == start && end == first + length && subflow.rx.maps.is_empty();
-        match proof {
-            None if whole => {
-                self.sender.waiting.own_map = Some(data);
-                return true;
-            }
-            // The table holds it for the segments to come, which may not repeat it.
-            None if inside && self.hold_map(index, mapping).is_ok() => {
-                self.sender.waiting.own_map = Some(data + (start - first));
-                return true;
-            }
-            Some(proof) if whole && !proof.data_fin && self.verify(index, &mapping, proof, Some(&segment.payload)) => {
-                self.sender.waiting.own_map = Some(data);
-                return true;
-            }
-            _ => {}
+        match self.place_at_once(index, start, segment, mapping) {
+            Some(at) => Some(Placing::At(at)),
+            None => self.keep_map(now, index, mapping, !segment.payload.is_empty(), shared),
         }
-        let subflow = &mut self.subflows[index];
-        if first + length <= subflow.rx.placed() {
-            return true;
+    }
+
+    /// The data offset of a segment that waits for nothing: it is next on its subflow, and lies in the mapping that it
+    /// carries. The common cases.
+    fn place_at_once(&mut self, index: usize, start: u64, segment: &Segment, mapping: Mapping) -> Option<u64> {
+        let rx = &self.subflows[index].rx;
+        let (first, end) = (mapping.subflow, start + segment.payload.len() as u64);
+        let next = start == rx.rcv_nxt && rx.ofo.is_empty() && rx.unplaced.is_empty();
+        let inside = next && first <= start && start < end && end <= mapping.end();
+        let whole = inside && first == start && end == mapping.end() && rx.maps.is_empty();
+        let taken = match mapping.proof {
+            // The table holds one that reaches further for the segments to come, which may not repeat it.
+            None => whole || inside && self.hold_map(index, mapping).is_ok(),
+            Some(proof) => whole && !proof.data_fin && self.verify(index, &mapping, proof, Some(&segment.payload)),
+        };
+        taken.then(|| mapping.data + (start - first))
+    }
+
+    /// Keeps a mapping for bytes that are not there, or not next; `carries` bytes itself.
+    fn keep_map(
+        &mut self,
+        now: Instant,
+        index: usize,
+        mapping: Mapping,
+        carries: bool,
+        shared: &mut Shared,
+    ) -> Option<Placing> {
+        let placed = self.subflows[index].rx.placed();
+        if mapping.end() <= placed {
+            return Some(Placing::ByTable);
         }
         // What is proven as a whole cannot begin where something else has ended already.
-        let cut = proof.is_some() && first < subflow.rx.placed();
+        let cut = mapping.proof.is_some() && mapping.subflow < placed;
         let Some(held) = self.hold_map(index, mapping).ok().filter(|_| !cut) else {
             self.bad_mapping(now, index, ResetReason::MptcpError, shared);
-            return false;
+            return None;
         };
         // It may be what earlier bytes wait for.
         if !self.subflows[index].rx.unplaced.is_empty() {
             self.subflows[index].rx.ack.now = true;
             if !self.place(now, index, shared) {
-                return false;
+                return None;
             }
         }
-        self.sender.waiting.map_refused = !held && start < end;
-        true
+        Some(if !held && carries { Placing::Refused } else { Placing::ByTable })
     }
 
     /// Puts a mapping into the table of subflow `index`; true if it is held now. What a full table forgets comes again
@@ -163,7 +185,6 @@ impl Connection {
 
     /// The mapping cannot be: the peer or a middlebox is broken, and the subflow is useless.
     pub(super) fn bad_mapping(&mut self, now: Instant, index: usize, reason: ResetReason, shared: &mut Shared) {
-        self.sender.waiting.own_map = None;
         self.kill(now, index, reason, shared);
     }
 }
