@@ -2,8 +2,9 @@
 
 use super::Connection;
 use crate::Event;
-use crate::recovery::{AckIn, Phase};
+use crate::recovery::{AckIn, AckOut, Phase};
 use crate::shared::Shared;
+use crate::subflow::Subflow;
 use anabranch_policy::congestion::Ack;
 use anabranch_units::{Bytes, Instant, SubflowSeq};
 use anabranch_wire::{Flags, Segment};
@@ -41,16 +42,36 @@ impl Connection {
         if let Some(sample) = out.rate {
             subflow.tx.note_rate(now, sample, out.rtt);
         }
-        let (id, srtt, mss) = (subflow.id, subflow.tx.rtt.srtt(), u64::from(subflow.tx.mss));
         let revived = out.acked > 0 && std::mem::take(&mut subflow.liveness.potentially_failed);
+        self.tell_congestion(now, index, &out, (cwnd, in_flight, flight_size));
+        if revived {
+            self.subflows_changed(now);
+        }
+    }
+
+    /// Tells congestion control the effects of an ACK on subflow `index`: what recovery learned first, since that moves the
+    /// window that the delivery is counted against. `before` the ACK there were window, pipe and FlightSize.
+    fn tell_congestion(&mut self, now: Instant, index: usize, out: &AckOut, before: (Bytes, Bytes, Bytes)) {
+        let (cwnd, in_flight_before, flight_size) = before;
+        let Subflow { id, tx, .. } = &self.subflows[index];
+        let id = *id;
         let slow_start = self.sender.congestion.ssthresh(id).is_none_or(|ssthresh| cwnd < ssthresh);
         // The window was the limit if it was full before this ACK; in slow start, where it doubles in a round trip, if half
         // of it was used (Linux `tcp_is_cwnd_limited`).
-        let used = in_flight.get() + mss;
-        let limited = used > cwnd.get() || (slow_start && 2 * in_flight.get() >= cwnd.get());
-        let (in_flight_before, in_flight) = (in_flight, subflow.tx.in_flight());
-        let (in_recovery, delivered) =
-            (subflow.tx.recovery.phase() == Phase::Recovery, subflow.tx.recovery.delivered());
+        let used = in_flight_before.get() + u64::from(tx.mss);
+        let cwnd_limited = used > cwnd.get() || (slow_start && 2 * in_flight_before.get() >= cwnd.get());
+        let ack = Ack {
+            acked: Bytes::new(out.delivered),
+            lost: Bytes::new(out.newly_lost_bytes),
+            srtt: tx.rtt.srtt(),
+            rtt: out.rtt,
+            in_flight_before,
+            in_flight: tx.in_flight(),
+            cwnd_limited,
+            in_recovery: tx.recovery.phase() == Phase::Recovery,
+            delivered: tx.recovery.delivered(),
+            sample: out.rate,
+        };
         if out.left_recovery {
             self.sender.congestion.on_recovered(now, id);
         }
@@ -65,22 +86,7 @@ impl Connection {
             self.enter_recovery(now, index, flight_size);
         }
         if out.delivered > 0 {
-            let ack = Ack {
-                acked: Bytes::new(out.delivered),
-                lost: Bytes::new(out.newly_lost_bytes),
-                srtt,
-                rtt: out.rtt,
-                in_flight_before,
-                in_flight,
-                cwnd_limited: limited,
-                in_recovery,
-                delivered,
-                sample: out.rate,
-            };
             self.sender.congestion.on_ack(now, id, &ack);
-        }
-        if revived {
-            self.subflows_changed(now);
         }
     }
 

@@ -271,6 +271,11 @@ impl Connection {
             return if nothing_new { Obstacle::Application } else { Obstacle::Cwnd };
         }
         self.reinject(now, shared);
+        self.send_as_decided(now, shared)
+    }
+
+    /// Sends new data and copies, segment by segment as the scheduler says, until something is in the way.
+    fn send_as_decided(&mut self, now: Instant, shared: &mut Shared) -> Obstacle {
         let mut window_shut = false;
         let mut vain = 0;
         loop {
@@ -285,19 +290,9 @@ impl Connection {
             if unsent == 0 && !copies {
                 return self.drained(now, shared);
             }
-            // A tail loss probe sends new data whatever the window of congestion control says (RFC 8985 §7.3).
             let sendable = self.sender.outgoing.unsent.below(self.sender.outgoing.edge);
-            if sendable > 0
-                && let Some(index) = self.subflows.iter().position(|subflow| {
-                    let used_up = || self.sender.views.iter().any(|view| view.id == subflow.id && view.share.is_zero());
-                    subflow.tx.probe_now && subflow.is_usable() && !used_up()
-                })
-            {
-                let sent = self.send_new(now, index, Bytes::ZERO, sendable, false, shared) == Attempt::Sent;
-                self.subflows[index].tx.probe_now &= !sent;
-                if sent {
-                    continue;
-                }
+            if sendable > 0 && self.probe_with_new_data(now, sendable, shared) {
+                continue;
             }
             if !room_to_repeat && !window_shut {
                 return if self.is_shut_out() { Obstacle::ReceiveWindow } else { Obstacle::Cwnd };
@@ -337,6 +332,18 @@ impl Connection {
                 }
             }
         }
+    }
+
+    /// Sends new data as a tail loss probe where one is due, whatever the window of congestion control says (RFC 8985 §7.3).
+    fn probe_with_new_data(&mut self, now: Instant, sendable: u64, shared: &mut Shared) -> bool {
+        let due = self.subflows.iter().position(|subflow| {
+            let used_up = || self.sender.views.iter().any(|view| view.id == subflow.id && view.share.is_zero());
+            subflow.tx.probe_now && subflow.is_usable() && !used_up()
+        });
+        let Some(index) = due else { return false };
+        let sent = self.send_new(now, index, Bytes::ZERO, sendable, false, shared) == Attempt::Sent;
+        self.subflows[index].tx.probe_now &= !sent;
+        sent
     }
 
     /// A subflow would send if only the peer's window admitted it: a closed one leaves room on none, and yet no congestion
@@ -435,12 +442,7 @@ impl Connection {
         out.nxt = out.nxt.max(start + length);
         self.stats.sent += length;
         subflow.tx.counts.bytes_first_sent += length;
-        let choice = match (subflow.tx.probe_now, self.sender.views.len(), self.sender.waiting.overruled) {
-            (true, ..) => Choice::TailLossProbe,
-            (_, 1, _) => Choice::OnlySubflow,
-            (_, _, true) => Choice::Overruled,
-            _ => Choice::Scheduler,
-        };
+        let choice = self.choice_of(index);
         let piece = Piece { start, length, flags, purpose: Purpose::NewData(choice) };
         self.push_data(now, index, piece, shared);
         if self.timers.data.is_none() {
@@ -452,6 +454,16 @@ impl Connection {
         self.sender.scheduler.observe(now, &event);
         self.tell_of_sending(now, index, start, length);
         Attempt::Sent
+    }
+
+    /// Tells why new data leaves on subflow `index`.
+    fn choice_of(&self, index: usize) -> Choice {
+        match (self.subflows[index].tx.probe_now, self.sender.views.len(), self.sender.waiting.overruled) {
+            (true, ..) => Choice::TailLossProbe,
+            (_, 1, _) => Choice::OnlySubflow,
+            (_, _, true) => Choice::Overruled,
+            _ => Choice::Scheduler,
+        }
     }
 
     /// RFC 2861: a window not used for longer than a timeout says nothing about the path any more. Congestion control is told
