@@ -20,26 +20,11 @@ impl Connection {
         shared: &mut Shared,
     ) -> Option<u64> {
         let window = self.receiver.window().max(1) + u64::from(u16::MAX);
-        let subflow = &mut self.subflows[index];
-        let rst = segment.flags.has(Flags::RST);
-        if subflow.timestamps && !rst {
-            match segment.options.timestamps {
-                Some(timestamps)
-                    if subflow.rx.is_old(timestamps.value, now)
-                        && !(self.negotiated.detours && is_late(subflow, segment, timestamps.value)) =>
-                {
-                    shared.counters.unacceptable += 1;
-                    self.answer_unacceptable(now, index, segment, shared);
-                    return None;
-                }
-                // RFC 7323 §3.2: once negotiated, every segment carries it.
-                None => {
-                    shared.counters.unacceptable += 1;
-                    return None;
-                }
-                Some(_) => {}
-            }
+        if !self.is_timely(now, index, segment, shared) {
+            return None;
         }
+        let rst = segment.flags.has(Flags::RST);
+        let subflow = &mut self.subflows[index];
         let start = segment.seq.offset_near(subflow.rx.irs, subflow.rx.rcv_nxt);
         let length = segment.sequence_length();
         let acceptable = start.filter(|start| {
@@ -76,6 +61,27 @@ impl Connection {
             return None;
         };
         Some(start)
+    }
+
+    /// Checks timestamps where they were agreed on (PAWS, RFC 7323 §5.3): a segment with an old one is answered, and one
+    /// without is dropped. A RST needs none.
+    fn is_timely(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) -> bool {
+        let subflow = &self.subflows[index];
+        if !subflow.timestamps || segment.flags.has(Flags::RST) {
+            return true;
+        }
+        // RFC 7323 §3.2: once negotiated, every segment carries it.
+        let Some(timestamps) = segment.options.timestamps else {
+            shared.counters.unacceptable += 1;
+            return false;
+        };
+        let late = || self.negotiated.detours && is_late(subflow, segment, timestamps.value);
+        if subflow.rx.is_old(timestamps.value, now) && !late() {
+            shared.counters.unacceptable += 1;
+            self.answer_unacceptable(now, index, segment, shared);
+            return false;
+        }
+        true
     }
 
     /// The DATA_ACK of a segment whose subflow-level bytes were received before.

@@ -38,11 +38,24 @@ impl Connection {
             shared.counters.unacceptable += 1;
             return self.challenge(now, index, shared);
         };
-        let id = self.subflows[index].id;
         if self.life.is_fast_closing() {
             return self.handle_options(now, index, segment, shared);
         }
         self.note_valid(now, index, start, segment);
+        self.handle_content(now, index, (start, ack), segment, shared);
+    }
+
+    /// Acts on what a valid segment says and carries: it begins at subflow offset `start` and acknowledges `ack`. Each step may
+    /// be the end of the subflow.
+    fn handle_content(
+        &mut self,
+        now: Instant,
+        index: usize,
+        (start, ack): (u64, u64),
+        segment: &mut Segment,
+        shared: &mut Shared,
+    ) {
+        let id = self.subflows[index].id;
         if std::mem::take(&mut self.subflows[index].liveness.stale) {
             self.subflows_changed(now);
         }

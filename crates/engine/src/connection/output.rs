@@ -420,28 +420,12 @@ impl Connection {
             return Attempt::TooShort;
         }
         self.restart_after_idle(now, index);
-        let out = &mut self.sender.outgoing;
         assert!(skip.get() + length <= sendable, "new data stays inside the peer's window");
-        let subflow = &mut self.subflows[index];
+        let subflow = &self.subflows[index];
         let after = subflow.tx.in_flight() + Bytes::new(length);
         let fits = after <= self.sender.congestion.cwnd(subflow.id) || subflow.tx.probe_now;
         assert!(fits, "new data stays inside the congestion window, a tail loss probe apart");
-        out.unsent.remove(start, start + length);
-        out.log.push(now, start, length as u32, subflow.slot);
-        let mut flags = 0;
-        if ends_stream
-            && out.fin.is_some()
-            && out.unsent.is_empty()
-            && self.life.mode() == Mode::Multipath
-            && self.life.is_confirmed()
-        {
-            flags |= emit::DATA_FIN;
-            out.fin_sent = true;
-        }
-        out.in_order &= start == out.nxt && !subflow.is_join();
-        out.nxt = out.nxt.max(start + length);
-        self.stats.sent += length;
-        subflow.tx.counts.bytes_first_sent += length;
+        let flags = self.record_new(now, index, (start, length), ends_stream);
         let choice = self.choice_of(index);
         let piece = Piece { start, length, flags, purpose: Purpose::NewData(choice) };
         self.push_data(now, index, piece, shared);
@@ -454,6 +438,22 @@ impl Connection {
         self.sender.scheduler.observe(now, &event);
         self.tell_of_sending(now, index, start, length);
         Attempt::Sent
+    }
+
+    /// Enters new data that leaves on subflow `index` in the books of the stream: `length` bytes from offset `start` on. Returns
+    /// the flags of its segment: the end of a closed stream takes the DATA_FIN along once the peer has confirmed MPTCP.
+    fn record_new(&mut self, now: Instant, index: usize, (start, length): (u64, u64), ends_stream: bool) -> u8 {
+        let (out, subflow) = (&mut self.sender.outgoing, &mut self.subflows[index]);
+        out.unsent.remove(start, start + length);
+        out.log.push(now, start, length as u32, subflow.slot);
+        out.in_order &= start == out.nxt && !subflow.is_join();
+        out.nxt = out.nxt.max(start + length);
+        self.stats.sent += length;
+        subflow.tx.counts.bytes_first_sent += length;
+        let closes = ends_stream && out.fin.is_some() && out.unsent.is_empty();
+        let fin = closes && self.life.mode() == Mode::Multipath && self.life.is_confirmed();
+        out.fin_sent |= fin;
+        if fin { emit::DATA_FIN } else { 0 }
     }
 
     /// Tells why new data leaves on subflow `index`.
