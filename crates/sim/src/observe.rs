@@ -32,7 +32,7 @@ pub struct Sight<'a> {
     pub client: usize,
     /// Which of the hosts on them.
     pub host: Host,
-    /// Over which path: an index into [`Spec::paths`](crate::Spec::paths).
+    /// Over which path: an index into the paths of [`Spec::network`](crate::Spec::network).
     pub path: usize,
     /// What.
     pub content: Content<'a>,
