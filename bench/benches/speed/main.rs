@@ -37,7 +37,8 @@ struct Options {
     /// One table
     #[arg(long, value_name = "TABLE", value_parser = TABLES.map(|(table, ..)| table))]
     only: Option<String>,
-    /// Play one run once, for a profiler: tcp, bulk, clean, many, r1, r1-100, r1-1000, r1-own-1000, r1-16-subflows, gigabit, long, …
+    /// Play one run once, for a profiler: tcp, bulk, clean, many, r1, r1-100, r1-1000, r1-own-1000, r1-16-subflows,
+    /// gigabit, long, …
     #[arg(long, value_name = "RUN", value_parser = run)]
     play: Option<Run>,
     /// How long that one lasts, in seconds of virtual time

@@ -41,7 +41,7 @@ impl R1 {
         R1 { connections, clients: 1, subflows: 2, links: Links::Standard }
     }
 
-    /// So many connections, each of a client of its own over links of its own.
+    /// Connections, each of a client of its own over links of its own.
     pub const fn own(clients: usize) -> R1 {
         R1 { clients, ..R1::ONE }
     }

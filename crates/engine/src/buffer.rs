@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 
 /// Written data by stream offset. Chunks are kept as written; nothing is copied unless a segment straddles two.
 ///
-/// A writer that offers a large piece, sees part of it taken and offers the rest later makes one chunk, not many: the rest
+/// A writer that offers a large piece, sees part of it taken and offers the rest later makes one chunk, not many: the
+/// rest
 /// lies in memory where the chunk goes on, so the chunk just admits more of itself.
 #[derive(Debug, Default)]
 pub(crate) struct SendBuffer {
@@ -92,7 +93,8 @@ impl SendBuffer {
 
     /// Memory that holds the bytes `offset..offset + length`, and their position in it.
     ///
-    /// They must be kept here. The memory is a piece as the application offered it, or a copy of bytes that straddle two.
+    /// They must be kept here. The memory is a piece as the application offered it, or a copy of bytes that straddle
+    /// two.
     pub(crate) fn find(&mut self, offset: u64, length: usize) -> (Cow<'_, Bytes>, usize) {
         if length == 0 {
             return (Cow::Owned(Bytes::new()), 0);

@@ -33,7 +33,8 @@ fn is_fin(segment: &Segment) -> bool {
     segment.flags.has(Flags::FIN)
 }
 
-/// §3.3.3: a lone DATA_FIN has subflow sequence number 0 and length 1, takes one data sequence number, goes out on every
+/// §3.3.3: a lone DATA_FIN has subflow sequence number 0 and length 1, takes one data sequence number, goes out on
+/// every
 /// subflow, and is repeated until DATA_ACKed; no subflow is closed before.
 #[test]
 fn a_data_fin_is_repeated_until_acknowledged() {
@@ -140,7 +141,8 @@ fn data_of_a_closed_subflow_moves_over() {
     assert!(pair.hosts[SERVER].counters().resets_sent.is_empty(), "both FINs came through");
 }
 
-/// §3.3.3: with all subflows closed and no DATA_FIN the connection ends only after a while, so that it can be joined again.
+/// §3.3.3: with all subflows closed and no DATA_FIN the connection ends only after a while, so that it can be joined
+/// again.
 #[test]
 fn a_connection_outlives_its_subflows_for_a_while() {
     for reset in [false, true] {
@@ -247,7 +249,8 @@ fn abort_by_reset() {
     assert_eq!(puppet.host.connections(), 0);
 }
 
-/// §3.5, option A: MP_FASTCLOSE on an ACK of one subflow and RSTs on the others; at most three repetitions, an RTO apart;
+/// §3.5, option A: MP_FASTCLOSE on an ACK of one subflow and RSTs on the others; at most three repetitions, an RTO
+/// apart;
 /// then a RST with MP_FASTCLOSE.
 #[test]
 fn abort_by_acknowledgment_is_repeated() {
@@ -319,7 +322,8 @@ fn an_mp_fail_is_no_answer_to_a_fast_close() {
     assert!(puppet.has(|event| *event == Event::Reset));
 }
 
-/// The client's first data was under way when the application gave the connection up. It confirms MPTCP, and the wait for the
+/// The client's first data was under way when the application gave the connection up. It confirms MPTCP, and the wait
+/// for the
 /// answer to MP_FASTCLOSE goes on (§3.5).
 #[test]
 fn first_data_does_not_revive_what_was_given_up() {
@@ -440,7 +444,8 @@ fn an_optimistic_data_fin_acknowledgment_is_ignored() {
     assert!(puppet.take().iter().any(|s| s.payload.len() == 10), "still repeated");
 }
 
-/// §3.1: a client that closes without data repeats the keys before its DATA_FIN, each time, until the peer has shown that it has
+/// §3.1: a client that closes without data repeats the keys before its DATA_FIN, each time, until the peer has shown
+/// that it has
 /// them; nothing else would make up for a lost third ACK.
 #[test]
 fn the_keys_go_before_an_early_data_fin() {

@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 
 /// Paths between a client and a server, and what happens to them.
 ///
-/// The client has one address per path, and whatever is sent from or to it takes that path. A run may have several clients
+/// The client has one address per path, and whatever is sent from or to it takes that path. A run may have several
+/// clients
 /// ([`Topology::new`](crate::Topology::new)): each has copies of all of it.
 #[derive(Clone)]
 pub struct NetworkSpec {
@@ -30,7 +31,8 @@ pub struct PathSpec {
     pub down: LinkConfig,
     /// From client to server.
     pub up: LinkConfig,
-    /// The rate of the first hop of either host, whose departures TCP Small Queues waits for; `None` for no such hop and
+    /// The rate of the first hop of either host, whose departures TCP Small Queues waits for; `None` for no such hop
+    /// and
     /// no such limit.
     pub nic: Option<Rate>,
     /// The name of a shared link in series with this path.
@@ -123,8 +125,10 @@ impl PathSpec {
     }
 }
 
-/// The name of client `client`'s copy of something of a network or run: the first client's has the name itself, the others'
-/// begin with their numbers. Random elements draw from streams named so (`link/3/wlan/down/loss`), and the first client of
+/// The name of client `client`'s copy of something of a network or run: the first client's has the name itself, the
+/// others'
+/// begin with their numbers. Random elements draw from streams named so (`link/3/wlan/down/loss`), and the first
+/// client of
 /// many draws the same numbers as a single one.
 pub fn copy_name(client: usize, name: &str) -> String {
     if client == 0 { name.to_owned() } else { format!("{client}/{name}") }

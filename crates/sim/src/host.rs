@@ -60,7 +60,8 @@ impl Host {
         }
     }
 
-    /// The host has nothing more to do now: memory of connections that are gone is freed. Returns when the endpoint wants to be
+    /// The host has nothing more to do now: memory of connections that are gone is freed. Returns when the endpoint
+    /// wants to be
     /// woken; [`Instant::MAX`] for never.
     #[inline]
     pub(crate) fn rest(&mut self) -> Instant {
@@ -125,7 +126,8 @@ impl Place {
     }
 }
 
-/// The hosts of a run in the order of their numbers: of each client in turn the client and its server, then one pair for each
+/// The hosts of a run in the order of their numbers: of each client in turn the client and its server, then one pair
+/// for each
 /// competing TCP.
 pub(crate) fn all<P: Clone>(spec: &Spec, topology: &Topology<P>) -> Vec<Host> {
     let mut hosts = Vec::new();

@@ -7,7 +7,8 @@ use anabranch_engine::SubflowStats;
 use anabranch_units::{Duration, Instant};
 use std::collections::BTreeMap;
 
-/// All connections under test of all clients together, competing TCP apart, at one instant: before whatever happens then.
+/// All connections under test of all clients together, competing TCP apart, at one instant: before whatever happens
+/// then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// When.

@@ -1,4 +1,4 @@
-//! Which path the ACKs take: the policy, its view, and the probes that inform it.
+//! Paths that the ACKs take: the policy, its view, and the probes that inform it.
 
 use super::probing::Prober;
 use anabranch_policy::ack_path::{AckPath, AckRoute};

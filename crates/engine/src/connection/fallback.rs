@@ -1,8 +1,11 @@
 //! The way from MPTCP to plain TCP (RFC 8684 §3.7): whether it is open, how it is taken, and how the peer hears of it.
 //!
-//! After a wrong checksum: with other subflows, or when the two levels are out of step, the subflow is reset with MP_FAIL and
-//! its data comes again elsewhere. Alone and in order, MP_FAIL goes out on every segment until the peer answers or has our
-//! infinite mapping, the bytes that arrived are handed to the application as a TCP would, and the subflow is plain TCP from
+//! After a wrong checksum: with other subflows, or when the two levels are out of step, the subflow is reset with
+//! MP_FAIL and
+//! its data comes again elsewhere. Alone and in order, MP_FAIL goes out on every segment until the peer answers or has
+//! our
+//! infinite mapping, the bytes that arrived are handed to the application as a TCP would, and the subflow is plain TCP
+//! from
 //! there on.
 
 use super::paths::PathManager;
@@ -39,7 +42,7 @@ enum Infinite {
     },
     /// It was the one at this subflow offset, and goes with it when it is repeated.
     On {
-        /// Where the segment begins on the subflow.
+        /// Subflow offset at which the segment begins.
         start: u64,
         /// As above.
         from: u64,
@@ -87,7 +90,8 @@ impl Connection {
         !self.subflows.ever_joined && self.can_follow()
     }
 
-    /// True while we can go to plain TCP with a peer that has: it did not count on a join whose fourth ACK has not come.
+    /// True while we can go to plain TCP with a peer that has: it did not count on a join whose fourth ACK has not
+    /// come.
     pub(super) fn can_follow(&self) -> bool {
         self.subflows.first().is_some_and(|subflow| self.is_plain_at(subflow.rx.placed()))
     }
@@ -97,7 +101,8 @@ impl Connection {
         !self.subflows.ever_joined && self.is_plain_at(at)
     }
 
-    /// From subflow offset `at` on it is the stream's, so both must have come equally far. They have not if the peer repeated
+    /// From subflow offset `at` on it is the stream's, so both must have come equally far. They have not if the peer
+    /// repeated
     /// data on the same subflow, or sent some that was refused.
     fn is_plain_at(&self, at: u64) -> bool {
         let in_order =
@@ -181,7 +186,8 @@ impl Connection {
         }
     }
 
-    /// The infinite mapping that goes with `sent`, if it is the segment for it: from the first byte that was not DATA_ACKed
+    /// The infinite mapping that goes with `sent`, if it is the segment for it: from the first byte that was not
+    /// DATA_ACKed
     /// on, the subflow's order is the stream's. The checksum is zero (§3.3.1).
     pub(super) fn infinite_mapping(&mut self, sent: &Sent) -> Option<Dss> {
         let fallback = self.life.fallback_mut()?;
@@ -202,8 +208,10 @@ impl Connection {
         Some(Dss { data_ack: None, map: Some(map), data_fin: false })
     }
 
-    /// A segment arrives after the fallback. One that maps its bytes elsewhere than plain TCP would put them comes from a
-    /// peer that has not followed and repeats data: taking it would corrupt the stream. False if the connection is gone.
+    /// A segment arrives after the fallback. One that maps its bytes elsewhere than plain TCP would put them comes
+    /// from a
+    /// peer that has not followed and repeats data: taking it would corrupt the stream. False if the connection is
+    /// gone.
     pub(super) fn check_agreement(
         &mut self,
         now: Instant,

@@ -45,7 +45,8 @@ impl Connection {
         self.handle_content(now, index, (start, ack), segment, shared);
     }
 
-    /// Acts on what a valid segment says and carries: it begins at subflow offset `start` and acknowledges `ack`. Each step may
+    /// Acts on what a valid segment says and carries: it begins at subflow offset `start` and acknowledges `ack`. Each
+    /// step may
     /// be the end of the subflow.
     fn handle_content(
         &mut self,
@@ -92,7 +93,8 @@ impl Connection {
         }
     }
 
-    /// Notes what every valid segment tells, begun at subflow offset `start`: the peer's clock (RFC 7323 §4.3), and that it
+    /// Notes what every valid segment tells, begun at subflow offset `start`: the peer's clock (RFC 7323 §4.3), and
+    /// that it
     /// is alive.
     pub(super) fn note_valid(&mut self, now: Instant, index: usize, start: u64, segment: &Segment) {
         let subflow = &mut self.subflows[index];

@@ -29,7 +29,7 @@ pub(super) enum Life {
     FastClosing(FastClosing),
     /// Closed in order; gone as soon as the application has read the rest.
     Unread(Mode),
-    /// Nothing is left to do or to say.
+    /// Over: no segment, timer or event follows.
     Gone(Mode),
 }
 

@@ -129,7 +129,7 @@ impl Connection {
         }
     }
 
-    /// Nothing is unsent, under way, to be repeated or being closed in our direction: a receiver of bulk data.
+    /// True if our direction has no data unsent, under way or to be repeated, and is not being closed.
     fn has_nothing_to_send(&self) -> bool {
         let out = &self.sender.outgoing;
         // Pacing keeps alarms, so that it takes the long way.
@@ -162,7 +162,8 @@ impl Connection {
         (0..self.subflows.len()).for_each(|index| self.throttle_one(now, index, shared));
     }
 
-    /// Holds back subflow `index` if its next segment is not due yet by its pacing, or if its first hop holds enough (TCP
+    /// Holds back subflow `index` if its next segment is not due yet by its pacing, or if its first hop holds enough
+    /// (TCP
     /// Small Queues, A-TSQ: the larger of some segments and what the pacing rate sends in a millisecond). A full
     /// segment with its headers is larger than its payload, so that this many of them are enough.
     fn throttle_one(&mut self, now: Instant, index: usize, shared: &Shared) {
@@ -195,7 +196,8 @@ impl Connection {
         }
     }
 
-    /// Nothing more leaves now. Sets the alarm of those that pacing holds back; tells those with room that they have too
+    /// Nothing more leaves now. Sets the alarm of those that pacing holds back; tells those with room that they have
+    /// too
     /// little to send, so that what they deliver is not taken for what the path can.
     fn settle_pacing(&mut self, now: Instant) {
         let paced = self.sender.congestion.is_model_based();
@@ -334,7 +336,8 @@ impl Connection {
         }
     }
 
-    /// Sends new data as a tail loss probe where one is due, whatever the window of congestion control says (RFC 8985 §7.3).
+    /// Sends new data as a tail loss probe where one is due, whatever the window of congestion control says (RFC 8985
+    /// §7.3).
     fn probe_with_new_data(&mut self, now: Instant, sendable: u64, shared: &mut Shared) -> bool {
         let due = self.subflows.iter().position(|subflow| {
             let used_up = || self.sender.views.iter().any(|view| view.id == subflow.id && view.share.is_zero());
@@ -346,7 +349,8 @@ impl Connection {
         sent
     }
 
-    /// A subflow would send if only the peer's window admitted it: a closed one leaves room on none, and yet no congestion
+    /// A subflow would send if only the peer's window admitted it: a closed one leaves room on none, and yet no
+    /// congestion
     /// window is to blame.
     fn is_shut_out(&self) -> bool {
         let shut = |view: &&SubflowView| {
@@ -389,7 +393,8 @@ impl Connection {
         Obstacle::ReceiveWindow
     }
 
-    /// Sends the next segment of new data, `skip` bytes into the unsent, on subflow `index`, unless it is better to wait.
+    /// Sends the next segment of new data, `skip` bytes into the unsent, on subflow `index`, unless it is better to
+    /// wait.
     fn send_new(
         &mut self,
         now: Instant,
@@ -408,7 +413,8 @@ impl Connection {
         let admitted = whole.min(out.edge.saturating_sub(start));
         let length = admitted.min(subflow_room);
         let idle = out.needs_unsent() && skip.is_zero();
-        // What is under way will widen the window; where nothing is, a part of a segment has to do. The others may have no
+        // What is under way will widen the window; where nothing is, a part of a segment has to do. The others may
+        // have no
         // share left, so that only this subflow can go on.
         let silly = (admitted < whole && !idle) || (length < admitted && !subflow.tx.recovery.is_empty());
         if length == 0 || silly {
@@ -440,7 +446,8 @@ impl Connection {
         Attempt::Sent
     }
 
-    /// Enters new data that leaves on subflow `index` in the books of the stream: `length` bytes from offset `start` on. Returns
+    /// Enters new data that leaves on subflow `index` in the books of the stream: `length` bytes from offset `start`
+    /// on. Returns
     /// the flags of its segment: the end of a closed stream takes the DATA_FIN along once the peer has confirmed MPTCP.
     fn record_new(&mut self, now: Instant, index: usize, (start, length): (u64, u64), ends_stream: bool) -> u8 {
         let (out, subflow) = (&mut self.sender.outgoing, &mut self.subflows[index]);
@@ -466,7 +473,8 @@ impl Connection {
         }
     }
 
-    /// RFC 2861: a window not used for longer than a timeout says nothing about the path any more. Congestion control is told
+    /// RFC 2861: a window not used for longer than a timeout says nothing about the path any more. Congestion control
+    /// is told
     /// of shorter pauses too.
     fn restart_after_idle(&mut self, now: Instant, index: usize) {
         let subflow = &self.subflows[index];

@@ -13,7 +13,7 @@ use anabranch_wire::{FlowKey, MpOption, RemoveAddr};
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
-/// Where subflows begin, should be, and were.
+/// Paths on which subflows begin, should be, and were.
 #[derive(Default)]
 pub(super) struct Paths {
     pub(super) manager: PathManager,
@@ -25,7 +25,8 @@ pub(super) struct Paths {
     pub(super) lost_subflows: LostSubflows,
     /// Destination of the client's first SYN.
     pub(super) first_remote: Option<SocketAddr>,
-    /// Our address of the initial subflow, which has identifier 0 for as long as the connection lives (RFC 8684 §3.4.1).
+    /// Our address of the initial subflow, which has identifier 0 for as long as the connection lives (RFC 8684
+    /// §3.4.1).
     pub(super) initial_address: Option<IpAddr>,
 }
 
@@ -167,7 +168,8 @@ impl Connection {
         }
     }
 
-    /// The subflow of `flow` is gone; another attempt is due in a while. `worked` says whether it ever carried anything: a
+    /// The subflow of `flow` is gone; another attempt is due in a while. `worked` says whether it ever carried
+    /// anything: a
     /// path that lets no subflow work (a middlebox, a peer that refuses) is tried less and less often.
     pub(super) fn schedule_rejoin(&mut self, now: Instant, flow: &FlowKey, worked: bool, shared: &Shared) {
         let Some(pause) =

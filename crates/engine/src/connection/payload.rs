@@ -60,7 +60,8 @@ impl Connection {
         }
     }
 
-    /// Whether what ends at subflow offset `end` may be taken in, with a `fin` or without: one that contradicts an earlier FIN, or
+    /// Tells whether bytes up to subflow offset `end` may be taken in, with a `fin` or without: not if they contradict
+    /// a FIN, or
     /// the window of plain TCP, may not.
     fn admits(&mut self, index: usize, end: u64, fin: bool, is_empty: bool) -> bool {
         let rx = &mut self.subflows[index].rx;
@@ -75,7 +76,8 @@ impl Connection {
             return false;
         }
         if self.life.mode() == Mode::Plain && !is_empty && end - 1 > self.receiver.edge() {
-            // Plain TCP has no second level to repeat what the window does not admit (a window probe, for example): it must
+            // Plain TCP has no second level to repeat what the window does not admit (a window probe, for example): it
+            // must
             // not be acknowledged here either.
             self.subflows[index].rx.ack.now = true;
             return false;
@@ -167,7 +169,8 @@ impl Connection {
         }
         subflow.rx.detour.on_new(now, subflow.tx.rtt.srtt().unwrap_or_else(|| subflow.tx.rtt.rto()));
         ack.last_data = Some(now);
-        // Two full segments; ours are full as the peer's, whose options are alike. Receive offload hands us many as one.
+        // Two full segments; ours are full as the peer's, whose options are alike. Receive offload hands us many as
+        // one.
         ack.segments += ((end - start) / u64::from(subflow.tx.mss)).max(1) as u32;
         let in_order = start <= subflow.rx.rcv_nxt && end > subflow.rx.rcv_nxt && subflow.rx.ofo.is_empty();
         match profile.delayed_ack {
@@ -253,7 +256,8 @@ impl Connection {
         alive
     }
 
-    /// The byte at subflow offset `at` is next and no mapping covers it. RFC 8684 §3.7: options no longer get through, so
+    /// The byte at subflow offset `at` is next and no mapping covers it. RFC 8684 §3.7: options no longer get through,
+    /// so
     /// plain TCP takes over if it can; otherwise the mapping may still come, but not for ever, nor behind more than a
     /// window of data (§3.3.1). False if the subflow is gone.
     fn await_mapping(&mut self, now: Instant, index: usize, at: u64, shared: &mut Shared) -> bool {
@@ -285,7 +289,8 @@ impl Connection {
         }
     }
 
-    /// A mapping with a checksum is handed on as a whole, so the window must admit the whole of it, however small the buffer.
+    /// A mapping with a checksum is handed on as a whole, so the window must admit the whole of it, however small the
+    /// buffer.
     fn await_rest(&mut self, index: usize, map: &Mapping) {
         if self.receiver.admit(map.data, map.data + map.length) {
             self.subflows[index].rx.ack.now = true;
@@ -314,7 +319,8 @@ impl Connection {
         }
     }
 
-    /// The ACK path policy may want the DATA_ACK on another subflow at once. Not on one without SACK, whose sender would take it
+    /// The ACK path policy may want the DATA_ACK on another subflow at once. Not on one without SACK, whose sender
+    /// would take it
     /// for a duplicate ACK.
     fn route_data_ack(&mut self, now: Instant, index: usize) {
         if self.subflows.len() < 2 || self.life.mode() != Mode::Multipath || !self.acks.policy.capabilities.moves {
@@ -344,7 +350,8 @@ impl Connection {
             }
             return;
         }
-        // A subflow's FIN without DATA_FIN ends that subflow only, not the stream (RFC 8684 §3.3.3): answer in kind. After the
+        // A subflow's FIN without DATA_FIN ends that subflow only, not the stream (RFC 8684 §3.3.3): answer in kind.
+        // After the
         // peer's DATA_FIN it only says once more that nothing comes from there; ours may still flow the other way.
         if !self.receiver.finished() {
             self.leave_subflow(now, index, shared);

@@ -8,10 +8,10 @@ use anabranch_units::{Instant, SubflowSeq};
 use anabranch_wire::{DataSeq, Dss, Map, ResetReason, Segment};
 use bytes::Bytes as Payload;
 
-/// Where the bytes of a segment belong at the data level, as far as its own DSS tells.
+/// Place of a segment's bytes at the data level, as far as its own DSS tells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Placing {
-    /// Where the table of mappings says; in plain TCP, where the subflow's order says.
+    /// As the table of mappings says; in plain TCP, where the subflow's order says.
     ByTable,
     /// At this data offset: the segment is next and carries its mapping.
     At(u64),
@@ -42,7 +42,8 @@ impl Connection {
         }
         self.negotiated.long_dsn |= matches!(map.dsn, DataSeq::Long(_));
         let Some(data) = self.data_offset(map.dsn) else {
-            // Before the start of the stream: nothing of ours. An old duplicate cannot be, since there is no earlier stream.
+            // Before the start of the stream: nothing of ours. An old duplicate cannot be, since there is no earlier
+            // stream.
             self.bad_mapping(now, index, ResetReason::MptcpError, shared);
             return None;
         };
@@ -69,7 +70,8 @@ impl Connection {
         }
     }
 
-    /// Takes in a mapping of a segment that begins at subflow offset `start`: data offset `data` on, with the DATA_FIN if
+    /// Takes in a mapping of a segment that begins at subflow offset `start`: data offset `data` on, with the DATA_FIN
+    /// if
     /// `data_fin`.
     fn take_map(
         &mut self,

@@ -1,4 +1,5 @@
-//! How the ACKs of one subflow fare on the paths of others (A-ACK-MOVE, A-ACK-CAUTION; `connection/detour.rs` has the rules).
+//! Record of the ACKs of one subflow on the paths of others (A-ACK-MOVE, A-ACK-CAUTION; `connection/detour.rs` has the
+//! rules).
 
 use anabranch_units::{Duration, Instant, SubflowId};
 
@@ -61,7 +62,7 @@ impl Detour {
         self.bar.is_some_and(|bar| bar.via == via && now < bar.until)
     }
 
-    /// Whether the next ACK, which may go by way of `via`, does.
+    /// Tells whether the next ACK, which may go by way of `via`, does.
     pub(crate) fn take(&mut self, via: SubflowId) -> bool {
         let goes = !self.stay && self.away + 1 < OWN_EVERY;
         self.stay = false;

@@ -1,4 +1,4 @@
-//! Whether a subflow still works.
+//! Evidence of whether a subflow still works.
 
 use anabranch_units::Instant;
 

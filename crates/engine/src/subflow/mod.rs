@@ -22,7 +22,7 @@ pub(crate) use liveness::{Liveness, RemovalProbe};
 pub(crate) use rx::Rx;
 pub(crate) use tx::{Tx, timestamp_at};
 
-/// Where a subflow stands.
+/// State of a subflow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum State {
     /// We sent a SYN.
@@ -35,7 +35,7 @@ pub(crate) enum State {
     Established,
 }
 
-/// How a subflow came to be.
+/// Origin of a subflow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Origin {
     /// MP_CAPABLE, or plain TCP.
@@ -162,7 +162,8 @@ impl Subflow {
         fin_acked && self.rx.peer_fin.is_some_and(|fin| self.rx.rcv_nxt > fin)
     }
 
-    /// Somebody acknowledges before the peer does, which lags behind for longer than segments are overtaken: ACKs without a
+    /// Somebody acknowledges before the peer does, which lags behind for longer than segments are overtaken: ACKs
+    /// without a
     /// DSS are not the peer's, and say nothing of its options.
     pub(crate) fn is_acknowledged_by_proxy(&self, now: Instant) -> bool {
         self.liveness.behind_since.is_some_and(|since| now.since(since) >= self.tx.rtt.rto())
@@ -201,7 +202,8 @@ impl Subflow {
         self.sack && (!self.rx.ofo.is_empty() || self.rx.ack.duplicate.is_some())
     }
 
-    /// Its own retransmission will bring the segment that holds the byte at data offset `una`; a part of it may have been
+    /// Its own retransmission will bring the segment that holds the byte at data offset `una`; a part of it may have
+    /// been
     /// acknowledged here.
     pub(crate) fn is_repairing(&self, una: u64) -> bool {
         self.tx.originals.hold(una)
@@ -226,7 +228,7 @@ impl Subflow {
         silent.then(|| self.liveness.heard + keepalive.idle + keepalive.interval * u64::from(self.liveness.keepalives))
     }
 
-    /// What a policy may know of it; `share` is the new data that the receive-window policy allows it.
+    /// Its view for policies; `share` is the new data that the receive-window policy allows it.
     pub(crate) fn view(&self, congestion: &Controller, share: Bytes) -> Option<SubflowView> {
         let srtt = self.tx.rtt.srtt()?;
         let (cwnd, ssthresh, cwnd_at_loss) = congestion.windows(self.id);

@@ -32,7 +32,8 @@ pub(crate) struct Tx {
     pub(crate) asked_small: Option<Instant>,
     /// Payload of a full segment with the options of the steady state.
     pub(crate) mss: u32,
-    /// Right edge of the peer's subflow-level window, as an offset. Follows the latest segment (RFC 9293 §3.10.7.4), also back.
+    /// Right edge of the peer's subflow-level window, as an offset. Follows the latest segment (RFC 9293 §3.10.7.4),
+    /// also back.
     pub(crate) snd_edge: u64,
     /// Offset and acknowledgment of the segment that last set it.
     pub(crate) snd_wl1: u64,
@@ -126,7 +127,8 @@ impl Tx {
         timestamp_at(now, self.timestamp_offset)
     }
 
-    /// Takes the window over from a segment that begins at offset `start` and acknowledges `ack`, unless a later one has
+    /// Takes the window over from a segment that begins at offset `start` and acknowledges `ack`, unless a later one
+    /// has
     /// told it already (RFC 9293 §3.10.7.4).
     pub(crate) fn take_window(&mut self, window: u16, start: u64, ack: u64) {
         let newer = self.snd_wl1 < start || (self.snd_wl1 == start && self.snd_wl2 <= ack);
@@ -137,7 +139,7 @@ impl Tx {
         }
     }
 
-    /// Nothing is under way or waits to be repeated, and nothing of the FIN or the first hop is pending.
+    /// True if no segment is under way, waits to be repeated or sits in the first hop, and no FIN was sent.
     pub(crate) fn is_at_rest(&self) -> bool {
         let pending = self.probe_now | self.retransmit_now | self.fin_sent | self.throttled;
         self.recovery.is_empty() && !pending && self.first_hop == 0
@@ -153,12 +155,12 @@ impl Tx {
         Bytes::new(self.recovery.in_flight())
     }
 
-    /// How long nothing was sent or under way.
+    /// Time since it last sent, if no segment is under way.
     pub(crate) fn idle(&self, now: Instant) -> Option<Duration> {
         self.last_sent.filter(|_| self.recovery.is_empty()).map(|last| now.since(last))
     }
 
-    /// What the peer's window still admits.
+    /// Bytes that the peer's window still admits.
     pub(crate) fn window_left(&self) -> u64 {
         self.snd_edge.saturating_sub(self.recovery.snd_nxt())
     }
