@@ -7,13 +7,13 @@
 //! happens to it:
 //!
 //! - the beginning: `handshake`, `race` (for the first subflow), `resume` (from a cookie), `confirmation` (that the
-//! peer speaks
+//!   peer speaks
 //!   MPTCP), `reopening` (on another path if the first dies before);
 //! - a segment arrives: `input`, `expected` (the short way of the common kinds), `acceptance`, `acknowledgment`,
-//! `options`,
+//!   `options`,
 //!   `signal` (DSS), `payload`, `integrity` (checksums), `autotune` (of the receive buffer);
 //! - what leaves: `output`, `decision` (of the scheduler), `watchdog` (over it), `copies` (for the reinjection
-//! policy), `emit`,
+//!   policy), `emit`,
 //!   `burst` (one mapping over several segments), `detour` (ACKs on another subflow's path), `probing` (for that),
 //! `sizes`;
 //! - the subflows there should be: `addresses`, `paths`, `history`, `lost_subflows`;
