@@ -8,8 +8,7 @@ use std::collections::VecDeque;
 /// Written data by stream offset. Chunks are kept as written; nothing is copied unless a segment straddles two.
 ///
 /// A writer that offers a large piece, sees part of it taken and offers the rest later makes one chunk, not many: the
-/// rest
-/// lies in memory where the chunk goes on, so the chunk just admits more of itself.
+/// rest lies in memory where the chunk goes on, so the chunk just admits more of itself.
 #[derive(Debug, Default)]
 pub(crate) struct SendBuffer {
     chunks: VecDeque<Chunk>,

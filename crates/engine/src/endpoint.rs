@@ -76,15 +76,13 @@ pub(crate) struct Slot {
 
 impl Endpoint {
     /// A host that has nothing open. All its chance comes from `seed`, and whoever sees enough of it can foretell the
-    /// rest:
-    /// for simulations and tests.
+    /// rest: for simulations and tests.
     pub fn new(config: Config, seed: Seed) -> Self {
         Endpoint::with_chance(config, Chance::seeded(seed), Chance::seeded_cookies(seed))
     }
 
-    /// The same for a host among strangers: `entropy` is of cryptographic quality (`getrandom`), so that nobody off
-    /// the path
-    /// can guess keys, nonces, initial sequence numbers and ports.
+    /// The same for a host among strangers: `entropy` is of cryptographic quality (`getrandom`), so that nobody off the
+    /// path can guess keys, nonces, initial sequence numbers and ports.
     pub fn with_entropy(config: Config, entropy: &Entropy) -> Self {
         Endpoint::with_chance(config, Chance::secret(entropy), entropy.secret("cookies"))
     }
@@ -200,8 +198,7 @@ impl Endpoint {
     }
 
     /// Goes on with another policy, in all connections and those to come. Nothing that was sent or decided is taken
-    /// back;
-    /// what the old policy had in mind is forgotten.
+    /// back; what the old policy had in mind is forgotten.
     pub fn switch(&mut self, now: Instant, switch: &Switch) {
         self.shared.config.policies.switch(switch);
         for index in 0..self.connections.len() {
@@ -226,9 +223,8 @@ impl Endpoint {
         });
     }
 
-    /// Closes one subflow of several with a FIN; what it carried is sent again on the others (RFC 8684 §3.3.3,
-    /// §3.4.2). False
-    /// if it is not open or the only one.
+    /// Closes one subflow of several with a FIN; what it carried is sent again on the others (RFC 8684 §3.3.3, §3.4.2).
+    /// False if it is not open or the only one.
     pub fn close_subflow(&mut self, now: Instant, id: ConnectionId, subflow: SubflowId) -> bool {
         let mut closed = false;
         self.with(now, id, |connection, shared| {
@@ -240,10 +236,8 @@ impl Endpoint {
     }
 
     /// Handles a segment that has arrived with a right TCP checksum. May take its payload out, and puts the addresses
-    /// of an
-    /// ACK back that came by way of another subflow's: read before what you need of it. Its memory is the caller's
-    /// again, to
-    /// be read into or given to [`Endpoint::reuse`].
+    /// of an ACK back that came by way of another subflow's: read before what you need of it. Its memory is the
+    /// caller's again, to be read into or given to [`Endpoint::reuse`].
     pub fn handle_segment(&mut self, now: Instant, segment: &mut Segment) {
         let flow = segment.flow.reversed();
         let Some((id, subflow)) = self.shared.demux.find(&flow).or_else(|| self.put_addresses_back(segment)) else {
@@ -263,8 +257,7 @@ impl Endpoint {
     }
 
     /// The subflow of ours that `came_as` (as we would send it) may belong to by its ports, between the addresses of
-    /// another subflow
-    /// of the same connection; with its own flow. `None` also if there are several.
+    /// another subflow of the same connection; with its own flow. `None` also if there are several.
     fn by_detour(&self, came_as: &FlowKey) -> Option<(FlowKey, (ConnectionId, SubflowId))> {
         let takes = |owner: &(ConnectionId, SubflowId)| {
             self.get(owner.0).is_some_and(|connection| connection.takes_detour(owner.1, came_as))
@@ -275,8 +268,7 @@ impl Endpoint {
     }
 
     /// A pure ACK of one of our subflows may have come by way of the addresses of another of the same connection, if
-    /// both ends
-    /// have agreed to that. Nothing else is taken from between addresses that are not its subflow's own.
+    /// both ends have agreed to that. Nothing else is taken from between addresses that are not its subflow's own.
     fn put_addresses_back(&mut self, segment: &mut Segment) -> Option<(ConnectionId, SubflowId)> {
         if !self.shared.config.ack_rewrite || !connection::is_pure_ack(segment) {
             return None;
@@ -421,8 +413,7 @@ impl Endpoint {
     }
 
     /// We have one more address: open connections that we opened join from it, peers of the others are told of it
-    /// (ADD_ADDR,
-    /// RFC 8684 §3.4.1). False if we have it already, or 255 others.
+    /// (ADD_ADDR, RFC 8684 §3.4.1). False if we have it already, or 255 others.
     pub fn add_address(&mut self, now: Instant, address: LocalAddress) -> bool {
         if self.shared.locals.add(address).is_none() {
             return false;
@@ -438,10 +429,8 @@ impl Endpoint {
     }
 
     /// We give up one of our addresses: nothing is accepted or opened there any more, peers are told (REMOVE_ADDR, RFC
-    /// 8684
-    /// §3.4.2), and subflows that use it are closed with a FIN while their data moves to the others. A connection that
-    /// has no
-    /// other subflow keeps the one it has. False if it is none of ours.
+    /// 8684 §3.4.2), and subflows that use it are closed with a FIN while their data moves to the others. A connection
+    /// that has no other subflow keeps the one it has. False if it is none of ours.
     ///
     /// The address has to go on working for a while, until those FINs are through; for one that has failed there is
     /// [`Endpoint::set_carrier`].
@@ -463,9 +452,9 @@ impl Endpoint {
         self.shared.locals.iter().map(|(_, address)| address)
     }
 
-    /// The device with this address of ours carries packets of up to so many bytes: the MSS option of subflows to
-    /// come, and
-    /// the segments of those that are there if it is less than they count on. `None` goes back to the profile's MSS.
+    /// The device with this address of ours carries packets of up to so many bytes: the MSS option of subflows to come,
+    /// and the segments of those that are there if it is less than they count on. `None` goes back to the profile's
+    /// MSS.
     pub fn set_mtu(&mut self, now: Instant, local: IpAddr, mtu: Option<u16>) {
         self.shared.mtus.set(local, mtu);
         for index in 0..self.connections.len() {
@@ -477,12 +466,9 @@ impl Endpoint {
     }
 
     /// A router says that a packet of ours was too big for the next link (ICMP "fragmentation needed", ICMPv6 "packet
-    /// too
-    /// big"): the flow as we send it and the sequence number of the packet that it quotes, and what would fit.
-    /// Believed only
-    /// if that packet can be under way (RFC 5927 §7.2); no segment of that subflow is larger any more, for ten
-    /// minutes, and
-    /// what was is sent again.
+    /// too big"): the flow as we send it and the sequence number of the packet that it quotes, and what would fit.
+    /// Believed only if that packet can be under way (RFC 5927 §7.2); no segment of that subflow is larger any more,
+    /// for ten minutes, and what was is sent again.
     pub fn handle_too_big(&mut self, now: Instant, flow: FlowKey, seq: SubflowSeq, mtu: u32) -> bool {
         let owner = self.shared.demux.find(&flow);
         let mut believed = false;
@@ -500,8 +486,7 @@ impl Endpoint {
 
     /// Tells what a simulator knows of the way from one of our addresses to a peer's, or to any: policies find it in
     /// `SubflowView::truth`, and with [`Config::loss_oracle`] its loss rate takes the place of the estimate. `None`
-    /// takes it
-    /// back.
+    /// takes it back.
     pub fn set_truth(&mut self, local: IpAddr, remote: Option<IpAddr>, truth: Option<Truth>) {
         let known = |told: &&PathTruth| (told.local, told.remote) == (local, remote);
         if self.shared.truths.iter().find(known).map(|told| told.truth) == truth {
@@ -536,8 +521,7 @@ impl Endpoint {
     }
 
     /// For tests: the stream of whoever has `key` begins after `idsn` in place of the key's hash (RFC 8684 §3.1), so
-    /// that it
-    /// can wrap soon. Both ends must agree.
+    /// that it can wrap soon. Both ends must agree.
     pub fn pin_idsn(&mut self, key: Key, idsn: Dsn) {
         self.shared.chosen.pin(key, idsn);
     }
@@ -555,8 +539,7 @@ impl Endpoint {
     }
 
     /// Drops what is left of a connection that is gone. The right place is where the application hears of its end,
-    /// which is a
-    /// little before the connection is taken down.
+    /// which is a little before the connection is taken down.
     pub fn forget(&mut self, id: ConnectionId) {
         self.closed.remove(&id);
         if let Some(connection) = slot_mut(&mut self.connections, id).and_then(|slot| slot.connection.as_mut()) {

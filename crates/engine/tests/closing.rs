@@ -34,8 +34,7 @@ fn is_fin(segment: &Segment) -> bool {
 }
 
 /// §3.3.3: a lone DATA_FIN has subflow sequence number 0 and length 1, takes one data sequence number, goes out on
-/// every
-/// subflow, and is repeated until DATA_ACKed; no subflow is closed before.
+/// every subflow, and is repeated until DATA_ACKed; no subflow is closed before.
 #[test]
 fn a_data_fin_is_repeated_until_acknowledged() {
     let (mut puppet, line, second) = two(server());
@@ -250,8 +249,7 @@ fn abort_by_reset() {
 }
 
 /// §3.5, option A: MP_FASTCLOSE on an ACK of one subflow and RSTs on the others; at most three repetitions, an RTO
-/// apart;
-/// then a RST with MP_FASTCLOSE.
+/// apart; then a RST with MP_FASTCLOSE.
 #[test]
 fn abort_by_acknowledgment_is_repeated() {
     let mut config = server();
@@ -323,8 +321,7 @@ fn an_mp_fail_is_no_answer_to_a_fast_close() {
 }
 
 /// The client's first data was under way when the application gave the connection up. It confirms MPTCP, and the wait
-/// for the
-/// answer to MP_FASTCLOSE goes on (§3.5).
+/// for the answer to MP_FASTCLOSE goes on (§3.5).
 #[test]
 fn first_data_does_not_revive_what_was_given_up() {
     let mut config = server();
@@ -445,8 +442,7 @@ fn an_optimistic_data_fin_acknowledgment_is_ignored() {
 }
 
 /// §3.1: a client that closes without data repeats the keys before its DATA_FIN, each time, until the peer has shown
-/// that it has
-/// them; nothing else would make up for a lost third ACK.
+/// that it has them; nothing else would make up for a lost third ACK.
 #[test]
 fn the_keys_go_before_an_early_data_fin() {
     let (mut puppet, line) = Puppet::connected(config([client_ip(0)]), MpCapable::OFFER);

@@ -1,10 +1,8 @@
 //! The first of many deadlines: a link, a host, a chain of middleboxes.
 //!
 //! A tournament over all of them, four at a time: each inner node repeats the earliest of its four children, so the
-//! root is
-//! the answer and moving one deadline replays one branch. Ties go to the lower number, which fixes their order. The
-//! four links
-//! of two paths are one round.
+//! root is the answer and moving one deadline replays one branch. Ties go to the lower number, which fixes their order.
+//! The four links of two paths are one round.
 
 use anabranch_units::Instant;
 

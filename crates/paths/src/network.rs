@@ -8,8 +8,7 @@ use std::collections::BTreeSet;
 /// Paths between a client and a server, and what happens to them.
 ///
 /// The client has one address per path, and whatever is sent from or to it takes that path. A run may have several
-/// clients
-/// ([`Topology::new`](crate::Topology::new)): each has copies of all of it.
+/// clients ([`Topology::new`](crate::Topology::new)): each has copies of all of it.
 #[derive(Clone)]
 pub struct NetworkSpec {
     /// At least one and at most 255.
@@ -32,8 +31,7 @@ pub struct PathSpec {
     /// From client to server.
     pub up: LinkConfig,
     /// The rate of the first hop of either host, whose departures TCP Small Queues waits for; `None` for no such hop
-    /// and
-    /// no such limit.
+    /// and no such limit.
     pub nic: Option<Rate>,
     /// The name of a shared link in series with this path.
     pub via: Option<String>,
@@ -126,10 +124,8 @@ impl PathSpec {
 }
 
 /// The name of client `client`'s copy of something of a network or run: the first client's has the name itself, the
-/// others'
-/// begin with their numbers. Random elements draw from streams named so (`link/3/wlan/down/loss`), and the first
-/// client of
-/// many draws the same numbers as a single one.
+/// others' begin with their numbers. Random elements draw from streams named so (`link/3/wlan/down/loss`), and the
+/// first client of many draws the same numbers as a single one.
 pub fn copy_name(client: usize, name: &str) -> String {
     if client == 0 { name.to_owned() } else { format!("{client}/{name}") }
 }

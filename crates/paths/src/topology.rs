@@ -7,14 +7,12 @@ use anabranch_units::{Duration, Instant, Rate, Seed};
 /// Network, routes and names of a [`NetworkSpec`]. `P` is the packet: the simulator's segments, the emulator's bytes.
 ///
 /// Data that travel down cross the server's first hop (if the path has one: [`PathSpec::nic`]), the shared link (if
-/// any:
-/// [`PathSpec::via`]) and the path's own link, in this order; what travels up crosses the client's first hop, the
-/// path's own
-/// link and the shared one.
+/// any: [`PathSpec::via`]) and the path's own link, in this order; what travels up crosses the client's first hop, the
+/// path's own link and the shared one.
 ///
 /// Each client has links and paths of its own: copies, named by [`copy_name`]. With `n` paths in the specification,
-/// path `p` of
-/// client `c` has the number `c·n + p`; so the paths of a single client have the numbers of the specification.
+/// path `p` of client `c` has the number `c·n + p`; so the paths of a single client have the numbers of the
+/// specification.
 pub struct Topology<P> {
     /// Links and packets. Change links with [`Topology::apply`], which remembers what they have become.
     pub network: Network<P>,
@@ -69,12 +67,10 @@ struct Path {
 }
 
 impl<P: Clone> Topology<P> {
-    /// Builds all links and routes of a specification, once for each client. Links draw from streams of `seed` that
-    /// are named
-    /// after them.
+    /// Builds all links and routes of a specification, once for each client. Links draw from streams of `seed` that are
+    /// named after them.
     ///
-    /// # Errors
-    /// If it names what there is not, or holds a number that means nothing.
+    /// # Errors If it names what there is not, or holds a number that means nothing.
     pub fn new(spec: &NetworkSpec, seed: Seed, clients: usize) -> Result<Self, NetworkError> {
         spec.check(clients)?;
         let mut topology = Topology {

@@ -1,8 +1,8 @@
 //! The addresses of hosts.
 //!
 //! Host `h`'s address with index `i` is `10.a.i.b` with `h = 256·(b - 1) + a`: of a client one for each path, of a
-//! server as many
-//! as it has. Behind a NAT `b` is larger by 100, so that the host and the path of a packet can still be read off.
+//! server as many as it has. Behind a NAT `b` is larger by 100, so that the host and the path of a packet can still be
+//! read off.
 
 use anabranch_paths::Direction;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -44,8 +44,7 @@ pub(crate) const fn service(server: usize) -> SocketAddr {
 }
 
 /// The port that servers listen on: the one that iperf made usual for bulk transfers. Wireshark knows no protocol
-/// there, as it
-/// does at 80, where it would take our bytes for broken HTTP.
+/// there, as it does at 80, where it would take our bytes for broken HTTP.
 pub(crate) const SERVICE: u16 = 5001;
 
 /// Added to the last octet by a NAT ([`anabranch_paths::Middlebox::Nat`]).

@@ -61,8 +61,7 @@ impl Host {
     }
 
     /// The host has nothing more to do now: memory of connections that are gone is freed. Returns when the endpoint
-    /// wants to be
-    /// woken; [`Instant::MAX`] for never.
+    /// wants to be woken; [`Instant::MAX`] for never.
     #[inline]
     pub(crate) fn rest(&mut self) -> Instant {
         if !self.left.is_empty() {
@@ -127,8 +126,7 @@ impl Place {
 }
 
 /// The hosts of a run in the order of their numbers: of each client in turn the client and its server, then one pair
-/// for each
-/// competing TCP.
+/// for each competing TCP.
 pub(crate) fn all<P: Clone>(spec: &Spec, topology: &Topology<P>) -> Vec<Host> {
     let mut hosts = Vec::new();
     for client in 0..spec.clients {

@@ -9,9 +9,8 @@ use anabranch_policy::congestion::CongestionControl;
 use anabranch_units::{Bytes, Duration, Rate, Seed};
 use std::sync::Arc;
 
-/// A whole run: two hosts, the network between them, what they do and what happens to them; all of it as often as
-/// there are
-/// clients. The client opens connections, from its address on the primary path.
+/// A whole run: two hosts, the network between them, what they do and what happens to them; all of it as often as there
+/// are clients. The client opens connections, from its address on the primary path.
 #[derive(Clone)]
 pub struct Spec {
     /// Fixes every draw of the run.
@@ -19,16 +18,15 @@ pub struct Spec {
     /// Paths between the hosts, and what happens to them.
     pub network: NetworkSpec,
     /// How many clients there are, 1 unless said otherwise. Each has a server and copies of all paths, links and
-    /// workloads of
-    /// its own; nothing connects one client with another. The first one's run is the run of a single client.
+    /// workloads of its own; nothing connects one client with another. The first one's run is the run of a single
+    /// client.
     pub clients: usize,
     /// The host that opens connections.
     pub client: HostSpec,
     /// The host that accepts them.
     pub server: HostSpec,
     /// What is sent. The run ends when all bulk, files and bursts are through; competing TCP and UDP alone keep it
-    /// going
-    /// only if there is nothing else.
+    /// going only if there is nothing else.
     pub workloads: Vec<Workload>,
     /// The run ends here even if it is not finished.
     pub stop: Duration,
@@ -43,8 +41,7 @@ pub struct Spec {
     /// same, but slower, and shows that nothing travels that has no bytes.
     pub codec: bool,
     /// Note the state of the run at these times, and at its end, in [`Outcome::samples`](crate::Outcome::samples); not
-    /// at all
-    /// if there are none.
+    /// at all if there are none.
     pub samples: Vec<Duration>,
     /// Note which path each segment of new data took, in [`Outcome::decisions`](crate::Outcome::decisions).
     pub decisions: bool,
@@ -78,8 +75,7 @@ pub struct HostSpec {
     /// Some ACKs keep their own path all the same, and all do where the other loses them.
     pub ack_caution: bool,
     /// Segments that leave together share one mapping of up to so many bytes, as with segmentation offload; `None` for
-    /// one
-    /// mapping per segment.
+    /// one mapping per segment.
     pub burst: Option<Bytes>,
     /// When the path of a dead subflow is tried again.
     pub rejoin: Option<Duration>,

@@ -1,10 +1,8 @@
 //! The loop of virtual time.
 //!
 //! The next thing to happen is the earliest of: a packet at a host, an endpoint's timer, a middlebox's timer, a change
-//! to a
-//! link, an application's timer. What happens at the same time happens in this order, and hosts in the order of their
-//! numbers; so
-//! specification and seed fix everything.
+//! to a link, an application's timer. What happens at the same time happens in this order, and hosts in the order of
+//! their numbers; so specification and seed fix everything.
 
 use crate::address::{SERVICE, address};
 use crate::apps::{self, App};
@@ -20,13 +18,10 @@ use anabranch_units::Instant;
 
 /// Plays a run.
 ///
-/// # Errors
-/// If the specification names what there is not, or holds a number that means nothing.
+/// # Errors If the specification names what there is not, or holds a number that means nothing.
 ///
-/// # Panics
-/// If the engine or the network breaks a promise: a byte lost, repeated or changed, a timer in the past, a packet out
-/// of
-/// nowhere, an invariant of an endpoint. Those are bugs in us.
+/// # Panics If the engine or the network breaks a promise: a byte lost, repeated or changed, a timer in the past, a
+///   packet out of nowhere, an invariant of an endpoint. Those are bugs in us.
 pub fn run(spec: &Spec) -> Result<Outcome, SpecError> {
     play(spec, None)
 }
@@ -301,8 +296,7 @@ impl<'a> World<'a> {
     }
 
     /// The host on this side of each client loses its state and comes back: it listens as before, and sees its
-    /// interfaces as
-    /// they are.
+    /// interfaces as they are.
     fn restart(&mut self, side: Side) {
         for client in 0..self.stage.clients() {
             let host = self.stage.under_test(client)[side as usize];
@@ -338,8 +332,7 @@ impl<'a> World<'a> {
     }
 
     /// Whether all applications are done that the run waits for. One that is done stays so: it is asked once more and
-    /// then not
-    /// again.
+    /// then not again.
     fn transfers_are_through(&mut self) -> bool {
         while let Some(&app) = self.awaited_apps.get(self.done) {
             if !self.apps[app].is_done() {

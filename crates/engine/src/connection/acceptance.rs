@@ -65,8 +65,7 @@ impl Connection {
     }
 
     /// Checks timestamps where they were agreed on (PAWS, RFC 7323 §5.3): a segment with an old one is answered, and
-    /// one
-    /// without is dropped. A RST needs none.
+    /// one without is dropped. A RST needs none.
     fn is_timely(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) -> bool {
         let subflow = &self.subflows[index];
         if !subflow.timestamps || segment.flags.has(Flags::RST) {
@@ -136,8 +135,7 @@ impl Connection {
     }
 
     /// An ACK for what was not acceptable (RFC 9293 §3.10.7.4). Data is acknowledged each time, since its sender waits
-    /// for
-    /// that; bare ACKs are answered like a challenge, or two ends that disagree would answer each other for ever.
+    /// for that; bare ACKs are answered like a challenge, or two ends that disagree would answer each other for ever.
     fn answer_unacceptable(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) {
         if segment.sequence_length() > 0 {
             self.subflows[index].rx.ack.now = true;
@@ -157,16 +155,14 @@ impl Connection {
 }
 
 /// A pure ACK that a slower path than that of later ones has brought: older than the latest by less than a timeout. It
-/// does no
-/// harm, and may say what the later ones do not repeat (D-SACK).
+/// does no harm, and may say what the later ones do not repeat (D-SACK).
 fn is_late(subflow: &Subflow, segment: &Segment, value: u32) -> bool {
     let behind = Duration::from_millis(u64::from(subflow.rx.ts_recent.wrapping_sub(value)));
     is_pure_ack(segment) && behind <= subflow.tx.rtt.rto()
 }
 
 /// What a segment acknowledges, if a peer may say that: nothing unsent, and nothing older than the largest window,
-/// which
-/// leaves a blind guess little to hit (RFC 5961 §5.2).
+/// which leaves a blind guess little to hit (RFC 5961 §5.2).
 pub(super) fn acceptable_ack(subflow: &Subflow, segment: &Segment) -> Option<u64> {
     let una = subflow.tx.recovery.snd_una();
     let oldest = una.saturating_sub(u64::from(u16::MAX) << subflow.tx.snd_scale);

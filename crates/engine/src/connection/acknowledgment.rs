@@ -49,17 +49,15 @@ impl Connection {
         }
     }
 
-    /// Tells congestion control the effects of an ACK on subflow `index`: what recovery learned first, since that
-    /// moves the
-    /// window that the delivery is counted against. `before` the ACK there were window, pipe and FlightSize.
+    /// Tells congestion control the effects of an ACK on subflow `index`: what recovery learned first, since that moves
+    /// the window that the delivery is counted against. `before` the ACK there were window, pipe and FlightSize.
     fn tell_congestion(&mut self, now: Instant, index: usize, out: &AckOut, before: (Bytes, Bytes, Bytes)) {
         let (cwnd, in_flight_before, flight_size) = before;
         let Subflow { id, tx, .. } = &self.subflows[index];
         let id = *id;
         let slow_start = self.sender.congestion.ssthresh(id).is_none_or(|ssthresh| cwnd < ssthresh);
         // The window was the limit if it was full before this ACK; in slow start, where it doubles in a round trip, if
-        // half
-        // of it was used (Linux `tcp_is_cwnd_limited`).
+        // half of it was used (Linux `tcp_is_cwnd_limited`).
         let used = in_flight_before.get() + u64::from(tx.mss);
         let cwnd_limited = used > cwnd.get() || (slow_start && 2 * in_flight_before.get() >= cwnd.get());
         let ack = Ack {

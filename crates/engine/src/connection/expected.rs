@@ -1,12 +1,10 @@
 //! The short way in, for the two kinds of segments that bulk transfers consist of (header prediction: V. Jacobson,
-//! *4BSD TCP
-//! Header Prediction*, CCR 20(2), 1990): data that is next on its subflow, in the mapping that it carries, with nothing
-//! waiting; and ACKs without data. On an established subflow of confirmed MPTCP, with no options but timestamps, DSS
-//! and,
-//! on ACKs, SACK.
+//! *4BSD TCP Header Prediction*, CCR 20(2), 1990): data that is next on its subflow, in the mapping that it carries,
+//! with nothing waiting; and ACKs without data. On an established subflow of confirmed MPTCP, with no options but
+//! timestamps, DSS and, on ACKs, SACK.
 //!
-//! State changes only once it is certain that the segment is of that kind. The long way (`input`) takes all others,
-//! and would have left the same state behind: the tests send every segment both ways.
+//! State changes only once it is certain that the segment is of that kind. The long way (`input`) takes all others, and
+//! would have left the same state behind: the tests send every segment both ways.
 
 use super::acceptance::acceptable_ack;
 use super::{Connection, Life};
@@ -89,8 +87,7 @@ impl Connection {
 }
 
 /// An ACK, with data or without, that begins with the next byte expected on an established subflow of which there is
-/// nothing
-/// remarkable, with timestamps as they were agreed on.
+/// nothing remarkable, with timestamps as they were agreed on.
 fn is_ordinary(subflow: &Subflow, segment: &Segment, now: Instant) -> bool {
     const PUSHED: Flags = Flags(Flags::ACK.0 | Flags::PSH.0);
     let flags = segment.flags.0 | Flags::PSH.0 == PUSHED.0;
@@ -284,8 +281,7 @@ mod tests {
     }
 
     /// Over two paths, with loss or without, with timestamps or without, uploads, downloads and both at once: every
-    /// segment goes
-    /// both ways in, and hosts that differ in that alone send the same segments and keep the same state.
+    /// segment goes both ways in, and hosts that differ in that alone send the same segments and keep the same state.
     #[test]
     fn both_ways_in_leave_the_same_state() {
         let mut short = 0;

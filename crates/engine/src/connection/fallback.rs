@@ -1,12 +1,9 @@
 //! The way from MPTCP to plain TCP (RFC 8684 §3.7): whether it is open, how it is taken, and how the peer hears of it.
 //!
 //! After a wrong checksum: with other subflows, or when the two levels are out of step, the subflow is reset with
-//! MP_FAIL and
-//! its data comes again elsewhere. Alone and in order, MP_FAIL goes out on every segment until the peer answers or has
-//! our
-//! infinite mapping, the bytes that arrived are handed to the application as a TCP would, and the subflow is plain TCP
-//! from
-//! there on.
+//! MP_FAIL and its data comes again elsewhere. Alone and in order, MP_FAIL goes out on every segment until the peer
+//! answers or has our infinite mapping, the bytes that arrived are handed to the application as a TCP would, and the
+//! subflow is plain TCP from there on.
 
 use super::paths::PathManager;
 use super::{Connection, Life, Mode, emit};
@@ -102,8 +99,7 @@ impl Connection {
     }
 
     /// From subflow offset `at` on it is the stream's, so both must have come equally far. They have not if the peer
-    /// repeated
-    /// data on the same subflow, or sent some that was refused.
+    /// repeated data on the same subflow, or sent some that was refused.
     fn is_plain_at(&self, at: u64) -> bool {
         let in_order =
             self.sender.outgoing.in_order && self.receiver.in_order() && self.receiver.stream_next() + 1 == at;
@@ -187,8 +183,7 @@ impl Connection {
     }
 
     /// The infinite mapping that goes with `sent`, if it is the segment for it: from the first byte that was not
-    /// DATA_ACKed
-    /// on, the subflow's order is the stream's. The checksum is zero (§3.3.1).
+    /// DATA_ACKed on, the subflow's order is the stream's. The checksum is zero (§3.3.1).
     pub(super) fn infinite_mapping(&mut self, sent: &Sent) -> Option<Dss> {
         let fallback = self.life.fallback_mut()?;
         let from = match fallback.infinite {
@@ -208,9 +203,8 @@ impl Connection {
         Some(Dss { data_ack: None, map: Some(map), data_fin: false })
     }
 
-    /// A segment arrives after the fallback. One that maps its bytes elsewhere than plain TCP would put them comes
-    /// from a
-    /// peer that has not followed and repeats data: taking it would corrupt the stream. False if the connection is
+    /// A segment arrives after the fallback. One that maps its bytes elsewhere than plain TCP would put them comes from
+    /// a peer that has not followed and repeats data: taking it would corrupt the stream. False if the connection is
     /// gone.
     pub(super) fn check_agreement(
         &mut self,

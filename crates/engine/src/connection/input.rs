@@ -46,8 +46,7 @@ impl Connection {
     }
 
     /// Acts on what a valid segment says and carries: it begins at subflow offset `start` and acknowledges `ack`. Each
-    /// step may
-    /// be the end of the subflow.
+    /// step may be the end of the subflow.
     fn handle_content(
         &mut self,
         now: Instant,
@@ -94,8 +93,7 @@ impl Connection {
     }
 
     /// Notes what every valid segment tells, begun at subflow offset `start`: the peer's clock (RFC 7323 §4.3), and
-    /// that it
-    /// is alive.
+    /// that it is alive.
     pub(super) fn note_valid(&mut self, now: Instant, index: usize, start: u64, segment: &Segment) {
         let subflow = &mut self.subflows[index];
         let newest = |timestamps: &Timestamps| start <= subflow.rx.rcv_nxt && !subflow.rx.is_old(timestamps.value, now);

@@ -41,9 +41,8 @@ impl Connection {
                 }
                 MpOption::JoinAck(_) => {
                     // The fourth ACK, or once more since it was lost. By itself even if data follows at once: until
-                    // something in
-                    // order has come Linux resets a subflow on data out of order. With both, one of them may be lost
-                    // or late.
+                    // something in order has come Linux resets a subflow on data out of order. With both, one of them
+                    // may be lost or late.
                     self.send_ack(now, index, Vec::new(), shared);
                 }
                 MpOption::Fail { .. } => self.on_fail(now, index, shared),
@@ -72,8 +71,7 @@ impl Connection {
     }
 
     /// Whether MPTCP options still get through; falls back or resets where not (RFC 8684 §3.7). False if the segment
-    /// has no
-    /// meaning any more.
+    /// has no meaning any more.
     pub(super) fn check_negotiation(
         &mut self,
         now: Instant,
@@ -105,8 +103,7 @@ impl Connection {
         }
         let acks_data = ack > subflow.tx.recovery.snd_una() && ack > 1 && self.sender.outgoing.nxt > 0;
         // MPTCP peers put a DSS on their FINs too; a bare one closes a stream of plain TCP. Data may lie under a
-        // mapping
-        // that came or comes apart from it: whether it does is found out when it is next in order.
+        // mapping that came or comes apart from it: whether it does is found out when it is next in order.
         let bare_fin = segment.payload.is_empty() && segment.flags.has(Flags::FIN);
         if !acks_data && !bare_fin {
             return true;
@@ -135,9 +132,8 @@ impl Connection {
         true
     }
 
-    /// A segment with a DSS acknowledges `ack` of subflow `index`: options get through, and whether the peer itself
-    /// has seen
-    /// all that was acknowledged shows.
+    /// A segment with a DSS acknowledges `ack` of subflow `index`: options get through, and whether the peer itself has
+    /// seen all that was acknowledged shows.
     pub(super) fn note_dss(&mut self, index: usize, ack: u64, now: Instant) {
         let Subflow { tx, liveness, confirmed, .. } = &mut self.subflows[index];
         *confirmed = true;

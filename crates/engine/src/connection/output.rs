@@ -163,8 +163,7 @@ impl Connection {
     }
 
     /// Holds back subflow `index` if its next segment is not due yet by its pacing, or if its first hop holds enough
-    /// (TCP
-    /// Small Queues, A-TSQ: the larger of some segments and what the pacing rate sends in a millisecond). A full
+    /// (TCP Small Queues, A-TSQ: the larger of some segments and what the pacing rate sends in a millisecond). A full
     /// segment with its headers is larger than its payload, so that this many of them are enough.
     fn throttle_one(&mut self, now: Instant, index: usize, shared: &Shared) {
         let profile = &shared.config.profile;
@@ -197,8 +196,7 @@ impl Connection {
     }
 
     /// Nothing more leaves now. Sets the alarm of those that pacing holds back; tells those with room that they have
-    /// too
-    /// little to send, so that what they deliver is not taken for what the path can.
+    /// too little to send, so that what they deliver is not taken for what the path can.
     fn settle_pacing(&mut self, now: Instant) {
         let paced = self.sender.congestion.is_model_based();
         for subflow in self.subflows.iter_mut() {
@@ -350,8 +348,7 @@ impl Connection {
     }
 
     /// A subflow would send if only the peer's window admitted it: a closed one leaves room on none, and yet no
-    /// congestion
-    /// window is to blame.
+    /// congestion window is to blame.
     fn is_shut_out(&self) -> bool {
         let shut = |view: &&SubflowView| {
             self.subflows.position(view.id).is_some_and(|index| self.subflows[index].tx.is_window_shut())
@@ -413,9 +410,8 @@ impl Connection {
         let admitted = whole.min(out.edge.saturating_sub(start));
         let length = admitted.min(subflow_room);
         let idle = out.needs_unsent() && skip.is_zero();
-        // What is under way will widen the window; where nothing is, a part of a segment has to do. The others may
-        // have no
-        // share left, so that only this subflow can go on.
+        // What is under way will widen the window; where nothing is, a part of a segment has to do. The others may have
+        // no share left, so that only this subflow can go on.
         let silly = (admitted < whole && !idle) || (length < admitted && !subflow.tx.recovery.is_empty());
         if length == 0 || silly {
             return if subflow_room < admitted { Attempt::SubflowWindow } else { Attempt::SillyWindow };
@@ -447,8 +443,8 @@ impl Connection {
     }
 
     /// Enters new data that leaves on subflow `index` in the books of the stream: `length` bytes from offset `start`
-    /// on. Returns
-    /// the flags of its segment: the end of a closed stream takes the DATA_FIN along once the peer has confirmed MPTCP.
+    /// on. Returns the flags of its segment: the end of a closed stream takes the DATA_FIN along once the peer has
+    /// confirmed MPTCP.
     fn record_new(&mut self, now: Instant, index: usize, (start, length): (u64, u64), ends_stream: bool) -> u8 {
         let (out, subflow) = (&mut self.sender.outgoing, &mut self.subflows[index]);
         out.unsent.remove(start, start + length);
@@ -474,8 +470,7 @@ impl Connection {
     }
 
     /// RFC 2861: a window not used for longer than a timeout says nothing about the path any more. Congestion control
-    /// is told
-    /// of shorter pauses too.
+    /// is told of shorter pauses too.
     fn restart_after_idle(&mut self, now: Instant, index: usize) {
         let subflow = &self.subflows[index];
         if let Some(idle) = subflow.tx.idle(now) {

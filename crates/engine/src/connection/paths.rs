@@ -169,8 +169,7 @@ impl Connection {
     }
 
     /// The subflow of `flow` is gone; another attempt is due in a while. `worked` says whether it ever carried
-    /// anything: a
-    /// path that lets no subflow work (a middlebox, a peer that refuses) is tried less and less often.
+    /// anything: a path that lets no subflow work (a middlebox, a peer that refuses) is tried less and less often.
     pub(super) fn schedule_rejoin(&mut self, now: Instant, flow: &FlowKey, worked: bool, shared: &Shared) {
         let Some(pause) =
             shared.config.rejoin.filter(|_| self.role == Role::Client && self.life.mode() == Mode::Multipath)

@@ -61,8 +61,7 @@ impl Connection {
     }
 
     /// Tells whether bytes up to subflow offset `end` may be taken in, with a `fin` or without: not if they contradict
-    /// a FIN, or
-    /// the window of plain TCP, may not.
+    /// a FIN, or the window of plain TCP, may not.
     fn admits(&mut self, index: usize, end: u64, fin: bool, is_empty: bool) -> bool {
         let rx = &mut self.subflows[index].rx;
         if fin {
@@ -77,8 +76,7 @@ impl Connection {
         }
         if self.life.mode() == Mode::Plain && !is_empty && end - 1 > self.receiver.edge() {
             // Plain TCP has no second level to repeat what the window does not admit (a window probe, for example): it
-            // must
-            // not be acknowledged here either.
+            // must not be acknowledged here either.
             self.subflows[index].rx.ack.now = true;
             return false;
         }
@@ -257,9 +255,8 @@ impl Connection {
     }
 
     /// The byte at subflow offset `at` is next and no mapping covers it. RFC 8684 §3.7: options no longer get through,
-    /// so
-    /// plain TCP takes over if it can; otherwise the mapping may still come, but not for ever, nor behind more than a
-    /// window of data (§3.3.1). False if the subflow is gone.
+    /// so plain TCP takes over if it can; otherwise the mapping may still come, but not for ever, nor behind more than
+    /// a window of data (§3.3.1). False if the subflow is gone.
     fn await_mapping(&mut self, now: Instant, index: usize, at: u64, shared: &mut Shared) -> bool {
         if self.can_fall_back_at(at) {
             let reason = if self.life.is_confirmed() { FallbackReason::OptionsLost } else { FallbackReason::FirstData };
@@ -320,8 +317,7 @@ impl Connection {
     }
 
     /// The ACK path policy may want the DATA_ACK on another subflow at once. Not on one without SACK, whose sender
-    /// would take it
-    /// for a duplicate ACK.
+    /// would take it for a duplicate ACK.
     fn route_data_ack(&mut self, now: Instant, index: usize) {
         if self.subflows.len() < 2 || self.life.mode() != Mode::Multipath || !self.acks.policy.capabilities.moves {
             return;
@@ -351,8 +347,8 @@ impl Connection {
             return;
         }
         // A subflow's FIN without DATA_FIN ends that subflow only, not the stream (RFC 8684 §3.3.3): answer in kind.
-        // After the
-        // peer's DATA_FIN it only says once more that nothing comes from there; ours may still flow the other way.
+        // After the peer's DATA_FIN it only says once more that nothing comes from there; ours may still flow the other
+        // way.
         if !self.receiver.finished() {
             self.leave_subflow(now, index, shared);
         }

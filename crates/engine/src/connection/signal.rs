@@ -71,8 +71,7 @@ impl Connection {
     }
 
     /// Takes in a mapping of a segment that begins at subflow offset `start`: data offset `data` on, with the DATA_FIN
-    /// if
-    /// `data_fin`.
+    /// if `data_fin`.
     fn take_map(
         &mut self,
         now: Instant,

@@ -163,8 +163,7 @@ impl Subflow {
     }
 
     /// Somebody acknowledges before the peer does, which lags behind for longer than segments are overtaken: ACKs
-    /// without a
-    /// DSS are not the peer's, and say nothing of its options.
+    /// without a DSS are not the peer's, and say nothing of its options.
     pub(crate) fn is_acknowledged_by_proxy(&self, now: Instant) -> bool {
         self.liveness.behind_since.is_some_and(|since| now.since(since) >= self.tx.rtt.rto())
     }
@@ -203,8 +202,7 @@ impl Subflow {
     }
 
     /// Its own retransmission will bring the segment that holds the byte at data offset `una`; a part of it may have
-    /// been
-    /// acknowledged here.
+    /// been acknowledged here.
     pub(crate) fn is_repairing(&self, una: u64) -> bool {
         self.tx.originals.hold(una)
     }

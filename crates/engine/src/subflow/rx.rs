@@ -84,8 +84,7 @@ impl Rx {
     }
 
     /// Takes an RTT sample where a full segment echoed a timestamp of ours, at `clock` by that clock. A full one left
-    /// on
-    /// arrival of the ACK that bore the timestamp, if the sender had more to send (Linux `tcp_rcv_rtt_measure_ts`).
+    /// on arrival of the ACK that bore the timestamp, if the sender had more to send (Linux `tcp_rcv_rtt_measure_ts`).
     pub(crate) fn on_echo(&mut self, clock: u32, echo: u32) {
         if echo == self.last_echo {
             return;

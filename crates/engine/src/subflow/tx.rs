@@ -128,8 +128,7 @@ impl Tx {
     }
 
     /// Takes the window over from a segment that begins at offset `start` and acknowledges `ack`, unless a later one
-    /// has
-    /// told it already (RFC 9293 §3.10.7.4).
+    /// has told it already (RFC 9293 §3.10.7.4).
     pub(crate) fn take_window(&mut self, window: u16, start: u64, ack: u64) {
         let newer = self.snd_wl1 < start || (self.snd_wl1 == start && self.snd_wl2 <= ack);
         if ack >= self.recovery.snd_una() && newer {

@@ -2,9 +2,8 @@
 //!
 //! One thread moves IP packets, of any protocol, between the two devices of each path through the same network that the
 //! simulator uses ([`Topology`](anabranch_paths::Topology)), first hops (`nic`) included: links, shared links, changes
-//! over time,
-//! middleboxes. [`EmulatorReport`] says what each link did, how late the emulator itself was, and whether the run is
-//! valid.
+//! over time, middleboxes. [`EmulatorReport`] says what each link did, how late the emulator itself was, and whether
+//! the run is valid.
 
 mod damage;
 mod options;
@@ -86,11 +85,9 @@ enum Command {
 
 impl Emulator {
     /// Starts the links of `spec` between these devices, one pair for each path in its order. Links draw from streams
-    /// of
-    /// `seed`, as in the simulator. Times count from now on.
+    /// of `seed`, as in the simulator. Times count from now on.
     ///
-    /// # Errors
-    /// If the specification cannot be, or the system refuses.
+    /// # Errors If the specification cannot be, or the system refuses.
     pub fn start(
         spec: &NetworkSpec,
         seed: Seed,
@@ -141,8 +138,7 @@ impl Handle {
     /// Lets the times of the specification's changes count from now on, if they were held: see
     /// [`Options::hold_changes`].
     ///
-    /// # Errors
-    /// If the emulator has died.
+    /// # Errors If the emulator has died.
     pub fn begin(&self) -> Result<(), EmulatorError> {
         self.command(Command::Begin)
     }
@@ -215,10 +211,8 @@ fn schedule(real_time: bool) -> Scheduling {
 }
 
 /// Keeps idle processors out of sleep states for as long as the answer lives (the kernel's CPU latency QoS): each
-/// wake-up of a
-/// processor that has gone to sleep makes a packet late, the host's as well as ours. `None` where that is not
-/// permitted; the
-/// run is then less exact, which its report shows.
+/// wake-up of a processor that has gone to sleep makes a packet late, the host's as well as ours. `None` where that is
+/// not permitted; the run is then less exact, which its report shows.
 fn keep_awake() -> Option<File> {
     let mut file = OpenOptions::new().write(true).open("/dev/cpu_dma_latency").ok()?;
     let tolerated = 0i32; // Microseconds.
