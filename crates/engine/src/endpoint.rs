@@ -327,7 +327,7 @@ impl Endpoint {
             }
             slot.armed = None;
             if let Some(connection) = &mut slot.connection
-                && connection.deadline().is_some_and(|deadline| deadline <= now)
+                && connection.next_deadline().is_some_and(|deadline| deadline <= now)
             {
                 connection.on_deadline(now, &mut self.shared);
             }
@@ -372,7 +372,7 @@ impl Endpoint {
         while let Some(Reverse((at, index, generation))) = self.timers.peek().copied() {
             let slot = &mut self.connections[index as usize];
             let is_current = slot.generation == generation && slot.armed == Some(at);
-            let connection = slot.connection.as_ref().filter(|_| is_current);
+            let connection = slot.connection.as_mut().filter(|_| is_current);
             let due = connection.and_then(|connection| connection.relaxed_deadline());
             if due.is_some_and(|due| due <= at) {
                 return Some(at);
@@ -635,7 +635,7 @@ impl Endpoint {
     fn arm(&mut self, index: u32) {
         self.note_change(index);
         let slot = &mut self.connections[index as usize];
-        let Some(connection) = &slot.connection else { return };
+        let Some(connection) = &mut slot.connection else { return };
         if connection.is_gone() {
             let id = ConnectionId { index, generation: slot.generation };
             if connection.is_known() && !connection.forgotten {
@@ -651,7 +651,7 @@ impl Endpoint {
             }
             return;
         }
-        if let Some(deadline) = connection.deadline()
+        if let Some(deadline) = connection.next_deadline()
             && slot.armed.is_none_or(|armed| deadline < armed)
         {
             slot.armed = Some(deadline);

@@ -29,7 +29,7 @@ const MAX_QUESTIONS: u32 = 4;
 impl Connection {
     /// The client has the keys of both: the peer should say something soon.
     pub(super) fn await_confirmation(&mut self, now: Instant) {
-        let timeout = self.longest_rto();
+        let timeout = self.subflows.longest_rto();
         if let Some(confirmation) = self.life.confirmation_mut() {
             *confirmation = Confirmation { next: Some(now + timeout), ..Confirmation::default() };
         }

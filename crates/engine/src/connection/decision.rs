@@ -1,6 +1,8 @@
 //! What policies are shown, what the scheduler says to it, and whether that may be done.
 
+use super::indices::Indices;
 use super::sender::{Outgoing, Sender};
+use super::subflows::{Kind, Reader};
 use super::{Connection, Mode, watchdog};
 use crate::Misconduct;
 use crate::deadline::earliest;
@@ -51,44 +53,57 @@ pub(super) fn view<'a>(subflows: &'a [SubflowView], out: &Outgoing, idsn: Dsn, u
 }
 
 impl Connection {
-    /// Copies out what policies may know: the usable subflows, or the backups if there is no other.
+    /// Brings up to date what policies may know: the usable subflows, or the backups if there is no other.
     pub(super) fn survey(&mut self, now: Instant, shared: &Shared) {
         let chosen = self.eligible();
-        let Sender { views, usage, shares, outgoing: out, congestion, receive_window, .. } = &mut self.sender;
-        views.clear();
-        // Exactly: most connections are idle most of the time, and keep these.
-        views.reserve_exact(self.subflows.len());
-        let subflows = || self.subflows.iter().enumerate().filter(|(index, _)| chosen & 1 << index != 0);
-        for (_, subflow) in subflows() {
-            let Some(mut view) = subflow.view(congestion, Bytes::MAX) else { continue };
-            // What idling will have cost it by the time it sends.
-            if let Some(idle) = subflow.tx.idle(now) {
-                view.cwnd = congestion.cwnd_after_idle(subflow.id, idle, subflow.tx.rtt.rto());
-            }
-            views.push(view);
-        }
-        if views.len() > 1 {
-            usage.clear();
-            usage.reserve_exact(self.subflows.len());
-            usage.extend(subflows().map(|(_, subflow)| subflow.usage(congestion, out.log.unacked(subflow.slot))));
-            shares.clear();
-            shares.resize(usage.len(), Bytes::MAX);
-            let buffers = Buffers {
-                window: Bytes::new(out.edge.saturating_sub(out.una)),
-                receive: Bytes::new(out.largest_window),
-                send: shared.config.send_buffer,
-            };
-            receive_window.share(now, &buffers, usage, shares);
-            let idle = || usage.iter().all(|one| one.outstanding.is_zero());
-            if shares.iter().all(|share| share.is_zero()) && out.needs_unsent() && idle() {
-                // Nothing is under way that could open a share.
-                self.stats.overruled.shares += 1;
-                shares.fill(Bytes::MAX);
-            }
-            // Both stand in the order of the subflows.
-            views.iter_mut().zip(shares.iter()).for_each(|(view, share)| view.share = *share);
+        self.renew_views(now, chosen);
+        if self.sender.receive_window.capabilities.unlimited {
+            self.sender.views.iter_mut().for_each(|view| view.share = Bytes::MAX);
+        } else if self.sender.views.len() > 1 {
+            self.share_window(now, chosen, shared);
         }
         self.take_states();
+    }
+
+    /// The subflows that policies are shown. A connection whose only subflows have failed goes on using them: there is
+    /// nothing better.
+    fn eligible(&mut self) -> Indices {
+        let preferred = [Kind::Regular, Kind::Backup, Kind::Measured].into_iter();
+        preferred.map(|kind| self.subflows.all(kind)).find(|set| !set.is_empty()).unwrap_or(Indices::NONE)
+    }
+
+    /// Brings the views of `chosen` subflows up to date; all of them if others were shown before.
+    fn renew_views(&mut self, now: Instant, chosen: Indices) {
+        let changed = self.subflows.take_changed(Reader::Views);
+        let Sender { views, shown, congestion, .. } = &mut self.sender;
+        let set_changed = *shown != chosen || changed == Indices::ALL;
+        if set_changed {
+            *shown = chosen;
+            views.clear();
+            // Exactly: most connections are idle most of the time, and keep these.
+            views.reserve_exact(self.subflows.len());
+            views.extend(chosen.filter_map(|index| self.subflows[index].view(congestion, Bytes::MAX)));
+        } else {
+            for index in changed.intersection(chosen) {
+                if let Some(view) = self.subflows[index].view(congestion, Bytes::MAX) {
+                    views[chosen.rank(index)] = view;
+                }
+            }
+        }
+        for (index, view) in chosen.zip(views.iter_mut()).filter(|(_, view)| view.in_flight.is_zero()) {
+            // What idling will have cost it by the time it sends.
+            if let Some(idle) = self.subflows[index].tx.idle(now) {
+                view.cwnd = congestion.cwnd_after_idle(view.id, idle, view.rto);
+            }
+        }
+        debug_assert!(self.are_views_current(now), "a change has marked its subflow");
+        if set_changed {
+            self.tell_of_usable(now);
+        }
+    }
+
+    /// Tells the scheduler if the usable subflows are others than it knows of.
+    fn tell_of_usable(&mut self, now: Instant) {
         let usable = self.sender.views.iter().fold(0, |bits, view| bits | 1u32 << (view.id.0 % 32));
         if usable != self.sender.usable {
             self.sender.usable = usable;
@@ -96,18 +111,45 @@ impl Connection {
         }
     }
 
-    /// The subflows that policies are shown, a bit for each index. A connection whose only subflows have failed goes on
-    /// using them: there is nothing better.
-    fn eligible(&self) -> u32 {
-        let (mut regular, mut backup, mut open) = (0, 0, 0);
-        for (index, subflow) in self.subflows.iter().enumerate() {
-            let bit = 1 << index;
-            if subflow.is_usable() {
-                *(if subflow.backup() { &mut backup } else { &mut regular }) |= bit;
+    /// Tells whether the views are what they would be if all were worked out anew.
+    fn are_views_current(&self, now: Instant) -> bool {
+        let Sender { views, shown, congestion, .. } = &self.sender;
+        let current = |index: usize, view: &SubflowView| {
+            let subflow = &self.subflows[index];
+            let mut fresh = subflow.view(congestion, view.share)?;
+            if let Some(idle) = subflow.tx.idle(now) {
+                fresh.cwnd = congestion.cwnd_after_idle(subflow.id, idle, subflow.tx.rtt.rto());
             }
-            open |= if subflow.is_open() && subflow.tx.rtt.srtt().is_some() { bit } else { 0 };
+            Some(fresh == *view)
+        };
+        shown.len() == views.len() && shown.zip(views).all(|(index, view)| current(index, view) == Some(true))
+    }
+
+    /// Shares the peer's window out among the `shown` subflows, as the receive-window policy says.
+    fn share_window(&mut self, now: Instant, shown: Indices, shared: &Shared) {
+        let Sender { views, usage, shares, outgoing: out, congestion, receive_window, .. } = &mut self.sender;
+        usage.clear();
+        usage.reserve_exact(views.len());
+        usage.extend(shown.map(|index| {
+            let subflow = &self.subflows[index];
+            subflow.usage(congestion, out.log.unacked(subflow.slot))
+        }));
+        shares.clear();
+        shares.resize(usage.len(), Bytes::MAX);
+        let buffers = Buffers {
+            window: Bytes::new(out.edge.saturating_sub(out.una)),
+            receive: Bytes::new(out.largest_window),
+            send: shared.config.send_buffer,
+        };
+        receive_window.share(now, &buffers, usage, shares);
+        let idle = || usage.iter().all(|one| one.outstanding.is_zero());
+        if shares.iter().all(|share| share.is_zero()) && out.needs_unsent() && idle() {
+            // Nothing is under way that could open a share.
+            self.stats.overruled.shares += 1;
+            shares.fill(Bytes::MAX);
         }
-        [regular, backup, open].into_iter().find(|set| *set != 0).unwrap_or(0)
+        // Both stand in the order of the subflows.
+        views.iter_mut().zip(shares.iter()).for_each(|(view, share)| view.share = *share);
     }
 
     /// Asks the scheduler, and checks the answer. It is overruled by min-RTT if it asks for what cannot be done, waits

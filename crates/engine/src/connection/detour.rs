@@ -52,7 +52,9 @@ impl Connection {
             return None;
         }
         if !self.acks.policy.capabilities.moves {
-            self.subflows[index].rx.detour.away = 0;
+            if self.subflows[index].rx.detour.away != 0 {
+                self.subflows[index].rx.detour.away = 0;
+            }
             return None;
         }
         self.survey_routes();
@@ -115,8 +117,8 @@ impl Connection {
     pub(crate) fn on_detour_refused(&mut self, now: Instant, id: SubflowId, flow: &FlowKey) {
         let between = |subflow: &&Subflow| (subflow.flow.src, subflow.flow.dst) == (flow.src, flow.dst);
         let via = self.subflows.iter().find(between).map(|subflow| subflow.id);
-        let subflow = self.subflows.iter_mut().find(|subflow| subflow.id == id);
-        if let (Some(via), Some(subflow)) = (via, subflow)
+        let index = self.subflows.position(id);
+        if let (Some(via), Some(subflow)) = (via, index.map(|index| &mut self.subflows[index]))
             && subflow.rx.detour.via == Some(via)
             && !subflow.rx.detour.is_barred(now, via)
         {

@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 
 /// Joins of one connection whose third ACK has not come and that have a subflow already. They are bounded apart from
 /// others, so that a flood of them takes no subflow's place; further ones have to do without one ([`super::resume`]).
-const MAX_HALF_OPEN_JOINS: usize = 32;
+pub(super) const MAX_HALF_OPEN_JOINS: usize = 32;
 
 /// What became of a join request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -521,6 +521,8 @@ impl Connection {
         // What the last subflow ended of was not the end.
         self.stats.ended = None;
         self.sender.congestion.add(id, mss);
+        // Linked slow start takes from the windows of others.
+        self.subflows.touch_all();
         if let Some(known) = self.paths.history.of(now, &flow) {
             self.sender.congestion.set_threshold(id, known.threshold());
             self.subflows[index].tx.path_rate = PathRate::known(known.rate);

@@ -4,6 +4,7 @@
 //! move that would go on without end, so losses are counted, by pair of addresses, since data last moved either way.
 //! A connection is given up after several, unless a subflow is left that may yet do better.
 
+use super::subflows::Kind;
 use super::{Connection, Life, Mode};
 use crate::Ended;
 use crate::sent_log::bit;
@@ -93,12 +94,11 @@ impl Connection {
 
     /// The peer has the data at offset `una`, and perhaps more: what carried it is of use.
     pub(super) fn credit_carriers(&mut self, una: u64) {
-        if self.subflows.iter().all(|subflow| subflow.useful) {
-            return;
-        }
-        let carriers = self.sender.outgoing.log.carriers(una);
-        for subflow in self.subflows.iter_mut() {
-            subflow.useful |= carriers & bit(subflow.slot) != 0;
+        for index in self.subflows.possible(Kind::Unproven) {
+            let subflow = &self.subflows[index];
+            if !subflow.useful && self.sender.outgoing.log.carriers(una) & bit(subflow.slot) != 0 {
+                self.subflows[index].useful = true;
+            }
         }
     }
 

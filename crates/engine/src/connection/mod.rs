@@ -31,6 +31,7 @@ mod expected;
 mod fallback;
 mod handshake;
 mod history;
+mod indices;
 mod input;
 mod integrity;
 mod keys;
@@ -59,7 +60,7 @@ use crate::subflow::State;
 use crate::{ConnectionId, ConnectionStats, Event, SubflowStats, Switch};
 use acks::AckRouting;
 use anabranch_policy::Event as PolicyEvent;
-use anabranch_units::{Duration, Instant, Key, Seed, SubflowId};
+use anabranch_units::{Instant, Key, Seed, SubflowId};
 use bytes::Bytes as Payload;
 use keys::Keys;
 use life::{Life, Mode};
@@ -175,10 +176,15 @@ impl Connection {
 
     /// Consequences of the application having read: a wider window to tell, the end of the stream to report.
     fn after_read(&mut self, shared: &mut Shared) {
-        let open = self.subflows.iter_mut().filter(|subflow| subflow.is_open());
-        if let Some(subflow) = open.max_by_key(|subflow| subflow.rx.ack.last_data) {
+        let mss = u64::from(shared.config.profile.mss);
+        let open = || self.subflows.iter().enumerate().filter(|(_, subflow)| subflow.is_open());
+        if self.receiver.window_worth_telling(mss, u64::MAX)
+            && let Some((index, subflow)) = open().max_by_key(|(_, subflow)| subflow.rx.ack.last_data)
+        {
             let most = u64::from(u16::MAX) << subflow.rx.rcv_scale;
-            subflow.rx.ack.now |= self.receiver.window_worth_telling(u64::from(shared.config.profile.mss), most);
+            if self.receiver.window_worth_telling(mss, most) {
+                self.subflows[index].rx.ack.now = true;
+            }
         }
         if self.negotiated.checksum && self.receiver.unread() == 0 {
             for index in 0..self.subflows.len() {
@@ -247,7 +253,10 @@ impl Connection {
                     self.sender.scheduler.observe(now, &PolicyEvent::DataWritten);
                 }
             }
-            Switch::Congestion(factory) => self.sender.congestion.replace(now, factory()),
+            Switch::Congestion(factory) => {
+                self.sender.congestion.replace(now, factory());
+                self.subflows.touch_all();
+            }
             Switch::ReceiveWindow(factory) => self.sender.receive_window = factory(),
             Switch::AckPath(factory) => self.acks.policy = factory(),
             Switch::Reinjection(factory) => self.sender.reinjection = factory(),
@@ -287,9 +296,5 @@ impl Connection {
     /// True while a handshake of the server's initial subflow is under way.
     pub(crate) fn is_half_open(&self) -> bool {
         !self.is_known() && self.subflows.initial().is_some_and(|subflow| subflow.state == State::SynReceived)
-    }
-
-    fn longest_rto(&self) -> Duration {
-        self.subflows.iter().map(|subflow| subflow.tx.rtt.rto()).max().unwrap_or(Duration::from_secs(1))
     }
 }

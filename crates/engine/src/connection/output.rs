@@ -1,11 +1,14 @@
 //! What leaves next: retransmissions, reinjections, new data as the scheduler says, then the ACKs that nothing carried.
 
 use super::decision::{Verdict, view};
+use super::indices::Indices;
+use super::subflows::{Kind, Reader};
 use super::{Connection, Mode, emit, watchdog};
 use crate::recovery::{Phase, Sent};
 use crate::sent_log::bit;
 use crate::shared::Shared;
 use crate::stats::Blocked;
+use crate::subflow::Subflow;
 use crate::{Choice, Detector, Purpose, Reason};
 use anabranch_policy::reinjection::{Carrier, Cause, Opportunity, SubflowSet};
 use anabranch_policy::{Event as PolicyEvent, SubflowView};
@@ -121,7 +124,7 @@ impl Connection {
     }
 
     fn send_due_acks(&mut self, now: Instant, shared: &mut Shared) {
-        for index in 0..self.subflows.len() {
+        for index in self.subflows.possible(Kind::Acknowledging) {
             let ack = &self.subflows[index].rx.ack;
             if ack.now || ack.unreported {
                 self.send_ack(now, index, Vec::new(), shared);
@@ -130,7 +133,7 @@ impl Connection {
     }
 
     /// True if our direction has no data unsent, under way or to be repeated, and is not being closed.
-    fn has_nothing_to_send(&self) -> bool {
+    fn has_nothing_to_send(&mut self) -> bool {
         let out = &self.sender.outgoing;
         // Pacing keeps alarms, so that it takes the long way.
         out.una == out.nxt
@@ -138,7 +141,7 @@ impl Connection {
             && out.unsent.is_empty()
             && self.life.mode() != Mode::Negotiating
             && !self.sender.congestion.is_model_based()
-            && self.subflows.iter().all(|subflow| subflow.tx.is_at_rest())
+            && self.subflows.are_at_rest()
     }
 
     /// The short way of [`Self::transmit`] where there is nothing to send: leaves everything as the long way would.
@@ -150,7 +153,8 @@ impl Connection {
         self.sender.watchdog.acquit();
         self.sender.waiting.note(now, Obstacle::Application);
         self.send_due_acks(now, shared);
-        for subflow in self.subflows.iter_mut() {
+        for index in self.subflows.take_changed(Reader::Pacing).below(self.subflows.len()) {
+            let subflow = self.subflows.unmarked(index);
             if Bytes::new(u64::from(subflow.tx.mss)) <= self.sender.congestion.cwnd(subflow.id) {
                 subflow.tx.recovery.mark_app_limited();
             }
@@ -159,18 +163,27 @@ impl Connection {
 
     /// Holds back the subflows whose next segment has to wait.
     fn throttle(&mut self, now: Instant, shared: &Shared) {
-        (0..self.subflows.len()).for_each(|index| self.throttle_one(now, index, shared));
+        let changed = self.subflows.take_changed(Reader::Throttle);
+        // Pacing lets go with time.
+        let paced = self.sender.congestion.is_model_based();
+        let due = if paced { Indices::ALL } else { changed };
+        due.below(self.subflows.len()).for_each(|index| self.throttle_one(now, index, shared));
     }
 
     /// Holds back subflow `index` if its next segment is not due yet by its pacing, or if its first hop holds enough
     /// (TCP Small Queues, A-TSQ: the larger of some segments and what the pacing rate sends in a millisecond). A full
     /// segment with its headers is larger than its payload, so that this many of them are enough.
     fn throttle_one(&mut self, now: Instant, index: usize, shared: &Shared) {
+        let throttled = self.is_held_back(now, &self.subflows[index], shared);
+        if throttled != self.subflows[index].tx.throttled {
+            self.subflows[index].tx.throttled = throttled;
+        }
+    }
+
+    fn is_held_back(&self, now: Instant, subflow: &Subflow, shared: &Shared) -> bool {
         let profile = &shared.config.profile;
-        let subflow = &mut self.subflows[index];
         if profile.tsq.is_none() && !self.sender.congestion.is_model_based() {
-            subflow.tx.throttled = false;
-            return;
+            return false;
         }
         let congestion = &self.sender.congestion;
         let model = congestion.model(subflow.id, subflow.tx.rtt.srtt());
@@ -184,7 +197,7 @@ impl Connection {
             let pace = model.map_or_else(unpaced, |model| model.pacing);
             subflow.tx.first_hop > pace.bytes_in(span).get()
         });
-        subflow.tx.throttled = early || crowded;
+        early || crowded
     }
 
     /// A segment of subflow `index` leaves: the next one is put off if its congestion control paces.
@@ -199,7 +212,13 @@ impl Connection {
     /// too little to send, so that what they deliver is not taken for what the path can.
     fn settle_pacing(&mut self, now: Instant) {
         let paced = self.sender.congestion.is_model_based();
-        for subflow in self.subflows.iter_mut() {
+        let changed = self.subflows.take_changed(Reader::Pacing);
+        let due = if paced { Indices::ALL } else { changed };
+        for index in due.below(self.subflows.len()) {
+            if paced {
+                self.subflows.touch(index);
+            }
+            let subflow = self.subflows.unmarked(index);
             let room = subflow.tx.in_flight() + Bytes::new(u64::from(subflow.tx.mss))
                 <= self.sender.congestion.cwnd(subflow.id);
             let repairs = subflow.tx.recovery.next_retransmission().is_some();
@@ -214,7 +233,11 @@ impl Connection {
 
     /// Repeats what was lost, as far as each congestion window admits; the first repetition of a recovery at once.
     fn retransmit(&mut self, now: Instant, shared: &mut Shared) {
-        for index in 0..self.subflows.len() {
+        for index in self.subflows.possible(Kind::Repairing) {
+            let tx = &self.subflows[index].tx;
+            if !tx.retransmit_now && !tx.recovery.has_retransmission() {
+                continue;
+            }
             loop {
                 let subflow = &mut self.subflows[index];
                 let Some(sent) = subflow.tx.recovery.next_retransmission() else {
@@ -248,8 +271,9 @@ impl Connection {
 
     /// A tail loss probe for which there was no new data repeats the last segment (RFC 8985 §7.3).
     fn send_tail_probes(&mut self, now: Instant, shared: &mut Shared) {
-        for index in 0..self.subflows.len() {
-            if std::mem::take(&mut self.subflows[index].tx.probe_now)
+        for index in self.subflows.possible(Kind::Probing) {
+            if self.subflows[index].tx.probe_now
+                && std::mem::take(&mut self.subflows[index].tx.probe_now)
                 && let Some(sent) = self.subflows[index].tx.recovery.probe_candidate()
             {
                 self.repeat(now, index, &sent, Detector::TailLossProbe, shared);
@@ -328,6 +352,7 @@ impl Connection {
                 Attempt::SubflowWindow => {
                     // What the peer admits on one subflow says nothing of the others.
                     self.sender.views.iter_mut().filter(|view| view.id == on).for_each(|view| view.open = false);
+                    self.touch(on);
                     window_shut = true;
                 }
             }
@@ -337,7 +362,8 @@ impl Connection {
     /// Sends new data as a tail loss probe where one is due, whatever the window of congestion control says (RFC 8985
     /// §7.3).
     fn probe_with_new_data(&mut self, now: Instant, sendable: u64, shared: &mut Shared) -> bool {
-        let due = self.subflows.iter().position(|subflow| {
+        let due = self.subflows.possible(Kind::Probing).find(|index| {
+            let subflow = &self.subflows[*index];
             let used_up = || self.sender.views.iter().any(|view| view.id == subflow.id && view.share.is_zero());
             subflow.tx.probe_now && subflow.is_usable() && !used_up()
         });
@@ -345,6 +371,13 @@ impl Connection {
         let sent = self.send_new(now, index, Bytes::ZERO, sendable, false, shared) == Attempt::Sent;
         self.subflows[index].tx.probe_now &= !sent;
         sent
+    }
+
+    /// The view of subflow `id` has to be worked out again.
+    fn touch(&mut self, id: SubflowId) {
+        if let Some(index) = self.subflows.position(id) {
+            self.subflows.touch(index);
+        }
     }
 
     /// A subflow would send if only the peer's window admitted it: a closed one leaves room on none, and yet no
@@ -610,6 +643,7 @@ impl Connection {
         let response = self.sender.reinjection.on_opportunity(now, &opportunity);
         for carrier in oldest[..count].iter().filter(|carrier| response.penalise.meets(carrier.mark)) {
             self.sender.congestion.penalise(now, carrier.id);
+            self.touch(carrier.id);
         }
         let legal = self.subflows.slot_of(on).is_some_and(|slot| carriers & bit(slot) == 0);
         let reason = if cause == Cause::Window { Reason::Window } else { Reason::Drained };

@@ -1,6 +1,7 @@
 //! The bytes of a segment: through subflow order and their mapping to the data level.
 
 use super::signal::Placing;
+use super::subflows::Kind;
 use super::{Connection, Mode};
 use crate::mapping::Mapping;
 use crate::shared::Shared;
@@ -151,7 +152,8 @@ impl Connection {
 
     /// Fragments may have come to be held out of order, or ceased to be.
     fn note_held(&mut self, now: Instant) {
-        let below = self.subflows.iter().map(|subflow| subflow.rx.ofo.fragments() as u64).sum();
+        let holding = self.subflows.possible(Kind::Holding);
+        let below = holding.map(|index| self.subflows[index].rx.ofo.fragments() as u64).sum();
         self.receiver.note_held(now, below);
     }
 

@@ -123,7 +123,7 @@ impl Connection {
         if self.subflows.len() == 1 && self.subflows[index].id == SubflowId(0) {
             return index;
         }
-        for loser in self.subflows.keep_only(index) {
+        for loser in self.subflows.keep_only(index, SubflowId(0)) {
             shared.routes.push(Route::Remove(loser.flow));
             // An answer to a SYN that was repeated tells no round trip (RFC 6298 §3).
             if let Some(timer) = loser.handshake.filter(|timer| timer.retries == 0) {
@@ -133,7 +133,6 @@ impl Connection {
         let winner = &mut self.subflows[0];
         shared.routes.push(Route::Remove(winner.flow));
         shared.routes.push(Route::Add(winner.flow, self.id, SubflowId(0)));
-        winner.id = SubflowId(0);
         winner.local_address = AddressId(0);
         // Its SYN has arrived, so it has left the first hop; that will not be told under the new number.
         winner.tx.first_hop = 0;

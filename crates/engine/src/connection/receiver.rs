@@ -125,7 +125,7 @@ impl Receiver {
     /// `most` is what the window field can say.
     pub(super) fn window_worth_telling(&self, mss: u64, most: u64) -> bool {
         let told = self.told_edge.saturating_sub(self.next);
-        let gain = self.edge().min(self.next + most).saturating_sub(self.told_edge);
+        let gain = self.edge().min(self.next.saturating_add(most)).saturating_sub(self.told_edge);
         told < self.buffer / 2 && gain >= (2 * mss).min(self.buffer / 2)
     }
 

@@ -1,6 +1,7 @@
 //! The sending half of the data level: the stream, the policies that decide about it, and what they are shown.
 
 use super::burst::Burst;
+use super::indices::Indices;
 use super::output::Waiting;
 use super::watchdog::Watchdog;
 use crate::Config;
@@ -27,8 +28,10 @@ pub(super) struct Sender {
     pub(super) watchdog: Watchdog,
     /// Segments just sent that may share their mapping with those that follow.
     pub(super) burst: Option<Burst>,
-    /// Scratch: the usable subflows, for one round of decisions.
+    /// The subflows that policies are shown, as they were at the latest round of decisions and what it has sent.
     pub(super) views: Vec<SubflowView>,
+    /// Indices of those.
+    pub(super) shown: Indices,
     pub(super) usage: Vec<Usage>,
     pub(super) shares: Vec<Bytes>,
     /// Scratch: the open subflows, if the reinjection policy asks for copies.
@@ -80,6 +83,7 @@ impl Sender {
             watchdog: Watchdog::default(),
             burst: None,
             views: Vec::new(),
+            shown: Indices::NONE,
             usage: Vec::new(),
             shares: Vec::new(),
             states: Vec::new(),

@@ -3,6 +3,7 @@
 //! What was sent stays recorded as it left; a record that is too large now is repeated in parts, with the mapping of the
 //! whole and under the same sequence numbers.
 
+use super::subflows::Kind;
 use super::{Connection, emit};
 use crate::path_mtu::{self, PathMtu};
 use crate::recovery::Sent;
@@ -68,10 +69,9 @@ impl Connection {
 
     /// Tries full segments again on every subflow whose path MTU was found too long ago.
     pub(super) fn widen_when_old(&mut self, now: Instant) {
-        for index in 0..self.subflows.len() {
-            let subflow = &mut self.subflows[index];
-            if subflow.tx.path_mtu.is_some_and(|path| path.until <= now) {
-                subflow.tx.path_mtu = None;
+        for index in self.subflows.possible(Kind::Narrowed) {
+            if self.subflows[index].tx.path_mtu.is_some_and(|path| path.until <= now) {
+                self.subflows[index].tx.path_mtu = None;
                 self.resize(now, index);
             }
         }

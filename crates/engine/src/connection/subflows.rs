@@ -1,14 +1,26 @@
 //! The subflows of a connection, in the order of their identifiers.
+//!
+//! Every segment asks about all of them: who may send, who has to repeat, whose timer is first. The answers are kept
+//! beside the subflows, in one bit or word for each, and worked out again only for those that may have changed: each
+//! mutable access marks its subflow.
 
+use super::indices::Indices;
 use crate::SubflowStats;
+use crate::deadline::Earliest;
 use crate::subflow::Subflow;
-use anabranch_units::SubflowId;
-use std::ops::{Deref, DerefMut};
+use crate::{Keepalive, config::MAX_SUBFLOWS};
+use anabranch_units::{Duration, Instant, SubflowId};
+use std::ops::{Deref, Index, IndexMut};
 
 /// Subflows that are there, and what is kept of those that are gone.
 #[derive(Default)]
 pub(crate) struct Subflows {
     list: Vec<Subflow>,
+    /// Beside each of `list`, the words that are asked for most.
+    briefs: Vec<Brief>,
+    /// Members of each kind, as at the latest look.
+    sets: [Indices; KINDS],
+    marks: Marks,
     /// Statistics of subflows that are gone, the latest last.
     pub(super) buried: Vec<SubflowStats>,
     pub(super) next_id: u16,
@@ -18,25 +30,96 @@ pub(crate) struct Subflows {
     pub(super) peer_knows_of_join: bool,
 }
 
+/// Facts of a subflow that a connection asks for at each segment.
+#[derive(Clone, Copy)]
+struct Brief {
+    id: SubflowId,
+    /// A bit for each kind that it is of.
+    kinds: u16,
+    /// Its earliest timer.
+    due: Option<Instant>,
+}
+
+/// Kinds of subflows that a connection asks for at each segment. One may be of several.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    /// May carry new data, and is no backup.
+    Regular,
+    /// May carry new data, as a backup.
+    Backup,
+    /// Is open and has an RTT.
+    Measured,
+    /// Has lost data to repeat, or has just done that.
+    Repairing,
+    /// Owes a tail loss probe.
+    Probing,
+    /// Owes an ACK.
+    Acknowledging,
+    /// Has nothing under way and a closed window.
+    Shut,
+    /// Has something to send or under way, if only in the first hop.
+    Busy,
+    /// Carries no new data until older data is acknowledged.
+    Suspected,
+    /// Has carried nothing that was next at the data level.
+    Unproven,
+    /// Holds data out of order.
+    Holding,
+    /// Sends smaller segments than both ends would take.
+    Narrowed,
+}
+
+const KINDS: usize = Kind::Narrowed as usize + 1;
+
+/// Who works things out again after a change, each at moments of its own.
+#[derive(Clone, Copy)]
+pub(super) enum Reader {
+    Kinds,
+    Timers,
+    Views,
+    Throttle,
+    Pacing,
+}
+
+const READERS: usize = 5;
+
+/// Subflows that may have changed.
+#[derive(Default)]
+struct Marks {
+    /// Since the last look at this.
+    fresh: Indices,
+    /// Since each reader has looked.
+    unread: [Indices; READERS],
+}
+
 /// Statistics kept of subflows that are gone.
 const MAX_BURIED: usize = 256;
 
 impl Subflows {
     pub(super) fn push(&mut self, subflow: Subflow) {
+        self.briefs.push(Brief::new(subflow.id));
         self.list.push(subflow);
+        self.renumber();
     }
 
     pub(super) fn remove(&mut self, index: usize) -> Subflow {
+        self.briefs.remove(index);
+        self.renumber();
         self.list.remove(index)
     }
 
-    /// Keeps subflow `index` alone; the others, in no order.
-    pub(super) fn keep_only(&mut self, index: usize) -> Vec<Subflow> {
-        let kept = self.list.swap_remove(index);
+    /// Keeps subflow `index` alone, and calls it `id`; returns the others, in no order.
+    pub(super) fn keep_only(&mut self, index: usize, id: SubflowId) -> Vec<Subflow> {
+        let mut kept = self.list.swap_remove(index);
+        kept.id = id;
+        self.briefs = vec![Brief::new(kept.id)];
+        self.renumber();
         std::mem::replace(&mut self.list, vec![kept])
     }
 
     pub(super) fn pop(&mut self) -> Option<Subflow> {
+        self.briefs.pop();
+        self.renumber();
         self.list.pop()
     }
 
@@ -51,12 +134,12 @@ impl Subflows {
 
     /// The index of a subflow that is there.
     pub(crate) fn position(&self, id: SubflowId) -> Option<usize> {
-        self.list.iter().position(|subflow| subflow.id == id)
+        self.briefs.iter().position(|brief| brief.id == id)
     }
 
     /// The bit of a subflow in the log of sent data.
     pub(super) fn slot_of(&self, id: SubflowId) -> Option<u8> {
-        self.list.iter().find(|subflow| subflow.id == id).map(|subflow| subflow.slot)
+        self.position(id).map(|index| self.list[index].slot)
     }
 
     /// The initial subflow, while it is there.
@@ -71,8 +154,143 @@ impl Subflows {
 
     /// A bit that no subflow has.
     pub(super) fn free_slot(&self) -> Option<u8> {
-        (0..crate::config::MAX_SUBFLOWS as u8).find(|slot| self.list.iter().all(|subflow| subflow.slot != *slot))
+        (0..MAX_SUBFLOWS as u8).find(|slot| self.list.iter().all(|subflow| subflow.slot != *slot))
     }
+
+    /// All of them, to be changed.
+    pub(crate) fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut Subflow> {
+        self.touch_all();
+        self.list.iter_mut()
+    }
+
+    pub(super) fn first_mut(&mut self) -> Option<&mut Subflow> {
+        self.touch_all();
+        self.list.first_mut()
+    }
+
+    /// Subflow `index`, for a change that no set, timer or view shows.
+    pub(super) fn unmarked(&mut self, index: usize) -> &mut Subflow {
+        &mut self.list[index]
+    }
+
+    /// Something outside of subflow `index` has changed that its view shows.
+    #[inline(always)]
+    pub(super) fn touch(&mut self, index: usize) {
+        self.marks.fresh.insert(index);
+    }
+
+    /// The same for all.
+    pub(super) fn touch_all(&mut self) {
+        self.marks.fresh = Indices::ALL;
+    }
+
+    /// Indices stand for other subflows than before: nothing that is kept by index holds.
+    fn renumber(&mut self) {
+        self.sets = Default::default();
+        self.briefs.iter_mut().for_each(|brief| brief.kinds = 0);
+        self.touch_all();
+    }
+
+    /// The subflows of a kind.
+    pub(super) fn all(&mut self, kind: Kind) -> Indices {
+        self.look();
+        self.sets[kind as usize]
+    }
+
+    /// Subflows that may be of a kind: those that were at the latest look, and those that may have changed since.
+    #[inline]
+    pub(super) fn possible(&self, kind: Kind) -> Indices {
+        let unread = self.marks.fresh.union(self.marks.unread[Reader::Kinds as usize]);
+        self.sets[kind as usize].union(unread).below(self.list.len())
+    }
+
+    /// Tells whether none has anything to send or under way.
+    pub(super) fn are_at_rest(&mut self) -> bool {
+        // A look costs more than a question to one or two, and less than one to all.
+        if self.possible(Kind::Busy).len() > 2 {
+            self.look();
+        }
+        !self.possible(Kind::Busy).any(|index| !self.list[index].tx.is_at_rest())
+    }
+
+    /// Brings the kinds up to date.
+    #[inline]
+    fn look(&mut self) {
+        for index in self.take_changed(Reader::Kinds).below(self.list.len()) {
+            let kinds = kinds(&self.list[index]);
+            let known = std::mem::replace(&mut self.briefs[index].kinds, kinds);
+            let mut changed = kinds ^ known;
+            while changed != 0 {
+                let kind = changed.trailing_zeros() as usize;
+                self.sets[kind].put(index, kinds >> kind & 1 != 0);
+                changed &= changed - 1;
+            }
+        }
+        let current = |(subflow, brief): (&Subflow, &Brief)| (kinds(subflow), subflow.id) == (brief.kinds, brief.id);
+        debug_assert!(self.list.iter().zip(&self.briefs).all(current), "a change has marked its subflow");
+    }
+
+    /// Adds their timers.
+    #[inline]
+    pub(super) fn add_timers(&mut self, mut first: Earliest, keepalive: Option<&Keepalive>) -> Earliest {
+        let changed = self.take_changed(Reader::Timers);
+        for index in changed.below(self.list.len()) {
+            self.briefs[index].due = self.list[index].add_timers(Earliest::NONE, keepalive).get();
+        }
+        for brief in &self.briefs {
+            first = first.and(brief.due);
+        }
+        first
+    }
+
+    /// Tells whether a timer of subflow `index` has run out.
+    pub(super) fn is_due(&mut self, now: Instant, index: usize, keepalive: Option<&Keepalive>) -> bool {
+        let _ = self.add_timers(Earliest::NONE, keepalive);
+        self.briefs[index].due.is_some_and(|due| due <= now)
+    }
+
+    /// Subflows that may have changed since `reader` has looked, which is now. [`Indices::ALL`] after indices have
+    /// moved.
+    #[inline]
+    pub(super) fn take_changed(&mut self, reader: Reader) -> Indices {
+        let Marks { fresh, unread } = &mut self.marks;
+        if !fresh.is_empty() {
+            unread.iter_mut().for_each(|one| *one = one.union(*fresh));
+            *fresh = Indices::NONE;
+        }
+        std::mem::take(&mut unread[reader as usize])
+    }
+
+    /// The longest retransmission timeout.
+    pub(super) fn longest_rto(&self) -> Duration {
+        self.list.iter().map(|subflow| subflow.tx.rtt.rto()).max().unwrap_or(Duration::from_secs(1))
+    }
+}
+
+impl Brief {
+    fn new(id: SubflowId) -> Self {
+        Brief { id, kinds: 0, due: None }
+    }
+}
+
+/// The kinds that a subflow is of, a bit for each.
+#[inline]
+fn kinds(subflow: &Subflow) -> u16 {
+    let is = |kind: Kind, holds: bool| u16::from(holds) << kind as u16;
+    let Subflow { tx, rx, liveness, .. } = subflow;
+    let (usable, backup, open) = (subflow.is_usable(), subflow.backup(), subflow.is_open());
+    is(Kind::Regular, usable && !backup)
+        | is(Kind::Backup, usable && backup)
+        | is(Kind::Measured, open && tx.rtt.srtt().is_some())
+        | is(Kind::Repairing, tx.retransmit_now | tx.recovery.has_retransmission())
+        | is(Kind::Probing, tx.probe_now)
+        | is(Kind::Acknowledging, rx.ack.now | rx.ack.unreported)
+        | is(Kind::Shut, open && tx.recovery.is_empty() && tx.window_left() == 0)
+        | is(Kind::Busy, !tx.is_at_rest())
+        | is(Kind::Suspected, liveness.suspect_until.is_some())
+        | is(Kind::Unproven, !subflow.useful)
+        | is(Kind::Holding, !rx.ofo.is_empty())
+        | is(Kind::Narrowed, tx.path_mtu.is_some())
 }
 
 impl Deref for Subflows {
@@ -83,8 +301,19 @@ impl Deref for Subflows {
     }
 }
 
-impl DerefMut for Subflows {
-    fn deref_mut(&mut self) -> &mut [Subflow] {
-        &mut self.list
+impl Index<usize> for Subflows {
+    type Output = Subflow;
+
+    #[inline(always)]
+    fn index(&self, index: usize) -> &Subflow {
+        &self.list[index]
+    }
+}
+
+impl IndexMut<usize> for Subflows {
+    #[inline(always)]
+    fn index_mut(&mut self, index: usize) -> &mut Subflow {
+        self.touch(index);
+        &mut self.list[index]
     }
 }

@@ -1,5 +1,6 @@
 //! What happens without a segment: timeouts of subflows and of the connection.
 
+use super::subflows::Kind;
 use super::{Connection, Life, Mode, Role};
 use crate::deadline::Earliest;
 use crate::memory::Offer;
@@ -75,31 +76,39 @@ const SILENT_SYNS: u32 = 2;
 const CONFIRMATION_LIMIT: Duration = Duration::from_secs(30);
 
 impl Connection {
-    /// When to call `on_deadline`.
+    /// When to call `on_deadline`: worked out from all timers, however long that takes.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        if self.life.is_gone() {
-            return None;
-        }
-        if let Life::FastClosing(closing) = &self.life {
-            return Some(closing.deadline);
-        }
-        let mut first = self.timers.add_to(Earliest::NONE).and(self.paths_deadline());
-        first = first.and(self.probing_deadline());
-        first = first.and(self.confirmation_deadline()).and(self.race_deadline()).and(self.reopening_deadline());
-        for subflow in self.subflows.iter() {
-            first = subflow.add_timers(first);
-            if let Some(keepalive) = &self.keepalive {
-                first = first.and(subflow.keepalive_due(keepalive));
-            }
-        }
-        first.get()
+        let subflows =
+            |first| self.subflows.iter().fold(first, |first, it| it.add_timers(first, self.keepalive.as_ref()));
+        self.own_deadline().map_or_else(|only| only, |first| subflows(first).get())
     }
 
-    /// The same; the end of TIME-WAIT is put off to a moment that it shares with others.
-    pub(crate) fn relaxed_deadline(&self) -> Option<Instant> {
+    /// The same, which looks only at subflows that may have changed.
+    pub(crate) fn next_deadline(&mut self) -> Option<Instant> {
+        let first = match self.own_deadline() {
+            Ok(first) => self.subflows.add_timers(first, self.keepalive.as_ref()).get(),
+            Err(only) => only,
+        };
+        debug_assert_eq!(first, self.deadline());
+        first
+    }
+
+    /// The earliest timer of the connection's own. `Err` if no other counts.
+    fn own_deadline(&self) -> Result<Earliest, Option<Instant>> {
+        match &self.life {
+            Life::Gone(_) => return Err(None),
+            Life::FastClosing(closing) => return Err(Some(closing.deadline)),
+            _ => {}
+        }
+        let first = self.timers.add_to(Earliest::NONE).and(self.paths_deadline()).and(self.probing_deadline());
+        Ok(first.and(self.confirmation_deadline()).and(self.race_deadline()).and(self.reopening_deadline()))
+    }
+
+    /// As `next_deadline`; the end of TIME-WAIT is put off to a moment that it shares with others.
+    pub(crate) fn relaxed_deadline(&mut self) -> Option<Instant> {
         let grain = TIME_WAIT_GRAIN.as_nanos();
         let shared = |at: Instant| Instant::from_nanos(at.as_nanos().next_multiple_of(grain));
-        self.deadline().map(|at| if self.timers.time_wait == Some(at) { shared(at) } else { at })
+        self.next_deadline().map(|at| if self.timers.time_wait == Some(at) { shared(at) } else { at })
     }
 
     pub(crate) fn on_deadline(&mut self, now: Instant, shared: &mut Shared) {
@@ -109,7 +118,9 @@ impl Connection {
         let mut index = 0;
         while index < self.subflows.len() && !self.life.is_gone() {
             let id = self.subflows[index].id;
-            self.on_subflow_deadline(now, index, shared);
+            if self.subflows.is_due(now, index, self.keepalive.as_ref()) {
+                self.on_subflow_deadline(now, index, shared);
+            }
             if self.subflows.get(index).is_some_and(|subflow| subflow.id == id) {
                 index += 1;
             }
@@ -499,8 +510,11 @@ impl Connection {
     /// All before `una` has arrived: subflows suspected over older data get another chance.
     pub(super) fn clear_suspects(&mut self, now: Instant, una: u64) {
         let mut settled = false;
-        for subflow in self.subflows.iter_mut() {
-            settled |= subflow.liveness.suspect_until.take_if(|until| *until <= una).is_some();
+        for index in self.subflows.possible(Kind::Suspected) {
+            if self.subflows[index].liveness.suspect_until.is_some_and(|until| until <= una) {
+                self.subflows[index].liveness.suspect_until = None;
+                settled = true;
+            }
         }
         if settled {
             self.subflows_changed(now);
@@ -512,7 +526,7 @@ impl Connection {
         let out = &self.sender.outgoing;
         let waits = out.una < out.nxt || (out.fin_sent && !out.fin_acked);
         self.timers.data = (self.life.mode() == Mode::Multipath && waits).then(|| {
-            let timeout = self.longest_rto() * 2 * (1 << self.timers.data_backoff.min(MAX_BACKOFF));
+            let timeout = self.subflows.longest_rto() * 2 * (1 << self.timers.data_backoff.min(MAX_BACKOFF));
             now + timeout.min(shared.config.profile.max_rto)
         });
     }
@@ -524,12 +538,15 @@ impl Connection {
         let blocked = !out.unsent.is_empty() && out.unsent.below(out.edge) == 0;
         let silent = out.una == out.nxt && self.subflows.iter().all(|subflow| subflow.tx.recovery.is_empty());
         let waits = !out.unsent.is_empty() || out.una < out.nxt;
-        let shut = |s: &Subflow| s.is_open() && s.tx.recovery.is_empty() && s.tx.snd_edge <= s.tx.recovery.snd_nxt();
-        if !(blocked && silent || waits && self.subflows.iter().any(shut)) {
+        let shut = |index: usize| {
+            let subflow = &self.subflows[index];
+            subflow.is_open() && subflow.tx.recovery.is_empty() && subflow.tx.window_left() == 0
+        };
+        if !(blocked && silent || waits && self.subflows.possible(Kind::Shut).any(shut)) {
             self.timers.persist = None;
             self.timers.persist_backoff = 0;
         } else if self.timers.persist.is_none() {
-            let timeout = self.longest_rto() * (1 << self.timers.persist_backoff.min(MAX_BACKOFF));
+            let timeout = self.subflows.longest_rto() * (1 << self.timers.persist_backoff.min(MAX_BACKOFF));
             let most = shared.config.profile.max_rto;
             self.timers.persist = Some(now + timeout.max(Duration::from_millis(200)).min(most));
         }

@@ -339,6 +339,11 @@ impl Recovery {
         self.board.pending()
     }
 
+    /// Tells whether a segment is to be sent again.
+    pub fn has_retransmission(&self) -> bool {
+        self.board.has_pending()
+    }
+
     /// The segment at `start` was sent again.
     pub fn on_retransmit(&mut self, now: Instant, start: u64, rtt: &RttEstimator) {
         self.timers.consult(rtt);

@@ -451,6 +451,11 @@ impl Scoreboard {
         self.segments.back().map(|record| self.sent(record))
     }
 
+    /// Tells whether a record is lost and has no copy in flight.
+    pub(super) fn has_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
     /// The lowest record that is lost and has no copy in flight.
     pub(super) fn pending(&self) -> Option<Sent> {
         self.pending.first().and_then(|(id, _)| self.get(id))

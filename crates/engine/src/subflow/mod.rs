@@ -207,14 +207,17 @@ impl Subflow {
         self.tx.originals.hold(una)
     }
 
-    /// Adds its timers.
+    /// Adds its timers, with the one of `keepalive` if the connection has that.
     #[inline(always)]
-    pub(crate) fn add_timers(&self, first: Earliest) -> Earliest {
+    pub(crate) fn add_timers(&self, first: Earliest, keepalive: Option<&Keepalive>) -> Earliest {
         let mut first = self.tx.recovery.add_timers(first).and(self.rx.ack.deadline).and(self.rx.unmapped_until);
         first = first.and(self.tx.pacer.wake).and(self.handshake.map(|timer| timer.deadline));
         if self.tx.fin_sent || self.liveness.removal_probe.is_some() {
             first = first.and(self.liveness.linger_until);
             first = first.and(self.liveness.removal_probe.map(|probe| probe.deadline));
+        }
+        if let Some(keepalive) = keepalive {
+            first = first.and(self.keepalive_due(keepalive));
         }
         first
     }

@@ -53,15 +53,22 @@ pub trait ReceiveWindow: Send {
     fn share(&mut self, now: Instant, buffers: &Buffers, usage: &[Usage], shares: &mut [Bytes]);
 }
 
+/// Properties of a receive-window policy that change the engine's part of the work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Narrows nothing: the engine does not ask, and no share binds.
+    pub unlimited: bool,
+}
+
 impl Kind for dyn ReceiveWindow {
     type Policy = Box<Self>;
-    type Capabilities = ();
+    type Capabilities = Capabilities;
 }
 
 impl<P: ReceiveWindow + 'static> From<P> for Built<dyn ReceiveWindow> {
     /// With the usual capabilities.
     fn from(policy: P) -> Self {
-        Built { policy: Box::new(policy), capabilities: () }
+        Built { policy: Box::new(policy), capabilities: Capabilities::default() }
     }
 }
 

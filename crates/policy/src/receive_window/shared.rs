@@ -1,12 +1,13 @@
 //! One window for all: any subflow may use as much of it as it can (RFC 8684 §3.3.4).
 
-use super::{Buffers, Entry, ReceiveWindow, Usage};
+use super::{Buffers, Capabilities, Entry, ReceiveWindow, Usage};
 use anabranch_units::{Bytes, Instant};
 
 /// Entry in the table of its kind.
 pub const ENTRY: Entry =
     Entry::new("shared", "whichever subflow sends first uses it", include_str!("shared.rs"), |_| Box::new(Shared))
-        .paper("RFC 8684 §3.3.4");
+        .paper("RFC 8684 §3.3.4")
+        .capabilities(|_| Capabilities { unlimited: true });
 
 /// Narrows nothing.
 #[derive(Clone, Copy, Debug, Default)]
