@@ -51,7 +51,7 @@ impl Scripted {
         remote: SocketAddr,
         plan: Plan,
     ) -> ConnectionId {
-        let id = cx.endpoint.open(cx.now, local, remote);
+        let id = cx.endpoint.open(cx.now, local, remote).expect("this address is ours, and ports are free");
         self.begin(id, Role::Client, plan);
         id
     }
@@ -151,7 +151,7 @@ impl Dialogue {
     }
 
     fn read(&mut self, cx: &mut Context<'_>, id: ConnectionId) {
-        while let Some(chunk) = cx.endpoint.read(cx.now, id) {
+        while let Ok(anabranch_engine::Read::Data(chunk)) = cx.endpoint.read(id) {
             let transfer = &mut self.transfer;
             if transfer.wrong.is_none() {
                 transfer.wrong = self.role.peer().first_difference(transfer.received, &chunk);
@@ -163,7 +163,7 @@ impl Dialogue {
     fn write(&mut self, cx: &mut Context<'_>, id: ConnectionId) {
         while self.transfer.sent < self.plan.send {
             let piece = self.role.slice(self.transfer.sent, self.plan.send - self.transfer.sent);
-            let taken = cx.endpoint.write(cx.now, id, &piece);
+            let taken = cx.endpoint.write(id, &piece).unwrap_or(0);
             self.transfer.sent += taken as u64;
             if taken < piece.len() {
                 return;
@@ -185,7 +185,7 @@ impl Dialogue {
         self.closed = true;
         match self.plan.close {
             Close::AbortAfter(_) => cx.endpoint.abort(cx.now, id),
-            _ => cx.endpoint.shutdown(cx.now, id),
+            _ => cx.endpoint.shutdown(id),
         }
     }
 }

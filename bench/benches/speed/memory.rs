@@ -1,7 +1,7 @@
 //! What runs and idle connections occupy.
 
 use crate::counting;
-use anabranch_engine::{Config, Endpoint, Event, LocalAddress, Profile};
+use anabranch_engine::{Config, Endpoint, Event, LocalAddress, Profile, Read};
 use anabranch_units::{Duration, Instant, Seed};
 use bytes::Bytes;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -54,7 +54,7 @@ impl Pair {
             let local = |&ip: &Ipv4Addr| LocalAddress { ip: IpAddr::V4(ip), backup: false };
             // Nobody reports departures here.
             let profile = Profile { tsq: None, ..Profile::linux() };
-            Endpoint::new(Config::new(profile, addresses.iter().map(local).collect()), Seed(seed))
+            Endpoint::new(Config::new(profile, addresses.iter().map(local).collect()), Seed(seed)).unwrap()
         };
         let mut hosts = [host(&CLIENT, 1), host(&[SERVER], 2)];
         hosts[1].listen(PORT);
@@ -63,10 +63,11 @@ impl Pair {
 
     /// A connection with both its subflows.
     fn open(&mut self) -> (Id, Id) {
-        let client = self.hosts[0].open(self.now, IpAddr::V4(CLIENT[0]), SocketAddr::new(IpAddr::V4(SERVER), PORT));
+        let client =
+            self.hosts[0].open(self.now, IpAddr::V4(CLIENT[0]), SocketAddr::new(IpAddr::V4(SERVER), PORT)).unwrap();
         self.run();
         // The first bytes show the peer that MPTCP gets through; then the second subflow is joined.
-        self.hosts[0].write(self.now, client, &Bytes::from_static(&DATA[..100]));
+        self.hosts[0].write(client, &Bytes::from_static(&DATA[..100])).unwrap_or(0);
         self.run();
         let server = self.opened[1].expect("the server accepts within a round trip");
         assert_eq!(self.hosts[1].subflows(server).iter().filter(|subflow| subflow.established).count(), 2);
@@ -76,7 +77,7 @@ impl Pair {
     /// Data in both directions.
     fn exchange(&mut self, client: Id, server: Id) {
         for (host, id) in [(0, client), (1, server)] {
-            assert_eq!(self.hosts[host].write(self.now, id, &Bytes::from_static(&DATA)), DATA.len());
+            assert_eq!(self.hosts[host].write(id, &Bytes::from_static(&DATA)), Ok(DATA.len()));
         }
         self.run();
     }
@@ -90,7 +91,7 @@ impl Pair {
                 while let Some((id, event)) = endpoint.poll_event() {
                     match event {
                         Event::Accepted { .. } => self.opened[host] = Some(id),
-                        Event::Readable => while endpoint.read(self.now, id).is_some() {},
+                        Event::Readable => while matches!(endpoint.read(id), Ok(Read::Data(_))) {},
                         _ => {}
                     }
                 }

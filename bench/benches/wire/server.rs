@@ -1,6 +1,6 @@
 //! What runs on the engine: takes everything, or sends without end.
 
-use anabranch_engine::{ConnectionId, Event};
+use anabranch_engine::{ConnectionId, Event, Read};
 use anabranch_host::{Application, Context};
 use bytes::Bytes;
 
@@ -25,12 +25,12 @@ impl Server {
 impl Application for Server {
     fn on_event(&mut self, cx: &mut Context<'_>, id: ConnectionId, event: Event) {
         match event {
-            Event::Readable => while cx.endpoint.read(cx.now, id).is_some() {},
+            Event::Readable => while matches!(cx.endpoint.read(id), Ok(Read::Data(_))) {},
             Event::Accepted { .. } | Event::Writable => {
                 let Some(pattern) = &self.pattern else { return };
-                while cx.endpoint.write(cx.now, id, pattern) == pattern.len() {}
+                while cx.endpoint.write(id, pattern).unwrap_or(0) == pattern.len() {}
             }
-            Event::PeerFinished => cx.endpoint.shutdown(cx.now, id),
+            Event::PeerFinished => cx.endpoint.shutdown(id),
             _ => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::end::{End, Log, Outgoing, Report, Sent};
 use crate::transfer::TransferError;
-use anabranch_engine::{ConnectionId, Event};
+use anabranch_engine::{ConnectionId, Event, Read};
 use anabranch_host::{Application, Context};
 use anabranch_units::{Duration, Instant};
 use std::net::{IpAddr, SocketAddr};
@@ -44,7 +44,7 @@ impl Peer {
     /// Reads what has come on a connection.
     fn read(&mut self, cx: &mut Context<'_>, id: ConnectionId) -> Result<(), TransferError> {
         let Some(connection) = self.connections.iter().position(|(other, _)| *other == id) else { return Ok(()) };
-        while let Some(piece) = cx.endpoint.read(cx.now, id) {
+        while let Ok(Read::Data(piece)) = cx.endpoint.read(id) {
             self.end.received(time::Instant::now(), connection, &piece)?;
         }
         Ok(())
@@ -55,15 +55,20 @@ impl Peer {
         self.end.timeout(time::Instant::now());
         if let Place::Client(local, remote) = self.place {
             while self.connections.len() < self.end.wanted() {
-                let id = cx.endpoint.open(cx.now, local, remote);
+                let id = match cx.endpoint.open(cx.now, local, remote) {
+                    Ok(id) => id,
+                    Err(error) => {
+                        return self.report(Err(TransferError::Broken { read: 0, reason: error.to_string() }));
+                    }
+                };
                 self.connections.push((id, Outgoing::default()));
                 self.end.opened(time::Instant::now());
             }
         }
         for (connection, (id, outgoing)) in self.connections.iter_mut().enumerate() {
-            let write = |piece: &_| Ok(cx.endpoint.write(cx.now, *id, piece));
+            let write = |piece: &_| Ok(cx.endpoint.write(*id, piece).unwrap_or(0));
             if let Ok(Sent::Shutdown) = outgoing.write(&mut *self.end, connection, write) {
-                cx.endpoint.shutdown(cx.now, *id);
+                cx.endpoint.shutdown(*id);
             }
         }
         let now = time::Instant::now();

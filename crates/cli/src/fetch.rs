@@ -190,7 +190,7 @@ impl Errand<'_> {
         let mut last = None;
         for remote in remotes {
             let outcome = self.exchange(target, *remote)?;
-            if !matches!(outcome.error, Some(FetchError::NotConnected)) {
+            if !matches!(outcome.error, Some(FetchError::NotConnected | FetchError::Open(_))) {
                 return Ok(outcome);
             }
             last = Some(outcome);

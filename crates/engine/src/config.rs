@@ -1,6 +1,6 @@
-//! What a host is told before the run.
+//! Configuration of an endpoint.
 
-use crate::Profile;
+use crate::{ConfigError, Profile};
 use anabranch_policy::ack_path::AckPath;
 use anabranch_policy::congestion::CongestionControl;
 use anabranch_policy::first_path::FirstPath;
@@ -87,6 +87,9 @@ pub struct Config {
     /// After so many timeouts in a row of a full segment, on a path that still answers to small ones, segments become smaller
     /// (RFC 4821 §7.7, Linux `tcp_mtu_probing` = 1); `None` for paths that have no such holes.
     pub black_hole_timeouts: Option<u32>,
+    /// The driver calls [`Endpoint::handle_departure`](crate::Endpoint::handle_departure) for each segment that has left
+    /// the first hop. TCP Small Queues (`Profile::tsq`) work only then: without these calls a sender would wait for ever.
+    pub reports_departures: bool,
     /// The policies.
     pub policies: Policies,
 }
@@ -200,7 +203,62 @@ impl Config {
             user_timeout: None,
             mptcp_blackhole: Some(Duration::from_secs(3600)),
             black_hole_timeouts: None,
+            reports_departures: false,
         }
+    }
+}
+
+impl Config {
+    /// Payload of a full segment \[bytes\]: Linux's `TCP_MIN_MSS`, and what a packet of 65,535 bytes holds beside its
+    /// headers.
+    const MSS: RangeInclusive<u16> = 88..=65_495;
+
+    /// Looks for settings that cannot be.
+    ///
+    /// # Errors
+    ///
+    /// The first of them.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        if !(1..=MAX_SUBFLOWS).contains(&self.max_subflows) {
+            return Err(ConfigError::MaxSubflows(self.max_subflows));
+        }
+        if !Config::MSS.contains(&self.profile.mss) {
+            return Err(ConfigError::Mss { given: self.profile.mss, range: Config::MSS });
+        }
+        self.check_addresses()?;
+        if let Some(ports) = self.ports.as_ref().filter(|ports| ports.is_empty() || *ports.start() == 0) {
+            return Err(ConfigError::Ports(ports.clone()));
+        }
+        let least = Bytes::new(u64::from(self.profile.mss));
+        for (name, given) in [("send_buffer", self.send_buffer), ("receive_buffer", self.receive_buffer)] {
+            if given < least {
+                return Err(ConfigError::Buffer { name, given, least });
+            }
+        }
+        if self.burst.is_some_and(Bytes::is_zero) {
+            return Err(ConfigError::Burst);
+        }
+        match self.keepalive {
+            Some(Keepalive { idle, interval, .. }) if idle.is_zero() || interval.is_zero() => {
+                Err(ConfigError::Keepalive)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_addresses(&self) -> Result<(), ConfigError> {
+        if self.addresses.len() > usize::from(u8::MAX) {
+            return Err(ConfigError::Addresses(self.addresses.len()));
+        }
+        for (index, address) in self.addresses.iter().enumerate() {
+            if address.ip.is_unspecified() || address.ip.is_multicast() {
+                return Err(ConfigError::Address(address.ip));
+            }
+            if self.addresses[..index].iter().any(|other| other.ip == address.ip) {
+                return Err(ConfigError::AddressTwice(address.ip));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -12,8 +12,8 @@ use crate::memory::Memory;
 use crate::path_mtu::Mtus;
 use crate::shared::{PathTruth, Route, Shared};
 use crate::{
-    Config, ConnectionId, ConnectionStats, Counters, Event, LocalAddress, PathMemory, Purpose, SubflowStats, Switch,
-    connection,
+    Config, ConfigError, ConnectionId, ConnectionStats, Counters, Event, LocalAddress, OpenError, PathMemory, Purpose,
+    ReadError, SubflowStats, Switch, WriteError, connection,
 };
 use anabranch_policy::Truth;
 use anabranch_units::{Bytes, Dsn, Entropy, Instant, Key, Secret, Seed, SubflowId, SubflowSeq};
@@ -41,10 +41,45 @@ pub struct Transmit {
     pub purpose: Purpose,
 }
 
-/// One host.
+/// A piece of a stream, or why there is none.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Read {
+    /// The next bytes.
+    Data(Payload),
+    /// Nothing has arrived that was not read; [`Event::Readable`] follows.
+    Pending,
+    /// The peer has closed its direction, and all of it was read.
+    End,
+}
+
+impl Read {
+    /// The bytes, if there are any.
+    pub fn data(self) -> Option<Payload> {
+        match self {
+            Read::Data(piece) => Some(piece),
+            Read::Pending | Read::End => None,
+        }
+    }
+}
+
+/// The MPTCP of one host: its connections, without clock, sockets and threads.
 ///
-/// After each call the driver takes what [`Endpoint::poll_event`] and then [`Endpoint::poll_transmit`] give, until both
-/// give nothing, then what [`Endpoint::poll_echo`] gives, and comes back at [`Endpoint::poll_timeout`] at the latest.
+/// # Duties of a driver
+///
+/// - It passes the present time to each call that asks for it. Time never runs backwards.
+/// - It gives arriving segments whose TCP checksum is right to [`Endpoint::handle_segment`], and ICMP echoes to
+///   [`Endpoint::handle_echo`].
+/// - After each call it takes events from [`Endpoint::poll_event`] and sends what [`Endpoint::poll_transmit`] returns,
+///   until both return `None`; then it sends what [`Endpoint::poll_echo`] returns.
+/// - It calls [`Endpoint::handle_timeout`] at the time that [`Endpoint::poll_timeout`] returns, or later.
+/// - After [`Event::Readable`] it calls [`Endpoint::read`] until that returns no [`Read::Data`]; after [`Event::Writable`]
+///   it may [`write`](Endpoint::write) again; after [`Event::PeerFinished`] and its own last byte it calls
+///   [`Endpoint::shutdown`]; after [`Event::Closed`] or [`Event::Reset`] it reads statistics and calls
+///   [`Endpoint::forget`].
+///
+/// Optional are [`Endpoint::handle_departure`] (for TCP Small Queues; then [`Config::reports_departures`] is set),
+/// [`Endpoint::handle_too_big`] (for path MTU discovery), [`Endpoint::set_carrier`] (for interfaces that go down), and
+/// [`Endpoint::reuse`] (for speed).
 pub struct Endpoint {
     pub(crate) shared: Shared,
     pub(crate) connections: Vec<Slot>,
@@ -75,20 +110,31 @@ pub(crate) struct Slot {
 }
 
 impl Endpoint {
-    /// A host that has nothing open. All its chance comes from `seed`, and whoever sees enough of it can foretell the
-    /// rest: for simulations and tests.
-    pub fn new(config: Config, seed: Seed) -> Self {
-        Endpoint::with_chance(config, Chance::seeded(seed), Chance::seeded_cookies(seed))
+    /// Creates a host without connections. Its randomness derives from `seed` and can be predicted: for simulations and
+    /// tests only.
+    ///
+    /// # Errors
+    ///
+    /// If a setting cannot be ([`Config::check`]).
+    pub fn new(config: Config, seed: Seed) -> Result<Self, ConfigError> {
+        config.check()?;
+        Ok(Endpoint::with_chance(config, Chance::seeded(seed), Chance::seeded_cookies(seed)))
     }
 
-    /// The same for a host among strangers: `entropy` is of cryptographic quality (`getrandom`), so that nobody off the
-    /// path can guess keys, nonces, initial sequence numbers and ports.
-    pub fn with_entropy(config: Config, entropy: &Entropy) -> Self {
-        Endpoint::with_chance(config, Chance::secret(entropy), entropy.secret("cookies"))
+    /// Creates a host without connections on a real network. `entropy` is of cryptographic quality (`getrandom`), so that
+    /// an attacker off the path cannot guess keys, nonces, initial sequence numbers and ports.
+    ///
+    /// # Errors
+    ///
+    /// If a setting cannot be ([`Config::check`]).
+    pub fn with_entropy(config: Config, entropy: &Entropy) -> Result<Self, ConfigError> {
+        config.check()?;
+        Ok(Endpoint::with_chance(config, Chance::secret(entropy), entropy.secret("cookies")))
     }
 
     fn with_chance(mut config: Config, chance: Chance, cookies: Secret) -> Self {
         let locals = Locals::new(std::mem::take(&mut config.addresses));
+        config.profile.tsq = config.profile.tsq.filter(|_| config.reports_departures);
         config.receive_buffer = config.profile.window_of(config.receive_buffer);
         config.initial_receive_buffer = config.initial_receive_buffer.map(|initial| config.profile.window_of(initial));
         let shared = Shared {
@@ -141,23 +187,43 @@ impl Endpoint {
         self.listening.retain(|listening| *listening != port);
     }
 
-    /// Opens a connection, from `local` or where else the first-path policy has it begin. Where [`Config::ports`]
-    /// restricts the ports, the caller sees to it that there are fewer connections, or attempts at them, than ports.
-    pub fn open(&mut self, now: Instant, local: IpAddr, remote: SocketAddr) -> ConnectionId {
+    /// Opens a connection from `local`, or from another address if the first-path policy chooses one.
+    /// [`Event::Connected`] or [`Event::Reset`] follows.
+    ///
+    /// # Errors
+    ///
+    /// If `local` is no address of this host, no path can lead to `remote`, or no port is left.
+    pub fn open(&mut self, now: Instant, local: IpAddr, remote: SocketAddr) -> Result<ConnectionId, OpenError> {
+        if !self.shared.locals.contains(local) {
+            return Err(OpenError::NotLocal(local));
+        }
+        if local.is_ipv4() != remote.is_ipv4() {
+            return Err(OpenError::MixedFamilies { local, remote });
+        }
+        if remote.port() == 0 || remote.ip().is_unspecified() || remote.ip().is_multicast() {
+            return Err(OpenError::Remote(remote));
+        }
         let opening = Opening::plan(now, local, remote, &mut self.shared);
+        let opening = opening.ok_or(OpenError::NoPort { local, remote })?;
         let id = self.allocate();
         let connection = Connection::open(now, id, opening, remote, &mut self.shared);
         self.settle(id, connection);
-        id
+        Ok(id)
     }
 
-    /// Hands data to a connection: how many bytes it took, a prefix. When it took fewer, `Event::Writable` follows.
-    pub fn write(&mut self, _now: Instant, id: ConnectionId, data: &Payload) -> usize {
-        let Some(slot) = slot_mut(&mut self.connections, id) else { return 0 };
-        let Some(connection) = &mut slot.connection else { return 0 };
+    /// Hands data to a connection, which takes a prefix of it; returns the bytes taken. When they are fewer than offered,
+    /// [`Event::Writable`] follows once there is room.
+    ///
+    /// # Errors
+    ///
+    /// After [`Endpoint::shutdown`], and if the connection is over.
+    pub fn write(&mut self, id: ConnectionId, data: &Payload) -> Result<usize, WriteError> {
+        let slot = slot_mut(&mut self.connections, id).ok_or(WriteError::Gone)?;
+        let connection = slot.connection.as_mut().ok_or(WriteError::Gone)?;
+        connection.check_write()?;
         let taken = connection.write(data, &self.shared);
         self.touch(id.index);
-        taken
+        Ok(taken)
     }
 
     /// Allows data written before the peer's first answer to reach its application twice, as a GET may (RFC 9110
@@ -174,18 +240,27 @@ impl Endpoint {
         self.get(id).map_or(0, |connection| connection.write_space(&self.shared))
     }
 
-    /// The next piece of a connection's stream; `None` if there is nothing now.
-    pub fn read(&mut self, _now: Instant, id: ConnectionId) -> Option<Payload> {
-        let connection = slot_mut(&mut self.connections, id)?.connection.as_mut()?;
-        let chunk = connection.read(&mut self.shared);
-        if chunk.is_some() {
+    /// Takes the next piece of a connection's stream. What arrived before a connection ended can still be read.
+    ///
+    /// # Errors
+    ///
+    /// If the connection is over and all of it was read.
+    pub fn read(&mut self, id: ConnectionId) -> Result<Read, ReadError> {
+        let slot = slot_mut(&mut self.connections, id).ok_or(ReadError)?;
+        let connection = slot.connection.as_mut().ok_or(ReadError)?;
+        if let Some(piece) = connection.read(&mut self.shared) {
             self.touch(id.index);
+            return Ok(Read::Data(piece));
         }
-        chunk
+        match connection.has_ended() {
+            true => Ok(Read::End),
+            false if connection.is_gone() => Err(ReadError),
+            false => Ok(Read::Pending),
+        }
     }
 
     /// Closes our direction after everything written has been sent (DATA_FIN).
-    pub fn shutdown(&mut self, _now: Instant, id: ConnectionId) {
+    pub fn shutdown(&mut self, id: ConnectionId) {
         if let Some(connection) = slot_mut(&mut self.connections, id).and_then(|slot| slot.connection.as_mut()) {
             connection.shutdown();
             self.touch(id.index);
@@ -302,8 +377,9 @@ impl Endpoint {
         self.shared.echoes.pop_front()
     }
 
-    /// The first hop has sent a packet of `size` bytes (TCP Small Queues).
-    pub fn handle_departure(&mut self, _now: Instant, tag: u64, size: Bytes) {
+    /// Tells that the first hop has sent a packet of `size` bytes ([`Transmit::size`], [`Transmit::tag`]), for TCP Small
+    /// Queues; see [`Config::reports_departures`].
+    pub fn handle_departure(&mut self, tag: u64, size: Bytes) {
         let (index, generation, subflow) = ((tag >> 32) as u32, (tag >> 16) as u16, SubflowId(tag as u16));
         let Some(slot) = self.connections.get_mut(index as usize) else { return };
         if slot.generation as u16 == generation

@@ -17,6 +17,7 @@ mod cookie;
 mod deadline;
 mod demux;
 mod endpoint;
+mod error;
 mod event;
 mod idle;
 mod locals;
@@ -43,7 +44,8 @@ mod subflow;
 mod unplaced;
 
 pub use config::{Config, Factory, FastClose, Keepalive, LocalAddress, Policies, Switch};
-pub use endpoint::{Endpoint, Transmit};
+pub use endpoint::{Endpoint, Read, Transmit};
+pub use error::{ConfigError, OpenError, ReadError, WriteError};
 pub use event::{ConnectionId, Counters, Event, FallbackReason};
 pub use memory::{MemoryError, PathMemory, PathRecord};
 pub use profile::{Profile, ReceiveTuning};

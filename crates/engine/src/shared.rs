@@ -144,9 +144,9 @@ impl Shared {
         MpOption::TcpReset { transient, reason }
     }
 
-    /// A flow to `remote` that no subflow uses. With every dynamic port in use the ports below serve as well, unless the ports
-    /// are restricted.
-    pub(crate) fn free_flow(&mut self, local: IpAddr, remote: SocketAddr) -> FlowKey {
+    /// A flow to `remote` that no subflow uses. With every dynamic port in use the ports below serve as well, unless the
+    /// ports are restricted. `None` if all are in use.
+    pub(crate) fn free_flow(&mut self, local: IpAddr, remote: SocketAddr) -> Option<FlowKey> {
         let ports = self.ports();
         let mut flow = FlowKey::new(SocketAddr::new(local, self.chance.port(&ports)), remote);
         // Where ACKs may come by way of other addresses their ports name the subflow, so they had better be its own.
@@ -154,13 +154,13 @@ impl Shared {
         for attempt in 0..2 * count {
             let own_ports = attempt >= count || self.demux.with_ports(&flow).is_empty();
             if own_ports && !self.demux.contains(&flow) {
-                return flow;
+                return Some(flow);
             }
             flow.src_port = self.chance.port(&ports);
         }
         let last = if self.config.ports.is_some() { 0 } else { FIRST_DYNAMIC_PORT };
         let mut below = (1..last).rev().map(|port| FlowKey { src_port: port, ..flow });
-        below.find(|flow| !self.demux.contains(flow)).unwrap_or(flow)
+        below.find(|flow| !self.demux.contains(flow))
     }
 
     fn ports(&self) -> RangeInclusive<u16> {

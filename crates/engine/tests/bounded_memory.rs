@@ -19,7 +19,7 @@ fn ports_stay_in_their_range_and_are_used_in_turn() {
     let mut seen = BTreeSet::new();
     for _ in 0..4 {
         let remote = SocketAddr::new(server_ip(0), PORT);
-        let id = pair.hosts[CLIENT].open(pair.now, client_ip(0), remote);
+        let id = pair.hosts[CLIENT].open(pair.now, client_ip(0), remote).unwrap();
         pair.id[CLIENT] = Some(id);
         pair.write(CLIENT, b"confirms MPTCP, so that the second subflow may come");
         pair.run(Duration::from_secs(1));
@@ -37,7 +37,7 @@ fn after_it_stopped_listening_what_is_open_goes_on_and_nothing_is_accepted() {
     pair.open();
     pair.run(Duration::from_secs(1));
     pair.hosts[SERVER].stop_listening(PORT);
-    let late = pair.hosts[CLIENT].open(pair.now, client_ip(0), SocketAddr::new(server_ip(0), PORT));
+    let late = pair.hosts[CLIENT].open(pair.now, client_ip(0), SocketAddr::new(server_ip(0), PORT)).unwrap();
     pair.write(CLIENT, b"still here");
     pair.run(Duration::from_secs(1));
     assert_eq!(pair.read[SERVER], b"still here");

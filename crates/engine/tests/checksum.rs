@@ -66,7 +66,7 @@ fn either_side_can_require_checksums() {
         let mut config = config([client_ip(0)]);
         config.checksum = ours;
         let mut puppet = Puppet::new(config);
-        let id = puppet.host.open(puppet.now, client_ip(0), (server_ip(0), common::PORT).into());
+        let id = puppet.host.open(puppet.now, client_ip(0), (server_ip(0), common::PORT).into()).unwrap();
         puppet.id = Some(id);
         puppet.pump();
         assert_eq!(offer(&puppet.out[0]).unwrap().checksum_required, ours);

@@ -70,8 +70,8 @@ fn a_data_fin_on_the_last_data() {
     assert!(puppet.has(|event| *event == Event::PeerFinished));
     assert_eq!(puppet.take().iter().filter_map(Puppet::acked).max(), Some(101));
     // Our own, the same way.
-    puppet.host.write(puppet.now, puppet.id.unwrap(), &Payload::from_static(b"bye"));
-    puppet.host.shutdown(puppet.now, puppet.id.unwrap());
+    puppet.host.write(puppet.id.unwrap(), &Payload::from_static(b"bye")).unwrap();
+    puppet.host.shutdown(puppet.id.unwrap());
     puppet.pump();
     let out = puppet.take();
     let fins = data_fins(&out);
@@ -503,7 +503,7 @@ fn joins_that_nobody_answers_do_not_keep_a_connection() {
     pair.write(CLIENT, b"hello");
     pair.run(Duration::from_secs(20));
     // The server restarts and knows nothing of the connection.
-    pair.hosts[SERVER] = Endpoint::new(config([server_ip(0)]), Seed(9));
+    pair.hosts[SERVER] = Endpoint::new(config([server_ip(0)]), Seed(9)).unwrap();
     pair.write(CLIENT, b"anybody there?");
     pair.run(Duration::from_secs(90));
     assert_eq!(pair.hosts[CLIENT].connections(), 0);

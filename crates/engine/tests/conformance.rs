@@ -328,7 +328,7 @@ fn no_two_connections_have_one_key() {
     let mut keys = Vec::new();
     for _ in 0..2 {
         puppet.host.set_next_key(key);
-        puppet.host.open(puppet.now, client_ip(0), SocketAddr::new(server_ip(0), PORT));
+        puppet.host.open(puppet.now, client_ip(0), SocketAddr::new(server_ip(0), PORT)).unwrap();
     }
     puppet.pump();
     for _ in 0..2 {

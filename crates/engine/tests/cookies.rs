@@ -110,7 +110,7 @@ fn a_token_is_never_used_twice() {
     // Which keys the cookie for this SYN has is found by taking one after the other.
     let mut taken = Vec::new();
     loop {
-        let mut host = Endpoint::new(Config { max_half_open: taken.len(), ..server() }, Seed(7));
+        let mut host = Endpoint::new(Config { max_half_open: taken.len(), ..server() }, Seed(7)).unwrap();
         host.listen(PORT);
         for (nth, other) in taken.iter().enumerate() {
             host.set_next_key(*other);
@@ -134,7 +134,7 @@ fn a_token_is_never_used_twice() {
     let line = puppet.syn(MpOption::Capable(MpCapable::OFFER), 0);
     let line = puppet.answered(line);
     puppet.host.set_next_key(puppet.theirs.unwrap());
-    let _ = puppet.host.open(puppet.now, server_ip(0), SocketAddr::new(client_ip(5), 99));
+    let _ = puppet.host.open(puppet.now, server_ip(0), SocketAddr::new(client_ip(5), 99)).unwrap();
     puppet.pump();
     let keys = puppet.keys(None);
     puppet.send(line.ack(1), |segment| segment.options.push_mptcp(MpOption::Capable(keys)));
@@ -148,8 +148,8 @@ fn the_secret_follows_the_seed_or_the_entropy() {
         host.listen(PORT);
         answer(&mut host, syn(1024, false)).unwrap().seq
     };
-    let seeded = |seed| number(Endpoint::new(server(), Seed(seed)));
-    let secret = |byte| number(Endpoint::with_entropy(server(), &Entropy::new([byte; 32])));
+    let seeded = |seed| number(Endpoint::new(server(), Seed(seed)).unwrap());
+    let secret = |byte| number(Endpoint::with_entropy(server(), &Entropy::new([byte; 32])).unwrap());
     assert_eq!(seeded(1), seeded(1));
     assert_ne!(seeded(1), seeded(2));
     assert_ne!(secret(1), secret(2));

@@ -192,7 +192,7 @@ fn two_connections() -> (Pair, Vec<FlowKey>) {
     server.max_subflows = 2;
     let mut pair = Pair::with(client, server);
     connect(&mut pair);
-    pair.hosts[CLIENT].open(pair.now, client_ip(2), SocketAddr::new(server_ip(0), PORT));
+    pair.hosts[CLIENT].open(pair.now, client_ip(2), SocketAddr::new(server_ip(0), PORT)).unwrap();
     pair.run(Duration::from_millis(200));
     assert_eq!((pair.hosts[CLIENT].connections(), pair.hosts[SERVER].connections()), (2, 2));
     pair.write(SERVER, PATTERN);
@@ -262,9 +262,9 @@ fn a_subflow_whose_ports_are_not_its_own_keeps_its_acks() {
     for clash in [false, true] {
         let mut pair = pair_of(2, true, true);
         connect(&mut pair);
-        let mut other = Endpoint::new(config([if clash { client_ip(1) } else { client_ip(7) }]), Seed(5));
+        let mut other = Endpoint::new(config([if clash { client_ip(1) } else { client_ip(7) }]), Seed(5)).unwrap();
         let from = if clash { client_ip(1) } else { client_ip(7) };
-        other.open(pair.now, from, SocketAddr::new(server_ip(0), PORT));
+        other.open(pair.now, from, SocketAddr::new(server_ip(0), PORT)).unwrap();
         for _ in 0..3 {
             while let Some(mut transmit) = other.poll_transmit(pair.now) {
                 assert_eq!(transmit.segment.flow.src_port, flows(&pair)[0].src_port);

@@ -12,13 +12,13 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 fn host(entropy: [u8; 32]) -> Endpoint {
-    Endpoint::with_entropy(config([client_ip(0)]), &Entropy::new(entropy))
+    Endpoint::with_entropy(config([client_ip(0)]), &Entropy::new(entropy)).unwrap()
 }
 
 /// Opens so many connections at the same instant; their SYNs.
 fn syns(mut host: Endpoint, now: Instant, count: usize) -> Vec<Segment> {
     let open = |_| {
-        host.open(now, client_ip(0), SocketAddr::new(server_ip(0), PORT));
+        host.open(now, client_ip(0), SocketAddr::new(server_ip(0), PORT)).unwrap();
         *host.poll_transmit(now).unwrap().segment
     };
     (0..count).map(open).collect()
@@ -53,7 +53,7 @@ fn keys_and_nonces_come_from_the_entropy() {
     for first in 0..50 {
         let mut entropy = [9; 32];
         entropy[0] = first;
-        let mut puppet = Puppet::with(Endpoint::with_entropy(config([server_ip(0)]), &Entropy::new(entropy)));
+        let mut puppet = Puppet::with(Endpoint::with_entropy(config([server_ip(0)]), &Entropy::new(entropy)).unwrap());
         puppet.open();
         assert!(seen.insert(puppet.theirs.unwrap().get()));
         puppet.take();
@@ -61,7 +61,7 @@ fn keys_and_nonces_come_from_the_entropy() {
     }
     // Of a seeded host the key is known to everybody who knows the seed.
     let seeded = || {
-        let mut puppet = Puppet::with(Endpoint::new(config([server_ip(0)]), Seed(7)));
+        let mut puppet = Puppet::with(Endpoint::new(config([server_ip(0)]), Seed(7)).unwrap());
         puppet.open();
         puppet.theirs.unwrap().get()
     };
@@ -75,7 +75,7 @@ fn keys_and_nonces_come_from_the_entropy() {
 fn the_next_incarnation_of_a_flow_begins_above_the_last() {
     let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
     let syn_ack = |now: Instant, port: u16| {
-        let mut host = Endpoint::with_entropy(config([server_ip(0)]), &Entropy::new([3; 32]));
+        let mut host = Endpoint::with_entropy(config([server_ip(0)]), &Entropy::new([3; 32])).unwrap();
         host.listen(PORT);
         let from = SocketAddr::new(client_ip(0), port);
         let flow = anabranch_wire::FlowKey::new(from, SocketAddr::new(server_ip(0), PORT));
@@ -95,8 +95,9 @@ fn a_transfer_with_entropy_is_a_transfer() {
     for entropy in [[0; 32], [0xff; 32], [0x5a; 32]] {
         let mut pair = Pair::new(2);
         let client = config((0..2).map(client_ip));
-        pair.hosts[CLIENT] = Endpoint::with_entropy(client, &Entropy::new(entropy));
-        pair.hosts[SERVER] = Endpoint::with_entropy(config([server_ip(0)]), &Entropy::new(entropy.map(|byte| !byte)));
+        pair.hosts[CLIENT] = Endpoint::with_entropy(client, &Entropy::new(entropy)).unwrap();
+        pair.hosts[SERVER] =
+            Endpoint::with_entropy(config([server_ip(0)]), &Entropy::new(entropy.map(|byte| !byte))).unwrap();
         pair.hosts[SERVER].listen(PORT);
         let mut dice = Seed(1).stream("loss");
         pair.rule = Box::new(move |_, _| !dice.chance(0.02));

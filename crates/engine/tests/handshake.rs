@@ -101,7 +101,7 @@ fn an_unusable_answer_means_plain_tcp() {
 #[test]
 fn the_syn_offers_version_1_without_a_key() {
     let mut puppet = Puppet::new(client(1));
-    puppet.host.open(puppet.now, client_ip(0), SocketAddr::new(server_ip(0), PORT));
+    puppet.host.open(puppet.now, client_ip(0), SocketAddr::new(server_ip(0), PORT)).unwrap();
     puppet.pump();
     assert_eq!(offer(&puppet.out[0]), Some(MpCapable::OFFER));
 }
@@ -186,7 +186,7 @@ fn the_first_data_carries_the_keys_until_confirmed() {
 #[test]
 fn a_simultaneous_open_becomes_plain_tcp() {
     let mut puppet = Puppet::new(client(1));
-    let id = puppet.host.open(puppet.now, client_ip(0), SocketAddr::new(server_ip(0), PORT));
+    let id = puppet.host.open(puppet.now, client_ip(0), SocketAddr::new(server_ip(0), PORT)).unwrap();
     puppet.id = Some(id);
     puppet.pump();
     let syn = puppet.take().remove(0);

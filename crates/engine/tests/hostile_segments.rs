@@ -299,7 +299,7 @@ fn survives_lies_in_every_state() {
             if step == 30 {
                 for host in [CLIENT, SERVER] {
                     if let Some(id) = pair.id[host] {
-                        pair.hosts[host].shutdown(pair.now, id);
+                        pair.hosts[host].shutdown(id);
                     }
                 }
             }
@@ -609,14 +609,14 @@ fn no_fallback_once_the_two_levels_are_out_of_step() {
 fn a_join_leaves_the_ports_of_others_alone() {
     let mut pair = Pair::new(2);
     let remote = SocketAddr::new(server_ip(0), PORT);
-    let old = pair.hosts[CLIENT].open(pair.now, client_ip(1), remote);
+    let old = pair.hosts[CLIENT].open(pair.now, client_ip(1), remote).unwrap();
     pair.id[CLIENT] = Some(old);
     pair.write(CLIENT, b"GET");
     pair.run(Duration::from_secs(2));
     let flows = pair.hosts[CLIENT].subflows(old);
     assert_eq!((flows.len(), flows[0].local), (2, SocketAddr::new(client_ip(1), 49152)));
     for _ in 49154..65535 {
-        let id = pair.hosts[CLIENT].open(pair.now, client_ip(0), remote);
+        let id = pair.hosts[CLIENT].open(pair.now, client_ip(0), remote).unwrap();
         pair.hosts[CLIENT].abort(pair.now, id);
         while pair.hosts[CLIENT].poll_transmit(pair.now).is_some() {}
         while pair.hosts[CLIENT].poll_event().is_some() {}

@@ -34,7 +34,8 @@ fn connect(pair: &mut Pair, number: u8) -> (Duration, Option<FallbackReason>) {
     for host in [CLIENT, SERVER] {
         (pair.id[host], pair.events[host], pair.read[host]) = (None, Vec::new(), Vec::new());
     }
-    pair.id[CLIENT] = Some(pair.hosts[CLIENT].open(begun, client_ip(0), SocketAddr::new(server_ip(number), PORT)));
+    pair.id[CLIENT] =
+        Some(pair.hosts[CLIENT].open(begun, client_ip(0), SocketAddr::new(server_ip(number), PORT)).unwrap());
     while !pair.has(CLIENT, |event| matches!(event, Event::Connected { .. })) {
         pair.run(Duration::from_millis(10));
     }

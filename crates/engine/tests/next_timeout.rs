@@ -14,8 +14,9 @@ const PORT: u16 = 80;
 fn hosts(change: impl Fn(&mut Config)) -> [Endpoint; 2] {
     let host = |number: usize| {
         let mut config = Config::new(Profile::linux(), vec![LocalAddress { ip: HOSTS[number], backup: false }]);
+        config.reports_departures = true;
         change(&mut config);
-        Endpoint::new(config, Seed(number as u64))
+        Endpoint::new(config, Seed(number as u64)).unwrap()
     };
     let mut hosts = [host(0), host(1)];
     hosts[1].listen(PORT);
@@ -29,7 +30,7 @@ fn settle(hosts: &mut [Endpoint; 2], now: Instant) -> Vec<ConnectionId> {
         let mut quiet = true;
         for from in 0..2 {
             while let Some(mut transmit) = hosts[from].poll_transmit(now) {
-                hosts[from].handle_departure(now, transmit.tag, transmit.segment.wire_length());
+                hosts[from].handle_departure(transmit.tag, transmit.segment.wire_length());
                 hosts[1 - from].handle_segment(now, &mut transmit.segment);
                 quiet = false;
             }
@@ -50,9 +51,9 @@ fn at(millis: u64) -> Instant {
 #[test]
 fn deadlines_that_have_moved_or_gone_wake_nobody() {
     let mut hosts = hosts(|_| {});
-    let id = hosts[0].open(at(0), HOSTS[0], SocketAddr::new(HOSTS[1], PORT));
+    let id = hosts[0].open(at(0), HOSTS[0], SocketAddr::new(HOSTS[1], PORT)).unwrap();
     settle(&mut hosts, at(0));
-    hosts[0].write(at(5), id, &Bytes::from_static(b"question"));
+    hosts[0].write(id, &Bytes::from_static(b"question")).unwrap();
     settle(&mut hosts, at(5));
     let [client, _] = &mut hosts;
     let (early, exact) = (client.poll_timeout(), client.next_timeout());

@@ -352,8 +352,9 @@ fn a_losing_syn_costs_a_server_with_cookies_nothing() {
 fn races_side_by_side() {
     let mut pair = pair("raced", &[30, 20, 5]);
     let now = pair.now;
-    let ids: Vec<_> =
-        (0..10).map(|_| pair.hosts[CLIENT].open(now, client_ip(0), SocketAddr::new(server_ip(0), PORT))).collect();
+    let ids: Vec<_> = (0..10)
+        .map(|_| pair.hosts[CLIENT].open(now, client_ip(0), SocketAddr::new(server_ip(0), PORT)).unwrap())
+        .collect();
     pair.run(Duration::from_secs(2));
     for id in ids {
         let subflows = pair.hosts[CLIENT].subflows(id);

@@ -18,16 +18,16 @@ fn v6(n: u16) -> IpAddr {
 
 /// The MSS that a SYN of ours names, and the payload that a full segment then has towards a peer that names `theirs`.
 fn sizes(local: IpAddr, remote: IpAddr, mtu: Option<u16>, theirs: Option<u16>) -> (u16, usize) {
-    let mut host = Endpoint::new(config([local]), Seed(1));
+    let mut host = Endpoint::new(config([local]), Seed(1)).unwrap();
     let now = Instant::ZERO;
     host.set_mtu(now, local, mtu);
-    let id = host.open(now, local, SocketAddr::new(remote, PORT));
+    let id = host.open(now, local, SocketAddr::new(remote, PORT)).unwrap();
     let syn = host.poll_transmit(now).unwrap().segment;
     let mut answer = Segment::new(syn.flow.reversed(), Flags::SYN.with(Flags::ACK), SubflowSeq::new(5), syn.seq + 1);
     answer.window = 60_000;
     answer.options.handshake = Some(Box::new(Handshake { mss: theirs, ..Handshake::default() }));
     host.handle_segment(now, &mut answer);
-    host.write(now, id, &bytes::Bytes::from_static(PATTERN));
+    host.write(id, &bytes::Bytes::from_static(PATTERN)).unwrap();
     let sent = std::iter::from_fn(|| host.poll_transmit(now)).map(|transmit| transmit.segment.payload.len());
     (syn.options.handshake.unwrap().mss.unwrap(), sent.max().unwrap())
 }

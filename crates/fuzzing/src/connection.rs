@@ -64,15 +64,15 @@ impl Wire {
     /// The handshakes, the first bytes each way, and the second subflow.
     fn establish(&mut self) {
         let remote = SocketAddr::new(address(1, 0), PORT);
-        let id = self.hosts[CLIENT].endpoint.open(self.now, address(0, 0), remote);
+        let id = self.hosts[CLIENT].endpoint.open(self.now, address(0, 0), remote).unwrap();
         self.hosts[CLIENT].connections.entry(id).or_default();
         self.ids[CLIENT] = Some(id);
-        self.hosts[CLIENT].write(self.now, id, 3);
+        self.hosts[CLIENT].write(id, 3);
         for _ in 0..40 {
             self.round();
             if let (None, Some(id)) = (self.ids[SERVER], self.hosts[SERVER].connection(0)) {
                 self.ids[SERVER] = Some(id);
-                self.hosts[SERVER].write(self.now, id, 5);
+                self.hosts[SERVER].write(id, 5);
             }
         }
         assert!(self.hosts.iter().all(|host| host.subflows >= 2), "undisturbed, two subflows are established");
@@ -194,14 +194,14 @@ impl Wire {
     fn application(&mut self, script: &mut Script<'_>, host: usize) {
         let Some(id) = self.ids[host] else { return };
         match script.below(16) {
-            0..=8 => self.hosts[host].write(self.now, id, script.number() % 20_000),
+            0..=8 => self.hosts[host].write(id, script.number() % 20_000),
             9 | 10 => self.hosts[host].deaf ^= true,
             11 | 12 => {
                 let subflow = SubflowId(script.below(3).into());
                 self.hosts[host].endpoint.set_backup(self.now, id, subflow, script.any());
             }
             13 => self.hosts[host].endpoint.set_carrier(self.now, address(host as u8, script.below(2)), script.any()),
-            14 => self.hosts[host].endpoint.shutdown(self.now, id),
+            14 => self.hosts[host].endpoint.shutdown(id),
             _ => {
                 self.aborted |= true;
                 self.hosts[host].endpoint.abort(self.now, id);

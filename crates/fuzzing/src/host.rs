@@ -1,7 +1,7 @@
 //! A host under test: an endpoint that is asked after each step whether everything still holds, and its application.
 
 use crate::codec::{rewritten, through};
-use anabranch_engine::{Config, ConnectionId, Endpoint, Event, LocalAddress, Profile};
+use anabranch_engine::{Config, ConnectionId, Endpoint, Event, LocalAddress, Profile, Read};
 use anabranch_units::{Bytes, Duration, Instant, Seed};
 use anabranch_wire::{Checksums, Segment, parse};
 use bytes::Bytes as Payload;
@@ -46,7 +46,6 @@ const MOST_AT_ONCE: usize = 50;
 /// A host's settings: small buffers, and a TCP as the script says.
 pub(crate) fn config(script: &mut Script<'_>, addresses: &[IpAddr]) -> Config {
     let mut profile = script.of(&[Profile::linux(), Profile::linux(), Profile::rfc(), Profile::newreno()]);
-    profile.tsq = None;
     profile.timestamps = !script.one_in(3);
     profile.sack = !script.one_in(4);
     profile.window_scaling = !script.one_in(4);
@@ -62,7 +61,7 @@ pub(crate) fn config(script: &mut Script<'_>, addresses: &[IpAddr]) -> Config {
 
 impl Host {
     pub fn new(config: Config, seed: u64) -> Self {
-        let mut endpoint = Endpoint::new(config, Seed(seed));
+        let mut endpoint = Endpoint::new(config, Seed(seed)).expect("the drawn settings can be");
         endpoint.listen(PORT);
         Host {
             endpoint,
@@ -99,7 +98,7 @@ impl Host {
             }
             let ids: Vec<_> = self.connections.keys().copied().filter(|_| !self.deaf).collect();
             for id in ids {
-                while let Some(chunk) = self.endpoint.read(now, id) {
+                while let Ok(Read::Data(chunk)) = self.endpoint.read(id) {
                     is_idle = false;
                     let stream = self.connections.get_mut(&id).expect("it was among the keys");
                     if !self.tampered {
@@ -165,10 +164,10 @@ impl Host {
     }
 
     /// Writes `length` more bytes of the pattern, as far as they are taken.
-    pub fn write(&mut self, now: Instant, id: ConnectionId, length: u64) {
+    pub fn write(&mut self, id: ConnectionId, length: u64) {
         let Some(stream) = self.connections.get_mut(&id) else { return };
         let bytes: Payload = (stream.written..stream.written + length).map(pattern).collect();
-        stream.written += self.endpoint.write(now, id, &bytes) as u64;
+        stream.written += self.endpoint.write(id, &bytes).unwrap_or(0) as u64;
     }
 
     /// The `n`th of its connections, counted round.

@@ -86,8 +86,8 @@ impl Stranger {
                 if let Some(id) = self.host.connection(script.any()) {
                     match script.below(7) {
                         6 => self.host.deaf ^= true,
-                        0..=2 => self.host.write(self.now, id, script.number() % 10_000),
-                        3 => self.host.endpoint.shutdown(self.now, id),
+                        0..=2 => self.host.write(id, script.number() % 10_000),
+                        3 => self.host.endpoint.shutdown(id),
                         4 => {
                             self.host.endpoint.set_backup(self.now, id, SubflowId(script.below(4).into()), script.any())
                         }
@@ -241,12 +241,11 @@ impl Stranger {
 
     /// Whatever has happened, an honest client is served.
     fn honest(&mut self) {
-        let mut profile = Profile::linux();
-        profile.tsq = None;
+        let profile = Profile::linux();
         let address = LocalAddress { ip: client(9), backup: false };
-        let mut client = Endpoint::new(Config::new(profile, vec![address]), Seed(2));
-        let id = client.open(self.now, address.ip, SocketAddr::new(server(0), PORT));
-        assert_eq!(client.write(self.now, id, &Bytes::from_static(&[1; 3000])), 3000, "a fresh connection has room");
+        let mut client = Endpoint::new(Config::new(profile, vec![address]), Seed(2)).unwrap();
+        let id = client.open(self.now, address.ip, SocketAddr::new(server(0), PORT)).unwrap();
+        assert_eq!(client.write(id, &Bytes::from_static(&[1; 3000])), Ok(3000), "a fresh connection has room");
         let read = |host: &Host| host.connections.values().map(|stream| stream.read).sum::<u64>();
         let before = (self.host.accepted, read(&self.host));
         let (mut to_host, mut to_client) = (Vec::new(), Vec::new());

@@ -74,9 +74,9 @@ fn packets() -> Vec<Vec<u8>> {
         let addresses = |host: u8| [0, 1].map(|number| IpAddr::from([10, host, number, 1]));
         let mut hosts = [1, 2].map(|n| Host::new(config(&mut Script::new(&settings), &addresses(n)), n.into()));
         let mut now = Instant::ZERO;
-        let id = hosts[0].endpoint.open(now, addresses(1)[0], SocketAddr::new(addresses(2)[0], PORT));
+        let id = hosts[0].endpoint.open(now, addresses(1)[0], SocketAddr::new(addresses(2)[0], PORT)).unwrap();
         hosts[0].connections.entry(id).or_default();
-        hosts[0].write(now, id, 3000);
+        hosts[0].write(id, 3000);
         let mut queues: [Vec<Segment>; 2] = Default::default();
         for round in 0..60 {
             now += Duration::from_millis(10);
@@ -110,10 +110,10 @@ fn packets() -> Vec<Vec<u8>> {
             }
             if let Some(id) = hosts[1].connection(0) {
                 match round {
-                    12 => hosts[1].write(now, id, 20_000),
+                    12 => hosts[1].write(id, 20_000),
                     30 => hosts[1].endpoint.set_backup(now, id, anabranch_units::SubflowId(0), true),
                     40 if variant % 2 == 0 => hosts[1].endpoint.abort(now, id),
-                    40 => hosts[1].endpoint.shutdown(now, id),
+                    40 => hosts[1].endpoint.shutdown(id),
                     _ => {}
                 }
             }

@@ -65,15 +65,14 @@ impl Driver {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
         let entropy = Entropy::taken(&mut bytes);
-        // The device takes or refuses at once: there is no first hop whose queue could be kept small (TCP Small Queues), and
-        // nobody who would report departures from it.
-        config.profile.tsq = None;
+        // The device takes or refuses at once: there is no first hop whose queue could be kept small (TCP Small Queues).
+        config.reports_departures = false;
         config.resets_per_second.get_or_insert(RESETS_PER_SECOND);
         if device.has_offload() {
             config.burst.get_or_insert(anabranch_units::Bytes::new(LONGEST_PAYLOAD as u64));
         }
         Ok(Driver {
-            endpoint: Endpoint::with_entropy(config, &entropy),
+            endpoint: Endpoint::with_entropy(config, &entropy).map_err(io::Error::other)?,
             device,
             clock: Clock::start(),
             intake: Intake::new(),

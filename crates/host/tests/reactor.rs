@@ -1,7 +1,7 @@
 //! The loop on a device in memory, with an engine at the other end of it.
 #![allow(clippy::unwrap_used)]
 
-use anabranch_engine::{Config, ConnectionId, Endpoint, Event, LocalAddress, Profile};
+use anabranch_engine::{Config, ConnectionId, Endpoint, Event, LocalAddress, Profile, Read};
 use anabranch_host::{Application, Clock, Context, Device, Driver, Reactor};
 use anabranch_units::{Instant, Seed, SubflowSeq};
 use anabranch_wire::{Checksums, Flags, FlowKey, Segment, TcpChecksum, emit_headers, parse};
@@ -44,8 +44,8 @@ fn packet(segment: &Segment) -> Vec<u8> {
 impl Peer {
     fn new() -> Self {
         let clock = Clock::start();
-        let mut client = Endpoint::new(config(CLIENT), Seed(1));
-        let id = client.open(clock.now(), CLIENT, SocketAddr::new(SERVER, PORT));
+        let mut client = Endpoint::new(config(CLIENT), Seed(1)).unwrap();
+        let id = client.open(clock.now(), CLIENT, SocketAddr::new(SERVER, PORT)).unwrap();
         let readiness = eventfd(1, EventfdFlags::NONBLOCK).unwrap();
         let mut peer = Peer { readiness, clock, client, id, waiting: VecDeque::new(), flooded: false };
         peer.collect();
@@ -54,7 +54,7 @@ impl Peer {
 
     /// Puts what the client sends where the device is read.
     fn collect(&mut self) {
-        while let Some(chunk) = self.client.read(self.clock.now(), self.id) {
+        while let Ok(Read::Data(chunk)) = self.client.read(self.id) {
             assert_eq!(&chunk[..], b"answer");
             self.flooded = true;
             let strangers = (1..=FLOOD).map(|port| {
@@ -108,7 +108,7 @@ impl Application for Answer {
     fn on_event(&mut self, cx: &mut Context<'_>, id: ConnectionId, event: Event) {
         if let Event::Accepted { .. } = event {
             self.connection = Some(id);
-            assert_eq!(cx.endpoint.write(cx.now, id, &Bytes::from_static(b"answer")), 6);
+            assert_eq!(cx.endpoint.write(id, &Bytes::from_static(b"answer")), Ok(6));
         }
     }
 

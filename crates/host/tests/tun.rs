@@ -28,18 +28,18 @@ impl EchoServer {
         let Some((waiting, finished)) = self.waiting.get_mut(&id) else { return };
         loop {
             while let Some(front) = waiting.front_mut() {
-                let taken = cx.endpoint.write(cx.now, id, front);
+                let taken = cx.endpoint.write(id, front).unwrap_or(0);
                 if taken < front.len() {
                     *front = front.slice(taken..);
                     return;
                 }
                 waiting.pop_front();
             }
-            let Some(piece) = cx.endpoint.read(cx.now, id) else { break };
+            let Ok(anabranch_engine::Read::Data(piece)) = cx.endpoint.read(id) else { break };
             waiting.push_back(piece);
         }
         if *finished {
-            cx.endpoint.shutdown(cx.now, id);
+            cx.endpoint.shutdown(id);
         }
     }
 }

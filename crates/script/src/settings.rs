@@ -172,9 +172,15 @@ impl Settings {
         Ok(())
     }
 
+    /// Refuses settings of the endpoint that cannot be, at the line that made them so.
+    pub(crate) fn check(&self, line: &Line) -> Result<(), ScriptError> {
+        let whole = 0..line.text.len();
+        self.config.check().map_err(|error| ScriptError::refused(line, &whole, error.to_string(), "another value"))
+    }
+
     /// The endpoint, and what is known before it speaks.
     pub(crate) fn endpoint(&self) -> (anabranch_engine::Endpoint, World) {
-        let mut host = anabranch_engine::Endpoint::new(self.config.clone(), self.seed);
+        let mut host = anabranch_engine::Endpoint::new(self.config.clone(), self.seed).expect("every line was checked");
         let mut world = World::default();
         let host_key = self.host_key.or_else(|| self.host_idsn.map(|_| Key::new(0x1112_1314_1516_1718)));
         if let Some(key) = host_key {

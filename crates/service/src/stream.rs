@@ -1,6 +1,6 @@
 //! One connection, as a service sees it.
 
-use anabranch_engine::{ConnectionId, Endpoint, Load};
+use anabranch_engine::{ConnectionId, Endpoint, Load, Read};
 use anabranch_units::Instant;
 use bytes::{Buf, Bytes};
 
@@ -25,7 +25,7 @@ impl<'a> Stream<'a> {
 
     /// The next piece that has arrived.
     pub fn read(&mut self) -> Option<Bytes> {
-        let piece = self.endpoint.read(self.now, self.id);
+        let piece = self.endpoint.read(self.id).ok().and_then(Read::data);
         self.moved += piece.as_ref().map_or(0, |piece| piece.len() as u64);
         piece
     }
@@ -34,7 +34,8 @@ impl<'a> Stream<'a> {
     /// endpoint says when there is room again.
     pub fn write(&mut self, data: &mut Bytes) -> bool {
         if !data.is_empty() {
-            let taken = self.endpoint.write(self.now, self.id, data);
+            // Where nothing can be written any more, an event tells of it.
+            let taken = self.endpoint.write(self.id, data).unwrap_or(0);
             data.advance(taken);
             self.moved += taken as u64;
         }
@@ -43,7 +44,7 @@ impl<'a> Stream<'a> {
 
     /// Closes our direction behind what was written.
     pub fn shutdown(&mut self) {
-        self.endpoint.shutdown(self.now, self.id);
+        self.endpoint.shutdown(self.id);
     }
 
     /// Gives the connection up; `Event::Reset` follows.

@@ -176,8 +176,8 @@ impl Application for Slow {
         match event {
             Event::Accepted { .. } => (self.id, self.next) = (Some(id), Some(cx.now)),
             Event::PeerFinished => {
-                cx.endpoint.write(cx.now, id, &Bytes::from_static(b"thanks"));
-                cx.endpoint.shutdown(cx.now, id);
+                cx.endpoint.write(id, &Bytes::from_static(b"thanks")).unwrap_or(0);
+                cx.endpoint.shutdown(id);
             }
             Event::Closed | Event::Reset => self.next = None,
             _ => {}
@@ -192,7 +192,8 @@ impl Application for Slow {
         let Some(id) = self.id else { return };
         self.next = Some(cx.now + Duration::from_secs(1));
         for _ in 0..8 {
-            self.received += cx.endpoint.read(cx.now, id).map_or(0, |piece| piece.len());
+            self.received +=
+                cx.endpoint.read(id).ok().and_then(anabranch_engine::Read::data).map_or(0, |piece| piece.len());
         }
     }
 }
@@ -250,18 +251,18 @@ impl Application for Liar {
     fn on_event(&mut self, cx: &mut Context<'_>, id: ConnectionId, event: Event) {
         match event {
             Event::Accepted { .. } => {
-                cx.endpoint.write(cx.now, id, &self.says);
+                cx.endpoint.write(id, &self.says).unwrap_or(0);
                 if self.end == End::Close {
-                    cx.endpoint.shutdown(cx.now, id);
+                    cx.endpoint.shutdown(id);
                 }
             }
             Event::Readable => {
-                while cx.endpoint.read(cx.now, id).is_some() {}
+                while matches!(cx.endpoint.read(id), Ok(anabranch_engine::Read::Data(_))) {}
                 if self.end == End::Reset {
                     cx.endpoint.abort(cx.now, id);
                 }
             }
-            Event::PeerFinished => cx.endpoint.shutdown(cx.now, id),
+            Event::PeerFinished => cx.endpoint.shutdown(id),
             _ => {}
         }
     }

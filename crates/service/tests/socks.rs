@@ -170,9 +170,8 @@ fn a_client_too_many_is_told_so() {
     assert_eq!(bench.proxy.limit_hits(Limit::Connections), 1);
     drop(held);
     bench.until("the first has gone", |bench| {
-        let now = bench.now();
         for (id, _) in bench.peers.iter().filter(|(_, peer)| peer.has(Event::PeerFinished)) {
-            bench.other.shutdown(now, *id);
+            bench.other.shutdown(*id);
         }
         bench.proxy.sessions() == 0
     });

@@ -9,6 +9,9 @@ pub(crate) fn check(spec: &Spec) -> Result<(), SpecError> {
     if !(1..=ADDRESSES).contains(&spec.server.addresses) {
         return Err(SpecError::ServerAddresses(spec.server.addresses));
     }
+    for (host, settings) in [("client", &spec.client), ("server", &spec.server)] {
+        settings.config(Vec::new()).check().map_err(|error| SpecError::Host { host, error })?;
+    }
     let hosts = spec.hosts_per_client();
     let competing = hosts / 2 - 1;
     if competing > COMPETING {

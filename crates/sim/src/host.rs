@@ -26,7 +26,7 @@ impl Host {
     fn new(place: Place, config: Config, seed: Seed) -> Self {
         Host {
             place,
-            endpoint: Endpoint::new(config.clone(), seed),
+            endpoint: new_endpoint(&config, seed),
             config,
             seed,
             restarts: 0,
@@ -39,7 +39,7 @@ impl Host {
     /// Loses all state: another endpoint with the same settings takes the place of the one there was.
     pub(crate) fn restart(&mut self) {
         self.restarts += 1;
-        self.endpoint = Endpoint::new(self.config.clone(), self.seed.child(&format!("restart/{}", self.restarts)));
+        self.endpoint = new_endpoint(&self.config, self.seed.child(&format!("restart/{}", self.restarts)));
         self.left.clear();
         self.sessions.clear();
     }
@@ -125,6 +125,10 @@ impl Place {
     }
 }
 
+fn new_endpoint(config: &Config, seed: Seed) -> Endpoint {
+    Endpoint::new(config.clone(), seed).expect("the settings of hosts were checked before the run")
+}
+
 /// The hosts of a run in the order of their numbers: of each client in turn the client and its server, then one pair
 /// for each competing TCP.
 pub(crate) fn all<P: Clone>(spec: &Spec, topology: &Topology<P>) -> Vec<Host> {
@@ -138,10 +142,10 @@ pub(crate) fn all<P: Clone>(spec: &Spec, topology: &Topology<P>) -> Vec<Host> {
 /// Adds the hosts on the paths of one client.
 fn add_pairs<P: Clone>(hosts: &mut Vec<Host>, spec: &Spec, topology: &Topology<P>, client: usize) {
     let reports_departures = spec.network.paths.iter().any(|path| path.nic.is_some());
-    let config = |host: &HostSpec, addresses| {
-        let mut config = Config { loss_oracle: spec.loss_oracle, ..host.config(addresses) };
-        config.profile.tsq = config.profile.tsq.filter(|_| reports_departures);
-        config
+    let config = |host: &HostSpec, addresses| Config {
+        loss_oracle: spec.loss_oracle,
+        reports_departures,
+        ..host.config(addresses)
     };
     let seed = |name: &str| spec.seed.child(&format!("host/{}", copy_name(client, name)));
     let number = hosts.len();

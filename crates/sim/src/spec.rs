@@ -304,6 +304,14 @@ pub enum SpecError {
     /// A network that cannot be, or the name of a path that is not there.
     #[error(transparent)]
     Network(#[from] NetworkError),
+    /// A setting of a host that cannot be.
+    #[error("the {host}: {error}")]
+    Host {
+        /// The client or the server.
+        host: &'static str,
+        /// The setting.
+        error: anabranch_engine::ConfigError,
+    },
     /// Addresses of the server.
     #[error("the server has {0} addresses; accepted are 1 to 255")]
     ServerAddresses(usize),

@@ -120,7 +120,7 @@ pub fn failure(about: &About<'_>, outcome: &Outcome) -> Result<(), Failure> {
     if let Some(error) = &outcome.error {
         let report = miette!("{url}: {error}");
         return Err(match error {
-            FetchError::NotConnected => Failure::NotFetched(NO_CONNECTION, report),
+            FetchError::NotConnected | FetchError::Open(_) => Failure::NotFetched(NO_CONNECTION, report),
             FetchError::Broken | FetchError::Stalled | FetchError::TooLong | FetchError::Short => {
                 let came = outcome.expected.map_or_else(String::new, |expected| format!(" of {expected}"));
                 let report = miette!("{url}: {error}; {}{came} bytes had come", outcome.received);

@@ -107,7 +107,7 @@ fn is_ordinary(subflow: &Subflow, segment: &Segment, now: Instant) -> bool {
 #[cfg(test)]
 mod tests {
     use super::Connection;
-    use crate::{Config, ConnectionId, Endpoint, Event, LocalAddress, Profile, Transmit};
+    use crate::{Config, ConnectionId, Endpoint, Event, LocalAddress, Profile, Read, Transmit};
     use anabranch_policy::registry::{ACK_PATHS, Entry, Kind, REINJECTIONS};
     use anabranch_units::{Bytes, Duration, Instant, Seed, Stream};
     use anabranch_wire::Segment;
@@ -159,7 +159,6 @@ mod tests {
             let mut draw = Seed(seed).stream("expected");
             let address = |host: u8, path: u8| LocalAddress { ip: IpAddr::from([10, host, path, 1]), backup: false };
             let mut profile = Profile::linux();
-            profile.tsq = None;
             // Small, since all that is held is compared byte by byte.
             profile.mss = 120;
             profile.timestamps = draw.chance(0.7);
@@ -176,7 +175,7 @@ mod tests {
                     config.policies.ack_path = Arc::new(|| policy(ACK_PATHS, "probed").build_default());
                     config.policies.reinjection = Arc::new(|| policy(REINJECTIONS, "insured").build_default());
                 }
-                Endpoint::new(config, Seed(seed + u64::from(number)))
+                Endpoint::new(config, Seed(seed + u64::from(number))).unwrap()
             };
             let mut hosts = [(); 2].map(|()| [host(0, 2), host(1, 1)]);
             hosts[1].iter_mut().for_each(|host| host.shared.long_way = true);
@@ -185,9 +184,9 @@ mod tests {
             let (wire, read) = (BTreeMap::new(), [0; 2]);
             let mut twins =
                 Twins { now: Instant::ZERO, hosts, wire, sent: 0, read, id: [None; 2], draw, loss, short: 0 };
-            twins.id[CLIENT] = Some(
-                twins.both(CLIENT, |host, now| host.open(now, IpAddr::from([10, 0, 0, 1]), ([10, 1, 0, 1], 80).into())),
-            );
+            twins.id[CLIENT] = Some(twins.both(CLIENT, |host, now| {
+                host.open(now, IpAddr::from([10, 0, 0, 1]), ([10, 1, 0, 1], 80).into()).unwrap()
+            }));
             twins
         }
 
@@ -210,19 +209,19 @@ mod tests {
                 let Some((id, event)) = event else { break };
                 match event {
                     Event::Accepted { .. } => self.id[SERVER] = Some(id),
-                    Event::PeerFinished => self.both(host, |twin, now| twin.shutdown(now, id)),
+                    Event::PeerFinished => self.both(host, |twin, _| twin.shutdown(id)),
                     _ => {}
                 }
             }
             if let Some(id) = self.id[host] {
-                while let Some(chunk) = self.both(host, |twin, now| twin.read(now, id)) {
+                while let Ok(Read::Data(chunk)) = self.both(host, |twin, _| twin.read(id)) {
                     self.read[host] += chunk.len() as u64;
                 }
                 let chunk = Payload::from(vec![7; self.draw.below(3_000).min(written[host]) as usize]);
-                let taken = self.both(host, |twin, now| twin.write(now, id, &chunk)) as u64;
+                let taken = self.both(host, |twin, _| twin.write(id, &chunk).unwrap_or(0)) as u64;
                 written[host] -= taken;
                 if written[host] == 0 && host == CLIENT {
-                    self.both(host, |twin, now| twin.shutdown(now, id));
+                    self.both(host, |twin, _| twin.shutdown(id));
                 }
             }
             let told = |it: Option<Transmit>| it.map(|Transmit { segment, tag, purpose, .. }| (segment, tag, purpose));

@@ -57,7 +57,7 @@ mod watchdog;
 
 use crate::shared::Shared;
 use crate::subflow::State;
-use crate::{ConnectionId, ConnectionStats, Event, SubflowStats, Switch};
+use crate::{ConnectionId, ConnectionStats, Event, SubflowStats, Switch, WriteError};
 use acks::AckRouting;
 use anabranch_policy::Event as PolicyEvent;
 use anabranch_units::{Instant, Key, Seed, SubflowId};
@@ -155,6 +155,20 @@ impl Connection {
             self.stats.written += taken as u64;
         }
         taken
+    }
+
+    /// Tells whether data may be written.
+    pub(crate) fn check_write(&self) -> Result<(), WriteError> {
+        match (self.life.is_gone(), self.sender.outgoing.fin) {
+            (true, _) => Err(WriteError::Gone),
+            (false, Some(_)) => Err(WriteError::Finished),
+            (false, None) => Ok(()),
+        }
+    }
+
+    /// True if the peer has closed its direction and all of it was read.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.receiver.finished() && self.receiver.unread() == 0
     }
 
     /// What the send buffer admits now.

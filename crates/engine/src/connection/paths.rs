@@ -161,8 +161,9 @@ impl Connection {
                     continue;
                 }
                 if self.subflows.len() < limit && same_family && !self.subflows.iter().any(|s| there(&s.flow)) {
-                    let flow = shared.free_flow(local, *remote);
-                    self.join(now, flow, *id, shared);
+                    if let Some(flow) = shared.free_flow(local, *remote) {
+                        self.join(now, flow, *id, shared);
+                    }
                 }
             }
         }

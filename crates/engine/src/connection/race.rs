@@ -42,9 +42,10 @@ pub(crate) struct Opening {
 
 impl Opening {
     /// What the policy makes of our addresses; `local` is the one that the application named.
-    pub(crate) fn plan(now: Instant, local: IpAddr, remote: SocketAddr, shared: &mut Shared) -> Self {
+    /// `None` if every port there is in use.
+    pub(crate) fn plan(now: Instant, local: IpAddr, remote: SocketAddr, shared: &mut Shared) -> Option<Self> {
         if !shared.config.multipath {
-            return Opening { flow: shared.free_flow(local, remote), later: VecDeque::new() };
+            return Some(Opening { flow: shared.free_flow(local, remote)?, later: VecDeque::new() });
         }
         let candidates = candidates(now, local, remote, shared);
         let mut order: Vec<(usize, Duration)> = Vec::new();
@@ -56,7 +57,7 @@ impl Opening {
         }
         let mut later: VecDeque<_> = order.iter().map(|(at, delay)| (candidates[*at].local, *delay)).collect();
         let first = later.pop_front().map_or(local, |(first, _)| first);
-        Opening { flow: shared.free_flow(first, remote), later }
+        Some(Opening { flow: shared.free_flow(first, remote)?, later })
     }
 
     /// The address from which the first SYN leaves.
@@ -110,8 +111,10 @@ impl Connection {
         let Some(remote) = self.paths.first_remote else { return };
         while let Some((local, _)) = self.paths.race.waiting.pop_front() {
             // An interface may have gone since the plan was made.
-            if shared.locals.contains(local) && !shared.down.contains(&local) {
-                let flow = shared.free_flow(local, remote);
+            if shared.locals.contains(local)
+                && !shared.down.contains(&local)
+                && let Some(flow) = shared.free_flow(local, remote)
+            {
                 return self.attempt(now, flow, shared);
             }
         }

@@ -97,9 +97,7 @@ impl Connection {
         };
         shared.memory.on_silence(now, &first);
         let opening = Opening::plan(now, first.src, remote, shared);
-        if opening.local() == first.src {
-            return;
-        }
+        let Some(opening) = opening.filter(|opening| opening.local() != first.src) else { return };
 
         for index in 0..self.subflows.len() {
             let close = self.keys.remote.map(|receiver_key| MpOption::FastClose { receiver_key });

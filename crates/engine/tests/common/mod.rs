@@ -3,7 +3,7 @@
 
 pub mod puppet;
 
-use anabranch_engine::{Config, ConnectionId, Endpoint, Event, LocalAddress, Profile};
+use anabranch_engine::{Config, ConnectionId, Endpoint, Event, LocalAddress, Profile, Read};
 use anabranch_units::{Bytes, Duration, Instant, Seed, Stream};
 use anabranch_wire::{Flags, Segment};
 use bytes::Bytes as Payload;
@@ -45,9 +45,7 @@ pub fn server_ip(number: u8) -> IpAddr {
 }
 
 pub fn config(addresses: impl IntoIterator<Item = IpAddr>) -> Config {
-    let mut profile = Profile::linux();
-    profile.tsq = None;
-    Config::new(profile, addresses.into_iter().map(|ip| LocalAddress { ip, backup: false }).collect())
+    Config::new(Profile::linux(), addresses.into_iter().map(|ip| LocalAddress { ip, backup: false }).collect())
 }
 
 impl Pair {
@@ -61,7 +59,7 @@ impl Pair {
 
     pub fn seeded(seed: u64, client: Config, server: Config) -> Self {
         let delays = (0..client.addresses.len() as u64).map(|i| Duration::from_millis(5 + 10 * i)).collect();
-        let hosts = [Endpoint::new(client, Seed(seed)), Endpoint::new(server, Seed(seed + 1))];
+        let hosts = [Endpoint::new(client, Seed(seed)).unwrap(), Endpoint::new(server, Seed(seed + 1)).unwrap()];
         let mut pair = Pair {
             now: Instant::ZERO,
             hosts,
@@ -81,7 +79,7 @@ impl Pair {
     }
 
     pub fn open(&mut self) {
-        let id = self.hosts[CLIENT].open(self.now, client_ip(0), SocketAddr::new(server_ip(0), PORT));
+        let id = self.hosts[CLIENT].open(self.now, client_ip(0), SocketAddr::new(server_ip(0), PORT)).unwrap();
         self.id[CLIENT] = Some(id);
     }
 
@@ -91,7 +89,7 @@ impl Pair {
 
     pub fn shutdown(&mut self, host: usize) {
         let id = self.id[host].unwrap();
-        self.hosts[host].shutdown(self.now, id);
+        self.hosts[host].shutdown(id);
     }
 
     /// Runs until nothing is left to do, or until `limit` after now. True if all is quiet.
@@ -152,7 +150,7 @@ impl Pair {
                 }
                 if let Some(id) = self.id[host] {
                     while let Some(first) = self.pending[host].first().cloned() {
-                        let taken = self.hosts[host].write(self.now, id, &first);
+                        let taken = self.hosts[host].write(id, &first).unwrap_or(0);
                         if taken < first.len() {
                             self.pending[host][0] = first.slice(taken..);
                             break;
@@ -160,7 +158,7 @@ impl Pair {
                         self.pending[host].remove(0);
                     }
                     while !self.deaf[host] {
-                        let Some(chunk) = self.hosts[host].read(self.now, id) else { break };
+                        let Ok(Read::Data(chunk)) = self.hosts[host].read(id) else { break };
                         busy = true;
                         self.read[host].extend_from_slice(&chunk);
                     }

@@ -3,7 +3,7 @@
 #![allow(dead_code, clippy::unwrap_used)]
 
 use super::{PATTERN, PORT, client_ip, server_ip};
-use anabranch_engine::{Config, ConnectionId, Endpoint, Event};
+use anabranch_engine::{Config, ConnectionId, Endpoint, Event, Read};
 use anabranch_units::{AddressId, Dsn, Duration, Instant, Key, Nonce, Seed, SubflowSeq, join_hmac};
 use anabranch_wire::{
     DataSeq, Dss, Flags, FlowKey, Handshake, JoinAck, JoinSyn, Map, MpCapable, MpOption, ResetReason, Segment,
@@ -46,7 +46,7 @@ pub fn handshake() -> Option<Box<Handshake>> {
 
 impl Puppet {
     pub fn new(config: Config) -> Self {
-        Puppet::with(Endpoint::new(config, Seed(7)))
+        Puppet::with(Endpoint::new(config, Seed(7)).unwrap())
     }
 
     /// Around an endpoint that the test has made.
@@ -153,7 +153,7 @@ impl Puppet {
     /// The endpoint is the client: it opens, and the peer answers. The third ACK is in `out`.
     pub fn connected(config: Config, answer: MpCapable) -> (Self, Line) {
         let mut puppet = Puppet::new(config);
-        let id = puppet.host.open(puppet.now, client_ip(0), SocketAddr::new(server_ip(0), PORT));
+        let id = puppet.host.open(puppet.now, client_ip(0), SocketAddr::new(server_ip(0), PORT)).unwrap();
         puppet.id = Some(id);
         puppet.pump();
         let line = puppet.answer(MpOption::Capable(MpCapable { sender_key: Some(KEY), ..answer }));
@@ -229,13 +229,13 @@ impl Puppet {
     }
 
     pub fn write(&mut self, data: &'static [u8]) -> usize {
-        let taken = self.host.write(self.now, self.id.unwrap(), &Payload::from_static(data));
+        let taken = self.host.write(self.id.unwrap(), &Payload::from_static(data)).unwrap_or(0);
         self.pump();
         taken
     }
 
     pub fn shutdown(&mut self) {
-        self.host.shutdown(self.now, self.id.unwrap());
+        self.host.shutdown(self.id.unwrap());
         self.pump();
     }
 
@@ -266,7 +266,7 @@ impl Puppet {
                 self.events.push(event);
             }
             if let Some(id) = self.id.filter(|_| !self.deaf) {
-                while let Some(chunk) = self.host.read(self.now, id) {
+                while let Ok(Read::Data(chunk)) = self.host.read(id) {
                     busy = true;
                     self.read.extend_from_slice(&chunk);
                 }

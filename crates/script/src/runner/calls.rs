@@ -10,7 +10,7 @@ use crate::peer::{Conversation, Line as Subflow};
 use crate::statement::{Action, Field, SegmentText};
 use crate::text::Line;
 use crate::value::{self, time};
-use anabranch_engine::ConnectionId;
+use anabranch_engine::{ConnectionId, Read};
 use anabranch_units::{Key, Nonce, SubflowId, SubflowSeq};
 
 impl Runner {
@@ -88,7 +88,8 @@ impl Runner {
             Action::Open(name) => {
                 let at = self.known(name, line)?;
                 let (local, remote) = (self.world.lines[at].host.0, self.world.lines[at].peer);
-                let id = self.host().open(now, local, remote);
+                let opened = self.host().open(now, local, remote);
+                let id = opened.map_err(|error| self.failed(line, error.to_string()))?;
                 let conversation = self.world.lines[at].conversation;
                 self.world.conversations[conversation].id = Some(id);
             }
@@ -96,7 +97,7 @@ impl Runner {
                 let (at, id) = self.connection(on.as_deref(), line)?;
                 let start = self.world.conversations[at].written;
                 let data = pattern(Side::Host, start, (*bytes).min(1 << 26) as usize);
-                let taken = self.host().write(now, id, &data) as u64;
+                let taken = self.host().write(id, &data).unwrap_or(0) as u64;
                 self.world.conversations[at].written += taken as i64;
                 if taken != *takes {
                     return Err(self.failed(line, format!("the write took {taken} bytes, expected {takes}")));
@@ -105,7 +106,7 @@ impl Runner {
             Action::Read { bytes, on } => self.read(*bytes, on.as_deref(), line)?,
             Action::Shutdown { on } => {
                 let (_, id) = self.connection(on.as_deref(), line)?;
-                self.host().shutdown(now, id);
+                self.host().shutdown(id);
             }
             Action::Abort { on } => {
                 let (_, id) = self.connection(on.as_deref(), line)?;
@@ -153,9 +154,8 @@ impl Runner {
 
     fn read(&mut self, bytes: u64, on: Option<&str>, line: &Line) -> Result<(), ScriptError> {
         let (at, id) = self.connection(on, line)?;
-        let now = self.now;
         let mut got = 0;
-        while let Some(chunk) = self.host().read(now, id) {
+        while let Ok(Read::Data(chunk)) = self.host().read(id) {
             let start = self.world.conversations[at].read;
             if !matches(Side::Peer, start, &chunk) {
                 let problem = format!("the bytes read from {start} on are not what the peer sent");

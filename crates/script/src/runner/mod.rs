@@ -176,7 +176,8 @@ impl Runner {
             let help = "move it before the first statement that lets the endpoint do something";
             return Err(ScriptError::refused(line, &(0..line.text.len()), "the endpoint exists already", help));
         }
-        change(&mut self.settings)
+        change(&mut self.settings)?;
+        self.settings.check(line)
     }
 
     fn host(&mut self) -> &mut Endpoint {

@@ -16,7 +16,7 @@ pub use upload::Upload;
 use crate::journal::Journal;
 use crate::report::ConnectionReport;
 use crate::stream::Stream;
-use anabranch_engine::{ConnectionId, Event};
+use anabranch_engine::{ConnectionId, Event, Read};
 use anabranch_host::{Application, Context, FIRST_TOKEN, Ready};
 use anabranch_units::{Duration, Instant};
 use anabranch_wire::pattern;
@@ -216,7 +216,7 @@ impl<S: Sink> Fetch<S> {
                 self.sink.finish();
                 self.phase = Phase::Saving;
                 if let Some(id) = self.id {
-                    cx.endpoint.shutdown(cx.now, id);
+                    cx.endpoint.shutdown(id);
                 }
                 self.settle(cx);
             }
@@ -321,7 +321,7 @@ impl<S: Sink> Fetch<S> {
         }
         let Phase::Closing(at) = self.phase else { return };
         if let Some(id) = self.id {
-            while cx.endpoint.read(cx.now, id).is_some() {}
+            while matches!(cx.endpoint.read(id), Ok(Read::Data(_))) {}
             let until = cx.endpoint.load(id).map_or(at, |load| {
                 let patience = if load.unacknowledged.is_zero() { self.limits.linger } else { self.limits.stall };
                 at.max(load.active + patience)
@@ -375,7 +375,10 @@ impl<S: Sink> Application for Fetch<S> {
         if let Err(error) = self.sink.register(cx.registry, SINK) {
             return self.fail(cx, FetchError::Output(error));
         }
-        let id = cx.endpoint.open(cx.now, self.local, self.remote);
+        let id = match cx.endpoint.open(cx.now, self.local, self.remote) {
+            Ok(id) => id,
+            Err(error) => return self.fail(cx, FetchError::Open(error)),
+        };
         if !self.upload.is_some() {
             // A GET (RFC 9110 §9.2.2).
             cx.endpoint.set_replayable(id);

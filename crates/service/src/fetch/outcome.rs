@@ -1,6 +1,7 @@
 //! What came of an exchange.
 
 use crate::report::ConnectionReport;
+use anabranch_engine::OpenError;
 use anabranch_units::Duration;
 use std::io;
 
@@ -71,6 +72,9 @@ pub enum FetchError {
     /// Nobody answered, or it was refused.
     #[error("no connection: refused, or no answer in time")]
     NotConnected,
+    /// It cannot even be tried.
+    #[error(transparent)]
+    Open(#[from] OpenError),
     /// Reset, or given up, before the end.
     #[error("the connection broke before the end")]
     Broken,

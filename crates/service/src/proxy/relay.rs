@@ -5,7 +5,7 @@
 //! itself: EOF from the socket becomes a DATA_FIN, a DATA_FIN becomes `shutdown(SHUT_WR)`, each after the last byte before
 //! it.
 
-use anabranch_engine::ConnectionId;
+use anabranch_engine::{self as engine, ConnectionId};
 use anabranch_host::{Context, Ready};
 use bytes::{Buf, Bytes};
 use mio::net::TcpStream;
@@ -161,7 +161,7 @@ impl Relay {
     fn take_from_engine(&mut self, cx: &mut Context<'_>, id: ConnectionId) -> u64 {
         let before = self.from_engine;
         while self.outward_bytes < OUTWARD
-            && let Some(chunk) = cx.endpoint.read(cx.now, id)
+            && let Ok(engine::Read::Data(chunk)) = cx.endpoint.read(id)
         {
             self.from_engine += chunk.len() as u64;
             if !self.discarding {
@@ -223,7 +223,7 @@ impl Relay {
         if self.inward.is_empty() {
             return 0;
         }
-        let taken = cx.endpoint.write(cx.now, id, &self.inward);
+        let taken = cx.endpoint.write(id, &self.inward).unwrap_or(0);
         self.inward.advance(taken);
         if self.inward.is_empty() {
             // Lets the allocation go, too.
@@ -270,7 +270,7 @@ impl Relay {
             && !self.engine_shut
             && let Some(id) = connection
         {
-            cx.endpoint.shutdown(cx.now, id);
+            cx.endpoint.shutdown(id);
             self.engine_shut = true;
         }
         if self.engine_finished && self.outward.is_empty() && !self.socket_shut {

@@ -4,7 +4,7 @@
 //! time.
 #![allow(dead_code, clippy::unwrap_used)]
 
-use anabranch_engine::{Config, ConnectionId, Endpoint, Event, LocalAddress, Profile};
+use anabranch_engine::{self as engine, Config, ConnectionId, Endpoint, Event, LocalAddress, Profile};
 use anabranch_host::{Application, Context, Ready};
 use anabranch_service::proxy::{Access, Direction, Limits, Proxy, Settings, Timeouts};
 use anabranch_units::{Instant, Seed, SubflowSeq};
@@ -87,10 +87,9 @@ pub fn socks() -> Settings {
 }
 
 fn endpoint(addresses: [IpAddr; 2], seed: u64) -> Endpoint {
-    let mut profile = Profile::linux();
-    profile.tsq = None;
+    let profile = Profile::linux();
     let addresses = addresses.map(|ip| LocalAddress { ip, backup: false });
-    Endpoint::new(Config::new(profile, addresses.to_vec()), Seed(seed))
+    Endpoint::new(Config::new(profile, addresses.to_vec()), Seed(seed)).unwrap()
 }
 
 impl Bench {
@@ -117,10 +116,9 @@ impl Bench {
     /// The other engine speaks plain TCP from now on. It has no connection yet.
     pub fn speak_plainly(&mut self) {
         let addresses = [LocalAddress { ip: peer_ip(1), backup: false }];
-        let mut profile = Profile::linux();
-        profile.tsq = None;
+        let profile = Profile::linux();
         let config = Config { multipath: false, ..Config::new(profile, addresses.to_vec()) };
-        self.other = Endpoint::new(config, Seed(2));
+        self.other = Endpoint::new(config, Seed(2)).unwrap();
     }
 
     pub fn now(&self) -> Instant {
@@ -142,7 +140,7 @@ impl Bench {
 
     pub fn open_from(&mut self, from: IpAddr) -> ConnectionId {
         let now = self.now();
-        let id = self.other.open(now, from, SocketAddr::new(proxy_ip(1), PORT));
+        let id = self.other.open(now, from, SocketAddr::new(proxy_ip(1), PORT)).unwrap();
         self.peers.insert(id, Peer::default());
         id
     }
@@ -244,7 +242,7 @@ impl Bench {
             }
             for (id, peer) in &mut self.peers {
                 while let Some(first) = peer.to_send.front_mut() {
-                    let taken = self.other.write(now, *id, first);
+                    let taken = self.other.write(*id, first).unwrap_or(0);
                     first.advance(taken);
                     if !first.is_empty() {
                         break;
@@ -252,11 +250,11 @@ impl Bench {
                     peer.to_send.pop_front();
                 }
                 if peer.finish && peer.to_send.is_empty() {
-                    self.other.shutdown(now, *id);
+                    self.other.shutdown(*id);
                     peer.finish = false;
                 }
                 while !peer.deaf
-                    && let Some(chunk) = self.other.read(now, *id)
+                    && let Ok(engine::Read::Data(chunk)) = self.other.read(*id)
                 {
                     busy = true;
                     peer.read.extend_from_slice(&chunk);

@@ -41,14 +41,19 @@ impl<C: Application, S: Application> Pair<C, S> {
     pub fn with_buffers(client_app: C, server_app: S, buffer: Size) -> Self {
         let config = |addresses: &[IpAddr]| {
             let addresses = addresses.iter().map(|ip| LocalAddress { ip: *ip, backup: false }).collect();
-            Config { send_buffer: buffer, receive_buffer: buffer, ..Config::new(Profile::linux(), addresses) }
+            Config {
+                send_buffer: buffer,
+                receive_buffer: buffer,
+                reports_departures: true,
+                ..Config::new(Profile::linux(), addresses)
+            }
         };
         let mut pair = Pair {
             client: client_app,
             server: server_app,
             endpoints: [
-                Endpoint::new(config(&[client(1), client(2)]), Seed(1)),
-                Endpoint::new(config(&[SERVER]), Seed(2)),
+                Endpoint::new(config(&[client(1), client(2)]), Seed(1)).unwrap(),
+                Endpoint::new(config(&[SERVER]), Seed(2)).unwrap(),
             ],
             now: Instant::ZERO,
             wire: BTreeMap::new(),
@@ -123,7 +128,7 @@ impl<C: Application, S: Application> Pair<C, S> {
             for from in 0..2 {
                 while let Some(transmit) = self.endpoints[from].poll_transmit(self.now) {
                     let size = transmit.segment.wire_length();
-                    self.endpoints[from].handle_departure(self.now, transmit.tag, size);
+                    self.endpoints[from].handle_departure(transmit.tag, size);
                     self.sent += 1;
                     quiet = false;
                     if self.lose_every.is_some_and(|every| self.sent.is_multiple_of(every)) {
@@ -207,7 +212,7 @@ impl Script {
     pub fn advance(&mut self, cx: &mut Context<'_>) {
         let Some(id) = self.id.filter(|_| self.gone.is_none()) else { return };
         while self.reads
-            && let Some(piece) = cx.endpoint.read(cx.now, id)
+            && let Ok(anabranch_engine::Read::Data(piece)) = cx.endpoint.read(id)
         {
             self.received.extend_from_slice(&piece);
         }
@@ -215,7 +220,7 @@ impl Script {
             return;
         }
         loop {
-            let taken = cx.endpoint.write(cx.now, id, &self.held);
+            let taken = cx.endpoint.write(id, &self.held).unwrap_or(0);
             self.held.advance(taken);
             if !self.held.is_empty() {
                 return;
@@ -229,14 +234,14 @@ impl Script {
             self.next = None;
         }
         if self.finish {
-            cx.endpoint.shutdown(cx.now, id);
+            cx.endpoint.shutdown(id);
         }
     }
 }
 
 impl Application for Script {
     fn on_start(&mut self, cx: &mut Context<'_>) {
-        self.id = Some(cx.endpoint.open(cx.now, client(1), at(self.port)));
+        self.id = Some(cx.endpoint.open(cx.now, client(1), at(self.port)).unwrap());
     }
 
     fn on_event(&mut self, cx: &mut Context<'_>, id: ConnectionId, event: Event) {
@@ -249,7 +254,7 @@ impl Application for Script {
             Event::Closed | Event::Reset => {
                 // What was there before the end can still be read.
                 while self.reads
-                    && let Some(piece) = cx.endpoint.read(cx.now, id)
+                    && let Ok(anabranch_engine::Read::Data(piece)) = cx.endpoint.read(id)
                 {
                     self.received.extend_from_slice(&piece);
                 }

@@ -6,7 +6,7 @@ use crate::baseline::since;
 use crate::host::Side;
 use crate::session::{News, Session};
 use crate::{ConnectionOutcome, SubflowOutcome};
-use anabranch_engine::{ConnectionId, ConnectionStats, Event};
+use anabranch_engine::{ConnectionId, ConnectionStats, Event, Read};
 use anabranch_paths::Direction;
 use anabranch_units::Instant;
 use anabranch_wire::pattern;
@@ -104,10 +104,10 @@ impl Stage<'_> {
     /// Reads all there is and checks it.
     #[inline]
     fn drink(&mut self, host: usize, id: ConnectionId, session: usize, direction: Direction) {
-        let (now, endpoint) = (self.now, &mut self.hosts[host].endpoint);
+        let endpoint = &mut self.hosts[host].endpoint;
         let Session { app, concluded, streams, .. } = &mut self.sessions[session];
         let stream = streams.of_mut(direction);
-        while let Some(chunk) = endpoint.read(now, id) {
+        while let Ok(Read::Data(chunk)) = endpoint.read(id) {
             let intact = pattern::matches(stream.read, &chunk);
             if !intact && self.alters_payload {
                 self.altered_bytes += pattern::differences(stream.read, &chunk);
@@ -138,7 +138,7 @@ impl Stage<'_> {
         let (stream, endpoint) = (streams.of_mut(direction), &mut self.hosts[host].endpoint);
         while stream.written < stream.target {
             let chunk = pattern::slice(stream.written, stream.target - stream.written);
-            let (offered, taken) = (chunk.len(), endpoint.write(self.now, id, &chunk));
+            let (offered, taken) = (chunk.len(), endpoint.write(id, &chunk).unwrap_or(0));
             stream.written += taken as u64;
             if taken < offered {
                 break;
@@ -150,12 +150,12 @@ impl Stage<'_> {
         }
         if stream.finish && !stream.shut && stream.written == stream.target {
             stream.shut = true;
-            endpoint.shutdown(self.now, id);
+            endpoint.shutdown(id);
         }
         self.touch(host);
     }
 
-    fn report_failure(&mut self, session: usize) {
+    pub(super) fn report_failure(&mut self, session: usize) {
         if !self.sessions[session].concluded {
             self.conclude(session);
             self.news.push_back((self.sessions[session].app, session, News::Failed));

@@ -135,14 +135,17 @@ impl<'a> Stage<'a> {
         let (session, client) = (self.sessions.len(), ends[0]);
         let local = address(client, path.unwrap_or(self.primary));
         let host = &mut self.hosts[client];
-        let id = host.endpoint.open(self.now, local, service(ends[1]));
-        if direction == Direction::Down {
-            // The client sends a request for data, and no more.
-            host.endpoint.set_replayable(id);
+        // Between two hosts there are no more connections than ports.
+        let id = host.endpoint.open(self.now, local, service(ends[1])).ok();
+        if let Some(id) = id {
+            if direction == Direction::Down {
+                // The client sends a request for data, and no more.
+                host.endpoint.set_replayable(id);
+            }
+            host.bind(id, session);
+            let first = host.endpoint.subflows(id).first().map(|subflow| subflow.local);
+            self.awaited.insert(first.expect("a connection just opened has its first subflow"), session);
         }
-        host.bind(id, session);
-        let first = host.endpoint.subflows(id).first().map(|subflow| subflow.local);
-        self.awaited.insert(first.expect("a connection just opened has its first subflow"), session);
         self.sessions.push(Session {
             app,
             workload,
@@ -150,7 +153,7 @@ impl<'a> Stage<'a> {
             opened: self.now,
             ends,
             direction,
-            ids: [Some(id), None],
+            ids: [id, None],
             multipath: [false; 2],
             fell_back: false,
             streams: PerDirection { down: ByteStream::default(), up: ByteStream::default() },
@@ -159,6 +162,9 @@ impl<'a> Stage<'a> {
             baseline: None,
             outcome: None,
         });
+        if id.is_none() {
+            self.report_failure(session);
+        }
         self.touch(client);
         session
     }

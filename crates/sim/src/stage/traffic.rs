@@ -203,7 +203,7 @@ impl Stage<'_> {
 
     #[inline]
     fn report_departure(&mut self, Departing { host, tag, size }: Departing) {
-        self.hosts[host].endpoint.handle_departure(self.now, tag, size);
+        self.hosts[host].endpoint.handle_departure(tag, size);
         self.touch(host);
     }
 

@@ -130,15 +130,17 @@ impl Proxy {
     /// Opens an engine connection to the next address; if there is none, the last one's failure is told.
     pub(super) fn open(&mut self, cx: &mut Context<'_>, index: usize, session: &mut Session, why: Denial) -> Next {
         let Stage::Opening(_, dial) = &mut session.stage else { return Next::Wait };
-        match dial.next(cx.now, self.settings.timeouts.attempt) {
-            Some((local, remote)) => {
-                let id = cx.endpoint.open(cx.now, local, remote);
-                session.connection = Some(id);
-                self.own(id, index);
-                Next::Wait
+        while let Some((local, remote)) = dial.next(cx.now, self.settings.timeouts.attempt) {
+            match cx.endpoint.open(cx.now, local, remote) {
+                Ok(id) => {
+                    session.connection = Some(id);
+                    self.own(id, index);
+                    return Next::Wait;
+                }
+                Err(error) => session.detail = error.to_string(),
             }
-            None => self.deny(cx, session, why, Outcome::ConnectFailed),
         }
+        self.deny(cx, session, why, Outcome::ConnectFailed)
     }
 
     /// The engine's connection stands: the client may begin.

@@ -1,0 +1,96 @@
+//! Errors of calls to an endpoint.
+
+use crate::config::MAX_SUBFLOWS;
+use anabranch_units::Bytes;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+
+/// A setting of [`Config`](crate::Config) that cannot be.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// `max_subflows` is out of range.
+    #[error("`max_subflows` is {0}: a connection has from 1 to {MAX_SUBFLOWS}")]
+    MaxSubflows(usize),
+    /// `profile.mss` is out of range.
+    #[error("`profile.mss` is {given} bytes: from {} to {}", .range.start(), .range.end())]
+    Mss {
+        /// Bytes of payload that were asked for.
+        given: u16,
+        /// Those that segments can have.
+        range: RangeInclusive<u16>,
+    },
+    /// An address cannot be that of a host.
+    #[error("`addresses` holds {0}: an address of one host is needed, not the unspecified or a multicast address")]
+    Address(IpAddr),
+    /// An address stands in `addresses` twice.
+    #[error("`addresses` holds {0} twice: each address once")]
+    AddressTwice(IpAddr),
+    /// There are more addresses than identifiers (RFC 8684 §3.4.1).
+    #[error("`addresses` holds {0}: MPTCP has identifiers for 255")]
+    Addresses(usize),
+    /// `ports` holds no port, or port 0.
+    #[error("`ports` is {} to {}: at least one port, and not port 0", .0.start(), .0.end())]
+    Ports(RangeInclusive<u16>),
+    /// A buffer is too small for one segment.
+    #[error("`{name}` is {given}: at least {least}, one full segment")]
+    Buffer {
+        /// The setting.
+        name: &'static str,
+        /// Its value.
+        given: Bytes,
+        /// The least that works.
+        least: Bytes,
+    },
+    /// `burst` lets nothing go.
+    #[error("`burst` is zero: at least 1 B, or `None` for one mapping per segment")]
+    Burst,
+    /// `keepalive` would ask without a pause.
+    #[error("`keepalive` has a pause of zero: `idle` and `interval` are longer than that")]
+    Keepalive,
+}
+
+/// A connection cannot be opened like that.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The local address is none of the endpoint's.
+    #[error("{0} is no address of this host: add it to `Config::addresses`, or with `Endpoint::add_address`")]
+    NotLocal(IpAddr),
+    /// One address is IPv4, the other IPv6.
+    #[error("no path leads from {local} to {remote}: both have to be IPv4, or both IPv6")]
+    MixedFamilies {
+        /// The local address.
+        local: IpAddr,
+        /// The peer's.
+        remote: SocketAddr,
+    },
+    /// No host can be the peer at that address and port.
+    #[error("{0} cannot be a peer: the address of one host, and a port other than 0, are needed")]
+    Remote(SocketAddr),
+    /// Every port that may be used has a connection to that peer already.
+    #[error("no port is left on {local} for a connection to {remote}: close one, or widen `Config::ports`")]
+    NoPort {
+        /// The local address.
+        local: IpAddr,
+        /// The peer.
+        remote: SocketAddr,
+    },
+}
+
+/// Data cannot be written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// Our direction was closed by [`Endpoint::shutdown`](crate::Endpoint::shutdown).
+    #[error("nothing can be written after `shutdown`")]
+    Finished,
+    /// There is no such connection, or it is over; [`ConnectionStats::ended`](crate::ConnectionStats::ended) tells why.
+    #[error("the connection is over")]
+    Gone,
+}
+
+/// Nothing can be read any more: there is no such connection, or it is over and all of it was read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the connection is over")]
+pub struct ReadError;
