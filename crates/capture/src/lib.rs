@@ -19,3 +19,8 @@ pub use datagram::udp;
 pub use link::{LinkError, LinkType};
 pub use read::{CapturedAt, Damages, ReadError, Reader, Record};
 pub use write::{Direction, EPOCH, Interface, Section, WriteError, Writer};
+
+/// Runs the example of the README as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

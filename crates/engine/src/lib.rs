@@ -52,3 +52,8 @@ pub use profile::{Profile, ReceiveTuning};
 pub use purpose::{AckReason, Choice, Detector, Purpose, Reason};
 pub use rtt::RtoRule;
 pub use stats::{Blocked, ConnectionStats, Ended, Load, Misconduct, Overruled, SubflowStats};
+
+/// Runs the example of the README as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

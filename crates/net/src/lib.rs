@@ -44,3 +44,8 @@ pub use queue::QueueLimit;
 pub use service::Service;
 pub use stats::{Dropped, Imbalance, LinkStats};
 pub use trace::{Trace, TraceError};
+
+/// Runs the example of the README as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -24,3 +24,8 @@ pub use middlebox::{
 pub use network::{NetworkSpec, PathSpec, SharedLink, TimedChange, copy_name};
 pub use packet::PacketId;
 pub use topology::{LinkOutcome, PathState, Topology};
+
+/// Runs the example of the README as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

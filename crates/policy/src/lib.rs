@@ -20,3 +20,8 @@ mod view;
 pub use catalogue::{Catalogue, NameTaken, Table};
 pub use failure::Failure;
 pub use view::{Decision, Delivery, Event, SubflowView, Truth, View};
+
+/// Runs the example of the README as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

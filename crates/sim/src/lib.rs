@@ -31,3 +31,8 @@ pub use outcome::{
 pub use sample::{PathSample, Sample};
 pub use spec::{Arrivals, Extent, FileOrder, HostSpec, Spacing, Spec, SpecError, TimedRestart, TimedSwitch, Workload};
 pub use world::{run, run_observed};
+
+/// Runs the example of the README as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -204,6 +204,21 @@ pub enum Workload {
 }
 
 impl Workload {
+    /// Returns a download of one file of `size` that begins with the run.
+    pub fn download(size: Bytes) -> Self {
+        Workload::file(Direction::Down, size)
+    }
+
+    /// Returns an upload of one file of `size` that begins with the run.
+    pub fn upload(size: Bytes) -> Self {
+        Workload::file(Direction::Up, size)
+    }
+
+    fn file(direction: Direction, size: Bytes) -> Self {
+        let order = FileOrder::InTurn(Duration::ZERO);
+        Workload::Files { direction, sizes: vec![size], order, start: Duration::ZERO }
+    }
+
     /// Whether some of its times are drawn from the seed of a run.
     pub fn is_random(&self) -> bool {
         match self {

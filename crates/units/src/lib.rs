@@ -21,3 +21,8 @@ pub use rate::Rate;
 pub use seq::{Dsn, SubflowSeq};
 pub use stream::{Seed, Stream};
 pub use time::{Duration, Instant};
+
+/// Runs the example of the README as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -32,3 +32,8 @@ pub use options::{Foreign, Handshake, Options, SackBlock, SackBlocks, Timestamps
 pub use plan::{plan, sack_room};
 pub use segment::{Ecn, Flags, IpHeader, Segment};
 pub use too_big::TooBig;
+
+/// Runs the example of the README as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Packs the crates that others can depend on, and builds each from its .crate file alone, in the order of dependencies.
+# Usage: packaging/crates.sh [options of cargo package, such as --allow-dirty]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+packages=()
+for crate in units wire policy engine net paths sim capture anabranch; do
+    name=$(sed -n 's/^name = "\(.*\)"/\1/p' "crates/$crate/Cargo.toml" | head -1)
+    packages+=(-p "$name")
+done
+exec cargo package --locked "${packages[@]}" "$@"
