@@ -93,7 +93,7 @@ impl Connection {
             return;
         };
         let window = u64::from(segment.window) << self.subflows[index].tx.snd_scale;
-        if let Some(offset) = self.data_ack_offset(ack) {
+        if let Some(offset) = self.keys.data_ack_offset(ack, self.sender.outgoing.una) {
             self.on_data_ack(now, offset, window, shared);
         }
     }

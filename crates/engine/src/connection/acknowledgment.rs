@@ -126,7 +126,7 @@ impl Connection {
             self.paths.lost_subflows.clear();
             self.arm_data_timer(now, shared);
             self.clear_suspects(now, data);
-            self.on_progress(now, shared);
+            self.timers.on_progress(now, self.sender.outgoing.awaits_data_ack(), shared.config.user_timeout);
             let out = &mut self.sender.outgoing;
             if out.writer_waits {
                 out.writer_waits = false;
@@ -138,7 +138,7 @@ impl Connection {
             out.fin_acked = true;
             self.timers.data_backoff = 0;
             self.arm_data_timer(now, shared);
-            self.on_progress(now, shared);
+            self.timers.on_progress(now, self.sender.outgoing.awaits_data_ack(), shared.config.user_timeout);
         }
         let out = &mut self.sender.outgoing;
         if offset >= out.una {

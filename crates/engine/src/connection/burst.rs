@@ -104,8 +104,7 @@ impl Connection {
         let originals = &mut self.subflows[index].tx.originals;
         if self.negotiated.checksum {
             let payloads = originals.bytes(burst.start, burst.length);
-            declared.checksum =
-                Some(dss_checksum(self.keys.local_idsn + 1 + burst.data, map.subflow_seq, map.length, payloads));
+            declared.checksum = Some(dss_checksum(self.keys.dsn(burst.data), map.subflow_seq, map.length, payloads));
             map.checksum = declared.checksum;
         }
         originals.declare(declared);
@@ -130,7 +129,7 @@ impl Connection {
     pub(super) fn map(&self, declared: &Declared) -> Map {
         let Declared { start, data, length, checksum, data_fin } = *declared;
         let length = length + u16::from(data_fin);
-        Map { dsn: DataSeq::Long(self.dsn(data)), subflow_seq: start as u32, length, checksum }
+        Map { dsn: DataSeq::Long(self.keys.dsn(data)), subflow_seq: start as u32, length, checksum }
     }
 }
 

@@ -5,7 +5,6 @@ use super::timers::Timers;
 use super::{Connection, Life, Mode, Role};
 use crate::config::FastClose;
 use crate::recovery::FIN;
-use crate::sent_log::bit;
 use crate::shared::{Route, Shared};
 use crate::subflow::{State, Subflow};
 use crate::{Ended, Event, Purpose, Reason};
@@ -42,7 +41,7 @@ impl Connection {
             self.subflows.bury(stats);
         }
         self.sender.congestion.remove(subflow.id);
-        self.give_back(subflow.id, subflow.slot);
+        self.sender.outgoing.send_elsewhere(subflow.slot, Reason::Gone(subflow.id));
         self.sender.outgoing.log.forget(subflow.slot);
         if self.is_known() && !subflow.is_half_open_join() {
             shared.event(self.id, Event::SubflowClosed(subflow.id));
@@ -69,17 +68,6 @@ impl Connection {
         let carried = Bytes::new(acked.max(subflow.rx.bytes_received));
         let rate = Rate::of(carried, subflow.liveness.heard.since(opened_at)).filter(|rate| !rate.is_zero());
         shared.memory.on_measured(subflow.liveness.heard, &subflow.flow, rtt, rate, subflow.tx.loss.rate());
-    }
-
-    /// What only subflow `id` in `slot` carried is to be sent again elsewhere.
-    fn give_back(&mut self, id: SubflowId, slot: u8) {
-        let una = self.sender.outgoing.una;
-        let orphans: Vec<_> = self.sender.outgoing.log.carried_by(slot).collect();
-        for (start, end) in orphans {
-            if end > una && self.sender.outgoing.log.carriers(start.max(una)) == bit(slot) {
-                self.sender.outgoing.reinject.insert(start.max(una), end, Reason::Gone(id));
-            }
-        }
     }
 
     fn on_last_subflow_gone(&mut self, now: Instant, shared: &mut Shared) {
@@ -313,7 +301,7 @@ impl Connection {
         }
         subflow.liveness.linger_until = Some(now + shared.config.close_timeout);
         let (id, slot) = (subflow.id, subflow.slot);
-        self.give_back(id, slot);
+        self.sender.outgoing.send_elsewhere(slot, Reason::Gone(id));
         self.send_fin(now, index, shared);
     }
 

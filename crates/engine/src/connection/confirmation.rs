@@ -26,6 +26,18 @@ pub(super) struct Confirmation {
 /// Questions to a peer that has not confirmed MPTCP, each after twice the time.
 const MAX_QUESTIONS: u32 = 4;
 
+impl Life {
+    /// Tells whether joins may begin.
+    pub(super) fn admits_joins(&self) -> bool {
+        self.is_confirmed() || self.confirmation().is_some_and(|confirmation| confirmation.silent)
+    }
+
+    /// When the peer is asked to confirm MPTCP.
+    pub(super) fn confirmation_deadline(&self) -> Option<Instant> {
+        self.confirmation().and_then(|confirmation| confirmation.next)
+    }
+}
+
 impl Connection {
     /// The client has the keys of both: the peer should say something soon.
     pub(super) fn await_confirmation(&mut self, now: Instant) {
@@ -56,11 +68,6 @@ impl Connection {
         self.join_missing(now, shared);
     }
 
-    /// Tells whether joins may begin.
-    pub(super) fn may_join(&self) -> bool {
-        self.life.is_confirmed() || self.life.confirmation().is_some_and(|confirmation| confirmation.silent)
-    }
-
     /// A question on the first path has had no answer for a timeout: the other paths are tried, unless something did
     /// come. A peer that answers without DSS is about to become plain TCP (§3.7).
     pub(super) fn on_unanswered(&mut self, now: Instant, shared: &mut Shared) {
@@ -78,10 +85,6 @@ impl Connection {
         if !std::mem::replace(&mut confirmation.silent, true) {
             self.join_missing(now, shared);
         }
-    }
-
-    pub(super) fn confirmation_deadline(&self) -> Option<Instant> {
-        self.life.confirmation().and_then(|confirmation| confirmation.next)
     }
 
     /// Asks again after silence since the handshake. Data or a DATA_FIN under way repeats the keys. Otherwise they go

@@ -107,7 +107,7 @@ impl Connection {
         }
         let subflow = &self.subflows[index];
         let carriers = SubflowSet::from_bits(bit(subflow.slot));
-        let sent = Piece { from: self.dsn(start), length: Bytes::new(length), sent: now, carriers };
+        let sent = Piece { from: self.keys.dsn(start), length: Bytes::new(length), sent: now, carriers };
         let (view, record) =
             parts_of_view(&self.sender.views, &self.subflows, &self.sender.outgoing, self.keys.local_idsn);
         let flight = FlightView { view: &view, states: &self.sender.states, outstanding: &record };
@@ -137,7 +137,7 @@ impl Connection {
     /// What to repeat, if the answer is possible: sent, not acknowledged at the data level, and for a usable subflow with
     /// room that has not carried it.
     fn checked(&self, repeat: &Repeat) -> Option<(u64, u64)> {
-        let una = self.dsn(self.sender.outgoing.una);
+        let una = self.keys.dsn(self.sender.outgoing.una);
         let offset =
             offset_of(repeat.from, &self.sender.outgoing, self.keys.local_idsn).filter(|_| !repeat.from.before(una))?;
         let (_, end) = self.sender.outgoing.log.range_at(offset)?;
@@ -186,7 +186,7 @@ impl Connection {
             let others = self.subflows.iter().any(|subflow| subflow.id != id && subflow.is_usable());
             if others && self.subflows[index].is_usable() && stale.meets(SubflowSet::from_bits(bit(slot))) {
                 self.subflows[index].liveness.stale = true;
-                self.send_elsewhere(slot, Reason::Stale(id));
+                self.sender.outgoing.send_elsewhere(slot, Reason::Stale(id));
                 self.subflows_changed(now);
             }
         }

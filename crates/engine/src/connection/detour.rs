@@ -28,12 +28,12 @@ use anabranch_wire::{Flags, FlowKey, Segment};
 /// The experiment by which hosts agree (RFC 6994: 32 bits, not registered).
 pub(super) const EXPERIMENT: u32 = 0x616e_4152;
 
-impl Connection {
-    /// Whether, after this SYN or SYN/ACK of the peer, both ends can put addresses back.
-    pub(super) fn takes_part(&self, segment: &Segment, shared: &Shared) -> bool {
-        shared.config.ack_rewrite && segment.options.has_experiment(EXPERIMENT)
-    }
+/// Tells whether, after this SYN or SYN/ACK of the peer, both ends can put addresses back.
+pub(super) fn is_agreed(segment: &Segment, shared: &Shared) -> bool {
+    shared.config.ack_rewrite && segment.options.has_experiment(EXPERIMENT)
+}
 
+impl Connection {
     /// Brings `self.acks.routes` up to date: what an ACK path policy may choose among.
     pub(super) fn survey_routes(&mut self) {
         self.acks.routes.clear();

@@ -7,7 +7,7 @@ use crate::path_mtu::segment_in;
 use crate::recovery::{FIN, Sent};
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
-use anabranch_units::{Bytes, Dsn, Instant};
+use anabranch_units::{Bytes, Instant};
 use anabranch_wire::{
     DataSeq, Dss, Flags, FlowKey, Handshake, Map, MpCapable, MpOption, Options, SackBlock, SackBlocks, Segment,
     Timestamps, dss_checksum, plan, sack_room,
@@ -46,27 +46,6 @@ pub(crate) fn tag(connection: crate::ConnectionId, subflow: anabranch_units::Sub
 }
 
 impl Connection {
-    pub(super) fn dsn(&self, offset: u64) -> Dsn {
-        self.keys.local_idsn + 1 + offset
-    }
-
-    pub(super) fn remote_dsn(&self, offset: u64) -> Dsn {
-        self.keys.remote_idsn + 1 + offset
-    }
-
-    /// The offset in our stream that a DATA_ACK names; `None` if before its start.
-    pub(super) fn data_ack_offset(&self, ack: DataSeq) -> Option<u64> {
-        let near = self.dsn(self.sender.outgoing.una);
-        self.sender.outgoing.una.checked_add_signed(ack.near(near).distance(near))
-    }
-
-    /// The offset in the peer's stream that a mapping names; `None` if before its start.
-    pub(super) fn data_offset(&self, dsn: DataSeq) -> Option<u64> {
-        let next = self.receiver.next();
-        let near = self.remote_dsn(next);
-        next.checked_add_signed(dsn.near(near).distance(near))
-    }
-
     /// A segment on subflow `index` with acknowledgment, window and timestamps filled in, the delayed ACK settled.
     fn base(&mut self, now: Instant, index: usize, flags: Flags, offset: u64, shared: &mut Shared) -> Box<Segment> {
         let window = self.receiver.window();
@@ -88,7 +67,7 @@ impl Connection {
     }
 
     fn data_ack(&self, short: bool) -> DataSeq {
-        let dsn = self.remote_dsn(self.receiver.next());
+        let dsn = self.keys.remote_dsn(self.receiver.next());
         if short { DataSeq::Short(dsn.low()) } else { DataSeq::Long(dsn) }
     }
 
@@ -217,7 +196,7 @@ impl Connection {
 
     /// The mapping of a DATA_FIN that no data carries (RFC 8684 §3.3.3).
     fn data_fin_map(&self, fin: u64) -> Map {
-        let dsn = self.dsn(fin);
+        let dsn = self.keys.dsn(fin);
         let checksum = self.negotiated.checksum.then(|| dss_checksum(dsn, 0, 1, []));
         Map { dsn: DataSeq::Long(dsn), subflow_seq: 0, length: 1, checksum }
     }
@@ -280,7 +259,7 @@ impl Connection {
             map.checksum = Some(0);
         } else if self.negotiated.checksum && self.life.mode() != Mode::Plain {
             let wire = self.map(&map);
-            let sum = dss_checksum(self.dsn(sent.data), wire.subflow_seq, wire.length, [payload.as_ref()]);
+            let sum = dss_checksum(self.keys.dsn(sent.data), wire.subflow_seq, wire.length, [payload.as_ref()]);
             map.checksum = Some(sum);
             self.subflows[index].tx.originals.declare(map);
         }

@@ -66,7 +66,7 @@ impl Connection {
         if !whole || !here || proven || waits || !quiet || shared.config.profile.coupled_acks {
             return false;
         }
-        let Some(data) = self.data_offset(map.dsn) else { return false };
+        let Some(data) = self.keys.data_offset(map.dsn, self.receiver.next()) else { return false };
         self.note_valid(now, index, start, segment);
         self.note_dss(index, ack, now);
         self.subflows[index].tx.take_window(segment.window, start, ack);

@@ -46,6 +46,30 @@ enum Infinite {
     },
 }
 
+impl Life {
+    /// The peer has answered our MP_FAIL, or shown that it has followed.
+    fn forget_fail(&mut self) {
+        if let Some(fallback) = self.fallback_mut() {
+            fallback.fail = None;
+        }
+    }
+}
+
+/// Tells whether MPTCP was given up before the peer could know of it, if it was.
+fn is_early(reason: Option<FallbackReason>) -> bool {
+    matches!(
+        reason,
+        None | Some(
+            FallbackReason::Syn
+                | FallbackReason::SynAck
+                | FallbackReason::SynLost
+                | FallbackReason::Remembered
+                | FallbackReason::ThirdAck
+                | FallbackReason::SimultaneousOpen
+        )
+    )
+}
+
 impl Connection {
     /// Gives MPTCP up for plain TCP on the only subflow. A connection that is ending goes on ending.
     pub(super) fn fall_back(&mut self, now: Instant, reason: FallbackReason, shared: &mut Shared) {
@@ -117,7 +141,7 @@ impl Connection {
         shared: &mut Shared,
     ) -> bool {
         shared.counters.checksum_failures += 1;
-        let dsn = self.remote_dsn(map.data);
+        let dsn = self.keys.remote_dsn(map.data);
         if self.can_fall_back() {
             self.fall_back(now, FallbackReason::ChecksumFailed, shared);
             if let Some(fallback) = self.life.fallback_mut() {
@@ -145,20 +169,20 @@ impl Connection {
         match self.life.mode() {
             // Our answer was lost.
             Mode::Plain if self.stats.fallback == Some(FallbackReason::PeerFailed) => {
-                let next = self.remote_dsn(self.receiver.next());
+                let next = self.keys.remote_dsn(self.receiver.next());
                 self.send_ack(now, index, vec![MpOption::Fail { dsn: next }], shared);
             }
             // The answer to ours.
-            Mode::Plain => self.forget_fail(),
+            Mode::Plain => self.life.forget_fail(),
             Mode::Multipath if self.can_fall_back() => {
                 // Both directions turn to plain TCP, and the peer is told in kind.
-                let next = self.remote_dsn(self.receiver.next());
+                let next = self.keys.remote_dsn(self.receiver.next());
                 self.fall_back(now, FallbackReason::PeerFailed, shared);
                 self.send_ack(now, index, vec![MpOption::Fail { dsn: next }], shared);
             }
             // It comes on a RST when there is a way round; on this subflow there is none, so that is what is left.
             Mode::Multipath if self.subflows[index].is_open() => {
-                let next = self.remote_dsn(self.receiver.next());
+                let next = self.keys.remote_dsn(self.receiver.next());
                 self.reset_with_fail(now, index, next, shared);
             }
             _ => {}
@@ -195,7 +219,7 @@ impl Connection {
             _ => return None,
         };
         let map = Map {
-            dsn: DataSeq::Long(self.dsn(from)),
+            dsn: DataSeq::Long(self.keys.dsn(from)),
             subflow_seq: (from + 1) as u32,
             length: 0,
             checksum: self.negotiated.checksum.then_some(0),
@@ -213,18 +237,20 @@ impl Connection {
         dss: Option<&Dss>,
         shared: &mut Shared,
     ) -> bool {
-        if self.keys.remote.is_none() || self.fallback_was_early() {
+        if self.keys.remote.is_none() || is_early(self.stats.fallback) {
             return true;
         }
         let Some(map) = dss.and_then(|dss| dss.map) else { return true };
         if map.length == 0 {
-            self.forget_fail();
+            self.life.forget_fail();
             return true;
         }
         let near = self.subflows[index].rx.rcv_nxt;
         let first = SubflowSeq::new(map.subflow_seq).offset_near(SubflowSeq::new(0), near);
         let lone_fin = dss.is_some_and(|dss| dss.data_fin) && map.length == 1;
-        let agrees = first.zip(self.data_offset(map.dsn)).is_some_and(|(first, data)| data + 1 == first);
+        let agrees = first
+            .zip(self.keys.data_offset(map.dsn, self.receiver.next()))
+            .is_some_and(|(first, data)| data + 1 == first);
         if agrees || lone_fin {
             return true;
         }
@@ -240,27 +266,6 @@ impl Connection {
         let acknowledged = self.subflows.first().map_or(0, |subflow| subflow.tx.recovery.snd_una());
         let Life::Plain(fallback) = &self.life else { return false };
         matches!(fallback.infinite, Infinite::On { start, .. } if start < acknowledged)
-    }
-
-    /// The peer has answered our MP_FAIL, or shown that it has followed.
-    fn forget_fail(&mut self) {
-        if let Some(fallback) = self.life.fallback_mut() {
-            fallback.fail = None;
-        }
-    }
-
-    fn fallback_was_early(&self) -> bool {
-        matches!(
-            self.stats.fallback,
-            None | Some(
-                FallbackReason::Syn
-                    | FallbackReason::SynAck
-                    | FallbackReason::SynLost
-                    | FallbackReason::Remembered
-                    | FallbackReason::ThirdAck
-                    | FallbackReason::SimultaneousOpen
-            )
-        )
     }
 
     /// Hands the bytes that waited for a mapping to the stream: the order of the subflow is the stream's now.

@@ -1,5 +1,6 @@
 //! How connections and subflows begin: MP_CAPABLE (RFC 8684 §3.1) and MP_JOIN (§3.2) on TCP's three-way handshake.
 
+use super::detour::is_agreed;
 use super::race::Opening;
 use super::{Connection, Life, Mode, Role, emit};
 use crate::memory::Offer;
@@ -66,7 +67,7 @@ impl Connection {
             shared.fell_back(FallbackReason::Syn);
         }
         connection.negotiated.checksum |= capable.is_some_and(|capable| capable.checksum_required);
-        connection.negotiated.detours = mode == Mode::Negotiating && connection.takes_part(syn, shared);
+        connection.negotiated.detours = mode == Mode::Negotiating && is_agreed(syn, shared);
         if mode == Mode::Negotiating {
             shared.routes.push(Route::AddToken(connection.keys.local.token(), id));
         }
@@ -159,20 +160,11 @@ impl Connection {
         subflow.tx.loss = shared.loss_estimate(&flow);
         subflow.truth = shared.truth(&flow);
         self.paths.initial_address.get_or_insert(flow.src);
-        subflow.local_address = self.address_id(&flow, shared);
+        subflow.local_address = self.paths.address_id(&flow, &shared.locals);
         subflow.backup_local = shared.locals.is_backup(flow.src);
         shared.routes.push(Route::Add(flow, self.id, id));
         self.subflows.push(subflow);
         self.subflows.len() - 1
-    }
-
-    /// The address the initial subflow uses has identifier 0 (RFC 8684 §3.2); the others their own.
-    pub(super) fn address_id(&self, flow: &FlowKey, shared: &Shared) -> AddressId {
-        let initial = self.paths.initial_address;
-        if initial.is_none_or(|ip| ip == flow.src) {
-            return AddressId(0);
-        }
-        shared.locals.id_of(flow.src).unwrap_or(AddressId(0))
     }
 
     pub(super) fn start_handshake(&mut self, now: Instant, index: usize, shared: &mut Shared) {
@@ -287,9 +279,9 @@ impl Connection {
                 // A key reflected to its owner proves nothing, and would let HMACs be reflected as well.
                 Some((answer, key)) if !gave_up && key != self.keys.local => {
                     self.life = Life::new(Mode::Multipath);
-                    self.take_remote_key(key, shared);
+                    self.keys.learn(key, shared.chosen.idsn(key));
                     self.negotiated.checksum |= answer.checksum_required;
-                    self.negotiated.detours = self.takes_part(segment, shared);
+                    self.negotiated.detours = is_agreed(segment, shared);
                     self.paths.manager.deny_initial(answer.no_join_to_source);
                     shared.memory.on_offer_taken(now, &flow);
                 }
@@ -430,7 +422,7 @@ impl Connection {
             match keys.and_then(|capable| capable.sender_key.zip(capable.receiver_key)) {
                 Some((theirs, ours)) if ours == self.keys.local && theirs != self.keys.local => {
                     self.life = Life::new(Mode::Multipath);
-                    self.take_remote_key(theirs, shared);
+                    self.keys.learn(theirs, shared.chosen.idsn(theirs));
                 }
                 // Data with a DSS has overtaken the third ACK; the keys will come.
                 None if segment.options.dss.is_some() => return false,
@@ -474,11 +466,6 @@ impl Connection {
                 false
             }
         }
-    }
-
-    fn take_remote_key(&mut self, key: Key, shared: &Shared) {
-        self.keys.remote = Some(key);
-        self.keys.remote_idsn = shared.chosen.idsn(key);
     }
 
     /// The handshake of subflow `index` is complete.

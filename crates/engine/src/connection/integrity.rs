@@ -10,7 +10,7 @@ impl Connection {
     fn is_intact<'a>(&self, map: &Mapping, proof: Proof, bytes: impl Iterator<Item = &'a [u8]>) -> bool {
         let length = map.length as u16 + u16::from(proof.data_fin);
         // A lone DATA_FIN is at subflow offset 0 by definition (§3.3.3).
-        proof.is(dss_checksum(self.remote_dsn(map.data), map.subflow as u32, length, bytes))
+        proof.is(dss_checksum(self.keys.remote_dsn(map.data), map.subflow as u32, length, bytes))
     }
 
     /// The same for a mapping whose bytes are all held, or are in the segment that carries it.

@@ -5,6 +5,7 @@
 //! or MP_FASTCLOSE, in which keys cross the network in the clear.
 
 use anabranch_units::{Dsn, Key};
+use anabranch_wire::DataSeq;
 use zeroize::Zeroize;
 
 /// Keys of a connection, and the initial DSNs that follow from them.
@@ -18,6 +19,34 @@ pub(crate) struct Keys {
 impl Keys {
     pub(super) fn new(local: Key, local_idsn: Dsn) -> Self {
         Keys { local, remote: None, local_idsn, remote_idsn: Dsn::new(0) }
+    }
+
+    /// Takes the peer's key, from which its initial DSN follows.
+    pub(super) fn learn(&mut self, remote: Key, remote_idsn: Dsn) {
+        self.remote = Some(remote);
+        self.remote_idsn = remote_idsn;
+    }
+
+    /// The DSN of an offset in our stream.
+    pub(super) fn dsn(&self, offset: u64) -> Dsn {
+        self.local_idsn + 1 + offset
+    }
+
+    /// The DSN of an offset in the peer's stream.
+    pub(super) fn remote_dsn(&self, offset: u64) -> Dsn {
+        self.remote_idsn + 1 + offset
+    }
+
+    /// The offset in our stream that a DATA_ACK names when `una` is acknowledged; `None` if before its start.
+    pub(super) fn data_ack_offset(&self, ack: DataSeq, una: u64) -> Option<u64> {
+        let near = self.dsn(una);
+        una.checked_add_signed(ack.near(near).distance(near))
+    }
+
+    /// The offset in the peer's stream that a mapping names when `next` is expected; `None` if before its start.
+    pub(super) fn data_offset(&self, dsn: DataSeq, next: u64) -> Option<u64> {
+        let near = self.remote_dsn(next);
+        next.checked_add_signed(dsn.near(near).distance(near))
     }
 }
 

@@ -47,6 +47,16 @@ impl LostSubflows {
     fn has(&self, flow: &FlowKey) -> bool {
         self.paths.contains(&(flow.src, flow.dst))
     }
+
+    /// True of a subflow of which no better is to be expected than of those that were lost.
+    fn is_hopeless(&self, subflow: &Subflow) -> bool {
+        let times_out = subflow.tx.recovery.consecutive_rtos() > 0;
+        let timed_out = is_barren(subflow) && times_out;
+        let unanswered = subflow.handshake.is_some_and(|timer| timer.retries > 0);
+        // Where others were lost, one that has been of use and is not in trouble is not.
+        let among_lost = self.has(&subflow.flow) && (!subflow.useful || times_out);
+        timed_out || unanswered || among_lost
+    }
 }
 
 impl Connection {
@@ -86,7 +96,7 @@ impl Connection {
         self.bury(now, index, shared);
         let over = !matches!(self.life, Life::Unconfirmed(_) | Life::Multipath);
         let spent = !over && weight > 0 && self.paths.lost_subflows.count >= MAX_VAIN;
-        if spent && self.subflows.iter().all(|subflow| self.is_hopeless(subflow)) {
+        if spent && self.subflows.iter().all(|subflow| self.paths.lost_subflows.is_hopeless(subflow)) {
             self.stats.ended = Some(fault);
             self.abort(now, shared);
         }
@@ -100,16 +110,6 @@ impl Connection {
                 self.subflows[index].useful = true;
             }
         }
-    }
-
-    /// True of a subflow of which no better is to be expected than of those that were lost.
-    fn is_hopeless(&self, subflow: &Subflow) -> bool {
-        let times_out = subflow.tx.recovery.consecutive_rtos() > 0;
-        let timed_out = is_barren(subflow) && times_out;
-        let unanswered = subflow.handshake.is_some_and(|timer| timer.retries > 0);
-        // Where others were lost, one that has been of use and is not in trouble is not.
-        let among_lost = self.paths.lost_subflows.has(&subflow.flow) && (!subflow.useful || times_out);
-        timed_out || unanswered || among_lost
     }
 }
 

@@ -215,9 +215,7 @@ impl Connection {
 
     /// No more data will be written.
     pub(crate) fn shutdown(&mut self) {
-        if self.sender.outgoing.fin.is_none() {
-            self.sender.outgoing.fin = Some(self.sender.outgoing.buffer.end());
-        }
+        self.sender.outgoing.close();
     }
 
     pub(crate) fn stats(&self) -> ConnectionStats {
@@ -288,7 +286,7 @@ impl Connection {
                 shared.event(self.id, Event::Fallback(reason));
             }
             let event = match self.role {
-                Role::Client if self.is_reopened() => Event::Reopened { multipath },
+                Role::Client if self.paths.reopening.has_happened() => Event::Reopened { multipath },
                 Role::Client => Event::Connected { multipath },
                 Role::Server => Event::Accepted { multipath },
             };

@@ -148,8 +148,7 @@ impl Connection {
     fn only_acknowledge(&mut self, now: Instant, shared: &mut Shared) {
         self.timers.ask_again = None;
         self.timers.reinjection = None;
-        self.timers.persist = None;
-        self.timers.persist_backoff = 0;
+        self.timers.stop_persist();
         self.sender.watchdog.acquit();
         self.sender.waiting.note(now, Obstacle::Application);
         self.send_due_acks(now, shared);
@@ -408,7 +407,7 @@ impl Connection {
             },
             None => (unsent_from, 0),
         };
-        let event = PolicyEvent::Repeated { on, dsn: self.dsn(start), length: Bytes::new(length) };
+        let event = PolicyEvent::Repeated { on, dsn: self.keys.dsn(start), length: Bytes::new(length) };
         self.sender.scheduler.observe(now, &event);
         if length == 0 { Attempt::NothingToCopy } else { Attempt::Sent }
     }
@@ -467,8 +466,8 @@ impl Connection {
         if self.timers.data.is_none() {
             self.arm_data_timer(now, shared);
         }
-        self.expect_progress(now, shared);
-        let (on, dsn) = (self.subflows[index].id, self.dsn(start));
+        self.timers.expect_progress(now, shared.config.user_timeout);
+        let (on, dsn) = (self.subflows[index].id, self.keys.dsn(start));
         let event = PolicyEvent::Sent { on, dsn, skip, length: Bytes::new(length) };
         self.sender.scheduler.observe(now, &event);
         self.tell_of_sending(now, index, start, length);
@@ -674,6 +673,6 @@ impl Connection {
             }
         }
         self.arm_data_timer(now, shared);
-        self.expect_progress(now, shared);
+        self.timers.expect_progress(now, shared.config.user_timeout);
     }
 }

@@ -7,6 +7,7 @@ use super::race::Race;
 use super::reopening::Reopening;
 use super::{Connection, Mode, Role};
 use crate::deadline::earliest;
+use crate::locals::Locals;
 use crate::shared::Shared;
 use anabranch_units::{AddressId, Duration, Instant};
 use anabranch_wire::{FlowKey, MpOption, RemoveAddr};
@@ -63,6 +64,22 @@ const MAX_RETRY_DOUBLINGS: u32 = 6;
 /// Pairs of addresses remembered because joining them failed.
 const MAX_RETRIES: usize = 64;
 
+impl Paths {
+    /// When an announcement, an attempt at a subflow or a new beginning is due.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        earliest([self.manager.deadline(), self.race.deadline(), self.reopening.deadline()])
+    }
+
+    /// Our identifier of a subflow's address: 0 for the one that the initial subflow uses (RFC 8684 §3.2), its own for
+    /// any other.
+    pub(super) fn address_id(&self, flow: &FlowKey, locals: &Locals) -> AddressId {
+        if self.initial_address.is_none_or(|initial| initial == flow.src) {
+            return AddressId(0);
+        }
+        locals.id_of(flow.src).unwrap_or(AddressId(0))
+    }
+}
+
 impl PathManager {
     /// The peer accepts no further subflows where the first SYN went (RFC 8684 §3.1, flag C).
     pub(super) fn deny_initial(&mut self, denied: bool) {
@@ -99,6 +116,12 @@ impl PathManager {
         }
     }
 
+    /// When an announcement or another attempt at a subflow is due.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let announcement = self.announcements.front().map(|announcement| announcement.next);
+        earliest([announcement, self.retries.iter().filter_map(|retry| retry.at).min()])
+    }
+
     fn retry_index(&mut self, flow: &FlowKey) -> usize {
         let known = self.retries.iter().position(|retry| (retry.local, retry.remote) == (flow.src, flow.dst));
         known.unwrap_or_else(|| {
@@ -133,7 +156,7 @@ impl Connection {
         let closing = self.sender.outgoing.fin_acked && self.receiver.finished();
         if self.role == Role::Server
             || self.life.mode() != Mode::Multipath
-            || !self.may_join()
+            || !self.life.admits_joins()
             || closing
             || !shared.config.full_mesh
         {
@@ -182,11 +205,6 @@ impl Connection {
         retry.failures = if worked { 0 } else { retry.failures + 1 };
         let doublings = retry.failures.saturating_sub(1).min(MAX_RETRY_DOUBLINGS);
         retry.at = Some(now + pause * (1 << doublings));
-    }
-
-    pub(super) fn paths_deadline(&self) -> Option<Instant> {
-        let announcement = self.paths.manager.announcements.front().map(|announcement| announcement.next);
-        earliest([announcement, self.paths.manager.retries.iter().filter_map(|retry| retry.at).min()])
     }
 
     pub(super) fn on_paths_deadline(&mut self, now: Instant, shared: &mut Shared) {

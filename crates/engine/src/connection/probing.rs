@@ -48,12 +48,15 @@ const IDLE: u64 = 10;
 /// No verdict comes sooner after a round than this.
 const SHORTEST_WAIT: Duration = Duration::from_millis(10);
 
-impl Connection {
+impl Prober {
+    /// When a round is sent or judged.
     #[inline]
-    pub(super) fn probing_deadline(&self) -> Option<Instant> {
-        earliest([self.acks.prober.next, self.acks.prober.verdict])
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        earliest([self.next, self.verdict])
     }
+}
 
+impl Connection {
     /// Data has arrived: if the policy wants probes, they begin.
     pub(super) fn wake_prober(&mut self, now: Instant) {
         if self.acks.prober.next.is_none() && self.may_probe() && self.acks.policy.probing().is_some() {

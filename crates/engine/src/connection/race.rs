@@ -33,6 +33,13 @@ pub(super) struct Race {
     next: Option<Instant>,
 }
 
+impl Race {
+    /// When the next SYN leaves.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.next
+    }
+}
+
 /// Where a connection begins.
 pub(crate) struct Opening {
     /// The first SYN's flow.
@@ -99,10 +106,6 @@ impl Connection {
         self.start_handshake(now, index, shared);
         self.paths.race.latest = now;
         self.paths.race.next = self.paths.race.waiting.front().map(|(_, delay)| now + *delay);
-    }
-
-    pub(super) fn race_deadline(&self) -> Option<Instant> {
-        self.paths.race.next
     }
 
     /// Nothing has answered so far: the next path gets its SYN.

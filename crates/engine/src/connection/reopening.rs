@@ -44,19 +44,22 @@ pub(super) struct Reopening {
     due: Option<Instant>,
 }
 
+impl Reopening {
+    /// Tells whether the connection has begun anew.
+    pub(super) fn has_happened(&self) -> bool {
+        self.count > 0
+    }
+
+    /// When the first path has been silent for long enough.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.due
+    }
+}
+
 impl Connection {
     /// Allows data written before the peer's first answer to reach its application twice.
     pub(crate) fn set_replayable(&mut self) {
         self.paths.reopening.replayable = true;
-    }
-
-    /// This connection has begun anew.
-    pub(super) fn is_reopened(&self) -> bool {
-        self.paths.reopening.count > 0
-    }
-
-    pub(super) fn reopening_deadline(&self) -> Option<Instant> {
-        self.paths.reopening.due
     }
 
     /// The server has refused a join.

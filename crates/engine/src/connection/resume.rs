@@ -79,7 +79,7 @@ impl Connection {
         });
         let mut answer = syn_ack(now, syn, pending.terms, pending.iss, self.receiver.window(), shared);
         let hmac = join_hmac(self.keys.local, remote_key, pending.own, join.nonce).first_8();
-        let (backup, address) = (shared.locals.is_backup(flow.src), self.address_id(&flow, shared));
+        let (backup, address) = (shared.locals.is_backup(flow.src), self.paths.address_id(&flow, &shared.locals));
         answer.options.push_mptcp(MpOption::JoinSynAck(JoinSynAck { backup, address, hmac, nonce: pending.own }));
         shared.counters.joins_deferred += 1;
         let size = answer.wire_length();

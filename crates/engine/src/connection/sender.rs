@@ -4,11 +4,12 @@ use super::burst::Burst;
 use super::indices::Indices;
 use super::output::Waiting;
 use super::watchdog::Watchdog;
-use crate::Config;
 use crate::buffer::SendBuffer;
 use crate::ranges::RangeSet;
 use crate::reinject::Reinjections;
-use crate::sent_log::SentLog;
+use crate::sent_log::{SentLog, bit};
+use crate::subflow::Subflow;
+use crate::{Config, Reason};
 use anabranch_policy::SubflowView;
 use anabranch_policy::congestion::{Controller, InitialWindow, Rules};
 use anabranch_policy::receive_window::{ReceiveWindow, Usage};
@@ -110,6 +111,35 @@ impl Outgoing {
             writer_waits: false,
             in_order: true,
         }
+    }
+
+    /// Takes no more data: the stream ends where it has come to.
+    pub(super) fn close(&mut self) {
+        self.fin.get_or_insert(self.buffer.end());
+    }
+
+    /// Data or a DATA_FIN waits for its DATA_ACK.
+    pub(super) fn awaits_data_ack(&self) -> bool {
+        self.una < self.nxt || (self.fin_sent && !self.fin_acked)
+    }
+
+    /// Has what the subflow in `slot` alone has carried repeated on another. Once per segment and subflow: what another
+    /// has carried as well is on its way already.
+    pub(super) fn send_elsewhere(&mut self, slot: u8, reason: Reason) {
+        let una = self.una;
+        let carried: Vec<_> = self.log.carried_by(slot).collect();
+        for (start, end) in carried {
+            if end > una && self.log.carriers(start.max(una)) == bit(slot) {
+                self.reinject.insert(start.max(una), end, reason);
+            }
+        }
+    }
+
+    /// The oldest data without a DATA_ACK, if this subflow has carried it and acknowledged it.
+    pub(super) fn acknowledged_in_vain(&self, subflow: &Subflow) -> Option<(u64, u64)> {
+        let (_, end) = self.log.range_at(self.una)?;
+        let carried = self.log.carriers(self.una) & bit(subflow.slot) != 0;
+        (carried && !subflow.is_repairing(self.una)).then_some((self.una, end))
     }
 }
 

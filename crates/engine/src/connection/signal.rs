@@ -41,7 +41,7 @@ impl Connection {
             return None;
         }
         self.negotiated.long_dsn |= matches!(map.dsn, DataSeq::Long(_));
-        let Some(data) = self.data_offset(map.dsn) else {
+        let Some(data) = self.keys.data_offset(map.dsn, self.receiver.next()) else {
             // Before the start of the stream: nothing of ours. An old duplicate cannot be, since there is no earlier
             // stream.
             self.bad_mapping(now, index, ResetReason::MptcpError, shared);
@@ -61,10 +61,10 @@ impl Connection {
     ) {
         let Some(ack) = dss.data_ack else { return };
         let window = u64::from(segment.window) << self.subflows[index].tx.snd_scale;
-        if let Some(offset) = self.data_ack_offset(ack)
+        if let Some(offset) = self.keys.data_ack_offset(ack, self.sender.outgoing.una)
             && self.on_data_ack(now, offset, window, shared)
         {
-            let acked = self.dsn(offset);
+            let acked = self.keys.dsn(offset);
             let highest = &mut self.subflows[index].tx.data_acked;
             *highest = highest.filter(|highest| highest.after(acked)).or(Some(acked));
         }

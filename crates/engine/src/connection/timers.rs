@@ -42,6 +42,40 @@ impl Timers {
         let first = first.and(self.data).and(self.persist).and(self.ask_again).and(self.reinjection);
         first.and(self.abandoned).and(self.time_wait).and(self.user)
     }
+
+    /// Data is under way: the peer must acknowledge some of it in this time, if there is a limit.
+    pub(super) fn expect_progress(&mut self, now: Instant, limit: Option<Duration>) {
+        if self.user.is_none() {
+            self.user = limit.map(|limit| now + limit);
+        }
+    }
+
+    /// The peer has acknowledged something new: what is left, if anything `waits`, has its time from now on.
+    pub(super) fn on_progress(&mut self, now: Instant, waits: bool, limit: Option<Duration>) {
+        self.user = None;
+        if waits {
+            self.expect_progress(now, limit);
+        }
+    }
+
+    /// (Re)starts the data-level timer; `rto` is the longest of a subflow if anything waits for a DATA_ACK.
+    pub(super) fn arm_data(&mut self, now: Instant, rto: Option<Duration>, most: Duration) {
+        self.data = rto.map(|rto| now + (rto * 2 * (1 << self.data_backoff.min(MAX_BACKOFF))).min(most));
+    }
+
+    /// Starts the timer of window probes, unless it runs; `rto` is the longest of a subflow.
+    pub(super) fn arm_persist(&mut self, now: Instant, rto: impl FnOnce() -> Duration, most: Duration) {
+        if self.persist.is_none() {
+            let timeout = rto() * (1 << self.persist_backoff.min(MAX_BACKOFF));
+            self.persist = Some(now + timeout.max(SHORTEST_PERSIST).min(most));
+        }
+    }
+
+    /// Something other than a window update can let data leave.
+    pub(super) fn stop_persist(&mut self) {
+        self.persist = None;
+        self.persist_backoff = 0;
+    }
 }
 
 fn due(timer: &mut Option<Instant>, now: Instant) -> bool {
@@ -61,6 +95,8 @@ const FINS_BEFORE_ASKING: u32 = 2;
 const MAX_UNHEARD_FINS: u32 = 2;
 /// Doublings of the wait between repetitions at the data level, which is never longer than a subflow's.
 const MAX_BACKOFF: u32 = 6;
+/// The shortest wait before a window probe.
+const SHORTEST_PERSIST: Duration = Duration::from_millis(200);
 
 /// Connections whose TIME-WAIT ends within this end together.
 const TIME_WAIT_GRAIN: Duration = Duration::from_millis(10);
@@ -100,8 +136,8 @@ impl Connection {
             Life::FastClosing(closing) => return Err(Some(closing.deadline)),
             _ => {}
         }
-        let first = self.timers.add_to(Earliest::NONE).and(self.paths_deadline()).and(self.probing_deadline());
-        Ok(first.and(self.confirmation_deadline()).and(self.race_deadline()).and(self.reopening_deadline()))
+        let first = self.timers.add_to(Earliest::NONE).and(self.paths.deadline());
+        Ok(first.and(self.acks.prober.deadline()).and(self.life.confirmation_deadline()))
     }
 
     /// As `next_deadline`; the end of TIME-WAIT is put off to a moment that it shares with others.
@@ -153,14 +189,14 @@ impl Connection {
         if due(&mut self.timers.reinjection, now) {
             self.wake_reinjection(now, shared);
         }
-        if self.paths_deadline().is_some_and(|at| at <= now) {
+        if self.paths.manager.deadline().is_some_and(|at| at <= now) {
             self.on_paths_deadline(now, shared);
         }
         self.on_probing_deadline(now, shared);
-        if self.race_deadline().is_some_and(|at| at <= now) {
+        if self.paths.race.deadline().is_some_and(|at| at <= now) {
             self.on_race_deadline(now, shared);
         }
-        if self.confirmation_deadline().is_some_and(|at| at <= now) {
+        if self.life.confirmation_deadline().is_some_and(|at| at <= now) {
             self.on_confirmation_deadline(now, shared);
         }
         self.on_reopening_deadline(now, shared);
@@ -233,22 +269,6 @@ impl Connection {
         }
     }
 
-    /// Data is under way: the peer must acknowledge some of it in time.
-    pub(super) fn expect_progress(&mut self, now: Instant, shared: &Shared) {
-        if self.timers.user.is_none() {
-            self.timers.user = shared.config.user_timeout.map(|span| now + span);
-        }
-    }
-
-    /// The peer has acknowledged something new: what is left has its time from now on.
-    pub(super) fn on_progress(&mut self, now: Instant, shared: &Shared) {
-        self.timers.user = None;
-        let out = &self.sender.outgoing;
-        if out.una < out.nxt || (out.fin_sent && !out.fin_acked) {
-            self.expect_progress(now, shared);
-        }
-    }
-
     /// Probes the peer's window on each subflow: the path of the fastest may be the one that has died. A peer may keep its
     /// window closed as long as it answers (RFC 9293 §3.8.6.1); one that does not is gone. One that answers elsewhere has
     /// not heard, or its update was lost: until something comes, this subflow is as good as none, and a backup gets its turn.
@@ -307,11 +327,11 @@ impl Connection {
         // With nothing else to carry the data, there is nothing to gain from declaring the subflow failed.
         if self.life.mode() == Mode::Multipath && self.sender.reinjection.on_rto(now, id) {
             self.subflows[index].liveness.potentially_failed = true;
-            match self.acknowledged_in_vain(index) {
+            match self.sender.outgoing.acknowledged_in_vain(&self.subflows[index]) {
                 // After the copies the data-level timer would find nothing to hold against this subflow.
                 Some((una, end)) => self.on_unconfirmed_data(now, una, end, shared),
                 None => {
-                    self.send_elsewhere(self.subflows[index].slot, Reason::Rto(id));
+                    self.sender.outgoing.send_elsewhere(self.subflows[index].slot, Reason::Rto(id));
                     self.subflows_changed(now);
                 }
             }
@@ -327,14 +347,6 @@ impl Connection {
         self.on_unanswered(now, shared);
     }
 
-    /// The oldest data without a DATA_ACK, if subflow `index` has carried it and acknowledged it.
-    fn acknowledged_in_vain(&self, index: usize) -> Option<(u64, u64)> {
-        let (una, subflow) = (self.sender.outgoing.una, &self.subflows[index]);
-        let (_, end) = self.sender.outgoing.log.range_at(una)?;
-        let carried = self.sender.outgoing.log.carriers(una) & bit(subflow.slot) != 0;
-        (carried && !subflow.is_repairing(una)).then_some((una, end))
-    }
-
     /// Subflow `index` repeats in vain. Policies may leave it what it carries, but while another works it is none of
     /// those that they choose from: a backup gets its turn (RFC 8684 §3.3.8), and its part of the window goes to the
     /// others. RFC 9293 §3.8.3 wants another route looked for after R1 repetitions.
@@ -343,18 +355,6 @@ impl Connection {
         if self.life.mode() == Mode::Multipath && others && self.subflows[index].is_usable() {
             self.subflows[index].liveness.potentially_failed = true;
             self.subflows_changed(now);
-        }
-    }
-
-    /// What the subflow in `slot` alone has carried is repeated on another. Once per segment and subflow: what another has
-    /// carried as well is on its way already.
-    pub(super) fn send_elsewhere(&mut self, slot: u8, reason: Reason) {
-        let una = self.sender.outgoing.una;
-        let carried: Vec<_> = self.sender.outgoing.log.carried_by(slot).collect();
-        for (start, end) in carried {
-            if end > una && self.sender.outgoing.log.carriers(start.max(una)) == bit(slot) {
-                self.sender.outgoing.reinject.insert(start.max(una), end, reason);
-            }
         }
     }
 
@@ -499,7 +499,7 @@ impl Connection {
                 continue;
             }
             let slot = subflow.slot;
-            self.send_elsewhere(slot, Reason::DataTimeout);
+            self.sender.outgoing.send_elsewhere(slot, Reason::DataTimeout);
             self.send_window_probe(now, index, shared);
             index += 1;
         }
@@ -523,12 +523,9 @@ impl Connection {
 
     /// (Re)starts the data-level timer if anything waits for a DATA_ACK.
     pub(super) fn arm_data_timer(&mut self, now: Instant, shared: &Shared) {
-        let out = &self.sender.outgoing;
-        let waits = out.una < out.nxt || (out.fin_sent && !out.fin_acked);
-        self.timers.data = (self.life.mode() == Mode::Multipath && waits).then(|| {
-            let timeout = self.subflows.longest_rto() * 2 * (1 << self.timers.data_backoff.min(MAX_BACKOFF));
-            now + timeout.min(shared.config.profile.max_rto)
-        });
+        let waits = self.life.mode() == Mode::Multipath && self.sender.outgoing.awaits_data_ack();
+        let rto = waits.then(|| self.subflows.longest_rto());
+        self.timers.arm_data(now, rto, shared.config.profile.max_rto);
     }
 
     /// Keeps the window probe timer: running while only a window update could let data leave, on the connection's level or
@@ -543,12 +540,9 @@ impl Connection {
             subflow.is_open() && subflow.tx.recovery.is_empty() && subflow.tx.window_left() == 0
         };
         if !(blocked && silent || waits && self.subflows.possible(Kind::Shut).any(shut)) {
-            self.timers.persist = None;
-            self.timers.persist_backoff = 0;
-        } else if self.timers.persist.is_none() {
-            let timeout = self.subflows.longest_rto() * (1 << self.timers.persist_backoff.min(MAX_BACKOFF));
-            let most = shared.config.profile.max_rto;
-            self.timers.persist = Some(now + timeout.max(Duration::from_millis(200)).min(most));
+            self.timers.stop_persist();
+        } else {
+            self.timers.arm_persist(now, || self.subflows.longest_rto(), shared.config.profile.max_rto);
         }
     }
 }
