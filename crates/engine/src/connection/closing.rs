@@ -8,7 +8,7 @@ use crate::recovery::FIN;
 use crate::shared::{Route, Shared};
 use crate::subflow::{State, Subflow};
 use crate::{Ended, Event, Purpose, Reason};
-use anabranch_units::{Bytes, Duration, Instant, Key, Rate, SubflowId};
+use anabranch_units::{Duration, Instant, Key, SubflowId};
 use anabranch_wire::{MpOption, ResetReason, Segment};
 
 /// The shortest time a closed plain TCP connection stays to acknowledge a repeated FIN. RFC 9293 says twice the maximum
@@ -31,7 +31,9 @@ impl Connection {
     /// Removes subflow `index`: what it carried is sent again elsewhere, its statistics stay.
     pub(super) fn bury(&mut self, now: Instant, index: usize, shared: &mut Shared) {
         let subflow = self.subflows.remove(index);
-        self.remember(&subflow, shared);
+        if self.role == Role::Client {
+            subflow.remember_path(&mut shared.memory);
+        }
         if shared.config.profile.temporal_sharing {
             self.paths.history.keep(&subflow);
         }
@@ -58,18 +60,6 @@ impl Connection {
         }
     }
 
-    /// Keeps what a subflow of ours measured for connections to come. Where none of them begins, nobody would ask.
-    fn remember(&self, subflow: &Subflow, shared: &mut Shared) {
-        let Some((opened_at, rtt)) = subflow.opened_at.zip(subflow.tx.rtt.min()).filter(|_| self.role == Role::Client)
-        else {
-            return;
-        };
-        let acked = subflow.tx.recovery.snd_una().saturating_sub(1);
-        let carried = Bytes::new(acked.max(subflow.rx.bytes_received));
-        let rate = Rate::of(carried, subflow.liveness.heard.since(opened_at)).filter(|rate| !rate.is_zero());
-        shared.memory.on_measured(subflow.liveness.heard, &subflow.flow, rtt, rate, subflow.tx.loss.rate());
-    }
-
     fn on_last_subflow_gone(&mut self, now: Instant, shared: &mut Shared) {
         let complete = self.sender.outgoing.fin_acked && self.receiver.finished();
         if complete {
@@ -91,7 +81,9 @@ impl Connection {
             return;
         }
         while let Some(subflow) = self.subflows.pop() {
-            self.remember(&subflow, shared);
+            if self.role == Role::Client {
+                subflow.remember_path(&mut shared.memory);
+            }
             shared.routes.push(Route::Remove(subflow.flow));
             self.subflows.bury(crate::SubflowStats { established: false, ..subflow.stats(&self.sender.congestion) });
         }

@@ -3,42 +3,18 @@
 use super::{Connection, Mode};
 use crate::Purpose;
 use crate::originals::Declared;
-use crate::path_mtu::segment_in;
 use crate::recovery::{FIN, Sent};
 use crate::shared::Shared;
-use crate::subflow::{State, Subflow};
+use crate::subflow::State;
 use anabranch_units::{Bytes, Instant};
 use anabranch_wire::{
-    DataSeq, Dss, Flags, FlowKey, Handshake, Map, MpCapable, MpOption, Options, SackBlock, SackBlocks, Segment,
-    Timestamps, dss_checksum, plan, sack_room,
+    DataSeq, Dss, Flags, FlowKey, Handshake, Map, MpCapable, MpOption, Options, Segment, Timestamps, dss_checksum,
+    plan, sack_room,
 };
 use bytes::Bytes as Payload;
 
 /// A sent segment ends with the DATA_FIN. The other bits of `Sent::flags` are recovery's.
 pub(super) const DATA_FIN: u8 = 2;
-
-/// Timestamps with padding (RFC 7323 §3.2 and appendix A).
-const TIMESTAMPS: u32 = 12;
-/// A DSS with an 8-byte DATA_ACK and a mapping with an 8-byte DSN, padded.
-const DSS_WITH_MAP: u32 = 28;
-/// The SACK option without blocks, padded, and each block (RFC 2018 §3).
-const SACK_HEAD: u64 = 4;
-const SACK_BLOCK: u64 = 8;
-/// Payload worth sending, whatever a peer's MSS option says (Linux `tcp_min_snd_mss`, less its headers).
-const SMALLEST_MSS: u32 = 8;
-
-/// Payload that fits a full segment beside the options that each carries.
-pub(super) fn payload_room(subflow: &Subflow, mode: Mode) -> u32 {
-    let timestamps = if subflow.timestamps { TIMESTAMPS } else { 0 };
-    let dss = if mode == Mode::Plain { 0 } else { DSS_WITH_MAP };
-    full_segment(subflow).saturating_sub(timestamps + dss).max(SMALLEST_MSS)
-}
-
-/// Payload and options of a full segment.
-fn full_segment(subflow: &Subflow) -> u32 {
-    let path = subflow.tx.path_mtu.map_or(u16::MAX, |path| segment_in(path.mtu, &subflow.flow));
-    u32::from(subflow.tx.mss_option.min(path))
-}
 
 /// Identifies a subflow to the driver, which gives it back when the first hop has sent the packet.
 pub(crate) fn tag(connection: crate::ConnectionId, subflow: anabranch_units::SubflowId) -> u64 {
@@ -123,46 +99,9 @@ impl Connection {
         }
         if sacking {
             let most = sack_room(&segment.options);
-            self.add_sack(index, most, &mut segment);
+            segment.options.sack = self.subflows[index].rx.sack_blocks(most);
         }
         segment
-    }
-
-    /// Adds the SACK blocks that a segment with payload has room for beside its mapping, without becoming larger than
-    /// a full one. RFC 2018 §4 wants them in every ACK; where there are none, an ACK of its own follows.
-    fn add_sack_beside_data(&mut self, index: usize, segment: &mut Segment) {
-        let subflow = &self.subflows[index];
-        if !subflow.has_to_sack() {
-            return;
-        }
-        let used = segment.options.wire_length() + segment.payload.len() as u64 + SACK_HEAD;
-        let spare = u64::from(full_segment(subflow)).saturating_sub(used) / SACK_BLOCK;
-        let most = sack_room(&segment.options).min(spare as usize);
-        if most > 0 {
-            self.add_sack(index, most, segment);
-            self.subflows[index].rx.ack.unreported = false;
-        }
-    }
-
-    /// Adds up to `room` SACK blocks.
-    fn add_sack(&mut self, index: usize, room: usize, segment: &mut Segment) {
-        let subflow = &mut self.subflows[index];
-        let mut blocks = SackBlocks::default();
-        let wire = |start: u64, end: u64| SackBlock { start: subflow.rx.irs + start, end: subflow.rx.irs + end };
-        let duplicate = subflow.rx.ack.duplicate.filter(|_| room > 0);
-        if let Some((start, end)) = duplicate {
-            blocks.push(wire(start, end));
-        }
-        let mut runs = [(0, 0); 4];
-        let most = room - usize::from(duplicate.is_some());
-        let count = subflow.rx.ofo.sack_blocks(most, &mut runs);
-        for (start, end) in &runs[..count] {
-            blocks.push(wire(*start, *end));
-        }
-        if duplicate.is_some() {
-            subflow.rx.ack.duplicate = None;
-        }
-        segment.options.sack = blocks;
     }
 
     /// Probes a closed window, or keeps a path alive: an ACK just before the window, which the peer must answer
@@ -225,7 +164,7 @@ impl Connection {
         } else {
             self.add_mapping(index, map.as_ref(), &mut segment);
         }
-        self.add_sack_beside_data(index, &mut segment);
+        self.subflows[index].add_sack_beside_data(&mut segment);
         let subflow = &mut self.subflows[index];
         subflow.tx.last_sent = Some(now);
         if sent.len > 0 {
@@ -358,7 +297,7 @@ impl Connection {
         shared: &mut Shared,
     ) {
         let (options, left_out) = plan(&mut segment.options);
-        let left_out = left_out.map(|left_out| (left_out, self.beside(index, &segment)));
+        let left_out = left_out.map(|left_out| (left_out, self.subflows[index].ack_beside(&segment)));
         let size = segment.wire_length_with(options);
         let subflow = &mut self.subflows[index];
         // As Linux numbers a socket's IPv4 packets, which tells a repeated segment from a copied packet. An IPv6 flow label
@@ -375,16 +314,6 @@ impl Connection {
         if let Some((left_out, beside)) = left_out {
             self.on_left_out(index, *left_out, &beside, shared);
         }
-    }
-
-    /// A pure ACK that says what `segment` says, without its MPTCP options.
-    fn beside(&self, index: usize, segment: &Segment) -> Segment {
-        let subflow = &self.subflows[index];
-        let seq = subflow.tx.seq(subflow.tx.recovery.snd_nxt());
-        let mut beside = Segment::new(segment.flow, Flags::ACK, seq, segment.ack);
-        beside.window = segment.window;
-        beside.options.timestamps = segment.options.timestamps;
-        beside
     }
 
     /// What found no room on a segment: each control option goes onto a segment of its own, a DATA_ACK onto the next ACK.

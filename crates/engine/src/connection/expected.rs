@@ -34,8 +34,10 @@ impl Connection {
         match dss.map {
             None if segment.payload.is_empty() && !dss.data_fin => {
                 let start = subflow.rx.rcv_nxt;
-                self.note_valid(now, index, start, segment);
-                self.note_dss(index, ack, now);
+                let autotuned = self.receiver.is_autotuned();
+                let subflow = &mut self.subflows[index];
+                subflow.note_valid(now, start, segment, autotuned);
+                subflow.note_dss(now, ack);
                 self.handle_ack(now, index, start, segment, ack);
                 self.take_data_ack(now, index, segment, &dss, shared);
                 true
@@ -67,15 +69,17 @@ impl Connection {
             return false;
         }
         let Some(data) = self.keys.data_offset(map.dsn, self.receiver.next()) else { return false };
-        self.note_valid(now, index, start, segment);
-        self.note_dss(index, ack, now);
-        self.subflows[index].tx.take_window(segment.window, start, ack);
+        let autotuned = self.receiver.is_autotuned();
+        let subflow = &mut self.subflows[index];
+        subflow.note_valid(now, start, segment, autotuned);
+        subflow.note_dss(now, ack);
+        subflow.tx.take_window(segment.window, start, ack);
         self.take_data_ack(now, index, segment, dss, shared);
         self.negotiated.long_dsn |= matches!(map.dsn, DataSeq::Long(_));
 
         let payload = std::mem::take(&mut segment.payload);
         self.receiver.on_segment();
-        self.note_arrival(now, index, start, start + payload.len() as u64, shared);
+        self.subflows[index].note_arrival(now, start, start + payload.len() as u64, &shared.config.profile);
         self.wake_prober(now);
         if data > self.receiver.next() {
             self.receiver.on_early();

@@ -6,7 +6,7 @@
 //! subflow is plain TCP from there on.
 
 use super::paths::PathManager;
-use super::{Connection, Life, Mode, emit};
+use super::{Connection, Life, Mode};
 use crate::mapping::Mapping;
 use crate::recovery::Sent;
 use crate::shared::{Route, Shared};
@@ -84,7 +84,7 @@ impl Connection {
         self.paths.manager = PathManager::default();
         // Without DSS a segment holds more; once data flows the size stays, since the window counts in it.
         for subflow in self.subflows.iter_mut().filter(|subflow| subflow.state != State::Established) {
-            subflow.tx.mss = emit::payload_room(subflow, Mode::Plain);
+            subflow.tx.mss = subflow.payload_room(true);
         }
         shared.fell_back(reason);
         if self.is_known() {

@@ -215,7 +215,7 @@ impl Connection {
         );
         let named = options.mss.unwrap_or_else(|| default_mss(&subflow.flow));
         subflow.tx.mss_option = shared.mtus.mss(&subflow.flow, profile).min(named);
-        subflow.tx.mss = emit::payload_room(subflow, self.life.mode());
+        subflow.tx.mss = subflow.payload_room(self.life.mode() == Mode::Plain);
         subflow.tx.snd_wnd = syn.window;
         subflow.tx.snd_edge = 1 + u64::from(syn.window);
     }
@@ -308,7 +308,7 @@ impl Connection {
         self.sender.outgoing.edge = u64::from(segment.window);
         self.sender.outgoing.largest_window = self.sender.outgoing.edge;
         self.establish(now, index, segment, shared);
-        self.remember_answer(now, index, shared);
+        self.subflows[index].remember_answer(now, &mut shared.memory);
         self.send_third_ack(now, index, shared);
         if self.life.mode() == Mode::Multipath {
             self.await_confirmation(now);
@@ -330,8 +330,8 @@ impl Connection {
         }
         self.subflows.ever_joined = true;
         self.take_syn(now, index, segment, shared);
-        let rtt = self.handshake_rtt(now, index, segment);
         let subflow = &mut self.subflows[index];
+        let rtt = subflow.handshake_rtt(now, segment);
         subflow.origin = Origin::Join { own, peer: Some(answer.nonce) };
         subflow.remote_address = answer.address;
         subflow.backup_remote = answer.backup;
@@ -340,16 +340,8 @@ impl Connection {
         // Repeated until the fourth ACK confirms that it arrived (RFC 8684 §3.2).
         let timeout = rtt * 2 + Duration::from_millis(1);
         subflow.handshake = Some(HandshakeTimer { first_sent: now, deadline: now + timeout, timeout, retries: 0 });
-        self.remember_answer(now, index, shared);
+        self.subflows[index].remember_answer(now, &mut shared.memory);
         self.send_third_ack(now, index, shared);
-    }
-
-    /// The SYN of subflow `index` has been answered.
-    fn remember_answer(&self, now: Instant, index: usize, shared: &mut Shared) {
-        let subflow = &self.subflows[index];
-        if let Some(rtt) = subflow.tx.rtt.last() {
-            shared.memory.on_answer(now, &subflow.flow, rtt);
-        }
     }
 
     fn refuse_join(&mut self, now: Instant, index: usize, shared: &mut Shared) {
@@ -470,8 +462,8 @@ impl Connection {
 
     /// The handshake of subflow `index` is complete.
     pub(super) fn establish(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) {
-        let rtt = self.handshake_rtt(now, index, segment);
         let subflow = &mut self.subflows[index];
+        let rtt = subflow.handshake_rtt(now, segment);
         if subflow.tx.rtt.srtt().is_none() {
             subflow.tx.rtt.sample(now, rtt);
         }
@@ -516,17 +508,6 @@ impl Connection {
         }
         shared.event(self.id, Event::SubflowEstablished(id));
         self.subflows_changed(now);
-    }
-
-    /// The RTT of a handshake; when a SYN was repeated, the timestamps tell which one was answered (RFC 7323 §4), and
-    /// without them the longest possible counts, since an unknown RTT should not look short.
-    fn handshake_rtt(&self, now: Instant, index: usize, segment: &Segment) -> Duration {
-        let subflow = &self.subflows[index];
-        let Some(timer) = subflow.handshake else { return Duration::from_millis(1) };
-        let measured = now.since(timer.first_sent);
-        let echo = segment.options.timestamps.filter(|t| timer.retries > 0 && t.echo != 0);
-        let by_echo = echo.map(|t| Duration::from_millis(u64::from(subflow.tx.timestamp(now).wrapping_sub(t.echo))));
-        by_echo.map_or(measured, |rtt| rtt.min(measured)).max(Duration::from_micros(1))
     }
 }
 

@@ -6,7 +6,7 @@ use super::{Connection, Mode};
 use crate::shared::Shared;
 use crate::subflow::State;
 use anabranch_units::Instant;
-use anabranch_wire::{Flags, Segment, Timestamps};
+use anabranch_wire::{Flags, Segment};
 
 impl Connection {
     /// A segment of this subflow. Its payload is taken out.
@@ -41,7 +41,7 @@ impl Connection {
         if self.life.is_fast_closing() {
             return self.handle_options(now, index, segment, shared);
         }
-        self.note_valid(now, index, start, segment);
+        self.subflows[index].note_valid(now, start, segment, self.receiver.is_autotuned());
         self.handle_content(now, index, (start, ack), segment, shared);
     }
 
@@ -90,23 +90,5 @@ impl Connection {
         if !segment.payload.is_empty() || segment.flags.has(Flags::FIN) {
             self.handle_payload(now, index, (start, segment), placing, shared);
         }
-    }
-
-    /// Notes what every valid segment tells, begun at subflow offset `start`: the peer's clock (RFC 7323 §4.3), and
-    /// that it is alive.
-    pub(super) fn note_valid(&mut self, now: Instant, index: usize, start: u64, segment: &Segment) {
-        let subflow = &mut self.subflows[index];
-        let newest = |timestamps: &Timestamps| start <= subflow.rx.rcv_nxt && !subflow.rx.is_old(timestamps.value, now);
-        if let Some(timestamps) = segment.options.timestamps.filter(newest) {
-            subflow.rx.ts_recent = timestamps.value;
-            subflow.rx.ts_recent_at = now;
-            if self.receiver.is_autotuned() && segment.payload.len() >= subflow.tx.mss as usize {
-                let clock = subflow.tx.timestamp(now);
-                subflow.rx.on_echo(clock, timestamps.echo);
-            }
-        }
-        subflow.liveness.unanswered_probes = 0;
-        subflow.liveness.keepalives = 0;
-        subflow.liveness.heard = now;
     }
 }

@@ -4,7 +4,7 @@ use super::{Connection, Mode, Role};
 use crate::FallbackReason;
 use crate::mapping::{Mapping, Proof};
 use crate::shared::Shared;
-use crate::subflow::{State, Subflow};
+use crate::subflow::State;
 use anabranch_units::Instant;
 use anabranch_wire::{Flags, MpOption, ResetReason, Segment};
 
@@ -65,7 +65,7 @@ impl Connection {
             return;
         }
         let unexpected = self.negotiated.checksum != checksum.is_some();
-        if unexpected || self.hold_map(index, map).is_err() {
+        if unexpected || self.subflows[index].rx.hold_map(map).is_err() {
             self.bad_mapping(now, index, ResetReason::MptcpError, shared);
         }
     }
@@ -84,7 +84,7 @@ impl Connection {
             return true;
         }
         if segment.options.dss.is_some() {
-            self.note_dss(index, ack, now);
+            self.subflows[index].note_dss(now, ack);
             self.confirm(now, index, shared);
             return true;
         }
@@ -130,16 +130,6 @@ impl Connection {
             return false;
         }
         true
-    }
-
-    /// A segment with a DSS acknowledges `ack` of subflow `index`: options get through, and whether the peer itself has
-    /// seen all that was acknowledged shows.
-    pub(super) fn note_dss(&mut self, index: usize, ack: u64, now: Instant) {
-        let Subflow { tx, liveness, confirmed, .. } = &mut self.subflows[index];
-        *confirmed = true;
-        liveness.bare_acks = 0;
-        let behind = ack < tx.recovery.snd_una();
-        liveness.behind_since = if behind { liveness.behind_since.or(Some(now)) } else { None };
     }
 
     /// An MPTCP option other than the handshake's arrived: they get through.

@@ -263,7 +263,7 @@ impl Connection {
         subflow.tx.recovery.on_retransmit(now, sent.start, &subflow.tx.rtt);
         subflow.tx.recovery.rearm(now, &subflow.tx.rtt);
         self.pace(now, index, sent.len, shared);
-        for part in self.parts(index, sent) {
+        for part in self.subflows[index].tx.parts(sent) {
             self.send_data(now, index, &part, Purpose::Retransmission(detector), shared);
         }
     }

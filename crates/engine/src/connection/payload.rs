@@ -29,7 +29,7 @@ impl Connection {
             shared.counters.unacceptable += 1;
             return;
         }
-        self.note_arrival(now, index, start, end, shared);
+        self.subflows[index].note_arrival(now, start, end, &shared.config.profile);
         self.wake_prober(now);
         let own_map = if let Placing::At(data) = placing { Some(data) } else { None };
         let early = self.is_early(index, start, own_map);
@@ -155,31 +155,6 @@ impl Connection {
         let holding = self.subflows.possible(Kind::Holding);
         let below = holding.map(|index| self.subflows[index].rx.ofo.fragments() as u64).sum();
         self.receiver.note_held(now, below);
-    }
-
-    /// When the ACK for this arrival is due (RFC 5681 §4.2).
-    pub(super) fn note_arrival(&mut self, now: Instant, index: usize, start: u64, end: u64, shared: &Shared) {
-        let profile = &shared.config.profile;
-        let subflow = &mut self.subflows[index];
-        let ack = &mut subflow.rx.ack;
-        // After idling for a timeout the sender begins with a small window again, as at the start.
-        let idle = ack.last_data.is_some_and(|last| now.since(last) > subflow.tx.rtt.rto());
-        if idle {
-            ack.quick = profile.quick_acks;
-        }
-        subflow.rx.detour.on_new(now, subflow.tx.rtt.srtt().unwrap_or_else(|| subflow.tx.rtt.rto()));
-        ack.last_data = Some(now);
-        // Two full segments; ours are full as the peer's, whose options are alike. Receive offload hands us many as
-        // one.
-        ack.segments += ((end - start) / u64::from(subflow.tx.mss)).max(1) as u32;
-        let in_order = start <= subflow.rx.rcv_nxt && end > subflow.rx.rcv_nxt && subflow.rx.ofo.is_empty();
-        match profile.delayed_ack {
-            Some(delay) if in_order && ack.quick == 0 && ack.segments < 2 => {
-                ack.deadline.get_or_insert(now + delay);
-            }
-            _ => ack.now = true,
-        }
-        ack.quick = ack.quick.saturating_sub(1);
     }
 
     /// Subflow bytes in order: to the data level, where their mapping says. False if the subflow is gone.

@@ -58,7 +58,7 @@ impl Connection {
         // taken the token meanwhile.
         let key = cookie.keys.iter().copied().find(is_free).unwrap_or_else(|| shared.new_key());
         let mut connection = Connection::take_offer(now, id, &syn, key, shared);
-        connection.adopt(now, 0, cookie.iss, ack, shared);
+        connection.subflows[0].adopt(now, cookie.iss, ack, unknown_rtt(&shared.config.profile));
         let told = connection.receiver.window().min(u64::from(u16::MAX));
         connection.receiver.on_told(told);
         shared.counters.cookies_received += 1;
@@ -99,23 +99,16 @@ impl Connection {
             return false;
         }
         let index = self.take_join(now, &pending.terms.syn(ack), &pending.join, pending.own, shared);
-        self.adopt(now, index, pending.iss, ack, shared);
+        self.subflows[index].adopt(now, pending.iss, ack, unknown_rtt(&shared.config.profile));
         shared.counters.deferred_joins_received += 1;
         true
     }
+}
 
-    /// State that subflow `index` would have, had it sent the SYN/ACK that `ack` answers.
-    fn adopt(&mut self, now: Instant, index: usize, iss: SubflowSeq, ack: &Segment, shared: &Shared) {
-        let subflow = &mut self.subflows[index];
-        subflow.tx.iss = iss;
-        let echo = ack.options.timestamps.filter(|_| subflow.timestamps);
-        let age = echo.map(|echo| Duration::from_millis(u64::from(subflow.tx.timestamp(now).wrapping_sub(echo.echo))));
-        // Nothing says how long ago the SYN/ACK left: the RTT from which the initial timeout would follow (RFC 6298
-        // §2.2, RTO = R + 4 · R/2). An echo may be from another clock if its sender lies.
-        let unknown = shared.config.profile.initial_rto / 3;
-        let rtt = age.map_or(unknown, |age| age.min(unknown)).max(Duration::from_millis(1));
-        subflow.tx.rtt.sample(now, rtt);
-    }
+/// The RTT of a handshake of which nothing says when its SYN/ACK left: the one from which the initial timeout would
+/// follow (RFC 6298 §2.2, RTO = R + 4 · R/2).
+fn unknown_rtt(profile: &Profile) -> Duration {
+    profile.initial_rto / 3
 }
 
 /// Offer of a SYN, as far as our profile knows it.

@@ -2,7 +2,7 @@
 
 use super::Connection;
 use crate::FallbackReason;
-use crate::mapping::{Contradiction, Held, Mapping, Proof};
+use crate::mapping::{Mapping, Proof};
 use crate::shared::Shared;
 use anabranch_units::{Instant, SubflowSeq};
 use anabranch_wire::{DataSeq, Dss, Map, ResetReason, Segment};
@@ -126,7 +126,7 @@ impl Connection {
         let whole = inside && first == start && end == mapping.end() && rx.maps.is_empty();
         let taken = match mapping.proof {
             // The table holds one that reaches further for the segments to come, which may not repeat it.
-            None => whole || inside && self.hold_map(index, mapping).is_ok(),
+            None => whole || inside && self.subflows[index].rx.hold_map(mapping).is_ok(),
             Some(proof) => whole && !proof.data_fin && self.verify(index, &mapping, proof, Some(&segment.payload)),
         };
         taken.then(|| mapping.data + (start - first))
@@ -147,7 +147,7 @@ impl Connection {
         }
         // What is proven as a whole cannot begin where something else has ended already.
         let cut = mapping.proof.is_some() && mapping.subflow < placed;
-        let Some(held) = self.hold_map(index, mapping).ok().filter(|_| !cut) else {
+        let Some(held) = self.subflows[index].rx.hold_map(mapping).ok().filter(|_| !cut) else {
             self.bad_mapping(now, index, ResetReason::MptcpError, shared);
             return None;
         };
@@ -159,18 +159,6 @@ impl Connection {
             }
         }
         Some(if !held && carries { Placing::Refused } else { Placing::ByTable })
-    }
-
-    /// Puts a mapping into the table of subflow `index`; true if it is held now. What a full table forgets comes again
-    /// together with its bytes, which are therefore not kept either: bytes in order without a mapping are a sign that
-    /// options are lost.
-    pub(super) fn hold_map(&mut self, index: usize, mapping: Mapping) -> Result<bool, Contradiction> {
-        let subflow = &mut self.subflows[index];
-        let held = subflow.rx.maps.insert(mapping)?;
-        if let Held::InsteadOf(edge) = held {
-            subflow.rx.ofo.drop_beyond(edge);
-        }
-        Ok(held != Held::No)
     }
 
     /// The peer's stream ends at data offset `at` (§3.3.3). False if the subflow is gone.

@@ -4,9 +4,8 @@
 //! whole and under the same sequence numbers.
 
 use super::subflows::Kind;
-use super::{Connection, emit};
+use super::{Connection, Mode};
 use crate::path_mtu::{self, PathMtu};
-use crate::recovery::Sent;
 use crate::shared::Shared;
 use crate::subflow::State;
 use anabranch_units::{Bytes, Instant, SubflowSeq};
@@ -55,7 +54,7 @@ impl Connection {
     /// became smaller.
     fn resize(&mut self, now: Instant, index: usize) -> bool {
         let subflow = &mut self.subflows[index];
-        let mss = emit::payload_room(subflow, self.life.mode());
+        let mss = subflow.payload_room(self.life.mode() == Mode::Plain);
         let smaller = mss < subflow.tx.mss;
         subflow.tx.mss = mss;
         self.sender.congestion.set_mss(subflow.id, Bytes::new(u64::from(mss)));
@@ -98,21 +97,5 @@ impl Connection {
             subflow.tx.asked_small = Some(now);
             self.send_window_probe(now, index, shared);
         }
-    }
-
-    /// `sent` in parts that fit.
-    pub(super) fn parts(&self, index: usize, sent: &Sent) -> impl Iterator<Item = Sent> + use<> {
-        let (sent, mss) = (*sent, self.subflows[index].tx.mss.max(1));
-        let count = sent.len.div_ceil(mss).max(1);
-        (0..count).map(move |part| {
-            let from = part * mss;
-            let mut piece = sent;
-            piece.start += u64::from(from);
-            piece.data += u64::from(from);
-            piece.len = (sent.len - from).min(mss);
-            // The end of the stream goes with the last; the mapping says of each that it does.
-            piece.flags = if part + 1 == count { sent.flags } else { 0 };
-            piece
-        })
     }
 }

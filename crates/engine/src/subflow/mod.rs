@@ -2,9 +2,12 @@
 //!
 //! `tx` sends, `rx` receives, `liveness` says whether it still works.
 
+mod arrival;
 mod detour;
+mod handshake;
 mod liveness;
 mod rx;
+mod size;
 mod tx;
 
 use crate::deadline::Earliest;

@@ -2,11 +2,12 @@
 
 use super::{Detour, shift_for};
 use crate::ahead::Ahead;
-use crate::mapping::MappingTable;
+use crate::mapping::{Contradiction, Held, Mapping, MappingTable};
 use crate::reassembly::{Limits, Reassembly};
 use crate::unplaced::Unplaced;
 use crate::{AckReason, Profile};
 use anabranch_units::{Bytes, Duration, Instant, SubflowSeq};
+use anabranch_wire::{SackBlock, SackBlocks};
 
 /// Receiving half of a subflow.
 #[cfg_attr(test, derive(Debug))]
@@ -101,6 +102,36 @@ impl Rx {
     /// Offset of the first byte that the data level has not had.
     pub(crate) fn placed(&self) -> u64 {
         if self.unplaced.is_empty() { self.rcv_nxt } else { self.unplaced.start() }
+    }
+
+    /// Puts a mapping into the table; true if it is held now. What a full table forgets comes again together with its
+    /// bytes, which are therefore not kept either: bytes in order without a mapping are a sign that options are lost.
+    pub(crate) fn hold_map(&mut self, mapping: Mapping) -> Result<bool, Contradiction> {
+        let held = self.maps.insert(mapping)?;
+        if let Held::InsteadOf(edge) = held {
+            self.ofo.drop_beyond(edge);
+        }
+        Ok(held != Held::No)
+    }
+
+    /// Up to `room` SACK blocks for the next segment (RFC 2018); a D-SACK, which is told once, in front (RFC 2883).
+    pub(crate) fn sack_blocks(&mut self, room: usize) -> SackBlocks {
+        let mut blocks = SackBlocks::default();
+        let wire = |start: u64, end: u64| SackBlock { start: self.irs + start, end: self.irs + end };
+        let duplicate = self.ack.duplicate.filter(|_| room > 0);
+        if let Some((start, end)) = duplicate {
+            blocks.push(wire(start, end));
+        }
+        let mut runs = [(0, 0); 4];
+        let most = room - usize::from(duplicate.is_some());
+        let count = self.ofo.sack_blocks(most, &mut runs);
+        for (start, end) in &runs[..count] {
+            blocks.push(wire(*start, *end));
+        }
+        if duplicate.is_some() {
+            self.ack.duplicate = None;
+        }
+        blocks
     }
 
     /// Why an ACK by itself would leave now.

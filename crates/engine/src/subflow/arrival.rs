@@ -1,0 +1,59 @@
+//! Notes on segments that arrive.
+
+use super::Subflow;
+use crate::Profile;
+use anabranch_units::Instant;
+use anabranch_wire::{Segment, Timestamps};
+
+impl Subflow {
+    /// Notes what every valid segment tells, begun at subflow offset `start`: the peer's clock (RFC 7323 §4.3), and
+    /// that it is alive. Takes an RTT sample as a receiver of data if `autotuned`.
+    pub(crate) fn note_valid(&mut self, now: Instant, start: u64, segment: &Segment, autotuned: bool) {
+        let Subflow { tx, rx, liveness, .. } = self;
+        let newest = |timestamps: &Timestamps| start <= rx.rcv_nxt && !rx.is_old(timestamps.value, now);
+        if let Some(timestamps) = segment.options.timestamps.filter(newest) {
+            rx.ts_recent = timestamps.value;
+            rx.ts_recent_at = now;
+            if autotuned && segment.payload.len() >= tx.mss as usize {
+                rx.on_echo(tx.timestamp(now), timestamps.echo);
+            }
+        }
+        liveness.unanswered_probes = 0;
+        liveness.keepalives = 0;
+        liveness.heard = now;
+    }
+
+    /// Notes that a segment with a DSS acknowledges `ack`: options get through, and whether the peer itself has seen
+    /// all that was acknowledged shows.
+    pub(crate) fn note_dss(&mut self, now: Instant, ack: u64) {
+        let Subflow { tx, liveness, confirmed, .. } = self;
+        *confirmed = true;
+        liveness.bare_acks = 0;
+        let behind = ack < tx.recovery.snd_una();
+        liveness.behind_since = if behind { liveness.behind_since.or(Some(now)) } else { None };
+    }
+
+    /// Notes the arrival of the bytes from offset `start` to `end`, and when the ACK for them is due (RFC 5681 §4.2).
+    pub(crate) fn note_arrival(&mut self, now: Instant, start: u64, end: u64, profile: &Profile) {
+        let Subflow { tx, rx, .. } = self;
+        let ack = &mut rx.ack;
+        // After idling for a timeout the sender begins with a small window again, as at the start.
+        let idle = ack.last_data.is_some_and(|last| now.since(last) > tx.rtt.rto());
+        if idle {
+            ack.quick = profile.quick_acks;
+        }
+        rx.detour.on_new(now, tx.rtt.srtt().unwrap_or_else(|| tx.rtt.rto()));
+        ack.last_data = Some(now);
+        // Two full segments; ours are full as the peer's, whose options are alike. Receive offload hands us many as
+        // one.
+        ack.segments += ((end - start) / u64::from(tx.mss)).max(1) as u32;
+        let in_order = start <= rx.rcv_nxt && end > rx.rcv_nxt && rx.ofo.is_empty();
+        match profile.delayed_ack {
+            Some(delay) if in_order && ack.quick == 0 && ack.segments < 2 => {
+                ack.deadline.get_or_insert(now + delay);
+            }
+            _ => ack.now = true,
+        }
+        ack.quick = ack.quick.saturating_sub(1);
+    }
+}

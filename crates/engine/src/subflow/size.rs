@@ -1,0 +1,74 @@
+//! Sizes of the segments of a subflow: payload, and the options beside it.
+
+use super::{Subflow, Tx};
+use crate::path_mtu::segment_in;
+use crate::recovery::Sent;
+use anabranch_wire::{Flags, Segment, sack_room};
+
+/// Timestamps with padding (RFC 7323 §3.2 and appendix A).
+const TIMESTAMPS: u32 = 12;
+/// A DSS with an 8-byte DATA_ACK and a mapping with an 8-byte DSN, padded.
+const DSS_WITH_MAP: u32 = 28;
+/// The SACK option without blocks, padded, and each block (RFC 2018 §3).
+const SACK_HEAD: u64 = 4;
+const SACK_BLOCK: u64 = 8;
+/// Payload worth sending, whatever a peer's MSS option says (Linux `tcp_min_snd_mss`, less its headers).
+const SMALLEST_MSS: u32 = 8;
+
+impl Subflow {
+    /// Payload that fits a full segment beside the options that each carries: a DSS as well, unless the subflow is
+    /// plain TCP.
+    pub(crate) fn payload_room(&self, plain: bool) -> u32 {
+        let timestamps = if self.timestamps { TIMESTAMPS } else { 0 };
+        let dss = if plain { 0 } else { DSS_WITH_MAP };
+        self.full_segment().saturating_sub(timestamps + dss).max(SMALLEST_MSS)
+    }
+
+    /// Payload and options of a full segment.
+    fn full_segment(&self) -> u32 {
+        let path = self.tx.path_mtu.map_or(u16::MAX, |path| segment_in(path.mtu, &self.flow));
+        u32::from(self.tx.mss_option.min(path))
+    }
+
+    /// Adds the SACK blocks that a segment with payload has room for beside its mapping, without becoming larger than
+    /// a full one. RFC 2018 §4 wants them in every ACK; where there are none, an ACK of its own follows.
+    pub(crate) fn add_sack_beside_data(&mut self, segment: &mut Segment) {
+        if !self.has_to_sack() {
+            return;
+        }
+        let used = segment.options.wire_length() + segment.payload.len() as u64 + SACK_HEAD;
+        let spare = u64::from(self.full_segment()).saturating_sub(used) / SACK_BLOCK;
+        let most = sack_room(&segment.options).min(spare as usize);
+        if most > 0 {
+            segment.options.sack = self.rx.sack_blocks(most);
+            self.rx.ack.unreported = false;
+        }
+    }
+
+    /// A pure ACK that says what `segment` says, without its MPTCP options.
+    pub(crate) fn ack_beside(&self, segment: &Segment) -> Segment {
+        let seq = self.tx.seq(self.tx.recovery.snd_nxt());
+        let mut beside = Segment::new(segment.flow, Flags::ACK, seq, segment.ack);
+        beside.window = segment.window;
+        beside.options.timestamps = segment.options.timestamps;
+        beside
+    }
+}
+
+impl Tx {
+    /// `sent` in parts that fit.
+    pub(crate) fn parts(&self, sent: &Sent) -> impl Iterator<Item = Sent> + use<> {
+        let (sent, mss) = (*sent, self.mss.max(1));
+        let count = sent.len.div_ceil(mss).max(1);
+        (0..count).map(move |part| {
+            let from = part * mss;
+            let mut piece = sent;
+            piece.start += u64::from(from);
+            piece.data += u64::from(from);
+            piece.len = (sent.len - from).min(mss);
+            // The end of the stream goes with the last; the mapping says of each that it does.
+            piece.flags = if part + 1 == count { sent.flags } else { 0 };
+            piece
+        })
+    }
+}
