@@ -1,17 +1,20 @@
 //! What a segment acknowledges: at the subflow (RFC 9293, RFC 2018) and at the data level (RFC 8684 §3.3.2).
 
 use super::Connection;
+use super::sender::Sender;
 use crate::Event;
-use crate::recovery::{AckIn, AckOut, Phase};
+use crate::recovery::{AckIn, AckOut, Fired, Phase};
 use crate::shared::Shared;
 use crate::subflow::Subflow;
+use anabranch_policy::Event as PolicyEvent;
 use anabranch_policy::congestion::Ack;
 use anabranch_units::{Bytes, Instant, SubflowSeq};
 use anabranch_wire::{Flags, Segment};
 
-impl Connection {
-    pub(super) fn handle_ack(&mut self, now: Instant, index: usize, start: u64, segment: &Segment, ack: u64) {
-        let subflow = &mut self.subflows[index];
+impl Sender {
+    /// Takes in that a segment that begins at offset `start` of `subflow` acknowledges `ack` there. Tells whether that
+    /// has revived the subflow.
+    fn take_ack(&mut self, now: Instant, subflow: &mut Subflow, start: u64, segment: &Segment, ack: u64) -> bool {
         let same_window = segment.window == subflow.tx.snd_wnd;
         let una = subflow.tx.recovery.snd_una();
         subflow.tx.take_window(segment.window, start, ack);
@@ -21,11 +24,11 @@ impl Connection {
         let control = segment.options.mptcp.is_some();
         let is_duplicate = ack == una && pure && same_window && !control && !subflow.tx.recovery.is_empty();
         if ack <= una && sacks.is_empty() && !is_duplicate {
-            return;
+            return false;
         }
         let (sack, count, dsack) = sack_offsets(segment, ack, subflow.tx.iss, subflow.tx.recovery.snd_nxt());
         let (in_flight, flight_size) = (subflow.tx.in_flight(), subflow.tx.flight_size());
-        let cwnd = self.sender.congestion.cwnd(subflow.id);
+        let cwnd = self.congestion.cwnd(subflow.id);
         let input = AckIn { ack, sack: &sack[..count], dsack, is_duplicate, rtt_from_timestamp: None };
         let out = subflow.tx.recovery.on_ack(now, &input, &subflow.tx.rtt);
         if let Some(rtt) = out.rtt {
@@ -43,19 +46,17 @@ impl Connection {
             subflow.tx.note_rate(now, sample, out.rtt);
         }
         let revived = out.acked > 0 && std::mem::take(&mut subflow.liveness.potentially_failed);
-        self.tell_congestion(now, index, &out, (cwnd, in_flight, flight_size));
-        if revived {
-            self.subflows_changed(now);
-        }
+        self.tell_congestion(now, subflow, &out, (cwnd, in_flight, flight_size));
+        revived
     }
 
-    /// Tells congestion control the effects of an ACK on subflow `index`: what recovery learned first, since that moves
-    /// the window that the delivery is counted against. `before` the ACK there were window, pipe and FlightSize.
-    fn tell_congestion(&mut self, now: Instant, index: usize, out: &AckOut, before: (Bytes, Bytes, Bytes)) {
+    /// Tells congestion control the effects of an ACK on a subflow: what recovery learned first, since that moves the
+    /// window that the delivery is counted against. `before` the ACK there were window, pipe and FlightSize.
+    fn tell_congestion(&mut self, now: Instant, subflow: &mut Subflow, out: &AckOut, before: (Bytes, Bytes, Bytes)) {
         let (cwnd, in_flight_before, flight_size) = before;
-        let Subflow { id, tx, .. } = &self.subflows[index];
+        let Subflow { id, tx, .. } = &*subflow;
         let id = *id;
-        let slow_start = self.sender.congestion.ssthresh(id).is_none_or(|ssthresh| cwnd < ssthresh);
+        let slow_start = self.congestion.ssthresh(id).is_none_or(|ssthresh| cwnd < ssthresh);
         // The window was the limit if it was full before this ACK; in slow start, where it doubles in a round trip, if
         // half of it was used (Linux `tcp_is_cwnd_limited`).
         let used = in_flight_before.get() + u64::from(tx.mss);
@@ -73,20 +74,60 @@ impl Connection {
             sample: out.rate,
         };
         if out.left_recovery {
-            self.sender.congestion.on_recovered(now, id);
+            self.congestion.on_recovered(now, id);
         }
         if out.undo {
-            self.sender.congestion.on_spurious(now, id);
+            self.congestion.on_spurious(now, id);
         }
         if out.tail_loss_repaired {
-            self.sender.congestion.on_fast_retransmit(now, id, flight_size);
-            self.sender.congestion.on_recovered(now, id);
+            self.congestion.on_fast_retransmit(now, id, flight_size);
+            self.congestion.on_recovered(now, id);
         }
         if out.entered_recovery {
-            self.enter_recovery(now, index, flight_size);
+            self.enter_recovery(now, subflow, flight_size);
         }
         if out.delivered > 0 {
-            self.sender.congestion.on_ack(now, id, &ack);
+            self.congestion.on_ack(now, id, &ack);
+        }
+    }
+
+    /// A loss was found by other means than a timeout.
+    fn enter_recovery(&mut self, now: Instant, subflow: &mut Subflow, in_flight: Bytes) {
+        subflow.tx.counts.fast_recoveries += 1;
+        subflow.tx.retransmit_now = true;
+        self.congestion.on_fast_retransmit(now, subflow.id, in_flight);
+        self.scheduler.observe(now, &PolicyEvent::FastRetransmit { on: subflow.id });
+    }
+
+    /// A timer of loss recovery has run out on `subflow`. If it is the retransmission timer, returns how much was in
+    /// flight and whether it is the first time in a row.
+    pub(super) fn on_recovery_deadline(&mut self, now: Instant, subflow: &mut Subflow) -> Option<(Bytes, bool)> {
+        while subflow.tx.recovery.deadline().is_some_and(|at| at <= now) {
+            let in_flight = subflow.tx.flight_size();
+            let first = subflow.tx.recovery.consecutive_rtos() == 0;
+            match subflow.tx.recovery.on_deadline(now, &subflow.tx.rtt) {
+                Fired::Nothing => break,
+                Fired::Probe => {
+                    subflow.tx.probe_now = true;
+                    break;
+                }
+                Fired::Lost { segments, entered_recovery, .. } => {
+                    subflow.tx.loss.on_lost(segments);
+                    if entered_recovery {
+                        self.enter_recovery(now, subflow, in_flight);
+                    }
+                }
+                Fired::Rto => return Some((in_flight, first)),
+            }
+        }
+        None
+    }
+}
+
+impl Connection {
+    pub(super) fn handle_ack(&mut self, now: Instant, index: usize, start: u64, segment: &Segment, ack: u64) {
+        if self.sender.take_ack(now, &mut self.subflows[index], start, segment, ack) {
+            self.sender.on_subflows_changed(now, &self.subflows);
         }
     }
 
@@ -116,7 +157,7 @@ impl Connection {
         }
         if data > out.una {
             let una = out.una;
-            self.credit_carriers(una);
+            self.subflows.credit_carriers(&self.sender.outgoing.log, una);
             let out = &mut self.sender.outgoing;
             out.una = data;
             out.buffer.release(data);
@@ -125,7 +166,9 @@ impl Connection {
             self.timers.data_backoff = 0;
             self.paths.lost_subflows.clear();
             self.arm_data_timer(now, shared);
-            self.clear_suspects(now, data);
+            if self.subflows.clear_suspects(data) {
+                self.sender.on_subflows_changed(now, &self.subflows);
+            }
             self.timers.on_progress(now, self.sender.outgoing.awaits_data_ack(), shared.config.user_timeout);
             let out = &mut self.sender.outgoing;
             if out.writer_waits {

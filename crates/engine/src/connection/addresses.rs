@@ -61,7 +61,7 @@ impl Connection {
     /// an ADD_ADDR that comes while it still handles another.
     pub(super) fn announce(&mut self, now: Instant, shared: &mut Shared) {
         self.paths.manager.await_announcement(now);
-        let Some((index, key)) = self.control_subflow().zip(self.keys.remote) else { return };
+        let Some((index, key)) = self.subflows.control().zip(self.keys.remote) else { return };
         let given_up = |first: &Announcement| first.sent >= MAX_ANNOUNCEMENTS && first.next <= now;
         while self.paths.manager.announcements.front().is_some_and(given_up) {
             self.paths.manager.announcements.pop_front();
@@ -154,7 +154,7 @@ impl Connection {
                 }
             }
         }
-        self.subflows_changed(now);
+        self.sender.on_subflows_changed(now, &self.subflows);
     }
 
     /// A subflow to a withdrawn address has not shown any life: ask again, and then reset it.

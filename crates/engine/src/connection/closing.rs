@@ -48,7 +48,7 @@ impl Connection {
         if self.is_known() && !subflow.is_half_open_join() {
             shared.event(self.id, Event::SubflowClosed(subflow.id));
         }
-        self.subflows_changed(now);
+        self.sender.on_subflows_changed(now, &self.subflows);
         // Joins under way may come to nothing, and others take their place.
         if self.subflows.iter().all(|other| other.is_join() && other.state != State::Established) {
             self.on_last_subflow_gone(now, shared);
@@ -110,7 +110,7 @@ impl Connection {
     pub(crate) fn abort(&mut self, now: Instant, shared: &mut Shared) {
         self.stats.ended.get_or_insert(Ended::Aborted);
         let key = self.keys.remote.filter(|_| self.life.mode() == Mode::Multipath);
-        if let (FastClose::Ack, Some(_), Some(index)) = (shared.config.fast_close, key, self.control_subflow()) {
+        if let (FastClose::Ack, Some(_), Some(index)) = (shared.config.fast_close, key, self.subflows.control()) {
             return self.start_fast_close(now, index, shared);
         }
         for index in 0..self.subflows.len() {
@@ -326,6 +326,6 @@ impl Connection {
         self.send_data(now, index, &sent, Purpose::Fin, shared);
         let subflow = &mut self.subflows[index];
         subflow.tx.recovery.rearm(now, &subflow.tx.rtt);
-        self.subflows_changed(now);
+        self.sender.on_subflows_changed(now, &self.subflows);
     }
 }

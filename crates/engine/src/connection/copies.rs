@@ -4,7 +4,8 @@
 //! question per round of sending.
 
 use super::Connection;
-use super::sender::Outgoing;
+use super::sender::{Outgoing, Sender};
+use super::subflows::Subflows;
 use crate::Reason;
 use crate::recovery::{Phase, Sent};
 use crate::sent_log::{Carried, bit};
@@ -80,51 +81,110 @@ fn state_of(subflow: &Subflow, congestion: &Controller) -> SubflowState {
     }
 }
 
-impl Connection {
-    /// Copies out what the reinjection policy may know beside the usable subflows, if it asks for copies.
-    pub(super) fn take_states(&mut self) {
-        self.sender.copies = self.sender.reinjection.capabilities.copies && self.may_reinject();
-        self.sender.states.clear();
-        if self.sender.copies {
-            self.sender.states.reserve_exact(self.subflows.len());
-            let open = self.subflows.iter().filter(|subflow| subflow.is_open());
-            self.sender.states.extend(open.map(|subflow| state_of(subflow, &self.sender.congestion)));
+impl Sender {
+    /// Copies out what the reinjection policy may know beside the usable subflows, if it asks for copies and data may
+    /// leave once more.
+    pub(super) fn take_states(&mut self, subflows: &[Subflow], may_repeat: bool) {
+        self.copies = self.reinjection.capabilities.copies && may_repeat;
+        self.states.clear();
+        if self.copies {
+            self.states.reserve_exact(subflows.len());
+            let open = subflows.iter().filter(|subflow| subflow.is_open());
+            self.states.extend(open.map(|subflow| state_of(subflow, &self.congestion)));
         }
     }
 
-    /// Subflow `index` has sent.
-    pub(super) fn renew_state(&mut self, index: usize) {
-        let subflow = &self.subflows[index];
-        if let Some(known) = self.sender.states.iter_mut().find(|state| state.id == subflow.id) {
-            *known = state_of(subflow, &self.sender.congestion);
+    /// A subflow has sent.
+    pub(super) fn renew_state(&mut self, subflow: &Subflow) {
+        if let Some(known) = self.states.iter_mut().find(|state| state.id == subflow.id) {
+            *known = state_of(subflow, &self.congestion);
         }
     }
 
-    /// Tells the reinjection policy that `start..start + length` left for the first time, on subflow `index`.
-    pub(super) fn tell_of_sending(&mut self, now: Instant, index: usize, start: u64, length: u64) {
-        if !self.sender.copies {
+    /// Tells the reinjection policy that `length` bytes from offset `start` left for the first time, on subflow `index`.
+    pub(super) fn tell_of_sending(
+        &mut self,
+        now: Instant,
+        subflows: &[Subflow],
+        index: usize,
+        idsn: Dsn,
+        (start, length): (u64, u64),
+    ) {
+        if !self.copies {
             return;
         }
-        let subflow = &self.subflows[index];
+        let subflow = &subflows[index];
         let carriers = SubflowSet::from_bits(bit(subflow.slot));
-        let sent = Piece { from: self.keys.dsn(start), length: Bytes::new(length), sent: now, carriers };
-        let (view, record) =
-            parts_of_view(&self.sender.views, &self.subflows, &self.sender.outgoing, self.keys.local_idsn);
-        let flight = FlightView { view: &view, states: &self.sender.states, outstanding: &record };
-        self.sender.reinjection.on_sent(now, &sent, subflow.id, &flight);
+        let sent = Piece { from: idsn + 1 + start, length: Bytes::new(length), sent: now, carriers };
+        let (view, record) = parts_of_view(&self.views, subflows, &self.outgoing, idsn);
+        let flight = FlightView { view: &view, states: &self.states, outstanding: &record };
+        self.reinjection.on_sent(now, &sent, subflow.id, &flight);
     }
 
+    /// The next copy that the reinjection policy asks for.
+    fn next_copy(&mut self, now: Instant, subflows: &[Subflow], idsn: Dsn) -> Option<Repeat> {
+        let (view, record) = parts_of_view(&self.views, subflows, &self.outgoing, idsn);
+        let flight = FlightView { view: &view, states: &self.states, outstanding: &record };
+        self.reinjection.next(now, &flight)
+    }
+
+    /// What to repeat, if the answer is possible: sent, not acknowledged at the data level, and for a usable subflow with
+    /// room that has not carried it.
+    fn checked(&self, repeat: &Repeat, subflows: &Subflows, idsn: Dsn) -> Option<(u64, u64)> {
+        let out = &self.outgoing;
+        let offset = offset_of(repeat.from, out, idsn).filter(|_| !repeat.from.before(idsn + 1 + out.una))?;
+        let (_, end) = out.log.range_at(offset)?;
+        let carriers = out.log.carriers(offset);
+        let fresh = carriers != 0 && carriers & bit(subflows.slot_of(repeat.on)?) == 0;
+        let shown = self.views.iter().find(|view| view.id == repeat.on);
+        let state = || self.states.iter().find(|state| state.id == repeat.on);
+        let able = match shown {
+            Some(view) => view.has_room_to_repeat(),
+            None => state().is_some_and(|state| state.usable && state.has_room),
+        };
+        (fresh && able).then_some((offset, end))
+    }
+
+    /// When the reinjection policy wants to be woken, now that all that could leave has left; until then it is `set`.
+    pub(super) fn next_wake(
+        &mut self,
+        now: Instant,
+        set: Option<Instant>,
+        subflows: &[Subflow],
+        idsn: Dsn,
+        may_repeat: bool,
+    ) -> Option<Instant> {
+        if !self.copies || self.outgoing.una == self.outgoing.nxt {
+            return None;
+        }
+        if set.is_some_and(|at| at <= now) {
+            // Due, and about to be told.
+            return set;
+        }
+        self.take_states(subflows, may_repeat);
+        let (view, record) = parts_of_view(&self.views, subflows, &self.outgoing, idsn);
+        let flight = FlightView { view: &view, states: &self.states, outstanding: &record };
+        let wanted = self.reinjection.wake(now, &flight).filter(|at| *at > now);
+        wanted.map(|at| at.max(now + SHORTEST_SLEEP))
+    }
+
+    /// The timer of the reinjection policy has run out. Returns the subflows that it takes for stuck.
+    fn wake(&mut self, now: Instant, subflows: &[Subflow], idsn: Dsn) -> SubflowSet {
+        let (view, record) = parts_of_view(&self.views, subflows, &self.outgoing, idsn);
+        let flight = FlightView { view: &view, states: &self.states, outstanding: &record };
+        self.reinjection.on_wake(now, &flight)
+    }
+}
+
+impl Connection {
     /// Sends the copies that the reinjection policy asks for.
     pub(super) fn copy(&mut self, now: Instant, shared: &mut Shared) {
         if !self.sender.copies {
             return;
         }
-        loop {
-            let (view, record) =
-                parts_of_view(&self.sender.views, &self.subflows, &self.sender.outgoing, self.keys.local_idsn);
-            let flight = FlightView { view: &view, states: &self.sender.states, outstanding: &record };
-            let Some(repeat) = self.sender.reinjection.next(now, &flight) else { return };
-            let Some(range) = self.checked(&repeat) else {
+        let idsn = self.keys.local_idsn;
+        while let Some(repeat) = self.sender.next_copy(now, &self.subflows, idsn) {
+            let Some(range) = self.sender.checked(&repeat, &self.subflows, idsn) else {
                 self.stats.overruled.copies += 1;
                 return;
             };
@@ -134,40 +194,10 @@ impl Connection {
         }
     }
 
-    /// What to repeat, if the answer is possible: sent, not acknowledged at the data level, and for a usable subflow with
-    /// room that has not carried it.
-    fn checked(&self, repeat: &Repeat) -> Option<(u64, u64)> {
-        let una = self.keys.dsn(self.sender.outgoing.una);
-        let offset =
-            offset_of(repeat.from, &self.sender.outgoing, self.keys.local_idsn).filter(|_| !repeat.from.before(una))?;
-        let (_, end) = self.sender.outgoing.log.range_at(offset)?;
-        let carriers = self.sender.outgoing.log.carriers(offset);
-        let fresh = carriers != 0 && carriers & bit(self.subflows.slot_of(repeat.on)?) == 0;
-        let shown = self.sender.views.iter().find(|view| view.id == repeat.on);
-        let state = || self.sender.states.iter().find(|state| state.id == repeat.on);
-        let able = match shown {
-            Some(view) => view.has_room_to_repeat(),
-            None => state().is_some_and(|state| state.usable && state.has_room),
-        };
-        (fresh && able).then_some((offset, end))
-    }
-
-    /// Keeps the timer of the reinjection policy; all that could leave has left.
+    /// Keeps the timer of the reinjection policy.
     pub(super) fn arm_reinjection(&mut self, now: Instant) {
-        if !self.sender.copies || self.sender.outgoing.una == self.sender.outgoing.nxt {
-            self.timers.reinjection = None;
-            return;
-        }
-        if self.timers.reinjection.is_some_and(|at| at <= now) {
-            // Due, and about to be told.
-            return;
-        }
-        self.take_states();
-        let (view, record) =
-            parts_of_view(&self.sender.views, &self.subflows, &self.sender.outgoing, self.keys.local_idsn);
-        let flight = FlightView { view: &view, states: &self.sender.states, outstanding: &record };
-        let wanted = self.sender.reinjection.wake(now, &flight).filter(|at| *at > now);
-        self.timers.reinjection = wanted.map(|at| at.max(now + SHORTEST_SLEEP));
+        let (set, idsn, may_repeat) = (self.timers.reinjection, self.keys.local_idsn, self.may_reinject());
+        self.timers.reinjection = self.sender.next_wake(now, set, &self.subflows, idsn, may_repeat);
     }
 
     /// The timer of the reinjection policy has run out. What it wants copied is asked for when the connection sends next,
@@ -177,17 +207,14 @@ impl Connection {
         if !self.sender.copies {
             return;
         }
-        let (view, record) =
-            parts_of_view(&self.sender.views, &self.subflows, &self.sender.outgoing, self.keys.local_idsn);
-        let flight = FlightView { view: &view, states: &self.sender.states, outstanding: &record };
-        let stale = self.sender.reinjection.on_wake(now, &flight);
+        let stale = self.sender.wake(now, &self.subflows, self.keys.local_idsn);
         for index in 0..self.subflows.len() {
-            let (id, slot) = (self.subflows[index].id, self.subflows[index].slot);
+            let Subflow { id, slot, .. } = self.subflows[index];
             let others = self.subflows.iter().any(|subflow| subflow.id != id && subflow.is_usable());
             if others && self.subflows[index].is_usable() && stale.meets(SubflowSet::from_bits(bit(slot))) {
                 self.subflows[index].liveness.stale = true;
                 self.sender.outgoing.send_elsewhere(slot, Reason::Stale(id));
-                self.subflows_changed(now);
+                self.sender.on_subflows_changed(now, &self.subflows);
             }
         }
     }

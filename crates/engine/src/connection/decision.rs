@@ -2,11 +2,12 @@
 
 use super::indices::Indices;
 use super::sender::{Outgoing, Sender};
-use super::subflows::{Kind, Reader};
+use super::subflows::{Reader, Subflows};
 use super::{Connection, Mode, watchdog};
 use crate::Misconduct;
 use crate::deadline::earliest;
 use crate::shared::Shared;
+use crate::subflow::Subflow;
 use anabranch_policy::receive_window::Buffers;
 use anabranch_policy::{Decision, Event as PolicyEvent, SubflowView, View};
 use anabranch_units::{Bytes, Dsn, Instant, SubflowId};
@@ -52,51 +53,47 @@ pub(super) fn view<'a>(subflows: &'a [SubflowView], out: &Outgoing, idsn: Dsn, u
     }
 }
 
-impl Connection {
-    /// Brings up to date what policies may know: the usable subflows, or the backups if there is no other.
-    pub(super) fn survey(&mut self, now: Instant, shared: &Shared) {
-        let chosen = self.eligible();
-        self.renew_views(now, chosen);
-        if self.sender.receive_window.capabilities.unlimited {
-            self.sender.views.iter_mut().for_each(|view| view.share = Bytes::MAX);
-        } else if self.sender.views.len() > 1 {
-            self.share_window(now, chosen, shared);
+impl Sender {
+    /// Brings up to date what policies may know of `subflows`. Tells whether the receive-window policy has left shares
+    /// that can ever grow; otherwise all may use the whole window.
+    fn survey(&mut self, now: Instant, subflows: &mut Subflows, send_buffer: Bytes, may_repeat: bool) -> bool {
+        let chosen = subflows.eligible();
+        self.renew_views(now, subflows, chosen);
+        let mut shared_well = true;
+        if self.receive_window.capabilities.unlimited {
+            self.views.iter_mut().for_each(|view| view.share = Bytes::MAX);
+        } else if self.views.len() > 1 {
+            shared_well = self.share_window(now, subflows, chosen, send_buffer);
         }
-        self.take_states();
-    }
-
-    /// The subflows that policies are shown. A connection whose only subflows have failed goes on using them: there is
-    /// nothing better.
-    fn eligible(&mut self) -> Indices {
-        let preferred = [Kind::Regular, Kind::Backup, Kind::Measured].into_iter();
-        preferred.map(|kind| self.subflows.all(kind)).find(|set| !set.is_empty()).unwrap_or(Indices::NONE)
+        self.take_states(subflows, may_repeat);
+        shared_well
     }
 
     /// Brings the views of `chosen` subflows up to date; all of them if others were shown before.
-    fn renew_views(&mut self, now: Instant, chosen: Indices) {
-        let changed = self.subflows.take_changed(Reader::Views);
-        let Sender { views, shown, congestion, .. } = &mut self.sender;
+    fn renew_views(&mut self, now: Instant, subflows: &mut Subflows, chosen: Indices) {
+        let changed = subflows.take_changed(Reader::Views);
+        let Sender { views, shown, congestion, .. } = self;
         let set_changed = *shown != chosen || changed == Indices::ALL;
         if set_changed {
             *shown = chosen;
             views.clear();
             // Exactly: most connections are idle most of the time, and keep these.
-            views.reserve_exact(self.subflows.len());
-            views.extend(chosen.filter_map(|index| self.subflows[index].view(congestion, Bytes::MAX)));
+            views.reserve_exact(subflows.len());
+            views.extend(chosen.filter_map(|index| subflows[index].view(congestion, Bytes::MAX)));
         } else {
             for index in changed.intersection(chosen) {
-                if let Some(view) = self.subflows[index].view(congestion, Bytes::MAX) {
+                if let Some(view) = subflows[index].view(congestion, Bytes::MAX) {
                     views[chosen.rank(index)] = view;
                 }
             }
         }
         for (index, view) in chosen.zip(views.iter_mut()).filter(|(_, view)| view.in_flight.is_zero()) {
             // What idling will have cost it by the time it sends.
-            if let Some(idle) = self.subflows[index].tx.idle(now) {
+            if let Some(idle) = subflows[index].tx.idle(now) {
                 view.cwnd = congestion.cwnd_after_idle(view.id, idle, view.rto);
             }
         }
-        debug_assert!(self.are_views_current(now), "a change has marked its subflow");
+        debug_assert!(self.are_views_current(now, subflows), "a change has marked its subflow");
         if set_changed {
             self.tell_of_usable(now);
         }
@@ -104,18 +101,18 @@ impl Connection {
 
     /// Tells the scheduler if the usable subflows are others than it knows of.
     fn tell_of_usable(&mut self, now: Instant) {
-        let usable = self.sender.views.iter().fold(0, |bits, view| bits | 1u32 << (view.id.0 % 32));
-        if usable != self.sender.usable {
-            self.sender.usable = usable;
-            self.sender.scheduler.observe(now, &PolicyEvent::SubflowsChanged);
+        let usable = self.views.iter().fold(0, |bits, view| bits | 1u32 << (view.id.0 % 32));
+        if usable != self.usable {
+            self.usable = usable;
+            self.scheduler.observe(now, &PolicyEvent::SubflowsChanged);
         }
     }
 
     /// Tells whether the views are what they would be if all were worked out anew.
-    fn are_views_current(&self, now: Instant) -> bool {
-        let Sender { views, shown, congestion, .. } = &self.sender;
+    fn are_views_current(&self, now: Instant, subflows: &Subflows) -> bool {
+        let Sender { views, shown, congestion, .. } = self;
         let current = |index: usize, view: &SubflowView| {
-            let subflow = &self.subflows[index];
+            let subflow = &subflows[index];
             let mut fresh = subflow.view(congestion, view.share)?;
             if let Some(idle) = subflow.tx.idle(now) {
                 fresh.cwnd = congestion.cwnd_after_idle(subflow.id, idle, subflow.tx.rtt.rto());
@@ -125,13 +122,30 @@ impl Connection {
         shown.len() == views.len() && shown.zip(views).all(|(index, view)| current(index, view) == Some(true))
     }
 
-    /// Shares the peer's window out among the `shown` subflows, as the receive-window policy says.
-    fn share_window(&mut self, now: Instant, shown: Indices, shared: &Shared) {
-        let Sender { views, usage, shares, outgoing: out, congestion, receive_window, .. } = &mut self.sender;
+    /// Brings the view of a subflow up to date that has just sent, `fresh` bytes of that for the first time.
+    pub(super) fn renew_view(&mut self, now: Instant, subflow: &Subflow, fresh: u64) {
+        // Idling may have cost it some.
+        let cwnd = self.congestion.cwnd(subflow.id);
+        if let Some(view) = self.views.iter_mut().find(|view| view.id == subflow.id) {
+            view.in_flight = subflow.tx.in_flight();
+            view.cwnd = cwnd;
+            view.sent = subflow.tx.recovery.snd_nxt() - 1;
+            view.last_sent = Some(now);
+            view.oldest_sent.get_or_insert(now);
+            view.throttled = subflow.tx.throttled;
+            view.share = view.share.saturating_sub(Bytes::new(fresh));
+        }
+        self.renew_state(subflow);
+    }
+
+    /// Shares the peer's window out among the `shown` subflows, as the receive-window policy says. False if nothing could
+    /// leave then, or ever would: each gets all of it in that case.
+    fn share_window(&mut self, now: Instant, subflows: &Subflows, shown: Indices, send_buffer: Bytes) -> bool {
+        let Sender { views, usage, shares, outgoing: out, congestion, receive_window, .. } = self;
         usage.clear();
         usage.reserve_exact(views.len());
         usage.extend(shown.map(|index| {
-            let subflow = &self.subflows[index];
+            let subflow = &subflows[index];
             subflow.usage(congestion, out.log.unacked(subflow.slot))
         }));
         shares.clear();
@@ -139,77 +153,92 @@ impl Connection {
         let buffers = Buffers {
             window: Bytes::new(out.edge.saturating_sub(out.una)),
             receive: Bytes::new(out.largest_window),
-            send: shared.config.send_buffer,
+            send: send_buffer,
         };
         receive_window.share(now, &buffers, usage, shares);
         let idle = || usage.iter().all(|one| one.outstanding.is_zero());
-        if shares.iter().all(|share| share.is_zero()) && out.needs_unsent() && idle() {
-            // Nothing is under way that could open a share.
-            self.stats.overruled.shares += 1;
+        // Nothing is under way that could open a share.
+        let stuck = shares.iter().all(|share| share.is_zero()) && out.needs_unsent() && idle();
+        if stuck {
             shares.fill(Bytes::MAX);
         }
         // Both stand in the order of the subflows.
         views.iter_mut().zip(shares.iter()).for_each(|(view, share)| view.share = *share);
+        !stuck
     }
 
-    /// Asks the scheduler, and checks the answer. It is overruled by min-RTT if it asks for what cannot be done, waits
-    /// while nothing is in flight that could end it, or leaves the first unsent byte for too long.
-    pub(super) fn decide(&mut self, now: Instant, unsent: u64, sendable: u64, shared: &mut Shared) -> Verdict {
-        if let [only] = self.sender.views.as_slice() {
-            return Verdict::New(only.id, Bytes::ZERO);
+    /// Asks the scheduler, and checks the answer; `data` is how much is unsent and how much of it the peer admits. It is
+    /// overruled by min-RTT if it asks for what cannot be done, waits while nothing is in flight that could end it, or
+    /// leaves the first unsent byte for too long. With the verdict comes what it did wrong.
+    fn decide(&mut self, now: Instant, data: (u64, u64), idsn: Dsn, may_repeat: bool) -> (Verdict, Option<Misconduct>) {
+        if let [only] = self.views.as_slice() {
+            return (Verdict::New(only.id, Bytes::ZERO), None);
         }
-        let view = view(&self.sender.views, &self.sender.outgoing, self.keys.local_idsn, unsent, sendable);
-        self.sender.waiting.overruled = false;
-        let decision = self.sender.scheduler.decide(now, &view);
+        let (unsent, sendable) = data;
+        let view = view(&self.views, &self.outgoing, idsn, unsent, sendable);
+        self.waiting.overruled = false;
+        let decision = self.scheduler.decide(now, &view);
         if let Decision::Send { on, skip: Bytes::ZERO } = decision {
-            self.sender.watchdog.acquit();
+            self.watchdog.acquit();
             let subflow = view.subflow(on).filter(|subflow| subflow.has_room());
-            if subflow.is_some_and(|subflow| self.sender.outgoing.admits(Bytes::ZERO, subflow.mss)) {
-                self.sender.watchdog.waiting_since(now);
-                return Verdict::New(on, Bytes::ZERO);
+            if subflow.is_some_and(|subflow| self.outgoing.admits(Bytes::ZERO, subflow.mss)) {
+                self.watchdog.waiting_since(now);
+                return (Verdict::New(on, Bytes::ZERO), None);
             }
         }
         let could_send = sendable > 0 && view.subflows.iter().any(SubflowView::has_room);
-        let patience =
-            could_send.then(|| self.sender.watchdog.waiting_since(now) + watchdog::patience(&self.sender.views));
+        let patience = could_send.then(|| self.watchdog.waiting_since(now) + watchdog::patience(&self.views));
         let starving = patience.is_some_and(|end| end <= now);
-        let why = match decision {
+        let (possible, verdict) = match decision {
             Decision::Send { on, skip } => {
                 let subflow = view.subflow(on).filter(|subflow| subflow.has_room());
-                match subflow.is_some_and(|subflow| self.sender.outgoing.admits(skip, subflow.mss)) {
-                    true if !starving => return Verdict::New(on, skip),
-                    true => Misconduct::Starving,
-                    false => Misconduct::Impossible,
-                }
+                let admitted = subflow.is_some_and(|subflow| self.outgoing.admits(skip, subflow.mss));
+                (admitted, Verdict::New(on, skip))
             }
             Decision::Repeat { on, from } => {
-                let offset = from.get().wrapping_sub(view.data_una.get()).saturating_add(self.sender.outgoing.una);
+                let offset = from.get().wrapping_sub(view.data_una.get()).saturating_add(self.outgoing.una);
                 // The subflow that carried it may be gone.
-                let sent = from.before(view.unsent_from) && self.sender.outgoing.log.range_at(offset).is_some();
-                let legal =
-                    sent && view.subflow(on).is_some_and(SubflowView::has_room_to_repeat) && self.may_reinject();
-                if legal && !starving {
-                    return Verdict::Copy(on, offset);
-                }
-                if legal { Misconduct::Starving } else { Misconduct::Impossible }
+                let sent = from.before(view.unsent_from) && self.outgoing.log.range_at(offset).is_some();
+                let able = view.subflow(on).is_some_and(SubflowView::has_room_to_repeat);
+                (sent && able && may_repeat, Verdict::Copy(on, offset))
             }
             Decision::Wait { until } => {
                 let until = until.filter(|at| *at > now);
                 let hopeful = view.subflows.iter().any(|subflow| !subflow.in_flight.is_zero() || subflow.throttled);
                 if !starving && (hopeful || until.is_some() || !could_send) {
-                    let (own, spins) = self.sender.watchdog.timer(now, until, &self.sender.views);
-                    if spins {
-                        self.overrule(Misconduct::Looping, shared);
-                    }
-                    return Verdict::Wait(earliest([own, patience]));
+                    let (own, spins) = self.watchdog.timer(now, until, &self.views);
+                    return (Verdict::Wait(earliest([own, patience])), spins.then_some(Misconduct::Looping));
                 }
-                if starving { Misconduct::Starving } else { Misconduct::Impossible }
+                (starving, Verdict::Wait(until))
             }
         };
+        if possible && !starving {
+            return (verdict, None);
+        }
         let best = view.fastest_with_room().filter(|_| could_send).map(|best| best.id);
-        self.overrule(why, shared);
-        self.sender.waiting.overruled = true;
-        best.map_or(Verdict::Wait(None), |on| Verdict::New(on, Bytes::ZERO))
+        self.waiting.overruled = true;
+        let instead = best.map_or(Verdict::Wait(None), |on| Verdict::New(on, Bytes::ZERO));
+        (instead, Some(if possible { Misconduct::Starving } else { Misconduct::Impossible }))
+    }
+}
+
+impl Connection {
+    /// Brings up to date what policies may know: the usable subflows, or the backups if there is no other.
+    pub(super) fn survey(&mut self, now: Instant, shared: &Shared) {
+        let may_repeat = self.may_reinject();
+        if !self.sender.survey(now, &mut self.subflows, shared.config.send_buffer, may_repeat) {
+            self.stats.overruled.shares += 1;
+        }
+    }
+
+    /// Asks the scheduler, and counts what it did wrong.
+    pub(super) fn decide(&mut self, now: Instant, unsent: u64, sendable: u64, shared: &mut Shared) -> Verdict {
+        let may_repeat = self.may_reinject();
+        let (verdict, wrong) = self.sender.decide(now, (unsent, sendable), self.keys.local_idsn, may_repeat);
+        if let Some(why) = wrong {
+            self.overrule(why, shared);
+        }
+        verdict
     }
 
     /// Whether data may leave once more under other sequence numbers. While there is no other subflow, the peer may have

@@ -71,7 +71,7 @@ impl Connection {
             && subflow.is_open()
             && subflow.rx.peer_fin.is_none()
             && !subflow.rx.detour.is_barred(now, via)
-            && self.owns_its_ports(subflow, shared);
+            && self.subflows.owns_ports(&subflow.flow, &shared.demux);
         if !can {
             self.subflows[index].rx.detour.away = 0;
             self.stats.acks_kept += 1;
@@ -81,13 +81,6 @@ impl Connection {
         let goes = !shared.config.ack_caution || self.subflows[index].rx.detour.take(via);
         self.stats.acks_detoured += u64::from(goes);
         goes.then_some(flow)
-    }
-
-    /// No other subflow to this peer, of whatever connection, has the same ports.
-    fn owns_its_ports(&self, subflow: &Subflow, shared: &Shared) -> bool {
-        let same = shared.demux.with_ports(&subflow.flow);
-        let of_peer = |flow: &FlowKey| self.subflows.iter().any(|subflow| subflow.flow.dst == flow.dst);
-        same.iter().all(|(flow, _)| *flow == subflow.flow || !of_peer(flow))
     }
 
     /// True if a pure ACK of subflow `id` may have come as `flow` (as we would send it): between the addresses of another

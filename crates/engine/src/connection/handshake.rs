@@ -10,7 +10,7 @@ use crate::sent_log::NO_SLOT;
 use crate::shared::{Route, Shared};
 use crate::subflow::{HandshakeTimer, Origin, State, Subflow};
 use crate::{ConnectionId, Event, FallbackReason, Purpose};
-use anabranch_units::{AddressId, Bytes, Duration, Instant, Key, Nonce, SubflowId, join_hmac, same_mac};
+use anabranch_units::{AddressId, Bytes, Duration, Instant, Key, Nonce, join_hmac, same_mac};
 use anabranch_wire::{Flags, FlowKey, JoinAck, JoinSyn, JoinSynAck, MpCapable, MpOption, ResetReason, Segment};
 use std::net::SocketAddr;
 
@@ -98,7 +98,7 @@ impl Connection {
         }
         let initial = self.subflows.initial().is_some_and(|subflow| subflow.flow.source() == flow.destination());
         let denied = self.negotiated.deny_join_to_initial && initial;
-        (denied || !self.has_room_for_join(shared)).then_some(ResetReason::Prohibited)
+        (denied || !self.subflows.has_room(shared.config.max_subflows)).then_some(ResetReason::Prohibited)
     }
 
     /// The subflow of a join, not answered yet.
@@ -119,12 +119,6 @@ impl Connection {
         index
     }
 
-    /// Whether one more subflow may be established.
-    fn has_room_for_join(&self, shared: &Shared) -> bool {
-        let there = self.subflows.iter().filter(|subflow| !subflow.is_half_open_join()).count();
-        there < shared.config.max_subflows.min(crate::config::MAX_SUBFLOWS)
-    }
-
     /// We add a subflow between these addresses.
     pub(super) fn join(&mut self, now: Instant, flow: FlowKey, remote: AddressId, shared: &mut Shared) {
         let own = Nonce(shared.chance.next_u32());
@@ -141,12 +135,7 @@ impl Connection {
         state: State,
         shared: &mut Shared,
     ) -> usize {
-        // After 65536 joins the numbers begin again; one still in use is passed over.
-        while self.subflows.position(SubflowId(self.subflows.next_id)).is_some() {
-            self.subflows.next_id = self.subflows.next_id.wrapping_add(1);
-        }
-        let id = SubflowId(self.subflows.next_id);
-        self.subflows.next_id = self.subflows.next_id.wrapping_add(1);
+        let id = self.subflows.new_id();
         let half_open_join = state == State::SynReceived && origin != Origin::Initial;
         let slot = if half_open_join {
             NO_SLOT
@@ -441,7 +430,9 @@ impl Connection {
         let expected = self.keys.remote.zip(peer).map(|(key, peer)| join_hmac(key, self.keys.local, peer, own));
         match (hmac, expected) {
             (Some(hmac), Some(expected)) if same_mac(&hmac, &expected.first_20()) => {
-                let Some(slot) = self.subflows.free_slot().filter(|_| self.has_room_for_join(shared)) else {
+                let Some(slot) =
+                    self.subflows.free_slot().filter(|_| self.subflows.has_room(shared.config.max_subflows))
+                else {
                     shared.counters.joins_refused += 1;
                     self.kill(now, index, ResetReason::Prohibited, shared);
                     return false;
@@ -507,7 +498,7 @@ impl Connection {
             self.subflows[index].tx.path_rate = PathRate::known(known.rate);
         }
         shared.event(self.id, Event::SubflowEstablished(id));
-        self.subflows_changed(now);
+        self.sender.on_subflows_changed(now, &self.subflows);
     }
 }
 

@@ -57,12 +57,12 @@ impl Connection {
     ) {
         let id = self.subflows[index].id;
         if std::mem::take(&mut self.subflows[index].liveness.stale) {
-            self.subflows_changed(now);
+            self.sender.on_subflows_changed(now, &self.subflows);
         }
         if self.subflows[index].liveness.removal_probe.take().is_some() {
             // The path of a withdrawn address still works: whoever withdrew it must close it (RFC 8684 §3.4.2).
             self.subflows[index].liveness.potentially_failed = false;
-            self.subflows_changed(now);
+            self.sender.on_subflows_changed(now, &self.subflows);
         }
         if segment.options.mptcp.is_some() {
             self.handle_options(now, index, segment, shared);

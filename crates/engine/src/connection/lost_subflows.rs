@@ -4,10 +4,8 @@
 //! move that would go on without end, so losses are counted, by pair of addresses, since data last moved either way.
 //! A connection is given up after several, unless a subflow is left that may yet do better.
 
-use super::subflows::Kind;
 use super::{Connection, Life, Mode};
 use crate::Ended;
-use crate::sent_log::bit;
 use crate::shared::Shared;
 use crate::subflow::Subflow;
 use anabranch_units::Instant;
@@ -99,16 +97,6 @@ impl Connection {
         if spent && self.subflows.iter().all(|subflow| self.paths.lost_subflows.is_hopeless(subflow)) {
             self.stats.ended = Some(fault);
             self.abort(now, shared);
-        }
-    }
-
-    /// The peer has the data at offset `una`, and perhaps more: what carried it is of use.
-    pub(super) fn credit_carriers(&mut self, una: u64) {
-        for index in self.subflows.possible(Kind::Unproven) {
-            let subflow = &self.subflows[index];
-            if !subflow.useful && self.sender.outgoing.log.carriers(una) & bit(subflow.slot) != 0 {
-                self.subflows[index].useful = true;
-            }
         }
     }
 }

@@ -52,6 +52,7 @@ mod sender;
 mod signal;
 mod sizes;
 mod subflows;
+mod throttling;
 mod timers;
 mod watchdog;
 
@@ -236,21 +237,7 @@ impl Connection {
 
     /// A packet of a subflow has left the first hop.
     pub(crate) fn departed(&mut self, id: SubflowId, size: u64) {
-        if let Some(index) = self.subflows.position(id) {
-            let subflow = &mut self.subflows[index];
-            subflow.tx.first_hop = subflow.tx.first_hop.saturating_sub(size);
-        }
-    }
-
-    /// Tells the policies that the set of usable subflows may have changed.
-    fn subflows_changed(&mut self, now: Instant) {
-        // A backup beside a regular subflow carries nothing, and its window says nothing (A-COUPLED).
-        let regular = self.subflows.iter().any(|subflow| subflow.is_usable() && !subflow.backup());
-        for subflow in self.subflows.iter() {
-            let counted = subflow.is_usable() && subflow.backup() != regular;
-            self.sender.congestion.set_counted(subflow.id, counted);
-        }
-        self.sender.scheduler.observe(now, &PolicyEvent::SubflowsChanged);
+        self.subflows.on_departed(id, size);
     }
 
     /// Goes on with another policy. A new scheduler learns of what there is as if it had just come about; windows stay.

@@ -29,7 +29,7 @@ impl Connection {
                 }
                 MpOption::Prio { backup } => {
                     self.subflows[index].backup_remote = *backup;
-                    self.subflows_changed(now);
+                    self.sender.on_subflows_changed(now, &self.subflows);
                 }
                 MpOption::AddAddr(add) => self.on_add_addr(now, index, add, shared),
                 MpOption::RemoveAddr(remove) => self.on_remove_addr(now, remove, shared),

@@ -1,16 +1,14 @@
 //! What leaves next: retransmissions, reinjections, new data as the scheduler says, then the ACKs that nothing carried.
 
 use super::decision::{Verdict, view};
-use super::indices::Indices;
-use super::subflows::{Kind, Reader};
+use super::subflows::Kind;
 use super::{Connection, Mode, emit, watchdog};
-use crate::recovery::{Phase, Sent};
-use crate::sent_log::bit;
+use crate::recovery::Sent;
 use crate::shared::Shared;
 use crate::stats::Blocked;
 use crate::subflow::Subflow;
-use crate::{Choice, Detector, Purpose, Reason};
-use anabranch_policy::reinjection::{Carrier, Cause, Opportunity, SubflowSet};
+use crate::{Detector, Purpose, Reason};
+use anabranch_policy::reinjection::Cause;
 use anabranch_policy::{Event as PolicyEvent, SubflowView};
 use anabranch_units::{Bytes, Instant, SubflowId};
 
@@ -100,7 +98,7 @@ impl Connection {
             return self.only_acknowledge(now, shared);
         }
         if self.life.mode() != Mode::Negotiating || self.role == super::Role::Client {
-            self.throttle(now, shared);
+            self.sender.throttle(now, &mut self.subflows, &shared.config.profile);
             self.retransmit(now, shared);
             if self.life.mode() != Mode::Negotiating {
                 let obstacle = self.send_stream(now, shared);
@@ -119,7 +117,7 @@ impl Connection {
             return;
         }
         self.send_due_acks(now, shared);
-        self.settle_pacing(now);
+        self.sender.settle_pacing(now, &mut self.subflows);
         self.arm_persist_timer(now, shared);
     }
 
@@ -134,11 +132,8 @@ impl Connection {
 
     /// True if our direction has no data unsent, under way or to be repeated, and is not being closed.
     fn has_nothing_to_send(&mut self) -> bool {
-        let out = &self.sender.outgoing;
         // Pacing keeps alarms, so that it takes the long way.
-        out.una == out.nxt
-            && out.fin.is_none()
-            && out.unsent.is_empty()
+        self.sender.outgoing.is_at_rest()
             && self.life.mode() != Mode::Negotiating
             && !self.sender.congestion.is_model_based()
             && self.subflows.are_at_rest()
@@ -152,107 +147,18 @@ impl Connection {
         self.sender.watchdog.acquit();
         self.sender.waiting.note(now, Obstacle::Application);
         self.send_due_acks(now, shared);
-        for index in self.subflows.take_changed(Reader::Pacing).below(self.subflows.len()) {
-            let subflow = self.subflows.unmarked(index);
-            if Bytes::new(u64::from(subflow.tx.mss)) <= self.sender.congestion.cwnd(subflow.id) {
-                subflow.tx.recovery.mark_app_limited();
-            }
-        }
-    }
-
-    /// Holds back the subflows whose next segment has to wait.
-    fn throttle(&mut self, now: Instant, shared: &Shared) {
-        let changed = self.subflows.take_changed(Reader::Throttle);
-        // Pacing lets go with time.
-        let paced = self.sender.congestion.is_model_based();
-        let due = if paced { Indices::ALL } else { changed };
-        due.below(self.subflows.len()).for_each(|index| self.throttle_one(now, index, shared));
-    }
-
-    /// Holds back subflow `index` if its next segment is not due yet by its pacing, or if its first hop holds enough
-    /// (TCP Small Queues, A-TSQ: the larger of some segments and what the pacing rate sends in a millisecond). A full
-    /// segment with its headers is larger than its payload, so that this many of them are enough.
-    fn throttle_one(&mut self, now: Instant, index: usize, shared: &Shared) {
-        let throttled = self.is_held_back(now, &self.subflows[index], shared);
-        if throttled != self.subflows[index].tx.throttled {
-            self.subflows[index].tx.throttled = throttled;
-        }
-    }
-
-    fn is_held_back(&self, now: Instant, subflow: &Subflow, shared: &Shared) -> bool {
-        let profile = &shared.config.profile;
-        if profile.tsq.is_none() && !self.sender.congestion.is_model_based() {
-            return false;
-        }
-        let congestion = &self.sender.congestion;
-        let model = congestion.model(subflow.id, subflow.tx.rtt.srtt());
-        let early = model.is_some() && !subflow.tx.pacer.is_open(now);
-        let least = u64::from(profile.tsq_segments) * u64::from(profile.mss).max(u64::from(subflow.tx.mss));
-        let tsq = profile.tsq.zip(subflow.tx.rtt.srtt()).filter(|_| subflow.tx.first_hop > least);
-        let crowded = tsq.is_some_and(|(span, srtt)| {
-            let cwnd = congestion.cwnd(subflow.id);
-            // What does not pace is taken to.
-            let unpaced = || SubflowView::linux_pace(cwnd, congestion.ssthresh(subflow.id), srtt);
-            let pace = model.map_or_else(unpaced, |model| model.pacing);
-            subflow.tx.first_hop > pace.bytes_in(span).get()
-        });
-        early || crowded
-    }
-
-    /// A segment of subflow `index` leaves: the next one is put off if its congestion control paces.
-    fn pace(&mut self, now: Instant, index: usize, payload: u32, shared: &Shared) {
-        let subflow = &mut self.subflows[index];
-        if let Some(model) = self.sender.congestion.model(subflow.id, subflow.tx.rtt.srtt()) {
-            subflow.tx.pacer.on_sent(now, Bytes::new(u64::from(payload)), model.pacing, shared.config.burst);
-        }
-    }
-
-    /// Nothing more leaves now. Sets the alarm of those that pacing holds back; tells those with room that they have
-    /// too little to send, so that what they deliver is not taken for what the path can.
-    fn settle_pacing(&mut self, now: Instant) {
-        let paced = self.sender.congestion.is_model_based();
-        let changed = self.subflows.take_changed(Reader::Pacing);
-        let due = if paced { Indices::ALL } else { changed };
-        for index in due.below(self.subflows.len()) {
-            if paced {
-                self.subflows.touch(index);
-            }
-            let subflow = self.subflows.unmarked(index);
-            let room = subflow.tx.in_flight() + Bytes::new(u64::from(subflow.tx.mss))
-                <= self.sender.congestion.cwnd(subflow.id);
-            let repairs = subflow.tx.recovery.next_retransmission().is_some();
-            if paced {
-                subflow.tx.pacer.arm(now, room || repairs);
-            }
-            if room && !repairs && !subflow.tx.throttled {
-                subflow.tx.recovery.mark_app_limited();
-            }
-        }
+        self.sender.settle_idle(&mut self.subflows);
     }
 
     /// Repeats what was lost, as far as each congestion window admits; the first repetition of a recovery at once.
     fn retransmit(&mut self, now: Instant, shared: &mut Shared) {
         for index in self.subflows.possible(Kind::Repairing) {
-            let tx = &self.subflows[index].tx;
+            let Subflow { id, tx, .. } = &self.subflows[index];
             if !tx.retransmit_now && !tx.recovery.has_retransmission() {
                 continue;
             }
-            loop {
-                let subflow = &mut self.subflows[index];
-                let Some(sent) = subflow.tx.recovery.next_retransmission() else {
-                    subflow.tx.retransmit_now = false;
-                    break;
-                };
-                let cwnd = self.sender.congestion.cwnd(subflow.id);
-                let fits = subflow.tx.in_flight() + Bytes::new(u64::from(sent.len)) <= cwnd;
-                if self.sender.congestion.is_model_based() && !subflow.tx.pacer.is_open(now) {
-                    break;
-                }
-                if !fits && !subflow.tx.retransmit_now && subflow.tx.recovery.in_flight() > 0 {
-                    break;
-                }
-                subflow.tx.retransmit_now = false;
-                let detector = subflow.tx.recovery.detector();
+            let id = *id;
+            while let Some((sent, detector)) = self.sender.next_repair(now, &mut self.subflows[index].tx, id) {
                 self.repeat(now, index, &sent, detector, shared);
             }
         }
@@ -262,8 +168,8 @@ impl Connection {
         let subflow = &mut self.subflows[index];
         subflow.tx.recovery.on_retransmit(now, sent.start, &subflow.tx.rtt);
         subflow.tx.recovery.rearm(now, &subflow.tx.rtt);
-        self.pace(now, index, sent.len, shared);
-        for part in self.subflows[index].tx.parts(sent) {
+        self.sender.pace(now, subflow, sent.len, shared.config.burst);
+        for part in subflow.tx.parts(sent) {
             self.send_data(now, index, &part, Purpose::Retransmission(detector), shared);
         }
     }
@@ -318,7 +224,7 @@ impl Connection {
                 continue;
             }
             if !room_to_repeat && !window_shut {
-                return if self.is_shut_out() { Obstacle::ReceiveWindow } else { Obstacle::Cwnd };
+                return if self.sender.is_shut_out(&self.subflows) { Obstacle::ReceiveWindow } else { Obstacle::Cwnd };
             }
             if (!any_room || sendable == 0) && !copies {
                 return self.window_blocked(now, unsent, sendable, shared);
@@ -351,7 +257,7 @@ impl Connection {
                 Attempt::SubflowWindow => {
                     // What the peer admits on one subflow says nothing of the others.
                     self.sender.views.iter_mut().filter(|view| view.id == on).for_each(|view| view.open = false);
-                    self.touch(on);
+                    self.subflows.touch_id(on);
                     window_shut = true;
                 }
             }
@@ -370,22 +276,6 @@ impl Connection {
         let sent = self.send_new(now, index, Bytes::ZERO, sendable, false, shared) == Attempt::Sent;
         self.subflows[index].tx.probe_now &= !sent;
         sent
-    }
-
-    /// The view of subflow `id` has to be worked out again.
-    fn touch(&mut self, id: SubflowId) {
-        if let Some(index) = self.subflows.position(id) {
-            self.subflows.touch(index);
-        }
-    }
-
-    /// A subflow would send if only the peer's window admitted it: a closed one leaves room on none, and yet no
-    /// congestion window is to blame.
-    fn is_shut_out(&self) -> bool {
-        let shut = |view: &&SubflowView| {
-            self.subflows.position(view.id).is_some_and(|index| self.subflows[index].tx.is_window_shut())
-        };
-        self.sender.views.iter().filter(shut).any(SubflowView::has_room_in_cwnd)
     }
 
     /// There is nothing new to send.
@@ -448,20 +338,23 @@ impl Connection {
         if length == 0 || silly {
             return if subflow_room < admitted { Attempt::SubflowWindow } else { Attempt::SillyWindow };
         }
-        let ends_stream = start + length == out.buffer.end();
+        let ends_stream = out.ends_at(start + length);
         // What was skipped may be all that the acknowledgment of the rest waits for.
         if nagle && skip.is_zero() && length < mss && ends_stream && !idle && out.fin.is_none() {
             return Attempt::TooShort;
         }
-        self.restart_after_idle(now, index);
+        subflow.tx.counts.bytes_first_sent += length;
+        self.sender.restart_after_idle(now, subflow);
         assert!(skip.get() + length <= sendable, "new data stays inside the peer's window");
-        let subflow = &self.subflows[index];
         let after = subflow.tx.in_flight() + Bytes::new(length);
         let fits = after <= self.sender.congestion.cwnd(subflow.id) || subflow.tx.probe_now;
         assert!(fits, "new data stays inside the congestion window, a tail loss probe apart");
-        let flags = self.record_new(now, index, (start, length), ends_stream);
-        let choice = self.choice_of(index);
-        let piece = Piece { start, length, flags, purpose: Purpose::NewData(choice) };
+        // The end of a closed stream takes the DATA_FIN along once the peer has confirmed MPTCP.
+        let may_close = self.life.mode() == Mode::Multipath && self.life.is_confirmed();
+        let fin = self.sender.outgoing.record(now, (start, length), subflow, may_close);
+        self.stats.sent += length;
+        let purpose = Purpose::NewData(self.sender.choice(&subflow.tx));
+        let piece = Piece { start, length, flags: if fin { emit::DATA_FIN } else { 0 }, purpose };
         self.push_data(now, index, piece, shared);
         if self.timers.data.is_none() {
             self.arm_data_timer(now, shared);
@@ -470,44 +363,8 @@ impl Connection {
         let (on, dsn) = (self.subflows[index].id, self.keys.dsn(start));
         let event = PolicyEvent::Sent { on, dsn, skip, length: Bytes::new(length) };
         self.sender.scheduler.observe(now, &event);
-        self.tell_of_sending(now, index, start, length);
+        self.sender.tell_of_sending(now, &self.subflows, index, self.keys.local_idsn, (start, length));
         Attempt::Sent
-    }
-
-    /// Enters new data that leaves on subflow `index` in the books of the stream: `length` bytes from offset `start`
-    /// on. Returns the flags of its segment: the end of a closed stream takes the DATA_FIN along once the peer has
-    /// confirmed MPTCP.
-    fn record_new(&mut self, now: Instant, index: usize, (start, length): (u64, u64), ends_stream: bool) -> u8 {
-        let (out, subflow) = (&mut self.sender.outgoing, &mut self.subflows[index]);
-        out.unsent.remove(start, start + length);
-        out.log.push(now, start, length as u32, subflow.slot);
-        out.in_order &= start == out.nxt && !subflow.is_join();
-        out.nxt = out.nxt.max(start + length);
-        self.stats.sent += length;
-        subflow.tx.counts.bytes_first_sent += length;
-        let closes = ends_stream && out.fin.is_some() && out.unsent.is_empty();
-        let fin = closes && self.life.mode() == Mode::Multipath && self.life.is_confirmed();
-        out.fin_sent |= fin;
-        if fin { emit::DATA_FIN } else { 0 }
-    }
-
-    /// Tells why new data leaves on subflow `index`.
-    fn choice_of(&self, index: usize) -> Choice {
-        match (self.subflows[index].tx.probe_now, self.sender.views.len(), self.sender.waiting.overruled) {
-            (true, ..) => Choice::TailLossProbe,
-            (_, 1, _) => Choice::OnlySubflow,
-            (_, _, true) => Choice::Overruled,
-            _ => Choice::Scheduler,
-        }
-    }
-
-    /// RFC 2861: a window not used for longer than a timeout says nothing about the path any more. Congestion control
-    /// is told of shorter pauses too.
-    fn restart_after_idle(&mut self, now: Instant, index: usize) {
-        let subflow = &self.subflows[index];
-        if let Some(idle) = subflow.tx.idle(now) {
-            self.sender.congestion.on_idle(now, subflow.id, idle, subflow.tx.rtt.rto());
-        }
     }
 
     /// Records and sends a piece of the stream on subflow `index`, and refreshes its view.
@@ -520,25 +377,10 @@ impl Connection {
         subflow.tx.recovery.on_sent(now, length as u32, start, flags);
         let sent = subflow.tx.recovery.iter().next_back().expect("the segment was just recorded");
         subflow.tx.recovery.rearm(now, &subflow.tx.rtt);
-        let (id, in_flight, sent_total) = (subflow.id, subflow.tx.in_flight(), subflow.tx.recovery.snd_nxt() - 1);
-        self.pace(now, index, sent.len, shared);
+        self.sender.pace(now, subflow, sent.len, shared.config.burst);
         self.send_data(now, index, &sent, purpose, shared);
-        self.throttle_one(now, index, shared);
-        let throttled = self.subflows[index].tx.throttled;
-        // Idling may have cost it some.
-        let cwnd = self.sender.congestion.cwnd(id);
-        if let Some(view) = self.sender.views.iter_mut().find(|view| view.id == id) {
-            view.in_flight = in_flight;
-            view.cwnd = cwnd;
-            view.sent = sent_total;
-            view.last_sent = Some(now);
-            view.oldest_sent.get_or_insert(now);
-            view.throttled = throttled;
-            if fresh {
-                view.share = view.share.saturating_sub(Bytes::new(length));
-            }
-        }
-        self.renew_state(index);
+        self.sender.throttle_one(now, &mut self.subflows, index, &shared.config.profile);
+        self.sender.renew_view(now, &self.subflows[index], if fresh { length } else { 0 });
     }
 
     /// Sends what waits to be repeated on another subflow, lowest SRTT first (A-COPIES).
@@ -553,31 +395,8 @@ impl Connection {
         if !self.may_reinject() {
             return;
         }
-        while let Some((start, range_end)) = self.sender.outgoing.reinject.first() {
-            let (start, carried_until) = match self.sender.outgoing.log.range_at(start) {
-                Some((_, end)) => (start, end),
-                None => {
-                    // Acknowledged meanwhile.
-                    self.sender.outgoing.reinject.remove(start, range_end.min(start + 1));
-                    continue;
-                }
-            };
-            let mut carriers = self.sender.outgoing.log.carriers(start);
-            let all = self
-                .sender
-                .views
-                .iter()
-                .all(|view| self.subflows.slot_of(view.id).is_some_and(|slot| carriers & bit(slot) != 0));
-            if all || self.sender.waiting.repeat_anywhere {
-                carriers = 0;
-            }
-            let fresh =
-                |view: &&SubflowView| self.subflows.slot_of(view.id).is_some_and(|slot| carriers & bit(slot) == 0);
-            let candidates = self.sender.views.iter().filter(|view| view.has_room_to_repeat()).filter(fresh);
-            let Some(on) = candidates.min_by_key(|view| (view.srtt, view.id)).map(|view| view.id) else { return };
-            let end = range_end.min(carried_until);
-            let reason = self.sender.outgoing.reinject.reason(start).unwrap_or(Reason::DataTimeout);
-            if self.repeat_on(now, on, (start, end), reason, shared).is_none() {
+        while let Some((on, range, reason)) = self.sender.next_reinjection(&self.subflows) {
+            if self.repeat_on(now, on, range, reason, shared).is_none() {
                 return;
             }
             self.sender.waiting.repeat_anywhere = false;
@@ -600,15 +419,15 @@ impl Connection {
         if length == 0 {
             return None;
         }
-        let slot = subflow.slot;
         let ends_stream = self.sender.outgoing.fin_sent && self.sender.outgoing.fin == Some(start + length);
         let flags = if ends_stream { emit::DATA_FIN } else { 0 };
         subflow.tx.counts.reinjected += length;
-        self.restart_after_idle(now, index);
-        self.sender.outgoing.in_order = false;
-        self.sender.outgoing.reinject.remove(start, start + length);
-        self.sender.outgoing.log.mark(start, start + length, slot);
         self.stats.reinjected += length;
+        self.sender.restart_after_idle(now, subflow);
+        let out = &mut self.sender.outgoing;
+        out.in_order = false;
+        out.reinject.remove(start, start + length);
+        out.log.mark(start, start + length, subflow.slot);
         let piece = Piece { start, length, flags, purpose: Purpose::Reinjection(reason) };
         self.push_data(now, index, piece, shared);
         Some(length)
@@ -616,40 +435,11 @@ impl Connection {
 
     /// Nothing new can leave although a subflow has room: the reinjection policy may repeat the oldest data there.
     fn rescue(&mut self, now: Instant, cause: Cause, shared: &mut Shared) {
-        let una = self.sender.outgoing.una;
-        if self.sender.views.len() < 2 || una == self.sender.outgoing.nxt || self.life.mode() != Mode::Multipath {
+        if self.life.mode() != Mode::Multipath {
             return;
         }
-        let carriers = self.sender.outgoing.log.carriers(una);
-        let nobody = Carrier { id: SubflowId(0), mark: SubflowSet::NONE, open: false };
-        let (mut oldest, mut count) = ([nobody; crate::config::MAX_SUBFLOWS], 0);
-        for subflow in self.subflows.iter().filter(|subflow| carriers & bit(subflow.slot) != 0) {
-            let (mark, open) = (SubflowSet::from_bits(bit(subflow.slot)), subflow.tx.recovery.phase() == Phase::Open);
-            oldest[count] = Carrier { id: subflow.id, mark, open };
-            count += 1;
-        }
-        let (unsent, sendable) =
-            (self.sender.outgoing.unsent.total(), self.sender.outgoing.unsent.below(self.sender.outgoing.edge));
-        let view = view(&self.sender.views, &self.sender.outgoing, self.keys.local_idsn, unsent, sendable);
-        let Some(on) = view.fastest_with_room_to_repeat().map(|subflow| subflow.id) else { return };
-        let opportunity = Opportunity {
-            cause,
-            send_buffer_full: self.sender.outgoing.writer_waits,
-            on,
-            carriers: &oldest[..count],
-            view: &view,
-        };
-        let response = self.sender.reinjection.on_opportunity(now, &opportunity);
-        for carrier in oldest[..count].iter().filter(|carrier| response.penalise.meets(carrier.mark)) {
-            self.sender.congestion.penalise(now, carrier.id);
-            self.touch(carrier.id);
-        }
-        let legal = self.subflows.slot_of(on).is_some_and(|slot| carriers & bit(slot) == 0);
-        let reason = if cause == Cause::Window { Reason::Window } else { Reason::Drained };
-        if response.reinject
-            && legal
-            && let Some((_, end)) = self.sender.outgoing.log.range_at(una)
-            && self.repeat_on(now, on, (una, end), reason, shared).is_some()
+        if let Some((on, range, reason)) = self.sender.rescue(now, cause, &mut self.subflows, self.keys.local_idsn)
+            && self.repeat_on(now, on, range, reason, shared).is_some()
         {
             self.sender.scheduler.observe(now, &PolicyEvent::Reinjected { on });
         }

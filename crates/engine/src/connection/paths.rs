@@ -136,20 +136,6 @@ impl PathManager {
 }
 
 impl Connection {
-    /// The open subflow that carries what belongs to the connection: the fastest.
-    pub(super) fn control_subflow(&self) -> Option<usize> {
-        let open = self.subflows.iter().enumerate().filter(|(_, subflow)| subflow.is_open());
-        open.min_by_key(|(_, subflow)| (subflow.liveness.potentially_failed, subflow.tx.rtt.srtt()))
-            .map(|(index, _)| index)
-    }
-
-    /// The same among those that do not begin at `local`.
-    fn control_subflow_beside(&self, local: IpAddr) -> Option<usize> {
-        let open = self.subflows.iter().enumerate().filter(|(_, s)| s.is_open() && s.flow.src != local);
-        open.min_by_key(|(_, subflow)| (subflow.liveness.potentially_failed, subflow.tx.rtt.srtt()))
-            .map(|(index, _)| index)
-    }
-
     /// Opens the subflows that should be there and are not: the full mesh of addresses, from the connecting side.
     pub(super) fn join_missing(&mut self, now: Instant, shared: &mut Shared) {
         // One direction may be done and the other still want more paths.
@@ -246,7 +232,7 @@ impl Connection {
         if let Some(id) = announced {
             self.paths.manager.stop_announcing(now, id);
         }
-        if let Some((id, index)) = withdrawn.zip(self.control_subflow()) {
+        if let Some((id, index)) = withdrawn.zip(self.subflows.control()) {
             self.send_ack(now, index, vec![MpOption::RemoveAddr(RemoveAddr { ids: vec![id] })], shared);
         }
     }
@@ -279,7 +265,7 @@ impl Connection {
             self.send_reset(now, index, Vec::new(), shared);
             self.bury(now, index, shared);
         }
-        let Some(other) = self.control_subflow_beside(local) else { return };
+        let Some(other) = self.subflows.control_beside(local) else { return };
         if known {
             self.send_ack(now, other, vec![MpOption::RemoveAddr(RemoveAddr { ids: vec![id] })], shared);
         }
@@ -295,7 +281,7 @@ impl Connection {
         if self.life.mode() == Mode::Multipath && self.subflows[index].backup_local != backup {
             self.subflows[index].backup_local = backup;
             self.send_ack(now, index, vec![MpOption::Prio { backup }], shared);
-            self.subflows_changed(now);
+            self.sender.on_subflows_changed(now, &self.subflows);
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The bytes of a segment: through subflow order and their mapping to the data level.
 
 use super::signal::Placing;
-use super::subflows::Kind;
 use super::{Connection, Mode};
 use crate::mapping::Mapping;
 use crate::shared::Shared;
@@ -152,9 +151,7 @@ impl Connection {
 
     /// Fragments may have come to be held out of order, or ceased to be.
     fn note_held(&mut self, now: Instant) {
-        let holding = self.subflows.possible(Kind::Holding);
-        let below = holding.map(|index| self.subflows[index].rx.ofo.fragments() as u64).sum();
-        self.receiver.note_held(now, below);
+        self.receiver.note_held(now, self.subflows.held_fragments());
     }
 
     /// Subflow bytes in order: to the data level, where their mapping says. False if the subflow is gone.

@@ -143,7 +143,6 @@ impl Connection {
         // Its SYN has arrived, so it has left the first hop; that will not be told under the new number.
         winner.tx.first_hop = 0;
         self.paths.initial_address = Some(winner.flow.src);
-        self.subflows.next_id = 1;
         0
     }
 

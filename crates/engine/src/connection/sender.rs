@@ -1,22 +1,25 @@
 //! The sending half of the data level: the stream, the policies that decide about it, and what they are shown.
 
 use super::burst::Burst;
+use super::decision::view;
 use super::indices::Indices;
 use super::output::Waiting;
+use super::subflows::Subflows;
 use super::watchdog::Watchdog;
 use crate::buffer::SendBuffer;
 use crate::ranges::RangeSet;
+use crate::recovery::{Phase, Sent};
 use crate::reinject::Reinjections;
 use crate::sent_log::{SentLog, bit};
-use crate::subflow::Subflow;
-use crate::{Config, Reason};
-use anabranch_policy::SubflowView;
+use crate::subflow::{Subflow, Tx};
+use crate::{Choice, Config, Detector, Reason, config::MAX_SUBFLOWS};
 use anabranch_policy::congestion::{Controller, InitialWindow, Rules};
 use anabranch_policy::receive_window::{ReceiveWindow, Usage};
 use anabranch_policy::registry::Built;
-use anabranch_policy::reinjection::{Reinjection, SubflowState};
+use anabranch_policy::reinjection::{Carrier, Cause, Opportunity, Reinjection, SubflowSet, SubflowState};
 use anabranch_policy::scheduler::Scheduler;
-use anabranch_units::{Bytes, Instant, Key, Seed};
+use anabranch_policy::{Event as PolicyEvent, SubflowView};
+use anabranch_units::{Bytes, Dsn, Instant, Key, Seed, SubflowId};
 
 /// Everything that decides what leaves, on which subflow, and when.
 pub(super) struct Sender {
@@ -92,6 +95,17 @@ impl Sender {
             usable: 0,
         }
     }
+
+    /// Tells the policies that the set of usable subflows may have changed.
+    pub(super) fn on_subflows_changed(&mut self, now: Instant, subflows: &Subflows) {
+        // A backup beside a regular subflow carries nothing, and its window says nothing (A-COUPLED).
+        let regular = subflows.iter().any(|subflow| subflow.is_usable() && !subflow.backup());
+        for subflow in subflows.iter() {
+            let counted = subflow.is_usable() && subflow.backup() != regular;
+            self.congestion.set_counted(subflow.id, counted);
+        }
+        self.scheduler.observe(now, &PolicyEvent::SubflowsChanged);
+    }
 }
 
 impl Outgoing {
@@ -118,6 +132,34 @@ impl Outgoing {
         self.fin.get_or_insert(self.buffer.end());
     }
 
+    /// Tells whether the stream has nothing unsent or under way and is not closed.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.una == self.nxt && self.fin.is_none() && self.unsent.is_empty()
+    }
+
+    /// Tells whether `end` is after the last byte written so far.
+    pub(super) fn ends_at(&self, end: u64) -> bool {
+        end == self.buffer.end()
+    }
+
+    /// Enters new data that leaves on a subflow: `length` bytes from offset `start` on. Tells whether the DATA_FIN goes
+    /// along, as it does at the end of a closed stream if it may.
+    pub(super) fn record(
+        &mut self,
+        now: Instant,
+        (start, length): (u64, u64),
+        subflow: &Subflow,
+        may_close: bool,
+    ) -> bool {
+        self.unsent.remove(start, start + length);
+        self.log.push(now, start, length as u32, subflow.slot);
+        self.in_order &= start == self.nxt && !subflow.is_join();
+        self.nxt = self.nxt.max(start + length);
+        let closes = self.ends_at(start + length) && self.fin.is_some() && self.unsent.is_empty();
+        self.fin_sent |= closes && may_close;
+        closes && may_close
+    }
+
     /// Data or a DATA_FIN waits for its DATA_ACK.
     pub(super) fn awaits_data_ack(&self) -> bool {
         self.una < self.nxt || (self.fin_sent && !self.fin_acked)
@@ -140,6 +182,115 @@ impl Outgoing {
         let (_, end) = self.log.range_at(self.una)?;
         let carried = self.log.carriers(self.una) & bit(subflow.slot) != 0;
         (carried && !subflow.is_repairing(self.una)).then_some((self.una, end))
+    }
+}
+
+impl Sender {
+    /// The next of its lost segments that a subflow may repeat now: as far as its congestion window admits, the first of
+    /// a recovery at once.
+    pub(super) fn next_repair(&self, now: Instant, tx: &mut Tx, id: SubflowId) -> Option<(Sent, Detector)> {
+        let Some(sent) = tx.recovery.next_retransmission() else {
+            tx.retransmit_now = false;
+            return None;
+        };
+        if self.congestion.is_model_based() && !tx.pacer.is_open(now) {
+            return None;
+        }
+        let fits = tx.in_flight() + Bytes::new(u64::from(sent.len)) <= self.congestion.cwnd(id);
+        if !fits && !tx.retransmit_now && tx.recovery.in_flight() > 0 {
+            return None;
+        }
+        tx.retransmit_now = false;
+        Some((sent, tx.recovery.detector()))
+    }
+
+    /// RFC 2861: a window not used for longer than a timeout says nothing about the path any more. Congestion control
+    /// is told of shorter pauses too.
+    pub(super) fn restart_after_idle(&mut self, now: Instant, subflow: &Subflow) {
+        if let Some(idle) = subflow.tx.idle(now) {
+            self.congestion.on_idle(now, subflow.id, idle, subflow.tx.rtt.rto());
+        }
+    }
+
+    /// Tells why new data leaves on a subflow.
+    pub(super) fn choice(&self, tx: &Tx) -> Choice {
+        match (tx.probe_now, self.views.len(), self.waiting.overruled) {
+            (true, ..) => Choice::TailLossProbe,
+            (_, 1, _) => Choice::OnlySubflow,
+            (_, _, true) => Choice::Overruled,
+            _ => Choice::Scheduler,
+        }
+    }
+
+    /// Tells whether a subflow would send if only the peer's window admitted it: a closed one leaves room on none, and
+    /// yet no congestion window is to blame.
+    pub(super) fn is_shut_out(&self, subflows: &Subflows) -> bool {
+        let shut =
+            |view: &&SubflowView| subflows.position(view.id).is_some_and(|index| subflows[index].tx.is_window_shut());
+        self.views.iter().filter(shut).any(SubflowView::has_room_in_cwnd)
+    }
+
+    /// The next data that waits to be repeated elsewhere, where, and why: on the subflow with the lowest SRTT that has
+    /// room and has not carried it (A-COPIES).
+    pub(super) fn next_reinjection(&mut self, subflows: &Subflows) -> Option<(SubflowId, (u64, u64), Reason)> {
+        let Sender { outgoing: Outgoing { reinject, log, .. }, views, waiting, .. } = self;
+        loop {
+            let (from, range_end) = reinject.first()?;
+            let Some((start, carried_until)) = log.range_at(from).map(|(_, end)| (from, end)) else {
+                // Acknowledged meanwhile.
+                reinject.remove(from, range_end.min(from + 1));
+                continue;
+            };
+            let carriers = log.carriers(start);
+            let has = |view: &SubflowView| subflows.slot_of(view.id).map(|slot| carriers & bit(slot) != 0);
+            let anywhere = views.iter().all(|view| has(view) == Some(true)) || waiting.repeat_anywhere;
+            let fresh = |view: &&SubflowView| has(view).is_some_and(|has| anywhere || !has);
+            let candidates = views.iter().filter(|view| view.has_room_to_repeat()).filter(fresh);
+            let on = candidates.min_by_key(|view| (view.srtt, view.id))?.id;
+            let reason = reinject.reason(start).unwrap_or(Reason::DataTimeout);
+            return Some((on, (start, range_end.min(carried_until)), reason));
+        }
+    }
+
+    /// Nothing new can leave although a subflow has room: asks the reinjection policy. Returns the oldest data if it is
+    /// to be repeated, where, and why.
+    pub(super) fn rescue(
+        &mut self,
+        now: Instant,
+        cause: Cause,
+        subflows: &mut Subflows,
+        idsn: Dsn,
+    ) -> Option<(SubflowId, (u64, u64), Reason)> {
+        let una = self.outgoing.una;
+        if self.views.len() < 2 || una == self.outgoing.nxt {
+            return None;
+        }
+        let carriers = self.outgoing.log.carriers(una);
+        let nobody = Carrier { id: SubflowId(0), mark: SubflowSet::NONE, open: false };
+        let (mut oldest, mut count) = ([nobody; MAX_SUBFLOWS], 0);
+        for subflow in subflows.iter().filter(|subflow| carriers & bit(subflow.slot) != 0) {
+            let (mark, open) = (SubflowSet::from_bits(bit(subflow.slot)), subflow.tx.recovery.phase() == Phase::Open);
+            oldest[count] = Carrier { id: subflow.id, mark, open };
+            count += 1;
+        }
+        let (unsent, sendable) = (self.outgoing.unsent.total(), self.outgoing.unsent.below(self.outgoing.edge));
+        let view = view(&self.views, &self.outgoing, idsn, unsent, sendable);
+        let on = view.fastest_with_room_to_repeat()?.id;
+        let opportunity = Opportunity {
+            cause,
+            send_buffer_full: self.outgoing.writer_waits,
+            on,
+            carriers: &oldest[..count],
+            view: &view,
+        };
+        let response = self.reinjection.on_opportunity(now, &opportunity);
+        for carrier in oldest[..count].iter().filter(|carrier| response.penalise.meets(carrier.mark)) {
+            self.congestion.penalise(now, carrier.id);
+            subflows.touch_id(carrier.id);
+        }
+        let legal = subflows.slot_of(on).is_some_and(|slot| carriers & bit(slot) == 0);
+        let (_, end) = self.outgoing.log.range_at(una).filter(|_| response.reinject && legal)?;
+        Some((on, (una, end), if cause == Cause::Window { Reason::Window } else { Reason::Drained }))
     }
 }
 

@@ -3,13 +3,45 @@
 //! What was sent stays recorded as it left; a record that is too large now is repeated in parts, with the mapping of the
 //! whole and under the same sequence numbers.
 
+use super::sender::Sender;
 use super::subflows::Kind;
 use super::{Connection, Mode};
 use crate::path_mtu::{self, PathMtu};
 use crate::shared::Shared;
-use crate::subflow::State;
+use crate::subflow::{State, Subflow};
 use anabranch_units::{Bytes, Instant, SubflowSeq};
 use std::net::IpAddr;
+
+impl Sender {
+    /// No packet of a subflow is larger than this for a while. False if none was.
+    fn narrow(&mut self, now: Instant, subflow: &mut Subflow, mtu: u16, plain: bool) -> bool {
+        let before = subflow.tx.path_mtu;
+        if before.is_some_and(|path| path.mtu < mtu) {
+            return false;
+        }
+        subflow.tx.path_mtu = Some(PathMtu::new(now, mtu));
+        let smaller = self.resize(now, subflow, plain);
+        if !smaller {
+            subflow.tx.path_mtu = before;
+        }
+        smaller
+    }
+
+    /// Brings the size of a subflow's full segments up to date; what is under way and larger than they are is lost.
+    /// False if nothing became smaller.
+    fn resize(&mut self, now: Instant, subflow: &mut Subflow, plain: bool) -> bool {
+        let mss = subflow.payload_room(plain);
+        let smaller = mss < subflow.tx.mss;
+        subflow.tx.mss = mss;
+        self.congestion.set_mss(subflow.id, Bytes::new(u64::from(mss)));
+        if smaller && subflow.tx.recovery.lose_larger_than(mss) {
+            // The network has not shown to be crowded: the window stays (Linux `tcp_simple_retransmit`).
+            subflow.tx.retransmit_now = true;
+            subflow.tx.recovery.rearm(now, &subflow.tx.rtt);
+        }
+        smaller
+    }
+}
 
 impl Connection {
     /// A router says that the packet of subflow `index` that began at `seq` was too big. True if that may be.
@@ -21,57 +53,26 @@ impl Connection {
             return false;
         }
         let mtu = path_mtu::believable(mtu, &subflow.flow);
-        self.narrow(now, index, mtu)
+        let plain = self.life.mode() == Mode::Plain;
+        self.sender.narrow(now, &mut self.subflows[index], mtu, plain)
     }
 
     /// The device with this address carries no larger packets than this.
     pub(crate) fn on_device_mtu(&mut self, now: Instant, local: IpAddr, mtu: u16) {
-        for index in 0..self.subflows.len() {
-            let subflow = &mut self.subflows[index];
-            if subflow.flow.src == local {
-                subflow.tx.mss_option = subflow.tx.mss_option.min(path_mtu::segment_in(mtu, &subflow.flow));
-                self.resize(now, index);
-            }
+        let plain = self.life.mode() == Mode::Plain;
+        for subflow in self.subflows.iter_mut().filter(|subflow| subflow.flow.src == local) {
+            subflow.tx.mss_option = subflow.tx.mss_option.min(path_mtu::segment_in(mtu, &subflow.flow));
+            self.sender.resize(now, subflow, plain);
         }
-    }
-
-    /// No packet of subflow `index` is larger than this for a while. False if none was.
-    fn narrow(&mut self, now: Instant, index: usize, mtu: u16) -> bool {
-        let subflow = &mut self.subflows[index];
-        let before = subflow.tx.path_mtu;
-        if before.is_some_and(|path| path.mtu < mtu) {
-            return false;
-        }
-        subflow.tx.path_mtu = Some(PathMtu::new(now, mtu));
-        if self.resize(now, index) {
-            return true;
-        }
-        self.subflows[index].tx.path_mtu = before;
-        false
-    }
-
-    /// Brings the size of full segments up to date; what is under way and larger than they are is lost. False if nothing
-    /// became smaller.
-    fn resize(&mut self, now: Instant, index: usize) -> bool {
-        let subflow = &mut self.subflows[index];
-        let mss = subflow.payload_room(self.life.mode() == Mode::Plain);
-        let smaller = mss < subflow.tx.mss;
-        subflow.tx.mss = mss;
-        self.sender.congestion.set_mss(subflow.id, Bytes::new(u64::from(mss)));
-        if smaller && subflow.tx.recovery.lose_larger_than(mss) {
-            // The network has not shown to be crowded: the window stays (Linux `tcp_simple_retransmit`).
-            subflow.tx.retransmit_now = true;
-            subflow.tx.recovery.rearm(now, &subflow.tx.rtt);
-        }
-        smaller
     }
 
     /// Tries full segments again on every subflow whose path MTU was found too long ago.
     pub(super) fn widen_when_old(&mut self, now: Instant) {
         for index in self.subflows.possible(Kind::Narrowed) {
             if self.subflows[index].tx.path_mtu.is_some_and(|path| path.until <= now) {
-                self.subflows[index].tx.path_mtu = None;
-                self.resize(now, index);
+                let subflow = &mut self.subflows[index];
+                subflow.tx.path_mtu = None;
+                self.sender.resize(now, subflow, self.life.mode() == Mode::Plain);
             }
         }
     }
@@ -90,10 +91,9 @@ impl Connection {
         };
         if timeouts >= most && subflow.tx.asked_small.take().is_some_and(|asked| subflow.liveness.heard > asked) {
             shared.counters.black_holes += u64::from(subflow.tx.path_mtu.is_none());
-            self.narrow(now, index, less);
+            self.sender.narrow(now, subflow, less, self.life.mode() == Mode::Plain);
         }
         if timeouts + 1 >= most {
-            let subflow = &mut self.subflows[index];
             subflow.tx.asked_small = Some(now);
             self.send_window_probe(now, index, shared);
         }

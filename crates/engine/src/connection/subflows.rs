@@ -7,9 +7,13 @@
 use super::indices::Indices;
 use crate::SubflowStats;
 use crate::deadline::Earliest;
+use crate::demux::Demux;
+use crate::sent_log::{SentLog, bit};
 use crate::subflow::Subflow;
 use crate::{Keepalive, config::MAX_SUBFLOWS};
 use anabranch_units::{Duration, Instant, SubflowId};
+use anabranch_wire::FlowKey;
+use std::net::IpAddr;
 use std::ops::{Deref, Index, IndexMut};
 
 /// Subflows that are there, and what is kept of those that are gone.
@@ -23,7 +27,7 @@ pub(crate) struct Subflows {
     marks: Marks,
     /// Statistics of subflows that are gone, the latest last.
     pub(super) buried: Vec<SubflowStats>,
-    pub(super) next_id: u16,
+    next_id: u16,
     /// More than the initial subflow was ever there, as far as the peer can know, so plain TCP is no way out.
     pub(super) ever_joined: bool,
     /// A further subflow was open for data, so the peer knows as well that plain TCP is no way out.
@@ -113,6 +117,7 @@ impl Subflows {
         let mut kept = self.list.swap_remove(index);
         kept.id = id;
         self.briefs = vec![Brief::new(kept.id)];
+        self.next_id = id.0 + 1;
         self.renumber();
         std::mem::replace(&mut self.list, vec![kept])
     }
@@ -179,6 +184,13 @@ impl Subflows {
         self.marks.fresh.insert(index);
     }
 
+    /// The same for the subflow with this identifier, if it is there.
+    pub(super) fn touch_id(&mut self, id: SubflowId) {
+        if let Some(index) = self.position(id) {
+            self.touch(index);
+        }
+    }
+
     /// The same for all.
     pub(super) fn touch_all(&mut self) {
         self.marks.fresh = Indices::ALL;
@@ -211,6 +223,87 @@ impl Subflows {
             self.look();
         }
         !self.possible(Kind::Busy).any(|index| !self.list[index].tx.is_at_rest())
+    }
+
+    /// The subflows that policies are shown: the usable ones, or the backups if there is no other. A connection whose
+    /// only subflows have failed goes on using them: there is nothing better.
+    pub(super) fn eligible(&mut self) -> Indices {
+        let preferred = [Kind::Regular, Kind::Backup, Kind::Measured].into_iter();
+        preferred.map(|kind| self.all(kind)).find(|set| !set.is_empty()).unwrap_or(Indices::NONE)
+    }
+
+    /// The open subflow that carries what belongs to the connection: the fastest.
+    pub(super) fn control(&self) -> Option<usize> {
+        self.fastest_open(|_| true)
+    }
+
+    /// The same among those that do not begin at `local`.
+    pub(super) fn control_beside(&self, local: IpAddr) -> Option<usize> {
+        self.fastest_open(|subflow| subflow.flow.src != local)
+    }
+
+    fn fastest_open(&self, counts: impl Fn(&Subflow) -> bool) -> Option<usize> {
+        let open = self.list.iter().enumerate().filter(|(_, subflow)| subflow.is_open() && counts(subflow));
+        open.min_by_key(|(_, subflow)| (subflow.liveness.potentially_failed, subflow.tx.rtt.srtt()))
+            .map(|(index, _)| index)
+    }
+
+    /// Tells whether one more subflow may be established where at most `limit` may be.
+    pub(super) fn has_room(&self, limit: usize) -> bool {
+        let there = self.list.iter().filter(|subflow| !subflow.is_half_open_join()).count();
+        there < limit.min(MAX_SUBFLOWS)
+    }
+
+    /// Tells whether no other subflow to this peer, of whatever connection, has the ports of `flow`.
+    pub(super) fn owns_ports(&self, flow: &FlowKey, demux: &Demux) -> bool {
+        let of_peer = |flow: &FlowKey| self.list.iter().any(|subflow| subflow.flow.dst == flow.dst);
+        demux.with_ports(flow).iter().all(|(other, _)| other == flow || !of_peer(other))
+    }
+
+    /// An identifier that no subflow has.
+    pub(super) fn new_id(&mut self) -> SubflowId {
+        // After 65536 joins the numbers begin again; one still in use is passed over.
+        while self.position(SubflowId(self.next_id)).is_some() {
+            self.next_id = self.next_id.wrapping_add(1);
+        }
+        let id = SubflowId(self.next_id);
+        self.next_id = self.next_id.wrapping_add(1);
+        id
+    }
+
+    /// A packet of a subflow has left the first hop.
+    pub(super) fn on_departed(&mut self, id: SubflowId, size: u64) {
+        if let Some(index) = self.position(id) {
+            let tx = &mut self[index].tx;
+            tx.first_hop = tx.first_hop.saturating_sub(size);
+        }
+    }
+
+    /// The peer has the data at offset `una`, and perhaps more: what carried it is of use.
+    pub(super) fn credit_carriers(&mut self, log: &SentLog, una: u64) {
+        for index in self.possible(Kind::Unproven) {
+            let subflow = &self.list[index];
+            if !subflow.useful && log.carriers(una) & bit(subflow.slot) != 0 {
+                self[index].useful = true;
+            }
+        }
+    }
+
+    /// All before `una` has arrived: subflows suspected over older data get another chance. Tells whether there were any.
+    pub(super) fn clear_suspects(&mut self, una: u64) -> bool {
+        let mut settled = false;
+        for index in self.possible(Kind::Suspected) {
+            if self.list[index].liveness.suspect_until.is_some_and(|until| until <= una) {
+                self[index].liveness.suspect_until = None;
+                settled = true;
+            }
+        }
+        settled
+    }
+
+    /// Fragments that subflows hold out of order.
+    pub(super) fn held_fragments(&self) -> u64 {
+        self.possible(Kind::Holding).map(|index| self.list[index].rx.ofo.fragments() as u64).sum()
     }
 
     /// Brings the kinds up to date.

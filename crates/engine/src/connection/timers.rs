@@ -4,7 +4,6 @@ use super::subflows::Kind;
 use super::{Connection, Life, Mode, Role};
 use crate::deadline::Earliest;
 use crate::memory::Offer;
-use crate::recovery::Fired;
 use crate::sent_log::bit;
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
@@ -227,27 +226,8 @@ impl Connection {
             // RFC 8684 §3.7: data without a mapping cannot be delivered, and the subflow is broken.
             return self.kill(now, index, ResetReason::Middlebox, shared);
         }
-        while self.subflows.get(index).is_some_and(|s| s.tx.recovery.deadline().is_some_and(|at| at <= now)) {
-            let subflow = &mut self.subflows[index];
-            let in_flight = subflow.tx.flight_size();
-            let first = subflow.tx.recovery.consecutive_rtos() == 0;
-            match subflow.tx.recovery.on_deadline(now, &subflow.tx.rtt) {
-                Fired::Nothing => break,
-                Fired::Probe => {
-                    subflow.tx.probe_now = true;
-                    break;
-                }
-                Fired::Lost { segments, entered_recovery, .. } => {
-                    subflow.tx.loss.on_lost(segments);
-                    if entered_recovery {
-                        self.enter_recovery(now, index, in_flight);
-                    }
-                }
-                Fired::Rto => {
-                    self.on_rto(now, index, in_flight, first, shared);
-                    break;
-                }
-            }
+        if let Some((in_flight, first)) = self.sender.on_recovery_deadline(now, subflow) {
+            self.on_rto(now, index, in_flight, first, shared);
         }
     }
 
@@ -298,18 +278,8 @@ impl Connection {
             }
         }
         if failed {
-            self.subflows_changed(now);
+            self.sender.on_subflows_changed(now, &self.subflows);
         }
-    }
-
-    /// A loss was found by other means than a timeout.
-    pub(super) fn enter_recovery(&mut self, now: Instant, index: usize, in_flight: Bytes) {
-        let subflow = &mut self.subflows[index];
-        subflow.tx.counts.fast_recoveries += 1;
-        subflow.tx.retransmit_now = true;
-        let id = subflow.id;
-        self.sender.congestion.on_fast_retransmit(now, id, in_flight);
-        self.sender.scheduler.observe(now, &PolicyEvent::FastRetransmit { on: id });
     }
 
     fn on_rto(&mut self, now: Instant, index: usize, in_flight: Bytes, first: bool, shared: &mut Shared) {
@@ -332,7 +302,7 @@ impl Connection {
                 Some((una, end)) => self.on_unconfirmed_data(now, una, end, shared),
                 None => {
                     self.sender.outgoing.send_elsewhere(self.subflows[index].slot, Reason::Rto(id));
-                    self.subflows_changed(now);
+                    self.sender.on_subflows_changed(now, &self.subflows);
                 }
             }
         } else if self.subflows[index].tx.repeats_in_vain() {
@@ -354,7 +324,7 @@ impl Connection {
         let others = self.subflows.iter().enumerate().any(|(other, subflow)| other != index && subflow.is_usable());
         if self.life.mode() == Mode::Multipath && others && self.subflows[index].is_usable() {
             self.subflows[index].liveness.potentially_failed = true;
-            self.subflows_changed(now);
+            self.sender.on_subflows_changed(now, &self.subflows);
         }
     }
 
@@ -423,7 +393,9 @@ impl Connection {
             let usable = self.subflows.iter().filter(|subflow| subflow.is_usable()).count();
             if usable == 0 {
                 // A suspect is better than none.
-                self.clear_suspects(now, u64::MAX);
+                if self.subflows.clear_suspects(u64::MAX) {
+                    self.sender.on_subflows_changed(now, &self.subflows);
+                }
             }
             if !self.subflows.iter().any(|subflow| subflow.is_repairing(una)) {
                 return self.on_unconfirmed_data(now, una, end, shared);
@@ -503,22 +475,8 @@ impl Connection {
             self.send_window_probe(now, index, shared);
             index += 1;
         }
-        self.subflows_changed(now);
+        self.sender.on_subflows_changed(now, &self.subflows);
         self.arm_data_timer(now, shared);
-    }
-
-    /// All before `una` has arrived: subflows suspected over older data get another chance.
-    pub(super) fn clear_suspects(&mut self, now: Instant, una: u64) {
-        let mut settled = false;
-        for index in self.subflows.possible(Kind::Suspected) {
-            if self.subflows[index].liveness.suspect_until.is_some_and(|until| until <= una) {
-                self.subflows[index].liveness.suspect_until = None;
-                settled = true;
-            }
-        }
-        if settled {
-            self.subflows_changed(now);
-        }
     }
 
     /// (Re)starts the data-level timer if anything waits for a DATA_ACK.

@@ -1,0 +1,90 @@
+//! Subflows held back although their windows have room: by pacing, and by TCP Small Queues (A-TSQ).
+
+use super::indices::Indices;
+use super::sender::Sender;
+use super::subflows::{Reader, Subflows};
+use crate::Profile;
+use crate::subflow::Subflow;
+use anabranch_policy::SubflowView;
+use anabranch_units::{Bytes, Instant};
+
+impl Sender {
+    /// Holds back the subflows whose next segment has to wait.
+    pub(super) fn throttle(&self, now: Instant, subflows: &mut Subflows, profile: &Profile) {
+        let changed = subflows.take_changed(Reader::Throttle);
+        // Pacing lets go with time.
+        let due = if self.congestion.is_model_based() { Indices::ALL } else { changed };
+        due.below(subflows.len()).for_each(|index| self.throttle_one(now, subflows, index, profile));
+    }
+
+    /// Holds back subflow `index`, or lets it go.
+    pub(super) fn throttle_one(&self, now: Instant, subflows: &mut Subflows, index: usize, profile: &Profile) {
+        let throttled = self.is_held_back(now, &subflows[index], profile);
+        if throttled != subflows[index].tx.throttled {
+            subflows[index].tx.throttled = throttled;
+        }
+    }
+
+    /// Tells whether the next segment of a subflow is not due yet by its pacing, or its first hop holds enough (TCP
+    /// Small Queues: the larger of some segments and what the pacing rate sends in a millisecond). A full segment with
+    /// its headers is larger than its payload, so that this many of them are enough.
+    fn is_held_back(&self, now: Instant, subflow: &Subflow, profile: &Profile) -> bool {
+        let congestion = &self.congestion;
+        if profile.tsq.is_none() && !congestion.is_model_based() {
+            return false;
+        }
+        let model = congestion.model(subflow.id, subflow.tx.rtt.srtt());
+        let early = model.is_some() && !subflow.tx.pacer.is_open(now);
+        let least = u64::from(profile.tsq_segments) * u64::from(profile.mss).max(u64::from(subflow.tx.mss));
+        let tsq = profile.tsq.zip(subflow.tx.rtt.srtt()).filter(|_| subflow.tx.first_hop > least);
+        let crowded = tsq.is_some_and(|(span, srtt)| {
+            let cwnd = congestion.cwnd(subflow.id);
+            // What does not pace is taken to.
+            let unpaced = || SubflowView::linux_pace(cwnd, congestion.ssthresh(subflow.id), srtt);
+            let pace = model.map_or_else(unpaced, |model| model.pacing);
+            subflow.tx.first_hop > pace.bytes_in(span).get()
+        });
+        early || crowded
+    }
+
+    /// A segment of a subflow leaves: the next one is put off if its congestion control paces; `burst` is what may leave
+    /// at once.
+    pub(super) fn pace(&self, now: Instant, subflow: &mut Subflow, payload: u32, burst: Option<Bytes>) {
+        if let Some(model) = self.congestion.model(subflow.id, subflow.tx.rtt.srtt()) {
+            subflow.tx.pacer.on_sent(now, Bytes::new(u64::from(payload)), model.pacing, burst);
+        }
+    }
+
+    /// Nothing more leaves now. Sets the alarm of those that pacing holds back; tells those with room that they have
+    /// too little to send, so that what they deliver is not taken for what the path can.
+    pub(super) fn settle_pacing(&self, now: Instant, subflows: &mut Subflows) {
+        let paced = self.congestion.is_model_based();
+        let changed = subflows.take_changed(Reader::Pacing);
+        let due = if paced { Indices::ALL } else { changed };
+        for index in due.below(subflows.len()) {
+            if paced {
+                subflows.touch(index);
+            }
+            let subflow = subflows.unmarked(index);
+            let full = Bytes::new(u64::from(subflow.tx.mss));
+            let room = subflow.tx.in_flight() + full <= self.congestion.cwnd(subflow.id);
+            let repairs = subflow.tx.recovery.next_retransmission().is_some();
+            if paced {
+                subflow.tx.pacer.arm(now, room || repairs);
+            }
+            if room && !repairs && !subflow.tx.throttled {
+                subflow.tx.recovery.mark_app_limited();
+            }
+        }
+    }
+
+    /// The same where nothing is under way, waits to be repeated or is paced.
+    pub(super) fn settle_idle(&self, subflows: &mut Subflows) {
+        for index in subflows.take_changed(Reader::Pacing).below(subflows.len()) {
+            let subflow = subflows.unmarked(index);
+            if Bytes::new(u64::from(subflow.tx.mss)) <= self.congestion.cwnd(subflow.id) {
+                subflow.tx.recovery.mark_app_limited();
+            }
+        }
+    }
+}
