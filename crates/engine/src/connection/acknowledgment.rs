@@ -147,22 +147,13 @@ impl Connection {
 
     /// The peer has everything before `offset`, and admits `window` bytes from there on. False if that cannot be.
     pub(super) fn on_data_ack(&mut self, now: Instant, offset: u64, window: u64, shared: &mut Shared) -> bool {
-        let out = &mut self.sender.outgoing;
-        let fin_acked = out.fin.is_some_and(|fin| out.fin_sent && offset == fin + 1);
-        let data = offset - u64::from(fin_acked);
-        // An acknowledgment of what was never sent is a lie (optimistic ACK); ignore it.
-        if data > out.nxt || out.unsent.first().is_some_and(|(start, _)| data > start) {
+        let Some((data, fin_acked)) = self.sender.outgoing.acknowledged_by(offset) else {
             shared.counters.unacceptable += 1;
             return false;
-        }
-        if data > out.una {
-            let una = out.una;
-            self.subflows.credit_carriers(&self.sender.outgoing.log, una);
-            let out = &mut self.sender.outgoing;
-            out.una = data;
-            out.buffer.release(data);
-            out.log.release(data);
-            out.reinject.remove_below(data);
+        };
+        if data > self.sender.outgoing.una {
+            self.subflows.credit_carriers(&self.sender.outgoing.log, self.sender.outgoing.una);
+            self.sender.outgoing.release(data);
             self.timers.data_backoff = 0;
             self.paths.lost_subflows.clear();
             self.arm_data_timer(now, shared);
@@ -170,24 +161,17 @@ impl Connection {
                 self.sender.on_subflows_changed(now, &self.subflows);
             }
             self.timers.on_progress(now, self.sender.outgoing.awaits_data_ack(), shared.config.user_timeout);
-            let out = &mut self.sender.outgoing;
-            if out.writer_waits {
-                out.writer_waits = false;
+            if std::mem::take(&mut self.sender.outgoing.writer_waits) {
                 shared.event(self.id, Event::Writable);
             }
         }
-        let out = &mut self.sender.outgoing;
-        if fin_acked && !out.fin_acked {
-            out.fin_acked = true;
+        if fin_acked && !self.sender.outgoing.fin_acked {
+            self.sender.outgoing.fin_acked = true;
             self.timers.data_backoff = 0;
             self.arm_data_timer(now, shared);
             self.timers.on_progress(now, self.sender.outgoing.awaits_data_ack(), shared.config.user_timeout);
         }
-        let out = &mut self.sender.outgoing;
-        if offset >= out.una {
-            out.edge = out.edge.max(offset + window);
-            out.largest_window = out.largest_window.max(window);
-        }
+        self.sender.outgoing.open_window(offset, window);
         true
     }
 }

@@ -1,6 +1,7 @@
 //! Paths that the ACKs take: the policy, its view, and the probes that inform it.
 
 use super::probing::Prober;
+use crate::subflow::Subflow;
 use anabranch_policy::ack_path::{AckPath, AckRoute};
 use anabranch_policy::registry::Built;
 
@@ -15,5 +16,17 @@ pub(super) struct AckRouting {
 impl AckRouting {
     pub(super) fn new(policy: Built<dyn AckPath>) -> Self {
         AckRouting { policy, routes: Vec::new(), prober: Prober::default() }
+    }
+
+    /// Brings `routes` up to date: what the policy may choose among.
+    pub(super) fn survey(&mut self, subflows: &[Subflow]) {
+        self.routes.clear();
+        let open = subflows.iter().filter(|subflow| subflow.is_open());
+        self.routes.extend(open.map(|subflow| AckRoute {
+            id: subflow.id,
+            srtt: subflow.tx.rtt.srtt(),
+            local: subflow.flow.src,
+            remote: subflow.flow.dst,
+        }));
     }
 }

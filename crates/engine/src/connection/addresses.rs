@@ -1,9 +1,10 @@
 //! What the two ends tell each other of their addresses: ADD_ADDR and REMOVE_ADDR (RFC 8684 §3.4).
 
+use super::paths::PathManager;
 use super::{Connection, Mode, Role};
 use crate::shared::Shared;
 use crate::subflow::{RemovalProbe, State};
-use anabranch_units::{AddressId, Instant, add_addr_hmac, same_mac};
+use anabranch_units::{AddressId, Duration, Instant, add_addr_hmac, same_mac};
 use anabranch_wire::{AddAddr, MpOption, RemoveAddr, ResetReason};
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,7 +13,7 @@ use std::net::{IpAddr, SocketAddr};
 pub(super) struct Announcement {
     pub(super) id: AddressId,
     pub(super) address: IpAddr,
-    sent: u32,
+    pub(super) sent: u32,
     pub(super) next: Instant,
 }
 
@@ -22,6 +23,24 @@ const MAX_ANNOUNCEMENTS: u32 = 3;
 const MAX_REMOTE: usize = 8;
 /// Keepalives to a subflow whose address was withdrawn, an RTO apart.
 const REMOVAL_PROBES: u32 = 2;
+
+impl PathManager {
+    /// The address to be announced now, and again after an `rto` and longer pauses, unless it is echoed.
+    fn take_announcement(&mut self, now: Instant, rto: Duration) -> Option<(AddressId, IpAddr)> {
+        let given_up = |first: &Announcement| first.sent >= MAX_ANNOUNCEMENTS && first.next <= now;
+        while self.announcements.front().is_some_and(given_up) {
+            self.announcements.pop_front();
+        }
+        let first = self.announcements.front_mut().filter(|first| first.next <= now)?;
+        first.next = now + rto * (1 << first.sent);
+        first.sent += 1;
+        let (id, address) = (first.id, first.address);
+        if !self.announced.contains(&id) {
+            self.announced.push(id);
+        }
+        Some((id, address))
+    }
+}
 
 impl Connection {
     /// A subflow was established: announce our further addresses once.
@@ -36,12 +55,7 @@ impl Connection {
         let Some(initial) = self.paths.initial_address else { return };
         for (id, address) in shared.locals.iter() {
             if address.ip != initial && !shared.down.contains(&address.ip) {
-                self.paths.manager.announcements.push_back(Announcement {
-                    id,
-                    address: address.ip,
-                    sent: 0,
-                    next: now,
-                });
+                self.paths.manager.enqueue(now, id, address.ip);
             }
         }
         self.announce(now, shared);
@@ -52,7 +66,7 @@ impl Connection {
         let initial = self.paths.initial_address == Some(address);
         let Some(id) = id.filter(|_| shared.config.announce && self.role == Role::Server && !initial) else { return };
         if self.paths.manager.announcements.iter().all(|announcement| announcement.id != id) {
-            self.paths.manager.announcements.push_back(Announcement { id, address, sent: 0, next: now });
+            self.paths.manager.enqueue(now, id, address);
         }
         self.announce(now, shared);
     }
@@ -62,20 +76,10 @@ impl Connection {
     pub(super) fn announce(&mut self, now: Instant, shared: &mut Shared) {
         self.paths.manager.await_announcement(now);
         let Some((index, key)) = self.subflows.control().zip(self.keys.remote) else { return };
-        let given_up = |first: &Announcement| first.sent >= MAX_ANNOUNCEMENTS && first.next <= now;
-        while self.paths.manager.announcements.front().is_some_and(given_up) {
-            self.paths.manager.announcements.pop_front();
-        }
-        let Some(first) = self.paths.manager.announcements.front_mut().filter(|first| first.next <= now) else {
-            return;
-        };
-        first.next = now + self.subflows[index].tx.rtt.rto() * (1 << first.sent);
-        first.sent += 1;
-        let (id, address, port) = (first.id, first.address, shared.config.announced_port);
+        let rto = self.subflows[index].tx.rtt.rto();
+        let Some((id, address)) = self.paths.manager.take_announcement(now, rto) else { return };
+        let port = shared.config.announced_port;
         let hmac = add_addr_hmac(self.keys.local, key, id, address, port);
-        if !self.paths.manager.announced.contains(&id) {
-            self.paths.manager.announced.push(id);
-        }
         let add = AddAddr { id, address, port, hmac: Some(hmac.last_8()) };
         self.send_ack(now, index, vec![MpOption::AddAddr(add)], shared);
     }

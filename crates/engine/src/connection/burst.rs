@@ -17,7 +17,7 @@ use crate::originals::Declared;
 use crate::recovery::Sent;
 use crate::shared::Shared;
 use anabranch_units::SubflowId;
-use anabranch_wire::{DataSeq, Map, MpOption, Options, dss_checksum};
+use anabranch_wire::{Map, MpOption, Options, dss_checksum};
 
 /// Segments in the endpoint's queue whose mapping may yet grow.
 pub(super) struct Burst {
@@ -100,7 +100,7 @@ impl Connection {
             checksum: None,
             data_fin: burst.data_fin,
         };
-        let mut map = self.map(&declared);
+        let mut map = self.keys.map(&declared);
         let originals = &mut self.subflows[index].tx.originals;
         if self.negotiated.checksum {
             let payloads = originals.bytes(burst.start, burst.length);
@@ -123,13 +123,6 @@ impl Connection {
                 None => declare(&mut transmit.segment.options, &map, declared.data_fin),
             }
         }
-    }
-
-    /// A mapping as it goes onto the wire.
-    pub(super) fn map(&self, declared: &Declared) -> Map {
-        let Declared { start, data, length, checksum, data_fin } = *declared;
-        let length = length + u16::from(data_fin);
-        Map { dsn: DataSeq::Long(self.keys.dsn(data)), subflow_seq: start as u32, length, checksum }
     }
 }
 

@@ -25,7 +25,7 @@ impl Connection {
         if held > limit {
             return Err(format!("{held} bytes held by the receiver, {limit} allowed"));
         }
-        let buffered = out.buffer.end() - out.buffer.start();
+        let buffered = out.held();
         if buffered > shared.config.send_buffer.get() {
             return Err(format!("{buffered} bytes in a send buffer of {}", shared.config.send_buffer));
         }

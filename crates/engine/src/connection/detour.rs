@@ -21,7 +21,6 @@
 use super::{Connection, Mode};
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
-use anabranch_policy::ack_path::AckRoute;
 use anabranch_units::{Instant, SubflowId};
 use anabranch_wire::{Flags, FlowKey, Segment};
 
@@ -34,18 +33,6 @@ pub(super) fn is_agreed(segment: &Segment, shared: &Shared) -> bool {
 }
 
 impl Connection {
-    /// Brings `self.acks.routes` up to date: what an ACK path policy may choose among.
-    pub(super) fn survey_routes(&mut self) {
-        self.acks.routes.clear();
-        let open = self.subflows.iter().filter(|subflow| subflow.is_open());
-        self.acks.routes.extend(open.map(|subflow| AckRoute {
-            id: subflow.id,
-            srtt: subflow.tx.rtt.srtt(),
-            local: subflow.flow.src,
-            remote: subflow.flow.dst,
-        }));
-    }
-
     /// As what the next pure ACK of subflow `index` leaves if it goes another way.
     pub(super) fn detour(&mut self, now: Instant, index: usize, shared: &Shared) -> Option<FlowKey> {
         if self.subflows.len() < 2 || self.life.mode() != Mode::Multipath {
@@ -57,7 +44,7 @@ impl Connection {
             }
             return None;
         }
-        self.survey_routes();
+        self.acks.survey(&self.subflows);
         let subflow = &self.subflows[index];
         let via = self.acks.policy.path(now, subflow.id, &self.acks.routes);
         let route = self.acks.routes.iter().find(|route| route.id == via)?;

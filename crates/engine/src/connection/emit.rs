@@ -8,8 +8,8 @@ use crate::shared::Shared;
 use crate::subflow::State;
 use anabranch_units::{Bytes, Instant};
 use anabranch_wire::{
-    DataSeq, Dss, Flags, FlowKey, Handshake, Map, MpCapable, MpOption, Options, Segment, Timestamps, dss_checksum,
-    plan, sack_room,
+    DataSeq, Dss, Flags, FlowKey, Handshake, MpCapable, MpOption, Options, Segment, Timestamps, dss_checksum, plan,
+    sack_room,
 };
 use bytes::Bytes as Payload;
 
@@ -128,16 +128,9 @@ impl Connection {
         }
         let offset = self.subflows[index].tx.recovery.snd_nxt();
         let mut segment = self.base(now, index, Flags::ACK, offset, shared);
-        let map = Some(self.data_fin_map(fin));
+        let map = Some(self.keys.data_fin_map(fin, self.negotiated.checksum));
         segment.options.dss = Some(Dss { data_ack: Some(self.data_ack(false)), map, data_fin: true });
         self.transmit_segment(index, segment, purpose, shared);
-    }
-
-    /// The mapping of a DATA_FIN that no data carries (RFC 8684 §3.3.3).
-    fn data_fin_map(&self, fin: u64) -> Map {
-        let dsn = self.keys.dsn(fin);
-        let checksum = self.negotiated.checksum.then(|| dss_checksum(dsn, 0, 1, []));
-        Map { dsn: DataSeq::Long(dsn), subflow_seq: 0, length: 1, checksum }
     }
 
     /// The segment that carries `sent`, new or repeated.
@@ -197,7 +190,7 @@ impl Connection {
         if self.negotiated.checksum && self.life.mode() != Mode::Plain && grows {
             map.checksum = Some(0);
         } else if self.negotiated.checksum && self.life.mode() != Mode::Plain {
-            let wire = self.map(&map);
+            let wire = self.keys.map(&map);
             let sum = dss_checksum(self.keys.dsn(sent.data), wire.subflow_seq, wire.length, [payload.as_ref()]);
             map.checksum = Some(sum);
             self.subflows[index].tx.originals.declare(map);
@@ -212,12 +205,12 @@ impl Connection {
                 // A FIN may close the stream as well if nothing else is outstanding (RFC 8684 §3.3.3).
                 let out = &self.sender.outgoing;
                 let last = out.fin.filter(|fin| out.fin_sent && !out.fin_acked && out.una == *fin);
-                let map = last.map(|fin| self.data_fin_map(fin));
+                let map = last.map(|fin| self.keys.data_fin_map(fin, self.negotiated.checksum));
                 segment.options.dss = Some(Dss { data_ack, data_fin: map.is_some(), map });
             }
             return;
         };
-        let map = self.map(declared);
+        let map = self.keys.map(declared);
         let joined = self.subflows[index].is_join();
         let first_data = declared.data == 0 && !self.life.is_confirmed() && !joined && self.role == super::Role::Client;
         if first_data && !declared.data_fin && self.keys.remote.is_some() {

@@ -4,8 +4,10 @@
 //! Copies outside are not reached: registers, the stack below functions that have returned, and packets with MP_CAPABLE
 //! or MP_FASTCLOSE, in which keys cross the network in the clear.
 
+use crate::mapping::{Mapping, Proof};
+use crate::originals::Declared;
 use anabranch_units::{Dsn, Key};
-use anabranch_wire::DataSeq;
+use anabranch_wire::{DataSeq, Map, dss_checksum};
 use zeroize::Zeroize;
 
 /// Keys of a connection, and the initial DSNs that follow from them.
@@ -35,6 +37,29 @@ impl Keys {
     /// The DSN of an offset in the peer's stream.
     pub(super) fn remote_dsn(&self, offset: u64) -> Dsn {
         self.remote_idsn + 1 + offset
+    }
+
+    /// A mapping as it goes onto the wire.
+    pub(super) fn map(&self, declared: &Declared) -> Map {
+        let Declared { start, data, length, checksum, data_fin } = *declared;
+        let length = length + u16::from(data_fin);
+        Map { dsn: DataSeq::Long(self.dsn(data)), subflow_seq: start as u32, length, checksum }
+    }
+
+    /// The mapping of a DATA_FIN at offset `fin` that no data carries (RFC 8684 §3.3.3), with a checksum if those are in
+    /// use.
+    pub(super) fn data_fin_map(&self, fin: u64, checksum: bool) -> Map {
+        let dsn = self.dsn(fin);
+        let checksum = checksum.then(|| dss_checksum(dsn, 0, 1, []));
+        Map { dsn: DataSeq::Long(dsn), subflow_seq: 0, length: 1, checksum }
+    }
+
+    /// Tells whether the bytes of a mapping of the peer are what its checksum says (RFC 8684 §3.3.1). The consequences of
+    /// a wrong one are in `fallback`.
+    pub(super) fn is_intact<'a>(&self, map: &Mapping, proof: Proof, bytes: impl IntoIterator<Item = &'a [u8]>) -> bool {
+        let length = map.length as u16 + u16::from(proof.data_fin);
+        // A lone DATA_FIN is at subflow offset 0 by definition (§3.3.3).
+        proof.is(dss_checksum(self.remote_dsn(map.data), map.subflow as u32, length, bytes))
     }
 
     /// The offset in our stream that a DATA_ACK names when `una` is acknowledged; `None` if before its start.

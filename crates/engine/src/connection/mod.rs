@@ -7,7 +7,7 @@
 //! - the beginning: `handshake`, `race` (for the first subflow), `resume` (from a cookie), `confirmation` (that the
 //!   peer speaks MPTCP), `reopening` (on another path if the first dies before);
 //! - a segment arrives: `input`, `expected` (the short way of the common kinds), `acceptance`, `acknowledgment`,
-//!   `options`, `signal` (DSS), `payload`, `integrity` (checksums), `autotune` (of the receive buffer);
+//!   `options`, `signal` (DSS), `payload`, `autotune` (of the receive buffer);
 //! - what leaves: `output`, `decision` (of the scheduler), `watchdog` (over it), `copies` (for the reinjection policy),
 //!   `emit`, `burst` (one mapping over several segments), `detour` (ACKs on another subflow's path), `probing` (for
 //!   that), `sizes`;
@@ -33,7 +33,6 @@ mod handshake;
 mod history;
 mod indices;
 mod input;
-mod integrity;
 mod keys;
 mod life;
 mod load;
@@ -146,13 +145,10 @@ impl Connection {
             self.sender.outgoing.writer_waits = true;
         }
         if taken > 0 {
-            let out = &mut self.sender.outgoing;
-            if out.unsent.is_empty() {
+            if self.sender.outgoing.unsent.is_empty() {
                 self.sender.scheduler.observe(self.sender.waiting.since(), &PolicyEvent::DataWritten);
             }
-            let start = out.buffer.end();
-            out.buffer.push(data, taken);
-            out.unsent.insert(start, start + taken as u64);
+            self.sender.outgoing.append(data, taken);
             self.stats.written += taken as u64;
         }
         taken
@@ -177,8 +173,8 @@ impl Connection {
         if self.sender.outgoing.fin.is_some() || self.life.is_gone() {
             return 0;
         }
-        let held = self.sender.outgoing.buffer.end() - self.sender.outgoing.buffer.start();
-        usize::try_from(shared.config.send_buffer.get().saturating_sub(held)).unwrap_or(usize::MAX)
+        let space = shared.config.send_buffer.get().saturating_sub(self.sender.outgoing.held());
+        usize::try_from(space).unwrap_or(usize::MAX)
     }
 
     /// The next piece of the stream for the application.

@@ -86,6 +86,34 @@ impl PathManager {
         self.initial_denied = denied;
     }
 
+    /// A subflow of `flow` was lost: another attempt is due after `pause`, and later with each in a row that has not
+    /// `worked`.
+    fn on_lost(&mut self, now: Instant, flow: &FlowKey, worked: bool, pause: Duration) {
+        let index = self.retry_index(flow);
+        let retry = &mut self.retries[index];
+        retry.failures = if worked { 0 } else { retry.failures + 1 };
+        let doublings = retry.failures.saturating_sub(1).min(MAX_RETRY_DOUBLINGS);
+        retry.at = Some(now + pause * (1 << doublings));
+    }
+
+    /// Tells whether a join between these addresses has to wait, or was called hopeless where that matters (`choosy`).
+    fn is_too_early(&self, now: Instant, local: IpAddr, remote: IpAddr, choosy: bool) -> bool {
+        let here = |retry: &&Retry| (retry.local, retry.remote) == (local, remote);
+        let waits = |retry: &Retry| (retry.barred && choosy) || retry.at.is_some_and(|at| at > now);
+        self.retries.iter().filter(here).any(waits)
+    }
+
+    /// Tells whether the time of further attempts has come, which then count as made.
+    fn take_due_retries(&mut self, now: Instant) -> bool {
+        let due = |retry: &&mut Retry| retry.at.is_some_and(|at| at <= now);
+        self.retries.iter_mut().filter(due).map(|retry| retry.at = None).count() > 0
+    }
+
+    /// Has an address of ours announced, in its turn.
+    pub(super) fn enqueue(&mut self, now: Instant, id: AddressId, address: IpAddr) {
+        self.announcements.push_back(Announcement { id, address, sent: 0, next: now });
+    }
+
     /// No subflow is tried between these addresses any more.
     pub(super) fn bar(&mut self, flow: &FlowKey) {
         let index = self.retry_index(flow);
@@ -162,11 +190,7 @@ impl Connection {
             for (id, remote) in &remotes {
                 let there = |flow: &FlowKey| flow.src == local && flow.dst == remote.ip();
                 let same_family = local.is_ipv4() == remote.is_ipv4();
-                let too_early = |retry: &Retry| {
-                    let here = (retry.local, retry.remote) == (local, remote.ip());
-                    here && ((retry.barred && choosy) || retry.at.is_some_and(|at| at > now))
-                };
-                if self.paths.manager.retries.iter().any(too_early) {
+                if self.paths.manager.is_too_early(now, local, remote.ip(), choosy) {
                     continue;
                 }
                 if self.subflows.len() < limit && same_family && !self.subflows.iter().any(|s| there(&s.flow)) {
@@ -181,21 +205,14 @@ impl Connection {
     /// The subflow of `flow` is gone; another attempt is due in a while. `worked` says whether it ever carried
     /// anything: a path that lets no subflow work (a middlebox, a peer that refuses) is tried less and less often.
     pub(super) fn schedule_rejoin(&mut self, now: Instant, flow: &FlowKey, worked: bool, shared: &Shared) {
-        let Some(pause) =
-            shared.config.rejoin.filter(|_| self.role == Role::Client && self.life.mode() == Mode::Multipath)
-        else {
-            return;
-        };
-        let index = self.paths.manager.retry_index(flow);
-        let retry = &mut self.paths.manager.retries[index];
-        retry.failures = if worked { 0 } else { retry.failures + 1 };
-        let doublings = retry.failures.saturating_sub(1).min(MAX_RETRY_DOUBLINGS);
-        retry.at = Some(now + pause * (1 << doublings));
+        let joins = self.role == Role::Client && self.life.mode() == Mode::Multipath;
+        if let Some(pause) = shared.config.rejoin.filter(|_| joins) {
+            self.paths.manager.on_lost(now, flow, worked, pause);
+        }
     }
 
     pub(super) fn on_paths_deadline(&mut self, now: Instant, shared: &mut Shared) {
-        let due = |retry: &&mut Retry| retry.at.is_some_and(|at| at <= now);
-        if self.paths.manager.retries.iter_mut().filter(due).map(|retry| retry.at = None).count() > 0 {
+        if self.paths.manager.take_due_retries(now) {
             self.join_missing(now, shared);
         }
         if self.paths.manager.announcements.front().is_some_and(|first| first.next <= now) {

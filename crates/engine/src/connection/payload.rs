@@ -31,7 +31,9 @@ impl Connection {
         self.subflows[index].note_arrival(now, start, end, &shared.config.profile);
         self.wake_prober(now);
         let own_map = if let Placing::At(data) = placing { Some(data) } else { None };
-        let early = self.is_early(index, start, own_map);
+        let plain = self.life.mode() == Mode::Plain;
+        let data = self.subflows[index].rx.data_offset(start, own_map, plain);
+        let early = data.is_some_and(|data| data > self.receiver.next());
         let mut payload = std::mem::take(&mut segment.payload);
         let rcv_nxt = self.subflows[index].rx.rcv_nxt;
         if start > rcv_nxt {
@@ -64,20 +66,13 @@ impl Connection {
     /// a FIN, or the window of plain TCP, may not.
     fn admits(&mut self, index: usize, end: u64, fin: bool, is_empty: bool) -> bool {
         let rx = &mut self.subflows[index].rx;
-        if fin {
-            if rx.peer_fin.is_some_and(|known| known != end) {
-                return false;
-            }
-            rx.peer_fin = Some(end);
-            rx.ack.now = true;
-        }
-        if rx.peer_fin.is_some_and(|known| end > known) {
+        if !rx.agrees_on_end(end, fin) {
             return false;
         }
         if self.life.mode() == Mode::Plain && !is_empty && end - 1 > self.receiver.edge() {
             // Plain TCP has no second level to repeat what the window does not admit (a window probe, for example): it
             // must not be acknowledged here either.
-            self.subflows[index].rx.ack.now = true;
+            rx.ack.now = true;
             return false;
         }
         true
@@ -95,16 +90,8 @@ impl Connection {
     ) {
         let (length, refused) = (payload.len() as u64, placing == Placing::Refused);
         shared.counters.refused_data += if refused { length } else { 0 };
-        let rx = &mut self.subflows[index].rx;
-        let stored = if refused { None } else { rx.ofo.insert(start, payload) };
-        if stored.is_some_and(|stored| stored < length) {
-            rx.ack.duplicate = Some((start, start + length));
-        }
-        rx.ack.unreported = true;
-        if shared.config.profile.coupled_acks && stored == Some(0) {
-            // What is stored already is not answered.
-            (rx.ack.now, rx.ack.unreported) = (false, false);
-        }
+        let payload = (!refused).then_some(payload);
+        let stored = self.subflows[index].rx.hold(start, length, payload, shared.config.profile.coupled_acks);
         if early && stored.is_some_and(|stored| stored > 0) {
             self.receiver.on_early();
         }
@@ -133,20 +120,6 @@ impl Connection {
             self.subflows[index].rx.ofo.release();
             self.receiver.on_push();
         }
-    }
-
-    /// What has just arrived at subflow offset `start` is not next in the stream, as far as its mapping is known.
-    fn is_early(&self, index: usize, start: u64, own_map: Option<u64>) -> bool {
-        let subflow = &self.subflows[index];
-        let start = start.max(subflow.rx.rcv_nxt);
-        let data = match self.life.mode() {
-            Mode::Plain => Some(start - 1),
-            _ => own_map.or_else(|| {
-                let map = subflow.rx.maps.covering(start)?;
-                Some(map.data + (start - map.subflow))
-            }),
-        };
-        data.is_some_and(|data| data > self.receiver.next())
     }
 
     /// Fragments may have come to be held out of order, or ceased to be.
@@ -200,7 +173,7 @@ impl Connection {
                     self.await_rest(index, &map);
                     break true;
                 }
-                if !self.verify(index, &map, proof, None) {
+                if !self.keys.is_intact(&map, proof, subflow.rx.unplaced.first(map.length)) {
                     break self.on_checksum_failure(now, index, &map, shared);
                 }
             }
@@ -252,10 +225,7 @@ impl Connection {
 
     /// The application has read everything: a mapping that is still arriving may go on.
     pub(super) fn admit_rest(&mut self, index: usize) {
-        let subflow = &self.subflows[index];
-        let waiting =
-            if subflow.rx.unplaced.is_empty() { None } else { subflow.rx.maps.covering(subflow.rx.unplaced.start()) };
-        if let Some(map) = waiting {
+        if let Some(map) = self.subflows[index].rx.waiting_map() {
             self.await_rest(index, &map);
         }
     }
@@ -297,7 +267,7 @@ impl Connection {
             return;
         }
         let arrived = self.subflows[index].id;
-        self.survey_routes();
+        self.acks.survey(&self.subflows);
         let chosen = self.acks.policy.data_ack(now, arrived, &self.acks.routes);
         if chosen != arrived
             && let Some(index) = self.subflows.position(chosen)

@@ -5,9 +5,11 @@
 //! probes that had half as long again as its latest round trip takes. Probes are sent only to a peer with which ACKs may change
 //! paths, and end after ten intervals in which no data arrived.
 
+use super::acks::AckRouting;
 use super::{Connection, Mode};
 use crate::deadline::earliest;
 use crate::shared::Shared;
+use crate::subflow::Subflow;
 use anabranch_policy::ack_path::Probe;
 use anabranch_units::{Duration, Instant, SubflowId};
 use anabranch_wire::Echo;
@@ -56,6 +58,61 @@ impl Prober {
     }
 }
 
+impl Prober {
+    /// The latest round trip of a subflow's path, by probes or else by the subflow itself.
+    fn round_trip(&self, subflow: &Subflow) -> Option<Duration> {
+        let known = self.paths.iter().find(|known| known.subflow == subflow.id);
+        known.and_then(|known| known.last).or(subflow.tx.rtt.srtt())
+    }
+
+    /// Takes the answer to a probe of ours, if the sequence number and the addresses say so.
+    fn on_reply(&mut self, now: Instant, echo: &Echo, subflows: &[Subflow]) {
+        let ours = |probe: &Unanswered| {
+            probe.sequence == echo.sequence
+                && subflows.iter().any(|subflow| {
+                    subflow.id == probe.subflow
+                        && (subflow.flow.src, subflow.flow.dst) == (echo.destination, echo.source)
+                })
+        };
+        let Some(at) = self.unanswered.iter().position(ours) else { return };
+        let probe = self.unanswered.swap_remove(at);
+        let trip = now.since(probe.at);
+        let paths = &mut self.paths;
+        let position = paths.iter().position(|known| known.subflow == probe.subflow).unwrap_or_else(|| {
+            paths.push(Known { subflow: probe.subflow, best: None, last: None });
+            paths.len() - 1
+        });
+        let known = &mut paths[position];
+        known.last = Some(trip);
+        known.best = Some(known.best.map_or(trip, |best| best.min(trip)));
+    }
+
+    /// Ends a round: what it has shown of the open `subflows`; `interval` is the longest that a reply takes where no round
+    /// trip is known.
+    fn judge(&mut self, now: Instant, interval: Duration, subflows: &[Subflow]) -> Vec<Probe> {
+        let mut round = Vec::with_capacity(subflows.len());
+        for subflow in subflows.iter().filter(|subflow| subflow.is_open()) {
+            let enough = self.round_trip(subflow).map_or(interval, |trip| trip + trip / 2);
+            let known = self.paths.iter_mut().find(|known| known.subflow == subflow.id);
+            let best = known.and_then(|known| known.best.take());
+            let overdue = |probe: &Unanswered| probe.subflow == subflow.id && now.since(probe.at) >= enough;
+            let down = best.is_none() && self.unanswered.iter().any(overdue);
+            round.push(Probe { id: subflow.id, best, down });
+        }
+        self.paths.retain(|known| round.iter().any(|probe| probe.id == known.subflow));
+        round
+    }
+}
+
+impl AckRouting {
+    /// Tells the policy of the round that has ended.
+    fn judge_round(&mut self, now: Instant, subflows: &[Subflow]) {
+        let interval = self.policy.probing().map_or(Duration::ZERO, |probing| probing.interval);
+        let round = self.prober.judge(now, interval, subflows);
+        self.policy.observe(now, &round);
+    }
+}
+
 impl Connection {
     /// Data has arrived: if the policy wants probes, they begin.
     pub(super) fn wake_prober(&mut self, now: Instant) {
@@ -71,7 +128,7 @@ impl Connection {
     pub(super) fn on_probing_deadline(&mut self, now: Instant, shared: &mut Shared) {
         if self.acks.prober.verdict.is_some_and(|at| at <= now) {
             self.acks.prober.verdict = None;
-            self.judge_round(now);
+            self.acks.judge_round(now, &self.subflows);
         }
         if self.acks.prober.next.is_none_or(|at| at > now) {
             return;
@@ -88,18 +145,12 @@ impl Connection {
         let mut longest = SHORTEST_WAIT;
         for index in 0..self.subflows.len() {
             if self.subflows[index].is_open() {
-                longest = longest.max(self.round_trip(index).map_or(interval, |known| known * 2));
+                longest =
+                    longest.max(self.acks.prober.round_trip(&self.subflows[index]).map_or(interval, |known| known * 2));
                 self.probe(now, index, probing.probes, shared);
             }
         }
         self.acks.prober.verdict = Some(now + if probing.judged_late { interval } else { longest.min(interval) });
-    }
-
-    /// The latest round trip of a path, by probes or else by its subflow.
-    fn round_trip(&self, index: usize) -> Option<Duration> {
-        let subflow = &self.subflows[index];
-        let known = self.acks.prober.paths.iter().find(|known| known.subflow == subflow.id);
-        known.and_then(|known| known.last).or(subflow.tx.rtt.srtt())
     }
 
     fn probe(&mut self, now: Instant, index: usize, probes: u32, shared: &mut Shared) {
@@ -121,42 +172,6 @@ impl Connection {
 
     /// An answer to a probe of ours, if the sequence number and the addresses say so.
     pub(crate) fn on_echo_reply(&mut self, now: Instant, echo: &Echo) {
-        let ours = |probe: &Unanswered| {
-            probe.sequence == echo.sequence
-                && self.subflows.iter().any(|subflow| {
-                    subflow.id == probe.subflow
-                        && (subflow.flow.src, subflow.flow.dst) == (echo.destination, echo.source)
-                })
-        };
-        let Some(at) = self.acks.prober.unanswered.iter().position(ours) else { return };
-        let probe = self.acks.prober.unanswered.swap_remove(at);
-        let trip = now.since(probe.at);
-        let paths = &mut self.acks.prober.paths;
-        let position = paths.iter().position(|known| known.subflow == probe.subflow).unwrap_or_else(|| {
-            paths.push(Known { subflow: probe.subflow, best: None, last: None });
-            paths.len() - 1
-        });
-        let known = &mut paths[position];
-        known.last = Some(trip);
-        known.best = Some(known.best.map_or(trip, |best| best.min(trip)));
-    }
-
-    fn judge_round(&mut self, now: Instant) {
-        let interval = self.acks.policy.probing().map_or(Duration::ZERO, |probing| probing.interval);
-        let mut round = Vec::with_capacity(self.subflows.len());
-        for index in 0..self.subflows.len() {
-            let subflow = &self.subflows[index];
-            if !subflow.is_open() {
-                continue;
-            }
-            let enough = self.round_trip(index).map_or(interval, |trip| trip + trip / 2);
-            let known = self.acks.prober.paths.iter_mut().find(|known| known.subflow == subflow.id);
-            let best = known.and_then(|known| known.best.take());
-            let overdue = |probe: &Unanswered| probe.subflow == subflow.id && now.since(probe.at) >= enough;
-            let down = best.is_none() && self.acks.prober.unanswered.iter().any(overdue);
-            round.push(Probe { id: subflow.id, best, down });
-        }
-        self.acks.prober.paths.retain(|known| round.iter().any(|probe| probe.id == known.subflow));
-        self.acks.policy.observe(now, &round);
+        self.acks.prober.on_reply(now, echo, &self.subflows);
     }
 }

@@ -20,6 +20,7 @@ use anabranch_policy::reinjection::{Carrier, Cause, Opportunity, Reinjection, Su
 use anabranch_policy::scheduler::Scheduler;
 use anabranch_policy::{Event as PolicyEvent, SubflowView};
 use anabranch_units::{Bytes, Dsn, Instant, Key, Seed, SubflowId};
+use bytes::Bytes as Payload;
 
 /// Everything that decides what leaves, on which subflow, and when.
 pub(super) struct Sender {
@@ -124,6 +125,43 @@ impl Outgoing {
             fin_acked: false,
             writer_waits: false,
             in_order: true,
+        }
+    }
+
+    /// Bytes in the send buffer.
+    pub(super) fn held(&self) -> u64 {
+        self.buffer.end() - self.buffer.start()
+    }
+
+    /// Appends the first `taken` bytes of `data` to the stream.
+    pub(super) fn append(&mut self, data: &Payload, taken: usize) {
+        let start = self.buffer.end();
+        self.buffer.push(data, taken);
+        self.unsent.insert(start, start + taken as u64);
+    }
+
+    /// The offset before which a DATA_ACK of `offset` acknowledges data, and whether it acknowledges the DATA_FIN too.
+    /// `None` if it acknowledges what was never sent, which is a lie (optimistic ACK).
+    pub(super) fn acknowledged_by(&self, offset: u64) -> Option<(u64, bool)> {
+        let fin = self.fin.is_some_and(|fin| self.fin_sent && offset == fin + 1);
+        let data = offset - u64::from(fin);
+        let lie = data > self.nxt || self.unsent.first().is_some_and(|(start, _)| data > start);
+        (!lie).then_some((data, fin))
+    }
+
+    /// The peer has all data before `una`.
+    pub(super) fn release(&mut self, una: u64) {
+        self.una = una;
+        self.buffer.release(una);
+        self.log.release(una);
+        self.reinject.remove_below(una);
+    }
+
+    /// A DATA_ACK of `offset` admits `window` bytes from there on; older ones say nothing new.
+    pub(super) fn open_window(&mut self, offset: u64, window: u64) {
+        if offset >= self.una {
+            self.edge = self.edge.max(offset + window);
+            self.largest_window = self.largest_window.max(window);
         }
     }
 

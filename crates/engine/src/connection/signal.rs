@@ -6,7 +6,6 @@ use crate::mapping::{Mapping, Proof};
 use crate::shared::Shared;
 use anabranch_units::{Instant, SubflowSeq};
 use anabranch_wire::{DataSeq, Dss, Map, ResetReason, Segment};
-use bytes::Bytes as Payload;
 
 /// Place of a segment's bytes at the data level, as far as its own DSS tells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,7 +94,7 @@ impl Connection {
             // A DATA_FIN of its own, whose checksum covers just the pseudo-header.
             let lone = Mapping { subflow: u64::from(map.subflow_seq), data, length, proof };
             let alive = match proof {
-                Some(proof) if !self.verify(index, &lone, proof, Some(&Payload::new())) => {
+                Some(proof) if !self.keys.is_intact(&lone, proof, []) => {
                     self.on_checksum_failure(now, index, &lone, shared)
                 }
                 _ => self.take_data_fin(now, index, data, shared),
@@ -127,7 +126,7 @@ impl Connection {
         let taken = match mapping.proof {
             // The table holds one that reaches further for the segments to come, which may not repeat it.
             None => whole || inside && self.subflows[index].rx.hold_map(mapping).is_ok(),
-            Some(proof) => whole && !proof.data_fin && self.verify(index, &mapping, proof, Some(&segment.payload)),
+            Some(proof) => whole && !proof.data_fin && self.keys.is_intact(&mapping, proof, [segment.payload.as_ref()]),
         };
         taken.then(|| mapping.data + (start - first))
     }

@@ -8,6 +8,7 @@ use crate::unplaced::Unplaced;
 use crate::{AckReason, Profile};
 use anabranch_units::{Bytes, Duration, Instant, SubflowSeq};
 use anabranch_wire::{SackBlock, SackBlocks};
+use bytes::Bytes as Payload;
 
 /// Receiving half of a subflow.
 #[cfg_attr(test, derive(Debug))]
@@ -102,6 +103,48 @@ impl Rx {
     /// Offset of the first byte that the data level has not had.
     pub(crate) fn placed(&self) -> u64 {
         if self.unplaced.is_empty() { self.rcv_nxt } else { self.unplaced.start() }
+    }
+
+    /// Tells whether a segment whose bytes end at offset `end`, with a `fin` or without, agrees with what is known of the
+    /// peer's end, which it may tell.
+    pub(crate) fn agrees_on_end(&mut self, end: u64, fin: bool) -> bool {
+        if fin {
+            if self.peer_fin.is_some_and(|known| known != end) {
+                return false;
+            }
+            self.peer_fin = Some(end);
+            self.ack.now = true;
+        }
+        self.peer_fin.is_none_or(|known| end <= known)
+    }
+
+    /// The data offset of what has just arrived at offset `start`, as far as its mapping is known: the order of the
+    /// subflow if that is `plain` TCP, else by `own_map`, which it carries, or by the table.
+    pub(crate) fn data_offset(&self, start: u64, own_map: Option<u64>, plain: bool) -> Option<u64> {
+        let start = start.max(self.rcv_nxt);
+        if plain {
+            return Some(start - 1);
+        }
+        own_map.or_else(|| self.maps.covering(start).map(|map| map.data + (start - map.subflow)))
+    }
+
+    /// Keeps `length` bytes that begin behind a hole, at offset `start`; none if their `payload` is refused. Returns how
+    /// many of them are new. With `coupled` acknowledgments, what is stored already is not answered.
+    pub(crate) fn hold(&mut self, start: u64, length: u64, payload: Option<Payload>, coupled: bool) -> Option<u64> {
+        let stored = payload.and_then(|payload| self.ofo.insert(start, payload));
+        if stored.is_some_and(|stored| stored < length) {
+            self.ack.duplicate = Some((start, start + length));
+        }
+        self.ack.unreported = true;
+        if coupled && stored == Some(0) {
+            (self.ack.now, self.ack.unreported) = (false, false);
+        }
+        stored
+    }
+
+    /// The mapping that bytes wait in, which are not handed on yet.
+    pub(crate) fn waiting_map(&self) -> Option<Mapping> {
+        if self.unplaced.is_empty() { None } else { self.maps.covering(self.unplaced.start()) }
     }
 
     /// Puts a mapping into the table; true if it is held now. What a full table forgets comes again together with its
