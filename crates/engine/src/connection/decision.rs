@@ -13,6 +13,7 @@ use anabranch_policy::{Decision, Event as PolicyEvent, SubflowView, View};
 use anabranch_units::{Bytes, Dsn, Instant, SubflowId};
 
 /// A scheduler's decision, checked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
     /// The unsent data so many bytes from the front.
     New(SubflowId, Bytes),
@@ -245,5 +246,94 @@ impl Connection {
     /// become plain TCP: it takes whatever comes for what is next (RFC 8684 §3.7).
     pub(super) fn may_reinject(&self) -> bool {
         self.life.mode() == Mode::Multipath && self.subflows.peer_knows_of_join
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Config, Profile};
+    use anabranch_policy::scheduler::Scheduler;
+    use anabranch_units::{Duration, Key};
+    use bytes::Bytes as Payload;
+
+    const FAST: SubflowId = SubflowId(1);
+    const SLOW: SubflowId = SubflowId(2);
+
+    /// Answers the same for ever.
+    struct Fixed(Decision);
+
+    impl Scheduler for Fixed {
+        fn decide(&mut self, _now: Instant, _view: &View<'_>) -> Decision {
+            self.0
+        }
+    }
+
+    /// A sender with 5000 bytes, of which the peer admits 1500, two subflows with room for 1000, and this scheduler.
+    fn sender(decision: Decision) -> Sender {
+        let mut sender = Sender::new(Instant::ZERO, Key::new(1), &Config::new(Profile::linux(), Vec::new()));
+        let ms = Duration::from_millis;
+        let mss = Bytes::new(1000);
+        sender.views = [(FAST, 10), (SLOW, 40)].map(|(id, srtt)| SubflowView::steady(id, mss, ms(srtt), mss)).into();
+        sender.outgoing.append(&Payload::from(vec![7; 5000]), 5000);
+        sender.outgoing.open_window(0, 1500);
+        sender.scheduler = Fixed(decision).into();
+        sender
+    }
+
+    fn ask(sender: &mut Sender, now: Instant, may_repeat: bool) -> (Verdict, Option<Misconduct>) {
+        sender.decide(now, (5000, 1500), Dsn::new(0), may_repeat)
+    }
+
+    #[test]
+    fn only_the_first_segment_is_cut_to_the_peers_window() {
+        let mut out = sender(Decision::WAIT).outgoing;
+        let admitted = |out: &Outgoing, skip| out.admits(Bytes::new(skip), Bytes::new(1000));
+        assert_eq!([0, 500, 501, 5000].map(|skip| admitted(&out, skip)), [true, true, false, false]);
+        out.unsent.remove(0, 1000);
+        assert_eq!([0, 1].map(|skip| admitted(&out, skip)), [true, false], "500 bytes of the next segment");
+        out.unsent.remove(1000, 1500);
+        assert!(!admitted(&out, 0));
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_min_rtts_turn() {
+        let to = |on, skip| Decision::Send { on, skip: Bytes::new(skip) };
+        let new = |on, skip| Verdict::New(on, Bytes::new(skip));
+        let copy = Decision::Repeat { on: SLOW, from: Dsn::new(1) };
+        let impossible = (new(FAST, 0), Some(Misconduct::Impossible));
+        for (decision, expected) in [
+            (to(SLOW, 0), (new(SLOW, 0), None)),
+            (to(SLOW, 500), (new(SLOW, 500), None)),
+            (to(SLOW, 501), impossible),
+            (to(SubflowId(9), 0), impossible),
+            (copy, impossible),           // Nothing was sent.
+            (Decision::WAIT, impossible), // Nothing is under way that could end it.
+        ] {
+            let mut sender = sender(decision);
+            assert_eq!(ask(&mut sender, Instant::ZERO, true), expected, "{decision:?}");
+            assert_eq!(sender.waiting.overruled, expected.1.is_some());
+        }
+    }
+
+    #[test]
+    fn copies_need_a_second_subflow_that_the_peer_knows_of() {
+        let mut sender = sender(Decision::Repeat { on: SLOW, from: Dsn::new(1) });
+        let carrier = Subflow::sample(1, Duration::from_millis(10));
+        sender.outgoing.record(Instant::ZERO, (0, 1000), &carrier, true);
+        assert_eq!(ask(&mut sender, Instant::ZERO, true), (Verdict::Copy(SLOW, 0), None));
+        assert_eq!(ask(&mut sender, Instant::ZERO, false).1, Some(Misconduct::Impossible));
+    }
+
+    /// The most patient subflow has an RTO of 240 ms.
+    #[test]
+    fn a_scheduler_that_waits_for_longer_than_a_loss_takes_is_overruled() {
+        let mut sender = sender(Decision::WAIT);
+        sender.views[0].in_flight = Bytes::new(1);
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        assert_eq!(ask(&mut sender, at(0), true), (Verdict::Wait(Some(at(240))), None));
+        assert_eq!(ask(&mut sender, at(239), true), (Verdict::Wait(Some(at(240))), None));
+        let min_rtt = Verdict::New(SLOW, Bytes::ZERO);
+        assert_eq!(ask(&mut sender, at(240), true), (min_rtt, Some(Misconduct::Starving)));
     }
 }

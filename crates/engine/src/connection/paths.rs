@@ -302,3 +302,52 @@ impl Connection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    fn flow(number: u8) -> FlowKey {
+        FlowKey::new(([10, 0, number, 1], 4000).into(), ([10, 1, 0, 1], 80).into())
+    }
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn the_first_of_announcements_and_retries_is_the_deadline() {
+        let mut paths = Paths::default();
+        assert_eq!(paths.deadline(), None);
+        paths.manager.enqueue(at(9), AddressId(2), [10, 0, 2, 1].into());
+        paths.manager.on_lost(at(4), &flow(1), true, SECOND);
+        assert_eq!(paths.deadline(), Some(at(5)));
+        assert!(!paths.manager.take_due_retries(at(4)) && paths.manager.take_due_retries(at(5)));
+        assert_eq!(paths.deadline(), Some(at(9)), "an attempt that has begun is not waited for");
+    }
+
+    #[test]
+    fn pauses_double_with_each_join_that_carried_nothing() {
+        let mut manager = PathManager::default();
+        let mut lose = |worked| {
+            manager.on_lost(at(0), &flow(1), worked, SECOND);
+            manager.deadline()
+        };
+        let failed = [(); 9].map(|()| lose(false));
+        assert_eq!(failed, [1, 2, 4, 8, 16, 32, 64, 64, 64].map(|pause| Some(at(pause))));
+        assert_eq!([lose(true), lose(false)], [1, 1].map(|pause| Some(at(pause))));
+    }
+
+    #[test]
+    fn a_barred_path_is_tried_only_without_a_better_one() {
+        let mut manager = PathManager::default();
+        let FlowKey { src, dst, .. } = flow(1);
+        manager.bar(&flow(1));
+        assert_eq!([true, false].map(|choosy| manager.is_too_early(at(0), src, dst, choosy)), [true, false]);
+        manager.on_lost(at(0), &flow(1), true, SECOND);
+        assert_eq!([0, 1].map(|now| manager.is_too_early(at(now), src, dst, false)), [true, false]);
+        assert!(!manager.is_too_early(at(0), flow(2).src, dst, true), "another path");
+    }
+}

@@ -175,3 +175,34 @@ impl Connection {
         self.acks.prober.on_reply(now, echo, &self.subflows);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The fastest reply counts until the verdict; a path is down if probes are older than one and a half of its round
+    /// trips, here 15 ms.
+    #[test]
+    fn a_path_is_down_once_its_probes_are_overdue() {
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        let subflows = [Subflow::sample(3, Duration::from_millis(50))];
+        let (id, flow) = (subflows[0].id, subflows[0].flow);
+        let mut prober = Prober::default();
+        let ask = |prober: &mut Prober, sequence, ms| {
+            prober.unanswered.push(Unanswered { sequence, subflow: id, at: at(ms) });
+        };
+        let echo = |sequence| Echo { source: flow.dst, destination: flow.src, reply: true, identifier: 0, sequence };
+        let judge = |prober: &mut Prober, ms| {
+            let round = prober.judge(at(ms), Duration::from_secs(1), &subflows);
+            round.iter().map(|probe| (probe.best, probe.down)).collect::<Vec<_>>()
+        };
+        [1, 2].into_iter().for_each(|sequence| ask(&mut prober, sequence, 0));
+        prober.on_reply(at(12), &echo(1), &subflows);
+        prober.on_reply(at(22), &echo(7), &subflows);
+        prober.on_reply(at(10), &echo(2), &subflows);
+        assert_eq!(judge(&mut prober, 20), [(Some(Duration::from_millis(10)), false)]);
+        ask(&mut prober, 3, 100);
+        assert_eq!(judge(&mut prober, 114), [(None, false)]);
+        assert_eq!(judge(&mut prober, 115), [(None, true)]);
+    }
+}

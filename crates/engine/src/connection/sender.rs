@@ -347,3 +347,100 @@ fn rules(config: &Config) -> Rules {
         loss_response: profile.loss_response,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Profile;
+    use anabranch_units::Duration;
+
+    const NOW: Instant = Instant::ZERO;
+
+    /// A stream of so many bytes, none of them sent.
+    fn written(length: usize) -> Outgoing {
+        let mut out = Outgoing::new();
+        out.append(&Payload::from(vec![7; length]), length);
+        out
+    }
+
+    fn subflow(number: u8) -> Subflow {
+        Subflow::sample(number, Duration::from_millis(20))
+    }
+
+    /// Also what lies beyond a hole that a scheduler has left.
+    #[test]
+    fn acknowledgments_of_what_was_never_sent_are_lies() {
+        let mut out = written(3000);
+        out.record(NOW, (0, 1000), &subflow(0), true);
+        assert_eq!([1000, 1001].map(|offset| out.acknowledged_by(offset)), [Some((1000, false)), None]);
+        out.record(NOW, (2000, 1000), &subflow(1), true);
+        assert_eq!(out.acknowledged_by(3000), None);
+        out.record(NOW, (1000, 1000), &subflow(0), true);
+        out.close();
+        assert_eq!([3000, 3001].map(|offset| out.acknowledged_by(offset)), [Some((3000, false)), None]);
+        out.fin_sent = true;
+        assert_eq!(out.acknowledged_by(3001), Some((3000, true)));
+    }
+
+    #[test]
+    fn the_data_fin_goes_with_the_last_byte_if_nothing_before_it_is_unsent() {
+        for (order, may_close, expected) in
+            [([0, 1000], true, [false, true]), ([1000, 0], true, [false, false]), ([0, 1000], false, [false, false])]
+        {
+            let mut out = written(2000);
+            out.close();
+            let fins = order.map(|start| out.record(NOW, (start, 1000), &subflow(0), may_close));
+            assert_eq!((fins, out.fin_sent), (expected, expected[1]), "{order:?}");
+        }
+    }
+
+    #[test]
+    fn what_another_has_carried_too_does_not_go_elsewhere() {
+        let mut out = written(3000);
+        for start in [0, 1000, 2000] {
+            out.record(NOW, (start, 1000), &subflow(0), true);
+        }
+        out.log.mark(1000, 2000, 1);
+        out.release(500);
+        out.send_elsewhere(0, Reason::DataTimeout);
+        assert_eq!(out.reinject.first(), Some((500, 1000)));
+        out.reinject.remove(500, 1000);
+        assert_eq!(out.reinject.first(), Some((2000, 3000)));
+    }
+
+    #[test]
+    fn an_old_data_ack_does_not_take_the_window_back() {
+        let mut out = written(5000);
+        out.open_window(0, 4000);
+        out.record(NOW, (0, 2000), &subflow(0), true);
+        out.release(2000);
+        out.open_window(2000, 1000);
+        assert_eq!((out.edge, out.largest_window), (4000, 4000));
+        out.open_window(1000, 9000);
+        assert_eq!(out.edge, 4000, "it is older than what has arrived since");
+    }
+
+    /// Reinjections go to the fastest subflow with room that has not carried the data.
+    #[test]
+    fn a_reinjection_takes_the_fastest_that_has_not_carried_the_data() {
+        let mut subflows = Subflows::default();
+        [20, 10, 30].into_iter().zip(0..).for_each(|(ms, number)| {
+            subflows.push(Subflow::sample(number, Duration::from_millis(ms)));
+        });
+        let mut sender = Sender::new(NOW, Key::new(1), &Config::new(Profile::linux(), Vec::new()));
+        subflows.iter().for_each(|subflow| sender.congestion.add(subflow.id, Bytes::new(1000)));
+        sender.outgoing.append(&Payload::from(vec![7; 2000]), 2000);
+        sender.outgoing.record(NOW, (0, 1000), &subflows[1], true);
+        sender.views = subflows.iter().filter_map(|subflow| subflow.view(&sender.congestion, Bytes::MAX)).collect();
+        assert_eq!(sender.next_reinjection(&subflows), None);
+        sender.outgoing.send_elsewhere(1, Reason::DataTimeout);
+        let on = |id: u16| Some((SubflowId(id), (0, 1000), Reason::DataTimeout));
+        assert_eq!(sender.next_reinjection(&subflows), on(0));
+        sender.outgoing.log.mark(0, 1000, 0);
+        assert_eq!(sender.next_reinjection(&subflows), on(2));
+        sender.outgoing.log.mark(0, 1000, 2);
+        assert_eq!(sender.next_reinjection(&subflows), on(1), "all have carried it");
+        sender.outgoing.release(1000);
+        assert_eq!(sender.next_reinjection(&subflows), None);
+    }
+}

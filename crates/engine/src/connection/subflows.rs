@@ -410,3 +410,86 @@ impl IndexMut<usize> for Subflows {
         &mut self.list[index]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    /// Subflow 0 with an RTT of 40 ms and subflow 1 with one of 10 ms.
+    fn two() -> Subflows {
+        let mut subflows = Subflows::default();
+        [40, 10].into_iter().zip(0..).for_each(|(ms, number)| {
+            subflows.push(Subflow::sample(number, Duration::from_millis(ms)));
+        });
+        subflows
+    }
+
+    #[test]
+    fn kinds_follow_each_change() {
+        let mut subflows = two();
+        assert!(subflows.all(Kind::Acknowledging).is_empty());
+        subflows[1].rx.ack.now = true;
+        assert_eq!(subflows.possible(Kind::Acknowledging).collect::<Vec<_>>(), [1]);
+        assert_eq!(subflows.all(Kind::Acknowledging).collect::<Vec<_>>(), [1]);
+        subflows[1].rx.ack.now = false;
+        assert!(subflows.all(Kind::Acknowledging).is_empty());
+    }
+
+    /// Usable ones first, then backups, then whatever is open.
+    #[test]
+    fn failed_subflows_are_shown_where_there_is_nothing_better() {
+        let mut subflows = two();
+        let mut shown = vec![subflows.eligible().collect::<Vec<_>>()];
+        subflows[1].backup_remote = true;
+        shown.push(subflows.eligible().collect());
+        subflows[0].liveness.potentially_failed = true;
+        shown.push(subflows.eligible().collect());
+        subflows[1].liveness.stale = true;
+        shown.push(subflows.eligible().collect());
+        assert_eq!(shown, [vec![0, 1], vec![0], vec![1], vec![0, 1]]);
+        assert_eq!(subflows.control(), Some(1), "the fastest that has not failed carries control options");
+        assert_eq!(subflows.control_beside(subflows[1].flow.src), Some(0));
+    }
+
+    /// A change past the marks would leave a kind behind that does not hold.
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "a change has marked its subflow")]
+    fn a_change_without_a_mark_is_found() {
+        let mut subflows = two();
+        assert_eq!(subflows.all(Kind::Regular).len(), 2);
+        subflows.unmarked(0).liveness.stale = true;
+        subflows.all(Kind::Regular);
+    }
+
+    #[test]
+    fn timers_are_seen_again_after_a_change_and_a_removal() {
+        let mut subflows = two();
+        assert_eq!(subflows.add_timers(Earliest::NONE, None).get(), None);
+        subflows[1].rx.ack.deadline = Some(at(5));
+        assert_eq!(subflows.add_timers(Earliest::NONE, None).get(), Some(at(5)));
+        assert!(!subflows.is_due(at(9), 0, None));
+        subflows.remove(0);
+        assert!(subflows.is_due(at(5), 0, None) && !subflows.is_due(at(4), 0, None));
+    }
+
+    #[test]
+    fn suspects_are_cleared_once_older_data_has_arrived() {
+        let mut subflows = two();
+        subflows[0].liveness.suspect_until = Some(1000);
+        assert_eq!(subflows.eligible().collect::<Vec<_>>(), [1]);
+        assert_eq!([999, 1000, 1000].map(|una| subflows.clear_suspects(una)), [false, true, false]);
+        assert_eq!(subflows.eligible().collect::<Vec<_>>(), [0, 1]);
+    }
+
+    #[test]
+    fn identifiers_begin_again_and_pass_over_those_in_use() {
+        let mut subflows = two();
+        subflows.next_id = u16::MAX;
+        assert_eq!([(); 2].map(|()| subflows.new_id()), [SubflowId(u16::MAX), SubflowId(2)]);
+    }
+}

@@ -504,3 +504,54 @@ impl Connection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn at(after: u64) -> Instant {
+        Instant::ZERO + ms(after)
+    }
+
+    /// Twice an RTO of 100 ms; 2^3 and, at most, 2^6 times as long after timeouts, and never longer than the limit.
+    #[test]
+    fn the_data_timer_backs_off_up_to_a_limit() {
+        let mut timers = Timers::default();
+        let rows = [(0, 60_000, 200), (3, 60_000, 1600), (6, 60_000, 12_800), (9, 60_000, 12_800), (6, 5000, 5000)];
+        for (backoff, most, expected) in rows {
+            timers.data_backoff = backoff;
+            timers.arm_data(at(0), Some(ms(100)), ms(most));
+            assert_eq!(timers.data, Some(at(expected)), "after {backoff} timeouts");
+        }
+        timers.arm_data(at(0), None, ms(60_000));
+        assert_eq!(timers.data, None, "nothing waits");
+    }
+
+    #[test]
+    fn window_probes_keep_their_time_until_data_can_leave() {
+        let mut timers = Timers { persist_backoff: 2, ..Timers::default() };
+        timers.arm_persist(at(0), || ms(100), ms(60_000));
+        timers.arm_persist(at(300), || ms(100), ms(60_000));
+        assert_eq!(timers.persist, Some(at(400)));
+        timers.stop_persist();
+        assert_eq!(timers.persist, None);
+        timers.arm_persist(at(300), || ms(1), ms(60_000));
+        assert_eq!(timers.persist, Some(at(500)), "not sooner than after 200 ms");
+    }
+
+    #[test]
+    fn the_peer_has_its_time_anew_with_each_acknowledgment() {
+        let (mut timers, limit) = (Timers::default(), Some(ms(1000)));
+        timers.expect_progress(at(0), limit);
+        timers.expect_progress(at(400), limit);
+        assert_eq!(timers.user, Some(at(1000)), "more data does not put it off");
+        timers.on_progress(at(700), true, limit);
+        assert_eq!(timers.add_to(Earliest::NONE).get(), Some(at(1700)));
+        timers.on_progress(at(900), false, limit);
+        assert_eq!(timers.add_to(Earliest::NONE).get(), None, "all is acknowledged");
+    }
+}

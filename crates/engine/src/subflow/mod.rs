@@ -309,3 +309,17 @@ impl Subflow {
 pub(crate) fn shift_for(buffer: Bytes) -> u8 {
     (0..MAX_SHIFT).find(|shift| buffer.get() >> shift <= u64::from(u16::MAX)).unwrap_or(MAX_SHIFT)
 }
+
+#[cfg(test)]
+impl Subflow {
+    /// An established subflow with this number as identifier and slot, an RTT sample and room in the peer's window.
+    pub(crate) fn sample(number: u8, srtt: Duration) -> Self {
+        let flow = FlowKey::new(([10, 0, number, 1], 4000 + u16::from(number)).into(), ([10, 1, 0, 1], 80).into());
+        let (id, profile) = (SubflowId(u16::from(number)), Profile::linux());
+        let buffer = Bytes::new(1 << 20);
+        let mut subflow = Subflow::new(id, number, flow, Origin::Initial, State::Established, &profile, buffer);
+        subflow.tx.rtt.sample(Instant::ZERO, srtt);
+        subflow.tx.snd_edge = 1 << 20;
+        subflow
+    }
+}

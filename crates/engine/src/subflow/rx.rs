@@ -189,3 +189,33 @@ impl Rx {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rx() -> Rx {
+        Rx::new(&Profile::linux(), Bytes::new(1 << 20))
+    }
+
+    #[test]
+    fn the_peers_end_is_where_it_first_was() {
+        let mut rx = rx();
+        assert!(rx.agrees_on_end(500, false) && !rx.ack.now);
+        assert!(rx.agrees_on_end(400, true) && rx.ack.now);
+        let later = [(400, true), (400, false), (401, false), (399, true)].map(|(end, fin)| rx.agrees_on_end(end, fin));
+        assert_eq!(later, [true, true, false, false]);
+    }
+
+    /// RFC 2883 §4: a duplicate stands in front, and is reported once.
+    #[test]
+    fn a_duplicate_is_reported_once_in_front() {
+        let mut rx = rx();
+        assert_eq!(rx.hold(101, 50, Some(Payload::from(vec![1; 50])), false), Some(50));
+        assert_eq!(rx.hold(101, 50, Some(Payload::from(vec![1; 50])), false), Some(0));
+        let wire = |start: u64, end: u64| SackBlock { start: rx.irs + start, end: rx.irs + end };
+        let (told, held) = (wire(101, 151), wire(101, 151));
+        assert_eq!(rx.sack_blocks(3).as_slice(), [told, held]);
+        assert_eq!(rx.sack_blocks(3).as_slice(), [held]);
+    }
+}
