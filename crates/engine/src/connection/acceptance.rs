@@ -3,7 +3,7 @@
 use super::{Connection, Mode, is_pure_ack};
 use crate::Purpose;
 use crate::shared::Shared;
-use crate::subflow::{State, Subflow};
+use crate::subflow::State;
 use anabranch_units::{Duration, Instant};
 use anabranch_wire::{Flags, MpOption, Segment};
 
@@ -26,14 +26,8 @@ impl Connection {
         }
         let rst = segment.flags.has(Flags::RST);
         let subflow = &mut self.subflows[index];
-        let start = segment.seq.offset_near(subflow.rx.irs, subflow.rx.rcv_nxt);
-        let length = segment.sequence_length();
-        let acceptable = start.filter(|start| {
-            let end = start + length;
-            *start <= subflow.rx.rcv_nxt + window
-                && (end > subflow.rx.rcv_nxt || (end == subflow.rx.rcv_nxt && (length == 0 || rst)))
-        });
-        let Some(start) = acceptable else {
+        let (start, length) = (subflow.rx.offset(segment), segment.sequence_length());
+        let Some(start) = start.filter(|start| subflow.rx.admits(*start, length, rst, window)) else {
             if segment.flags.has(Flags::SYN) && !rst {
                 self.answer_syn(now, index, segment, shared);
                 return None;
@@ -47,7 +41,7 @@ impl Connection {
                     let subflow = &self.subflows[index];
                     // The peer may have repeated it because its own view is stale: take what it acknowledges. What lies
                     // further back than a window is nobody's repetition.
-                    if subflow.rx.rcv_nxt - start <= window && acceptable_ack(subflow, segment).is_some() {
+                    if subflow.rx.rcv_nxt - start <= window && subflow.acceptable_ack(segment).is_some() {
                         self.take_late_data_ack(now, segment, index, shared);
                     }
                     // What waits for the stream is not acknowledged, nor is its repetition answered.
@@ -76,7 +70,7 @@ impl Connection {
             shared.counters.unacceptable += 1;
             return false;
         };
-        let late = || self.negotiated.detours && is_late(subflow, segment, timestamps.value);
+        let late = || self.negotiated.detours && is_pure_ack(segment) && subflow.is_overtaken(timestamps.value);
         if subflow.rx.is_old(timestamps.value, now) && !late() {
             shared.counters.unacceptable += 1;
             self.answer_unacceptable(now, index, segment, shared);
@@ -152,20 +146,4 @@ impl Connection {
             self.send_ack_for(now, index, Vec::new(), Purpose::Challenge, shared);
         }
     }
-}
-
-/// A pure ACK that a slower path than that of later ones has brought: older than the latest by less than a timeout. It
-/// does no harm, and may say what the later ones do not repeat (D-SACK).
-fn is_late(subflow: &Subflow, segment: &Segment, value: u32) -> bool {
-    let behind = Duration::from_millis(u64::from(subflow.rx.ts_recent.wrapping_sub(value)));
-    is_pure_ack(segment) && behind <= subflow.tx.rtt.rto()
-}
-
-/// What a segment acknowledges, if a peer may say that: nothing unsent, and nothing older than the largest window,
-/// which leaves a blind guess little to hit (RFC 5961 §5.2).
-pub(super) fn acceptable_ack(subflow: &Subflow, segment: &Segment) -> Option<u64> {
-    let una = subflow.tx.recovery.snd_una();
-    let oldest = una.saturating_sub(u64::from(u16::MAX) << subflow.tx.snd_scale);
-    let ack = segment.ack.offset_near(subflow.tx.iss, una)?;
-    (oldest..=subflow.tx.recovery.snd_nxt()).contains(&ack).then_some(ack)
 }

@@ -196,8 +196,7 @@ impl Connection {
         }
         let subflow = &self.subflows[index];
         let all_sent = subflow.tx.fin_sent && self.sender.outgoing.una >= self.sender.outgoing.buffer.end();
-        let all_received = subflow.rx.peer_fin.is_some_and(|fin| subflow.rx.rcv_nxt > fin);
-        let complete = all_sent && all_received;
+        let complete = all_sent && subflow.rx.has_ended();
         self.stats.ended = Some(if complete { Ended::InOrder } else { Ended::Reset });
         self.finish(if complete { Event::Closed } else { Event::Reset }, shared);
     }
@@ -253,7 +252,7 @@ impl Connection {
             }
             if self.subflows[index].is_closed() {
                 // All data is DATA_ACKed; a peer that repeats its FIN gets a RST, which loses nothing any more.
-                if self.subflows[index].rx.ack.now || self.subflows[index].rx.ack.deadline.is_some() {
+                if self.subflows[index].rx.owes_ack() {
                     self.send_ack(now, index, Vec::new(), shared);
                 }
                 self.bury(now, index, shared);
@@ -276,9 +275,7 @@ impl Connection {
             self.send_fin(now, 0, shared);
         }
         let subflow = &self.subflows[0];
-        let fin_acked = subflow.tx.fin_sent && subflow.tx.recovery.snd_una() == subflow.tx.recovery.snd_nxt();
-        let fin_received = subflow.rx.peer_fin.is_some_and(|fin| subflow.rx.rcv_nxt > fin);
-        if fin_acked && fin_received && self.timers.time_wait.is_none() {
+        if subflow.is_closed() && self.timers.time_wait.is_none() {
             let wait = (subflow.tx.rtt.rto() * 2).max(SHORTEST_TIME_WAIT);
             self.timers.time_wait = Some(now + wait);
         }
@@ -300,7 +297,7 @@ impl Connection {
     /// Subflows that are closed both ways while the connection goes on.
     fn release_left_subflows(&mut self, now: Instant, shared: &mut Shared) {
         while let Some(index) = self.subflows.iter().position(Subflow::is_closed) {
-            if self.subflows[index].rx.ack.now || self.subflows[index].rx.ack.deadline.is_some() {
+            if self.subflows[index].rx.owes_ack() {
                 self.send_ack(now, index, Vec::new(), shared);
             }
             self.bury(now, index, shared);

@@ -8,8 +8,7 @@ use crate::shared::Shared;
 use crate::subflow::State;
 use anabranch_units::{Bytes, Instant};
 use anabranch_wire::{
-    DataSeq, Dss, Flags, FlowKey, Handshake, MpCapable, MpOption, Options, Segment, Timestamps, dss_checksum, plan,
-    sack_room,
+    DataSeq, Dss, Flags, FlowKey, MpCapable, MpOption, Options, Segment, Timestamps, dss_checksum, plan, sack_room,
 };
 use bytes::Bytes as Payload;
 
@@ -241,25 +240,9 @@ impl Connection {
         let profile = &shared.config.profile;
         let window = self.receiver.window().min(u64::from(u16::MAX));
         let subflow = &self.subflows[index];
-        let answer = subflow.state == State::SynReceived;
-        let flags = if answer { Flags::SYN.with(Flags::ACK) } else { Flags::SYN };
-        let ack = if answer { subflow.rx.irs + 1 } else { anabranch_units::SubflowSeq::new(0) };
-        let mut segment = Box::new(Segment::new(subflow.flow, flags, subflow.tx.iss, ack));
-        // The window of a SYN is not scaled (RFC 7323 §2.2).
-        segment.window = window as u16;
-        let (sack, timestamps) =
-            if answer { (subflow.sack, subflow.timestamps) } else { (profile.sack, profile.timestamps) };
-        let scaling =
-            if answer { subflow.rx.rcv_scale > 0 || subflow.tx.snd_scale > 0 } else { profile.window_scaling };
-        segment.options.handshake = Some(Box::new(Handshake {
-            mss: Some(shared.mtus.mss(&subflow.flow, profile)),
-            window_scale: scaling.then_some(subflow.rx.rcv_scale),
-            sack_permitted: sack,
-        }));
-        if timestamps {
-            segment.options.timestamps =
-                Some(Timestamps { value: subflow.tx.timestamp(now), echo: subflow.rx.ts_recent });
-        }
+        let mut segment = Box::new(subflow.syn(now, window as u16, shared.mtus.mss(&subflow.flow, profile), profile));
+        let answer = segment.flags.has(Flags::ACK);
+        let retries = subflow.handshake.map_or(0, |timer| timer.retries);
         let offers = !subflow.is_join() && option.is_some() && shared.config.ack_rewrite;
         if offers && (!answer || self.negotiated.detours) {
             segment.options.push_experiment(super::detour::EXPERIMENT);
@@ -268,7 +251,6 @@ impl Connection {
             segment.options.push_mptcp(option);
         }
         self.receiver.on_told(window);
-        let retries = self.subflows[index].handshake.map_or(0, |timer| timer.retries);
         self.transmit_segment(index, segment, Purpose::Handshake { retries }, shared);
     }
 
@@ -293,12 +275,9 @@ impl Connection {
         let left_out = left_out.map(|left_out| (left_out, self.subflows[index].ack_beside(&segment)));
         let size = segment.wire_length_with(options);
         let subflow = &mut self.subflows[index];
-        // As Linux numbers a socket's IPv4 packets, which tells a repeated segment from a copied packet. An IPv6 flow label
-        // names the flow instead, and stays unset.
+        // An IPv6 flow label names the flow instead, and stays unset.
         if segment.flow.src.is_ipv4() {
-            subflow.tx.packets_sent = subflow.tx.packets_sent.wrapping_add(1);
-            let first = (subflow.tx.iss.get() >> 16) as u16;
-            segment.ip.id = u32::from(first.wrapping_add(subflow.tx.packets_sent));
+            segment.ip.id = u32::from(subflow.tx.next_packet_id());
         }
         if shared.config.profile.tsq.is_some() {
             subflow.tx.first_hop += size.get();

@@ -6,7 +6,6 @@
 //! State changes only once it is certain that the segment is of that kind. The long way (`input`) takes all others, and
 //! would have left the same state behind: the tests send every segment both ways.
 
-use super::acceptance::acceptable_ack;
 use super::{Connection, Life};
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
@@ -30,7 +29,7 @@ impl Connection {
         if !matches!(self.life, Life::Multipath) || !is_ordinary(subflow, segment, now) {
             return false;
         }
-        let (Some(dss), Some(ack)) = (segment.options.dss, acceptable_ack(subflow, segment)) else { return false };
+        let (Some(dss), Some(ack)) = (segment.options.dss, subflow.acceptable_ack(segment)) else { return false };
         match dss.map {
             None if segment.payload.is_empty() && !dss.data_fin => {
                 let start = subflow.rx.rcv_nxt;

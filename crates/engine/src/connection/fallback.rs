@@ -46,6 +46,20 @@ enum Infinite {
     },
 }
 
+impl Infinite {
+    /// The data offset from which it maps, if it goes with `sent`.
+    fn take_out(&mut self, sent: &Sent) -> Option<u64> {
+        match *self {
+            Infinite::Due { after, from } if sent.len > 0 && sent.start >= after => {
+                *self = Infinite::On { start: sent.start, from };
+                Some(from)
+            }
+            Infinite::On { start, from } if start == sent.start => Some(from),
+            _ => None,
+        }
+    }
+}
+
 impl Life {
     /// The peer has answered our MP_FAIL, or shown that it has followed.
     fn forget_fail(&mut self) {
@@ -209,15 +223,7 @@ impl Connection {
     /// The infinite mapping that goes with `sent`, if it is the segment for it: from the first byte that was not
     /// DATA_ACKed on, the subflow's order is the stream's. The checksum is zero (§3.3.1).
     pub(super) fn infinite_mapping(&mut self, sent: &Sent) -> Option<Dss> {
-        let fallback = self.life.fallback_mut()?;
-        let from = match fallback.infinite {
-            Infinite::Due { after, from } if sent.len > 0 && sent.start >= after => {
-                fallback.infinite = Infinite::On { start: sent.start, from };
-                from
-            }
-            Infinite::On { start, from } if start == sent.start => from,
-            _ => return None,
-        };
+        let from = self.life.fallback_mut()?.infinite.take_out(sent)?;
         let map = Map {
             dsn: DataSeq::Long(self.keys.dsn(from)),
             subflow_seq: (from + 1) as u32,

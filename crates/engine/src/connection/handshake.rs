@@ -4,7 +4,6 @@ use super::detour::is_agreed;
 use super::race::Opening;
 use super::{Connection, Life, Mode, Role, emit};
 use crate::memory::Offer;
-use crate::path_mtu::default_mss;
 use crate::path_rate::PathRate;
 use crate::sent_log::NO_SLOT;
 use crate::shared::{Route, Shared};
@@ -186,27 +185,9 @@ impl Connection {
 
     /// Takes over what the peer's SYN or SYN/ACK says about TCP.
     fn take_syn(&mut self, now: Instant, index: usize, syn: &Segment, shared: &mut Shared) {
-        let profile = &shared.config.profile;
-        let options = syn.options.handshake.as_deref().copied().unwrap_or_default();
-        let subflow = &mut self.subflows[index];
-        subflow.rx.irs = syn.seq;
-        subflow.rx.rcv_nxt = 1;
-        if let Some(timestamps) = syn.options.timestamps {
-            subflow.rx.ts_recent = timestamps.value;
-            subflow.rx.ts_recent_at = now;
-        }
-        subflow.negotiated(
-            profile,
-            now,
-            options.sack_permitted,
-            syn.options.timestamps.is_some(),
-            options.window_scale,
-        );
-        let named = options.mss.unwrap_or_else(|| default_mss(&subflow.flow));
-        subflow.tx.mss_option = shared.mtus.mss(&subflow.flow, profile).min(named);
-        subflow.tx.mss = subflow.payload_room(self.life.mode() == Mode::Plain);
-        subflow.tx.snd_wnd = syn.window;
-        subflow.tx.snd_edge = 1 + u64::from(syn.window);
+        let (subflow, profile) = (&mut self.subflows[index], &shared.config.profile);
+        let mss = shared.mtus.mss(&subflow.flow, profile);
+        subflow.take_syn(now, syn, mss, profile, self.life.mode() == Mode::Plain);
     }
 
     /// The answer to our SYN.
@@ -294,8 +275,7 @@ impl Connection {
             }
         }
         self.take_syn(now, index, segment, shared);
-        self.sender.outgoing.edge = u64::from(segment.window);
-        self.sender.outgoing.largest_window = self.sender.outgoing.edge;
+        self.sender.outgoing.set_window(u64::from(segment.window));
         self.establish(now, index, segment, shared);
         self.subflows[index].remember_answer(now, &mut shared.memory);
         self.send_third_ack(now, index, shared);
@@ -459,18 +439,9 @@ impl Connection {
             subflow.tx.rtt.sample(now, rtt);
         }
         if subflow.state == State::SynReceived {
-            // What the handshake's window said was unscaled; the ACK's is scaled.
-            if let Some(timestamps) = segment.options.timestamps {
-                // What leaves in answer, as ADD_ADDR does, echoes it.
-                subflow.rx.ts_recent = timestamps.value;
-                subflow.rx.ts_recent_at = now;
-            }
-            let scale = if segment.flags.has(Flags::SYN) { 0 } else { subflow.tx.snd_scale };
-            subflow.tx.snd_wnd = segment.window;
-            subflow.tx.snd_edge = 1 + (u64::from(segment.window) << scale);
+            let window = subflow.take_last_ack(now, segment);
             if !subflow.is_join() {
-                self.sender.outgoing.edge = u64::from(segment.window) << scale;
-                self.sender.outgoing.largest_window = self.sender.outgoing.edge;
+                self.sender.outgoing.set_window(window);
             }
         }
         self.open_for_data(now, index, shared);

@@ -1,6 +1,5 @@
 //! A segment arrives on a subflow.
 
-use super::acceptance::acceptable_ack;
 use super::signal::Placing;
 use super::{Connection, Mode};
 use crate::shared::Shared;
@@ -34,7 +33,7 @@ impl Connection {
             // RFC 5961 §4: no SYN resets a connection; our ACK tells an honest peer what we have.
             return self.answer_syn(now, index, segment, shared);
         }
-        let Some(ack) = acceptable_ack(&self.subflows[index], segment) else {
+        let Some(ack) = self.subflows[index].acceptable_ack(segment) else {
             shared.counters.unacceptable += 1;
             return self.challenge(now, index, shared);
         };

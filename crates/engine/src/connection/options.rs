@@ -8,9 +8,6 @@ use crate::subflow::State;
 use anabranch_units::Instant;
 use anabranch_wire::{Flags, MpOption, ResetReason, Segment};
 
-/// ACKs of data without DSS in a row, over at least one RTO, that mean options no longer get through.
-const BARE_ACKS: u32 = 3;
-
 impl Connection {
     pub(super) fn handle_options(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) {
         if self.life.mode() != Mode::Multipath {
@@ -110,14 +107,7 @@ impl Connection {
         }
         let (proven, first) = (subflow.confirmed, !self.life.is_confirmed());
         let subflow = &mut self.subflows[index];
-        if subflow.liveness.bare_acks == 0 {
-            subflow.liveness.bare_since = now;
-        }
-        subflow.liveness.bare_acks += u32::from(acks_data);
-        // A proxy that acknowledges on the peer's behalf makes many before the peer's first has made its way.
-        let lasting = subflow.liveness.bare_acks >= BARE_ACKS
-            && now.since(subflow.liveness.bare_since) >= subflow.tx.rtt.rto()
-            && !subflow.is_acknowledged_by_proxy(now);
+        let lasting = subflow.note_bare_ack(now, acks_data);
         // A stock kernel sends an ACK without DSS now and then, so a confirmed subflow must show a few in a row.
         let enough = first || bare_fin || lasting;
         if enough && self.can_fall_back() {

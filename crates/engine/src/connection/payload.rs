@@ -32,10 +32,11 @@ impl Connection {
         self.wake_prober(now);
         let own_map = if let Placing::At(data) = placing { Some(data) } else { None };
         let plain = self.life.mode() == Mode::Plain;
-        let data = self.subflows[index].rx.data_offset(start, own_map, plain);
+        let Subflow { id, rx, .. } = &self.subflows[index];
+        let (id, rcv_nxt, had_holes) = (*id, rx.rcv_nxt, !rx.ofo.is_empty());
+        let data = rx.data_offset(start, own_map, plain);
         let early = data.is_some_and(|data| data > self.receiver.next());
         let mut payload = std::mem::take(&mut segment.payload);
-        let rcv_nxt = self.subflows[index].rx.rcv_nxt;
         if start > rcv_nxt {
             return self.hold_payload(now, index, (start, payload), early, placing, shared);
         }
@@ -44,7 +45,6 @@ impl Connection {
         if early && !payload.is_empty() {
             self.receiver.on_early();
         }
-        let (id, had_holes) = (self.subflows[index].id, !self.subflows[index].rx.ofo.is_empty());
         if !payload.is_empty() && !self.consume(now, index, payload, own_map, shared) {
             return;
         }
@@ -177,7 +177,6 @@ impl Connection {
                     break self.on_checksum_failure(now, index, &map, shared);
                 }
             }
-            let subflow = &mut self.subflows[index];
             while let Some(chunk) = subflow.rx.unplaced.pop(map.end().saturating_sub(subflow.rx.unplaced.start())) {
                 let start = subflow.rx.unplaced.start() - chunk.len() as u64;
                 let data = map.data + (start - map.subflow);
@@ -277,14 +276,12 @@ impl Connection {
     }
 
     fn take_subflow_fin(&mut self, now: Instant, index: usize, shared: &mut Shared) {
-        let subflow = &mut self.subflows[index];
-        if subflow.rx.peer_fin != Some(subflow.rx.rcv_nxt) {
+        let rx = &mut self.subflows[index].rx;
+        if !rx.take_fin() {
             return;
         }
-        subflow.rx.rcv_nxt += 1;
-        subflow.rx.ack.now = true;
         if self.life.mode() == Mode::Plain {
-            let end = subflow.rx.rcv_nxt - 2;
+            let end = rx.rcv_nxt - 2;
             if self.receiver.receive_fin(end) {
                 self.after_read(shared);
             }

@@ -157,6 +157,11 @@ impl Outgoing {
         self.reinject.remove_below(una);
     }
 
+    /// The handshake says what the peer admits of the stream.
+    pub(super) fn set_window(&mut self, window: u64) {
+        (self.edge, self.largest_window) = (window, window);
+    }
+
     /// A DATA_ACK of `offset` admits `window` bytes from there on; older ones say nothing new.
     pub(super) fn open_window(&mut self, offset: u64, window: u64) {
         if offset >= self.una {

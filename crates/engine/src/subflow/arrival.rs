@@ -2,10 +2,42 @@
 
 use super::Subflow;
 use crate::Profile;
-use anabranch_units::Instant;
+use anabranch_units::{Duration, Instant};
 use anabranch_wire::{Segment, Timestamps};
 
+/// ACKs of data without DSS in a row, over at least one RTO, that mean options no longer get through.
+const BARE_ACKS: u32 = 3;
+
 impl Subflow {
+    /// What a segment acknowledges, if a peer may say that: nothing unsent, and nothing older than the largest window,
+    /// which leaves a blind guess little to hit (RFC 5961 §5.2).
+    pub(crate) fn acceptable_ack(&self, segment: &Segment) -> Option<u64> {
+        let una = self.tx.recovery.snd_una();
+        let oldest = una.saturating_sub(u64::from(u16::MAX) << self.tx.snd_scale);
+        let ack = segment.ack.offset_near(self.tx.iss, una)?;
+        (oldest..=self.tx.recovery.snd_nxt()).contains(&ack).then_some(ack)
+    }
+
+    /// Tells whether a timestamp is older than the latest by less than a timeout. A slower path than that of later ones
+    /// may have brought a pure ACK with it, which does no harm and may say what the later ones do not repeat (D-SACK).
+    pub(crate) fn is_overtaken(&self, timestamp: u32) -> bool {
+        let behind = Duration::from_millis(u64::from(self.rx.ts_recent.wrapping_sub(timestamp)));
+        behind <= self.tx.rtt.rto()
+    }
+
+    /// Counts an ACK without a DSS, if it acknowledges data. Tells whether so many have come, for so long, that options
+    /// no longer get through.
+    pub(crate) fn note_bare_ack(&mut self, now: Instant, acks_data: bool) -> bool {
+        if self.liveness.bare_acks == 0 {
+            self.liveness.bare_since = now;
+        }
+        self.liveness.bare_acks += u32::from(acks_data);
+        // A proxy that acknowledges on the peer's behalf makes many before the peer's first has made its way.
+        self.liveness.bare_acks >= BARE_ACKS
+            && now.since(self.liveness.bare_since) >= self.tx.rtt.rto()
+            && !self.is_acknowledged_by_proxy(now)
+    }
+
     /// Notes what every valid segment tells, begun at subflow offset `start`: the peer's clock (RFC 7323 §4.3), and
     /// that it is alive. Takes an RTT sample as a receiver of data if `autotuned`.
     pub(crate) fn note_valid(&mut self, now: Instant, start: u64, segment: &Segment, autotuned: bool) {

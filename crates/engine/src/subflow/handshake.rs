@@ -1,11 +1,70 @@
-//! Round trips of a handshake, and what a client keeps of a path for connections to come.
+//! The handshake of one subflow: SYNs, what both ends agree on, its round trip, and what a client keeps of the path for
+//! connections to come.
 
-use super::Subflow;
+use super::{State, Subflow};
+use crate::Profile;
 use crate::memory::Memory;
+use crate::path_mtu::default_mss;
 use anabranch_units::{Bytes, Duration, Instant, Rate, SubflowSeq};
-use anabranch_wire::Segment;
+use anabranch_wire::{Flags, Handshake, Segment, Timestamps};
 
 impl Subflow {
+    /// The SYN or SYN/ACK that it waits to have answered, without MPTCP options; `mss` is what our MSS option says.
+    pub(crate) fn syn(&self, now: Instant, window: u16, mss: u16, profile: &Profile) -> Segment {
+        let answer = self.state == State::SynReceived;
+        let flags = if answer { Flags::SYN.with(Flags::ACK) } else { Flags::SYN };
+        let ack = if answer { self.rx.irs + 1 } else { SubflowSeq::new(0) };
+        let mut segment = Segment::new(self.flow, flags, self.tx.iss, ack);
+        // The window of a SYN is not scaled (RFC 7323 §2.2).
+        segment.window = window;
+        let (sack, timestamps) = if answer { (self.sack, self.timestamps) } else { (profile.sack, profile.timestamps) };
+        let scaling = if answer { self.rx.rcv_scale > 0 || self.tx.snd_scale > 0 } else { profile.window_scaling };
+        segment.options.handshake = Some(Box::new(Handshake {
+            mss: Some(mss),
+            window_scale: scaling.then_some(self.rx.rcv_scale),
+            sack_permitted: sack,
+        }));
+        if timestamps {
+            segment.options.timestamps = Some(Timestamps { value: self.tx.timestamp(now), echo: self.rx.ts_recent });
+        }
+        segment
+    }
+
+    /// Takes over what the peer's SYN or SYN/ACK says about TCP; `mss` is the largest of our own, and `plain` whether
+    /// segments go without DSS.
+    pub(crate) fn take_syn(&mut self, now: Instant, syn: &Segment, mss: u16, profile: &Profile, plain: bool) {
+        let options = syn.options.handshake.as_deref().copied().unwrap_or_default();
+        self.rx.irs = syn.seq;
+        self.rx.rcv_nxt = 1;
+        self.take_clock(now, syn);
+        let timestamps = syn.options.timestamps.is_some();
+        self.negotiated(profile, now, options.sack_permitted, timestamps, options.window_scale);
+        self.tx.mss_option = mss.min(options.mss.unwrap_or_else(|| default_mss(&self.flow)));
+        self.tx.mss = self.payload_room(plain);
+        self.tx.snd_wnd = syn.window;
+        self.tx.snd_edge = 1 + u64::from(syn.window);
+    }
+
+    /// Takes over what the answer to our SYN/ACK says about TCP. Returns its window: what the handshake said was
+    /// unscaled, an ACK's is scaled.
+    pub(crate) fn take_last_ack(&mut self, now: Instant, segment: &Segment) -> u64 {
+        // What leaves in answer, as ADD_ADDR does, echoes it.
+        self.take_clock(now, segment);
+        let scale = if segment.flags.has(Flags::SYN) { 0 } else { self.tx.snd_scale };
+        let window = u64::from(segment.window) << scale;
+        self.tx.snd_wnd = segment.window;
+        self.tx.snd_edge = 1 + window;
+        window
+    }
+
+    /// Takes the peer's clock from a segment of the handshake.
+    fn take_clock(&mut self, now: Instant, segment: &Segment) {
+        if let Some(timestamps) = segment.options.timestamps {
+            self.rx.ts_recent = timestamps.value;
+            self.rx.ts_recent_at = now;
+        }
+    }
+
     /// The RTT of a handshake; when a SYN was repeated, the timestamps tell which one was answered (RFC 7323 §4), and
     /// without them the longest possible counts, since an unknown RTT should not look short.
     pub(crate) fn handshake_rtt(&self, now: Instant, segment: &Segment) -> Duration {

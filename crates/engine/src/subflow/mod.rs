@@ -132,14 +132,7 @@ impl Subflow {
     }
 
     /// Takes over what the SYNs agreed on.
-    pub(crate) fn negotiated(
-        &mut self,
-        profile: &Profile,
-        now: Instant,
-        sack: bool,
-        timestamps: bool,
-        scale: Option<u8>,
-    ) {
+    fn negotiated(&mut self, profile: &Profile, now: Instant, sack: bool, timestamps: bool, scale: Option<u8>) {
         self.sack = profile.sack && sack;
         self.timestamps = profile.timestamps && timestamps;
         match scale {
@@ -162,7 +155,7 @@ impl Subflow {
     /// Both FINs have come through.
     pub(crate) fn is_closed(&self) -> bool {
         let fin_acked = self.tx.fin_sent && self.tx.recovery.snd_una() == self.tx.recovery.snd_nxt();
-        fin_acked && self.rx.peer_fin.is_some_and(|fin| self.rx.rcv_nxt > fin)
+        fin_acked && self.rx.has_ended()
     }
 
     /// Somebody acknowledges before the peer does, which lags behind for longer than segments are overtaken: ACKs

@@ -7,7 +7,7 @@ use crate::reassembly::{Limits, Reassembly};
 use crate::unplaced::Unplaced;
 use crate::{AckReason, Profile};
 use anabranch_units::{Bytes, Duration, Instant, SubflowSeq};
-use anabranch_wire::{SackBlock, SackBlocks};
+use anabranch_wire::{SackBlock, SackBlocks, Segment};
 use bytes::Bytes as Payload;
 
 /// Receiving half of a subflow.
@@ -78,6 +78,33 @@ impl Rx {
             peer_fin: None,
             bytes_received: 0,
         }
+    }
+
+    /// The offset at which a segment begins; `None` if before the first.
+    pub(crate) fn offset(&self, segment: &Segment) -> Option<u64> {
+        segment.seq.offset_near(self.irs, self.rcv_nxt)
+    }
+
+    /// Tells whether a segment of `length` from offset `start` on lies in a `window` (RFC 9293 §3.10.7.4). A RST may be
+    /// the last thing received.
+    pub(crate) fn admits(&self, start: u64, length: u64, rst: bool, window: u64) -> bool {
+        let end = start + length;
+        start <= self.rcv_nxt + window && (end > self.rcv_nxt || (end == self.rcv_nxt && (length == 0 || rst)))
+    }
+
+    /// The peer's FIN has come through.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.peer_fin.is_some_and(|fin| self.rcv_nxt > fin)
+    }
+
+    /// Takes the peer's FIN if that is next.
+    pub(crate) fn take_fin(&mut self) -> bool {
+        let next = self.peer_fin == Some(self.rcv_nxt);
+        if next {
+            self.rcv_nxt += 1;
+            self.ack.now = true;
+        }
+        next
     }
 
     /// This timestamp lies before the latest (RFC 7323 §5.3), and the peer's clock cannot have come round meanwhile.
@@ -175,6 +202,11 @@ impl Rx {
             self.ack.duplicate = None;
         }
         blocks
+    }
+
+    /// An ACK is due, now or later.
+    pub(crate) fn owes_ack(&self) -> bool {
+        self.ack.now || self.ack.deadline.is_some()
     }
 
     /// Why an ACK by itself would leave now.
