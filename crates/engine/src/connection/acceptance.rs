@@ -35,10 +35,7 @@ impl Connection {
             if !rst {
                 let repeated = start.filter(|start| length > 0 && start + length <= subflow.rx.rcv_nxt);
                 if let Some(start) = repeated {
-                    subflow.rx.ack.duplicate = Some((start, start + length));
-                    subflow.rx.ack.unreported = true;
-                    self.on_repeated_arrival(now, index);
-                    let subflow = &self.subflows[index];
+                    self.stats.ack_fallbacks += u64::from(subflow.note_repeated(now, start, start + length));
                     // The peer may have repeated it because its own view is stale: take what it acknowledges. What lies
                     // further back than a window is nobody's repetition.
                     if subflow.rx.rcv_nxt - start <= window && subflow.acceptable_ack(segment).is_some() {

@@ -132,8 +132,8 @@ impl Connection {
         known || used
     }
 
-    /// The peer withdraws addresses (RFC 8684 §3.4.2): nothing is opened to them any more, and a subflow that uses one is
-    /// reset unless it shows that it still works.
+    /// The peer withdraws addresses (RFC 8684 §3.4.2): nothing is opened to them any more, and a subflow that uses one
+    /// is reset unless it shows that it still works.
     pub(super) fn on_remove_addr(&mut self, now: Instant, remove: &RemoveAddr, shared: &mut Shared) {
         for id in &remove.ids {
             self.paths.manager.remote.retain(|(known, _)| known != id);

@@ -34,8 +34,8 @@ pub(super) struct Autotune {
     look_at: Instant,
 }
 
-/// Segments that are assumed to be read in a round trip at first: Linux's initial window. But half of the buffer at most, or a
-/// small one, which bounds what is read in a round trip, would never grow.
+/// Segments that are assumed to be read in a round trip at first: Linux's initial window. But half of the buffer at
+/// most, or a small one, which bounds what is read in a round trip, would never grow.
 const FIRST_SEGMENTS: u64 = 10;
 /// Segments added to the target.
 const SPARE_SEGMENTS: u64 = 16;

@@ -1,16 +1,18 @@
 //! One mapping over a burst of segments (`Config::burst`), so that a driver can hand them to the network card as one.
 //!
 //! Segmentation offload repeats one TCP header on all segments, options included. So segments that leave one after the
-//! other on a subflow, with data that is contiguous, declare one mapping over all of them, each with its whole length, as
-//! Linux does (RFC 8684 §3.3.1: a mapping may span segments). The scheduler is asked segment by segment as ever; a burst
-//! ends where it names another subflow, where a segment is shorter than the first, and with the round of sending: a
-//! mapping is closed before its first segment is out of our hands. Acknowledgment, window and timestamps are alike within
-//! a round anyway.
+//! other on a subflow, with data that is contiguous, declare one mapping over all of them, each with its whole length,
+//! as Linux does (RFC 8684 §3.3.1: a mapping may span segments). The scheduler is asked segment by segment as ever; a
+//! burst ends where it names another subflow, where a segment is shorter than the first, and with the round of sending:
+//! a mapping is closed before its first segment is out of our hands. Acknowledgment, window and timestamps are alike
+//! within a round anyway.
 //!
-//! With DSS checksums the one checksum covers the whole mapping: the receiver can hand on nothing of a burst before all of
-//! it has arrived, which is what Linux asks of its peers too. A DATA_FIN at the end is part of the shared mapping.
-//! Each segment is repeated with the mapping that it left with; what is sent again on another subflow gets one of its own.
+//! With DSS checksums the one checksum covers the whole mapping: the receiver can hand on nothing of a burst before all
+//! of it has arrived, which is what Linux asks of its peers too. A DATA_FIN at the end is part of the shared mapping.
+//! Each segment is repeated with the mapping that it left with; what is sent again on another subflow gets one of its
+//! own.
 
+use super::sender::Sender;
 use super::{Connection, Mode};
 use crate::Purpose;
 use crate::originals::Declared;
@@ -44,6 +46,28 @@ impl Burst {
     }
 }
 
+impl Sender {
+    /// `sent` left on `subflow` and is at place `last`, the end, of the endpoint's queue: the burst goes on with it, or
+    /// begins.
+    pub(super) fn extend_burst(&mut self, subflow: SubflowId, sent: &Sent, data_fin: bool, last: usize) {
+        let Sent { start, data, len: size, .. } = *sent;
+        let burst = self.burst.get_or_insert(Burst {
+            subflow,
+            first: last,
+            segments: 0,
+            start,
+            data,
+            length: 0,
+            size,
+            data_fin: false,
+        });
+        assert!(burst.first + burst.segments == last, "nothing leaves between the segments of a burst");
+        burst.segments += 1;
+        burst.length += u64::from(size);
+        burst.data_fin = data_fin;
+    }
+}
+
 /// The longest mapping: with the DATA_FIN its length must fit 16 bits.
 const LONGEST_MAP: u64 = u16::MAX as u64 - 1;
 
@@ -62,27 +86,6 @@ impl Connection {
     pub(super) fn may_grow(&self, sent: &Sent, purpose: Purpose, shared: &Shared) -> bool {
         let fresh = matches!(purpose, Purpose::NewData(_));
         fresh && sent.len > 0 && shared.config.burst.is_some() && self.life.mode() == Mode::Multipath
-    }
-
-    /// `sent` is the last in the endpoint's queue.
-    pub(super) fn extend_burst(&mut self, index: usize, sent: &Sent, data_fin: bool, shared: &Shared) {
-        let subflow = self.subflows[index].id;
-        let first = shared.out.len() - 1;
-        let Sent { start, data, len: size, .. } = *sent;
-        let burst = self.sender.burst.get_or_insert(Burst {
-            subflow,
-            first,
-            segments: 0,
-            start,
-            data,
-            length: 0,
-            size,
-            data_fin: false,
-        });
-        assert!(burst.first + burst.segments == first, "nothing leaves between the segments of a burst");
-        burst.segments += 1;
-        burst.length += u64::from(size);
-        burst.data_fin = data_fin;
     }
 
     /// Nothing more comes: all segments of the burst declare the mapping over all of them.

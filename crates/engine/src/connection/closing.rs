@@ -68,7 +68,8 @@ impl Connection {
                 self.finish(Event::Closed, shared);
             }
         } else if self.life.mode() == Mode::Multipath {
-            // RFC 8684 §3.6: the connection outlives its subflows for a while. Joins that come to nothing do not prolong it.
+            // RFC 8684 §3.6: the connection outlives its subflows for a while. Joins that come to nothing do not
+            // prolong it.
             self.timers.abandoned.get_or_insert(now + shared.config.close_timeout);
         } else {
             self.finish(Event::Reset, shared);
@@ -124,7 +125,8 @@ impl Connection {
         self.finish(Event::Reset, shared);
     }
 
-    /// Option A of RFC 8684 §3.5: MP_FASTCLOSE on an ACK of one subflow, RSTs on all others, and a wait for the peer's RST.
+    /// Option A of RFC 8684 §3.5: MP_FASTCLOSE on an ACK of one subflow, RSTs on all others, and a wait for the peer's
+    /// RST.
     fn start_fast_close(&mut self, now: Instant, index: usize, shared: &mut Shared) {
         if self.life.is_fast_closing() {
             return;
@@ -281,8 +283,8 @@ impl Connection {
         }
     }
 
-    /// Closes subflow `index` alone (RFC 8684 §3.3.3): what it carried is sent elsewhere, and it stays until both FINs have
-    /// come through, ours repeated like data.
+    /// Closes subflow `index` alone (RFC 8684 §3.3.3): what it carried is sent elsewhere, and it stays until both FINs
+    /// have come through, ours repeated like data.
     pub(super) fn leave_subflow(&mut self, now: Instant, index: usize, shared: &mut Shared) {
         let subflow = &mut self.subflows[index];
         if subflow.tx.fin_sent || subflow.state != State::Established {

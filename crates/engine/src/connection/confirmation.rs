@@ -32,7 +32,7 @@ impl Life {
         self.is_confirmed() || self.confirmation().is_some_and(|confirmation| confirmation.silent)
     }
 
-    /// When the peer is asked to confirm MPTCP.
+    /// Time at which the peer is asked to confirm MPTCP.
     pub(super) fn confirmation_deadline(&self) -> Option<Instant> {
         self.confirmation().and_then(|confirmation| confirmation.next)
     }

@@ -101,7 +101,8 @@ impl Sender {
         }
     }
 
-    /// Tells the reinjection policy that `length` bytes from offset `start` left for the first time, on subflow `index`.
+    /// Tells the reinjection policy that `length` bytes from offset `start` left for the first time, on subflow
+    /// `index`.
     pub(super) fn tell_of_sending(
         &mut self,
         now: Instant,
@@ -128,8 +129,8 @@ impl Sender {
         self.reinjection.next(now, &flight)
     }
 
-    /// What to repeat, if the answer is possible: sent, not acknowledged at the data level, and for a usable subflow with
-    /// room that has not carried it.
+    /// Range to repeat, if the answer is possible: sent, not acknowledged at the data level, and for a usable subflow
+    /// with room that has not carried it.
     fn checked(&self, repeat: &Repeat, subflows: &Subflows, idsn: Dsn) -> Option<(u64, u64)> {
         let out = &self.outgoing;
         let offset = offset_of(repeat.from, out, idsn).filter(|_| !repeat.from.before(idsn + 1 + out.una))?;
@@ -145,7 +146,8 @@ impl Sender {
         (fresh && able).then_some((offset, end))
     }
 
-    /// When the reinjection policy wants to be woken, now that all that could leave has left; until then it is `set`.
+    /// Time at which the reinjection policy wants to be woken, now that all that could leave has left; until then it is
+    /// `set`.
     pub(super) fn next_wake(
         &mut self,
         now: Instant,
@@ -200,8 +202,8 @@ impl Connection {
         self.timers.reinjection = self.sender.next_wake(now, set, &self.subflows, idsn, may_repeat);
     }
 
-    /// The timer of the reinjection policy has run out. What it wants copied is asked for when the connection sends next,
-    /// which is at once.
+    /// The timer of the reinjection policy has run out. What it wants copied is asked for when the connection sends
+    /// next, which is at once.
     pub(super) fn wake_reinjection(&mut self, now: Instant, shared: &Shared) {
         self.survey(now, shared);
         if !self.sender.copies {

@@ -23,14 +23,14 @@ pub(super) enum Verdict {
 }
 
 impl Outgoing {
-    /// The next byte to be acknowledged is one that was never sent, perhaps because the scheduler has skipped it: what was sent
-    /// behind it moves nothing.
+    /// The next byte to be acknowledged is one that was never sent, perhaps because the scheduler has skipped it: what
+    /// was sent behind it moves nothing.
     pub(super) fn needs_unsent(&self) -> bool {
         self.una == self.nxt || self.unsent.first().is_some_and(|(start, _)| start <= self.una)
     }
 
-    /// Whether the peer's window admits a segment of `mss` that begins `skip` bytes into the unsent data. Only the first
-    /// may be cut short: if that cannot leave, nothing can.
+    /// Tells whether the peer's window admits a segment of `mss` that begins `skip` bytes into the unsent data. Only
+    /// the first may be cut short: if that cannot leave, nothing can.
     fn admits(&self, skip: Bytes, mss: Bytes) -> bool {
         match self.unsent.nth(skip.get()) {
             Some((start, _)) if skip.is_zero() => start < self.edge,
@@ -139,8 +139,8 @@ impl Sender {
         self.renew_state(subflow);
     }
 
-    /// Shares the peer's window out among the `shown` subflows, as the receive-window policy says. False if nothing could
-    /// leave then, or ever would: each gets all of it in that case.
+    /// Shares the peer's window out among the `shown` subflows, as the receive-window policy says. False if nothing
+    /// could leave then, or ever would: each gets all of it in that case.
     fn share_window(&mut self, now: Instant, subflows: &Subflows, shown: Indices, send_buffer: Bytes) -> bool {
         let Sender { views, usage, shares, outgoing: out, congestion, receive_window, .. } = self;
         usage.clear();
@@ -168,9 +168,9 @@ impl Sender {
         !stuck
     }
 
-    /// Asks the scheduler, and checks the answer; `data` is how much is unsent and how much of it the peer admits. It is
-    /// overruled by min-RTT if it asks for what cannot be done, waits while nothing is in flight that could end it, or
-    /// leaves the first unsent byte for too long. With the verdict comes what it did wrong.
+    /// Asks the scheduler, and checks the answer; `data` is how much is unsent and how much of it the peer admits. It
+    /// is overruled by min-RTT if it asks for what cannot be done, waits while nothing is in flight that could end it,
+    /// or leaves the first unsent byte for too long. With the verdict comes what it did wrong.
     fn decide(&mut self, now: Instant, data: (u64, u64), idsn: Dsn, may_repeat: bool) -> (Verdict, Option<Misconduct>) {
         if let [only] = self.views.as_slice() {
             return (Verdict::New(only.id, Bytes::ZERO), None);
@@ -242,8 +242,8 @@ impl Connection {
         verdict
     }
 
-    /// Whether data may leave once more under other sequence numbers. While there is no other subflow, the peer may have
-    /// become plain TCP: it takes whatever comes for what is next (RFC 8684 §3.7).
+    /// Tells whether data may leave once more under other sequence numbers. While there is no other subflow, the peer
+    /// may have become plain TCP: it takes whatever comes for what is next (RFC 8684 §3.7).
     pub(super) fn may_reinject(&self) -> bool {
         self.life.mode() == Mode::Multipath && self.subflows.peer_knows_of_join
     }

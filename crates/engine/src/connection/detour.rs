@@ -1,9 +1,9 @@
 //! Pure ACKs of one subflow on the path of another (A-ACK-MOVE): they leave with that path's addresses and their own
 //! ports, and whoever they are for finds the subflow by the ports and puts the addresses back before TCP sees them.
 //!
-//! Not part of RFC 8684, so never against unknown peers: a host that is told to (`Config::ack_rewrite`) offers it on the SYN of a
-//! connection and agrees on the SYN/ACK, by a TCP experiment (RFC 6994). Without both, ACKs keep their path and
-//! `ConnectionStats::acks_kept` counts them.
+//! Not part of RFC 8684, so never against unknown peers: a host that is told to (`Config::ack_rewrite`) offers it on
+//! the SYN of a connection and agrees on the SYN/ACK, by a TCP experiment (RFC 6994). Without both, ACKs keep their
+//! path and `ConnectionStats::acks_kept` counts them.
 //!
 //! Only an ACK whose purpose is to acknowledge moves: no data, SYN, FIN or RST, no window probe, no challenge, and no
 //! ACK that carries a message, which would be lost without a word where middleboxes drop what they have seen no SYN of.
@@ -12,11 +12,12 @@
 //! barred, for a second at first and each time twice as long. A RST that comes back from there bars it as well
 //! (A-ACK-CAUTION).
 //!
-//! `Config::ack_caution` switches all of this off, for those who want the bare scheme of the paper: an ACK path that dies then
-//! silences the other subflows until the policy leaves it (ACKSP §IV-B: within 3τ; never if it is fixed).
+//! `Config::ack_caution` switches all of this off, for those who want the bare scheme of the paper: an ACK path that
+//! dies then silences the other subflows until the policy leaves it (ACKSP §IV-B: within 3τ; never if it is fixed).
 //!
-//! The sender's RTT of a subflow is then the way of the data plus that of the other path's ACKs. Schedulers that take half of it
-//! for the way of the data are told nothing else; the order of the paths is the same, their distance half as large.
+//! The sender's RTT of a subflow is then the way of the data plus that of the other path's ACKs. Schedulers that take
+//! half of it for the way of the data are told nothing else; the order of the paths is the same, their distance half as
+//! large.
 
 use super::{Connection, Mode};
 use crate::shared::Shared;
@@ -70,8 +71,8 @@ impl Connection {
         goes.then_some(flow)
     }
 
-    /// True if a pure ACK of subflow `id` may have come as `flow` (as we would send it): between the addresses of another
-    /// subflow of this connection.
+    /// True if a pure ACK of subflow `id` may have come as `flow` (as we would send it): between the addresses of
+    /// another subflow of this connection.
     pub(crate) fn takes_detour(&self, id: SubflowId, flow: &FlowKey) -> bool {
         let there = |subflow: &Subflow| subflow.state == State::Established;
         let between = |subflow: &Subflow| (subflow.flow.src, subflow.flow.dst) == (flow.src, flow.dst);
@@ -80,20 +81,12 @@ impl Connection {
             && self.subflows.iter().any(|subflow| subflow.id == id && there(subflow))
             && self.subflows.iter().any(|subflow| there(subflow) && between(subflow))
     }
-
-    /// Data that was there already arrives on subflow `index`.
-    pub(super) fn on_repeated_arrival(&mut self, now: Instant, index: usize) {
-        let subflow = &mut self.subflows[index];
-        let srtt = subflow.tx.rtt.srtt().unwrap_or_else(|| subflow.tx.rtt.rto());
-        if subflow.rx.detour.on_repeated(now, srtt) {
-            self.stats.ack_fallbacks += 1;
-        }
-    }
 }
 
 impl Connection {
-    /// A RST for the ports of subflow `id` came back as `flow` (as we would send it), between the addresses of another subflow: our
-    /// ACKs are nothing to whoever gets them there, for instance behind a NAT. Whoever forges it spoils a detour and nothing else.
+    /// A RST for the ports of subflow `id` came back as `flow` (as we would send it), between the addresses of another
+    /// subflow: our ACKs are nothing to whoever gets them there, for instance behind a NAT. Whoever forges it spoils a
+    /// detour and nothing else.
     pub(crate) fn on_detour_refused(&mut self, now: Instant, id: SubflowId, flow: &FlowKey) {
         let between = |subflow: &&Subflow| (subflow.flow.src, subflow.flow.dst) == (flow.src, flow.dst);
         let via = self.subflows.iter().find(between).map(|subflow| subflow.id);

@@ -121,8 +121,8 @@ impl Connection {
         shared: &mut Shared,
     ) {
         if !self.life.is_confirmed() && self.role == super::Role::Client {
-            // Without data there is nothing that repeats the keys for it (RFC 8684 §3.1), nor room beside the DATA_FIN. Should
-            // the third ACK be lost or late, Linux would take this for plain TCP.
+            // Without data there is nothing that repeats the keys for it (RFC 8684 §3.1), nor room beside the DATA_FIN.
+            // Should the third ACK be lost or late, Linux would take this for plain TCP.
             self.send_third_ack(now, index, shared);
         }
         let offset = self.subflows[index].tx.recovery.snd_nxt();
@@ -167,13 +167,14 @@ impl Connection {
         }
         self.transmit_segment(index, segment, purpose, shared);
         if grows {
-            self.extend_burst(index, sent, sent.flags & DATA_FIN != 0, shared);
+            let (id, last) = (self.subflows[index].id, shared.out.len() - 1);
+            self.sender.extend_burst(id, sent, sent.flags & DATA_FIN != 0, last);
         }
     }
 
-    /// The payload and mapping of data that leaves as `sent`: as they were the first time, of a part as of the whole, for a
-    /// checksum covers all of a mapping, and Linux takes another only when it is done with the one it has. The checksum of
-    /// a mapping that `grows` is still to come.
+    /// The payload and mapping of data that leaves as `sent`: as they were the first time, of a part as of the whole,
+    /// for a checksum covers all of a mapping, and Linux takes another only when it is done with the one it has. The
+    /// checksum of a mapping that `grows` is still to come.
     fn piece(&mut self, index: usize, sent: &Sent, grows: bool) -> (Payload, Declared) {
         let length = sent.len as usize;
         let subflow = &mut self.subflows[index];
@@ -288,8 +289,8 @@ impl Connection {
         }
     }
 
-    /// What found no room on a segment: each control option goes onto a segment of its own, a DATA_ACK onto the next ACK.
-    /// SACK blocks wait for the next one as well, which says them again.
+    /// Sends what found no room on a segment: each control option goes onto a segment of its own, a DATA_ACK onto the
+    /// next ACK. SACK blocks wait for the next one as well, which says them again.
     fn on_left_out(&mut self, index: usize, left_out: Options, beside: &Segment, shared: &mut Shared) {
         assert!(left_out.dss.is_none_or(|dss| dss.map.is_none()), "data keeps its mapping");
         self.subflows[index].rx.ack.now |= left_out.dss.is_some();

@@ -481,8 +481,8 @@ pub(crate) fn find_capable(segment: &Segment) -> Option<MpCapable> {
     })
 }
 
-/// An MP_CAPABLE in a SYN that we can answer. A host that knows later versions as well puts the highest of them there, and
-/// ours in the answer says what to use; version 0 is another protocol (RFC 8684 §3.1).
+/// An MP_CAPABLE in a SYN that we can answer. A host that knows later versions as well puts the highest of them there,
+/// and ours in the answer says what to use; version 0 is another protocol (RFC 8684 §3.1).
 pub(super) fn acceptable_offer(capable: &MpCapable) -> bool {
     capable.sender_key.is_none() && usable(&MpCapable { version: capable.version.min(VERSION), ..*capable })
 }

@@ -46,16 +46,16 @@ impl Keys {
         Map { dsn: DataSeq::Long(self.dsn(data)), subflow_seq: start as u32, length, checksum }
     }
 
-    /// The mapping of a DATA_FIN at offset `fin` that no data carries (RFC 8684 §3.3.3), with a checksum if those are in
-    /// use.
+    /// The mapping of a DATA_FIN at offset `fin` that no data carries (RFC 8684 §3.3.3), with a checksum if those are
+    /// in use.
     pub(super) fn data_fin_map(&self, fin: u64, checksum: bool) -> Map {
         let dsn = self.dsn(fin);
         let checksum = checksum.then(|| dss_checksum(dsn, 0, 1, []));
         Map { dsn: DataSeq::Long(dsn), subflow_seq: 0, length: 1, checksum }
     }
 
-    /// Tells whether the bytes of a mapping of the peer are what its checksum says (RFC 8684 §3.3.1). The consequences of
-    /// a wrong one are in `fallback`.
+    /// Tells whether the bytes of a mapping of the peer are what its checksum says (RFC 8684 §3.3.1). The consequences
+    /// of a wrong one are in `fallback`.
     pub(super) fn is_intact<'a>(&self, map: &Mapping, proof: Proof, bytes: impl IntoIterator<Item = &'a [u8]>) -> bool {
         let length = map.length as u16 + u16::from(proof.data_fin);
         // A lone DATA_FIN is at subflow offset 0 by definition (§3.3.3).

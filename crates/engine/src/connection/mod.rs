@@ -1,16 +1,17 @@
 //! One MPTCP connection: the data level, and the subflows that carry it.
 //!
 //! State lies with its owners: `life` (negotiating, MPTCP, plain TCP, closing, gone), `keys`, `negotiated` (terms of
-//! the handshake), `subflows`, `sender`, `receiver`, `acks` (which path they take), `paths`, `timers`. The other files
-//! are what happens to it:
+//! the handshake), `subflows`, `sender`, `receiver`, `acks` (which path they take), `paths`, `timers`. A method belongs
+//! to the part that it changes; others that it reads are arguments, and what it finds is an answer. The other files are
+//! topics: what a part has to say on one stands there, beside what happens to several parts, in an `impl Connection`:
 //!
 //! - the beginning: `handshake`, `race` (for the first subflow), `resume` (from a cookie), `confirmation` (that the
 //!   peer speaks MPTCP), `reopening` (on another path if the first dies before);
 //! - a segment arrives: `input`, `expected` (the short way of the common kinds), `acceptance`, `acknowledgment`,
 //!   `options`, `signal` (DSS), `payload`, `autotune` (of the receive buffer);
 //! - what leaves: `output`, `decision` (of the scheduler), `watchdog` (over it), `copies` (for the reinjection policy),
-//!   `emit`, `burst` (one mapping over several segments), `detour` (ACKs on another subflow's path), `probing` (for
-//!   that), `sizes`;
+//!   `throttling` (pacing and small queues), `emit`, `burst` (one mapping over several segments), `detour` (ACKs on
+//!   another subflow's path), `probing` (for that), `sizes`;
 //! - the subflows there should be: `addresses`, `paths`, `history`, `lost_subflows`;
 //! - the end: `fallback` (to plain TCP), `closing`; `load` and `check` look at the whole.
 

@@ -65,7 +65,7 @@ const MAX_RETRY_DOUBLINGS: u32 = 6;
 const MAX_RETRIES: usize = 64;
 
 impl Paths {
-    /// When an announcement, an attempt at a subflow or a new beginning is due.
+    /// Time at which an announcement, an attempt at a subflow or a new beginning is due.
     pub(super) fn deadline(&self) -> Option<Instant> {
         earliest([self.manager.deadline(), self.race.deadline(), self.reopening.deadline()])
     }
@@ -144,7 +144,7 @@ impl PathManager {
         }
     }
 
-    /// When an announcement or another attempt at a subflow is due.
+    /// Time at which an announcement or another attempt at a subflow is due.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let announcement = self.announcements.front().map(|announcement| announcement.next);
         earliest([announcement, self.retries.iter().filter_map(|retry| retry.at).min()])

@@ -1,9 +1,10 @@
 //! Probes of the paths, for an ACK path policy that asks for them: echo requests in rounds, while data arrives.
 //!
-//! A round is sent at once and judged when its replies must be there: after twice the longest round trip known, and before the next
-//! round; or as the next round is sent (`judged_late`). What counts is the fastest reply of each path since the last verdict. A path is down if none has come and there were
-//! probes that had half as long again as its latest round trip takes. Probes are sent only to a peer with which ACKs may change
-//! paths, and end after ten intervals in which no data arrived.
+//! A round is sent at once and judged when its replies must be there: after twice the longest round trip known, and
+//! before the next round; or as the next round is sent (`judged_late`). What counts is the fastest reply of each path
+//! since the last verdict. A path is down if none has come and there were probes that had half as long again as its
+//! latest round trip takes. Probes are sent only to a peer with which ACKs may change paths, and end after ten
+//! intervals in which no data arrived.
 
 use super::acks::AckRouting;
 use super::{Connection, Mode};
@@ -51,7 +52,7 @@ const IDLE: u64 = 10;
 const SHORTEST_WAIT: Duration = Duration::from_millis(10);
 
 impl Prober {
-    /// When a round is sent or judged.
+    /// Time at which a round is sent or judged.
     #[inline]
     pub(super) fn deadline(&self) -> Option<Instant> {
         earliest([self.next, self.verdict])
@@ -87,8 +88,8 @@ impl Prober {
         known.best = Some(known.best.map_or(trip, |best| best.min(trip)));
     }
 
-    /// Ends a round: what it has shown of the open `subflows`; `interval` is the longest that a reply takes where no round
-    /// trip is known.
+    /// Ends a round: what it has shown of the open `subflows`; `interval` is the longest that a reply takes where no
+    /// round trip is known.
     fn judge(&mut self, now: Instant, interval: Duration, subflows: &[Subflow]) -> Vec<Probe> {
         let mut round = Vec::with_capacity(subflows.len());
         for subflow in subflows.iter().filter(|subflow| subflow.is_open()) {

@@ -34,7 +34,7 @@ pub(super) struct Race {
 }
 
 impl Race {
-    /// When the next SYN leaves.
+    /// Time at which the next SYN leaves.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.next
     }

@@ -31,7 +31,8 @@ pub(super) struct Receiver {
     received: u64,
     ofo_count: u64,
     ofo_peak: u64,
-    /// Fragments held out of order here or on their subflow, when that was noted, and their number times time up to then.
+    /// Fragments held out of order here or on their subflow, when that was noted, and their number times time up to
+    /// then.
     held: u64,
     held_since: Instant,
     ofo_wait: Duration,
@@ -87,9 +88,9 @@ impl Receiver {
         (self.stream_next() + self.buffer.saturating_sub(self.unread)).max(self.told_edge).max(self.admitted)
     }
 
-    /// A mapping of `start..end` is only worth anything as a whole. If it holds the byte that is next and is larger than the
-    /// buffer, the window must reach its end, or the two ends would wait for each other; at most 64 KiB, and not while the
-    /// application lags behind. True if the window has grown.
+    /// A mapping of `start..end` is only worth anything as a whole. If it holds the byte that is next and is larger
+    /// than the buffer, the window must reach its end, or the two ends would wait for each other; at most 64 KiB, and
+    /// not while the application lags behind. True if the window has grown.
     pub(super) fn admit(&mut self, start: u64, end: u64) -> bool {
         let next = start <= self.next && self.next < end;
         let grows = next && self.unread == 0 && end > self.edge();

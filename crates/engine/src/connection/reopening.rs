@@ -50,7 +50,7 @@ impl Reopening {
         self.count > 0
     }
 
-    /// When the first path has been silent for long enough.
+    /// Time at which the first path will have been silent for long enough.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.due
     }

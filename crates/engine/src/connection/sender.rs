@@ -180,6 +180,11 @@ impl Outgoing {
         self.una == self.nxt && self.fin.is_none() && self.unsent.is_empty()
     }
 
+    /// Tells whether there is unsent data, none of which the peer admits.
+    pub(super) fn is_blocked(&self) -> bool {
+        !self.unsent.is_empty() && self.unsent.below(self.edge) == 0
+    }
+
     /// Tells whether `end` is after the last byte written so far.
     pub(super) fn ends_at(&self, end: u64) -> bool {
         end == self.buffer.end()
@@ -229,8 +234,8 @@ impl Outgoing {
 }
 
 impl Sender {
-    /// The next of its lost segments that a subflow may repeat now: as far as its congestion window admits, the first of
-    /// a recovery at once.
+    /// The next of its lost segments that a subflow may repeat now: as far as its congestion window admits, the first
+    /// of a recovery at once.
     pub(super) fn next_repair(&self, now: Instant, tx: &mut Tx, id: SubflowId) -> Option<(Sent, Detector)> {
         let Some(sent) = tx.recovery.next_retransmission() else {
             tx.retransmit_now = false;

@@ -1,7 +1,7 @@
 //! Segments become smaller where a path carries no larger ones.
 //!
-//! What was sent stays recorded as it left; a record that is too large now is repeated in parts, with the mapping of the
-//! whole and under the same sequence numbers.
+//! What was sent stays recorded as it left; a record that is too large now is repeated in parts, with the mapping of
+//! the whole and under the same sequence numbers.
 
 use super::sender::Sender;
 use super::subflows::Kind;
@@ -77,8 +77,8 @@ impl Connection {
         }
     }
 
-    /// Subflow `index` has timed out. If what it repeats is large, the path may swallow what is large and nothing else: then
-    /// it answers to a small packet.
+    /// Subflow `index` has timed out. If what it repeats is large, the path may swallow what is large and nothing else:
+    /// then it answers to a small packet.
     pub(super) fn suspect_black_hole(&mut self, now: Instant, index: usize, shared: &mut Shared) {
         let Some(most) = shared.config.black_hole_timeouts else { return };
         let subflow = &mut self.subflows[index];

@@ -289,7 +289,8 @@ impl Subflows {
         }
     }
 
-    /// All before `una` has arrived: subflows suspected over older data get another chance. Tells whether there were any.
+    /// All before `una` has arrived: subflows suspected over older data get another chance. Tells whether there were
+    /// any.
     pub(super) fn clear_suspects(&mut self, una: u64) -> bool {
         let mut settled = false;
         for index in self.possible(Kind::Suspected) {

@@ -47,8 +47,8 @@ impl Sender {
         early || crowded
     }
 
-    /// A segment of a subflow leaves: the next one is put off if its congestion control paces; `burst` is what may leave
-    /// at once.
+    /// A segment of a subflow leaves: the next one is put off if its congestion control paces; `burst` is what may
+    /// leave at once.
     pub(super) fn pace(&self, now: Instant, subflow: &mut Subflow, payload: u32, burst: Option<Bytes>) {
         if let Some(model) = self.congestion.model(subflow.id, subflow.tx.rtt.srtt()) {
             subflow.tx.pacer.on_sent(now, Bytes::new(u64::from(payload)), model.pacing, burst);

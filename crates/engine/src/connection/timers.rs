@@ -27,7 +27,8 @@ pub(super) struct Timers {
     pub(super) ask_again: Option<Instant>,
     /// The reinjection policy wants to be woken.
     pub(super) reinjection: Option<Instant>,
-    /// No subflow is left and the connection waits for a new one; or all data is through and it waits for the last FINs.
+    /// No subflow is left and the connection waits for a new one; or all data is through and it waits for the last
+    /// FINs.
     pub(super) abandoned: Option<Instant>,
     /// Plain TCP: everything is closed, and a repeated FIN may still arrive.
     pub(super) time_wait: Option<Instant>,
@@ -85,8 +86,8 @@ fn due(timer: &mut Option<Instant>, now: Instant) -> bool {
     due
 }
 
-/// Data timeouts after which a subflow that acknowledges what never arrives is closed: the first may be a lost DATA_ACK,
-/// the others each follow a probe that was answered or lost.
+/// Data timeouts after which a subflow that acknowledges what never arrives is closed: the first may be a lost
+/// DATA_ACK, the others each follow a probe that was answered or lost.
 pub(super) const MAX_UNCONFIRMED: u32 = 3;
 /// Repetitions of a DATA_FIN before the peer is asked whether it is there: some are lost by chance.
 const FINS_BEFORE_ASKING: u32 = 2;
@@ -249,9 +250,10 @@ impl Connection {
         }
     }
 
-    /// Probes the peer's window on each subflow: the path of the fastest may be the one that has died. A peer may keep its
-    /// window closed as long as it answers (RFC 9293 §3.8.6.1); one that does not is gone. One that answers elsewhere has
-    /// not heard, or its update was lost: until something comes, this subflow is as good as none, and a backup gets its turn.
+    /// Probes the peer's window on each subflow: the path of the fastest may be the one that has died. A peer may keep
+    /// its window closed as long as it answers (RFC 9293 §3.8.6.1); one that does not is gone. One that answers
+    /// elsewhere has not heard, or its update was lost: until something comes, this subflow is as good as none, and a
+    /// backup gets its turn.
     fn probe_windows(&mut self, now: Instant, shared: &mut Shared) {
         let most = shared.config.profile.max_consecutive_rtos;
         let answers = |subflow: &Subflow| subflow.is_open() && subflow.liveness.unanswered_probes == 0;
@@ -383,8 +385,8 @@ impl Connection {
     fn on_data_timeout(&mut self, now: Instant, shared: &mut Shared) {
         let bare = |subflow: &Subflow| subflow.liveness.bare_acks > 0 && !subflow.is_acknowledged_by_proxy(now);
         if self.subflows.first().is_some_and(bare) && self.can_fall_back() {
-            // The subflow acknowledges and the data level does not: the peer is plain TCP by now, and would take what is
-            // repeated for new data.
+            // The subflow acknowledges and the data level does not: the peer is plain TCP by now, and would take what
+            // is repeated for new data.
             return self.fall_back(now, crate::FallbackReason::OptionsLost, shared);
         }
         self.timers.data_backoff += 1;
@@ -448,9 +450,10 @@ impl Connection {
         }
     }
 
-    /// Subflows have acknowledged the oldest data, but no DATA_ACK has come: a middlebox acknowledged what it then lost, or
-    /// the DATA_ACK is lost. The peer is asked; what those subflows carried goes elsewhere, and for as long as it is under way
-    /// nothing new goes to them. If that happens again and again, they do more harm than good (RFC 8684 §3.3.2, §3.7).
+    /// Subflows have acknowledged the oldest data, but no DATA_ACK has come: a middlebox acknowledged what it then
+    /// lost, or the DATA_ACK is lost. The peer is asked; what those subflows carried goes elsewhere, and for as long as
+    /// it is under way nothing new goes to them. If that happens again and again, they do more harm than good (RFC 8684
+    /// §3.3.2, §3.7).
     fn on_unconfirmed_data(&mut self, now: Instant, una: u64, end: u64, shared: &mut Shared) {
         self.sender.outgoing.reinject.insert(una, end, Reason::DataTimeout);
         let carriers = self.sender.outgoing.log.carriers(una);
@@ -486,18 +489,17 @@ impl Connection {
         self.timers.arm_data(now, rto, shared.config.profile.max_rto);
     }
 
-    /// Keeps the window probe timer: running while only a window update could let data leave, on the connection's level or
-    /// on that of a subflow, whose window stays as the last segment on it told.
+    /// Keeps the window probe timer: running while only a window update could let data leave, on the connection's level
+    /// or on that of a subflow, whose window stays as the last segment on it told.
     pub(super) fn arm_persist_timer(&mut self, now: Instant, shared: &Shared) {
         let out = &self.sender.outgoing;
-        let blocked = !out.unsent.is_empty() && out.unsent.below(out.edge) == 0;
-        let silent = out.una == out.nxt && self.subflows.iter().all(|subflow| subflow.tx.recovery.is_empty());
+        let silent = || out.una == out.nxt && self.subflows.iter().all(|subflow| subflow.tx.recovery.is_empty());
         let waits = !out.unsent.is_empty() || out.una < out.nxt;
         let shut = |index: usize| {
             let subflow = &self.subflows[index];
             subflow.is_open() && subflow.tx.recovery.is_empty() && subflow.tx.window_left() == 0
         };
-        if !(blocked && silent || waits && self.subflows.possible(Kind::Shut).any(shut)) {
+        if !(out.is_blocked() && silent() || waits && self.subflows.possible(Kind::Shut).any(shut)) {
             self.timers.stop_persist();
         } else {
             self.timers.arm_persist(now, || self.subflows.longest_rto(), shared.config.profile.max_rto);

@@ -1,9 +1,9 @@
 //! Watches the scheduler, which may be anybody's code: it shall not starve the connection, and not spin.
 //!
-//! An impossible answer is found where it is given. What only time shows is found here: the first unsent byte could have
-//! left, and the scheduler has left it for longer than any subflow would take to notice a loss (what tail loss probes take
-//! meanwhile does not count); or the scheduler has itself woken again and again to do nothing.
-//! What cannot be helped is a scheduler that never returns.
+//! An impossible answer is found where it is given. What only time shows is found here: the first unsent byte could
+//! have left, and the scheduler has left it for longer than any subflow would take to notice a loss (what tail loss
+//! probes take meanwhile does not count); or the scheduler has itself woken again and again to do nothing. What cannot
+//! be helped is a scheduler that never returns.
 
 use super::{Connection, Mode};
 use crate::shared::Shared;
@@ -50,8 +50,8 @@ impl Watchdog {
         *self.since.get_or_insert(now)
     }
 
-    /// The scheduler waits and wants to be woken at `until`. What it gets, and whether it has just lost its timer. Rounds of
-    /// the fastest subflow are no spinning, however many of them the slowest takes.
+    /// The scheduler waits and wants to be woken at `until`. What it gets, and whether it has just lost its timer.
+    /// Rounds of the fastest subflow are no spinning, however many of them the slowest takes.
     pub(super) fn timer(
         &mut self,
         now: Instant,
@@ -93,7 +93,8 @@ mod tests {
     use super::*;
     use anabranch_units::{Bytes, SubflowId};
 
-    /// How often in a row a scheduler gets its timer that always asks for it `wait` later, beside paths of 1 and 400 ms.
+    /// Number of times in a row that a scheduler gets its timer that always asks for it `wait` later, beside paths of 1
+    /// and 400 ms.
     fn granted(wait: Duration) -> usize {
         let (ms, mss) = (Duration::from_millis, Bytes::new(1460));
         let views = [ms(1), ms(400)].map(|srtt| SubflowView::steady(SubflowId(0), mss, srtt, mss));

@@ -9,8 +9,8 @@ use anabranch_wire::{Segment, Timestamps};
 const BARE_ACKS: u32 = 3;
 
 impl Subflow {
-    /// What a segment acknowledges, if a peer may say that: nothing unsent, and nothing older than the largest window,
-    /// which leaves a blind guess little to hit (RFC 5961 §5.2).
+    /// Offset that a segment acknowledges, if a peer may say that: nothing unsent, and nothing older than the largest
+    /// window, which leaves a blind guess little to hit (RFC 5961 §5.2).
     pub(crate) fn acceptable_ack(&self, segment: &Segment) -> Option<u64> {
         let una = self.tx.recovery.snd_una();
         let oldest = una.saturating_sub(u64::from(u16::MAX) << self.tx.snd_scale);
@@ -63,6 +63,15 @@ impl Subflow {
         liveness.bare_acks = 0;
         let behind = ack < tx.recovery.snd_una();
         liveness.behind_since = if behind { liveness.behind_since.or(Some(now)) } else { None };
+    }
+
+    /// Notes that the bytes from offset `start` to `end` have arrived that were there already. Tells whether that shows
+    /// that ACKs are lost on the path of another subflow.
+    pub(crate) fn note_repeated(&mut self, now: Instant, start: u64, end: u64) -> bool {
+        let Subflow { tx, rx, .. } = self;
+        rx.ack.duplicate = Some((start, end));
+        rx.ack.unreported = true;
+        rx.detour.on_repeated(now, tx.rtt.srtt().unwrap_or_else(|| tx.rtt.rto()))
     }
 
     /// Notes the arrival of the bytes from offset `start` to `end`, and when the ACK for them is due (RFC 5681 §4.2).

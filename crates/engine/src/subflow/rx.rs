@@ -132,8 +132,8 @@ impl Rx {
         if self.unplaced.is_empty() { self.rcv_nxt } else { self.unplaced.start() }
     }
 
-    /// Tells whether a segment whose bytes end at offset `end`, with a `fin` or without, agrees with what is known of the
-    /// peer's end, which it may tell.
+    /// Tells whether a segment whose bytes end at offset `end`, with a `fin` or without, agrees with what is known of
+    /// the peer's end, which it may tell.
     pub(crate) fn agrees_on_end(&mut self, end: u64, fin: bool) -> bool {
         if fin {
             if self.peer_fin.is_some_and(|known| known != end) {
@@ -155,8 +155,8 @@ impl Rx {
         own_map.or_else(|| self.maps.covering(start).map(|map| map.data + (start - map.subflow)))
     }
 
-    /// Keeps `length` bytes that begin behind a hole, at offset `start`; none if their `payload` is refused. Returns how
-    /// many of them are new. With `coupled` acknowledgments, what is stored already is not answered.
+    /// Keeps `length` bytes that begin behind a hole, at offset `start`; none if their `payload` is refused. Returns
+    /// how many of them are new. With `coupled` acknowledgments, what is stored already is not answered.
     pub(crate) fn hold(&mut self, start: u64, length: u64, payload: Option<Payload>, coupled: bool) -> Option<u64> {
         let stored = payload.and_then(|payload| self.ofo.insert(start, payload));
         if stored.is_some_and(|stored| stored < length) {

@@ -117,8 +117,8 @@ impl Tx {
         self.recovery.consecutive_rtos() > MAX_VAIN_REPETITIONS
     }
 
-    /// The IPv4 identification of the next packet. As Linux numbers a socket's packets, which tells a repeated segment from
-    /// a copied packet.
+    /// The IPv4 identification of the next packet. As Linux numbers a socket's packets, which tells a repeated segment
+    /// from a copied packet.
     pub(crate) fn next_packet_id(&mut self) -> u16 {
         self.packets_sent = self.packets_sent.wrapping_add(1);
         let first = (self.iss.get() >> 16) as u16;
