@@ -1,12 +1,13 @@
 //! What leaves next: retransmissions, reinjections, new data as the scheduler says, then the ACKs that nothing carried.
 
 use super::decision::{Verdict, view};
+use super::sender::Outgoing;
 use super::subflows::Kind;
 use super::{Connection, Mode, emit, watchdog};
 use crate::recovery::Sent;
 use crate::shared::Shared;
 use crate::stats::Blocked;
-use crate::subflow::Subflow;
+use crate::subflow::{Subflow, Tx};
 use crate::{Detector, Purpose, Reason};
 use anabranch_policy::reinjection::Cause;
 use anabranch_policy::{Event as PolicyEvent, SubflowView};
@@ -85,6 +86,32 @@ impl Waiting {
         *counter += waited;
         self.since = now;
         self.obstacle = obstacle;
+    }
+}
+
+impl Outgoing {
+    /// The next segment of new data for a subflow, `skip` bytes into the unsent: offset and length, unless it is better
+    /// to wait.
+    fn next_segment(&self, skip: Bytes, tx: &Tx, nagle: bool) -> Result<(u64, u64), Attempt> {
+        let (start, range_end) = self.unsent.nth(skip.get()).ok_or(Attempt::TooShort)?;
+        let mss = u64::from(tx.mss);
+        let subflow_room = tx.window_left();
+        let whole = mss.min(range_end - start);
+        let admitted = whole.min(self.edge.saturating_sub(start));
+        let length = admitted.min(subflow_room);
+        let idle = self.needs_unsent() && skip.is_zero();
+        // What is under way will widen the window; where nothing is, a part of a segment has to do. The others may have
+        // no share left, so that only this subflow can go on.
+        let silly = (admitted < whole && !idle) || (length < admitted && !tx.recovery.is_empty());
+        if length == 0 || silly {
+            return Err(if subflow_room < admitted { Attempt::SubflowWindow } else { Attempt::SillyWindow });
+        }
+        // What was skipped may be all that the acknowledgment of the rest waits for.
+        let may_grow = self.ends_at(start + length) && self.fin.is_none();
+        if nagle && skip.is_zero() && length < mss && may_grow && !idle {
+            return Err(Attempt::TooShort);
+        }
+        Ok((start, length))
     }
 }
 
@@ -323,26 +350,11 @@ impl Connection {
         nagle: bool,
         shared: &mut Shared,
     ) -> Attempt {
-        let out = &mut self.sender.outgoing;
-        let Some((start, range_end)) = out.unsent.nth(skip.get()) else { return Attempt::TooShort };
         let subflow = &mut self.subflows[index];
-        let mss = u64::from(subflow.tx.mss);
-        let subflow_room = subflow.tx.window_left();
-        let whole = mss.min(range_end - start);
-        let admitted = whole.min(out.edge.saturating_sub(start));
-        let length = admitted.min(subflow_room);
-        let idle = out.needs_unsent() && skip.is_zero();
-        // What is under way will widen the window; where nothing is, a part of a segment has to do. The others may have
-        // no share left, so that only this subflow can go on.
-        let silly = (admitted < whole && !idle) || (length < admitted && !subflow.tx.recovery.is_empty());
-        if length == 0 || silly {
-            return if subflow_room < admitted { Attempt::SubflowWindow } else { Attempt::SillyWindow };
-        }
-        let ends_stream = out.ends_at(start + length);
-        // What was skipped may be all that the acknowledgment of the rest waits for.
-        if nagle && skip.is_zero() && length < mss && ends_stream && !idle && out.fin.is_none() {
-            return Attempt::TooShort;
-        }
+        let (start, length) = match self.sender.outgoing.next_segment(skip, &subflow.tx, nagle) {
+            Ok(segment) => segment,
+            Err(obstacle) => return obstacle,
+        };
         subflow.tx.counts.bytes_first_sent += length;
         self.sender.restart_after_idle(now, subflow);
         assert!(skip.get() + length <= sendable, "new data stays inside the peer's window");
@@ -464,5 +476,52 @@ impl Connection {
         }
         self.arm_data_timer(now, shared);
         self.timers.expect_progress(now, shared.config.user_timeout);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_units::Duration;
+    use bytes::Bytes as Payload;
+
+    /// A stream of so many bytes, of which the peer admits those before `edge`, and a subflow for segments of 1000.
+    fn stream(length: usize, edge: u64) -> (Outgoing, Subflow) {
+        let mut out = Outgoing::default();
+        out.append(&Payload::from(vec![7; length]), length);
+        out.open_window(0, edge);
+        let mut subflow = Subflow::sample(0, Duration::from_millis(20));
+        subflow.tx.mss = 1000;
+        (out, subflow)
+    }
+
+    fn next(out: &Outgoing, subflow: &Subflow, skip: u64) -> Result<(u64, u64), Attempt> {
+        out.next_segment(Bytes::new(skip), &subflow.tx, true)
+    }
+
+    /// RFC 9293 §3.7.4: a part of a segment waits while something is under way, unless it is the end.
+    #[test]
+    fn a_part_of_a_segment_waits_for_more() {
+        let (mut out, subflow) = stream(1500, 9000);
+        assert_eq!(next(&out, &subflow, 0), Ok((0, 1000)));
+        out.record(Instant::ZERO, (0, 1000), &subflow, false);
+        assert_eq!(next(&out, &subflow, 0), Err(Attempt::TooShort));
+        assert_eq!(out.next_segment(Bytes::ZERO, &subflow.tx, false), Ok((1000, 500)));
+        out.close();
+        assert_eq!(next(&out, &subflow, 0), Ok((1000, 500)));
+        assert_eq!(next(&out, &subflow, 500), Err(Attempt::TooShort), "nothing is there");
+    }
+
+    /// RFC 9293 §3.8.6.2.1: the window's last bytes are left while something is under way that will widen it.
+    #[test]
+    fn a_part_of_a_window_is_taken_only_where_nothing_is_under_way() {
+        let (mut out, mut subflow) = stream(9000, 1700);
+        assert_eq!(next(&out, &subflow, 0), Ok((0, 1000)));
+        out.record(Instant::ZERO, (0, 1000), &subflow, false);
+        assert_eq!(next(&out, &subflow, 0), Err(Attempt::SillyWindow));
+        out.release(1000);
+        assert_eq!(next(&out, &subflow, 0), Ok((1000, 700)));
+        subflow.tx.snd_edge = 1;
+        assert_eq!(next(&out, &subflow, 0), Err(Attempt::SubflowWindow));
     }
 }

@@ -79,7 +79,7 @@ impl Sender {
         let mut scheduler = (policies.scheduler)();
         scheduler.seed(Seed(local_key.get()));
         Sender {
-            outgoing: Outgoing::new(),
+            outgoing: Outgoing::default(),
             scheduler,
             receive_window: (policies.receive_window)(),
             reinjection: (policies.reinjection)(),
@@ -109,8 +109,8 @@ impl Sender {
     }
 }
 
-impl Outgoing {
-    fn new() -> Self {
+impl Default for Outgoing {
+    fn default() -> Self {
         Outgoing {
             buffer: SendBuffer::default(),
             unsent: RangeSet::new(),
@@ -127,7 +127,9 @@ impl Outgoing {
             in_order: true,
         }
     }
+}
 
+impl Outgoing {
     /// Bytes in the send buffer.
     pub(super) fn held(&self) -> u64 {
         self.buffer.end() - self.buffer.start()
@@ -368,7 +370,7 @@ mod tests {
 
     /// A stream of so many bytes, none of them sent.
     fn written(length: usize) -> Outgoing {
-        let mut out = Outgoing::new();
+        let mut out = Outgoing::default();
         out.append(&Payload::from(vec![7; length]), length);
         out
     }
