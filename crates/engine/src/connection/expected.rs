@@ -178,7 +178,7 @@ mod tests {
                     config.policies.ack_path = Arc::new(|| policy(ACK_PATHS, "probed").build_default());
                     config.policies.reinjection = Arc::new(|| policy(REINJECTIONS, "insured").build_default());
                 }
-                Endpoint::new(config, Seed(seed + u64::from(number))).unwrap()
+                Endpoint::new(config, Seed(seed + u64::from(number))).expect("the settings are valid")
             };
             let mut hosts = [(); 2].map(|()| [host(0, 2), host(1, 1)]);
             hosts[1].iter_mut().for_each(|host| host.shared.long_way = true);
@@ -188,7 +188,7 @@ mod tests {
             let mut twins =
                 Twins { now: Instant::ZERO, hosts, wire, sent: 0, read, id: [None; 2], draw, loss, short: 0 };
             twins.id[CLIENT] = Some(twins.both(CLIENT, |host, now| {
-                host.open(now, IpAddr::from([10, 0, 0, 1]), ([10, 1, 0, 1], 80).into()).unwrap()
+                host.open(now, IpAddr::from([10, 0, 0, 1]), ([10, 1, 0, 1], 80).into()).expect("the addresses fit")
             }));
             twins
         }

@@ -106,9 +106,9 @@ mod tests {
             Profile::named("linux").expect("there is such a profile"),
             vec![LocalAddress { ip, backup: false }],
         );
-        let mut host = Endpoint::new(config, Seed(1)).unwrap();
+        let mut host = Endpoint::new(config, Seed(1)).expect("the settings are valid");
         host.set_next_key(Key::new(keys[0]));
-        host.open(Instant::ZERO, ip, ([10, 0, 0, 2], 80).into()).unwrap();
+        host.open(Instant::ZERO, ip, ([10, 0, 0, 2], 80).into()).expect("the addresses fit");
         let connection = host.connections[0].connection.as_mut().expect("it is being opened");
         connection.keys.remote = Some(Key::new(keys[1]));
         let places = [

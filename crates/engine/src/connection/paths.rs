@@ -193,10 +193,12 @@ impl Connection {
                 if self.paths.manager.is_too_early(now, local, remote.ip(), choosy) {
                     continue;
                 }
-                if self.subflows.len() < limit && same_family && !self.subflows.iter().any(|s| there(&s.flow)) {
-                    if let Some(flow) = shared.free_flow(local, *remote) {
-                        self.join(now, flow, *id, shared);
-                    }
+                let is_missing = same_family && !self.subflows.iter().any(|s| there(&s.flow));
+                if self.subflows.len() < limit
+                    && is_missing
+                    && let Some(flow) = shared.free_flow(local, *remote)
+                {
+                    self.join(now, flow, *id, shared);
                 }
             }
         }
