@@ -1,4 +1,5 @@
 //! The contract of an endpoint with its driver: arguments that cannot be, and drivers that do only what they must.
+#![allow(clippy::unwrap_used)]
 
 use anabranch_engine::{
     Config, ConfigError, Endpoint, Event, Keepalive, LocalAddress, OpenError, Profile, Read, ReadError, WriteError,
