@@ -9,7 +9,7 @@ use std::ops::{Add, AddAssign, Sub, SubAssign};
 pub struct Bytes(u64);
 
 impl Bytes {
-    /// Nothing.
+    /// Zero bytes.
     pub const ZERO: Bytes = Bytes(0);
     /// More than anything; for limits that do not bind.
     pub const MAX: Bytes = Bytes(u64::MAX);
@@ -34,7 +34,7 @@ impl Bytes {
         self.0 == 0
     }
 
-    /// How many times `other` fits into this, as a real number; infinite (or not a number for 0/0) if `other` is zero.
+    /// Ratio of this amount to `other`; infinite (or NaN for 0/0) if `other` is zero.
     pub fn per(self, other: Bytes) -> f64 {
         self.0 as f64 / other.0 as f64
     }
@@ -44,7 +44,7 @@ impl Bytes {
         Bytes(self.0.saturating_sub(other.0))
     }
 
-    /// This amount `k` times; saturates.
+    /// Multiplies by `k`; saturates.
     pub const fn times(self, k: u64) -> Self {
         Bytes(self.0.saturating_mul(k))
     }

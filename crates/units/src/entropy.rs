@@ -1,11 +1,11 @@
-//! Chance that nobody can foretell, for hosts on a real network.
+//! Unpredictable randomness, for hosts on a real network.
 //!
-//! A simulation draws from a [`Seed`](crate::Seed), so that it can be run again; whoever sees enough of that can compute
-//! the rest. A host among strangers begins with 32 bytes of the operating system's (`getrandom`) instead. Nothing here
-//! reads them from anywhere: they are handed in.
+//! A simulation draws from a [`Seed`](crate::Seed), so that it can be repeated; its draws can be predicted from a few
+//! of them. A host on a real network begins with 32 bytes from the operating system (`getrandom`) instead. This crate
+//! does not read them itself: the caller hands them in.
 //!
-//! All that is kept of them is overwritten with zeros when it is dropped: the bytes, the state of the hash function in
-//! [`Secret`], key and buffer of the generator. Registers, and the stack below functions that have returned, are not.
+//! Dropping overwrites every copy kept here with zeros: the bytes, the state of the hash function in [`Secret`], key
+//! and buffer of the generator. Registers, and the stack below functions that have returned, are not overwritten.
 
 use crate::Stream;
 use chacha20::ChaCha20Rng;
@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-/// What a host's unpredictable choices come from: 32 bytes that nobody else knows, used for one run of the host only.
+/// Source of a host's unpredictable choices: 32 secret bytes, used for a single run of the host.
 pub struct Entropy([u8; 32]);
 
 /// A function that only its holder can compute (a PRF): HMAC-SHA256 under a key of its own, which it has already taken
@@ -24,12 +24,12 @@ pub struct Entropy([u8; 32]);
 pub struct Secret(hmac::Hmac<Sha256>);
 
 impl Entropy {
-    /// From bytes of cryptographic quality.
+    /// Wraps bytes of cryptographic quality.
     pub const fn new(bytes: [u8; 32]) -> Self {
         Entropy(bytes)
     }
 
-    /// From the caller's bytes, which are overwritten with zeros.
+    /// Takes the caller's bytes and overwrites the original with zeros.
     pub fn taken(bytes: &mut [u8; 32]) -> Self {
         let entropy = Entropy(*bytes);
         bytes.zeroize();

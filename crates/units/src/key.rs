@@ -10,8 +10,8 @@ use zeroize::{DefaultIsZeroes, Zeroizing};
 
 /// A host's key for one connection (RFC 8684 §3.1).
 ///
-/// It is copied as a number is, so that none overwrites itself when it goes: whoever keeps one does that with
-/// [`Zeroize`](zeroize::Zeroize). The default is zero.
+/// `Copy`, so it is not overwritten when dropped: an owner who needs that calls [`Zeroize`](zeroize::Zeroize). The
+/// default is zero.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Key(u64);
 
@@ -111,7 +111,7 @@ impl Hmac {
     }
 }
 
-/// Whether two authenticators agree, in time that does not depend on where they differ.
+/// Compares two authenticators in constant time.
 pub fn same_mac(a: &[u8], b: &[u8]) -> bool {
     a.ct_eq(b).into()
 }

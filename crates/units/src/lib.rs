@@ -1,7 +1,8 @@
-//! The words every other crate speaks: time, bytes, rates, sequence numbers, identifiers, keys and chance, seeded or secret.
+//! Shared vocabulary of the other crates: time, bytes, rates, sequence numbers, identifiers, keys and random
+//! generators, seeded or secret.
 //!
-//! Nothing here knows about packets, policies or clocks. Each quantity is a newtype, so that adding segments to bytes
-//! or an instant to an instant does not compile.
+//! This crate knows no packets, policies or clocks. Each quantity is a newtype, so that adding segments to bytes or an
+//! instant to an instant does not compile.
 #![forbid(unsafe_code)]
 
 mod bytes;

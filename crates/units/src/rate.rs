@@ -35,7 +35,7 @@ impl Rate {
         self.0 == 0
     }
 
-    /// How long `amount` takes at this rate, rounded up to the nanosecond; `Duration::MAX` at rate zero.
+    /// Returns the time that `amount` takes at this rate, rounded up to the nanosecond; `Duration::MAX` at rate zero.
     pub fn time_for(self, amount: Bytes) -> Duration {
         if self.0 == 0 {
             return Duration::MAX;
@@ -51,7 +51,7 @@ impl Rate {
         }
     }
 
-    /// How much passes in `span`, rounded down.
+    /// Returns the bytes that pass in `span`, rounded down.
     pub fn bytes_in(self, span: Duration) -> Bytes {
         let bytes = u128::from(self.0) * u128::from(span.as_nanos()) / NANOS_PER_SEC / 8;
         Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX))

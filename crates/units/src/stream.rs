@@ -14,15 +14,15 @@ use sha2::{Digest, Sha256};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
 pub struct Seed(pub u64);
 
-/// One element's private source of chance.
+/// One element's private random generator.
 #[derive(Debug)]
 pub struct Stream(Source);
 
 #[derive(Debug)]
 enum Source {
-    /// Repeatable, fast, and open to whoever sees enough of it.
+    /// Repeatable and fast; predictable from enough of its output.
     Seeded(Pcg64),
-    /// Not to be foretold ([`Entropy`](crate::Entropy)).
+    /// Unpredictable ([`Entropy`](crate::Entropy)).
     Secret(Box<ChaCha20Rng>),
 }
 

@@ -43,7 +43,7 @@ impl Instant {
         Duration(self.as_nanos()).as_secs_f64()
     }
 
-    /// How long after `earlier` this is; zero if it is not after.
+    /// Returns the time since `earlier`; zero if `earlier` is later.
     pub const fn since(self, earlier: Instant) -> Duration {
         Duration(self.0.get().saturating_sub(earlier.0.get()))
     }
@@ -116,12 +116,12 @@ impl Duration {
         self.0 == 0
     }
 
-    /// This span times `k`, rounded to the nanosecond; saturates, and a negative `k` gives zero.
+    /// Multiplies this span by `k` and rounds to the nanosecond; saturates, and a negative `k` gives zero.
     pub fn mul_f64(self, k: f64) -> Self {
         Duration((self.0 as f64 * k + 0.5) as u64)
     }
 
-    /// How many times `other` fits into this, as a real number; infinite if `other` is zero.
+    /// Ratio of this span to `other`; infinite if `other` is zero.
     pub fn per(self, other: Duration) -> f64 {
         self.0 as f64 / other.0 as f64
     }

@@ -63,7 +63,7 @@ impl Checksum {
         u16::from_be(fold(self.sum))
     }
 
-    /// What goes into the checksum field, in host order: the complement of the sum.
+    /// Returns the value of the checksum field, in host order: the complement of the sum.
     #[inline]
     pub fn value(self) -> u16 {
         !self.sum()

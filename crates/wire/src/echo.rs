@@ -8,15 +8,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// One echo request or reply in its IP packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Echo {
-    /// From where.
+    /// Source address.
     pub source: IpAddr,
-    /// To where; of the same family.
+    /// Destination address, of the same family.
     pub destination: IpAddr,
     /// A reply; a request otherwise.
     pub reply: bool,
-    /// Which of the asker's tasks asks.
+    /// Identifier of the process that sends requests.
     pub identifier: u16,
-    /// Which of its requests.
+    /// Number of the request.
     pub sequence: u16,
 }
 
@@ -71,8 +71,8 @@ impl Echo {
         Some(packet)
     }
 
-    /// What `packet` asks or answers; `None` if it is anything else, carries options, or a checksum is wrong. Data behind the
-    /// header are left aside.
+    /// Reads an echo request or reply. Returns `None` if `packet` is anything else, carries options, or a checksum is
+    /// wrong. Data behind the header are ignored.
     pub fn parse(packet: &[u8]) -> Option<Self> {
         let good = |mut checksum: Checksum, bytes: &[u8]| {
             checksum.add(bytes);

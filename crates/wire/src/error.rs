@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// Why a [`Segment`](crate::Segment) has no bytes. Nothing has been written.
+/// Why a [`Segment`](crate::Segment) cannot be written. The output is unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum EmitError {
     /// One address is IPv4, the other IPv6.
@@ -23,7 +23,7 @@ pub enum EmitError {
     /// A field holds more than its bits on the wire.
     #[error("{field} is wider than its {bits} bits")]
     FieldTooWide {
-        /// Which.
+        /// The field, as it appears in the message.
         field: &'static str,
         /// Bits it has.
         bits: u8,
@@ -33,13 +33,13 @@ pub enum EmitError {
     NoLayout(&'static str),
 }
 
-/// Why a packet is no [`Segment`](crate::Segment).
+/// Why a packet cannot be read as a [`Segment`](crate::Segment).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum ParseError {
     /// Ends before what its headers promise.
     #[error("{layer} ends after {have} bytes, {need} are needed")]
     Truncated {
-        /// What ends too early.
+        /// The layer cut short.
         layer: Layer,
         /// Bytes that its fields ask for.
         need: usize,
@@ -52,9 +52,9 @@ pub enum ParseError {
     /// A header length below the smallest header.
     #[error("{layer} header length of {length} bytes")]
     HeaderLength {
-        /// Whose.
+        /// Layer of the length field.
         layer: Layer,
-        /// What it says, in bytes.
+        /// Value of the field, in bytes.
         length: usize,
     },
     /// A part of a packet: reassembly belongs below TCP.
@@ -77,7 +77,7 @@ pub enum ParseError {
     TcpChecksum,
 }
 
-/// What a [`ParseError`] is about.
+/// Part of a packet named by a [`ParseError`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Layer {
     /// The IP header or the packet as a whole.

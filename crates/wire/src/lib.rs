@@ -1,8 +1,8 @@
-//! What MPTCP peers exchange: IP and TCP header fields and the RFC 8684 options, as values.
+//! Segments that MPTCP peers exchange: IP and TCP header fields and the RFC 8684 options, as values.
 //!
 //! A [`Segment`] holds every field and option that the wire has. [`emit`] turns it into the bytes of an IP packet,
-//! [`parse`] turns them back; on what can be written the two are inverses. The engine never sees bytes; the simulator
-//! exchanges segments directly, or through the codec if asked to.
+//! [`parse`] turns them back; the two are inverses on every segment that can be written. The engine never sees bytes;
+//! the simulator exchanges segments directly, or through the codec if asked to.
 #![forbid(unsafe_code)]
 
 mod checksum;

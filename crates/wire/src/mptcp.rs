@@ -104,7 +104,7 @@ impl MpCapable {
 }
 
 impl MpCapable {
-    /// What a SYN offers when it wants nothing special: version 1 with HMAC-SHA256, no keys, no other flag.
+    /// Default offer of a SYN: version 1 with HMAC-SHA256, no keys, no other flag.
     pub const OFFER: MpCapable = MpCapable {
         version: 1,
         checksum_required: false,
@@ -256,7 +256,7 @@ pub enum MpOption {
     TcpReset {
         /// Flag T: trying again later may work.
         transient: bool,
-        /// Why.
+        /// Reason code of the reset.
         reason: ResetReason,
     },
 }

@@ -16,11 +16,11 @@ pub struct Options {
     pub sack: SackBlocks,
     /// Data sequence signal (RFC 8684 §3.3).
     pub dss: Option<Dss>,
-    /// What only a SYN carries.
+    /// Options that only a SYN carries.
     pub handshake: Option<Box<Handshake>>,
     /// MPTCP options other than DSS, in the order in which they stand in the header.
     pub mptcp: Option<Box<Vec<MpOption>>>,
-    /// What a packet carried besides, and nobody here understands.
+    /// Options that the codec does not understand.
     pub foreign: Option<Box<Foreign>>,
 }
 
@@ -28,7 +28,7 @@ pub struct Options {
 /// apart ([`Options::has_experiment`]).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Foreign {
-    /// Unknown kinds; known ones whose length does not fit what they say about themselves; known ones there a second time.
+    /// Options of unknown kinds, options whose length contradicts their content, and repetitions of known ones.
     pub unknown: Vec<UnknownOption>,
     /// The rest of the header from an option on whose length is below two or leads beyond the header; empty if there is
     /// none. Nothing behind it can be read.
@@ -40,7 +40,7 @@ pub struct Foreign {
 pub struct UnknownOption {
     /// Its kind; neither 0 nor 1, which have no length.
     pub kind: u8,
-    /// What follows kind and length.
+    /// Bytes behind kind and length.
     pub data: Vec<u8>,
 }
 
@@ -82,7 +82,7 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// What 40 bytes of options can hold.
+    /// Number of blocks that 40 bytes of options can hold.
     pub const MAX: usize = 4;
 
     /// Appends a block; false if there is no room.
@@ -229,5 +229,5 @@ impl Options {
 
 /// RFC 4727 §4.
 const EXPERIMENTAL: u8 = 253;
-/// What a TCP header has for options (RFC 9293 §3.1: the data offset has four bits).
+/// Space for options in a TCP header, in bytes (RFC 9293 §3.1: the data offset has four bits).
 pub(crate) const OPTION_SPACE: u64 = 40;

@@ -1,8 +1,8 @@
-//! The one pattern that all test payload is cut from, in the simulator and on the wire.
+//! The pattern of all test payload, in the simulator and on the wire.
 //!
-//! Byte `n` of a stream is byte `n` modulo the period of the pattern, so whoever receives bytes can tell whether they are
-//! the right ones. Payload is a slice of one static buffer: it is never copied, and where it arrives as it was written,
-//! comparing addresses settles the matter.
+//! Byte `n` of a stream is byte `n` modulo the period of the pattern, so a receiver can check its bytes without knowing
+//! the sender. Payload is a slice of one static buffer: it is never copied, and comparing addresses suffices where it
+//! arrives as it was written.
 
 use bytes::Bytes;
 use std::sync::LazyLock;
@@ -17,7 +17,7 @@ pub fn slice(offset: u64, length: u64) -> Bytes {
     Bytes::from_static(&PATTERN[begin..end])
 }
 
-/// Whether `data` is what the stream holds from `offset` on.
+/// Returns true if `data` equals the stream from `offset` on.
 #[inline]
 pub fn matches(offset: u64, data: &[u8]) -> bool {
     let begin = phase(offset);
@@ -43,7 +43,7 @@ fn compare(mut begin: usize, mut data: &[u8]) -> bool {
     true
 }
 
-/// How many bytes of `data` are not what the stream holds from `offset` on.
+/// Counts the bytes of `data` that differ from the stream from `offset` on.
 pub fn differences(offset: u64, data: &[u8]) -> u64 {
     let differs = |(n, byte): &(u64, &u8)| PATTERN[phase(offset + n)] != **byte;
     (0..).zip(data).filter(differs).count() as u64

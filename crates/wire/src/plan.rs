@@ -1,21 +1,21 @@
-//! What goes into the 40 bytes of options when not everything fits.
+//! Selection of options when they exceed 40 bytes.
 //!
-//! Granted in this order, and within one line in the order of the wish list:
+//! Options are granted in this order, and within one line in the order requested:
 //!
-//! 1. MSS, window scale, SACK-permitted and timestamps, which a peer expects in every segment once negotiated
-//!    (RFC 7323 §3.2);
-//! 2. MP_CAPABLE and MP_JOIN, without which there is no subflow; MP_FASTCLOSE and MP_TCPRST, for whose sake the segment
-//!    is sent;
-//! 3. on a segment with data, the mapping, without which the data is lost to the connection (RFC 8684 §3.3.1), and with it
-//!    the DATA_ACK, if that fits as well;
-//! 4. MP_FAIL, MP_PRIO, REMOVE_ADDR, ADD_ADDR and its echo: what does not fit goes onto a segment of its own;
+//! 1. MSS, window scale, SACK-permitted and timestamps, which a peer expects in every segment once negotiated (RFC 7323
+//!    §3.2);
+//! 2. MP_CAPABLE and MP_JOIN, without which there is no subflow; MP_FASTCLOSE and MP_TCPRST, the purpose of the
+//!    segment;
+//! 3. on a segment with data, the mapping, without which the data is lost to the connection (RFC 8684 §3.3.1), and with
+//!    it the DATA_ACK, if that fits as well;
+//! 4. MP_FAIL, MP_PRIO, REMOVE_ADDR, ADD_ADDR and its echo: those that do not fit go onto a segment of their own;
 //! 5. on a segment without a mapping, the DATA_ACK;
-//! 6. SACK, of as many blocks as there is room for, as in Linux;
-//! 7. options that we do not understand.
+//! 6. SACK, with as many blocks as fit, as in Linux;
+//! 7. unknown options.
 //!
-//! What 1 and 2 hold fits in every combination that the RFCs permit, and so does a mapping with DATA_ACK, checksum and
-//! timestamps: exactly. A DATA_ACK is never cut to four bytes to make it fit: what came with a 64-bit DSN is to be
-//! acknowledged with as many (RFC 8684 §3.3.2).
+//! Lines 1 and 2 fit in every combination that the RFCs permit. So does a mapping with DATA_ACK, checksum and
+//! timestamps: exactly. A DATA_ACK is never cut to four bytes to make it fit, since a 64-bit DSN must be acknowledged
+//! with 64 bits (RFC 8684 §3.3.2).
 
 use crate::options::OPTION_SPACE;
 use crate::{Dss, Foreign, MpOption, Options, SackBlocks};
@@ -93,7 +93,7 @@ fn choose(options: &mut Options) -> Option<Box<Options>> {
     (left_out != Options::default()).then(|| Box::new(left_out))
 }
 
-/// True for what makes the segment what it is.
+/// Returns true for options that are the purpose of the segment.
 fn is_due(option: &MpOption) -> bool {
     match option {
         MpOption::Capable(_) | MpOption::JoinSyn(_) | MpOption::JoinSynAck(_) | MpOption::JoinAck(_) => true,
@@ -113,7 +113,7 @@ impl Room {
         left.is_some()
     }
 
-    /// Takes space for as much of a DSS as fits: that, and what is left out.
+    /// Takes space for as much of a DSS as fits. Returns the part granted and the part left out.
     fn take_dss(&mut self, wish: Option<Dss>) -> (Option<Dss>, Option<Dss>) {
         let Some(wish) = wish else { return (None, None) };
         if self.take(wish.wire_length()) {
@@ -147,7 +147,7 @@ mod tests {
         options
     }
 
-    /// With timestamps (12): a full map takes 28, a DATA_ACK 12 or 8, n SACK blocks 4 + 8n.
+    /// Sizes beside timestamps (12): a full map takes 28, a DATA_ACK 12 or 8, n SACK blocks 4 + 8n.
     #[test]
     fn worked_examples() {
         let prio = || MpOption::Prio { backup: true };

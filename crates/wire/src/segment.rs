@@ -69,7 +69,7 @@ pub enum Ecn {
 }
 
 impl Ecn {
-    /// From the low two bits of the IPv4 type of service or IPv6 traffic class.
+    /// Reads the low two bits of the IPv4 type of service or IPv6 traffic class.
     pub(crate) const fn from_bits(bits: u8) -> Self {
         match bits & 3 {
             0 => Ecn::NotEct,
@@ -156,7 +156,7 @@ impl Segment {
         self.payload = bytes::Bytes::new();
     }
 
-    /// How much sequence space this takes: payload, SYN and FIN.
+    /// Returns the sequence space this takes, in bytes: payload, SYN and FIN.
     pub fn sequence_length(&self) -> u64 {
         self.payload.len() as u64 + u64::from(self.flags.has(Flags::SYN)) + u64::from(self.flags.has(Flags::FIN))
     }

@@ -6,21 +6,21 @@ use crate::{Checksum, FlowKey};
 use anabranch_units::SubflowSeq;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// What a router says of a TCP packet. Anybody can send this: whoever believes it must know the packet that it quotes
-/// (RFC 5927).
+/// A router's report that a TCP packet is too big. Reports can be forged: check that the quoted packet was sent before
+/// acting on one (RFC 5927).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TooBig {
     /// The flow as the packet's sender sent it, who is the one told.
     pub flow: FlowKey,
     /// The packet's sequence number.
     pub seq: SubflowSeq,
-    /// What the link carries in one packet.
+    /// MTU of the next link, in bytes.
     pub mtu: u32,
 }
 
 impl TooBig {
-    /// What `packet` reports; `None` if it is anything else, its checksum is wrong, or what it quotes is no TCP packet of
-    /// the host that it goes to.
+    /// Reads a report. Returns `None` if `packet` is anything else, its checksum is wrong, or the quoted packet is not
+    /// a TCP packet sent by the report's destination.
     pub fn parse(packet: &[u8]) -> Option<Self> {
         let (told, report) = match packet.first()? >> 4 {
             4 => icmp(packet)?,
@@ -74,7 +74,7 @@ fn icmp_v6(packet: &[u8]) -> Option<(IpAddr, TooBig)> {
     Some((address(ip, 24)?, report))
 }
 
-/// Of TCP's header only the first eight bytes need to be there.
+/// Reads the flow and sequence number of the quoted packet. Requires only the first eight bytes of the TCP header.
 fn quoted_tcp(src: IpAddr, dst: IpAddr, tcp: &[u8], mtu: u32) -> Option<TooBig> {
     let [s0, s1, d0, d1, seq @ ..] = *tcp.first_chunk::<8>()?;
     let source = SocketAddr::new(src, u16::from_be_bytes([s0, s1]));
@@ -121,7 +121,7 @@ mod tests {
         (flow, bytes.to_vec())
     }
 
-    /// What a router with this address answers to `quoted`, of which it quotes so much.
+    /// Builds a router's report about `quoted`, of which it includes at most `most` bytes.
     fn report(quoted: &[u8], most: usize, mtu: u32) -> Vec<u8> {
         let part = &quoted[..quoted.len().min(most)];
         let v6 = quoted[0] >> 4 == 6;

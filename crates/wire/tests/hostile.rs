@@ -1,4 +1,4 @@
-//! Nothing a network can send makes the codec panic, and whatever it reads it can write and read again.
+//! No packet makes the codec panic, and every packet it reads it can write and read again.
 
 mod common;
 

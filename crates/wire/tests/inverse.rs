@@ -103,7 +103,7 @@ proptest! {
                     prop_assert!(there.dss.is_none() || there.dss == segment.options.dss);
                     prop_assert!(segment.options.mptcp().starts_with(there.mptcp()));
                     prop_assert!(segment.options.unknown().starts_with(there.unknown()));
-                    // What the capture cut is not what the sender broke.
+                    // Damage is blamed on the sender only where the capture is whole.
                     prop_assert!(there.broken().is_empty() || !segment.options.broken().is_empty());
                 }
             }

@@ -1,4 +1,4 @@
-//! What Linux 6.18 put on the wire, read and written again. The captures' README says what is in them.
+//! Packets captured from Linux 6.18, read and written again. The captures' README describes them.
 
 mod common;
 

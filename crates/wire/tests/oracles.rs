@@ -1,5 +1,5 @@
-//! What we read from a packet against what `etherparse` and `smoltcp` read from it. Where they differ, the test says why
-//! and checks that the reason is there.
+//! Compares our reading of a packet with that of `etherparse` and `smoltcp`. Where they differ, the test names the
+//! reason and checks that it applies.
 
 mod common;
 
@@ -189,7 +189,8 @@ fn against_etherparse(packet: &Bytes) {
     }
 }
 
-/// It compares what it computes, we look at the sum of everything: both zeros of ones-complement arithmetic are good.
+/// `etherparse` compares with the checksum it computes, we check the sum of everything: both zeros of ones-complement
+/// arithmetic are valid.
 fn same_sum(computed: u16, carried: u16) -> bool {
     computed == carried || (computed, carried) == (0, 0xffff)
 }

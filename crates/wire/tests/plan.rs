@@ -77,7 +77,7 @@ proptest! {
         segment.options = granted.clone();
         prop_assert!(emit(&segment, &mut BytesMut::new()).is_ok());
 
-        // Nothing is lost: what was left out is said, and is something.
+        // Every omission is reported, and no report is empty.
         if let Some(left_out) = &left_out {
             prop_assert!(*left_out != Options::default());
         }
@@ -109,7 +109,7 @@ proptest! {
         let is_alone = granted == only && granted.mptcp().len() == 1;
         prop_assert!(is_alone || padded_apart(&granted) <= 40);
 
-        // Nothing waits that would have fitted after all.
+        // No option is left out that would have fitted.
         let free = 40 - granted.wire_length();
         prop_assert!(left_out.mptcp().iter().all(|option| padded(option) > free));
         let block = if granted.sack.is_empty() { 12 } else { 8 };

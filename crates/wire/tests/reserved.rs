@@ -10,7 +10,7 @@ use anabranch_wire::{
 use bytes::{Bytes, BytesMut};
 use std::net::SocketAddr;
 
-/// Where an option with one MPTCP option begins: behind 20 bytes of IPv4 header and 20 of TCP.
+/// Offset of a lone MPTCP option: 20 bytes of IPv4 header and 20 of TCP precede it.
 const OPTION: usize = 40;
 
 fn segment(flags: Flags) -> Segment {

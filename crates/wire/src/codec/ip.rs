@@ -10,9 +10,9 @@ pub(super) struct Ip {
     pub src: IpAddr,
     pub dst: IpAddr,
     pub header: IpHeader,
-    /// Where the TCP header begins.
+    /// Offset of the TCP header.
     pub start: usize,
-    /// Where the packet ends by its length field; what follows is padding of the link. May lie beyond a snapped capture.
+    /// End of the packet by its length field; bytes behind it are link padding. May lie beyond a snapped capture.
     pub end: usize,
 }
 

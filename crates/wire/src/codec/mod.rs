@@ -1,10 +1,9 @@
 //! IP packets from segments and back.
 //!
-//! What is written has one canonical layout, the one Linux writes: no IPv4 options, no extension headers, options in a
-//! fixed order and each padded to a multiple of four. What came in another layout is read all the same and leaves in this
-//! one; only if that does not fit 40 bytes do the options go without padding, so that whatever was read can be written.
-//! Lost on the way are only bits without meaning: IPv4 options, extension headers, reserved bits of MPTCP options, what
-//! follows an end-of-options, padding.
+//! The writer uses one canonical layout, that of Linux: no IPv4 options, no extension headers, options in a fixed order
+//! and each padded to a multiple of four. The reader accepts any layout. Padding is left out only if the options do not
+//! fit 40 bytes with it, so that every segment read can be written again. The round trip loses only bits without
+//! meaning: IPv4 options, extension headers, reserved bits of MPTCP options, bytes behind an end-of-options, padding.
 
 mod ip;
 pub(crate) mod mptcp;
@@ -19,7 +18,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use std::ops::Range;
 use writer::Writer;
 
-/// Whether checksums are looked at.
+/// Verification of checksums on reading.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Checksums {
     /// A wrong IPv4 header or TCP checksum is an error.
@@ -28,13 +27,13 @@ pub enum Checksums {
     Ignore,
 }
 
-/// Who computes the TCP checksum of a packet sent.
+/// Party that computes the TCP checksum of a packet sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TcpChecksum {
     /// We do.
     Full,
-    /// Whoever sends the packet on: the field holds the sum of the pseudo-header, not complemented, as Linux expects of a
-    /// TUN device with checksum offload (`VIRTIO_NET_HDR_F_NEEDS_CSUM`) and as many network cards do.
+    /// The device. The field holds the sum of the pseudo-header, not complemented, as Linux expects of a TUN device
+    /// with checksum offload (`VIRTIO_NET_HDR_F_NEEDS_CSUM`) and as many network cards do.
     Offload,
 }
 
@@ -57,9 +56,9 @@ pub fn emit_headers(segment: &Segment, checksum: TcpChecksum, out: &mut BytesMut
     Ok(())
 }
 
-/// Appends the IP and TCP headers of a packet with `payload` bytes, of which `segment` holds the first, that whoever sends it on
-/// will cut into segments (TCP segmentation offload). The checksum is left open as with [`TcpChecksum::Offload`]. On an
-/// error `out` is as it was.
+/// Appends the IP and TCP headers of a packet with `payload` bytes that the device will cut into segments (TCP
+/// segmentation offload). `segment` holds the first of these bytes. The checksum is left open as with
+/// [`TcpChecksum::Offload`]. On an error `out` is unchanged.
 #[inline]
 pub fn emit_train(segment: &Segment, payload: usize, out: &mut BytesMut) -> Result<(), EmitError> {
     let headers = headers(segment, payload, TcpChecksum::Offload)?;
@@ -67,7 +66,7 @@ pub fn emit_train(segment: &Segment, payload: usize, out: &mut BytesMut) -> Resu
     Ok(())
 }
 
-/// With `TcpChecksum::Full`, `payload` must be as long as the segment's.
+/// Writes the headers. With `TcpChecksum::Full`, `payload` must equal the length of the segment's payload.
 #[inline]
 fn headers(segment: &Segment, payload: usize, checksum: TcpChecksum) -> Result<Writer, EmitError> {
     let (options, packed) = segment.options.layout();
@@ -129,8 +128,8 @@ pub fn parse_headers(packet: &[u8], checksums: Checksums) -> Result<(Segment, Ra
     Outline::of(packet)?.parse(checksums)
 }
 
-/// A packet whose fixed headers are read, and neither its options nor its checksums: enough to know whether anybody
-/// wants it.
+/// A packet of which only the fixed headers are read, not the options or checksums: enough to decide whether it
+/// concerns this host.
 pub struct Outline<'a> {
     packet: &'a [u8],
     ip: ip::Ip,
@@ -201,7 +200,7 @@ pub fn parse_parts(headers: &[u8], payload: Bytes, checksums: Checksums) -> Resu
     Ok(segment)
 }
 
-/// Whether a captured packet's checksums are right.
+/// Verdict on a captured packet's checksums.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ChecksumStatus {
     /// IPv4 header checksum and TCP checksum are right.
@@ -250,7 +249,7 @@ struct Tcp<'a> {
     fixed: &'a [u8; TCP_HEADER],
     /// The options, as far as they are there.
     options: &'a [u8],
-    /// Where in the packet the payload begins; beyond its captured part if the options were cut.
+    /// Offset of the payload in the packet; beyond its captured part if the options were cut.
     payload: usize,
 }
 
@@ -319,5 +318,5 @@ fn verify(ip: &ip::Ip, ip_header: &[u8], pieces: &[&[u8]]) -> Result<(), ParseEr
 }
 
 const TCP_HEADER: usize = 20;
-/// Where the checksum stands in the TCP header.
+/// Offset of the checksum in the TCP header.
 const CHECKSUM_AT: usize = 16;

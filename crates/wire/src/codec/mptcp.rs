@@ -34,7 +34,7 @@ fn read_dss(option: &[u8]) -> Option<Dss> {
     if flags & MAP_PRESENT != 0 {
         let dsn = fields.data_seq(flags & DSN_LONG != 0)?;
         let (subflow_seq, length) = (u32::from_be_bytes(fields.take()?), u16::from_be_bytes(fields.take()?));
-        // Whether a checksum is there shows in the length only.
+        // Only the length tells whether a checksum is present.
         let checksum = fields.take().map(u16::from_be_bytes);
         dss.map = Some(Map { dsn, subflow_seq, length, checksum });
     }
@@ -43,7 +43,7 @@ fn read_dss(option: &[u8]) -> Option<Dss> {
 
 fn read_other(option: &[u8], third: u8) -> Option<MpOption> {
     let (subtype, low) = (third >> 4, third & 0x0f);
-    // What follows the subtype byte.
+    // The fields behind the subtype byte.
     let mut fields = Fields(&option[3..]);
     let read = match (subtype, option.len()) {
         (CAPABLE, 4 | 12 | 20 | 22 | 24) => {
@@ -114,7 +114,7 @@ fn read_other(option: &[u8], third: u8) -> Option<MpOption> {
     fields.0.is_empty().then_some(read)
 }
 
-/// What is left to read of an option.
+/// Unread rest of an option.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {

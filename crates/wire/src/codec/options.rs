@@ -1,5 +1,5 @@
-//! TCP options, in the order and with the padding that Linux writes: MSS, timestamps (SACK-permitted in their padding on
-//! a SYN), window scale, SACK, MPTCP; then what nobody here understands.
+//! TCP options, in the order and with the padding that Linux writes: MSS, timestamps (SACK-permitted in their padding
+//! on a SYN), window scale, SACK, MPTCP; then unknown options.
 
 use super::mptcp::{self, Read};
 use super::writer::Writer;
