@@ -1,9 +1,9 @@
-//! Packets held back until it is known what became of them.
+//! Queue that holds packets back until their fate is known.
 //!
-//! A capture stands in the order of time, and a packet's comment says that it was lost long after it was sent. So a packet
-//! waits, and all behind it, until its fate is known; the network decides within the time a packet takes. A link that
-//! stands still for long would make that without bound: when the packets held exceed the limit, the first goes with what is
-//! known.
+//! A capture is ordered by time of sending, but a packet's comment may report a loss that is known only later. So a
+//! packet and all behind it wait until its fate is known; the network decides within the packet's transit time. A
+//! stalled link could hold the queue without bound: when the packets held exceed the limit, the first is written with
+//! what is known so far.
 
 use crate::Direction;
 use anabranch_units::Instant;
@@ -14,13 +14,13 @@ use std::collections::VecDeque;
 pub struct Packet {
     /// Index of the interface that it passes.
     pub interface: u32,
-    /// Which way.
+    /// Direction on the interface.
     pub direction: Direction,
-    /// When.
+    /// Time of the packet.
     pub at: Instant,
-    /// From its IP header on.
+    /// Bytes from the IP header on.
     pub bytes: Vec<u8>,
-    /// What is known beside the bytes.
+    /// Comments known so far.
     pub comments: Vec<String>,
 }
 
@@ -34,7 +34,7 @@ pub struct Backlog {
     held: VecDeque<Held>,
     /// The ticket of the first in `held`.
     first: u64,
-    /// What is held.
+    /// Bytes held.
     bytes: usize,
     limit: usize,
 }

@@ -1,10 +1,10 @@
 //! Captures: packets in pcapng files, as `tcpdump` at a host would write them.
 //!
-//! A [`Writer`] streams one file: a section with a comment, named interfaces, packets in the order of time with comments
-//! beside them. A [`Backlog`] in front of it holds packets back until it is known what became of them. Packets are bare IP
+//! A [`Writer`] streams one file: a section with a comment, named interfaces, packets in the order of time with
+//! comments beside them. A [`Backlog`] in front of it holds packets back until their fate is known. Packets are bare IP
 //! packets (LINKTYPE_RAW), times are in nanoseconds (`if_tsresol` 9) from [`EPOCH`] on.
 //!
-//! A [`Reader`] reads the captures of others, and [`LinkType`] finds the IP packet in a frame.
+//! A [`Reader`] reads captures of any origin, and [`LinkType`] finds the IP packet in a frame.
 #![forbid(unsafe_code)]
 
 mod backlog;

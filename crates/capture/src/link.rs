@@ -1,4 +1,4 @@
-//! What stands before the IP header on a link (LINKTYPE values of tcpdump.org).
+//! Link-layer headers in front of the IP header (LINKTYPE values of tcpdump.org).
 
 use bytes::Bytes;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LinkType(pub u16);
 
-/// Why a frame holds no IP packet for us.
+/// Why a frame yields no IP packet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, thiserror::Error)]
 pub enum LinkError {
     /// ARP and the like.
@@ -16,7 +16,7 @@ pub enum LinkError {
     /// Cut before the IP header.
     #[error("cut before its IP header")]
     Cut,
-    /// Nobody here knows this link.
+    /// Link type that this crate does not know.
     #[error("link type {0} is not understood")]
     Unknown(LinkType),
 }
@@ -35,7 +35,7 @@ impl LinkType {
         }
     }
 
-    /// Where in `frame` the IP header begins.
+    /// Returns the offset of the IP header in `frame`.
     fn ip_start(self, frame: &[u8], layers: u8) -> Result<usize, LinkError> {
         match self.0 {
             RAW | RAW_BSD | RAW_OPENBSD | IPV4 | IPV6 => Ok(0),
@@ -128,7 +128,7 @@ impl fmt::Display for LinkType {
 const NULL: u16 = 0;
 const ETHERNET: u16 = 1;
 const PPP: u16 = 9;
-/// What BSDs call raw IP in files of their own; 12 elsewhere.
+/// Raw IP in files written on BSDs; 12 elsewhere.
 const RAW_BSD: u16 = 12;
 const RAW_OPENBSD: u16 = 14;
 const PPP_HDLC: u16 = 50;

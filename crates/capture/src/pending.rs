@@ -50,7 +50,7 @@ impl Write for PendingFile {
 impl Drop for PendingFile {
     fn drop(&mut self) {
         if let Some(out) = self.out.take() {
-            // Nobody will read it, so it need not be complete.
+            // The file is discarded, so it need not be complete.
             drop(out.into_parts());
             // If even this fails there is nothing left to try; `.part` says what the file is.
             let _ = fs::remove_file(&self.part);

@@ -14,20 +14,20 @@ use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// When every run begins: a round number, so that the time of a packet since the beginning can be read off its date, and
-/// fixed, so that the same run gives the same file. In 2001; only the distance from it means anything.
+/// Wall-clock time at which every run begins, in 2001. It is round, so that the date of a packet shows the time since
+/// the beginning, and fixed, so that the same run gives the same file.
 pub const EPOCH: Duration = Duration::from_secs(1_000_000_000);
 
-/// What a file says of itself.
+/// Description of a file, in its section header.
 #[derive(Clone, Debug, Default)]
 pub struct Section {
-    /// Who wrote it, with version.
+    /// Program that wrote it, with version.
     pub application: String,
-    /// Where it comes from.
+    /// Origin of the packets.
     pub comment: String,
 }
 
-/// Where packets pass.
+/// Interface that packets pass.
 #[derive(Clone, Debug, Default)]
 pub struct Interface {
     /// For instance `client/wlan`.
@@ -36,7 +36,7 @@ pub struct Interface {
     pub description: String,
 }
 
-/// Which way a packet passes its interface.
+/// Direction in which a packet passes its interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
     /// Into the host.
@@ -49,9 +49,9 @@ pub enum Direction {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}: {error}", path.display())]
 pub struct WriteError {
-    /// Which.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Why.
+    /// Error of the operating system.
     pub error: io::Error,
 }
 

@@ -199,7 +199,7 @@ fn what_cannot_be_read_is_said_and_what_was_before_it_stays() {
     *end.last_mut().unwrap() = 9;
     assert_eq!(message(&end).0, 0);
     assert!(message(&end).1.contains("that ends as one of"), "{}", message(&end).1);
-    // A packet of an interface that nobody described is passed over.
+    // A packet of an undeclared interface is skipped.
     let stray = [ng.clone(), order.enhanced(7, 1, b"abcd", 4), order.enhanced(0, 1, b"abcd", 4)].concat();
     assert_eq!(message(&stray), (2, String::new()));
 }

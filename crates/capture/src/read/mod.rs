@@ -29,12 +29,12 @@ pub struct Record {
     pub bytes: Bytes,
 }
 
-/// Where packets were captured.
+/// Interface on which packets were captured.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CapturedAt {
-    /// As the file calls it.
+    /// Name in the file.
     pub name: Option<String>,
-    /// What its packets begin with.
+    /// Link layer of its packets.
     pub link: LinkType,
     /// Packets that the capturing program says it lost here.
     pub dropped: u64,
@@ -55,9 +55,9 @@ pub enum ReadError {
     /// The file ends too early.
     #[error("the file ends within {what}, at byte {at}: {have} of {need} bytes are there")]
     Cut {
-        /// What is cut.
+        /// Name of the part that is cut.
         what: &'static str,
-        /// Where it begins, in bytes from the beginning (of the uncompressed file).
+        /// Offset of that part from the beginning of the (uncompressed) file, in bytes.
         at: u64,
         /// Bytes there are.
         have: u64,
@@ -67,9 +67,9 @@ pub enum ReadError {
     /// A length or a field that cannot be.
     #[error("damaged at byte {at}: {what}")]
     Damaged {
-        /// Where the damaged record begins.
+        /// Offset of the damaged record, in bytes.
         at: u64,
-        /// What is wrong.
+        /// Description of the fault.
         what: String,
     },
 }
@@ -96,11 +96,11 @@ pub struct Reader {
 /// Places where records could not be read, and those behind them could.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Damages {
-    /// How many.
+    /// Number of damaged places.
     pub count: u64,
     /// Bytes passed over, from each damaged record on.
     pub bytes: u64,
-    /// What was wrong with the first.
+    /// Fault of the first.
     pub first: Option<String>,
 }
 
@@ -203,7 +203,7 @@ impl Reader {
         Ok(true)
     }
 
-    /// Where reading went on after damage.
+    /// Damage that reading skipped.
     pub fn damages(&self) -> &Damages {
         &self.damages
     }

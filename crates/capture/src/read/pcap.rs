@@ -5,7 +5,7 @@ use super::{LONGEST_PACKET, ReadError, Record};
 use crate::LinkType;
 use anabranch_units::Instant;
 
-/// What the file header says.
+/// Content of the file header.
 pub(super) struct Header {
     pub link: LinkType,
     big: bool,
@@ -66,15 +66,15 @@ impl Header {
         let unit = if self.nanoseconds { 1 } else { 1_000 };
         let at = u64::from(seconds) * 1_000_000_000 + u64::from(fraction) * unit;
         let bytes = source.vec(length, "a packet", begin)?;
-        // Some programs leave the original length 0, or write what they kept into the wrong field.
+        // Some programs leave the original length 0, or write the captured length into the wrong field.
         let original_length = original_length.max(length);
         Ok(Some(Record { at: Some(Instant::from_nanos(at)), interface: 0, original_length, bytes: bytes.into() }))
     }
 }
 
 impl Header {
-    /// Where in `bytes` records go on after damage: two headers, one behind the other or the last at the end, with lengths and
-    /// times that can be.
+    /// Returns the offset in `bytes` at which records resume after damage: two consecutive headers (or one whose record
+    /// ends the file) with plausible lengths and times.
     pub fn find(&self, bytes: &[u8]) -> Option<usize> {
         let plausible = |at: usize| {
             let header = bytes.get(at..at + self.record_header)?;

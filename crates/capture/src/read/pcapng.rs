@@ -11,11 +11,11 @@ pub(super) struct Section {
     big: bool,
     /// The interfaces of this section.
     clocks: Vec<Clock>,
-    /// Where they begin in the list of all sections.
+    /// Index of the first among the interfaces of all sections.
     first: usize,
 }
 
-/// How an interface counts time.
+/// Clock of an interface.
 #[derive(Clone, Copy)]
 struct Clock {
     resolution: u8,
@@ -27,7 +27,7 @@ struct Clock {
 /// A block as it stands in the file.
 struct Block {
     kind: u32,
-    /// Where it begins.
+    /// Offset in the file, in bytes.
     at: u64,
     /// Bytes of its body.
     length: u32,
@@ -128,7 +128,8 @@ impl Section {
         Ok(Some(Block { kind, at, length: length - 12 }))
     }
 
-    /// Where in `bytes` blocks go on after damage: one of a known type whose length stands at both its ends.
+    /// Returns the offset in `bytes` at which blocks resume after damage: a block of a known type with the same length
+    /// at both ends.
     pub fn find(&self, bytes: &[u8]) -> Option<usize> {
         let plausible = |at: &usize| {
             let head = bytes.get(*at..*at + 8)?;
@@ -217,7 +218,7 @@ impl Section {
         Ok(Some(Record { at: None, interface: self.first as u32, original_length, bytes }))
     }
 
-    /// What the capturing program says it lost; a later block has the newer count.
+    /// Reads the number of packets that the capturing program lost; a later block has the newer count.
     fn statistics(&self, body: &[u8], interfaces: &mut [CapturedAt]) {
         if body.len() < 12 {
             return;

@@ -58,7 +58,7 @@ impl Source {
         }
     }
 
-    /// As many bytes as `n`, or what was cut.
+    /// Reads `n` bytes; an error names the part that is cut.
     pub fn vec(&mut self, n: u32, what: &'static str, begin: u64) -> Result<Vec<u8>, ReadError> {
         let before = self.at - begin;
         let mut bytes = Vec::with_capacity(n.min(64 * 1024) as usize);
