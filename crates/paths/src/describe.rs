@@ -4,7 +4,7 @@ use crate::{PathSpec, SharedLink};
 use anabranch_net::{LinkConfig, LossModel, QueueLimit, Service};
 
 impl PathSpec {
-    /// What an interface to this path leads to.
+    /// Describes the path in one line: links, interface, shared link.
     pub fn describe(&self, shared: &[SharedLink]) -> String {
         let mut text = format!("down {}, up {}", link(&self.down), link(&self.up));
         if let Some(nic) = self.nic {

@@ -1,6 +1,6 @@
 //! The two directions of a path.
 
-/// Which way the data goes.
+/// Direction of data on a path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Direction {
     /// From server to client, as in downloads.
@@ -20,7 +20,7 @@ impl Direction {
     }
 }
 
-/// Which directions of a path a change affects.
+/// Directions of a path that a change affects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Affected {
     /// Both.

@@ -1,8 +1,8 @@
-//! Networks that cannot be.
+//! Errors of a network specification.
 
 use anabranch_net::ConfigError;
 
-/// A network that cannot be.
+/// Error in a network specification.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum NetworkError {
     /// No paths, or more than there are addresses for.
@@ -14,30 +14,30 @@ pub enum NetworkError {
     /// Two links of one name would share their random draws.
     #[error("`{0}` names two paths or shared links")]
     DuplicateName(String),
-    /// A name that nothing has.
+    /// A path name that does not exist.
     #[error("{what} names the path `{name}`; there are: {known}")]
     UnknownPath {
-        /// Who names it.
+        /// Element that names it.
         what: String,
         /// The name.
         name: String,
         /// The names there are.
         known: String,
     },
-    /// A middlebox that cannot be.
+    /// A middlebox out of range.
     #[error("{place}: {what}")]
     Middlebox {
         /// Path and kind.
         place: String,
-        /// What would be accepted, and why.
+        /// Accepted values, and the reason.
         what: &'static str,
     },
-    /// A link that cannot be.
+    /// A link out of range.
     #[error("{place}: {error}")]
     Link {
-        /// Which link.
+        /// Name of the link.
         place: String,
-        /// What is wrong with it.
+        /// Fault of its configuration.
         error: ConfigError,
     },
 }

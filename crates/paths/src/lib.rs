@@ -1,4 +1,4 @@
-//! Paths between two hosts, whoever drives them: the simulator in virtual time, the emulator in real time.
+//! Paths between two hosts, for the simulator in virtual time and the emulator in real time.
 //!
 //! A [`NetworkSpec`] describes paths, the links that they share and what happens to them. [`Topology`] joins the links
 //! of `net` into routes and applies changes; a [`Chain`] holds the middleboxes at one end of a path. The crate knows no

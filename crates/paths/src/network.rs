@@ -1,4 +1,4 @@
-//! The network of a run: its paths, what they share, and what happens to them.
+//! Network of a run: paths, shared links, and changes to them.
 
 use crate::{Affected, MiddleboxSpec, NetworkError};
 use anabranch_net::{Change, LinkConfig};
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 /// clients ([`Topology::new`](crate::Topology::new)): each has copies of all of it.
 #[derive(Clone)]
 pub struct NetworkSpec {
-    /// At least one and at most 255.
+    /// Paths, 1 to 255.
     pub paths: Vec<PathSpec>,
     /// Links in series with several paths; see [`PathSpec::via`].
     pub shared: Vec<SharedLink>,
@@ -37,7 +37,7 @@ pub struct PathSpec {
     pub via: Option<String>,
     /// The client announces subflows over this path as backups.
     pub backup: bool,
-    /// What stands on the path, in the order from the client to the server.
+    /// Middleboxes of the path, in the order from the client to the server.
     pub middleboxes: Vec<MiddleboxSpec>,
 }
 
@@ -55,16 +55,16 @@ pub struct SharedLink {
 /// A change to the links of a path while the run goes on.
 #[derive(Clone, Debug)]
 pub struct TimedChange {
-    /// When.
+    /// Time since the beginning of the run.
     pub at: Duration,
     /// The name of a path or of a shared link.
     pub path: String,
-    /// Which directions of it.
+    /// Directions of the path that change.
     pub affected: Affected,
-    /// What.
+    /// The change.
     pub change: Change,
-    /// Whether the client sees the carrier of its interface on that path go (`Change::Down`) and come (`Change::Up`,
-    /// and `Change::Restore` where it has gone).
+    /// True if the client sees its interface on that path lose carrier (`Change::Down`) and regain it (`Change::Up`,
+    /// and `Change::Restore` after a loss).
     pub notify: bool,
 }
 

@@ -14,17 +14,17 @@ use anabranch_units::{Duration, Instant, Rate, Seed};
 /// path `p` of client `c` has the number `c·n + p`; so the paths of a single client have the numbers of the
 /// specification.
 pub struct Topology<P> {
-    /// Links and packets. Change links with [`Topology::apply`], which remembers what they have become.
+    /// Links and packets. Change links with [`Topology::apply`], which keeps track of their current settings.
     pub network: Network<P>,
     /// Client by client.
     paths: Vec<Path>,
-    /// How many of them each client has.
+    /// Paths per client.
     paths_per_client: usize,
     /// Names and links of shared links, client by client.
     shared: Vec<(String, PerDirection<LinkId>)>,
     /// The path and direction of each route, by `RouteId::index`.
     ways: Vec<(usize, Direction)>,
-    /// What there is to know of each link, by `LinkId::index`.
+    /// Current settings of each link, by `LinkId::index`.
     known: Vec<Known>,
 }
 
@@ -54,7 +54,7 @@ pub struct PathState {
 pub struct LinkOutcome {
     /// Its name, for instance `wifi/down`.
     pub name: String,
-    /// What passed.
+    /// Counters of the link.
     pub stats: LinkStats,
 }
 
@@ -70,7 +70,8 @@ impl<P: Clone> Topology<P> {
     /// Builds all links and routes of a specification, once for each client. Links draw from streams of `seed` that are
     /// named after them.
     ///
-    /// # Errors If it names what there is not, or holds a number that means nothing.
+    /// # Errors
+    /// If the specification refers to an unknown path, or a value is out of range.
     pub fn new(spec: &NetworkSpec, seed: Seed, clients: usize) -> Result<Self, NetworkError> {
         spec.check(clients)?;
         let mut topology = Topology {
@@ -118,12 +119,12 @@ impl<P: Clone> Topology<P> {
         Ok(())
     }
 
-    /// How many paths there are, those of all clients together.
+    /// Number of paths, those of all clients together.
     pub fn paths(&self) -> usize {
         self.paths.len()
     }
 
-    /// How many paths each client has.
+    /// Number of paths per client.
     #[inline]
     pub fn paths_per_client(&self) -> usize {
         self.paths_per_client
@@ -141,13 +142,13 @@ impl<P: Clone> Topology<P> {
         self.ways[route.index()]
     }
 
-    /// Whether departures from the first hop of this path are reported.
+    /// Returns true if departures from the first hop of this path are reported.
     #[inline]
     pub fn has_nic(&self, path: usize) -> bool {
         self.paths[path].has_nic
     }
 
-    /// What a path is called.
+    /// Name of a path.
     pub fn path_name(&self, path: usize) -> &str {
         &self.paths[path].name
     }
@@ -206,7 +207,7 @@ impl<P: Clone> Topology<P> {
         }
     }
 
-    /// What all links have counted.
+    /// Counters of all links.
     pub fn link_outcomes(&mut self, now: Instant) -> Vec<LinkOutcome> {
         let ids: Vec<_> = self.network.links().collect();
         let outcome =

@@ -99,7 +99,7 @@ impl Edit {
         true
     }
 
-    /// Where a position is after the edit.
+    /// Maps a position before the edit to the one after it.
     fn moved(&self, position: u64) -> u64 {
         match position {
             _ if position <= self.seam => position,
@@ -108,7 +108,7 @@ impl Edit {
         }
     }
 
-    /// Where a position after the edit was before; of what was inserted, where it was inserted.
+    /// Maps a position after the edit to the one before it; inserted bytes map to the place of insertion.
     fn restored(&self, position: u64, stream: &Stream) -> u64 {
         let cut_passed = stream.end >= self.seam + self.cut;
         match position {
@@ -133,7 +133,7 @@ impl Edit {
     }
 }
 
-/// What is inserted.
+/// Byte that is inserted.
 const FILLING: u8 = b'#';
 
 #[cfg(test)]

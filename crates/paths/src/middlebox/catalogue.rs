@@ -3,13 +3,13 @@
 /// A kind of middlebox.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MiddleboxInfo {
-    /// As scenario files name it.
+    /// Name in scenario files.
     pub name: &'static str,
     /// One line on what it does.
     pub about: &'static str,
-    /// Where it is described.
+    /// Reference that describes it.
     pub source: &'static str,
-    /// What it takes besides its end, with defaults.
+    /// Keys besides `end`, with defaults.
     pub keys: &'static str,
 }
 

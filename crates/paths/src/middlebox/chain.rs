@@ -10,9 +10,9 @@ use std::net::SocketAddr;
 #[derive(Default)]
 pub struct Chain {
     boxes: Vec<Placed>,
-    /// What is between boxes, first come first served: whose turn it is.
+    /// Segments between boxes, first come first served, each with the box that is next.
     between: VecDeque<(usize, Moving)>,
-    /// What a box has just let go.
+    /// Segments that a box has just released.
     emitted: Vec<Moving>,
     deadline: Option<Instant>,
 }
@@ -34,7 +34,7 @@ impl Chain {
         Chain { boxes: here.map(place).collect(), ..Chain::default() }
     }
 
-    /// Nothing stands here.
+    /// Returns true if the chain has no boxes.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.boxes.is_empty()
@@ -53,7 +53,7 @@ impl Chain {
         self.work(now, left);
     }
 
-    /// When to call `on_deadline`; [`Instant::MAX`] for never.
+    /// Time at which to call `on_deadline`; [`Instant::MAX`] for never.
     pub fn deadline(&self) -> Instant {
         self.deadline.unwrap_or(Instant::MAX)
     }
@@ -70,12 +70,12 @@ impl Chain {
         self.work(now, left);
     }
 
-    /// What the client calls the address that the server knows as `outside`.
+    /// Returns the client-side address of the address that the server knows as `outside`.
     pub fn inside(&self, outside: SocketAddr) -> SocketAddr {
         self.boxes.iter().rev().fold(outside, |address, placed| placed.element.inside(address))
     }
 
-    /// What each box has done.
+    /// Counts of each box.
     pub fn outcomes(&self) -> impl Iterator<Item = &MiddleboxOutcome> {
         self.boxes.iter().map(|placed| &placed.counts)
     }

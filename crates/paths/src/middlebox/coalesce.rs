@@ -37,7 +37,7 @@ impl Element for Coalesce {
         let place = self.held.of(direction, &segment, || PerDirection { down: None, up: None }).of_mut(direction);
         let segment = match place.take() {
             Some(held) if held.goes_with(&segment, self.size) => {
-                // What it had of the other's options is lost with this.
+                // The options that differ from those of the held segment are lost here.
                 out.drop();
                 *place = Some(held.merge(segment));
                 return;
@@ -77,7 +77,7 @@ impl Element for Coalesce {
 }
 
 impl Held {
-    /// Whether `next` begins where this ends, and both fit one segment.
+    /// Returns true if `next` begins at the end of this one and both fit one segment.
     fn goes_with(&self, next: &Segment, size: u16) -> bool {
         let length = self.segment.payload.len();
         let plain = !next.payload.is_empty() && !next.flags.has(Flags::SYN) && !next.flags.has(Flags::RST);

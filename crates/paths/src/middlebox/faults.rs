@@ -1,4 +1,4 @@
-//! Faults at packets that are named by their number: a plan in place of chance.
+//! Faults at packets given by number: a plan instead of random draws.
 
 use super::flow::concerns;
 use super::{Element, Fault, Out};
@@ -19,7 +19,7 @@ pub(super) struct Faults {
 
 /// A segment that leaves later than it came.
 struct Held {
-    /// At the latest.
+    /// Time at which it is released at the latest.
     until: Instant,
     /// Once the next of its direction has come.
     swapped: bool,
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(faults.deadline(), Instant::MAX);
     }
 
-    /// Of two swaps in a row the first comes out when the second has come; the last waits for the deadline alone.
+    /// The first of two consecutive swaps is released when the second has come; the last is released at the deadline.
     #[test]
     fn a_swap_is_over_once_the_next_has_come_or_time_is_up() {
         let mut faults = Faults::new(&[(0, Fault::Swap), (1, Fault::Swap)], Duration::from_secs(1), None);

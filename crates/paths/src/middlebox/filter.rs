@@ -1,4 +1,4 @@
-//! Boxes that drop what they do not like.
+//! Boxes that drop segments.
 
 use super::flow::concerns;
 use super::{Element, Out, SynOption};
@@ -6,7 +6,7 @@ use crate::Direction;
 use anabranch_units::Instant;
 use anabranch_wire::{Flags, MpOption, Segment};
 
-/// Drops IP packets above `size` bytes from `from` on, and tells nobody.
+/// Silently drops IP packets above `size` bytes, from time `from` on.
 pub(super) struct MtuBlackhole {
     pub(super) size: u16,
     pub(super) from: Instant,

@@ -1,4 +1,4 @@
-//! What boxes remember of flows.
+//! Per-flow state of boxes.
 
 use crate::Direction;
 use anabranch_wire::{FlowKey, Segment};
@@ -30,7 +30,7 @@ fn name(direction: Direction, segment: &Segment) -> FlowKey {
     }
 }
 
-/// Whether a box that is restricted to `only` acts on a segment that travels `direction`.
+/// Returns true if a box restricted to `only` acts on a segment that travels `direction`.
 pub(super) fn concerns(only: Option<Direction>, direction: Direction) -> bool {
     only.is_none_or(|only| only == direction)
 }

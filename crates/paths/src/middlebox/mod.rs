@@ -1,12 +1,12 @@
-//! Middleboxes: what paths do to segments besides delaying and losing them.
+//! Middleboxes: elements of a path that change, drop, hold or create segments.
 //!
 //! Each path has a list of boxes, in the order from the client to the server. A box stands at one [`End`] of the path:
 //! between the client and the path's first link, or between its last link and the server. It sees both directions, may
-//! hold state for each flow, hold segments back and make segments of its own. Which kinds there are, and where each is
-//! described, is in [`MIDDLEBOXES`].
+//! hold state for each flow, hold segments back and make segments of its own. [`MIDDLEBOXES`] lists the kinds and their
+//! sources.
 //!
-//! A box handles segments as values. Whoever puts them on the wire computes the TCP checksum afresh, as a box that alters
-//! what it forwards does; the DSS checksum is left as it was, which is how a peer can tell (RFC 8684 §3.3).
+//! A box handles segments as values. The TCP checksum is computed afresh when they are written, as by a real box that
+//! alters segments; the DSS checksum is left alone, so that the peer detects the change (RFC 8684 §3.3).
 
 mod alter;
 mod catalogue;
@@ -32,13 +32,13 @@ use std::net::SocketAddr;
 /// A middlebox of a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MiddleboxSpec {
-    /// What it does.
+    /// Kind and settings.
     pub kind: Middlebox,
-    /// Where it stands.
+    /// Position on the path.
     pub end: End,
 }
 
-/// Where on a path a middlebox stands.
+/// Position of a middlebox on a path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum End {
     /// Between the client and the path's first link.
@@ -48,16 +48,16 @@ pub enum End {
     Server,
 }
 
-/// What a middlebox does. A `direction` restricts it to segments that travel this way; `None` is both.
+/// Kind of a middlebox, with its settings. A `direction` restricts it to segments that travel this way; `None` is both.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Middlebox {
     /// Removes MPTCP options.
     Strip {
-        /// From which segments.
+        /// Segments to strip.
         from: Stripped,
-        /// Which of them.
+        /// Options to remove from them.
         options: StrippedOptions,
-        /// It begins after so many segments of a flow in a direction.
+        /// Number of segments of a flow, per direction, that pass before it begins.
         after: u64,
         /// The direction of the segments.
         direction: Option<Direction>,
@@ -68,7 +68,7 @@ pub enum Middlebox {
     Split {
         /// Most payload of a piece \[B\].
         size: u16,
-        /// Which pieces keep the MPTCP options.
+        /// Pieces that keep the MPTCP options.
         options: SplitOptions,
         /// The direction of the segments.
         direction: Option<Direction>,
@@ -77,7 +77,7 @@ pub enum Middlebox {
     Coalesce {
         /// Most payload of a merged segment \[B\].
         size: u16,
-        /// How long a segment is held for the next.
+        /// Longest time that a segment is held for the next.
         wait: Duration,
         /// The direction of the segments.
         direction: Option<Direction>,
@@ -85,46 +85,46 @@ pub enum Middlebox {
     /// Replaces bytes of each flow's stream, once, as an application-level gateway does; where that changes the length,
     /// sequence and acknowledgment numbers are adjusted.
     AlterPayload {
-        /// Where in the subflow's stream, counted from its first byte.
+        /// Offset in the subflow's stream, counted from its first byte \[B\].
         offset: u32,
-        /// How many bytes are replaced.
+        /// Bytes removed \[B\].
         remove: u16,
-        /// By how many.
+        /// Bytes inserted \[B\].
         insert: u16,
-        /// Which way the data travel.
+        /// Direction of the data.
         direction: Option<Direction>,
     },
     /// Acknowledges data towards their sender before their receiver has, without the options that it does not know.
     EarlyAck {
-        /// How long its acknowledgment takes: the round trip that the sender sees.
+        /// Delay of its acknowledgments: the round trip that the sender sees.
         delay: Duration,
-        /// Of the segments that it has acknowledged, each that many-th is lost; 0 for none.
+        /// Loses every n-th of the segments that it has acknowledged; 0 for none.
         lose: u32,
-        /// Which way the data travel.
+        /// Direction of the data.
         direction: Option<Direction>,
     },
     /// Gives the client's side another address and other ports.
     Nat {
-        /// When all mappings are lost: later packets of a flow come from another port.
+        /// Time at which all mappings are lost: later packets of a flow come from another port.
         rebind: Option<Duration>,
-        /// What becomes of packets to a port without a mapping.
+        /// Treatment of packets to a port without a mapping.
         unmapped: Unmapped,
     },
-    /// Packets above a size vanish and nobody is told.
+    /// Silently drops packets above a size.
     MtuBlackhole {
         /// The largest IP packet that passes \[B\].
         size: u16,
-        /// From when on, since the beginning of the run.
+        /// Time at which it begins, since the beginning of the run.
         from: Duration,
-        /// Which way the packets travel.
+        /// Direction of the packets.
         direction: Option<Direction>,
     },
     /// Drops SYNs that carry an MPTCP option.
     DropSyn {
-        /// Which one.
+        /// The option.
         option: SynOption,
     },
-    /// Does something to single segments, named by their number in place of chance.
+    /// Applies faults to single segments, given by number instead of drawn at random.
     Faults {
         /// Each segment at most once, counted from 0 in its direction, whatever flow it belongs to.
         plan: Vec<(u64, Fault)>,
@@ -138,17 +138,17 @@ pub enum Middlebox {
 /// Fate of one segment.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Fault {
-    /// It is lost.
+    /// The segment is lost.
     Drop,
-    /// It arrives twice.
+    /// The segment arrives twice.
     Duplicate,
-    /// It comes after the next one of its direction.
+    /// The segment arrives after the next one of its direction.
     Swap,
-    /// It comes later, after whatever has passed meanwhile.
+    /// The segment is delayed, while others pass.
     Delay,
 }
 
-/// From which segments options are removed.
+/// Segments from which options are removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stripped {
     /// SYN.
@@ -163,7 +163,7 @@ pub enum Stripped {
     AfterHandshake,
 }
 
-/// Which MPTCP options are removed.
+/// MPTCP options to remove.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StrippedOptions {
     /// All.
@@ -176,7 +176,7 @@ pub enum StrippedOptions {
     Control,
 }
 
-/// Which pieces of a cut segment keep its MPTCP options.
+/// Pieces of a cut segment that keep its MPTCP options.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SplitOptions {
     /// Each, as network interfaces do that segment (TSO).
@@ -185,7 +185,7 @@ pub enum SplitOptions {
     First,
 }
 
-/// What becomes of packets to a port that a NAT has no mapping for.
+/// Treatment of packets to a port for which a NAT has no mapping.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unmapped {
     /// Dropped in silence.
@@ -203,7 +203,7 @@ pub enum SynOption {
     Join,
 }
 
-/// What a middlebox has done.
+/// Counts of a middlebox.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct MiddleboxOutcome {
     /// Path, kind and, where a path has several, number: `wlan/strip`, `wlan/nat-2`.
@@ -217,12 +217,12 @@ pub struct MiddleboxOutcome {
 }
 
 impl MiddleboxSpec {
-    /// At the client's end.
+    /// Places a box at the client's end.
     pub const fn new(kind: Middlebox) -> Self {
         MiddleboxSpec { kind, end: End::Client }
     }
 
-    /// At the server's end.
+    /// Places a box at the server's end.
     pub const fn at_server(kind: Middlebox) -> Self {
         MiddleboxSpec { kind, end: End::Server }
     }
@@ -259,15 +259,15 @@ impl Middlebox {
         }
     }
 
-    /// Whether applications may read other bytes than were written, if nobody notices.
+    /// Returns true if applications may read altered bytes without an error.
     pub const fn alters_payload(&self) -> bool {
         matches!(self, Middlebox::AlterPayload { .. })
     }
 
-    /// Refuses numbers that mean nothing.
+    /// Checks the ranges of the settings.
     ///
     /// # Errors
-    /// What would be accepted, and why.
+    /// The accepted values and the reason.
     pub const fn check(&self) -> Result<(), &'static str> {
         match self {
             Middlebox::Split { size: 0, .. } => Err("a piece holds at least one byte"),
@@ -316,7 +316,7 @@ trait Element: Send {
     /// A segment arrives, travelling `direction`.
     fn pass(&mut self, now: Instant, direction: Direction, segment: Segment, out: &mut Out<'_>);
 
-    /// When to call `on_deadline`; `Instant::MAX` for never.
+    /// Time at which to call `on_deadline`; `Instant::MAX` for never.
     fn deadline(&self) -> Instant {
         Instant::MAX
     }
@@ -324,7 +324,7 @@ trait Element: Send {
     /// Time has passed.
     fn on_deadline(&mut self, _now: Instant, _out: &mut Out<'_>) {}
 
-    /// What the client's side calls the address that the server's side knows as `outside`.
+    /// Returns the client-side address of the address that the server's side knows as `outside`.
     fn inside(&self, outside: SocketAddr) -> SocketAddr {
         outside
     }
@@ -333,19 +333,19 @@ trait Element: Send {
 /// A segment on its way past the boxes.
 #[derive(Debug)]
 pub struct Moving {
-    /// Which way.
+    /// Direction of travel.
     pub direction: Direction,
-    /// What.
+    /// The segment.
     pub segment: Segment,
-    /// Of the packet that a host sent, if this is what became of it.
+    /// Id of the host's packet, if this segment carries it on.
     pub id: PacketId,
 }
 
-/// Where a box puts what it lets go.
+/// Output of a box.
 struct Out<'a> {
     segments: &'a mut Vec<Moving>,
     counts: &'a mut MiddleboxOutcome,
-    /// Of the segment that has just come; the first that is forwarded has it from there.
+    /// Id of the segment that has just come; the first segment forwarded inherits it.
     id: PacketId,
 }
 
@@ -354,7 +354,7 @@ impl<'a> Out<'a> {
         Out { segments, counts, id: PacketId::default() }
     }
 
-    /// As it came.
+    /// Forwards the segment unchanged.
     fn forward(&mut self, direction: Direction, segment: Segment) {
         let id = std::mem::take(&mut self.id);
         self.segments.push(Moving { direction, segment, id });
@@ -384,7 +384,7 @@ impl<'a> Out<'a> {
     }
 }
 
-/// What one box lets go of one segment.
+/// Returns the output of one box for one segment.
 #[cfg(test)]
 fn through(element: &mut dyn Element, now: Instant, direction: Direction, segment: Segment) -> Vec<Moving> {
     let mut segments = Vec::new();

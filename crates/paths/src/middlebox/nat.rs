@@ -14,7 +14,7 @@ pub(super) struct Nat {
     chance: Stream,
     outside: BTreeMap<SocketAddr, SocketAddr>,
     inside: BTreeMap<SocketAddr, SocketAddr>,
-    /// What was inside of mappings that were lost: no packet finds them, but the run's record does.
+    /// Inside addresses of lost mappings: no packet uses them, but the run's record does.
     lost: BTreeMap<SocketAddr, SocketAddr>,
 }
 
@@ -87,7 +87,7 @@ impl Element for Nat {
     }
 }
 
-/// As a host answers what belongs to no connection (RFC 9293 §3.10.7.1).
+/// Answers a segment that belongs to no connection as a host does (RFC 9293 §3.10.7.1).
 fn reset(segment: &Segment) -> Segment {
     let flow = segment.flow.reversed();
     if segment.flags.has(Flags::ACK) {

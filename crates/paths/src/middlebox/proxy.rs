@@ -1,7 +1,7 @@
-//! A performance-enhancing proxy that acknowledges early (RFC 3135 §3.1.2), and does nothing else of what such proxies do.
+//! A performance-enhancing proxy that only acknowledges early (RFC 3135 §3.1.2).
 //!
-//! It knows no MPTCP: its acknowledgments carry neither DSS nor SACK. It buffers nothing, so what it loses after having
-//! acknowledged it is repeated by nobody but a sender that keeps data until the DATA_ACK (RFC 8684 §3.3.2).
+//! It knows no MPTCP: its acknowledgments carry neither DSS nor SACK. It buffers nothing, so data lost after its
+//! acknowledgment arrives only if the sender keeps data until the DATA_ACK and repeats it (RFC 8684 §3.3.2).
 
 use super::flow::{Flows, concerns};
 use super::{Element, Out};
@@ -29,7 +29,7 @@ struct Way {
     receiver: Option<Receiver>,
 }
 
-/// What the receiver's own segments have shown last.
+/// Values last seen in the receiver's own segments.
 #[derive(Clone, Copy)]
 struct Receiver {
     seq: SubflowSeq,
@@ -39,7 +39,7 @@ struct Receiver {
 
 struct Pending {
     at: Instant,
-    /// Of the data.
+    /// Direction of the data.
     direction: Direction,
     flow: FlowKey,
     ack: SubflowSeq,
