@@ -110,7 +110,7 @@ fn shares(samples: &Samples) -> String {
     shares.join("/")
 }
 
-/// What failed and what is doubtful, a line each.
+/// Lists failed and doubtful runs, one per line.
 fn remarks(row: &Row) -> String {
     let worlds = [("simulator", &row.simulator), ("testbed", &row.testbed), ("kernel", &row.kernel)];
     let mut text = String::new();

@@ -47,7 +47,7 @@ impl Unit {
     }
 }
 
-/// Schedulers from the best on, and what they are held against.
+/// Schedulers from the best on, and their difference to the reference.
 pub(crate) fn ranking(header: &Header, summary: &Summary) -> Table {
     let unit = Unit::of(summary);
     let value = format!("{} [{}]", summary.measure, unit.name);
@@ -94,7 +94,7 @@ fn unfinished_runs(summary: &Summary) -> impl Iterator<Item = (String, usize)> {
     candidates.chain(summary.singles.iter().map(|it| (format!("plain TCP on {}", it.path), it.unfinished_runs)))
 }
 
-/// What held each scheduler back.
+/// Limits of each scheduler: time blocked by cause, out-of-order data, RTOs.
 pub(crate) fn limits(summary: &Summary) -> Table {
     let overruled = summary.ranking.iter().any(|ranked| ranked.overruled > 0.0);
     let mut columns = vec![("scheduler", Align::Left)];
@@ -117,7 +117,7 @@ pub(crate) fn limits(summary: &Summary) -> Table {
     table
 }
 
-/// How to read the tables.
+/// Legend of the tables.
 fn legend(summary: &Summary) -> String {
     let mut text = format!(
         "Means over {} repetitions; blocked: time the sender was kept waiting, by what; ±: 95 % intervals, differences taken\n\

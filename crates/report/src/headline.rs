@@ -17,7 +17,7 @@ pub struct PaperHead {
     pub tally: Tally,
     /// Its studies among the results.
     pub studies: usize,
-    /// At least one.
+    /// Headlines, at least one.
     pub headlines: Vec<Headline>,
 }
 

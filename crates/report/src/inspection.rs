@@ -1,4 +1,4 @@
-//! What happened in a capture, for people.
+//! Analysis of a capture, for people.
 
 use crate::number::{bytes, percent, short};
 use crate::{Align, Table};
@@ -511,7 +511,7 @@ fn time(seconds: f64) -> String {
     if seconds == 0.0 { "0 s".to_owned() } else { format!("{seconds:.3} s") }
 }
 
-/// How long something lasted.
+/// Formats a span of time.
 fn span(seconds: f64) -> String {
     match seconds {
         0.0 => "0".to_owned(),

@@ -7,7 +7,7 @@ use crate::wrap::wrap;
 use anabranch_lab::pairwise::Ratio;
 use anabranch_lab::rank::{Find, Hunt, Leaderboard, Split, Standing, Worst};
 
-/// How many splits the terminal shows; a page has all.
+/// Number of splits shown on the terminal; a page has all.
 const SPLITS: usize = 4;
 
 /// The tables and how to read them, in lines of at most `width` characters. `made` says which conditions they are,
@@ -32,7 +32,7 @@ pub fn leaderboard(board: &Leaderboard, made: &str, worst: Option<&str>, width: 
     text + "\nSchedulers, with all their parameters:\n" + &candidates(&schedulers)
 }
 
-/// How many conditions and runs there are.
+/// Numbers of conditions and runs.
 pub(crate) fn size(board: &Leaderboard) -> String {
     let random = board.conditions - board.deterministic;
     let sets = match board.sets.as_slice() {
@@ -96,7 +96,7 @@ pub(crate) fn ranking(board: &Leaderboard) -> Table {
     table
 }
 
-/// How to read the ranking.
+/// Legend of the ranking.
 pub(crate) fn notes(board: &Leaderboard) -> Vec<String> {
     let mut notes = vec![
         "To best: time over that of the best of all other schedulers, geometric mean over conditions ± its \
@@ -152,7 +152,7 @@ pub(crate) fn ratio(x: f64) -> String {
     }
 }
 
-/// What the adversary found, each with its scenario unless that has been written to a file.
+/// Results of the adversary's search, each with its scenario unless that has been written to a file.
 pub fn hunt(hunt: &Hunt, finds: &[Find], made: &str, written: Option<&str>, width: usize) -> String {
     let mut text = format!("{made}\n\n");
     let right = |name| (name, Align::Right);

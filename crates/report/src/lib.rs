@@ -1,7 +1,7 @@
-//! Results as people and programs read them: tables for the terminal, CSV, Parquet, JSON, and HTML pages with figures.
+//! Output of results for people and programs: tables for the terminal, CSV, Parquet, JSON, and HTML pages with figures.
 //!
-//! Nothing is computed here that a result does not already say; the sentence under a comparison only puts its numbers into
-//! words. The same results give the same bytes.
+//! This crate formats and computes nothing new; the sentence under a comparison only puts its numbers into words. The
+//! same results give the same bytes.
 #![forbid(unsafe_code)]
 
 mod calibration;

@@ -32,12 +32,12 @@ pub(crate) fn with_interval(estimate: &Estimate, scale: f64, sign: bool) -> Stri
     }
 }
 
-/// How many places show two significant digits of `half`.
+/// Number of decimal places that show two significant digits of `half`.
 fn places_for(half: f64) -> usize {
     (0..5usize).find(|places| half * [1.0, 10.0, 100.0, 1e3, 1e4][*places] >= 9.5).unwrap_or(5)
 }
 
-/// In percent, with a word for what rounds to nothing.
+/// Formats a share in percent; a small share that would round to zero is shown as `<0.01 %`.
 pub(crate) fn percent(share: f64) -> String {
     match share * 100.0 {
         0.0 => "0 %".to_owned(),

@@ -64,7 +64,7 @@ fn speeds(standings: &Standings, reference: &str) -> Table {
 /// `+3.1 ±0.4`: the interval of a ratio is not quite even to both sides; the wider side is shown.
 fn percent(ratio: Ratio) -> String {
     let mean = (ratio.mean - 1.0) * 100.0;
-    // Nothing is neither faster nor slower.
+    // Zero has no sign: `-0.0` would look like slower.
     let mean = if mean.abs() < 0.05 { "0.0".to_owned() } else { format!("{mean:+.1}") };
     match (ratio.low, ratio.high) {
         (Some(low), Some(high)) => format!("{mean} ±{:.1}", (ratio.mean - low).max(high - ratio.mean) * 100.0),
@@ -72,7 +72,7 @@ fn percent(ratio: Ratio) -> String {
     }
 }
 
-/// Who beats whom; in several parts if one does not fit.
+/// Matrix of wins and losses, in several parts if it is wider than `width`.
 fn matrix(standings: &Standings, width: usize) -> String {
     let names: Vec<&str> = standings.schedulers.iter().map(|standing| standing.scheduler.name.as_str()).collect();
     let label = names.iter().map(|name| name.chars().count()).max().unwrap_or(0) + 8;

@@ -1,4 +1,4 @@
-//! Which policies ran, with all their parameters: what stands below every result.
+//! Policies of a run with all their parameters, as shown below every result.
 
 use crate::rows::Header;
 use crate::wrap::wrap;

@@ -9,16 +9,16 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What all rows have in common.
+/// Facts that all rows share.
 #[derive(Clone, Debug, Serialize)]
 pub struct Header {
-    /// Of Anabranch.
+    /// Version of Anabranch.
     pub version: &'static str,
     /// Digest of the program that makes the runs. Build, scenario and seed identify a run.
     pub build: &'static str,
     /// The scenario's name.
     pub scenario: String,
-    /// What it is for.
+    /// Purpose of the scenario.
     pub about: Option<String>,
     /// SHA-256 of its content.
     pub digest: String,
@@ -26,7 +26,7 @@ pub struct Header {
     pub sets: Vec<String>,
     /// The seed of the first repetition.
     pub seed: u64,
-    /// How many repetitions, each with the next seed.
+    /// Number of repetitions, each with the next seed.
     pub repeat: usize,
     /// The paths' names, in order.
     pub paths: Vec<String>,
@@ -35,7 +35,7 @@ pub struct Header {
     /// Those of the host that receives, where they differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receiver_policies: Option<Chosen>,
-    /// In a comparison, the schedulers that ran in the place of the scenario's own.
+    /// Schedulers compared, in place of the scenario's own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub schedulers: Vec<Variant>,
     /// Policies that took the place of others in the course of the run.
@@ -53,7 +53,7 @@ pub struct Row<'a> {
     pub kind: &'static str,
     /// The scheduler, or the path.
     pub name: &'a str,
-    /// What the sender ran with.
+    /// Policies of the sender.
     pub policies: &'a Chosen,
     /// Its numbers.
     pub measured: &'a Measured,

@@ -165,7 +165,7 @@ fn about(connection: &ConnectionOutcome) -> String {
     text
 }
 
-/// What each subflow did.
+/// Statistics of each subflow.
 pub(crate) fn subflows(header: &Header, connection: &ConnectionOutcome) -> Table {
     let columns = ["share", "segments", "retransmitted", "RTOs", "fast recoveries", "reinjected", "SRTT [ms]", "cwnd"];
     let mut table = Table::new([("path", Align::Left)].into_iter().chain(columns.map(|name| (name, Align::Right))));
@@ -188,7 +188,7 @@ pub(crate) fn subflows(header: &Header, connection: &ConnectionOutcome) -> Table
     table
 }
 
-/// What passed the first links.
+/// Statistics of the links, the first of the run.
 pub(crate) fn links(outcome: &Outcome) -> Table {
     let columns = ["delivered", "MB", "dropped: queue", "loss", "down", "mean queue [ms]", "longest queue"];
     let mut table = Table::new([("link", Align::Left)].into_iter().chain(columns.map(|name| (name, Align::Right))));
@@ -208,7 +208,7 @@ pub(crate) fn links(outcome: &Outcome) -> Table {
     table
 }
 
-/// What middleboxes did and what came of it; nothing if there was nothing.
+/// Counts of the middleboxes and the events they caused; empty if there are none.
 fn interference(run: &Run) -> String {
     let measured = &run.measured;
     let mut text = String::new();
@@ -245,7 +245,7 @@ fn interference(run: &Run) -> String {
     if text.is_empty() { text } else { text + "\n" }
 }
 
-/// What ranks, with its unit and scale.
+/// Name, unit and scale of the measure that ranks.
 fn measured(measure: MeasureName) -> (&'static str, f64) {
     match measure {
         MeasureName::CompletionTime => ("completion time [s]", 1.0),

@@ -152,7 +152,7 @@ impl Sheet {
         }
     }
 
-    /// As CSV with a line of column names.
+    /// Writes CSV with a line of column names.
     ///
     /// # Errors
     /// If the writer refuses a row, which would be a bug of ours.
@@ -165,7 +165,7 @@ impl Sheet {
         Ok(writer.into_inner().map_err(|error| error.into_error())?)
     }
 
-    /// As Parquet, without compression: the columns of the CSV with their types.
+    /// Writes Parquet, uncompressed, with the columns of the CSV and their types.
     ///
     /// # Errors
     /// If the writer refuses a column, which would be a bug of ours.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// On which side of a column its cells stand.
+/// Alignment of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Align {
     /// Words.

@@ -74,7 +74,7 @@ fn series(mark: Mark, series: &Series, panels: &[&str], categories: &[&str]) -> 
         let values: Vec<Value> = values;
         // The same for all points: said once.
         match values.first() {
-            // Nothing in any of them: left out.
+            // Null in all of them: left out.
             Some(Value::Null) if values.iter().all(Value::is_null) => {}
             Some(first) if values.iter().all(|value| value == first) => {
                 object.insert(name.to_owned(), first.clone());

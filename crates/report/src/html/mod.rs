@@ -28,15 +28,15 @@ use std::collections::BTreeSet;
 /// A page.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Page {
-    /// What it shows, in one line.
+    /// Title, one line.
     pub title: String,
     /// A few words below the title.
     pub lead: String,
-    /// Of Anabranch.
+    /// Version of Anabranch.
     pub version: String,
     /// The command that made the page.
     pub command: String,
-    /// What it shows: a study each, or one run, or one comparison.
+    /// Sections: one per study, or a single run or comparison.
     #[serde(skip)]
     pub sections: Vec<Section>,
 }
@@ -49,7 +49,7 @@ pub struct Section {
     pub paper: Option<PaperHead>,
     /// Names the section and the files that are exported from it; for instance `late/fig10`.
     pub name: String,
-    /// In one line.
+    /// Title, one line.
     pub title: String,
     /// Stands above the title: `LATE, Fig. 10`.
     pub kicker: String,
@@ -57,20 +57,20 @@ pub struct Section {
     pub citation: String,
     /// A few sentences.
     pub about: String,
-    /// What a reader must not overlook.
+    /// Warnings shown above the results.
     pub warnings: Vec<String>,
-    /// What a paper states and what became of it.
+    /// The paper's statements and their verdicts.
     pub statements: Vec<Judged>,
-    /// What is drawn.
+    /// Figures.
     #[serde(skip)]
     pub figures: Vec<Figure>,
     /// Numbers in rows.
     pub tables: Vec<Grid>,
-    /// What identifies and repeats the results: seeds, digest and so on.
+    /// Facts that identify and repeat the results: seeds, digest and so on.
     pub facts: Vec<(String, String)>,
-    /// What was assumed.
+    /// Assumptions of the study.
     pub assumptions: Vec<Assumption>,
-    /// Who took part.
+    /// Systems that took part.
     pub systems: Vec<SystemInfo>,
     /// The scenario as TOML.
     pub scenario: String,
@@ -81,7 +81,7 @@ pub struct Section {
 /// A table.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Grid {
-    /// What stands above it.
+    /// Caption above it.
     pub caption: String,
     /// Heads of the columns; numbers stand right.
     pub columns: Vec<Column>,
@@ -97,9 +97,9 @@ pub struct Grid {
 /// The head of a column.
 #[derive(Clone, Debug, Serialize)]
 pub struct Column {
-    /// What it holds, with the unit.
+    /// Heading, with the unit.
     pub head: String,
-    /// Where its cells stand.
+    /// True if its cells are aligned to the right.
     pub right: bool,
 }
 
@@ -167,14 +167,14 @@ impl Charts {
 /// The script that makes a Vega-Lite specification of a figure: it defines `anabranchChart`, and wants Vega for words.
 pub const CHART_SCRIPT: &str = include_str!("../../assets/chart.js");
 
-/// What the template sees.
+/// Data that the template renders.
 #[derive(Serialize)]
 struct Context<'a> {
     page: &'a Page,
     counts: Counts,
     sections: Vec<Shown<'a>>,
     style: &'static str,
-    /// As a Content-Security-Policy names scripts that may run.
+    /// Hashes of the scripts, as a Content-Security-Policy names those that may run.
     hashes: String,
     scripts: [String; SCRIPTS.len()],
     licences: &'static str,
@@ -208,7 +208,7 @@ struct PaperShown<'a> {
 
 #[derive(Serialize)]
 struct HeadlineShown<'a> {
-    /// Of the section that has it.
+    /// Name of its section.
     section: String,
     figure: &'a str,
     stack: &'a str,
@@ -363,7 +363,7 @@ fn slug(name: &str) -> String {
 const TEMPLATE: &str = include_str!("../../assets/page.html");
 const STYLE: &str = include_str!("../../assets/page.css");
 const LICENSES: &str = include_str!("../../assets/vendor/LICENSES");
-/// In the order in which they must run.
+/// Scripts in the order in which they must run.
 const SCRIPTS: [&str; 5] = [
     include_str!("../../assets/vendor/vega.min.js"),
     include_str!("../../assets/vendor/vega-lite.min.js"),

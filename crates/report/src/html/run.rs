@@ -52,7 +52,7 @@ impl Page {
 }
 
 impl Section {
-    /// What a scenario says of itself.
+    /// Builds a section from a scenario's own description.
     pub(super) fn of_scenario(scenario: &Scenario, header: &Header) -> Section {
         Section {
             name: header.scenario.clone(),
@@ -84,7 +84,7 @@ pub(super) fn facts(header: &Header) -> Vec<(String, String)> {
     ]
 }
 
-/// What the sender ran with, and what differs at the receiver or later.
+/// Policies of the sender, and those that differ at the receiver or change later.
 fn system(header: &Header) -> SystemInfo {
     let seams = header.policies.seams();
     let mut policies: Vec<(String, String)> =
@@ -157,7 +157,7 @@ fn largest(timeline: &Timeline) -> Option<(usize, &Traced)> {
     timeline.connections.iter().enumerate().rev().max_by_key(|(_, traced)| bytes(traced))
 }
 
-/// Which data left when, by path; what was sent again; what was lost; what the sender knew to have arrived.
+/// Time-sequence figure by path: new data, repetitions, losses, and the data that the sender knew to have arrived.
 fn sequence(header: &Header, timeline: &Timeline, begin: Instant, title: &str) -> Option<Figure> {
     let (number, traced) = largest(timeline)?;
     let of = |path: usize, copy: Copied| traced.sent.iter().filter(move |sent| sent.path == path && sent.copy == copy);
@@ -255,7 +255,7 @@ fn over_time(header: &Header, outcome: &Outcome, begin: Instant, caption: &dyn F
     figures.into()
 }
 
-/// How much waited at the receiver behind something missing.
+/// Bytes held at the receiver behind missing data, over time.
 fn held(timeline: &Timeline, begin: Instant, title: &str) -> Option<Figure> {
     let (_, traced) = largest(timeline)?;
     let thin = traced.held.len().div_ceil(STEPS).max(1);
@@ -271,7 +271,7 @@ fn held(timeline: &Timeline, begin: Instant, title: &str) -> Option<Figure> {
         .then(|| Figure { notes: vec![note.to_owned()], ..figure("waiting-data", title, Mark::Step, x, y, all) })
 }
 
-/// Who waited for what: a bar for each name, means over its runs.
+/// Waiting time by cause: a bar for each name, means over its runs.
 pub(super) fn waiting<'a>(all: impl Iterator<Item = (String, Vec<&'a Measured>)>, label: &str) -> Figure {
     type Cause = (&'static str, fn(&Measured) -> f64);
     const CAUSES: [Cause; 4] = [

@@ -112,7 +112,7 @@ fn map(it: &Standing, heat: &HeatMap, cells: &[anabranch_lab::sweep::HeatCell]) 
     grid
 }
 
-/// From 1 to 7 the more is lost, 8 where it is faster than all others by 2 % or more.
+/// Shade of a cell: 1 to 7 by loss of performance, 8 where it is faster than all others by 2 % or more.
 fn shade(ratio: f64) -> u8 {
     const LIMITS: [f64; 6] = [1.02, 1.05, 1.1, 1.2, 1.5, 2.0];
     match ratio {

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where pages, exports and screenshots are; or `None` if there is no browser.
+/// Returns the folder of pages, exports and screenshots, or `None` if there is no browser.
 pub fn look(pages: &[(&str, String)]) -> Option<PathBuf> {
     let chromium = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|name| runs(name));
     let (Some(chromium), true, true) = (chromium, runs("node"), runs("npm")) else {

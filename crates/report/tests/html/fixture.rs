@@ -1,5 +1,4 @@
-//! What pages are made of: studies with every kind of figure, made up, which nobody measured; and a run and a comparison, which
-//! are real.
+//! Test pages: invented studies with every kind of figure, and a real run and a real comparison.
 
 use anabranch_lab::compare::Plan;
 use anabranch_lab::figure::{Axis, Figure, Mark, Point, Scale, Series, SeriesOrigin};
