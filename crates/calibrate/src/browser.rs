@@ -1,7 +1,7 @@
-//! The client of a page: asks for objects when what they wait for has come about, as the simulator's does.
+//! The client of a page: requests each object once its dependencies are met, as the simulator's does.
 //!
-//! HTTP/1.1: connections are opened on demand and used again, the one used last first, with one request at a time on
-//! each. HTTP/2: one connection, opened when the page is asked for.
+//! HTTP/1.1: connections are opened on demand and reused, the most recent first, with one request at a time on each.
+//! HTTP/2: one connection, opened when the page is requested.
 
 use crate::end::{End, Log, Next, verify};
 use crate::site::{Head, Kind};
@@ -18,11 +18,11 @@ pub(crate) struct Browser {
     protocol: Protocol,
     log: Log,
     activities: Vec<State>,
-    /// By activity: those that wait for it.
+    /// Activities that wait for each activity.
     waiting: Vec<Vec<usize>>,
-    /// How many are not through.
+    /// Number of unfinished activities.
     left: usize,
-    /// By time, and in the order in which they were set.
+    /// Timers by time, then in the order in which they were set.
     timers: BTreeMap<(Instant, u64), Timer>,
     timers_set: u64,
     connections: Vec<Connection>,
@@ -36,7 +36,7 @@ pub(crate) struct Browser {
 struct State {
     /// Number of conditions that are not met: its own time, and others.
     unmet: usize,
-    /// When its object was asked for.
+    /// Time of the request for its object.
     requested: Option<Instant>,
     /// Bytes of the body that have come.
     came: u64,
@@ -174,7 +174,7 @@ impl Browser {
         self.activities[index].requested = Some(now);
     }
 
-    /// So many bytes of the body of an object have come; none of an empty one.
+    /// Counts bytes of an object's body that have come; zero for an empty object.
     fn came(&mut self, now: Instant, index: usize, object: &Object, count: u64) {
         let state = &mut self.activities[index];
         let is_first = state.came == 0;

@@ -1,4 +1,4 @@
-//! Both ends of a transfer without their sockets: the engine's and the kernel's peers drive the same.
+//! Both ends of a transfer without their sockets, driven by the engine's peers and by the kernel's.
 
 use crate::browser::Browser;
 use crate::site::Site;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// One end. Connections are numbered from 0 in the order in which it has them.
 pub(crate) trait End: Send {
-    /// Before anything else.
+    /// Called once before all other methods.
     fn start(&mut self, _now: Instant) {}
 
     /// Number of connections that the client wants to have opened by now.
@@ -28,10 +28,10 @@ pub(crate) trait End: Send {
     /// These bytes came next on a connection.
     fn received(&mut self, now: Instant, connection: usize, bytes: &[u8]) -> Result<(), TransferError>;
 
-    /// What to do next with a connection that has taken all that was written to it.
+    /// Returns the next step for a connection that has taken all data written to it.
     fn next(&mut self, connection: usize) -> Next;
 
-    /// When [`End::timeout`] is to be called.
+    /// Time at which to call [`End::timeout`].
     fn deadline(&self) -> Option<Instant> {
         None
     }
@@ -98,7 +98,7 @@ impl Log {
         self.entries().begun.push(now);
     }
 
-    /// It is complete.
+    /// Records completion.
     pub(crate) fn end(&self, now: Instant) {
         self.entries().ended.push(now);
     }
@@ -108,7 +108,7 @@ impl Log {
         self.entries().objects.push(time);
     }
 
-    /// So many bytes more have arrived.
+    /// Records the arrival of `count` bytes.
     pub(crate) fn read(&self, count: usize) {
         self.entries().read += count as u64;
     }
@@ -157,7 +157,7 @@ pub(crate) struct Outgoing {
 /// Progress of a connection's sending side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
-    /// There is nothing to write.
+    /// Everything is written.
     All,
     /// The socket takes no more for now.
     Blocked,

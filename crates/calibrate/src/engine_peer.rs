@@ -14,10 +14,10 @@ pub(crate) struct Peer {
     end: Box<dyn End>,
     place: Place,
     connections: Vec<(ConnectionId, Outgoing)>,
-    /// When the end wants to be called, on the engine's clock.
+    /// Time at which to call the end, on the engine's clock.
     deadline: Option<Instant>,
     log: Log,
-    /// Until the end has reported.
+    /// Channel of the report, until it is sent.
     reports: Option<Sender<Report>>,
 }
 
@@ -36,7 +36,7 @@ impl Peer {
 
     fn report(&mut self, report: Report) {
         if let Some(reports) = self.reports.take() {
-            // Nobody listens any more once the other end's report decided.
+            // Fails once the other end's report has decided: the receiver is gone.
             let _ = reports.send(report);
         }
     }
@@ -50,7 +50,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Opens the connections that the end wants, and writes what it has.
+    /// Opens the connections that the end wants, and writes their data.
     fn go_on(&mut self, cx: &mut Context<'_>) {
         self.end.timeout(time::Instant::now());
         if let Place::Client(local, remote) = self.place {

@@ -36,7 +36,7 @@ pub fn transfer(
     let stop_client = run(client_config, client_device, fetching)?;
 
     let outcome = outcome(transfer, &log, &heard);
-    // What is still to be said (the last ACKs, the FINs) says nothing of the transfer.
+    // The remaining segments (the last ACKs, the FINs) do not affect the transfer.
     stop_client.end()?;
     stop_server.end()?;
     outcome
@@ -44,7 +44,7 @@ pub fn transfer(
 
 /// A port that nothing else uses in a namespace of ours.
 pub(crate) const PORT: u16 = 8684;
-/// What the engine's device is called.
+/// Name of the engine's device.
 const DEVICE: &str = "anabranch0";
 
 fn open(namespace: &Namespace, addresses: &[IpAddr]) -> io::Result<Tun> {

@@ -1,4 +1,4 @@
-//! Both ends of a transfer as the kernel's own sockets, each in a thread that waits for all of them.
+//! Both ends of a transfer as kernel sockets, each end in a thread that polls all of its sockets.
 
 use crate::end::{End, Log, Outgoing, Report, Sent, ends, outcome};
 use crate::transfer::{Plan, Times, Transfer, TransferError};
@@ -11,7 +11,7 @@ use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::sync::mpsc::{Sender, channel};
 use std::time::Instant;
 
-/// How the kernel's sockets are to be.
+/// Settings of the kernel's sockets.
 #[derive(Clone, Debug)]
 pub struct KernelSockets {
     /// MPTCP, or plain TCP.
@@ -72,8 +72,8 @@ impl Kind {
             let message = format!("the kernel's sockets cannot have the congestion control `{congestion}`: {error}");
             io::Error::new(error.kind(), message)
         })?;
-        // The kernel doubles what it is told (socket(7)), since half of a buffer goes to bookkeeping; so what is told
-        // is meant.
+        // The kernel doubles this value and uses half of it for bookkeeping (socket(7)), so the value set is the space
+        // for data.
         if let Some(bytes) = self.buffer {
             socket.set_recv_buffer_size(bytes.get() as usize)?;
         }
@@ -100,7 +100,7 @@ impl Kind {
     }
 }
 
-/// Where an end's sockets come from.
+/// Origin of an end's sockets.
 enum Place {
     /// Connects from one address to the other.
     Client(Kind, IpAddr, SocketAddr),
@@ -151,7 +151,7 @@ impl Peer {
     /// Runs until the other half of the pipe is gone; reports once.
     fn run(mut self, stop: &PipeReader) {
         let report = self.until_done(stop);
-        // Nobody listens any more once the other end's report decided.
+        // Fails once the other end's report has decided: the receiver is gone.
         if let Some(report) = report.transpose() {
             let _ = self.reports.send(report);
         }
@@ -242,7 +242,7 @@ impl Peer {
         }
     }
 
-    /// Opens the connections that the end wants, and writes what it has.
+    /// Opens the connections that the end wants, and writes their data.
     fn go_on(&mut self) -> Result<(), TransferError> {
         self.end.timeout(Instant::now());
         if let Place::Client(kind, local, remote) = &self.place {

@@ -23,7 +23,7 @@ pub(crate) struct Site {
 /// One of its connections.
 #[derive(Default)]
 struct Serving {
-    /// What came and makes no whole request yet.
+    /// Bytes received that do not form a whole request yet.
     came: Vec<u8>,
     /// The client's preface and SETTINGS have come.
     greeted: bool,
@@ -174,7 +174,7 @@ impl End for Site {
 /// The header of an HTTP/2 frame (RFC 9113 §4.1), without flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
-    /// Of the payload.
+    /// Length of the payload.
     pub(crate) length: u64,
     pub(crate) kind: Kind,
     stream: u32,

@@ -14,7 +14,7 @@ pub(crate) struct Stream {
     /// Bytes to be written so far.
     target: u64,
     written: u64,
-    /// Nothing follows: this direction is closed behind `target`.
+    /// True if this direction is closed behind `target`.
     last: bool,
     read: u64,
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub struct Case {
     /// `symmetric 2 MB`.
     pub name: String,
-    /// With one workload: a file, bursts or a page.
+    /// Scenario with one workload: a file, bursts or a page.
     pub scenario: Scenario,
     /// A claim of a paper that the kernel can witness in this case.
     pub claim: Option<&'static str>,

@@ -36,7 +36,7 @@ pub enum Plan {
 pub struct Bursts {
     /// Sent right after connecting.
     pub warm_up: Bytes,
-    /// Of each burst.
+    /// Size of each burst.
     pub size: Bytes,
     /// Number of bursts.
     pub count: usize,
@@ -76,37 +76,37 @@ impl Bursts {
 /// Times of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// Of the whole; of bursts the mean.
+    /// Completion time of the whole; the mean for bursts.
     pub completion: Duration,
-    /// Of a page: the mean from the request of an object to its last byte.
+    /// For a page, the mean time from the request of an object to its last byte.
     pub object: Option<Duration>,
 }
 
-/// Why nothing came of it.
+/// Why the transfer failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
-    /// It took too long.
+    /// The time limit passed.
     #[error("{read} of {size} bytes had arrived after {after:?}")]
     Unfinished {
-        /// What had arrived.
+        /// Bytes that had arrived.
         read: u64,
-        /// What was to arrive.
+        /// Bytes expected.
         size: u64,
-        /// When it was given up.
+        /// Time limit.
         after: Duration,
     },
     /// The connection broke.
     #[error("the connection broke after {read} bytes: {reason}")]
     Broken {
-        /// What had arrived.
+        /// Bytes that had arrived.
         read: u64,
-        /// Why, as far as is known.
+        /// The reason, as far as it is known.
         reason: String,
     },
-    /// What arrived is not what was sent.
+    /// The bytes received differ from those sent.
     #[error("the bytes from {at} on are not those that were sent")]
     Altered {
-        /// Where they begin to differ.
+        /// Offset of the first difference.
         at: u64,
     },
     /// The machine did not do what it should.
@@ -114,12 +114,12 @@ pub enum TransferError {
     System(#[from] std::io::Error),
 }
 
-/// Where the ends are: the client's addresses by path, the first subflow's first, and the server's.
+/// Addresses of the ends.
 #[derive(Clone, Debug)]
 pub struct Addresses {
     /// The client's, each with whether it is a backup.
     pub client: Vec<(IpAddr, bool)>,
-    /// Which of them opens the connections.
+    /// Index of the client address that opens the connections.
     pub primary: usize,
     /// The server's, at least one.
     pub server: Vec<IpAddr>,

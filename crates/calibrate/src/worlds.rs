@@ -16,7 +16,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What to run.
+/// Settings of a calibration.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The first seed.
@@ -27,7 +27,7 @@ pub struct Settings {
     pub jobs: usize,
 }
 
-/// Why there is nothing to compare.
+/// Why a calibration cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum CalibrateError {
     /// A scenario with other workloads than one file, bursts or a page.
@@ -40,7 +40,7 @@ pub enum CalibrateError {
     Clients {
         /// The case.
         case: String,
-        /// How many.
+        /// Number of clients.
         clients: usize,
     },
     /// A page whose requests cannot be made as they are.
@@ -82,7 +82,7 @@ pub fn calibrate(cases: &[Case], settings: &Settings, tell: &dyn Fn(&str)) -> Re
     })
 }
 
-/// How many runs a calibration of these cases has, those of the simulator apart.
+/// Number of runs of a calibration of these cases, without those of the simulator.
 pub fn runs(cases: &[Case], settings: &Settings) -> usize {
     let rows: usize = cases.iter().map(|case| 1 + usize::from(case.scenario.paths().len() > 1)).sum();
     rows * settings.repeat * 2
@@ -258,7 +258,7 @@ impl Shares {
     }
 }
 
-/// What the machine runs.
+/// Release of the running kernel.
 fn kernel_version() -> String {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease");
     release.map_or_else(|_| "of unknown version".to_owned(), |release| release.trim().to_owned())
