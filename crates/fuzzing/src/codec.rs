@@ -37,7 +37,7 @@ fn packet(bytes: &[u8]) {
     }
 }
 
-/// What was read can be written: the same packet in canonical layout.
+/// Checks that a segment read can be written again, as the same packet in canonical layout.
 pub(crate) fn rewritten(segment: &Segment) {
     let again = through(segment).expect("what was read can be written");
     assert_eq!(&again, segment, "written and read again");
@@ -65,7 +65,7 @@ fn structured(script: &mut Script<'_>) {
             }
             rewritten(&read);
         }
-        // What was left out goes onto the next segment, until a segment takes nothing any more.
+        // Options left out go onto the next segment, until a segment takes none.
         let is_stuck = *left_out == segment.options || wishes > 64;
         segment.options = *left_out;
         segment.options.timestamps = None;

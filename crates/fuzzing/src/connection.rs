@@ -33,9 +33,9 @@ struct Wire {
     hosts: [Host; 2],
     ids: [Option<ConnectionId>; 2],
     keys: [Option<Key>; 2],
-    /// On their way to each host.
+    /// Segments on their way to each host.
     queues: [VecDeque<Segment>; 2],
-    /// What each host was sent last.
+    /// Segments last sent to each host.
     history: [VecDeque<Segment>; 2],
     /// Someone has given the connection up.
     aborted: bool,
@@ -222,7 +222,7 @@ impl Wire {
         Some(segment)
     }
 
-    /// What only someone who knows the keys can say.
+    /// Builds a segment that needs knowledge of the keys.
     fn informed(&self, script: &mut Script<'_>, to: usize) -> Option<Segment> {
         let (own, other) = (self.keys[1 - to]?, self.keys[to]?);
         let mut segment = self.template(script, to)?;
@@ -265,7 +265,7 @@ impl Wire {
             }
         }
         self.settle();
-        // With him goes what was under way: a window that has just opened is known to nobody.
+        // Segments in transit go with the attacker: an announcement of an opened window is lost.
         self.queues.iter_mut().for_each(VecDeque::clear);
         // Timeouts may have grown long, so the waits grow too.
         for step in 0..MOST_CALM {

@@ -26,7 +26,7 @@ pub(crate) struct Host {
     pub tampered: bool,
 }
 
-/// What the application has done on one connection.
+/// State of the application on one connection.
 #[derive(Default, Debug)]
 pub(crate) struct Stream {
     pub written: u64,
@@ -38,7 +38,7 @@ pub(crate) struct Stream {
 pub(crate) const PORT: u16 = 80;
 /// Handshakes under way at once.
 const MAX_HALF_OPEN: usize = 8;
-/// What one step may cause: a window in the smallest segments, several times over.
+/// Limit of segments per step: a window in the smallest segments, several times over.
 const MOST_SEGMENTS: usize = 20_000;
 const MOST_TIMEOUTS: usize = 1_000;
 const MOST_AT_ONCE: usize = 50;
@@ -80,7 +80,7 @@ impl Host {
         self.endpoint.handle_segment(now, &mut segment);
     }
 
-    /// A packet arrives, of which nobody has checked anything.
+    /// Delivers a packet without verified checksums.
     pub fn deliver_packet(&mut self, now: Instant, packet: &Payload) {
         if let Ok(mut segment) = parse(packet, Checksums::Ignore) {
             self.endpoint.handle_segment(now, &mut segment);

@@ -22,7 +22,7 @@ pub fn listener(bytes: &[u8]) {
     let addresses = [server(0), server(1)];
     let host = Host::new(config(&mut script, &addresses), 1);
     let mut stranger = Stranger { now: Instant::ZERO, host, peers: BTreeMap::new(), seen: Vec::new() };
-    // What a stranger writes is no pattern.
+    // A stranger's data does not follow the test pattern.
     stranger.host.tampered = true;
     for _ in 0..MOST_STEPS {
         if script.is_empty() {
@@ -39,9 +39,9 @@ pub fn listener(bytes: &[u8]) {
 struct Stranger {
     now: Instant,
     host: Host,
-    /// What he knows about each flow that he has begun.
+    /// State of each flow begun.
     peers: BTreeMap<FlowKey, Peer>,
-    /// What the endpoint sent last.
+    /// Segments last sent by the endpoint.
     seen: Vec<Segment>,
 }
 
@@ -239,7 +239,7 @@ impl Stranger {
         self.host.deliver(self.now, segment);
     }
 
-    /// Whatever has happened, an honest client is served.
+    /// Checks that an honest client is still served.
     fn honest(&mut self) {
         let profile = Profile::linux();
         let address = LocalAddress { ip: client(9), backup: false };

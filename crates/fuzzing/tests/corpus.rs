@@ -11,7 +11,7 @@ fn run(target: Target, name: &str, generated: u64) {
     let mut files: Vec<_> = std::fs::read_dir(corpus(name))
         .expect("the corpus is checked in")
         .map(|entry| entry.expect("the corpus can be read").path())
-        // What a fuzzer has added is named by its hash.
+        // Inputs added by a fuzzer are named by their hash and have no hyphen.
         .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().contains('-')))
         .collect();
     files.sort();
