@@ -1,13 +1,13 @@
-//! Addresses that the machine itself has, lent to an engine for some ports.
+//! Addresses of the machine itself, lent to an engine for some ports.
 //!
-//! What comes to an address of the machine is for its own stack, which would answer the engine's segments with RSTs. So the
-//! device carries an *inner* address in place of each such *outer* one ([`Translated`](crate::Translated) changes them back
-//! for the engine), and nftables changes inner and outer, statelessly, where packets enter and leave the machine: only TCP to
-//! the engine's ports is diverted, everything else reaches the machine as before. Packets with an inner source take the routes
-//! that those with the outer source take, and are forwarded.
+//! The machine's own stack would answer segments to its addresses with RSTs. So the device carries an *inner* address
+//! in place of each such *outer* one ([`Translated`](crate::Translated) changes them back for the engine), and nftables
+//! rewrites inner and outer, statelessly, where packets enter and leave the machine: only TCP to the engine's ports is
+//! diverted, everything else reaches the machine as before. Packets with an inner source take the same routes as those
+//! with the outer source, and are forwarded.
 //!
-//! [`Borrowed`] undoes all of that when it is dropped. For a process that is killed a file in `/run/anabranch` says what is to
-//! be undone, for [`clean_up`].
+//! [`Borrowed`] undoes all of that when it is dropped. In case the process is killed, a file in `/run/anabranch`
+//! records the steps that undo it, for [`clean_up`].
 
 mod find;
 mod undo;
@@ -24,7 +24,7 @@ use undo::{Claim, Step, Undo};
 /// The TCP ports that are the engine's on a borrowed address.
 pub type Ports = RangeInclusive<u16>;
 
-/// What is to be borrowed.
+/// Addresses to borrow.
 #[derive(Clone, Debug)]
 pub struct Loan {
     /// The TUN device; it is up.
@@ -33,7 +33,8 @@ pub struct Loan {
     pub outer: Vec<IpAddr>,
     /// The engine's ports on them.
     pub ports: Ports,
-    /// Where inner addresses are taken from: the first three bytes of an IPv4 address, and the first eight of an IPv6 address.
+    /// Networks of the inner addresses: the first three bytes of an IPv4 address, and the first eight of an IPv6
+    /// address.
     pub pool: Pool,
 }
 
@@ -47,7 +48,8 @@ pub struct Pool {
 }
 
 impl Default for Pool {
-    /// Out of the range for tests of network equipment (RFC 2544), which nobody routes, and a unique local prefix (RFC 4193).
+    /// Takes the IPv4 network from the range for tests of network equipment (RFC 2544), which is not routed, and a
+    /// unique local IPv6 prefix (RFC 4193).
     fn default() -> Self {
         Pool { v4: [198, 18, 151, 0].into(), v6: [0xfdab, 0x7261, 0x6e63, 0x6800, 0, 0, 0, 0].into() }
     }
@@ -68,8 +70,8 @@ const PRIORITY: u32 = 5_151;
 /// Our routing tables, one for each address.
 const FIRST_TABLE: u32 = 51_510;
 
-/// Undoes what processes left in this network namespace that were killed while they borrowed addresses, whatever their
-/// devices. How many there were; none for whoever has no CAP_NET_ADMIN.
+/// Undoes the loans of processes in this network namespace that were killed, for all devices. Returns the number of
+/// loans; 0 without CAP_NET_ADMIN.
 pub fn clean_up() -> usize {
     let abandoned = Undo::abandoned().unwrap_or_default();
     if abandoned.is_empty() || crate::pass_on_net_admin().is_err() {
@@ -121,7 +123,7 @@ impl Borrowed {
         // The loopback interface's says nothing of the way that packets take.
         self.mtu = self.mtu.into_iter().chain(mtu_of(&interface).filter(|_| interface != "lo")).min();
         self.undo.does(Step::Command(ip(&[family, "route", "replace", &inner.to_string(), "dev", device])), None)?;
-        // Where the operator has rules for the outer address, the inner one follows the same.
+        // The operator's rules for the outer address apply to the inner one as well.
         for (priority, table) in rules_for(outer)? {
             self.rule(family, inner, priority.min(PRIORITY - 1), &table)?;
         }
@@ -158,7 +160,7 @@ impl Borrowed {
         };
         if family == "ipv6" && !forces {
             if find::read_sysctl(&format!("net/ipv6/conf/{interface}/accept_ra")).as_deref() == Some("1") {
-                // A router does not listen to others unless it is told to.
+                // A host that forwards ignores router advertisements unless `accept_ra` is 2.
                 self.sysctl(&format!("net/ipv6/conf/{interface}/accept_ra"), "2")?;
             }
             if find::read_sysctl("net/ipv6/conf/all/forwarding").as_deref() == Some("0") {

@@ -1,4 +1,4 @@
-//! Where IP packets come from and go to.
+//! Devices that deliver and accept IP packets.
 
 use crate::VirtioHeader;
 use std::io::{self, IoSlice};
@@ -19,25 +19,25 @@ pub trait Device: AsFd + Send {
         Ok(false)
     }
 
-    /// How many packets of the host were dropped since the interface was made because they were not fetched in time: the
-    /// interface's own queue is a drop-tail queue that nobody configured. `None` if this kind of device cannot tell.
+    /// Packets of the host dropped since the interface was made, because its queue was full: a drop-tail queue that is
+    /// not part of the scenario. `None` if this kind of device cannot tell.
     fn queue_drops(&mut self) -> io::Result<Option<u64>> {
         Ok(None)
     }
 
-    /// Whether packets may be larger than the MTU and their checksums left open, both ways. Then
+    /// Returns true if packets may be larger than the MTU and their checksums left open, both ways. Then
     /// [`Device::receive_frame`] and [`Device::send_frame`] are to be used.
     fn has_offload(&self) -> bool {
         false
     }
 
-    /// As [`Device::receive`], and what the device knows of the packet.
+    /// Like [`Device::receive`], with the device's header of the packet.
     fn receive_frame(&mut self, buffer: &mut [u8]) -> io::Result<Option<(VirtioHeader, usize)>> {
         Ok(self.receive(buffer)?.map(|length| (VirtioHeader::default(), length)))
     }
 
-    /// As [`Device::send`], for a packet that lies in at most [`MOST_PIECES`] pieces. `header` says what is left to the device
-    /// to do; without offload it must be all zero.
+    /// Like [`Device::send`], for a packet in at most [`MOST_PIECES`] pieces. `header` names the work left to the
+    /// device; without offload it must be all zero.
     fn send_frame(&mut self, header: &VirtioHeader, pieces: &[IoSlice<'_>]) -> io::Result<bool> {
         assert_eq!(*header, VirtioHeader::default(), "nothing is left to a device without offload");
         let pieces: Vec<&[u8]> = pieces.iter().map(|piece| &**piece).collect();

@@ -15,9 +15,9 @@ pub struct Driver {
     device: Box<dyn Device>,
     clock: Clock,
     intake: Intake,
-    /// What is about to leave; it waits here while the device can take no more.
+    /// Packet about to leave; it waits here while the device is full.
     train: Train,
-    /// What leaves behind the train.
+    /// Segment that leaves behind the train.
     next: Option<Box<Segment>>,
     echo: Option<Echo>,
     counters: DriverCounters,
@@ -26,15 +26,15 @@ pub struct Driver {
 /// Progress of [`Driver::transmit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// Nothing is left to be sent.
+    /// Everything has been sent.
     All,
-    /// As much as it was to send; there may be more.
+    /// The quota has been sent; there may be more.
     Some,
     /// The device can take no more: it is to be called again when it can.
     Blocked,
 }
 
-/// What passed between endpoint and device.
+/// Counters of the traffic between endpoint and device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DriverCounters {
     /// Packets read.
@@ -53,19 +53,19 @@ pub struct DriverCounters {
     pub trains: u64,
     /// The segments in them.
     pub train_segments: u64,
-    /// How often the device could take no more.
+    /// Number of times the device was full.
     pub blocked: u64,
 }
 
 impl Driver {
-    /// An endpoint with these settings on `device`. Its chance comes from the operating system. On a device with offload
-    /// segments share mappings ([`Config::burst`]) as far as a packet can hold them, and resets to strangers are
-    /// limited to 1,000 per second ([`Config::resets_per_second`]), unless the settings say otherwise.
+    /// Creates an endpoint with these settings on `device`, with randomness from the operating system. On a device with
+    /// offload segments share mappings ([`Config::burst`]) as far as a packet can hold them. Resets to unknown flows
+    /// are limited to 1,000 per second ([`Config::resets_per_second`]). The settings override both.
     pub fn new(mut config: Config, device: Box<dyn Device>) -> io::Result<Self> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
         let entropy = Entropy::taken(&mut bytes);
-        // The device takes or refuses at once: there is no first hop whose queue could be kept small (TCP Small Queues).
+        // The device accepts or refuses at once: there is no first hop whose queue TCP Small Queues could keep short.
         config.reports_departures = false;
         config.resets_per_second.get_or_insert(RESETS_PER_SECOND);
         if device.has_offload() {
@@ -93,7 +93,7 @@ impl Driver {
         self.clock.now()
     }
 
-    /// What passed so far.
+    /// Counters since the start.
     pub fn counters(&self) -> DriverCounters {
         self.counters
     }

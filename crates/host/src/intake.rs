@@ -10,7 +10,7 @@ use std::ops::Range;
 /// about twice its length, whatever the peer makes of its segments.
 pub(crate) struct Intake {
     current: BytesMut,
-    /// Buffers given away, oldest first. One that nobody else holds any more is used again.
+    /// Buffers lent, oldest first. A buffer without other owners is used again.
     lent: VecDeque<Bytes>,
 }
 
@@ -19,7 +19,7 @@ impl Intake {
         Intake { current: BytesMut::zeroed(LONGEST_PACKET), lent: VecDeque::new() }
     }
 
-    /// Where the next packet goes.
+    /// Buffer for the next packet.
     pub(crate) fn space(&mut self) -> &mut [u8] {
         &mut self.current
     }
@@ -29,7 +29,7 @@ impl Intake {
         &self.current[..length]
     }
 
-    /// That part of the packet, to be kept.
+    /// Returns this part of the packet for keeping.
     pub(crate) fn keep(&mut self, range: Range<usize>) -> Bytes {
         if range.len() < LARGE {
             return Bytes::copy_from_slice(&self.current[range]);
@@ -44,7 +44,7 @@ impl Intake {
         kept
     }
 
-    /// One of the oldest buffers, if nobody holds it any more.
+    /// Takes one of the oldest buffers, if it has no other owner.
     fn reclaim(&mut self) -> Option<BytesMut> {
         for _ in 0..TRIES.min(self.lent.len()) {
             match self.lent.pop_front()?.try_into_mut() {

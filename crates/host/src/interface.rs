@@ -1,4 +1,4 @@
-//! What the kernel counts of an interface.
+//! Kernel counters of an interface.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +13,7 @@ pub(crate) struct InterfaceCounters {
 }
 
 impl InterfaceCounters {
-    /// Of the interface `name` in the caller's network namespace.
+    /// Opens the counters of interface `name` in the caller's network namespace.
     pub(crate) fn open(name: &str) -> io::Result<Self> {
         Ok(InterfaceCounters { table: File::open("/proc/thread-self/net/dev")?, name: name.to_owned() })
     }

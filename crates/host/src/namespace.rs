@@ -27,20 +27,20 @@ type Job = Box<dyn FnOnce() + Send>;
 /// A command that failed inside a namespace.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// It could not be started.
+    /// A command could not be started.
     #[error("cannot run `{command}`: {error}")]
     Start {
-        /// What was to be run.
+        /// Command line.
         command: String,
-        /// Why not.
+        /// Error of the operating system.
         error: io::Error,
     },
-    /// It ran and failed.
+    /// A command failed.
     #[error("`{command}` failed: {message}")]
     Failed {
-        /// What was run.
+        /// Command line.
         command: String,
-        /// What it said.
+        /// Its error output.
         message: String,
     },
 }
@@ -56,7 +56,7 @@ impl Namespace {
         thread::Builder::new().name(format!("ns-{name}")).spawn(move || {
             let file = enter_new();
             let entered = file.is_ok();
-            // Nobody listens any more only if the caller has gone.
+            // Fails only if the caller has gone.
             let _ = ready.send(file);
             if entered {
                 inbox.into_iter().for_each(|job| job());
@@ -68,7 +68,7 @@ impl Namespace {
         Ok(namespace)
     }
 
-    /// What it was called.
+    /// Name given at creation.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -17,12 +17,12 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 pub struct PacketSocket {
     socket: OwnedFd,
     name: String,
-    /// Of the pair's ends: the host's, ours, as Ethernet headers have them.
+    /// Ethernet addresses of the pair: the host's end, our end.
     addresses: [[u8; 6]; 2],
     drops: u64,
 }
 
-/// Why there is no pair.
+/// Why a pair cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum VethError {
     /// `ip` could not make it.
@@ -33,7 +33,7 @@ pub enum VethError {
     System {
         /// The host's end.
         name: String,
-        /// Why.
+        /// Error of the operating system.
         error: io::Error,
     },
 }

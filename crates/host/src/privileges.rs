@@ -1,6 +1,7 @@
-//! Giving up what a program no longer needs (capabilities(7)).
+//! Dropping of capabilities that a program no longer needs (capabilities(7)).
 //!
-//! Capabilities belong to threads: this is for the first thread, before it starts others, which inherit what is left.
+//! Capabilities belong to threads: call this on the first thread, before it starts others, which inherit the remaining
+//! ones.
 
 use rustix::io::Errno;
 use rustix::thread::{
@@ -9,7 +10,7 @@ use rustix::thread::{
 };
 use std::io;
 
-/// What is kept.
+/// Capabilities to keep.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Keep {
     /// No capability at all.
@@ -36,7 +37,7 @@ pub fn drop_privileges(keep: Keep) -> io::Result<()> {
             Ok(()) => {}
             // Beyond the last that this kernel knows.
             Err(Errno::INVAL) => break,
-            // That takes CAP_SETPCAP. Without it the bounding set stays, and `no_new_privs` keeps everybody from using it.
+            // Dropping needs CAP_SETPCAP. Without it the bounding set stays, and `no_new_privs` prevents its use.
             Err(Errno::PERM) => break,
             Err(error) => return Err(error.into()),
         }
@@ -89,7 +90,8 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    /// In a thread of its own, which is all that loses anything; `None` without the capability to begin with.
+    /// Drops privileges in a separate thread, so that only that one loses them; `None` without the capability to begin
+    /// with.
     fn after(keep: Keep) -> Option<BTreeMap<String, String>> {
         let thread = std::thread::spawn(move || {
             if !capabilities(None).unwrap().effective.contains(CapabilitySet::NET_ADMIN) {

@@ -10,18 +10,18 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-/// What runs on top of an endpoint. Everything is called on the reactor's thread and must not block.
+/// Application on top of an endpoint. All methods are called on the reactor's thread and must not block.
 pub trait Application {
-    /// Before anything else.
+    /// Called once before all other methods.
     fn on_start(&mut self, _cx: &mut Context<'_>) {}
 
     /// The endpoint has something to say of a connection.
     fn on_event(&mut self, cx: &mut Context<'_>, id: ConnectionId, event: Event);
 
-    /// A source that was registered with [`Context::registry`] is ready. Readiness is told once, when it begins.
+    /// A source that was registered with [`Context::registry`] is ready. Edge-triggered: called once per readiness.
     fn on_ready(&mut self, _cx: &mut Context<'_>, _token: Token, _ready: Ready) {}
 
-    /// When [`Application::on_timeout`] is to be called; `None` for never.
+    /// Time at which to call [`Application::on_timeout`]; `None` for never.
     fn deadline(&self) -> Option<Instant> {
         None
     }
@@ -29,8 +29,8 @@ pub trait Application {
     /// The deadline has come.
     fn on_timeout(&mut self, _cx: &mut Context<'_>) {}
 
-    /// A round is over: packets were read, and what came of them may not have been told yet. What the application adds
-    /// here is sent in this round.
+    /// A round is over: packets were read, but their events may still be pending. Data written here is sent in this
+    /// round.
     fn on_round(&mut self, _cx: &mut Context<'_>) {}
 
     /// True if another round would get something done although nothing has happened: the loop does not wait then.
@@ -46,23 +46,23 @@ pub trait Application {
         self.on_signal(cx, libc::SIGHUP);
     }
 
-    /// Whether the loop may end, once everything is sent.
+    /// Returns true if the loop may end once everything is sent.
     fn is_finished(&self) -> bool {
         false
     }
 }
 
-/// What an application works with.
+/// Access of an application to its endpoint.
 pub struct Context<'a> {
     /// The endpoint.
     pub endpoint: &'a mut Endpoint,
     /// The time of this round.
     pub now: Instant,
-    /// Where to register kernel sockets; tokens from [`FIRST_TOKEN`] upwards are free.
+    /// Registry for kernel sockets; tokens from [`FIRST_TOKEN`] upwards are free.
     pub registry: &'a Registry,
 }
 
-/// What a source is ready for.
+/// Readiness of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
     /// A read will not block.
@@ -82,7 +82,7 @@ pub struct Reactor<A> {
     application: A,
     poll: Poll,
     timer: OwnedFd,
-    /// What the timer is set to.
+    /// Time to which the timer is set.
     armed: Option<Instant>,
     waker: Arc<Waker>,
     signals: Option<Caught>,
@@ -97,7 +97,7 @@ struct Chore {
     work: Work,
 }
 
-/// What is done at intervals, with the endpoint at the time of it.
+/// Periodic work, called with the endpoint and the time.
 type Work = Box<dyn FnMut(&mut Endpoint, Instant) + Send>;
 
 /// Ends a loop from another thread.
@@ -135,7 +135,7 @@ impl<A: Application> Reactor<A> {
         Ok(())
     }
 
-    /// Has `work` done each time that `pause` has passed, in the place of what was given before.
+    /// Runs `work` once per `pause`; replaces previous work.
     pub fn every(&mut self, pause: Duration, work: impl FnMut(&mut Endpoint, Instant) + Send + 'static) {
         self.chore = Some(Chore { pause, next: self.driver.now() + pause, work: Box::new(work) });
     }
@@ -236,7 +236,7 @@ impl<A: Application> Reactor<A> {
         call(&mut self.application, &mut Context { endpoint: self.driver.endpoint(), now, registry });
     }
 
-    /// Whether there were any.
+    /// Passes events to the application; returns true if there were any.
     fn tell_events(&mut self) -> bool {
         let mut told = false;
         while let Some((id, event)) = self.driver.endpoint().poll_event() {

@@ -40,7 +40,7 @@ impl Caught {
         let mut raised = Vec::new();
         for signal in ENDING {
             let flag = Arc::new(AtomicBool::new(false));
-            // What is registered first is done first.
+            // Handlers run in the order of registration: the flag is set before the bell rings.
             signal_hook::flag::register(signal, Arc::clone(&flag))?;
             pipe::register(signal, bell.try_clone()?)?;
             raised.push((signal, flag));

@@ -1,4 +1,4 @@
-//! Processes that leave nothing behind, whichever of them is killed.
+//! Supervised processes that leave nothing behind if one of them is killed.
 //!
 //! ```text
 //! the caller          stays where it was, forwards signals, passes the exit code on
@@ -6,9 +6,9 @@
 //!        └─ worker    does the work, with threads and children of its own
 //! ```
 //!
-//! The caller's death kills init (`PR_SET_PDEATHSIG`), init's death kills everything in its namespace, and the worker's death
-//! ends init. Network namespaces and devices have no name and go with the last process that holds them; mounts are private.
-//! Whoever may not make namespaces gets a user namespace first, in which they may, and in which they are who they were.
+//! The caller's death kills init (`PR_SET_PDEATHSIG`), init's death kills everything in its namespace, and the worker's
+//! death ends init. Network namespaces and devices have no name and go with the last process that holds them; mounts
+//! are private. Without CAP_SYS_ADMIN, the process first enters a user namespace that maps the caller's uid.
 
 use crate::sys::process::{self, Forked};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -29,10 +29,10 @@ mod privilege;
 
 pub use privilege::IsolationError;
 
-/// How the supervised work ended.
+/// End of the supervised work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// It returned this.
+    /// Exit code of the worker.
     Exited(u8),
     /// The process that did it was killed by this signal.
     Killed(i32),
@@ -40,26 +40,26 @@ pub enum Outcome {
     Lost,
 }
 
-/// What the worker has of the outside.
+/// The worker's connection to the outside.
 #[derive(Debug)]
 pub struct Inside {
     signals: UnixStream,
-    /// Whether it is in a user namespace of its own.
+    /// True in a user namespace of its own.
     pub in_user_namespace: bool,
-    /// What could not be set up and is not essential, as sentences.
+    /// Non-essential settings that failed, as sentences.
     pub shortcomings: Vec<String>,
 }
 
-/// A signal that somebody sent to the process that called [`supervise`].
+/// A signal sent to the process that called [`supervise`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Received {
     /// Its number.
     pub signal: i32,
-    /// It came from the terminal, which sent it to the children in the foreground as well.
+    /// True if it came from the terminal, which sent it to the children in the foreground as well.
     pub from_terminal: bool,
 }
 
-/// What is passed on, and blocked in the worker.
+/// Signals that are forwarded, and blocked in the worker.
 pub(crate) const FORWARDED: [i32; 6] =
     [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
 
@@ -70,19 +70,19 @@ const FROM_TERMINAL: u8 = 0x80;
 const EXITED: u8 = 0;
 const KILLED: u8 = 1;
 
-/// What the worker returns if `work` panics.
+/// Exit code of the worker if `work` panics.
 const PANICKED: u8 = 125;
 
-/// What may be done with one's own network, also as an ordinary user: what programs started by the worker inherit.
+/// Capabilities over one's own network that programs started by the worker inherit, also for an ordinary user.
 const NETWORK_ADMINISTRATION: [CapabilitySet; 4] =
     [CapabilitySet::NET_ADMIN, CapabilitySet::NET_RAW, CapabilitySet::NET_BIND_SERVICE, CapabilitySet::SYS_ADMIN];
 
-/// Does `work` in a process of its own, in new PID, mount and, for ordinary users, user namespaces, and waits for its end.
-/// Whatever it started and is still running is killed then.
+/// Runs `work` in a new process, in new PID, mount and, for ordinary users, user namespaces, and waits for its end.
+/// Then kills the processes that it started and that still run.
 ///
 /// The caller must have one thread only, and cannot start another afterwards.
 pub fn supervise(work: impl FnOnce(Inside) -> u8) -> Result<Outcome, IsolationError> {
-    // What is still in the buffer would be written by each process.
+    // Buffered output would be written by each process.
     io::stdout().flush().map_err(IsolationError::system("flushing standard output"))?;
     let in_user_namespace = privilege::isolate(UnshareFlags::NEWNS | UnshareFlags::NEWPID)?;
     let (ours, theirs) = UnixStream::pair().map_err(IsolationError::system("making a socket pair"))?;
@@ -102,13 +102,13 @@ pub fn supervise(work: impl FnOnce(Inside) -> u8) -> Result<Outcome, IsolationEr
 fn watch(init: Pid, mut channel: UnixStream) -> io::Result<Outcome> {
     let watched = FORWARDED.iter().chain(&[libc::SIGCHLD]);
     let mut signals = SignalsInfo::<WithRawSiginfo>::new(watched)?;
-    // Init may have ended before anybody waited for its signal.
+    // Init may have ended before this loop waits for its signal.
     let mut ended = has_ended(init)?;
     while !ended {
         for info in signals.wait() {
             if info.si_signo != libc::SIGCHLD {
                 let from_terminal = if info.si_code > 0 { FROM_TERMINAL } else { 0 };
-                // Signals have numbers below 65. If nobody reads any more, the end is near.
+                // Signals have numbers below 65. Writing fails only if the worker is about to end.
                 let _ = channel.write_all(&[info.si_signo as u8 | from_terminal]);
             }
         }
@@ -173,7 +173,7 @@ fn init(channel: &UnixStream, in_user_namespace: bool, work: impl FnOnce(Inside)
     }
 }
 
-/// Whether the caller died before its death could be noticed.
+/// Returns true if the caller died before its death could be noticed.
 fn is_orphan(channel: &UnixStream) -> bool {
     let mut fds = [PollFd::new(channel, PollFlags::IN)];
     let no_time = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -214,8 +214,8 @@ fn be_worker(inside: Inside, work: impl FnOnce(Inside) -> u8) -> ! {
     process::exit_now(code)
 }
 
-/// Lets programs keep, when they are started, what their user may do in our user namespace. The worker keeps no more itself:
-/// nobody may look into a process that may do more, and `ip` must see our namespaces.
+/// Keeps only these capabilities in the worker, and has the programs that it starts inherit them. With more, the
+/// worker's `/proc` entries would be closed to `ip`, which must see our namespaces.
 fn keep_capabilities() -> io::Result<()> {
     let all = NETWORK_ADMINISTRATION.into_iter().fold(CapabilitySet::empty(), CapabilitySet::union);
     rustix::thread::set_capabilities(None, CapabilitySets { effective: all, permitted: all, inheritable: all })?;
@@ -234,7 +234,8 @@ impl Inside {
     /// Asks all processes that the work has started to end, with their children and whatever these left behind, and waits for
     /// that a little. The end of the worker kills those that remain.
     pub fn end_all(&self) {
-        // To everybody in this PID namespace but init and the caller; elsewhere that would be everybody else's processes.
+        // The signal goes to every process in this PID namespace but init and the caller; outside it would hit foreign
+        // processes.
         assert_eq!(
             rustix::process::getpid().as_raw_nonzero().get(),
             WORKER,
@@ -266,6 +267,6 @@ impl Iterator for Signals {
 
 /// The worker is the second process of its namespace.
 const WORKER: i32 = 2;
-/// How long processes may take to end.
+/// Time that processes are given to end.
 const PATIENCE: Duration = Duration::from_secs(1);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);

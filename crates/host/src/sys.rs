@@ -60,7 +60,7 @@ pub(crate) fn network_namespace(socket: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(cookie)
 }
 
-/// Of `asm-generic/socket.h`, since Linux 5.14.
+/// Option of `asm-generic/socket.h`, since Linux 5.14.
 const SO_NETNS_COOKIE: libc::c_int = 71;
 
 /// Says which of the `TUN_F_*` the reader of a TUN device can do by itself.

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 /// Segments that are put together again exactly as they were when the packet is cut: they differ in sequence number and IPv4
 /// identification, which count on, in payload, and in PSH and FIN of the last.
 pub(crate) struct Train {
-    /// Of the packet; its payload is the first segment's.
+    /// Segment that heads the packet; its payload is the first segment's.
     head: Option<Box<Segment>>,
     /// The payloads behind it.
     pieces: Vec<Bytes>,
@@ -140,7 +140,7 @@ impl Train {
     }
 }
 
-/// What only the last segment may say; whoever cuts the packet takes it off the others.
+/// Flags that only the last segment carries; the device that cuts the packet removes them from the others.
 fn last_only(flags: Flags) -> Flags {
     Flags(flags.0 & (Flags::PSH.0 | Flags::FIN.0))
 }
@@ -160,7 +160,7 @@ mod tests {
     use rustix::event::{EventfdFlags, eventfd};
     use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-    /// Keeps what it is given.
+    /// Device that records its packets.
     struct Recorder {
         file: OwnedFd,
         offload: bool,

@@ -11,9 +11,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 /// An address of the machine, and what stands for it on the device. Both are of one family.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pair {
-    /// On the device.
+    /// Address on the device.
     pub inner: IpAddr,
-    /// For the engine, and everybody beyond the machine.
+    /// Address in the engine and beyond the machine.
     pub outer: IpAddr,
 }
 

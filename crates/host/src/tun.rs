@@ -31,14 +31,14 @@ impl Tun {
         Ok(Tun::new(file, name, false))
     }
 
-    /// Whether an error of opening says that the permissions of `/dev/net/tun` do not allow it (EACCES). The want of CAP_NET_ADMIN,
-    /// which is asked for only then, is of the same kind but another error (EPERM).
+    /// Returns true if opening failed on the permissions of `/dev/net/tun` (EACCES). A lack of CAP_NET_ADMIN, which is
+    /// checked later, has the same kind but another error (EPERM).
     pub fn is_node_closed(error: &io::Error) -> bool {
         error.raw_os_error() == Some(libc::EACCES)
     }
 
-    /// [`Tun::open`], with TCP segmentation and checksums left to whoever comes next, if the kernel offers that: packets of up to
-    /// 64 KiB come and go. See [`Device::has_offload`].
+    /// Like [`Tun::open`], with TCP segmentation and checksums left to the device if the kernel supports that: packets
+    /// may have up to 64 KiB. See [`Device::has_offload`].
     ///
     /// # Errors
     /// As [`Tun::open`].

@@ -1,45 +1,45 @@
-//! The header before each packet of a device with offload: what is left to compute and where to cut.
+//! Header before each packet of a device with offload: open checksums and segmentation.
 //!
 //! `struct virtio_net_hdr` of ten bytes (Virtual I/O Device 1.2 §5.1.6) in the machine's own byte order, as
 //! `IFF_VNET_HDR` gives it. Only TCP is cut here.
 
 use anabranch_wire::Checksums;
 
-/// What is known of a packet besides its bytes. All zero says nothing, and the packet is as it would be on a wire.
+/// Header of a packet. All zero means that the packet is as it would be on a wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VirtioHeader {
     /// [`VirtioHeader::NEEDS_CHECKSUM`], [`VirtioHeader::DATA_VALID`].
     pub flags: u8,
-    /// How to cut it: 0 not at all, otherwise [`VirtioHeader::TCP_V4`] or [`VirtioHeader::TCP_V6`].
+    /// Segmentation: 0 for none, otherwise [`VirtioHeader::TCP_V4`] or [`VirtioHeader::TCP_V6`].
     pub segmentation: u8,
     /// Bytes of IP and TCP header; a hint, that may be too large.
     pub header_length: u16,
     /// Bytes of payload in each segment but the last.
     pub segment_size: u16,
-    /// Where the bytes to be summed begin.
+    /// Offset of the first byte to be summed.
     pub checksum_start: u16,
-    /// Where behind that the checksum stands.
+    /// Offset of the checksum from `checksum_start`.
     pub checksum_offset: u16,
 }
 
-/// Why a received header is not believed, and its packet dropped.
+/// Why a received header is invalid and its packet dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VirtioFault {
-    /// It is to be cut in a way that was not offered, or that does not go with its IP version.
+    /// Segmentation that was not offered, or does not match the IP version.
     #[error("segmentation type {0:#04x} is none that was offered, or not that of the packet's IP version")]
     Segmentation(u8),
-    /// To be cut into pieces of no bytes.
+    /// Segmentation into segments of zero bytes.
     #[error("segments of no bytes")]
     SegmentSize,
-    /// To be cut, with a checksum that is already complete.
+    /// Segmentation with a checksum that is already complete.
     #[error("a packet to be cut whose checksum is not left open")]
     CompleteChecksum,
     /// The checksum would lie beyond the packet.
     #[error("a checksum at {start} + {offset} of a packet of {length} bytes")]
     ChecksumPlace {
-        /// Where summing begins.
+        /// Offset of the first byte to be summed.
         start: u16,
-        /// Where behind that the checksum stands.
+        /// Offset of the checksum from there.
         offset: u16,
         /// Bytes of the packet.
         length: usize,
@@ -47,7 +47,7 @@ pub enum VirtioFault {
     /// The headers would be longer than the packet.
     #[error("{headers} bytes of headers in a packet of {length} bytes")]
     HeaderLength {
-        /// What the header says.
+        /// Header length in the header.
         headers: u16,
         /// Bytes of the packet.
         length: usize,
@@ -79,7 +79,7 @@ impl VirtioHeader {
         }
     }
 
-    /// From the bytes before a packet.
+    /// Reads the bytes before a packet.
     pub fn read(bytes: &[u8; Self::LENGTH]) -> Self {
         let field = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
         VirtioHeader {
@@ -102,10 +102,10 @@ impl VirtioHeader {
         bytes
     }
 
-    /// Whether the checksums of `packet`, which came with this, are to be verified.
+    /// Checks the header against `packet` and returns the verification that its checksums need.
     ///
     /// # Errors
-    /// If it contradicts the packet or itself.
+    /// If the header contradicts the packet or itself.
     pub fn examine(&self, packet: &[u8]) -> Result<Checksums, VirtioFault> {
         let length = packet.len();
         let is_open = self.flags & Self::NEEDS_CHECKSUM != 0;
@@ -137,7 +137,7 @@ impl VirtioHeader {
 
 /// Set in the segmentation type if the first segment alone is to have CWR.
 const ECN: u8 = 0x80;
-/// Where the checksum stands in a TCP header.
+/// Offset of the checksum in a TCP header.
 const TCP_CHECKSUM: u16 = 16;
 
 #[cfg(test)]

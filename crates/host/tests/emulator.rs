@@ -1,4 +1,5 @@
-//! What the emulator does to packets, between devices that the test itself holds: neither privileges nor wall-clock time.
+//! Effects of the emulator on packets, between devices that the test itself holds: neither privileges nor wall-clock
+//! time.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -224,7 +225,7 @@ fn each_cause_of_loss_is_counted() {
     assert_eq!((dropped.loss, dropped.blackhole, dropped.down, dropped.queue), (2, 1, 1, 0));
 }
 
-/// Kernels drop what they are to send through an interface without a carrier, and a little longer than it is away.
+/// Kernels drop outgoing packets while an interface has no carrier, and a little longer.
 #[test]
 fn what_an_interface_drops_while_its_cable_is_out_is_the_scenarios_doing() {
     let bench = bench(&NetworkSpec::new(vec![path("a", &link(1000, 1))]));
@@ -405,7 +406,7 @@ fn nothing_that_a_device_hands_over_is_too_much() {
     assert!(report.paths[0].failures.is_empty());
 }
 
-/// What kernels say when an interface comes up must not cost the transfer's packets their luck.
+/// Packets that kernels send when an interface comes up must not draw from the loss of the links.
 #[test]
 fn what_no_router_forwards_stays_off_the_links() {
     let bench = bench(&NetworkSpec::new(vec![path("a", &link(100, 1))]));

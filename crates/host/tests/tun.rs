@@ -205,7 +205,7 @@ impl World {
     }
 }
 
-/// Nothing takes that long unless it hangs.
+/// Limit that only a hanging test reaches.
 const GUARD: Duration = Duration::from_secs(300);
 const LENGTH: usize = 8 << 20;
 const MTU: usize = 1500;

@@ -1,4 +1,4 @@
-//! What is to be known of the machine's addresses: asked of `ip(8)`, `nft(8)` and `/proc`.
+//! Queries about the machine's addresses, to `ip(8)`, `nft(8)` and `/proc`.
 
 use super::{Pool, Ports};
 use std::io::{self, Write};
@@ -12,9 +12,9 @@ pub enum AddressError {
     /// A program is missing, or what it should do is not possible.
     #[error("`{command}` failed: {message}")]
     Command {
-        /// What was run.
+        /// Command line.
         command: String,
-        /// What it said.
+        /// Its error output.
         message: String,
     },
     /// No interface has it.
@@ -51,18 +51,18 @@ pub enum AddressError {
         /// The route to it.
         route: String,
     },
-    /// What is to be undone cannot be written down.
+    /// The undo log cannot be written.
     #[error("cannot keep notes in {}: {error}", super::undo::DIRECTORY)]
     State {
-        /// Why not.
+        /// Error of the operating system.
         error: io::Error,
     },
     /// A kernel parameter cannot be set.
     #[error("cannot set {key}: {error}")]
     Sysctl {
-        /// Which, as a path below `/proc/sys`.
+        /// Kernel parameter, as a path below `/proc/sys`.
         key: String,
-        /// Why not.
+        /// Error of the operating system.
         error: io::Error,
     },
 }

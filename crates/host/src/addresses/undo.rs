@@ -1,4 +1,4 @@
-//! What is to be undone, in memory and in a file for the case that nobody is left to do it.
+//! Undo log, also kept on disk so that a later run can clean up after a crash.
 
 use super::Ports;
 use super::find::{AddressError, run};
@@ -10,7 +10,8 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Where the notes are. Only root, or whom root gives it to, may write there, for what they say is done.
+/// Directory of the logs. Only root (or a user whom root permits) may write there, since the steps in them are
+/// executed.
 pub(super) const DIRECTORY: &str = "/run/anabranch";
 
 /// Time between two attempts to lock notes that another process holds.
@@ -57,7 +58,7 @@ impl Step {
     }
 }
 
-/// An address and the ports of it that somebody borrows.
+/// An address and the ports of it that a process borrows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Claim {
     pub(super) address: IpAddr,
@@ -81,8 +82,8 @@ impl Claim {
     }
 }
 
-/// The notes of one device in one network namespace. The file is locked while somebody borrows, and gone when nothing
-/// is left to be undone.
+/// The log of one device in one network namespace. The file is locked while a process borrows, and removed when no step
+/// is left to undo.
 #[derive(Debug)]
 pub(super) struct Undo {
     file: File,
@@ -91,7 +92,7 @@ pub(super) struct Undo {
 }
 
 impl Undo {
-    /// What is noted down for `device`; `WouldBlock` while another process borrows for it.
+    /// Opens the log for `device`; `WouldBlock` while another process borrows for it.
     pub(super) fn open(device: &str) -> io::Result<Self> {
         let made = DirBuilder::new().mode(0o700).create(DIRECTORY);
         made.or_else(|error| if error.kind() == io::ErrorKind::AlreadyExists { Ok(()) } else { Err(error) })?;
@@ -106,8 +107,8 @@ impl Undo {
         Undo::take(path, true)
     }
 
-    /// The notes in this namespace of those who are there no more. Files that nobody holds and in which nothing is left
-    /// to be undone are removed, whatever their namespace.
+    /// Returns the logs in this namespace whose processes have ended. Removes files that are unlocked and empty,
+    /// whatever their namespace.
     pub(super) fn abandoned() -> io::Result<Vec<Self>> {
         sweep(Path::new(DIRECTORY))?;
         Ok(notes()?.into_iter().filter_map(|path| Undo::take(path, false).ok()).collect())
@@ -118,7 +119,7 @@ impl Undo {
             let mut options = OpenOptions::new();
             let mut file = options.read(true).write(true).create(create).truncate(false).mode(0o600).open(&path)?;
             flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-            // Whoever had it before may have removed it between the two calls.
+            // Its previous owner may have removed it between the two calls.
             let same =
                 std::fs::metadata(&path).is_ok_and(|there| file.metadata().is_ok_and(|ours| ours.ino() == there.ino()));
             if !same {
@@ -131,7 +132,7 @@ impl Undo {
         }
     }
 
-    /// Claims addresses, unless somebody else has some of it; then with the device that it is for.
+    /// Claims addresses. If another process holds an overlapping claim, returns that with the name of its device.
     pub(super) fn claim(&mut self, claims: &[Claim]) -> io::Result<Option<(Claim, String)>> {
         for claim in claims {
             writeln!(self.file, "{}", claim.line())?;
@@ -141,7 +142,7 @@ impl Undo {
             let text = std::fs::read_to_string(&path).unwrap_or_default();
             let taken =
                 text.lines().filter_map(Claim::parse).find(|theirs| claims.iter().any(|ours| ours.overlaps(theirs)));
-            // What nobody holds any more is no claim.
+            // A claim without a lock on its file is void.
             let alive =
                 || matches!(Undo::take(path.clone(), false), Err(error) if error.kind() == io::ErrorKind::WouldBlock);
             if let Some(claim) = taken.filter(|_| alive()) {
@@ -152,7 +153,7 @@ impl Undo {
         Ok(None)
     }
 
-    /// Does `step`, having noted down what undoes it.
+    /// Runs `step`, after logging the step that undoes it.
     pub(super) fn does(&mut self, step: Step, reverse: Option<Step>) -> Result<(), AddressError> {
         if let Some(reverse) = reverse {
             self.later(reverse)?;
@@ -209,8 +210,8 @@ fn notes() -> io::Result<Vec<PathBuf>> {
     Ok(paths.filter(|path| path.to_string_lossy().ends_with(&ending)).collect())
 }
 
-/// Removes the empty notes of all namespaces that nobody holds: of namespaces that are gone, and of versions that left
-/// them or ended their names otherwise.
+/// Removes the empty, unlocked logs of all namespaces: of namespaces that are gone, and of versions that left them or
+/// named them differently.
 fn sweep(directory: &Path) -> io::Result<()> {
     let paths = std::fs::read_dir(directory)?.filter_map(|entry| Some(entry.ok()?.path()));
     for path in paths.filter(|path| path.extension().is_some_and(|extension| extension == "undo")) {

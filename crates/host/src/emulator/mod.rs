@@ -37,9 +37,9 @@ use std::thread::JoinHandle;
 
 /// The two devices of a path.
 pub struct PathEnds {
-    /// Where the client's packets come from.
+    /// Device that carries the client's packets.
     pub client: Box<dyn Device>,
-    /// Where the server's packets come from.
+    /// Device that carries the server's packets.
     pub server: Box<dyn Device>,
 }
 
@@ -54,7 +54,7 @@ pub struct Handle {
     clock: Clock,
 }
 
-/// Why an emulator does not run.
+/// Why an emulator cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum EmulatorError {
     /// The network cannot be.
@@ -125,10 +125,10 @@ impl Emulator {
 }
 
 impl Handle {
-    /// What the emulator has done so far.
+    /// Returns the report so far.
     ///
     /// # Errors
-    /// If it has died.
+    /// If the emulator has died.
     pub fn snapshot(&self) -> Result<EmulatorReport, EmulatorError> {
         let (answer, report) = mpsc::channel();
         self.command(Command::Report(answer))?;
@@ -183,7 +183,7 @@ impl Handle {
 
     fn end(&mut self) -> Option<io::Result<EmulatorReport>> {
         let thread = self.thread.take()?;
-        // If it has ended already, there is nobody to tell.
+        // Fails if the emulator has ended already.
         let _ = self.command(Command::Stop);
         Some(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     }
@@ -197,7 +197,7 @@ impl Drop for Handle {
     }
 }
 
-/// Has the calling thread woken on time, as far as the system permits.
+/// Makes wake-ups of the calling thread as punctual as the system permits.
 fn schedule(real_time: bool) -> Scheduling {
     // Ordinary threads are woken up to 50 us late so that wake-ups can be bundled. Harmless if refused.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));

@@ -1,9 +1,9 @@
-//! How an emulator runs.
+//! Options of an emulator.
 
 use anabranch_units::Duration;
 use std::path::PathBuf;
 
-/// How an emulator runs. The defaults suit most.
+/// Options of an emulator. The defaults suit most uses.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The thread sleeps until so long before a packet is due and then waits actively: a sleeping thread wakes up late.
@@ -16,31 +16,31 @@ pub struct Options {
     pub hold_changes: bool,
     /// Take the carrier off the client's interface while its path is down, where the change says so (`notify`).
     pub show_carrier: bool,
-    /// What is still a valid run.
+    /// Limits of a valid run.
     pub bounds: Bounds,
     /// Record every packet at both ends of each path.
     pub capture: Option<CaptureOptions>,
 }
 
-/// Where a capture goes.
+/// Destination and headers of a capture.
 #[derive(Clone, Debug)]
 pub struct CaptureOptions {
     /// The directory, made if it is not there. It gets `client.pcapng` and `server.pcapng`.
     pub directory: PathBuf,
-    /// What made it, with version: for the files' headers.
+    /// Program that made it, with version: for the files' headers.
     pub application: String,
-    /// Where it comes from: for the files' headers.
+    /// Origin of the packets: for the files' headers.
     pub comment: String,
 }
 
-/// What passes any of these makes a run invalid.
+/// Limits of a valid run; exceeding any makes it invalid.
 #[derive(Clone, Debug)]
 pub struct Bounds {
-    /// Of the median lateness.
+    /// Limit of the median lateness.
     pub lateness_p50: Duration,
-    /// Of its 90th percentile.
+    /// Limit of its 90th percentile.
     pub lateness_p90: Duration,
-    /// Of its 99th percentile.
+    /// Limit of its 99th percentile.
     pub lateness_p99: Duration,
     /// Packets dropped by an interface's transmit queue, on each path and way.
     pub queue_drops: u64,

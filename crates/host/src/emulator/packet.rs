@@ -8,14 +8,14 @@ use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 
-/// Where buffers wait that hold no packet. Cloning it gives another handle to the same ones.
+/// Free packet buffers. A clone is another handle to the same buffers.
 #[derive(Clone, Default)]
 pub(super) struct Pool(Rc<RefCell<Vec<Vec<u8>>>>);
 
 /// An IP packet.
 pub(super) struct Packet {
     bytes: Vec<u8>,
-    /// When it was read from its device.
+    /// Time at which it was read from its device.
     pub(super) entered: Instant,
     pool: Pool,
 }
@@ -34,7 +34,7 @@ impl Pool {
         Packet { bytes: buffer, entered, pool: self.clone() }
     }
 
-    /// How many buffers wait.
+    /// Number of free buffers.
     #[cfg(test)]
     fn spare(&self) -> usize {
         self.0.borrow().len()

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 /// The middleboxes of all paths.
 pub(super) struct Passage {
-    /// By path: at the client's end, and at the server's.
+    /// Chains by path: at the client's end, and at the server's.
     chains: Vec<[Chain; 2]>,
     deadline: Instant,
     left: VecDeque<Moving>,
@@ -17,11 +17,11 @@ pub(super) struct Passage {
     pool: Pool,
 }
 
-/// What has left the boxes at one end of a path.
+/// A packet that has left the boxes at one end of a path.
 pub(super) struct Left {
     pub(super) direction: Direction,
     pub(super) packet: Packet,
-    /// Of the packet that a host sent, if this is what became of it.
+    /// Id of the host's packet, if this one carries it on.
     pub(super) id: PacketId,
 }
 
@@ -32,24 +32,24 @@ impl Passage {
         Passage { chains, deadline: Instant::MAX, left: VecDeque::new(), scratch: BytesMut::new(), pool }
     }
 
-    /// When to call [`Passage::wake`]; [`Instant::MAX`] for never.
+    /// Time at which to call [`Passage::wake`]; [`Instant::MAX`] for never.
     pub(super) fn deadline(&self) -> Instant {
         self.deadline
     }
 
-    /// Nothing stands there.
+    /// Returns true if there are no boxes at this end.
     #[inline]
     pub(super) fn is_free(&self, path: usize, end: End) -> bool {
         self.chains[path][end as usize].is_empty()
     }
 
-    /// What each middlebox has done.
+    /// Counts of each middlebox.
     pub(super) fn outcomes(&self) -> Vec<MiddleboxOutcome> {
         self.chains.iter().flatten().flat_map(Chain::outcomes).cloned().collect()
     }
 
-    /// Takes a packet past the boxes at one end of a path. What they know nothing of (anything but whole, undamaged TCP
-    /// segments) leaves as it came, and so do the bytes of a segment that none of them altered.
+    /// Passes a packet through the boxes at one end of a path. Anything but whole, undamaged TCP segments leaves
+    /// unchanged, and so do the bytes of a segment that no box altered.
     pub(super) fn pass(
         &mut self,
         now: Instant,

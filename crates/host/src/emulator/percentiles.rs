@@ -1,4 +1,4 @@
-//! How something is distributed, in a few numbers.
+//! Distribution of a quantity, in a few numbers.
 
 use anabranch_units::Duration;
 use hdrhistogram::Histogram;
@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 /// A distribution in short; zeros if nothing was counted. Values are exact to 1 %.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Percentiles<T> {
-    /// How many values there were.
+    /// Number of values.
     pub count: u64,
     /// The median.
     pub p50: T,

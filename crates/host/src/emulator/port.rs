@@ -18,7 +18,7 @@ pub(super) struct Port {
     failed_reads: u32,
     /// All of them.
     unreadable: u64,
-    /// Why it is not read any more.
+    /// Error that ended reading.
     pub(super) failure: Option<String>,
     pub(super) read: u64,
     pub(super) read_bytes: u64,
@@ -32,7 +32,7 @@ pub(super) struct Port {
     refusal: Option<String>,
     pub(super) damaged_and_dropped: u64,
     delay: Tally,
-    /// What the device had dropped when the emulator began.
+    /// Packets that the device had dropped when the emulator began.
     queue_drops_before: Option<u64>,
     cable: Cable,
     /// Packets for the host that its interface refused because its cable was out.
@@ -51,20 +51,20 @@ enum Cable {
     Out {
         dropped_before: Option<u64>,
     },
-    /// In again. The host takes notice of that a little later and drops what it sends until then: its next packet shows
-    /// that it has.
+    /// Plugged in again. The host notices a little later and drops its packets until then; its next packet shows that
+    /// it has noticed.
     Back {
         dropped_before: Option<u64>,
     },
 }
 
-/// What came of reading.
+/// Result of reading.
 pub(super) enum Read {
     /// A packet of so many bytes.
     Packet(usize),
-    /// Nothing waits.
+    /// No packet is waiting.
     Empty,
-    /// Nothing will come any more: [`Port::failure`] says why.
+    /// The device failed for good; [`Port::failure`] holds the error.
     Failed,
 }
 
@@ -186,7 +186,7 @@ impl Port {
         self.cable = Cable::In;
     }
 
-    /// What this port knows of the packets that its host sends.
+    /// Adds this port's counts of the packets that its host sends.
     pub(super) fn add_sent(&mut self, traffic: &mut Traffic) {
         traffic.read = self.read;
         traffic.read_bytes = Bytes::new(self.read_bytes);
@@ -200,7 +200,7 @@ impl Port {
         traffic.queue_drops = all.map(|all| all.saturating_sub(unplugged));
     }
 
-    /// What it knows of those that its host receives.
+    /// Adds this port's counts of the packets that its host receives.
     pub(super) fn add_received(&self, traffic: &mut Traffic) {
         let delay: Percentiles<Duration> = self.delay.durations();
         *traffic = Traffic {

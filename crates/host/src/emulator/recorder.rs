@@ -1,8 +1,8 @@
-//! What hosts send and receive, as capture files: one for each host with an interface for each path.
+//! Capture files of the packets that hosts send and receive: one file per host with an interface for each path.
 //!
-//! The emulator's thread only drops sightings into a bounded queue, without ever waiting, and a thread of its own looks at it
-//! every few milliseconds, without being woken, so that recording never delays a packet. What the queue has no room for is
-//! missing from the files, and counted.
+//! The emulator's thread puts sightings into a bounded queue and never blocks; a second thread polls the queue every
+//! few milliseconds, so that recording never delays a packet. When the queue is full, sightings are dropped from the
+//! files, and counted.
 
 use super::options::CaptureOptions;
 use super::report::CaptureReport;
@@ -24,7 +24,7 @@ pub(super) enum Sighting {
     Received(Sight, bool),
     /// A link has dropped it. Links count in the network's order.
     Lost { id: PacketId, link: usize, cause: DropCause },
-    /// It ended at one end of a path otherwise.
+    /// It ended at one end of a path without being lost or delivered.
     Ended { id: PacketId, path: usize, end: End, why: Ending },
 }
 
@@ -38,10 +38,10 @@ pub(super) struct Sight {
     pub(super) bytes: Box<[u8]>,
 }
 
-/// Why a packet ended without being lost on a link.
+/// Reason for which a packet ended without being lost on a link.
 #[derive(Clone, Copy)]
 pub(super) enum Ending {
-    /// In a middlebox.
+    /// Kept by a middlebox.
     Kept,
     /// The device did not take it.
     Undelivered,
@@ -112,7 +112,7 @@ impl Recorder {
 
 /// The side of the files.
 struct Scribe {
-    /// At the client, and at the server.
+    /// Files of the client and of the server.
     files: Vec<HostFile>,
     links: Vec<String>,
     paths: Vec<String>,
@@ -134,7 +134,7 @@ struct HostFile {
 struct UnderWay {
     file: usize,
     ticket: Ticket,
-    /// As it was sent, where a middlebox may change it.
+    /// Bytes as they were sent, where a middlebox may change them.
     bytes: Option<Box<[u8]>>,
 }
 
@@ -245,7 +245,7 @@ impl Scribe {
     }
 }
 
-/// By [`End`].
+/// Names by [`End`].
 const HOSTS: [&str; 2] = ["client", "server"];
 /// Sightings that wait: some seconds of 100 Mbit/s, in at most 100 MB.
 const QUEUE: usize = 1 << 16;

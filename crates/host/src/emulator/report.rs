@@ -1,4 +1,4 @@
-//! What an emulator has done, and whether it can be believed.
+//! Report of an emulator, with a verdict on its validity.
 
 use super::Percentiles;
 use super::options::Bounds;
@@ -8,7 +8,7 @@ use anabranch_units::{Bytes, Duration};
 use std::fmt;
 use std::path::PathBuf;
 
-/// What an emulator has done since it was started.
+/// Report of an emulator since its start.
 #[derive(Clone, Debug)]
 pub struct EmulatorReport {
     /// Since the start.
@@ -17,19 +17,19 @@ pub struct EmulatorReport {
     pub links: Vec<LinkReport>,
     /// Each path, in the order of the specification.
     pub paths: Vec<PathReport>,
-    /// In the order of paths, each path's in the order from the client to the server.
+    /// Counts of the middleboxes, path by path, in the order from the client to the server.
     pub middleboxes: Vec<MiddleboxOutcome>,
-    /// How much later than the links said a packet was handed to its device.
+    /// Delay between a packet's due time and its delivery to the device.
     pub lateness: Percentiles<Duration>,
-    /// How many packets were read from a device at a time, where there were any.
+    /// Number of packets read from a device at a time, where there were any.
     pub bursts: Percentiles<u64>,
-    /// How the thread runs.
+    /// Scheduling of the thread.
     pub scheduling: Scheduling,
     /// Processor time of the emulator's thread.
     pub cpu: Duration,
     /// The capture, once the emulator has stopped, if one was asked for.
     pub capture: Option<CaptureReport>,
-    /// Whether the links did what they should.
+    /// Verdict: do the results describe the scenario.
     pub validity: Validity,
 }
 
@@ -38,9 +38,9 @@ pub struct EmulatorReport {
 pub struct LinkReport {
     /// For instance `wlan/down`.
     pub name: String,
-    /// What passed.
+    /// Counters of the link.
     pub stats: LinkStats,
-    /// From a packet's offer to its last bit: waiting and serialisation.
+    /// Time from a packet's offer to its last bit: waiting and serialisation.
     pub queue_delay: Percentiles<Duration>,
 }
 
@@ -62,9 +62,9 @@ pub struct Traffic {
     pub read: u64,
     /// Their bytes.
     pub read_bytes: Bytes,
-    /// Of them, those that were no IP packets and went no further.
+    /// Packets read that were not IP; they are not forwarded.
     pub not_ip: u64,
-    /// Of them, those meant for the sender's own network, which no router forwards (multicast reports and the like).
+    /// Packets read for the sender's own network, which no router forwards (multicast reports and the like).
     pub link_local: u64,
     /// Reads that failed: packets that came in a form that is on no wire, or an interface that went down.
     pub unreadable: u64,
@@ -74,7 +74,7 @@ pub struct Traffic {
     pub delivered_bytes: Bytes,
     /// Their payload: what TCP and UDP carry, and all of other protocols.
     pub delivered_payload: Bytes,
-    /// From being read to being delivered, lateness included.
+    /// Time from reading a packet to delivering it, lateness included.
     pub delay: Percentiles<Duration>,
     /// Packets that the receiver's device had no room for.
     pub no_room: u64,
@@ -91,18 +91,18 @@ pub struct Traffic {
     pub unplugged: u64,
 }
 
-/// How the emulator's thread is scheduled.
+/// Scheduling of the emulator's thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scheduling {
     /// SCHED_FIFO: before all ordinary threads.
     RealTime,
-    /// As any other thread, because nothing else was asked for.
+    /// As any other thread; real-time scheduling was not requested.
     Ordinary,
-    /// As any other thread, because the system refused more.
+    /// As any other thread, because the system refused real-time scheduling.
     Refused(String),
 }
 
-/// What was recorded.
+/// Summary of the recording.
 #[derive(Clone, Debug, Default)]
 pub struct CaptureReport {
     /// The files, complete once the emulator has stopped.
@@ -111,14 +111,14 @@ pub struct CaptureReport {
     pub packets: u64,
     /// Packets that are missing because the disk did not keep up.
     pub missed: u64,
-    /// Why there are no files, if there are none.
+    /// Error because of which files are missing.
     pub failure: Option<String>,
 }
 
-/// Whether a run says something about its scenario.
+/// Verdict on a run: does it describe its scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Validity {
-    /// The links did what they should.
+    /// The links behaved as specified.
     Valid,
     /// They did not.
     Invalid(Vec<Fault>),
@@ -127,14 +127,14 @@ pub enum Validity {
 /// One reason why a run is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What was found, and the bound that it passes.
+    /// The finding, and the limit that it exceeds.
     pub what: String,
-    /// What helps.
+    /// Remedy.
     pub remedy: &'static str,
 }
 
 impl Validity {
-    /// Nothing was found.
+    /// Returns true if there are no faults.
     pub fn is_valid(&self) -> bool {
         *self == Validity::Valid
     }

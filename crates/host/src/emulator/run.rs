@@ -37,17 +37,17 @@ pub(super) struct Run {
     passage: Passage,
     pool: Pool,
     buffer: Box<[u8]>,
-    /// Which bits of a damaged packet are flipped.
+    /// Draws the bits of a damaged packet that are flipped.
     chance: Stream,
-    /// In the order of time.
+    /// Changes in the order of time.
     changes: Vec<Scheduled>,
     changed: usize,
     carriers: Carriers,
-    /// Where the times of changes count from; `None` while they wait.
+    /// Time from which changes are counted; `None` while they are held.
     changes_from: Option<Instant>,
     /// Numbers the packets that hosts send.
     last_id: u32,
-    /// What has left middleboxes; empty between calls, kept for its memory.
+    /// Output of middleboxes; empty between calls, kept to reuse its memory.
     left: Vec<Left>,
     lateness: Tally,
     bursts: Tally,
@@ -65,7 +65,7 @@ struct Scheduled {
     shown: Option<usize>,
 }
 
-/// What is due first.
+/// Kind of the next event.
 #[derive(Clone, Copy)]
 enum Turn {
     Network,
@@ -131,7 +131,7 @@ impl Run {
         })
     }
 
-    /// Runs until it is told to stop.
+    /// Runs until a stop command.
     pub(super) fn run(mut self) -> io::Result<EmulatorReport> {
         // Their own descriptors, so that the list can be borrowed for good while devices are read and written.
         let own = |port: &Port| port.device().as_fd().try_clone_to_owned();
@@ -168,7 +168,7 @@ impl Run {
         }
     }
 
-    /// How long to sleep: until shortly before the next thing is due. `None` is until a device has something.
+    /// Time to sleep: until shortly before the next event. `None` means until a device is ready.
     fn timeout(&mut self) -> Option<Timespec> {
         let Some((due, _)) = self.next_turn() else {
             self.note_queue_delays();
@@ -186,7 +186,7 @@ impl Run {
 
     #[inline]
     fn next_turn(&self) -> Option<(Instant, Turn)> {
-        // What happens at the same time happens in the simulator's order.
+        // Simultaneous events happen in the simulator's order.
         let mut next = (self.topology.network.next_time().unwrap_or(Instant::MAX), Turn::Network);
         if self.passage.deadline() < next.0 {
             next = (self.passage.deadline(), Turn::Middlebox);
@@ -203,7 +203,7 @@ impl Run {
         Some(self.changes_from? + self.changes.get(self.changed)?.at)
     }
 
-    /// Does what is due at `now`, each thing as if on time.
+    /// Processes all events due at `now`, each as if on time.
     fn advance(&mut self, now: Instant) {
         for _ in 0..DELIVERIES {
             let Some((at, turn)) = self.next_turn().filter(|(at, _)| *at <= now) else {
@@ -292,7 +292,7 @@ impl Run {
         let end = receiver(direction);
         let id = PacketId(tag as u32);
         if corrupted {
-            // Middleboxes do not mend it: what they make of it the host's checksum discards all the same.
+            // Middleboxes would not repair it: the host's checksum discards their output all the same.
             if damage(packet.bytes_mut(), &mut self.chance) {
                 self.hand_over(at, path, end, packet, (id, true));
             } else {
@@ -396,7 +396,7 @@ impl Run {
         }
     }
 
-    /// Does what the handle asks for; true if that is to stop.
+    /// Executes the handle's commands; returns true for a stop.
     #[cold]
     fn obey(&mut self) -> bool {
         let mut counter = [0; 8];
@@ -405,7 +405,7 @@ impl Run {
         loop {
             match self.commands.try_recv() {
                 Ok(Command::Report(answer)) => {
-                    // Nobody listens any more only if the handle was dropped.
+                    // Fails only if the handle was dropped.
                     let _ = answer.send(self.report());
                 }
                 Ok(Command::Begin) => {

@@ -2,10 +2,10 @@
 
 use std::net::Ipv6Addr;
 
-/// Where a packet has its destination.
+/// Scope of a packet's destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// On the sender's own network. Between hosts and links stands a router, which does not forward these, so they neither take
+    /// The sender's own network. A router between hosts and links does not forward these packets, so they neither take
     /// room on a link nor draw from its loss.
     Link,
     /// Behind routers.
@@ -34,7 +34,7 @@ pub(super) fn scope(packet: &[u8]) -> Option<Scope> {
     Some(if near { Scope::Link } else { Scope::Beyond })
 }
 
-/// Of multicast (RFC 4291 §2.7).
+/// Multicast scope (RFC 4291 §2.7).
 const LINK_LOCAL: u8 = 2;
 
 /// Bytes behind the headers of an IP packet, those of TCP and UDP included; IPv6 extension headers count as payload.

@@ -1,9 +1,9 @@
-//! How long before something is due the thread stops sleeping.
+//! Time before an event at which the thread stops sleeping.
 //!
-//! A thread under SCHED_FIFO that never sleeps starves all others on its processor, and the kernel then takes the processor
-//! away from it for 50 ms in a second (since Linux 6.12 by the fair server of its deadline scheduler, before by
-//! `sched_rt_runtime_us`). So spinning is cut back before that happens: rather all packets some microseconds late than some
-//! of them by 50 ms.
+//! A thread under SCHED_FIFO that never sleeps starves all others on its processor, and the kernel then takes the
+//! processor away from it for 50 ms in a second (since Linux 6.12 by the fair server of its deadline scheduler, before
+//! by `sched_rt_runtime_us`). So spinning is cut back before that happens: all packets some microseconds late rather
+//! than some of them 50 ms late.
 
 use anabranch_units::{Duration, Instant};
 
@@ -16,18 +16,18 @@ pub(super) struct Spin {
 }
 
 impl Spin {
-    /// At most so long.
+    /// Spins for at most `most`.
     pub(super) fn new(most: Duration) -> Self {
         Spin { most, now: most, window: Instant::ZERO, cpu: Duration::ZERO }
     }
 
-    /// How long at the moment.
+    /// Current time of spinning before an event.
     #[inline]
     pub(super) fn span(&self) -> Duration {
         self.now
     }
 
-    /// To be called often. `cpu` tells the processor time of the thread and is asked now and then.
+    /// Adapts the span; to be called often. `cpu` returns the processor time of the thread and is called now and then.
     #[inline]
     pub(super) fn watch(&mut self, now: Instant, cpu: impl FnOnce() -> Duration) {
         if now.since(self.window) >= WINDOW {

@@ -6,23 +6,23 @@ use rustix::thread::{CapabilitySet, UnshareFlags};
 use std::fs;
 use std::io;
 
-/// Why work cannot be isolated here.
+/// Why work cannot be isolated.
 #[derive(Debug, thiserror::Error)]
 pub enum IsolationError {
     /// The system does not let this user make namespaces.
     #[error("this needs namespaces of its own, and the system does not allow that: {problem}")]
     NotAllowed {
-        /// What was refused.
+        /// The operation refused.
         problem: String,
-        /// What would make it possible.
+        /// Advice on making it possible.
         remedy: String,
     },
     /// Anything else.
     #[error("{doing}: {error}")]
     System {
-        /// What was being done.
+        /// The operation under way.
         doing: &'static str,
-        /// What the system said.
+        /// Error of the operating system.
         error: io::Error,
     },
 }
@@ -32,7 +32,7 @@ impl IsolationError {
         move |error| IsolationError::System { doing, error }
     }
 
-    /// What would help, if that is known.
+    /// Returns advice, if there is any.
     pub fn remedy(&self) -> Option<&str> {
         match self {
             IsolationError::NotAllowed { remedy, .. } => Some(remedy),
@@ -83,7 +83,7 @@ fn not_allowed(problem: String) -> IsolationError {
     IsolationError::NotAllowed { problem, remedy: remedy(&value) }
 }
 
-/// What stands in the way, by what the kernel's parameters say.
+/// Derives advice from the kernel's parameters.
 fn remedy(value: &dyn Fn(&str) -> Option<String>) -> String {
     let known = [
         ("/proc/sys/kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone=1"),

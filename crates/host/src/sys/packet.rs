@@ -11,7 +11,7 @@ pub(crate) fn packet_socket(index: u32) -> io::Result<OwnedFd> {
     // SAFETY: takes and gives plain numbers. Protocol 0 receives nothing until the socket is bound.
     let socket = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
     check(socket)?;
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
     for option in [libc::PACKET_VNET_HDR, libc::PACKET_IGNORE_OUTGOING] {
         set_option(&socket, libc::SOL_PACKET, option, 1)?;
@@ -33,7 +33,7 @@ pub(crate) fn set_receive_buffer(socket: &OwnedFd, bytes: i32) -> io::Result<()>
         .or_else(|_| set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, bytes))
 }
 
-/// How many frames found no room in the socket's buffer since this was last asked.
+/// Returns the number of frames that did not fit the socket's buffer since the last call.
 pub(crate) fn packet_drops(socket: &OwnedFd) -> io::Result<u32> {
     let mut statistics = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
     let mut length = size_of_val(&statistics) as libc::socklen_t;
@@ -90,8 +90,8 @@ pub(crate) fn set_up(socket: BorrowedFd<'_>, name: &str, up: bool) -> io::Result
     check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw const request) })
 }
 
-/// Has an interface in the socket's namespace send and receive packets as they are on a wire: checksums complete, none longer
-/// than the MTU, none merged.
+/// Makes an interface in the socket's namespace send and receive packets as they are on a wire: checksums complete,
+/// none longer than the MTU, none merged.
 pub(crate) fn switch_offloads_off(socket: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     /// `struct ethtool_value` (`linux/ethtool.h`).
     #[repr(C)]

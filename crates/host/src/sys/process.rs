@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Which side of a fork this is.
+/// Side of a fork.
 pub(crate) enum Forked {
     /// The process that forked, with the number of the new one.
     Parent(rustix::process::Pid),
@@ -37,7 +37,7 @@ pub(crate) fn block_signals(signals: &[i32]) -> io::Result<()> {
     change_mask(libc::SIG_BLOCK, signals)
 }
 
-/// Has a program start with these signals not blocked, whatever the thread that starts it has blocked.
+/// Starts the program with these signals unblocked, whatever the starting thread has blocked.
 pub(crate) fn unblock_signals_of(command: &mut Command, signals: &'static [i32]) {
     // SAFETY: between fork and exec only functions that are safe there may be called; those of `change_mask` are
     // (signal-safety(7)), and it allocates nothing.
@@ -67,8 +67,8 @@ pub(crate) fn take_terminal(terminal: BorrowedFd<'_>) -> io::Result<()> {
     check(unsafe { libc::tcsetpgrp(terminal.as_raw_fd(), libc::getpgrp()) })
 }
 
-/// Gives memory that the allocator holds and nobody uses back to the system. Only the GNU C library has such a call;
-/// others give it back by themselves.
+/// Returns free memory of the allocator to the system. Only the GNU C library needs such a call; others return it by
+/// themselves.
 pub(crate) fn trim_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: takes and gives plain numbers, and touches only memory that is not in use.

@@ -1,17 +1,17 @@
-//! What the kernel counted in a namespace, as `nstat` shows it.
+//! Kernel counters of a namespace, as `nstat` shows them.
 
 use crate::Namespace;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 
-/// The counters of one namespace, or what they grew by. Names carry the prefix of their table, for instance
+/// Counters of one namespace, or their increase. Names carry the prefix of their table, for instance
 /// `MPTcpExtMPJoinAckRx` or `TcpExtTCPTimeouts`.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct KernelCounters(BTreeMap<String, u64>);
 
 impl KernelCounters {
-    /// As they stand now.
+    /// Reads the current values.
     pub fn read(namespace: &Namespace) -> io::Result<Self> {
         namespace.run(|| {
             let mut counters = BTreeMap::new();
@@ -22,7 +22,7 @@ impl KernelCounters {
         })
     }
 
-    /// What they have grown by since `before`; gauges that fell count as 0.
+    /// Returns the increase since `before`; gauges that fell count as 0.
     pub fn since(&self, before: &KernelCounters) -> KernelCounters {
         let grown = |(name, value): (&String, &u64)| (name.clone(), value.saturating_sub(before.get(name)));
         KernelCounters(self.0.iter().map(grown).collect())

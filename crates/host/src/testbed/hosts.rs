@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Where a file system of ours is mounted until the file is in its place; nobody else sees that.
+/// Mount point of our file system until the file is in its place; visible in this mount namespace only.
 const MOMENTARILY: &str = "/tmp";
 const HOSTS: &str = "/etc/hosts";
 
@@ -39,8 +39,7 @@ pub fn hosts_file(layout: &Layout) -> String {
     lines
 }
 
-/// Puts it in the place of `/etc/hosts` in the caller's mount namespace, which is private, and for this user only.
-/// Nothing is written to any disk.
+/// Mounts it over `/etc/hosts` in the caller's mount namespace, which is private. Nothing is written to disk.
 pub fn show_hosts(layout: &Layout) -> io::Result<()> {
     if !Path::new(HOSTS).exists() {
         return Err(io::Error::new(io::ErrorKind::NotFound, format!("there is no {HOSTS}")));

@@ -1,4 +1,4 @@
-//! Addresses, names and routes of a testbed: what is decided before anything is made.
+//! Addresses, names and routes of a testbed, decided before it is built.
 //!
 //! | who | IPv4 | IPv6 |
 //! |---|---|---|
@@ -8,8 +8,8 @@
 //! | an engine at the client, path P | 10.78.P.2 | fd78:0:0:P::2 |
 //! | an engine at the server, address n | 10.78.0.n | fd78::n |
 //!
-//! Paths count from 1. Whoever sends from an address of path P takes path P (a routing rule at the client), and whatever goes to
-//! an address of path P takes it too (a route at the server).
+//! Paths count from 1. Packets from an address of path P take path P (a routing rule at the client), and so do packets
+//! to an address of path P (a route at the server).
 
 use anabranch_paths::NetworkSpec;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -19,14 +19,14 @@ const LONGEST_NAME: usize = 15;
 /// Names that mean something else to the kernel, or to others here.
 const TAKEN: [&str; 7] = ["lo", "all", "default", ".", "..", "anabranch0", "anabranch1"];
 
-/// Who has which address and which name.
+/// Addresses and names of both hosts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layout {
     /// The paths, in the order of the scenario.
     pub paths: Vec<PathLayout>,
     /// Index of the path that the client uses unless told otherwise.
     pub primary: usize,
-    /// How many addresses of each family the server has.
+    /// Number of addresses of each family that the server has.
     pub server_addresses: u8,
 }
 
@@ -35,11 +35,11 @@ pub struct Layout {
 pub struct PathLayout {
     /// Its number, from 1.
     pub number: u8,
-    /// As the scenario calls it.
+    /// Name in the scenario.
     pub name: String,
     /// The interface on both sides.
     pub device: String,
-    /// To be used when no other works.
+    /// True if it is used only when no other works.
     pub backup: bool,
 }
 
@@ -52,7 +52,7 @@ pub struct Addresses {
     pub v6: Ipv6Addr,
 }
 
-/// Whose addresses: the second part of the network's number.
+/// Network of the kernels' addresses: the second byte.
 const KERNELS: u8 = 77;
 const ENGINES: u8 = 78;
 

@@ -27,10 +27,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// What to make.
+/// Options of a testbed.
 #[derive(Clone, Debug, Default)]
 pub struct TestbedOptions {
-    /// What the paths begin and end in.
+    /// Kind of interface at the ends of the paths.
     pub backend: Backend,
     /// The client's kernel.
     pub client: KernelSettings,
@@ -40,7 +40,7 @@ pub struct TestbedOptions {
     pub emulator: EmulatorOptions,
 }
 
-/// What the paths begin and end in.
+/// Kind of interface at the ends of the paths.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Backend {
     /// TUN devices where they can be opened, otherwise veth pairs.
@@ -54,20 +54,20 @@ pub enum Backend {
 
 /// Two hosts and the paths between them. When it is dropped, nothing of it is left.
 pub struct Testbed {
-    /// Who has which address.
+    /// Addresses and names.
     pub layout: Layout,
     /// The host that opens connections.
     pub client: Namespace,
     /// The host that accepts them.
     pub server: Namespace,
-    /// What the paths begin and end in: never `Auto`.
+    /// Kind of interface at the ends of the paths: never `Auto`.
     pub backend: Backend,
-    /// What could not be done, and is not essential, as sentences.
+    /// Non-essential steps that failed, as sentences.
     pub shortcomings: Vec<String>,
     emulator: Handle,
 }
 
-/// Why there is no testbed.
+/// Why a testbed cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum TestbedError {
     /// A network namespace could not be made.
@@ -79,7 +79,7 @@ pub enum TestbedError {
     /// A TUN device could not be made.
     #[error("cannot make a TUN device: {error}")]
     Tun {
-        /// Why not.
+        /// Error of the operating system.
         error: io::Error,
     },
     /// A veth pair could not be made.
@@ -94,7 +94,7 @@ pub enum TestbedError {
 }
 
 impl TestbedError {
-    /// What would help.
+    /// Returns advice, if there is any.
     pub fn remedy(&self) -> Option<String> {
         let text = match self {
             TestbedError::Namespace(_) => {
@@ -149,7 +149,7 @@ impl Testbed {
         Ok(Testbed { layout, client, server, backend, shortcomings, emulator })
     }
 
-    /// From now on the times of the scenario's changes count.
+    /// Starts the clock of the scenario's changes.
     pub fn begin(&self) -> Result<(), EmulatorError> {
         self.emulator.begin()
     }
@@ -159,12 +159,12 @@ impl Testbed {
         &self.emulator
     }
 
-    /// Stops the links and says what they did.
+    /// Stops the links and returns their report.
     pub fn stop(self) -> Result<EmulatorReport, EmulatorError> {
         self.emulator.stop()
     }
 
-    /// What programs in either namespace are told of it, as environment variables.
+    /// Environment variables that describe the testbed to programs in either namespace.
     pub fn environment(&self) -> Vec<(&'static str, String)> {
         environment(&self.layout)
     }
@@ -196,7 +196,7 @@ fn environment(layout: &Layout) -> Vec<(&'static str, String)> {
 /// Carries plans out and keeps account of what was refused.
 struct Builder<'a> {
     shortcomings: &'a mut Vec<String>,
-    /// Whether the kernel has MPTCP.
+    /// True if the kernel has MPTCP.
     multipath: bool,
 }
 
@@ -232,13 +232,13 @@ impl Builder<'_> {
     }
 }
 
-/// Only a guard: it is a matter of milliseconds on an idle machine.
+/// Guard against hangs: milliseconds suffice on an idle machine.
 const SETTLING: Duration = Duration::from_secs(10);
 
 /// The part of a host that cannot be used yet, as a sentence without its end.
 fn unsettled(host: &Namespace) -> Option<String> {
     let links = host.command("ip", &["-o", "link", "show", "up"]).unwrap_or_default();
-    // An interface drops what it is to send as long as it has no queue.
+    // An interface drops outgoing packets as long as it has no queue.
     if let Some(link) = links.lines().find(|link| link.contains("NO-CARRIER") || link.contains("qdisc noop ")) {
         let name = link.split(": ").nth(1).unwrap_or("an interface");
         return Some(format!("the interface {name} was not ready"));
@@ -259,7 +259,7 @@ fn has_mptcp() -> bool {
     Path::new("/proc/sys/net/mptcp/enabled").exists()
 }
 
-/// Where `name` is, going by `PATH`.
+/// Finds the program `name` in `PATH`.
 fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file())

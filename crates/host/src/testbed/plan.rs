@@ -1,4 +1,4 @@
-//! What is done to the two namespaces, as a list: kernel parameters and `ip` commands.
+//! Steps that configure the two namespaces: kernel parameters and `ip` commands.
 
 use super::layout::{Addresses, Layout, PathLayout};
 use super::settings::KernelSettings;
@@ -20,18 +20,18 @@ enum Action {
     Sysctl(String, String),
 }
 
-/// Before the interfaces are made: what they take from the defaults.
+/// Steps before the interfaces are made, which inherit the defaults.
 pub(super) fn defaults() -> Vec<Step> {
     let mut steps = Vec::new();
     for scope in ["all", "default"] {
         let v4 = |key: &str| format!("net.ipv4.conf.{scope}.{key}");
         let v6 = |key: &str| format!("net.ipv6.conf.{scope}.{key}");
-        // Packets come by whichever path their sender chose, and a detour is nobody else's business.
+        // Packets come by the path that their sender chose, and redirects would undo that choice.
         steps.push(sysctl(&v4("rp_filter"), "0"));
         steps.push(sysctl(&v4("send_redirects"), "0"));
         steps.push(sysctl(&v4("accept_redirects"), "0"));
         steps.push(sysctl(&v6("accept_redirects"), "0").optional());
-        // Nothing travels that nobody sent: no address is probed for, no router sought.
+        // No packets but those of the programs: no probes for addresses, no router solicitations.
         steps.push(sysctl(&v6("accept_dad"), "0").optional());
         steps.push(sysctl(&v6("accept_ra"), "0").optional());
         steps.push(sysctl(&v6("router_solicitations"), "0").optional());
@@ -40,7 +40,7 @@ pub(super) fn defaults() -> Vec<Step> {
     // 1: no link-local address, and none is announced.
     steps.push(sysctl("net.ipv6.conf.default.addr_gen_mode", "1").optional());
     steps.push(sysctl("net.ipv4.ip_forward", "1"));
-    // What one transfer learnt of a path must not change the next.
+    // Metrics that one transfer learnt must not change the next.
     steps.push(sysctl("net.ipv4.tcp_no_metrics_save", "1").optional());
     // A path that fails in a scenario must not cost the rest of the run its MPTCP.
     steps.push(sysctl("net.mptcp.blackhole_timeout", "0").optional());
@@ -137,7 +137,7 @@ impl Step {
         self
     }
 
-    /// Does it in `namespace`. `Ok(Some(…))` says what failed if the testbed is of use without it.
+    /// Runs the step in `namespace`. Returns `Ok(Some(…))` with the error if the testbed is usable without the step.
     pub(super) fn run(&self, namespace: &Namespace) -> Result<Option<String>, String> {
         let result = match &self.action {
             Action::Ip(arguments) => {
@@ -153,7 +153,7 @@ impl Step {
         }
     }
 
-    /// Whether it concerns MPTCP.
+    /// Returns true if it concerns MPTCP.
     pub(super) fn is_multipath(&self) -> bool {
         match &self.action {
             Action::Ip(arguments) => arguments.first().is_some_and(|first| first == "mptcp"),

@@ -22,18 +22,18 @@ pub enum ProgramError {
     /// It could not be started.
     #[error("cannot run `{program}`: {error}")]
     Start {
-        /// Which.
+        /// Name of the program.
         program: String,
-        /// Why not.
+        /// Error of the operating system.
         error: io::Error,
     },
-    /// It ended where it should not have.
+    /// It ended too early.
     #[error("the server command ended with {0} before it listened on any socket")]
     Ended(ExitStatus),
 }
 
 impl ProgramError {
-    /// What a shell answers: 127 for what is not there, 126 for what cannot be run.
+    /// Returns a shell's exit code: 127 if the program is missing, 126 if it cannot be run.
     pub fn exit_code(&self) -> Option<u8> {
         match self {
             ProgramError::Start { error, .. } if error.kind() == io::ErrorKind::NotFound => Some(127),
@@ -46,7 +46,7 @@ impl ProgramError {
 /// Outcome of waiting for a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Readied {
-    /// It can be connected to.
+    /// It accepts connections.
     Ready,
     /// Its time was up.
     TooLate,
@@ -92,7 +92,7 @@ impl Program {
         self.child.wait()
     }
 
-    /// How it has ended, if it has.
+    /// Returns its exit status if it has ended.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         self.child.try_wait()
     }
@@ -144,7 +144,7 @@ impl Program {
     }
 
     fn send(&self, signal: Signal) {
-        // Whoever has ended needs no signal.
+        // Fails if the process has ended.
         let _ = match self.is_group {
             true => kill_process_group(self.pid(), signal),
             false => kill_process(self.pid(), signal),
@@ -156,12 +156,12 @@ impl Program {
 pub fn signal(id: u32, signal: i32) {
     let pid = i32::try_from(id).ok().and_then(Pid::from_raw);
     if let (Some(pid), Some(signal)) = (pid, Signal::from_named_raw(signal)) {
-        // Whoever has ended needs no signal.
+        // Fails if the process has ended.
         let _ = kill_process(pid, signal);
     }
 }
 
-/// As a shell puts it: the exit code, or 128 and the signal.
+/// Returns the exit code as a shell does: the code itself, or 128 plus the signal.
 pub fn exit_code(status: ExitStatus) -> u8 {
     match (status.code(), status.signal()) {
         (Some(code), _) => code as u8,

@@ -38,7 +38,7 @@ impl Readiness {
     /// Watches `namespace` from now on.
     ///
     /// # Errors
-    /// If somebody watches there already, or a socket cannot be made.
+    /// If another watcher is active there, or a socket cannot be made.
     pub fn watch(namespace: &Namespace) -> io::Result<Self> {
         let socket = namespace.run(|| UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(NAME)?))?;
         socket.set_nonblocking(true)?;
@@ -86,10 +86,11 @@ fn sockets(table: &str, state: &str) -> Vec<u64> {
     matching.filter_map(|row| row.get(9)?.parse().ok()).collect()
 }
 
-/// Says to whoever has started this program and wants to know ([`NOTIFY_SOCKET`]) that it is ready: a testbed, systemd.
+/// Reports readiness to the service manager that started this program ([`NOTIFY_SOCKET`]): a testbed or systemd.
+/// Without one, does nothing.
 ///
 /// # Errors
-/// If it wants to know and cannot be told.
+/// If the message cannot be sent.
 pub fn notify_ready() -> io::Result<()> {
     match std::env::var_os(NOTIFY_SOCKET) {
         Some(address) if !address.is_empty() => notify(&address),

@@ -1,4 +1,4 @@
-//! What a kernel can take of a scenario's host.
+//! Settings of a scenario's host that a kernel supports.
 
 use super::plan::{Step, sysctl};
 use anabranch_units::{Bytes, Duration};
@@ -16,7 +16,7 @@ pub struct KernelSettings {
     pub announce: bool,
     /// DSS checksums.
     pub dss_checksum: bool,
-    /// As `net.ipv4.tcp_available_congestion_control` calls it.
+    /// Name in `net.ipv4.tcp_available_congestion_control`.
     pub congestion: Option<String>,
     /// Bytes in flight or waiting.
     pub send_buffer: Option<Bytes>,
@@ -24,7 +24,7 @@ pub struct KernelSettings {
     pub receive_buffer: Option<(Bytes, Bytes)>,
     /// The MSS to announce.
     pub mss: Option<u16>,
-    /// In segments.
+    /// Initial congestion window, in segments.
     pub initial_window: Option<u32>,
     /// Selective acknowledgments.
     pub sack: Option<bool>,
@@ -78,11 +78,11 @@ impl Default for KernelSettings {
 
 /// The kernel takes half of a buffer for its own records, as with `SO_RCVBUF` (socket(7)).
 const OVERHEAD: u64 = 2;
-/// What `tcp_rmem` and `tcp_wmem` begin with under memory pressure.
+/// First value of `tcp_rmem` and `tcp_wmem`, for use under memory pressure \[B\].
 const SMALLEST_BUFFER: u64 = 4096;
 
 impl KernelSettings {
-    /// As kernel parameters.
+    /// Returns the settings as kernel parameters.
     pub(super) fn sysctls(&self) -> Vec<Step> {
         let mut steps = Vec::new();
         let mut set = |key: &str, value: String| steps.push(sysctl(key, &value).optional());
@@ -129,7 +129,7 @@ impl KernelSettings {
         steps
     }
 
-    /// As attributes of a route, each after a space.
+    /// Returns the settings as attributes of a route, each after a space.
     pub(super) fn route_attributes(&self) -> String {
         let mss = self.mss.map(|mss| format!(" advmss {mss}"));
         let window = self.initial_window.map(|segments| format!(" initcwnd {segments}"));

@@ -15,13 +15,13 @@ use std::net::SocketAddrV4;
 pub struct Hosts {
     pub client: Namespace,
     pub server: Namespace,
-    /// Whether interfaces speak IPv6 too. Without it no packet moves that the test did not send.
+    /// True if interfaces speak IPv6 too. Without it, only the test's own packets are on the links.
     pub ipv6: bool,
     /// Devices are veth pairs with their other ends in this namespace; otherwise TUN devices.
     pub emulator: Option<Namespace>,
 }
 
-/// `None`, with a word to whoever runs the tests, where the system does not permit it.
+/// Makes two hosts; returns `None`, with a message, where the system does not permit it.
 pub fn hosts() -> Option<Hosts> {
     let made = || -> std::io::Result<Hosts> {
         let hosts =
