@@ -9,31 +9,31 @@ use std::path::PathBuf;
 #[derive(Parser, Debug)]
 #[command(name = "anabranch", version, arg_required_else_help = true)]
 pub struct Args {
-    /// What to do.
+    /// Command to run.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// Commands of the program.
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    /// Run a scenario and print what happened.
+    /// Run a scenario and print the results.
     Run(RunArgs),
     /// Run all schedulers over a scenario and rank them.
     Compare(CompareArgs),
     /// Rank schedulers over drawn conditions, or search for those in which one loses most.
     Rank(crate::rank::RankArgs),
-    /// Compare systems over many conditions, in parts that any process can go on with.
+    /// Compare systems over many conditions, in parts that any process can continue.
     Sweep(crate::sweep::SweepArgs),
-    /// Run the figures of the papers again, and say what holds.
+    /// Run the figures of the papers again and judge their statements.
     Study(crate::study::StudyArgs),
-    /// Say what happened in a capture of MPTCP, anybody's: pcap or pcapng.
+    /// Analyse a capture of MPTCP (pcap or pcapng, of any origin).
     Inspect(InspectArgs),
-    /// List what a scenario can name.
+    /// List policies, profiles, scenarios and studies.
     List(ListArgs),
     /// Run conformance scripts: one endpoint against a peer whose every segment is written down.
     Script(ScriptArgs),
-    /// Hold the simulator against real time and the real kernel.
+    /// Compare the simulator with real time and the real kernel.
     Calibrate(crate::calibrate::CalibrateArgs),
     /// Run a program behind a scenario's paths, in real time.
     Testbed(crate::testbed::TestbedArgs),
@@ -41,7 +41,7 @@ pub enum Command {
     Serve(crate::serve::ServeArgs),
     /// Download or upload over MPTCP, by an engine on a TUN device.
     Fetch(crate::fetch::FetchArgs),
-    /// Give MPTCP to programs that do not have it: in front of a TCP service, or behind SOCKS5 and HTTP CONNECT.
+    /// Add MPTCP to programs without it: in front of a TCP service, or behind SOCKS5 and HTTP CONNECT.
     Proxy(crate::proxy::ProxyArgs),
     /// Print the JSON schema of scenario files.
     Schema,
@@ -52,16 +52,16 @@ pub enum Command {
     },
 }
 
-/// What `run` and `compare` share.
+/// Options common to `run` and `compare`.
 #[derive(ClapArgs, Debug)]
 pub struct Common {
-    /// Lay a value over the scenario: a dotted key, `=`, and TOML (`path.lte.delay=40ms`, `workload.0.size=1MiB`).
+    /// Override a scenario value: a dotted key, `=`, and TOML (`path.lte.delay=40ms`, `workload.0.size=1MiB`).
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
     /// Seed of the first repetition; each further one takes the next.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// How many repetitions.
+    /// Number of repetitions.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub repeat: Option<u32>,
     /// Threads to run on, at most 4 per processor; one per processor unless given. Results do not depend on it.
@@ -73,7 +73,7 @@ pub struct Common {
     /// Also write one row per run to this file.
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
-    /// Also write a page with diagrams to this file, to be opened in a browser.
+    /// Also write an HTML page with diagrams to this file.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
 }
@@ -87,10 +87,10 @@ pub struct Results {
     /// Also write one row per run to this file.
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
-    /// The same as Apache Parquet, in one file.
+    /// Also write the rows as Apache Parquet, in one file.
     #[arg(long, value_name = "FILE")]
     pub parquet: Option<PathBuf>,
-    /// Also write a page with diagrams and all tables to this file, to be opened in a browser.
+    /// Also write an HTML page with diagrams and all tables to this file.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
 }
@@ -115,10 +115,10 @@ pub struct RunArgs {
     /// A scenario file, the name of a shipped scenario (`anabranch list scenarios`), or of a drawn one, drawn/SEED/NUMBER
     /// (`anabranch rank`).
     pub scenario: String,
-    /// What is shared.
+    /// Options shared with `compare`.
     #[command(flatten)]
     pub common: Common,
-    /// Write what happened to every packet to this file, one JSON object per line.
+    /// Write the events of every packet to this file, one JSON object per line.
     #[arg(long, value_name = "FILE")]
     pub events: Option<PathBuf>,
     /// Write what each host sends and receives to DIR/client.pcapng, DIR/server.pcapng and so on, for Wireshark and tshark;
@@ -141,7 +141,7 @@ pub struct CompareArgs {
     /// A scenario file, or the name of a shipped scenario, or of a drawn one, drawn/SEED/NUMBER (`anabranch rank`).
     #[arg(default_value = anabranch_lab::shipped::DEFAULT)]
     pub scenario: String,
-    /// What is shared.
+    /// Options shared with `run`.
     #[command(flatten)]
     pub common: Common,
     /// The schedulers to compare, with commas between, each with parameters behind a colon where they differ from the
@@ -152,7 +152,7 @@ pub struct CompareArgs {
     /// where it was.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Every scheduler against every other, over all shipped scenarios.
+    /// Compare every scheduler with every other, over all shipped scenarios.
     #[arg(long, conflicts_with_all = ["scenario", "csv", "report"])]
     pub all: bool,
 }
@@ -209,31 +209,31 @@ pub struct InspectArgs {
   anabranch list schedulers late
   anabranch list congestion --json")]
 pub struct ListArgs {
-    /// What to list.
+    /// Kind of entry to list.
     pub what: What,
-    /// Only the one of this name, with its documentation.
+    /// Show only the entry of this name, with its documentation.
     pub name: Option<String>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
 }
 
-/// What can be listed.
+/// Kinds of entries.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum What {
-    /// Which bytes leave on which subflow.
+    /// Schedulers: the bytes that leave next, and the subflow that carries them.
     Schedulers,
-    /// How much may be in flight.
+    /// Congestion controls: the bytes that may be in flight.
     Congestion,
-    /// How the peer's window is shared out among subflows.
+    /// Window policies: the shares of subflows in the peer's window.
     Windows,
-    /// Which path an ACK takes.
+    /// ACK-path policies: the path that an ACK takes.
     AckPaths,
-    /// When bytes in flight are repeated on another subflow.
+    /// Reinjection policies: repetition of bytes in flight on another subflow.
     Reinjection,
-    /// On which path a connection begins.
+    /// First-path policies: the path on which a connection begins.
     FirstPaths,
-    /// What can stand on a path and interfere.
+    /// Middleboxes that a path can have.
     Middleboxes,
     /// The stacks a host can resemble.
     Profiles,

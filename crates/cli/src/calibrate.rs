@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 
-/// What to calibrate.
+/// Arguments of `calibrate`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -35,10 +35,10 @@ pub struct CalibrateArgs {
     /// The suite with one size per network, and three runs unless told otherwise.
     #[arg(long)]
     pub quick: bool,
-    /// In place of the suite, networks of the papers, each with the claim that the kernel can witness there.
+    /// Run networks of the papers instead of the suite, each with the claim that the kernel can witness there.
     #[arg(long, conflicts_with_all = ["quick", "scenarios", "sets"])]
     pub witnesses: bool,
-    /// Only cases whose name contains this, such as `asymmetric bursts`.
+    /// Run only cases whose name contains this, such as `asymmetric bursts`.
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
     /// Runs of each transfer in each world [default: 10].
@@ -106,7 +106,7 @@ fn exit_code(result: thread::Result<Result<(), Failure>>) -> u8 {
             }
         }
         Err(panic) => {
-            // Nobody may be listening there; the exit status tells all the same.
+            // Fails if standard error is closed; the exit status reports the bug all the same.
             let _ = writeln!(io::stderr(), "anabranch has a bug: {}", anabranch_lab::panic_text(&*panic));
             1
         }

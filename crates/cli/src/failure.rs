@@ -1,4 +1,4 @@
-//! What can go wrong, how it is shown and with which status the program ends.
+//! Errors of commands: their messages and exit statuses.
 
 use anabranch_calibrate::CalibrateError;
 use anabranch_host::IsolationError;
@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Why the command ended early.
+/// Reason for which a command ended early.
 #[derive(Debug)]
 pub enum Failure {
     /// The scenario or the command line is refused.
@@ -24,13 +24,13 @@ pub enum Failure {
     Testbed(Report),
     /// The command in a testbed ended with this, which is not 0; it has said why itself.
     Command(u8),
-    /// What was to be fetched did not come; with the exit status that says why.
+    /// The body was not fetched; with the exit status for the reason.
     NotFetched(u8, Report),
-    /// Whoever read our output has gone, for instance `head`.
+    /// The reader of our output has gone, for instance `head`.
     ReaderGone,
 }
 
-/// As with `env` and `timeout`: whoever runs another program keeps this for failures of its own.
+/// Exit status of a testbed that failed, distinct from those of the command that it runs, as with `env` and `timeout`.
 pub const TESTBED_FAILED: u8 = 125;
 
 impl Failure {
@@ -87,7 +87,7 @@ impl Failure {
     /// Shows it on standard error.
     pub fn print(&self) {
         match self {
-            // Nobody may be listening there; the exit status tells all the same.
+            // Fails if standard error is closed; the exit status reports the error all the same.
             Failure::Refused(report)
             | Failure::Failed(report)
             | Failure::Testbed(report)

@@ -38,43 +38,44 @@ Exit status 0: all of it is there. 1: the device failed, or the output could not
 3: no connection. 4: it broke off, stalled or took too long. 5: the server answered with an error. 6: what came is no valid
 reply. 130: interrupted. A file appears under its name only when all of it is there.")]
 pub struct FetchArgs {
-    /// What to fetch.
+    /// URL to fetch.
     pub url: String,
     /// The engine's addresses, with commas between: the connection is opened from the first that fits, or where --first-path
     /// has it begin, and joined from the others. Those that the machine has itself are borrowed for as long as it takes.
     #[arg(long, value_name = "ADDR,…", value_delimiter = ',')]
     pub from: Vec<IpAddr>,
-    /// Where it goes; `-` is standard output. Otherwise a new file named as the last part of the path.
+    /// Write the body to this file; `-` is standard output. Without it, to a new file named after the last part of the
+    /// path.
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Only these bytes, such as 0-499, 500- or -500.
+    /// Request only these bytes, such as 0-499, 500- or -500.
     #[arg(long, value_name = "RANGE", value_parser = range, conflicts_with_all = ["upload", "upload_bytes"])]
     pub range: Option<String>,
     /// Send this file (PUT); the answer goes to --output, or nowhere.
     #[arg(long, value_name = "FILE", conflicts_with = "upload_bytes")]
     pub upload: Option<PathBuf>,
-    /// Send so many bytes of a pattern.
+    /// Send N bytes of a test pattern (PUT).
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub upload_bytes: Option<Bytes>,
-    /// Redirects to follow.
+    /// Number of redirects to follow.
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub max_redirects: u32,
-    /// How long a connection may take to open.
+    /// Longest time for a connection to open.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = span)]
     pub connect_timeout: Duration,
-    /// Give up when nothing came for so long.
+    /// Give up when no data came for this long.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = span)]
     pub stall_timeout: Duration,
-    /// Give up when it takes longer than this.
+    /// Give up when the whole takes longer than this.
     #[arg(long, value_name = "TIME", value_parser = span)]
     pub max_time: Option<Duration>,
     /// Print the result as JSON, also if it is a failure.
     #[arg(long)]
     pub json: bool,
-    /// The engine's.
+    /// Settings of the engine.
     #[command(flatten)]
     pub wire: WireOptions,
-    /// What it remembers.
+    /// Memory of paths.
     #[command(flatten)]
     pub memory: MemoryOption,
 }
@@ -98,7 +99,7 @@ struct Errand<'a> {
     caught: Caught,
     from: Vec<IpAddr>,
     destination: Destination,
-    /// Of the output, while it is not whole.
+    /// Output file, until it is complete.
     pending: Option<Pending>,
     driver: Option<Driver>,
     memory: Option<KeptMemory>,
@@ -106,7 +107,7 @@ struct Errand<'a> {
     redirects: Vec<String>,
 }
 
-/// Fetches, and says what came of it.
+/// Fetches the URL and reports the result.
 pub fn fetch(catalogue: &Arc<Catalogue>, args: &FetchArgs) -> Result<(), Failure> {
     let target = Target::parse(&args.url).map_err(|error| bad_target(&error))?;
     let uploads = args.upload.is_some() || args.upload_bytes.is_some();
@@ -120,7 +121,7 @@ pub fn fetch(catalogue: &Arc<Catalogue>, args: &FetchArgs) -> Result<(), Failure
     let files = [("--output", destination.file()), ("--events", events), ("--path-memory", args.memory.file.as_ref())];
     output::check(files)?;
     let memory = args.memory.read()?;
-    // What cannot be sent is said before there is a device.
+    // Errors of the upload are reported before a device is made.
     upload(args)?;
     let mut from = addresses(&args.from, "--from")?;
     // Names are resolved before there is a device that could be in the way.
@@ -273,7 +274,7 @@ fn resolve(target: &Target, from: &[IpAddr]) -> Result<Vec<SocketAddr>, Failure>
     Ok(usable)
 }
 
-/// A bar, where somebody can see it.
+/// Returns a progress bar if standard error is a terminal.
 fn watch() -> Option<Watch> {
     if !io::stderr().is_terminal() {
         return None;

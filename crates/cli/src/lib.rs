@@ -54,7 +54,7 @@ pub fn main_with(catalogue: Catalogue) -> ExitCode {
     // below; neither needs a trace of ours on top.
     std::panic::set_hook(Box::new(|_| {}));
     let work = || {
-        // What others left that were killed; without permission there is nothing that could be done.
+        // Undoes the loans of killed processes; without permission it does nothing.
         anabranch_host::addresses::clean_up();
         dispatch(args.command, &catalogue)
     };
@@ -74,7 +74,7 @@ pub fn main_with(catalogue: Catalogue) -> ExitCode {
 /// The arguments of the process. What does not parse ends the program here, as do `--help` and `--version`.
 fn arguments() -> Args {
     let mut command = Args::command();
-    // The build is the digest of the whole program: not computed where nobody asks.
+    // The build is the digest of the whole program, so it is computed for `--version` only.
     if std::env::args_os().nth(1).is_some_and(|first| first == "--version" || first == "-V") {
         command = command.version(&*anabranch_lab::version_with_build().leak());
     }

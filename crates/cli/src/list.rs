@@ -123,7 +123,7 @@ fn in_full(item: &Item, width: usize) -> String {
 /// `beta = 0.25 (0 to 10): hysteresis β`
 fn brief(parameter: &ParameterItem) -> String {
     match parameter.default {
-        // A flag accepts what everybody expects.
+        // The values of a flag need no explanation.
         serde_json::Value::Bool(_) => format!("{}: {}", value(parameter), parameter.about),
         _ => format!("{} ({}): {}", value(parameter), parameter.accepted, parameter.about),
     }

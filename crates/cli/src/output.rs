@@ -21,7 +21,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// How many characters fit in a line: those of the terminal within reason, or a fixed number into a pipe or file.
+/// Width of a line in characters: that of the terminal, at least 60 and at most 120, or 110 into a pipe or file.
 pub fn width() -> usize {
     match terminal_size::terminal_size() {
         Some((terminal_size::Width(columns), _)) if io::stdout().is_terminal() => usize::from(columns).clamp(60, 120),
@@ -106,7 +106,7 @@ pub fn mention_study(name: &str, sets: &[String]) {
 /// The number of threads for so many runs. Says so on standard error if it is far from what was asked for.
 pub fn threads(jobs: usize, runs: usize) -> usize {
     let threads = anabranch_lab::threads(jobs, runs);
-    // Fewer runs than threads need no word: nobody notices.
+    // Fewer threads because there are fewer runs: not worth a remark.
     if jobs > anabranch_lab::threads(jobs, usize::MAX) {
         remark(&format!(
             "--jobs {jobs}: {threads} threads for {runs} runs; more than 4 per processor only wait for each other"
@@ -117,7 +117,7 @@ pub fn threads(jobs: usize, runs: usize) -> usize {
 
 /// A remark on standard error.
 pub fn remark(text: &str) {
-    // Nobody may be listening there.
+    // Fails if standard error is closed.
     let _ = writeln!(io::stderr(), "{text}");
 }
 

@@ -1,7 +1,7 @@
 //! `--path-memory FILE`: the memory of paths, from one run to the next.
 //!
-//! A file that is there and is no memory of paths is refused, and never replaced: it may be somebody's file under a
-//! mistyped name. Only one that is missing or empty counts as nothing known. The age of what is in it is the file's.
+//! A file with other content is refused and never replaced, since the name may be mistyped. A missing or empty file
+//! counts as an empty memory. The facts age by the file's modification time.
 
 use crate::failure::Failure;
 use crate::output;
@@ -66,7 +66,7 @@ impl KeptMemory {
         driver.endpoint().set_path_memory(now, &self.found);
     }
 
-    /// Has a loop write the file now and then.
+    /// Makes the reactor write the file periodically.
     pub fn keep<A: Application>(&self, reactor: &mut Reactor<A>) {
         let path = self.path.clone();
         reactor.every(PAUSE, move |endpoint, now| save(&path, endpoint.path_memory(now)));
@@ -124,7 +124,7 @@ fn save(path: &Path, memory: PathMemory) {
         Err(Problem::Text(what)) => Err(format!("somebody else has written it, and it is left as it is: {what}")),
     };
     if let Err(what) = saved {
-        // Nobody may be listening there.
+        // Fails if standard error is closed.
         let _ = writeln!(io::stderr(), "--path-memory {}: {what}", path.display());
     }
 }

@@ -41,7 +41,7 @@ pub struct ProxyArgs {
     /// Accept MPTCP and plain TCP here. Repeated, with the same port: further addresses, announced to clients (ADD_ADDR).
     #[arg(long, value_name = "ADDR:PORT", requires = "to")]
     pub listen: Vec<SocketAddr>,
-    /// Where the streams of clients go: an ordinary TCP service.
+    /// Forward streams of clients to this ordinary TCP service.
     #[arg(long, value_name = "HOST:PORT", requires = "listen", value_parser = target)]
     pub to: Option<(String, u16)>,
     /// Begin each stream to the service with a PROXY protocol v2 header, which names the client.
@@ -53,10 +53,10 @@ pub struct ProxyArgs {
     /// Addresses to connect from, with commas between, the first to be used first.
     #[arg(long, value_name = "ADDR,…", value_delimiter = ',', requires = "socks")]
     pub via: Vec<IpAddr>,
-    /// Only these users may use --socks: a file of lines `name:password`.
+    /// Admit only these users to --socks: a file of lines `name:password`.
     #[arg(long, value_name = "FILE", requires = "socks")]
     pub users: Option<PathBuf>,
-    /// Only clients from these networks may use --socks, with commas between; programs on this machine always may.
+    /// Admit only clients from these networks to --socks, with commas between; programs on this machine always may.
     #[arg(long, value_name = "CIDR,…", value_delimiter = ',', requires = "socks")]
     pub allow: Vec<Network>,
     /// Clients of --socks may connect to these networks only, those that are denied otherwise included.
@@ -72,40 +72,40 @@ pub struct ProxyArgs {
     /// Serve /metrics (Prometheus) and /healthz here.
     #[arg(long, value_name = "ADDR:PORT")]
     pub metrics: Option<SocketAddr>,
-    /// Connections at once.
+    /// Limit of open connections.
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_connections: u32,
-    /// Connections at once of one client address, or of one /64 of IPv6.
+    /// Limit of open connections of one client address, or of one /64 of IPv6.
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_connections_per_client: u32,
-    /// Bytes held for all connections. Reading slows down before; beyond it who holds most is reset.
+    /// Limit of bytes held for all connections. Reading slows down near it; beyond it the largest holder is reset.
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = size)]
     pub max_memory: Bytes,
-    /// Bytes held for one client, in the same way.
+    /// Limit of bytes held for one client, in the same way.
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size)]
     pub max_memory_per_client: Bytes,
-    /// Reset a connection on which nothing moved for so long.
+    /// Reset a connection without progress for this long.
     #[arg(long, value_name = "TIME", default_value = "900s", value_parser = span)]
     pub idle: Duration,
-    /// How long connecting to a destination may take, looking up its name included.
+    /// Longest time to connect to a destination, with the lookup of its name.
     #[arg(long, value_name = "TIME", default_value = "20s", value_parser = span)]
     pub connect_timeout: Duration,
-    /// How long a client of --socks may take to say where it wants to go.
+    /// Longest time for a client of --socks to name its destination.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span)]
     pub handshake_timeout: Duration,
-    /// How long running connections may go on after the first SIGTERM.
+    /// Longest time that running connections may continue after the first SIGTERM.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = span)]
     pub drain: Duration,
-    /// What is logged: error, warn, info, debug, trace.
+    /// Lowest level to log: error, warn, info, debug, trace.
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub log: tracing::Level,
-    /// How it is written to standard error.
+    /// Format of the log on standard error.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub log_format: LogFormat,
-    /// The engine's.
+    /// Settings of the engine.
     #[command(flatten)]
     pub wire: WireOptions,
-    /// What it remembers, with --socks.
+    /// Memory of paths, with --socks.
     #[command(flatten)]
     pub memory: MemoryOption,
 }
@@ -220,7 +220,7 @@ pub fn proxy(catalogue: &Arc<Catalogue>, args: &ProxyArgs) -> Result<(), Failure
     let again = args.clone();
     let proxy = proxy.reloading(move || again.reload(&level, on_terminal));
     raise_open_files();
-    // What is borrowed is to be given back, for which it takes what borrowing took.
+    // Returning borrowed addresses needs the same capability as borrowing them.
     let keep = if ready.borrowed.is_some() { Keep::NetAdmin } else { Keep::Nothing };
     let broke = |error| Failure::Failed(miette::miette!("the proxy broke off: {error}"));
     drop_privileges(keep).map_err(broke)?;

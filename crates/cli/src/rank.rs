@@ -33,7 +33,7 @@ pub struct RankArgs {
     /// Seed of the conditions; 1 unless given.
     #[arg(long, value_name = "N", conflicts_with = "frozen")]
     pub seed: Option<u64>,
-    /// How many conditions; 100 unless given.
+    /// Number of conditions; 100 unless given.
     #[arg(long, value_name = "N", conflicts_with = "frozen", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub count: Option<u32>,
     /// A set of conditions that stays as it is, with 20 seeds in each: 2026 has 1,000.
@@ -46,7 +46,7 @@ pub struct RankArgs {
     /// Seeds in each condition in which they make a difference; 4 unless given.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repeat: Option<u32>,
-    /// Lay a value over every condition: a dotted key, `=`, and TOML (`host.reinjection="tail"`).
+    /// Override a value of every condition: a dotted key, `=`, and TOML (`host.reinjection="tail"`).
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
     /// Threads to run on, at most 4 per processor; one per processor unless given. Results do not depend on it.
@@ -248,7 +248,7 @@ fn against(catalogue: &Arc<Catalogue>, args: &RankArgs, target: &str) -> Result<
     output::print(&anabranch_report::hunt(&hunt, &finds, &made, written.as_deref(), output::width()))
 }
 
-/// What a hunt found.
+/// Result of a hunt.
 #[derive(Serialize)]
 struct Found<'a> {
     against: &'a str,

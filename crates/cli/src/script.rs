@@ -47,7 +47,7 @@ pub fn script(args: &ScriptArgs) -> Result<(), Failure> {
     }
 }
 
-/// What did not hold is shown as it stands, since wrapped lines could not be pasted.
+/// Formats a failed check unwrapped, since wrapped lines could not be pasted; other errors as a report.
 fn shown(error: &ScriptError) -> String {
     match error.failed() {
         Some(failed) => format!("{failed}\n"),

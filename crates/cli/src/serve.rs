@@ -41,28 +41,28 @@ pub struct ServeArgs {
     /// Serve the files below this directory over HTTP. What a symbolic link leads to outside is not served.
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
-    /// Read everything on this port and answer nothing.
+    /// Discard all data on this port.
     #[arg(long, value_name = "PORT", value_parser = port())]
     pub discard: Vec<u16>,
-    /// Send back on this port what comes.
+    /// Echo all data on this port.
     #[arg(long, value_name = "PORT", value_parser = port())]
     pub echo: Vec<u16>,
-    /// Send so many bytes of a pattern on this port, and close.
+    /// Send N bytes of a test pattern on this port, and close.
     #[arg(long, value_name = "PORT:SIZE", value_parser = source)]
     pub source: Vec<(u16, Bytes)>,
-    /// Connections at once; a further one is reset.
+    /// Limit of open connections; a further one is reset.
     #[arg(long, value_name = "N", default_value_t = 1024)]
     pub max_connections: usize,
-    /// Reset a connection on which nothing moved for so long.
+    /// Reset a connection without progress for this long.
     #[arg(long, value_name = "TIME", default_value = "120s", value_parser = span)]
     pub idle: Duration,
-    /// How long connections may go on once the server is to end.
+    /// Longest time that connections may continue after the first signal to end.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span)]
     pub grace: Duration,
-    /// Print JSON at the end: what was served and what the engine counted.
+    /// Print JSON at the end: the data served and the engine's counters.
     #[arg(long)]
     pub json: bool,
-    /// The engine's.
+    /// Settings of the engine.
     #[command(flatten)]
     pub wire: WireOptions,
 }
@@ -77,7 +77,7 @@ fn source(text: &str) -> Result<(u16, Bytes), String> {
     Ok((port, size(length)?))
 }
 
-/// What is sent by the source that is there unless asked otherwise.
+/// Size of the default source \[B\].
 const SOURCE: u64 = 16 << 20;
 
 impl ServeArgs {
@@ -127,9 +127,9 @@ pub fn serve(catalogue: &Arc<Catalogue>, args: &ServeArgs) -> Result<(), Failure
     let limits = ServerLimits { connections: args.max_connections, idle: args.idle, grace: args.grace };
     let mut reactor = Reactor::new(driver, Server::new(services, limits, journal)).map_err(broke)?;
     reactor.handle_signals(&caught).map_err(broke)?;
-    // Whoever starts us waits for this line; nobody may be reading.
+    // The process that starts us waits for this line. Fails if standard error is closed.
     let _ = writeln!(std::io::stderr(), "serving {}", said.join(", "));
-    // Who cannot be told has gone; the service is there all the same.
+    // Fails if the service manager has gone; the service runs all the same.
     let _ = notify_ready();
     let (mut server, mut driver) = reactor.run().map_err(broke)?;
 

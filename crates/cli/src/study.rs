@@ -31,22 +31,22 @@ pub struct StudyArgs {
     /// List the studies in this program.
     #[arg(long, conflicts_with_all = ["names", "all", "report"])]
     pub list: bool,
-    /// All studies of this paper: late, lowlat, f2p, acksp or rbp.
+    /// Run all studies of this paper: late, lowlat, f2p, acksp or rbp.
     #[arg(long, value_name = "PAPER", conflicts_with = "names")]
     pub paper: Option<String>,
-    /// All studies of all papers.
+    /// Run all studies of all papers.
     #[arg(long, conflicts_with_all = ["names", "paper"])]
     pub all: bool,
-    /// A few points and repetitions only.
+    /// Run a few points and repetitions only.
     #[arg(long)]
     pub quick: bool,
-    /// Repetitions in place of the study's own.
+    /// Number of repetitions, in place of the study's own.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub repeat: Option<u32>,
     /// For each statement that fails, look for the fewest other assumptions of the study under which it is reproduced.
     #[arg(long)]
     pub sensitivity: bool,
-    /// The directory for results.
+    /// Directory of the results.
     #[arg(long, value_name = "DIR", default_value = "anabranch-studies")]
     pub out: PathBuf,
     /// Threads to run on, at most 4 per processor; one per processor unless given. Results do not depend on it.
@@ -58,7 +58,7 @@ pub struct StudyArgs {
     /// Write one page with figures, verdicts and scenarios to this file.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Write the table of all statements, and what was tried where one fails, to this Markdown file.
+    /// Write the table of all statements, with the attempts where one fails, to this Markdown file.
     #[arg(long, value_name = "FILE")]
     pub reproduction: Option<PathBuf>,
 }
@@ -193,7 +193,7 @@ fn of_paper(paper: &str) -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
-/// Where the results of a study lie below `--out`: those of a file under its name alone.
+/// Returns the path of a study's results below `--out`: its name, or for a study file the name without folders.
 fn stem(name: &str) -> String {
     match Study::names().any(|known| known == name) {
         true => name.to_owned(),

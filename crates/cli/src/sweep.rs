@@ -1,4 +1,4 @@
-//! `anabranch sweep`: systems over many conditions, in parts that anybody can go on with.
+//! `anabranch sweep`: systems over many conditions, in parts that any process can continue.
 
 use crate::args::Results;
 use crate::failure::Failure;

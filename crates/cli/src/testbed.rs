@@ -1,4 +1,4 @@
-//! `anabranch testbed`: a program of anybody's behind a scenario's paths, in real time.
+//! `anabranch testbed`: an unmodified program behind a scenario's paths, in real time.
 
 mod kernel;
 mod report;
@@ -56,22 +56,22 @@ pub struct TestbedArgs {
     /// Open a shell in the client ($SHELL).
     #[arg(long, conflicts_with = "command")]
     pub shell: bool,
-    /// What the paths begin and end in.
+    /// Kind of interface at the ends of the paths.
     #[arg(long, value_enum, default_value_t = BackendName::Auto)]
     pub backend: BackendName,
     /// End the command after this long, such as 30s.
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub duration: Option<Duration>,
-    /// Lay a value over the scenario: a dotted key, `=`, and TOML (`path.lte.delay=40ms`).
+    /// Override a scenario value: a dotted key, `=`, and TOML (`path.lte.delay=40ms`).
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
-    /// Fixes what the links draw: losses, jitter, reordering.
+    /// Seed of the links' draws: losses, jitter, reordering.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Also write the results to this file.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Write what both ends of every path send and receive to DIR/client.pcapng and DIR/server.pcapng.
+    /// Capture both ends of every path in DIR/client.pcapng and DIR/server.pcapng.
     #[arg(long, value_name = "DIR")]
     pub pcap: Option<PathBuf>,
     /// The command to run in the client, with its arguments.
@@ -79,7 +79,7 @@ pub struct TestbedArgs {
     pub command: Vec<OsString>,
 }
 
-/// What the paths begin and end in.
+/// Kinds of interface at the ends of the paths.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BackendName {
     /// TUN where /dev/net/tun can be opened, otherwise veth.
@@ -102,10 +102,10 @@ fn time(text: &str) -> Result<Duration, String> {
 /// The exit status if the command was ended because its time was up, as with `timeout`.
 const TIME_IS_UP: u8 = 124;
 
-/// A wait that whoever sits before it wants to know of.
+/// Longest wait for the server without a message.
 const WORTH_SAYING: Duration = Duration::from_secs(1);
 
-/// How long the command may take to end when its time is up.
+/// Time that the command is given to end after --duration.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Makes the testbed, runs the commands in it, and says what the links did.
@@ -160,15 +160,15 @@ fn failed(error: impl std::fmt::Display) -> (Failure, u8) {
     (broken(error.to_string(), None), TESTBED_FAILED)
 }
 
-/// What the run waits for.
+/// Events that the run waits for.
 enum Happening {
-    /// Somebody sent us a signal.
+    /// A signal was sent to us.
     Signal(Received),
     /// The command has ended.
     Ended(io::Result<std::process::ExitStatus>),
 }
 
-/// In the worker: everything from the namespaces to the table. Answers the exit code.
+/// Runs in the worker, from the namespaces to the table. Returns the exit code.
 fn run(scenario: &Scenario, args: &TestbedArgs, inside: Inside) -> Result<u8, (Failure, u8)> {
     let seed = args.seed.unwrap_or(scenario.seed);
     let spec = scenario.spec(seed);
@@ -263,7 +263,7 @@ fn run(scenario: &Scenario, args: &TestbedArgs, inside: Inside) -> Result<u8, (F
         not_applied: &not_applied,
         kernels,
     };
-    // Whoever reads standard error may have gone; the command's status matters more.
+    // Fails if standard error is closed; the command's status matters more.
     let _ = io::stderr().lock().write_all(report::text(&about, &ending, &result).as_bytes());
     if let Some(path) = &args.json {
         let json = report::json(&about, &ending, &result).map_err(failed)?;
@@ -273,7 +273,7 @@ fn run(scenario: &Scenario, args: &TestbedArgs, inside: Inside) -> Result<u8, (F
     Ok(code)
 }
 
-/// Tells of signals, as long as there is somebody to send them.
+/// Forwards signals until the receiver goes.
 fn listen(inside: &Inside, happenings: Sender<Happening>) -> io::Result<()> {
     let signals = inside.signals()?;
     thread::spawn(move || {
@@ -341,7 +341,7 @@ fn client_command(testbed: &Testbed, args: &TestbedArgs) -> Command {
     command
 }
 
-/// Tells whoever sits before it; nobody may be reading.
+/// Prints a message to standard error, if it is open.
 fn say(what: &str) {
     let _ = writeln!(io::stderr(), "anabranch testbed: {what}");
 }

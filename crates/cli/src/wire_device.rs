@@ -14,7 +14,7 @@ pub struct Prepared {
     pub device: String,
     /// The same, for messages.
     pub name: String,
-    /// To be dropped at the end.
+    /// Loan of addresses, to be dropped at the end.
     pub borrowed: Option<Borrowed>,
 }
 
@@ -23,7 +23,7 @@ const QUEUE: u32 = 10_000;
 /// IPv4 and TCP headers without options.
 const HEADERS: u32 = 40;
 
-/// Which of a borrowed address's ports are the engine's.
+/// Ports of a borrowed address that go to the engine.
 pub enum Diverted {
     /// Those that it listens on. One, if an address is borrowed: what lies between two is the machine's.
     Listening(Vec<u16>),

@@ -1,4 +1,4 @@
-//! What the commands on the wire share: the engine's settings and its TUN device.
+//! Options shared by the commands on the wire: the engine's settings and its TUN device.
 
 use crate::failure::Failure;
 use anabranch_engine::{Config, LocalAddress, Policies, Profile};
@@ -21,16 +21,16 @@ pub struct WireOptions {
     /// Scheduler: chooses a subflow for each segment (`anabranch list schedulers`); the profile's unless given.
     #[arg(long, value_name = "NAME[:PARAMETER=VALUE,…]")]
     pub scheduler: Option<String>,
-    /// How much may be in flight (`anabranch list congestion`).
+    /// Congestion control: limits the bytes in flight (`anabranch list congestion`).
     #[arg(long, value_name = "NAME[:…]", default_value = Policies::CONGESTION)]
     pub congestion: String,
-    /// How the peer's window is shared out (`anabranch list windows`).
+    /// Window policy: shares out the peer's window (`anabranch list windows`).
     #[arg(long, value_name = "NAME[:…]", default_value = Policies::RECEIVE_WINDOW)]
     pub window: String,
-    /// Which path an ACK takes (`anabranch list ack-paths`).
+    /// ACK-path policy: chooses the path of an ACK (`anabranch list ack-paths`).
     #[arg(long, value_name = "NAME[:…]", default_value = Policies::ACK_PATH)]
     pub ack_path: String,
-    /// Take ACKs of the peer that come by another subflow's path, as its --ack-path may want; both ends must. Implied by an
+    /// Accept ACKs that come by another subflow's path, as the peer's --ack-path may send them; both ends must. Implied by an
     /// --ack-path other than own.
     #[arg(long)]
     pub ack_rewrite: bool,
@@ -42,7 +42,7 @@ pub struct WireOptions {
     /// profile's unless given.
     #[arg(long, value_name = "NAME[:…]")]
     pub first_path: Option<String>,
-    /// How its TCP behaves (`anabranch list profiles`).
+    /// Stack that its TCP resembles (`anabranch list profiles`).
     #[arg(long, value_name = "NAME", default_value = Profile::DEFAULT)]
     pub profile: String,
     /// Require DSS checksums.
@@ -51,7 +51,7 @@ pub struct WireOptions {
     /// Speak plain TCP only.
     #[arg(long)]
     pub no_multipath: bool,
-    /// Subflows of one connection at most, 1 to 16.
+    /// Limit of subflows per connection, 1 to 16.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=16))]
     pub max_subflows: u8,
     /// Bytes written and not acknowledged, for each connection; 6MiB unless given, and not less than --receive-buffer.
@@ -64,19 +64,19 @@ pub struct WireOptions {
     /// The TUN device: one that is there, or the name for a new one; `%d` becomes a number.
     #[arg(long, value_name = "NAME", default_value = "anabranch%d")]
     pub tun: String,
-    /// Leave segmentation and checksums to nobody: every packet is whole, as on a wire.
+    /// Disable offload of segmentation and checksums: every packet is whole, as on a wire.
     #[arg(long)]
     pub no_offload: bool,
     /// The engine's ports for connections that it opens from borrowed addresses.
     #[arg(long, value_name = "A-B", default_value = "61000-65535", value_parser = ports)]
     pub ports: RangeInclusive<u16>,
-    /// Where addresses that stand for borrowed ones on the device are taken from: an IPv4 /24, named by its first address.
+    /// Network of the addresses that stand for borrowed ones on the device: an IPv4 /24, named by its first address.
     #[arg(long, value_name = "ADDR", default_value = "198.18.151.0")]
     pub inner: std::net::Ipv4Addr,
     /// The same for IPv6: a /64, named by its first address.
     #[arg(long, value_name = "ADDR", default_value = "fdab:7261:6e63:6800::")]
     pub inner6: std::net::Ipv6Addr,
-    /// Write what happens to connections and subflows to FILE, one JSON object per line; `-` is standard output.
+    /// Write the events of connections and subflows to FILE, one JSON object per line; `-` is standard output.
     #[arg(long, value_name = "FILE")]
     pub events: Option<PathBuf>,
 }
@@ -146,7 +146,7 @@ impl WireOptions {
         let prepare = || {
             let interface = Interface::named(&name)?;
             match interface.up(QUEUE, None) {
-                // Somebody who may has prepared it for us, routes and all.
+                // The device exists, prepared for us with its routes.
                 Err(error) if error.kind() == ErrorKind::PermissionDenied && is_up(&name) => return Ok(()),
                 result => result?,
             }
@@ -165,7 +165,7 @@ impl WireOptions {
         Ok(tun)
     }
 
-    /// Where `--events` go.
+    /// Opens the destination of `--events`.
     pub fn journal(&self) -> Result<Journal, Failure> {
         match &self.events {
             None => Ok(Journal::none()),
@@ -207,7 +207,7 @@ impl WireOptions {
         Failure::Failed(miette::miette!(help = help, "{what}"))
     }
 
-    /// What to run for the want of a capability.
+    /// Returns the commands that grant the missing capability.
     fn remedy(&self, addresses: &[IpAddr]) -> String {
         let program = std::env::current_exe().map_or_else(|_| "anabranch".into(), |path| path.display().to_string());
         let device = if self.tun.contains('%') { "anabranch0" } else { &self.tun };
@@ -238,7 +238,7 @@ pub fn closed_node(error: &io::Error) -> Option<Failure> {
     })
 }
 
-/// Whether the interface is up, as far as anybody may know.
+/// Returns true if the interface is up, as far as sysfs can be read.
 fn is_up(name: &str) -> bool {
     let flags = std::fs::read_to_string(format!("/sys/class/net/{name}/flags")).unwrap_or_default();
     u32::from_str_radix(flags.trim().trim_start_matches("0x"), 16).is_ok_and(|flags| flags & 1 == 1)

@@ -1,4 +1,4 @@
-//! `--pcap` as its users meet it: which files there are, that they repeat, and what is left when something fails.
+//! `--pcap` from the command line: its files, their repeatability, and the files left after a failure.
 #![allow(clippy::unwrap_used)]
 
 mod common;

@@ -194,8 +194,7 @@ fn a_refused_scenario_is_pointed_at_and_ends_with_2() {
     }
 }
 
-/// A path that cannot be written ends the command before its first run, which here would take longer than anybody
-/// waits.
+/// A path that cannot be written ends the command before its first run, which here would exceed the patience of a test.
 #[test]
 fn files_are_checked_before_the_first_run() {
     let here = directory("checked");
@@ -221,7 +220,7 @@ fn files_are_checked_before_the_first_run() {
     let (code, text) = fail(&here, &[&["run", "small.toml", "--csv", "x", "--report", "./x"], &long[..]].concat());
     assert!(code == 2 && text.contains("--csv and --report both name ./x"), "{text}");
     assert_eq!(names(), before, "nothing half-written stays");
-    // What was there stays until there is something to put in its place.
+    // An existing file stays until its replacement is complete.
     std::fs::write(here.join("kept.csv"), "kept").unwrap();
     fail(&here, &["run", "small.toml", "--csv", "kept.csv", "--report", "no/such/file"]);
     assert_eq!(std::fs::read_to_string(here.join("kept.csv")).unwrap(), "kept");
@@ -326,7 +325,7 @@ fn lists_schema_and_completions() {
             assert!(text.contains(name) && !about.is_empty(), "{what}: {name}");
         }
     }
-    // Into a pipe there is one width, whoever reads.
+    // The width into a pipe does not depend on the terminal.
     let schedulers = succeed(&here, &["list", "schedulers"]);
     assert!(schedulers.lines().all(|line| line.chars().count() <= 110), "{schedulers}");
     assert!(schedulers.contains("  beta = 0.25 (0 to 10): hysteresis β"), "{schedulers}");
@@ -391,7 +390,7 @@ fn a_result_says_which_variant_ran() {
     assert_eq!(json["switched"][0]["policy"]["parameters"]["beta"], 1.0);
 }
 
-/// A capture with the SYN of an MPTCP connection that nobody answers: raw IPv4 in pcap.
+/// A capture with the unanswered SYN of an MPTCP connection: raw IPv4 in pcap.
 fn tiny_capture() -> Vec<u8> {
     let mut syn = vec![0x45, 0, 0, 44, 0, 1, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
     syn.extend([0x9c, 0x40, 0x01, 0xbb, 0, 0, 0, 9, 0, 0, 0, 0, 0x60, 2, 1, 0, 0, 0, 0, 0, 30, 4, 1, 1]);
@@ -434,7 +433,7 @@ fn inspect_reads_what_it_can_and_refuses_what_is_no_capture() {
     assert!(String::from_utf8_lossy(&both.stderr).contains("empty.pcap"));
 }
 
-/// What a capture shows of a run is what the simulator counted: retransmissions, reinjections, shares, bytes.
+/// The analysis of a run's capture agrees with the simulator's counts: retransmissions, reinjections, shares, bytes.
 #[test]
 fn inspect_finds_what_the_simulator_knows() {
     let here = directory("inspect-run");
@@ -462,7 +461,7 @@ fn inspect_finds_what_the_simulator_knows() {
     }
 }
 
-/// What a middlebox altered is in the results, whether somebody noticed or not.
+/// The results show alterations by a middlebox, noticed or not.
 #[test]
 fn what_middleboxes_did_is_shown() {
     let here = directory("middleboxes");

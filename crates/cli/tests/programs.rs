@@ -61,7 +61,7 @@ fn start(namespace: &Namespace, mut command: Command, ready: &'static str) -> Ru
     let lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let running = Running(child);
     let (sender, said) = channel();
-    // Somebody has to read the rest as well.
+    // The rest has to be read as well, or the program blocks.
     std::thread::spawn(move || lines.map_while(Result::ok).for_each(|line| drop(sender.send(line))));
     let mut all = Vec::new();
     while !all.last().is_some_and(|line: &String| line.contains(ready)) {
@@ -108,7 +108,7 @@ fn serve(direct: &Direct, family: Family, root: &Path) -> Running {
     start(&direct.namespace, command, "serving")
 }
 
-/// What the kernel counted while `act` ran.
+/// Returns the increase of the kernel's counters while `act` ran.
 fn counted(direct: &Direct, act: impl FnOnce()) -> KernelCounters {
     let before = KernelCounters::read(&direct.namespace).unwrap();
     act();
@@ -204,7 +204,7 @@ fn fetch_from_python(family: Family) {
     assert_multipath(&counters, "MPJoinAckRx");
 }
 
-/// A program that does not say when it is ready: it is once somebody can connect to it.
+/// Starts a program that does not announce readiness, and waits until it accepts connections.
 fn start_listening(namespace: &Namespace, mut command: Command, port: u16) -> Running {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit());
     let mut running = Running(namespace.run(move || command.spawn()).unwrap());

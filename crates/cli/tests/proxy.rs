@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// Only a hang takes this long.
 const GUARD: Duration = Duration::from_secs(300);
-/// More than the buffers on the way hold: a download that nobody reads is not over.
+/// More than the buffers on the way hold: a download that is not read does not end.
 const SIZE: usize = 32 << 20;
 
 /// Two hosts with two paths between them, and an address of the server's behind both.

@@ -98,7 +98,7 @@ fn a_killed_study_goes_on_where_it_was_and_comes_to_the_same() {
     fs::write(&journal, cut).unwrap();
     assert_eq!(succeed(&directory, &["study", "mine.toml", "--json", "--jobs", "1"]), whole);
     assert_eq!(fs::read(&journal).unwrap(), lines, "what was there stayed, and the rest came in the same order");
-    // Nothing is left to do, and nothing is done.
+    // The study is complete: a second call runs nothing and appends nothing.
     assert_eq!(succeed(&directory, &["study", "mine.toml", "--json", "--jobs", "2"]), whole);
     assert_eq!(fs::read(&journal).unwrap(), lines);
 }

@@ -49,7 +49,8 @@ fn tshark_understands_every_shipped_scenario() {
     }
 }
 
-/// What shipped scenarios have not: packets damaged, copied and reordered, middleboxes, UDP, an interface with a queue.
+/// Features that shipped scenarios lack: packets damaged, copied and reordered, middleboxes, UDP, an interface with a
+/// queue.
 const ROUGH: &str = r#"
 [path.a]
 rate = "10mbit"
@@ -122,7 +123,7 @@ fn capinfos_and_editcap_agree_with_what_was_written() {
     assert!(said.contains("Number of packets:   10"), "{said}");
 }
 
-/// What makes the long ones short.
+/// Settings that shorten the long scenarios.
 fn shorter(scenario: &str) -> &'static [&'static str] {
     match scenario {
         "symmetric" => &["workload.0.duration=1s"],
@@ -132,7 +133,7 @@ fn shorter(scenario: &str) -> &'static [&'static str] {
     }
 }
 
-/// What tshark says of one file.
+/// Output of tshark for one file.
 struct Dissection {
     packets: Vec<Packet>,
     /// Severity, protocol and summary of each kind of expert information, comments apart.
@@ -164,7 +165,7 @@ const FIELDS: &[&str] = &[
     "mptcp.reinjection_of",
 ];
 
-/// What recovery from loss, and the end of a run, look like to Wireshark's TCP in any capture.
+/// Complaints of Wireshark's TCP about loss recovery and the end of a run that occur in any capture.
 const USUAL: &[&str] = &[
     "Previous segment(s) not captured (common at capture start)",
     "This frame is a (suspected) out-of-order segment",
@@ -297,7 +298,7 @@ impl Dissection {
         }
     }
 
-    /// What the sender says beside a packet is what Wireshark finds out by itself.
+    /// The sender's comments on packets agree with Wireshark's own analysis.
     fn check_comments(&self, scenario: &str) {
         let outbound = || self.packets.iter().filter(|packet| packet.is_outbound());
         assert!(outbound().all(|packet| !packet.get("frame.comment").is_empty()), "{scenario}: each has its reason");
@@ -326,7 +327,7 @@ impl Dissection {
     }
 }
 
-/// What one host sent and the other received differ by what was lost.
+/// The packets sent by one host and received by the other differ by the lost ones.
 fn check_pair(scenario: &str, client: &Dissection, server: &Dissection) {
     for (from, to) in [(client, server), (server, client)] {
         let ended = |packet: &&Packet| ["lost:", "kept by", "still under way"].iter().any(|how| packet.says(how));
@@ -357,7 +358,7 @@ fn complaints_in(table: &[&str]) -> Vec<(String, String, String)> {
     complaints
 }
 
-/// Whether the tool is there; says so if not.
+/// Returns true if the tool is installed; prints a message if not.
 fn has(tool: &str) -> bool {
     if Command::new(tool).arg("--version").output().is_ok_and(|output| output.status.success()) {
         return true;
@@ -368,7 +369,7 @@ fn has(tool: &str) -> bool {
     false
 }
 
-/// What the tool prints; settings of whoever runs the tests do not count.
+/// Output of the tool, without the settings of the current user.
 fn tool(directory: &Path, tool: &str, args: &[&str]) -> String {
     let settings = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("no-wireshark-settings");
     let output =

@@ -1,4 +1,4 @@
-//! Where a body goes: to standard output, nowhere, or into a file that has its name only when all of it is there.
+//! Destinations of a body: standard output, none, or a file that gets its name only when it is complete.
 
 use crate::failure::Failure;
 use anabranch_service::{Target, WriterSink};
@@ -9,12 +9,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::TempPath;
 
-/// Where a body goes.
+/// Destination of a body.
 #[derive(Debug)]
 pub enum Destination {
     /// Standard output.
     Stdout,
-    /// Nobody wants it.
+    /// The body is discarded.
     Nowhere,
     /// A device, a pipe: there is nothing to be put in its place.
     Special(PathBuf),
@@ -26,14 +26,14 @@ pub enum Destination {
 
 /// A body that is not whole.
 pub enum Pending {
-    /// It has no name to be given.
+    /// The URL has no part that could name a file.
     Nameless,
     /// A file beside the one it will be; gone when this is dropped.
     File(TempPath, PathBuf, bool),
 }
 
 impl Destination {
-    /// What was asked for, or a name from the URL; for what an upload is answered with, nothing.
+    /// Returns the destination requested, or a file named after the URL; by default, replies to uploads are discarded.
     pub fn choose(output: Option<&Path>, target: &Target, uploads: bool) -> Result<Self, Failure> {
         match output {
             Some(path) if path == Path::new("-") => Ok(Destination::Stdout),
@@ -60,7 +60,7 @@ impl Destination {
         }
     }
 
-    /// Where it went, for a result.
+    /// Path written, for the result.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Destination::Stdout | Destination::Nowhere => None,
@@ -99,7 +99,7 @@ fn beside(path: &Path, replace: bool) -> io::Result<(Pending, WriterSink)> {
     let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it is no file name"))?;
     let prefix = format!(".{}.", name.to_string_lossy());
     let mut builder = tempfile::Builder::new();
-    // What a new file has; the process's mask is taken off.
+    // Permissions of a new file; the process's mask applies.
     builder.prefix(&prefix).suffix(".part").permissions(Permissions::from_mode(0o666));
     let (file, temporary) = builder.tempfile_in(directory)?.into_parts();
     Ok((Pending::File(temporary, path.to_owned(), replace), WriterSink::new(file)?))

@@ -1,4 +1,4 @@
-//! What came of a download or upload, for people and for programs.
+//! Result of a download or upload, for people and for programs.
 
 use super::Destination;
 use crate::failure::Failure;
@@ -11,15 +11,15 @@ use miette::miette;
 use serde_json::{Value, json};
 use std::net::IpAddr;
 
-/// What is not in the outcome.
+/// Facts that are not in the outcome.
 pub struct About<'a> {
-    /// What was fetched in the end.
+    /// Target fetched in the end.
     pub target: &'a Target,
     /// The engine's policies.
     pub chosen: &'a Chosen,
-    /// Where the way led, the first URL apart.
+    /// URLs redirected to, without the first.
     pub redirects: &'a [String],
-    /// Where it went.
+    /// Destination of the body.
     pub destination: &'a Destination,
     /// Our addresses.
     pub from: &'a [IpAddr],
@@ -30,7 +30,7 @@ pub const NO_CONNECTION: u8 = 3;
 const BROKEN: u8 = 4;
 pub const REFUSED_BY_SERVER: u8 = 5;
 const NO_REPLY: u8 = 6;
-/// As a shell says it of SIGINT.
+/// A shell's exit status for SIGINT.
 const INTERRUPTED: u8 = 130;
 
 fn seconds(outcome: &Outcome) -> f64 {
@@ -114,7 +114,7 @@ fn remarks(about: &About<'_>, outcome: &Outcome) -> Vec<String> {
     path_use.remarks()
 }
 
-/// What went wrong, if anything did.
+/// Returns the error, if there is one.
 pub fn failure(about: &About<'_>, outcome: &Outcome) -> Result<(), Failure> {
     let url = &about.target.url;
     if let Some(error) = &outcome.error {

@@ -9,7 +9,7 @@ use tracing_subscriber::reload::{Handle, Layer};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Registry, fmt};
 
-/// How the log is written.
+/// Formats of the log.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LogFormat {
     /// For people.
@@ -22,7 +22,7 @@ pub enum LogFormat {
 pub struct LogLevel(Handle<LevelFilter, Registry>);
 
 impl LogLevel {
-    /// From now on this and what is graver.
+    /// Sets the lowest level that is logged.
     pub fn set(&self, level: Level) {
         // Fails only if another log was there first, which then stays as it is.
         let _ = self.0.reload(LevelFilter::from_level(level));

@@ -1,4 +1,4 @@
-//! What a scenario says of its hosts, for their kernels.
+//! Kernel settings of a scenario's hosts.
 
 use anabranch_host::testbed::KernelSettings;
 use anabranch_lab::Scenario;
@@ -8,15 +8,15 @@ use std::fs;
 
 /// For both kernels.
 pub struct Settings {
-    /// Of the client.
+    /// Settings of the client.
     pub client: KernelSettings,
-    /// Of the server.
+    /// Settings of the server.
     pub server: KernelSettings,
-    /// What the scenario says and no kernel can be told, as it stands in the scenario.
+    /// Keys of the scenario that no kernel supports, as they stand in the scenario.
     pub not_applied: Vec<String>,
 }
 
-/// What the scenario says of client and server.
+/// Derives the settings of client and server from the scenario.
 pub fn settings(scenario: &Scenario) -> Settings {
     let mut not_applied = Vec::new();
     let congestion = Congestion::of_this_kernel();
@@ -42,11 +42,11 @@ pub fn settings(scenario: &Scenario) -> Settings {
 
 /// The kernel's congestion controls.
 struct Congestion {
-    /// What a new namespace has.
+    /// Default of a new namespace.
     current: String,
-    /// What it may be given.
+    /// Controls that a namespace may use without privileges.
     allowed: Vec<String>,
-    /// What there is.
+    /// Controls that are loaded.
     available: Vec<String>,
 }
 

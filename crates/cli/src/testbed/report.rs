@@ -1,4 +1,4 @@
-//! What a testbed's links did, as people and programs read it.
+//! Report of a testbed's links, for people and programs.
 
 use anabranch_engine::FallbackReason;
 use anabranch_engine::path_use::{Path, PathUse, Subflow};
@@ -12,38 +12,38 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// What ran.
+/// Facts of the run.
 pub struct About<'a> {
     /// Its scenario.
     pub scenario: &'a Scenario,
-    /// What fixed the draws.
+    /// Seed of the draws.
     pub seed: u64,
-    /// What paths began and ended in.
+    /// Kind of interface at the ends of the paths.
     pub backend: Backend,
     /// Names and addresses.
     pub layout: &'a Layout,
-    /// What could not be done.
+    /// Non-essential steps that failed.
     pub shortcomings: &'a [String],
-    /// What no kernel can be told.
+    /// Keys of the scenario that no kernel supports.
     pub not_applied: &'a [String],
     /// Counters of the client's kernel and of the server's.
     pub kernels: [KernelCounters; 2],
 }
 
-/// How the command ended.
+/// End of the command.
 pub struct Ending {
     /// Our exit code.
     pub code: u8,
-    /// Because its time was up.
+    /// True if --duration ended it.
     pub timed_out: bool,
-    /// It ran this long.
+    /// Running time.
     pub elapsed: std::time::Duration,
 }
 
-/// How wide sentences get.
+/// Width of sentences, in characters.
 const WIDTH: usize = 110;
 
-/// For whoever is about to see a shell's prompt.
+/// Message above a shell's prompt.
 pub fn greeting(scenario: &Scenario, layout: &Layout, backend: Backend, shortcomings: &[String]) -> String {
     let mut text = format!(
         "anabranch testbed: {}, {} on {}; the server is `server` ({}) and `server6`; leave with exit\n",
@@ -213,7 +213,7 @@ fn links(report: &EmulatorReport) -> Table {
     table
 }
 
-/// What the interfaces dropped behind the links' back: at the sender, at the receiver.
+/// Packets that the interfaces dropped outside the links: at the sender, at the receiver.
 fn interface_drops(traffic: &Traffic) -> String {
     match traffic.queue_drops {
         Some(queue) => (queue + traffic.no_room + traffic.refused).to_string(),

@@ -15,7 +15,7 @@ pub fn directory(test: &str) -> PathBuf {
     directory
 }
 
-/// What is in a directory, sorted.
+/// Names in a directory, sorted.
 pub fn names(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).unwrap();
     let mut names: Vec<String> = entries.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
@@ -39,7 +39,7 @@ pub fn anabranch(directory: &Path, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_anabranch")).current_dir(directory).args(args).output().unwrap()
 }
 
-/// What it prints when all is well.
+/// Runs the program, requires success, and returns its standard output.
 pub fn succeed(directory: &Path, args: &[&str]) -> String {
     let output = anabranch(directory, args);
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));

@@ -1,4 +1,4 @@
-//! The commands: where they run, what they are told, what becomes of their exit codes.
+//! Commands of a testbed: their namespace, their environment, their exit codes.
 
 use super::{place, run, start, stderr, stdout, testbed, until, wait_for};
 use std::fs;

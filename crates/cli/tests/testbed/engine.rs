@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-/// How much is fetched: enough for both paths to be used.
+/// Bytes fetched: enough for both paths to be used.
 const SIZE: usize = 3_000_000;
 
 /// The program under its name, wherever the tests have it.

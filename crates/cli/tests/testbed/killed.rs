@@ -39,7 +39,7 @@ fn namespaces(pid: i32) -> BTreeSet<String> {
     links.flatten().map(|link| link.to_string_lossy().into_owned()).collect()
 }
 
-/// What the rest of the system can see of us.
+/// Traces of a testbed visible to the rest of the system.
 fn surroundings() -> (String, String, BTreeSet<String>) {
     let links = Command::new("ip").args(["-br", "link"]).output().unwrap();
     let names = fs::read_dir("/run/netns").into_iter().flatten().flatten();

@@ -109,7 +109,7 @@ fn goes_down_and_comes_back(here: &Path, way_back: &str) {
     let output = run(here, &args);
     assert_eq!(stdout(&output), "answers\nsilence\nanswers\n", "{way_back}: {}", stderr(&output));
     let result = result(here);
-    // What the kernel drops because its interface has no carrier is the scenario's doing.
+    // Drops of the kernel on an interface without carrier are part of the scenario.
     let faults = result["faults"].as_array().unwrap();
     let of_the_interface = |fault: &&serde_json::Value| fault["what"].as_str().unwrap().contains("interface");
     assert_eq!(faults.iter().find(of_the_interface), None, "{}", stderr(&output));

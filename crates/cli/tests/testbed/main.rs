@@ -1,7 +1,7 @@
-//! `anabranch testbed`: real programs behind emulated paths, and nothing left of it whoever is killed.
+//! `anabranch testbed`: real programs behind emulated paths, without leftovers whichever process is killed.
 //!
-//! Where no testbed can be made these tests say on standard error that they were skipped; with `ANABRANCH_REQUIRE_NETNS` set,
-//! as in CI, they fail.
+//! If no testbed can be made these tests say on standard error that they were skipped; with
+//! `ANABRANCH_REQUIRE_NETNS` set, as in CI, they fail.
 #![allow(clippy::unwrap_used)]
 
 mod calibration;
@@ -47,7 +47,7 @@ fn missing() -> &'static Option<String> {
     })
 }
 
-/// Whether a program is missing; in CI it must not be.
+/// Returns true if a program is missing; in CI that is a failure.
 fn lacks(program: &str) -> bool {
     let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output().unwrap().status.success();
     assert!(found || std::env::var_os("ANABRANCH_REQUIRE_NETNS").is_none(), "{program} is missing");
@@ -76,7 +76,8 @@ size = "1MiB"
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn testbed(directory: &Path, args: &[&str]) -> Command {
-    // Whoever runs the tests in the background has made them ignore SIGINT, and a shell cannot trap what was ignored before it.
+    // A test runner in the background makes its children ignore SIGINT, and a shell cannot trap a signal ignored at its
+    // start.
     let mut command = Command::new("/usr/bin/env"); // By its path: one test leaves PATH empty.
     command.args(["--default-signal", env!("CARGO_BIN_EXE_anabranch")]);
     command.current_dir(directory).arg("testbed").args(args).stdin(Stdio::null());

@@ -6,10 +6,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// Nobody's numbers where there is nobody in particular.
+/// Uid and gid of nobody.
 const NOBODY: &str = "65534";
 
-/// A copy of the program and of the scenario where everybody may read them, unless an ordinary user can make no namespaces here.
+/// Copies the program and the scenario to a world-readable folder; `None` where ordinary users cannot make namespaces.
 fn public_place(test: &str) -> Option<PathBuf> {
     let here = place(test)?;
     let public = std::env::temp_dir().join(format!("anabranch-{test}-{}", std::process::id()));
@@ -27,7 +27,7 @@ fn public_place(test: &str) -> Option<PathBuf> {
     None
 }
 
-/// Runs this as nobody, or as who we are if that is no root.
+/// Runs this as nobody, or as the current user if that is not root.
 fn nobody(directory: &Path, arguments: &[&str]) -> Option<Output> {
     let is_root = fs::metadata("/proc/self").is_ok_and(|it| std::os::unix::fs::MetadataExt::uid(&it) == 0);
     let mut command = match is_root {

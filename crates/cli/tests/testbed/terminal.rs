@@ -4,8 +4,8 @@ use super::{place, stderr};
 use std::fs;
 use std::process::Command;
 
-/// Runs its arguments in a terminal of their own, types Ctrl-C when they have said `ready`, and prints what they said and how
-/// they ended.
+/// Runs its arguments in a terminal of their own, types Ctrl-C once they have printed `ready`, and prints their output
+/// and exit status.
 const TERMINAL: &str = r#"
 import os, pty, sys
 pid, terminal = pty.fork()
