@@ -10,14 +10,14 @@ use anabranch_wire::Dss;
 pub(crate) struct Connection {
     /// By number of subflow: where in the list of flows.
     pub flows: Vec<usize>,
-    /// What each side sends.
+    /// Data stream of each side.
     pub streams: [Stream; 2],
     pub keys: [Option<Key>; 2],
     /// Known from the keys, or from an MP_JOIN.
     pub tokens: [Option<Token>; 2],
     /// As negotiated.
     pub version: Option<u8>,
-    /// Whether each side asked for DSS checksums.
+    /// True if the side asked for DSS checksums.
     pub checksums: [Option<bool>; 2],
     /// True if side 0 is known to have opened it.
     pub opener_known: bool,
@@ -28,7 +28,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Nothing is known.
+    /// Creates an empty connection.
     pub fn new() -> Self {
         Connection {
             flows: Vec::new(),
@@ -43,7 +43,7 @@ impl Connection {
         }
     }
 
-    /// How to hash; version 1 unless the handshake said otherwise.
+    /// Returns the version that determines the hash; version 1 unless the handshake negotiated another.
     pub fn hashing(&self) -> Version {
         Version::of(self.version.unwrap_or(1))
     }
@@ -70,8 +70,8 @@ impl Connection {
         !self.streams.iter().any(Stream::is_settled)
     }
 
-    /// Whether a segment from `side` of an unknown flow can be of this connection, by its numbers. 64-bit numbers so near
-    /// each other are no chance; of 32-bit ones, two must fit.
+    /// Compares the numbers of a segment from `side` of an unknown flow with this connection's. One 64-bit number near
+    /// the stream's suffices; of 32-bit numbers, two must match.
     pub fn is_kin(&self, side: usize, dss: &Dss) -> bool {
         let (mut weight, mut long) = (0, false);
         let numbers = [(side, dss.map.filter(|map| map.length > 0).map(|map| map.dsn)), (1 - side, dss.data_ack)];
@@ -85,7 +85,7 @@ impl Connection {
             weight += 1;
             long |= is_long;
         }
-        // One number of 32 bits is near by chance in one of 128 connections.
+        // A single 32-bit number matches by coincidence in one of 128 connections.
         long || weight >= 2
     }
 }

@@ -1,7 +1,8 @@
 //! The same packet captured twice: on two interfaces (`-i any`), at both ends, on both sides of a bridge.
 //!
-//! A packet sent again differs from the first in its IP identification or its timestamp. Where it has neither, a second
-//! look (another interface, another time to live) tells; what is left is undecided here and settled over the whole subflow.
+//! A packet sent again differs from the first in its IP identification or its timestamp. Where it has neither, a
+//! sighting on another interface or with another time to live marks a copy; other cases are undecided here and settled
+//! over the whole subflow.
 
 use anabranch_units::{Duration, Instant};
 use anabranch_wire::Captured;
@@ -21,11 +22,11 @@ struct Seen {
     at: Instant,
     interface: u32,
     ttl: u8,
-    /// When the data was sent that this packet acknowledges.
+    /// Time at which the data was sent that this packet acknowledges.
     acknowledges: Option<Instant>,
 }
 
-/// Whether a packet has been seen.
+/// Verdict on a packet: new or captured twice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
     /// Not lately.

@@ -1,4 +1,5 @@
-//! Which positions of a sequence space have passed, when the space may be entered anywhere and some packets never show.
+//! Positions of a sequence space that have passed, when the space may be entered anywhere and some packets are never
+//! seen.
 
 use anabranch_units::Instant;
 use std::collections::BTreeMap;
@@ -7,7 +8,7 @@ use std::ops::Range;
 /// Positions that have passed: all from `low` to `high` but for the holes.
 #[derive(Clone, Debug)]
 pub(crate) struct Coverage {
-    /// Nothing below has passed; `None` before the first byte.
+    /// Range from the lowest to the highest position that has passed; `None` before the first byte.
     bounds: Option<Range<i64>>,
     /// Missing and awaited, by where they begin.
     holes: BTreeMap<i64, Hole>,
@@ -26,29 +27,29 @@ pub(crate) struct Coverage {
 /// Bytes missing below bytes that have passed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Hole {
-    /// Where it ends.
+    /// End of the hole.
     pub end: i64,
-    /// When it could first be seen.
+    /// Time at which it could first be seen.
     pub opened: Instant,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Lost {
     end: i64,
-    /// False if it lies before the capture's beginning: nobody knows whether anything is missing.
+    /// False before the beginning of the capture, where a loss cannot be told.
     acknowledged: bool,
 }
 
 /// A hole that is one no longer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Closed {
-    /// Where it was.
+    /// Range of the hole.
     pub range: Range<i64>,
-    /// When it could first be seen.
+    /// Time at which it could first be seen.
     pub opened: Instant,
 }
 
-/// What became of one insertion.
+/// Result of one insertion.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Inserted {
     /// Passed for the first time, in order.
@@ -65,7 +66,7 @@ impl Inserted {
 }
 
 impl Coverage {
-    /// Nothing has passed; remembers at most `limit` holes.
+    /// Creates an empty coverage that remembers at most `limit` holes.
     pub fn new(limit: usize) -> Self {
         let (holes, lost) = (BTreeMap::new(), BTreeMap::new());
         Coverage { bounds: None, holes, lost, unique: 0, missing: 0, awaited: 0, limit }

@@ -13,7 +13,7 @@ pub(crate) struct Flow {
     pub key: FlowKey,
     /// The side that sent the SYN, as far as that can be known.
     pub opener: Option<usize>,
-    /// What each side sends.
+    /// The two sides of the flow.
     pub sides: [Side; 2],
     pub shake: Handshake,
     pub first_at: Instant,
@@ -37,7 +37,7 @@ pub(crate) struct Flow {
     pub replaced: bool,
 }
 
-/// Which connection, and how.
+/// Membership of a flow in a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Member {
     pub connection: usize,
@@ -45,7 +45,7 @@ pub(crate) struct Member {
     pub subflow: u32,
     /// True if side 0 here is side 1 of the connection.
     pub swapped: bool,
-    /// How it was found to belong there.
+    /// Evidence of the membership.
     pub by: By,
 }
 
@@ -56,7 +56,7 @@ impl Member {
     }
 }
 
-/// How a subflow was found to belong to its connection.
+/// Evidence that a subflow belongs to its connection.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum By {
     /// It carried the MP_CAPABLE.
@@ -69,7 +69,7 @@ pub(crate) enum By {
     Alone,
 }
 
-/// What one side of a flow sends.
+/// Data and counters of one side of a flow.
 #[derive(Clone, Debug)]
 pub(crate) struct Side {
     pub sequence: Sequence,
@@ -92,7 +92,7 @@ pub(crate) struct Side {
     pub fin_at: Option<Instant>,
     pub reset: Option<Reset>,
     pub zero_window: ZeroWindow,
-    /// Where the initial sequence number can lie, from mappings: distance from `anchor`, least and greatest.
+    /// Range of the initial sequence number, from mappings: distance from `anchor`, least and greatest.
     bounds: Option<Bounds>,
     /// Data that waits for the initial sequence number.
     pending: Vec<Pending>,
@@ -111,7 +111,7 @@ struct Bounds {
 pub(crate) struct Pending {
     /// Positions at the TCP level.
     pub range: Range<i64>,
-    /// What came with it.
+    /// Mapping on the same packet.
     pub map: Option<(Map, bool)>,
     pub at: Instant,
 }
@@ -134,7 +134,7 @@ pub(crate) struct ZeroWindow {
     pub since: Option<Instant>,
 }
 
-/// What was offered in one step of a handshake.
+/// Offer in one step of a handshake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Offer {
     /// The packet is not in the capture.
@@ -205,7 +205,7 @@ impl Flow {
         Some(shake.ack_at?.since(shake.syn_at?))
     }
 
-    /// How much of the handshake's round trip lies between the capture and the side that was opened.
+    /// Returns the part of the handshake's round trip between the capture and the side that was opened.
     pub fn handshake_far(&self) -> Option<Duration> {
         (self.shake.syns == 1 && self.shake.syn_acks == 1).then_some(())?;
         Some(self.shake.syn_ack_at?.since(self.shake.syn_at?))

@@ -1,8 +1,8 @@
-//! What happened in a capture of Multipath TCP, and what the capture does not show.
+//! Analysis of captures of Multipath TCP, including the gaps of the capture.
 //!
-//! An [`Inspector`] takes packets in the order of time and answers a [`Report`]; [`inspect`] feeds it from files. Captures of
-//! strangers begin in the middle, are cut short and miss packets: what cannot be known is said, not guessed, and what is
-//! inferred is called that.
+//! An [`Inspector`] takes packets in the order of time and returns a [`Report`]; [`inspect`] feeds it from files.
+//! Captures may begin in the middle, be cut short and miss packets: the report marks inferred values as such, and
+//! values that cannot be known as unknown.
 #![forbid(unsafe_code)]
 
 mod connection;

@@ -1,4 +1,4 @@
-//! How much is remembered of a capture of any size.
+//! Limits of the state kept for a capture of any size.
 
 /// Bounds on memory. What is beyond is counted and not analysed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

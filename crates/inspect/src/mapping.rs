@@ -39,11 +39,11 @@ pub(crate) struct Checksums {
 /// One mapping.
 #[derive(Clone, Debug)]
 pub(crate) struct Mapping {
-    /// Where on the subflow it begins.
+    /// Start on the subflow.
     pub start: i64,
-    /// What it covers on the data level, without the DATA_FIN.
+    /// Range on the data level, without the DATA_FIN.
     pub data: Range<i64>,
-    /// How its data sequence number begins, if all of it is known.
+    /// Data sequence number of its start, if all 64 bits are known.
     pub dsn: Option<Dsn>,
     /// Its fields as they are on the wire.
     pub subflow_seq: u32,
@@ -51,7 +51,7 @@ pub(crate) struct Mapping {
     pub checksum: Option<u16>,
     /// Sum over the bytes that have passed.
     pub sum: Checksum,
-    /// How many those are.
+    /// Number of those bytes.
     pub summed: u64,
     /// True if some passed that were not captured.
     pub cut: bool,
@@ -157,7 +157,7 @@ impl Mappings {
         placed
     }
 
-    /// Where the first mapping inside `rest` begins, or its end.
+    /// Returns the start of the first mapping inside `rest`, or the end of `rest`.
     fn next_start(&self, rest: &Range<i64>) -> i64 {
         let inside = self.recent.iter().map(|mapping| mapping.start).filter(|start| rest.contains(start));
         inside.min().unwrap_or(rest.end)
@@ -192,7 +192,7 @@ impl Mapping {
         self.sum.add_u16(sum.sum());
     }
 
-    /// Whether the checksum is right; `None` if that cannot be told.
+    /// Verifies the checksum; `None` if that is not possible.
     fn verify(&self) -> Option<bool> {
         let pseudo_header = !dss_checksum(self.dsn?, self.subflow_seq, self.wire_length, std::iter::empty::<&[u8]>());
         let mut sum = self.sum;

@@ -62,7 +62,7 @@ fn attempt(flow: &Flow) -> Option<Asked> {
     let offered = matches!(shake.syn, Offer::Capable(_));
     let confirmed = shake.ack_at.is_some() || shake.ack != Offer::Unseen;
     let silent = flow.sides.iter().all(|side| side.sequence.unique() == 0);
-    // An answer that nobody resets may yet be confirmed: the capture has ended, or misses packets.
+    // A reply without a reset may yet be confirmed: the capture has ended, or misses packets.
     let given_up = shake.syn_ack_at.is_none() || flow.sides[opener].reset.is_some();
     let [client, server] = ends(flow, opener);
     (offered && !confirmed && silent && given_up).then_some((server, client.ip(), shake.syn_at?))

@@ -29,7 +29,7 @@ pub struct FileReport {
     pub tcp_packets: u64,
     /// Why the file, or the rest of it, could not be read.
     pub error: Option<String>,
-    /// What was passed over, and what the file says it lost.
+    /// Parts that were skipped, and losses that the file records.
     pub notes: Vec<String>,
 }
 
@@ -46,7 +46,7 @@ pub struct CaptureReport {
     pub mptcp_packets: u64,
     /// Packets captured a second time, not counted elsewhere.
     pub copies: u64,
-    /// What holds for all of it.
+    /// Remarks on the whole capture.
     pub notes: Vec<String>,
 }
 
@@ -56,42 +56,42 @@ pub struct CaptureReport {
 pub struct ConnectionReport {
     /// From 1 on.
     pub number: usize,
-    /// Whether the first side is known to have opened the connection.
+    /// True if the first side is known to have opened the connection.
     pub opener_known: bool,
     /// Names of the two sides in texts: `client` and `server`, or `A` and `B`.
     pub sides: [&'static str; 2],
     /// Address and port of the two sides on the first subflow.
     pub endpoints: [String; 2],
-    /// When it was first seen.
+    /// Time at which it was first seen.
     pub start_s: f64,
     /// Until it was last seen.
     pub duration_s: f64,
     /// 0 is RFC 6824, 1 is RFC 8684.
     pub version: Option<u8>,
-    /// Whether DSS checksums are in use.
+    /// True if DSS checksums are in use; absent if unknown.
     pub dss_checksum: Option<bool>,
-    /// What is known of the two sides' keys.
+    /// Keys of the two sides.
     pub keys: [KeyReport; 2],
-    /// How it ended.
+    /// End of the connection, in words.
     pub end: String,
     /// If MPTCP was given up.
     pub fallback: Option<FallbackReport>,
-    /// Where it was captured: `near the client`, `near the server`, `in between`, `at two points`.
+    /// Place of the capture: `near the client`, `near the server`, `in between`, `at two points`.
     pub captured: Option<String>,
     /// In the order in which they were first seen.
     pub subflows: Vec<SubflowReport>,
     /// SYNs with MP_CAPABLE from other addresses of the client that lost the race for the first subflow; they are in no
     /// other list.
     pub lost_races: Vec<AttemptReport>,
-    /// What each side sent at the data level.
+    /// Data of each side at the data level.
     pub directions: [DirectionReport; 2],
     /// Signals about addresses, priorities, failures, in the order of time.
     pub signals: Vec<SignalReport>,
-    /// What the capture does not show.
+    /// Facts that the capture does not show.
     pub unknown: Vec<String>,
 }
 
-/// What is known of one side's key.
+/// Key of one side, as far as it is known.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct KeyReport {
     /// Hexadecimal.
@@ -131,11 +131,11 @@ pub struct SubflowReport {
     pub number: u32,
     /// Address and port of the two sides of the connection.
     pub endpoints: [String; 2],
-    /// Which side sent the SYN: index into `sides`.
+    /// Side that sent the SYN: index into `sides`.
     pub opened_by: Option<usize>,
     /// `MP_CAPABLE`, `MP_JOIN`, `inferred` (by data sequence numbers), `unknown`.
     pub origin: &'static str,
-    /// Whether it came to be, and if not, why.
+    /// Result of the handshake, with the reason of a failure.
     pub outcome: String,
     /// Address identifiers of the two sides.
     pub address_ids: [Option<u8>; 2],
@@ -143,7 +143,7 @@ pub struct SubflowReport {
     pub backup: [Option<bool>; 2],
     /// MP_JOIN authenticators of the two sides: `good`, `bad`, `unknown` (no keys), `not captured`.
     pub hmac: [Option<&'static str>; 2],
-    /// When it was first seen.
+    /// Time at which it was first seen.
     pub start_s: f64,
     /// Until it was last seen.
     pub duration_s: f64,
@@ -153,9 +153,9 @@ pub struct SubflowReport {
     pub handshake_rtt_beyond_ms: Option<f64>,
     /// From data of each side, passing the capture, to its acknowledgment.
     pub data_rtt: [RttReport; 2],
-    /// What each side sent.
+    /// Traffic of each side.
     pub sent: [SubflowDirectionReport; 2],
-    /// How each side ended it.
+    /// End of each side.
     pub ends: [Option<EndReport>; 2],
 }
 
@@ -173,7 +173,7 @@ pub struct RttReport {
     pub median_ms: Option<f64>,
 }
 
-/// What one side sent on one subflow.
+/// Traffic of one side on one subflow.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct SubflowDirectionReport {
     /// All packets.
@@ -216,11 +216,11 @@ pub struct SubflowDirectionReport {
     pub bad_tcp_checksums: u64,
     /// Times in which this side let its peer send nothing.
     pub zero_windows: u64,
-    /// How long they lasted together.
+    /// Their total duration.
     pub zero_window_s: f64,
 }
 
-/// How one side ended a subflow.
+/// End of a subflow by one side.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct EndReport {
     /// `FIN` or `RST`.
@@ -237,7 +237,7 @@ pub struct EndReport {
     pub fast_close: bool,
 }
 
-/// What one side sent at the data level.
+/// Data of one side at the data level.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct DirectionReport {
     /// Index into `sides`.
@@ -254,9 +254,9 @@ pub struct DirectionReport {
     pub missing_bytes: u64,
     /// Bytes acknowledged in a direction whose data is not in the capture.
     pub acknowledged_unseen_bytes: Option<u64>,
-    /// When the DATA_FIN was first seen.
+    /// Time at which the DATA_FIN was first seen.
     pub data_fin_s: Option<f64>,
-    /// Whether it was acknowledged.
+    /// True if it was acknowledged.
     pub data_fin_acknowledged: bool,
     /// Segments with new bytes.
     pub segments: u64,
@@ -283,7 +283,7 @@ pub struct DirectionReport {
 /// A stretch of missing bytes.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct GapReport {
-    /// When later bytes came.
+    /// Time at which later bytes came.
     pub at_s: f64,
     /// Until it was filled.
     pub duration_ms: f64,
@@ -310,14 +310,14 @@ pub struct ReinjectionReport {
     pub bytes: u64,
     /// Of these, acknowledged at the data level already.
     pub already_acknowledged_bytes: u64,
-    /// How long after the first, on average.
+    /// Mean delay after the first transmission.
     pub mean_delay_ms: f64,
 }
 
 /// A signal.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct SignalReport {
-    /// When it first passed.
+    /// Time at which it first passed.
     pub at_s: f64,
     /// Index into `sides`.
     pub from: usize,
@@ -325,7 +325,7 @@ pub struct SignalReport {
     pub subflow: u32,
     /// `ADD_ADDR`, `ADD_ADDR echo`, `REMOVE_ADDR`, `MP_PRIO`, `MP_FAIL`, `MP_FASTCLOSE`, `infinite mapping`.
     pub kind: &'static str,
-    /// What it says.
+    /// Content of the signal.
     pub text: String,
     /// The authenticator of ADD_ADDR, the key of MP_FASTCLOSE: `good`, `bad`, `unknown`.
     pub verified: Option<&'static str>,
@@ -338,9 +338,9 @@ pub struct SignalReport {
 pub struct PlainReport {
     /// Address and port of the two sides; the first sent the SYN, if that is known.
     pub endpoints: [String; 2],
-    /// Whether the first side is known to have opened the connection.
+    /// True if the first side is known to have opened the connection.
     pub opener_known: bool,
-    /// When it was first seen.
+    /// Time at which it was first seen.
     pub start_s: f64,
     /// Until it was last seen.
     pub duration_s: f64,
@@ -352,7 +352,7 @@ pub struct PlainReport {
     pub retransmitted_segments: [u64; 2],
     /// Packets whose options were cut by the capture: there may have been MPTCP in them.
     pub options_cut_packets: u64,
-    /// If MPTCP was offered, what became of it.
+    /// Fallback, if MPTCP was offered.
     pub fallback: Option<FallbackReport>,
     /// If an MP_JOIN was seen.
     pub join: Option<String>,

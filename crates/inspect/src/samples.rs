@@ -30,7 +30,7 @@ impl Samples {
         }
     }
 
-    /// How many there were.
+    /// Number of samples.
     pub fn count(&self) -> u64 {
         self.count
     }

@@ -15,7 +15,7 @@ pub(crate) struct Sequence {
     near: i64,
     /// Position of the initial sequence number, if it is known.
     pub isn: Option<i64>,
-    /// What has passed.
+    /// Positions that have passed.
     pub coverage: Coverage,
     /// Position of the FIN.
     pub fin: Option<i64>,
@@ -63,7 +63,7 @@ impl Count {
 /// A data packet as it is counted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Data {
-    /// Where its first byte lies.
+    /// Position of its first byte.
     pub start: i64,
     /// Bytes, as the IP header says.
     pub length: u64,
@@ -71,19 +71,19 @@ pub(crate) struct Data {
     pub timestamp: Option<u32>,
 }
 
-/// What a data packet was.
+/// Kind of a data packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Sent {
     /// Data, some of it new.
     Data(Inserted),
-    /// Nothing new.
+    /// Data that had passed before.
     Again,
     /// The same packet, captured elsewhere too: older than what has passed already.
     Copy,
 }
 
 impl Sequence {
-    /// Nothing is known.
+    /// Creates an empty sequence.
     pub fn new() -> Self {
         Sequence {
             base: None,
@@ -183,7 +183,7 @@ impl Sequence {
         if fresh == 0 { Sent::Again } else { Sent::Data(inserted) }
     }
 
-    /// When the hole beside `range` opened, which took a part of it away.
+    /// Returns the time at which the hole beside `range` opened, which took a part of it away.
     fn hole_at(&self, range: &Range<i64>) -> Option<Instant> {
         let beside = |(start, hole): &(i64, crate::coverage::Hole)| hole.end == range.start || *start == range.end;
         self.coverage.holes().find(beside).map(|(_, hole)| hole.opened)
@@ -209,7 +209,7 @@ impl Sequence {
             sent = Some(at);
         }
         if with_sack {
-            // What waits behind a loss is acknowledged late.
+            // Data behind a loss is acknowledged late.
             self.outstanding.clear();
             return None;
         }

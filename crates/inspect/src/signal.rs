@@ -1,4 +1,4 @@
-//! What hosts tell each other about addresses, priorities and the end.
+//! Signals between hosts: addresses, priorities, the end of connections.
 
 use anabranch_units::{AddressId, Dsn, Instant, Key};
 use anabranch_wire::AddAddr;
@@ -14,7 +14,7 @@ pub(crate) struct Signal {
     pub count: u64,
 }
 
-/// What it says.
+/// Content of a signal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum What {
     AddAddr(AddAddr),

@@ -22,9 +22,9 @@ pub(crate) struct Stream {
     pub first_ack: Option<i64>,
     /// Position of the DATA_FIN.
     pub fin: Option<i64>,
-    /// When the DATA_FIN was first seen.
+    /// Time at which the DATA_FIN was first seen.
     pub fin_at: Option<Instant>,
-    /// Who carried what first, by where it begins.
+    /// First carrier of data, by start position.
     origins: BTreeMap<i64, Origin>,
     /// By subflow.
     pub carried: BTreeMap<u32, Carried>,
@@ -55,7 +55,7 @@ struct Origin {
     at: Instant,
 }
 
-/// What a subflow did for a stream.
+/// Segments that a subflow carried for a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Carried {
     /// Bytes that came here first.
@@ -103,14 +103,14 @@ pub(crate) struct Gaps {
 /// One of them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Gap {
-    /// What was missing.
+    /// Range that was missing.
     pub range: Range<i64>,
     pub opened: Instant,
     pub closed: Instant,
     pub end: GapEnd,
 }
 
-/// How a gap ended.
+/// End of a gap.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum GapEnd {
     /// Its last bytes came on this subflow.
@@ -122,7 +122,7 @@ pub(crate) enum GapEnd {
 }
 
 impl Stream {
-    /// Nothing is known.
+    /// Creates an empty stream.
     pub fn new() -> Self {
         Stream {
             base: None,
@@ -154,7 +154,7 @@ impl Stream {
         }
     }
 
-    /// Where a number lies; `None` if that is too far from all others to mean anything.
+    /// Returns the position of a number; `None` if it is too far from all others to be valid.
     pub fn position(&mut self, seq: DataSeq) -> Option<i64> {
         let Some(base) = &mut self.base else {
             let (dsn, upper) = match seq {
@@ -189,7 +189,7 @@ impl Stream {
         self.base.map(|base| (base.dsn + position.cast_unsigned(), base.upper))
     }
 
-    /// How far `seq` lies from what this stream has carried; `None` if nothing can be said.
+    /// Returns the distance of `seq` from the data that this stream has carried; `None` if it is unknown.
     pub fn distance(&self, seq: DataSeq) -> Option<u64> {
         let base = self.base?;
         let near = base.dsn + self.near.cast_unsigned();
@@ -200,7 +200,7 @@ impl Stream {
         }
     }
 
-    /// Whether all 64 bits of `seq` and of this stream's numbers are known.
+    /// Returns true if all 64 bits of `seq` and of this stream's numbers are known.
     pub fn knows_whole(&self, seq: DataSeq) -> bool {
         matches!(seq, DataSeq::Long(_)) && self.base.is_some_and(|base| base.upper)
     }

@@ -170,7 +170,7 @@ impl Summary<'_> {
         })
     }
 
-    /// `unmapped` bytes have passed, and nobody knows where they belong.
+    /// Report of one direction. `unmapped` bytes have passed without a known mapping.
     fn direction(&self, from: usize, stream: &Stream, unmapped: u64) -> DirectionReport {
         let duration = stream.first_at.zip(stream.last_at).map(|(first, last)| last.since(first));
         let bytes = stream.coverage.unique;
@@ -390,7 +390,7 @@ fn checksum_in_use(connection: &Connection, flows: &[(&Flow, Member)]) -> Option
     sides().any(|side| side.mappings.count > 0).then_some(false)
 }
 
-/// How a connection ended.
+/// Describes the end of a connection.
 fn end(connection: &Connection, flows: &[(&Flow, Member)], sides: [&str; 2]) -> String {
     let fast_close = flows.iter().find_map(|(flow, member)| {
         let signal = flow.signals.iter().find(|signal| matches!(signal.what, What::FastClose(_)))?;
@@ -418,7 +418,7 @@ fn end(connection: &Connection, flows: &[(&Flow, Member)], sides: [&str; 2]) -> 
     }
 }
 
-/// Where the capture was made, by how a handshake's round trip falls into two parts there.
+/// Infers the place of the capture from how it divides a handshake's round trip.
 fn captured(flows: &[(&Flow, Member)], sides: [&str; 2]) -> Option<String> {
     let packets: u64 = flows.iter().map(|(flow, _)| flow.sides[0].packets + flow.sides[1].packets).sum();
     let copies: u64 = flows.iter().map(|(flow, _)| flow.copies).sum();
@@ -447,7 +447,7 @@ fn captured(flows: &[(&Flow, Member)], sides: [&str; 2]) -> Option<String> {
 /// Below this, a round trip is what hosts take to think and says nothing about distance.
 const MEANINGFUL: Duration = Duration::from_millis(1);
 
-/// Where most packets were captured twice.
+/// Place of a capture that contains most packets twice.
 pub(crate) const TWO_POINTS: &str = "at two points, or twice at one";
 
 /// A side in a sentence.

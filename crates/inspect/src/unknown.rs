@@ -1,4 +1,4 @@
-//! What a capture does not show, in sentences.
+//! Facts that a capture does not show, in sentences.
 
 use crate::connection::Connection;
 use crate::flow::{By, Flow, Member, Offer, Side};

@@ -1,4 +1,4 @@
-//! What became of offers: fallbacks, joins, authenticators.
+//! Verdicts on offers: fallbacks, joins, authenticators.
 
 use crate::connection::Connection;
 use crate::flow::{Flow, Member, Offer};
@@ -8,7 +8,7 @@ use crate::summary::article;
 use anabranch_units::same_mac;
 use anabranch_wire::ResetReason;
 
-/// What a comparison with what should be there says; `unknown` if that cannot be computed.
+/// Compares a value with the expected one; `unknown` if that cannot be computed.
 pub(crate) fn compared(expected: Option<&[u8]>, found: &[u8]) -> &'static str {
     match expected {
         None => "unknown",
@@ -38,7 +38,7 @@ pub(crate) fn join_hmacs(flow: &Flow, member: Member, connection: &Connection) -
     let is_join = [shake.syn, shake.syn_ack, shake.ack]
         .iter()
         .any(|offer| matches!(offer, Offer::JoinSyn(_) | Offer::JoinSynAck(_) | Offer::JoinAck(_)));
-    // Nobody sends a DSS there before the handshake is through.
+    // No DSS is sent there before the handshake is complete.
     let went_on = flow.sides.iter().any(|side| side.dss > 0);
     let missed =
         |offer: Offer| (is_join && went_on && matches!(offer, Offer::Unseen | Offer::Cut)).then_some(NOT_CAPTURED);
@@ -53,7 +53,7 @@ pub(crate) fn join_hmacs(flow: &Flow, member: Member, connection: &Connection) -
     verdicts
 }
 
-/// Whether a subflow came to be; `sides` names the sides of the flow.
+/// Result of a subflow's handshake; `sides` names the sides of the flow.
 pub(crate) fn outcome(flow: &Flow, sides: [&str; 2]) -> String {
     let shake = &flow.shake;
     let Some(opener) = flow.opener else { return "in use when the capture began".to_owned() };

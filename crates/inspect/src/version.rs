@@ -56,7 +56,7 @@ impl Version {
         }
     }
 
-    /// What ADD_ADDR of `own`'s owner carries; version 0 has none.
+    /// Computes the authenticator of an ADD_ADDR sent by the owner of `own`; version 0 has none.
     pub fn add_addr_hmac(
         self,
         own: Key,

@@ -1,4 +1,4 @@
-//! What Linux 6.18 recorded, whole and as strangers would have it. The captures' README says what is in them.
+//! Captures of Linux 6.18, whole and damaged. The captures' README describes them.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -107,7 +107,7 @@ fn ipv6_with_a_port() {
     assert!(connection.unknown.is_empty(), "{:?}", connection.unknown);
 }
 
-/// Nothing but the way of writing differs, and so does nothing in the report.
+/// Only the file format differs, and the report stays the same.
 #[test]
 fn other_formats_links_and_orders_change_nothing() {
     for name in [ADD_ADDR_JOIN, CSUM_PRIO, V6] {

@@ -273,7 +273,7 @@ fn a_bad_hmac_a_refusal_and_an_unknown_token() {
     assert!(stray.unknown[0].contains("MP_CAPABLE handshake is not in the capture"));
 }
 
-/// Where MPTCP is given up, and the step at which.
+/// Reports the step at which MPTCP is given up.
 #[test]
 fn fallbacks_are_told_apart() {
     let syn_ack = Flags::SYN.with(Flags::ACK);

@@ -75,7 +75,7 @@ impl Inspector {
     }
 }
 
-/// What a segment offers in a handshake.
+/// Returns the offer of a handshake segment.
 fn offer(segment: &Segment, cut: bool) -> Offer {
     let found = segment.options.mptcp().iter().find_map(|option| match option {
         MpOption::Capable(capable) => Some(Offer::Capable(*capable)),

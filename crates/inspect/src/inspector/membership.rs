@@ -1,4 +1,4 @@
-//! Which connection a flow belongs to: by key, by token, by data sequence numbers.
+//! Assignment of flows to connections: by key, by token, by data sequence numbers.
 
 use super::{Inspector, Packet};
 use crate::connection::Connection;
@@ -108,7 +108,7 @@ impl Inspector {
             let side = [0, 1].into_iter().find(fits).filter(|_| other)?;
             Some((index, side))
         });
-        // Where several fit, none is believed.
+        // An ambiguous match is no match.
         let kin = match (fitting.next(), fitting.next()) {
             (Some(only), None) => Some(only),
             _ => None,

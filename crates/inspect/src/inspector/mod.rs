@@ -28,7 +28,7 @@ pub struct Inspector {
     pub(crate) totals: Totals,
 }
 
-/// What is counted over the whole capture.
+/// Counters over the whole capture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Totals {
     pub packets: u64,
@@ -59,7 +59,7 @@ struct Packet<'a> {
 }
 
 impl Inspector {
-    /// With these bounds on memory.
+    /// Creates it with these bounds on memory.
     pub fn new(limits: Limits) -> Self {
         Inspector { limits, ..Inspector::default() }
     }

@@ -20,7 +20,7 @@ pub struct Record {
     pub original: u32,
 }
 
-/// Where a capture lies, if it is there.
+/// Returns the path of a capture, if it exists.
 pub fn path(name: &str) -> Option<PathBuf> {
     let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/kernel-pcaps");
     let path = std::env::var_os(FOLDER).map_or_else(beside, PathBuf::from).join(name);
@@ -62,7 +62,7 @@ pub fn pcap(link: u32, big: bool, records: &[Record]) -> Vec<u8> {
     file
 }
 
-/// What `inspect` says about files with these bytes.
+/// Report of `inspect` on files with these bytes.
 pub fn report(test: &str, files: &[Vec<u8>]) -> Report {
     let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);
     std::fs::create_dir_all(&directory).unwrap();
@@ -75,7 +75,7 @@ pub fn report(test: &str, files: &[Vec<u8>]) -> Report {
     report
 }
 
-/// What `inspect` says about raw IP packets.
+/// Report of `inspect` on raw IP packets.
 pub fn raw(test: &str, records: &[Record]) -> Report {
     report(test, &[pcap(101, false, records)])
 }
