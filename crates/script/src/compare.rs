@@ -5,7 +5,7 @@ use crate::describe::shorten;
 use crate::statement::{Field, OptionText, SegmentText, field};
 use crate::value;
 
-/// How `got` differs from `expected`, field by field.
+/// Lists the differences between `got` and `expected`, field by field.
 pub(crate) fn differences(expected: &SegmentText, got: &SegmentText) -> Vec<String> {
     let mut found = Vec::new();
     flags(expected, got, &mut found);
@@ -154,7 +154,7 @@ fn arguments(wanted: &OptionText, came: &OptionText, found: &mut Vec<String>) {
     }
 }
 
-/// What an argument that the script does not mention must be, if it is not that.
+/// Returns the value required of an argument that the script does not mention, if the argument has another.
 fn unsaid(option: &str, arg: &Field) -> Option<&'static str> {
     let value = arg.value.as_deref().unwrap_or_default();
     match arg.name.as_str() {

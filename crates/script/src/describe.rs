@@ -19,7 +19,7 @@ pub(crate) const LETTERS: [(char, Flags); 8] = [
     ('.', Flags::ACK),
 ];
 
-/// What `side` sent on subflow `at`.
+/// Describes a segment that `side` sent on subflow `at`.
 pub(crate) fn describe(world: &World, at: usize, side: Side, segment: &Segment) -> SegmentText {
     Describer { world, at, side }.segment(segment)
 }
@@ -126,7 +126,7 @@ impl Describer<'_> {
         option("dss", args)
     }
 
-    /// What the DSS checksum of a mapping of `bytes` should be.
+    /// Computes the DSS checksum expected of a mapping of `bytes`.
     fn checksum(&self, dsn: DataSeq, subflow_seq: u32, length: u16, bytes: i64) -> Option<u16> {
         let relative = self.world.relative(self.at, self.side, dsn)?;
         let idsn = self.world.idsn(self.at, self.side)?;

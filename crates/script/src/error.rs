@@ -1,4 +1,4 @@
-//! What is wrong with a script, and what is wrong with what it found.
+//! Errors in a script, and failures of its checks.
 
 use crate::text::Line;
 use miette::{Diagnostic, NamedSource, SourceSpan};
@@ -39,9 +39,9 @@ pub struct Failed {
     pub place: String,
     /// One sentence.
     pub problem: String,
-    /// What the script states there.
+    /// The script's expectation.
     pub expected: Option<String>,
-    /// What came instead.
+    /// The actual value.
     pub got: Option<String>,
     /// Field by field: `ack: expected 2, got 1`.
     pub differences: Vec<String>,
@@ -76,7 +76,7 @@ impl ScriptError {
         matches!(self, ScriptError::Refused(_))
     }
 
-    /// What did not hold, unless the script itself is wrong.
+    /// Returns the failed check, unless the script itself is wrong.
     pub fn failed(&self) -> Option<&Failed> {
         match self {
             ScriptError::Failed(failed) => Some(failed),
@@ -86,7 +86,7 @@ impl ScriptError {
 }
 
 impl Refused {
-    /// What would be right.
+    /// Returns advice, if there is any.
     pub fn advice(&self) -> Option<&str> {
         self.help.as_deref()
     }

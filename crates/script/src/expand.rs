@@ -17,7 +17,7 @@ pub(crate) enum Item {
     },
 }
 
-/// How deep files include each other and loops nest.
+/// Greatest depth to which files include each other and loops nest.
 const MAX_DEPTH: usize = 8;
 /// Turns of one loop.
 const MAX_TURNS: u64 = 1_000_000;

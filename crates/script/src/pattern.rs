@@ -1,8 +1,8 @@
-//! What payload consists of: each byte follows from its place in the stream, so that every byte delivered can be checked.
+//! Test payload: each byte follows from its place in the stream, so that every byte delivered can be checked.
 
 use bytes::Bytes;
 
-/// Who wrote a stream.
+/// Writer of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Side {
     Host,
@@ -30,7 +30,7 @@ pub(crate) fn pattern(side: Side, start: i64, length: usize) -> Bytes {
     (0..length as i64).map(|i| byte(side, start.wrapping_add(i))).collect()
 }
 
-/// Whether `bytes` are what `side` wrote from `start` on.
+/// Returns true if `bytes` equal the stream of `side` from `start` on.
 pub(crate) fn matches(side: Side, start: i64, bytes: &[u8]) -> bool {
     bytes.iter().zip(0..).all(|(b, i)| *b == byte(side, start.wrapping_add(i)))
 }

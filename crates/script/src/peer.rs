@@ -1,4 +1,4 @@
-//! What both ends of a script have told each other so far: numbers, keys, nonces, mappings.
+//! State exchanged between both ends of a script so far: numbers, keys, nonces, mappings.
 
 use crate::pattern::Side;
 use anabranch_engine::ConnectionId;
@@ -96,7 +96,7 @@ impl World {
         Some(pinned.unwrap_or_else(|| key.idsn()))
     }
 
-    /// Where a data sequence number of `side` stands: 1 is the first byte. `None` if the key is unknown.
+    /// Position of a data sequence number of `side`: 1 is the first byte. `None` if the key is unknown.
     pub(crate) fn relative(&self, line: usize, side: Side, number: DataSeq) -> Option<i64> {
         let idsn = self.idsn(line, side)?;
         Some(match number {
@@ -105,8 +105,8 @@ impl World {
         })
     }
 
-    /// Which data a segment of `side` carries at relative subflow sequence number `seq`: by the mapping that covers it, by
-    /// the last one before it (an infinite mapping), or, if there was none, as plain TCP has it.
+    /// Position of the data that a segment of `side` carries at relative subflow sequence number `seq`: by the mapping
+    /// that covers it, else by the last one before it (an infinite mapping), else as plain TCP.
     pub(crate) fn data_at(&self, line: usize, side: Side, seq: i64) -> i64 {
         let line = &self.lines[line];
         let maps = if side == Side::Host { &line.host_maps } else { &line.peer_maps };

@@ -1,4 +1,4 @@
-//! How the endpoint under test is set up: the `host` and `peer` statements.
+//! Settings of the endpoint under test: the `host` and `peer` statements.
 
 use crate::error::ScriptError;
 use crate::names::suggest;
@@ -12,7 +12,7 @@ use anabranch_units::{Bytes, Dsn, Key, Seed};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// What `host` accepts.
+/// Keys that `host` accepts.
 const HOST: &[&str] = &[
     "addresses",
     "backup_addresses",

@@ -1,4 +1,4 @@
-//! What one line of a script says.
+//! Statements: the content of one line of a script.
 
 use anabranch_units::Duration;
 use std::net::{IpAddr, SocketAddr};
@@ -37,7 +37,7 @@ pub(crate) struct SegmentText {
     pub(crate) options: Vec<OptionText>,
 }
 
-/// How a number is compared.
+/// Comparison of numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Compare {
     Equal,
@@ -55,7 +55,7 @@ pub(crate) struct Statement {
     pub(crate) action: Action,
 }
 
-/// What a line does or states.
+/// Action or expectation of a line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Action {
     Host(Vec<Field>),

@@ -1,4 +1,4 @@
-//! What `check` can look at.
+//! Statistics available to `check`.
 
 use crate::event::kebab;
 use crate::peer::World;
@@ -141,7 +141,7 @@ fn of_subflow(subflow: &SubflowStats, field: &str) -> Option<String> {
     })
 }
 
-/// Whether the comparison holds; `None` if the two cannot be compared so.
+/// Evaluates the comparison; `None` if the two values cannot be compared so.
 pub(crate) fn holds(got: &str, compare: Compare, wanted: &str) -> Option<bool> {
     match (value::number(got), value::number(wanted)) {
         (Some(got), Some(wanted)) => Some(match compare {

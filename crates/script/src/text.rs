@@ -17,7 +17,7 @@ pub(crate) struct Line {
     pub(crate) source: Source,
     /// From 1.
     pub(crate) number: usize,
-    /// Where the line begins in the source.
+    /// Offset of the line in the source.
     pub(crate) start: usize,
     /// Without its comment. Differs from the source if a variable was replaced.
     pub(crate) text: String,

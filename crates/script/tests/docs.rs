@@ -16,7 +16,7 @@ fn document() -> String {
     fs::read_to_string(root().join("docs/conformance.md")).unwrap()
 }
 
-/// What stands between backticks.
+/// Text between backticks.
 fn names(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }

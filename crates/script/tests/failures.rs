@@ -1,4 +1,4 @@
-//! What a script says when it does not hold: where, what was expected, what came, and what came before.
+//! Messages of a script that fails: the line, the expectation, the actual value, and the events before it.
 #![allow(clippy::unwrap_used)]
 
 use anabranch_script::{Failed, ScriptError, run_text};
@@ -135,7 +135,7 @@ fn the_whole_script_is_read_first() {
     assert!(matches!(error, ScriptError::Refused(_)), "{error}");
 }
 
-/// What the peer sent is shown so that, pasted, it sends the same again.
+/// An injected segment is shown so that it can be pasted to inject the same again.
 #[test]
 fn what_was_injected_can_be_pasted() {
     let lines = [
@@ -159,7 +159,7 @@ fn what_was_injected_can_be_pasted() {
     };
     for line in lines {
         let shown = injected(line);
-        // A changed byte, and an HMAC or checksum of no known value, are shown as what they are not.
+        // A changed byte, and an HMAC or checksum of no known value, are shown as different from the expected.
         let again = shown.replace("payload=other", "payload=bad");
         assert_eq!(injected(&again), shown, "{line}");
     }

@@ -1,4 +1,4 @@
-//! What docs/scripts.md says about the format is true.
+//! The statements of docs/scripts.md about the format hold.
 #![allow(clippy::unwrap_used)]
 
 use anabranch_script::run_text;

@@ -1,4 +1,4 @@
-//! What the peer and the host's application do.
+//! Actions of the peer and of the host's application.
 
 use super::traffic::through_the_codec;
 use super::{AROUND, Runner};

@@ -1,4 +1,4 @@
-//! What a script states: segments, events, numbers.
+//! Expectations of a script: segments, events, numbers.
 
 use super::Runner;
 use crate::compare::differences;

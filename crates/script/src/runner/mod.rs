@@ -1,4 +1,4 @@
-//! Runs a script: virtual time, the codec both ways, and what is left over counts.
+//! Runs a script in virtual time, with the codec in both directions; leftover segments and events are failures.
 
 mod calls;
 mod checks;
@@ -85,7 +85,7 @@ struct Runner {
     pending: VecDeque<Sent>,
     events: Vec<(Option<usize>, Vec<String>)>,
     around: VecDeque<String>,
-    /// What the endpoint's subflows are called, those that are gone included.
+    /// Names of the endpoint's subflows, with those that are gone.
     names: BTreeMap<(ConnectionId, SubflowId), String>,
     /// Segments taken by `drain`.
     drained: u64,
@@ -225,7 +225,7 @@ impl Runner {
             let help = "one time that has not passed; ranges go with expected segments";
             return Err(ScriptError::refused(line, &(0..line.text.len()), "this happens at one moment", help));
         }
-        // What is due at this very moment happens first only if time has to pass.
+        // Events due at this very moment happen first only if time has to pass.
         if low > self.now {
             self.advance(low, |_| false);
         } else {

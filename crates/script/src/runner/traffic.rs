@@ -1,4 +1,4 @@
-//! What the endpoint says: segments through the codec, events by name.
+//! Output of the endpoint: segments through the codec, events by name.
 
 use super::{Runner, Sent};
 use crate::describe::{describe, flags_text, shorten};
@@ -10,7 +10,7 @@ use anabranch_wire::{Checksums, Segment, emit, parse as parse_bytes};
 use bytes::BytesMut;
 
 impl Runner {
-    /// Takes what the endpoint has to say.
+    /// Takes the endpoint's events and segments.
     pub(super) fn pump(&mut self) {
         let now = self.now;
         let Some(host) = &mut self.host else { return };
@@ -46,7 +46,7 @@ impl Runner {
         }
     }
 
-    /// Which conversation of the script the endpoint's connection `id` is.
+    /// Returns the conversation of the script that the endpoint's connection `id` belongs to.
     fn identify(&mut self, id: ConnectionId) -> Option<usize> {
         if let Some(at) = self.world.conversations.iter().position(|one| one.id == Some(id)) {
             return Some(at);
