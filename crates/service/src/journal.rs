@@ -1,4 +1,4 @@
-//! What happens to connections, one JSON object per line.
+//! Events of connections, one JSON object per line.
 
 use crate::report::{ConnectionReport, words};
 use anabranch_engine::{ConnectionId, Endpoint, Event};
@@ -91,7 +91,7 @@ impl Journal {
         }
     }
 
-    /// What kept it from writing, if anything did.
+    /// Takes the error that stopped writing, if there was one.
     pub fn failure(&mut self) -> Option<io::Error> {
         self.failure.take()
     }

@@ -1,4 +1,4 @@
-//! What became of a connection, in a form that stays: what `--json` prints and events carry.
+//! Serialisable report of a connection (`--json`, events).
 
 use anabranch_engine::path_use::PathUse;
 use anabranch_engine::{ConnectionId, Counters, Endpoint};
@@ -57,7 +57,7 @@ pub struct SubflowReport {
     pub cwnd: u64,
 }
 
-/// What the endpoint counted that tells of trouble; only what is not zero.
+/// Counters of the endpoint that indicate trouble, without those that are zero.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CounterReport(pub BTreeMap<String, u64>);
 

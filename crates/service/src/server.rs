@@ -11,7 +11,7 @@ use anabranch_units::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What answers at a port.
+/// Service on a port.
 #[derive(Clone, Debug)]
 pub enum Service {
     /// Reads everything.
@@ -24,14 +24,14 @@ pub enum Service {
     Http(Arc<Site>),
 }
 
-/// What clients may cost together.
+/// Limits on all clients together.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerLimits {
     /// Connections at once; a further one is reset.
     pub connections: usize,
     /// The time that a connection may move no byte either way, and its peer acknowledge none, before it is reset.
     pub idle: Duration,
-    /// How long connections may go on after a request to end.
+    /// Longest time that connections may continue after a request to end.
     pub grace: Duration,
 }
 
@@ -44,7 +44,7 @@ impl Default for ServerLimits {
 /// No session is looked at more often without cause.
 const SOON: Duration = Duration::from_millis(10);
 
-/// What a server did.
+/// Counters of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Totals {
     /// Connections accepted.
@@ -76,14 +76,14 @@ pub struct Server {
     due: BTreeSet<(Instant, usize)>,
     totals: Totals,
     open: usize,
-    /// When what is still open is reset, once the server is to end.
+    /// Time at which what is still open is reset, once the server is to end.
     ending: Option<Instant>,
 }
 
 struct Slot {
     id: ConnectionId,
     session: Box<dyn Session + Send>,
-    /// When bytes last moved.
+    /// Time at which bytes last moved.
     active: Instant,
     /// Its earliest entry in `due`.
     armed: Option<Instant>,
@@ -96,7 +96,7 @@ impl Server {
         Server { services, limits, journal, sessions, due, totals: Totals::default(), open: 0, ending: None }
     }
 
-    /// What it did so far.
+    /// Returns the counters so far.
     pub fn totals(&self) -> Totals {
         self.totals
     }
@@ -177,7 +177,7 @@ impl Server {
 }
 
 impl Slot {
-    /// When it is to be looked at.
+    /// Returns the time at which it is to be looked at.
     fn wants(&self, idle: Duration) -> Instant {
         let stalled = self.active + idle;
         self.session.deadline().map_or(stalled, |deadline| deadline.min(stalled))
@@ -216,7 +216,7 @@ impl Application for Server {
                 continue;
             }
             slot.armed = None;
-            // What is in the send buffer moves as well.
+            // Progress of the peer on data in the send buffer counts as well.
             slot.active = cx.endpoint.load(slot.id).map_or(slot.active, |load| load.active.max(slot.active));
             let (id, stalled) = (slot.id, slot.active + self.limits.idle <= cx.now);
             let hurry = slot.session.deadline().is_some_and(|deadline| deadline <= cx.now);
@@ -232,7 +232,7 @@ impl Application for Server {
             for id in self.ids() {
                 cx.endpoint.abort(cx.now, id);
             }
-            // Those that were aborted tell of it; nobody else is let in.
+            // The aborted connections still report their end; no new ones are accepted.
             self.ending = Some(Instant::MAX);
         }
     }

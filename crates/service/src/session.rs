@@ -1,4 +1,4 @@
-//! What a service does with one connection.
+//! Interface between a service and one connection.
 
 use crate::stream::Stream;
 use anabranch_units::Instant;
@@ -11,7 +11,7 @@ pub(crate) trait Session {
     /// The peer has closed its direction, and everything before was read.
     fn on_end(&mut self, stream: &mut Stream<'_>);
 
-    /// When [`Session::on_deadline`] is to be called, if it is in a hurry.
+    /// Returns the time at which [`Session::on_deadline`] is to be called, if it is in a hurry.
     fn deadline(&self) -> Option<Instant> {
         None
     }

@@ -21,14 +21,14 @@ use std::sync::Arc;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Keeps what it is given.
+/// Sink that keeps its pieces.
 #[derive(Clone, Default)]
 struct Kept(Rc<RefCell<Shelf>>);
 
 #[derive(Default)]
 struct Shelf {
     bytes: Vec<u8>,
-    /// How much it takes for now; `None` for everything.
+    /// Pieces that it accepts for now; `None` for no limit.
     room: Option<usize>,
     finished: bool,
 }
@@ -224,7 +224,7 @@ fn nobody_there() {
     assert_eq!(silent.finished, Some(FetchLimits::default().connect));
 }
 
-/// A server that says the same to everybody.
+/// A server with one reply to all requests.
 struct Liar {
     says: Bytes,
     end: End,

@@ -26,7 +26,7 @@ fn server(root: Option<&TempDir>) -> Server {
     Server::new(services, ServerLimits::default(), Journal::none())
 }
 
-/// What the server answers to these pieces, until it has nothing more to say for a while.
+/// Returns the server's reply to these pieces, until the client is done.
 fn answer(root: Option<&TempDir>, pieces: &[&[u8]]) -> String {
     let mut pair = Pair::new(Script::new(80, pieces), server(root));
     pair.run_until(Duration::from_secs(5), |pair| pair.client.is_over());

@@ -134,7 +134,7 @@ fn a_reset_of_the_client_reaches_the_service() {
 
 #[test]
 fn an_early_answer_arrives_whole_while_the_client_still_sends() {
-    // As a web server does that refuses an upload: it answers, closes, and takes nothing more.
+    // Like a web server that refuses an upload: it replies, closes, and reads nothing more.
     let (address, served) = service(1, |mut stream| {
         stream.read_exact(&mut [0; 1000]).unwrap();
         stream.write_all(&pattern(100_000)).unwrap();
@@ -297,7 +297,7 @@ fn a_closed_connection_does_not_count_while_it_waits() {
 fn memory_has_an_end() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let stuck = listener.local_addr().unwrap();
-    // Nobody accepts there, so that what the client sends piles up: in the kernel first, then here.
+    // The service does not accept, so the client's data piles up: in the kernel first, then here.
     let mut bench = limited(stuck, |settings| {
         settings.limits.memory = Bytes::new(3 << 20);
         settings.limits.memory_per_client = Bytes::new(2 << 20);

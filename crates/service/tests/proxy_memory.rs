@@ -1,4 +1,4 @@
-//! The proxy's memory: bounded at any time, with room for whoever reads.
+//! The proxy's memory: bounded at any time, with room for every client that reads.
 #![allow(clippy::unwrap_used)]
 
 mod bench;
@@ -103,7 +103,7 @@ fn clients_that_send_what_nobody_reads_are_cut_off_at_the_limit() {
     assert!(reset > 0, "they are told");
 }
 
-/// Bytes that came before those in front of them are held as well, and nobody hears of them.
+/// Out-of-order data is held as well, before any event reports it.
 #[test]
 fn what_waits_out_of_order_counts() {
     let mut bench = bench();
@@ -128,7 +128,7 @@ fn nobody_is_read_from_for_long_while_others_wait() {
     }
     bench.until("much is held", |bench| bench.held() > 16 << 20);
     let (turn, round) = (256 << 10, 1 << 20);
-    // What is held is more than the data by what it takes to keep it.
+    // The memory held exceeds the data by the overhead of keeping it.
     let most = (CLIENTS * turn + round + turn) * 5 / 4;
     assert!(bench.most_at_once <= most, "{} bytes in one round, {most} allowed", bench.most_at_once);
     is_served(&mut bench, 1);

@@ -26,7 +26,7 @@ use reply::{Reply, Step};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 
-/// How long things may take.
+/// Time limits of an exchange.
 #[derive(Clone, Copy, Debug)]
 pub struct FetchLimits {
     /// From the first SYN to the connection.
@@ -50,7 +50,7 @@ impl Default for FetchLimits {
     }
 }
 
-/// How far it is.
+/// Progress of an exchange.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Bytes of the body received.
@@ -61,7 +61,7 @@ pub struct Progress {
     pub uploaded: u64,
 }
 
-/// What is told of the progress, ten times a second.
+/// Callback that receives the progress, ten times a second.
 pub type Watch = Box<dyn FnMut(Progress)>;
 
 /// One exchange.
@@ -84,7 +84,7 @@ pub struct Fetch<S> {
     /// The peer has closed its direction, and everything before was read.
     ended: bool,
     started: Instant,
-    /// When bytes last moved.
+    /// Time at which bytes last moved.
     active: Instant,
     phase: Phase,
     outcome: Outcome,
@@ -102,7 +102,7 @@ enum Phase {
     Over,
 }
 
-/// How often the progress is told.
+/// Interval of reports to the [`Watch`].
 const WATCH: Duration = Duration::from_millis(100);
 /// The sink's.
 const SINK: Token = Token(FIRST_TOKEN);
@@ -166,7 +166,7 @@ impl<S: Sink> Fetch<S> {
         self
     }
 
-    /// What came of it, once it is finished; the journal may go on with the next.
+    /// Returns the outcome, once it is finished, and the journal for the next exchange.
     pub fn into_outcome(self) -> (Outcome, Journal) {
         (self.outcome, self.journal)
     }
@@ -271,7 +271,7 @@ impl<S: Sink> Fetch<S> {
                     self.outcome.first_byte.get_or_insert(now.since(self.started));
                     self.outcome.pattern &= pattern::matches(self.outcome.received, &piece);
                     self.outcome.received += piece.len() as u64;
-                    // What comes with an error is no content.
+                    // The body of an error reply is dropped.
                     if self.outcome.is_content() {
                         self.sink.offer(piece);
                     }
@@ -310,7 +310,7 @@ impl<S: Sink> Fetch<S> {
         }
     }
 
-    /// The exchange is done: what is left?
+    /// Finishes the exchange: waits for the output, then for the connection to close.
     fn settle(&mut self, cx: &mut Context<'_>) {
         if self.phase == Phase::Saving {
             match self.sink.result() {
@@ -357,7 +357,7 @@ impl<S: Sink> Fetch<S> {
         Progress { received, expected, uploaded }
     }
 
-    /// What would be wrong, and when.
+    /// Returns the next deadline, and the error if it passes.
     fn due(&self) -> Option<(Instant, FetchError)> {
         let total = self.limits.total.map(|total| (self.started + total, FetchError::TooLong));
         let phase = match self.phase {
@@ -433,7 +433,7 @@ impl<S: Sink> Application for Fetch<S> {
 
     fn on_timeout(&mut self, cx: &mut Context<'_>) {
         if let Some(load) = self.id.and_then(|id| cx.endpoint.load(id)) {
-            // What is in the send buffer moves as well.
+            // Progress of the peer on data in the send buffer counts as well.
             self.active = self.active.max(load.active);
         }
         let progress = self.progress();
@@ -444,7 +444,7 @@ impl<S: Sink> Application for Fetch<S> {
             *at = cx.now + WATCH;
         }
         match self.due().filter(|(at, _)| *at <= cx.now) {
-            // Not the peer's fault: whoever reads our output takes its time.
+            // Not the peer's fault: our output is slow.
             Some((_, FetchError::Stalled)) if !self.sink.has_room() => self.active = cx.now,
             Some((_, error)) => self.fail(cx, error),
             None => self.settle(cx),

@@ -1,18 +1,18 @@
-//! What came of an exchange.
+//! Outcome of an exchange.
 
 use crate::report::ConnectionReport;
 use anabranch_engine::OpenError;
 use anabranch_units::Duration;
 use std::io;
 
-/// What came of an exchange; times are from the first SYN.
+/// Outcome of an exchange; times are from the first SYN.
 #[derive(Debug)]
 pub struct Outcome {
     /// Why it failed, if it did. An HTTP status is no failure here.
     pub error: Option<FetchError>,
     /// Of the HTTP reply, once it was there.
     pub status: Option<u16>,
-    /// Where a redirect leads, as the reply says it.
+    /// Target of a redirect, as the reply gives it.
     pub location: Option<String>,
     /// Bytes of the body.
     pub received: u64,
@@ -59,7 +59,7 @@ impl Outcome {
         self.status.is_none_or(|status| (200..300).contains(&status))
     }
 
-    /// Where to go on, if the reply is a redirect.
+    /// Returns the target, if the reply is a redirect.
     pub fn redirect(&self) -> Option<&str> {
         let followed = matches!(self.status, Some(301 | 302 | 303 | 307 | 308));
         self.location.as_deref().filter(|_| followed)
@@ -69,7 +69,7 @@ impl Outcome {
 /// Why an exchange failed.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// Nobody answered, or it was refused.
+    /// The connection was refused, or there was no reply.
     #[error("no connection: refused, or no answer in time")]
     NotConnected,
     /// It cannot even be tried.
@@ -78,7 +78,7 @@ pub enum FetchError {
     /// Reset, or given up, before the end.
     #[error("the connection broke before the end")]
     Broken,
-    /// Nothing moved for too long.
+    /// No progress for too long.
     #[error("nothing came for too long")]
     Stalled,
     /// The time for all of it was over.
@@ -87,16 +87,16 @@ pub enum FetchError {
     /// The end came before what was promised.
     #[error("the peer ended before the whole body had come")]
     Short,
-    /// What came is no HTTP/1.1 reply.
+    /// The reply is not HTTP/1.1.
     #[error("no valid HTTP reply: {0}")]
     NotHttp(String),
     /// A range was asked for and everything, or something else, came.
     #[error("the server does not send the range that was asked for")]
     RangeIgnored,
-    /// Where the body goes cannot be written.
+    /// The output cannot be written.
     #[error("cannot write the output: {0}")]
     Output(#[source] io::Error),
-    /// What is uploaded cannot be read.
+    /// The upload cannot be read.
     #[error("cannot read what is to be uploaded: {0}")]
     Upload(#[source] io::Error),
     /// SIGINT or SIGTERM.

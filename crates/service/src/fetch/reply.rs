@@ -15,10 +15,10 @@ pub(super) struct Reply {
     interim: u32,
 }
 
-/// What a piece of the stream has brought.
+/// Result of parsing a piece of the stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Nothing whole yet, or an interim reply.
+    /// Incomplete, or an interim reply.
     More,
     /// The final head.
     Head { status: u16, location: Option<String>, range: Option<Range<u64>>, expected: Option<u64> },
@@ -74,7 +74,7 @@ impl Reply {
             Found::Partial => return Ok(Step::More),
             Found::TooLong => return Err(malformed(&"its head is too long")),
         };
-        // What came behind the head is read next.
+        // The bytes behind the head are read next.
         *input = with_buffer(self.head.rest(), std::mem::take);
         let mut space = [httparse::EMPTY_HEADER; MAX_FIELDS];
         let mut parsed = httparse::Response::new(&mut space);

@@ -1,5 +1,5 @@
-//! Where a body goes. A file or pipe may be slow, and the reactor must not wait for it: a thread of its own writes, and while
-//! it lags behind nothing is read from the connection, so that the receive window slows the sender down.
+//! Output of a body. A file or pipe may be slow, and the reactor must not wait for it: a separate thread writes. While
+//! it lags behind, nothing is read from the connection, so that the receive window slows the sender down.
 
 use bytes::Bytes;
 use mio::net::UnixStream;
@@ -16,7 +16,7 @@ pub trait Sink {
         Ok(())
     }
 
-    /// What was registered is ready.
+    /// Its registered source is ready.
     fn on_ready(&mut self) {}
 
     /// A further piece may be offered.
@@ -28,7 +28,7 @@ pub trait Sink {
     /// That was all.
     fn finish(&mut self);
 
-    /// How it ended, once it has: with an error perhaps before [`Sink::finish`].
+    /// Result, once the sink has ended; an error may come before [`Sink::finish`].
     fn result(&mut self) -> Option<io::Result<()>>;
 }
 

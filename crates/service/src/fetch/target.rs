@@ -1,4 +1,4 @@
-//! What is fetched: an `http:` or `tcp:` URL.
+//! Target of a fetch: an `http:` or `tcp:` URL.
 
 use url::{Host, Url};
 
@@ -7,7 +7,7 @@ use url::{Host, Url};
 pub struct Target {
     /// The whole URL.
     pub url: Url,
-    /// How to ask.
+    /// Protocol.
     pub scheme: Scheme,
     /// Host as it stands in `Host`, the port only if it is not the usual one.
     pub authority: String,
@@ -19,7 +19,7 @@ pub struct Target {
     pub port: u16,
 }
 
-/// How to ask.
+/// Protocol of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     /// HTTP/1.1.
@@ -53,7 +53,7 @@ impl Target {
         Target::of(url)
     }
 
-    /// Where `location` leads from here (RFC 9110 §10.2.2). A server leads nowhere but to another.
+    /// Resolves the target of a redirect (RFC 9110 §10.2.2). Redirects to anything but HTTP are errors.
     pub fn redirected(&self, location: &str) -> Result<Self, TargetError> {
         let url = self.url.join(location).map_err(|error| TargetError::NoUrl(location.to_owned(), error))?;
         let target = Target::of(url)?;

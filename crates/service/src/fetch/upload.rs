@@ -1,4 +1,4 @@
-//! What is sent to the server.
+//! Data sent to the server.
 
 use anabranch_wire::pattern;
 use bytes::Bytes;
@@ -24,7 +24,7 @@ enum Content {
 const PIECE: u64 = 64 << 10;
 
 impl Upload {
-    /// Nothing is sent.
+    /// Sends no data.
     pub fn none() -> Self {
         Upload { content: Content::None, length: 0, next: 0 }
     }
@@ -34,7 +34,7 @@ impl Upload {
         Upload { content: Content::Pattern, length, next: 0 }
     }
 
-    /// What is in a regular file.
+    /// Sends the content of a regular file.
     ///
     /// # Errors
     /// If its length cannot be known beforehand.

@@ -3,7 +3,7 @@
 use super::head::fields;
 use bytes::{Buf, Bytes, BytesMut};
 
-/// How the end of a body is known.
+/// Framing of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
     /// So many bytes, perhaps none.
@@ -20,7 +20,8 @@ pub(crate) enum BodyError {
     /// Two lengths that differ, or one that is no number.
     #[error("Content-Length is no number, or there are several")]
     Length,
-    /// Both ways at once: whoever reads it otherwise sees other messages in the stream (RFC 9112 §6.1).
+    /// Both Content-Length and Transfer-Encoding: a recipient that prefers the other would see other messages in the
+    /// stream (RFC 9112 §6.1).
     #[error("Content-Length beside Transfer-Encoding")]
     Both,
     /// An encoding other than `chunked`.
@@ -32,7 +33,7 @@ pub(crate) enum BodyError {
 }
 
 impl Framing {
-    /// What the fields say; `None` if they say nothing.
+    /// Returns the framing that the fields give; `None` without such fields.
     pub(crate) fn of(headers: &[httparse::Header<'_>]) -> Result<Option<Framing>, BodyError> {
         let mut encodings = fields(headers, "transfer-encoding").peekable();
         let mut lengths = fields(headers, "content-length").peekable();
@@ -207,7 +208,7 @@ fn chunk_size(line: &[u8]) -> Result<u64, BodyError> {
 pub(crate) fn with_buffer<T>(buffer: &mut BytesMut, read: impl FnOnce(&mut Bytes) -> T) -> T {
     let mut view = buffer.split().freeze();
     let result = read(&mut view);
-    // Nothing else holds the rest, or it is small.
+    // The buffer has no other owner, or the rest is small.
     *buffer = view.try_into_mut().unwrap_or_else(|shared| {
         let mut copy = BytesMut::with_capacity(shared.remaining());
         copy.extend_from_slice(&shared);

@@ -12,13 +12,13 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// What is served: everything below one directory that the process may read.
+/// Directory that is served, as far as the process may read it.
 #[derive(Debug)]
 pub struct Root {
     directory: OwnedFd,
 }
 
-/// What a path leads to.
+/// Target of a path.
 #[derive(Debug)]
 pub(crate) enum Entry {
     File(Served),
@@ -54,7 +54,7 @@ impl Root {
         Ok(root)
     }
 
-    /// What `segments` name; `directory` if a slash follows them.
+    /// Looks up the path `segments`; `directory` if a slash follows them.
     ///
     /// # Errors
     /// With an HTTP status.

@@ -10,7 +10,7 @@ pub(crate) struct Head {
     searched: usize,
 }
 
-/// What a head has come to.
+/// State of a head.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// It is whole: with its empty line.
@@ -50,17 +50,17 @@ impl Head {
         }
     }
 
-    /// What has come behind the head, or belongs to the next.
+    /// Returns the bytes behind the head, which belong to the body or the next message.
     pub(crate) fn rest(&mut self) -> &mut BytesMut {
         &mut self.held
     }
 
-    /// Nothing has come that is not used up.
+    /// Returns true if all bytes received have been used.
     pub(crate) fn is_empty(&self) -> bool {
         self.held.is_empty()
     }
 
-    /// The first byte, if any, begins no method and no version: whoever sends this speaks something else.
+    /// Returns true if the first byte begins no method and no version: the peer speaks another protocol.
     pub(crate) fn is_hopeless(&self) -> bool {
         let first = self.held.iter().find(|byte| !matches!(byte, b'\r' | b'\n'));
         first.is_some_and(|byte| !byte.is_ascii_alphanumeric())

@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-/// What a `Range` field asks of a representation.
+/// Request of a `Range` field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// Everything: the field is no single range of bytes.
     All,
     /// These.
     Part(Range<u64>),
-    /// What is not there.
+    /// Outside the representation.
     Unsatisfiable,
 }
 

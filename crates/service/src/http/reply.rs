@@ -9,7 +9,7 @@ use std::fmt::Write;
 pub(crate) struct Reply(String);
 
 impl Reply {
-    /// With the date, which is seconds since 1970.
+    /// Creates it with the date, which is seconds since 1970.
     pub(crate) fn new(status: u16, now: i64) -> Self {
         let mut reply = Reply(format!("HTTP/1.1 {status} {}\r\n", reason(status)));
         reply.put("Date", &date::format(now)).put("Server", concat!("anabranch/", env!("CARGO_PKG_VERSION")));
@@ -18,7 +18,7 @@ impl Reply {
 
     /// One more field.
     pub(crate) fn put(&mut self, name: &str, value: &str) -> &mut Self {
-        // A line end in a value would be the end of the field, whoever put it there.
+        // A line end in a value would end the field and allow injection of further ones.
         let value = value.replace(['\r', '\n'], " ");
         write!(self.0, "{name}: {value}\r\n").expect("writing to a String cannot fail");
         self

@@ -20,7 +20,7 @@ pub(crate) struct Request {
     pub(crate) if_modified_since: Option<String>,
 }
 
-/// What is asked for.
+/// Method of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Method {
     Get,
@@ -94,14 +94,14 @@ pub(crate) fn read(head: &[u8]) -> Result<Request, u16> {
     })
 }
 
-/// What to say of a version that is not 1.0 or 1.1: 505 if it is one.
+/// Status for a version other than 1.0 or 1.1: 505 if it is HTTP, else 400.
 fn version(head: &[u8]) -> u16 {
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii_end();
     let last = line.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
     if last.starts_with(b"HTTP/") { 505 } else { 400 }
 }
 
-/// Whether the connection goes on behind this message (RFC 9112 §9.3).
+/// Returns true if the connection persists behind this message (RFC 9112 §9.3).
 pub(crate) fn keep_alive(headers: &[httparse::Header<'_>], minor: u8) -> bool {
     let words = fields(headers, "connection").flat_map(|value| value.split(|byte| *byte == b','));
     let (mut close, mut keep) = (false, false);

@@ -1,7 +1,7 @@
 //! One connection of the HTTP server: requests in, replies out, one after the other.
 //!
-//! Nothing is read from the connection while a reply is under way, so a client that pipelines or does not read is slowed
-//! down by its own window, and what is held is at most one head and one piece of a body.
+//! While a reply is under way the connection is not read. So a client that pipelines or does not read is slowed down by
+//! its own window, and a session holds at most one head and one piece of a body.
 
 use super::body::{BodyReader, Framing, with_buffer};
 use super::files::{Entry, Root, Served};
@@ -21,25 +21,25 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// What a server offers over HTTP.
+/// Content of an HTTP server.
 #[derive(Debug)]
 pub struct Site {
     /// The files, if any are served.
     pub root: Option<Root>,
-    /// What a client may cost.
+    /// Limits per client.
     pub limits: HttpLimits,
     /// Seconds since 1970; the time of day that replies show.
     pub now: fn() -> i64,
 }
 
-/// What a client may cost.
+/// Limits per client.
 #[derive(Clone, Copy, Debug)]
 pub struct HttpLimits {
     /// Bytes of a request's head.
     pub head: usize,
-    /// How long a head may take from its first byte, or from the opening of the connection.
+    /// Longest time for a head from its first byte, or from the opening of the connection.
     pub head_time: Duration,
-    /// How long a connection may be idle between requests.
+    /// Longest idle time between requests.
     pub keep_alive: Duration,
     /// The time for which what a client sends after the last reply is read, from when it has that reply, so that it can
     /// see it.
@@ -74,11 +74,11 @@ pub(crate) struct HttpSession {
     incoming: Option<Incoming>,
     /// Bytes to be written before anything else.
     held: Bytes,
-    /// What of the reply's body has not been written.
+    /// Unwritten rest of the reply's body.
     body: Body,
     /// The reply under way is the last.
     last: bool,
-    /// The peer sends nothing more.
+    /// The peer has closed its direction.
     ended: bool,
     /// It has sent something since the last look, behind the last request that is answered.
     babbles: bool,
@@ -90,7 +90,7 @@ pub(crate) struct HttpSession {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Nothing of a request has come.
+    /// No bytes of a request yet.
     Idle,
     /// A request is coming, or its reply going.
     Busy,
@@ -103,13 +103,13 @@ enum Phase {
 struct Incoming {
     reader: BodyReader,
     received: u64,
-    /// What came was the pattern so far.
+    /// True if the body has followed the test pattern so far.
     matches: bool,
     /// Answer with what was received, when it is whole.
     answers: bool,
 }
 
-/// Where a reply's body comes from.
+/// Source of a reply's body.
 #[derive(Debug)]
 enum Body {
     None,
@@ -232,7 +232,7 @@ impl HttpSession {
             let reader = BodyReader::new(request.framing);
             self.incoming = Some(Incoming { reader, received: 0, matches: true, answers: uploads });
         } else {
-            // A body that nobody wants is not waited for.
+            // A body that will be rejected is not awaited.
             self.last |= has_body;
         }
         match names.as_slice() {
@@ -306,7 +306,7 @@ impl HttpSession {
         }
     }
 
-    /// What of a representation is wanted.
+    /// Selects the part of a representation that is requested.
     fn part(&self, request: &Request, length: u64, served: Option<&Served>) -> Part {
         let still_the_same = match (&request.if_range, served) {
             (None, _) => true,
@@ -416,9 +416,9 @@ impl HttpSession {
         }
     }
 
-    /// Our direction is closed. Whether the client takes the reply, quickly or slowly, is for whoever looks after idle
-    /// connections. One whose system has all of it may still be reading it, unless it goes on sending; one that had its
-    /// answers long ago is not.
+    /// Waits after our direction is closed. The service's idle timeout handles a client that does not take the reply. A
+    /// client whose system has all of it may still be reading, unless it goes on sending; one that was idle before is
+    /// reset.
     fn linger(&mut self, stream: &mut Stream<'_>) {
         let Some(load) = stream.load() else { return };
         let has_all = load.unacknowledged.is_zero() && !load.end_unacknowledged;
@@ -431,7 +431,7 @@ impl HttpSession {
     }
 }
 
-/// What of a representation is sent.
+/// Part of a representation to send.
 #[derive(Debug)]
 enum Part {
     Range(Option<std::ops::Range<u64>>),

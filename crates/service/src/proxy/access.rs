@@ -1,7 +1,7 @@
-//! Access: who may use a proxy in front of programs, and where it may connect to.
+//! Access control of a proxy in front of programs: its users, and the networks that it may connect to.
 //!
-//! Without bounds such a proxy lends its place in the network to everybody who reaches it: services that trust the
-//! machine or its network, and the one that hands out credentials to virtual machines, would be open to all.
+//! Without limits such a proxy would open the services that trust the machine or its network to every client, among
+//! them the one that hands out credentials to virtual machines.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -97,7 +97,7 @@ const DENIED: [Network; 5] = [
 ];
 
 impl Access {
-    /// A listener here would serve whoever reaches it, from wherever.
+    /// Returns true if a listener here would serve clients from anywhere.
     pub fn is_open(&self, listen: SocketAddr, with_users: bool) -> bool {
         !listen.ip().to_canonical().is_loopback() && !with_users && self.clients.is_empty()
     }

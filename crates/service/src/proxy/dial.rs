@@ -4,10 +4,10 @@ use anabranch_units::{Duration, Instant};
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
-/// What is left to try. `L` is where from: an address of the engine, or nothing for a kernel socket.
+/// Addresses left to try. `L` is the local address: one of the engine, or none for a kernel socket.
 pub(super) struct Dial<L> {
     left: VecDeque<(L, SocketAddr)>,
-    /// When the attempt under way is given up.
+    /// Time at which the attempt under way is given up.
     pub(super) attempt_until: Instant,
 }
 
@@ -41,7 +41,7 @@ impl Dial<IpAddr> {
         Dial { left: pairs.collect(), attempt_until: Instant::ZERO }
     }
 
-    /// Nothing can be tried: no address of ours is of the destination's family.
+    /// Returns true if no address of ours is of the destination's family.
     pub(super) fn is_empty(&self) -> bool {
         self.left.is_empty()
     }

@@ -1,6 +1,6 @@
-//! What a client says before its stream begins: SOCKS5 or HTTP CONNECT, told apart by the first byte.
+//! Request of a client before its stream begins: SOCKS5 or HTTP CONNECT, told apart by the first byte.
 //!
-//! Bytes in, bytes and a request out; nothing here knows a socket. Whatever strangers send, what is kept of it is bounded.
+//! Bytes in, bytes and a request out, without sockets. The state kept is bounded, whatever a client sends.
 
 use super::settings::Users;
 use super::{http, socks};
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-/// Where a client wants to go.
+/// Destination requested by a client.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Request {
     /// The destination.
@@ -48,7 +48,7 @@ impl std::fmt::Display for Request {
     }
 }
 
-/// How far the client has got.
+/// Progress of the negotiation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Progress {
     /// More is to come.
@@ -86,7 +86,7 @@ pub struct Front {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Nothing has arrived.
+    /// No bytes yet.
     New,
     Socks(socks::Stage),
     Http,
@@ -101,7 +101,7 @@ pub(super) enum Dialect {
     Http,
 }
 
-/// What one step over the buffer comes to.
+/// Result of one step over the buffer.
 pub(super) enum Step<T> {
     /// Not enough has arrived.
     Short,
@@ -182,12 +182,12 @@ impl Front {
         self.state = State::Refused;
     }
 
-    /// What is to be sent to the client.
+    /// Takes the bytes to send to the client.
     pub fn take_reply(&mut self) -> Bytes {
         std::mem::take(&mut self.reply).into()
     }
 
-    /// What the client sent after its request.
+    /// Takes the bytes that the client sent after its request.
     pub fn take_rest(&mut self) -> Bytes {
         std::mem::take(&mut self.buffer).into()
     }

@@ -1,9 +1,9 @@
-//! Limits: who may have how many connections, and how much memory.
+//! Limits on the connections and the memory of clients.
 //!
-//! Memory is counted where it is taken: a session says how much it holds whenever that may have changed. What may
-//! still be read for a session follows from what is left: an eighth of it, so that whoever reads slowly meets an end
-//! while there is room for those who come later. A sixteenth of each limit is kept out of that, as the share of those
-//! who hold little: each connection that there may be has its part of it, whatever the others do.
+//! Memory is counted where it is taken: a session reports the amount it holds whenever that may have changed. A session
+//! may read up to an eighth of the free memory, so that slow readers are stopped while there is room for later ones. A
+//! sixteenth of each limit is reserved for sessions that hold little: every admissible connection has an equal part of
+//! it, whatever the others do.
 
 use super::settings::Limits;
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ struct Client {
     held: u64,
 }
 
-/// One session may take this part of what is left.
+/// Divisor of the free memory that gives one session's part.
 const SHARE: u64 = 8;
 /// This part of a limit is kept for those who hold little. Once the limit is exceeded, sessions are cut off until it is
 /// free again.
@@ -157,7 +157,7 @@ impl Admission {
         group(client) == of
     }
 
-    /// Other limits from now on; those who have more keep what they have.
+    /// Sets the limits; clients above them keep what they have.
     pub(super) fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
     }
@@ -182,7 +182,7 @@ fn share(limit: u64, connections: usize, held: u64, own: u64) -> u64 {
     common.max(promised).saturating_sub(own).min(limit.saturating_sub(held))
 }
 
-/// Whom the limits for one client take together: one address, or one /64 of IPv6, out of which anybody who has one has all.
+/// Groups clients for the limits per client: by address, or by /64 of IPv6, since a host has all addresses of its /64.
 fn group(client: IpAddr) -> IpAddr {
     match client.to_canonical() {
         IpAddr::V6(address) => {

@@ -1,4 +1,4 @@
-//! What Prometheus is told: the endpoint's counters as they are, and what the proxy adds up over its connections.
+//! Prometheus metrics: the endpoint's counters, and sums over the proxy's connections.
 
 use super::limits::{Admission, Limit};
 use super::report::Outcome;
@@ -31,7 +31,7 @@ pub(super) struct Totals {
     pub(super) ended: Ended,
 }
 
-/// What the engine counts by connection.
+/// Counters of the engine for connections that have ended.
 #[derive(Default, Clone, Copy)]
 pub(super) struct Ended {
     retransmitted: u64,
@@ -64,7 +64,7 @@ impl Totals {
     }
 }
 
-/// What the metrics are made of at one moment.
+/// Sources of the metrics at one moment.
 pub(super) struct Scrape<'a> {
     pub(super) totals: &'a Totals,
     pub(super) endpoint: &'a Endpoint,

@@ -6,7 +6,7 @@ use mio::{Interest, Registry, Token};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 
-/// What was asked for.
+/// Page requested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Page {
     Metrics,
@@ -54,7 +54,8 @@ impl MetricsServer {
 
     /// Visitors are waiting; one that finds no place is sent away.
     pub(super) fn accept(&mut self, registry: &Registry) {
-        // Not only `WouldBlock`: without descriptors nobody can be let in either, and the next visitor rings again.
+        // Stops at any error, not only `WouldBlock`: without descriptors accepting fails too, and the next visitor
+        // triggers a retry.
         while let Ok((mut socket, _)) = self.listener.accept() {
             let Some(place) = self.visitors.iter().position(Option::is_none) else { continue };
             let both = Interest::READABLE | Interest::WRITABLE;
@@ -91,7 +92,7 @@ impl MetricsServer {
         }
     }
 
-    /// A second has passed: whoever dawdles has to go.
+    /// Counts a second; drops visitors that are too slow.
     pub(super) fn tick(&mut self) {
         for place in &mut self.visitors {
             if let Some(visitor) = place {

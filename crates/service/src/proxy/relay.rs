@@ -1,9 +1,8 @@
-//! Two streams joined: an engine connection and a kernel socket.
+//! Relay between an engine connection and a kernel socket.
 //!
-//! What one end gives goes to the other, and no more is taken than a bounded buffer holds, so that a slow reader slows its
-//! writer down: through the socket's buffers on one side, through the receive window on the other. Each direction ends by
-//! itself: EOF from the socket becomes a DATA_FIN, a DATA_FIN becomes `shutdown(SHUT_WR)`, each after the last byte before
-//! it.
+//! Data of one end goes to the other through a bounded buffer, so that a slow reader slows its writer down: through the
+//! socket's buffers on one side, through the receive window on the other. Each direction ends by itself: EOF from the
+//! socket becomes a DATA_FIN, a DATA_FIN becomes `shutdown(SHUT_WR)`, each after the last byte before it.
 
 use anabranch_engine::{self as engine, ConnectionId};
 use anabranch_host::{Context, Ready};
@@ -29,7 +28,7 @@ pub(super) struct Relay {
     engine_shut: bool,
     /// The socket was told that no more comes.
     socket_shut: bool,
-    /// The socket takes nothing any more, although what came from it is whole: what is left for it is dropped.
+    /// The socket accepts no more data, although all of its own has arrived: the rest for it is dropped.
     discarding: bool,
     /// A read may succeed.
     pub(super) readable: bool,
@@ -95,7 +94,7 @@ impl Relay {
         self.outward_bytes + self.inward.len()
     }
 
-    /// What is left for the socket is dropped, because it takes no more.
+    /// Returns true if data for the socket is dropped because it accepts no more.
     pub(super) fn discards(&self) -> bool {
         self.discarding
     }
@@ -250,7 +249,7 @@ impl Relay {
             match socket.read(&mut scratch[..most]) {
                 Ok(0) => self.socket_finished = true,
                 Ok(length) => {
-                    // A socket that gives less than it could is empty (epoll(7)); what comes later is told of anew.
+                    // A socket that returns less than requested is empty (epoll(7)); later data is signalled again.
                     self.readable = length == most || self.closed;
                     self.from_socket += length as u64;
                     self.inward = Bytes::copy_from_slice(&scratch[..length]);

@@ -1,4 +1,4 @@
-//! What is told of connections when they have ended, and of errors, at a bounded rate.
+//! Reports of ended connections and of errors, at a bounded rate.
 
 use super::limits::Limit;
 use anabranch_engine::path_use::PathUse;
@@ -6,7 +6,7 @@ use anabranch_engine::{ConnectionStats, FallbackReason, SubflowStats};
 use anabranch_units::{Duration, Instant};
 use std::net::SocketAddr;
 
-/// How a connection ended.
+/// Outcome of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Outcome {
     /// In order, both ways.
@@ -25,7 +25,7 @@ pub enum Outcome {
     NoSuchName,
     /// The destination could not be connected to.
     ConnectFailed,
-    /// Nothing moved for too long.
+    /// No progress for too long.
     Idle,
     /// It held most when memory ran out.
     OutOfMemory,
@@ -108,7 +108,7 @@ pub(super) struct Throttle {
 }
 
 impl Throttle {
-    /// How many were held back since the last that was let through; `None` if this one is held back as well.
+    /// Number of reports suppressed since the last; `None` if this one is suppressed as well.
     pub(super) fn pass(&mut self, now: Instant) -> Option<u64> {
         if self.last.is_some_and(|last| now.since(last) < Duration::from_secs(1)) {
             self.suppressed += 1;

@@ -7,7 +7,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, mpsc};
 
-/// The threads and the ways to them. They end when this is dropped, each after what it is looking up.
+/// Resolver threads and their channels. They end when this is dropped, each after its current query.
 pub(super) struct Resolver {
     questions: SyncSender<Question>,
     answers: Receiver<Answer>,
@@ -20,9 +20,9 @@ struct Question {
     port: u16,
 }
 
-/// What a name stands for.
+/// Addresses of a name.
 pub(super) struct Answer {
-    /// Who asked.
+    /// Session that asked.
     pub(super) who: u64,
     /// Its addresses, or the system's word for why there are none.
     pub(super) addresses: io::Result<Vec<SocketAddr>>,

@@ -18,30 +18,30 @@ pub(super) struct Session {
     pub(super) client: SocketAddr,
     /// It counts in the limits; otherwise it is here to be told of the limit that it does not fit in.
     pub(super) admitted: Result<(), Limit>,
-    /// Where it goes, for the log.
+    /// Destination, for the log.
     pub(super) target: String,
     pub(super) stage: Stage,
     opened: Instant,
-    /// When the stage began.
+    /// Time at which the stage began.
     since: Instant,
-    /// When something last moved.
+    /// Time at which something last moved.
     pub(super) active: Instant,
     pub(super) socket: Option<TcpStream>,
     pub(super) connection: Option<ConnectionId>,
-    /// What the engine counted, once the connection is gone.
+    /// Statistics of the engine, once the connection is gone.
     pub(super) counted: Option<(ConnectionStats, Vec<SubflowStats>)>,
     pub(super) relay: Relay,
     /// Bytes that it counts for in the limits.
     pub(super) charged: u64,
     /// It stands among those that wait for room.
     pub(super) waits: bool,
-    /// How it will have ended when what is left to do is done.
+    /// Outcome once the remaining work is done.
     pub(super) ending: Option<Outcome>,
     /// More about the outcome.
     pub(super) detail: String,
 }
 
-/// What a session waits for.
+/// Stage of a session.
 pub(super) enum Stage {
     /// The client, to say where it wants to go.
     Greeting(Front),
@@ -57,7 +57,7 @@ pub(super) enum Stage {
     Lingering,
 }
 
-/// How long a client that was sent away may take to close.
+/// Time in which a refused client has to close.
 const LINGER: Duration = Duration::from_secs(5);
 
 impl Session {

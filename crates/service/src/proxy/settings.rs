@@ -1,4 +1,4 @@
-//! What a proxy is told at its start.
+//! Settings of a proxy at its start.
 
 use super::access::Access;
 use anabranch_units::{Bytes, Duration};
@@ -9,19 +9,19 @@ use std::sync::Arc;
 /// The settings of one proxy.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Who connects to what.
+    /// Direction: the clients and their destination.
     pub direction: Direction,
-    /// Where metrics and health are served over HTTP.
+    /// Address on which metrics and health are served over HTTP.
     pub metrics: Option<SocketAddr>,
     /// Name of the TUN device, whose drops the metrics tell.
     pub device: Option<String>,
     /// The bounds on what clients may take up.
     pub limits: Limits,
-    /// How long things may take.
+    /// Timeouts.
     pub timeouts: Timeouts,
 }
 
-/// Who connects to what.
+/// Direction of a proxy: the clients and their destination.
 #[derive(Clone, Debug)]
 pub enum Direction {
     /// Clients connect to the engine; each stream goes to a TCP service through a kernel socket.
@@ -37,11 +37,11 @@ pub enum Direction {
     },
     /// Clients ask for a destination by SOCKS5 or HTTP CONNECT; the engine connects to it.
     Socks {
-        /// Where clients connect, on a kernel socket. Port 0 takes any.
+        /// Listening address of the kernel socket. Port 0 takes any.
         listen: SocketAddr,
         /// The engine's addresses, the first to be used first.
         via: Vec<IpAddr>,
-        /// Who may use it; everyone who can connect unless given.
+        /// Permitted users; all who can connect if absent.
         users: Option<Arc<Users>>,
         /// From where, and to where.
         access: Access,
@@ -62,7 +62,7 @@ pub struct Limits {
     pub memory_per_client: Bytes,
 }
 
-/// How long things may take. They are looked after once a second.
+/// Timeouts, checked once a second.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
     /// For a client to say where it wants to go (SOCKS5, HTTP CONNECT).
@@ -104,16 +104,16 @@ impl Default for Timeouts {
 #[derive(Clone, Default)]
 pub struct Users(BTreeMap<Vec<u8>, Vec<u8>>);
 
-/// What is wrong with a file of users.
+/// Fault of a file of users.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum UsersError {
     /// A line is not `name:password`.
     #[error("line {line}: expected `name:password`, each of 1 to 255 bytes")]
     Line {
-        /// Which, counted from 1.
+        /// Line, counted from 1.
         line: usize,
     },
-    /// There is nobody in it.
+    /// The file has no users.
     #[error("no user in it; one `name:password` per line")]
     Empty,
 }
@@ -133,7 +133,7 @@ impl Users {
         if users.is_empty() { Err(UsersError::Empty) } else { Ok(Users(users)) }
     }
 
-    /// Whether this is a user's name and password. Takes as long for a wrong name as for a wrong password.
+    /// Checks a name and password. Takes as long for a wrong name as for a wrong password.
     pub fn admits(&self, name: &[u8], password: &[u8]) -> bool {
         let known = self.0.get(name);
         let right = anabranch_units::same_mac(known.map_or(b"", Vec::as_slice), password);

@@ -6,10 +6,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 pub(super) const VERSION: u8 = 5;
 
-/// What a SOCKS4 client gets for its trouble: version 0, request rejected, six bytes without meaning.
+/// Reply to a SOCKS4 client: version 0, request rejected, six bytes without meaning.
 pub(super) const VERSION_4_REJECTED: [u8; 8] = [0, 0x5b, 0, 0, 0, 0, 0, 0];
 
-/// What is expected next.
+/// Message expected next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
     Greeting,

@@ -21,7 +21,7 @@ pub const PORT: u16 = 443;
 const GUARD: Duration = Duration::from_secs(300);
 /// Added to the clock by a turn: less than any turn takes, so that nothing is ever late.
 const TURN: anabranch_units::Duration = anabranch_units::Duration::from_millis(1);
-/// After so many turns without anything, nothing more is expected.
+/// Number of turns without any activity after which none is expected.
 const QUIET_TURNS: u32 = 200;
 
 pub fn proxy_ip(number: u8) -> IpAddr {
@@ -32,7 +32,7 @@ pub fn peer_ip(number: u8) -> IpAddr {
     IpAddr::from([10, 2, 0, number])
 }
 
-/// What runs on the other engine.
+/// Application on the other engine.
 #[derive(Default)]
 pub struct Peer {
     pub to_send: VecDeque<Bytes>,
@@ -125,7 +125,7 @@ impl Bench {
         self.now
     }
 
-    /// The clock jumps, for everybody in the bench.
+    /// Advances the clock for the whole bench, second by second.
     pub fn skip(&mut self, seconds: u64) {
         for _ in 0..seconds {
             self.now += anabranch_units::Duration::from_secs(1);
@@ -191,8 +191,8 @@ impl Bench {
         }
     }
 
-    /// Takes what the sockets have, and lets both engines act on it; whether anything happened. The clock moves on by
-    /// [`TURN`] if an engine waits for it to: a client or a service that is slow to act uses up nobody's patience.
+    /// Reads the sockets and lets both engines act; returns true if anything happened. The clock advances by [`TURN`]
+    /// only if an engine has a timer set, so that slow clients and services do not run into timeouts.
     pub fn turn(&mut self) -> bool {
         if [&self.engine, &self.other].iter().any(|engine| engine.poll_timeout().is_some()) {
             self.now += TURN;
@@ -262,7 +262,7 @@ impl Bench {
             }
             let (from, into) = (&mut self.engine, &mut self.other);
             {
-                // Nobody answers for an address that nobody has.
+                // Packets to unknown addresses are lost.
                 while let Some(mut transmit) = from.poll_transmit(now) {
                     busy = true;
                     if (1..=2).any(|number| transmit.segment.flow.dst == peer_ip(number)) {

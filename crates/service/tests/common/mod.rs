@@ -148,11 +148,11 @@ impl<C: Application, S: Application> Pair<C, S> {
     }
 }
 
-/// A client that writes what it is told, when it is told, and keeps what it reads.
+/// A client that writes given pieces at given times, and keeps the bytes it reads.
 pub struct Script {
     pub port: u16,
     pub id: Option<ConnectionId>,
-    /// What is to be written, each piece so long after the one before.
+    /// Pieces to write, each with the time since the one before.
     pub pieces: Vec<(Duration, Bytes)>,
     /// Close our direction behind the last piece.
     pub finish: bool,
@@ -252,7 +252,7 @@ impl Application for Script {
             Event::Connected { .. } => self.connected = true,
             Event::PeerFinished => self.ended = true,
             Event::Closed | Event::Reset => {
-                // What was there before the end can still be read.
+                // Data that arrived before the end can still be read.
                 while self.reads
                     && let Ok(anabranch_engine::Read::Data(piece)) = cx.endpoint.read(id)
                 {

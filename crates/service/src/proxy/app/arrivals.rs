@@ -1,4 +1,4 @@
-//! Who comes: connections of the engine, and visitors of the listener in front of programs.
+//! Arrivals: connections of the engine, and visitors of the listener in front of programs.
 
 use super::{FIRST_SESSION, MOST_REFUSED, Proxy, TICK};
 use crate::proxy::dial::Dial;
@@ -24,7 +24,7 @@ impl Proxy {
         let admitted = if self.drain.is_some() { Err(Limit::Draining) } else { self.admission.admit(client.ip()) };
         if let Err(limit) = admitted {
             self.note_refusal(cx.now, client, limit);
-            // Its end comes as an event of a connection that nobody owns.
+            // Its end is reported for a connection without an owner.
             return cx.endpoint.abort(cx.now, id);
         }
         self.count_protocol(multipath);
@@ -48,7 +48,8 @@ impl Proxy {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
                 Err(error) => {
-                    // No descriptors, no memory: nobody rings again for those who wait already.
+                    // Without descriptors or memory, accepting has to be retried: readiness is not signalled again for
+                    // waiting clients.
                     self.note_failure(cx.now, "cannot accept", &error);
                     self.accept_again = true;
                     return self.keep_time(cx);
@@ -60,7 +61,7 @@ impl Proxy {
     pub(super) fn on_visitor(&mut self, cx: &mut Context<'_>, mut socket: TcpStream, client: SocketAddr) {
         let Direction::Socks { users, access, .. } = &self.settings.direction else { return };
         if !access.admits(client.ip()) {
-            // Without a word: whoever may not use it need not know what it is.
+            // Closed without a reply: it would reveal the service to a client that may not use it.
             return self.note_refusal(cx.now, client, Limit::Network);
         }
         let front = Front::new(users.clone());

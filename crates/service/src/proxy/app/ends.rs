@@ -1,4 +1,4 @@
-//! How sessions end: what the engine says, what the sockets say, what the clock says.
+//! Ends of sessions: by events of the engine, by the sockets, by timeouts.
 
 use super::{DISCARD, Next, Proxy};
 use crate::proxy::front::Denial;
@@ -100,7 +100,7 @@ impl Proxy {
         if !session.relay.discards()
             && let Some(load) = session.connection.and_then(|id| cx.endpoint.load(id))
         {
-            // What is in the engine's send buffer moves as well.
+            // Progress of the peer on data in the send buffer counts as well.
             session.active = session.active.max(load.active);
         }
         if session.is_overdue(now, &self.settings.timeouts) {
@@ -134,7 +134,7 @@ impl Proxy {
         if session.relay.discards() && now.since(session.active) > DISCARD {
             return Next::End(self.reset_by_socket());
         }
-        // What was held back for want of memory may go on.
+        // Data held back for lack of memory may proceed.
         self.advance(cx, index, session)
     }
 
@@ -142,7 +142,7 @@ impl Proxy {
         if self.engine_is_client() { Outcome::TargetReset } else { Outcome::ClientReset }
     }
 
-    /// Ends the attempt under way; its end comes as an event of a connection that nobody owns.
+    /// Aborts the connection attempt under way; its end is reported for a connection without an owner.
     pub(super) fn give_up_opening(&mut self, cx: &mut Context<'_>, session: &mut Session) {
         if let Some(id) = session.connection.take() {
             self.disown(id);

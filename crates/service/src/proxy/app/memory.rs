@@ -39,7 +39,7 @@ impl Proxy {
             return;
         }
         let Some(mut session) = self.sessions.take(index) else { return };
-        // Its end comes as an event of a connection that nobody owns.
+        // Its end is reported for a connection without an owner.
         self.disown(id);
         self.collect(cx, &mut session);
         self.finish(cx, index, session, Outcome::Closed);
@@ -55,7 +55,7 @@ impl Proxy {
         let held = in_engine + session.relay.held() as u64;
         let before = std::mem::replace(&mut session.charged, held);
         let client = session.client;
-        // Without a connection there is nobody left to read for.
+        // Without a connection there is no destination for the data.
         let relays = matches!(session.stage, Stage::Relaying) && session.connection.is_some();
         if relays && session.relay.is_held_back() && !session.waits {
             session.waits = true;
@@ -115,7 +115,7 @@ impl Proxy {
         }
     }
 
-    /// Where memory is short, cuts off those who have said all that they will and have taken nothing for a while: a
+    /// When memory is short, closes sessions whose engine side has finished and has read nothing for a while: a
     /// program that has ended looks like that, until its system forgets it.
     pub(super) fn evict_gone(&mut self, cx: &mut Context<'_>) {
         let is_gone = |session: &Session| {
@@ -166,7 +166,7 @@ impl Ebb {
         self.peak = self.peak.max(held);
     }
 
-    /// Tells whether memory may have to be given back although nothing more happens.
+    /// Returns true if memory may have to be returned to the system although nothing more happens.
     pub(super) fn is_expected(&self) -> bool {
         self.peak >= WORTH
     }

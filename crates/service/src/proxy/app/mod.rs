@@ -32,14 +32,14 @@ pub struct Proxy {
     /// In boxes, since they are taken out and put back for each step.
     sessions: Slab<Box<Session>>,
     serial: u64,
-    /// Whose connection it is, by [`ConnectionId::index`].
+    /// Session of each connection, by [`ConnectionId::index`].
     owners: Vec<Option<(ConnectionId, usize)>>,
     admission: Admission,
     totals: Totals,
     listener: Option<TcpListener>,
     metrics: Option<MetricsServer>,
     resolver: Option<Resolver>,
-    /// Where the service is.
+    /// Addresses of the service.
     service: Vec<SocketAddr>,
     /// Sessions that were not read for want of room or because it was the turn of others, with their serial numbers.
     waiting: VecDeque<(usize, u64)>,
@@ -50,17 +50,17 @@ pub struct Proxy {
     reload: Option<Box<dyn FnMut() -> Reload>>,
     /// Sessions that are here only to be refused.
     refused: usize,
-    /// When sessions are looked after next.
+    /// Time at which sessions are looked after next.
     tick: Option<Instant>,
     /// Clients may be waiting that could not be accepted.
     accept_again: bool,
-    /// When those that still run are cut off.
+    /// Time at which those that still run are cut off.
     drain: Option<Instant>,
     scratch: Vec<u8>,
     refusals: Throttle,
     evictions: Throttle,
     failures: Throttle,
-    /// What keeps it from going on.
+    /// Error that ends the proxy.
     broken: Option<std::io::Error>,
 }
 
@@ -70,17 +70,17 @@ pub enum BuildError {
     /// A socket cannot be bound.
     #[error("cannot listen on {address}: {error}")]
     Bind {
-        /// Where.
+        /// Address of the listener.
         address: SocketAddr,
         /// Why not.
         error: std::io::Error,
     },
-    /// Everybody could use it.
+    /// The proxy would be open to everyone.
     #[error(
         "{address} can be reached by others, and everybody who does would connect to anywhere through this machine"
     )]
     Open {
-        /// Where it was to listen.
+        /// Address of the listener.
         address: SocketAddr,
     },
     /// The service has no address.
@@ -88,12 +88,12 @@ pub enum BuildError {
     Service {
         /// Its name.
         host: String,
-        /// What the resolver said.
+        /// Error of the resolver.
         error: std::io::Error,
     },
 }
 
-/// What a step comes to.
+/// Result of a step.
 enum Next {
     /// Until something happens.
     Wait,
@@ -110,7 +110,7 @@ const FIRST_SESSION: usize = FIRST_VISITOR + MOST_VISITORS;
 const TICK: Duration = Duration::from_secs(1);
 /// Clients that are told of a limit at the same time; beyond it they are cut off without a word.
 const MOST_REFUSED: usize = 64;
-/// How long a service that has finished may leave the rest of the client's data without a reader.
+/// Time for which a service that has finished may leave the rest of the client's data unread.
 const DISCARD: Duration = Duration::from_secs(30);
 /// Answers with this number are for the service's name.
 const SERVICE: u64 = u64::MAX;
@@ -165,12 +165,12 @@ impl Proxy {
         })
     }
 
-    /// Where SOCKS and HTTP CONNECT clients are expected.
+    /// Returns the address of the listener for SOCKS and HTTP CONNECT.
     pub fn socks_address(&self) -> Option<SocketAddr> {
         self.listener.as_ref().and_then(|listener| listener.local_addr().ok())
     }
 
-    /// Where metrics are served.
+    /// Returns the address of the metrics server.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.metrics.as_ref().and_then(|metrics| metrics.address().ok())
     }
@@ -180,7 +180,7 @@ impl Proxy {
         self.sessions.len()
     }
 
-    /// How many clients ended like this.
+    /// Returns the number of clients with this outcome.
     pub fn ended(&self, outcome: Outcome) -> u64 {
         self.totals.outcomes.get(&outcome).copied().unwrap_or(0)
     }
@@ -195,12 +195,12 @@ impl Proxy {
         self.admission.held()
     }
 
-    /// How often a limit was in the way.
+    /// Returns the number of times a limit refused a client.
     pub fn limit_hits(&self, limit: Limit) -> u64 {
         self.totals.limits.get(&limit).copied().unwrap_or(0)
     }
 
-    /// What made it end before its time.
+    /// Takes the error that ended the proxy.
     pub fn take_error(&mut self) -> Option<std::io::Error> {
         self.broken.take()
     }
@@ -258,7 +258,7 @@ impl Proxy {
         }
     }
 
-    // --- what is told ----------------------------------------------------------------------------------------------
+    // --- reporting -------------------------------------------------------------------------------------------------
 
     fn on_page(&mut self, cx: &mut Context<'_>, place: usize, page: Page) {
         let (status, kind, body) = match page {

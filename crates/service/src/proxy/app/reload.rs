@@ -14,11 +14,11 @@ pub enum Reload {
     Changed(Changes),
     /// They could not be read, for this reason: go on as before.
     Failed(String),
-    /// The terminal is lost, and with it whoever could end the proxy.
+    /// The terminal is gone, which could have ended the proxy.
     End,
 }
 
-/// Settings to go on with. What runs already keeps what it has.
+/// New settings. Running sessions keep the old ones.
 pub struct Changes {
     /// The bounds on what clients may take up.
     pub limits: Limits,
@@ -72,7 +72,7 @@ impl Proxy {
                 }
             }
             Direction::Socks { users: before, .. } => {
-                // Whoever asked for passwords at the start is never without.
+                // A proxy that began with passwords keeps requiring them.
                 if users.is_some() {
                     *before = users;
                 }

@@ -127,7 +127,7 @@ impl Proxy {
         self.open(cx, index, session, Denial::Unreachable)
     }
 
-    /// Opens an engine connection to the next address; if there is none, the last one's failure is told.
+    /// Opens an engine connection to the next address; if there is none, reports the failure of the last.
     pub(super) fn open(&mut self, cx: &mut Context<'_>, index: usize, session: &mut Session, why: Denial) -> Next {
         let Stage::Opening(_, dial) = &mut session.stage else { return Next::Wait };
         while let Some((local, remote)) = dial.next(cx.now, self.settings.timeouts.attempt) {
