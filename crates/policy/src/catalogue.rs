@@ -1,6 +1,6 @@
 //! The policies that a program knows: those of the [`registry`](crate::registry), and what it adds at run time.
 //!
-//! A catalogue is passed to whoever looks a policy up by name; there is no global one.
+//! A catalogue is passed to the code that looks a policy up by name; there is no global one.
 //!
 //! ```
 //! use anabranch_policy::Catalogue;
@@ -25,13 +25,13 @@ use crate::scheduler::Scheduler;
 
 /// All policies by name, one table for each seam.
 pub struct Catalogue {
-    /// Which bytes leave on which subflow.
+    /// Schedulers: choose the bytes that leave next and their subflow.
     pub schedulers: Table<dyn Scheduler>,
-    /// How much may be in flight.
+    /// Congestion controls: limit the bytes in flight.
     pub congestion: Table<CongestionControl>,
-    /// How the peer's window is shared out.
+    /// Window policies: share out the peer's window.
     pub windows: Table<dyn ReceiveWindow>,
-    /// Which path an ACK takes.
+    /// ACK-path policies: choose the path of an ACK.
     pub ack_paths: Table<dyn AckPath>,
     /// When bytes in flight are repeated elsewhere.
     pub reinjections: Table<dyn Reinjection>,
@@ -49,7 +49,7 @@ pub struct Table<T: Kind + ?Sized> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is a {kind} called `{name}` already")]
 pub struct NameTaken {
-    /// What was to be added: scheduler, congestion control, ….
+    /// Kind of the entry: scheduler, congestion control, ….
     pub kind: &'static str,
     /// Its name.
     pub name: String,
@@ -74,7 +74,7 @@ impl<T: Kind + ?Sized> Table<T> {
         Table { kind, entries: entries.to_vec() }
     }
 
-    /// What its entries are: scheduler, congestion control, ….
+    /// Kind of its entries: scheduler, congestion control, ….
     pub fn kind(&self) -> &'static str {
         self.kind
     }

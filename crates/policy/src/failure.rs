@@ -3,7 +3,8 @@
 use anabranch_units::Instant;
 use std::fmt;
 
-/// Reason of a policy that cannot go on. Caught at the run's boundary by whoever plays it; other runs go on.
+/// Reason of a policy that cannot continue. The code that drives the run catches it at the run's boundary; other runs
+/// go on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
     /// The policy's name.

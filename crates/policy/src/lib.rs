@@ -1,6 +1,6 @@
-//! What can be swapped in a Multipath TCP endpoint: one trait and one folder each, one file per algorithm.
+//! Exchangeable policies of a Multipath TCP endpoint: one trait and one folder each, one file per algorithm.
 //!
-//! A policy gets a read-only view and answers a decision; it cannot name the engine, so it cannot reach into a
+//! A policy gets a read-only view and returns a decision; it cannot name the engine, so it cannot reach into a
 //! connection. All names, parameters, defaults and citations stand in one [`registry`].
 #![forbid(unsafe_code)]
 

@@ -64,7 +64,7 @@ pub enum ParamError {
     /// There is no policy of that name.
     #[error("there is no {kind} called `{name}`; there are: {known}")]
     UnknownPolicy {
-        /// What was looked for: scheduler, congestion control, ….
+        /// Kind of the entry: scheduler, congestion control, ….
         kind: &'static str,
         /// The name asked for.
         name: String,
@@ -90,7 +90,7 @@ pub enum ParamError {
         name: &'static str,
         /// The value given.
         value: Value,
-        /// What would be accepted.
+        /// Accepted values.
         accepted: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What a policy may know, and what it may say.
+//! Input of a policy, and its answers.
 
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Rate, SubflowId};
 
@@ -8,7 +8,7 @@ use anabranch_units::{Bytes, Dsn, Duration, Instant, Rate, SubflowId};
 /// priority class that has any (backup subflows are shown only when no regular one is usable).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SubflowView {
-    /// Which subflow.
+    /// Id of the subflow.
     pub id: SubflowId,
     /// Payload of a full segment.
     pub mss: Bytes,
@@ -40,8 +40,8 @@ pub struct SubflowView {
     pub sent: u64,
     /// Subflow-level bytes cumulatively acknowledged since the subflow began.
     pub acked: u64,
-    /// The highest DATA_ACK that came on this subflow: what the receiver had in order when what this subflow carries
-    /// arrived, where `View::data_una` says what it has by now. `None` before the first.
+    /// Highest DATA_ACK that came on this subflow: the receiver's in-order position when this subflow's data arrived,
+    /// whereas `View::data_una` is the position known by now. `None` before the first.
     pub data_acked: Option<Dsn>,
     /// False while the subflow may carry no further data whatever its window: RTO recovery, or a full window of the peer.
     pub open: bool,
@@ -52,9 +52,9 @@ pub struct SubflowView {
     pub backup: bool,
     /// True while TCP Small Queues hold the subflow back: its first hop has enough.
     pub throttled: bool,
-    /// When it last sent data; `None` if never.
+    /// Time at which it last sent data; `None` if never.
     pub last_sent: Option<Instant>,
-    /// What congestion control paces it at; `None` if it does not pace.
+    /// Pacing rate set by congestion control; `None` if it does not pace.
     pub pacing: Option<Rate>,
     /// The bandwidth-delay product, under a congestion control that models the path (BBR): a forecast takes it for a
     /// window that does not grow (A-MODEL).
@@ -65,11 +65,11 @@ pub struct SubflowView {
     /// over the time between them. Rises with a sample at once, falls by an eighth of the difference. `None` while no
     /// queue was seen.
     pub path_rate: Option<Rate>,
-    /// When the oldest segment under way left; `None` if nothing is in flight.
+    /// Time at which the oldest segment under way left; `None` if nothing is in flight.
     pub oldest_sent: Option<Instant>,
     /// Time of the latest arrival on it.
     pub heard: Instant,
-    /// What the simulator knows of the path: for oracles, `None` in the real world.
+    /// The simulator's knowledge of the path: for oracles, `None` in the real world.
     pub truth: Option<Truth>,
 }
 
@@ -146,7 +146,7 @@ impl SubflowView {
         (self.rttvar * 4).max(TICK)
     }
 
-    /// What it is paced at, or what Linux would pace it at if congestion control does not pace.
+    /// Pacing rate, or the rate of Linux if congestion control does not pace.
     pub fn pace(&self) -> Rate {
         self.pacing.unwrap_or_else(|| Self::linux_pace(self.cwnd, self.ssthresh, self.srtt))
     }
@@ -169,7 +169,7 @@ impl SubflowView {
         self.srtt.saturating_sub(self.rtt_min / 2)
     }
 
-    /// What the congestion window still admits.
+    /// Free part of the congestion window.
     pub fn room(&self) -> Bytes {
         self.cwnd.saturating_sub(self.in_flight)
     }
@@ -194,7 +194,7 @@ impl SubflowView {
         segments(self.cwnd, self.mss).max(1)
     }
 
-    /// What the congestion window still admits, in whole segments.
+    /// Free part of the congestion window, in whole segments.
     pub fn room_segments(&self) -> u32 {
         segments(self.room(), self.mss)
     }
@@ -209,7 +209,7 @@ pub(crate) fn segments(amount: Bytes, mss: Bytes) -> u32 {
     u32::try_from(amount.get() / mss.get().max(1)).unwrap_or(u32::MAX)
 }
 
-/// What a scheduler may know, copied out of the connection for one decision.
+/// Input of a scheduler, copied out of the connection for one decision.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     /// Usable subflows, ordered by id so that ties break alike in every run.
@@ -244,8 +244,8 @@ impl<'a> View<'a> {
         lowest(self.subflows.iter().filter(|subflow| subflow.has_room()), number)
     }
 
-    /// Whether the peer's window admits the whole segment of at most `mss` bytes that begins `skip` bytes into the unsent
-    /// data. The first one may be cut short: if it cannot leave, nothing can.
+    /// Returns true if the peer's window admits the whole segment of at most `mss` bytes that begins `skip` bytes into
+    /// the unsent data. The first one may be cut short: if it cannot leave, none can.
     pub fn admits(&self, skip: Bytes, mss: Bytes) -> bool {
         if skip.is_zero() {
             return !self.sendable.is_zero();
@@ -278,7 +278,7 @@ fn lowest<'a, N: PartialOrd>(
     best.map(|(subflow, _)| subflow)
 }
 
-/// What a scheduler answers.
+/// Answer of a scheduler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decision {
     /// Map the next segment here: the unsent bytes that begin `skip` bytes into `View::unsent`. A skip leaves a hole
@@ -299,9 +299,9 @@ pub enum Decision {
         /// From `View::data_una` on, before `View::unsent_from`.
         from: Dsn,
     },
-    /// Nothing now. Asked again at the next event, or at `until` if that is sooner.
+    /// Send nothing now. Asked again at the next event, or at `until` if that is sooner.
     Wait {
-        /// When to ask again at the latest.
+        /// Time at which to ask again at the latest.
         until: Option<Instant>,
     },
 }
@@ -316,7 +316,7 @@ impl Decision {
     }
 }
 
-/// What happened, told to a scheduler in order.
+/// Event, passed to a scheduler in order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
     /// New data left on a subflow: `length` bytes that began `skip` bytes into the unsent data. Told also when the engine
@@ -326,9 +326,9 @@ pub enum Event {
         on: SubflowId,
         /// The first byte.
         dsn: Dsn,
-        /// Where the bytes stood in the unsent data.
+        /// Offset of the bytes in the unsent data.
         skip: Bytes,
-        /// How many.
+        /// Number of bytes.
         length: Bytes,
     },
     /// A copy that the scheduler asked for left ([`Decision::Repeat`]).
@@ -337,7 +337,7 @@ pub enum Event {
         on: SubflowId,
         /// The first byte; `View::unsent_from` if the subflow had carried everything.
         dsn: Dsn,
-        /// How many bytes; none in that case.
+        /// Number of bytes; zero in that case.
         length: Bytes,
     },
     /// Loss recovery began (fast retransmit, RACK).

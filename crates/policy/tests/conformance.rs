@@ -1,5 +1,5 @@
-//! What every scheduler of the registry must do, whatever it decides: answer legally, answer alike to the same history,
-//! wait only for what can come, and let every transfer finish.
+//! Properties of every scheduler of the registry: it answers legally, answers alike to the same history, waits only for
+//! events that can come, and lets every transfer finish.
 #![allow(clippy::unwrap_used)]
 
 use anabranch_policy::registry::{Built, Domain, Entry, SCHEDULERS, Value};
@@ -89,7 +89,7 @@ impl Moment {
         }
     }
 
-    /// Whether the engine would ask.
+    /// Returns true if the engine would ask.
     fn is_a_question(&self) -> bool {
         self.sendable > 0 && self.subflows.iter().any(SubflowView::has_room)
     }
@@ -266,7 +266,7 @@ fn a_scheduler_that_sulks_or_lies_is_found_out() {
     }
 }
 
-/// What the suite is run over is what the registry holds.
+/// The suite runs over all entries of the registry.
 #[test]
 fn the_suite_covers_flags() {
     let flags = |entry: &Entry<dyn Scheduler>| {
@@ -292,18 +292,18 @@ struct Toy {
     usable: Vec<bool>,
     /// Shown to the scheduler only while no other is usable.
     backup: Vec<bool>,
-    /// What became of each segment of the transfer.
+    /// State of each segment of the transfer.
     segments: Vec<State>,
-    /// Which of them the peer has, by whatever way.
+    /// True for the segments that the peer has, by any subflow.
     delivered: Vec<bool>,
     /// Copies that the scheduler sent: segment, flow, when it is acknowledged.
     copies: Vec<(usize, usize, Instant)>,
     /// Bit n: flow n carried the segment.
     carriers: Vec<u32>,
-    /// How many of them the application has written.
+    /// Number of segments that the application has written.
     written: usize,
     window: usize,
-    /// What happens to flows, and when.
+    /// Changes of flows, by time.
     changes: Vec<(Instant, usize, Change)>,
 }
 
@@ -487,7 +487,7 @@ impl Toy {
         Some(segment)
     }
 
-    /// When the segment is acknowledged, and whether that takes a timeout.
+    /// Returns the time at which the segment is acknowledged, and whether that takes a timeout.
     fn carry(&mut self, on: usize, segment: usize) -> (Instant, bool) {
         let lost = self.chance.chance(0.02);
         let flow = &mut self.flows[on];
@@ -498,7 +498,7 @@ impl Toy {
         (self.now + if lost { flow.rto + flow.srtt } else { flow.srtt }, lost)
     }
 
-    /// Everything that is due by now, and what of it a scheduler is told.
+    /// Processes everything due by now, and returns the scheduler's events.
     fn advance(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         let acked_before: Vec<_> = self.flows.iter().map(|flow| flow.acked).collect();

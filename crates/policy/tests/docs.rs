@@ -75,7 +75,7 @@ fn policies_md_is_what_the_registry_says() {
     assert!(held == wanted, "docs/policies.md is out of date: BLESS=1 cargo test -p anabranch-policy --test docs");
 }
 
-/// What `anabranch list` prints has to be there: a line, and the head of a module.
+/// The texts that `anabranch list` prints exist: a line, and the head of a module.
 #[test]
 fn every_policy_is_documented() {
     fn check<T: Kind + ?Sized>(table: &Table<T>) {

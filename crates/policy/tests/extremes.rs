@@ -6,7 +6,7 @@ use anabranch_policy::{Decision, Event, SubflowView, Truth, View};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Rate, SubflowId};
 use proptest::prelude::*;
 
-/// Nothing, next to nothing, usual, huge, the largest there is.
+/// Zero, tiny, usual, huge and extreme amounts.
 fn any_amount() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), 1u64..3, 1_000u64..1_000_000, Just(1 << 40), Just(1 << 60)]
 }

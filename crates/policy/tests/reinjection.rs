@@ -1,5 +1,5 @@
-//! What every reinjection policy of the registry must do, whatever it decides: answer legally, answer alike to the same
-//! history, never ask for the same copy twice, and come to an end.
+//! Properties of every reinjection policy of the registry: it answers legally, answers alike to the same history, never
+//! asks for the same copy twice, and comes to an end.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -33,9 +33,9 @@ struct Toy {
     una: u64,
     /// Number of pieces from there on that the peer's window admits.
     window: u64,
-    /// Whether each piece of the stream has left.
+    /// True for the pieces of the stream that have left.
     left: Vec<bool>,
-    /// What was carried by whom, by number.
+    /// Pieces that each subflow carried, by number.
     carried: BTreeSet<(u64, SubflowId)>,
 }
 
@@ -55,7 +55,7 @@ impl Outstanding for Toy {
     }
 }
 
-/// What a policy did in the course of a history.
+/// Actions of a policy in the course of a history.
 #[derive(Debug, Default, PartialEq)]
 struct Deeds {
     copies: Vec<Repeat>,

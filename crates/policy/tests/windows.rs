@@ -1,5 +1,5 @@
-//! What every receive-window policy of the registry must do, whatever it decides: answer alike to the same history, never let a
-//! connection stand still, look at nothing it should not, and let every transfer finish.
+//! Properties of every receive-window policy of the registry: it answers alike to the same history, never stalls a
+//! connection, ignores facts outside its input, and lets every transfer finish.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -69,7 +69,7 @@ proptest! {
             for moment in &moments {
                 now += moment.later_by;
                 let mut shares = vec![Bytes::ZERO; moment.usage.len()];
-                // What stands in the place of the answer is no part of the question.
+                // The previous content of the answer does not matter.
                 let mut again = vec![Bytes::new(77); moment.usage.len()];
                 one.share(now, &moment.buffers, &moment.usage, &mut shares);
                 other.share(now, &moment.buffers, &moment.usage, &mut again);
@@ -86,7 +86,7 @@ proptest! {
         }
     }
 
-    /// What a policy that splits gives to idle subflows is not more than there is, one byte of rounding each apart.
+    /// A policy that splits gives idle subflows no more than the window, up to one byte of rounding each.
     #[test]
     fn shares_of_idle_subflows_add_up_to_the_window_at_most(mut moment in any_moment()) {
         for one in &mut moment.usage {
@@ -135,7 +135,7 @@ struct Path {
     acked: u64,
 }
 
-/// Whether `TOTAL` segments come through.
+/// Returns true if `TOTAL` segments are delivered.
 fn transfer(policy: &mut dyn ReceiveWindow, seed: u64) -> bool {
     const TOTAL: u64 = 300;
     let mut draw = Seed(seed).stream("windows");

@@ -1,11 +1,11 @@
-//! What every ACK-path policy keeps to, over the registry.
+//! Properties of every ACK-path policy, tested over the registry.
 
 use super::*;
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Which of eight subflows are open from now on, and their RTTs.
+    /// Opens these of eight subflows, with their RTTs.
     Routes(u8, [Option<u32>; 8]),
     /// Data arrived on this one of the open subflows.
     Arrival(u8),

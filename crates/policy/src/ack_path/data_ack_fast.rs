@@ -1,14 +1,15 @@
-//! DATA_ACK early: as soon as the stream has grown, the subflow with the lowest RTT says so, whichever brought the data.
+//! DATA_ACK early: as soon as the stream has grown, the subflow with the lowest RTT carries it, whichever subflow
+//! brought the data.
 //!
 //! RFC 8684 §3.3.2 lets a DATA_ACK travel on any subflow, so this works with every peer. It frees the connection's
 //! window, and the sender's buffer, sooner. It does not make the congestion window of a slow subflow turn faster: that
 //! waits for the TCP ACK, which stays on its own path (A-ACK-MOVE).
 //!
-//! What it costs: one more pure ACK for each arrival on a slower subflow that moves the stream on. On the fast subflow these
-//! are duplicate ACKs of TCP. With SACK nobody takes them for a loss (RFC 6675); where SACK was not agreed on the engine leaves
-//! the DATA_ACK where it was.
+//! Cost: one more pure ACK for each arrival on a slower subflow that moves the stream on. On the fast subflow these are
+//! duplicate ACKs of TCP. With SACK they do not indicate a loss (RFC 6675); where SACK was not agreed on the engine
+//! leaves the DATA_ACK where it was.
 //!
-//! Which subflow is fast, a host that only receives knows from the handshakes. An RTT that has changed since is not seen.
+//! A host that only receives knows RTTs from the handshakes. It does not see later changes.
 
 use super::{AckPath, AckRoute, Entry};
 use anabranch_units::{Instant, SubflowId};

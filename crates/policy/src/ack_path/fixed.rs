@@ -1,14 +1,15 @@
-//! One path for all: every pure ACK travels on the path that was named before the run, or on its own if that is not there.
+//! One path for all: every pure ACK travels on the path that was named before the run, or on its own if that path is
+//! missing.
 //!
 //! J. Cheng, J. Hwang, A. Tang. *Acceleration of Multipath TCP by Letting ACKs Take the Shortest Path.* IEEE Sarnoff
-//! Symposium 2019 (section V-A: "ACKs on static lowest-latency path"). The RTT of subflow k becomes `d_k + d_m` in place of
-//! `2 d_k`.
+//! Symposium 2019 (section V-A: "ACKs on static lowest-latency path"). The RTT of subflow k becomes `d_k + d_m` in
+//! place of `2 d_k`.
 //!
-//! Where we differ: the paper's rule for the receiver matches `SYN = 0, FIN = 0, ACK = 1`, so data and RST of that host as well;
-//! ours moves pure ACKs only. The path is named by an address of either host (a scenario may use its name), since the paper
-//! says no more than "path 0". What else the engine keeps on the own path is in its `connection/detour.rs`: every sixteenth
-//! ACK, for one. Where the own path is the shorter one it overtakes the others, so that a bad choice costs less than in theory:
-//! 8.5 % in the paper's dynamic network in place of 12 %, and 11.7 % if every ACK is moved.
+//! Where we differ: the paper's rule for the receiver matches `SYN = 0, FIN = 0, ACK = 1`, so data and RST of that host
+//! as well; ours moves pure ACKs only. The path is named by an address of either host (a scenario may use its name),
+//! since the paper says no more than "path 0". The engine keeps some ACKs on the own path, every sixteenth for one (its
+//! `connection/detour.rs`). Where the own path is the shorter one it overtakes the others, so that a bad choice costs
+//! less than in theory: 8.5 % in the paper's dynamic network in place of 12 %, and 11.7 % if every ACK is moved.
 
 use super::{AckPath, AckRoute, Entry};
 use crate::registry::{Params, Text, text};
@@ -50,7 +51,7 @@ const PATH: Text = text(
 );
 
 impl Fixed {
-    /// With `path` from `parameters`.
+    /// Reads `path` from `parameters`.
     pub fn new(parameters: &Params) -> Self {
         let place = match PATH.of(parameters) {
             "" => Place::First,

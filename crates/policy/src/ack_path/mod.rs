@@ -26,7 +26,7 @@ use std::net::IpAddr;
 /// One open subflow as the receiver of data sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AckRoute {
-    /// Which subflow.
+    /// Id of the subflow.
     pub id: SubflowId,
     /// Smoothed round-trip time, if there is a sample. A host that only receives has one from the handshake, and no more.
     pub srtt: Option<Duration>,
@@ -36,7 +36,7 @@ pub struct AckRoute {
     pub remote: IpAddr,
 }
 
-/// How often the paths are to be probed.
+/// Schedule of the probes on the paths.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Probing {
     /// From one round to the next (τ).
@@ -47,7 +47,7 @@ pub struct Probing {
     pub judged_late: bool,
 }
 
-/// What the probes on one path have shown since the last round.
+/// Result of the probes on one path since the last round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Probe {
     /// The subflow whose path it is.
@@ -73,7 +73,7 @@ pub trait AckPath: Send {
         of
     }
 
-    /// Whether, and how, the paths are to be probed while data arrives.
+    /// Returns the schedule of probes while data arrives; `None` for no probes.
     fn probing(&self) -> Option<Probing> {
         None
     }
@@ -102,7 +102,7 @@ impl Kind for dyn AckPath {
 }
 
 impl<P: AckPath + 'static> From<P> for Built<dyn AckPath> {
-    /// With the usual capabilities.
+    /// Wraps a policy with default capabilities.
     fn from(policy: P) -> Self {
         Built { policy: Box::new(policy), capabilities: Capabilities::default() }
     }

@@ -1,23 +1,23 @@
-//! The path with the lowest latency, by probes: every pure ACK travels there, and changes over when another is better by λ.
+//! The path with the lowest latency, by probes: every pure ACK travels there, and changes over when another is better
+//! by λ.
 //!
 //! J. Cheng, J. Hwang, A. Tang. *Acceleration of Multipath TCP by Letting ACKs Take the Shortest Path.* IEEE Sarnoff
-//! Symposium 2019 (section IV-B). Every τ the receiver sends several ICMP echo requests on each path; with `R_i` the round trip
-//! on path i and m the present path
+//! Symposium 2019 (section IV-B). Every τ the receiver sends several ICMP echo requests on each path; with `R_i` the
+//! round trip on path i and m the present path
 //! ```text
 //! m := argmin_i R_i    if    R_m − min_i R_i > λ
 //! ```
 //!
 //! Reconstructed (A-ACK-PROBE), since the paper states neither number, statistic nor λ: three probes, of which the
 //! shortest round trip counts; λ is the larger of 2 ms and 10 % of `R_m`; τ is 200 ms, the shorter of the paper's two.
-//! A path whose probes are all lost is down: it is left at once, whatever λ says, and not gone to before it answers
-//! again.
+//! A path whose probes are all lost is down: it is left at once, regardless of λ, and not used before it answers again.
 //!
 //! A round is judged as soon as its replies must be there, so that a failure is found within τ, as the paper has it;
 //! with `judged_late` only as the next one is sent ("updated per time interval τ"), within 2τ.
 //!
-//! Where we differ: before the first round every ACK stays on its own path. A path of which a round has brought no news keeps its
-//! latest value. With no path that answers, ACKs stay on their own. Round trips of probes are both directions together; the
-//! paper measures so as well, and where the directions differ the choice may be wrong.
+//! Where we differ: before the first round every ACK stays on its own path. A path without a result in a round keeps
+//! its latest value. With no path that answers, ACKs stay on their own. Round trips of probes are both directions
+//! together; the paper measures so as well, and where the directions differ the choice may be wrong.
 
 use super::{AckPath, AckRoute, Entry, Probe, Probing};
 use crate::registry::{Flag, Number, Params, flag, number};
@@ -62,7 +62,7 @@ const JUDGED_LATE: Flag =
     flag("judged_late", "a round is judged as the next is sent, not as soon as its replies must be there", false);
 
 impl Probed {
-    /// With `tau`, `lambda`, `lambda_percent`, `probes` and `judged_late` from `parameters`.
+    /// Reads `tau`, `lambda`, `lambda_percent`, `probes` and `judged_late` from `parameters`.
     pub fn new(parameters: &Params) -> Self {
         let millis = |number: Number| Duration::from_millis(1).mul_f64(number.of(parameters));
         Probed {
@@ -102,7 +102,7 @@ impl AckPath for Probed {
 
     fn observe(&mut self, _now: Instant, round: &[Probe]) {
         round.iter().for_each(|probe| self.learn(probe));
-        // What is down, or no subflow any more, has no value.
+        // A path that is down, or no subflow any more, has no value.
         self.known.retain(|(known, _)| round.iter().any(|probe| probe.id == *known && !probe.down));
         let best = self.known.iter().map(|(id, value)| (*value, *id)).min();
         let present = self.current.and_then(|current| self.value(current));
@@ -140,7 +140,7 @@ mod tests {
         entry.build(&entry.params(&given).unwrap()).policy
     }
 
-    /// Where an ACK of the third subflow goes after each of these rounds of the first two.
+    /// Returns the path of an ACK of the third subflow after each of these rounds of the first two.
     fn trace(policy: &mut dyn AckPath, rounds: &[[Seen; 2]]) -> Vec<SubflowId> {
         let routes = [route(FIRST, None), route(SECOND, None), route(THIRD, None)];
         let decide = |round: &[Seen; 2]| {

@@ -1,9 +1,10 @@
-//! What ACKs on the shortest path are worth: the closed forms of the paper behind `fixed` and `probed`.
+//! Gain of ACKs on the shortest path: the closed forms of the paper behind `fixed` and `probed`.
 //!
 //! J. Cheng, J. Hwang, A. Tang. *Acceleration of Multipath TCP by Letting ACKs Take the Shortest Path.* IEEE Sarnoff
-//! Symposium 2019 (section III). Loss alone limits, nothing times out, delays are alike in both directions, segments are of one
-//! size. With one-way delay `d_i`, loss `p_i` and `g_i = √(1/p_i)` the rate of subflow i is proportional to `g_i / rtt_i`, where
-//! `rtt_i` is `2 d_i`, or `d_i + d_m` with ACKs on path m. The improvement I is the gain in rate: 0.1 for 10 %.
+//! Symposium 2019 (section III). Loss alone limits, nothing times out, delays are alike in both directions, segments
+//! are of one size. With one-way delay `d_i`, loss `p_i` and `g_i = √(1/p_i)` the rate of subflow i is proportional to
+//! `g_i / rtt_i`, where `rtt_i` is `2 d_i`, or `d_i + d_m` with ACKs on path m. The improvement I is the gain in rate:
+//! 0.1 for 10 %.
 //!
 //! ```text
 //! Reno   I = Σ g_i/(d_m + d_i) / Σ g_i/(2 d_i) − 1                                  (5)
@@ -12,8 +13,8 @@
 //! LIA    I = max g_i/(d_m + d_i) / max g_i/(2 d_i) − 1                              (14)
 //! ```
 //!
-//! Where we differ: (6) lacks a factor g_k, and is not used; (7) follows without it. The paper has m = 0, the shortest; here
-//! any, since its second experiment needs that too.
+//! Where we differ: (6) lacks a factor g_k, and is not used; (7) follows without it. The paper has m = 0, the shortest;
+//! here any, since its second experiment needs that too.
 
 /// A path of the analysis.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -97,7 +98,7 @@ mod tests {
         assert!((ours - theirs).abs() <= tolerance, "{ours} against {theirs}");
     }
 
-    /// From a script apart from this code: p_0 = 1 %, p_1 = 0.02 %.
+    /// Vectors of an independent script: p_0 = 1 %, p_1 = 0.02 %.
     #[test]
     fn vectors_of_a_script() {
         let pair = |beta: f64| paths(&[(10.0, 0.01), (10.0 * beta, 0.0002)]);

@@ -1,8 +1,8 @@
-//! What congestion control learns from an ACK, and what it may answer beside growth.
+//! Input of congestion control at an ACK, and its answer beside growth.
 
 use anabranch_units::{Bytes, Duration, Rate};
 
-/// What one ACK told of a subflow.
+/// Effects of one ACK on a subflow.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ack {
     /// Bytes known to have arrived that were not before, SACKed ones included.
@@ -23,7 +23,7 @@ pub struct Ack {
     pub in_recovery: bool,
     /// All bytes ever delivered on this subflow, this ACK included.
     pub delivered: u64,
-    /// How fast the network delivered; `None` if no whole segment arrived.
+    /// Delivery rate sample; `None` if no whole segment arrived.
     pub sample: Option<RateSample>,
 }
 
@@ -39,10 +39,9 @@ impl Ack {
 /// draft-cheng-iccrg-delivery-rate-estimation), over the flight of the latest sent segment that this ACK delivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateSample {
-    /// What [`Ack::delivered`] was when that segment left.
+    /// Value of [`Ack::delivered`] when that segment left.
     pub prior_delivered: u64,
-    /// How long it took to deliver what was delivered since; `None` if that is shorter than any round trip and cannot be
-    /// believed.
+    /// Time in which the bytes since were delivered; `None` if it is shorter than any round trip and so unreliable.
     pub over: Option<Duration>,
     /// The sender had too little to send when that segment left, so that the path may be faster.
     pub app_limited: bool,
@@ -57,7 +56,7 @@ pub struct Window {
     pub ssthresh: f64,
 }
 
-/// What a model-based congestion control believes of a path.
+/// Path model of a model-based congestion control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Model {
     /// Segments leave at this rate \[payload\].
@@ -73,7 +72,7 @@ pub(super) struct Round {
 }
 
 impl Round {
-    /// Whether a round ends with this ACK; the next begins with it. The first ACK only begins one.
+    /// Returns true if a round ends with this ACK; the next begins with it. The first ACK only begins one.
     pub(super) fn ends(&mut self, ack: &Ack) -> bool {
         let ended = match (self.end, ack.sample) {
             (None, _) => false,

@@ -10,8 +10,8 @@
 //! ```
 //! With one subflow α is 1, and both are NewReno's. A subflow in recovery counts with its ssthresh.
 //!
-//! Where we differ: bytes stand for segments; α is a real number also in the decrease, where the kernel's is an integer;
-//! what is left is at least two segments, as for every threshold here (the draft: one).
+//! Where we differ: bytes stand for segments; α is a real number also in the decrease, where the kernel's is an
+//! integer; a decrease leaves at least two segments, as for every threshold here (the draft: one).
 
 use super::coupled::{LISA, alone, linked, members};
 use super::{CongestionControl, Entry, Flow, WindowBased};
@@ -87,7 +87,7 @@ mod tests {
         Balia
     }
 
-    /// From a script apart from this code, to six digits.
+    /// Vectors of an independent script, to six digits.
     #[test]
     fn worked_example() {
         let flows = [flow(0, 10.0, 10), flow(1, 20.0, 100)];

@@ -1,4 +1,4 @@
-//! What every congestion control keeps to, over the registry.
+//! Properties of every congestion control, tested over the registry.
 
 use super::rules::EXAMPLE;
 use super::*;
@@ -21,13 +21,13 @@ enum Step {
     Penalise,
 }
 
-/// What an ACK may say beyond what every algorithm reads.
+/// Fields of an ACK beyond those that every algorithm reads.
 #[derive(Clone, Copy, Debug)]
 struct Path {
     rtt: Option<u64>,
     lost: u64,
     in_flight: u64,
-    /// How much was delivered after the segment left that this ACK delivers, and in how many nanoseconds.
+    /// Bytes delivered after the departure of the segment that this ACK delivers, and the time for them in nanoseconds.
     since: u64,
     over: Option<u64>,
     app_limited: bool,
@@ -136,12 +136,12 @@ proptest! {
                 let (Some(before), Some(after)) = (before, after) else { continue };
                 let model = one.is_model_based();
                 match step {
-                    // What models the path sets its window by the model, at every ACK.
+                    // A model-based control sets its window by the model, at every ACK.
                     Step::Ack { .. } if model => {}
                     Step::Ack { in_recovery, .. } if before.recovering || *in_recovery => {
                         prop_assert_eq!(before.cwnd, after.cwnd, "{}: changed its window in recovery", entry.name);
                     }
-                    // What goes by delay may shrink.
+                    // A delay-based control may shrink its window.
                     Step::Ack { limited: false, .. } => {
                         prop_assert!(after.cwnd <= before.cwnd, "{}: grew without need", entry.name);
                     }

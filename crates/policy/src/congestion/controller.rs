@@ -1,8 +1,8 @@
-//! What every congestion control shares: slow start, one reduction per recovery, timeouts, idle restart.
+//! Common part of all congestion controls: slow start, one reduction per recovery, timeouts, idle restart.
 //!
 //! RFC 5681 §3.1, §3.2 and §4.1; byte counting after RFC 3465; undo, idle restart and the cwnd-limited rule as in Linux
 //! (`tcp_undo_cwnd_reduction`, `tcp_cwnd_restart`, `tcp_is_cwnd_limited`). An algorithm decides growth in congestion
-//! avoidance and the depth of a fall, and may set window and threshold at an ACK; what it answers is kept within bounds
+//! avoidance and the depth of a fall, and may set window and threshold at an ACK; its answers are kept within bounds
 //! here: a window holds at least one segment, a threshold two, and neither grows in recovery or while the window is no
 //! limit. Where an algorithm models the path ([`ModelBased`](super::ModelBased)), only the bounds are left.
 
@@ -29,12 +29,12 @@ pub struct Controller {
     begun: u64,
 }
 
-/// What a flow has behind it.
+/// History of a flow.
 #[derive(Clone, Copy, Default)]
 struct Past {
     /// The largest window \[bytes\] just before any loss so far.
     cwnd_at_loss: Option<f64>,
-    /// What the latest reduction took, until it cannot be given back any more.
+    /// State before the latest reduction, while it can be undone.
     undo: Option<Undo>,
     /// Between a timeout and the acknowledgment of all that was in flight then.
     after_rto: bool,
@@ -119,7 +119,7 @@ impl Controller {
         }
     }
 
-    /// Whether the subflow counts in coupled sums ([`Flow::counted`]). A new one does not.
+    /// Sets if the subflow counts in coupled sums ([`Flow::counted`]). A new one does not.
     pub fn set_counted(&mut self, id: SubflowId, counted: bool) {
         if let Some(on) = self.find(id) {
             self.flows[on].counted = counted;
@@ -156,13 +156,13 @@ impl Controller {
         &self.flows
     }
 
-    /// What the congestion control believes of the path, if it models one. `srtt` counts before the first ACK of data.
+    /// Returns the path model, if the congestion control is model-based. `srtt` counts before the first ACK of data.
     pub fn model(&self, id: SubflowId, srtt: Option<Duration>) -> Option<Model> {
         let CongestionControl::ModelBased(algorithm) = &self.algorithm.policy else { return None };
         Some(algorithm.model(&self.flows[self.find(id)?], srtt))
     }
 
-    /// Whether windows follow a model: then it wants delivery rates, and segments are paced.
+    /// Returns true if windows follow a model: then it needs delivery rates, and segments are paced.
     pub fn is_model_based(&self) -> bool {
         self.algorithm.is_model_based()
     }
@@ -260,7 +260,7 @@ impl Controller {
         }
     }
 
-    /// What an algorithm answered to an ACK, within bounds. Not-a-number changes nothing.
+    /// Applies an algorithm's answer to an ACK, within bounds. Ignores NaN.
     fn set(&mut self, on: usize, window: Window, may_grow: bool) {
         let flow = &mut self.flows[on];
         if window.cwnd.is_nan() || window.ssthresh.is_nan() {
@@ -361,8 +361,8 @@ impl Controller {
         past.plus_plus = PlusPlus::default();
     }
 
-    /// Nothing was lost after all (DSACK, Eifel): the window and threshold of before the latest reduction come back, if
-    /// they were larger.
+    /// Handles a spurious loss detection (DSACK, Eifel): restores the window and threshold from before the latest
+    /// reduction, if they were larger.
     pub fn on_spurious(&mut self, now: Instant, id: SubflowId) {
         let Some(on) = self.find(id) else {
             return;

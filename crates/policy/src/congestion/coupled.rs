@@ -35,7 +35,7 @@ pub(super) fn window(flow: &Flow) -> f64 {
     if flow.recovering && flow.ssthresh.is_finite() { flow.ssthresh } else { flow.cwnd }
 }
 
-/// What NewReno grows by \[bytes\]: a subflow outside the sums is by itself.
+/// Growth of NewReno \[bytes\]: a subflow outside the sums is uncoupled.
 pub(super) fn alone(flow: &Flow, acked: f64) -> f64 {
     acked * flow.mss / flow.cwnd
 }

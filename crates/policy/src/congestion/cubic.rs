@@ -45,7 +45,7 @@ pub struct Cubic {
     curves: PerFlow<Curve>,
 }
 
-/// What one subflow remembers, with what it remembered before its latest reduction.
+/// State of one subflow, now and before its latest reduction.
 #[derive(Clone, Copy, Debug, Default)]
 struct Curve {
     now: Memory,
@@ -64,7 +64,7 @@ struct Memory {
 
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
-    /// When it began, moved on by the time in which the window was no limit (§5.8).
+    /// Time at which it began, moved on by the time in which the window was no limit (§5.8).
     start: Instant,
     /// The latest ACK.
     latest: Instant,

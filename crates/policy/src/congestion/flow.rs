@@ -9,7 +9,7 @@ use anabranch_units::{Duration, SubflowId};
 /// One subflow as its congestion control sees it. Windows are in bytes with their fraction kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Flow {
-    /// Which subflow.
+    /// Id of the subflow.
     pub id: SubflowId,
     /// Its identity among all flows that the connection ever had, by which an algorithm keeps state ([`PerFlow`]).
     pub key: FlowKey,

@@ -33,17 +33,17 @@ pub trait ModelBased: Send {
 }
 
 impl CongestionControl {
-    /// One that goes by rules of a window.
+    /// Wraps a window-based algorithm.
     pub fn window_based(algorithm: impl WindowBased + 'static) -> Self {
         CongestionControl::WindowBased(Box::new(algorithm))
     }
 
-    /// One that goes by a model of the path.
+    /// Wraps a model-based algorithm.
     pub fn model_based(algorithm: impl ModelBased + 'static) -> Self {
         CongestionControl::ModelBased(Box::new(algorithm))
     }
 
-    /// Whether it goes by a model of the path.
+    /// Returns true if it is model-based.
     pub fn is_model_based(&self) -> bool {
         matches!(self, CongestionControl::ModelBased(_))
     }

@@ -88,7 +88,7 @@ mod tests {
         Lia.avoidance(Instant::ZERO, on, 1.0, flows)
     }
 
-    /// From a script apart from this code, to six digits.
+    /// Vectors of an independent script, to six digits.
     #[test]
     fn worked_example() {
         assert!((alpha(&[flow(0, 10.0, 100), flow(1, 10.0, 100)]) - 0.5).abs() < 1e-12);

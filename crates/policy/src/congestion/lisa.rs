@@ -1,16 +1,16 @@
 //! LISA: linked slow start. A joining subflow takes its first window from another instead of adding it.
 //!
-//! R. Barik, S. Ferlin, M. Welzl. *A Linked Slow-Start Algorithm for MPTCP.* draft-barik-mptcp-lisa-01; R. Barik, M. Welzl,
-//! S. Ferlin, O. Alay. *LISA: A Linked Slow-Start Algorithm for MPTCP.* IEEE ICC 2016.
+//! R. Barik, S. Ferlin, M. Welzl. *A Linked Slow-Start Algorithm for MPTCP.* draft-barik-mptcp-lisa-01; R. Barik, M.
+//! Welzl, S. Ferlin, O. Alay. *LISA: A Linked Slow-Start Algorithm for MPTCP.* IEEE ICC 2016.
 //!
 //! The subflow with the largest window of those in slow start gives half of it, at most an initial window and at least
-//! three segments; one with less than twice three gives nothing, and the new subflow begins with three. What was given comes
-//! out of the giver's window at once, and as many bytes acknowledged there earn no growth, so that both together grow
-//! as the one would have. Without a subflow in slow start, a new one begins as ever.
+//! three segments; one with less than twice three gives nothing, and the new subflow begins with three. The gift is
+//! taken off the giver's window at once, and as many bytes acknowledged there earn no growth, so that both together
+//! grow as the one would have. Without a subflow in slow start, a new one begins as ever.
 //!
-//! Where we differ: this is one reading of both texts, made from their idea (credits of 3 to 10 segments, growth
-//! halted for as many ACKs); the giver is the one with the largest window, where the texts also speak of the largest
-//! rate. Bytes stand for packets, so that unequal segment sizes add up.
+//! Where we differ: this is one reading of both texts, made from their idea (credits of 3 to 10 segments, growth halted
+//! for as many ACKs); the giver is the one with the largest window, where the texts also speak of the largest rate.
+//! Bytes stand for packets, so that unequal segment sizes add up.
 
 use super::Flow;
 
@@ -23,8 +23,8 @@ pub(super) struct Credit {
     pub(super) giver: Option<usize>,
 }
 
-/// What a new subflow with segments of `mss` bytes begins with, `initial` \[bytes\] if it were alone. `in_slow_start` says
-/// which of the flows may give.
+/// Returns the first window of a new subflow with segments of `mss` bytes; alone it would begin with `initial`
+/// \[bytes\]. `in_slow_start` selects the flows that may give.
 pub(super) fn credit(flows: &[Flow], in_slow_start: impl Fn(usize) -> bool, mss: f64, initial: f64) -> Credit {
     let mut richest: Option<usize> = None;
     for on in (0..flows.len()).filter(|&on| in_slow_start(on)) {
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(windows(&small), [5_000, 3_000], "five segments are too few to give three of");
     }
 
-    /// What was given is not won back by the ACKs of what was already in flight: both grow as one would have.
+    /// ACKs of data in flight at the time do not regain the gift: both grow as one would have.
     #[test]
     fn the_giver_does_not_grow_for_what_it_gave() {
         let mut c = connection(true, 40_000);

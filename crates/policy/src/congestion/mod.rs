@@ -1,9 +1,9 @@
-//! Congestion control: how much may be in flight on each subflow; may be coupled.
+//! Congestion control: limits the bytes in flight on each subflow; may be coupled.
 //!
-//! What all algorithms share (slow start, one reduction per recovery, RTO, idle restart, the cwnd-limited rule,
-//! penalisation) stands once, in [`Controller`]; an algorithm says how a window grows in congestion avoidance and how far
-//! it falls on loss. One that goes by delay may set window and threshold at an ACK, within the same rules; one that models
-//! the path (BBR) is of another kind ([`ModelBased`]) and sets its window and its pacing rate itself.
+//! [`Controller`] holds the part common to all algorithms: slow start, one reduction per recovery, RTO, idle restart,
+//! the cwnd-limited rule, penalisation. An algorithm defines how a window grows in congestion avoidance and how far it
+//! falls on loss. A delay-based one may set window and threshold at an ACK, within the same rules. One that models the
+//! path (BBR) is of another kind ([`ModelBased`]) and sets its window and its pacing rate itself.
 
 mod ack;
 mod balia;
@@ -110,7 +110,7 @@ impl Kind for CongestionControl {
 }
 
 impl<P: WindowBased + 'static> From<P> for Built<CongestionControl> {
-    /// With the usual capabilities.
+    /// Wraps a policy with default capabilities.
     fn from(policy: P) -> Self {
         Built { policy: CongestionControl::window_based(policy), capabilities: Capabilities::default() }
     }

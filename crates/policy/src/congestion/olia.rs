@@ -1,10 +1,10 @@
 //! OLIA: coupled increases that are Pareto-optimal, and move traffic to the best path actively.
 //!
-//! R. Khalili, N. Gast, M. Popovic, J.-Y. Le Boudec. *Opportunistic Linked-Increases Congestion Control Algorithm for MPTCP.*
-//! draft-khalili-mptcp-congestion-control; the formula as in the out-of-tree Linux kernel (`mptcp_olia`).
+//! R. Khalili, N. Gast, M. Popovic, J.-Y. Le Boudec. *Opportunistic Linked-Increases Congestion Control Algorithm for
+//! MPTCP.* draft-khalili-mptcp-congestion-control; the formula as in the out-of-tree Linux kernel (`mptcp_olia`).
 //!
-//! With windows in segments, `ℓ_i` the larger of what was acknowledged between the last two losses of `i` and what was since
-//! the last, `B` the paths with the largest `ℓ_i / rtt_i²`, `M` those with the largest window, `n` paths in all:
+//! With windows in segments, `ℓ_i` the larger of the bytes acknowledged between the last two losses of `i` and those
+//! since the last, `B` the paths with the largest `ℓ_i / rtt_i²`, `M` those with the largest window, `n` paths in all:
 //! ```text
 //! w_i += (w_i / rtt_i²) / (Σ_k w_k / rtt_k)² + α_i / w_i      per acknowledged segment           (1)
 //! α_i  = 1 / (n · |B∖M|) if i ∈ B∖M;  −1 / (n · |M|) if i ∈ M and B∖M ≠ ∅;  else 0               (2)
@@ -142,7 +142,7 @@ mod tests {
         olia.avoidance(Instant::ZERO, on, 1.0, flows)
     }
 
-    /// From a script apart from this code, to six digits.
+    /// Vectors of an independent script, to six digits.
     #[test]
     fn worked_example() {
         let flows = [flow(0, 10.0, 50), flow(1, 20.0, 50)];

@@ -8,9 +8,9 @@ use anabranch_units::Bytes;
 pub struct Rules {
     /// The window of a new subflow.
     pub initial_window: InitialWindow,
-    /// Whether the window decays while nothing is sent (RFC 2861).
+    /// True if the window decays while no data is sent (RFC 2861).
     pub idle_restart: bool,
-    /// Whether a window that did not limit the sender stays as it is.
+    /// True if a window that did not limit the sender does not grow.
     pub cwnd_limited_check: bool,
     /// L of RFC 3465: how many segments one ACK may add in slow start, 2 in that RFC, 1 after a timeout whatever is set
     /// here. `u32::MAX` sets no limit at all, as in Linux.

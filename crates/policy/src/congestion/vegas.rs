@@ -1,18 +1,18 @@
 //! Vegas: a few packets in the queue, and no more, found by the round-trip time.
 //!
-//! L. Brakmo, S. O'Malley, L. Peterson. *TCP Vegas: New Techniques for Congestion Detection and Avoidance.* SIGCOMM 1994;
-//! parameters and the order of steps as in Linux (`tcp_vegas`).
+//! L. Brakmo, S. O'Malley, L. Peterson. *TCP Vegas: New Techniques for Congestion Detection and Avoidance.* SIGCOMM
+//! 1994; parameters and the order of steps as in Linux (`tcp_vegas`).
 //!
 //! Once per round trip, with `base` the smallest RTT ever, `rtt` the smallest of this round and `w` in segments,
 //! ```text
 //! diff = w · (rtt − base) / rtt
 //! ```
 //! estimates our packets in the queue. Congestion avoidance adds a segment if `diff < α`, takes one if `diff > β`; slow
-//! start, otherwise as ever, ends when `diff > γ`: then `w = min(w, w · base/rtt + 1)`. A round with fewer than three samples
-//! says too little and is NewReno's, as is everything from a loss until it is repaired. A loss halves the window.
+//! start, otherwise as ever, ends when `diff > γ`: then `w = min(w, w · base/rtt + 1)`. A round with fewer than three
+//! samples follows NewReno, as does everything from a loss until it is repaired. A loss halves the window.
 //!
-//! Where we differ: `diff` is a real number and divided by `rtt`, as in the paper, where Linux rounds down and divides by
-//! `base`. Linux doubles in every round trip of slow start, and so do we; the paper doubles in every other.
+//! Where we differ: `diff` is a real number and divided by `rtt`, as in the paper, where Linux rounds down and divides
+//! by `base`. Linux doubles in every round trip of slow start, and so do we; the paper doubles in every other.
 
 use super::ack::Round;
 use super::coupled::alone;

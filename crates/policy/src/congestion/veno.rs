@@ -1,7 +1,7 @@
-//! Veno: NewReno that takes a loss for chance while the queue is short.
+//! Veno: NewReno that takes a loss for random while the queue is short.
 //!
-//! C. P. Fu, S. C. Liew. *TCP Veno: TCP Enhancement for Transmission Over Wireless Access Networks.* IEEE JSAC 21(2), 2003;
-//! as in Linux (`tcp_veno`).
+//! C. P. Fu, S. C. Liew. *TCP Veno: TCP Enhancement for Transmission Over Wireless Access Networks.* IEEE JSAC 21(2),
+//! 2003; as in Linux (`tcp_veno`).
 //!
 //! With `base` the smallest RTT ever, `rtt` the latest sample and `w` in segments, `backlog = w · (rtt − base) / rtt`
 //! estimates our packets in the queue.
@@ -72,12 +72,12 @@ impl Backlogs {
         backlog >= self.beta
     }
 
-    /// What a loss leaves of the window.
+    /// Share of the window that a loss leaves.
     pub(super) fn left(&self, flow: &Flow) -> f64 {
         if self.is_congested(flow) { 0.5 } else { 0.8 }
     }
 
-    /// What is left of an increase.
+    /// Factor on an increase.
     pub(super) fn scale(&self, flow: &Flow) -> f64 {
         if self.is_congested(flow) { 0.5 } else { 1.0 }
     }

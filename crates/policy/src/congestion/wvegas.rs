@@ -1,7 +1,7 @@
-//! wVegas: Vegas on every subflow, with one budget of queued packets that moves to where the rate is.
+//! wVegas: Vegas on every subflow, with one budget of queued packets, shared out by rate.
 //!
-//! Y. Cao, M. Xu, X. Fu. *Delay-based Congestion Control for Multipath TCP.* ICNP 2012; order of steps and constants as in the
-//! authors' module of the out-of-tree Linux kernel (`mptcp_wvegas`).
+//! Y. Cao, M. Xu, X. Fu. *Delay-based Congestion Control for Multipath TCP.* ICNP 2012; order of steps and constants as
+//! in the authors' module of the out-of-tree Linux kernel (`mptcp_wvegas`).
 //!
 //! Once per round trip, with `base` the smallest RTT ever, `rtt` the mean of this round's samples and `w` in segments:
 //! ```text
@@ -11,12 +11,13 @@
 //!              if diff > α_i: w −= 1;  if diff < α_i: w += 1
 //!              q = rtt − base; if q ≥ 2 · (smallest q > 0 seen): w *= base / (2 · rtt), and forget that smallest
 //! ```
-//! A round with fewer than three samples is NewReno's, as is everything from a loss until it is repaired; a loss halves the
-//! window. `drain` switches the last line off: where RTTs hardly vary, the smallest `q` is so small that it halves the window
-//! again and again, which on a path by itself costs half the rate. Leaving recovery, idling and penalisation forget all but `base`, the rates and the budget.
+//! A round with fewer than three samples is NewReno's, as is everything from a loss until it is repaired; a loss halves
+//! the window. `drain` switches the last line off: where RTTs hardly vary, the smallest `q` is so small that it halves
+//! the window again and again, which on a path by itself costs half the rate. Leaving recovery, idling and penalisation
+//! forget all but `base`, the rates and the budget.
 //!
-//! Where we differ: windows have fractions, but `diff` and `α_i` are rounded down as in the kernel, so that a backlog between
-//! `α_i` and one packet more is left alone. The kernel restores α_i = 2 whenever it leaves recovery; so do we.
+//! Where we differ: windows have fractions, but `diff` and `α_i` are rounded down as in the kernel, so that a backlog
+//! between `α_i` and one packet more is left alone. The kernel restores α_i = 2 whenever it leaves recovery; so do we.
 
 use super::ack::Round;
 use super::coupled::{LISA, alone, linked};

@@ -1,4 +1,4 @@
-//! What every first-path policy keeps to, over the registry.
+//! Properties of every first-path policy, tested over the registry.
 
 use super::*;
 use crate::registry::{Domain, Parameter, Value};

@@ -1,9 +1,9 @@
-//! First-path policies: on which path a connection begins.
+//! First-path policies: choose the path on which a connection begins.
 //!
 //! The subflow of the handshake carries all data until others have joined, which takes two round trips more, so that a
 //! short transfer is as fast as this path. The client may try several: the engine's `connection/race.rs` sends SYNs
-//! with MP_CAPABLE as the policy spaces them, goes on with the path that is answered first, and joins from the others.
-//! What earlier connections found of a path is in its [`Candidate`], from the memory of the endpoint.
+//! with MP_CAPABLE as the policy spaces them, continues on the path that is answered first, and joins from the others.
+//! A [`Candidate`] holds the results of earlier connections on its path, from the memory of the endpoint.
 
 mod as_listed;
 mod lowest_rtt;
@@ -33,14 +33,14 @@ pub struct Candidate {
     pub remote: IpAddr,
     /// To be used only when no other works (RFC 8684 §3.3.8).
     pub backup: bool,
-    /// Nothing answered there lately.
+    /// True if attempts there had no reply lately.
     pub dead: bool,
     /// A connection that began there lately became plain TCP because of the path: SYNs with MP_CAPABLE vanish, or lose
     /// the option that the same peer answers elsewhere.
     pub plain: bool,
-    /// What an earlier subflow measured there.
+    /// Measurements of an earlier subflow there.
     pub known: Option<Known>,
-    /// What the driver told of it, as a simulator can.
+    /// Facts from the driver, as a simulator knows them.
     pub truth: Option<Truth>,
 }
 
@@ -83,7 +83,7 @@ impl Kind for dyn FirstPath {
 }
 
 impl<P: FirstPath + 'static> From<P> for Built<dyn FirstPath> {
-    /// With the usual capabilities.
+    /// Wraps a policy with default capabilities.
     fn from(policy: P) -> Self {
         Built { policy: Box::new(policy), capabilities: () }
     }

@@ -10,9 +10,9 @@ pub(super) enum Group {
     Regular,
     /// MPTCP does not come about there.
     Plain,
-    /// Somebody wants it spared.
+    /// Marked as a backup.
     Backup,
-    /// Nothing answered there lately.
+    /// No reply there lately.
     Dead,
 }
 
@@ -47,8 +47,8 @@ pub(super) fn overdue(rtt: Duration) -> Duration {
     (rtt * OVERDUE).max(MIN_DELAY)
 }
 
-/// All candidates in this order, one after the other by `pause`, which is told the path of the attempt before and its
-/// place; paths about which there are reservations wait longer, if there are others.
+/// Attempts all candidates in this order. `pause` returns the time between two attempts from the path of the former and
+/// its place; paths with reservations wait longer, if there are others.
 pub(super) fn spaced(
     candidates: &[Candidate],
     order: &[usize],

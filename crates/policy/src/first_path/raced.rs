@@ -43,7 +43,7 @@ pub(super) const CONNECTION_ATTEMPT_DELAY: Number =
     number("delay", "Connection Attempt Delay: pause between the SYNs of two paths", 0.0, 0.0..=2000.0).in_unit("ms");
 
 impl Raced {
-    /// With `delay` from `parameters`.
+    /// Reads `delay` from `parameters`.
     pub fn new(parameters: &Params) -> Self {
         Raced { delay: Duration::from_millis(1).mul_f64(CONNECTION_ATTEMPT_DELAY.of(parameters)) }
     }

@@ -36,7 +36,7 @@ const FRESH: Number =
 const MIN_PATIENCE: Duration = Duration::from_millis(100);
 
 impl Remembered {
-    /// With `fresh` and `delay` from `parameters`.
+    /// Reads `fresh` and `delay` from `parameters`.
     pub fn new(parameters: &Params) -> Self {
         let fresh = Duration::from_secs(1).mul_f64(FRESH.of(parameters));
         Remembered { race: Raced::new(parameters), fresh }
@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(times(&remembered().attempts(&[path(0), path(1)])), [(0, 0), (1, 0)]);
     }
 
-    /// Of a path that nobody would begin on nothing need be known.
+    /// A path that is avoided anyway needs no measurement.
     #[test]
     fn reservations_are_no_reason_for_a_race() {
         let dead = Candidate { dead: true, ..path(0) };

@@ -1,10 +1,10 @@
-//! What a forecast is told about one subflow, and how it follows from the view: the only place that knows.
+//! Input of a forecast about one subflow, derived from the view in this place only.
 
 use crate::SubflowView;
 use crate::view::segments;
 use anabranch_units::{Bytes, Duration};
 
-/// What a forecast knows about one subflow.
+/// State of one subflow, as input of a forecast.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Conditions {
     /// Round-trip time. Zero counts as a nanosecond.

@@ -1,4 +1,4 @@
-//! F2P-DPS, fine-grained forward prediction: every number of losses in a round, and what each leads to.
+//! F2P-DPS, fine-grained forward prediction: every number of losses in a round, with its consequences.
 //!
 //! D. Ni, K. Xue, P. Hong, S. Shen. *Fine-grained Forward Prediction based Dynamic Packet Scheduling Mechanism for
 //! Multipath TCP in Lossy Networks.* IEEE ICCCN 2014.
@@ -11,18 +11,18 @@
 //! else       timeout: w + b arrive; next round after RTT + E[TO] with 1, ssthresh max(2, w/2)
 //! E[TO] = TO · (1 + p + 2p² + 4p³ + 8p⁴ + 16p⁵ + 32p⁶)/(1-p)                     (1)
 //! ```
-//! What cannot be repaired before the horizon does not arrive. The horizon itself, the time in which a window of `w`
-//! segments is delivered on the slow subflow, is [`delivery_time`]:
+//! Losses that cannot be repaired before the horizon do not arrive. The horizon itself, the time in which a window of
+//! `w` segments is delivered on the slow subflow, is [`delivery_time`]:
 //! ```text
 //! T = RTT/2 · q1 + 3/2 RTT · q3 + (E[TO] + RTT/2) · q2                           (2)
 //! q1 = (1-p)^w      q2 = P(fewer than three of w get through)      q3 = 1 - q1 - q2
 //! ```
 //!
 //! Where we differ, since the printed equations do not add up ([`F2pPrinted`](super::F2pPrinted) evaluates them): Eq. 1
-//! has p² in place of p; Eq. 2 weights timeout and fast retransmit with each other's probability and forgets half a round
-//! trip, and its p̂2 counts events once per lost segment and can exceed one; the probabilities of Eq. 19 sum to far more
-//! than one, and Eqs. 18 to 22 leave out all that is sent after the last loss. Here no loss position is enumerated: what
-//! follows depends on the number of losses alone, so that rounds do. A window is halved once per recovery, as NewReno and
+//! has p² in place of p; Eq. 2 weights timeout and fast retransmit with each other's probability and forgets half a
+//! round trip, and its p̂2 counts events once per lost segment and can exceed one; the probabilities of Eq. 19 sum to
+//! far more than one, and Eqs. 18 to 22 omit the segments sent after the last loss. Here no loss position is
+//! enumerated: a round is described by the number of losses alone. A window is halved once per recovery, as NewReno and
 //! SACK do (`multi`: once per lost segment, as the paper's Reno does; A-F2P-HALF).
 
 use super::number::powi;
@@ -67,7 +67,7 @@ struct Branch {
     released: f64,
 }
 
-/// What may happen to one window, fast retransmits apart.
+/// Probabilities of the outcomes of one window, with the numbers of losses that lead to a fast retransmit.
 #[derive(Clone, Debug)]
 struct Odds {
     no_loss: f64,
@@ -169,7 +169,7 @@ impl Model for F2p {
         let all = window.as_f64();
         let grown = window.grown(self.switches.overshoot);
         if left < self.repair {
-            // Nothing lost now can be repaired in time, and nothing sent later arrives.
+            // A loss now cannot be repaired in time, and segments sent later do not arrive.
             return outcome(Outcome::new(1.0, all * (1.0 - self.loss), 1, false, grown));
         }
         let odds = self.odds(window.cwnd());

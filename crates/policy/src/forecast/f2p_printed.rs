@@ -35,7 +35,7 @@ use anabranch_units::Duration;
 /// The printed equations. Keeps its memory.
 #[derive(Clone, Debug, Default)]
 pub struct F2pPrinted {
-    /// Where epochs begin, in ascending order, from `read` on.
+    /// Starts of epochs, in ascending order, from `read` on.
     states: Vec<State>,
 }
 
@@ -229,8 +229,8 @@ mod tests {
         }
     }
 
-    /// As above. The paper's paths with 0.1, 1, 3 and 5 %: what is expected grows with the loss rate, and at 5 % exceeds the
-    /// 43 that can be sent without any loss.
+    /// Same as above. The paper's paths with 0.1, 1, 3 and 5 %: what is expected grows with the loss rate, and at 5 %
+    /// exceeds the 43 that can be sent without any loss.
     #[test]
     fn the_expectation_as_printed() {
         let horizon = Duration::from_nanos(254_977_560);

@@ -23,7 +23,7 @@ pub struct Forecaster<M> {
 pub const MAX_ROUNDS: u64 = 64;
 /// Rounds whose mean rate is extended.
 const RATE_ROUNDS: u64 = 8;
-/// States less likely than this are dropped. What they would add is below the rounding of the rest.
+/// States less likely than this are dropped. Their contribution is below the rounding of the rest.
 const NEGLIGIBLE: f64 = 1e-15;
 
 /// States due, by what led to them.

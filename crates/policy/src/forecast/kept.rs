@@ -31,12 +31,13 @@ struct Answer {
 const SUBFLOWS: u16 = 8;
 
 impl<F: Forecast> Kept<F> {
-    /// Nothing is known yet.
+    /// Creates an empty cache.
     pub fn new(forecast: F) -> Self {
         Kept { forecast, answers: Vec::new() }
     }
 
-    /// What `fast`, in these conditions, is expected to deliver within `horizon`, which belongs to `slow`.
+    /// Returns the segments that `fast`, in these conditions, is expected to deliver within `horizon`, which belongs to
+    /// `slow`.
     pub fn expected(&mut self, slow: SubflowId, fast: SubflowId, horizon: Duration, conditions: &Conditions) -> f64 {
         let place = usize::from(slow.0 % SUBFLOWS * SUBFLOWS + fast.0 % SUBFLOWS);
         if place >= self.answers.len() {
@@ -53,7 +54,7 @@ impl<F: Forecast> Kept<F> {
         segments
     }
 
-    /// One that nobody will ask for again.
+    /// Computes a forecast that is not worth keeping.
     pub fn once(&mut self, horizon: Duration, conditions: &Conditions) -> f64 {
         self.forecast.expected(horizon, conditions)
     }

@@ -7,13 +7,13 @@
 //! fast retransmit  P(1) + ... + P(w-3)        w arrive; next round after 2 RTT with w/2
 //! timeout          P(w-2) + P(w-1) + P(w)     w arrive; next round after RTO + RTT/2 with 1, ssthresh w/2
 //! ```
-//! What cannot be repaired before the horizon does not arrive.
+//! Losses that cannot be repaired before the horizon do not arrive.
 //!
 //! Where we differ: Eqs. 9, 14 and 22 add the later rounds without the probability of the branch that leads to them,
 //! which counts more than the loss-free maximum; here each branch goes on with its own probability and all three
-//! outcomes ([`Later`] has the literal readings). The sum of Eq. 15 starts at one lost segment, or windows of one and two
-//! have probabilities above one ([`Switches::from_zero`]).
-//! Slow start stops at the threshold (Eq. 7 may pass it: [`Switches::overshoot`]), and the threshold is at least two.
+//! outcomes ([`Later`] has the literal readings). The sum of Eq. 15 starts at one lost segment, or windows of one and
+//! two have probabilities above one ([`Switches::from_zero`]). Slow start stops at the threshold (Eq. 7 may pass it:
+//! [`Switches::overshoot`]), and the threshold is at least two.
 
 use super::number::powi;
 use super::{Conditions, DUPLICATE_ACKS, KEPT_WINDOWS, MAX_ROUNDS, Model, Outcome, Window};
@@ -45,14 +45,14 @@ pub struct Switches {
     /// The sender probes for tail loss (RFC 8985 §7): only the loss of a whole window needs a timeout, everything else
     /// takes as long as a fast retransmit.
     pub tlp: bool,
-    /// How Eqs. 9, 14 and 22 count the later rounds (A-LATE-1).
+    /// Treatment of the later rounds in Eqs. 9, 14 and 22 (A-LATE-1).
     pub later: Later,
     /// The sum of Eq. 15 begins at `w - 2` lost segments even if that is none, so that windows of one and two count their
     /// undisturbed round twice (A-LATE-3, as printed).
     pub from_zero: bool,
 }
 
-/// How the estimate of a round goes on (A-LATE-1).
+/// Continuation of the estimate after a round (A-LATE-1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Later {
     /// Each outcome's probability times all outcomes of the rounds after it, as the paper's text asks for.
@@ -73,7 +73,7 @@ enum Chain {
     Timeout,
 }
 
-/// What may happen to one window.
+/// Probabilities of the outcomes of one window.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Odds {
     no_loss: f64,
@@ -128,7 +128,7 @@ impl Model for Late {
         let all = window.as_f64();
         let grown = window.grown(self.switches.overshoot);
         if left < self.repair {
-            // Nothing lost now can be repaired in time, and no later round arrives.
+            // A loss now cannot be repaired in time, and no later round arrives.
             let delivered = all * (1.0 - self.loss);
             return outcome(Outcome::new(1.0, delivered, 1, false, grown));
         }
@@ -246,8 +246,8 @@ mod tests {
         Forecaster::new(Late::new(switches)).expected(Duration::from_millis(horizon), &conditions)
     }
 
-    /// From a script apart from this code: T, RTT, RTO in ms, loss, cwnd, ssthresh. Without loss the first
-    /// is 10 + ... + 14.
+    /// Vectors of an independent script: T, RTT, RTO in ms, loss, cwnd, ssthresh. Without loss the first is 10 + ... +
+    /// 14.
     #[test]
     fn worked_examples() {
         for (times, loss, cwnd, ssthresh, segments) in [

@@ -14,7 +14,7 @@ pub struct LossEstimate {
     oracle: Option<f64>,
 }
 
-/// How many segments the estimate remembers, and how many the prior is worth.
+/// Memory of the estimate in segments, and weight of the prior.
 const MEMORY: f64 = 512.0;
 /// Loss rate before anything is known.
 const PRIOR: f64 = 0.0005;
@@ -24,7 +24,7 @@ const LOWEST: f64 = 1e-5;
 const HIGHEST: f64 = 0.5;
 
 impl LossEstimate {
-    /// Nothing sent yet.
+    /// Creates an estimate without samples.
     pub fn new() -> Self {
         LossEstimate::default()
     }

@@ -36,7 +36,7 @@ pub use window::{Window, grow};
 
 use anabranch_units::Duration;
 
-/// How many segments a subflow is expected to deliver.
+/// Number of segments that a subflow is expected to deliver.
 pub trait Forecast {
     /// Expected number of segments that reach the peer within `horizon`, if a full window leaves now and each round
     /// after it as soon as it may.
@@ -53,7 +53,7 @@ pub trait Model {
     /// A forecast for a subflow in these conditions begins.
     fn begin(&mut self, conditions: &Conditions);
 
-    /// How long the timeout of an [`Outcome`] takes; not zero.
+    /// Duration of the timeout of an [`Outcome`]; not zero.
     fn timeout(&self) -> Duration;
 
     /// Tells `outcome` everything that may come of sending all of `window` when `left` remains until the horizon. At
@@ -73,13 +73,13 @@ pub struct Outcome {
     pub probability: f64,
     /// Expected number of segments that arrive before the horizon, given this outcome.
     pub delivered: f64,
-    /// What later rounds count: the probability again, unless a paper is read literally that leaves it out.
+    /// Weight of later rounds: the probability again, unless a literal reading of a paper omits it.
     pub weight: f64,
     /// Round trips until the next round begins.
     pub rounds: u32,
-    /// Whether a timeout passes as well. A round takes time: without one, `rounds` is not zero.
+    /// True if a timeout passes as well. A round takes time: without one, `rounds` is not zero.
     pub timeout: bool,
-    /// What the next round sends.
+    /// Window of the next round.
     pub next: Window,
 }
 

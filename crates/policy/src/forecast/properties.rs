@@ -1,4 +1,4 @@
-//! What must hold of every forecast, and three other ways to compute one.
+//! Properties of every forecast, and three other ways to compute one.
 
 use super::{Conditions, Forecast, Forecaster, Fps, Late, Later, MAX_ROUNDS, Switches, grow};
 use anabranch_units::{Duration, Seed, Stream};
@@ -22,7 +22,7 @@ pub(super) fn binomial(n: u32, k: u32, p: f64) -> f64 {
     choose * (0..k).fold(1.0, |x, _| x * p) * (0..n - k).fold(1.0, |x, _| x * (1.0 - p))
 }
 
-/// How a number of losses in a window ends its round.
+/// End of a round, by the number of losses in its window.
 #[derive(Clone, Copy, PartialEq)]
 enum End {
     NoLoss,
@@ -54,7 +54,7 @@ impl Direct {
         Direct { rtt, rto, loss: c.loss, max_cwnd: c.max_cwnd.unwrap_or(u32::MAX), switches }
     }
 
-    /// What follows `end` of a window: time used, next window and threshold.
+    /// Returns the state after `end` of a window: time used, next window and threshold.
     fn follow(&self, end: End, w: u32, s: Option<u32>) -> (f64, u32, Option<u32>) {
         let half = (w / 2).max(2);
         match end {
@@ -68,7 +68,7 @@ impl Direct {
         }
     }
 
-    /// What has arrived of a window with `lost` losses when `left` has passed since it was sent.
+    /// Returns the segments of a window with `lost` losses that have arrived `left` after they were sent.
     fn arrived(&self, end: End, w: u32, lost: u32, left: f64) -> u32 {
         let repaired = match end {
             End::NoLoss => true,

@@ -1,4 +1,4 @@
-//! What must hold of F2P-DPS's forecasts, and two other ways to compute one.
+//! Properties of F2P-DPS's forecasts, and two other ways to compute one.
 
 use super::properties::{binomial, conditions, losses_one_by_one};
 use super::{Conditions, F2p, F2pSwitches, Forecast, Forecaster, Fps, grow, mean_timeout};
@@ -18,7 +18,8 @@ impl Direct {
         Direct { rtt: c.rtt.as_millis_f64(), timeout, loss: c.loss, multi }
     }
 
-    /// What has arrived of a window with `lost` losses, what then remains of the time, and the next window and threshold.
+    /// Returns the segments of a window with `lost` losses that arrive, the remaining time, and the next window and
+    /// threshold.
     fn round(&self, left: f64, w: u32, s: Option<u32>, lost: u32) -> (f64, f64, u32, Option<u32>) {
         let (all, x) = (f64::from(w), f64::from(lost));
         if lost == 0 {

@@ -18,7 +18,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// The largest window that is told apart from larger ones: 2²⁸ − 1 segments, 390 GB.
+    /// Largest window that is distinguished from larger ones: 2²⁸ − 1 segments, 390 GB.
     pub const MAX: u32 = (1 << Self::BITS) - 1;
     const BITS: u32 = 28;
     /// Bits of a key.

@@ -6,13 +6,14 @@
 //! receive, in_flight:  outstanding_i < (window - Σ (unacked_k - outstanding_k)) / n
 //! send:                unacked_i < send_buffer / n
 //! ```
-//! `unacked` is what is not DATA_ACKed, counted for the subflow that carried it first. The first line is how J. Han et al.
-//! (*Receive Buffer Pre-division Based Flow Control for MPTCP*, 2017) word it. The second is what SCTP does: its rule is
-//! `(rwnd + Σ outstanding) / n` with what the peer has free less what is outstanding as `rwnd`. SCTP's peer advertises what
-//! is free; an MPTCP window goes on admitting what already waits out of order, which is therefore taken off.
+//! `unacked` counts the bytes without a DATA_ACK, at the subflow that carried them first. The first line is how J. Han
+//! et al. (*Receive Buffer Pre-division Based Flow Control for MPTCP*, 2017) word it. The second is SCTP's rule:
+//! `(rwnd + Σ outstanding) / n`, where `rwnd` is the peer's free space less the outstanding bytes. SCTP's peer
+//! advertises free space; an MPTCP window also covers bytes that already wait out of order, which are therefore taken
+//! off.
 //!
-//! Where we differ: a byte that is only selectively acknowledged still counts as outstanding; in SCTP it counts as held. A part
-//! is at least one byte, so that a connection with nothing unacknowledged can always send.
+//! Where we differ: a byte that is only selectively acknowledged still counts as outstanding; in SCTP it counts as
+//! held. A part is at least one byte, so that a connection with nothing unacknowledged can always send.
 
 use super::{Buffers, Entry, ReceiveWindow, Usage};
 use crate::registry::{Flag, flag};

@@ -14,7 +14,7 @@ use anabranch_units::{Bytes, Duration, Instant, SubflowId};
 /// The buffers at both ends of the connection, as the sender knows them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffers {
-    /// What the peer admits now, from the first byte on that it has not acknowledged at the data level.
+    /// Bytes that the peer admits now, from the first byte without a DATA_ACK.
     pub window: Bytes,
     /// The largest window it ever advertised: its receive buffer (A-RBP-1).
     pub receive: Bytes,
@@ -25,7 +25,7 @@ pub struct Buffers {
 /// One subflow's use of the window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Usage {
-    /// Which subflow.
+    /// Id of the subflow.
     pub id: SubflowId,
     /// Payload of a full segment.
     pub mss: Bytes,
@@ -43,13 +43,13 @@ pub struct Usage {
 
 /// Shares the peer's window out among the usable subflows.
 pub trait ReceiveWindow: Send {
-    /// Sets `shares[i]` to how much new data subflow `i` may send beyond what it has sent; a segment may leave while
-    /// its subflow's share is not zero. Asked after every event that may let something leave, while several subflows
-    /// are usable (A-RBP-3): failed ones and idle backups are not shown, so they get nothing (A-RBP-6).
+    /// Sets `shares[i]` to the amount of new data that subflow `i` may send; a segment may leave while its subflow's
+    /// share is not zero. Called after every event that may permit sending, while several subflows are usable
+    /// (A-RBP-3): failed ones and idle backups are not shown, so they get nothing (A-RBP-6).
     ///
-    /// The engine enforces the shared window and the congestion windows itself: a share only narrows them. What is sent
-    /// again, by retransmission or on another subflow, needs no share (A-RBP-4). While nothing is unacknowledged some share
-    /// must not be zero, or the connection would stand still.
+    /// The engine enforces the shared window and the congestion windows itself: a share only narrows them.
+    /// Retransmissions and reinjections need no share (A-RBP-4). While no data is unacknowledged some share must not be
+    /// zero, or the connection would stall.
     fn share(&mut self, now: Instant, buffers: &Buffers, usage: &[Usage], shares: &mut [Bytes]);
 }
 
@@ -66,7 +66,7 @@ impl Kind for dyn ReceiveWindow {
 }
 
 impl<P: ReceiveWindow + 'static> From<P> for Built<dyn ReceiveWindow> {
-    /// With the usual capabilities.
+    /// Wraps a policy with default capabilities.
     fn from(policy: P) -> Self {
         Built { policy: Box::new(policy), capabilities: Capabilities::default() }
     }

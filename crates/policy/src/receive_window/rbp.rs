@@ -11,20 +11,22 @@
 //! may send while min(cwnd_i, rwnd_i) - outstanding_i > 0                                         (5, 6)
 //! ```
 //!
-//! `unacked` (the paper's *unordered*) is what is not DATA_ACKed, counted for the subflow that carried it first (A-RBP-5);
-//! `outstanding` is what the subflow itself has not acknowledged. Eq. 2: while a segment of the slowest subflow is under way,
-//! subflow i sends K or K - 1 windows past it, each as likely, and has one more in flight.
+//! `unacked` (the paper's *unordered*) counts the bytes without a DATA_ACK, at the subflow that carried them first
+//! (A-RBP-5); `outstanding` counts the bytes not acknowledged on the subflow itself. Eq. 2: while a segment of the
+//! slowest subflow is under way, subflow i sends K or K - 1 windows past it, each as likely, and has one more in
+//! flight.
 //!
-//! What the paper leaves open: the receive buffer is the largest window the peer ever advertised (A-RBP-1). "When cwnd changes"
-//! is taken as once for each segment that a subflow acknowledges, and once for a change that came without one, such as a
-//! timeout; `per_rtt` makes the average independent of how many there are (A-RBP-2). Eq. 4 is taken anew whenever something may
-//! leave. A window below a segment counts as none unless nothing is outstanding (A-RBP-7, `whole_segments`). The ceiling
-//! makes the shares jump where the ratio of RTTs passes 1, 3, 5, …; with `hysteresis` it must pass such a step by that part
-//! of it. Where we differ: in nothing else; Eq. 5's cwnd is enforced by the engine.
+//! Left open by the paper: the receive buffer is the largest window the peer ever advertised (A-RBP-1). "When cwnd
+//! changes" is taken as once for each segment that a subflow acknowledges, and once for a change that came without one,
+//! such as a timeout; `per_rtt` makes the average independent of how many there are (A-RBP-2). Eq. 4 is taken anew
+//! whenever something may leave. A window below a segment counts as none unless nothing is outstanding (A-RBP-7,
+//! `whole_segments`). The ceiling makes the shares jump where the ratio of RTTs passes 1, 3, 5, …; with `hysteresis` it
+//! must pass such a step by that part of it. There are no other differences; Eq. 5's cwnd is enforced by the engine.
 //!
-//! What it costs: Eq. 1 follows cwnd, and cwnd does not grow while the share is the limit (the profile's `cwnd_limited_check`).
-//! A subflow that lost once therefore gets a smaller share, and is slow to win it back. In the paper's scenario with equal
-//! delays of 50 ms this is 5.82 Mbit/s against 5.94 with a shared window, and without that check 6.22 against 6.14.
+//! Cost: Eq. 1 follows cwnd, and cwnd does not grow while the share is the limit (the profile's `cwnd_limited_check`).
+//! A subflow that lost once therefore gets a smaller share, and is slow to win it back. In the paper's scenario with
+//! equal delays of 50 ms this is 5.82 Mbit/s against 5.94 with a shared window, and without that check 6.22 against
+//! 6.14.
 
 use super::{Buffers, Entry, ReceiveWindow, Usage};
 use crate::forecast::number::powi;
@@ -65,7 +67,7 @@ pub struct Rbp {
     subflows: Vec<Subflow>,
 }
 
-/// What is remembered of a subflow, and where Eq. 2 to 4 leave their intermediate results.
+/// State of a subflow, with the intermediate results of Eqs. 2 to 4.
 #[derive(Clone, Copy, Debug)]
 struct Subflow {
     id: SubflowId,
@@ -206,7 +208,7 @@ mod tests {
         shares(&mut rbp(), &buffers(window, receive), usage)
     }
 
-    /// From a script apart from this code.
+    /// Vectors of an independent script.
     #[test]
     fn vectors_of_a_script() {
         let mut usage = [subflow(0, 20, 20, 14_000), subflow(1, 100, 20, 28_000)];
@@ -324,7 +326,7 @@ mod tests {
             }
             shares(&mut policy, &all, &usage)
         };
-        // Both in proportion: what is left of each part.
+        // Both shrink in proportion to the rest of each part.
         assert_eq!(step((45_875, 45_875), (19_661, 19_661)), [45_876, 19_660]);
         // The fast one's data waits at the peer for the slow one's: nothing is outstanding, and the part is used up.
         assert_eq!(step((91_751, 0), (19_661, 19_661)), [0, 111_411]);

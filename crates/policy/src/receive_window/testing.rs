@@ -23,14 +23,14 @@ pub(super) fn buffers(window: u64, receive: u64) -> Buffers {
     Buffers { window: Bytes::new(window), receive: Bytes::new(receive), send: Bytes::new(1_000_000) }
 }
 
-/// What each subflow may send at `ms`.
+/// Returns the share of each subflow at `ms`.
 pub(super) fn shares_at(policy: &mut dyn ReceiveWindow, ms: u64, buffers: &Buffers, usage: &[Usage]) -> Vec<u64> {
     let mut shares = vec![Bytes::ZERO; usage.len()];
     policy.share(Instant::ZERO + Duration::from_millis(ms), buffers, usage, &mut shares);
     shares.into_iter().map(Bytes::get).collect()
 }
 
-/// What each subflow may send.
+/// Returns the share of each subflow.
 pub(super) fn shares(policy: &mut dyn ReceiveWindow, buffers: &Buffers, usage: &[Usage]) -> Vec<u64> {
     shares_at(policy, 0, buffers, usage)
 }

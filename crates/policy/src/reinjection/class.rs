@@ -13,10 +13,10 @@ use crate::SubflowView;
 use crate::registry::{Number, Params, number};
 use anabranch_units::{Duration, Rate};
 
-/// How good a path is; the best first.
+/// Quality of a path; the best first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Class {
-    /// Nothing speaks against it.
+    /// Neither low nor mid.
     High,
     /// Slow, thin or lossy.
     Mid,
@@ -24,7 +24,7 @@ pub enum Class {
     Low,
 }
 
-/// Where one class ends and the next begins.
+/// Limits between classes.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     low_srtt: Duration,

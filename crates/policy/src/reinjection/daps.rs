@@ -1,14 +1,14 @@
-//! DAPS's own rule: while the peer's window is full, every subflow with room repeats whatever it has not carried.
+//! DAPS's own rule: while the peer's window is full, every subflow with room repeats data that it has not carried.
 //!
 //! The kernel module of DAPS that LOWLAT's authors published (`mptcp_daps_priority_send` in `net/mptcp/mptcp_daps.c` of
 //! the Karlstad kernel; A-OPT). Like [`Opportunistic`](super::Opportunistic) it acts when the next segment does not fit
 //! into the peer's window although a subflow has room. Unlike that it
 //!
-//! - repeats not only the oldest data but, one after the other, all that is under way, oldest first;
+//! - repeats not only the oldest data but, one after the other, all data in flight, oldest first;
 //! - does so on the subflow with the lowest SRTT among those with room that have not carried it, however slow;
-//! - asks nobody to shrink a window, and does nothing when all data are sent.
+//! - never penalises a subflow, and does nothing when all data are sent.
 //!
-//! Differences: the kernel repeats a whole buffer of up to 64 KB at a time, we a segment. Includes what `on-rto` does.
+//! Differences: the kernel repeats a whole buffer of up to 64 KB at a time, we a segment. Includes `on-rto`.
 
 use super::cursors::Cursors;
 use super::{Capabilities, Entry, FlightView, Piece, Reinjection, Repeat, Why};

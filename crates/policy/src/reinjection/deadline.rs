@@ -1,4 +1,4 @@
-//! Deadline: what has been under way for too long is sent a second time, on the best other path.
+//! Deadline: data in flight for too long is sent a second time, on the best other path.
 //!
 //! XQUIC's deadline reinjection controller, behind which is Z. Zheng et al. *XLINK: QoE-Driven Multi-Path QUIC
 //! Transport in Large-scale Video Services.* Proc. SIGCOMM 2021 (A-XQUIC). Before new data is scheduled, a piece is
@@ -6,20 +6,20 @@
 //! ```text
 //! max( min(factor · min_srtt, hard), floor )      factor 1.1, hard 500 ms, floor 20 ms
 //! ```
-//! ago, with the lowest SRTT of the usable subflows; and after sending, at once, one that left on a path that is classed
-//! low at that moment. Classes have the defaults of XQUIC, and all their limits are parameters:
+//! ago, with the lowest SRTT of the usable subflows; and after sending, at once, one that left on a path that is
+//! classed low at that moment. Classes have the defaults of XQUIC, and all their limits are parameters:
 //! ```text
 //! low:   srtt > 2 s,  or at least 2 probe timeouts in a row,  or loss > 30 %
 //! mid:   srtt > min(500 ms, 3 · min_srtt),  or bandwidth < 375 kB/s,  or loss > 10 %
 //! ```
 //!
-//! Reconstructed: where the copy goes. To a usable subflow with room that did not carry the piece, of the best class there
-//! is, and of these to the one with the lowest SRTT. XLINK also asks how full the player's buffer is, which a byte stream
-//! does not know.
+//! Reconstructed: the subflow of the copy. It is usable, has room, did not carry the piece, is of the best such class,
+//! and of these has the lowest SRTT. XLINK also asks how full the player's buffer is, which a byte stream does not
+//! know.
 //!
-//! Where we differ: "at most once" counts every mechanism; a copy leaves when its subflow has room; a probe timeout is a
-//! retransmission timeout here, bandwidth is cwnd / SRTT, loss is the decayed estimate that schedulers see. Includes what
-//! `on-rto` does: in QUIC lost data may leave on any path.
+//! Where we differ: "at most once" counts every mechanism; a copy leaves when its subflow has room; a probe timeout is
+//! a retransmission timeout here, bandwidth is cwnd / SRTT, loss is the decayed estimate that schedulers see. Includes
+//! `on-rto`, since QUIC sends lost data on any path.
 
 use super::class::{Class, LOW_LOSS, LOW_SRTT, LOW_TIMEOUTS, Limits, MID_FACTOR, MID_LOSS, MID_RATE, MID_SRTT};
 use super::flight::{Flight, under_way};
@@ -62,9 +62,9 @@ pub struct Deadline {
     hard: Duration,
     floor: Duration,
     limits: Limits,
-    /// What each subflow sent, in the order of sending, so that what is due stands in front.
+    /// Transmissions of each subflow, in the order of sending, so that those due stand in front.
     lanes: Vec<Lane>,
-    /// What was under way before has been taken over.
+    /// True once data in flight at the beginning has been taken over.
     begun: bool,
 }
 
@@ -79,7 +79,7 @@ struct Lane {
 }
 
 impl Deadline {
-    /// With the limits in `params`.
+    /// Reads the limits from `params`.
     pub fn new(params: &Params) -> Self {
         Deadline {
             factor: FACTOR.of(params),
@@ -171,7 +171,7 @@ impl Reinjection for Deadline {
     fn wake(&mut self, now: Instant, flight: &FlightView<'_>) -> Option<Instant> {
         let limit = self.limit(flight.view.fastest()?.srtt);
         let fronts = self.lanes.iter_mut().filter_map(|lane| lane.aging.first_single(flight));
-        // What is due and still there waits for room, and an acknowledgment gives that.
+        // Data that is due and still in flight waits for room, and an acknowledgment gives that.
         fronts.map(|(sent, _)| sent + limit).filter(|at| *at > now).min()
     }
 }

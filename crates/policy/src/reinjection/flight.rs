@@ -1,7 +1,7 @@
-//! What was sent for the first time, in the order of sending: a policy's own list of what it may still have to copy.
+//! First transmissions in the order of sending: a policy's own list of data that it may have to copy.
 //!
-//! The engine's record stands in the order of the data. With a scheduler that leaves holes this is not the order of time,
-//! in which deadlines fall due; and whoever walks the record behind a mark would miss what fills a hole later.
+//! The engine's record is ordered by DSN. With a scheduler that leaves holes this is not the order of time, in which
+//! deadlines expire; and a walk through the record behind a mark would miss data that fills a hole later.
 
 use super::{FlightView, Outstanding, Piece};
 use anabranch_units::{Dsn, Instant};
@@ -67,7 +67,7 @@ impl Flight {
     }
 }
 
-/// What is under way when a policy is put in place of another, in the order of sending.
+/// Returns the data in flight when a policy replaces another, in the order of sending.
 pub(super) fn under_way(una: Dsn, outstanding: &dyn Outstanding) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut at = una;

@@ -22,12 +22,12 @@ impl SubflowSet {
         self.0
     }
 
-    /// Whether the two have a member in common.
+    /// Returns true if the two have a member in common.
     pub const fn meets(self, other: SubflowSet) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// How many.
+    /// Number of members.
     pub const fn count(self) -> u32 {
         self.0.count_ones()
     }
@@ -44,9 +44,9 @@ impl SubflowSet {
 pub struct Piece {
     /// Its first byte.
     pub from: Dsn,
-    /// How many bytes.
+    /// Length of the piece.
     pub length: Bytes,
-    /// When it was sent for the first time.
+    /// Time at which it was sent for the first time.
     pub sent: Instant,
     /// The subflows that have carried it; none if those are gone, in which case the engine repeats it without being asked.
     pub carriers: SubflowSet,
@@ -58,7 +58,7 @@ impl Piece {
         self.from + self.length.get()
     }
 
-    /// Nobody has repeated it: exactly one subflow carried it.
+    /// Returns true if exactly one subflow carried it.
     pub fn is_single(&self) -> bool {
         self.carriers.count() == 1
     }
@@ -93,7 +93,7 @@ pub trait Outstanding {
 /// One open subflow, usable or not: what [`SubflowView`] does not say of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SubflowState {
-    /// Which subflow.
+    /// Id of the subflow.
     pub id: SubflowId,
     /// Its member of [`SubflowSet`].
     pub mark: SubflowSet,
@@ -103,13 +103,13 @@ pub struct SubflowState {
     pub usable: bool,
     /// A full segment may leave on it now.
     pub has_room: bool,
-    /// Nothing it has sent waits for an acknowledgment, and nothing to be retransmitted.
+    /// True if it has neither unacknowledged data nor retransmissions to send.
     pub idle: bool,
-    /// When its retransmission timer runs out, backoff included; `None` while it does not run.
+    /// Time at which its retransmission timer runs out, backoff included; `None` while it does not run.
     pub timeout: Option<Instant>,
     /// Timeouts in a row without an acknowledgment of anything new.
     pub timeouts: u32,
-    /// When anything arrived on it last.
+    /// Time at which anything arrived on it last.
     pub heard: Instant,
 }
 
@@ -137,7 +137,7 @@ pub struct FlightView<'a> {
     pub view: &'a View<'a>,
     /// All open subflows, ordered by id; those of the view are among them.
     pub states: &'a [SubflowState],
-    /// What is under way.
+    /// Data in flight.
     pub outstanding: &'a dyn Outstanding,
 }
 
@@ -173,11 +173,11 @@ pub struct Repeat {
     pub on: SubflowId,
     /// Sent and not acknowledged at the data level.
     pub from: Dsn,
-    /// What for.
+    /// Reason of the copy.
     pub why: Why,
 }
 
-/// What a copy is for. Displays as a phrase for people.
+/// Reason of a copy. Displays as a phrase for people.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Why {
     /// No new data is left, and everything under way is sent twice.

@@ -1,26 +1,26 @@
-//! Insured: copies of what holds others up or comes last, within a budget.
+//! Insured: copies of data that holds up other data or comes last, within a budget.
 //!
-//! Two moments make a copy worth its bytes. When nothing unsent is left, data under way on a slow path, or lost
-//! without anything behind them that would show the loss, hold the end up while faster subflows idle. When the peer's
-//! window admits less than a subflow could send in a round trip, the oldest data hold up all that could be sent.
+//! Two moments make a copy worth its bytes. When all data has been sent, the end waits for data in flight on a slow
+//! path, or lost without later data that would reveal the loss, while faster subflows idle. When the peer's window
+//! admits less than a subflow could send in a round trip, the oldest data hold up all new data.
 //!
-//! Then the subflow with the lowest SRTT of those with room looks at what the others have under way, and copies data
-//! that nobody has repeated if they are
+//! Then the subflow with the lowest SRTT of those with room inspects the data in flight on the others, and copies data
+//! that has not been repeated if it is
 //!
-//! 1. *late*: counted as lost there and not sent again; or their acknowledgment is late by four variations,
-//!    `now > sent + srtt + max(4 · rttvar, 4 ms)`; or nothing is heard there for as long, or for twice the SRTT,
-//!    though something is under way (a path that has gone is one loss, not many); or the subflow is not usable;
+//! 1. *late*: counted as lost there and not sent again; or its acknowledgment is late by four variations,
+//!    `now > sent + srtt + max(4 · rttvar, 4 ms)`; or the subflow is silent for as long, or for twice the SRTT, with
+//!    data in flight (a failed path is one loss, not many); or the subflow is not usable;
 //! 2. *overtaken*: the copy should arrive before the original;
-//! 3. *insured*: neither, but nothing unsent is left, the carrier loses data, and half of the budget is left.
+//! 3. *insured*: neither, but all data has been sent, the carrier loses data, and half of the budget is left.
 //!
 //! Late data go first, the oldest of them. At the end of the data the last to arrive follow, at a full window the
 //! oldest.
 //!
-//! A segment should arrive one way after its sending, `srtt - rtt_min / 2`: a queue stands in the direction of the data.
-//! It does so later if the path's rate is known and what is under way before it needs longer at that rate.
+//! A segment should arrive one way after its sending, `srtt - rtt_min / 2`: a queue stands in the direction of the
+//! data. It arrives later if the path's rate is known and the data in flight before it needs longer at that rate.
 //!
-//! Copies of all kinds stay below `allowance` segments and `share` of what was sent for the first time, which bounds
-//! what others at a bottleneck lose to them. Includes [`Opportunistic`](super::Opportunistic), whose copies at a full
+//! Copies of all kinds stay below `allowance` segments plus `share` of the first transmissions, which bounds the rate
+//! that they take from others at a bottleneck. Includes [`Opportunistic`](super::Opportunistic), whose copies at a full
 //! window are not counted.
 
 use super::opportunistic::pays;
@@ -69,7 +69,7 @@ const INSURANCE: f64 = 0.5;
 const LOSSLESS: f64 = 1e-4;
 
 impl Insured {
-    /// With the bounds in `params`.
+    /// Reads the bounds from `params`.
     pub fn new(params: &Params) -> Self {
         Insured {
             opportunistic: Opportunistic::new(PENALISE.of(params)),
@@ -80,7 +80,7 @@ impl Insured {
         }
     }
 
-    /// Whether `part` of the budget has room for another segment.
+    /// Returns true if `part` of the budget has room for another segment.
     fn affords(&self, subflow: &SubflowView, part: f64) -> bool {
         let mss = subflow.mss.as_f64();
         let budget = self.allowance * mss + self.share * self.sent as f64;
@@ -91,7 +91,7 @@ impl Insured {
     fn copy(&self, now: Instant, on: Taker<'_>, carrier: Carrier<'_>, flight: &FlightView<'_>) -> Option<Candidate> {
         let (view, state) = on;
         let ends = flight.view.unsent.is_zero();
-        // Late data are older than the others: the first that nobody has repeated decides.
+        // Late data are the oldest: the first that has not been repeated decides.
         if let Some((Transmission { piece, lost }, passed)) =
             first_single(carrier.state.id, Order::OldestFirst, state.mark, flight)
         {
@@ -143,8 +143,8 @@ impl Carrier<'_> {
     }
 }
 
-/// The first transmission of subflow `of` that nobody has repeated and none of `except` has carried, with the bytes of
-/// those before it in this order.
+/// Returns the first transmission of subflow `of` that has not been repeated and that no subflow of `except` has
+/// carried, with the bytes of those before it in this order.
 fn first_single(
     of: SubflowId,
     order: Order,
@@ -170,7 +170,7 @@ fn is_tight(flight: &FlightView<'_>, on: &SubflowView) -> bool {
     flight.view.sendable < flight.view.unsent.min(on.cwnd)
 }
 
-/// When the last of so many bytes under way leaves the path at its rate, if that is known.
+/// Returns the time at which the last of so many bytes under way leaves the path at its rate, if that is known.
 fn drained(now: Instant, bytes: Bytes, subflow: &SubflowView) -> Instant {
     subflow.path_rate.map_or(now, |rate| now + rate.time_for(bytes))
 }
@@ -183,7 +183,7 @@ fn overdue(piece: &Piece, carrier: &SubflowView) -> Instant {
 
 impl Reinjection for Insured {
     fn on_opportunity(&mut self, now: Instant, opportunity: &Opportunity<'_>) -> Response {
-        // Subflows are slowed down for a copy alone: without one, nobody is the faster for it.
+        // Subflows are penalised only together with a copy: without one, the penalty would help no subflow.
         if pays(opportunity) { self.opportunistic.on_opportunity(now, opportunity) } else { Response::default() }
     }
 

@@ -62,7 +62,7 @@ pub struct Opportunity<'a> {
 /// A subflow that carried the oldest unacknowledged data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Carrier {
-    /// Which subflow.
+    /// Id of the subflow.
     pub id: SubflowId,
     /// Its member of [`SubflowSet`].
     pub mark: SubflowSet,
@@ -85,7 +85,7 @@ pub struct Response {
 /// usable subflow with room that has not carried it, so no subflow carries anything twice at the data level. It does not ask
 /// for copies before both ends know of a second subflow.
 pub trait Reinjection: Send {
-    /// Whether a subflow's retransmission timeout repeats all it carries on the others.
+    /// Returns true if a subflow's retransmission timeout repeats all its data on the others.
     fn on_rto(&mut self, _now: Instant, _on: SubflowId) -> bool {
         true
     }
@@ -100,13 +100,13 @@ pub trait Reinjection: Send {
     fn next(&mut self, _now: Instant, _picture: &FlightView<'_>) -> Option<Repeat> {
         None
     }
-    /// When to be woken, asked after all that could leave has left while anything is under way. A time that is past counts
-    /// for none.
+    /// Returns the time at which to be woken, asked after all that could leave has left while anything is under way. A
+    /// time that is past counts for none.
     fn wake(&mut self, _now: Instant, _picture: &FlightView<'_>) -> Option<Instant> {
         None
     }
-    /// That time has come; [`Reinjection::next`] is called afterwards. The answer are subflows that are stale: what they
-    /// alone carried goes elsewhere, and nothing new goes to them until anything arrives on them.
+    /// That time has come; [`Reinjection::next`] is called afterwards. Returns the subflows that are stale: data that
+    /// they alone carried goes elsewhere, and they get no new data until a packet arrives on them.
     fn on_wake(&mut self, _now: Instant, _picture: &FlightView<'_>) -> SubflowSet {
         SubflowSet::NONE
     }
@@ -126,7 +126,7 @@ impl Kind for dyn Reinjection {
 }
 
 impl<P: Reinjection + 'static> From<P> for Built<dyn Reinjection> {
-    /// With the usual capabilities.
+    /// Wraps a policy with default capabilities.
     fn from(policy: P) -> Self {
         Built { policy: Box::new(policy), capabilities: Capabilities::default() }
     }

@@ -39,7 +39,7 @@ pub struct Opportunistic {
 }
 
 impl Opportunistic {
-    /// With or without penalisation.
+    /// Creates it with or without penalisation.
     pub fn new(penalise: bool) -> Self {
         Opportunistic { penalise, penalties: Vec::new() }
     }
@@ -76,7 +76,7 @@ impl Reinjection for Opportunistic {
     }
 }
 
-/// Whether a copy on the subflow with room is likely to arrive first.
+/// Returns true if a copy on the subflow with room is likely to arrive first.
 pub(super) fn pays(opportunity: &Opportunity<'_>) -> bool {
     let Some(fast) = opportunity.view.subflow(opportunity.on) else {
         return false;

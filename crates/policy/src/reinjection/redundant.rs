@@ -3,17 +3,17 @@
 //! The reinjection-side sibling of the `redundant` scheduler, and put together here from it (A-REDUNDANT): the lowest
 //! latency that copies can buy, at the price of the best path's rate in place of the sum.
 //!
-//! Each subflow goes through what the others sent for the first time, in the order of sending, and copies what it has not
-//! carried before anything new is given to it. What is acknowledged meanwhile is passed over, so a subflow that lags jumps
-//! forward. Backup subflows carry copies only when no regular one is usable.
+//! Each subflow goes through the first transmissions of the others, in the order of sending, and copies those that it
+//! has not carried before it gets new data. Acknowledged data is skipped, so a subflow that lags jumps forward. Backup
+//! subflows carry copies only when no regular one is usable.
 //!
-//! How they differ: the scheduler decides itself where the first copy of a segment leaves, so each subflow runs through
-//! the data at its own pace. Here any scheduler decides that: one that waits for the fast subflow keeps doing so, and the
-//! slow ones, which it would have left idle, carry the copies.
+//! Difference between the two: the scheduler decides itself where the first copy of a segment leaves, so each subflow
+//! runs through the data at its own pace. Here any scheduler decides that: one that waits for the fast subflow keeps
+//! doing so, and the slow ones, which it would have left idle, carry the copies.
 //!
-//! The bound (reconstructed): at most `copies` copies of a piece, however they came about; each subflow carries a piece
-//! once; and nothing that is acknowledged is ever copied, so there is never more to copy than what is under way. Includes
-//! what `on-rto` does.
+//! The bound (reconstructed): at most `copies` copies of a piece, whatever their reason; each subflow carries a piece
+//! once; and acknowledged data is never copied, so there is never more to copy than the data in flight. Includes
+//! `on-rto`.
 
 use super::flight::{Flight, under_way};
 use super::{Capabilities, Entry, FlightView, Piece, Reinjection, Repeat, Why};
@@ -39,12 +39,12 @@ pub struct Redundant {
     flight: Flight,
     /// Subflows, each with the number of the entry of `flight` it has come to.
     cursors: Vec<(SubflowId, u64)>,
-    /// What was under way before has been taken over.
+    /// True once data in flight at the beginning has been taken over.
     begun: bool,
 }
 
 impl Redundant {
-    /// With the bound in `params`.
+    /// Reads the bound from `params`.
     pub fn new(params: &Params) -> Self {
         let copies = COPIES.of(params) as u32;
         Redundant { copies, flight: Flight::default(), cursors: Vec::new(), begun: false }
@@ -59,7 +59,7 @@ impl Redundant {
         true
     }
 
-    /// What this subflow has to copy next.
+    /// Returns the next piece that this subflow has to copy.
     fn due(&mut self, on: SubflowId, mark: super::SubflowSet, shown: &FlightView<'_>) -> Option<Piece> {
         let (flight, copies) = (&self.flight, self.copies);
         let at = self.cursors.iter().position(|(id, _)| *id == on).unwrap_or_else(|| {

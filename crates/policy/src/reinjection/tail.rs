@@ -1,16 +1,16 @@
-//! Tail: once everything is sent, all that is under way is sent a second time, on another path.
+//! Tail: once all data is sent, the data in flight is sent a second time, on another path.
 //!
 //! XQUIC's default reinjection controller, behind which is Z. Zheng et al. *XLINK: QoE-Driven Multi-Path QUIC Transport
-//! in Large-scale Video Services.* Proc. SIGCOMM 2021 (A-XQUIC). The last segments have nothing behind them that would
-//! show their loss, and nothing else is left to be sent: a copy costs little and covers a short burst of losses, or a
-//! slow path that holds the end of the data.
+//! in Large-scale Video Services.* Proc. SIGCOMM 2021 (A-XQUIC). The last segments have no successors that would reveal
+//! their loss, and no other data is left to send: a copy costs little and covers a short burst of losses, or a slow
+//! path that holds the end of the data.
 //!
-//! While there is no unsent data, each piece under way that one subflow alone has carried is copied once, oldest first, on
-//! a usable subflow with room that did not carry it: the one with the lowest SRTT, if there are several.
+//! While there is no unsent data, each piece under way that one subflow alone has carried is copied once, oldest first,
+//! on a usable subflow with room that did not carry it: the one with the lowest SRTT, if there are several.
 //!
-//! Where we differ: XQUIC makes all copies at once and queues them; here a copy leaves when its subflow has room, and what
-//! is acknowledged meanwhile is not copied. "At most once" counts every mechanism: what was repeated after a timeout has
-//! had its copy. Includes what `on-rto` does: in QUIC lost data may leave on any path.
+//! Where we differ: XQUIC makes all copies at once and queues them; here a copy leaves when its subflow has room, and
+//! data acknowledged meanwhile is not copied. "At most once" counts every mechanism: data repeated after a timeout has
+//! had its copy. Includes `on-rto`, since QUIC sends lost data on any path.
 
 use super::cursors::Cursors;
 use super::{Capabilities, Entry, FlightView, Piece, Reinjection, Repeat, Why};
@@ -35,7 +35,7 @@ pub struct Tail {
 impl Reinjection for Tail {
     fn next(&mut self, _now: Instant, flight: &FlightView<'_>) -> Option<Repeat> {
         if !flight.view.unsent.is_zero() {
-            // What leaves from here on may lie before the cursors, in holes that the scheduler left.
+            // Data sent from here on may lie before the cursors, in holes that the scheduler left.
             self.cursors.clear();
             return None;
         }

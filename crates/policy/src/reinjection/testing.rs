@@ -78,7 +78,7 @@ impl Scene {
         self.pieces.retain(|piece| piece.end().after(dsn(number)));
     }
 
-    /// What the engine does with an answer.
+    /// Applies an answer as the engine does.
     pub fn copied(&mut self, repeat: &Repeat) {
         let piece = self.pieces.iter_mut().find(|piece| piece.from == repeat.from).expect("what is repeated was sent");
         piece.carriers = piece.carriers.with(mark(repeat.on.0));

@@ -1,20 +1,21 @@
-//! Upstream Linux: a timer of the connection repeats the oldest data on an idle subflow, and a stuck subflow goes stale.
+//! Upstream Linux: a timer of the connection repeats the oldest data on an idle subflow, and a stuck subflow goes
+//! stale.
 //!
 //! `__mptcp_retrans` and `mptcp_pm_subflow_chk_stale` in `net/mptcp` (A-STALE). A subflow's own timeout repeats nothing
-//! elsewhere. One timer runs while data is under way; it starts anew when a DATA_ACK comes, and takes the longest of
-//! what is left of the subflows' timeouts, without those seen stuck, and 200 ms if none is left. When it runs out,
+//! elsewhere. One timer runs while data is under way; it starts anew when a DATA_ACK comes, and takes the longest
+//! remaining time of the subflows' timeouts, without those seen stuck, and 200 ms if none is left. When it runs out,
 //!
-//! 1. each subflow that still holds something unacknowledged is looked at: seen for the first time, or after something
-//!    has arrived on it, it is only noted; if nothing has arrived since it was noted, its stale count goes up. With a count
-//!    above `stale-loss-cnt`, while another usable subflow has one below `stale-loss-cnt` - 1 (or below 1), it is *stale*: what
-//!    it alone has carried goes elsewhere, and nothing new goes to it until anything arrives on it;
-//! 2. the oldest data without a DATA_ACK, up to `fragment` bytes, is repeated on a subflow that holds nothing
-//!    unacknowledged: the first regular one, or the first backup if all of the others have been seen stuck more than once.
+//! 1. each subflow with unacknowledged data is checked: seen for the first time, or after a packet has arrived on it,
+//!    it is only noted; without an arrival since it was noted, its stale count goes up. With a count above
+//!    `stale-loss-cnt`, while another usable subflow has one below `stale-loss-cnt` - 1 (or below 1), it is *stale*:
+//!    data that it alone has carried goes elsewhere, and it gets no new data until a packet arrives on it;
+//! 2. the oldest data without a DATA_ACK, up to `fragment` bytes, is repeated on a subflow without unacknowledged data:
+//!    the first regular one, or the first backup if all of the others have been seen stuck more than once.
 //!
-//! Where we differ: the kernel repeats its whole retransmission queue when a subflow goes stale, we what no other
-//! subflow has carried (once per segment and subflow, as everywhere); for the same reason an idle subflow that carried
-//! the oldest data already is passed over. What a count starts from and how much is repeated (a data fragment of the
-//! kernel, which is at most 32 KiB) is as in the kernel.
+//! Where we differ: the kernel repeats its whole retransmission queue when a subflow goes stale, we only the data that
+//! no other subflow has carried (once per segment and subflow, as everywhere); for the same reason an idle subflow that
+//! carried the oldest data already is passed over. The start of a count and the amount repeated (a data fragment of the
+//! kernel, which is at most 32 KiB) are as in the kernel.
 
 use super::{Capabilities, Entry, FlightView, Reinjection, Repeat, SubflowSet, SubflowState, Why};
 use crate::registry::{Number, Params, number};
@@ -49,13 +50,13 @@ const SHORTEST: Duration = Duration::from_millis(200);
 pub struct Upstream {
     stale_loss_cnt: u32,
     fragment: u64,
-    /// When the oldest data is repeated.
+    /// Time at which the oldest data is repeated.
     timer: Option<Instant>,
-    /// What was the oldest data when the timer was set.
+    /// Oldest data when the timer was set.
     una: Dsn,
-    /// How stuck each subflow looked.
+    /// Stale count of each subflow.
     counts: Vec<Count>,
-    /// What is being repeated now.
+    /// Data being repeated now.
     resending: Option<Resending>,
 }
 
@@ -64,7 +65,7 @@ struct Count {
     on: SubflowId,
     /// Times in a row that the timer found it stuck; at least 1.
     stale: u32,
-    /// When anything had arrived on it last.
+    /// Time at which anything had arrived on it last.
     heard: Instant,
 }
 
@@ -76,7 +77,7 @@ struct Resending {
 }
 
 impl Upstream {
-    /// With the limits in `params`.
+    /// Reads the limits from `params`.
     pub fn new(params: &Params) -> Self {
         Upstream {
             stale_loss_cnt: STALE_LOSS_CNT.of(params) as u32,
@@ -88,7 +89,7 @@ impl Upstream {
         }
     }
 
-    /// How often it was seen stuck since anything arrived on it.
+    /// Number of times that it was seen stuck since a packet arrived on it.
     fn stale_count(&self, state: &SubflowState) -> u32 {
         let count = self.counts.iter().find(|count| count.on == state.id && count.heard == state.heard);
         count.map_or(0, |count| count.stale)
@@ -108,7 +109,7 @@ impl Upstream {
         count.stale
     }
 
-    /// What the timer is set to.
+    /// Returns the time to set the timer to.
     fn span(&self, now: Instant, states: &[SubflowState]) -> Duration {
         let waiting = states.iter().filter(|state| state.usable && self.stale_count(state) == 0);
         let left = waiting.filter_map(|state| state.timeout).map(|at| at.since(now)).max();

@@ -45,7 +45,7 @@ pub struct Anabranch {
 }
 
 impl Anabranch {
-    /// With the numbers in `parameters`.
+    /// Reads the numbers from `parameters`.
     pub fn new(parameters: &Params) -> Self {
         Anabranch { doublings: DOUBLINGS.of(parameters) as u32 }
     }
@@ -101,7 +101,7 @@ fn next_with_room<'a>(
     next
 }
 
-/// What a forecast makes of one subflow; times in seconds from now, amounts in bytes.
+/// Forecast of one subflow; times in seconds from now, amounts in bytes.
 struct Path<'a> {
     subflow: &'a SubflowView,
     /// Round-trip time of a segment that leaves now.
@@ -164,7 +164,7 @@ impl<'a> Path<'a> {
         // The round under way: what is free leaves now, the rest by the clock of its acknowledgments.
         let (first, last) = self.due;
         let mut sent = room + growth * flight * part(x, first, last - first);
-        // What is free now comes back a round later, and from then on everything repeats.
+        // Bytes that leave now free their room a round later, and from then on everything repeats.
         let ceiling = self.subflow.ssthresh.map_or(f64::INFINITY, |ssthresh| ssthresh.as_f64().max(cwnd));
         let spread = (cwnd / self.rate).min(self.rtt);
         let mut window = cwnd;
@@ -201,7 +201,7 @@ fn round_trip(now: Instant, subflow: &SubflowView) -> f64 {
     rtt.max(TICK).as_secs_f64()
 }
 
-/// Whether the path's queue has grown, so that slow start will end.
+/// Returns true if the path's queue has grown, so that slow start will end.
 fn has_queue(subflow: &SubflowView) -> bool {
     subflow.srtt > subflow.rtt_min + subflow.rtt_min / 4 + Duration::from_millis(1)
 }

@@ -42,12 +42,12 @@ pub struct Blest {
     fast: Option<SubflowId>,
     /// The window blocked it since `since`.
     blocked: bool,
-    /// When λ was last corrected, or the first decision.
+    /// Time at which λ was last corrected, or the first decision.
     since: Option<Instant>,
 }
 
 impl Blest {
-    /// With the first λ and its step from `parameters`.
+    /// Reads the first λ and its step from `parameters`.
     pub fn new(parameters: &Params) -> Self {
         Blest {
             lambda: LAMBDA.of(parameters),

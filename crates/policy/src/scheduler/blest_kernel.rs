@@ -79,7 +79,7 @@ impl Extremes {
 }
 
 impl BlestKernel {
-    /// With λ, its bounds and its steps from `parameters`, each rounded to hundredths.
+    /// Reads λ, its bounds and its steps from `parameters`, each rounded to hundredths.
     pub fn new(parameters: &Params) -> Self {
         let hundredths = |number: Number| (100.0 * number.of(parameters) + 0.5) as u64;
         BlestKernel {

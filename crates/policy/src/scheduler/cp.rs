@@ -37,14 +37,14 @@ pub(super) struct Cp {
     delay: Duration,
     /// The set: the first so many of `order`.
     set: usize,
-    /// When the set is chosen anew.
+    /// Time at which the set is chosen anew.
     until: Option<Instant>,
     /// The usable subflows when it was chosen, by SRTT.
     order: Vec<SubflowView>,
 }
 
 impl Cp {
-    /// With the delay constraint from `parameters`.
+    /// Reads the delay constraint from `parameters`.
     pub(super) fn new(parameters: &Params) -> Self {
         let delay = Duration::from_secs_f64(DELAY.of(parameters) / 1000.0);
         Cp { delay, set: 0, until: None, order: Vec::new() }

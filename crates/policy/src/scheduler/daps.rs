@@ -1,28 +1,28 @@
-//! DAPS, delay-aware packet scheduling: a plan of turns so that what is sent in order of the plan arrives in order.
+//! DAPS, delay-aware packet scheduling: a plan of turns, so that data sent in the order of the plan arrives in order.
 //!
-//! N. Kuhn, E. Lochin, A. Mifdaoui, G. Sarwar, O. Mehani, R. Boreli. *DAPS: Intelligent Delay-Aware Packet Scheduling for
-//! Multipath Transport.* IEEE ICC 2014. Constants and switches from the kernel of Karlstad University (LOWLAT).
+//! N. Kuhn, E. Lochin, A. Mifdaoui, G. Sarwar, O. Mehani, R. Boreli. *DAPS: Intelligent Delay-Aware Packet Scheduling
+//! for Multipath Transport.* IEEE ICC 2014. Constants and switches from the kernel of Karlstad University (LOWLAT).
 //!
-//! With forward delays `d_i = srtt_i / 2`, subflow `i` has a turn at each multiple of `d_i`, of equals the shorter delay
-//! first, until all coincide. A turn is one window of the stream: on two paths with `d_s = η d_f` the fast one has `η` turns
-//! before the slow one's, which so begins with segment `η · cwnd_f + 1`. Then a new plan is made.
+//! With forward delays `d_i = srtt_i / 2`, subflow `i` has a turn at each multiple of `d_i`, of equals the shorter
+//! delay first, until all coincide. A turn is one window of the stream: on two paths with `d_s = η d_f` the fast one
+//! has `η` turns before the slow one's, which so begins with segment `η · cwnd_f + 1`. Then a new plan is made.
 //!
-//! We lay out turns only until a subflow with room has one, or all that may be sent is dealt out. A turn is a number of
+//! We lay out turns only until a subflow with room has one, or all sendable data is dealt out. A turn is a number of
 //! bytes; it begins where the turns before it end, and shrinks as its bytes leave, whoever sends them ([`Tags`]).
 //!
 //! - `round_delay`: delays are rounded to multiples, or two of 37 and 38 ms would coincide after 1.4 s. 0: whole
 //!   milliseconds, as the paper has it.
 //! - `use_planned_cwnd`: windows as they are when the plan begins, not when a turn does.
-//! - `smooth_cwnd`: windows averaged with gain 1/8, one sample per window; as in the kernel, one per decision while all that
-//!   was sent is acknowledged.
+//! - `smooth_cwnd`: windows averaged with gain 1/8, one sample per window; as in the kernel, one per decision while all
+//!   sent data is acknowledged.
 //!
-//! Where we differ: turns come from a merge of the multiples, not from a loop over all milliseconds up to their least common
-//! multiple; a plan of 1,000 turns ends although they do not coincide, if each subflow had one. Nothing is moved into a
-//! subflow before it can leave (the kernel queues whole turns; the outcome is the same). A plan is dropped when the subflows
-//! change. Turns of a subflow that may not send (RTO recovery) are dropped, and it has none until it may; it does not make
-//! up for them. When the subflow that holds the first unsent byte has nothing in flight, the fastest with room sends that
-//! byte. What the kernel repeats when the peer's window is full is a policy of its own here: `reinjection`. The kernel takes
-//! microseconds for milliseconds; we do not.
+//! Where we differ: turns come from a merge of the multiples, not from a loop over all milliseconds up to their least
+//! common multiple; a plan of 1,000 turns ends although they do not coincide, if each subflow had one. Nothing is moved
+//! into a subflow before it can leave (the kernel queues whole turns; the outcome is the same). A plan is dropped when
+//! the subflows change. Turns of a subflow that may not send (RTO recovery) are dropped, and it has none until it may;
+//! it does not make up for them. When the subflow that holds the first unsent byte has nothing in flight, the fastest
+//! with room sends that byte. The kernel's repetition of data when the peer's window is full is a policy of its own
+//! here: `reinjection`. The kernel takes microseconds for milliseconds; we do not.
 
 use super::per_subflow::PerSubflow;
 use super::tags::{Tags, places};
@@ -48,17 +48,17 @@ pub struct Daps {
     use_planned_cwnd: bool,
     smooth_cwnd: bool,
     flows: PerSubflow<Flow>,
-    /// How many turns of the plan were laid out; `None` if there is no plan.
+    /// Number of turns of the plan laid out; `None` if there is no plan.
     laid_out: Option<u32>,
     /// The turns that are laid out.
     turns: Tags,
 }
 
-/// What is known of one subflow.
+/// State of one subflow.
 struct Flow {
     /// Average window, in eighths of a segment; 0 before the first sample.
     smoothed: u64,
-    /// What must be acknowledged before the next sample.
+    /// Subflow offset to be acknowledged before the next sample.
     sample_at: u64,
     /// Forward delay in this plan [ms].
     delay: u64,
@@ -69,7 +69,7 @@ struct Flow {
 }
 
 impl Daps {
-    /// With the rounding and the switches from `parameters`.
+    /// Reads the rounding and the switches from `parameters`.
     pub fn new(parameters: &Params) -> Self {
         Daps {
             round_delay: ROUND_DELAY.of(parameters) as u64,
@@ -167,7 +167,7 @@ impl Flow {
         self.sample_at = subflow.sent;
     }
 
-    /// How many segments a turn has.
+    /// Number of segments of a turn.
     fn window(&self, subflow: &SubflowView, smooth: bool) -> u64 {
         if smooth { (self.smoothed / 8).max(1) } else { u64::from(subflow.cwnd_segments()) }
     }

@@ -1,14 +1,14 @@
 //! ECF, earliest completion first: leave a slow subflow idle while the fast one would complete the data earlier.
 //!
-//! Y.-S. Lim, E. M. Nahum, D. Towsley, R. J. Gibbens. *ECF: An MPTCP Path Scheduler to Manage Heterogeneous Paths.*
-//! ACM CoNEXT 2017.
+//! Y.-S. Lim, E. M. Nahum, D. Towsley, R. J. Gibbens. *ECF: An MPTCP Path Scheduler to Manage Heterogeneous Paths.* ACM
+//! CoNEXT 2017.
 //!
 //! With `k` unsent, `f` the fastest subflow (its window is full) and `s` the fastest with room, wait for `f` if both
 //! ```text
 //! (1 + k / cwnd_f) · RTT_f < (1 + w·β) · (RTT_s + δ)       δ = max(σ_f, σ_s)       (1)
 //! k / cwnd_s · RTT_s ≥ 2 · RTT_f + δ                                               (2)
 //! ```
-//! `w` is 1 if it was already waiting: β keeps it from changing its mind at every ACK. Where (1) holds and (2) does not,
+//! `w` is 1 if it was already waiting: β keeps it from changing its mind at every ACK. If (1) holds and (2) does not,
 //! `w` stays as it was.
 //!
 //! Where we differ: we count bytes where the paper counts segments. Its σ is our RTTVAR (RFC 6298); Linux takes half of
@@ -39,7 +39,7 @@ pub struct Ecf {
 }
 
 impl Ecf {
-    /// With `beta` from `parameters`.
+    /// Reads `beta` from `parameters`.
     pub fn new(parameters: &Params) -> Self {
         Ecf { beta: BETA.of(parameters), waiting: false }
     }
@@ -87,7 +87,7 @@ mod tests {
         (ecf.decide(at(0), &view(&subflows, unsent)), ecf.waiting)
     }
 
-    /// By hand, and what hysteresis makes of the third.
+    /// Computed by hand, and what hysteresis makes of the third.
     #[test]
     fn worked_examples() {
         let send = Decision::send(SLOW);

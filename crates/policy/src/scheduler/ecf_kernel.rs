@@ -46,7 +46,7 @@ pub struct EcfKernel {
 }
 
 impl EcfKernel {
-    /// With `wrap` and `r_beta` from `parameters`, the latter rounded to a whole number.
+    /// Reads `wrap` and `r_beta` from `parameters`, the latter rounded to a whole number.
     pub fn new(parameters: &Params) -> Self {
         let r_beta = (R_BETA.of(parameters) + 0.5) as u128;
         EcfKernel { r_beta, wrap: WRAP.of(parameters), waiting: false }

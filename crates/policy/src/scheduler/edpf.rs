@@ -1,25 +1,27 @@
-//! EDPF, earliest delivery path first: the only one that counts serialisation, and an oracle: it needs the simulator's truth.
+//! EDPF, earliest delivery path first: the only one that counts serialisation, and an oracle: it needs the simulator's
+//! truth.
 //!
-//! K. Chebrolu, B. Raman, R. R. Rao. *A Network Layer Approach to Enable TCP over Multiple Interfaces.* Wireless Networks
-//! 11(5), 2005.
+//! K. Chebrolu, B. Raman, R. R. Rao. *A Network Layer Approach to Enable TCP over Multiple Interfaces.* Wireless
+//! Networks 11(5), 2005.
 //!
-//! A packet of `L` bytes that is there at time `a` would be delivered over path `i`, of fixed delay `D_i` and rate `B_i`, at
+//! A packet of `L` bytes that is ready at time `a` would be delivered over path `i`, of fixed delay `D_i` and rate
+//! `B_i`, at
 //! ```text
 //! delivery_i = max(a + D_i, A_i) + L / B_i           A_i: when path i becomes free; then A_i = delivery_i
 //! ```
-//! and takes the path where that is earliest (the lower id on a tie). Rates and delays are those of `SubflowView::truth`, which
-//! only a simulator can tell; `L` counts 80 bytes of headers. Without it, `D` is SRTT/2, `B` is cwnd/SRTT, and this is a
-//! forecast like others.
+//! and takes the path where that is earliest (the lower id on a tie). Rates and delays are those of
+//! `SubflowView::truth`, which only a simulator can tell; `L` counts 80 bytes of headers. Without it, `D` is SRTT/2,
+//! `B` is cwnd/SRTT, and this is a forecast like others.
 //!
-//! The paper's is a network layer, where each packet leaves at once. Here a path may have no room in its window. A segment that
-//! belongs to such a path waits for it, and the other paths take theirs from behind it (`conserving`: a path with room never
-//! idles, the earliest of them sends what is first). As in `sttf` nothing is walked: the deliveries of one path are
-//! `A_i + k·L/B_i`, and how many of another path's come before a time is a division.
+//! The paper's is a network layer, where each packet leaves at once. Here a path may have no room in its window. A
+//! segment that belongs to such a path waits for it, and the other paths take theirs from behind it (`conserving`: a
+//! path with room never idles, the earliest of them sends what is first). As in `sttf` there is no walk over segments:
+//! the deliveries of one path are `A_i + k·L/B_i`, and how many of another path's come before a time is a division.
 //!
-//! Where we differ: `A_i` is never later than if all in flight were still before the link, since what was dropped, or queued at
-//! a rate that is no more, does not delay anything; that is also `A_i` of a path seen for the first time. Retransmissions and
-//! the ACKs of the other direction are not counted. When nothing is in flight on the subflow that holds the first unsent byte,
-//! nothing would end the wait, so the fastest subflow with room sends that byte.
+//! Where we differ: `A_i` is never later than if all in flight were still before the link, since packets that were
+//! dropped, or queued at an earlier rate, delay no others; that is also `A_i` of a path seen for the first time.
+//! Retransmissions and the ACKs of the other direction are not counted. When nothing is in flight on the subflow that
+//! holds the first unsent byte, nothing would end the wait, so the fastest subflow with room sends that byte.
 
 use super::{Entry, Scheduler, quotient, wait_for};
 use crate::registry::{Flag, Params, flag};
@@ -56,7 +58,7 @@ struct Path {
 }
 
 impl Edpf {
-    /// With the switches from `parameters`.
+    /// Reads the switches from `parameters`.
     pub fn new(parameters: &Params) -> Self {
         Edpf { conserving: CONSERVING.of(parameters), paths: Vec::new() }
     }
@@ -93,17 +95,17 @@ impl Path {
         self.free = self.free.min(now + self.delay + backlog);
     }
 
-    /// When the first bit of a packet sent now would come out.
+    /// Returns the time at which the first bit of a packet sent now would come out.
     fn start(&self, now: Instant) -> Instant {
         self.free.max(now + self.delay)
     }
 
-    /// When the next full segment would be delivered.
+    /// Returns the time at which the next full segment would be delivered.
     fn delivery(&self, now: Instant) -> Instant {
         self.start(now) + self.serialisation
     }
 
-    /// How many of its next segments would be delivered before `time`, or by then if `ties` are won.
+    /// Number of its next segments that would be delivered before `time`, or by then if `ties` are won.
     fn before(&self, now: Instant, time: Instant, ties: bool) -> u64 {
         let span = time.since(self.start(now)).as_nanos();
         let span = if ties { span } else { span.saturating_sub(1) };

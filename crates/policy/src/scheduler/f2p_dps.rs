@@ -1,17 +1,17 @@
-//! F2P-DPS, fine-grained forward prediction: FPS with every loss that may happen meanwhile; the paper's idea, its equations
-//! repaired.
+//! F2P-DPS, fine-grained forward prediction: FPS with every loss that may happen meanwhile; the paper's idea, its
+//! equations repaired.
 //!
 //! D. Ni, K. Xue, P. Hong, S. Shen. *Fine-grained Forward Prediction based Dynamic Packet Scheduling Mechanism for
 //! Multipath TCP in Lossy Networks.* IEEE ICCCN 2014.
 //!
-//! What is free of the slow subflow's window arrives after the expected time `T` of [`forecast::delivery_time`] (Eqs. 1, 2),
-//! its own losses included. The slow subflow starts behind what the faster ones are expected to deliver within `T`, over
-//! everything that may be lost and repaired ([`forecast::F2p`], Eqs. 3 to 22), rounded to whole segments.
+//! The free part of the slow subflow's window arrives after the expected time `T` of [`forecast::delivery_time`] (Eqs.
+//! 1, 2), its own losses included. The slow subflow starts behind the data that the faster ones are expected to deliver
+//! within `T`, over all losses and repairs ([`forecast::F2p`], Eqs. 3 to 22), rounded to whole segments.
 //!
-//! Where we differ: see [`forecast::F2p`] for the equations that had to be repaired; `f2p-dps-printed` evaluates them as
-//! they stand. `T` follows the free window from segment to segment. A timeout takes the present RTO without backoff. The
-//! sum over more than one faster subflow is ours; the paper has two. Forecasts begin with a fresh full window at the
-//! decision (`phase_aware`: in the round under way; A-PHASE).
+//! Where we differ: see [`forecast::F2p`] for the equations that had to be repaired; `f2p-dps-printed` evaluates them
+//! as they stand. `T` follows the free window from segment to segment. A timeout takes the present RTO without backoff.
+//! The sum over more than one faster subflow is ours; the paper has two. Forecasts begin with a fresh full window at
+//! the decision (`phase_aware`: in the round under way; A-PHASE).
 
 use super::Entry;
 use super::prospects::Prospects;
@@ -39,7 +39,7 @@ pub(super) struct F2pDps<F> {
 }
 
 impl<F: Forecast> F2pDps<F> {
-    /// With this forecast and this horizon.
+    /// Creates it with this forecast and this horizon.
     pub(super) fn new(forecast: F, phase_aware: bool, horizon: fn(&Conditions) -> Duration) -> Self {
         F2pDps { prospects: Prospects::new(forecast, phase_aware, |fast, _| Conditions::of(fast)), horizon }
     }

@@ -1,8 +1,8 @@
-//! What the receiver had when data of a slow subflow arrived, fed back into how far that subflow skips ahead.
+//! Feedback of the receiver's state at the arrival of slow data into the distance that the slow subflow skips ahead.
 //!
-//! Our reconstruction (A-FEEDBACK) of what OCPS and DPSAF learn from SACK, with what MPTCP can tell. One batch of each
-//! slow subflow is watched at a time: what it sent at one instant, from DSN `D` to `E`. When the ACK of its first
-//! segment comes,
+//! Our reconstruction (A-FEEDBACK) of the feedback that OCPS and DPSAF take from SACK, by means of MPTCP. One batch of
+//! each slow subflow is watched at a time: the data that it sent at one instant, from DSN `D` to `E`. When the ACK of
+//! its first segment comes,
 //! ```text
 //! early = (D - DATA_ACK)/mss   the gap before it was not filled when it arrived: N was too large
 //! late  = segments from E on that faster subflows had had acknowledged before DATA_ACK passed D: N was too small
@@ -10,10 +10,10 @@
 //! ```
 //! A timeout, or a subflow more or less, sets every `d` to zero; a batch whose subflow enters recovery is not judged.
 //!
-//! Nothing is compared with what is known when the slow ACK has come: by then the connection's latest DATA_ACK and the
-//! faster subflows' ACKs are half a round trip younger than the slow data's arrival, and `d` would grow without any
-//! fault of `N`. So `early` takes the DATA_ACK that came with the slow ACK, and `late` stops counting when DATA_ACK
-//! passes `D`, which every subflow's ACKs tell. Both hold whatever the two directions' delays.
+//! The state at the arrival of the slow ACK is not used: by then the connection's latest DATA_ACK and the faster
+//! subflows' ACKs are half a round trip younger than the slow data's arrival, and `d` would grow without any fault of
+//! `N`. So `early` takes the DATA_ACK that came with the slow ACK, and `late` stops counting when DATA_ACK passes `D`,
+//! which every subflow's ACKs tell. Both hold whatever the two directions' delays.
 
 use crate::{Event, SubflowView, View};
 use anabranch_units::{Dsn, Instant, SubflowId};
@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 #[derive(Default)]
 pub(super) struct Feedback {
     lines: Vec<Line>,
-    /// Whose next segment is one that skipped ahead.
+    /// Subflow whose next segment skipped ahead.
     asked: Option<SubflowId>,
 }
 
@@ -34,12 +34,12 @@ struct Line {
     correction: f64,
     /// As [`SubflowView::sent`].
     sent: u64,
-    /// What it has in flight: the subflow offset behind each segment, and its first DSN.
+    /// Data in flight: the subflow offset behind each segment, and its first DSN.
     in_flight: VecDeque<(u64, Dsn)>,
     watched: Option<Batch>,
 }
 
-/// What was sent at one instant.
+/// Data sent at one instant.
 struct Batch {
     at: Instant,
     first: Dsn,
@@ -52,7 +52,7 @@ struct Batch {
     passed: bool,
 }
 
-/// How much of the error is corrected at once.
+/// Share of the error that is corrected at once.
 const GAIN: f64 = 0.5;
 /// More segments in flight than this on one subflow are not followed.
 const FOLLOWED: usize = 1 << 16;
@@ -149,7 +149,7 @@ impl Line {
             return;
         }
         let early = batch.first.distance(data_acked).max(0) as f64 / subflow.mss.get().max(1) as f64;
-        // What was early cannot be late: DATA_ACK passes it when the gap is filled.
+        // Early data cannot be late: DATA_ACK passes it when the gap is filled.
         let late = if early > 0.0 { 0.0 } else { f64::from(batch.overtook) };
         let most = f64::from(subflow.cwnd_segments());
         self.correction = (self.correction + GAIN * (late - early)).clamp(-most, most);

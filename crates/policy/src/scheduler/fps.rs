@@ -1,11 +1,12 @@
-//! FPS, forward prediction scheduling: a slow subflow starts behind what the faster ones deliver meanwhile if nothing is
-//! lost.
+//! FPS, forward prediction scheduling: a slow subflow starts behind the data that the faster ones deliver meanwhile
+//! without losses.
 //!
 //! F. H. Mirani, N. Boukhatem, M. A. Tran. *A Data-Scheduling Mechanism for Multi-Homed Mobile Terminals with Disparate
 //! Link Latencies.* IEEE VTC Fall 2010.
 //!
-//! A segment of the slow subflow `s` needs `T = SRTT_s / 2` to arrive. By then a faster subflow with window `w` and slow-start
-//! threshold `ssth` has delivered one window after the other, and `s` starts behind those of all faster subflows:
+//! A segment of the slow subflow `s` needs `T = SRTT_s / 2` to arrive. By then a faster subflow with window `w` and
+//! slow-start threshold `ssth` has delivered one window after the other, and `s` starts behind those of all faster
+//! subflows:
 //! ```text
 //! N = Σ_f Σ_k w_k    while k·SRTT_f + SRTT_f/2 ≤ T,    w_0 = w,  w_k+1 = min(2·w_k, ssth) below ssth, else w_k + 1
 //! ```
@@ -13,7 +14,7 @@
 //! Where we differ: the paper is about SCTP and not available to us; the rounds are F2P-DPS's account of it, and the
 //! horizon is what both call the delivery time of the new data (`rtt` doubles it; A-HORIZON). The sum over more than
 //! one faster subflow is ours. Every round begins with a fresh full window at the decision (`phase_aware` begins with
-//! what is free of it, and goes on when the oldest segment in flight is due; A-PHASE).
+//! its free part, and continues when the oldest segment in flight is due; A-PHASE).
 
 use super::Entry;
 use super::prospects::Prospects;
@@ -41,7 +42,7 @@ pub(super) struct Fps {
 }
 
 impl Fps {
-    /// With the switches from `parameters`.
+    /// Reads the switches from `parameters`.
     pub(super) fn scheduler(parameters: &Params) -> SkipAhead<Self> {
         let model = forecast::Fps { overshoot: OVERSHOOT.of(parameters) };
         let prospects =
@@ -146,7 +147,7 @@ mod tests {
         let [mut fast, slow] = pair();
         let mut fps = fps(&["phase_aware"]);
         (fast.in_flight, fast.sent, fast.last_sent) = (Bytes::ZERO, 0, Some(at(0)));
-        // Nothing in flight: as without the switch.
+        // No data in flight: as without the switch.
         fast.throttled = true;
         assert_eq!(fps.decide(at(0), &view(&[fast, slow], 500)), send(SLOW, 43));
         (fast.in_flight, fast.sent) = (segments(6), 6000);

@@ -40,7 +40,7 @@ mod tests {
             ((10, 10, 0), (100, 50, 0), Decision::send(FAST)),
             ((10, 10, 0), (100, 120, 0), Decision::send(SLOW)),
             ((10, 10, 9), (100, 100, 0), Decision::send(FAST)),
-            // The highest rate has no room; nobody has.
+            // The subflow with the highest rate has no room; then none has.
             ((10, 10, 10), (100, 10, 9), Decision::send(SLOW)),
             ((10, 10, 10), (100, 10, 10), Decision::WAIT),
         ] {

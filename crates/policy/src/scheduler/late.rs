@@ -1,30 +1,31 @@
-//! LATE, loss-aware throughput estimation: the slowest subflow starts behind what the others will have delivered by then.
+//! LATE, loss-aware throughput estimation: the slowest subflow starts behind the data that the others will have
+//! delivered by then.
 //!
 //! W. Yang, P. Dong, L. Cai, W. Tang. *Loss-Aware Throughput Estimation Scheduler for Multi-Path TCP in Heterogeneous
 //! Wireless Networks.*
 //!
 //! The slowest usable subflow is the master, the others are its slaves. About once per RTT of the master the unsent
 //! bytes are dealt out in blocks: first, in order of SRTT, each slave's, as much as it is expected to deliver while a
-//! segment travels on the master ([`forecast::Late`], with horizon `RTT_master / 2`); behind them the master's, what its
-//! window has room for. Each subflow sends from the head of its own block. At the end of the data the slaves' blocks
-//! cover everything, and the master stays silent.
+//! segment travels on the master ([`forecast::Late`], with horizon `RTT_master / 2`); behind them the master's, as much
+//! as its window has room for. Each subflow sends from the head of its own block. At the end of the data the slaves'
+//! blocks cover everything, and the master stays silent.
 //!
 //! A block is a number of bytes, not a list of segments: it begins where the blocks before it end, and shrinks as its
-//! bytes leave, whoever sends them.
+//! bytes leave, on any subflow.
 //!
 //! Where we differ: see [`forecast::Late`] for the estimate (Eqs. 1 to 23); the loop over rounds of Algorithm 1 is
 //! dropped, since the estimate holds all rounds. The master's block is its free window, not its whole one. The paper's
 //! horizon is half the time between two dealings, so blocks run out: a subflow without a block takes the first bytes
-//! behind all blocks (`strict`: it idles). A subflow in RTO recovery has no block, or the first bytes would wait for it.
-//! The largest window W of Fig. 5 is the largest at any loss so far or, if larger, the present one, and never more than
-//! the peer's. Forecasts begin with a fresh full window at the dealing (`phase_aware`: in the round under way). When nothing is in flight on the subflow that holds the first unsent byte, its ACK would not end the
-//! wait, so the fastest subflow with room sends that byte.
+//! behind all blocks (`strict`: it idles). A subflow in RTO recovery has no block, or the first bytes would wait for
+//! it. The largest window W of Fig. 5 is the largest at any loss so far or, if larger, the present one, and never more
+//! than the peer's. Forecasts begin with a fresh full window at the dealing (`phase_aware`: in the round under way).
+//! When nothing is in flight on the subflow that holds the first unsent byte, its ACK would not end the wait, so the
+//! fastest subflow with room sends that byte.
 //!
-//! Of the readings A-LATE-1 to 15 (`docs/interpretations.md`) those that change what happens are parameters. The
-//! others: 2 and 4 only read an index; 6 (half of a small window, Eqs. 12, 13, 21) changes nothing, since a window of
-//! one grows to two whether its threshold is none, one or two; 9 has no other source; the loop of 11, taken literally,
-//! does not end (the remaining time becomes the duration of a round, which is never below half of one); 14 is
-//! `late-nested`.
+//! Of the readings A-LATE-1 to 15 (`docs/interpretations.md`) those that change decisions are parameters. The others: 2
+//! and 4 only read an index; 6 (half of a small window, Eqs. 12, 13, 21) changes nothing, since a window of one grows
+//! to two whether its threshold is none, one or two; 9 has no other source; the loop of 11, taken literally, does not
+//! end (the remaining time becomes the duration of a round, which is never below half of one); 14 is `late-nested`.
 
 use super::prospects::Prospects;
 use super::skip::whole_segments;
@@ -76,7 +77,7 @@ pub struct Late {
     stale: bool,
 }
 
-/// What one subflow is to send of the unsent data.
+/// Block of unsent data for one subflow.
 struct Block {
     subflow: SubflowId,
     /// Its place in the view.
@@ -95,7 +96,7 @@ struct Dealt {
 }
 
 impl Late {
-    /// With the switches from `parameters`.
+    /// Reads the switches from `parameters`.
     pub fn new(parameters: &Params) -> Self {
         let later = match (UNWEIGHTED.of(parameters), OWN_BRANCH.of(parameters)) {
             (_, true) => Later::OwnBranch,
@@ -130,8 +131,8 @@ impl Late {
         }
     }
 
-    /// Whether the blocks must be dealt out again: events said so, everything assigned has left, the subflows, which of them
-    /// may send or their order by SRTT changed, or about one RTT of the master passed.
+    /// Returns true if the blocks must be dealt out again: after certain events, when all assigned data has left, when
+    /// the subflows, their permission to send or their order by SRTT changed, or after about one RTT of the master.
     fn is_stale(&self, now: Instant, view: &View<'_>) -> bool {
         if self.stale || self.assigned.is_zero() || self.blocks.len() != view.subflows.len() {
             return true;
@@ -191,7 +192,7 @@ impl Late {
         self.stale = false;
     }
 
-    /// What can leave now, for the fastest subflow that has both room and something to send.
+    /// Returns the next send of the fastest subflow that has both room and data.
     fn next(&self, view: &View<'_>) -> Option<Decision> {
         let conserve = !self.strict || self.assigned.is_zero();
         let mut head = Bytes::ZERO;
@@ -264,8 +265,8 @@ impl Scheduler for Late {
 }
 
 impl Dealt {
-    /// Whether the ACK of the master's first segment since then has arrived, or any if it sent none; or its RTT passed
-    /// without any.
+    /// Returns true if the ACK of the master's first segment since then has arrived, or any ACK if it sent none; or if
+    /// its RTT passed without any.
     fn is_over(&self, now: Instant, master: &SubflowView, every_ack: bool) -> bool {
         if master.acked == self.acked {
             return now.since(self.at) >= master.srtt;

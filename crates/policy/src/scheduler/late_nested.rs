@@ -1,13 +1,14 @@
-//! LATE, nested: every subflow is the master of all faster ones, and skips what they are expected to deliver.
+//! LATE, nested: every subflow is the master of all faster ones, and skips the data that they are expected to deliver.
 //!
 //! After W. Yang, P. Dong, L. Cai, W. Tang. *Loss-Aware Throughput Estimation Scheduler for Multi-Path TCP in
 //! Heterogeneous Wireless Networks.* A variant of ours (A-LATE-14).
 //!
-//! The paper has one master, the slowest subflow, and deals all others their blocks side by side: with three subflows the
-//! middle one's data wait for a block that the fastest needs until half the *master's* RTT to send. Here each subflow skips,
-//! at each decision, what the faster ones are expected to deliver within half of *its own* SRTT, by LATE's model of a round
-//! ([`forecast::Late`], with the largest window W of A-LATE-7). With two subflows this differs from `late` only in that
-//! nothing is dealt out for a round: it is worked out anew whenever something it depends on has changed.
+//! The paper has one master, the slowest subflow, and deals all others their blocks side by side: with three subflows
+//! the middle one's data wait for a block that the fastest needs until half the *master's* RTT to send. Here each
+//! subflow skips, at each decision, the data that the faster ones are expected to deliver within half of *its own*
+//! SRTT, by LATE's model of a round ([`forecast::Late`], with the largest window W of A-LATE-7). With two subflows this
+//! differs from `late` only in that the data is not dealt out for a round: the skip is computed anew whenever one of
+//! its inputs has changed.
 
 use super::Entry;
 use super::late::{OVERSHOOT, RTO_ROUND_END, TLP};
@@ -34,7 +35,7 @@ pub(super) struct LateNested {
 }
 
 impl LateNested {
-    /// With the switches from `parameters`.
+    /// Reads the switches from `parameters`.
     pub(super) fn scheduler(parameters: &Params) -> SkipAhead<Self> {
         let switches = Switches {
             overshoot: OVERSHOOT.of(parameters),

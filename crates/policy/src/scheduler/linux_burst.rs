@@ -77,7 +77,7 @@ struct Connection {
 }
 
 impl LinuxBurst {
-    /// With the parameters of one connection.
+    /// Creates it with the parameters of one connection.
     pub fn new(params: &Params) -> Self {
         LinuxBurst {
             segment: SEGMENT_MEMORY.of(params) as u64,
@@ -87,7 +87,7 @@ impl LinuxBurst {
         }
     }
 
-    /// Takes the subflows of the view. Whoever joins finds the send buffers of the others full.
+    /// Takes the subflows of the view. A joining subflow finds the send buffers of the others full.
     fn follow(&mut self, view: &View<'_>) {
         self.queues.follow(view.subflows, |_| Queue { pace: 0.0, buffer: Bytes::ZERO });
         for (queue, subflow) in self.queues.iter_mut().zip(view.subflows) {
@@ -180,7 +180,7 @@ fn pick(
 ) -> Option<usize> {
     let mut best: Option<(usize, f64)> = None;
     for (place, (queue, subflow)) in queues.iter().zip(view.subflows).enumerate() {
-        // Whoever has no room and nothing in flight is left out: nothing would end the wait.
+        // A subflow without room and without data in flight is left out: no ACK would end the wait.
         if queue.pace == 0.0 || !eligible(subflow) || !(subflow.has_room() || ack_due(subflow)) {
             continue;
         }
@@ -290,8 +290,8 @@ mod tests {
         assert_eq!(burst.decide(at(0), &view(&full, 500)), send(SLOW, 65_456));
     }
 
-    /// As above, where so many segments are in flight: the queue that lingers less is picked, and the buffer of the
-    /// pick is full or not. 47 and 12 segments linger 39.2 and 40 ms.
+    /// Same as above, where so many segments are in flight: the queue that lingers less is picked, and the buffer of
+    /// the pick is full or not. 47 and 12 segments linger 39.2 and 40 ms.
     #[test]
     fn a_full_pick_is_waited_for() {
         for (fast, slow, expected) in [

@@ -1,18 +1,19 @@
-//! Linux proportional: a slow subflow leaves out what the faster ones send during its RTT, and takes what comes behind.
+//! Linux proportional: a slow subflow leaves out the data that the faster ones send during its RTT, and takes the data
+//! behind.
 //!
-//! S. Barré. *Implementation and Assessment of Modern Host-Based Multipath Solutions.* Thesis, UCLouvain 2011; restated by
-//! F2P and RBP as the scheduler of "Linux MPTCP". The kernels from v0.8x on have [`MinRtt`](super::MinRtt) instead.
+//! S. Barré. *Implementation and Assessment of Modern Host-Based Multipath Solutions.* Thesis, UCLouvain 2011; restated
+//! by F2P and RBP as the scheduler of "Linux MPTCP". The kernels from v0.8x on have [`MinRtt`](super::MinRtt) instead.
 //!
 //! Subflow `i` begins behind
 //! ```text
 //! N_i = Σ RTT_i / RTT_j · cwnd_j     over the usable j with RTT_j < RTT_i
 //! ```
 //! unsent segments: the sum is rounded, not its terms. Windows do not grow, nothing is lost. A subflow with no faster
-//! one takes the first unsent segment. With `N_i` segments unsent or fewer, or where the peer's window ends before, the slow
-//! subflow is silent.
+//! one takes the first unsent segment. With `N_i` segments unsent or fewer, or where the peer's window ends before, the
+//! slow subflow is silent.
 //!
-//! This counts what `j` sends in a whole `RTT_i`, though only what arrives in half of it is ahead of the slow segment,
-//! so it leaves out too much; kept as it is written (A-PROPORTIONAL).
+//! This counts the data that `j` sends in a whole `RTT_i`, though only data that arrives in half of it is ahead of the
+//! slow segment, so it leaves out too much; kept as it is written (A-PROPORTIONAL).
 //!
 //! Where we differ: where segments differ in size, `cwnd_j` is counted in segments of `i`.
 
@@ -59,7 +60,7 @@ mod tests {
         LinuxProportional::scheduler().decide(at(0), &view(subflows, unsent))
     }
 
-    /// By hand: RTT 500 against 100, window 10, N = 50.
+    /// Computed by hand: RTT 500 against 100, window 10, N = 50.
     #[test]
     fn worked_example() {
         let full = [subflow(FAST, 100, 10, 10), subflow(SLOW, 500, 10, 0)];

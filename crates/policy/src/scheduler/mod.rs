@@ -74,7 +74,7 @@ pub trait Scheduler: Send {
     fn decide(&mut self, now: Instant, view: &View<'_>) -> Decision;
     /// Called for each event in the order it happened. Most schedulers have no use for it.
     fn observe(&mut self, _now: Instant, _event: &Event) {}
-    /// Called once before all else: the only chance there is. Draw from `seed.stream("name of the scheduler")`.
+    /// Called once before all other methods. Draw from `seed.stream("name of the scheduler")`.
     fn seed(&mut self, _seed: Seed) {}
 }
 
@@ -92,7 +92,7 @@ impl Kind for dyn Scheduler {
 }
 
 impl<P: Scheduler + 'static> From<P> for Built<dyn Scheduler> {
-    /// With the usual capabilities.
+    /// Wraps a policy with default capabilities.
     fn from(policy: P) -> Self {
         Built { policy: Box::new(policy), capabilities: Capabilities::default() }
     }
@@ -142,7 +142,7 @@ pub const SCHEDULERS: &[Entry] = &[
     anabranch::ENTRY,
 ];
 
-/// Whether waiting for `subflow` can end: an acknowledgment of it is due. Who waits for anything else waits for nothing.
+/// Returns true if waiting for `subflow` can end: an acknowledgment of it is due.
 fn ack_due(subflow: &SubflowView) -> bool {
     !subflow.in_flight.is_zero()
 }

@@ -40,7 +40,7 @@ pub(super) struct Compensated<F> {
 }
 
 impl<F: Forecast> Compensated<F> {
-    /// With this forecast. `rtt`: the horizon is the slow subflow's whole SRTT.
+    /// Creates it with this forecast. `rtt`: the horizon is the slow subflow's whole SRTT.
     pub(super) fn new(forecast: F, rtt: bool, phase_aware: bool) -> Self {
         let prospects = Prospects::new(forecast, phase_aware, |fast, _| Conditions::of(fast));
         Compensated { prospects, feedback: Feedback::default(), rtt }
@@ -87,7 +87,7 @@ mod tests {
         Dsn::new(1 + 1000 * segments)
     }
 
-    /// How many segments the slow subflow skips; what it then sends is segment `sends`.
+    /// Number of segments that the slow subflow skips; then it sends segment `sends`.
     fn skip(scheduler: &mut dyn Scheduler, ms: u64, subflows: &mut [SubflowView; 2], data_una: u64, sends: u64) -> u64 {
         let decision = scheduler.decide(at(ms), &View { data_una: dsn(data_una), ..view(&subflows[..], 500) });
         let Decision::Send { on: SLOW, skip } = decision else { panic!("{decision:?}") };

@@ -1,24 +1,26 @@
-//! OTIAS, out-of-order transmission for in-order arrival: each segment joins the queue in which it is expected to arrive first.
+//! OTIAS, out-of-order transmission for in-order arrival: each segment joins the queue in which it is expected to
+//! arrive first.
 //!
-//! F. Yang, Q. Wang, P. D. Amer. *Out-of-Order Transmission for In-Order Arrival Scheduling for Multipath TCP.* IEEE WAINA
-//! Workshops 2014; and its implementation in the Karlstad kernel.
+//! F. Yang, Q. Wang, P. D. Amer. *Out-of-Order Transmission for In-Order Arrival Scheduling for Multipath TCP.* IEEE
+//! WAINA Workshops 2014; and its implementation in the Karlstad kernel.
 //!
 //! With `q` segments waiting for a subflow and `free = cwnd - in flight`, the next one would arrive there after
 //! ```text
 //! (wait + 1/2) · SRTT,    wait = 0                                 if q < free
 //!                         wait = ceil((q - free + 1) / cwnd)       otherwise
 //! ```
-//! It joins the queue where that is least (the lower id on a tie), even behind a full window, and stays there. The window is
-//! taken to be constant and the delays to be symmetric.
+//! It joins the queue where that is least (the lower id on a tie), even behind a full window, and stays there. The
+//! window is taken to be constant and the delays to be symmetric.
 //!
-//! A queue is a tag on unsent bytes: no segment moves before it is sent. What waits for a subflow that is no longer usable
-//! loses its tag and is put where it now arrives first; it keeps its place in the order of the data.
+//! A queue is a tag on unsent bytes: no segment moves before it is sent. Data for a subflow that is no longer usable
+//! loses its tag and joins the queue where it now arrives first; it keeps its place in the order of the data.
 //!
-//! Where we differ: the original has `floor((q - free) / cwnd)`, by which the first segment that does not fit still arrives
-//! after SRTT/2; `floor` brings that back (A-OTIAS). The code leaves out subflows that TCP Small Queues hold back;
-//! `throttled` does so as well. Only what the peer's window admits is assigned. Subflows in RTO recovery get nothing new. Under
-//! a model-based congestion control a window is the bandwidth-delay product. When nothing is in flight on the subflow that holds
-//! the first unsent byte, nothing would end the wait, so the fastest subflow with room sends that byte.
+//! Where we differ: the original has `floor((q - free) / cwnd)`, by which the first segment that does not fit still
+//! arrives after SRTT/2; `floor` brings that back (A-OTIAS). The code leaves out subflows that TCP Small Queues hold
+//! back; `throttled` does so as well. Only data within the peer's window is assigned. Subflows in RTO recovery get
+//! nothing new. Under a model-based congestion control a window is the bandwidth-delay product. When nothing is in
+//! flight on the subflow that holds the first unsent byte, nothing would end the wait, so the fastest subflow with room
+//! sends that byte.
 
 use super::tags::Tags;
 use super::{Entry, Scheduler, quotient};
@@ -44,7 +46,7 @@ pub struct Otias {
 }
 
 impl Otias {
-    /// With the switches from `parameters`.
+    /// Reads the switches from `parameters`.
     pub fn new(parameters: &Params) -> Self {
         Otias { floor: FLOOR.of(parameters), leave_out_throttled: THROTTLED.of(parameters), tags: Tags::default() }
     }
@@ -77,7 +79,8 @@ impl Scheduler for Otias {
     }
 }
 
-/// Where the next segment is expected to arrive first, and how many there are for which that does not change.
+/// Returns the subflow where the next segment is expected to arrive first, and the number of segments for which that
+/// holds.
 fn best(view: &View<'_>, tags: &Tags, floor: bool, leave_out_throttled: bool) -> Option<(usize, u64)> {
     let mut best: Option<(Duration, usize, Bytes)> = None;
     for (place, subflow) in view.subflows.iter().enumerate() {

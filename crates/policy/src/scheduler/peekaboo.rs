@@ -1,26 +1,29 @@
 //! Peekaboo: learns whether to wait for a fast subflow whose window is full, or to send on the next one.
 //!
-//! H. Wu, Ö. Alay, A. Brunstrom, S. Ferlin, G. Caso. *Peekaboo: Learning-Based Multipath Scheduling for Dynamic Heterogeneous
-//! Environments.* IEEE Journal on Selected Areas in Communications 38(10), 2020; and its code, a fork of MP-QUIC.
+//! H. Wu, Ö. Alay, A. Brunstrom, S. Ferlin, G. Caso. *Peekaboo: Learning-Based Multipath Scheduling for Dynamic
+//! Heterogeneous Environments.* IEEE Journal on Selected Areas in Communications 38(10), 2020; and its code, a fork of
+//! MP-QUIC.
 //!
-//! The subflow with the lowest SRTT sends while it has room. When it has none, a linear contextual bandit (LinUCB) scores the
-//! two actions, *wait* for it and *send* on the fastest with room, by
+//! The subflow with the lowest SRTT sends while it has room. When it has none, a linear contextual bandit (LinUCB)
+//! scores the two actions, *wait* for it and *send* on the fastest with room, by
 //! ```text
 //! x = (cwnd_f, inflight_f, window, each per RTT_f; cwnd_s, inflight_s, window, each per RTT_s)       RTT: last sample
 //! score_a = θ_aᵀx + α·sqrt(xᵀA_a⁻¹x),    θ_a = A_a⁻¹·b_a
 //! ```
-//! and chance has its say, for paths that change: where waiting scores higher it waits with probability 0.7, otherwise it sends
-//! with probability 0.9. A wait lasts until the fast subflow has room. What an action brought is learnt one RTT of its subflow
-//! later, `A_a += x·xᵀ`, `b_a += reward·x`, from the discounted goodput of that time:
+//! It follows the scores only with some probability, since paths change: if waiting scores higher it waits with
+//! probability 0.7, otherwise it sends with probability 0.9. A wait lasts until the fast subflow has room. The reward
+//! of an action is learnt one RTT of its subflow later, `A_a += x·xᵀ`, `b_a += reward·x`, from the discounted goodput
+//! of that time:
 //! ```text
 //! reward = Σ γᵏ · bytes acknowledged at the data level in the k-th eighth of the RTT / RTT
 //! ```
 //!
-//! Where we differ, and what is reconstructed: all rates are Mbit/s, so that features and reward are of one size (the code: bytes
-//! per nanosecond). The code has no bonus for exploration when it decides (`alpha` = 0) and loads what was learnt before; here all
-//! is learnt on the connection itself, beginning with `A = I`, `b = 0`. The eighths and γ are ours: no source says how the discount
-//! runs. The inverse is kept up to date by the formula of Sherman and Morrison. At most eight actions are under observation at a
-//! time; what is done meanwhile is not learnt from. Waits for a subflow with nothing in flight are not on offer.
+//! Where we differ, and reconstructions: all rates are Mbit/s, so that features and reward are of one size (the code:
+//! bytes per nanosecond). The code has no bonus for exploration when it decides (`alpha` = 0) and loads earlier
+//! results; here all is learnt on the connection itself, beginning with `A = I`, `b = 0`. The eighths and γ are ours:
+//! no source says how the discount runs. The inverse is kept up to date by the formula of Sherman and Morrison. At most
+//! eight actions are under observation at a time; actions beyond these are not learnt from. Waits for a subflow with
+//! nothing in flight are not on offer.
 
 mod bandit;
 
@@ -46,7 +49,7 @@ pub struct Peekaboo {
     alpha: f64,
     /// γ.
     discount: f64,
-    /// How likely it does what scores higher, if that is to wait or to send.
+    /// Probability of following the scores, if they say wait and if they say send.
     obeys: [f64; 2],
     chance: Stream,
     bandits: [Bandit; 2],
@@ -70,7 +73,7 @@ struct Trial {
     /// RTT of its subflow.
     span: Duration,
     end: Instant,
-    /// When the present eighth ends, and what a byte counts in it.
+    /// Time at which the present eighth ends, and what a byte counts in it.
     eighth_ends: Instant,
     weight: f64,
     /// Bytes, discounted.
@@ -78,7 +81,7 @@ struct Trial {
 }
 
 impl Peekaboo {
-    /// With the switches from `parameters`.
+    /// Reads the switches from `parameters`.
     pub fn new(parameters: &Params) -> Self {
         Peekaboo {
             alpha: ALPHA.of(parameters),

@@ -1,4 +1,4 @@
-//! What a scheduler keeps of each subflow, in step with the view.
+//! State that a scheduler keeps of each subflow, in step with the view.
 
 use crate::SubflowView;
 use anabranch_units::SubflowId;
@@ -23,7 +23,7 @@ impl<T> PerSubflow<T> {
         }
         self.0.retain(|(id, _)| subflows.iter().any(|subflow| subflow.id == *id));
         for (at, subflow) in subflows.iter().enumerate() {
-            // Both are ordered by id, and what is left of ours is a part of theirs.
+            // Both are ordered by id, and the rest of ours is a subset of theirs.
             if self.0.get(at).is_none_or(|(id, _)| *id != subflow.id) {
                 self.0.insert(at, (subflow.id, first(subflow)));
             }
@@ -31,7 +31,7 @@ impl<T> PerSubflow<T> {
         true
     }
 
-    /// What belongs to the subflow called `id`.
+    /// Returns the state of subflow `id`.
     pub fn of(&mut self, id: SubflowId) -> Option<&mut T> {
         self.0.iter_mut().find(|(known, _)| *known == id).map(|(_, kept)| kept)
     }

@@ -1,4 +1,4 @@
-//! What the faster subflows will deliver, for the schedulers that forecast it round by round.
+//! Deliveries of the faster subflows, for the schedulers that forecast them round by round.
 
 use super::skip::faster;
 use crate::forecast::{Conditions, Forecast, Kept, grow};
@@ -9,13 +9,13 @@ use std::collections::VecDeque;
 /// Forecasts of one kind for all pairs of subflows.
 pub(super) struct Prospects<F> {
     forecasts: Kept<F>,
-    /// What a forecast takes from a faster subflow.
+    /// Input of a forecast from a faster subflow.
     conditions: fn(&SubflowView, &View<'_>) -> Conditions,
     /// When the rounds under way end, if forecasts are to begin there (A-PHASE).
     flights: Option<Vec<Flight>>,
 }
 
-/// What one subflow has in flight.
+/// Data in flight of one subflow.
 struct Flight {
     id: SubflowId,
     /// As [`SubflowView::sent`] when last seen.
@@ -47,7 +47,7 @@ impl<F: Forecast> Prospects<F> {
         }
     }
 
-    /// How many segments, of `slow`'s size, the faster subflows are expected to deliver within `horizon`.
+    /// Number of segments, of `slow`'s size, that the faster subflows are expected to deliver within `horizon`.
     pub(super) fn delivered(&mut self, now: Instant, slow: &SubflowView, view: &View<'_>, horizon: Duration) -> f64 {
         let mut bytes = 0.0;
         for fast in faster(view, slow) {
@@ -57,7 +57,8 @@ impl<F: Forecast> Prospects<F> {
         bytes / slow.mss.get().max(1) as f64
     }
 
-    /// How many of its segments `fast`, in these conditions, is expected to deliver within `horizon`, for the sake of `slow`.
+    /// Number of its segments that `fast`, in these conditions, is expected to deliver within `horizon`, for a decision
+    /// on `slow`.
     pub(super) fn delivered_by(
         &mut self,
         now: Instant,
@@ -77,17 +78,18 @@ impl<F: Forecast> Prospects<F> {
         }
     }
 
-    /// What a forecast takes from `fast`.
+    /// Input of a forecast from `fast`.
     pub(super) fn conditions(&self, fast: &SubflowView, view: &View<'_>) -> Conditions {
         (self.conditions)(fast, view)
     }
 
-    /// Whether forecasts begin in the round under way.
+    /// Returns true if forecasts begin in the round under way.
     pub(super) fn is_phase_aware(&self) -> bool {
         self.flights.is_some()
     }
 
-    /// What is free of `fast`'s window leaves now, and the next whole window when the oldest segment in flight is `due`.
+    /// The free part of `fast`'s window leaves now, and the next whole window when the oldest segment in flight is
+    /// `due`.
     fn mid_round(&mut self, fast: &SubflowView, due: Duration, horizon: Duration, conditions: &Conditions) -> f64 {
         let now = match fast.room_segments().min(conditions.cwnd) {
             0 => 0.0,

@@ -33,7 +33,7 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// With `weights` and `cwnd_limited` from `parameters`.
+    /// Reads `weights` and `cwnd_limited` from `parameters`.
     pub fn new(parameters: &Params) -> Self {
         // The registry has let only a text through that can be read.
         let weights = parse(WEIGHTS.of(parameters)).unwrap_or_default();

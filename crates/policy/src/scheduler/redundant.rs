@@ -1,15 +1,14 @@
 //! Redundant: every segment on every subflow. The first copy to arrive counts.
 //!
 //! The `redundant` scheduler of Linux MPTCP v0.9x, its second version (A-REDUNDANT). Each subflow walks through the
-//! stream on its own: at its cursor it sends what others have sent before as a copy, and at the end of that the next
-//! new segment. Subflows with room take turns. What the peer has acknowledged is skipped: a subflow that lags behind
-//! jumps forward. Backup subflows, shown when nothing else is usable, carry no copies.
+//! stream on its own: at its cursor it sends a copy of data that others have sent, and at the end of that the next new
+//! segment. Subflows with room take turns. Acknowledged data is skipped: a subflow that lags behind jumps forward.
+//! Backup subflows, shown when no other is usable, carry no copies.
 //!
-//! The latency is that of the best path at each moment, losses included; the throughput is that of the best path, not the
-//! sum. On the others congestion control sees a sender that is never in a hurry.
+//! The latency is that of the best path at each moment, losses included; the throughput is that of the best path, not
+//! the sum. On the others congestion control sees a sender that is never in a hurry.
 //!
-//! Where we differ: what a subflow has carried already by way of a reinjection is not copied to it once more; Linux does not
-//! look.
+//! Where we differ: data that a subflow has carried as a reinjection is not copied to it again; Linux does not check.
 
 use super::per_subflow::PerSubflow;
 use super::{Capabilities, Entry, Scheduler};
@@ -27,9 +26,9 @@ pub const ENTRY: Entry =
 /// Everything everywhere.
 #[derive(Default)]
 pub struct Redundant {
-    /// What each subflow sends next.
+    /// DSN that each subflow sends next.
     cursors: PerSubflow<Dsn>,
-    /// Whose turn it is, or if it is not usable, the next id's.
+    /// Subflow with the next turn, or if it is not usable, the next id.
     turn: SubflowId,
 }
 

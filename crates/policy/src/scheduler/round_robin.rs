@@ -23,14 +23,14 @@ pub struct RoundRobin {
     burst: u32,
     /// Pass over a subflow without room.
     cwnd_limited: bool,
-    /// Whose turn it is, or if it is not usable, the next id's.
+    /// Subflow with the next turn, or if it is not usable, the next id.
     turn: SubflowId,
     /// Segments left in this turn.
     left: u32,
 }
 
 impl RoundRobin {
-    /// With `burst` and `cwnd_limited` from `parameters`.
+    /// Reads `burst` and `cwnd_limited` from `parameters`.
     pub fn new(parameters: &Params) -> Self {
         let burst = (BURST.of(parameters) as u32).max(1);
         RoundRobin { burst, cwnd_limited: CWND_LIMITED.of(parameters), turn: SubflowId(0), left: burst }

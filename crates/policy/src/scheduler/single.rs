@@ -1,7 +1,7 @@
 //! Single: everything on one subflow, as if the others were not there. The baseline of every comparison.
 //!
 //! If the chosen subflow is not usable, the usable one with the lowest id takes its place; a full window is waited for.
-//! Where even that would wait for nothing (no room, and nothing in flight), the lowest id with room is used.
+//! If no ACK could end that wait (no room, and no data in flight), the lowest id with room is used.
 
 use super::{Entry, Scheduler, ack_due};
 use crate::registry::{Number, Params, number};

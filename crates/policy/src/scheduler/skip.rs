@@ -16,13 +16,13 @@ use super::{Scheduler, ack_due};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Instant};
 
-/// How much unsent data a slow subflow leaves to the faster ones.
+/// Amount of unsent data that a slow subflow leaves to the faster ones.
 pub(super) trait Reserve: Send {
     /// Bytes at the front of the unsent data that the subflows faster than `slow` are to take. Asked only if there is one.
     fn reserve(&mut self, now: Instant, slow: &SubflowView, view: &View<'_>) -> Bytes;
-    /// Told before each decision what it is about.
+    /// Called with the view before each decision.
     fn look(&mut self, _now: Instant, _view: &View<'_>) {}
-    /// As [`Scheduler::observe`].
+    /// Like [`Scheduler::observe`].
     fn observe(&mut self, _now: Instant, _event: &Event) {}
 }
 

@@ -39,12 +39,12 @@ pub(super) struct Stms {
     ahead: Ahead,
 }
 
-/// What was sent beyond the first unsent byte: ranges that do not touch, in DSN order.
+/// Data sent beyond the first unsent byte: ranges that do not touch, in DSN order.
 #[derive(Default)]
 struct Ahead(Vec<(Dsn, Dsn)>);
 
 impl Stms {
-    /// With nothing sent yet.
+    /// Creates it with nothing sent yet.
     pub(super) fn scheduler() -> SkipAhead<Self> {
         SkipAhead(Stms::default())
     }
@@ -75,7 +75,7 @@ impl Reserve for Stms {
 }
 
 impl Ahead {
-    /// How many of the `distance` bytes from `from` on are unsent.
+    /// Number of unsent bytes among the `distance` bytes from `from` on.
     fn unsent_before(&self, from: Dsn, distance: u64) -> u64 {
         let offset = |dsn: Dsn| u64::try_from(dsn.distance(from)).unwrap_or(0).min(distance);
         distance - self.0.iter().map(|&(start, end)| offset(end) - offset(start)).sum::<u64>()

@@ -1,4 +1,5 @@
-//! STTF, shortest transmission time first: each unsent segment belongs to the subflow where it is predicted to arrive first.
+//! STTF, shortest transmission time first: each unsent segment belongs to the subflow where it is predicted to arrive
+//! first.
 //!
 //! P. Hurtig, K.-J. Grinnemo, A. Brunstrom, S. Ferlin, Ö. Alay, N. Kuhn. *Low-Latency Scheduling in MPTCP.* IEEE/ACM
 //! Transactions on Networking 27(1), 2019.
@@ -10,17 +11,18 @@
 //! grow(w) = min(2w, ssthresh) below ssthresh, w + 1 from there on
 //! ```
 //! In the order of the data each segment goes where that is least, the lower RTT on a tie, and joins the queue there. A
-//! full window or TCP Small Queues keep no subflow out: what is meant for it waits for it. The unsent segments are assigned
-//! anew whenever anything changes, so nothing is bound to a subflow before it leaves.
+//! full window or TCP Small Queues keep no subflow out: its data waits for it. The unsent segments are assigned anew
+//! whenever anything changes, so nothing is bound to a subflow before it leaves.
 //!
-//! Nothing is walked for that. Predictions of one subflow never decrease with `n`, so the pass is a merge of sorted
-//! sequences: the first segment of a subflow with room stands behind as many others as are predicted to arrive earlier
-//! elsewhere, and that is a count of closed form. The decision is the one of the whole pass; a test compares them.
+//! This needs no walk over segments. Predictions of one subflow never decrease with `n`, so the pass is a merge of
+//! sorted sequences: the first segment of a subflow with room stands behind as many others as are predicted to arrive
+//! earlier elsewhere, and that is a count of closed form. The decision is the one of the whole pass; a test compares
+//! them.
 //!
-//! - *RTT reset* (the authors' code): a subflow that was silent for longer than its timeout has its first RTT until there is
-//!   a new sample.
-//! - *Symmetry* (the authors' code): where all first RTTs lie within a millisecond or within 1/`alpha` of the largest, it is
-//!   min-RTT. `alpha` = 0 turns that off.
+//! - *RTT reset* (the authors' code): a subflow that was silent for longer than its timeout has its first RTT until
+//!   there is a new sample.
+//! - *Symmetry* (the authors' code): if all first RTTs lie within a millisecond or within 1/`alpha` of the largest, it
+//!   is min-RTT. `alpha` = 0 turns that off.
 //!
 //! Where we differ: Algorithms 2 and 3 are corrected (A-STTF): the minimum begins anew for each segment, `n = free`
 //! fits, the free window is subtracted, RTT/2 is never forgotten, congestion avoidance begins at ssthresh. `overshoot`
@@ -64,7 +66,7 @@ pub struct Sttf {
 }
 
 impl Sttf {
-    /// With the switches from `parameters`.
+    /// Reads the switches from `parameters`.
     pub fn new(parameters: &Params) -> Self {
         Sttf {
             clock: Clock::new(LAST_SAMPLE.of(parameters)),
@@ -113,7 +115,7 @@ struct Rank {
     id: SubflowId,
 }
 
-/// Whether all first RTTs are so close that there is nothing to gain.
+/// Returns true if all first RTTs are so close that there is nothing to gain.
 fn is_symmetric(subflows: &[SubflowView], alpha: f64) -> bool {
     let firsts = || subflows.iter().map(|subflow| subflow.rtt_first);
     let (Some(low), Some(high)) = (firsts().min(), firsts().max()) else { return true };

@@ -25,12 +25,12 @@ struct Run {
 }
 
 impl Tags {
-    /// How many unsent bytes have a tag.
+    /// Number of unsent bytes with a tag.
     pub(super) fn total(&self) -> Bytes {
         self.total
     }
 
-    /// How many of them wait for the subflow at `place`.
+    /// Number of those for the subflow at `place`.
     pub(super) fn queued(&self, place: usize) -> Bytes {
         self.queues.get(place).map_or(Bytes::ZERO, |(_, queued)| *queued)
     }
@@ -115,7 +115,7 @@ impl Tags {
         }
     }
 
-    /// How many runs there are.
+    /// Number of runs.
     pub(super) fn runs(&self) -> usize {
         self.runs.len()
     }
@@ -140,15 +140,15 @@ impl Tags {
         self.total = Bytes::ZERO;
     }
 
-    /// Whether the places are those of this view.
+    /// Returns true if the places are those of this view.
     pub(super) fn is_of(&self, view: &View<'_>) -> bool {
         let ids = view.subflows.iter().map(|subflow| subflow.id);
         self.queues.len() == view.subflows.len() && self.queues.iter().zip(ids).all(|((known, _), id)| *known == id)
     }
 
-    /// Takes the places from this view. What waited for a subflow that is gone loses its tag and is tagged anew by `choose`,
-    /// a segment at a time, in the order of the data; everything else keeps its own. If nobody is chosen, all behind that
-    /// segment loses its tag.
+    /// Takes the places from this view. Data of a subflow that is gone loses its tag and is tagged anew by `choose`, a
+    /// segment at a time, in the order of the data; all other tags stay. If `choose` returns `None`, all data behind
+    /// that segment loses its tag.
     pub(super) fn adopt(&mut self, view: &View<'_>, mut choose: impl FnMut(&Tags) -> Option<usize>) {
         let before = std::mem::take(self);
         let place_now = |run: &Run| {
@@ -275,7 +275,7 @@ mod tests {
             let mut tags = tags(&ids(&[FAST, SLOW, OTHER]), &pushes);
             let mut bytes: Vec<usize> = pushes.iter().flat_map(|&(place, n)| (0..n).map(move |_| place)).collect();
             for (skip, length) in removals {
-                // What is longer than the tags cuts them off.
+                // A removal that reaches beyond the tags cuts them off.
                 if length > 25 { tags.truncate(Bytes::new(skip)) } else { tags.remove(Bytes::new(skip), Bytes::new(length)) }
                 let length = if length > 25 { u64::MAX / 2 } else { length };
                 let end = (skip + length).min(bytes.len() as u64) as usize;

@@ -10,7 +10,7 @@ use super::ack_due;
 use super::per_subflow::PerSubflow;
 use crate::{Decision, SubflowView};
 
-/// What one subflow may claim.
+/// Claim of one subflow.
 pub(super) struct Turn {
     /// Its share, against the weights of the others; from 1 to [`Turn::HEAVIEST`].
     weight: u64,
@@ -33,7 +33,8 @@ impl Turn {
     }
 }
 
-/// Whose turn it is. Who has no room is passed over or, if not `pass_over`, waited for, as long as an ACK is due there.
+/// Returns the subflow with the next turn. One without room is skipped or, unless `pass_over`, waited for, as long as
+/// an ACK is due there.
 pub(super) fn take<T>(
     kept: &mut PerSubflow<T>,
     turn_of: impl Fn(&mut T) -> &mut Turn,
@@ -69,7 +70,7 @@ mod tests {
     use crate::scheduler::testing::*;
     use anabranch_units::SubflowId;
 
-    /// Who takes the next `n` turns; 99 waits.
+    /// Returns the subflows of the next `n` turns; 99 waits.
     fn turns(kept: &mut PerSubflow<Turn>, subflows: &[SubflowView], pass_over: bool, n: usize) -> Vec<u16> {
         let mut next = || match take(kept, |turn| turn, subflows, pass_over) {
             Decision::Send { on, .. } => on.0,

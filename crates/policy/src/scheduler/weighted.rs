@@ -28,7 +28,7 @@ pub struct Weighted {
 
 struct Weighed {
     turn: Turn,
-    /// When its weight was taken.
+    /// Time at which its weight was taken.
     at: Instant,
 }
 

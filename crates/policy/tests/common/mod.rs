@@ -1,4 +1,4 @@
-//! What the suites over the registry share.
+//! Parts common to the suites over the registry.
 #![allow(clippy::unwrap_used)]
 
 use anabranch_policy::registry::{Built, Domain, Entry, Kind, Value};

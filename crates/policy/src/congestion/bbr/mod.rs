@@ -1,10 +1,11 @@
 //! BBR version 1: send at the rate the path delivers, with two bandwidth-delay products in flight.
 //!
-//! N. Cardwell, Y. Cheng, C. S. Gunn, S. Hassas Yeganeh, V. Jacobson. *BBR: Congestion-Based Congestion Control.* ACM Queue
-//! 14(5), 2016; draft-cardwell-iccrg-bbr-congestion-control-00; details that the draft leaves open as in Linux (`tcp_bbr`).
+//! N. Cardwell, Y. Cheng, C. S. Gunn, S. Hassas Yeganeh, V. Jacobson. *BBR: Congestion-Based Congestion Control.* ACM
+//! Queue 14(5), 2016; draft-cardwell-iccrg-bbr-congestion-control-00; details that the draft leaves open as in Linux
+//! (`tcp_bbr`).
 //!
-//! Two filters model the path: `BtlBw`, the largest delivery rate of the last 10 rounds, and `RTprop`, the smallest RTT of
-//! the last 10 s. Segments leave at `pacing_gain · BtlBw`, and `cwnd_gain · BtlBw · RTprop` may be in flight.
+//! Two filters model the path: `BtlBw`, the largest delivery rate of the last 10 rounds, and `RTprop`, the smallest RTT
+//! of the last 10 s. Segments leave at `pacing_gain · BtlBw`, and `cwnd_gain · BtlBw · RTprop` may be in flight.
 //! ```text
 //! Startup    2.89 for both gains, until BtlBw has not grown by 25 % in three rounds
 //! Drain      1/2.89 for pacing, until no more than one product is in flight
@@ -13,12 +14,12 @@
 //! ProbeRTT   when RTprop is 10 s old: 4 segments in flight for 200 ms and a round
 //! ```
 //! Loss does not set a rate. While the first round of a recovery lasts, as much leaves as arrives (packet
-//! conservation); what is lost is taken off the window; the window of before comes back at the end. A timeout begins
+//! conservation); lost bytes are taken off the window; the previous window is restored at the end. A timeout begins
 //! with one segment. There is no threshold, and penalisation is ignored (A-OPT). Subflows are not coupled.
 //!
-//! Where we differ: the phase in which ProbeBW begins comes from the digits of the clock rather than from chance, so that
-//! runs repeat; a quantum is one segment below 1.2 Mbit/s and two above, since the engine never lets more leave back to
-//! back; the extra room for aggregated ACKs and the policer detection that Linux added later are absent.
+//! Where we differ: the phase in which ProbeBW begins comes from the digits of the clock rather than from a random
+//! draw, so that runs repeat; a quantum is one segment below 1.2 Mbit/s and two above, since the engine never lets more
+//! leave back to back; the extra room for aggregated ACKs and the policer detection that Linux added later are absent.
 
 mod filter;
 #[cfg(test)]
@@ -70,12 +71,12 @@ struct Path {
     full_bandwidth: f64,
     full_rounds: u32,
     filled: bool,
-    /// When the phase of the cycle began.
+    /// Time at which the phase of the cycle began.
     phase_since: Instant,
     /// ProbeRTT: when the 200 ms are over, once few enough are in flight; whether a round has ended since.
     probe_done: Option<Instant>,
     probe_round_done: bool,
-    /// What was sent while so many bytes had been delivered says nothing of the bandwidth: ProbeRTT kept it small.
+    /// Range of delivered bytes for which rate samples are invalid, because ProbeRTT kept the flight small.
     kept_small: Option<(u64, u64)>,
     /// The window before ProbeRTT, a recovery or a timeout \[bytes\].
     prior_cwnd: f64,
@@ -84,7 +85,7 @@ struct Path {
     resuming: bool,
 }
 
-/// What a loss does to the window.
+/// State of the window during a recovery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Repair {
     #[default]
@@ -359,8 +360,8 @@ impl ModelBased for Bbr {
     }
 }
 
-/// What a window spread over a round trip needs, with the gain of Startup \[bytes/s\]; a millisecond stands for an RTT that
-/// nobody knows.
+/// Rate that spreads a window over a round trip, with the gain of Startup \[bytes/s\]; a millisecond stands for an
+/// unknown RTT.
 fn initial_pacing(flow: &Flow, srtt: Option<Duration>) -> f64 {
     HIGH_GAIN * flow.cwnd / srtt.unwrap_or(UNKNOWN_RTT).max(Duration::from_nanos(1)).as_secs_f64()
 }
@@ -373,7 +374,7 @@ const CWND_GAIN: f64 = 2.0;
 /// Growth that shows that the pipe was not full.
 const GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
-/// How long a smallest RTT is believed.
+/// Lifetime of the smallest RTT.
 const RTPROP_SPAN: Duration = Duration::from_secs(10);
 const PROBE_RTT_SPAN: Duration = Duration::from_millis(200);
 /// BBRMinPipeCwnd: enough to keep ACKs coming.

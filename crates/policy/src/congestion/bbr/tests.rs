@@ -3,7 +3,7 @@ use crate::congestion::{FlowKey, RateSample};
 use anabranch_units::SubflowId;
 
 const MSS: f64 = 1000.0;
-/// What the path of most tests carries: 10 Mbit/s, 1250 bytes per millisecond.
+/// Rate of the path in most tests: 10 Mbit/s, 1250 bytes per millisecond.
 const RATE: Rate = Rate::from_mbps(10);
 const RTT: Duration = Duration::from_millis(100);
 /// 10 Mbit/s · 100 ms.
@@ -188,7 +188,7 @@ fn the_window_grows_to_two_products_and_no_further() {
     assert!((sender.cwnd - (2.0 * BDP + SLACK)).abs() < 1e-6);
 }
 
-/// Nothing shorter for 10 s: four segments for 200 ms and a round, then what was before.
+/// After 10 s without a shorter RTT: four segments for 200 ms and a round, then the previous state.
 #[test]
 fn looks_for_the_smallest_rtt_when_it_is_ten_seconds_old() {
     let mut sender = Sender::cruising();

@@ -222,7 +222,7 @@ fn another_algorithm_takes_the_windows_over() {
     ack(&mut c, 1);
     c.on_fast_retransmit(T, A, Bytes::new(6000));
     assert_eq!(state(&c).0, 4200);
-    // What was halved by the old one is given back all the same.
+    // A halving by the old one is undone all the same.
     c.on_spurious(T, A);
     assert_eq!(state(&c).0, 6000);
 }

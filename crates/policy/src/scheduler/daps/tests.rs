@@ -41,7 +41,7 @@ fn send(daps: &mut Daps, on: SubflowId, skip: u64, n: u64) {
     daps.observe(at(0), &Event::Sent { on, dsn: Dsn::new(1), skip, length });
 }
 
-/// By hand: d = (5, 20), windows of 10. The slow path starts with segment 41.
+/// Computed by hand: d = (5, 20), windows of 10. The slow path starts with segment 41.
 #[test]
 fn worked_example() {
     let subflows = [path(0, 5, 10, true), path(1, 20, 10, false)];

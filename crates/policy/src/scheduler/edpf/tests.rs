@@ -85,7 +85,7 @@ fn a_thin_path_takes_what_it_can_deliver() {
     let thin_and_fat = || paths(&[(1, 2), (20, 50)]);
     let sent = trace(&mut edpf(false), &mut thin_and_fat(), 8);
     assert_eq!(sent.iter().filter(|sent| sent.0 == 0).count(), 5);
-    // What is predicted from cwnd and SRTT knows nothing of that: the whole window would leave at once.
+    // A prediction from cwnd and SRTT ignores that: the whole window would leave at once.
     let mut blind = thin_and_fat();
     blind.iter_mut().for_each(|subflow| subflow.truth = None);
     assert_eq!(trace(&mut edpf(false), &mut blind, 8), vec![(0, 0); 8]);
@@ -115,7 +115,7 @@ fn a_path_is_free_no_later_than_what_is_in_flight_takes() {
     both[0] = SubflowView { in_flight: segments(10), ..path(0, 100, 2) };
     edpf.decide(at(100), &view(&both, 5));
     assert_eq!(edpf.paths[0].free, at(102) + Duration::from_nanos(86_400) * 10);
-    // A path that leads nowhere is nobody's choice.
+    // A path that delivers nothing is never chosen.
     both[0] = path(0, 0, 2);
     assert_eq!(edpf.decide(at(101), &view(&both, 5)), Decision::send(SLOW));
 }

@@ -37,7 +37,7 @@ fn left(late: &Late) -> Vec<u64> {
     late.blocks.iter().map(|block| block.left.get() / 1000).collect()
 }
 
-/// From a script apart from this code: RTT, RTO of the slave and RTT of the master in ms (twice the horizon), loss,
+/// Vectors of an independent script: RTT, RTO of the slave and RTT of the master in ms (twice the horizon), loss,
 /// ssthresh. The master's first segment goes behind what the slave is expected to deliver.
 #[test]
 fn the_master_skips_what_the_slave_is_expected_to_deliver() {
@@ -162,7 +162,7 @@ fn without_a_block_a_subflow_takes_what_no_block_holds_unless_strict() {
 
 #[test]
 fn blocks_are_dealt_out_again_when_the_masters_round_ends() {
-    // What the master sent and had acknowledged since the last dealing at 0 ms, when it is now, and whether that is over.
+    // Bytes that the master sent and had acknowledged since the last dealing at 0 ms, the time now, and the verdict.
     for (sent, acked, now, over) in [
         (0, 0, 99, false),
         (0, 0, 100, true),     // an RTT without any ACK

@@ -1,4 +1,4 @@
-//! Where segments queue, and where they go when a queue is gone.
+//! Queues of segments, and their reassignment when a queue is gone.
 
 use super::*;
 use crate::scheduler::testing::*;
@@ -128,7 +128,7 @@ fn never_waits_for_a_subflow_with_nothing_in_flight() {
     assert_eq!(otias(false).decide(at(0), &view(&both, 5)), Decision::send(SLOW));
 }
 
-/// Nothing is assigned that the peer's window does not admit.
+/// Only data within the peer's window is assigned.
 #[test]
 fn the_window_bounds_the_queues() {
     let mut otias = otias(false);

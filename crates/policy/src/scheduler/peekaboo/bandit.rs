@@ -1,6 +1,6 @@
 //! One action's linear model of its reward (LinUCB with disjoint models: Li et al., WWW 2010, Algorithm 1).
 
-/// How many numbers describe a situation.
+/// Number of features of a situation.
 const N: usize = 6;
 
 /// A situation.

@@ -35,7 +35,8 @@ fn never_waits_for_a_subflow_with_nothing_in_flight() {
     assert_eq!(peekaboo(&[("send", 0.0)]).decide(at(0), &view(&both, 5)), Decision::send(SLOW));
 }
 
-/// Nothing is known, so nothing scores higher: it sends nine times of ten. Where waiting scores higher it waits seven times.
+/// Without knowledge no action scores higher: it sends nine times of ten. If waiting scores higher it waits seven
+/// times.
 #[test]
 fn chance_has_its_say() {
     let waits = |learnt: bool| {

@@ -12,7 +12,7 @@ use anabranch_units::{Bytes, Duration};
 pub(super) struct Arrivals {
     /// [ns], at least 1.
     rtt: u64,
-    /// What the window admits now [segments].
+    /// Free part of the window [segments].
     free: u64,
     first: u64,
     doublings: u32,
@@ -20,7 +20,7 @@ pub(super) struct Arrivals {
     step: u64,
 }
 
-/// How the window grows, which paper and code do not agree on (A-STTF).
+/// Growth of the window, on which paper and code differ (A-STTF).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Growth {
     /// The last doubling ends at the threshold, where congestion avoidance begins.
@@ -40,7 +40,7 @@ impl Arrivals {
         }
     }
 
-    /// With these windows [segments].
+    /// Creates it with these windows [segments].
     pub(super) fn new(rtt: Duration, free: u64, cwnd: u32, ssthresh: Option<u32>, growth: Growth) -> Self {
         let (rtt, cwnd) = (rtt.as_nanos().max(1), u64::from(cwnd));
         let Some(ssthresh) = ssthresh.map(u64::from) else {
@@ -69,7 +69,7 @@ impl Arrivals {
         (arrival, self.free.saturating_add(self.carried(round)).max(n))
     }
 
-    /// How many have arrived by `time`.
+    /// Number of segments that have arrived by `time`.
     pub(super) fn by(&self, time: Duration) -> u64 {
         match time.as_nanos().checked_sub(self.rtt / 2) {
             None => 0,
@@ -78,7 +78,7 @@ impl Arrivals {
         }
     }
 
-    /// How many arrive before `time`, or by then if `ties` are won.
+    /// Number of segments that arrive before `time`, or by then if `ties` are won.
     pub(super) fn before(&self, time: Duration, ties: bool) -> u64 {
         match (ties, time.is_zero()) {
             (true, _) => self.by(time),
@@ -144,7 +144,7 @@ mod tests {
         Arrivals::new(RTT, free, cwnd, ssthresh, growth).nth(n).0.as_millis()
     }
 
-    /// From a script apart from this code: n, free, cwnd, ssthresh, transfer time [ms] at an RTT of 10 ms.
+    /// Vectors of an independent script: n, free, cwnd, ssthresh, transfer time [ms] at an RTT of 10 ms.
     #[test]
     fn vectors_of_a_script() {
         for (n, free, cwnd, ssthresh, expected) in [

@@ -4,10 +4,11 @@ use crate::SubflowView;
 use crate::scheduler::per_subflow::PerSubflow;
 use anabranch_units::{Duration, Instant};
 
-/// Which RTT counts: the smoothed one or the last sample, or the first ever measured while the subflow's others are stale.
+/// Selects the RTT: the smoothed one or the last sample, or the first ever measured while the subflow's others are
+/// stale.
 ///
-/// They are stale once it has sent nothing for longer than its timeout, and until data sent after that is acknowledged. A
-/// path that was congested when it was last used would otherwise never be used again.
+/// They are stale once it has been silent for longer than its timeout, and until data sent after that is acknowledged.
+/// Otherwise a path that was congested when last used would never be used again.
 #[derive(Default)]
 pub(super) struct Clock {
     last_sample: bool,
@@ -16,9 +17,9 @@ pub(super) struct Clock {
 
 /// Of a subflow that fell silent.
 struct Stale {
-    /// When it had last sent.
+    /// Time at which it had last sent.
     since: Instant,
-    /// What was acknowledged then: more says that there is a new sample.
+    /// Bytes acknowledged then: a larger count means that there is a new sample.
     acked: u64,
 }
 
@@ -41,7 +42,7 @@ impl Clock {
     }
 }
 
-/// Whether what was measured of this subflow is stale, given what is known of its latest silence.
+/// Returns true if this subflow's measurements are stale, given its latest silence.
 fn is_stale(known: &mut Option<Stale>, now: Instant, subflow: &SubflowView) -> bool {
     let silent = subflow.last_sent.filter(|&last| now.since(last) > subflow.rto);
     match (known.as_ref(), silent) {

@@ -1,21 +1,24 @@
-//! STTF as its authors' Linux module has it: the last raw RTT sample, and an assignment that is kept while it is nearly right.
+//! STTF as its authors' Linux module has it: the last raw RTT sample, and an assignment that is kept while it is nearly
+//! right.
 //!
 //! The Karlstad kernel of *Low-Latency Scheduling in MPTCP* (see `sttf` for the paper and the formulas).
 //!
-//! Before each output run the segments are counted that a new assignment would give each subflow. If that differs by more than
-//! one from what waits for it, on any subflow, all unsent segments are assigned anew; if not, they stay where they are, and
-//! new ones join the queues behind them. In between, nothing moves: as in `otias` each subflow sends what waits for it.
+//! Before each output run the segments are counted that a new assignment would give each subflow. If that differs by
+//! more than one from its queue, on any subflow, all unsent segments are assigned anew; if not, they stay in their
+//! queues, and new ones join behind them. In between the queues are fixed: as in `otias` each subflow sends its own.
 //!
-//! - The RTT is the last raw sample (the paper says SRTT: A-STTF-RTT), or the first one ever while the subflow's others are stale.
-//! - Slow start overshoots: windows up to ssthresh double, and congestion avoidance begins at ssthresh + 1 (A-STTF). The later
-//!   version of the code, whose numbers are those of `sttf`, is `overshoot = false`.
+//! - The RTT is the last raw sample (the paper says SRTT: A-STTF-RTT), or the first one ever while the subflow's others
+//!   are stale.
+//! - Slow start overshoots: windows up to ssthresh double, and congestion avoidance begins at ssthresh + 1 (A-STTF).
+//!   The later version of the code, whose numbers are those of `sttf`, is `overshoot = false`.
 //! - Plain min-RTT where first RTTs are alike (`alpha`).
 //!
-//! Where we differ: an output run is whatever is sent at one instant. The count is a test of closed form: a new assignment gives
-//! nobody two more than it has if the earliest of the segments that would be one too many does not belong to it, and takes two from
-//! nobody if the latest of those that would be one too few does. The code looks at everything unsent, we at what the peer's
-//! window admits. The module's own queues are tags here, so what waits for a subflow that is gone is assigned anew at once. When
-//! nothing is in flight on the subflow that holds the first unsent byte, the fastest subflow with room sends that byte.
+//! Where we differ: an output run is the data sent at one instant. The count is a test of closed form: a new assignment
+//! gives no subflow two more than it has if the earliest of the segments that would be one too many does not belong to
+//! it, and takes two from none if the latest of those that would be one too few does. The code considers all unsent
+//! data, we the data within the peer's window. The module's own queues are tags here, so data for a subflow that is
+//! gone is assigned anew at once. When nothing is in flight on the subflow that holds the first unsent byte, the
+//! fastest subflow with room sends that byte.
 
 use super::{ALPHA, Arrivals, Clock, Growth, OVERSHOOT_ABOUT, Rank};
 use super::{growth, is_symmetric};
@@ -43,11 +46,11 @@ pub struct SttfCode {
     tags: Tags,
     /// Of the subflows of the view, in its order.
     outlooks: Vec<Outlook>,
-    /// When the latest output run began; `None` before the first.
+    /// Time at which the latest output run began; `None` before the first.
     run: Option<Instant>,
 }
 
-/// What is predicted of one subflow.
+/// Prediction for one subflow.
 struct Outlook {
     rank: Rank,
     /// `None` while nothing may be assigned to it.
@@ -59,7 +62,7 @@ struct Outlook {
 }
 
 impl SttfCode {
-    /// With the switches from `parameters`.
+    /// Reads the switches from `parameters`.
     pub fn new(parameters: &Params) -> Self {
         SttfCode {
             clock: Clock::new(true),
@@ -84,7 +87,7 @@ impl SttfCode {
         }
     }
 
-    /// Whether a new assignment would change a subflow's share by more than one segment.
+    /// Returns true if a new assignment would change a subflow's share by more than one segment.
     fn is_outdated(&self, view: &View<'_>) -> bool {
         let mss = view.subflows.iter().map(|subflow| subflow.mss).max().unwrap_or_default();
         let all = view.sendable.get().div_ceil(mss.get().max(1));
@@ -104,7 +107,7 @@ impl SttfCode {
         too_many.is_some_and(|key| self.ahead_of(key) < all) || too_few.is_some_and(|key| self.ahead_of(key) >= all)
     }
 
-    /// How many segments a new assignment puts before the `n`th of a subflow, which has this arrival and rank.
+    /// Number of segments that a new assignment puts before the `n`th of a subflow, which has this arrival and rank.
     fn ahead_of(&self, (time, rank, n): (Duration, Rank, u64)) -> u64 {
         let others = self.outlooks.iter().filter(|outlook| outlook.rank != rank);
         let known = others.filter_map(|other| Some(other.arrivals?.before(time, other.rank < rank)));

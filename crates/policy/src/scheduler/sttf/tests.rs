@@ -1,4 +1,4 @@
-//! What is sent next is what the whole assignment pass says.
+//! Decisions agree with the whole assignment pass.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// SRTT [ms], cwnd, in flight and ssthresh in segments.
 type Row = (u64, u64, u64, Option<u64>);
-/// Which subflow sends, and how many segments it skips.
+/// Subflow that sends, and the segments that it skips.
 type Sends = Option<(u16, u64)>;
 
 fn scheduler(name: &str, given: &[(&str, Value)]) -> Box<dyn Scheduler> {
@@ -128,7 +128,7 @@ fn alike_first_rtts_make_it_min_rtt() {
     assert_eq!(trace(&mut *scheduler("sttf", &[]), &mut both, 15), spilt, "the slow path's 50 ms beat 135 ms");
     let (mut one, mut other) = (scheduler("sttf", &[]), sttf());
     for (first, symmetric) in [(100, false), (109, true), (112, true), (113, false)] {
-        // What is measured later does not matter.
+        // Later measurements do not matter.
         let long_ago = |first| SubflowView { rtt_first: Duration::from_millis(first), ..subflow(SLOW, 500, 10, 0) };
         let fast = SubflowView {
             rtt_first: Duration::from_millis(if first == 100 { 88 } else { 101 }),
@@ -235,7 +235,7 @@ proptest! {
         }
     }
 
-    /// What the code tests before each run, by two assignments written out; and its assignment is the pass's.
+    /// Repeats the code's test before each run with two full assignments; its assignment equals the pass's.
     #[test]
     fn the_code_counts_as_if_it_assigned(subflows in any_subflows(), earlier in any_subflows(), unsent in 1u64..300, more in 0u64..4) {
         let n = subflows.len().min(earlier.len());
