@@ -361,7 +361,7 @@ fn every_policy_is_explained() {
     assert!(code == 2 && text.contains("did you mean `ecf`?"), "{text}");
 }
 
-/// Whatever ran is said with all its parameters, defaults too, in words, in JSON and in CSV.
+/// Results name the policies that ran with all parameters, also defaults, in words, in JSON and in CSV.
 #[test]
 fn a_result_says_which_variant_ran() {
     let here = directory("variants");

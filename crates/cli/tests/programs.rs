@@ -37,7 +37,7 @@ fn case(name: String, test: impl FnOnce() + Send + 'static) -> Case {
     })
 }
 
-/// Only guards against hanging.
+/// Limit that only a hang reaches, in seconds.
 const LIMIT: &str = "300";
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Bytes moved: more than the buffers of both ends hold, so that a transfer cannot be over before it is let go on.

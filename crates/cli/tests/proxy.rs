@@ -12,7 +12,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// Only a hang takes this long.
+/// Limit that only a hang reaches.
 const GUARD: Duration = Duration::from_secs(300);
 /// More than the buffers on the way hold: a download that is not read does not end.
 const SIZE: usize = 32 << 20;

@@ -192,7 +192,7 @@ fn a_scenario_of_a_study_runs_alone() {
     assert_eq!(json["scenario"], "late/fig10");
 }
 
-/// It is made by hand, from full runs (CONTRIBUTING.md).
+/// Checks the document, which is made by hand from full runs (CONTRIBUTING.md).
 #[test]
 fn the_reproduction_document_has_every_statement() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reproduction.md");

@@ -92,7 +92,7 @@ fn files(length: u32) -> TempDir {
     directory
 }
 
-/// Only against hanging.
+/// Limit that only a hang reaches.
 const GUARD: Duration = Duration::from_secs(300);
 
 fn same(a: &Path, b: &Path) -> bool {

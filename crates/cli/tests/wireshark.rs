@@ -188,7 +188,7 @@ impl Packet {
         self.get(field).parse().unwrap_or_else(|_| panic!("{field} is a number in packet {}", self.get("frame.number")))
     }
 
-    /// Has a comment that begins like this.
+    /// Returns true if a comment begins like this.
     fn says(&self, beginning: &str) -> bool {
         self.get("frame.comment").split('|').any(|comment| comment.starts_with(beginning))
     }
@@ -341,7 +341,7 @@ fn check_pair(scenario: &str, client: &Dissection, server: &Dissection) {
     }
 }
 
-/// From the table of `-z expert`: a heading for each severity, then frequency, group, protocol and summary.
+/// Parses the table of `-z expert`: a heading for each severity, then frequency, group, protocol and summary.
 fn complaints_in(table: &[&str]) -> Vec<(String, String, String)> {
     let mut severity = String::new();
     let mut complaints = Vec::new();

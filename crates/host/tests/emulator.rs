@@ -91,7 +91,7 @@ struct Bench {
     emulator: Handle,
     client: Host,
     server: Host,
-    /// Of the client, by path.
+    /// Interfaces of the client, by path.
     interfaces: Vec<Arc<Interface>>,
 }
 

@@ -12,7 +12,7 @@ use common::{Hosts, hosts, link, path, ping, start, start_with};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 
-/// Only a packet that is lost takes this long.
+/// Limit that only a lost packet reaches.
 const GUARD: std::time::Duration = std::time::Duration::from_secs(120);
 
 #[test]

@@ -8,14 +8,14 @@ use anabranch_wire::Dss;
 /// Side 0 opened it, if that is known.
 #[derive(Clone, Debug)]
 pub(crate) struct Connection {
-    /// By number of subflow: where in the list of flows.
+    /// Index in the list of flows, by number of subflow.
     pub flows: Vec<usize>,
     /// Data stream of each side.
     pub streams: [Stream; 2],
     pub keys: [Option<Key>; 2],
     /// Known from the keys, or from an MP_JOIN.
     pub tokens: [Option<Token>; 2],
-    /// As negotiated.
+    /// Version negotiated.
     pub version: Option<u8>,
     /// True if the side asked for DSS checksums.
     pub checksums: [Option<bool>; 2],

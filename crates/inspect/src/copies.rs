@@ -29,7 +29,7 @@ struct Seen {
 /// Verdict on a packet: new or captured twice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
-    /// Not lately.
+    /// The packet has not been seen lately.
     New,
     /// The same packet again. If it acknowledges data: when that was sent.
     Copy { acknowledges: Option<Instant> },

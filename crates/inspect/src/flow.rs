@@ -29,7 +29,7 @@ pub(crate) struct Flow {
     pub copies: u64,
     /// Packets that may have been captured twice or sent twice.
     pub undecided: u64,
-    /// Of these, data.
+    /// Data packets among these.
     pub undecided_data: Count,
     /// DSS options seen before the connection was known.
     pub dss_tries: u32,
@@ -59,13 +59,13 @@ impl Member {
 /// Evidence that a subflow belongs to its connection.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum By {
-    /// It carried the MP_CAPABLE.
+    /// The subflow carried the MP_CAPABLE.
     Capable,
     /// Its MP_JOIN names the connection's token.
     Token,
     /// Its data sequence numbers are those of the connection.
     Numbers,
-    /// There was nothing to compare it with.
+    /// No other flow could be compared with it.
     Alone,
 }
 
@@ -122,7 +122,7 @@ pub(crate) struct Reset {
     pub at: Instant,
     /// MP_TCPRST: reason, and whether trying again may help.
     pub reason: Option<(ResetReason, bool)>,
-    /// It carried MP_FASTCLOSE.
+    /// True if it carried MP_FASTCLOSE.
     pub fast_close: bool,
 }
 
@@ -140,7 +140,7 @@ pub(crate) enum Offer {
     /// The packet is not in the capture.
     #[default]
     Unseen,
-    /// It is, and its options are not.
+    /// Seen, but its options were cut.
     Cut,
     /// No MPTCP.
     Nothing,
@@ -198,7 +198,7 @@ impl Flow {
         self.undecided * 5 > packets * 2
     }
 
-    /// From the SYN to the third ACK: a whole round trip wherever the capture was made.
+    /// Returns the time from the SYN to the third ACK: a whole round trip wherever the capture was made.
     pub fn handshake_rtt(&self) -> Option<Duration> {
         let shake = &self.shake;
         (shake.syns == 1 && shake.syn_acks <= 1).then_some(())?;
@@ -321,7 +321,7 @@ impl ZeroWindow {
     }
 }
 
-/// As long as Wireshark waits where it knows no round-trip time.
+/// Reordering time that Wireshark assumes without a known round-trip time.
 const DEFAULT_REORDERING: Duration = Duration::from_millis(3);
 /// The longest mapping that Linux makes spans fewer segments.
 const MOST_PENDING: usize = 128;

@@ -12,7 +12,7 @@ use std::ops::Range;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mappings {
     recent: VecDeque<Mapping>,
-    /// From where on everything is mapped, after a fallback (§3.7): subflow and data position.
+    /// Start of the infinite mapping after a fallback (§3.7): subflow and data position.
     pub infinite: Option<(i64, i64)>,
     /// Bytes that came before their mapping.
     orphans: VecDeque<Range<i64>>,

@@ -25,7 +25,7 @@ pub struct FileReport {
     pub is_capture: bool,
     /// Packets read from it.
     pub packets: u64,
-    /// Of these, TCP.
+    /// Packets of these that are TCP.
     pub tcp_packets: u64,
     /// Why the file, or the rest of it, could not be read.
     pub error: Option<String>,
@@ -38,11 +38,11 @@ pub struct FileReport {
 pub struct CaptureReport {
     /// The first packet, in nanoseconds since 1970.
     pub start_unix_ns: Option<u64>,
-    /// From the first packet to the last.
+    /// Time from the first packet to the last \[s\].
     pub duration_s: f64,
     /// TCP packets.
     pub tcp_packets: u64,
-    /// Of these, with an MPTCP option.
+    /// Packets of these with an MPTCP option.
     pub mptcp_packets: u64,
     /// Packets captured a second time, not counted elsewhere.
     pub copies: u64,
@@ -54,7 +54,7 @@ pub struct CaptureReport {
 /// `opener_known`, else to the side that was seen first.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ConnectionReport {
-    /// From 1 on.
+    /// Number, from 1.
     pub number: usize,
     /// True if the first side is known to have opened the connection.
     pub opener_known: bool,
@@ -64,7 +64,7 @@ pub struct ConnectionReport {
     pub endpoints: [String; 2],
     /// Time at which it was first seen.
     pub start_s: f64,
-    /// Until it was last seen.
+    /// Time from the first to the last packet \[s\].
     pub duration_s: f64,
     /// 0 is RFC 6824, 1 is RFC 8684.
     pub version: Option<u8>,
@@ -74,11 +74,11 @@ pub struct ConnectionReport {
     pub keys: [KeyReport; 2],
     /// End of the connection, in words.
     pub end: String,
-    /// If MPTCP was given up.
+    /// Fallback, if MPTCP was given up.
     pub fallback: Option<FallbackReport>,
     /// Place of the capture: `near the client`, `near the server`, `in between`, `at two points`.
     pub captured: Option<String>,
-    /// In the order in which they were first seen.
+    /// Subflows in the order in which they were first seen.
     pub subflows: Vec<SubflowReport>,
     /// SYNs with MP_CAPABLE from other addresses of the client that lost the race for the first subflow; they are in no
     /// other list.
@@ -107,7 +107,7 @@ pub struct KeyReport {
 pub struct FallbackReport {
     /// `SYN`, `SYN/ACK`, `third ACK`, `first data`, `data`.
     pub step: &'static str,
-    /// Why, as far as it shows.
+    /// Reason, as far as the capture shows.
     pub reason: String,
 }
 
@@ -118,7 +118,7 @@ pub struct AttemptReport {
     pub endpoints: [String; 2],
     /// Time of the SYN.
     pub start_s: f64,
-    /// From the SYN to its SYN/ACK where the capture was made; absent if there is no answer in the capture.
+    /// Time from the SYN to its SYN/ACK at the place of the capture; absent without a reply in the capture.
     pub answered_after_ms: Option<f64>,
     /// Time of the client's RST; absent if there is none in the capture.
     pub reset_s: Option<f64>,
@@ -127,7 +127,7 @@ pub struct AttemptReport {
 /// One subflow.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct SubflowReport {
-    /// From 0 on.
+    /// Number, from 0.
     pub number: u32,
     /// Address and port of the two sides of the connection.
     pub endpoints: [String; 2],
@@ -145,13 +145,13 @@ pub struct SubflowReport {
     pub hmac: [Option<&'static str>; 2],
     /// Time at which it was first seen.
     pub start_s: f64,
-    /// Until it was last seen.
+    /// Time from the first to the last packet \[s\].
     pub duration_s: f64,
-    /// From SYN to third ACK: a whole round trip wherever the capture was made.
+    /// Time from SYN to third ACK: a whole round trip wherever the capture was made.
     pub handshake_rtt_ms: Option<f64>,
-    /// Of this, the way from the capture to the side that was opened and back.
+    /// Part of this from the capture to the side that was opened and back.
     pub handshake_rtt_beyond_ms: Option<f64>,
-    /// From data of each side, passing the capture, to its acknowledgment.
+    /// Time from data of each side, passing the capture, to its acknowledgment.
     pub data_rtt: [RttReport; 2],
     /// Traffic of each side.
     pub sent: [SubflowDirectionReport; 2],
@@ -208,9 +208,9 @@ pub struct SubflowDirectionReport {
     pub conflicting_mappings: u64,
     /// DSS checksums that are right.
     pub dss_checksums_good: u64,
-    /// That are wrong.
+    /// DSS checksums that are wrong.
     pub dss_checksums_bad: u64,
-    /// That cannot be verified.
+    /// DSS checksums that cannot be verified.
     pub dss_checksums_unverifiable: u64,
     /// Packets with a wrong TCP or IP checksum.
     pub bad_tcp_checksums: u64,
@@ -225,7 +225,7 @@ pub struct SubflowDirectionReport {
 pub struct EndReport {
     /// `FIN` or `RST`.
     pub kind: &'static str,
-    /// When.
+    /// Time of the end \[s\].
     pub at_s: f64,
     /// Reason of MP_TCPRST (RFC 8684 §3.6).
     pub reason: Option<String>,
@@ -244,7 +244,7 @@ pub struct DirectionReport {
     pub from: usize,
     /// Bytes, each once.
     pub bytes: u64,
-    /// From the first byte to the last.
+    /// Time from the first byte to the last.
     pub duration_s: Option<f64>,
     /// Bytes over that time.
     pub goodput_mbit_s: Option<f64>,
@@ -260,13 +260,13 @@ pub struct DirectionReport {
     pub data_fin_acknowledged: bool,
     /// Segments with new bytes.
     pub segments: u64,
-    /// Of these, arrived above the first missing byte.
+    /// Segments of these that arrived above the first missing byte.
     pub out_of_order_segments: u64,
     /// Their bytes.
     pub out_of_order_bytes: u64,
-    /// From the first missing byte to the segment's end, at most.
+    /// Largest distance from the first missing byte to a segment's end.
     pub reorder_depth_max_bytes: u64,
-    /// On average over the segments out of order.
+    /// Mean of this distance over the segments out of order.
     pub reorder_depth_mean_bytes: Option<f64>,
     /// Most bytes that waited behind missing ones at one time.
     pub held_max_bytes: u64,
@@ -285,7 +285,7 @@ pub struct DirectionReport {
 pub struct GapReport {
     /// Time at which later bytes came.
     pub at_s: f64,
-    /// Until it was filled.
+    /// Time until it was filled.
     pub duration_ms: f64,
     /// Data sequence number of the first missing byte, relative to the IDSN if that is known, else to the first seen.
     pub dsn: i64,
@@ -308,7 +308,7 @@ pub struct ReinjectionReport {
     pub segments: u64,
     /// Bytes.
     pub bytes: u64,
-    /// Of these, acknowledged at the data level already.
+    /// Bytes of these that were acknowledged at the data level already.
     pub already_acknowledged_bytes: u64,
     /// Mean delay after the first transmission.
     pub mean_delay_ms: f64,
@@ -342,9 +342,9 @@ pub struct PlainReport {
     pub opener_known: bool,
     /// Time at which it was first seen.
     pub start_s: f64,
-    /// Until it was last seen.
+    /// Time from the first to the last packet \[s\].
     pub duration_s: f64,
-    /// From SYN to third ACK.
+    /// Time from SYN to third ACK.
     pub handshake_rtt_ms: Option<f64>,
     /// Bytes that each side sent, each once.
     pub bytes: [u64; 2],
@@ -354,6 +354,6 @@ pub struct PlainReport {
     pub options_cut_packets: u64,
     /// Fallback, if MPTCP was offered.
     pub fallback: Option<FallbackReport>,
-    /// If an MP_JOIN was seen.
+    /// Verdict on the MP_JOIN, if one was seen.
     pub join: Option<String>,
 }

@@ -23,7 +23,7 @@ pub(crate) struct Sequence {
     pub acked: Option<i64>,
     /// Sent once and not acknowledged: end and time.
     outstanding: VecDeque<(i64, Instant)>,
-    /// From data to its acknowledgment, as seen where the capture was made.
+    /// Time from data to its acknowledgment, at the place of the capture.
     pub rtt: Samples,
     /// The same up to the last copy of the acknowledgment, where packets were captured twice.
     pub rtt_far: Samples,
@@ -235,7 +235,7 @@ impl Sequence {
     }
 }
 
-/// On the shorter way round.
+/// Compares on the shorter way round the circle of numbers.
 fn before(a: u32, b: u32) -> bool {
     a.wrapping_sub(b).cast_signed() < 0
 }

@@ -26,9 +26,9 @@ pub(crate) struct Stream {
     pub fin_at: Option<Instant>,
     /// First carrier of data, by start position.
     origins: BTreeMap<i64, Origin>,
-    /// By subflow.
+    /// Carried data by subflow.
     pub carried: BTreeMap<u32, Carried>,
-    /// By the subflow that carried the bytes first and the one that carried them again; the first may be forgotten.
+    /// Repeated data by the subflow that carried it first (`None` if forgotten) and the one that carried it again.
     pub repeats: BTreeMap<(Option<u32>, u32), Repeat>,
     pub order: Order,
     pub gaps: Gaps,
@@ -69,7 +69,7 @@ pub(crate) struct Carried {
 pub(crate) struct Repeat {
     pub segments: u64,
     pub bytes: u64,
-    /// Of these, bytes that were acknowledged at the data level when they were repeated.
+    /// Bytes of these that were acknowledged at the data level when they were repeated.
     pub acknowledged: u64,
     /// Sum over segments of the time since they came first.
     pub delay: Duration,
@@ -80,7 +80,7 @@ pub(crate) struct Repeat {
 pub(crate) struct Order {
     pub segments: u64,
     pub bytes: u64,
-    /// From the first missing byte to the segment's end.
+    /// Largest distance from the first missing byte to a segment's end.
     pub depth_max: u64,
     pub depth_sum: u64,
     /// Most bytes that waited at one time.
@@ -117,7 +117,7 @@ pub(crate) enum GapEnd {
     Filled(u32),
     /// The peer acknowledged what never passed here.
     Acknowledged,
-    /// Not before the capture did.
+    /// Still open at the end of the capture.
     Open,
 }
 

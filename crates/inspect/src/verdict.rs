@@ -17,7 +17,7 @@ pub(crate) fn compared(expected: Option<&[u8]>, found: &[u8]) -> &'static str {
     }
 }
 
-/// Of an authenticator in a segment that the capture does not hold.
+/// Verdict on an authenticator in a segment that the capture does not hold.
 const NOT_CAPTURED: &str = "not captured";
 
 /// Authenticators in MP_JOIN, by side of the flow.
@@ -93,7 +93,7 @@ pub(crate) fn outcome(flow: &Flow, sides: [&str; 2]) -> String {
     "established".to_owned()
 }
 
-/// If MPTCP was offered or in use and was given up: at which step, and why as far as it shows.
+/// Returns the step at which MPTCP was given up and the reason, as far as they show; `None` if it was not.
 pub(crate) fn fallback(flow: &Flow) -> Option<FallbackReport> {
     let shake = &flow.shake;
     let found = |step, reason: &str| Some(FallbackReport { step, reason: reason.to_owned() });

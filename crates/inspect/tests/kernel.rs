@@ -107,7 +107,7 @@ fn ipv6_with_a_port() {
     assert!(connection.unknown.is_empty(), "{:?}", connection.unknown);
 }
 
-/// Only the file format differs, and the report stays the same.
+/// The report does not depend on the file format.
 #[test]
 fn other_formats_links_and_orders_change_nothing() {
     for name in [ADD_ADDR_JOIN, CSUM_PRIO, V6] {

@@ -25,7 +25,7 @@ fn at(ms: u64) -> Instant {
     Instant::from_nanos(1_700_000_000_000_000_000) + Duration::from_millis(ms)
 }
 
-/// From side 0 (client) or 1 (server) of a path.
+/// Flow from side 0 (client) or 1 (server) of a path.
 fn flow(path: u8, side: usize) -> FlowKey {
     let key = FlowKey::new(([10, 0, path, 1], 40_000).into(), ([10, 0, path, 2], 443).into());
     if side == 0 { key } else { key.reversed() }

@@ -33,9 +33,9 @@ pub struct Catalogue {
     pub windows: Table<dyn ReceiveWindow>,
     /// ACK-path policies: choose the path of an ACK.
     pub ack_paths: Table<dyn AckPath>,
-    /// When bytes in flight are repeated elsewhere.
+    /// Reinjection policies: repeat bytes in flight on other subflows.
     pub reinjections: Table<dyn Reinjection>,
-    /// On which path a connection begins.
+    /// First-path policies: choose the path on which a connection begins.
     pub first_paths: Table<dyn FirstPath>,
 }
 

@@ -61,7 +61,7 @@ type Closure<T> = dyn Fn(&Params) -> <T as Kind>::Policy + Send + Sync;
 /// Why a policy cannot be built as asked.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ParamError {
-    /// There is no policy of that name.
+    /// No policy has that name.
     #[error("there is no {kind} called `{name}`; there are: {known}")]
     UnknownPolicy {
         /// Kind of the entry: scheduler, congestion control, ….

@@ -48,7 +48,7 @@ pub struct SubflowView {
     /// New data that its share of the peer's window still admits (the receive-window policy's limit); `Bytes::MAX` under
     /// the shared window. What was sent before needs no share.
     pub share: Bytes,
-    /// Of the backup class (MP_PRIO, or B in MP_JOIN); all subflows of a view are, or none.
+    /// True for the backup class (MP_PRIO, or B in MP_JOIN); the same for all subflows of a view.
     pub backup: bool,
     /// True while TCP Small Queues hold the subflow back: its first hop has enough.
     pub throttled: bool,
@@ -296,7 +296,7 @@ pub enum Decision {
     Repeat {
         /// The subflow, which must have room; its share of the window does not matter.
         on: SubflowId,
-        /// From `View::data_una` on, before `View::unsent_from`.
+        /// First byte to repeat: at or behind `View::data_una`, before `View::unsent_from`.
         from: Dsn,
     },
     /// Send nothing now. Asked again at the next event, or at `until` if that is sooner.

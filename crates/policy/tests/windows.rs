@@ -114,7 +114,7 @@ proptest! {
         }
     }
 
-    /// Whatever the paths, a transfer over a toy network ends: no share stays shut for good.
+    /// A transfer over a toy network ends on any paths: no share stays zero for good.
     #[test]
     fn every_transfer_finishes(seed in any::<u64>()) {
         for (name, build) in each_policy() {
@@ -129,7 +129,7 @@ proptest! {
 struct Path {
     delay: u64,
     cwnd: u64,
-    /// When a copy arrives, and which segment it is; in the order of sending.
+    /// Arrival time and number of each segment; in the order of sending.
     under_way: VecDeque<(u64, u64)>,
     /// Segments that the subflow has acknowledged.
     acked: u64,

@@ -4,10 +4,10 @@ use anabranch_units::Duration;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 
-/// When a statement holds.
+/// Time at which a statement holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum When {
-    /// After the last statement, at least and at most so much later.
+    /// Interval after the last statement, least and greatest.
     After(Duration, Duration),
     /// Since the script began.
     At(Duration, Duration),

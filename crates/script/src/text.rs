@@ -15,7 +15,7 @@ pub(crate) struct Source {
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub(crate) source: Source,
-    /// From 1.
+    /// Number of the line, from 1.
     pub(crate) number: usize,
     /// Offset of the line in the source.
     pub(crate) start: usize,

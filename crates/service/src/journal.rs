@@ -10,7 +10,7 @@ use std::io::{self, Write};
 /// moves is not worth a line.
 pub struct Journal {
     out: Option<Box<dyn Write + Send>>,
-    /// By index: which connection this is now, and its number.
+    /// Connection and its number in the journal, by index.
     numbers: Vec<Option<(ConnectionId, u64)>>,
     next: u64,
     failure: Option<io::Error>,

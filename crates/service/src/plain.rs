@@ -53,7 +53,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Of `length` bytes.
+    /// Serves a body of `length` bytes.
     pub(crate) fn new(length: u64) -> Self {
         Source { next: 0, end: length, held: Bytes::new() }
     }

@@ -94,7 +94,7 @@ impl ConnectionReport {
 }
 
 impl CounterReport {
-    /// Of everything in `counters`.
+    /// Collects all of `counters`.
     pub fn of(counters: &Counters) -> Self {
         let mut all = BTreeMap::new();
         let Counters {

@@ -49,7 +49,7 @@ const SOON: Duration = Duration::from_millis(10);
 pub struct Totals {
     /// Connections accepted.
     pub accepted: u64,
-    /// Of these with MPTCP.
+    /// Connections of these with MPTCP.
     pub multipath: u64,
     /// Connections turned away, because there were too many or the server was ending.
     pub turned_away: u64,
@@ -70,9 +70,9 @@ pub struct Server {
     services: BTreeMap<u16, Service>,
     limits: ServerLimits,
     journal: Journal,
-    /// By the connection's index.
+    /// Sessions by the connection's index.
     sessions: Vec<Option<Slot>>,
-    /// When sessions are to be looked at; entries may be stale, never late.
+    /// Times at which to check sessions; entries may be stale, never late.
     due: BTreeSet<(Instant, usize)>,
     totals: Totals,
     open: usize,

@@ -302,7 +302,7 @@ fn what_is_said_with_an_error_is_no_content() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Whatever a server says, the client comes to an end, and what it calls whole has the length that was said.
+    /// Against any server the client comes to an end, and a body that it reports as whole has the announced length.
     #[test]
     fn nothing_a_server_says_harms(reply in hostile(), end in prop::sample::select(vec![End::Close, End::Reset, End::Nothing])) {
         let outcome = said(&reply, end);

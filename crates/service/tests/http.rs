@@ -303,7 +303,7 @@ fn a_client_that_takes_nothing_is_reset() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Whatever a client sends, the server goes on, answers only in whole replies, and lets it go in the end.
+    /// Against any client the server survives, sends only whole replies, and closes the connection in the end.
     #[test]
     fn nothing_a_client_sends_harms(pieces in prop::collection::vec(hostile(), 1..6), finish: bool) {
         let pieces: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();

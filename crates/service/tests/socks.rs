@@ -226,7 +226,7 @@ fn pieces() -> impl Strategy<Value = Vec<Vec<u8>>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever comes, in whatever pieces: no panic, one verdict, and it does not depend on the pieces.
+    /// Arbitrary bytes in arbitrary pieces: no panic, one verdict, independent of the pieces.
     #[test]
     fn garbage_is_refused_or_waited_for(pieces in pieces(), with_users in any::<bool>()) {
         let users = with_users.then(|| Arc::new(Users::parse("a:b").unwrap()));

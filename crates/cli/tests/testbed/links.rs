@@ -65,7 +65,7 @@ fn kernels_speak_mptcp_over_both_paths_in_both_families() {
     }
 }
 
-/// As with an ordinary server and a client under `mptcpize`, and the other way round.
+/// An ordinary server with a client under `mptcpize`, and the other way round.
 #[test]
 fn plain_tcp_and_the_path_that_it_leaves_unused_are_said_with_the_reason() {
     let Some(here) = place("plain") else { return };
@@ -100,7 +100,7 @@ fn a_path_goes_down_and_comes_back_when_the_scenario_says() {
     ["up", "restore"].into_iter().for_each(|way_back| goes_down_and_comes_back(&here, way_back));
 }
 
-/// Again and again: who looks late misses a turn and sees the next.
+/// Toggles repeatedly: a late reader misses a turn and sees the next.
 fn goes_down_and_comes_back(here: &Path, way_back: &str) {
     let change = |at: u32, state: &str| format!("[[change]]\nat = \"{at}s\"\npath = \"wlan\"\nstate = \"{state}\"\n");
     let changes: String = (0..14).map(|n| change(4 * n + 2, "down") + &change(4 * n + 4, way_back)).collect();

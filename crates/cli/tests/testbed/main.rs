@@ -36,7 +36,7 @@ fn place(test: &str) -> Option<PathBuf> {
     Some(directory)
 }
 
-/// Why no testbed can be made here.
+/// Reason for which no testbed can be made here.
 fn missing() -> &'static Option<String> {
     static MISSING: OnceLock<Option<String>> = OnceLock::new();
     MISSING.get_or_init(|| {

@@ -34,7 +34,7 @@ pub struct Fixed {
 
 #[derive(Clone, Copy, Debug)]
 enum Place {
-    /// That of the connection's first subflow, for as long as it lives.
+    /// The path of the connection's first subflow, for as long as that lives.
     First,
     /// The one between this address, ours or the peer's, and any other.
     At(IpAddr),

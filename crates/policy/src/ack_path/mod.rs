@@ -39,7 +39,7 @@ pub struct AckRoute {
 /// Schedule of the probes on the paths.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Probing {
-    /// From one round to the next (τ).
+    /// Time from one round to the next (τ).
     pub interval: Duration,
     /// Probes on each path in a round.
     pub probes: u32,
@@ -54,7 +54,7 @@ pub struct Probe {
     pub id: SubflowId,
     /// The shortest round trip of the replies that have come; `None` if none has.
     pub best: Option<Duration>,
-    /// There were probes that had time enough to be answered, and none was.
+    /// True if there were probes with enough time for a reply, and none was answered.
     pub down: bool,
 }
 

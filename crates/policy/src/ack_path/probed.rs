@@ -53,7 +53,7 @@ pub struct Probed {
 
 const TAU: Number = number("tau", "time between two rounds of probes (τ)", 200.0, 10.0..=60_000.0).in_unit("ms");
 const LAMBDA: Number =
-    number("lambda", "how much better another path must be (λ), at least", 2.0, 0.0..=60_000.0).in_unit("ms");
+    number("lambda", "least gain for a change to another path (λ)", 2.0, 0.0..=60_000.0).in_unit("ms");
 const LAMBDA_PERCENT: Number =
     number("lambda_percent", "λ as a part of the present path's round trip; the larger counts", 10.0, 0.0..=100.0)
         .in_unit("%");

@@ -122,7 +122,8 @@ mod tests {
         close(reno(&after, 0), -0.120, 5e-4);
     }
 
-    /// From a search over all delays by golden sections that knows rates and nothing of Eqs. (7) to (11) (throw-away Python).
+    /// Vectors of a search over all delays by golden sections, which knows rates but not Eqs. (7) to (11) (Python
+    /// script).
     #[test]
     fn vectors_of_a_numeric_search() {
         for (losses, a, beta, most) in [

@@ -13,9 +13,9 @@ pub struct Ack {
     pub srtt: Option<Duration>,
     /// The RTT sample of this ACK; `None` if it gives none (Karn).
     pub rtt: Option<Duration>,
-    /// In flight before this ACK was counted.
+    /// Bytes in flight before this ACK was counted.
     pub in_flight_before: Bytes,
-    /// In flight now: neither acknowledged, SACKed nor lost, plus retransmissions under way.
+    /// Bytes in flight now: neither acknowledged, SACKed nor lost, plus retransmissions under way.
     pub in_flight: Bytes,
     /// The window was in full use when this data left.
     pub cwnd_limited: bool,

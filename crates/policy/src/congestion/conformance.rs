@@ -224,7 +224,7 @@ fn linked_subflows_take_no_more_than_uncoupled_ones() {
     }
 }
 
-/// Whatever ran before, an algorithm that takes over in the middle goes on from the windows there are.
+/// An algorithm that takes over in the middle continues from the current windows, after any other.
 #[test]
 fn one_takes_over_from_another_while_the_connection_runs() {
     for before in CONGESTION {

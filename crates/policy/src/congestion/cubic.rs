@@ -30,7 +30,7 @@ pub const ENTRY: Entry = Entry::new(
 
 const C: Number =
     number("c", "C, steepness of the cubic function (RFC 9438 §5)", 0.4, 0.001..=100.0).in_unit("segments/s^3");
-const BETA: Number = number("beta", "β_cubic, what a loss leaves of the window (RFC 9438 §4.6)", 0.7, 0.1..=0.95);
+const BETA: Number = number("beta", "β_cubic, share of the window that a loss leaves (RFC 9438 §4.6)", 0.7, 0.1..=0.95);
 const FAST_CONVERGENCE: Flag =
     flag("fast_convergence", "release more when the window shrinks from loss to loss (RFC 9438 §4.7)", true);
 

@@ -1,4 +1,4 @@
-//! CUBIC as Linux has it: in whole segments, and friendly to Reno for ever.
+//! CUBIC as Linux has it: in whole segments, and friendly to Reno for good.
 //!
 //! From `tcp_cubic.c` of Linux 6.x (`bictcp_update`, `cubictcp_recalc_ssthresh`, `cubictcp_state`) and
 //! `tcp_cong_avoid_ai` (`net/ipv4/tcp_cong.c`). The function is that of [`Cubic`](super::Cubic). It departs from RFC
@@ -25,7 +25,7 @@ use anabranch_units::{Duration, Instant};
 /// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "cubic-kernel",
-    "cubic as Linux has it: whole segments, Reno's friend for ever; each subflow by itself",
+    "cubic as Linux has it: whole segments, friendly to Reno for good; each subflow by itself",
     include_str!("cubic_kernel.rs"),
     |_| CongestionControl::window_based(CubicKernel::default()),
 )
@@ -64,7 +64,7 @@ struct Epoch {
     w_est: f64,
     /// Segments acknowledged that `w_est` has not grown for (`ack_cnt`).
     acked: f64,
-    /// So many acknowledged segments earn one.
+    /// Acknowledged segments per segment of growth.
     cnt: f64,
     /// The latest look at the function, and the window then.
     looked: Instant,

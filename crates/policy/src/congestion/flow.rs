@@ -21,7 +21,7 @@ pub struct Flow {
     pub ssthresh: f64,
     /// Smoothed round-trip time.
     pub srtt: Option<Duration>,
-    /// In loss recovery: others couple to its ssthresh (A-COUPLED).
+    /// True in loss recovery: others couple to its ssthresh (A-COUPLED).
     pub recovering: bool,
     /// Counts in coupled sums: established, has an RTT sample, neither failed nor an idle backup.
     pub counted: bool,

@@ -69,7 +69,7 @@ impl Watch {
         ends
     }
 
-    /// After a timeout, slow start begins anew.
+    /// Begins slow start anew, after a timeout.
     pub(super) fn restart(&mut self) {
         *self = Watch::default();
     }

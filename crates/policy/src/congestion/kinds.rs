@@ -76,14 +76,14 @@ impl CongestionControl {
         }
     }
 
-    /// Only rules of a window have something to forget.
+    /// Resets the state of a window-based algorithm; a model-based one has none to reset.
     pub(super) fn on_reset(&mut self, now: Instant, on: usize, flows: &[Flow]) {
         if let CongestionControl::WindowBased(algorithm) = self {
             algorithm.on_reset(now, on, flows);
         }
     }
 
-    /// Only coupled windows have something derived from all flows.
+    /// Tells a window-based algorithm that its sums over flows are out of date; a model-based one has none.
     pub(super) fn on_flows_changed(&mut self) {
         if let CongestionControl::WindowBased(algorithm) = self {
             algorithm.on_flows_changed();

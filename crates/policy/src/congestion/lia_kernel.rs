@@ -123,7 +123,8 @@ mod tests {
         }
     }
 
-    /// In whole numbers by hand: s = 160,000 and 480,000; 2³² · 8 / s² = 1.34, 2³² · 54 / s² = 1.007, 2³² · 53 / s² = 0.99.
+    /// Whole numbers by hand: s = 160,000 and 480,000; 2³² · 8 / s² = 1.34, 2³² · 54 / s² = 1.007, 2³² · 53 / s² =
+    /// 0.99.
     #[test]
     fn the_best_path_is_found_in_whole_numbers() {
         // Equal at 1: the older. Σ = 8192 + ⌊54 · 1024 / 3⌋ = 26,624; 2³² · 8 / 26,624² = 48.5. RFC 6356 has 48.5 as well.

@@ -123,7 +123,8 @@ mod tests {
         }
     }
 
-    /// In bytes: the larger window gives, not the one of more segments; the credit is one of the new subflow's size.
+    /// Windows compare in bytes: the larger window gives, not the one of more segments; the credit is one of the new
+    /// subflow's size.
     #[test]
     fn unequal_segments_are_summed_in_bytes() {
         let mut c = connection(false, 30_000);

@@ -213,7 +213,7 @@ mod tests {
         assert!((increment(&mut olia(&[400, 200]), 0, &flows) - 0.061111).abs() < 5e-7);
     }
 
-    /// In bytes: segments of 500 and 1500 with the windows of the worked example in bytes.
+    /// Uses segments of 500 and 1500 bytes with the windows of the worked example in bytes.
     #[test]
     fn unequal_segments_are_summed_in_bytes() {
         let flows = [Flow { mss: 500.0, ..flow(0, 10_000.0, 50) }, Flow { mss: 1500.0, ..flow(1, 20_000.0, 50) }];

@@ -22,12 +22,12 @@ pub(super) struct Reduction {
 }
 
 impl Reduction {
-    /// From a window of `prior` bytes.
+    /// Begins a reduction from a window of `prior` bytes.
     pub(super) fn new(prior: f64) -> Self {
         Reduction { prior, delivered: 0.0, out: 0.0 }
     }
 
-    /// So many bytes leave, new or repeated.
+    /// Counts bytes that leave, new or repeated.
     pub(super) fn on_sent(&mut self, bytes: f64) {
         self.out += bytes;
     }

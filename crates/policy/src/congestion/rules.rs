@@ -30,21 +30,22 @@ pub struct Rules {
 /// Fall of window and threshold on a loss.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LossResponse {
-    /// As the algorithm says, from what was in flight where the window was no limit; to one segment on a timeout
+    /// Falls as the algorithm says, from the bytes in flight if the window was no limit; to one segment on a timeout
     /// (RFC 5681 Eq. (4)).
     Standard,
-    /// As `Standard`, but always from the window (`tcp_reno_ssthresh`, `bictcp_recalc_ssthresh` of Linux), so that a
-    /// loss in the last segments of a burst leaves more than two.
+    /// Falls as in `Standard`, but always from the window (`tcp_reno_ssthresh`, `bictcp_recalc_ssthresh` of Linux), so
+    /// that a loss in the last segments of a burst leaves more than two.
     Linux,
-    /// To half of the window on a fast retransmit and on each timeout, with a threshold of two segments, so that slow
-    /// start does not come back (`MpTcpSocketImpl::reduceCWND` of mptcp-ns3, which compares segments with bytes there).
+    /// Falls to half of the window on a fast retransmit and on each timeout, with a threshold of two segments, so that
+    /// slow start does not come back (`MpTcpSocketImpl::reduceCWND` of mptcp-ns3, which compares segments with bytes
+    /// there).
     Halve,
 }
 
 /// The window of a subflow that has sent nothing yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InitialWindow {
-    /// So many full segments.
+    /// This number of full segments.
     Segments(u32),
     /// Two to four segments, by their size (RFC 5681 §3.1).
     Rfc5681,
@@ -75,7 +76,7 @@ impl Rules {
 }
 
 impl InitialWindow {
-    /// In bytes, for segments of `mss` bytes; at least one segment.
+    /// Returns the window in bytes, for segments of `mss` bytes; at least one segment.
     pub(super) fn bytes(self, mss: f64) -> f64 {
         match self {
             InitialWindow::Segments(n) => f64::from(n.max(1)) * mss,

@@ -57,7 +57,7 @@ struct Memory {
     least: Option<Duration>,
     /// Samples in this round.
     samples: u32,
-    /// From a loss until it is repaired.
+    /// True from a loss until it is repaired.
     repairing: bool,
     /// The ACK being counted ends a round that said too little.
     unsure: bool,

@@ -21,7 +21,7 @@ use anabranch_units::{Duration, Instant};
 /// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "veno",
-    "reno that takes a loss for chance while few packets are queued; each subflow by itself",
+    "reno that takes a loss for random while few packets are queued; each subflow by itself",
     include_str!("veno.rs"),
     |p| CongestionControl::window_based(Veno::new(BETA.of(p))),
 )
@@ -36,7 +36,7 @@ pub struct Veno {
 
 /// β, of which both Veno and mVeno speak.
 pub(super) const BETA: Number =
-    number("beta", "β, packets in the queue from which on a loss is one of congestion", 3.0, 0.0..=10_000.0)
+    number("beta", "β, queued packets from which on a loss counts as congestion", 3.0, 0.0..=10_000.0)
         .in_unit("segments");
 
 /// Veno's test, for all subflows.

@@ -50,7 +50,7 @@ pub struct WVegas {
 }
 
 const TOTAL_ALPHA: Number =
-    number("total_alpha", "packets in queues that all subflows together aim at", 10.0, 2.0..=10_000.0)
+    number("total_alpha", "target of queued packets for all subflows together", 10.0, 2.0..=10_000.0)
         .in_unit("segments");
 const GAMMA: Number =
     number("gamma", "γ, packets in the queue that end slow start", 1.0, 0.0..=10_000.0).in_unit("segments");
@@ -65,10 +65,10 @@ struct Memory {
     /// Smallest RTT ever.
     base: Option<Duration>,
     round: Round,
-    /// Of this round.
+    /// Sum of the samples of this round.
     sum: Duration,
     samples: u64,
-    /// From a loss until it is repaired.
+    /// True from a loss until it is repaired.
     repairing: bool,
     /// The ACK being counted ends a round that said too little.
     unsure: bool,
@@ -281,7 +281,7 @@ mod tests {
         }
     }
 
-    /// By a throw-away Python script: rates 60/120 and 20/125 per ms, weights 0.758 and 0.242, budgets 7 and 2.
+    /// Vectors of a Python script: rates 60/120 and 20/125 per ms, weights 0.758 and 0.242, budgets 7 and 2.
     #[test]
     fn the_budget_is_shared_by_rate() {
         let mut wvegas = wvegas(2);

@@ -31,7 +31,7 @@ pub struct Candidate {
     pub local: IpAddr,
     /// The peer's.
     pub remote: IpAddr,
-    /// To be used only when no other works (RFC 8684 §3.3.8).
+    /// True if it is to be used only when no other works (RFC 8684 §3.3.8).
     pub backup: bool,
     /// True if attempts there had no reply lately.
     pub dead: bool,

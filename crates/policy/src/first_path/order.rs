@@ -42,7 +42,7 @@ const RESERVED: Duration = Duration::from_secs(1);
 /// and RTTVAR = R/2, is SRTT + 4·RTTVAR (RFC 6298 §2.2).
 const OVERDUE: u64 = 3;
 
-/// When an answer that was expected after `rtt` is overdue.
+/// Time after which a reply that was expected after `rtt` is overdue.
 pub(super) fn overdue(rtt: Duration) -> Duration {
     (rtt * OVERDUE).max(MIN_DELAY)
 }

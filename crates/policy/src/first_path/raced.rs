@@ -38,7 +38,7 @@ pub struct Raced {
     delay: Duration,
 }
 
-/// To the upper bound that RFC 8305 recommends.
+/// Pause between attempts, up to the upper bound that RFC 8305 recommends.
 pub(super) const CONNECTION_ATTEMPT_DELAY: Number =
     number("delay", "Connection Attempt Delay: pause between the SYNs of two paths", 0.0, 0.0..=2000.0).in_unit("ms");
 

@@ -17,7 +17,7 @@ use anabranch_units::Duration;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Dpsaf {
     kept: f64,
-    /// From sending a window until what its fast retransmit repeats has arrived.
+    /// Time from sending a window until its fast retransmits have arrived.
     repair: Duration,
 }
 

@@ -35,13 +35,13 @@ use std::ops::Range;
 pub struct F2p {
     switches: F2pSwitches,
     loss: f64,
-    /// From sending a window until what its fast retransmit repeats has arrived.
+    /// Time from sending a window until its fast retransmits have arrived.
     repair: Duration,
     /// The same for its timeout.
     rto_repair: Duration,
     timeout: Duration,
-    /// By window, for the windows that occur often: where in `fast` its branches stand, and the rest. Computed when first
-    /// met at the present loss rate.
+    /// Outcomes by window, for the windows that occur often: the place of the branches in `fast`, and the rest.
+    /// Computed when first needed at the present loss rate.
     odds: Vec<Option<Odds>>,
     fast: Vec<Branch>,
     /// Branches of a window too large to keep.
@@ -79,7 +79,7 @@ struct Odds {
     released: f64,
 }
 
-/// With more losses than this expected in a window, those of a few are not worth counting.
+/// Expected losses in a window above which the cases with few losses are not worth counting.
 const MANY_LOSSES: f64 = 500.0;
 /// Terms less likely than this are below the rounding of the rest.
 const NEGLIGIBLE: f64 = 1e-20;

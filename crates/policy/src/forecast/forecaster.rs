@@ -29,13 +29,13 @@ const NEGLIGIBLE: f64 = 1e-15;
 /// States due, by what led to them.
 #[derive(Clone, Debug, Default)]
 struct Scratch {
-    /// After one round.
+    /// States after one round.
     next: Queue,
-    /// After two or more rounds.
+    /// States after two or more rounds.
     later: Queue,
-    /// After a timeout in the row before.
+    /// States after a timeout in the previous row.
     timed_out: Queue,
-    /// After a timeout in this row, for the row to come.
+    /// States after a timeout in this row, for the next row.
     timing_out: Queue,
 }
 

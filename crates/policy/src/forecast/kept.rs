@@ -101,7 +101,7 @@ mod tests {
         (0u16..12, 0u16..12, change).prop_map(|(slow, fast, change)| Step { slow, fast, change })
     }
 
-    /// Whatever changes between two questions, the kept answer is that of a fresh forecast.
+    /// Checks that a kept answer equals that of a fresh forecast, after any change between two questions.
     fn equals_a_fresh_one<F: Forecast>(steps: &[Step], fresh: impl Fn() -> F) -> TestCaseResult {
         let mut kept = Kept::new(fresh());
         let (mut horizon, rtt) = (Duration::from_millis(50), Duration::from_millis(20));

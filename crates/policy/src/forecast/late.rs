@@ -24,13 +24,13 @@ use anabranch_units::Duration;
 pub struct Late {
     switches: Switches,
     loss: f64,
-    /// From sending a window until what its fast retransmit repeats has arrived.
+    /// Time from sending a window until its fast retransmits have arrived.
     repair: Duration,
-    /// From sending a window until what its timeout repeats has arrived.
+    /// Time from sending a window until the retransmissions of its timeout have arrived.
     rto_repair: Duration,
-    /// From sending a window until the round after its timeout.
+    /// Time from sending a window until the round after its timeout.
     timeout: Duration,
-    /// By window, for the windows that occur often; computed when first met at the present loss rate.
+    /// Probabilities by window, for the windows that occur often; computed when first needed at the present loss rate.
     odds: Vec<Option<Odds>>,
 }
 

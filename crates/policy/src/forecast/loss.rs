@@ -48,7 +48,7 @@ impl LossEstimate {
         self.lost = (self.lost - f64::from(segments)).max(0.0);
     }
 
-    /// From now on the rate is `rate`, whatever is counted; `None` goes back to counting.
+    /// Fixes the rate at `rate`, regardless of the counts; `None` goes back to counting.
     pub fn set_oracle(&mut self, rate: Option<f64>) {
         self.oracle = rate.map(|rate| if rate > 0.0 { rate.min(1.0) } else { 0.0 });
     }

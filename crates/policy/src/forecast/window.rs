@@ -48,7 +48,7 @@ impl Window {
         self.ssthresh
     }
 
-    /// After a round without loss. With `overshoot` the last doubling may exceed the threshold.
+    /// Returns the window after a round without loss. With `overshoot` the last doubling may exceed the threshold.
     pub fn grown(self, overshoot: bool) -> Self {
         if self.ssthresh == 0 {
             return Window { ssthresh: 0, cwnd: (self.cwnd + 1).min(Self::MAX) };
@@ -57,12 +57,12 @@ impl Window {
         Window::new(if overshoot { doubled } else { doubled.min(self.ssthresh) }, Some(self.ssthresh))
     }
 
-    /// After a fast retransmit: half of it, in congestion avoidance.
+    /// Returns the window after a fast retransmit: half of it, in congestion avoidance.
     pub fn halved(self) -> Self {
         Window { ssthresh: 0, cwnd: self.half() }
     }
 
-    /// After a timeout: one segment, in slow start up to half of what it was.
+    /// Returns the window after a timeout: one segment, in slow start up to half of the old window.
     pub fn restarted(self) -> Self {
         Window { ssthresh: self.half(), cwnd: 1 }
     }

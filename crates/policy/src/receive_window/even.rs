@@ -33,7 +33,7 @@ const RECEIVE: Flag = flag("receive", "split the peer's receive buffer", true);
 const SEND: Flag = flag("send", "split the sender's own buffer", false);
 const IN_FLIGHT: Flag = flag(
     "in_flight",
-    "receive: cap what is in flight at a part of what is free, as SCTP does, not what is not DATA_ACKed",
+    "receive: limit bytes in flight to a part of the free space, as SCTP does, not bytes without DATA_ACK",
     false,
 );
 

@@ -36,7 +36,7 @@ use anabranch_units::{Bytes, Duration, Instant, SubflowId};
 /// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "rbp",
-    "divided beforehand by how much of the buffer each subflow is expected to occupy",
+    "divided by the part of the buffer that each subflow is expected to occupy",
     include_str!("rbp.rs"),
     |p| Box::new(Rbp::new(BETA.of(p), PER_RTT.of(p), HYSTERESIS.of(p), WHOLE_SEGMENTS.of(p))),
 )
@@ -48,7 +48,7 @@ const PER_RTT: Flag =
     flag("per_rtt", "average cwnd once per round trip, not once per acknowledged segment (A-RBP-2)", false);
 const HYSTERESIS: Number = number(
     "hysteresis",
-    "how far an RTT ratio must pass a step of Eq. 2 before the shares jump, as a part of that step",
+    "margin by which an RTT ratio must pass a step of Eq. 2 before the shares jump, as a part of it",
     0.0,
     0.0..=0.5,
 );
@@ -63,7 +63,7 @@ pub struct Rbp {
     per_rtt: bool,
     hysteresis: f64,
     whole_segments: bool,
-    /// As the usable subflows stood when last asked.
+    /// Usable subflows at the last call.
     subflows: Vec<Subflow>,
 }
 
@@ -246,7 +246,7 @@ mod tests {
         }
     }
 
-    /// At ratio 3 with 5 %: up beyond 3.15, down below 2.85.
+    /// Steps at ratio 3 with 5 %: up beyond 3.15, down below 2.85.
     #[test]
     fn hysteresis_holds_a_share_near_a_step() {
         let walk = [29, 30, 31, 32, 30, 29, 28, 30];

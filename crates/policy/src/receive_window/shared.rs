@@ -5,9 +5,11 @@ use anabranch_units::{Bytes, Instant};
 
 /// Entry in the table of its kind.
 pub const ENTRY: Entry =
-    Entry::new("shared", "whichever subflow sends first uses it", include_str!("shared.rs"), |_| Box::new(Shared))
-        .paper("RFC 8684 §3.3.4")
-        .capabilities(|_| Capabilities { unlimited: true });
+    Entry::new("shared", "one window for all subflows, first come first served", include_str!("shared.rs"), |_| {
+        Box::new(Shared)
+    })
+    .paper("RFC 8684 §3.3.4")
+    .capabilities(|_| Capabilities { unlimited: true });
 
 /// Narrows nothing.
 #[derive(Clone, Copy, Debug, Default)]

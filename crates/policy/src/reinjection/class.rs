@@ -70,10 +70,11 @@ pub(super) const LOW_LOSS: Number = number("low-loss", "a path that loses more i
 pub(super) const MID_SRTT: Number =
     number("mid-srtt", "a path with a larger SRTT is no better than mid", 500.0, 1.0..=60_000.0).in_unit("ms");
 pub(super) const MID_FACTOR: Number =
-    number("mid-factor", "nor is one with more than this times the lowest SRTT", 3.0, 1.0..=1000.0);
+    number("mid-factor", "a path with more than this times the lowest SRTT is no better than mid", 3.0, 1.0..=1000.0);
 pub(super) const MID_RATE: Number =
-    number("mid-rate", "nor one of less bandwidth", 375.0, 0.0..=1_000_000.0).in_unit("kB/s");
-pub(super) const MID_LOSS: Number = number("mid-loss", "nor one that loses more", 10.0, 0.0..=100.0).in_unit("%");
+    number("mid-rate", "a path with less bandwidth is no better than mid", 375.0, 0.0..=1_000_000.0).in_unit("kB/s");
+pub(super) const MID_LOSS: Number =
+    number("mid-loss", "a path that loses more is no better than mid", 10.0, 0.0..=100.0).in_unit("%");
 
 #[cfg(test)]
 mod tests {

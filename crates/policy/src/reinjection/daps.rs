@@ -18,7 +18,7 @@ use anabranch_units::{Instant, SubflowId};
 /// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "daps",
-    "also repeats all that is under way on any subflow with room while the peer's window is full",
+    "also repeats all data in flight on any subflow with room while the peer's window is full",
     include_str!("daps.rs"),
     |_| Box::new(Daps::default()),
 )

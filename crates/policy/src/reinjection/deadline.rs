@@ -31,7 +31,7 @@ use anabranch_units::{Duration, Instant, SubflowId};
 /// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "deadline",
-    "copies what is under way for longer than about a round trip, or left on a path classed low",
+    "copies data in flight for longer than about a round trip, or sent on a path classed low",
     include_str!("deadline.rs"),
     |p| Box::new(Deadline::new(p)),
 )

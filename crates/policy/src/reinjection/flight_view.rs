@@ -69,7 +69,7 @@ impl Piece {
 pub struct Transmission {
     /// Its data; `sent` is when it left last on this subflow.
     pub piece: Piece,
-    /// It counts as lost, and has not left again.
+    /// True if it counts as lost and has not left again.
     pub lost: bool,
 }
 
@@ -99,7 +99,7 @@ pub struct SubflowState {
     pub mark: SubflowSet,
     /// One of the two ends asked to use it only when no other works.
     pub backup: bool,
-    /// It may carry data: neither potentially failed nor stale nor in doubt.
+    /// True if it may carry data: neither potentially failed nor stale nor in doubt.
     pub usable: bool,
     /// A full segment may leave on it now.
     pub has_room: bool,
@@ -182,9 +182,9 @@ pub struct Repeat {
 pub enum Why {
     /// No new data is left, and everything under way is sent twice.
     Tail,
-    /// It has been under way for too long.
+    /// Data in flight for too long.
     Deadline,
-    /// It left on a path that is classed low.
+    /// Data that left on a path classed low.
     LowPath,
     /// Everything is sent on every subflow.
     Redundancy,

@@ -36,7 +36,7 @@ use std::cmp::Reverse;
 /// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "insured",
-    "opportunistic; once everything is sent, copies of the end where they pay, within a budget",
+    "opportunistic; once all data is sent, copies its end where that pays, within a budget",
     include_str!("insured.rs"),
     |p| Box::new(Insured::new(p)),
 )

@@ -66,7 +66,7 @@ pub struct Carrier {
     pub id: SubflowId,
     /// Its member of [`SubflowSet`].
     pub mark: SubflowSet,
-    /// It is in TCP's Open state, neither in recovery nor with anything out of order.
+    /// True in TCP's Open state: neither in recovery nor with out-of-order data.
     pub open: bool,
 }
 
@@ -93,7 +93,7 @@ pub trait Reinjection: Send {
     fn on_opportunity(&mut self, _now: Instant, _opportunity: &Opportunity<'_>) -> Response {
         Response::default()
     }
-    /// After sending: `sent` left for the first time, on `on`.
+    /// Called after sending: `sent` left for the first time, on `on`.
     fn on_sent(&mut self, _now: Instant, _sent: &Piece, _on: SubflowId, _picture: &FlightView<'_>) {}
     /// The next copy. Called again and again until there is none: before each scheduling decision (so after each sending as
     /// well), and when everything is sent.
@@ -105,8 +105,9 @@ pub trait Reinjection: Send {
     fn wake(&mut self, _now: Instant, _picture: &FlightView<'_>) -> Option<Instant> {
         None
     }
-    /// That time has come; [`Reinjection::next`] is called afterwards. Returns the subflows that are stale: data that
-    /// they alone carried goes elsewhere, and they get no new data until a packet arrives on them.
+    /// Handles the time given by [`Reinjection::wake`]; [`Reinjection::next`] is called afterwards. Returns the
+    /// subflows that are stale: data that they alone carried goes elsewhere, and they get no new data until a packet
+    /// arrives on them.
     fn on_wake(&mut self, _now: Instant, _picture: &FlightView<'_>) -> SubflowSet {
         SubflowSet::NONE
     }
@@ -115,8 +116,8 @@ pub trait Reinjection: Send {
 /// Abilities of a reinjection policy.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Capabilities {
-    /// It names copies: the methods from [`Reinjection::on_sent`] on are used. Without it no call costs depend on how much is
-    /// sent.
+    /// True if it names copies: then the methods from [`Reinjection::on_sent`] on are used. Otherwise the cost of calls
+    /// does not depend on the amount sent.
     pub copies: bool,
 }
 

@@ -5,9 +5,9 @@ use anabranch_units::{Instant, SubflowId};
 
 /// Entry in the table of its kind.
 pub const ENTRY: Entry =
-    Entry::new("none", "never: what a subflow lost, it repairs itself", include_str!("none.rs"), |_| Box::new(Never));
+    Entry::new("none", "never: each subflow repairs its own losses", include_str!("none.rs"), |_| Box::new(Never));
 
-/// Never repeats anything elsewhere.
+/// Reinjection policy that repeats no data on another subflow.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Never;
 

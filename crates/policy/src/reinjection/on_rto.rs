@@ -8,7 +8,7 @@ use anabranch_units::{Instant, SubflowId};
 
 /// Entry in the table of its kind.
 pub const ENTRY: Entry =
-    Entry::new("on-rto", "a timeout repeats all the subflow carries on the others", include_str!("on_rto.rs"), |_| {
+    Entry::new("on-rto", "a timeout repeats all data of the subflow on the others", include_str!("on_rto.rs"), |_| {
         Box::new(OnRto)
     })
     .paper("Linux MPTCP v0.8x");

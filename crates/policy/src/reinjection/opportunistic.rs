@@ -21,7 +21,7 @@ use anabranch_units::{Instant, SubflowId};
 /// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "opportunistic",
-    "also repeats the oldest data on a much faster subflow when nothing new can leave",
+    "also repeats the oldest data on a much faster subflow when no new data can leave",
     include_str!("opportunistic.rs"),
     |p| Box::new(Opportunistic::new(PENALISE.of(p))),
 )
@@ -34,7 +34,7 @@ const PENALISE: Flag = flag("penalise", "halve the windows of the slower subflow
 #[derive(Clone, Debug)]
 pub struct Opportunistic {
     penalise: bool,
-    /// When a subflow last had others penalised.
+    /// Time at which each subflow last had others penalised.
     penalties: Vec<(SubflowId, Instant)>,
 }
 

@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(scene.copies(&mut policy, 0), []);
     }
 
-    /// In the order of sending: a hole that is filled later is copied after what was sent ahead of it.
+    /// Copies follow the order of sending: a hole that is filled later is copied after the data sent ahead of it.
     #[test]
     fn a_subflow_that_lags_jumps_over_what_is_acknowledged() {
         let (mut scene, mut policy) = (Scene::new(&[20, 90]), redundant(7.0));

@@ -19,7 +19,7 @@ use anabranch_units::Instant;
 /// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "tail",
-    "once everything is sent, all that is under way is copied on another subflow",
+    "once all data is sent, the data in flight is copied on another subflow",
     include_str!("tail.rs"),
     |_| Box::new(Tail::default()),
 )

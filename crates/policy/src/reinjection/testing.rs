@@ -28,7 +28,7 @@ pub struct Scene {
     pub sendable: Option<u64>,
     pub subflows: Vec<SubflowView>,
     pub states: Vec<SubflowState>,
-    /// In the order of the data.
+    /// Pieces in the order of the data.
     pub pieces: Vec<Piece>,
 }
 

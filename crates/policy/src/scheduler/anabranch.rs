@@ -32,7 +32,7 @@ use anabranch_units::{Bytes, Duration, Instant, SubflowId};
 /// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "anabranch",
-    "each segment where it is expected to arrive first, by windows, rates, losses and what is under way",
+    "each segment where it is expected to arrive first, by windows, rates, losses and data in flight",
     include_str!("anabranch.rs"),
     |p| Box::new(Anabranch::new(p)),
 )
@@ -85,7 +85,7 @@ fn next_silence(now: Instant, view: &View<'_>) -> Option<Instant> {
     silences.min().map(|from| from + Duration::from_nanos(1))
 }
 
-/// By the time a segment needs, then id, the first with room behind `asked`.
+/// Returns the first subflow with room behind `asked`, by the time that a segment needs, then by id.
 fn next_with_room<'a>(
     now: Instant,
     view: &View<'a>,
@@ -112,7 +112,7 @@ struct Path<'a> {
     delay: f64,
     /// Half of the smallest RTT.
     half: f64,
-    /// When the oldest and the latest data under way are expected to be acknowledged.
+    /// Times at which the oldest and the latest data in flight are expected to be acknowledged.
     due: (f64, f64),
     /// Bytes per second; infinite while unknown.
     rate: f64,
@@ -237,10 +237,10 @@ mod tests {
         [SubflowView { oldest_sent: Some(at(0)), last_sent: Some(at(0)), ..fast }, subflow(SLOW, 90, 10, 0)]
     }
 
-    /// Until the fast subflow of [`pair`] falls silent: 20 ms and the least variation after 0.
+    /// Wait until the fast subflow of [`pair`] falls silent: 20 ms and the least variation after 0.
     const WAIT: Decision = Decision::Wait { until: Some(Instant::from_nanos(24_000_001)) };
 
-    /// At 5 ms ACKs are due in 15 ms and let 20 segments leave, there at 30 ms; what follows is too late for 50.
+    /// ACKs at 5 ms are due in 15 ms and let 20 segments leave, there at 30 ms; later ones are too late for 50.
     #[test]
     fn skips_what_arrives_earlier_by_the_clock_of_the_acknowledgments() {
         assert_eq!(anabranch().decide(at(5), &view(&pair(), 500)), send(SLOW, 20));

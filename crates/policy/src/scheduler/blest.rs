@@ -98,8 +98,12 @@ fn sent_meanwhile(fast: &SubflowView, slow: &SubflowView) -> f64 {
     (fast.cwnd.as_f64() + fast.mss.as_f64() * (rounds - 1.0) / 2.0) * rounds
 }
 
-const LAMBDA: Number =
-    number("lambda", "λ at the beginning: the factor on what the fast subflow is expected to send", 1.0, 0.0..=100.0);
+const LAMBDA: Number = number(
+    "lambda",
+    "λ at the beginning: the factor on the expected transmission of the fast subflow",
+    1.0,
+    0.0..=100.0,
+);
 const DELTA_LAMBDA: Number =
     number("delta_lambda", "δ_λ: the step by which λ is corrected once per fast RTT", 0.05, 0.0..=10.0);
 

@@ -59,7 +59,7 @@ pub struct BlestKernel {
     reinjected: bool,
     /// Time of λ's last correction, or else of the first call.
     since: Option<Instant>,
-    /// Of each subflow that was ever usable.
+    /// Extremes of each subflow that was ever usable.
     extremes: Vec<Extremes>,
 }
 
@@ -185,12 +185,16 @@ fn packets(fast: &SubflowView, rounds: u64) -> u64 {
     }
 }
 
-const LAMBDA: Number =
-    number("lambda", "λ at the beginning: the factor on what the fast subflow is expected to send", 1.2, 0.0..=100.0);
+const LAMBDA: Number = number(
+    "lambda",
+    "λ at the beginning: the factor on the expected transmission of the fast subflow",
+    1.2,
+    0.0..=100.0,
+);
 const MIN_LAMBDA: Number = number("min_lambda", "smallest λ", 1.0, 0.0..=100.0);
 const MAX_LAMBDA: Number = number("max_lambda", "largest λ; wins over min_lambda", 1.3, 0.0..=100.0);
-const UP: Number = number("up", "what λ rises by after a reinjection for want of window", 0.04, 0.0..=10.0);
-const DOWN: Number = number("down", "what λ falls by without one", 0.01, 0.0..=10.0);
+const UP: Number = number("up", "increase of λ after a reinjection because the window was full", 0.04, 0.0..=10.0);
+const DOWN: Number = number("down", "decrease of λ without one", 0.01, 0.0..=10.0);
 const WRAP: Flag =
     flag("wrap", "numbers of 32 bits, which overflow with long queues and in a long slow start, as in Linux", true);
 

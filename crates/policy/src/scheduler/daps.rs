@@ -34,7 +34,7 @@ use anabranch_units::Instant;
 /// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "daps",
-    "turns at multiples of the delays, so that what is sent in order of turns arrives in order",
+    "turns at multiples of the delays, so that data sent in the order of turns arrives in order",
     include_str!("daps.rs"),
     |p| Box::new(Daps::new(p)),
 )
@@ -173,7 +173,7 @@ impl Flow {
     }
 }
 
-/// To the nearest multiple of `base`, at least 1; half of it, in whole milliseconds, rounds up.
+/// Rounds to the nearest multiple of `base`, at least 1; half of it, in whole milliseconds, rounds up.
 fn rounded(delay: u64, base: u64) -> u64 {
     let rest = delay.checked_rem(base).unwrap_or(0);
     let multiple = if rest < base / 2 { delay - rest } else { delay + (base - rest) };

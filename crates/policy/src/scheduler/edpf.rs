@@ -15,8 +15,9 @@
 //!
 //! The paper's is a network layer, where each packet leaves at once. Here a path may have no room in its window. A
 //! segment that belongs to such a path waits for it, and the other paths take theirs from behind it (`conserving`: a
-//! path with room never idles, the earliest of them sends what is first). As in `sttf` there is no walk over segments:
-//! the deliveries of one path are `A_i + k·L/B_i`, and how many of another path's come before a time is a division.
+//! path with room never idles, the earliest of them sends the first unsent segment). As in `sttf` there is no walk over
+//! segments: the deliveries of one path are `A_i + k·L/B_i`, and how many of another path's come before a time is a
+//! division.
 //!
 //! Where we differ: `A_i` is never later than if all in flight were still before the link, since packets that were
 //! dropped, or queued at an earlier rate, delay no others; that is also `A_i` of a path seen for the first time.
@@ -41,7 +42,7 @@ pub const ENTRY: Entry = Entry::new(
 /// Earliest delivery path first.
 pub struct Edpf {
     conserving: bool,
-    /// Of the subflows of the latest view, in its order.
+    /// State of the subflows of the latest view, in its order.
     paths: Vec<Path>,
 }
 
@@ -149,8 +150,11 @@ impl Scheduler for Edpf {
 /// IPv4, TCP with timestamps, DSS with 64-bit numbers.
 const HEADERS: Bytes = Bytes::new(20 + 32 + 28);
 
-const CONSERVING: Flag =
-    flag("conserving", "a path with room never idles: the earliest of those with room sends what is first", false);
+const CONSERVING: Flag = flag(
+    "conserving",
+    "a path with room never idles: the earliest of those with room sends the first unsent segment",
+    false,
+);
 
 #[cfg(test)]
 mod tests;

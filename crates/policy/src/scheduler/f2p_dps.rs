@@ -34,7 +34,7 @@ pub const ENTRY: Entry = Entry::new(
 /// Forward prediction with losses on either subflow.
 pub(super) struct F2pDps<F> {
     prospects: Prospects<F>,
-    /// From what is free of the slow subflow's window to when it is delivered.
+    /// Time until the free part of the slow subflow's window is delivered.
     horizon: fn(&Conditions) -> Duration,
 }
 

@@ -32,7 +32,7 @@ struct Line {
     id: SubflowId,
     /// `d`, in segments.
     correction: f64,
-    /// As [`SubflowView::sent`].
+    /// Value of [`SubflowView::sent`].
     sent: u64,
     /// Data in flight: the subflow offset behind each segment, and its first DSN.
     in_flight: VecDeque<(u64, Dsn)>,
@@ -58,13 +58,13 @@ const GAIN: f64 = 0.5;
 const FOLLOWED: usize = 1 << 16;
 
 impl Feedback {
-    /// By how many segments `slow` is to skip further. What it sends next is watched.
+    /// Returns the number of segments that `slow` is to skip further. Its next transmission is watched.
     pub(super) fn correction(&mut self, slow: &SubflowView) -> f64 {
         self.asked = Some(slow.id);
         self.lines.iter().find(|line| line.id == slow.id).map_or(0.0, |line| line.correction)
     }
 
-    /// To be told before each decision.
+    /// Takes the view; to be called before each decision.
     pub(super) fn look(&mut self, view: &View<'_>) {
         self.asked = None;
         self.lines.retain(|line| view.subflow(line.id).is_some());
@@ -96,7 +96,7 @@ impl Feedback {
         }
     }
 
-    /// To be told of each event.
+    /// Takes an event; to be called for each.
     pub(super) fn observe(&mut self, now: Instant, event: &Event) {
         match *event {
             Event::Sent { on, dsn, length, .. } => {
@@ -199,7 +199,7 @@ mod tests {
             }
         }
 
-        /// So many segments of a subflow are acknowledged, with the DATA_ACK at so many of the connection's.
+        /// Acknowledges `n` segments of a subflow, with a DATA_ACK of `data_acked` segments.
         fn ack(&mut self, on: SubflowId, n: u64, data_acked: u64) -> f64 {
             let subflow = if on == FAST { &mut self.fast } else { &mut self.slow };
             (subflow.acked, subflow.data_acked) = (1000 * n, Some(dsn(data_acked)));

@@ -27,7 +27,7 @@ use anabranch_units::{Bytes, Instant};
 /// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "fps",
-    "a slow subflow starts behind what the faster ones deliver meanwhile if nothing is lost",
+    "a slow subflow starts behind the data that the faster ones deliver meanwhile without losses",
     include_str!("fps.rs"),
     |p| Box::new(Fps::scheduler(p)),
 )
@@ -93,7 +93,8 @@ mod tests {
         Decision::Send { on, skip: segments(skip) }
     }
 
-    /// In 250 ms 10 + 16 + 17 arrive, whatever is lost; in 500 ms 18 and 19 more; doubling past 16 gives 10 + 20 + 21.
+    /// Arrivals in 250 ms: 10, 16 and 17, regardless of losses; in 500 ms 18 and 19 more; doubling past 16 gives 10, 20
+    /// and 21.
     #[test]
     fn the_slow_subflow_skips_the_rounds_that_arrive_first() {
         for (switches, skip) in [(&[][..], 43), (&["rtt"], 80), (&["overshoot"], 51), (&["rtt", "overshoot"], 96)] {

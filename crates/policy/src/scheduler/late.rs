@@ -38,7 +38,7 @@ use anabranch_units::{Bytes, Instant, SubflowId};
 /// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "late",
-    "the slowest subflow starts behind what the others are expected to deliver by then, losses included",
+    "the slowest subflow starts behind the data that the others should deliver by then, losses included",
     include_str!("late.rs"),
     |p| Box::new(Late::new(p)),
 )
@@ -69,7 +69,7 @@ pub struct Late {
     master_cwnd: bool,
     /// Any ACK of the master ends its round.
     every_ack: bool,
-    /// By ascending SRTT; the last is the master's. Together the first `assigned` unsent bytes.
+    /// Blocks by ascending SRTT; the last is the master's. Together they are the first `assigned` unsent bytes.
     blocks: Vec<Block>,
     assigned: Bytes,
     dealt: Dealt,
@@ -82,12 +82,12 @@ struct Block {
     subflow: SubflowId,
     /// Its place in the view.
     at: usize,
-    /// As [`SubflowView::open`] when the blocks were dealt out: it has none while it may not send.
+    /// Value of [`SubflowView::open`] when the blocks were dealt out: it has no block while it may not send.
     open: bool,
     left: Bytes,
 }
 
-/// When the blocks were last dealt out, and the master's counters then.
+/// Time of the last dealing of blocks, and the master's counters then.
 #[derive(Default)]
 struct Dealt {
     at: Instant,
@@ -293,11 +293,8 @@ const FROM_ZERO: Flag =
 const UNBOUNDED: Flag =
     flag("unbounded", "the largest window W is the peer's, not that of the losses so far (A-LATE-7)", false);
 const RTT: Flag = flag("rtt", "the horizon is the master's whole SRTT instead of half of it (A-LATE-10)", false);
-const MASTER_CWND: Flag = flag(
-    "master_cwnd",
-    "the master's block is its whole window, as printed, not what is free of it (A-LATE-12)",
-    false,
-);
+const MASTER_CWND: Flag =
+    flag("master_cwnd", "the master's block is its whole window, as printed, not the free part (A-LATE-12)", false);
 const EVERY_ACK: Flag = flag("every_ack", "blocks are dealt out again at every ACK of the master (A-LATE-15)", false);
 const PHASE_AWARE: Flag =
     flag("phase_aware", "forecasts begin in the round under way instead of with a fresh window (A-PHASE)", false);

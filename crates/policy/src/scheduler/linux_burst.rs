@@ -192,12 +192,12 @@ fn pick(
     best.map(|(place, _)| place)
 }
 
-/// In the queue of the subflow at `place`, or sent and not acknowledged.
+/// Bytes in the queue of the subflow at `place`, with those sent and not acknowledged.
 fn held(tags: &Tags, place: usize, subflow: &SubflowView) -> Bytes {
     tags.queued(place) + Bytes::new(subflow.sent.saturating_sub(subflow.acked))
 }
 
-/// It carried nothing so far.
+/// Returns true if it has carried no data so far.
 fn is_new(subflow: &SubflowView) -> bool {
     subflow.last_sent.is_none()
 }

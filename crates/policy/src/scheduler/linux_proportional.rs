@@ -25,7 +25,7 @@ use anabranch_units::{Bytes, Instant};
 /// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
     "linux-proportional",
-    "a slow subflow starts behind what faster ones send in one of its RTTs",
+    "a slow subflow starts behind the data that faster ones send in one of its RTTs",
     include_str!("linux_proportional.rs"),
     |_| Box::new(LinuxProportional::scheduler()),
 )
@@ -35,7 +35,7 @@ pub const ENTRY: Entry = Entry::new(
 pub(super) struct LinuxProportional;
 
 impl LinuxProportional {
-    /// There is nothing to set.
+    /// Builds the scheduler, which has no parameters.
     pub(super) fn scheduler() -> SkipAhead<Self> {
         SkipAhead(LinuxProportional)
     }

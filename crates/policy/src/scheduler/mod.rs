@@ -81,8 +81,8 @@ pub trait Scheduler: Send {
 /// Abilities of a scheduler.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Capabilities {
-    /// It sends copies ([`Decision::Repeat`]): it is asked then also while nothing is unsent and something is not
-    /// acknowledged.
+    /// True if it sends copies ([`Decision::Repeat`]): then it is asked also while no data is unsent but some is
+    /// unacknowledged.
     pub repeats: bool,
 }
 

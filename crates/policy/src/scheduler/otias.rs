@@ -95,10 +95,11 @@ fn best(view: &View<'_>, tags: &Tags, floor: bool, leave_out_throttled: bool) ->
     best.map(|(_, place, alike)| (place, quotient(alike.get(), view.subflows[place].mss.get().max(1)).max(1)))
 }
 
-/// When a segment behind `queued` is expected to arrive, and the bytes that join the queue there until that changes.
+/// Returns the time until a segment behind `queued` is expected to arrive, and the bytes that join the queue there
+/// until that changes.
 ///
-/// In bytes, because whole segments would take more divisions, and those are what this costs: rounded up the queue is as many
-/// whole segments as it holds begun ones, and ⌊⌊x / mss⌋ / n⌋ is ⌊x / (n · mss)⌋.
+/// Computes in bytes, because whole segments would take more divisions, which dominate the cost: rounded up the queue
+/// is as many whole segments as it holds begun ones, and ⌊⌊x / mss⌋ / n⌋ is ⌊x / (n · mss)⌋.
 fn expected(subflow: &SubflowView, queued: Bytes, floor: bool) -> (Duration, Bytes) {
     let mss = subflow.mss.get().max(1);
     let whole = |amount: u64| if amount < mss { 0 } else { quotient(amount, mss) * mss };
@@ -118,11 +119,11 @@ fn expected(subflow: &SubflowView, queued: Bytes, floor: bool) -> (Duration, Byt
 
 const FLOOR: Flag = flag(
     "floor",
-    "round full windows down, as first published: the first segment that does not fit waits for nothing",
+    "round full windows down, as first published: the first segment that does not fit has no wait",
     false,
 );
 const THROTTLED: Flag =
-    flag("throttled", "assign nothing to subflows that TCP Small Queues hold back, as in the authors' code", false);
+    flag("throttled", "leave out subflows that TCP Small Queues hold back, as in the authors' code", false);
 
 #[cfg(test)]
 mod tests;

@@ -53,10 +53,10 @@ pub struct Peekaboo {
     obeys: [f64; 2],
     chance: Stream,
     bandits: [Bandit; 2],
-    /// It chose to wait until the fast subflow has room.
+    /// True if it chose to wait until the fast subflow has room.
     waiting: bool,
     trials: Vec<Trial>,
-    /// When the data-level acknowledgments were last looked at, and where they stood.
+    /// Time of the last look at the data-level acknowledgments, and their position then.
     seen: Option<(Instant, Dsn)>,
 }
 
@@ -176,7 +176,7 @@ fn features(fast: &SubflowView, second: &SubflowView, window: Bytes) -> Features
     [a, b, c, d, e, f]
 }
 
-/// So many bytes in that time, as a rate.
+/// Rate of these bytes in that time.
 fn mbps(bytes: f64, span: Duration) -> f64 {
     8e3 * bytes / span.max(Duration::from_micros(1)).as_nanos() as f64
 }
@@ -186,12 +186,11 @@ const NANOSECOND: Duration = Duration::from_nanos(1);
 /// More observed at once would cost more per decision and teach little: they overlap.
 const MOST_TRIALS: usize = 8;
 
-const ALPHA: Number =
-    number("alpha", "α: how much an action not yet well known attracts (the code: 0)", 1.0, 0.0..=1000.0);
+const ALPHA: Number = number("alpha", "α: weight of exploration (the code: 0)", 1.0, 0.0..=1000.0);
 const DISCOUNT: Number =
-    number("discount", "γ: what a byte counts for each eighth of the RTT that it comes later", 0.9, 0.0..=1.0);
-const WAIT: Number = number("wait", "probability to wait where that scores higher", 0.7, 0.0..=1.0);
-const SEND: Number = number("send", "probability to send where that scores higher", 0.9, 0.0..=1.0);
+    number("discount", "γ: discount of a byte for each eighth of the RTT that it comes later", 0.9, 0.0..=1.0);
+const WAIT: Number = number("wait", "probability of waiting if that scores higher", 0.7, 0.0..=1.0);
+const SEND: Number = number("send", "probability of sending if that scores higher", 0.9, 0.0..=1.0);
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use anabranch_units::SubflowId;
 /// forgotten; if it returns it begins anew.
 pub(super) struct PerSubflow<T>(Vec<(SubflowId, T)>);
 
-/// Of no subflow yet.
+/// Starts without subflows.
 impl<T> Default for PerSubflow<T> {
     fn default() -> Self {
         PerSubflow(Vec::new())
@@ -47,7 +47,7 @@ impl<T> PerSubflow<T> {
     }
 }
 
-/// By place in the view.
+/// Indexes by place in the view.
 impl<T> std::ops::Index<usize> for PerSubflow<T> {
     type Output = T;
     fn index(&self, at: usize) -> &T {

@@ -11,16 +11,16 @@ pub(super) struct Prospects<F> {
     forecasts: Kept<F>,
     /// Input of a forecast from a faster subflow.
     conditions: fn(&SubflowView, &View<'_>) -> Conditions,
-    /// When the rounds under way end, if forecasts are to begin there (A-PHASE).
+    /// Data in flight, if forecasts are to begin in the round under way (A-PHASE).
     flights: Option<Vec<Flight>>,
 }
 
 /// Data in flight of one subflow.
 struct Flight {
     id: SubflowId,
-    /// As [`SubflowView::sent`] when last seen.
+    /// Value of [`SubflowView::sent`] when last seen.
     sent: u64,
-    /// When it was sent, and the offset behind it.
+    /// Time of sending, and the offset behind the burst.
     bursts: VecDeque<(Instant, u64)>,
 }
 
@@ -34,7 +34,7 @@ impl<F: Forecast> Prospects<F> {
         Prospects { forecasts: Kept::new(forecast), conditions, flights: phase_aware.then(Vec::new) }
     }
 
-    /// To be told before each decision.
+    /// Takes the view; to be called before each decision.
     pub(super) fn look(&mut self, now: Instant, view: &View<'_>) {
         let Some(flights) = &mut self.flights else { return };
         flights.retain(|flight| view.subflow(flight.id).is_some());

@@ -68,11 +68,11 @@ fn parse(text: &str) -> Result<Vec<(SubflowId, u64)>, String> {
     Ok(weights)
 }
 
-/// So that shares down to a millionth can be said.
+/// Largest weight, so that shares can be as small as a millionth.
 const HEAVIEST: u64 = 1_000_000;
 const WEIGHTS: Text = text(
     "weights",
-    "turns per subflow, by id in the order of creation; who is not named has 1",
+    "turns per subflow, by id in the order of creation; a subflow that is not named has 1",
     "",
     "weights by subflow id such as \"0=3, 1=1\"",
     |text| parse(text).map(|_| ()),

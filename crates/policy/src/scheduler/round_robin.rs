@@ -64,7 +64,7 @@ impl Scheduler for RoundRobin {
     }
 }
 
-const BURST: Number = number("burst", "how much one turn sends (num_segments)", 1.0, 1.0..=255.0).in_unit("segments");
+const BURST: Number = number("burst", "segments sent per turn (num_segments)", 1.0, 1.0..=255.0).in_unit("segments");
 const CWND_LIMITED: Flag =
     flag("cwnd_limited", "pass over a subflow whose window is full instead of waiting for it", true);
 

@@ -61,12 +61,12 @@ pub(super) fn faster<'a>(view: &View<'a>, slow: &SubflowView) -> impl Iterator<I
     view.subflows.iter().filter(move |subflow| subflow.srtt < srtt && subflow.open && !subflow.share.is_zero())
 }
 
-/// So many segments of this size, rounded half up to whole ones. Not a number and less than nothing give none.
+/// Returns this number of segments in bytes, rounded half up to whole ones. NaN and negative numbers give zero.
 pub(super) fn whole_segments(segments: f64, mss: Bytes) -> Bytes {
     mss.times((segments + 0.5) as u64)
 }
 
-/// By SRTT, then id, the first with room behind `asked`.
+/// Returns the first subflow with room behind `asked`, by SRTT, then by id.
 fn next_with_room<'a>(view: &View<'a>, asked: Option<&SubflowView>) -> Option<&'a SubflowView> {
     let mut next: Option<&SubflowView> = None;
     for subflow in view.subflows {

@@ -61,7 +61,7 @@ pub struct Sttf {
     growth: Growth,
     /// First RTTs that differ by less than one part in so many are alike.
     alpha: f64,
-    /// Of the subflows of the view.
+    /// RTTs of the subflows of the view.
     rtts: Vec<Duration>,
 }
 
@@ -131,7 +131,7 @@ fn growth(overshoot: bool) -> Growth {
 const TICK: Duration = Duration::from_millis(1);
 
 const ALPHA: Number =
-    number("alpha", "min-RTT where first RTTs differ by less than one part in so many; 0: never", 10.0, 0.0..=1000.0);
+    number("alpha", "min-RTT if first RTTs differ by less than 1/alpha of the largest; 0: never", 10.0, 0.0..=1000.0);
 const OVERSHOOT_ABOUT: &str = "slow start doubles windows up to ssthresh, then comes ssthresh + 1 (A-STTF)";
 const LAST_SAMPLE: Flag =
     flag("last_sample", "the last RTT sample in place of SRTT, as the authors' code has it (A-STTF-RTT)", false);

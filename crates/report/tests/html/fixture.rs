@@ -122,7 +122,7 @@ fn spans() -> Figure {
     figure("late-fig10-e", "Who waited for what", Mark::Span, x, y, series.collect())
 }
 
-/// So many points that a canvas takes them.
+/// Figure with enough points to be drawn on a canvas.
 fn cloud() -> Figure {
     let points = |k: u64| {
         let point = |n: u64| Point {

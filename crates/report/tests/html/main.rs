@@ -60,7 +60,7 @@ fn terminal_and_document_say_under_which_assumptions_it_is_reproduced() {
     assert!(!text.contains("assumptions |"), "nothing was searched: {text}");
 }
 
-/// With `run.spread` the hosts begin late. The time axes begin with them, not with the links.
+/// Hosts begin late with `run.spread`; the time axes begin with them, not with the links.
 #[test]
 fn figures_begin_when_the_hosts_do() {
     let (scenario, run) = fixture::late();

@@ -189,7 +189,7 @@ impl Runner {
         self.host.as_mut().expect("the endpoint was just made")
     }
 
-    /// From now to `until`, timer by timer; stops early when `enough` says so.
+    /// Advances to `until`, timer by timer; stops early when `enough` returns true.
     fn advance(&mut self, until: Instant, enough: impl Fn(&Self) -> bool) {
         let mut stuck = 0;
         self.pump();

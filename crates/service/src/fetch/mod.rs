@@ -29,13 +29,13 @@ use std::ops::Range;
 /// Time limits of an exchange.
 #[derive(Clone, Copy, Debug)]
 pub struct FetchLimits {
-    /// From the first SYN to the connection.
+    /// Longest time from the first SYN to the connection.
     pub connect: Duration,
     /// Between two bytes, either way: received, sent or acknowledged.
     pub stall: Duration,
     /// All together; `None` for as long as it takes.
     pub total: Option<Duration>,
-    /// From the last byte, either way, to the end of the connection, which is given up then.
+    /// Longest time from the last byte, either way, to the end of the connection, which is then aborted.
     pub linger: Duration,
 }
 
@@ -55,7 +55,7 @@ impl Default for FetchLimits {
 pub struct Progress {
     /// Bytes of the body received.
     pub received: u64,
-    /// Of how many, if that was said.
+    /// Length of the body, if it is known.
     pub expected: Option<u64>,
     /// Bytes of the upload handed over.
     pub uploaded: u64,
@@ -97,7 +97,7 @@ enum Phase {
     Exchange,
     /// The body is whole; the sink is still writing.
     Saving,
-    /// Only the connection is still to be closed, at the latest then.
+    /// Only the connection is still to be closed; it is aborted at that time.
     Closing(Instant),
     Over,
 }
@@ -192,7 +192,7 @@ impl<S: Sink> Fetch<S> {
         }
     }
 
-    /// Does all that can be done now.
+    /// Proceeds as far as possible.
     fn advance(&mut self, cx: &mut Context<'_>) {
         if self.phase != Phase::Exchange {
             return self.settle(cx);

@@ -8,9 +8,9 @@ use std::io;
 /// Outcome of an exchange; times are from the first SYN.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Why it failed, if it did. An HTTP status is no failure here.
+    /// Error, if it failed. An HTTP status is no failure here.
     pub error: Option<FetchError>,
-    /// Of the HTTP reply, once it was there.
+    /// Status of the HTTP reply, once it has arrived.
     pub status: Option<u16>,
     /// Target of a redirect, as the reply gives it.
     pub location: Option<String>,
@@ -24,11 +24,11 @@ pub struct Outcome {
     pub pattern: bool,
     /// MPTCP all the way.
     pub multipath: bool,
-    /// When the connection was there.
+    /// Time at which the connection was established.
     pub connected: Option<Duration>,
-    /// When the first byte of the body was there.
+    /// Time of the first byte of the body.
     pub first_byte: Option<Duration>,
-    /// When the last byte was there, or the exchange failed.
+    /// Time of the last byte, or of the failure.
     pub finished: Option<Duration>,
     /// The connection at its end.
     pub report: Option<ConnectionReport>,

@@ -9,7 +9,7 @@ use std::ops::Range;
 #[derive(Debug)]
 pub(super) struct Reply {
     head: Head,
-    /// Of the final head, once it was there.
+    /// Reader of the body of the final head, once that has arrived.
     body: Option<BodyReader>,
     /// Interim replies so far.
     interim: u32,

@@ -25,7 +25,7 @@ pub trait Sink {
     /// Takes a piece.
     fn offer(&mut self, piece: Bytes);
 
-    /// That was all.
+    /// Ends the body.
     fn finish(&mut self);
 
     /// Result, once the sink has ended; an error may come before [`Sink::finish`].

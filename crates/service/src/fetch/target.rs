@@ -24,14 +24,14 @@ pub struct Target {
 pub enum Scheme {
     /// HTTP/1.1.
     Http,
-    /// Not at all: whatever comes is the content.
+    /// No request: the server's data is the content.
     Tcp,
 }
 
 /// A URL that cannot be fetched.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
-    /// It is none.
+    /// The text is no URL.
     #[error("`{0}` is no URL ({1})")]
     NoUrl(String, url::ParseError),
     /// Something else than HTTP.

@@ -29,7 +29,7 @@ impl Upload {
         Upload { content: Content::None, length: 0, next: 0 }
     }
 
-    /// So many bytes of the pattern.
+    /// Sends `length` bytes of the test pattern.
     pub fn pattern(length: u64) -> Self {
         Upload { content: Content::Pattern, length, next: 0 }
     }

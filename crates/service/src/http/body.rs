@@ -6,9 +6,9 @@ use bytes::{Buf, Bytes, BytesMut};
 /// Framing of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// So many bytes, perhaps none.
+    /// This number of bytes, perhaps zero.
     Length(u64),
-    /// In chunks, each with its length.
+    /// Chunks, each with its length.
     Chunked,
     /// The end of the stream; only a reply may end so.
     Close,
@@ -77,13 +77,13 @@ pub(crate) struct BodyReader {
 
 #[derive(Debug)]
 enum State {
-    /// So much is missing.
+    /// Bytes missing of a body of known length.
     Length(u64),
-    /// To the end of the stream.
+    /// Body up to the end of the stream.
     Close,
     /// A chunk's length is next.
     ChunkSize,
-    /// So much of a chunk is missing.
+    /// Bytes missing of a chunk.
     Chunk(u64),
     /// The line end behind a chunk is next.
     ChunkEnd,

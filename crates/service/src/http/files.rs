@@ -145,7 +145,7 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// By the name's extension; a browser that gets `application/octet-stream` saves it.
+/// Returns the type by the name's extension; a browser that gets `application/octet-stream` saves it.
 fn content_type(path: &[u8]) -> &'static str {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     let extension = name.rsplit(|byte| *byte == b'.').next().filter(|extension| extension.len() < name.len());

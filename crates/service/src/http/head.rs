@@ -6,18 +6,18 @@ use bytes::{Buf, Bytes, BytesMut};
 #[derive(Debug, Default)]
 pub(crate) struct Head {
     held: BytesMut,
-    /// So much holds no end of a head.
+    /// Number of bytes that have been searched for the end of a head.
     searched: usize,
 }
 
 /// State of a head.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// It is whole: with its empty line.
+    /// The whole head, with its empty line.
     Whole(Bytes),
     /// More must come.
     Partial,
-    /// It is longer than allowed.
+    /// The head is longer than allowed.
     TooLong,
 }
 

@@ -7,7 +7,7 @@ use super::head::{field, fields};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) method: Method,
-    /// As it was sent.
+    /// Target as it was sent.
     pub(crate) target: String,
     pub(crate) framing: Framing,
     /// The connection may serve another request after this one.

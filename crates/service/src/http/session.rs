@@ -80,7 +80,7 @@ pub(crate) struct HttpSession {
     last: bool,
     /// The peer has closed its direction.
     ended: bool,
-    /// It has sent something since the last look, behind the last request that is answered.
+    /// True if the peer has sent data since the last check, behind the last request that is answered.
     babbles: bool,
     /// Our direction was closed while there was nothing to answer.
     idled_out: bool,

@@ -70,7 +70,7 @@ impl fmt::Display for Network {
 pub struct Access {
     /// Clients from elsewhere are sent away, except those on the machine itself. Empty for all.
     pub clients: Vec<Network>,
-    /// If there are any, the only destinations, those included that are denied otherwise.
+    /// Permitted destinations, if any are given; they override the default denials.
     pub to_allow: Vec<Network>,
     /// Destinations denied whatever `to_allow` says.
     pub to_deny: Vec<Network>,

@@ -31,8 +31,8 @@ impl Dial<()> {
 }
 
 impl Dial<IpAddr> {
-    /// From each of our addresses, so that one dead path does not keep a destination from being reached. The destinations from
-    /// the first address come first.
+    /// Combines each of our addresses with each destination, so that one dead path does not keep a destination from
+    /// being reached. The destinations from the first address come first.
     pub(super) fn via(local: &[IpAddr], addresses: &[SocketAddr]) -> Self {
         let pairs = local.iter().flat_map(|local| {
             let same_family = addresses.iter().filter(|remote| remote.is_ipv4() == local.is_ipv4());

@@ -20,9 +20,9 @@ pub struct Request {
 /// A destination.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Host {
-    /// To be looked up; letters, digits, hyphens, underscores and dots only.
+    /// Name to be looked up; letters, digits, hyphens, underscores and dots only.
     Name(String),
-    /// As it is.
+    /// Literal address.
     Address(IpAddr),
 }
 
@@ -53,9 +53,9 @@ impl std::fmt::Display for Request {
 pub enum Progress {
     /// More is to come.
     More,
-    /// It wants to go there; `Front::grant` or `Front::deny` is due.
+    /// Request complete; `Front::grant` or `Front::deny` is due.
     Asked(Request),
-    /// It said what cannot be served, which is this; a reply may be waiting.
+    /// Request refused, for this reason; a reply may be waiting.
     Refused(&'static str),
 }
 
@@ -64,7 +64,7 @@ pub enum Progress {
 pub(super) enum Denial {
     /// The destination answered with a RST.
     ConnectionRefused,
-    /// It did not answer in time.
+    /// The destination did not answer in time.
     TimedOut,
     /// No address of ours is of the destination's family.
     Unreachable,
@@ -103,11 +103,11 @@ pub(super) enum Dialect {
 
 /// Result of one step over the buffer.
 pub(super) enum Step<T> {
-    /// Not enough has arrived.
+    /// More bytes are needed.
     Short,
-    /// So many bytes say this.
+    /// Value of this many bytes.
     Done(usize, T),
-    /// It cannot be served; a reply, and why.
+    /// Reply and reason of a refusal.
     Refuse(Vec<u8>, &'static str),
 }
 
@@ -172,7 +172,7 @@ impl Front {
         }
     }
 
-    /// It is not.
+    /// Denies the request.
     pub(super) fn deny(&mut self, why: Denial) {
         match self.state {
             State::Asked(Dialect::Socks) => self.reply.extend_from_slice(&socks::reply(socks::code(why), None)),

@@ -60,8 +60,8 @@ struct Client {
 
 /// Divisor of the free memory that gives one session's part.
 const SHARE: u64 = 8;
-/// This part of a limit is kept for those who hold little. Once the limit is exceeded, sessions are cut off until it is
-/// free again.
+/// Divisor of a limit that gives the part reserved for sessions that hold little. Once the limit is exceeded, sessions
+/// are reset until that part is free again.
 const RESERVED: u64 = 16;
 /// A session is never promised less of it, however many there may be.
 const LEAST_PROMISED: u64 = 4 << 10;

@@ -27,7 +27,7 @@ pub(super) struct Totals {
     pub(super) plain: u64,
     pub(super) subflows: u64,
     pub(super) subflow_resets: u64,
-    /// Of connections that have ended.
+    /// Sums over connections that have ended.
     pub(super) ended: Ended,
 }
 
@@ -80,7 +80,7 @@ pub(super) struct Scrape<'a> {
 type Labels = Vec<(&'static str, String)>;
 
 impl Scrape<'_> {
-    /// In the OpenMetrics text format.
+    /// Formats the metrics in the OpenMetrics text format.
     pub(super) fn text(&self) -> String {
         let mut registry = Registry::with_prefix("anabranch");
         self.proxy(&mut registry);

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 /// Outcome of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Outcome {
-    /// In order, both ways.
+    /// Closed in order, both ways.
     Closed,
     /// The client gave it up.
     ClientReset,
@@ -27,9 +27,9 @@ pub enum Outcome {
     ConnectFailed,
     /// No progress for too long.
     Idle,
-    /// It held most when memory ran out.
+    /// Reset as the largest holder when memory ran out.
     OutOfMemory,
-    /// It was still running when the drain ended.
+    /// Still running when the drain ended.
     Drained,
 }
 

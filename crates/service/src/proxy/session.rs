@@ -16,7 +16,7 @@ pub(super) struct Session {
     /// Tells it from others that had its place before.
     pub(super) serial: u64,
     pub(super) client: SocketAddr,
-    /// It counts in the limits; otherwise it is here to be told of the limit that it does not fit in.
+    /// `Ok` if it counts in the limits; otherwise the limit that refuses it, to be reported to the client.
     pub(super) admitted: Result<(), Limit>,
     /// Destination, for the log.
     pub(super) target: String,
@@ -33,7 +33,7 @@ pub(super) struct Session {
     pub(super) relay: Relay,
     /// Bytes that it counts for in the limits.
     pub(super) charged: u64,
-    /// It stands among those that wait for room.
+    /// True if it is in the queue for memory.
     pub(super) waits: bool,
     /// Outcome once the remaining work is done.
     pub(super) ending: Option<Outcome>,

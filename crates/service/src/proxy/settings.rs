@@ -43,7 +43,7 @@ pub enum Direction {
         via: Vec<IpAddr>,
         /// Permitted users; all who can connect if absent.
         users: Option<Arc<Users>>,
-        /// From where, and to where.
+        /// Permitted clients and destinations.
         access: Access,
     },
 }

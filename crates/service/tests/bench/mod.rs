@@ -17,7 +17,7 @@ use std::time::Duration;
 
 pub const PORT: u16 = 443;
 
-/// Only a hang takes this long.
+/// Limit that only a hang reaches.
 const GUARD: Duration = Duration::from_secs(300);
 /// Added to the clock by a turn: less than any turn takes, so that nothing is ever late.
 const TURN: anabranch_units::Duration = anabranch_units::Duration::from_millis(1);

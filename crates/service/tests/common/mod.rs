@@ -76,7 +76,7 @@ impl<C: Application, S: Application> Pair<C, S> {
         act(&mut self.server, &mut Context { endpoint, now: self.now, registry })
     }
 
-    /// Until `done`, or nothing is left to happen, or the time is over; whether `done`.
+    /// Runs until `done`, until no event is left, or until the limit; returns `done`.
     pub fn run_until(&mut self, limit: Duration, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         let end = self.now + limit;
         loop {

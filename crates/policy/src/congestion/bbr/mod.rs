@@ -50,7 +50,7 @@ enum Mode {
     #[default]
     Startup,
     Drain,
-    /// In this phase of the cycle.
+    /// Cycle of gains, in this phase.
     ProbeBw(usize),
     ProbeRtt,
 }
@@ -96,7 +96,7 @@ enum Repair {
     Conserving,
     /// Later rounds, and after a timeout.
     Growing,
-    /// It is over with the next ACK.
+    /// Ends with the next ACK.
     Leaving,
 }
 
@@ -343,14 +343,14 @@ impl ModelBased for Bbr {
         }
     }
 
-    /// It was no loss: the window of before comes back, and Startup looks anew for the end of growth (Linux).
+    /// Undoes a spurious loss: restores the previous window, and Startup looks anew for the end of growth (Linux).
     fn on_spurious(&mut self, now: Instant, flow: &Flow) {
         self.on_recovered(now, flow);
         let path = self.paths.of(flow);
         (path.full_bandwidth, path.full_rounds) = (0.0, 0);
     }
 
-    /// After a pause the path is empty, and there is nothing to drain and no need to probe: BtlBw itself is the rate.
+    /// Paces at BtlBw after a pause: the path is empty, so there is no queue to drain and no need to probe.
     fn on_restart(&mut self, _now: Instant, flow: &Flow) {
         let path = self.paths.of(flow);
         path.resuming = true;

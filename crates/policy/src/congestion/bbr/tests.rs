@@ -81,7 +81,7 @@ impl Sender {
         self.bbr.model(&self.flow(), None).pacing.as_mbps()
     }
 
-    /// In ProbeBW on the path of 10 Mbit/s, at 1 s.
+    /// Returns a sender in ProbeBW on the path of 10 Mbit/s, at 1 s.
     fn cruising() -> Self {
         let mut sender = Sender::new();
         sender.cwnd = 2.0 * BDP + SLACK;
@@ -188,7 +188,7 @@ fn the_window_grows_to_two_products_and_no_further() {
     assert!((sender.cwnd - (2.0 * BDP + SLACK)).abs() < 1e-6);
 }
 
-/// After 10 s without a shorter RTT: four segments for 200 ms and a round, then the previous state.
+/// Without a shorter RTT for 10 s: four segments for 200 ms and a round, then the previous state.
 #[test]
 fn looks_for_the_smallest_rtt_when_it_is_ten_seconds_old() {
     let mut sender = Sender::cruising();

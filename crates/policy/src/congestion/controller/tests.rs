@@ -15,7 +15,7 @@ fn controller(rules: Rules) -> Controller {
     controller
 }
 
-/// So many bytes, of a window in full use.
+/// ACK of these bytes of a window in full use.
 fn full(bytes: u64) -> Ack {
     Ack { acked: Bytes::new(bytes), cwnd_limited: true, ..Ack::default() }
 }

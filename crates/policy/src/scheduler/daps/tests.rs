@@ -164,7 +164,7 @@ fn who_may_send_again_has_no_arrears() {
     assert_eq!(plan(&mut daps, &paths, 3), [(2, 1), (0, 7), (1, 1)]);
 }
 
-/// As in the kernel: 80 eighths, then 90, 99 and 107, though nothing was sent in between.
+/// Same samples as in the kernel: 80 eighths, then 90, 99 and 107, though no data was sent in between.
 #[test]
 fn an_idle_subflow_gives_a_sample_each_time() {
     let mut flow = Flow { smoothed: 0, sample_at: 0, delay: 1, next: 1, planned: 1 };

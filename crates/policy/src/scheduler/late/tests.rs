@@ -11,7 +11,7 @@ fn late(strict: bool) -> Late {
     switched(if strict { &["strict"] } else { &[] })
 }
 
-/// With these flags set.
+/// Builds LATE with these flags set.
 fn switched(flags: &[&str]) -> Late {
     let entry = registry::find(SCHEDULERS, "scheduler", "late").expect("it is in the table");
     let given: BTreeMap<_, _> = flags.iter().map(|flag| ((*flag).to_owned(), registry::Value::Flag(true))).collect();

@@ -128,7 +128,7 @@ fn never_waits_for_a_subflow_with_nothing_in_flight() {
     assert_eq!(otias(false).decide(at(0), &view(&both, 5)), Decision::send(SLOW));
 }
 
-/// Only data within the peer's window is assigned.
+/// Assigns only data within the peer's window.
 #[test]
 fn the_window_bounds_the_queues() {
     let mut otias = otias(false);

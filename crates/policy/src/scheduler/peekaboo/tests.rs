@@ -100,7 +100,7 @@ fn a_wait_is_judged_by_the_rtt_of_the_fast_subflow() {
     assert!(one.bandits[Action::Wait as usize].score(&x, 0.0) > 0.0);
 }
 
-/// It waits where that brought more, and sends where that did.
+/// Waits in situations where waiting brought more, and sends where sending did.
 #[test]
 fn it_learns_which_action_pays() {
     for waiting_pays in [true, false] {

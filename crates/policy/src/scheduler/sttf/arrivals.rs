@@ -30,8 +30,8 @@ pub(super) enum Growth {
 }
 
 impl Arrivals {
-    /// Of this subflow, with `rtt` for its round-trip time. Under a model-based congestion control every round carries the
-    /// bandwidth-delay product.
+    /// Predicts the arrivals of this subflow, with `rtt` for its round-trip time. Under a model-based congestion
+    /// control every round carries the bandwidth-delay product.
     pub(super) fn of(subflow: &SubflowView, rtt: Duration, growth: Growth) -> Self {
         let free = quotient(subflow.room().get(), subflow.mss.get().max(1));
         match subflow.bdp {
@@ -62,7 +62,7 @@ impl Arrivals {
         Arrivals { rtt: rtt.as_nanos().max(1), free, first: window, doublings: 0, entry: window, step: 0 }
     }
 
-    /// When the `n`th segment arrives, counted from 1, and the last one that arrives with it.
+    /// Returns the arrival time of the `n`th segment, counted from 1, and the last one that arrives with it.
     pub(super) fn nth(&self, n: u64) -> (Duration, u64) {
         let round = if n <= self.free { 0 } else { self.round_of(n - self.free) };
         let arrival = Duration::from_nanos(self.rtt / 2) + Duration::from_nanos(self.rtt) * round;

@@ -15,7 +15,7 @@ pub(super) struct Clock {
     stale: PerSubflow<Option<Stale>>,
 }
 
-/// Of a subflow that fell silent.
+/// State of a subflow that fell silent.
 struct Stale {
     /// Time at which it had last sent.
     since: Instant,

@@ -44,7 +44,7 @@ pub struct SttfCode {
     growth: Growth,
     alpha: f64,
     tags: Tags,
-    /// Of the subflows of the view, in its order.
+    /// Predictions for the subflows of the view, in its order.
     outlooks: Vec<Outlook>,
     /// Time at which the latest output run began; `None` before the first.
     run: Option<Instant>,
@@ -57,7 +57,7 @@ struct Outlook {
     arrivals: Option<Arrivals>,
     /// Segments that wait for it.
     queued: u64,
-    /// When the next one would arrive, and the last that arrives with it.
+    /// Arrival time of the next one, and the last that arrives with it.
     next: (Duration, u64),
 }
 

@@ -160,7 +160,7 @@ const WORTH: u64 = 16 << 20;
 const TICKS: u32 = 3;
 
 impl Ebb {
-    /// So much is held.
+    /// Records the bytes held, for the peak.
     pub(super) fn rise(&mut self, held: u64) {
         self.recent = self.recent.max(held);
         self.peak = self.peak.max(held);

@@ -29,7 +29,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 /// The proxy. Its sockets are bound when it is made, its threads start with the reactor.
 pub struct Proxy {
     settings: Settings,
-    /// In boxes, since they are taken out and put back for each step.
+    /// Sessions, boxed since they are taken out and put back for each step.
     sessions: Slab<Box<Session>>,
     serial: u64,
     /// Session of each connection, by [`ConnectionId::index`].
@@ -72,7 +72,7 @@ pub enum BuildError {
     Bind {
         /// Address of the listener.
         address: SocketAddr,
-        /// Why not.
+        /// Error of the operating system.
         error: std::io::Error,
     },
     /// The proxy would be open to everyone.
@@ -95,9 +95,9 @@ pub enum BuildError {
 
 /// Result of a step.
 enum Next {
-    /// Until something happens.
+    /// Wait for the next event.
     Wait,
-    /// It is over.
+    /// End the session.
     End(Outcome),
 }
 

@@ -31,7 +31,7 @@ pub struct Changes {
 }
 
 impl Proxy {
-    /// Has SIGHUP ask `reload` for settings; without, it ends the proxy as SIGTERM does.
+    /// Makes SIGHUP call `reload` for new settings; without it, SIGHUP ends the proxy as SIGTERM does.
     pub fn reloading(mut self, reload: impl FnMut() -> Reload + 'static) -> Self {
         self.reload = Some(Box::new(reload));
         self
@@ -89,5 +89,5 @@ impl Proxy {
     }
 }
 
-/// Of SIGHUP, for the log.
+/// Number of SIGHUP, for the log.
 const HANGUP: i32 = 1;

@@ -15,7 +15,7 @@ use std::io::{ErrorKind, Read};
 use std::net::{IpAddr, Shutdown, SocketAddr};
 
 impl Proxy {
-    /// Does something with a session, and what follows from it.
+    /// Applies a step to a session, with its consequences.
     pub(super) fn step(
         &mut self,
         cx: &mut Context<'_>,
@@ -32,7 +32,7 @@ impl Proxy {
         }
     }
 
-    /// Whatever the session can do now.
+    /// Advances the session as far as possible.
     pub(super) fn advance(&mut self, cx: &mut Context<'_>, index: usize, session: &mut Session) -> Next {
         match session.stage {
             Stage::Greeting(_) => self.greet(cx, index, session),
