@@ -1,9 +1,9 @@
-//! The simulator held against reality: the same transfers in the simulator, by our engine on the testbed, and by the kernel
-//! on the testbed.
+//! The simulator held against reality: the same transfers in the simulator, by our engine on the testbed, and by the
+//! kernel on the testbed.
 //!
-//! Each run has its own namespaces, devices and links, made anew, so that nothing is learnt from one run to the next. Both
-//! worlds take their links from the same specification with the same seed: as far as the same packets are offered, the same
-//! are lost.
+//! Each run has its own namespaces, devices and links, made anew, so that nothing is learnt from one run to the next.
+//! Both worlds take their links from the same specification with the same seed: as far as the same packets are offered,
+//! the same are lost.
 
 mod browser;
 mod end;

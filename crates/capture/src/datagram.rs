@@ -3,8 +3,8 @@
 use anabranch_wire::Checksum;
 use std::net::SocketAddrV4;
 
-/// A packet of `size` bytes from its IP header on, from 28 (headers alone) to 65535: sizes beyond are taken as the nearest
-/// of these. The payload is zeros, the checksums are right.
+/// A packet of `size` bytes from its IP header on, from 28 (headers alone) to 65535: sizes beyond are taken as the
+/// nearest of these. The payload is zeros, the checksums are right.
 pub fn udp(source: SocketAddrV4, destination: SocketAddrV4, size: u64) -> Vec<u8> {
     let size = size.clamp((IP + UDP) as u64, u64::from(u16::MAX)) as u16;
     let length = size - IP as u16;

@@ -55,8 +55,8 @@ pub struct WriteError {
     pub error: io::Error,
 }
 
-/// One capture file. It appears under its name with [`Writer::finish`]; until then it is called `NAME.part`, and is removed
-/// if the writer is dropped.
+/// One capture file. It appears under its name with [`Writer::finish`]; until then it is called `NAME.part`, and is
+/// removed if the writer is dropped.
 pub struct Writer {
     out: PcapNgWriter<PendingFile>,
     path: PathBuf,

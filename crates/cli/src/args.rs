@@ -112,8 +112,8 @@ impl Results {
   anabranch run wlan-lte --report run.html
   anabranch run path-failure --seed 7 --set host.scheduler=late --pcap captures")]
 pub struct RunArgs {
-    /// A scenario file, the name of a shipped scenario (`anabranch list scenarios`), or of a drawn one, drawn/SEED/NUMBER
-    /// (`anabranch rank`).
+    /// A scenario file, the name of a shipped scenario (`anabranch list scenarios`), or of a drawn one,
+    /// drawn/SEED/NUMBER (`anabranch rank`).
     pub scenario: String,
     /// Options shared with `compare`.
     #[command(flatten)]
@@ -121,8 +121,8 @@ pub struct RunArgs {
     /// Write the events of every packet to this file, one JSON object per line.
     #[arg(long, value_name = "FILE")]
     pub events: Option<PathBuf>,
-    /// Write what each host sends and receives to DIR/client.pcapng, DIR/server.pcapng and so on, for Wireshark and tshark;
-    /// with --repeat to DIR/seed-N/. (For a row of a comparison: --seed and --set host.scheduler=NAME.)
+    /// Write what each host sends and receives to DIR/client.pcapng, DIR/server.pcapng and so on, for Wireshark and
+    /// tshark; with --repeat to DIR/seed-N/. (For a row of a comparison: --seed and --set host.scheduler=NAME.)
     #[arg(long, value_name = "DIR")]
     pub pcap: Option<PathBuf>,
 }

@@ -98,7 +98,8 @@ impl Failure {
         }
     }
 
-    /// 2 for what is refused, 1 for what failed, 125 for a testbed that failed, so that it is not mistaken for its command.
+    /// 2 for what is refused, 1 for what failed, 125 for a testbed that failed, so that it is not mistaken for its
+    /// command.
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Failure::Refused(_) | Failure::ScriptsRefused => ExitCode::from(2),

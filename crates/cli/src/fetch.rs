@@ -40,8 +40,9 @@ reply. 130: interrupted. A file appears under its name only when all of it is th
 pub struct FetchArgs {
     /// URL to fetch.
     pub url: String,
-    /// The engine's addresses, with commas between: the connection is opened from the first that fits, or where --first-path
-    /// has it begin, and joined from the others. Those that the machine has itself are borrowed for as long as it takes.
+    /// The engine's addresses, with commas between: the connection is opened from the first that fits, or where
+    /// --first-path has it begin, and joined from the others. Those that the machine has itself are borrowed for as
+    /// long as it takes.
     #[arg(long, value_name = "ADDR,…", value_delimiter = ',')]
     pub from: Vec<IpAddr>,
     /// Write the body to this file; `-` is standard output. Without it, to a new file named after the last part of the

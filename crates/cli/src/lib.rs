@@ -12,8 +12,8 @@
 //! }
 //! ```
 //!
-//! Exit status 0: done. 1: a run failed, or a file could not be written. 2: the command line or the scenario is refused.
-//! `testbed` passes on that of its command.
+//! Exit status 0: done. 1: a run failed, or a file could not be written. 2: the command line or the scenario is
+//! refused. `testbed` passes on that of its command.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -50,8 +50,8 @@ use std::sync::Arc;
 pub fn main_with(catalogue: Catalogue) -> ExitCode {
     let args = arguments();
     let catalogue = Arc::new(catalogue);
-    // A broken promise of the simulator is reported as a failed run, with the command that repeats it, and anything else
-    // below; neither needs a trace of ours on top.
+    // A broken promise of the simulator is reported as a failed run, with the command that repeats it, and anything
+    // else below; neither needs a trace of ours on top.
     std::panic::set_hook(Box::new(|_| {}));
     let work = || {
         // Undoes the loans of killed processes; without permission it does nothing.

@@ -18,8 +18,8 @@ use std::time::SystemTime;
 #[derive(ClapArgs, Clone, Debug)]
 #[command(next_help_heading = "Engine")]
 pub struct MemoryOption {
-    /// Begin with what FILE has of paths (round trip, rate, loss, where MPTCP is lost, where nothing answers), and keep there
-    /// what is found. Each fact is forgotten after an hour.
+    /// Begin with what FILE has of paths (round trip, rate, loss, where MPTCP is lost, where nothing answers), and keep
+    /// there what is found. Each fact is forgotten after an hour.
     #[arg(long = "path-memory", value_name = "FILE")]
     pub file: Option<PathBuf>,
 }

@@ -38,7 +38,8 @@ link-local and metadata addresses or to this machine's own unless --to-allow nam
 
 Exit status 0: asked to end. 1: the device failed, or a permission is missing. 2: the command line is refused.")]
 pub struct ProxyArgs {
-    /// Accept MPTCP and plain TCP here. Repeated, with the same port: further addresses, announced to clients (ADD_ADDR).
+    /// Accept MPTCP and plain TCP here. Repeated, with the same port: further addresses, announced to clients
+    /// (ADD_ADDR).
     #[arg(long, value_name = "ADDR:PORT", requires = "to")]
     pub listen: Vec<SocketAddr>,
     /// Forward streams of clients to this ordinary TCP service.

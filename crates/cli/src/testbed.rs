@@ -43,8 +43,8 @@ error says what each link did; standard output belongs to the command.
 Exit status: that of the command; 128 and the signal's number if a signal ended it; 124 if --duration did; 125 if the testbed
 failed; 126 or 127 if the command could not be started; 2 if the scenario is refused.")]
 pub struct TestbedArgs {
-    /// A scenario file, the name of a shipped scenario (`anabranch list scenarios`), or of a drawn one, drawn/SEED/NUMBER
-    /// (`anabranch rank`).
+    /// A scenario file, the name of a shipped scenario (`anabranch list scenarios`), or of a drawn one,
+    /// drawn/SEED/NUMBER (`anabranch rank`).
     pub scenario: String,
     /// A command for `sh`, started in the server. The command in the client starts when the server listens on a socket
     /// or has said that it is ready, as engines do. It is ended, with all it started, when the command has ended.

@@ -30,8 +30,8 @@ pub struct WireOptions {
     /// ACK-path policy: chooses the path of an ACK (`anabranch list ack-paths`).
     #[arg(long, value_name = "NAME[:…]", default_value = Policies::ACK_PATH)]
     pub ack_path: String,
-    /// Accept ACKs that come by another subflow's path, as the peer's --ack-path may send them; both ends must. Implied by an
-    /// --ack-path other than own.
+    /// Accept ACKs that come by another subflow's path, as the peer's --ack-path may send them; both ends must. Implied
+    /// by an --ack-path other than own.
     #[arg(long)]
     pub ack_rewrite: bool,
     /// Reinjection policy: repeats bytes in flight elsewhere (`anabranch list reinjection`); the profile's unless

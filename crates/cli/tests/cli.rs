@@ -484,7 +484,8 @@ fn what_middleboxes_did_is_shown() {
     assert!(seen.contains("after the fallback to plain TCP nothing protects them"), "{seen}");
 }
 
-/// The README's `cargo run` names no binary, and the workspace has more than one: Cargo takes the only default there is.
+/// The README's `cargo run` names no binary, and the workspace has more than one: Cargo takes the only default there
+/// is.
 #[test]
 fn cargo_run_means_this_command() {
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml");

@@ -1,5 +1,6 @@
-//! Every scheduler against every other, as far as docs/pairwise.txt remembers: whatever changes a decision changes a figure
-//! there. `BLESS=1 cargo test -p anabranch-cli --test pairwise` accepts what came out; CONTRIBUTING.md says when.
+//! Every scheduler against every other, as far as docs/pairwise.txt remembers: whatever changes a decision changes a
+//! figure there. `BLESS=1 cargo test -p anabranch-cli --test pairwise` accepts what came out; CONTRIBUTING.md says
+//! when.
 #![allow(clippy::unwrap_used)]
 
 mod common;

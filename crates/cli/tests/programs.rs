@@ -1,5 +1,6 @@
-//! The real programs, unmodified, over two paths: curl, iperf3 and Python with the kernel's MPTCP against `anabranch serve`,
-//! `anabranch proxy` in front of nginx and iperf3, and `anabranch fetch`. Every byte of a file is compared.
+//! The real programs, unmodified, over two paths: curl, iperf3 and Python with the kernel's MPTCP against
+//! `anabranch serve`, `anabranch proxy` in front of nginx and iperf3, and `anabranch fetch`. Every byte of a file is
+//! compared.
 #![allow(clippy::unwrap_used)]
 
 use anabranch_host::Namespace;

@@ -1,5 +1,5 @@
-//! `anabranch study` as someone at a terminal has it: files of results, going on after a kill, errors, and the quick run of all
-//! studies, whose verdicts are a snapshot.
+//! `anabranch study` as someone at a terminal has it: files of results, going on after a kill, errors, and the quick
+//! run of all studies, whose verdicts are a snapshot.
 #![allow(clippy::unwrap_used)]
 
 mod common;

@@ -1,5 +1,6 @@
-//! `anabranch serve` and `anabranch fetch` against the Linux kernel, in a network namespace of their own: real programs, real
-//! packets. Where no namespace or TUN device can be made they skip and say so; with ANABRANCH_REQUIRE_NETNS that is a failure.
+//! `anabranch serve` and `anabranch fetch` against the Linux kernel, in a network namespace of their own: real
+//! programs, real packets. Where no namespace or TUN device can be made they skip and say so; with
+//! ANABRANCH_REQUIRE_NETNS that is a failure.
 #![allow(clippy::unwrap_used)]
 
 use anabranch_host::{Namespace, Tun};

@@ -1,7 +1,7 @@
 //! Captures as Wireshark reads them: tshark dissects those of every shipped scenario and has nothing to complain about.
 //!
-//! Without tshark these tests say on standard error that they were skipped; with `ANABRANCH_REQUIRE_TSHARK` set, as in CI,
-//! they fail.
+//! Without tshark these tests say on standard error that they were skipped; with `ANABRANCH_REQUIRE_TSHARK` set, as in
+//! CI, they fail.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -171,9 +171,9 @@ const USUAL: &[&str] = &[
     "This frame is a (suspected) out-of-order segment",
     "D-SACK Sequence",
     "Connection reset (RST)",
-    // Of ACKs without data, for which Wireshark looks for a mapping as well, in captures of Linux too; and of a few segments
-    // in a thousand that fill a hole, whose mapping stands in their own option but is lost in its tree. All other data
-    // have theirs: see `check_multipath`.
+    // Of ACKs without data, for which Wireshark looks for a mapping as well, in captures of Linux too; and of a few
+    // segments in a thousand that fill a hole, whose mapping stands in their own option but is lost in its tree. All
+    // other data have theirs: see `check_multipath`.
     "No mapping available",
     // Two before the timestamps and two behind the DSS, where Linux has them.
     "4 NOP in a row - a router may have removed some options",

@@ -1,8 +1,8 @@
 //! An established MPTCP connection of two subflows, with a fuzzer between its ends.
 //!
-//! He holds what both ends send: delivers, drops, repeats, reorders, changes it, and injects segments of his own that fit
-//! the state of the connection, with the right keys where that takes him further. As long as he has changed nothing, every
-//! byte must arrive as it was written, and all of them once he is gone.
+//! He holds what both ends send: delivers, drops, repeats, reorders, changes it, and injects segments of his own that
+//! fit the state of the connection, with the right keys where that takes him further. As long as he has changed
+//! nothing, every byte must arrive as it was written, and all of them once he is gone.
 
 use crate::host::{Host, PORT, config};
 use crate::mutate::{corrupt, lie, sign};

@@ -1,7 +1,7 @@
 //! A listening endpoint and a stranger who can send what he likes.
 //!
-//! The stranger sees what the endpoint answers and can answer that in turn, with right numbers, keys and HMACs, so that he
-//! gets past every handshake; then he lies. In the end an honest client is served all the same.
+//! The stranger sees what the endpoint answers and can answer that in turn, with right numbers, keys and HMACs, so that
+//! he gets past every handshake; then he lies. In the end an honest client is served all the same.
 
 use crate::host::{Host, PORT, config};
 use crate::mutate::{corrupt, lie, sign};

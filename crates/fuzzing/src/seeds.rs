@@ -34,8 +34,8 @@ impl Target {
     }
 }
 
-/// `count` inputs drawn from `seed`, the same every time: scripts of any bytes, some of them of few different ones, and for
-/// the codec packets of a genuine connection, whole and spoiled.
+/// `count` inputs drawn from `seed`, the same every time: scripts of any bytes, some of them of few different ones, and
+/// for the codec packets of a genuine connection, whole and spoiled.
 pub fn seeds(target: Target, count: u64, seed: u64) -> Vec<Vec<u8>> {
     let packets = if target == Target::Codec { packets() } else { Vec::new() };
     let draw = |n: u64| {

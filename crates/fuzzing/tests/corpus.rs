@@ -1,4 +1,5 @@
-//! The checked-in corpus, and a few thousand inputs more, the same in every run; `FUZZ_COUNT` and `FUZZ_SEED` ask for others.
+//! The checked-in corpus, and a few thousand inputs more, the same in every run; `FUZZ_COUNT` and `FUZZ_SEED` ask for
+//! others.
 
 use anabranch_fuzzing::{Target, seeds};
 use std::path::PathBuf;

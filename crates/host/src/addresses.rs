@@ -86,7 +86,8 @@ impl Borrowed {
     /// Borrows the addresses.
     ///
     /// # Errors
-    /// If an address is not the machine's, if the ports are in use, or without CAP_NET_ADMIN; what was done is undone then.
+    /// If an address is not the machine's, if the ports are in use, or without CAP_NET_ADMIN; what was done is undone
+    /// then.
     pub fn take(loan: &Loan) -> Result<Self, AddressError> {
         find::check_ports(&loan.outer, &loan.ports)?;
         let mut undo = Undo::open(&loan.device).map_err(|error| AddressError::State { error })?;

@@ -98,7 +98,8 @@ impl Driver {
         self.counters
     }
 
-    /// Reads and handles at most `most` packets, or about as much as fits a socket buffer; false if the device has no more.
+    /// Reads and handles at most `most` packets, or about as much as fits a socket buffer; false if the device has no
+    /// more.
     pub fn receive(&mut self, most: usize) -> io::Result<bool> {
         let enough = self.counters.received_bytes + BATCH_BYTES;
         for _ in 0..most {
@@ -225,8 +226,8 @@ impl AsFd for Driver {
     }
 }
 
-/// Bytes read before the endpoint is asked what to send: acknowledgments should not wait for more than a fraction of what a
-/// peer has under way.
+/// Bytes read before the endpoint is asked what to send: acknowledgments should not wait for more than a fraction of
+/// what a peer has under way.
 const BATCH_BYTES: u64 = 256 << 10;
 /// FreeBSD's `net.inet.icmp.icmplim` is 200; this costs less than a hundredth of a core.
 const RESETS_PER_SECOND: u32 = 1000;

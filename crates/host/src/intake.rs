@@ -5,9 +5,9 @@ use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// The buffer that packets are read into. A payload of at least half its size leaves with the buffer itself, and another takes
-/// its place; a smaller one is copied into memory of its own size. So what is kept of a connection's data takes at most
-/// about twice its length, whatever the peer makes of its segments.
+/// The buffer that packets are read into. A payload of at least half its size leaves with the buffer itself, and
+/// another takes its place; a smaller one is copied into memory of its own size. So what is kept of a connection's data
+/// takes at most about twice its length, whatever the peer makes of its segments.
 pub(crate) struct Intake {
     current: BytesMut,
     /// Buffers lent, oldest first. A buffer without other owners is used again.

@@ -32,8 +32,8 @@ impl InterfaceCounters {
     }
 }
 
-/// Reads the table: a name, a colon, eight numbers of packets received and eight of packets sent, of which the fourth are
-/// drops (`proc(5)`).
+/// Reads the table: a name, a colon, eight numbers of packets received and eight of packets sent, of which the fourth
+/// are drops (`proc(5)`).
 fn transmit_drops(table: &str, name: &str) -> Option<u64> {
     let mut rows = table.lines().filter_map(|line| line.split_once(':'));
     let (_, numbers) = rows.find(|(interface, _)| interface.trim() == name)?;

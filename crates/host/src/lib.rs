@@ -1,7 +1,7 @@
 //! Real time and Linux: packet devices, network namespaces, the link emulator, the engine on the wire.
 //!
-//! Everything below this crate is pure; here are the clock, the sockets and the threads. System calls that need `unsafe` are
-//! all in `sys.rs`.
+//! Everything below this crate is pure; here are the clock, the sockets and the threads. System calls that need
+//! `unsafe` are all in `sys.rs`.
 #![deny(unsafe_code)]
 
 pub mod addresses;

@@ -1,8 +1,8 @@
 //! A network namespace of our own, held by a thread.
 //!
-//! A network namespace belongs to a thread and is inherited by the threads and processes it starts. One thread that never
-//! ends stands for the namespace here; what is to happen inside is sent to it. The namespace has no name in the file
-//! system, so nothing of it stays behind when the process dies, whatever of.
+//! A network namespace belongs to a thread and is inherited by the threads and processes it starts. One thread that
+//! never ends stands for the namespace here; what is to happen inside is sent to it. The namespace has no name in the
+//! file system, so nothing of it stays behind when the process dies, whatever of.
 
 use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 use std::fs::File;
@@ -73,8 +73,8 @@ impl Namespace {
         &self.name
     }
 
-    /// Runs `job` in the namespace and waits for its answer; a panic in it goes on here. Jobs run one after the other: what
-    /// takes long belongs into [`Namespace::spawn`].
+    /// Runs `job` in the namespace and waits for its answer; a panic in it goes on here. Jobs run one after the other:
+    /// what takes long belongs into [`Namespace::spawn`].
     pub fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
         let (answer, result) = channel();
         let job = move || {

@@ -1,7 +1,7 @@
 //! A network interface of the caller's namespace: brought up, and given the routes that lead to an engine behind it.
 //!
-//! Spoken to the kernel directly (rtnetlink(7)) rather than through `ip`, since a process that has CAP_NET_ADMIN from its
-//! file does not hand it on to a child.
+//! Spoken to the kernel directly (rtnetlink(7)) rather than through `ip`, since a process that has CAP_NET_ADMIN from
+//! its file does not hand it on to a child.
 
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socket_with};
 use std::io;

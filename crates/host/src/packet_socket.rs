@@ -1,9 +1,9 @@
 //! A packet device without TUN: a socket on one end of a veth pair, whose other end is a host's interface.
 //!
-//! For systems where an ordinary user may make network namespaces but not open `/dev/net/tun`. The interfaces neither ask for
-//! addresses nor answer (NOARP), so nothing but IP packets is on the pair. A host hands packets to a veth interface as to a
-//! network card, with checksums left open and several segments in one; the pair is therefore made with offloads switched off,
-//! and what comes with an open checksum all the same has it completed here.
+//! For systems where an ordinary user may make network namespaces but not open `/dev/net/tun`. The interfaces neither
+//! ask for addresses nor answer (NOARP), so nothing but IP packets is on the pair. A host hands packets to a veth
+//! interface as to a network card, with checksums left open and several segments in one; the pair is therefore made
+//! with offloads switched off, and what comes with an open checksum all the same has it completed here.
 
 use crate::sys::packet;
 use crate::{CommandError, Device, Namespace, VirtioHeader};
@@ -39,8 +39,8 @@ pub enum VethError {
 }
 
 impl PacketSocket {
-    /// Makes a veth pair: the interface `name` in `host`, down and without addresses, as [`Tun::open`](crate::Tun::open) would,
-    /// and its other end in `emulator`, under the name `end`.
+    /// Makes a veth pair: the interface `name` in `host`, down and without addresses, as
+    /// [`Tun::open`](crate::Tun::open) would, and its other end in `emulator`, under the name `end`.
     ///
     /// # Errors
     /// If there are such interfaces already, or without CAP_NET_ADMIN and CAP_NET_RAW in both namespaces.
@@ -62,8 +62,8 @@ impl PacketSocket {
         emulator.run(move || Self::open(&owned, address)).map_err(fail)
     }
 
-    /// Opens one end of a pair, `name` in the caller's network namespace. The other end, with the Ethernet address `host`, must
-    /// send packets as they are on a wire: see [`PacketSocket::pair`].
+    /// Opens one end of a pair, `name` in the caller's network namespace. The other end, with the Ethernet address
+    /// `host`, must send packets as they are on a wire: see [`PacketSocket::pair`].
     ///
     /// # Errors
     /// `PermissionDenied` without CAP_NET_RAW; `NotFound` or the like if there is no such interface.
@@ -148,8 +148,8 @@ impl Device for PacketSocket {
     }
 }
 
-/// Sums from `start` on, where the field at `start + offset` holds the sum of the pseudo-header, and writes the sum there
-/// (Virtual I/O Device 1.2 §5.1.6.2). Without effect if that is not within the packet.
+/// Sums from `start` on, where the field at `start + offset` holds the sum of the pseudo-header, and writes the sum
+/// there (Virtual I/O Device 1.2 §5.1.6.2). Without effect if that is not within the packet.
 fn complete_checksum(bytes: &mut [u8], start: usize, offset: usize) {
     if start + offset + 2 > bytes.len() {
         return;

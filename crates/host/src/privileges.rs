@@ -19,7 +19,8 @@ pub enum Keep {
     NetAdmin,
 }
 
-/// Gives up every capability but what is kept, for good: neither this thread nor a program that it starts can get one back.
+/// Gives up every capability but what is kept, for good: neither this thread nor a program that it starts can get one
+/// back.
 ///
 /// # Errors
 /// If CAP_NET_ADMIN is to be kept and is not there.
@@ -51,8 +52,8 @@ pub fn drop_privileges(keep: Keep) -> io::Result<()> {
     Ok(())
 }
 
-/// Lets programs that this thread starts have CAP_NET_ADMIN as well. A capability from a file's attributes or from systemd
-/// ends with the program otherwise.
+/// Lets programs that this thread starts have CAP_NET_ADMIN as well. A capability from a file's attributes or from
+/// systemd ends with the program otherwise.
 ///
 /// # Errors
 /// If this thread does not have it.

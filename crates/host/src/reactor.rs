@@ -255,8 +255,8 @@ impl<A: Application> Reactor<A> {
         }
     }
 
-    /// Sets the timer to the next deadline. One that is set to something earlier is left alone: it costs one idle round,
-    /// less than setting it anew for every packet.
+    /// Sets the timer to the next deadline. One that is set to something earlier is left alone: it costs one idle
+    /// round, less than setting it anew for every packet.
     fn arm(&mut self) -> io::Result<()> {
         let chore = self.chore.as_ref().map(|chore| chore.next);
         let deadlines = [self.driver.endpoint().next_timeout(), self.application.deadline(), chore];

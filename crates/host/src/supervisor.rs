@@ -231,8 +231,8 @@ impl Inside {
         Ok(Signals(self.signals.try_clone()?))
     }
 
-    /// Asks all processes that the work has started to end, with their children and whatever these left behind, and waits for
-    /// that a little. The end of the worker kills those that remain.
+    /// Asks all processes that the work has started to end, with their children and whatever these left behind, and
+    /// waits for that a little. The end of the worker kills those that remain.
     pub fn end_all(&self) {
         // The signal goes to every process in this PID namespace but init and the caller; outside it would hit foreign
         // processes.

@@ -12,8 +12,8 @@ struct InterfaceRequest {
     rest: [u8; 22],
 }
 
-/// Makes `device`, an open `/dev/net/tun`, the TUN interface called `name` with these `IFF_*` flags; a `%d` in the name is
-/// replaced. Answers the name.
+/// Makes `device`, an open `/dev/net/tun`, the TUN interface called `name` with these `IFF_*` flags; a `%d` in the name
+/// is replaced. Answers the name.
 pub(crate) fn tun_set_interface(device: BorrowedFd<'_>, name: &str, flags: i32) -> io::Result<String> {
     let mut request = InterfaceRequest { name: [0; libc::IFNAMSIZ], flags: flags as libc::c_short, rest: [0; 22] };
     if name.len() >= libc::IFNAMSIZ {
@@ -21,7 +21,8 @@ pub(crate) fn tun_set_interface(device: BorrowedFd<'_>, name: &str, flags: i32) 
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
     }
     request.name[..name.len()].copy_from_slice(name.as_bytes());
-    // SAFETY: TUNSETIFF reads and writes one `struct ifreq`, which `request` is laid out as and which outlives the call.
+    // SAFETY: TUNSETIFF reads and writes one `struct ifreq`, which `request` is laid out as and which outlives the
+    // call.
     let result = unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) };
     check(result)?;
     let name = CStr::from_bytes_until_nul(&request.name).map_err(io::Error::other)?;

@@ -6,8 +6,8 @@ use bytes::{Bytes, BytesMut};
 use std::io::{self, IoSlice};
 use std::net::IpAddr;
 
-/// Segments that are put together again exactly as they were when the packet is cut: they differ in sequence number and IPv4
-/// identification, which count on, in payload, and in PSH and FIN of the last.
+/// Segments that are put together again exactly as they were when the packet is cut: they differ in sequence number and
+/// IPv4 identification, which count on, in payload, and in PSH and FIN of the last.
 pub(crate) struct Train {
     /// Segment that heads the packet; its payload is the first segment's.
     head: Option<Box<Segment>>,

@@ -72,8 +72,8 @@ enum Side {
 const TCP: u8 = 6;
 const ICMPV6: u8 = 58;
 
-/// Puts the second address of a pair in the place of the first; a packet without either stays as it is, as does one that is
-/// no whole IP packet.
+/// Puts the second address of a pair in the place of the first; a packet without either stays as it is, as does one
+/// that is no whole IP packet.
 fn rewrite(packet: &mut [u8], side: Side, mut pairs: impl Iterator<Item = (IpAddr, IpAddr)>) {
     let (at, length, header) = match (packet.first().map(|first| first >> 4), side) {
         (Some(4), Side::Source) => (12, 4, usize::from(packet[0] & 15) * 4),

@@ -19,13 +19,13 @@ pub struct Tun {
 }
 
 impl Tun {
-    /// Creates the interface `name` in the caller's network namespace (see [`Namespace::run`](crate::Namespace::run)), or
-    /// attaches to a persistent one that has this name. It is down and has no address. Packets are as they would be on a
-    /// wire: no larger than the MTU, checksums complete.
+    /// Creates the interface `name` in the caller's network namespace (see [`Namespace::run`](crate::Namespace::run)),
+    /// or attaches to a persistent one that has this name. It is down and has no address. Packets are as they would be
+    /// on a wire: no larger than the MTU, checksums complete.
     ///
     /// # Errors
-    /// `PermissionDenied` without CAP_NET_ADMIN in the namespace or without access to `/dev/net/tun`; `NotFound` where the
-    /// kernel has no TUN.
+    /// `PermissionDenied` without CAP_NET_ADMIN in the namespace or without access to `/dev/net/tun`; `NotFound` where
+    /// the kernel has no TUN.
     pub fn open(name: &str) -> io::Result<Self> {
         let (file, name) = attach(name, 0)?;
         Ok(Tun::new(file, name, false))

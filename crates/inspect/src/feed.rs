@@ -1,7 +1,8 @@
 //! From files to packets in the order of time.
 //!
-//! The files of one analysis are captures of the same time, for instance one per interface. Records within a file may be
-//! out of order by a little (several interfaces, several queues); each file is sorted within a bounded number of records.
+//! The files of one analysis are captures of the same time, for instance one per interface. Records within a file may
+//! be out of order by a little (several interfaces, several queues); each file is sorted within a bounded number of
+//! records.
 
 use crate::inspector::Inspector;
 use crate::limits::Limits;

@@ -244,7 +244,8 @@ impl Side {
     }
 
     /// The initial sequence number is not known: keeps the data, and narrows down where it can lie. A segment that lies
-    /// inside its mapping leaves as much room as the mapping is longer than the segment. Answers true if it is now known.
+    /// inside its mapping leaves as much room as the mapping is longer than the segment. Answers true if it is now
+    /// known.
     pub fn wait(&mut self, range: Range<i64>, map: Option<(Map, bool)>, at: Instant) -> bool {
         if let Some((map, fin)) = map
             && map.subflow_seq != 0

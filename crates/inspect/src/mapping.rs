@@ -1,5 +1,5 @@
-//! The mappings of one direction of one subflow: from subflow sequence numbers to the data level, with the checksums that
-//! cover them (RFC 8684 §3.3.1).
+//! The mappings of one direction of one subflow: from subflow sequence numbers to the data level, with the checksums
+//! that cover them (RFC 8684 §3.3.1).
 
 use crate::coverage::length;
 use anabranch_units::Dsn;
@@ -116,8 +116,8 @@ impl Mappings {
         }
     }
 
-    /// Bytes of the subflow pass for the first time; `payload` is what was captured of them. Answers where they lie at the
-    /// data level.
+    /// Bytes of the subflow pass for the first time; `payload` is what was captured of them. Answers where they lie at
+    /// the data level.
     pub fn place(&mut self, range: Range<i64>, payload: &Bytes) -> Vec<Range<i64>> {
         let mut placed = Vec::new();
         let mut rest = range.clone();

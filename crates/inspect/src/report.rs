@@ -162,8 +162,8 @@ pub struct SubflowReport {
 /// Round-trip times.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct RttReport {
-    /// True if they span the whole path, because the packets were captured at both ends; else the way from the capture to the
-    /// peer and back.
+    /// True if they span the whole path, because the packets were captured at both ends; else the way from the capture
+    /// to the peer and back.
     pub whole_path: bool,
     /// Samples.
     pub samples: u64,

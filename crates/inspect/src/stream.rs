@@ -7,8 +7,8 @@ use anabranch_wire::DataSeq;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Positions are data sequence numbers relative to the IDSN if that is known (the first byte is 1, as Wireshark counts),
-/// else to the first number seen.
+/// Positions are data sequence numbers relative to the IDSN if that is known (the first byte is 1, as Wireshark
+/// counts), else to the first number seen.
 #[derive(Clone, Debug)]
 pub(crate) struct Stream {
     base: Option<Base>,
@@ -205,8 +205,8 @@ impl Stream {
         matches!(seq, DataSeq::Long(_)) && self.base.is_some_and(|base| base.upper)
     }
 
-    /// True once a whole data sequence number is known, or bytes have passed: what is known so far could not be moved into
-    /// another stream any more.
+    /// True once a whole data sequence number is known, or bytes have passed: what is known so far could not be moved
+    /// into another stream any more.
     pub fn is_settled(&self) -> bool {
         self.first_at.is_some() || self.base.is_some_and(|base| base.upper)
     }

@@ -154,7 +154,8 @@ fn reinjection_order_and_gaps_add_up() {
     assert_eq!(connection.captured.as_deref(), Some("near the client"));
 }
 
-/// The capture has missed the third ACK of the join. The next ACK comes much later, and says nothing about the handshake.
+/// The capture has missed the third ACK of the join. The next ACK comes much later, and says nothing about the
+/// handshake.
 #[test]
 fn a_later_ack_is_not_taken_for_the_third() {
     let mut lab = Lab::new();
@@ -361,8 +362,8 @@ fn version_0_is_recognised() {
         0x0f, 0xcf,
     ];
     lab.control(40, 2, 0, Flags::ACK, [1, 1], Some(MpOption::JoinAck(JoinAck { hmac })));
-    // The first bytes of the server with the lower half of their number, as version 0 mostly has them, and a checksum over
-    // the whole number: the last 8 bytes of SHA-1(key), and one.
+    // The first bytes of the server with the lower half of their number, as version 0 mostly has them, and a checksum
+    // over the whole number: the last 8 bytes of SHA-1(key), and one.
     let first = Dsn::new(0x3324e82bb44e8cc9) + 1;
     let mut segment = Segment::new(flow(2, 1), Flags::ACK, seq(1, 1), seq(0, 1));
     segment.payload = Bytes::from_static(b"version 0");
@@ -415,8 +416,8 @@ fn a_join_from_the_server() {
     assert_eq!((subflow.sent[0].data_bytes, subflow.sent[1].data_bytes), (0, 100));
 }
 
-/// Two connections between the same hosts, from the middle on. Their 32-bit DATA_ACKs are near each other, which happens to one
-/// pair in 128; the whole numbers that follow are not.
+/// Two connections between the same hosts, from the middle on. Their 32-bit DATA_ACKs are near each other, which
+/// happens to one pair in 128; the whole numbers that follow are not.
 #[test]
 fn one_short_number_makes_no_kinship() {
     let mut lab = Lab::new();
@@ -463,8 +464,8 @@ fn subflows_in_the_middle_with_short_numbers() {
     assert!(said.contains("no packet from 10.0.1.1:40000"), "{said}");
 }
 
-/// Mappings of 300 bytes, repeated on each of their segments as segmentation offload does it; the capture begins with the
-/// second segment of the first. Where the subflow's numbers begin shows only in the second mapping.
+/// Mappings of 300 bytes, repeated on each of their segments as segmentation offload does it; the capture begins with
+/// the second segment of the first. Where the subflow's numbers begin shows only in the second mapping.
 #[test]
 fn a_capture_that_begins_inside_a_mapping() {
     // The second time without the end of the first mapping, and without a third.

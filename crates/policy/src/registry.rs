@@ -1,7 +1,7 @@
 //! The one registry of policies: names, parameters, defaults, citations and constructors.
 //!
-//! `anabranch list`, the scenario keys, the docs and the conformance suite all read it. Each policy declares its `ENTRY` in
-//! its own file; the table of its folder lists the entries. No other list of names exists.
+//! `anabranch list`, the scenario keys, the docs and the conformance suite all read it. Each policy declares its
+//! `ENTRY` in its own file; the table of its folder lists the entries. No other list of names exists.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

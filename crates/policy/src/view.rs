@@ -43,10 +43,11 @@ pub struct SubflowView {
     /// Highest DATA_ACK that came on this subflow: the receiver's in-order position when this subflow's data arrived,
     /// whereas `View::data_una` is the position known by now. `None` before the first.
     pub data_acked: Option<Dsn>,
-    /// False while the subflow may carry no further data whatever its window: RTO recovery, or a full window of the peer.
+    /// False while the subflow may carry no further data whatever its window: RTO recovery, or a full window of the
+    /// peer.
     pub open: bool,
-    /// New data that its share of the peer's window still admits (the receive-window policy's limit); `Bytes::MAX` under
-    /// the shared window. What was sent before needs no share.
+    /// New data that its share of the peer's window still admits (the receive-window policy's limit); `Bytes::MAX`
+    /// under the shared window. What was sent before needs no share.
     pub share: Bytes,
     /// True for the backup class (MP_PRIO, or B in MP_JOIN); the same for all subflows of a view.
     pub backup: bool,
@@ -151,8 +152,8 @@ impl SubflowView {
         self.pacing.unwrap_or_else(|| Self::linux_pace(self.cwnd, self.ssthresh, self.srtt))
     }
 
-    /// The rate that Linux paces at where congestion control names none: `2 cwnd/srtt` in slow start, `1.2 cwnd/srtt` after
-    /// it (`tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`).
+    /// The rate that Linux paces at where congestion control names none: `2 cwnd/srtt` in slow start, `1.2 cwnd/srtt`
+    /// after it (`tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`).
     pub fn linux_pace(cwnd: Bytes, ssthresh: Option<Bytes>, srtt: Duration) -> Rate {
         let ratio = if ssthresh.is_none_or(|ssthresh| cwnd < ssthresh) { 2.0 } else { 1.2 };
         Rate::from_bps((8.0 * ratio * cwnd.as_f64() / srtt.as_secs_f64()) as u64)
@@ -184,7 +185,8 @@ impl SubflowView {
         self.open && self.has_room_in_cwnd()
     }
 
-    /// True if congestion control, pacing and the first hop would let a full segment leave now, whatever the peer's window says.
+    /// True if congestion control, pacing and the first hop would let a full segment leave now, whatever the peer's
+    /// window says.
     pub fn has_room_in_cwnd(&self) -> bool {
         !self.throttled && self.in_flight + self.mss <= self.cwnd
     }
@@ -290,8 +292,8 @@ pub enum Decision {
         /// Unsent bytes to leave for others.
         skip: Bytes,
     },
-    /// A copy, here, of the first data from `from` on that was sent and is not acknowledged, and that this subflow has not
-    /// carried yet (it may have, by way of a reinjection). The engine sends up to a segment of it, and says which
+    /// A copy, here, of the first data from `from` on that was sent and is not acknowledged, and that this subflow has
+    /// not carried yet (it may have, by way of a reinjection). The engine sends up to a segment of it, and says which
     /// ([`Event::Repeated`]).
     Repeat {
         /// The subflow, which must have room; its share of the window does not matter.
@@ -319,8 +321,8 @@ impl Decision {
 /// Event, passed to a scheduler in order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// New data left on a subflow: `length` bytes that began `skip` bytes into the unsent data. Told also when the engine
-    /// chose the subflow itself (only one usable, or the scheduler was overruled).
+    /// New data left on a subflow: `length` bytes that began `skip` bytes into the unsent data. Told also when the
+    /// engine chose the subflow itself (only one usable, or the scheduler was overruled).
     Sent {
         /// The subflow.
         on: SubflowId,

@@ -284,7 +284,8 @@ fn plain(id: u16, srtt_ms: u64, cwnd: u64, in_flight: u64) -> SubflowView {
 }
 
 /// As much of an engine as a scheduler can notice: segments leave, are acknowledged an RTT later or time out, subflows
-/// join, fail, come back, are shut for a while or only backups, the application writes in two halves, and the peer's window is small.
+/// join, fail, come back, are shut for a while or only backups, the application writes in two halves, and the peer's
+/// window is small.
 struct Toy {
     now: Instant,
     chance: Stream,

@@ -22,8 +22,8 @@ fn each_policy() -> Vec<(String, Build<dyn Reinjection>)> {
     each_setting(REINJECTIONS)
 }
 
-/// A connection as far as a policy can notice it: pieces leave, sometimes ahead of others, are acknowledged in the order of
-/// the data, get stuck; windows fill; subflows fail, come back and close.
+/// A connection as far as a policy can notice it: pieces leave, sometimes ahead of others, are acknowledged in the
+/// order of the data, get stuck; windows fill; subflows fail, come back and close.
 struct Toy {
     now: Instant,
     chance: Stream,

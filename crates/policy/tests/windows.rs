@@ -123,8 +123,8 @@ proptest! {
     }
 }
 
-// A toy connection: segments go over paths of constant delay, some are lost and repeated on their own path a timeout later;
-// the receiver acknowledges what is in order. No more is modelled than what a share depends on.
+// A toy connection: segments go over paths of constant delay, some are lost and repeated on their own path a timeout
+// later; the receiver acknowledges what is in order. No more is modelled than what a share depends on.
 
 struct Path {
     delay: u64,

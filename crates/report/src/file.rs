@@ -5,8 +5,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Writes a file that, if it is new, has this mode less what the process's umask takes away. It is written under another
-/// name and renamed; a device or a pipe is written to as it is, and a link stays one.
+/// Writes a file that, if it is new, has this mode less what the process's umask takes away. It is written under
+/// another name and renamed; a device or a pipe is written to as it is, and a link stays one.
 ///
 /// # Errors
 /// If it cannot be written; what was there then stays.

@@ -1,5 +1,5 @@
-//! An expectation against what came: what is stated must hold; control bits, payload and the list of MPTCP options always
-//! count.
+//! An expectation against what came: what is stated must hold; control bits, payload and the list of MPTCP options
+//! always count.
 
 use crate::describe::shorten;
 use crate::statement::{Field, OptionText, SegmentText, field};

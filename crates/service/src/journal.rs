@@ -6,8 +6,8 @@ use anabranch_units::Instant;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
-/// Writes down what an endpoint tells of its connections: opening, subflows, fallback, the end with its counters. Data that
-/// moves is not worth a line.
+/// Writes down what an endpoint tells of its connections: opening, subflows, fallback, the end with its counters. Data
+/// that moves is not worth a line.
 pub struct Journal {
     out: Option<Box<dyn Write + Send>>,
     /// Connection and its number in the journal, by index.

@@ -19,7 +19,8 @@ impl Session for Discard {
     }
 }
 
-/// Sends back what comes. Nothing is read that could not be sent on, so a peer that does not read is not read from either.
+/// Sends back what comes. Nothing is read that could not be sent on, so a peer that does not read is not read from
+/// either.
 #[derive(Debug, Default)]
 pub(crate) struct Echo {
     held: Bytes,

@@ -30,8 +30,8 @@ impl<'a> Stream<'a> {
         piece
     }
 
-    /// Hands over what the send buffer admits, which is taken from the front of `data`. True if that was all; otherwise the
-    /// endpoint says when there is room again.
+    /// Hands over what the send buffer admits, which is taken from the front of `data`. True if that was all; otherwise
+    /// the endpoint says when there is room again.
     pub fn write(&mut self, data: &mut Bytes) -> bool {
         if !data.is_empty() {
             // Where nothing can be written any more, an event tells of it.

@@ -57,8 +57,8 @@ impl Key {
     }
 }
 
-/// The HMAC that the host with `own` key and `own_nonce` sends in MP_JOIN (RFC 8684 §3.2): key is own ‖ peer, message is
-/// own nonce ‖ peer nonce. The SYN/ACK carries its first 8 bytes, the third ACK its first 20.
+/// The HMAC that the host with `own` key and `own_nonce` sends in MP_JOIN (RFC 8684 §3.2): key is own ‖ peer, message
+/// is own nonce ‖ peer nonce. The SYN/ACK carries its first 8 bytes, the third ACK its first 20.
 pub fn join_hmac(own: Key, peer: Key, own_nonce: Nonce, peer_nonce: Nonce) -> Hmac {
     let mut message = [0; 8];
     message[..4].copy_from_slice(&own_nonce.0.to_be_bytes());

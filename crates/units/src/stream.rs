@@ -2,8 +2,8 @@
 //!
 //! Each random element of a run draws from a stream named after it, so that adding an element leaves the others' draws
 //! as they were and two runs that differ in one policy meet the same losses (common random numbers). The generator is
-//! PCG XSL RR 128/64 (O'Neill 2014), whose output is fixed by its definition; the real-number helpers use only `+ - * /`
-//! so that they repeat on every platform.
+//! PCG XSL RR 128/64 (O'Neill 2014), whose output is fixed by its definition; the real-number helpers use only
+//! `+ - * /` so that they repeat on every platform.
 
 use chacha20::ChaCha20Rng;
 use rand_core::Rng;

@@ -71,7 +71,8 @@ impl Checksum {
 }
 
 /// The DSS checksum (RFC 8684 §3.3.1) of a mapping: its pseudo-header (data sequence number always 64 bits, subflow
-/// sequence number relative to the initial one, length, zero) and the mapped bytes, which may lie in pieces of any length.
+/// sequence number relative to the initial one, length, zero) and the mapped bytes, which may lie in pieces of any
+/// length.
 ///
 /// A DATA_FIN counts in `length` but has no byte (a lone one: `subflow_seq` 0, `length` 1, no pieces). On reception the
 /// mapping is good if this equals the checksum it carries.

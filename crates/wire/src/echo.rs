@@ -1,5 +1,5 @@
-//! Echo requests and replies of ICMP (RFC 792) and ICMPv6 (RFC 4443 §4), without data: how a host asks whether a path is there,
-//! and how long it takes.
+//! Echo requests and replies of ICMP (RFC 792) and ICMPv6 (RFC 4443 §4), without data: how a host asks whether a path
+//! is there, and how long it takes.
 
 use crate::Checksum;
 use anabranch_units::Bytes;

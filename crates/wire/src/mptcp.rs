@@ -62,8 +62,8 @@ impl Dss {
     }
 }
 
-/// MP_CAPABLE, version 1 (RFC 8684 §3.1). Which keys are there tells the form: SYN none, SYN/ACK the sender's, third ACK
-/// both, first data both and a length.
+/// MP_CAPABLE, version 1 (RFC 8684 §3.1). Which keys are there tells the form: SYN none, SYN/ACK the sender's, third
+/// ACK both, first data both and a length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MpCapable {
     /// Protocol version; 1 for RFC 8684.

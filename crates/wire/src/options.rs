@@ -24,8 +24,8 @@ pub struct Options {
     pub foreign: Option<Box<Foreign>>,
 }
 
-/// Options kept as they came, so that they can be passed on and looked at. The engine ignores them, one experiment of its own
-/// apart ([`Options::has_experiment`]).
+/// Options kept as they came, so that they can be passed on and looked at. The engine ignores them, one experiment of
+/// its own apart ([`Options::has_experiment`]).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Foreign {
     /// Options of unknown kinds, options whose length contradicts their content, and repetitions of known ones.
@@ -121,8 +121,8 @@ impl Options {
         }
     }
 
-    /// Bytes the options take in the header: each padded to a multiple of four as every stack in use does, or, where that
-    /// would exceed 40 bytes, without padding between them.
+    /// Bytes the options take in the header: each padded to a multiple of four as every stack in use does, or, where
+    /// that would exceed 40 bytes, without padding between them.
     pub fn wire_length(&self) -> u64 {
         self.layout().0
     }
@@ -138,8 +138,8 @@ impl Options {
         }
     }
 
-    /// The sum of all lengths, each rounded as `round` says. On a SYN with timestamps their `shared` bytes of padding hold
-    /// SACK-permitted.
+    /// The sum of all lengths, each rounded as `round` says. On a SYN with timestamps their `shared` bytes of padding
+    /// hold SACK-permitted.
     #[inline]
     fn length(&self, round: impl Fn(u64) -> u64, shared: u64) -> u64 {
         let mut length = 0;

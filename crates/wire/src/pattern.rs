@@ -9,7 +9,8 @@ use std::sync::LazyLock;
 
 static PATTERN: LazyLock<Vec<u8>> = LazyLock::new(generate);
 
-/// The stream from `offset` on: up to `length` bytes, fewer where the pattern begins anew, never none unless `length` is 0.
+/// The stream from `offset` on: up to `length` bytes, fewer where the pattern begins anew, never none unless `length`
+/// is 0.
 #[inline]
 pub fn slice(offset: u64, length: u64) -> Bytes {
     let begin = phase(offset);

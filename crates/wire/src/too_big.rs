@@ -1,5 +1,5 @@
-//! Reports that a packet was too big for a link on its way: ICMP "fragmentation needed" (RFC 792, RFC 1191 §4) and ICMPv6
-//! "packet too big" (RFC 4443 §3.2).
+//! Reports that a packet was too big for a link on its way: ICMP "fragmentation needed" (RFC 792, RFC 1191 §4) and
+//! ICMPv6 "packet too big" (RFC 4443 §3.2).
 
 use crate::echo::{PROTOCOL_V4, PROTOCOL_V6, pseudo_header};
 use crate::{Checksum, FlowKey};

@@ -1,8 +1,8 @@
 //! Captures of strangers: pcap and pcapng, in either byte order, gzipped or not.
 //!
-//! By hand rather than with `pcap-file`, because a foreign file may be cut, damaged or written by a program with its own
-//! ideas, and what could be read before the damage must still be there. A [`Reader`] streams: one record is in memory at a
-//! time, and no length in a file makes it allocate more than the file really holds.
+//! By hand rather than with `pcap-file`, because a foreign file may be cut, damaged or written by a program with its
+//! own ideas, and what could be read before the damage must still be there. A [`Reader`] streams: one record is in
+//! memory at a time, and no length in a file makes it allocate more than the file really holds.
 
 mod pcap;
 mod pcapng;
@@ -159,8 +159,8 @@ impl Reader {
     /// The next packet; `None` at the end.
     ///
     /// # Errors
-    /// Once, if the rest cannot be read; the next call answers `None`. Damage behind which records go on is no error and
-    /// stands in [`Reader::damages`].
+    /// Once, if the rest cannot be read; the next call answers `None`. Damage behind which records go on is no error
+    /// and stands in [`Reader::damages`].
     pub fn next_record(&mut self) -> Result<Option<Record>, ReadError> {
         if self.ended {
             return Ok(None);
@@ -221,7 +221,8 @@ impl Reader {
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const BUFFER: usize = 256 * 1024;
-/// No packet is longer: the largest snap length that `tcpdump` knows is 256 KiB, the largest super-packet of Linux 512 KiB.
+/// No packet is longer: the largest snap length that `tcpdump` knows is 256 KiB, the largest super-packet of Linux 512
+/// KiB.
 const LONGEST_PACKET: u32 = 16 << 20;
 /// Damage is looked past as far as this.
 const REACH: u64 = 1 << 20;

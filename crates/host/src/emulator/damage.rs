@@ -1,8 +1,8 @@
 //! Damage that a receiver notices.
 //!
-//! A link that corrupts hands over a packet with flipped bits, and the host's own checksum is what discards it. So the bits
-//! must lie where a checksum looks: no Internet checksum misses up to eight flipped bits of one byte (RFC 1071), but IPv6 has
-//! none over its header, and UDP over IPv4 may have none at all.
+//! A link that corrupts hands over a packet with flipped bits, and the host's own checksum is what discards it. So the
+//! bits must lie where a checksum looks: no Internet checksum misses up to eight flipped bits of one byte (RFC 1071),
+//! but IPv6 has none over its header, and UDP over IPv4 may have none at all.
 
 use anabranch_units::Stream;
 

@@ -9,8 +9,8 @@ pub struct Options {
     /// The thread sleeps until so long before a packet is due and then waits actively: a sleeping thread wakes up late.
     /// Less where the thread would hardly sleep at all.
     pub spin: Duration,
-    /// Ask for SCHED_FIFO, and for processors that do not go to sleep. Where that is refused, the emulator runs without, and
-    /// says so of the former.
+    /// Ask for SCHED_FIFO, and for processors that do not go to sleep. Where that is refused, the emulator runs
+    /// without, and says so of the former.
     pub real_time: bool,
     /// The specification's changes wait for [`Handle::begin`](super::Handle::begin), from where their times then count.
     pub hold_changes: bool,

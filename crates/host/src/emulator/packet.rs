@@ -1,7 +1,7 @@
 //! Packets under way, in buffers that are used again.
 //!
-//! A packet that leaves, is lost or is refused gives its buffer back, so in the steady state nothing is allocated. Buffers are
-//! plain vectors rather than `Bytes`, which would have to allocate a counter for each packet.
+//! A packet that leaves, is lost or is refused gives its buffer back, so in the steady state nothing is allocated.
+//! Buffers are plain vectors rather than `Bytes`, which would have to allocate a counter for each packet.
 
 use anabranch_units::Instant;
 use std::cell::RefCell;

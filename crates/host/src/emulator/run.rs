@@ -1,9 +1,10 @@
 //! The emulator's thread.
 //!
-//! It does, again and again: what is due (packets that come out of links, timers of middleboxes, changes to links), then read
-//! what devices have, then wait. Before each packet goes into the network everything due until then has happened, at most
-//! [`DELIVERIES`] things at once, so that under overload neither reading nor delivering starves. It sleeps until shortly
-//! before something is due and then spins, still looking at the devices, since a thread that sleeps wakes up late.
+//! It does, again and again: what is due (packets that come out of links, timers of middleboxes, changes to links),
+//! then read what devices have, then wait. Before each packet goes into the network everything due until then has
+//! happened, at most [`DELIVERIES`] things at once, so that under overload neither reading nor delivering starves. It
+//! sleeps until shortly before something is due and then spins, still looking at the devices, since a thread that
+//! sleeps wakes up late.
 
 use super::damage::damage;
 use super::options::Options;

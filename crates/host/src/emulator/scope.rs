@@ -12,11 +12,11 @@ pub(super) enum Scope {
     Beyond,
 }
 
-/// The scope of an IP packet; `None` if these bytes do not begin as one does. What is wrong with it beyond that, the receiving host
-/// will say.
+/// The scope of an IP packet; `None` if these bytes do not begin as one does. What is wrong with it beyond that, the
+/// receiving host will say.
 ///
-/// Of link scope are multicast of that scope (RFC 5771 §4, RFC 4291 §2.7), and what comes from or goes to an address that means
-/// nothing elsewhere (RFC 4291 §2.5.2, §2.5.6).
+/// Of link scope are multicast of that scope (RFC 5771 §4, RFC 4291 §2.7), and what comes from or goes to an address
+/// that means nothing elsewhere (RFC 4291 §2.5.2, §2.5.6).
 #[inline]
 pub(super) fn scope(packet: &[u8]) -> Option<Scope> {
     let address = |at: usize| -> Option<Ipv6Addr> { Some(<[u8; 16]>::try_from(packet.get(at..at + 16)?).ok()?.into()) };

@@ -107,8 +107,8 @@ pub(crate) fn switch_offloads_off(socket: BorrowedFd<'_>, name: &str) -> io::Res
         let mut value = Value { command, data: 0 };
         let mut request = request(name)?;
         request.ifr_ifru.ifru_data = (&raw mut value).cast();
-        // SAFETY: SIOCETHTOOL reads the request and, through its pointer, a value laid out as these commands take it; both
-        // outlive the call.
+        // SAFETY: SIOCETHTOOL reads the request and, through its pointer, a value laid out as these commands take it;
+        // both outlive the call.
         check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) })?;
     }
     Ok(())

@@ -32,7 +32,8 @@ pub(crate) fn exit_now(code: u8) -> ! {
     unsafe { libc::_exit(i32::from(code)) }
 }
 
-/// Blocks these signals in this thread, in those it will start and, unless [`unblock_signals_of`] prevents it, in programs.
+/// Blocks these signals in this thread, in those it will start and, unless [`unblock_signals_of`] prevents it, in
+/// programs.
 pub(crate) fn block_signals(signals: &[i32]) -> io::Result<()> {
     change_mask(libc::SIG_BLOCK, signals)
 }
@@ -45,8 +46,8 @@ pub(crate) fn unblock_signals_of(command: &mut Command, signals: &'static [i32])
 }
 
 fn change_mask(how: i32, signals: &[i32]) -> io::Result<()> {
-    // SAFETY: the set is plain data, made valid by `sigemptyset`, and outlives the calls; numbers that are no signals are
-    // refused by `sigaddset`. `pthread_sigmask` may do without the old mask.
+    // SAFETY: the set is plain data, made valid by `sigemptyset`, and outlives the calls; numbers that are no signals
+    // are refused by `sigaddset`. `pthread_sigmask` may do without the old mask.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         check(libc::sigemptyset(&raw mut set))?;
@@ -60,8 +61,8 @@ fn change_mask(how: i32, signals: &[i32]) -> io::Result<()> {
     }
 }
 
-/// Makes the process group of the caller the foreground one of its terminal again, after a shell that was in the foreground
-/// has gone. The caller has blocked SIGTTOU.
+/// Makes the process group of the caller the foreground one of its terminal again, after a shell that was in the
+/// foreground has gone. The caller has blocked SIGTTOU.
 pub(crate) fn take_terminal(terminal: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: both calls take and give plain numbers.
     check(unsafe { libc::tcsetpgrp(terminal.as_raw_fd(), libc::getpgrp()) })
@@ -77,8 +78,8 @@ pub(crate) fn trim_memory() {
     }
 }
 
-/// Sends a signal to all processes of the caller's PID namespace but its init and the caller; whether there are any. Signal 0
-/// only asks.
+/// Sends a signal to all processes of the caller's PID namespace but its init and the caller; whether there are any.
+/// Signal 0 only asks.
 pub(crate) fn signal_all(signal: i32) -> bool {
     // SAFETY: takes and gives plain numbers.
     unsafe { libc::kill(-1, signal) == 0 }

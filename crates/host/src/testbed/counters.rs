@@ -62,7 +62,8 @@ impl fmt::Debug for KernelCounters {
     }
 }
 
-/// Parts of the names of counters that stay 0 while all is well: fallbacks, refusals, resets, wrong checksums and mappings.
+/// Parts of the names of counters that stay 0 while all is well: fallbacks, refusals, resets, wrong checksums and
+/// mappings.
 const TROUBLE: &[&str] = &[
     "Fallback",
     "NoToken",

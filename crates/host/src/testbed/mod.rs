@@ -1,7 +1,8 @@
-//! A testbed: a client and a server, each in a network namespace of its own, and a scenario's paths between them in real time.
+//! A testbed: a client and a server, each in a network namespace of its own, and a scenario's paths between them in
+//! real time.
 //!
-//! [`Layout`] says who has which address, `plan.rs` what is done for that, [`Testbed`] does it. It needs CAP_SYS_ADMIN, which an
-//! ordinary user has inside [`supervise`](crate::supervise); it works without, too, where the caller is root.
+//! [`Layout`] says who has which address, `plan.rs` what is done for that, [`Testbed`] does it. It needs CAP_SYS_ADMIN,
+//! which an ordinary user has inside [`supervise`](crate::supervise); it works without, too, where the caller is root.
 
 mod counters;
 mod hosts;

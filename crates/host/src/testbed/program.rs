@@ -64,7 +64,8 @@ impl Program {
         Program::spawn(namespace, command, false)
     }
 
-    /// Starts it in `namespace` in a process group of its own: in the background, where a Ctrl-C for others does not end it.
+    /// Starts it in `namespace` in a process group of its own: in the background, where a Ctrl-C for others does not
+    /// end it.
     pub fn start_apart(namespace: &Namespace, mut command: Command) -> Result<Self, ProgramError> {
         command.process_group(0);
         Program::spawn(namespace, command, true)

@@ -88,8 +88,8 @@ impl Inspector {
         }
     }
 
-    /// The mapping that a segment carries, and whether its last number is the DATA_FIN. MP_CAPABLE with data maps from the
-    /// first byte on (RFC 8684 §3.1).
+    /// The mapping that a segment carries, and whether its last number is the DATA_FIN. MP_CAPABLE with data maps from
+    /// the first byte on (RFC 8684 §3.1).
     fn mapping_of(&self, packet: &Packet<'_>) -> Option<(Map, bool)> {
         let options = &packet.segment.options;
         if let Some(dss) = &options.dss {

@@ -47,8 +47,8 @@ impl Inspector {
                 }
                 _ => false,
             };
-            // Without such options it is the one that acknowledges nothing but the SYN/ACK; a later one says nothing about
-            // a third ACK that the capture missed.
+            // Without such options it is the one that acknowledges nothing but the SYN/ACK; a later one says nothing
+            // about a third ACK that the capture missed.
             let by_place = flow.opener == Some(from)
                 && packet.length == 0
                 && segment.options.dss.is_none()

@@ -1,8 +1,8 @@
 //! Replaces bytes of a stream, as an application-level gateway does.
 //!
 //! Everything follows from positions in the stream, so a retransmission comes out as the original did, however it is
-//! cut. The first of the bytes replaced are inverted in place; what is too many is cut out behind them, what is missing is
-//! inserted there.
+//! cut. The first of the bytes replaced are inverted in place; what is too many is cut out behind them, what is missing
+//! is inserted there.
 
 use super::flow::{Flows, concerns};
 use super::{Element, Out};

@@ -13,8 +13,8 @@ pub struct MiddleboxInfo {
     pub keys: &'static str,
 }
 
-/// All kinds. Honda 2011 is M. Honda, Y. Nishida, C. Raiciu, A. Greenhalgh, M. Handley, H. Tokuda. *Is it still possible to
-/// extend TCP?* Proc. ACM IMC 2011.
+/// All kinds. Honda 2011 is M. Honda, Y. Nishida, C. Raiciu, A. Greenhalgh, M. Handley, H. Tokuda. *Is it still
+/// possible to extend TCP?* Proc. ACM IMC 2011.
 pub const MIDDLEBOXES: &[MiddleboxInfo] = &[
     MiddleboxInfo {
         name: "strip",

@@ -6,7 +6,8 @@ use anabranch_units::{Instant, Seed};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// Boxes in the order from the client to the server. What travels up enters at the front, what travels down at the back.
+/// Boxes in the order from the client to the server. What travels up enters at the front, what travels down at the
+/// back.
 #[derive(Default)]
 pub struct Chain {
     boxes: Vec<Placed>,

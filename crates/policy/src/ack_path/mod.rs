@@ -1,9 +1,9 @@
 //! ACK-path policies: on which path an acknowledgment travels.
 //!
-//! RFC 8684 binds sequence and acknowledgment numbers of a subflow to its 4-tuple, so with an unknown peer only the DATA_ACK
-//! may travel elsewhere ([`AckPath::data_ack`]). Two hosts that have agreed to it can do more: a pure ACK leaves with the
-//! addresses of another subflow and the ports of its own, and the sender of the data puts the addresses back
-//! ([`AckPath::path`]; the engine's `connection/detour.rs`). What that is worth is in [`theory`].
+//! RFC 8684 binds sequence and acknowledgment numbers of a subflow to its 4-tuple, so with an unknown peer only the
+//! DATA_ACK may travel elsewhere ([`AckPath::data_ack`]). Two hosts that have agreed to it can do more: a pure ACK
+//! leaves with the addresses of another subflow and the ports of its own, and the sender of the data puts the addresses
+//! back ([`AckPath::path`]; the engine's `connection/detour.rs`). What that is worth is in [`theory`].
 
 mod data_ack_fast;
 mod fixed;
@@ -28,7 +28,8 @@ use std::net::IpAddr;
 pub struct AckRoute {
     /// Id of the subflow.
     pub id: SubflowId,
-    /// Smoothed round-trip time, if there is a sample. A host that only receives has one from the handshake, and no more.
+    /// Smoothed round-trip time, if there is a sample. A host that only receives has one from the handshake, and no
+    /// more.
     pub srtt: Option<Duration>,
     /// Our address.
     pub local: IpAddr,
@@ -58,11 +59,11 @@ pub struct Probe {
     pub down: bool,
 }
 
-/// Chooses where acknowledgments travel. Subflows come and go between any two calls; `routes` are the open ones, ordered by
-/// id.
+/// Chooses where acknowledgments travel. Subflows come and go between any two calls; `routes` are the open ones,
+/// ordered by id.
 pub trait AckPath: Send {
-    /// The subflow that carries the DATA_ACK, at once, because data that arrived on `arrived` is next in the stream; the TCP
-    /// ACK follows there. Legal with any peer (RFC 8684 §3.3.2).
+    /// The subflow that carries the DATA_ACK, at once, because data that arrived on `arrived` is next in the stream;
+    /// the TCP ACK follows there. Legal with any peer (RFC 8684 §3.3.2).
     fn data_ack(&mut self, _now: Instant, arrived: SubflowId, _routes: &[AckRoute]) -> SubflowId {
         arrived
     }
@@ -85,8 +86,8 @@ pub trait AckPath: Send {
 /// Abilities of an ACK-path policy.
 #[derive(Clone, Copy, Debug)]
 pub struct Capabilities {
-    /// An ACK may travel on another path than its data; without it neither [`AckPath::data_ack`] nor [`AckPath::path`] is
-    /// asked.
+    /// An ACK may travel on another path than its data; without it neither [`AckPath::data_ack`] nor [`AckPath::path`]
+    /// is asked.
     pub moves: bool,
 }
 

@@ -286,9 +286,9 @@ impl Controller {
         credit.window
     }
 
-    /// Loss recovery by retransmission begins: the window falls to the new threshold at once. No effect within a recovery.
-    /// `in_flight` is FlightSize (RFC 5681 §2): sent and not cumulatively acknowledged, lost segments included. It matters
-    /// when less was in flight than the window admitted, and the rules are not those of Linux.
+    /// Loss recovery by retransmission begins: the window falls to the new threshold at once. No effect within a
+    /// recovery. `in_flight` is FlightSize (RFC 5681 §2): sent and not cumulatively acknowledged, lost segments
+    /// included. It matters when less was in flight than the window admitted, and the rules are not those of Linux.
     pub fn on_fast_retransmit(&mut self, now: Instant, id: SubflowId, in_flight: Bytes) {
         let Some(on) = self.find(id).filter(|&on| !self.flows[on].recovering) else {
             return;
@@ -328,9 +328,9 @@ impl Controller {
     }
 
     /// The retransmission timer expired, for the `first` time since data were last acknowledged or not. One segment may
-    /// leave, and slow start follows. A timeout within a recovery keeps its threshold: both repair the same window, so it
-    /// falls once (as in Linux; RFC 5681 comes to the same, since its FlightSize is still that of the loss). `in_flight`
-    /// as in [`Controller::on_fast_retransmit`].
+    /// leave, and slow start follows. A timeout within a recovery keeps its threshold: both repair the same window, so
+    /// it falls once (as in Linux; RFC 5681 comes to the same, since its FlightSize is still that of the loss).
+    /// `in_flight` as in [`Controller::on_fast_retransmit`].
     pub fn on_rto(&mut self, now: Instant, id: SubflowId, in_flight: Bytes, first: bool) {
         let Some(on) = self.find(id) else {
             return;
@@ -382,8 +382,8 @@ impl Controller {
         self.algorithm.on_spurious(now, on, &self.flows);
     }
 
-    /// Data leave after `idle` without any, with nothing in flight. The window halves for every `rto` that passed, down to
-    /// the initial window; the threshold remembers three quarters of it (RFC 2861 §3, Linux).
+    /// Data leave after `idle` without any, with nothing in flight. The window halves for every `rto` that passed, down
+    /// to the initial window; the threshold remembers three quarters of it (RFC 2861 §3, Linux).
     pub fn on_idle(&mut self, now: Instant, id: SubflowId, idle: Duration, rto: Duration) {
         let Some(on) = self.find(id) else {
             return;

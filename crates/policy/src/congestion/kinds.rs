@@ -11,8 +11,8 @@ pub enum CongestionControl {
     ModelBased(Box<dyn ModelBased>),
 }
 
-/// Sets windows by a model of each path, at every ACK, in recovery as well. Slow start, threshold, undo, idle restart, the
-/// cwnd-limited rule and penalisation do not apply. Flows are not coupled.
+/// Sets windows by a model of each path, at every ACK, in recovery as well. Slow start, threshold, undo, idle restart,
+/// the cwnd-limited rule and penalisation do not apply. Flows are not coupled.
 pub trait ModelBased: Send {
     /// The window \[bytes\] after an ACK that delivers something; at least a segment of it counts.
     fn on_ack(&mut self, now: Instant, flow: &Flow, ack: &Ack) -> f64;

@@ -1,7 +1,7 @@
 //! LIA as Linux' MPTCP v0.91 to v0.95 has it: whole segments, one per ACK, and a best path found in whole numbers.
 //!
-//! From `net/mptcp/mptcp_coupled.c` (`mptcp_ccc_recalc_alpha`, `mptcp_ccc_cong_avoid`, `mptcp_ccc_set_state`). With windows
-//! in segments and `s` for eight times SRTT in microseconds (`srtt_us`):
+//! From `net/mptcp/mptcp_coupled.c` (`mptcp_ccc_recalc_alpha`, `mptcp_ccc_cong_avoid`, `mptcp_ccc_set_state`). With
+//! windows in segments and `s` for eight times SRTT in microseconds (`srtt_us`):
 //! ```text
 //! b      = argmax_i ⌊2³² · cwnd_i / s_i²⌋                  of equals the subflow that is there longest
 //! alpha  = ⌊2³² · cwnd_b / (Σ_i ⌊2¹⁰ · cwnd_i · s_b / s_i⌋)²⌋, at least 1
@@ -9,12 +9,14 @@
 //! cwnd  += 1 once more than `need` ACKs have come, whatever each acknowledges
 //! ```
 //! It departs from [`Lia`](super::Lia), RFC 6356, in what decides:
-//! - `s²` was made for SRTT in jiffies. In microseconds it leaves next to nothing of `2³² · cwnd`: at 60 ms a window below 54
-//!   segments counts 0, one of 108 counts 2. The best path is often taken for another one, and `alpha` is too small then.
+//! - `s²` was made for SRTT in jiffies. In microseconds it leaves next to nothing of `2³² · cwnd`: at 60 ms a window
+//!   below 54 segments counts 0, one of 108 counts 2. The best path is often taken for another one, and `alpha` is too
+//!   small then.
 //! - A delayed ACK counts once for its two segments, so that windows grow half as fast.
 //! - `alpha` is from the latest change: of a window here, of the state of any subflow, or an ACK in slow start.
 //!
-//! Differences: the state "disorder" (a duplicate ACK without a loss) does not renew `alpha`, as nothing else has changed then.
+//! Differences: the state "disorder" (a duplicate ACK without a loss) does not renew `alpha`, as nothing else has
+//! changed then.
 
 use super::{Ack, CongestionControl, Entry, Flow, PerFlow, WindowBased};
 use anabranch_units::Instant;
@@ -127,11 +129,13 @@ mod tests {
     /// 0.99.
     #[test]
     fn the_best_path_is_found_in_whole_numbers() {
-        // Equal at 1: the older. Σ = 8192 + ⌊54 · 1024 / 3⌋ = 26,624; 2³² · 8 / 26,624² = 48.5. RFC 6356 has 48.5 as well.
+        // Equal at 1: the older. Σ = 8192 + ⌊54 · 1024 / 3⌋ = 26,624; 2³² · 8 / 26,624² = 48.5. RFC 6356 has 48.5 as
+        // well.
         assert_eq!(alpha(&[flow(0, 8.0, 20), flow(1, 54.0, 60)]), 48);
         // 1 and 2: the newer. Σ = 3 · 8192 + 110,592 = 135,168; 2³² · 108 / 135,168² = 25.4.
         assert_eq!(alpha(&[flow(0, 8.0, 20), flow(1, 108.0, 60)]), 25);
-        // 0 and 0: the older, although the newer has 2³² · 53 / s² = 0.99 to 0.84: Σ = 5120 + 18,090; alpha 39.8, not 47.3.
+        // 0 and 0: the older, although the newer has 2³² · 53 / s² = 0.99 to 0.84: Σ = 5120 + 18,090; alpha 39.8, not
+        // 47.3.
         assert_eq!(alpha(&[flow(0, 5.0, 20), flow(1, 53.0, 60)]), 39);
     }
 

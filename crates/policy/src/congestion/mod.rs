@@ -56,8 +56,9 @@ use anabranch_units::Instant;
 
 /// Says how windows grow and fall. `on` is an index into `flows`, for the length of a call.
 pub trait WindowBased: Send {
-    /// Every ACK that delivers something, before it is counted, in recovery as well. An answer takes the place of slow start
-    /// and congestion avoidance for this ACK; it is void in recovery, and may not raise a window that was no limit.
+    /// Every ACK that delivers something, before it is counted, in recovery as well. An answer takes the place of slow
+    /// start and congestion avoidance for this ACK; it is void in recovery, and may not raise a window that was no
+    /// limit.
     fn on_ack(&mut self, _now: Instant, _on: usize, _ack: &Ack, _flows: &[Flow]) -> Option<Window> {
         None
     }
@@ -100,7 +101,8 @@ pub fn kernel_name(name: &str) -> &str {
 pub struct Capabilities {
     /// A joining subflow takes its first window from another in slow start (LISA).
     pub linked_slow_start: bool,
-    /// Slow start may end by the [`HyStart`] of Linux, if the host has it. HyStart++ is for all that are not model-based.
+    /// Slow start may end by the [`HyStart`] of Linux, if the host has it. HyStart++ is for all that are not
+    /// model-based.
     pub hystart: bool,
 }
 

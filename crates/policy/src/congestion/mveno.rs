@@ -8,8 +8,8 @@
 //! increase:  LIA's capped one (RFC 6356 §3), halved while backlog_i ≥ β
 //! loss:      ssthresh_i = 4/5 of the window while backlog_i < β, otherwise 1/2
 //! ```
-//! Reconstructed: the weights, for which LIA's stand. Veno's test, β = 3 and both decreases are published. With one subflow
-//! it is Veno.
+//! Reconstructed: the weights, for which LIA's stand. Veno's test, β = 3 and both decreases are published. With one
+//! subflow it is Veno.
 
 use super::coupled::{LISA, linked};
 use super::lia::linked_increase;

@@ -2,7 +2,8 @@
 
 use super::Flow;
 
-/// Identity of a flow: a place of its own, and how many flows had begun before. An id may be given again, a key may not.
+/// Identity of a flow: a place of its own, and how many flows had begun before. An id may be given again, a key may
+/// not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlowKey {
     slot: u16,
@@ -24,7 +25,8 @@ impl FlowKey {
     }
 }
 
-/// State for each flow. A new flow begins with the default, and what a flow leaves behind goes when another takes its slot.
+/// State for each flow. A new flow begins with the default, and what a flow leaves behind goes when another takes its
+/// slot.
 #[derive(Clone, Debug)]
 pub struct PerFlow<S>(Vec<Option<(FlowKey, S)>>);
 

@@ -1,7 +1,7 @@
 //! NewReno: one segment per round trip, half of what was in flight on loss.
 //!
-//! RFC 5681 §3.1, with appropriate byte counting (RFC 3465): every acknowledged byte earns `mss / cwnd` bytes, a segment
-//! per window. Which losses belong to one recovery (RFC 6582) is decided before a controller hears of them.
+//! RFC 5681 §3.1, with appropriate byte counting (RFC 3465): every acknowledged byte earns `mss / cwnd` bytes, a
+//! segment per window. Which losses belong to one recovery (RFC 6582) is decided before a controller hears of them.
 
 use super::{CongestionControl, Entry, Flow, WindowBased};
 use anabranch_units::Instant;

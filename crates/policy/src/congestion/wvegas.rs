@@ -266,8 +266,8 @@ mod tests {
         Some(Window { cwnd, ssthresh })
     }
 
-    /// The mean of a round counts. 60 · 20/120 = 10 packets queued of a budget that is all its own: α = 10, and the window stays;
-    /// 66 · 20/120 = 11 are one too many; below α it grows.
+    /// The mean of a round counts. 60 · 20/120 = 10 packets queued of a budget that is all its own: α = 10, and the
+    /// window stays; 66 · 20/120 = 11 are one too many; below α it grows.
     #[test]
     fn one_subflow_keeps_the_whole_budget_in_the_queue() {
         let mut wvegas = wvegas(1);

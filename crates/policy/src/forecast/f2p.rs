@@ -187,7 +187,8 @@ impl Model for F2p {
 }
 
 impl Odds {
-    /// For `cwnd` segments, each lost with probability `loss`; the ways to a fast retransmit are appended to `branches`.
+    /// For `cwnd` segments, each lost with probability `loss`; the ways to a fast retransmit are appended to
+    /// `branches`.
     fn of(cwnd: u32, loss: f64, multi: bool, branches: &mut Vec<Branch>) -> Self {
         let w = f64::from(cwnd);
         let no_loss = powi(1.0 - loss, cwnd);
@@ -213,7 +214,8 @@ impl Odds {
     }
 }
 
-/// Appends the ways in which a window of more than three may come to a fast retransmit; in all they have probability `all`.
+/// Appends the ways in which a window of more than three may come to a fast retransmit; in all they have probability
+/// `all`.
 fn fast_retransmits(cwnd: u32, loss: f64, multi: bool, all: f64, no_loss: f64, branches: &mut Vec<Branch>) {
     let w = f64::from(cwnd);
     // More halvings than this leave two segments as well: 3 · 2^most is above the window.

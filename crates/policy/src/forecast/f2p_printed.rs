@@ -3,8 +3,8 @@
 //! D. Ni, K. Xue, P. Hong, S. Shen. *Fine-grained Forward Prediction based Dynamic Packet Scheduling Mechanism for
 //! Multipath TCP in Lossy Networks.* IEEE ICCCN 2014.
 //!
-//! An epoch begins with a window `a` and ends when the losses of its last round are repaired. That round is the `r`-th, the
-//! first loss is packet `i` of the epoch, `x` of its window `W` are lost:
+//! An epoch begins with a window `a` and ends when the losses of its last round are repaired. That round is the `r`-th,
+//! the first loss is packet `i` of the epoch, `x` of its window `W` are lost:
 //! ```text
 //! fast retransmit (W - x ≥ 3)   takes (r + 1)·RTT         then a = max(2, W/2^x), congestion avoidance    (14)
 //! timeout                       takes r·RTT + E(TO)       then a = 1, slow start                          (16)
@@ -16,17 +16,17 @@
 //! p̂1 = (1-p)^w    p̂2 = w·(C(w-1,1)(1-p)p^(w-2) + C(w-1,2)(1-p)²p^(w-3))    p̂3 = 1 - p̂1 - p̂2
 //! ```
 //! Kept as printed: Eq. 1's p² in place of p; p̂2 with its count per packet and without the window all lost, which can
-//! exceed one and make p̂3 negative (a `t'` before `t` is taken for `t`); Eq. 2's exchanged weights; slow start that doubles
-//! below ssthresh and enters congestion avoidance with ssthresh + 1 (Eqs. 7 to 10); one halving per loss; Eq. 19 with all
-//! of `C(W, x)` for every place of the first loss, so that the probabilities of a window of six at 10 % sum to 2.8; and that
-//! only epochs that end by `t'` count, nothing sent after the last repair. So it says *more* the more is lost, and next to
-//! nothing on a clean path: a slow subflow then takes nearly the same bytes as in min-RTT. [`F2p`](super::F2p) is what the
-//! text around the equations asks for.
+//! exceed one and make p̂3 negative (a `t'` before `t` is taken for `t`); Eq. 2's exchanged weights; slow start that
+//! doubles below ssthresh and enters congestion avoidance with ssthresh + 1 (Eqs. 7 to 10); one halving per loss; Eq.
+//! 19 with all of `C(W, x)` for every place of the first loss, so that the probabilities of a window of six at 10 % sum
+//! to 2.8; and that only epochs that end by `t'` count, nothing sent after the last repair. So it says *more* the more
+//! is lost, and next to nothing on a clean path: a slow subflow then takes nearly the same bytes as in min-RTT.
+//! [`F2p`](super::F2p) is what the text around the equations asks for.
 //!
-//! Not kept: Eqs. 5 and 8, whose root closes before `+ 8i` and puts packet `i` into round `4i`, have the root over all of it.
-//! The wrong n_max of Eqs. 4 and 10 and the missing index in Eq. 12 leave no trace, since n_max cancels out in `N`. What
-//! cannot be evaluated is Eq. 18: whether `t_{l+1} > t'` depends on an epoch that Eq. 22 does not sum over; every sequence of
-//! complete epochs counts once. Beyond sixteen round trips the result is extended in proportion.
+//! Not kept: Eqs. 5 and 8, whose root closes before `+ 8i` and puts packet `i` into round `4i`, have the root over all
+//! of it. The wrong n_max of Eqs. 4 and 10 and the missing index in Eq. 12 leave no trace, since n_max cancels out in
+//! `N`. What cannot be evaluated is Eq. 18: whether `t_{l+1} > t'` depends on an epoch that Eq. 22 does not sum over;
+//! every sequence of complete epochs counts once. Beyond sixteen round trips the result is extended in proportion.
 
 use super::number::powi;
 use super::{Conditions, DUPLICATE_ACKS, Forecast, Window};

@@ -5,21 +5,22 @@
 //! is a pair of whole numbers, (rounds, timeouts), never a real one: equal times are equal.
 //!
 //! States are taken row by row, a row being a number of timeouts, and by rounds within a row. That is an order in which
-//! probability only moves forward, and it lets plain sorted lists serve as queues: what takes one round is queued in the
-//! order in which it is due, and so is what takes more.
+//! probability only moves forward, and it lets plain sorted lists serve as queues: what takes one round is queued in
+//! the order in which it is due, and so is what takes more.
 
 use super::{Conditions, Forecast, Model, Window};
 use anabranch_units::Duration;
 
-/// Evaluates forecasts with one model. Keeps its memory, so that it allocates nothing once it has seen the largest task.
+/// Evaluates forecasts with one model. Keeps its memory, so that it allocates nothing once it has seen the largest
+/// task.
 #[derive(Clone, Debug)]
 pub struct Forecaster<M> {
     model: M,
     scratch: Scratch,
 }
 
-/// Beyond this many round trips the last ones' rate is extended. A slow subflow 128 times slower than a fast one needs as
-/// many; the cost of a forecast grows with the square of their number.
+/// Beyond this many round trips the last ones' rate is extended. A slow subflow 128 times slower than a fast one needs
+/// as many; the cost of a forecast grows with the square of their number.
 pub const MAX_ROUNDS: u64 = 64;
 /// Rounds whose mean rate is extended.
 const RATE_ROUNDS: u64 = 8;

@@ -1,7 +1,8 @@
 //! FPS, forward prediction scheduling: every round succeeds.
 //!
 //! F. H. Mirani, N. Boukhatem, M. A. Tran. *A Data-Scheduling Mechanism for Multi-Homed Mobile Terminals with Disparate
-//! Link Latencies.* IEEE VTC Fall 2010. The paper is about SCTP; we take the rounds of TCP from F2P-DPS's account of it.
+//! Link Latencies.* IEEE VTC Fall 2010. The paper is about SCTP; we take the rounds of TCP from F2P-DPS's account of
+//! it.
 
 use super::{Conditions, Model, Outcome, Window};
 use anabranch_units::Duration;

@@ -1,14 +1,14 @@
 //! Forecasts that are kept until something they depend on changes.
 //!
-//! A scheduler asks for the same forecasts decision after decision: what each faster subflow delivers while a segment of
-//! each slower one is under way. One answer is kept per pair of subflows, beside everything that led to it, horizon and
-//! [`Conditions`]; it is given again only if all of that is equal, bit for bit, so that a kept answer is never a stale
-//! one. Real numbers are compared, not hashed, and nothing is looked up: sixty-four pairs, five kilobytes, and when there
-//! are more than eight subflows some share a place and push each other out.
+//! A scheduler asks for the same forecasts decision after decision: what each faster subflow delivers while a segment
+//! of each slower one is under way. One answer is kept per pair of subflows, beside everything that led to it, horizon
+//! and [`Conditions`]; it is given again only if all of that is equal, bit for bit, so that a kept answer is never a
+//! stale one. Real numbers are compared, not hashed, and nothing is looked up: sixty-four pairs, five kilobytes, and
+//! when there are more than eight subflows some share a place and push each other out.
 //!
-//! A round of questions with nothing changed costs comparisons. What has changed is evaluated anew, at most once per pair
-//! and change, in a time that [`MAX_ROUNDS`](super::MAX_ROUNDS) bounds: a fraction of a microsecond at RTT ratios up to
-//! six, some microseconds at twenty, a fifth of a millisecond from a hundred on.
+//! A round of questions with nothing changed costs comparisons. What has changed is evaluated anew, at most once per
+//! pair and change, in a time that [`MAX_ROUNDS`](super::MAX_ROUNDS) bounds: a fraction of a microsecond at RTT ratios
+//! up to six, some microseconds at twenty, a fifth of a millisecond from a hundred on.
 
 use super::{Conditions, Forecast};
 use anabranch_units::{Duration, SubflowId};

@@ -47,8 +47,8 @@ pub struct Switches {
     pub tlp: bool,
     /// Treatment of the later rounds in Eqs. 9, 14 and 22 (A-LATE-1).
     pub later: Later,
-    /// The sum of Eq. 15 begins at `w - 2` lost segments even if that is none, so that windows of one and two count their
-    /// undisturbed round twice (A-LATE-3, as printed).
+    /// The sum of Eq. 15 begins at `w - 2` lost segments even if that is none, so that windows of one and two count
+    /// their undisturbed round twice (A-LATE-3, as printed).
     pub from_zero: bool,
 }
 
@@ -58,8 +58,8 @@ pub enum Later {
     /// Each outcome's probability times all outcomes of the rounds after it, as the paper's text asks for.
     #[default]
     Weighted,
-    /// All outcomes of the rounds after it, without the probability: Eqs. 9, 14 and 22 as printed, their later term read as
-    /// the whole estimate.
+    /// All outcomes of the rounds after it, without the probability: Eqs. 9, 14 and 22 as printed, their later term
+    /// read as the whole estimate.
     Unweighted,
     /// The same, their later term read as the same branch's estimate alone: three chains that never meet.
     OwnBranch,
@@ -156,8 +156,8 @@ impl Model for Late {
 }
 
 impl Late {
-    /// Eqs. 9, 14 and 22 with their later term read as the same branch's estimate alone: the sum of three chains. Beyond
-    /// [`MAX_ROUNDS`] they are cut off.
+    /// Eqs. 9, 14 and 22 with their later term read as the same branch's estimate alone: the sum of three chains.
+    /// Beyond [`MAX_ROUNDS`] they are cut off.
     fn own_branches(&mut self, horizon: Duration, conditions: &Conditions) -> f64 {
         let window = Window::new(conditions.cwnd, conditions.ssthresh);
         if horizon < self.repair {
@@ -305,7 +305,8 @@ mod tests {
         }
     }
 
-    /// A-LATE-3: at 10 % windows of one and two have probabilities that sum to 1.9 and 1.81. The numbers are from Python.
+    /// A-LATE-3: at 10 % windows of one and two have probabilities that sum to 1.9 and 1.81. The numbers are from
+    /// Python.
     #[test]
     fn the_sum_of_eq_15_as_printed() {
         let switches = Switches { from_zero: true, ..Switches::default() };

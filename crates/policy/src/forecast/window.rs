@@ -1,15 +1,15 @@
 //! The congestion window from one round to the next.
 
-/// The window of the round after one with `cwnd` segments and no loss: doubled up to `ssthresh`, then one more per round
-/// (RFC 5681 §3.1). `None` is a threshold that was never set.
+/// The window of the round after one with `cwnd` segments and no loss: doubled up to `ssthresh`, then one more per
+/// round (RFC 5681 §3.1). `None` is a threshold that was never set.
 pub fn grow(cwnd: u32, ssthresh: Option<u32>) -> u32 {
     Window::new(cwnd, ssthresh).grown(false).cwnd()
 }
 
 /// A congestion window and its slow-start threshold in segments.
 ///
-/// Once the window has reached the threshold it never looks at it again (the next loss sets a new one), so the threshold
-/// is then forgotten: windows with the same future are equal, and a forecast merges them.
+/// Once the window has reached the threshold it never looks at it again (the next loss sets a new one), so the
+/// threshold is then forgotten: windows with the same future are equal, and a forecast merges them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Window {
     /// Zero in congestion avoidance.

@@ -92,8 +92,8 @@ mod tests {
         assert_eq!(shares(&mut even(false, false, true), &scant, &usage), [M, M], "nothing is split");
     }
 
-    /// The first subflow has 60 kB that are not DATA_ACKed, of which 45 kB wait at the peer. SCTP's peer has
-    /// 131072 - 45000 = 86072 B free, advertises that, and the sender takes the 25 kB in flight off and adds them again.
+    /// The first subflow has 60 kB that are not DATA_ACKed, of which 45 kB wait at the peer. SCTP's peer has 131072 -
+    /// 45000 = 86072 B free, advertises that, and the sender takes the 25 kB in flight off and adds them again.
     #[test]
     fn sctp_splits_what_is_free_by_what_is_in_flight() {
         let mut usage = [subflow(0, 20, 50, 60_000), subflow(1, 100, 50, 10_000)];

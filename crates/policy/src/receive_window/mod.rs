@@ -35,7 +35,8 @@ pub struct Usage {
     pub cwnd: Bytes,
     /// Bytes sent here and not cumulatively acknowledged by the subflow (FlightSize, RFC 5681 §2), copies included.
     pub outstanding: Bytes,
-    /// Bytes first sent here and not acknowledged at the data level, in flight or waiting out of order at the peer (A-RBP-5).
+    /// Bytes first sent here and not acknowledged at the data level, in flight or waiting out of order at the peer
+    /// (A-RBP-5).
     pub unacked: Bytes,
     /// Bytes cumulatively acknowledged by the subflow since it began.
     pub acked: u64,

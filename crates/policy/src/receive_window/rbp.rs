@@ -262,8 +262,8 @@ mod tests {
         assert_eq!(fast_share(&mut patient), [two, two, two, three, three, three, two, two]);
     }
 
-    /// Eq. 1 against the script: windows of 11, 13 and 6 segments, seen as 1, 2, 1 and 40 segments are acknowledged. With
-    /// equal RTTs the shares are as the averages.
+    /// Eq. 1 against the script: windows of 11, 13 and 6 segments, seen as 1, 2, 1 and 40 segments are acknowledged.
+    /// With equal RTTs the shares are as the averages.
     #[test]
     fn the_window_is_averaged_per_acknowledged_segment() {
         let mut policy = rbp();

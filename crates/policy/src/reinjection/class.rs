@@ -6,8 +6,8 @@
 //! high:  all others
 //! ```
 //!
-//! Where we differ: a probe timeout of QUIC is a retransmission timeout here, bandwidth is cwnd / SRTT, and the loss is the
-//! decayed estimate that schedulers see as well.
+//! Where we differ: a probe timeout of QUIC is a retransmission timeout here, bandwidth is cwnd / SRTT, and the loss is
+//! the decayed estimate that schedulers see as well.
 
 use crate::SubflowView;
 use crate::registry::{Number, Params, number};
@@ -87,7 +87,8 @@ mod tests {
         Limits::new(&Params::default())
     }
 
-    /// A path of `cwnd` bytes per `srtt`, beside one of 40 ms: min(500, 3 · 40) = 120 ms and 375 kB/s are what mid begins at.
+    /// A path of `cwnd` bytes per `srtt`, beside one of 40 ms: min(500, 3 · 40) = 120 ms and 375 kB/s are what mid
+    /// begins at.
     #[test]
     fn the_limits_of_the_reference() {
         use Class::{High, Low, Mid};

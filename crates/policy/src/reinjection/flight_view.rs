@@ -48,7 +48,8 @@ pub struct Piece {
     pub length: Bytes,
     /// Time at which it was sent for the first time.
     pub sent: Instant,
-    /// The subflows that have carried it; none if those are gone, in which case the engine repeats it without being asked.
+    /// The subflows that have carried it; none if those are gone, in which case the engine repeats it without being
+    /// asked.
     pub carriers: SubflowSet,
 }
 

@@ -1,7 +1,8 @@
 //! Reinjection: when bytes in flight on one subflow are repeated on another.
 //!
 //! Two things are no policy, because without them data would be lost: what a closed subflow carried is sent again
-//! elsewhere, and data that a subflow acknowledged but no DATA_ACK covers is repeated after the connection-level timeout.
+//! elsewhere, and data that a subflow acknowledged but no DATA_ACK covers is repeated after the connection-level
+//! timeout.
 
 mod class;
 mod cursors;
@@ -81,9 +82,9 @@ pub struct Response {
 
 /// Decides when data in flight is repeated on another subflow.
 ///
-/// The engine checks every answer: what is repeated was sent and is not acknowledged at the data level, and it goes to a
-/// usable subflow with room that has not carried it, so no subflow carries anything twice at the data level. It does not ask
-/// for copies before both ends know of a second subflow.
+/// The engine checks every answer: what is repeated was sent and is not acknowledged at the data level, and it goes to
+/// a usable subflow with room that has not carried it, so no subflow carries anything twice at the data level. It does
+/// not ask for copies before both ends know of a second subflow.
 pub trait Reinjection: Send {
     /// Returns true if a subflow's retransmission timeout repeats all its data on the others.
     fn on_rto(&mut self, _now: Instant, _on: SubflowId) -> bool {
@@ -95,8 +96,8 @@ pub trait Reinjection: Send {
     }
     /// Called after sending: `sent` left for the first time, on `on`.
     fn on_sent(&mut self, _now: Instant, _sent: &Piece, _on: SubflowId, _picture: &FlightView<'_>) {}
-    /// The next copy. Called again and again until there is none: before each scheduling decision (so after each sending as
-    /// well), and when everything is sent.
+    /// The next copy. Called again and again until there is none: before each scheduling decision (so after each
+    /// sending as well), and when everything is sent.
     fn next(&mut self, _now: Instant, _picture: &FlightView<'_>) -> Option<Repeat> {
         None
     }

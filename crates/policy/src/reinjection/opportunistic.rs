@@ -6,8 +6,8 @@
 //! When nothing new can leave because the peer's window (or each subflow's share of it) or the send buffer is full, the
 //! subflow `k` with room
 //!
-//! 1. asks, at most once per its own round trip, to halve the windows of the slower subflows that carry the oldest data and
-//!    are in TCP's Open state (nothing lost, nothing out of order);
+//! 1. asks, at most once per its own round trip, to halve the windows of the slower subflows that carry the oldest data
+//!    and are in TCP's Open state (nothing lost, nothing out of order);
 //! 2. repeats those data itself, unless it carried them already, if a carrier is more than four times slower or has no
 //!    more than four segments of window.
 //!

@@ -243,8 +243,8 @@ mod tests {
         assert_eq!(armed(&scene, &mut policy, 70), 270, "200 ms if no timeout runs");
     }
 
-    /// stale-loss-cnt 4: the fifth time it is seen stuck it goes stale. Each time the oldest fragment, here two pieces, is
-    /// repeated on the idle subflow, what it carried before is not.
+    /// stale-loss-cnt 4: the fifth time it is seen stuck it goes stale. Each time the oldest fragment, here two pieces,
+    /// is repeated on the idle subflow, what it carried before is not.
     #[test]
     fn a_stuck_subflow_goes_stale_at_the_fifth_expiry() {
         let (mut scene, mut policy) = (stuck(), upstream(4.0));

@@ -1,9 +1,11 @@
-//! BLEST, blocking estimation, as printed: skip a slow subflow if using it would let the send window block the fast one.
+//! BLEST, blocking estimation, as printed: skip a slow subflow if using it would let the send window block the fast
+//! one.
 //!
 //! S. Ferlin, Ö. Alay, O. Mehani, R. Boreli. *BLEST: Blocking Estimation-based MPTCP Scheduler for Heterogeneous
 //! Networks.* IFIP Networking 2016; Algorithm 1 of *Low-Latency Scheduling in MPTCP*.
 //!
-//! While a segment on the slow subflow `s` is under way, for `r = RTT_s / RTT_f` round trips, the fast subflow `f` sends
+//! While a segment on the slow subflow `s` is under way, for `r = RTT_s / RTT_f` round trips, the fast subflow `f`
+//! sends
 //! ```text
 //! X = mss_f · (cwnd_f + (r - 1) / 2) · r                                           (1)
 //! ```

@@ -1,15 +1,15 @@
 //! CP-r, constraint-based proactive scheduling: only as many subflows as the receive buffer bears; reconstructed.
 //!
-//! B.-H. Oh, J. Lee. *Constraint-Based Proactive Scheduling for MPTCP in Wireless Networks.* Computer Networks 91, 2015.
-//! Known to us from its abstract.
+//! B.-H. Oh, J. Lee. *Constraint-Based Proactive Scheduling for MPTCP in Wireless Networks.* Computer Networks 91
+//! (2015). Known to us from its abstract.
 //!
 //! While data travel on the slowest of a set of subflows, those of the others arrive and wait:
 //! ```text
 //! ofo(S) = Σ_{i in S} rate_i · (max owd(S) - owd_i)      rate_i = cwnd_i / SRTT_i,  owd_i = SRTT_i / 2
 //! ```
-//! Of the sets of the 1, 2, … fastest subflows the largest is used for which `ofo` fits the receive buffer and the one-way
-//! delays differ by no more than `delay`; within it the lowest SRTT with room goes first, as in min-RTT. The set is chosen
-//! anew once per largest SRTT, and whenever the usable subflows change.
+//! Of the sets of the 1, 2, … fastest subflows the largest is used for which `ofo` fits the receive buffer and the
+//! one-way delays differ by no more than `delay`; within it the lowest SRTT with room goes first, as in min-RTT. The
+//! set is chosen anew once per largest SRTT, and whenever the usable subflows change.
 //!
 //! Reconstructed (A-CP): known is the idea, that out-of-order data are predicted from the performance gap and that
 //! buffer and delay constrain which subflows are used. The receive buffer is the largest window that the peer ever

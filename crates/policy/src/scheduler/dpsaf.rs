@@ -1,8 +1,8 @@
 //! DPSAF-r, forward prediction by the most likely case, adjusted with feedback; reconstructed.
 //!
-//! K. Xue, J. Han, D. Ni, W. Wei, Y. Cai, Q. Xu, P. Hong. *DPSAF: Forward Prediction Based Dynamic Packet Scheduling and
-//! Adjusting With Feedback for Multipath TCP in Lossy Heterogeneous Networks.* IEEE Transactions on Vehicular Technology
-//! 67(2), 2018. Known to us from its abstract and from LATE's account of it.
+//! K. Xue, J. Han, D. Ni, W. Wei, Y. Cai, Q. Xu, P. Hong. *DPSAF: Forward Prediction Based Dynamic Packet Scheduling
+//! and Adjusting With Feedback for Multipath TCP in Lossy Heterogeneous Networks.* IEEE Transactions on Vehicular
+//! Technology 67(2), 2018. Known to us from its abstract and from LATE's account of it.
 //!
 //! A slow subflow `s` starts `max(0, N + d_s)` segments into the unsent data. `N` is what the faster ones deliver in
 //! `SRTT_s / 2` if each round turns out as is most likely, without a loss or with a fast retransmit

@@ -1,17 +1,17 @@
 //! ECF as Linux MPTCP v0.95 has it.
 //!
-//! The idea and its paper are in [`Ecf`](super::Ecf). With `k` unsent, `f` the fastest subflow and `s` the fastest with room,
-//! the code waits for `f` if both
+//! The idea and its paper are in [`Ecf`](super::Ecf). With `k` unsent, `f` the fastest subflow and `s` the fastest with
+//! room, the code waits for `f` if both
 //! ```text
 //! srtt_f · (max(k, cwnd_f) + cwnd_f) · r_beta < cwnd_f · (srtt_s + δ) · (r_beta + waiting)      (1)
 //! srtt_s · max(k, cwnd_s) ≥ cwnd_s · (2 · srtt_f + δ)                                           (2)
 //! ```
 //! Beside the paper:
 //! - at least one window is assumed to be sent, so `k` counts only beyond that;
-//! - δ is half of Linux's scaled variance, the larger of both subflows: `max(4 · RTTVAR, 200 ms) / 2`, never below 100 ms.
-//!   On paths of some ten milliseconds (2) then fails with little data, and `s` sends where the paper waits;
-//! - integers, multiplied across. The four products of microseconds and bytes have 32 bits and wrap around beyond
-//!   4.3 s·kB (100 ms and 42 kB, 15 ms and 286 kB), which bulk transfers exceed all the time: both sides are then any
+//! - δ is half of Linux's scaled variance, the larger of both subflows: `max(4 · RTTVAR, 200 ms) / 2`, never below 100
+//!   ms. On paths of some ten milliseconds (2) then fails with little data, and `s` sends where the paper waits;
+//! - integers, multiplied across. The four products of microseconds and bytes have 32 bits and wrap around beyond 4.3
+//!   s·kB (100 ms and 42 kB, 15 ms and 286 kB), which bulk transfers exceed all the time: both sides are then any
 //!   number. `wrap=false` has them whole (A-WRAP).
 //!
 //! Source: `ecf_get_available_subflow` in `net/mptcp/mptcp_ecf.c`. Sums and products there are `u32` and stored as

@@ -3,13 +3,14 @@
 //! D. Ni, K. Xue, P. Hong, S. Shen. *Fine-grained Forward Prediction based Dynamic Packet Scheduling Mechanism for
 //! Multipath TCP in Lossy Networks.* IEEE ICCCN 2014.
 //!
-//! As [`f2p-dps`](super::f2p_dps), with Eqs. 1, 2 and 11 to 22 as they stand in the paper ([`forecast::F2pPrinted`] has them,
-//! and says which cannot be evaluated). For the paper's paths (100 ms with losses before 500 ms, windows of ten) they
-//! make the slow subflow skip 1, 13, 33 and 45 segments at 0.1, 1, 3 and 5 % loss, where 43 can be sent without any and 43,
-//! 39, 34 and 30 are to be expected. So this entry is for comparison; its numbers say nothing about the idea.
+//! As [`f2p-dps`](super::f2p_dps), with Eqs. 1, 2 and 11 to 22 as they stand in the paper ([`forecast::F2pPrinted`] has
+//! them, and says which cannot be evaluated). For the paper's paths (100 ms with losses before 500 ms, windows of ten)
+//! they make the slow subflow skip 1, 13, 33 and 45 segments at 0.1, 1, 3 and 5 % loss, where 43 can be sent without
+//! any and 43, 39, 34 and 30 are to be expected. So this entry is for comparison; its numbers say nothing about the
+//! idea.
 //!
-//! Where we differ: an expected delivery before the present moment (Eq. 2 with two or three segments free) is taken for the
-//! present; Eqs. 5 and 8 have their root over all of it; the sum over more than one faster subflow is ours.
+//! Where we differ: an expected delivery before the present moment (Eq. 2 with two or three segments free) is taken for
+//! the present; Eqs. 5 and 8 have their root over all of it; the sum over more than one faster subflow is ours.
 
 use super::Entry;
 use super::f2p_dps::F2pDps;

@@ -219,8 +219,8 @@ mod tests {
         assert_eq!(trial.ack(SLOW, 1, 30), -5.0); // once
     }
 
-    /// Segments 20 and 21 leave ahead of time. Ten of the fast one's from 22 on are acknowledged while they are missing,
-    /// and then more, which do not count.
+    /// Segments 20 and 21 leave ahead of time. Ten of the fast one's from 22 on are acknowledged while they are
+    /// missing, and then more, which do not count.
     #[test]
     fn adds_half_of_what_overtook_it() {
         let mut trial = Trial::new();

@@ -108,7 +108,8 @@ mod tests {
         assert_eq!(fps(&[]).decide(at(0), &view(&pair(), 43)), Decision::WAIT);
     }
 
-    /// 100 ms: 10 + 16 + 17 in 250 ms. 200 ms, window 20 in congestion avoidance: 20 (100 ms). Its own horizon is 100 ms.
+    /// 100 ms: 10 + 16 + 17 in 250 ms. 200 ms, window 20 in congestion avoidance: 20 (100 ms). Its own horizon is 100
+    /// ms.
     #[test]
     fn all_faster_subflows_count() {
         let [fast, slow] = pair();

@@ -3,8 +3,8 @@
 //! B. Y. L. Kimura, D. C. S. F. Lima, A. A. F. Loureiro. *Alternative Scheduling Decisions for Multipath TCP.* IEEE
 //! Communications Letters 21(11), 2017. Known to us from LATE, which names it beside lowest RTT first.
 //!
-//! Ties go to the lower id. It never waits. A subflow with a large window is preferred however long its RTT, and the more
-//! it is used, the larger its window grows.
+//! Ties go to the lower id. It never waits. A subflow with a large window is preferred however long its RTT, and the
+//! more it is used, the larger its window grows.
 //!
 //! It compares `srtt / cwnd`, the time per byte of window, and takes the least.
 

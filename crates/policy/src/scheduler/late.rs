@@ -170,8 +170,8 @@ impl Late {
             let horizon = if self.rtt { master.srtt } else { master.srtt / 2 };
             let conditions = self.prospects.conditions(slave, view);
             let mss = Bytes::new(slave.mss.get().max(1));
-            // Its first window arrives in any case, since it is faster than the master. Often that is all there is to send,
-            // and a forecast could only say more.
+            // Its first window arrives in any case, since it is faster than the master. Often that is all there is to
+            // send, and a forecast could only say more.
             let first_window = whole_segments(f64::from(conditions.cwnd) * (1.0 - slave.loss), mss);
             let enough = first_window >= rest && !self.prospects.is_phase_aware();
             block.left = if enough {

@@ -101,9 +101,9 @@ mod tests {
         }
     }
 
-    /// 10, 40 and 100 ms, windows of ten in congestion avoidance, the fastest full. The middle one's data take 20 ms, for
-    /// two rounds of the fastest (5 and 15 ms): 21 segments. `late` gives it a block behind the 60 that the fastest will
-    /// deliver in the master's 50 ms.
+    /// 10, 40 and 100 ms, windows of ten in congestion avoidance, the fastest full. The middle one's data take 20 ms,
+    /// for two rounds of the fastest (5 and 15 ms): 21 segments. `late` gives it a block behind the 60 that the fastest
+    /// will deliver in the master's 50 ms.
     #[test]
     fn with_three_the_middle_one_skips_less_than_in_late() {
         let [fast, middle, slow] =

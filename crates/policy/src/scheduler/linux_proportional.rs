@@ -72,8 +72,8 @@ mod tests {
         assert_eq!(decide(&[subflow(FAST, 100, 10, 9), full[1]], 1000), Decision::send(FAST));
     }
 
-    /// Three subflows: 100/30 · 4 + 100/70 · 5 = 13.33 + 7.14 = 20.48, so 20; each rounded up it were 22. Then windows of 4.03
-    /// and 5.15: 13.43 + 7.36 = 20.79, so 21; each rounded it were 20.
+    /// Three subflows: 100/30 · 4 + 100/70 · 5 = 13.33 + 7.14 = 20.48, so 20; each rounded up it were 22. Then windows
+    /// of 4.03 and 5.15: 13.43 + 7.36 = 20.79, so 21; each rounded it were 20.
     #[test]
     fn the_sum_is_rounded_not_its_terms() {
         let third = SubflowId(2);

@@ -1,10 +1,11 @@
-//! LTS, lowest time/space: of the subflows with room, the one with the least `srtt / (cwnd - in_flight)`, in whole segments.
+//! LTS, lowest time/space: of the subflows with room, the one with the least `srtt / (cwnd - in_flight)`, in whole
+//! segments.
 //!
 //! B. Y. L. Kimura, D. C. S. F. Lima, A. A. F. Loureiro. *Alternative Scheduling Decisions for Multipath TCP.* IEEE
 //! Communications Letters 21(11), 2017. Known to us from LATE, which names it beside lowest RTT first.
 //!
-//! Ties go to the lower id. It never waits. The fast subflow is preferred until its window is nearly full; with RTTs ten
-//! times apart and ten segments of space on the slow one, down to its last segment.
+//! Ties go to the lower id. It never waits. The fast subflow is preferred until its window is nearly full; with RTTs
+//! ten times apart and ten segments of space on the slow one, down to its last segment.
 
 use super::{Entry, Scheduler};
 use crate::{Decision, View};

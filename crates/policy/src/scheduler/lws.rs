@@ -3,8 +3,8 @@
 //! B. Y. L. Kimura, D. C. S. F. Lima, A. A. F. Loureiro. *Alternative Scheduling Decisions for Multipath TCP.* IEEE
 //! Communications Letters 21(11), 2017. Known to us from LATE, which names it beside lowest RTT first.
 //!
-//! The space is `cwnd - in_flight`. Ties go to the lower id. It never waits. As no RTT enters, it levels the free windows,
-//! and the slow subflow, whose window takes longest to free, is used as readily as the fast one.
+//! The space is `cwnd - in_flight`. Ties go to the lower id. It never waits. As no RTT enters, it levels the free
+//! windows, and the slow subflow, whose window takes longest to free, is used as readily as the fast one.
 
 use super::{Entry, Scheduler};
 use crate::{Decision, View};

@@ -1,8 +1,8 @@
 //! Lowest RTT first: the default of Linux MPTCP v0.8x to v0.95, and what every other scheduler is compared with.
 //!
-//! Of the subflows with room, the one with the lowest smoothed RTT; the lower id on a tie. It never waits: once the fast
-//! window is full, data spills to the slow subflow, however slow that is. What Linux does when the peer's window is full
-//! (opportunistic retransmission and penalisation) is a policy of its own here: `reinjection`.
+//! Of the subflows with room, the one with the lowest smoothed RTT; the lower id on a tie. It never waits: once the
+//! fast window is full, data spills to the slow subflow, however slow that is. What Linux does when the peer's window
+//! is full (opportunistic retransmission and penalisation) is a policy of its own here: `reinjection`.
 
 use super::{Entry, Scheduler};
 use crate::{Decision, View};

@@ -68,7 +68,8 @@ pub use weighted::Weighted;
 /// Decides which subflow carries which bytes next. Sees the view, touches nothing else.
 ///
 /// The engine asks only when it matters: at least two subflows are usable, one of them has room, and the window admits
-/// unsent data. It checks every answer; an impossible one, or a wait while nothing is in flight, is overruled and counted.
+/// unsent data. It checks every answer; an impossible one, or a wait while nothing is in flight, is overruled and
+/// counted.
 pub trait Scheduler: Send {
     /// Called again and again until it answers `Wait` or nothing can be sent.
     fn decide(&mut self, now: Instant, view: &View<'_>) -> Decision;

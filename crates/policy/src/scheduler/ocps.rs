@@ -4,9 +4,9 @@
 //! D. Ni, K. Xue, P. Hong, H. Zhang, H. Lu. *OCPS: Offset Compensation based Packet Scheduling Mechanism for Multipath
 //! TCP.* IEEE ICC 2015. Known to us from its abstract.
 //!
-//! A slow subflow `s` starts `max(0, N + d_s)` segments into the unsent data, where `N` is what FPS expects the faster ones to
-//! deliver meanwhile (see `fps`), and `d_s` follows from what the receiver had when its data arrived: half of what was missing
-//! before them is taken off, half of what had overtaken them is added.
+//! A slow subflow `s` starts `max(0, N + d_s)` segments into the unsent data, where `N` is what FPS expects the faster
+//! ones to deliver meanwhile (see `fps`), and `d_s` follows from what the receiver had when its data arrived: half of
+//! what was missing before them is taken off, half of what had overtaken them is added.
 //!
 //! Reconstructed (A-FEEDBACK): all but the idea, that an offset to the forecast of the next round is learnt from SACK.
 //! MPTCP has no SACK at the data level; what stands in its place is in the module `feedback`. The model is FPS with its
@@ -96,8 +96,8 @@ mod tests {
         skip.get() / 1000
     }
 
-    /// F2P-DPS's paths without loss: N = 10 + 16 + 17 = 43. By hand: the first segment ahead, number 43, comes when 33 are
-    /// there: ten too early, d = -5. The next, 100, is there in time, and `overtaken` by four: d = -5 + 2 = -3.
+    /// F2P-DPS's paths without loss: N = 10 + 16 + 17 = 43. By hand: the first segment ahead, number 43, comes when 33
+    /// are there: ten too early, d = -5. The next, 100, is there in time, and `overtaken` by four: d = -5 + 2 = -3.
     #[test]
     fn a_decision_trace() {
         for name in ["ocps-r", "dpsaf-r"] {

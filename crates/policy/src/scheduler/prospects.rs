@@ -28,8 +28,8 @@ struct Flight {
 const BURSTS: usize = 1024;
 
 impl<F: Forecast> Prospects<F> {
-    /// Forecasts that begin with a full window at the decision or, if `phase_aware`, with what is free of it now, and with
-    /// whole windows when the oldest segment in flight is due.
+    /// Forecasts that begin with a full window at the decision or, if `phase_aware`, with what is free of it now, and
+    /// with whole windows when the oldest segment in flight is due.
     pub(super) fn new(forecast: F, phase_aware: bool, conditions: fn(&SubflowView, &View<'_>) -> Conditions) -> Self {
         Prospects { forecasts: Kept::new(forecast), conditions, flights: phase_aware.then(Vec::new) }
     }

@@ -4,12 +4,13 @@
 //! Koutsonikolas, J. Widmer. *MuSher: An Agile Multipath-TCP Scheduler for Dual-Band 802.11ad/ac Wireless LANs.* ACM
 //! MobiCom 2019. MuSher's search for the ratio is not here.
 //!
-//! `weights = "0=3, 1=1"` gives subflow 0 three turns of a segment for each of subflow 1; ids count subflows in the order of
-//! their creation. Subflows that are not named weigh 1. The turns are spread out (smooth weighted round robin).
+//! `weights = "0=3, 1=1"` gives subflow 0 three turns of a segment for each of subflow 1; ids count subflows in the
+//! order of their creation. Subflows that are not named weigh 1. The turns are spread out (smooth weighted round
+//! robin).
 //!
 //! By default who has no room is passed over, as in round robin, and in bulk transfers the windows rule instead of the
-//! weights. With `cwnd_limited = false` it is waited for, and the ratio is exact: the connection goes as fast as its slowest
-//! share allows. A subflow in RTO recovery, or without anything in flight, is passed over in either mode.
+//! weights. With `cwnd_limited = false` it is waited for, and the ratio is exact: the connection goes as fast as its
+//! slowest share allows. A subflow in RTO recovery, or without anything in flight, is passed over in either mode.
 
 use super::per_subflow::PerSubflow;
 use super::turns::{Turn, take};

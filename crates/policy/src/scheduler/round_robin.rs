@@ -1,11 +1,11 @@
 //! Round robin: the subflows take turns, `burst` segments each. The baseline without intelligence.
 //!
-//! Parameters after the `roundrobin` module of Linux MPTCP: `num_segments` is our `burst`, `cwnd_limited` says whether a
-//! subflow without room is passed over (the default) or waited for, which gives strict alternation.
+//! Parameters after the `roundrobin` module of Linux MPTCP: `num_segments` is our `burst`, `cwnd_limited` says whether
+//! a subflow without room is passed over (the default) or waited for, which gives strict alternation.
 //!
 //! Where we differ: Linux counts a burst before it splits large buffers, so a turn may overshoot; ours is exact. A
-//! subflow that is passed over in the middle of its burst loses the rest of it. A subflow in RTO recovery, or without room and
-//! without anything in flight, is passed over in either mode: waiting for it might never end.
+//! subflow that is passed over in the middle of its burst loses the rest of it. A subflow in RTO recovery, or without
+//! room and without anything in flight, is passed over in either mode: waiting for it might never end.
 
 use super::{Entry, Scheduler, ack_due};
 use crate::registry::{Flag, Number, Params, flag, number};

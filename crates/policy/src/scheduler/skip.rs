@@ -1,16 +1,16 @@
 //! Skipping ahead: a slow subflow starts behind what the faster ones will take meanwhile.
 //!
-//! The ground on which every forward-prediction scheduler stands (A-SKIP). They differ in one number: how
-//! much of the unsent data a slow subflow leaves to the faster ones, its [`Reserve`]. The rest is common:
+//! The ground on which every forward-prediction scheduler stands (A-SKIP). They differ in one number: how much of the
+//! unsent data a slow subflow leaves to the faster ones, its [`Reserve`]. The rest is common:
 //!
 //! - The fastest subflow with room goes first, and takes the head of the unsent data if no faster one is usable.
 //! - A slower one begins behind its reserve, which counts unsent bytes: holes left earlier are not counted twice. It is
 //!   silent if all that is unsent is reserved, or if the peer's window does not admit what lies behind.
-//! - The reserve is asked for anew at every decision, from the subflows usable then. One that failed counts no more, nor
-//!   does one that may carry no new data for now (RTO recovery, its share of the peer's window used up): the head
+//! - The reserve is asked for anew at every decision, from the subflows usable then. One that failed counts no more,
+//!   nor does one that may carry no new data for now (RTO recovery, its share of the peer's window used up): the head
 //!   would wait for it.
-//! - Silence is waiting for a faster subflow. If none has an acknowledgment under way, nothing would end it, and the head
-//!   goes to the fastest with room.
+//! - Silence is waiting for a faster subflow. If none has an acknowledgment under way, nothing would end it, and the
+//!   head goes to the fastest with room.
 
 use super::{Scheduler, ack_due};
 use crate::{Decision, Event, SubflowView, View};
@@ -18,7 +18,8 @@ use anabranch_units::{Bytes, Instant};
 
 /// Amount of unsent data that a slow subflow leaves to the faster ones.
 pub(super) trait Reserve: Send {
-    /// Bytes at the front of the unsent data that the subflows faster than `slow` are to take. Asked only if there is one.
+    /// Bytes at the front of the unsent data that the subflows faster than `slow` are to take. Asked only if there is
+    /// one.
     fn reserve(&mut self, now: Instant, slow: &SubflowView, view: &View<'_>) -> Bytes;
     /// Called with the view before each decision.
     fn look(&mut self, _now: Instant, _view: &View<'_>) {}

@@ -1,4 +1,5 @@
-//! STMS-r, slide together: the slow subflow sends ahead by a gap of DSNs that closes when its data arrive; reconstructed.
+//! STMS-r, slide together: the slow subflow sends ahead by a gap of DSNs that closes when its data arrive;
+//! reconstructed.
 //!
 //! H. Shi, Y. Cui, X. Wang, Y. Hu, M. Dai, F. Wang, K. Zheng. *STMS: Improving MPTCP Throughput Under Heterogeneous
 //! Networks.* USENIX ATC 2018.
@@ -7,9 +8,9 @@
 //! ```text
 //! unsent_from + Σ_f rate_f · (SRTT_s - SRTT_f)/2 + d_s · mss      rate_f = cwnd_f / SRTT_f
 //! ```
-//! which is where the fast ones will be when its data arrive. `d_s` follows about once per RTT from what the receiver had when
-//! they did: half of what was missing before them is taken off, half of what had overtaken them is added (module
-//! `feedback`).
+//! which is where the fast ones will be when its data arrive. `d_s` follows about once per RTT from what the receiver
+//! had when they did: half of what was missing before them is taken off, half of what had overtaken them is added
+//! (module `feedback`).
 //!
 //! Unlike FPS the gap is a distance in DSNs: what was sent ahead before lies within it and is not added once more.
 //!
@@ -111,7 +112,8 @@ mod tests {
         Dsn::new(1 + 1000 * segments)
     }
 
-    /// 20 ms and full before 100 ms, windows of ten: 10 segments in 20 ms, twenty in the 40 ms that the delays differ by.
+    /// 20 ms and full before 100 ms, windows of ten: 10 segments in 20 ms, twenty in the 40 ms that the delays differ
+    /// by.
     fn pair() -> [SubflowView; 2] {
         [subflow(FAST, 20, 10, 10), subflow(SLOW, 100, 10, 0)]
     }

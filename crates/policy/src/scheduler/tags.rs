@@ -1,7 +1,7 @@
 //! For which subflow each unsent byte is meant, where a scheduler decides that before the byte can leave.
 //!
-//! The bytes stay where they are: a tag is a run of unsent bytes with the subflow they wait for. Runs are kept in the order
-//! of the data, so that what leaves out of turn takes nothing but its own bytes away.
+//! The bytes stay where they are: a tag is a run of unsent bytes with the subflow they wait for. Runs are kept in the
+//! order of the data, so that what leaves out of turn takes nothing but its own bytes away.
 
 use super::wait_for;
 use crate::{Decision, SubflowView, View};

@@ -1,7 +1,7 @@
 //! Smooth weighted round robin: turns in proportion to weights, spread as evenly as they go.
 //!
-//! With each turn the credit of every candidate rises by its weight; who has the most (of equals, the lowest id) takes the
-//! turn and pays the sum of the weights. Who is no candidate earns nothing. With equal weights this is round robin.
+//! With each turn the credit of every candidate rises by its weight; who has the most (of equals, the lowest id) takes
+//! the turn and pays the sum of the weights. Who is no candidate earns nothing. With equal weights this is round robin.
 //!
 //! Credits stay within one such sum. Unbounded, a debt from the time of large weights would silence a subflow for long
 //! after weights have become small.

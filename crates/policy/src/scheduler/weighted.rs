@@ -1,11 +1,12 @@
 //! Weighted round robin: turns in proportion to the rate `cwnd / srtt` of each subflow.
 //!
-//! F2P describes it as the scheduler of LS-SCTP: the share of a path is proportional to its window divided by its RTT. How
-//! the turns follow from the weights is ours: smooth weighted round robin over the subflows with room, weights in bytes per
-//! second, each taken anew once per SRTT of its subflow. Who has no room is passed over and earns nothing meanwhile.
+//! F2P describes it as the scheduler of LS-SCTP: the share of a path is proportional to its window divided by its RTT.
+//! How the turns follow from the weights is ours: smooth weighted round robin over the subflows with room, weights in
+//! bytes per second, each taken anew once per SRTT of its subflow. Who has no room is passed over and earns nothing
+//! meanwhile.
 //!
-//! In bulk transfers it comes close to every scheduler that never waits: all windows are full, and data goes wherever an ACK
-//! opens one. With less data it spreads it where minRTT would keep it on the fast subflow.
+//! In bulk transfers it comes close to every scheduler that never waits: all windows are full, and data goes wherever
+//! an ACK opens one. With less data it spreads it where minRTT would keep it on the fast subflow.
 
 use super::per_subflow::PerSubflow;
 use super::turns::{Turn, take};
@@ -69,7 +70,8 @@ mod tests {
         let mut weighted = Weighted::default();
         let mut subflows = [subflow(FAST, 10, 10, 0), subflow(SLOW, 40, 20, 0)];
         assert_eq!(turns(&mut weighted, 100, &subflows, 6), [0, 1, 0, 0, 1, 0]);
-        // The fast window falls to 5, that is 1 to 1; the slow one rises to 40, that is 1 to 2, half a round trip later.
+        // The fast window falls to 5, that is 1 to 1; the slow one rises to 40, that is 1 to 2, half a round trip
+        // later.
         (subflows[0].cwnd, subflows[1].cwnd) = (segments(5), segments(40));
         assert_eq!(turns(&mut weighted, 109, &subflows, 3), [0, 1, 0]);
         assert_eq!(turns(&mut weighted, 110, &subflows, 4), [0, 1, 0, 1]);

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 /// Makes a policy with settings that were chosen before.
 pub type Build<T> = Box<dyn Fn() -> Built<T>>;
 
-/// Each policy of `table` with its defaults, with every flag turned over, and with every number at both ends of its range.
+/// Each policy of `table` with its defaults, with every flag turned over, and with every number at both ends of its
+/// range.
 pub fn each_setting<T: Kind + ?Sized>(table: &'static [Entry<T>]) -> Vec<(String, Build<T>)> {
     let mut all: Vec<(String, Build<T>)> = Vec::new();
     for entry in table {

@@ -1,7 +1,7 @@
 //! Figures as the page's scripts read them: a column of numbers for each field that a series has, six digits each.
 //!
-//! Field names are short, and a field that no point of a series has is left out; panels and categories are numbers into a
-//! list. Ten thousand points of a time-sequence diagram then take a tenth of the space that they take one by one.
+//! Field names are short, and a field that no point of a series has is left out; panels and categories are numbers into
+//! a list. Ten thousand points of a time-sequence diagram then take a tenth of the space that they take one by one.
 
 use anabranch_lab::figure::{Axis, Figure, Mark, Point, Series};
 use serde_json::{Map, Value, json};

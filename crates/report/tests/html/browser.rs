@@ -1,7 +1,8 @@
 //! Pages in a real browser: Chromium without a window, led by playwright-core.
 //!
-//! Without Chromium, node or npm the test says on standard error that it was skipped; with `ANABRANCH_REQUIRE_BROWSER` set, as in
-//! CI, it fails. `playwright-core` comes from npm after `browser/package-lock.json` and stays under `target/`.
+//! Without Chromium, node or npm the test says on standard error that it was skipped; with `ANABRANCH_REQUIRE_BROWSER`
+//! set, as in CI, it fails. `playwright-core` comes from npm after `browser/package-lock.json` and stays under
+//! `target/`.
 
 use std::fs;
 use std::io::Write;

@@ -119,8 +119,8 @@ impl BodyReader {
         self.is_done()
     }
 
-    /// The next bytes of the body from the front of `input`, which then holds the rest. `None` if `input` is used up, or
-    /// the body is done.
+    /// The next bytes of the body from the front of `input`, which then holds the rest. `None` if `input` is used up,
+    /// or the body is done.
     pub(crate) fn next(&mut self, input: &mut Bytes) -> Result<Option<Bytes>, BodyError> {
         loop {
             match &mut self.state {

@@ -10,8 +10,8 @@ pub(crate) fn format(seconds: i64) -> String {
     format!("{weekday}, {day:02} {month} {year:04} {hour:02}:{minute:02}:{second:02} GMT")
 }
 
-/// Seconds since 1970 of any of the three forms; `None` for what is no date. `now` settles the century of years with two
-/// digits: one that seems more than 50 years ahead is past.
+/// Seconds since 1970 of any of the three forms; `None` for what is no date. `now` settles the century of years with
+/// two digits: one that seems more than 50 years ahead is past.
 pub(crate) fn parse(text: &str, now: i64) -> Option<i64> {
     let words: Vec<&str> = text.split(' ').filter(|word| !word.is_empty()).collect();
     let (day, month, year, time) = match words[..] {

@@ -27,7 +27,8 @@ impl Head {
         self.held.extend_from_slice(piece);
     }
 
-    /// The head, if all of it is there and it has at most `limit` bytes. Empty lines before it are skipped (RFC 9112 §2.2).
+    /// The head, if all of it is there and it has at most `limit` bytes. Empty lines before it are skipped (RFC 9112
+    /// §2.2).
     pub(crate) fn take(&mut self, limit: usize) -> Found {
         if self.searched == 0 {
             let blank = self.held.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();

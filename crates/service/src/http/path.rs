@@ -4,8 +4,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BadPath;
 
-/// The path's segments, decoded, and whether it ends in a slash. The target is in origin form (`/a/b?query`) or absolute form
-/// (`http://host/a/b`; RFC 9112 §3.2).
+/// The path's segments, decoded, and whether it ends in a slash. The target is in origin form (`/a/b?query`) or
+/// absolute form (`http://host/a/b`; RFC 9112 §3.2).
 pub(crate) fn segments(target: &str) -> Result<(Vec<Vec<u8>>, bool), BadPath> {
     let path = match target.strip_prefix('/') {
         Some(path) => path,

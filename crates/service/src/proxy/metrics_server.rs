@@ -147,8 +147,8 @@ impl Visitor {
         }
     }
 
-    /// True if there is nothing left to do for this visitor. After the answer its end is awaited, for a close with unread data
-    /// would be a RST, which can overtake the answer.
+    /// True if there is nothing left to do for this visitor. After the answer its end is awaited, for a close with
+    /// unread data would be a RST, which can overtake the answer.
     fn write(&mut self) -> bool {
         while !self.answer.is_empty() {
             match self.socket.write(&self.answer) {

@@ -1,4 +1,5 @@
-//! The PROXY protocol, version 2, as HAProxy's `proxy-protocol.txt` describes it: who the client is, in front of its stream.
+//! The PROXY protocol, version 2, as HAProxy's `proxy-protocol.txt` describes it: who the client is, in front of its
+//! stream.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use std::net::{IpAddr, SocketAddr};

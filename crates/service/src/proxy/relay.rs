@@ -193,7 +193,8 @@ impl Relay {
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => self.writable = false,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // The peer had finished (FIN) before it refused more (RST): what it said is whole, and goes to the other end.
+                // The peer had finished (FIN) before it refused more (RST): what it said is whole, and goes to the
+                // other end.
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => {
                     self.discarding = true;
                     self.outward.clear();

@@ -55,8 +55,9 @@ pub struct Limits {
     pub connections: usize,
     /// Connections at the same time, of one client address (IPv6: of one /64, which is what one customer has).
     pub connections_per_client: usize,
-    /// Bytes held for connections, of all clients: written and not acknowledged, received and not passed on. Beyond it new
-    /// connections are refused, nothing is read from kernel sockets, and once a second the one that holds most is reset.
+    /// Bytes held for connections, of all clients: written and not acknowledged, received and not passed on. Beyond it
+    /// new connections are refused, nothing is read from kernel sockets, and once a second the one that holds most is
+    /// reset.
     pub memory: Bytes,
     /// The same for one client; beyond it nothing is read for this client, and it gets no new connections.
     pub memory_per_client: Bytes,

@@ -16,8 +16,8 @@ pub(super) struct Ip {
     pub end: usize,
 }
 
-/// Reads the IP header and whatever extension headers follow. With `offload`, a length of zero means as much as there is,
-/// as in captures of packets that the network card was to cut.
+/// Reads the IP header and whatever extension headers follow. With `offload`, a length of zero means as much as there
+/// is, as in captures of packets that the network card was to cut.
 #[inline]
 pub(super) fn read(packet: &[u8], offload: bool) -> Result<Ip, ParseError> {
     match packet.first().map(|byte| byte >> 4) {

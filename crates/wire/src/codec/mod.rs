@@ -47,8 +47,8 @@ pub fn emit(segment: &Segment, out: &mut BytesMut) -> Result<(), EmitError> {
     Ok(())
 }
 
-/// Appends the IP and TCP headers only, for drivers that send the payload from where it is. The lengths and a full checksum
-/// count the payload. On an error `out` is as it was.
+/// Appends the IP and TCP headers only, for drivers that send the payload from where it is. The lengths and a full
+/// checksum count the payload. On an error `out` is as it was.
 #[inline]
 pub fn emit_headers(segment: &Segment, checksum: TcpChecksum, out: &mut BytesMut) -> Result<(), EmitError> {
     let headers = headers(segment, segment.payload.len(), checksum)?;
@@ -121,8 +121,8 @@ pub fn parse(packet: &Bytes, checksums: Checksums) -> Result<Segment, ParseError
     Ok(segment)
 }
 
-/// Parses one IP packet as [`parse`] does, and leaves the payload where it is: the segment has none, and the range says where in
-/// `packet` it lies.
+/// Parses one IP packet as [`parse`] does, and leaves the payload where it is: the segment has none, and the range says
+/// where in `packet` it lies.
 #[inline]
 pub fn parse_headers(packet: &[u8], checksums: Checksums) -> Result<(Segment, Range<usize>), ParseError> {
     Outline::of(packet)?.parse(checksums)
@@ -224,9 +224,9 @@ pub struct Captured {
     pub options_cut: bool,
 }
 
-/// Parses an IP packet out of a capture, which may have cut it short (snap length) and may hold packets that were never on
-/// a wire: a wrong checksum is no error, and an IP length of zero (before segmentation offload) means what was captured.
-/// The fixed TCP header must be there.
+/// Parses an IP packet out of a capture, which may have cut it short (snap length) and may hold packets that were never
+/// on a wire: a wrong checksum is no error, and an IP length of zero (before segmentation offload) means what was
+/// captured. The fixed TCP header must be there.
 pub fn parse_captured(captured: &Bytes) -> Result<Captured, ParseError> {
     let ip = ip::read(captured, true)?;
     let end = ip.end.min(captured.len());

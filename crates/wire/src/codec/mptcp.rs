@@ -15,8 +15,8 @@ pub(super) enum Read {
     Other(MpOption),
 }
 
-/// Reads one option, from its kind byte to its end. `None` for an unknown subtype, or a length that does not go with what
-/// the option says about itself.
+/// Reads one option, from its kind byte to its end. `None` for an unknown subtype, or a length that does not go with
+/// what the option says about itself.
 #[inline]
 pub(super) fn read(option: &[u8]) -> Option<Read> {
     let &[_, _, third, ..] = option else { return None };

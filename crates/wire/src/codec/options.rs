@@ -7,8 +7,8 @@ use crate::error::EmitError;
 use crate::{MpOption, Options, SackBlock, Timestamps};
 use anabranch_units::SubflowSeq;
 
-/// Reads the options of a header into `options`. With `cut`, the header goes on beyond `bytes`, and an option that does the same is not
-/// taken for a broken one.
+/// Reads the options of a header into `options`. With `cut`, the header goes on beyond `bytes`, and an option that does
+/// the same is not taken for a broken one.
 #[inline]
 pub(super) fn read(bytes: &[u8], cut: bool, options: &mut Options) {
     let mut rest = bytes;

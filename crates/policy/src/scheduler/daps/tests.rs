@@ -152,8 +152,8 @@ fn who_may_not_send_has_no_turn() {
     assert_eq!(daps.decide(at(0), &view(&[fast, slow], 500)), Decision::Send { on: SLOW, skip: segments(40) });
 }
 
-/// The turns that it had not while it might not send are not made up for: delays of 5, 35 and 36 ms, of which the fastest is
-/// back when the others have had turns at 35, 36 and 70 ms.
+/// The turns that it had not while it might not send are not made up for: delays of 5, 35 and 36 ms, of which the
+/// fastest is back when the others have had turns at 35, 36 and 70 ms.
 #[test]
 fn who_may_send_again_has_no_arrears() {
     let mut daps = daps(1, true, true);

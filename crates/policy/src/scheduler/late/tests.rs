@@ -61,8 +61,8 @@ fn the_master_skips_what_the_slave_is_expected_to_deliver() {
     }
 }
 
-/// 100 ms before 500 ms, threshold 16, six of ten in flight since 0 ms: four leave now, 16 when the six are acknowledged, at
-/// 100 ms, and 17 at 200 ms. A fresh window would bring 10 + 16 + 17 within 250 ms.
+/// 100 ms before 500 ms, threshold 16, six of ten in flight since 0 ms: four leave now, 16 when the six are
+/// acknowledged, at 100 ms, and 17 at 200 ms. A fresh window would bring 10 + 16 + 17 within 250 ms.
 #[test]
 fn the_round_under_way_counts_with_what_is_free_of_it() {
     let slave = SubflowView { ssthresh: Some(segments(16)), throttled: true, ..subflow(FAST, 100, 10, 6) };

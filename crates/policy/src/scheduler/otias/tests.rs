@@ -63,12 +63,14 @@ fn segments_queue_where_they_arrive_first() {
     }
 }
 
-/// The paper's example of a queue on the fast path: it takes 50 segments at 10 ms, while the slow path's 50 ms is later.
+/// The paper's example of a queue on the fast path: it takes 50 segments at 10 ms, while the slow path's 50 ms is
+/// later.
 #[test]
 fn the_fast_path_queues_until_its_wait_exceeds_the_slow_delay() {
     let both = subflows(&[(10, 10, 0), (100, 10, 0)]);
     assert_eq!(queues(&mut otias(false), &view(&both, 70)), [(0, 50), (1, 10), (0, 10)]);
-    // As published the first segment that does not fit arrives with those that do, and so does a whole window behind it.
+    // As published the first segment that does not fit arrives with those that do, and so does a whole window behind
+    // it.
     assert_eq!(queues(&mut otias(true), &view(&both, 90)), [(0, 60), (1, 20), (0, 10)]);
 }
 

@@ -68,8 +68,8 @@ fn dot(a: &Features, b: &Features) -> f64 {
 mod tests {
     use super::*;
 
-    /// Situations, rewards, and then what is expected of (4, 3, 15, 2, 1, 6), alone and with two standard deviations. Made by a
-    /// throw-away Python script that keeps A and b and solves for both in exact fractions.
+    /// Situations, rewards, and then what is expected of (4, 3, 15, 2, 1, 6), alone and with two standard deviations.
+    /// Made by a throw-away Python script that keeps A and b and solves for both in exact fractions.
     #[test]
     fn it_is_ridge_regression() {
         let mut bandit = Bandit::new();

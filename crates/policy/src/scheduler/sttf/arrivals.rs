@@ -130,7 +130,8 @@ fn whole(amount: Bytes, mss: Bytes) -> u64 {
     quotient(amount.get(), mss.get().max(1)).max(1)
 }
 
-/// More rounds of doubling than any list of segments needs, and two to this power of growth: what is beyond is not told apart.
+/// More rounds of doubling than any list of segments needs, and two to this power of growth: what is beyond is not told
+/// apart.
 const MANY: u64 = 24;
 
 #[cfg(test)]

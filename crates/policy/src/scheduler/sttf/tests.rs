@@ -92,8 +92,9 @@ fn the_first_segment_of_the_subflow_with_room() {
     }
 }
 
-/// The paper's Section II and Fig. 6: 15 segments, windows of 10, RTTs of 10 and 100 ms. All belong to the fast subflow: ten
-/// leave now and arrive after 5 ms, five in the next round after 15 ms; min-RTT's last five would take 50 ms.
+/// The paper's Section II and Fig. 6: 15 segments, windows of 10, RTTs of 10 and 100 ms. All belong to the fast
+/// subflow: ten leave now and arrive after 5 ms, five in the next round after 15 ms; min-RTT's last five would take 50
+/// ms.
 #[test]
 fn fifteen_segments_all_belong_to_the_fast_path() {
     for name in ["sttf", "sttf-code"] {
@@ -160,8 +161,9 @@ fn never_waits_for_a_subflow_with_nothing_in_flight() {
     }
 }
 
-/// The fast path carries 4, 3, 4, … segments per round. With a sample of 60 ms only the first round arrives before the slow
-/// path's 100 ms; with 39 ms, the second as well. That moves one of 5 segments, and nothing happens, or two of 6, and they move.
+/// The fast path carries 4, 3, 4, … segments per round. With a sample of 60 ms only the first round arrives before the
+/// slow path's 100 ms; with 39 ms, the second as well. That moves one of 5 segments, and nothing happens, or two of 6,
+/// and they move.
 #[test]
 fn the_code_assigns_anew_when_a_share_changes_by_more_than_one() {
     let both = |fast_ms| {
