@@ -1,0 +1,382 @@
+//! Tidy: rules on the text of the sources that neither the compiler nor rustfmt checks.
+//!
+//! - A doc comment begins with a verb or a noun, not with one of [`RIDDLES`].
+//! - A line has at most 120 columns. Exempt are string literals that cannot be broken: raw ones, and those without a
+//!   space before the limit; likewise a single long word in a comment. A line of printed text counts without
+//!   indentation.
+//! - A paragraph of a comment is filled: the first word of a line does not fit the line before.
+//! - A source file has at most 700 lines.
+//!
+//! Folders in [`NOT_YET`] have offences left, whose number may only fall.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Numbers of offences left by folder, in the order of [`Rule::ALL`]. Lower a number when offences are removed, and
+/// remove the folder when none is left.
+const NOT_YET: &[(&str, [usize; 4])] = &[
+    ("bench", [33, 14, 0, 0]),
+    ("crates/engine", [168, 146, 7, 1]),
+    ("crates/lab", [280, 115, 2, 0]),
+    ("crates/net", [62, 21, 0, 0]),
+    ("crates/sim", [109, 99, 6, 0]),
+    ("interop", [47, 28, 1, 0]),
+];
+
+/// Words that begin a riddle rather than a description.
+const RIDDLES: [&str; 8] = ["What", "How", "Where", "Who", "Which", "Whether", "Whose", "Nothing"];
+/// Columns of a line (`max_width` in rustfmt.toml).
+const WIDTH: usize = 120;
+/// Lines of a source file.
+const LONGEST: usize = 700;
+
+/// A rule of this test.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Rule {
+    Opening,
+    Width,
+    Filling,
+    Length,
+}
+
+impl Rule {
+    const ALL: [Rule; 4] = [Rule::Opening, Rule::Width, Rule::Filling, Rule::Length];
+
+    fn remedy(self) -> &'static str {
+        match self {
+            Rule::Opening => "begin with a verb in the third person (\"Returns\", \"Sets\") or a noun",
+            Rule::Width => "break the line; a string literal can be broken with a backslash",
+            Rule::Filling => "fill the paragraph up to 120 columns",
+            Rule::Length => "move a part that has its own name into a module",
+        }
+    }
+}
+
+/// An offence on a line of a file, counted from 1.
+#[derive(PartialEq, Eq, Debug)]
+struct Offence {
+    line: usize,
+    rule: Rule,
+    what: String,
+}
+
+#[test]
+fn sources_are_tidy() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut files = Vec::new();
+    for folder in ["bench", "crates", "examples", "fuzz", "interop", "python"] {
+        sources(&root.join(folder), &mut files);
+    }
+    assert!(files.len() > 500, "{} source files below {}", files.len(), root.display());
+
+    let mut found: BTreeMap<(String, Rule), Vec<String>> = BTreeMap::new();
+    for path in &files {
+        let name = path.strip_prefix(&root).unwrap().to_str().unwrap();
+        for Offence { line, rule, what } in offences(&std::fs::read_to_string(path).unwrap()) {
+            found.entry((folder(name), rule)).or_default().push(format!("{name}:{line}: {what}"));
+        }
+    }
+    let report = judge(&found, NOT_YET);
+    assert!(report.is_empty(), "\n{report}");
+}
+
+/// Compares the offences found with those that are left to do; empty if all is well.
+fn judge(found: &BTreeMap<(String, Rule), Vec<String>>, not_yet: &[(&str, [usize; 4])]) -> String {
+    let mut report = String::new();
+    let left = |folder: &str, rule: Rule| {
+        not_yet.iter().find(|(name, _)| *name == folder).map_or(0, |(_, counts)| counts[rule as usize])
+    };
+    for ((folder, rule), lines) in found {
+        let left = left(folder, *rule);
+        if lines.len() > left {
+            let known = if left > 0 { format!(", where {left} were left") } else { String::new() };
+            writeln!(report, "{folder}: {} offences{known}; {}:", lines.len(), rule.remedy()).unwrap();
+            lines.iter().for_each(|line| writeln!(report, "  {line}").unwrap());
+        }
+    }
+    for (folder, counts) in not_yet {
+        for rule in Rule::ALL {
+            let now = found.get(&((*folder).to_owned(), rule)).map_or(0, Vec::len);
+            if now < counts[rule as usize] {
+                writeln!(report, "{folder}: {rule:?} {now}; lower {} in NOT_YET", counts[rule as usize]).unwrap();
+            }
+        }
+    }
+    report
+}
+
+/// Returns `crates/NAME` or the first folder of a path.
+fn folder(name: &str) -> String {
+    let parts = if name.starts_with("crates/") { 2 } else { 1 };
+    name.split('/').take(parts).collect::<Vec<_>>().join("/")
+}
+
+/// Collects the Rust files below `folder` in the order of names, without build directories.
+fn sources(folder: &Path, files: &mut Vec<PathBuf>) {
+    let mut entries: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() && path.file_name().is_some_and(|name| name != "target") {
+            sources(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+}
+
+/// Applies the rules to a file.
+fn offences(text: &str) -> Vec<Offence> {
+    let lines: Vec<&str> = text.lines().collect();
+    let literals = literals(text);
+    let comments: Vec<Option<Comment<'_>>> =
+        lines.iter().zip(&literals).map(|(line, literal)| Comment::of(line, literal)).collect();
+    let mut found = Vec::new();
+    let mut fenced = false;
+    for (at, line) in lines.iter().enumerate() {
+        let mut offend = |rule, what: &str| found.push(Offence { line: at + 1, rule, what: what.trim().to_owned() });
+        let before = at.checked_sub(1).and_then(|before| comments[before]);
+        let comment = comments[at];
+        if line.chars().count() > WIDTH && !is_exempt(line, &literals[at], comment) {
+            offend(Rule::Width, line);
+        }
+        let Some(comment) = comment else { continue };
+        let begins = before.is_none_or(|before| !before.continues(&comment));
+        let word = comment.text.trim_start().split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+        if begins && comment.is_doc() && RIDDLES.contains(&word) {
+            offend(Rule::Opening, line);
+        }
+        fenced &= !begins;
+        let fence = comment.text.trim_start().starts_with("```");
+        if let Some(before) = before.filter(|_| !begins && !fenced && !fence)
+            && before.is_short_of(&comment, lines[at - 1].chars().count())
+        {
+            offend(Rule::Filling, line);
+        }
+        fenced ^= fence;
+    }
+    if lines.len() > LONGEST {
+        found.push(Offence { line: lines.len(), rule: Rule::Length, what: format!("{} lines", lines.len()) });
+    }
+    found
+}
+
+/// A line that holds nothing but a comment.
+#[derive(Clone, Copy)]
+struct Comment<'a> {
+    indent: usize,
+    marker: &'a str,
+    /// Behind the marker and one space.
+    text: &'a str,
+}
+
+impl<'a> Comment<'a> {
+    fn of(line: &'a str, literal: &Literal) -> Option<Self> {
+        let trimmed = line.trim_start();
+        let marker = ["///", "//!", "//"].into_iter().find(|marker| trimmed.starts_with(marker))?;
+        let text = &trimmed[marker.len()..];
+        let is_comment = literal.opens == Opens::Code && !text.starts_with('/');
+        let text = text.strip_prefix(' ').unwrap_or(text);
+        is_comment.then_some(Comment { indent: line.len() - trimmed.len(), marker, text })
+    }
+
+    fn is_doc(&self) -> bool {
+        self.marker != "//"
+    }
+
+    /// Returns true if `next` belongs to the same comment.
+    fn continues(&self, next: &Comment<'_>) -> bool {
+        self.indent == next.indent && self.marker == next.marker
+    }
+
+    /// Returns true if this line of prose, `length` columns long, has room for the first word of `next`. A line that
+    /// ends a sentence or a clause may be short on purpose, as may one with columns.
+    fn is_short_of(&self, next: &Comment<'_>, length: usize) -> bool {
+        let word = next.text.split_whitespace().next().unwrap_or_default();
+        let is_prose = |text: &str| {
+            let text = text.trim_start();
+            !text.contains("  ") && !text.starts_with(['#', '|', '>', '[', '`']) && !text.contains(" | ")
+        };
+        let hangs = |text: &str| text.len() - text.trim_start().len();
+        let item = |text: &str| {
+            let text = text.trim_start();
+            let digits = text.trim_start_matches(|c: char| c.is_ascii_digit());
+            (text.starts_with("- ") || text.starts_with("* ")).then_some(2).or_else(|| {
+                (digits.len() < text.len() && digits.starts_with(". ")).then_some(text.len() - digits.len() + 2)
+            })
+        };
+        let same = hangs(self.text) + item(self.text).unwrap_or(0) == hangs(next.text) && item(next.text).is_none();
+        let goes_on = self.text.ends_with(|c: char| c.is_alphanumeric() || c == ',');
+        let starts = word.starts_with(|c: char| c.is_lowercase());
+        same && goes_on
+            && starts
+            && is_prose(self.text)
+            && is_prose(next.text)
+            && length + 1 + word.chars().count() <= WIDTH
+    }
+}
+
+/// Returns true if a line may be wider than [`WIDTH`]: it cannot be broken, because the limit lies in a raw string, or
+/// in a string or a comment without a space before it; or it is a line of printed text, which is narrow enough without
+/// the indentation.
+fn is_exempt(line: &str, literal: &Literal, comment: Option<Comment<'_>>) -> bool {
+    let is_solid = |start: usize| !line.chars().take(WIDTH).skip(start).any(char::is_whitespace);
+    if let Some(comment) = comment {
+        return is_solid(comment.indent + comment.marker.len() + 1);
+    }
+    literal.crossing.is_some_and(|(raw, start)| {
+        let text = line.trim_end_matches(['\\', '"', ',', ';']).trim_end();
+        let is_printed = text.ends_with(r"\n") && text.chars().count() - start <= WIDTH;
+        raw || is_solid(start) || is_printed
+    })
+}
+
+/// State at the beginning of a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Opens {
+    Code,
+    Text,
+}
+
+/// String literals of a line.
+#[derive(Clone, Copy, Debug)]
+struct Literal {
+    /// State in which the line begins: code, or the inside of a literal or block comment.
+    opens: Opens,
+    /// Literal that reaches across the limit: true if it is raw, and its first column on this line.
+    crossing: Option<(bool, usize)>,
+}
+
+/// Finds the string literals of a file, line by line.
+fn literals(text: &str) -> Vec<Literal> {
+    /// State between two characters; a string knows the number of hashes if it is raw.
+    #[derive(Clone, Copy, PartialEq)]
+    enum State {
+        Code,
+        Line,
+        Block(usize),
+        Text(Option<usize>),
+    }
+    let mut state = State::Code;
+    let mut all = Vec::new();
+    for line in text.lines() {
+        let chars: Vec<char> = line.chars().collect();
+        let mut here = Literal { opens: if state == State::Code { Opens::Code } else { Opens::Text }, crossing: None };
+        let (mut at, mut start) = (0, chars.iter().take_while(|c| c.is_whitespace()).count());
+        let is = |at: usize, c: char| chars.get(at) == Some(&c);
+        while at < chars.len() {
+            let step = match state {
+                State::Code if is(at, '/') && is(at + 1, '/') => {
+                    state = State::Line;
+                    2
+                }
+                State::Code if is(at, '/') && is(at + 1, '*') => {
+                    state = State::Block(1);
+                    2
+                }
+                State::Code if is(at, '"') => {
+                    let hashes = chars[..at].iter().rev().take_while(|c| **c == '#').count();
+                    let raw = at > hashes && is(at - hashes - 1, 'r');
+                    (state, start) = (State::Text(raw.then_some(hashes)), at);
+                    1
+                }
+                State::Code if is(at, '\'') && is(at + 1, '\\') => {
+                    2 + chars[at + 2..].iter().skip(1).take_while(|c| **c != '\'').count() + 2
+                }
+                State::Code if is(at, '\'') && is(at + 2, '\'') => 3,
+                State::Block(depth) if is(at, '*') && is(at + 1, '/') => {
+                    state = if depth == 1 { State::Code } else { State::Block(depth - 1) };
+                    2
+                }
+                State::Block(depth) if is(at, '/') && is(at + 1, '*') => {
+                    state = State::Block(depth + 1);
+                    2
+                }
+                State::Text(None) if is(at, '\\') => 2,
+                State::Text(raw) if is(at, '"') => {
+                    let hashes = raw.unwrap_or(0);
+                    if chars[at + 1..].iter().take(hashes).filter(|c| **c == '#').count() == hashes {
+                        state = State::Code;
+                    }
+                    1
+                }
+                _ => 1,
+            };
+            at += step;
+            if at + 2 > WIDTH // The closing quote and a semicolon may follow.
+                && here.crossing.is_none()
+                && let State::Text(raw) = state
+            {
+                here.crossing = Some((raw.is_some(), start));
+            }
+        }
+        if state == State::Line {
+            state = State::Code;
+        }
+        all.push(here);
+    }
+    all
+}
+
+/// Returns the rules that a text breaks, with their lines.
+fn broken(text: &str) -> Vec<(usize, Rule)> {
+    offences(text).into_iter().map(|offence| (offence.line, offence.rule)).collect()
+}
+
+#[test]
+fn openings_are_found() {
+    assert_eq!(broken("/// What it holds.\nx: u8,\n"), [(1, Rule::Opening)]);
+    assert_eq!(broken("//! Whether it rains.\n"), [(1, Rule::Opening)]);
+    assert_eq!(broken("    /// Nothing.\n"), [(1, Rule::Opening)]);
+    assert_eq!(broken("/// Whatever it is.\n/// How it goes on.\n// What a plain comment says.\n"), []);
+    assert_eq!(broken("const TEXT: &str = r#\"\n/// What a string holds.\n\"#;\n"), []);
+}
+
+#[test]
+fn wide_lines_are_found() {
+    let words = "word ".repeat(30);
+    let word = "x".repeat(130);
+    assert_eq!(broken(&format!("let x = y; // {words}\n")), [(1, Rule::Width)]);
+    assert_eq!(broken(&format!("/// {words}\n")), [(1, Rule::Width)]);
+    assert_eq!(broken(&format!("let text = \"{words}\";\n")), [(1, Rule::Width)], "a backslash can break it");
+    assert_eq!(broken(&format!("let text = \"{word} {words}\";\n")), []);
+    assert_eq!(broken(&format!("let text = r\"{words}\";\n")), []);
+    assert_eq!(broken(&format!("let text = r#\"\n{words}\n\"#;\n")), []);
+    assert_eq!(broken(&format!("let text = \"\\\n{}{}\\n\";\n", " ".repeat(20), &words[..105])), [], "printed text");
+    assert_eq!(broken(&format!("/// {word}\n")), [], "a long address");
+    assert_eq!(broken(&format!("let quote = '\"'; call({});\n", "x, ".repeat(40))), [(1, Rule::Width)]);
+    assert_eq!(broken(&format!("{}\n", "ä".repeat(WIDTH))), [], "columns, not bytes");
+}
+
+#[test]
+fn unfilled_paragraphs_are_found() {
+    let full = format!("/// {}", "word ".repeat(22).trim_end());
+    assert_eq!(broken(&format!("{full}\n/// word goes on.\n")), [(2, Rule::Filling)]);
+    assert_eq!(broken(&format!("{full}\n/// exceeding goes on.\n")), []);
+    assert_eq!(broken("// A paragraph,\n// too short.\n"), [(2, Rule::Filling)]);
+    assert_eq!(broken("/// - an item\n///   of a list.\n"), [(2, Rule::Filling)]);
+    assert_eq!(broken("/// - an item\n/// - another\n/// # Heading\n/// ends here.\n///\n/// new\n"), []);
+    assert_eq!(broken("/// ```text\n/// a verse\n/// of lines\n/// ```\n"), []);
+    assert_eq!(broken("// a sentence.\n// another one\n"), []);
+    assert_eq!(broken("// a    column\n// b    column\n"), []);
+}
+
+#[test]
+fn long_files_are_found() {
+    assert_eq!(broken(&"\n".repeat(LONGEST)), []);
+    assert_eq!(broken(&"\n".repeat(LONGEST + 1)), [(LONGEST + 1, Rule::Length)]);
+}
+
+#[test]
+fn numbers_left_may_only_fall() {
+    let found = |count: usize| {
+        let lines = (1..=count).map(|line| format!("crates/x/src/lib.rs:{line}: ///")).collect();
+        BTreeMap::from([(("crates/x".to_owned(), Rule::Width), lines)])
+    };
+    let left: &[(&str, [usize; 4])] = &[("crates/x", [0, 2, 0, 0])];
+    assert_eq!(judge(&found(2), left), "");
+    assert!(judge(&found(3), left).contains("crates/x/src/lib.rs:3"));
+    assert!(judge(&found(1), left).contains("lower 2"));
+    assert!(judge(&found(1), &[]).contains("break the line"));
+}
