@@ -98,7 +98,7 @@ const KINDS: [Kind; 5] = [
     },
 ];
 
-/// Whether a class has a method of its own.
+/// Returns true if a class overrides a method of its base.
 fn is_own(class: &Bound<'_, PyType>, base: &Bound<'_, PyAny>, method: &str) -> PyResult<bool> {
     Ok(!class.getattr(method)?.is(&base.getattr(method)?))
 }

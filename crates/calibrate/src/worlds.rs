@@ -32,7 +32,9 @@ pub struct Settings {
 pub enum CalibrateError {
     /// A scenario with other workloads than one file, bursts or a page.
     #[error(
-        "`{0}` cannot be calibrated: its workloads are not one file, bursts, or a page, from the beginning; accepted: one [[workload]] with kind = \"files\" and one size, with kind = \"bursts\", or with kind = \"web\", without a start"
+        "`{0}` cannot be calibrated: its workloads are not one file, bursts, or a page, from the \
+         beginning; accepted: one [[workload]] with kind = \"files\" and one size, with kind = \"bursts\", or with \
+         kind = \"web\", without a start"
     )]
     Workload(String),
     /// A scenario with several clients: a testbed has one.

@@ -258,7 +258,8 @@ proptest! {
             order.pcap(0xa1b2_c3d4, 1, &[(5, 7, b"abc", 3), (6, 7, b"defg", 4)])
         } else {
             let interface = order.interface(1, 0, &order.option(9, &[0xff]));
-            [order.section(), interface, order.enhanced(0, u64::MAX, b"abcd", 4), order.enhanced(0, 2, b"e", 9)].concat()
+            let packets = [order.enhanced(0, u64::MAX, b"abcd", 4), order.enhanced(0, 2, b"e", 9)];
+            [order.section(), interface, packets.concat()].concat()
         };
         file.truncate(cut);
         file.extend(tail);

@@ -63,7 +63,9 @@ fn is_numbered(line: &str) -> bool {
 mod tests {
     use super::*;
 
-    const SOURCE: &str = "//! A [`line`] that is\n//! broken.\n//!\n//! ```text\n//! a   = b\n//!\n//!   c\n//! ```\n//! - one point of\n//!   two lines\n//! 1. another\n\nuse x; //! not this\n//! nor this\n";
+    const SOURCE: &str = "//! A [`line`] that is\n//! broken.\n\
+        //!\n//! ```text\n//! a   = b\n//!\n//!   c\n//! ```\n//! - one point of\n\
+        //!   two lines\n//! 1. another\n\nuse x; //! not this\n//! nor this\n";
 
     #[test]
     fn the_head_of_a_source_is_its_documentation() {

@@ -44,8 +44,8 @@ impl MemoryOption {
             match problem {
                 Problem::Io(error) => Failure::Refused(miette::miette!("cannot read --path-memory {shown}: {error}")),
                 Problem::Text(what) => {
-                    let help =
-                        "mend it, or delete the file, and it is made anew; or name another, should this be no memory of paths";
+                    let help = "mend it, or delete the file, and it is made anew; or name another, \
+                         should this be no memory of paths";
                     Failure::Refused(miette::miette!(help = help, "--path-memory {shown}: {what}"))
                 }
             }

@@ -34,7 +34,8 @@ pub struct RankArgs {
     #[arg(long, value_name = "N", conflicts_with = "frozen")]
     pub seed: Option<u64>,
     /// Number of conditions; 100 unless given.
-    #[arg(long, value_name = "N", conflicts_with = "frozen", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", conflicts_with = "frozen",
+        value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub count: Option<u32>,
     /// A set of conditions that stays as it is, with 20 seeds in each: 2026 has 1,000.
     #[arg(long, value_name = "SET", value_parser = clap::builder::PossibleValuesParser::new(["2026"]))]
@@ -61,7 +62,8 @@ pub struct RankArgs {
     #[arg(long, value_name = "NAME")]
     pub worst: Option<String>,
     /// Print condition N as a scenario and run nothing.
-    #[arg(long, value_name = "N", conflicts_with_all = ["count", "repeat", "against", "write"], conflicts_with_all = RUNNING)]
+    #[arg(long, value_name = "N", conflicts_with_all = ["count", "repeat", "against", "write"],
+        conflicts_with_all = RUNNING)]
     pub show: Option<u64>,
     /// Write the conditions, or what --against finds, to DIR as scenario files with their traces; the conditions are
     /// then not run.

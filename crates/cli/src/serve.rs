@@ -148,7 +148,8 @@ pub fn serve(catalogue: &Arc<Catalogue>, args: &ServeArgs) -> Result<(), Failure
     let remarks = path_use.remarks();
     if args.json {
         let result = json!({
-            "version": anabranch_lab::VERSION, "build": anabranch_lab::build(), "policies": chosen, "listen": listen, "totals": totals, "counters": counters,
+            "version": anabranch_lab::VERSION, "build": anabranch_lab::build(), "policies": chosen, "listen": listen,
+            "totals": totals, "counters": counters,
             "remarks": remarks,
         });
         return output::print(&format!("{result:#}\n"));

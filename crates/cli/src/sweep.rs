@@ -24,8 +24,8 @@ use std::sync::Arc;
   anabranch sweep sweeps/lte-rate.toml --out results --until 2%
   anabranch sweep --summary results --csv runs.csv
 
-The file and the directory are described in docs/sweeps.md. Exit status 0: all runs are through. 1: runs broke, which are
-rows all the same, or results cannot be written. 2: the file or the directory is refused.")]
+The file and the directory are described in docs/sweeps.md. Exit status 0: all runs are through. 1: runs broke, which
+are rows all the same, or results cannot be written. 2: the file or the directory is refused.")]
 pub struct SweepArgs {
     /// The sweep: what varies, what is compared, how often.
     #[arg(required_unless_present_any = ["summary", "schema"], value_name = "FILE")]

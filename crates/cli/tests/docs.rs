@@ -167,7 +167,8 @@ fn the_comparison_of_the_readme_is_that_of_today() {
         let (held, found) = (value(&text[begin..end], name), value(&today, name));
         assert!(
             held.is_some() && held == found,
-            "README.md has {held:?} for {name}, and today it is {found:?}: BLESS=1 cargo test -p anabranch-cli --test docs"
+            "README.md has {held:?} for {name}, and today it is {found:?}: \
+             BLESS=1 cargo test -p anabranch-cli --test docs"
         );
     }
 }

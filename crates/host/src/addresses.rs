@@ -215,7 +215,8 @@ impl Borrowed {
             // Infallible: it is a String.
             let _ = writeln!(
                 inbound,
-                "iifname != {{ \"lo\", \"{device}\" }} {ip} daddr {outer} tcp dport {first}-{last} {notrack}{ip} daddr set {inner}"
+                "iifname != {{ \"lo\", \"{device}\" }} {ip} daddr {outer} tcp dport {first}-{last} \
+                 {notrack}{ip} daddr set {inner}"
             );
             let _ = writeln!(outbound, "{ip} saddr {inner} {ip} saddr set {outer}");
         }

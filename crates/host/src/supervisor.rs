@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! the caller          stays where it was, forwards signals, passes the exit code on
-//!   └─ init           number 1 of a PID namespace: reaps what its children leave; when it ends the kernel kills all below
+//!   └─ init           number 1 of a PID namespace: reaps orphans; when it ends the kernel kills all below
 //!        └─ worker    does the work, with threads and children of its own
 //! ```
 //!

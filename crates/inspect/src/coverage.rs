@@ -291,7 +291,8 @@ mod tests {
                 } else {
                     let before = seen.len();
                     seen.extend(start..start + length);
-                    prop_assert_eq!(coverage.insert(start..start + length, at(0)).bytes() as usize, seen.len() - before);
+                    let fresh = coverage.insert(start..start + length, at(0)).bytes();
+                    prop_assert_eq!(fresh as usize, seen.len() - before);
                 }
                 prop_assert_eq!(coverage.unique as usize, seen.len());
                 prop_assert_eq!(coverage.missing as usize, (0..acknowledged).filter(|n| !seen.contains(n)).count());

@@ -49,8 +49,8 @@ pub(crate) fn of_connection(
         keys => {
             for side in [0, 1].into_iter().filter(|&side| keys[side].is_none()) {
                 notes.push(format!(
-                    "The key of {} is not in the capture: authenticators cannot be verified, and what it sent counts from \
-                     the first byte captured.",
+                    "The key of {} is not in the capture: authenticators cannot be verified, and what it sent counts \
+                     from the first byte captured.",
                     name(side)
                 ));
             }
@@ -60,8 +60,8 @@ pub(crate) fn of_connection(
         notes.push("Who opened the connection is not known: A is the side that was seen first.".to_owned());
     }
     if captured == Some(TWO_POINTS) {
-        let text = "Order, gaps and losses are those of the first copy of each packet; a capture of the receiver alone shows \
-                    what arrived.";
+        let text = "Order, gaps and losses are those of the first copy of each packet; a capture of the receiver alone \
+                    shows what arrived.";
         notes.push(text.to_owned());
     }
     for (flow, member) in flows {

@@ -109,8 +109,8 @@ pub(crate) fn fallback(flow: &Flow) -> Option<FallbackReport> {
         return match shake.syn_ack {
             Offer::Nothing if syn.version == 0 => found(
                 "SYN/ACK",
-                "version 0 (RFC 6824) was offered and the SYN/ACK has no MP_CAPABLE: the server does not speak MPTCP or not \
-                 this version, or the option was removed on the way",
+                "version 0 (RFC 6824) was offered and the SYN/ACK has no MP_CAPABLE: the server does not speak MPTCP \
+                 or not this version, or the option was removed on the way",
             ),
             Offer::Nothing => found(
                 "SYN/ACK",

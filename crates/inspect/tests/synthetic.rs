@@ -527,7 +527,10 @@ proptest! {
     #[test]
     fn damaged_and_disordered_packets_never_panic(
         noise in proptest::collection::vec(
-            (0usize..20, 20usize..100, any::<u8>()).prop_map(|(packet, byte, value)| Noise { packet, byte, value }), 0..40),
+            (0usize..20, 20usize..100, any::<u8>())
+                .prop_map(|(packet, byte, value)| Noise { packet, byte, value }),
+            0..40,
+        ),
         order in proptest::collection::vec((0usize..20, 0u64..2000), 1..60),
         cut in 40usize..200,
     ) {
@@ -547,7 +550,8 @@ proptest! {
         for n in 0..17u64 {
             let (path, dsn) = (1 + (n % 3) as u8, SERVER.idsn() + 1 + n * 50);
             let mut segment = Segment::new(flow(path, 1), Flags::ACK, seq(1, 1 + n / 3 * 50), seq(0, 1));
-            let map = Map { dsn: DataSeq::Long(dsn), subflow_seq: 1 + (n / 3) as u32 * 50, length: 51, checksum: Some(3) };
+            let subflow_seq = 1 + (n / 3) as u32 * 50;
+            let map = Map { dsn: DataSeq::Long(dsn), subflow_seq, length: 51, checksum: Some(3) };
             let data_ack = Some(DataSeq::Short(n as u32 * 77));
             segment.options.dss = Some(Dss { data_ack, map: Some(map), data_fin: n % 5 == 0 });
             segment.payload = Bytes::from(vec![7; 50]);

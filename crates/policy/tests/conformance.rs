@@ -227,7 +227,8 @@ proptest! {
                 let view = moment.view();
                 let decision = one.decide(now, &view);
                 prop_assert_eq!(decision, other.decide(now, &view), "{}", name);
-                let legal = || check(now, &view, decision).map_err(|wrong| TestCaseError::fail(format!("{name}: {wrong}")));
+                let fail = |wrong| TestCaseError::fail(format!("{name}: {wrong}"));
+                let legal = || check(now, &view, decision).map_err(fail);
                 match decision {
                     _ if moment.is_a_question() => legal()?,
                     // A copy needs no share of the window.

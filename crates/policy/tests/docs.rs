@@ -9,8 +9,8 @@ use std::path::Path;
 const HEAD: &str = "# Policies
 
 Everything that can be swapped, with its parameters. This file is made from the registry
-(`BLESS=1 cargo test -p anabranch-policy --test docs`); `anabranch list schedulers NAME` prints more on each. Labels such as
-A-LATE-7 are explained in [`interpretations.md`](interpretations.md).
+(`BLESS=1 cargo test -p anabranch-policy --test docs`); `anabranch list schedulers NAME` prints more on each. Labels
+such as A-LATE-7 are explained in [`interpretations.md`](interpretations.md).
 A scenario names a policy as `scheduler = \"ecf\"` or with parameters as `scheduler = { name = \"ecf\", beta = 0.5 }`,
 in `[host]`, `[client]` or `[server]`. It takes the place of another while connections run, with nothing lost, by
 

@@ -56,7 +56,10 @@ fn any_subflows() -> impl Strategy<Value = Vec<SubflowView>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
     #[test]
-    fn nothing_overflows(moments in prop::collection::vec((any_subflows(), 0u64..1 << 20, 0u64..=100, any_amount(), any_time()), 1..8)) {
+    fn nothing_overflows(
+        moments in prop::collection::vec(
+            (any_subflows(), 0u64..1 << 20, 0u64..=100, any_amount(), any_time()), 1..8),
+    ) {
         for entry in SCHEDULERS {
             let mut scheduler = entry.build_default();
             let mut now = Instant::ZERO;

@@ -146,7 +146,8 @@ pub(crate) fn unfinished(summary: &Summary) -> Option<String> {
         .collect();
     let bounds = match summary.unit {
         "s" => {
-            "Their times count until the run was stopped, so means marked ≥ are lower bounds, and nothing is derived from them"
+            "Their times count until the run was stopped, so means marked ≥ are lower bounds, \
+             and nothing is derived from them"
         }
         _ => "What they moved until the run was stopped counts",
     };

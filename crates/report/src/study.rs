@@ -178,7 +178,8 @@ pub fn reproduction(results: &[StudyResult], command: &str, all_papers: bool) ->
     let mut text = String::from("# What could be reproduced\n\n");
     let tally = Tally::of(results.iter().flat_map(|result| &result.statements));
     text += &format!(
-        "{} beside what we measured. Made by `{command}`; do not edit.\n{} statements in {} studies, judged in {} parts: **{tally}**",
+        "{} beside what we measured. Made by `{command}`; do not edit.\n\
+         {} statements in {} studies, judged in {} parts: **{tally}**",
         if all_papers { "Every statement of the five papers," } else { "Statements" },
         tally.all(),
         results.len(),

@@ -111,9 +111,9 @@ pub(crate) fn sweep_notes(summary: &Summary) -> Vec<String> {
     let mut notes = vec![
         "To best: time over that of the best of all other systems, geometric mean over conditions ± its 95 % interval; \
          the best is chosen on one half of the seeds and judged on the other, both ways. ≤2 %: share of conditions in \
-         which it is at most 2 % slower than that. To TCP: the same to plain TCP on the best single path; slower: share \
-         of conditions in which it is more than 5 % slower. Repeated: bytes sent again on another subflow, of those \
-         sent. A run that does not finish counts until it is stopped."
+         which it is at most 2 % slower than that. To TCP: the same to plain TCP on the best single path; slower: \
+         share of conditions in which it is more than 5 % slower. Repeated: bytes sent again on another subflow, of \
+         those sent. A run that does not finish counts until it is stopped."
             .to_owned(),
     ];
     if summary.failures > 0 {

@@ -119,7 +119,9 @@ fn methods_that_do_not_fit() {
 
 #[test]
 fn a_request_may_come_in_any_pieces_and_others_behind_it() {
-    let text = b"GET /bytes/5 HTTP/1.1\r\nHost: h\r\n\r\nPUT /discard HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nknqjGET /bytes/3 HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+    let text = b"GET /bytes/5 HTTP/1.1\r\nHost: h\r\n\r\n\
+        PUT /discard HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nknqj\
+        GET /bytes/3 HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
     let whole = answer(None, &[text]);
     assert_eq!(whole.matches("HTTP/1.1 200 OK").count(), 3, "{whole}");
     assert!(whole.contains("{\"received\":4,\"pattern\":true}"), "{whole}");

@@ -118,7 +118,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn offsets_are_recovered_within_half_the_space(base: u32, offset in 0u64..1 << 40, skew in -0x7fff_ffffi64..0x7fff_ffff) {
+        fn offsets_are_recovered_within_half_the_space(
+            base: u32,
+            offset in 0u64..1 << 40,
+            skew in -0x7fff_ffffi64..0x7fff_ffff,
+        ) {
             let near = offset.saturating_add_signed(skew);
             let seq = SubflowSeq::new(base) + offset;
             prop_assert_eq!(seq.offset_near(SubflowSeq::new(base), near), Some(offset));

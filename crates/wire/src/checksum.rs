@@ -159,7 +159,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_of_any_length_sum_like_one(pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..8)) {
+        fn pieces_of_any_length_sum_like_one(
+            pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..8),
+        ) {
             let mut checksum = Checksum::new();
             pieces.iter().for_each(|piece| checksum.add(piece));
             prop_assert_eq!(checksum.sum(), slowly(&pieces.concat()));

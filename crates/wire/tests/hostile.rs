@@ -145,7 +145,10 @@ proptest! {
         ], 40),
         v6: bool,
     ) {
-        let flow = if v6 { (([1; 16], 1).into(), ([2; 16], 2).into()) } else { (([1; 4], 1).into(), ([2; 4], 2).into()) };
+        let flow = match v6 {
+            true => (([1; 16], 1).into(), ([2; 16], 2).into()),
+            false => (([1; 4], 1).into(), ([2; 4], 2).into()),
+        };
         let segment = Segment::new(FlowKey::new(flow.0, flow.1), Flags::ACK, SubflowSeq::new(1), SubflowSeq::new(2));
         let mut out = BytesMut::new();
         emit(&segment, &mut out).expect("a bare header can be written");

@@ -13,7 +13,10 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 4096, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_written_is_read_and_written_again(segment in segment(64), trailer in prop::collection::vec(any::<u8>(), 0..8)) {
+    fn what_is_written_is_read_and_written_again(
+        segment in segment(64),
+        trailer in prop::collection::vec(any::<u8>(), 0..8),
+    ) {
         let mut out = BytesMut::new();
         emit(&segment, &mut out).expect("the strategy draws what can be written");
         prop_assert_eq!(out.len() as u64, segment.wire_length().get());

@@ -1,7 +1,7 @@
 //! Least queue: the subflow whose packets wait the least on their way.
 //!
-//! A packet's wait is SRTT less the smallest RTT the subflow ever saw. Waits that differ by up to `slack` count as equal; of
-//! equals the one with the lowest SRTT sends.
+//! A packet's wait is SRTT less the smallest RTT the subflow ever saw. Waits that differ by up to `slack` count as
+//! equal; of equals the one with the lowest SRTT sends.
 
 use anabranch_policy::registry::{Number, Params, number};
 use anabranch_policy::scheduler::{Entry, Scheduler};

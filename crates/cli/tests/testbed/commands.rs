@@ -67,7 +67,8 @@ fn a_server_is_there_when_the_command_starts_and_gone_with_its_children_afterwar
     let server = "trap '' TERM; until [ -e said ]; do sleep 0.05; done; sleep 4711 & echo $$ > server.pid; \
                   exec python3 -c 'import socket, time, signal\n\
                   signal.signal(signal.SIGTERM, signal.SIG_IGN)\n\
-                  s = socket.create_server((\"10.77.0.1\", 80)); c = s.accept()[0]; c.sendall(b\"hello\"); time.sleep(4711)'";
+                  s = socket.create_server((\"10.77.0.1\", 80)); c = s.accept()[0]; \
+                  c.sendall(b\"hello\"); time.sleep(4711)'";
     let client = "import socket; s = socket.create_connection(('server', 80), timeout=60); print(s.recv(5).decode())";
     let args = ["two.toml", "--server", server, "--wait", "120s", "--", "python3", "-c", client];
     let mut child = testbed(&here, &args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -71,8 +71,8 @@ fn fetch_borrows_the_hosts_own_addresses_and_gives_them_back() {
     file(&here);
     let server = format!("{ENGINE} serve --root served");
     let fetch = format!(
-        "ip rule > before; {ENGINE} fetch http://$ANABRANCH_ENGINE_SERVER/file --from 10.77.1.2,10.77.2.2 --output got --json; \
-         code=$?; ip rule > after; nft list tables > tables; exit $code"
+        "ip rule > before; {ENGINE} fetch http://$ANABRANCH_ENGINE_SERVER/file --from 10.77.1.2,10.77.2.2 \
+         --output got --json; code=$?; ip rule > after; nft list tables > tables; exit $code"
     );
     fetch_over_both(&here, &server, &fetch, ["10.77.1.2", "10.77.2.2"]);
     let read = |name: &str| fs::read_to_string(here.join(name)).unwrap();

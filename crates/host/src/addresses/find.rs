@@ -32,7 +32,11 @@ pub enum AddressError {
         port: u16,
     },
     /// Another process borrows it.
-    #[error("ports {} to {} of {address} are borrowed already, by the program with the device {device}", ports.start(), ports.end())]
+    #[error(
+        "ports {} to {} of {address} are borrowed already, by the program with the device {device}",
+        ports.start(),
+        ports.end()
+    )]
     Taken {
         /// The address.
         address: IpAddr,

@@ -105,8 +105,8 @@ fn remedy(value: &dyn Fn(&str) -> Option<String>) -> String {
     if value("/proc/self/ns/user").is_none() && fs::symlink_metadata("/proc/self/ns/user").is_err() {
         return "this kernel has no user namespaces (CONFIG_USER_NS): run as root".to_owned();
     }
-    "run as root; in a container, start it with --privileged, or with --cap-add SYS_ADMIN --cap-add NET_ADMIN and a seccomp \
-     profile that allows unshare and mount"
+    "run as root; in a container, start it with --privileged, or with --cap-add SYS_ADMIN --cap-add NET_ADMIN and a \
+     seccomp profile that allows unshare and mount"
         .to_owned()
 }
 

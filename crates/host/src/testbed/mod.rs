@@ -105,7 +105,8 @@ impl TestbedError {
             TestbedError::Tun { error } => match error.kind() {
                 io::ErrorKind::NotFound => "load the kernel module (`modprobe tun`), or use --backend veth",
                 io::ErrorKind::PermissionDenied => {
-                    "let users open it: `sudo chmod 0666 /dev/net/tun`, as most distributions have it; or use --backend veth"
+                    "let users open it: `sudo chmod 0666 /dev/net/tun`, as most distributions have it; \
+                     or use --backend veth"
                 }
                 _ => "use --backend veth",
             },

@@ -20,8 +20,8 @@ pub const MIDDLEBOXES: &[MiddleboxInfo] = &[
         name: "strip",
         about: "removes MPTCP options",
         source: "Honda 2011; RFC 8684 §3.7",
-        keys: "from = syn | syn-ack | third-ack | all | after-handshake (all), options = mptcp | dss | add-addr | control \
-               (mptcp), after = segments (0), direction",
+        keys: "from = syn | syn-ack | third-ack | all | after-handshake (all), options = mptcp | dss | add-addr | \
+               control (mptcp), after = segments (0), direction",
     },
     MiddleboxInfo {
         name: "rewrite-sequence",

@@ -53,7 +53,9 @@ fn step() -> impl Strategy<Value = Step> {
             prop::bool::weighted(0.05),
             path(),
         )
-            .prop_map(|(bytes, srtt, limited, in_recovery, path)| Step::Ack { bytes, srtt, limited, in_recovery, path }),
+            .prop_map(|(bytes, srtt, limited, in_recovery, path)| {
+                Step::Ack { bytes, srtt, limited, in_recovery, path }
+            }),
         3 => (0..200_000_u64).prop_map(Step::FastRetransmit),
         4 => Just(Step::Recovered),
         2 => (0..200_000_u64, any::<bool>()).prop_map(|(in_flight, first)| Step::Rto { in_flight, first }),

@@ -428,8 +428,8 @@ impl Controller {
         cwnd.max(restart)
     }
 
-    /// A reinjection policy asks to slow the subflow down (A-OPT). A subflow that repairs losses has
-    /// slowed down already; one whose window follows a model would only have it back at the next ACK.
+    /// A reinjection policy asks to slow the subflow down (A-OPT). A subflow that repairs losses has slowed down
+    /// already; one whose window follows a model would only have it back at the next ACK.
     pub fn penalise(&mut self, now: Instant, id: SubflowId) {
         let Some(on) = self.find(id).filter(|&on| !self.flows[on].recovering && !self.pasts[on].after_rto) else {
             return;

@@ -87,8 +87,7 @@ mod tests {
     use super::super::RateSample;
     use super::*;
 
-    /// A round of ten ACKs with this RTT each; its number from 0. Whether slow start ended, and the divisor
-    /// afterwards.
+    /// A round of ten ACKs with this RTT each; its number from 0. Whether slow start ended, and the divisor afterwards.
     fn round(it: &mut PlusPlus, number: u64, rtt_ms: u64) -> (bool, f64) {
         let ended = (0..10).any(|n| {
             let sample = RateSample {

@@ -8,11 +8,11 @@
 //! ```text
 //! fast retransmit (W - x ≥ 3)   takes (r + 1)·RTT         then a = max(2, W/2^x), congestion avoidance    (14)
 //! timeout                       takes r·RTT + E(TO)       then a = 1, slow start                          (16)
-//! N = n_max + (W - n_max + i - 1) = W + i - 1                                                              (12, 15, 17)
-//! P = C(W, x) · p^x · (1-p)^(N-x)                                                                          (19)
-//! E(N_total) = Σ Π P_k · Σ N_k    over all sequences of epochs that end by t'                              (18, 20-22)
-//! E(TO) = TO · (1 + p² + 2p² + 4p³ + 8p⁴ + 16p⁵ + 32p⁶)/(1-p)                                              (1)
-//! t' - t = RTT/2 · p̂1 + 3/2 RTT · p̂2 + E(TO) · p̂3                                                          (2)
+//! N = n_max + (W - n_max + i - 1) = W + i - 1                                                        (12, 15, 17)
+//! P = C(W, x) · p^x · (1-p)^(N-x)                                                                    (19)
+//! E(N_total) = Σ Π P_k · Σ N_k    over all sequences of epochs that end by t'                        (18, 20-22)
+//! E(TO) = TO · (1 + p² + 2p² + 4p³ + 8p⁴ + 16p⁵ + 32p⁶)/(1-p)                                        (1)
+//! t' - t = RTT/2 · p̂1 + 3/2 RTT · p̂2 + E(TO) · p̂3                                                    (2)
 //! p̂1 = (1-p)^w    p̂2 = w·(C(w-1,1)(1-p)p^(w-2) + C(w-1,2)(1-p)²p^(w-3))    p̂3 = 1 - p̂1 - p̂2
 //! ```
 //! Kept as printed: Eq. 1's p² in place of p; p̂2 with its count per packet and without the window all lost, which can

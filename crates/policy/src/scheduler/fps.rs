@@ -162,6 +162,6 @@ mod tests {
         (fast.acked, fast.in_flight) = (6000, segments(4));
         assert_eq!(fps.decide(at(100), &view(&[fast, slow], 500)), send(SLOW, 6 + 16 + 17));
         let slower = SubflowView { srtt: Duration::from_millis(200), ..slow };
-        assert_eq!(fps.decide(at(100), &view(&[fast, slower], 500)), send(SLOW, 6)); // 60 + 50 ms is too late for 100 ms
+        assert_eq!(fps.decide(at(100), &view(&[fast, slower], 500)), send(SLOW, 6)); // 110 ms is too late for 100
     }
 }

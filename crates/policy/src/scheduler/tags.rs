@@ -276,7 +276,10 @@ mod tests {
             let mut bytes: Vec<usize> = pushes.iter().flat_map(|&(place, n)| (0..n).map(move |_| place)).collect();
             for (skip, length) in removals {
                 // A removal that reaches beyond the tags cuts them off.
-                if length > 25 { tags.truncate(Bytes::new(skip)) } else { tags.remove(Bytes::new(skip), Bytes::new(length)) }
+                match length {
+                    26.. => tags.truncate(Bytes::new(skip)),
+                    _ => tags.remove(Bytes::new(skip), Bytes::new(length)),
+                }
                 let length = if length > 25 { u64::MAX / 2 } else { length };
                 let end = (skip + length).min(bytes.len() as u64) as usize;
                 bytes.drain((skip as usize).min(end)..end);

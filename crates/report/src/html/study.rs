@@ -10,8 +10,8 @@ impl Page {
         let (title, lead) = match studies {
             [one] => (format!("{}: {}", one.name, one.title), String::new()),
             many => {
-                let lead = "What papers on Multipath TCP report, run again. Each section is a figure or table of a paper: what \
-                            the paper states, what we measured, and a verdict on each statement.";
+                let lead = "What papers on Multipath TCP report, run again. Each section is a figure or table of a \
+                            paper: what the paper states, what we measured, and a verdict on each statement.";
                 (format!("{} studies", many.len()), lead.to_owned())
             }
         };

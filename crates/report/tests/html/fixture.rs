@@ -184,7 +184,8 @@ pub fn study() -> StudyResult {
         paper: "LATE".to_owned(),
         citation: "A. Writer, B. Writer. An Invented Paper for This Test. Proc. ExampleNet 2031.".to_owned(),
         figure: "Fig. 10".to_owned(),
-        about: "Files of 16 kB to 4 MB over WLAN and LTE, one after the other on a warm connection. The second path's delay varies."
+        about: "Files of 16 kB to 4 MB over WLAN and LTE, one after the other on a warm connection. \
+                The second path's delay varies."
             .to_owned(),
         digest: "0123456789abcdef".repeat(4),
         command: "anabranch study late/fig10 --report late.html".to_owned(),
@@ -194,7 +195,7 @@ pub fn study() -> StudyResult {
         unfinished_runs: 2,
         figures: vec![lines(), bars(), theory(), time(), spans(), cloud()],
         statements: vec![
-            judged("LATE completes first.", "LATE < DPSAF < BLEST < minRTT", "LATE < DPSAF < BLEST < minRTT", Verdict::Reproduced),
+            judged("LATE completes first.", ORDER, ORDER, Verdict::Reproduced),
             Judged {
                 headline: true,
                 cause: Some("The paper does not say how large the buffers of its links are.".to_owned()),
@@ -220,7 +221,8 @@ pub fn study() -> StudyResult {
             reason: "RFC 6928, the default of Linux at that time".to_owned(),
         }],
         systems: SYSTEMS.iter().map(system).collect(),
-        scenario: "[path.wlan]\nrate = \"25mbit\"\nrtt = \"20ms\"\n\n[path.lte]\nrate = \"12mbit\"\nrtt = \"60ms\"\n\n[[workload]]\nkind = \"files\"\n"
+        scenario: "[path.wlan]\nrate = \"25mbit\"\nrtt = \"20ms\"\n\n\
+                   [path.lte]\nrate = \"12mbit\"\nrtt = \"60ms\"\n\n[[workload]]\nkind = \"files\"\n"
             .to_owned(),
     }
 }
@@ -247,8 +249,12 @@ pub fn hostile() -> StudyResult {
     study
 }
 
+/// Finding of an invented statement.
+const ORDER: &str = "LATE < DPSAF < BLEST < minRTT";
+
 fn scenario() -> Scenario {
-    const TEXT: &str = "about = \"Two files over two paths\"\n[path.wlan]\nrate = \"25mbit\"\nrtt = \"20ms\"\nloss = \"1%\"\n\
+    const TEXT: &str = "about = \"Two files over two paths\"\n\
+                        [path.wlan]\nrate = \"25mbit\"\nrtt = \"20ms\"\nloss = \"1%\"\n\
                         [path.lte]\nrate = \"12mbit\"\nrtt = \"60ms\"\nloss = \"0.5%\"\n\
                         [[workload]]\nkind = \"files\"\nsize = \"2MB\"\ncount = 2\n";
     let none = |_: &str, _| Err(std::io::ErrorKind::NotFound.into());

@@ -149,7 +149,8 @@ fn a_paper_begins_with_its_headlines() {
     let text = anabranch_report::reproduction(&studies, "anabranch study --paper late", false);
     let head = text.find("\n## LATE\n").unwrap();
     assert!(head < text.find("\n## Every statement\n").unwrap(), "{text}");
-    let row = "| Fig. 10 (`late/fig10`) | With 256 kB it needs 37 % less time. | -37.36 % | -21.4 ± 3.0 % | *weaker* | `linux-3.14` |\n";
+    let row = "| Fig. 10 (`late/fig10`) | With 256 kB it needs 37 % less time. | -37.36 % \
+               | -21.4 ± 3.0 % | *weaker* | `linux-3.14` |\n";
     assert!(text.contains(row) && text.contains("**What to believe.** LATE's orders come out as stated"), "{text}");
 }
 

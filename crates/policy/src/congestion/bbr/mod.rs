@@ -9,7 +9,7 @@
 //! ```text
 //! Startup    2.89 for both gains, until BtlBw has not grown by 25 % in three rounds
 //! Drain      1/2.89 for pacing, until no more than one product is in flight
-//! ProbeBW    cwnd_gain 2; pacing_gain 1.25, 0.75, 1, 1, 1, 1, 1, 1, each for an RTprop; 1.25 also until there is a loss or
+//! ProbeBW    cwnd_gain 2; pacing_gain 1.25, 0.75, 1, 1, 1, 1, 1, 1, each for an RTprop; 1.25 also until a loss or
 //!            1.25 products are in flight, 0.75 at most until one is
 //! ProbeRTT   when RTprop is 10 s old: 4 segments in flight for 200 ms and a round
 //! ```

@@ -28,8 +28,8 @@ fn state(controller: &Controller) -> (u64, Option<u64>) {
     (controller.cwnd(A).get(), controller.ssthresh(A).map(Bytes::get))
 }
 
-/// reduceCWND of mptcp-ns3 with segments of 1000 bytes: 10 segments fall to 5 by a fast retransmit, to 2.5 by a
-/// timeout and to 1.25 by the next; the threshold is two segments.
+/// reduceCWND of mptcp-ns3 with segments of 1000 bytes: 10 segments fall to 5 by a fast retransmit, to 2.5 by a timeout
+/// and to 1.25 by the next; the threshold is two segments.
 #[test]
 fn halving_knows_no_collapse_and_no_way_back_to_slow_start() {
     let mut c = controller(Rules { loss_response: LossResponse::Halve, ..RULES });
@@ -44,8 +44,8 @@ fn halving_knows_no_collapse_and_no_way_back_to_slow_start() {
     assert_eq!(state(&c), (1000, Some(2000)));
 }
 
-/// A window of 10 segments and Reno: at a loss with 6 in flight behind it, ACKs of one segment each let out
-/// ceil(n · 5 / 10) segments; without PRR none leaves before 5 are in flight. In the end both windows are 5.
+/// A window of 10 segments and Reno: at a loss with 6 in flight behind it, ACKs of one segment each let out ceil(n · 5
+/// / 10) segments; without PRR none leaves before 5 are in flight. In the end both windows are 5.
 #[test]
 fn prr_lets_segments_out_as_others_arrive() {
     for (prr, windows) in [(true, [7000, 6000, 5000, 5000]), (false, [5000; 4])] {
@@ -66,8 +66,7 @@ fn prr_lets_segments_out_as_others_arrive() {
     }
 }
 
-/// 1000-byte segments, a threshold of 12 segments: slow start ends there, and earns the rest as congestion
-/// avoidance.
+/// 1000-byte segments, a threshold of 12 segments: slow start ends there, and earns the rest as congestion avoidance.
 #[test]
 fn a_remembered_threshold_ends_slow_start() {
     let mut c = controller(Rules { initial_ssthresh_segments: Some(12), ..RULES });

@@ -132,7 +132,10 @@ proptest! {
 
     /// Against the paper's loop over all segments, windows full or not.
     #[test]
-    fn counting_is_walking(all in prop::collection::vec((1u64..40, 0u64..60, 0u64..20, any::<bool>()), 2..6), unsent in 1u64..200) {
+    fn counting_is_walking(
+        all in prop::collection::vec((1u64..40, 0u64..60, 0u64..20, any::<bool>()), 2..6),
+        unsent in 1u64..200,
+    ) {
         let mut subflows = paths(&all.iter().map(|path| (path.0, path.1)).collect::<Vec<_>>());
         for (subflow, path) in subflows.iter_mut().zip(&all) {
             subflow.in_flight = segments(path.2);

@@ -204,7 +204,7 @@ fn blocks_are_dealt_out_again_when_something_changes() {
         (Event::Rto { on: SLOW }, true),
         (Event::SubflowsChanged, true),
         (Event::DataWritten, true),
-        (Event::Sent { on: FAST, dsn: Dsn::new(1), skip: Bytes::ZERO, length: segments(70) }, true), // all blocks are empty
+        (Event::Sent { on: FAST, dsn: Dsn::new(1), skip: Bytes::ZERO, length: segments(70) }, true), // blocks are empty
         (Event::Sent { on: FAST, dsn: Dsn::new(1), skip: Bytes::ZERO, length: segments(69) }, false),
         (Event::WindowBlocked { on: FAST }, false),
         (Event::Reinjected { on: FAST }, false),

@@ -239,7 +239,12 @@ proptest! {
 
     /// Repeats the code's test before each run with two full assignments; its assignment equals the pass's.
     #[test]
-    fn the_code_counts_as_if_it_assigned(subflows in any_subflows(), earlier in any_subflows(), unsent in 1u64..300, more in 0u64..4) {
+    fn the_code_counts_as_if_it_assigned(
+        subflows in any_subflows(),
+        earlier in any_subflows(),
+        unsent in 1u64..300,
+        more in 0u64..4,
+    ) {
         let n = subflows.len().min(earlier.len());
         let (subflows, mut earlier) = (&subflows[..n], earlier[..n].to_vec());
         earlier.iter_mut().for_each(|subflow| subflow.open = true);
@@ -257,7 +262,8 @@ proptest! {
         });
         let decision = code.decide(at(1), &view(subflows, unsent + more));
         let fresh = new("sttf-code").decide(at(1), &view(subflows, unsent + more));
-        prop_assert_eq!(fresh, new("sttf").decide(at(1), &view(subflows, unsent + more)), "assigned from nothing it is the pass");
+        let pass = new("sttf").decide(at(1), &view(subflows, unsent + more));
+        prop_assert_eq!(fresh, pass, "assigned from nothing it is the pass");
         if outdated {
             prop_assert_eq!(decision, fresh);
         } else if let Some(skip) = kept.iter().position(|&at| subflows[at].has_room()) {

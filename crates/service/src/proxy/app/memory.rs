@@ -115,8 +115,8 @@ impl Proxy {
         }
     }
 
-    /// When memory is short, closes sessions whose engine side has finished and has read nothing for a while: a
-    /// program that has ended looks like that, until its system forgets it.
+    /// When memory is short, closes sessions whose engine side has finished and has read nothing for a while: a program
+    /// that has ended looks like that, until its system forgets it.
     pub(super) fn evict_gone(&mut self, cx: &mut Context<'_>) {
         let is_gone = |session: &Session| {
             let load = session.connection.and_then(|id| cx.endpoint.load(id));
