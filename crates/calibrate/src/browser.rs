@@ -305,7 +305,8 @@ mod tests {
     use anabranch_sim::page::{Activity, After};
     use anabranch_units::Bytes;
 
-    /// Loads a page without a network, in pieces of so many bytes; each request as its connection and when it was made.
+    /// Loads a page without a network, in pieces of the given size; each request as its connection and when it was
+    /// made.
     fn load(page: &Page, protocol: Protocol, piece: usize) -> (Vec<(usize, Duration)>, Browser) {
         let (page, log, start) = (Arc::new(page.clone()), Log::default(), Instant::now());
         let (mut browser, mut site) = (Browser::new(&page, protocol, &log), Site::new(&page, protocol));

@@ -21,13 +21,13 @@ pub(crate) struct Stream {
 
 /// Part of an end in the transfer.
 enum Part {
-    /// Reads the file or bursts that end at these bytes of the stream, of which so many were reached.
+    /// Reads the file or bursts that end at these bytes of the stream, with the number reached so far.
     Read { ends: Vec<u64>, reached: usize },
     /// Answers a request with a file of this size.
     Answer(u64),
     /// Writes a file.
     Write,
-    /// Writes bursts, of which so many were begun; the next is due at that time.
+    /// Writes bursts, with the number begun so far and the time at which the next is due.
     Burst { bursts: Bursts, begun: usize, next: Option<Instant> },
 }
 

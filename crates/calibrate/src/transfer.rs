@@ -21,7 +21,7 @@ pub struct Transfer {
 /// Sizes and times of a transfer, with the simulator's meaning.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Plan {
-    /// One file of so many bytes over one new connection. A download begins with a request of [`REQUEST`] bytes. Time
+    /// One file of this size over one new connection. A download begins with a request of [`REQUEST`] bytes. Time
     /// counts from the opening of the connection to the reading of the last byte.
     File(Bytes),
     /// Bursts on a warm connection. Time counts from the writing of each to the reading of its last byte.

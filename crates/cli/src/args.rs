@@ -158,7 +158,7 @@ pub struct CompareArgs {
 }
 
 impl CompareArgs {
-    /// The schedulers that are named; none stands for all.
+    /// Returns the schedulers that are named; an empty list means all.
     pub fn schedulers(&self) -> Vec<String> {
         self.schedulers.as_deref().map(anabranch_lab::split_policies).unwrap_or_default()
     }

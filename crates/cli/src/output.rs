@@ -103,7 +103,7 @@ pub fn mention_study(name: &str, sets: &[String]) {
     }
 }
 
-/// The number of threads for so many runs. Says so on standard error if it is far from what was asked for.
+/// Returns the number of threads for `runs` runs. Remarks on standard error if it is far from the number requested.
 pub fn threads(jobs: usize, runs: usize) -> usize {
     let threads = anabranch_lab::threads(jobs, runs);
     // Fewer threads because there are fewer runs: not worth a remark.
@@ -158,12 +158,12 @@ pub fn command_line() -> String {
     ["anabranch".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// A bar over so many runs, on a terminal only.
+/// Progress bar over `runs` runs, on a terminal only.
 pub fn progress(runs: usize) -> ProgressBar {
     progress_of(runs, "runs")
 }
 
-/// The same over so many of something.
+/// Progress bar over a number of items.
 pub fn progress_of(count: usize, what: &str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(count as u64), ProgressDrawTarget::stderr());
     let style = ProgressStyle::with_template(&format!("{{bar:40}} {{pos}} of {{len}} {what}{{msg}}, {{eta}} left"));

@@ -27,7 +27,7 @@ const HEADERS: u32 = 40;
 pub enum Diverted {
     /// Those that it listens on. One, if an address is borrowed: what lies between two is the machine's.
     Listening(Vec<u16>),
-    /// Those that it opens connections from, so many at a time.
+    /// Those that it opens connections from; the limit of connections at a time.
     Opening(u32),
 }
 

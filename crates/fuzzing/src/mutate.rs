@@ -74,7 +74,7 @@ fn shape_dss(script: &mut Script<'_>, segment: &mut Segment) {
 }
 
 /// Puts the DSS checksum right for a mapping that this segment carries whole (RFC 8684 §3.3.1), if it has one. `idsn`
-/// tells what a short data sequence number stands for.
+/// gives the whole number of a short data sequence number.
 pub(crate) fn sign(segment: &mut Segment, idsn: Dsn) {
     let payload = segment.payload.clone();
     let data_fin = segment.options.dss.is_some_and(|dss| dss.data_fin);

@@ -27,7 +27,7 @@ impl Interface {
         Ok(Interface { name: name.to_owned(), index, socket })
     }
 
-    /// Brings it up with a send queue of so many packets and, if given, this MTU.
+    /// Brings it up with a send queue of this many packets and, if given, this MTU.
     ///
     /// # Errors
     /// `PermissionDenied` without CAP_NET_ADMIN.

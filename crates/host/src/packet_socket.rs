@@ -102,7 +102,7 @@ impl Device for PacketSocket {
             };
             let kind = u16::from_be_bytes([ethernet[12], ethernet[13]]);
             if !matches!(kind, IPV4 | IPV6) {
-                continue; // Nobody here speaks anything else.
+                continue; // Only IP is carried.
             }
             let header = VirtioHeader::read(&virtio);
             if header.segmentation != 0 {

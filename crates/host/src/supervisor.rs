@@ -63,7 +63,7 @@ pub struct Received {
 pub(crate) const FORWARDED: [i32; 6] =
     [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
 
-/// Set in the byte that stands for a signal if it came from the terminal.
+/// Bit in the byte of a signal that came from the terminal.
 const FROM_TERMINAL: u8 = 0x80;
 
 /// The worker's end as two bytes: which kind, and code or signal.

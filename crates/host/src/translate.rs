@@ -8,7 +8,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// An address of the machine, and what stands for it on the device. Both are of one family.
+/// An address of the machine, and its substitute on the device. Both are of one family.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pair {
     /// Address on the device.

@@ -122,7 +122,7 @@ fn bench_with(spec: &NetworkSpec, options: Options) -> Bench {
 }
 
 impl Bench {
-    /// Waits until the emulator has read so many packets of the client over path `path`.
+    /// Waits until the emulator has read this number of packets of the client over path `path`.
     fn wait_until_read(&self, path: usize, packets: u64) -> EmulatorReport {
         loop {
             let report = self.emulator.snapshot().unwrap();

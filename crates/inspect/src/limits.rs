@@ -18,7 +18,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Pieces for each direction of so many connections.
+    /// Pieces for each direction of a connection.
     pub(crate) fn history(&self, connections: usize) -> usize {
         (self.pieces / connections.max(1) / 2).clamp(16, 1 << 14)
     }

@@ -119,7 +119,7 @@ impl Sequence {
         }
         self.strange += 1;
         self.strange_run += 1;
-        // So many cannot all be forged: the capture has missed more than a window.
+        // This number cannot all be forged: the capture has missed more than a window.
         if self.strange_run > MOST_STRANGE {
             self.strange_run = 0;
             self.near += i64::from(distance);

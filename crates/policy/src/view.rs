@@ -218,7 +218,7 @@ pub struct View<'a> {
     pub subflows: &'a [SubflowView],
     /// Written by the application, never sent on any subflow. Ordered by DSN; schedulers address it by position.
     pub unsent: Bytes,
-    /// The part of `unsent` that the peer's window admits: its first so many bytes, since it is in DSN order.
+    /// Number of leading bytes of `unsent` that the peer's window admits; `unsent` is in DSN order.
     pub sendable: Bytes,
     /// The peer's receive window, shared by all subflows (RFC 8684 §3.3.4): bytes from `data_una` to its right edge.
     pub window: Bytes,

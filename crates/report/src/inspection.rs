@@ -216,8 +216,8 @@ fn hmacs(verdicts: [Option<&'static str>; 2]) -> String {
     }
 }
 
-/// The ways from the capture to both sides and back make a whole round trip. Where only one was measured it stands for
-/// all if the handshake says that it is most of it.
+/// The ways from the capture to both sides and back make a whole round trip. If only one was measured it stands for all
+/// if the handshake says that it is most of it.
 fn data_rtt(subflow: &SubflowReport) -> String {
     let whole = subflow.data_rtt.iter().filter(|rtt| rtt.whole_path).find_map(|rtt| rtt.min_ms.zip(rtt.median_ms));
     if let Some((min, median)) = whole {

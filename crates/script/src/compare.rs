@@ -94,8 +94,8 @@ fn options(expected: &SegmentText, got: &SegmentText, found: &mut Vec<String>) {
     }
 }
 
-/// The expected option with what goes without saying: `map` stands for the segment's own mapping, a lone `fin` for a
-/// mapping of one number and no byte.
+/// Completes the expected option with its implied arguments: `map` stands for the segment's own mapping, a lone `fin`
+/// for a mapping of one number and no byte.
 fn completed(wanted: &OptionText, expected: &SegmentText, got: &SegmentText) -> OptionText {
     let mut full = wanted.clone();
     if wanted.name != "dss" {

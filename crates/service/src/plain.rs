@@ -1,4 +1,4 @@
-//! The services that need no protocol: discard (RFC 863), echo (RFC 862), and a source of so many bytes.
+//! Services without a protocol: discard (RFC 863), echo (RFC 862), and a source of a given length.
 
 use crate::session::Session;
 use crate::stream::Stream;

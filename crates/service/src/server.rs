@@ -18,7 +18,7 @@ pub enum Service {
     Discard,
     /// Sends back what comes.
     Echo,
-    /// Sends so many bytes of the pattern and closes.
+    /// Sends this number of bytes of the test pattern and closes.
     Source(u64),
     /// HTTP/1.1.
     Http(Arc<Site>),

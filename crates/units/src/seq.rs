@@ -87,7 +87,7 @@ impl Dsn {
 }
 
 impl SubflowSeq {
-    /// The offset from `base` (offset 0) that this number stands for and that lies nearest to the offset `near`.
+    /// Returns the offset from `base` (offset 0) that has this number and lies nearest to the offset `near`.
     /// `None` if that would lie before `base`.
     pub const fn offset_near(self, base: SubflowSeq, near: u64) -> Option<u64> {
         let expected = base.0.wrapping_add(near as u32);

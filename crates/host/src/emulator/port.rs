@@ -60,7 +60,7 @@ enum Cable {
 
 /// Result of reading.
 pub(super) enum Read {
-    /// A packet of so many bytes.
+    /// A packet of this many bytes.
     Packet(usize),
     /// No packet is waiting.
     Empty,

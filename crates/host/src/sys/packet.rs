@@ -27,7 +27,7 @@ pub(crate) fn packet_socket(index: u32) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Asks for a receive buffer of so many bytes, above the system's limit if permitted.
+/// Asks for a receive buffer of this many bytes, above the system's limit if permitted.
 pub(crate) fn set_receive_buffer(socket: &OwnedFd, bytes: i32) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes)
         .or_else(|_| set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, bytes))

@@ -57,7 +57,7 @@ const KERNELS: u8 = 77;
 const ENGINES: u8 = 78;
 
 impl Layout {
-    /// The layout for these paths and a server with so many addresses of each family.
+    /// Lays out these paths and a server with this number of addresses of each family.
     pub fn new(spec: &NetworkSpec, server_addresses: usize) -> Self {
         let mut devices: Vec<String> = Vec::new();
         for path in &spec.paths {

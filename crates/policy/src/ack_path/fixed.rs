@@ -90,7 +90,7 @@ mod tests {
     fn all_take_the_path_that_was_named_as_long_as_it_is_there() {
         let all = [route(FIRST, Some(90)), route(SECOND, Some(20)), route(THIRD, None)];
         for (path, of, routes, expected) in [
-            ("", SECOND, &all[..], FIRST), // Though slower: nobody measures.
+            ("", SECOND, &all[..], FIRST), // Though slower: RTTs are not compared.
             ("", FIRST, &all, FIRST),
             ("", THIRD, &all[1..], THIRD), // The first subflow is gone, and no other takes its place.
             ("10.0.1.1", FIRST, &all, SECOND),

@@ -143,7 +143,7 @@ impl WindowBased for Cubic {
         self.curves.of(&flows[on]).now.w_max = 0.0;
     }
 
-    /// Restores the curve as if the reduction had not been (§4.9).
+    /// Restores the curve from before the reduction (§4.9).
     fn on_spurious(&mut self, _now: Instant, on: usize, flows: &[Flow]) {
         let curve = self.curves.of(&flows[on]);
         curve.now = curve.before;

@@ -128,7 +128,7 @@ mod tests {
         }
     }
 
-    /// OLIA after a loss each, since when so much was acknowledged.
+    /// OLIA after a loss on each flow, with the bytes acknowledged since.
     fn olia(since: &[u64]) -> Olia {
         let (mut olia, flows) = (Olia::default(), [0, 1, 2].map(|id| flow(id, 1.0, 1)));
         for (on, &bytes) in since.iter().enumerate() {

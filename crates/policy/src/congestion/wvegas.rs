@@ -237,7 +237,7 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// wVegas over so many flows whose smallest RTT is 100 ms, with a round under way on each.
+    /// wVegas over flows whose smallest RTT is 100 ms, with a round under way on each.
     fn wvegas(flows: usize) -> WVegas {
         let mut wvegas = WVegas::default();
         for on in 0..flows {

@@ -38,8 +38,8 @@ pub(super) fn sorted(candidates: &[Candidate]) -> Vec<usize> {
 /// there would win what is better lost.
 const RESERVED: Duration = Duration::from_secs(1);
 
-/// Answers that have not come after so many round trips are overdue: the timeout after a first sample R, with SRTT = R
-/// and RTTVAR = R/2, is SRTT + 4·RTTVAR (RFC 6298 §2.2).
+/// Number of round trips after which a reply is overdue: the timeout after a first sample R, with SRTT = R and RTTVAR =
+/// R/2, is SRTT + 4·RTTVAR (RFC 6298 §2.2).
 const OVERDUE: u64 = 3;
 
 /// Time after which a reply that was expected after `rtt` is overdue.

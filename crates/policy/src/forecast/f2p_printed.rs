@@ -140,7 +140,7 @@ impl F2pPrinted {
                 }
                 let all = f64::from(round.window);
                 let (plain, ranked) = geometric(round.window, p);
-                // N of the first packet, and the probability that none of so many is lost.
+                // N of the first packet, and the probability that none of these packets is lost.
                 let fewest = all + round.first - 1.0;
                 let mut losses = powi(1.0 - p, fewest.min(f64::from(u32::MAX)) as u32);
                 if losses == 0.0 {

@@ -5,7 +5,7 @@ use anabranch_units::{Bytes, Duration, Instant, SubflowId};
 
 pub(super) const MSS: u64 = 1400;
 
-/// A subflow of this RTT \[ms\] and window \[segments\] with so many bytes not DATA_ACKed, all of them in flight.
+/// A subflow of this RTT \[ms\] and window \[segments\], with these bytes in flight and without a DATA_ACK.
 pub(super) fn subflow(id: u16, srtt: u64, cwnd: u64, unacked: u64) -> Usage {
     Usage {
         id: SubflowId(id),

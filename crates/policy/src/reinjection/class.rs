@@ -50,7 +50,7 @@ impl Limits {
         }
     }
 
-    /// The class of a path, after so many timeouts in a row, beside others of which the best has this SRTT.
+    /// Returns the class of a path after `timeouts` timeouts in a row, beside others of which the best has this SRTT.
     pub fn class(&self, subflow: &SubflowView, timeouts: u32, min_srtt: Duration) -> Class {
         if subflow.srtt > self.low_srtt || timeouts >= self.low_timeouts || subflow.loss > self.low_loss {
             return Class::Low;

@@ -170,7 +170,7 @@ fn is_tight(flight: &FlightView<'_>, on: &SubflowView) -> bool {
     flight.view.sendable < flight.view.unsent.min(on.cwnd)
 }
 
-/// Returns the time at which the last of so many bytes under way leaves the path at its rate, if that is known.
+/// Returns the time at which these bytes in flight have left the path at its rate, if that is known.
 fn drained(now: Instant, bytes: Bytes, subflow: &SubflowView) -> Instant {
     subflow.path_rate.map_or(now, |rate| now + rate.time_for(bytes))
 }

@@ -35,7 +35,7 @@ pub const ENTRY: Entry = Entry::new(
 pub(super) struct Cp {
     /// Largest difference between one-way delays.
     delay: Duration,
-    /// The set: the first so many of `order`.
+    /// Size of the set, which is a prefix of `order`.
     set: usize,
     /// Time at which the set is chosen anew.
     until: Option<Instant>,

@@ -8,7 +8,7 @@
 //! has `η` turns before the slow one's, which so begins with segment `η · cwnd_f + 1`. Then a new plan is made.
 //!
 //! We lay out turns only until a subflow with room has one, or all sendable data is dealt out. A turn is a number of
-//! bytes; it begins where the turns before it end, and shrinks as its bytes leave, whoever sends them ([`Tags`]).
+//! bytes; it begins where the turns before it end, and shrinks as its bytes leave, on any subflow ([`Tags`]).
 //!
 //! - `round_delay`: delays are rounded to multiples, or two of 37 and 38 ms would coincide after 1.4 s. 0: whole
 //!   milliseconds, as the paper has it.

@@ -251,7 +251,7 @@ mod tests {
         trial.send(0, SLOW, 40, 1);
         trial.send(5, SLOW, 44, 1);
         assert_eq!(trial.ack(SLOW, 1, 30), -5.0);
-        assert_eq!(trial.ack(SLOW, 2, 30), -5.0); // of the second nobody took notice
+        assert_eq!(trial.ack(SLOW, 2, 30), -5.0); // the second was not watched
         trial.send(6, SLOW, 48, 1);
         assert_eq!(trial.ack(SLOW, 3, 47), -5.5);
     }

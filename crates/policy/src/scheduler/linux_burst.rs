@@ -238,7 +238,7 @@ mod tests {
         LinuxBurst::new(&entry.params(&BTreeMap::new()).expect("defaults are accepted"))
     }
 
-    /// Past its first loss and old, with so many segments in flight.
+    /// Returns an old subflow past its first loss, with these segments in flight.
     fn busy(id: SubflowId, srtt_ms: u64, cwnd: u64, in_flight: u64) -> SubflowView {
         let after_loss = SubflowView { ssthresh: Some(segments(1)), ..subflow(id, srtt_ms, cwnd, in_flight) };
         let sent = 1_000_000 + segments(in_flight).get();
@@ -290,8 +290,8 @@ mod tests {
         assert_eq!(burst.decide(at(0), &view(&full, 500)), send(SLOW, 65_456));
     }
 
-    /// Same as above, where so many segments are in flight: the queue that lingers less is picked, and the buffer of
-    /// the pick is full or not. 47 and 12 segments linger 39.2 and 40 ms.
+    /// Same as above, with these numbers of segments in flight: the queue that lingers less is picked, and the buffer
+    /// of the pick is full or not. 47 and 12 segments linger 39.2 and 40 ms.
     #[test]
     fn a_full_pick_is_waited_for() {
         for (fast, slow, expected) in [

@@ -88,7 +88,7 @@ mod tests {
     use crate::scheduler::testing::*;
     use anabranch_units::{Duration, SubflowId};
 
-    /// Leaves so many segments per faster subflow.
+    /// Leaves this number of segments per faster subflow.
     struct Each(u64);
 
     impl Reserve for Each {
@@ -107,7 +107,7 @@ mod tests {
 
     const THIRD: SubflowId = SubflowId(2);
 
-    /// 10, 50 and 100 ms, windows of ten of which so many are in flight.
+    /// Subflows of 10, 50 and 100 ms, windows of ten, with these segments in flight.
     fn three(in_flight: [u64; 3]) -> [SubflowView; 3] {
         [(FAST, 10), (SLOW, 50), (THIRD, 100)].map(|(id, srtt)| subflow(id, srtt, 10, in_flight[usize::from(id.0)]))
     }

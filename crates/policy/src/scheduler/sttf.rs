@@ -59,7 +59,7 @@ pub const ENTRY: Entry = Entry::new(
 pub struct Sttf {
     clock: Clock,
     growth: Growth,
-    /// First RTTs that differ by less than one part in so many are alike.
+    /// First RTTs that differ by less than 1/alpha of the largest are alike.
     alpha: f64,
     /// RTTs of the subflows of the view.
     rtts: Vec<Duration>,

@@ -8,7 +8,7 @@ use crate::{Decision, SubflowView, View};
 use anabranch_units::{Bytes, SubflowId};
 use std::collections::VecDeque;
 
-/// The tags of the first so many unsent bytes. Subflows are named by their place in the view.
+/// Tags of the leading unsent bytes. Subflows are named by their place in the view.
 #[derive(Default)]
 pub(super) struct Tags {
     /// Neighbours wait for different subflows, and none is empty.

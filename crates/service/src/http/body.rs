@@ -87,7 +87,7 @@ enum State {
     Chunk(u64),
     /// The line end behind a chunk is next.
     ChunkEnd,
-    /// Trailers, of which so many bytes have come, and the last empty line.
+    /// Trailers, of which this number of bytes has come, and the last empty line.
     Trailers(usize),
     Done,
 }

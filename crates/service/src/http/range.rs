@@ -32,7 +32,7 @@ pub(crate) fn wanted(field: &str, length: u64) -> Wanted {
             let end = last.map_or(length, |last| last.saturating_add(1).min(length));
             if first < length { Wanted::Part(first..end) } else { Wanted::Unsatisfiable }
         }
-        // The last so many.
+        // A suffix of this length.
         (None, Some(count)) if first.is_empty() => match count.min(length) {
             0 => Wanted::Unsatisfiable,
             count => Wanted::Part(length - count..length),

@@ -183,7 +183,7 @@ impl Bench {
         }
     }
 
-    /// Runs until nothing has happened for so many turns.
+    /// Runs until [`QUIET_TURNS`] turns have passed without activity.
     pub fn settle(&mut self) {
         let mut quiet = 0;
         while quiet < QUIET_TURNS {

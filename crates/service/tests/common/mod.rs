@@ -28,7 +28,7 @@ pub struct Pair<C, S> {
     /// Segments under way: when they arrive, in which order they left, and where.
     wire: BTreeMap<(Instant, u64), (usize, Segment)>,
     sent: u64,
-    /// Every so many segments one is lost.
+    /// Loses every n-th segment.
     pub lose_every: Option<u64>,
     poll: mio::Poll,
 }

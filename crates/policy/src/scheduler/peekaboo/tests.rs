@@ -71,9 +71,9 @@ fn a_wait_lasts_until_the_fast_subflow_has_room() {
     assert_eq!(other.decide(at(1), &view(&blocked(), 50)), Decision::send(SLOW));
 }
 
-/// A decision to send at 0 is worth what is acknowledged in the 100 ms of the slow subflow, eighths of 12.5 ms: 1000
-/// bytes in the first, 2000 in the fourth, and 3/4 of 4000 that come between 85 and 105 ms: with γ = 1/2 (1000 + 2000/8
-/// + 3000/64) · 8 bits / 100 ms. The last eighth had not been entered when it was last looked at.
+/// A decision to send at 0 is worth the bytes acknowledged in the 100 ms of the slow subflow, in eighths of 12.5 ms:
+/// 1000 bytes in the first, 2000 in the fourth, and 3/4 of 4000 that come between 85 and 105 ms. With γ = 1/2 that is
+/// `(1000 + 2000/8 + 3000/64) · 8 bits / 100 ms`. The last eighth had not been entered at the last look.
 #[test]
 fn the_reward_is_discounted_goodput_over_the_rtt() {
     let mut one = peekaboo(&[("discount", 0.5), ("alpha", 0.0)]);

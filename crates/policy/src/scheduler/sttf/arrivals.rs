@@ -87,7 +87,7 @@ impl Arrivals {
         }
     }
 
-    /// Segments in the first so many rounds behind what is free now.
+    /// Number of segments in the first rounds behind the free part of the window.
     fn carried(&self, rounds: u64) -> u64 {
         let doubling = rounds.min(u64::from(self.doublings));
         let doubled = if doubling > MANY { u64::MAX } else { self.first.saturating_mul((1 << doubling) - 1) };

@@ -171,7 +171,7 @@ impl Ebb {
         self.peak >= WORTH
     }
 
-    /// A tick is over, and so much is held now; whether to give memory back.
+    /// Ends a tick with the bytes held now; returns true if memory is to be returned to the system.
     pub(super) fn tick(&mut self, held: u64) -> bool {
         let most = std::mem::replace(&mut self.recent, held);
         self.low = if most + WORTH <= self.peak { self.low + 1 } else { 0 };
