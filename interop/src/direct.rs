@@ -1,13 +1,15 @@
-//! A kernel and an engine face to face: one namespace, the engine's TUN device in it, two addresses each, nothing between.
+//! A kernel and an engine face to face: one namespace, the engine's TUN device in it, two addresses each, nothing
+//! between.
 
 use crate::{Role, machine};
 use anabranch_host::Namespace;
 use std::io;
 use std::net::IpAddr;
 
-/// The namespace of the kernel peer, with its addresses; the engine is started in it with [`Engine::start`](crate::Engine::start).
+/// The namespace of the kernel peer, with its addresses; the engine is started in it with
+/// [`Engine::start`](crate::Engine::start).
 pub struct Direct {
-    /// Where the kernel's sockets are, and the engine's device.
+    /// Namespace of the kernel's sockets and of the engine's device.
     pub namespace: Namespace,
     /// The kernel's addresses.
     pub kernel: Addresses,

@@ -26,20 +26,20 @@ pub struct Engine {
 /// One connection of an engine, as it stands.
 #[derive(Clone, Debug, Default)]
 pub struct Connection {
-    /// What its plan has come to.
+    /// Progress of its plan.
     pub transfer: Transfer,
     /// With MPTCP; `None` until it is established.
     pub multipath: Option<bool>,
-    /// What the endpoint told of it, but for `Readable` and `Writable`.
+    /// Events from the endpoint, without `Readable` and `Writable`.
     pub events: Vec<Event>,
-    /// What the endpoint counted.
+    /// Statistics of the endpoint.
     pub stats: ConnectionStats,
     /// Its subflows, those that are gone included.
     pub subflows: Vec<SubflowStats>,
 }
 
 impl Connection {
-    /// Whether it is gone, in order or not.
+    /// Returns true if it has ended, in order or not.
     pub fn is_gone(&self) -> bool {
         self.events.iter().any(|event| matches!(event, Event::Closed | Event::Reset))
     }
@@ -80,7 +80,7 @@ impl Engine {
         Ok(Engine { jobs, bell: Mutex::new(bell), stop, thread, shelf })
     }
 
-    /// Does something on the engine's thread, between two rounds of its loop, and answers what comes of it.
+    /// Runs `act` on the engine's thread, between two rounds of its loop, and returns its result.
     ///
     /// # Panics
     /// If the engine's thread has ended; it says why on standard error.
@@ -110,7 +110,8 @@ impl Engine {
         self.with(move |scripted, cx| scripted.connect(cx, local, remote, plan))
     }
 
-    /// Goes on with another plan. What was sent counts: `plan.send` is where the stream is to end, not what is added to it.
+    /// Goes on with another plan. What was sent counts: `plan.send` is where the stream is to end, not what is added to
+    /// it.
     pub fn set_plan(&self, id: ConnectionId, plan: Plan) {
         self.with(move |scripted, cx| scripted.set_plan(cx, id, plan));
     }
@@ -125,12 +126,12 @@ impl Engine {
         self.with(|scripted, _| scripted.connections())
     }
 
-    /// How a connection stands.
+    /// Returns the state of a connection.
     pub fn connection(&self, id: ConnectionId) -> Connection {
         self.with(move |scripted, cx| scripted.connection(cx, id))
     }
 
-    /// What the endpoint counted over all connections.
+    /// Returns the endpoint's counters over all connections.
     pub fn counters(&self) -> Counters {
         self.with(|_, cx| cx.endpoint.counters().clone())
     }

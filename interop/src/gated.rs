@@ -1,15 +1,15 @@
-//! Programs that are held back until a condition holds: what they print is not read before.
+//! Programs whose output is not read before a condition holds.
 
 use anabranch_host::Namespace;
 use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Runs `command` in `namespace` and answers what it prints, which is read once `ready` holds and not before: a program
-/// that prints what it downloads waits there with what buffers can hold, however fast or slow the machine is.
+/// Runs `command` in `namespace` and returns its output, which is read once `ready` holds and not before: a program
+/// that prints its download waits there with the data that buffers can hold, however fast or slow the machine is.
 ///
 /// # Errors
-/// What it says on standard error if it fails; or that `ready` never held within `limit`, which only guards against
+/// The standard error of a program that fails; or that `ready` never held within `limit`, which only guards against
 /// hanging.
 pub fn read_once(
     namespace: &Namespace,

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 /// IPPROTO_MPTCP.
 const MPTCP: i32 = 262;
 
-/// How sockets of a namespace are made.
+/// Settings of the sockets of a namespace.
 #[derive(Clone)]
 pub struct Kernel {
-    /// Where.
+    /// Namespace of the sockets.
     pub namespace: Namespace,
     /// MPTCP sockets, or those of plain TCP.
     pub multipath: bool,
@@ -95,7 +95,7 @@ impl Listener {
         }
     }
 
-    /// Where it listens.
+    /// Returns the listening address.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()?.as_socket().ok_or_else(|| io::Error::other("not an IP address"))
     }
@@ -188,7 +188,7 @@ impl Stream {
         Ok((self.socket.local_addr()?, self.socket.peer_addr()?))
     }
 
-    /// Calls return after this long, so that whoever waits can see whether it is still worthwhile.
+    /// Sets a timeout on calls, so that a waiting caller can check if it is still worthwhile.
     fn set_limit(&self) -> io::Result<()> {
         self.socket.set_read_timeout(Some(TURN))?;
         self.socket.set_write_timeout(Some(TURN))
@@ -276,7 +276,7 @@ struct Progress {
 }
 
 impl Conversation {
-    /// How it stands.
+    /// Returns the progress so far.
     pub fn progress(&self) -> Transfer {
         self.shared.transfer()
     }

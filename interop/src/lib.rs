@@ -1,9 +1,9 @@
-//! What the tests against stock Linux share: kernel peers, their counters, the engine as a peer of theirs, and the set-ups
-//! in which they meet.
+//! Parts common to the tests against stock Linux: kernel peers, their counters, the engine as their peer, and set-ups
+//! for both.
 //!
-//! Both sides follow a [`Plan`] and answer a [`Transfer`]; what they send is cut from one pattern ([`Role`]), so that every
-//! byte can be checked where it arrives. [`Direct`] puts a kernel and an engine face to face; a [`Meeting`] is one connection
-//! between any two over emulated paths.
+//! Both sides follow a [`Plan`] and return a [`Transfer`]; their data is cut from one pattern ([`Role`]), so that every
+//! byte can be checked where it arrives. [`Direct`] puts a kernel and an engine face to face; a [`Meeting`] is one
+//! connection between any two over emulated paths.
 #![forbid(unsafe_code)]
 
 mod direct;

@@ -5,7 +5,7 @@ use anabranch_paths::{NetworkSpec, PathSpec};
 use anabranch_units::{Duration, Rate, Seed, Stream};
 use std::fmt;
 
-/// What a path is like, both ways.
+/// Properties of a path, the same both ways.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drawn {
     /// In Mbit/s.
@@ -46,7 +46,7 @@ impl Drawn {
         }
     }
 
-    /// What a TCP alone comes to here, in Mbit/s: MSS / RTT · √(3/2p) (Mathis et al. 1997), or the rate.
+    /// Throughput of a single TCP here, in Mbit/s: MSS / RTT · √(3/2p) (Mathis et al. 1997), or the rate.
     fn throughput(&self) -> f64 {
         let round_trip = (2 * self.delay).max(1) as f64 / 1e3;
         let limit = MSS_BITS / round_trip * (1.5 / self.loss.max(1e-6)).sqrt();

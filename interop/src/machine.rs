@@ -1,5 +1,4 @@
-//! The parameters that tests rely on, set in their namespaces: a new one takes many from the machine, whoever set them
-//! there.
+//! Kernel parameters that tests rely on, set in their namespaces: a new namespace takes many from the machine.
 
 use anabranch_host::Namespace;
 use std::io;

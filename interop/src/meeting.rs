@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Whose TCP it is.
+/// TCP implementation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stack {
     /// Ours.
@@ -30,13 +30,13 @@ pub enum Stack {
 /// One end before they meet.
 #[derive(Clone)]
 pub struct Party {
-    /// Whose TCP.
+    /// TCP implementation.
     pub stack: Stack,
     /// It speaks MPTCP.
     pub multipath: bool,
     /// It requires DSS checksums.
     pub checksum: bool,
-    /// What it does.
+    /// Plan of this end.
     pub plan: Plan,
     /// Further settings of an engine, made to those that follow from the rest.
     pub adjust: Adjust,
@@ -49,7 +49,7 @@ pub struct Party {
 /// A change to an engine's settings.
 pub type Adjust = Arc<dyn Fn(&mut Config) + Send + Sync>;
 
-/// Who meets whom.
+/// A connection between two parties over emulated paths.
 #[derive(Clone)]
 pub struct Meeting {
     /// The paths.
@@ -58,34 +58,34 @@ pub struct Meeting {
     pub seed: Seed,
     /// The version of IP.
     pub family: Family,
-    /// Who connects.
+    /// Party that connects.
     pub client: Party,
-    /// Who listens.
+    /// Party that listens.
     pub server: Party,
-    /// So many subflows are to be there before either end sends: on a busy machine a transfer may be over before a
-    /// second one is. Only an engine can be asked; between two kernels nobody waits.
+    /// Number of subflows required before either end sends: on a busy machine a transfer may be over before a second
+    /// one is established. Only an engine can be asked; two kernels do not wait.
     pub subflows: usize,
     /// Only a guard against hanging: it must be over by then.
     pub limit: Duration,
 }
 
-/// What came of it.
+/// Outcome of a meeting.
 #[derive(Debug)]
 pub struct Outcome {
     /// The end that connected.
     pub client: End,
     /// The end that listened.
     pub server: End,
-    /// What the links did.
+    /// Report of the links.
     pub links: EmulatorReport,
 }
 
-/// What came of it at one end.
+/// Outcome at one end.
 #[derive(Debug)]
 pub struct End {
     /// Of the plan.
     pub transfer: Transfer,
-    /// What the kernel of its namespace counted; where the end is an engine, nothing to speak of.
+    /// Counters of the namespace's kernel; hardly any count if the end is an engine.
     pub counters: KernelCounters,
     /// The connection, if the end is an engine.
     pub connection: Option<Connection>,
@@ -130,12 +130,12 @@ impl Party {
 }
 
 impl Meeting {
-    /// Makes everything, has them meet and takes it down.
+    /// Builds the testbed, runs the connection and takes the testbed down.
     ///
     /// # Errors
-    /// What could not be made, or if they did not meet. Whether they did what they should is left to the caller.
+    /// If something cannot be built, or the parties do not connect. The caller judges the transfer.
     pub fn hold(&self) -> Result<Outcome, String> {
-        // Runs are many at a time, and nobody measures delays: no spinning, no privilege.
+        // Many runs at a time, and no measurement of delays: no spinning, no privilege.
         let emulator =
             EmulatorOptions { real_time: false, spin: anabranch_units::Duration::ZERO, ..EmulatorOptions::default() };
         let options = TestbedOptions { emulator, ..TestbedOptions::default() };
@@ -293,7 +293,7 @@ impl Running {
 }
 
 impl End {
-    /// How many subflows carried data from this end; `None` if it is a kernel, which does not tell.
+    /// Number of subflows that carried data from this end; `None` for a kernel, which does not tell.
     pub fn subflows_used(&self) -> Option<usize> {
         let connection = self.connection.as_ref()?;
         Some(connection.subflows.iter().filter(|subflow| subflow.bytes_first_sent > 0).count())
@@ -307,7 +307,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// What each link passed on and dropped, in a line each.
+/// Lists the packets that each link delivered and dropped, one link per line.
 pub fn describe(links: &EmulatorReport) -> String {
     let line = |link: &LinkReport| {
         let LinkStats { offered, delivered, dropped, max_queued, .. } = link.stats;

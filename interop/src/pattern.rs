@@ -1,10 +1,10 @@
-//! What the peers send each other: both directions are cut from one pattern, each from a place of its own, so that bytes
-//! of the wrong direction are found out as well as bytes of the wrong place.
+//! Data of the peers: both directions are cut from one pattern at different offsets, so that bytes of the wrong
+//! direction are detected as well as bytes of the wrong place.
 
 use anabranch_wire::pattern;
 use bytes::Bytes;
 
-/// Which end of a connection one is.
+/// End of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// It connects.
@@ -27,7 +27,8 @@ impl Role {
         pattern::slice(self.begin() + offset, length)
     }
 
-    /// Where in its stream the first of `data` stands that this role did not send; `data` begins at `offset`.
+    /// Returns the offset in its stream of the first byte of `data` that this role did not send; `data` begins at
+    /// `offset`.
     pub fn first_difference(self, offset: u64, data: &[u8]) -> Option<u64> {
         let begin = self.begin() + offset;
         if pattern::matches(begin, data) {

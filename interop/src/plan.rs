@@ -1,11 +1,11 @@
-//! What one end of a connection is to do, and what came of it; the same words for the engine and for kernel sockets.
+//! Plan and outcome of one end of a connection, in the same terms for the engine and for kernel sockets.
 
-/// What to send, and when to close.
+/// Bytes to send, and when to close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Bytes of this end's pattern.
     pub send: u64,
-    /// What comes then.
+    /// Action after the last byte.
     pub close: Close,
 }
 
@@ -22,14 +22,14 @@ pub enum Close {
     Never,
 }
 
-/// How it stands at one end.
+/// Progress at one end.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Transfer {
     /// Bytes that the stack has taken.
     pub sent: u64,
     /// Bytes that were read.
     pub received: u64,
-    /// Where the first byte stood that was not what the peer sent.
+    /// Offset of the first byte that differs from the peer's data.
     pub wrong: Option<u64>,
     /// The peer's end of stream has come.
     pub peer_finished: bool,
@@ -50,11 +50,10 @@ impl Plan {
 }
 
 impl Transfer {
-    /// Whether this end sent all that its plan says, received what the peer's says, every byte the right one, and then its
-    /// end.
+    /// Checks that this end sent all of its plan, received all of the peer's without a wrong byte, and then its end.
     ///
     /// # Errors
-    /// What is not so.
+    /// The first discrepancy.
     pub fn check(&self, ours: &Plan, peer: &Plan) -> Result<(), String> {
         let whole = self.sent == ours.send && self.received == peer.send;
         if whole && self.wrong.is_none() && self.peer_finished && self.failure.is_none() {

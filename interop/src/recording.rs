@@ -14,7 +14,7 @@ pub(crate) struct Recording<D> {
     shelf: Shelf,
 }
 
-/// The capture file, for whoever is to complete it.
+/// The capture file, for the thread that completes it.
 #[derive(Clone)]
 pub(crate) struct Shelf(Arc<Mutex<Option<Writer>>>);
 

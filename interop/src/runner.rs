@@ -17,9 +17,10 @@ impl Case {
     }
 }
 
-/// Runs the tests, at most `at_once` at the same time unless the command line says otherwise: most of their time they wait.
+/// Runs the tests, at most `at_once` at the same time unless the command line says otherwise: most of their time they
+/// wait.
 ///
-/// Where the system has no MPTCP or lets us make no namespaces, they count as ignored, and it is said why; with
+/// If the system has no MPTCP or permits no namespaces, they count as ignored, with a message; with
 /// `ANABRANCH_REQUIRE_NETNS` in the environment, as in CI, that is a failure.
 pub fn run(cases: Vec<Case>, at_once: usize) -> ExitCode {
     let mut arguments = Arguments::from_args();
@@ -38,7 +39,7 @@ pub fn run(cases: Vec<Case>, at_once: usize) -> ExitCode {
     libtest_mimic::run(&arguments, cases.into_iter().map(trial).collect()).exit_code()
 }
 
-/// What the tests need and this system has not.
+/// Names the first requirement of the tests that this system lacks.
 pub fn missing() -> Option<String> {
     let namespace = match Namespace::new("check") {
         Ok(namespace) => namespace,

@@ -2,8 +2,8 @@
 
 use anabranch_units::Seed;
 
-/// `ANABRANCH_SEED` from the environment; without it a fresh one. It is printed, so that a failure can be met again: the links
-/// are then the same, though what the machine makes of them is not.
+/// `ANABRANCH_SEED` from the environment; without it a fresh one. It is printed, so that a failure can be met again:
+/// the links are then the same, though what the machine makes of them is not.
 ///
 /// # Errors
 /// If the variable holds no number.

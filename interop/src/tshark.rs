@@ -1,22 +1,23 @@
-//! What Wireshark makes of a capture: no malformed packet, no wrong checksum.
+//! Wireshark's verdict on a capture: no malformed packet, no wrong checksum.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-/// Whether `tshark` is installed.
+/// Returns true if `tshark` is installed.
 pub fn has_tshark() -> bool {
     Command::new("tshark").arg("--version").output().is_ok_and(|output| output.status.success())
 }
 
-/// What tshark says of a capture.
+/// Output of tshark for a capture.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dissection {
     /// Packets.
     pub packets: u64,
     /// Those with an MPTCP option, by subtype (RFC 8684 §8).
     pub subtypes: BTreeMap<u64, u64>,
-    /// Packets that are not well-formed or have a wrong checksum, by what is wrong with them, the first few numbers each.
+    /// Packets that are not well-formed or have a wrong checksum, by what is wrong with them, the first few numbers
+    /// each.
     pub faults: BTreeMap<String, Vec<String>>,
 }
 
@@ -44,7 +45,8 @@ const FIELDS: &[&str] = &[
 
 /// `status` of a checksum that is wrong.
 const BAD: &str = "0";
-/// Minus zero: Linux writes it where the sum is zero, as UDP must. It means the same (RFC 1624 §3), but Wireshark complains.
+/// Minus zero: Linux writes it where the sum is zero, as UDP must. It means the same (RFC 1624 §3), but Wireshark
+/// complains.
 const MINUS_ZERO: &str = "0xffff";
 /// `epb_flags` of a packet that came in.
 const INBOUND: &str = "0x00000001";
@@ -65,7 +67,7 @@ impl Dissection {
         for field in FIELDS {
             command.args(["-e", field]);
         }
-        // Settings of whoever runs the tests do not count.
+        // Ignores the settings of the current user.
         let settings = capture.parent().unwrap_or(Path::new("."));
         command.env("WIRESHARK_CONFIG_DIR", settings.join("no-wireshark-settings"));
         let output = command.output().map_err(|error| format!("tshark: {error}"))?;
@@ -79,10 +81,10 @@ impl Dissection {
         Ok(dissection)
     }
 
-    /// Nothing was wrong with any packet.
+    /// Checks that no packet is faulty.
     ///
     /// # Errors
-    /// What was.
+    /// The faults.
     pub fn check(&self) -> Result<(), String> {
         if self.packets == 0 {
             return Err("the capture is empty".to_owned());

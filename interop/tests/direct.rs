@@ -76,7 +76,7 @@ fn exchange(setting: &Setting) -> Result<(), String> {
         (true, Role::Server) => 3,
     };
 
-    // Kept to the end: where nobody listens any more the kernel answers an MP_JOIN with RST.
+    // Kept to the end: without a listener the kernel answers an MP_JOIN with RST.
     let listener = kernel.listen(SocketAddr::new(theirs[0], PORT)).map_err(said)?;
     let (id, socket) = match engine {
         Role::Client => {

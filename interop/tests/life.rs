@@ -1,5 +1,5 @@
-//! What may happen to the subflows of a connection between the engine and the kernel: they come, go, fail, are demoted,
-//! end. The data is right whatever happens, and both sides count what happened.
+//! Lives of subflows between the engine and the kernel: they join, leave, fail, are demoted, end. The data is right in
+//! every case, and both sides count the events.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -110,21 +110,21 @@ fn join_refused(role: Role) {
     meeting.close(Role::Client);
 }
 
-/// Somebody between them resets the second subflow while both ends have data on it.
+/// A middlebox resets the second subflow while both ends have data on it.
 fn reset(role: Role, chain: &str) {
     let mut meeting = Encounter::on_two_paths(role);
     let (id, first, path) = (meeting.id, meeting.subflow(1).id, meeting.subflow(2).id);
     // Everything is to travel on the second subflow.
     meeting.engine.with(move |_, cx| cx.endpoint.set_backup(cx.now, id, first, true));
     meeting.ground.wait_counted("MPPrioRx", 1);
-    // Nobody reads, so that both windows fill.
+    // No end reads, so that both windows fill.
     meeting.engine.set_reading(id, false);
     meeting.engine_send(16 * MIB);
     meeting.kernel_send(MIB);
     meeting.wait_for("data on the second subflow", |c| {
         c.subflows.iter().any(|s| s.id == path && s.bytes_sent > 16 * KIB && s.bytes_received > 0)
     });
-    // What the end that was reset answers is let through.
+    // The reply of the end that was reset is let through.
     meeting.ground.on_path(2, &[chain], "tcp flags & rst == 0 reject with tcp reset");
     meeting.engine.set_reading(id, true);
     meeting.kernel_receive(8 * MIB);
@@ -160,8 +160,8 @@ fn blackhole(role: Role, path: usize) {
     meeting.close(Role::Client);
 }
 
-/// The first path returns nothing but the SYN/ACK: the engine joins from its other address nonetheless, and the
-/// kernel, which has the third ACK, takes the join (§3.1, §3.2).
+/// The first path returns nothing but the SYN/ACK: the engine joins from its other address nonetheless, and the kernel,
+/// which has the third ACK, takes the join (§3.1, §3.2).
 fn never_answers(first: Role) {
     let rule = "tcp flags & syn == 0 drop";
     let mut meeting = Ground::two_paths(Role::Client).meet_amid(|g| g.on_path(1, &["toward_engine"], rule), |_, _| {});
@@ -279,7 +279,7 @@ fn backup(role: Role) {
     meeting.close(Role::Client);
 }
 
-/// MP_PRIO from the engine: what it demotes carries nothing more, either way.
+/// MP_PRIO from the engine: a demoted subflow carries no more data, either way.
 fn engine_prio(role: Role) {
     let mut meeting = Encounter::on_two_paths(role);
     let id = meeting.id;
@@ -301,7 +301,7 @@ fn kernel_prio(role: Role) {
     let ground = Ground::one_path(role);
     ground.endpoint(if role == Role::Client { "signal" } else { "subflow" });
     let mut meeting = ground.meet().with_subflows(2);
-    // The kernel's second address makes it, whoever opened it.
+    // The subflow uses the kernel's second address, whichever side opened it.
     let second =
         meeting.subflows().into_iter().find(|s| s.remote.ip() == meeting.ground.direct.kernel.v4[1]).unwrap().id;
     let is_backup = move |meeting: &Encounter, backup: bool| {
@@ -357,7 +357,7 @@ fn engine_aborts(role: Role, form: FastClose) {
     meeting.engine.with(move |_, cx| cx.endpoint.abort(cx.now, id));
     meeting.wait_for("it is over", |c| c.events.contains(&Event::Reset));
     meeting.ground.wait_counted("MPFastcloseRx", 1);
-    // What had arrived before may still be read; then comes the error.
+    // Data that arrived before may still be read; then comes the error.
     let mut failed = None;
     while failed.is_none() {
         failed = meeting
@@ -378,7 +378,8 @@ fn kernel_aborts(role: Role) {
     meeting.kernel_abort();
     meeting.wait_for("it is over", |c| c.events.contains(&Event::Reset));
     meeting.ground.wait_counted("MPFastcloseTx", 1);
-    // It is told first, and gone when its RSTs have left: on a busy machine that may be a round later.
+    // The event comes first, and the connection is gone when its RSTs have left: on a busy machine that may be a round
+    // later.
     let gone = wait(LIMIT, || meeting.engine.with(|_, cx| cx.endpoint.connections()) == 0);
     assert!(gone, "{}", meeting.describe());
     meeting.engine.check().unwrap();
@@ -416,7 +417,7 @@ fn close_at_once(role: Role) {
     meeting.assert_no_trouble_but(&[]);
 }
 
-/// The engine says what it has to say and closes; the kernel answers afterwards.
+/// The engine sends all its data and closes; the kernel answers afterwards.
 fn engine_half_closes(role: Role) {
     let mut meeting = Encounter::on_two_paths(role);
     meeting.engine_send(MIB);
@@ -494,8 +495,8 @@ fn round_robin(config: &mut Config) {
 }
 
 /// A receive buffer of 64 KiB, a path of 5 Mbit/s and a slow and long one: data of the fast path fills the buffer while
-/// what the slow path brings is missing. Two kernels were seen to stop for good here; the receiver has to be able to take
-/// the byte it waits for, and the sender to send it again where it gets through.
+/// what the slow path brings is missing. Two kernels were seen to stop for good here; the receiver has to be able to
+/// take the byte it waits for, and the sender to send it again where it gets through.
 fn small_buffer(role: Role, receiver: Stack, seed: u64) {
     let path = |name: &str, rate, delay, loss| {
         let mut link = LinkConfig::new(Rate::from_mbps(rate), Duration::from_millis(delay));
@@ -504,7 +505,7 @@ fn small_buffer(role: Role, receiver: Stack, seed: u64) {
     };
     let paths = vec![path("fast", 5, 25, 0.01), path("slow", 2, 125, 0.001)];
     let (network, seed) = (NetworkSpec::new(paths), Seed(seed));
-    // After an end of stream either way the kernel lets no subflow join: whoever receives waits for the sender's.
+    // After an end of stream either way the kernel lets no subflow join: the receiver waits for the sender's end.
     let plan = |sends: bool| if sends { Plan::send(2 * MIB) } else { Plan::send(KIB).closing(Close::AfterPeer) };
     let mut engine = Party::new(Stack::Engine, plan(receiver == Stack::Kernel));
     let mut kernel = Party::new(Stack::Kernel, plan(receiver == Stack::Engine));

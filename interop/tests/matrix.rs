@@ -1,6 +1,6 @@
-//! {engine, kernel} x {client, server} x {MPTCP, plain TCP} x {IPv4, IPv6} x {checksum off, on}: 16 MiB each way through links
-//! drawn by lot, compared byte for byte. Captures at the engine's device are judged by tshark. A few cells are kernel against
-//! kernel and engine against engine: what fails there does not come from the other.
+//! {engine, kernel} x {client, server} x {MPTCP, plain TCP} x {IPv4, IPv6} x {checksum off, on}: 16 MiB each way
+//! through links drawn by lot, compared byte for byte. Captures at the engine's device are judged by tshark. A few
+//! cells are kernel against kernel and engine against engine: what fails there does not come from the other.
 
 use anabranch_interop::links::{self, Bounds, Drawn};
 use anabranch_interop::tshark::{Dissection, has_tshark, subtype};
@@ -72,8 +72,8 @@ impl Cell {
         format!("{:?}_to_{:?}_{protocol}_{:?}_{checksum}", self.client, self.server, self.family).to_lowercase()
     }
 
-    /// Two kernels are the control. On a busy machine Linux 6.18 once stood still for five minutes in mid-transfer, with
-    /// nobody of ours there (`NoDSSInWindow` 2): such a cell is held once more, aloud.
+    /// Two kernels are the control. On a busy machine Linux 6.18 once stalled for five minutes in mid-transfer, without
+    /// our engine (`NoDSSInWindow` 2): such a cell is run once more, with a message.
     fn run(&self, seed: Seed, judged: bool) -> Result<(), String> {
         let held = self.hold(seed, judged);
         match held {
@@ -180,14 +180,14 @@ impl Cell {
         }
         let mut trouble = counters.mptcp_trouble();
         if self.client == self.server {
-            // Two kernels, the control: one answers what the other repeats after the end with RSTs now and then, and that says
-            // nothing of ours. The bytes, the joins and everything else have to be right all the same.
+            // Two kernels, the control: one answers what the other repeats after the end with RSTs now and then, and
+            // that says nothing of ours. The bytes, the joins and everything else have to be right all the same.
             trouble.retain(|name, _| !name.contains("Rst"));
         }
         // Not every RST it sent (`TcpOutRsts`): an ACK that was overtaken by the last one finds no socket and gets one.
         let resets = counters.get("TcpEstabResets");
-        // A SYN/ACK that comes once more, since what answered the first was lost, is an error to the kernel: it answers with a
-        // challenge ACK (RFC 5961 §4).
+        // A SYN/ACK that comes once more, since what answered the first was lost, is an error to the kernel: it answers
+        // with a challenge ACK (RFC 5961 §4).
         let damage = counters.get("TcpInErrs").saturating_sub(counters.get("TcpExtTCPSYNChallenge"));
         if !trouble.is_empty() || resets + damage > 0 {
             return Err(format!("trouble: {trouble:?}, {resets} resets, {damage} damaged; all: {counters}"));

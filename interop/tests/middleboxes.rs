@@ -1,5 +1,6 @@
-//! Middleboxes between the engine and the kernel, made with nftables: they take MPTCP options out of some of the segments.
-//! The connection goes on as plain TCP, or without the subflow concerned; the data is right, and both sides say why.
+//! Middleboxes between the engine and the kernel, made with nftables: they take MPTCP options out of some of the
+//! segments. The connection goes on as plain TCP, or without the subflow concerned; the data is right, and both sides
+//! say why.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -42,8 +43,8 @@ const CHAINS: [&str; 2] = ["toward_engine", "toward_kernel"];
 /// Segments as nftables tells them apart.
 const SYN: &str = "tcp flags & (syn | ack) == syn";
 const SYN_ACK: &str = "tcp flags & (syn | ack) == syn | ack";
-/// Of the first kind of the connection: MP_CAPABLE in what is no SYN. The data that follows has it as well (RFC 8684 §3.1),
-/// and is longer.
+/// Of the first kind of the connection: MP_CAPABLE in what is no SYN. The data that follows has it as well (RFC 8684
+/// §3.1), and is longer.
 const THIRD_ACK: &str = "tcp flags & (syn | ack) == ack tcp option mptcp subtype 0 meta length < 100";
 const STRIP: &str = "counter reset tcp option mptcp";
 
@@ -62,8 +63,8 @@ impl Towards {
     }
 }
 
-/// The negotiation fails: plain TCP from the beginning. `client` and `server` are what the engine counts in these roles,
-/// `counter` what the kernel does, if it can know.
+/// The negotiation fails: plain TCP from the beginning. `client` and `server` are what the engine counts in these
+/// roles, `counter` what the kernel does, if it can know.
 fn negotiation(
     role: Role,
     towards: Towards,
@@ -84,7 +85,8 @@ fn negotiation(
     }
 }
 
-/// A whole conversation, after which the engine has fallen back once, for one of these reasons; what the kernel counted.
+/// A whole conversation, after which the engine has fallen back once, for one of these reasons; what the kernel
+/// counted.
 fn plain_from_the_beginning(ground: Ground, reasons: &[FallbackReason]) -> anabranch_interop::KernelCounters {
     let mut meeting = ground.meet();
     meeting.exchange(1000, 1000);
@@ -153,8 +155,8 @@ fn one_subflow(ground: Ground) {
     meeting.close(Role::Client);
 }
 
-/// Two subflows, and a box on the second path begins to take the options out: plain TCP is no way out any more (RFC 8684
-/// §3.7), the subflow ends and the other carries what it carried.
+/// Two subflows, and a box on the second path begins to take the options out: plain TCP is no way out any more (RFC
+/// 8684 §3.7), the subflow ends and the other carries what it carried.
 fn one_of_two(role: Role) {
     let mut meeting = Encounter::on_two_paths(role);
     let (id, first, second) = (meeting.id, meeting.subflow(1).id, meeting.subflow(2).id);

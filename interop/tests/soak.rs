@@ -1,8 +1,9 @@
-//! For as long as `ANABRANCH_SOAK` says, in minutes: the engine against the kernel with everything drawn by lot, over all
-//! policies of the registry. Not for every day: without the variable nothing happens.
+//! For as long as `ANABRANCH_SOAK` says, in minutes: the engine against the kernel with everything drawn by lot, over
+//! all policies of the registry. Not for every day: without the variable nothing happens.
 //!
-//! Each round has a seed of its own, which is printed with what failed; `ANABRANCH_SOAK_ROUND=SEED` plays that round alone.
-//! With `ANABRANCH_SOAK_CAPTURES=DIRECTORY` the engine's device is recorded there, and the captures of rounds that failed stay.
+//! Each round has a seed of its own, which is printed with what failed; `ANABRANCH_SOAK_ROUND=SEED` plays that round
+//! alone. With `ANABRANCH_SOAK_CAPTURES=DIRECTORY` the engine's device is recorded there, and the captures of rounds
+//! that failed stay.
 
 use anabranch_engine::{Config, Factory};
 use anabranch_interop::links::{self, Bounds};
@@ -119,8 +120,8 @@ fn play(seed: Seed) -> (String, Result<(), String>) {
             let checked = end.transfer.check(&party.plan, &peer.plan);
             checked.map_err(|error| format!("the {:?} {error}\n{outcome}", party.stack))?;
             let mut trouble = end.counters.mptcp_trouble();
-            // A join that comes when the kernel's application has closed is refused, by a RST too; never more of them than
-            // there are joins. For a RST of ours there is no reason.
+            // A join that comes when the kernel's application has closed is refused, by a RST too; never more of them
+            // than there are joins. For a RST of ours there is no reason.
             let count = |name| end.counters.mptcp(name);
             let joins = count("MPJoinSynRx") + count("MPJoinSynTx");
             let refusals = ["MPJoinRejected", "MPJoinNoTokenFound", "MPRstTx"];

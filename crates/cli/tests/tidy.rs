@@ -22,7 +22,6 @@ const NOT_YET: &[(&str, [usize; 4])] = &[
     ("crates/lab", [280, 115, 2, 0]),
     ("crates/net", [62, 21, 0, 0]),
     ("crates/sim", [109, 99, 6, 0]),
-    ("interop", [47, 28, 1, 0]),
 ];
 
 /// Words that begin a riddle rather than a description.

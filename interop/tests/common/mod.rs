@@ -31,7 +31,7 @@ pub fn each_role(cases: &mut Vec<Case>, name: &str, test: fn(Role)) {
     }
 }
 
-/// Where they are to meet.
+/// Set-up before an encounter.
 pub struct Ground {
     pub direct: Direct,
     pub kernel: Kernel,
@@ -50,9 +50,9 @@ pub struct Encounter {
     pub id: ConnectionId,
     /// Until it is closed.
     stream: Option<Stream>,
-    /// What the engine is to send in all.
+    /// Bytes that the engine is to send in all.
     engine_sends: u64,
-    /// What the kernel was sent so far.
+    /// Bytes sent to the kernel so far.
     kernel_received: u64,
     kernel_sent: u64,
 }
@@ -90,8 +90,8 @@ impl Ground {
         self.direct.ip(&words.split(' ').collect::<Vec<_>>()).unwrap();
     }
 
-    /// The chain `toward_engine` sees what the kernel sends, `toward_kernel` what the engine does. This adds a rule to one
-    /// of them, or `flush`es it.
+    /// The chain `toward_engine` sees what the kernel sends, `toward_kernel` what the engine does. This adds a rule to
+    /// one of them, or `flush`es it.
     pub fn filter(&self, rule: &str) {
         self.direct.namespace.command("nft", &[rule]).unwrap_or_else(|error| panic!("{error}"));
     }
@@ -103,7 +103,7 @@ impl Ground {
         self.filter("add chain inet box toward_kernel { type filter hook prerouting priority 0; }");
     }
 
-    /// What the kernel counted since the beginning.
+    /// Returns the increase of the kernel's counters since the beginning.
     pub fn counters(&self) -> KernelCounters {
         KernelCounters::read(&self.direct.namespace).unwrap().since(&self.before)
     }
@@ -133,7 +133,7 @@ impl Ground {
         }
     }
 
-    /// Whether a rule with a `counter` has met a packet.
+    /// Returns true if a rule with a `counter` has matched a packet.
     pub fn box_has_seen_something(&self) -> bool {
         let rules = self.direct.namespace.command("nft", &["list table inet box"]).unwrap();
         rules.split("packets ").skip(1).any(|rest| !rest.starts_with("0 "))
@@ -163,7 +163,7 @@ impl Ground {
         SocketAddr::new(self.direct.kernel.v4[0], port)
     }
 
-    /// What connects to where it listened last.
+    /// Accepts a connection on the last listener.
     pub fn accept(&self) -> Stream {
         self.listeners.last().expect("it listens").accept(LIMIT).unwrap()
     }
@@ -224,7 +224,7 @@ impl Encounter {
         self.engine.set_plan(self.id, Plan::send(self.engine_sends).closing(Close::Never));
     }
 
-    /// The engine has nothing more to send.
+    /// Closes the engine's direction behind its data.
     pub fn engine_close(&mut self) {
         self.engine.set_plan(self.id, Plan::send(self.engine_sends));
     }
@@ -349,7 +349,7 @@ impl Encounter {
         assert!(trouble.is_empty(), "{trouble:?} in {}", self.describe());
     }
 
-    /// Everything, for whoever has to find out what went wrong.
+    /// Describes the complete state, to diagnose a failure.
     pub fn describe(&self) -> String {
         let mut text = format!("kernel: {}\nengine: {:#?}\n", self.ground.counters(), self.engine.counters());
         let connection = self.connection();
