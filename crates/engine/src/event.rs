@@ -74,6 +74,44 @@ pub enum Event {
     SchedulerOverruled(Misconduct),
 }
 
+impl Event {
+    /// All names, in the order of the variants.
+    pub const NAMES: &[&str] = &[
+        "connected",
+        "reopened",
+        "accepted",
+        "readable",
+        "writable",
+        "peer-finished",
+        "closed",
+        "reset",
+        "fallback",
+        "subflow-established",
+        "subflow-closed",
+        "subflow-reset",
+        "scheduler-overruled",
+    ];
+
+    /// Name in machine-readable output, in kebab-case.
+    pub const fn name(&self) -> &'static str {
+        Self::NAMES[match self {
+            Event::Connected { .. } => 0,
+            Event::Reopened { .. } => 1,
+            Event::Accepted { .. } => 2,
+            Event::Readable => 3,
+            Event::Writable => 4,
+            Event::PeerFinished => 5,
+            Event::Closed => 6,
+            Event::Reset => 7,
+            Event::Fallback(_) => 8,
+            Event::SubflowEstablished(_) => 9,
+            Event::SubflowClosed(_) => 10,
+            Event::SubflowReset { .. } => 11,
+            Event::SchedulerOverruled(_) => 12,
+        }]
+    }
+}
+
 /// Why a connection is plain TCP although MPTCP was asked for (RFC 8684 §3.7).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum FallbackReason {

@@ -100,6 +100,22 @@ pub enum Ended {
     Middlebox,
 }
 
+impl Ended {
+    /// Name in machine-readable output, in kebab-case.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Ended::InOrder => "in-order",
+            Ended::Aborted => "aborted",
+            Ended::Reset => "reset",
+            Ended::Unanswered => "unanswered",
+            Ended::TimedOut => "timed-out",
+            Ended::Vanished => "vanished",
+            Ended::NoSubflow => "no-subflow",
+            Ended::Middlebox => "middlebox",
+        }
+    }
+}
+
 /// What a scheduler did that the engine does not let it do.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Misconduct {
@@ -110,6 +126,17 @@ pub enum Misconduct {
     Starving,
     /// It had itself woken again and again to do nothing.
     Looping,
+}
+
+impl Misconduct {
+    /// Name in machine-readable output, in kebab-case.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Misconduct::Impossible => "impossible",
+            Misconduct::Starving => "starving",
+            Misconduct::Looping => "looping",
+        }
+    }
 }
 
 /// How often a policy was overruled, by reason.

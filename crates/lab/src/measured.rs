@@ -5,10 +5,11 @@
 //! all subflows together (LATE's definition).
 
 use crate::file::MeasureName;
-use anabranch_engine::{Counters, SubflowStats};
+use anabranch_engine::{Counters, FallbackReason, SubflowStats};
 use anabranch_paths::MiddleboxOutcome;
 use anabranch_sim::{ConnectionOutcome, Decided, Outcome, PageOutcome, Spec, Transfer, Workload};
 use anabranch_units::{Duration, Instant};
+use anabranch_wire::ResetReason;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -244,8 +245,8 @@ impl Measured {
             ack_fallbacks: receiver(|stats| stats.ack_fallbacks),
             probes_sent: receiver(|stats| stats.probes_sent),
             fallbacks: sender(|stats| u64::from(stats.fallback.is_some())),
-            fallback_reasons: reasons(outcome, |counters| &counters.fallbacks),
-            reset_reasons: reasons(outcome, |counters| &counters.resets_sent),
+            fallback_reasons: reasons(outcome, |counters| &counters.fallbacks, FallbackReason::name),
+            reset_reasons: reasons(outcome, |counters| &counters.resets_sent, ResetReason::name),
             checksum_failures: outcome.counters.iter().map(|counters| counters.checksum_failures).sum(),
             altered_bytes: outcome.altered_bytes,
             middleboxes: outcome.middleboxes.iter().map(MiddleboxCounts::of).collect(),
@@ -290,10 +291,14 @@ impl Measured {
 }
 
 /// A count by reason over both hosts.
-fn reasons<R: std::fmt::Debug>(outcome: &Outcome, of: fn(&Counters) -> &BTreeMap<R, u64>) -> BTreeMap<String, u64> {
+fn reasons<R: Copy, N: ToString>(
+    outcome: &Outcome,
+    of: fn(&Counters) -> &BTreeMap<R, u64>,
+    name: fn(R) -> N,
+) -> BTreeMap<String, u64> {
     let mut all = BTreeMap::new();
     for (reason, count) in outcome.counters.iter().flat_map(of) {
-        *all.entry(format!("{reason:?}")).or_default() += count;
+        *all.entry(name(*reason).to_string()).or_default() += count;
     }
     all
 }

@@ -304,7 +304,7 @@ fn listed<T: fmt::Display>(values: &[T]) -> String {
     values.iter().map(T::to_string).collect::<Vec<_>>().join(" ")
 }
 
-/// `Prohibited 2, Timeout 1`
+/// `middlebox 1, prohibited 2`
 fn reasons(counts: &BTreeMap<String, u64>) -> String {
     counts.iter().map(|(reason, count)| format!("{reason} {count}")).collect::<Vec<_>>().join(", ")
 }

@@ -1,51 +1,16 @@
 //! Events of the endpoint, as scripts name them.
 
 use anabranch_engine::Event;
-use std::fmt::Debug;
-
-/// The first word of each event.
-pub(crate) const NAMES: &[&str] = &[
-    "connected",
-    "reopened",
-    "accepted",
-    "readable",
-    "writable",
-    "peer-finished",
-    "closed",
-    "reset",
-    "fallback",
-    "subflow-established",
-    "subflow-closed",
-    "subflow-reset",
-];
-
-/// `ThirdAck` as `third-ack`.
-pub(crate) fn kebab(value: &impl Debug) -> String {
-    let text = format!("{value:?}");
-    let name: String = text.chars().take_while(char::is_ascii_alphanumeric).collect();
-    let mut kebab = String::new();
-    for c in name.chars() {
-        if c.is_ascii_uppercase() && !kebab.is_empty() {
-            kebab.push('-');
-        }
-        kebab.push(c.to_ascii_lowercase());
-    }
-    // `Other(9)` keeps its number.
-    if let Some(rest) = text.strip_prefix("Other") {
-        kebab += rest;
-    }
-    kebab
-}
 
 /// The words of an event; `name` says what a subflow is called.
 pub(crate) fn words(event: &Event, name: impl Fn(anabranch_units::SubflowId) -> String) -> Vec<String> {
-    let mut words = vec![kebab(event)];
+    let mut words = vec![event.name().to_owned()];
     match event {
         Event::Connected { multipath } | Event::Reopened { multipath } | Event::Accepted { multipath } => {
             words.push(if *multipath { "mptcp" } else { "tcp" }.to_owned());
         }
-        Event::Fallback(reason) => words.push(kebab(reason)),
-        Event::SchedulerOverruled(why) => words.push(kebab(why)),
+        Event::Fallback(reason) => words.push(reason.name().to_owned()),
+        Event::SchedulerOverruled(why) => words.push(why.name().to_owned()),
         Event::SubflowEstablished(id) | Event::SubflowClosed(id) => words.push(name(*id)),
         _ => {}
     }
@@ -55,9 +20,8 @@ pub(crate) fn words(event: &Event, name: impl Fn(anabranch_units::SubflowId) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anabranch_engine::FallbackReason;
+    use anabranch_engine::{FallbackReason, Misconduct};
     use anabranch_units::SubflowId;
-    use anabranch_wire::ResetReason;
 
     #[test]
     fn words_of_events() {
@@ -66,8 +30,9 @@ mod tests {
         assert_eq!(words(&Event::Fallback(FallbackReason::ThirdAck), name), ["fallback", "third-ack"]);
         assert_eq!(words(&Event::SubflowClosed(SubflowId(2)), name), ["subflow-closed", "#2"]);
         assert_eq!(
-            (kebab(&ResetReason::MptcpError), kebab(&ResetReason::Other(9))),
-            ("mptcp-error".into(), "other(9)".into())
+            words(&Event::SchedulerOverruled(Misconduct::Looping), name),
+            ["scheduler-overruled", "looping"],
+            "what an endpoint tells can be waited for"
         );
     }
 }

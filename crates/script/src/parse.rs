@@ -5,6 +5,7 @@ use crate::names::{FIELDS, OPTIONS, STATEMENTS, suggest};
 use crate::statement::{Action, Compare, Field, OptionText, SegmentText, Statement, When};
 use crate::text::{Line, Word};
 use crate::value;
+use anabranch_engine::Event;
 use anabranch_units::Duration;
 use std::net::{IpAddr, SocketAddr};
 
@@ -208,9 +209,9 @@ impl<'a> Parser<'a> {
             self.next += 1;
             words.push(word.text.clone());
         }
-        if !crate::event::NAMES.contains(&words[0].as_str()) {
+        if !Event::NAMES.contains(&words[0].as_str()) {
             let word = &self.words[self.next - words.len()];
-            let help = suggest(&words[0], crate::event::NAMES.iter().copied());
+            let help = suggest(&words[0], Event::NAMES.iter().copied());
             return Err(self.refuse(word, format!("`{}` is no event", words[0]), help));
         }
         Ok(Action::Event { words, absent, on: self.on()? })

@@ -1,6 +1,5 @@
 //! Statistics available to `check`.
 
-use crate::event::kebab;
 use crate::peer::World;
 use crate::statement::Compare;
 use crate::value;
@@ -59,7 +58,7 @@ pub(crate) fn value(host: &Endpoint, id: Option<ConnectionId>, world: &World, na
     let stats = id.and_then(|id| host.connection(id)).unwrap_or_default();
     let subflows = id.map(|id| host.subflows(id)).unwrap_or_default();
     Ok(match name {
-        "fallback" => stats.fallback.map_or("none".to_owned(), |reason| kebab(&reason)),
+        "fallback" => stats.fallback.map_or("none".to_owned(), |reason| reason.name().to_owned()),
         "subflows" => subflows.iter().filter(|subflow| subflow.established).count().to_string(),
         "written" => stats.written.to_string(),
         "sent" => stats.sent.to_string(),
@@ -103,11 +102,11 @@ fn of_owner(
             .to_string());
         }
         "fallbacks" => {
-            let count = counters.fallbacks.iter().find(|(reason, _)| kebab(reason) == field).map_or(0, |(_, n)| *n);
+            let count = counters.fallbacks.iter().find(|(reason, _)| reason.name() == field).map_or(0, |(_, n)| *n);
             return Ok(count.to_string());
         }
         "resets_sent" => {
-            let count = counters.resets_sent.iter().find(|(reason, _)| kebab(reason) == field).map_or(0, |(_, n)| *n);
+            let count = counters.resets_sent.iter().find(|(reason, _)| reason.name() == field).map_or(0, |(_, n)| *n);
             return Ok(count.to_string());
         }
         _ => {}

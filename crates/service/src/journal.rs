@@ -1,6 +1,6 @@
 //! Events of connections, one JSON object per line.
 
-use crate::report::{ConnectionReport, words};
+use crate::report::ConnectionReport;
 use anabranch_engine::{ConnectionId, Endpoint, Event};
 use anabranch_units::Instant;
 use serde_json::{Value, json};
@@ -54,30 +54,24 @@ impl Journal {
         };
         let subflows =
             || endpoint.subflows(id).first().map(|stats| json!({ "local": stats.local, "remote": stats.remote }));
-        let (name, more) = match event {
+        let more = match event {
             Event::Readable | Event::Writable => return,
-            Event::Connected { multipath } => ("connected", with(subflows(), json!({ "multipath": multipath }))),
-            Event::Reopened { multipath } => ("reopened", with(subflows(), json!({ "multipath": multipath }))),
-            Event::Accepted { multipath } => ("accepted", with(subflows(), json!({ "multipath": multipath }))),
-            Event::PeerFinished => ("peer-finished", json!({})),
-            Event::Closed | Event::Reset => {
-                let name = if event == Event::Closed { "closed" } else { "reset" };
-                (name, json!({ "connection_stats": ConnectionReport::of(endpoint, id) }))
+            Event::Connected { multipath } | Event::Reopened { multipath } | Event::Accepted { multipath } => {
+                with(subflows(), json!({ "multipath": multipath }))
             }
-            Event::Fallback(reason) => ("fallback", json!({ "reason": reason.name() })),
-            Event::SubflowEstablished(subflow) => {
-                ("subflow-established", with(address(subflow), json!({ "subflow": subflow.0 })))
-            }
-            Event::SubflowClosed(subflow) => {
-                ("subflow-closed", with(address(subflow), json!({ "subflow": subflow.0 })))
+            Event::PeerFinished => json!({}),
+            Event::Closed | Event::Reset => json!({ "connection_stats": ConnectionReport::of(endpoint, id) }),
+            Event::Fallback(reason) => json!({ "reason": reason.name() }),
+            Event::SubflowEstablished(subflow) | Event::SubflowClosed(subflow) => {
+                with(address(subflow), json!({ "subflow": subflow.0 }))
             }
             Event::SubflowReset { subflow, reason, transient } => {
-                ("subflow-reset", json!({ "subflow": subflow.0, "reason": words(&reason), "transient": transient }))
+                json!({ "subflow": subflow.0, "reason": reason.name(), "transient": transient })
             }
-            Event::SchedulerOverruled(why) => ("scheduler-overruled", json!({ "why": words(&why) })),
+            Event::SchedulerOverruled(why) => json!({ "why": why.name() }),
         };
         let number = self.number(id);
-        self.line(now, name, with(Some(json!({ "connection": number })), more));
+        self.line(now, event.name(), with(Some(json!({ "connection": number })), more));
     }
 
     /// Takes down something else.

@@ -5,7 +5,6 @@ use anabranch_engine::{ConnectionId, Counters, Endpoint};
 use anabranch_units::Duration;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fmt::Debug;
 use std::net::SocketAddr;
 
 /// One end of a connection.
@@ -147,34 +146,10 @@ impl CounterReport {
             all.insert(name.to_owned(), *count);
         }
         all.extend(fallbacks.iter().map(|(reason, count)| (format!("fallback-{}", reason.name()), *count)));
-        all.extend(resets_sent.iter().map(|(reason, count)| (format!("reset-sent-{}", words(reason)), *count)));
+        all.extend(resets_sent.iter().map(|(reason, count)| (format!("reset-sent-{}", reason.name()), *count)));
         let received = reset_reasons_received.iter();
-        all.extend(received.map(|(reason, count)| (format!("reset-received-{}", words(reason)), *count)));
+        all.extend(received.map(|(reason, count)| (format!("reset-received-{}", reason.name()), *count)));
         all.retain(|_, count| *count > 0);
         CounterReport(all)
-    }
-}
-
-/// `FirstData` as `first-data`.
-pub(crate) fn words(name: &impl Debug) -> String {
-    let mut out = String::new();
-    for letter in format!("{name:?}").chars() {
-        if letter.is_ascii_uppercase() && !out.is_empty() {
-            out.push('-');
-        }
-        out.push(letter.to_ascii_lowercase());
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use anabranch_wire::ResetReason;
-
-    #[test]
-    fn reasons_are_words() {
-        assert_eq!(words(&ResetReason::LackOfResources), "lack-of-resources");
-        assert_eq!(words(&ResetReason::Middlebox), "middlebox");
     }
 }

@@ -216,10 +216,7 @@ impl fmt::Display for EventRecord {
         let host = copy_name(self.client, &self.host.to_string());
         let at = self.at.as_nanos();
         let flags = anabranch_wire::Flags(self.flags);
-        write!(
-            f,
-            r#"{{"at_ns":{at},"host":"{host}","event":"{kind}","path":{path},"port":{port},"flags":"{flags:?}""#
-        )?;
+        write!(f, r#"{{"at_ns":{at},"host":"{host}","event":"{kind}","path":{path},"port":{port},"flags":"{flags}""#)?;
         write!(f, r#","seq":{seq},"ack":{ack},"window":{window},"length":{length}"#)?;
         if let Some(dsn) = self.dsn {
             write!(f, r#","dsn":{dsn}"#)?;

@@ -1,6 +1,7 @@
 //! The options of RFC 8684 (kind 30), one type each.
 
 use anabranch_units::{AddressId, Dsn, Key, Nonce, Token};
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 /// A data sequence number or DATA_ACK as carried: whole, or its low half (RFC 8684 §3.3.1).
@@ -193,6 +194,20 @@ pub enum ResetReason {
 }
 
 impl ResetReason {
+    /// Name in machine-readable output, in kebab-case; a code that RFC 8684 does not define is `other(CODE)`.
+    pub fn name(self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
+            ResetReason::Unspecified => "unspecified",
+            ResetReason::MptcpError => "mptcp-error",
+            ResetReason::LackOfResources => "lack-of-resources",
+            ResetReason::Prohibited => "prohibited",
+            ResetReason::TooMuchOutstanding => "too-much-outstanding",
+            ResetReason::UnacceptablePerformance => "unacceptable-performance",
+            ResetReason::Middlebox => "middlebox",
+            ResetReason::Other(code) => return Cow::Owned(format!("other({code})")),
+        })
+    }
+
     /// The reason with this code.
     pub const fn from_code(code: u8) -> Self {
         match code {
@@ -309,5 +324,12 @@ mod tests {
         assert_eq!(Dss { data_ack: ack, map: Some(map), data_fin: false }.wire_length(), 26);
         assert_eq!(Dss { data_ack: ack, map: None, data_fin: false }.wire_length(), 12);
         assert_eq!(Dss { data_ack: Some(DataSeq::Short(0)), map: None, data_fin: false }.wire_length(), 8);
+    }
+
+    #[test]
+    fn each_reset_reason_has_a_name_of_its_own() {
+        let names: Vec<Cow<'_, str>> = (0..8).map(|code| ResetReason::from_code(code).name()).collect();
+        assert_eq!((&*names[1], &*names[2], &*names[7]), ("mptcp-error", "lack-of-resources", "other(7)"));
+        assert_eq!(names.iter().collect::<std::collections::BTreeSet<_>>().len(), names.len());
     }
 }

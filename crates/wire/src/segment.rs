@@ -37,7 +37,8 @@ impl Flags {
     }
 }
 
-impl fmt::Debug for Flags {
+/// The letters that tcpdump prints: `S.` is SYN and ACK.
+impl fmt::Display for Flags {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const LETTERS: [(Flags, char); 8] = [
             (Flags::SYN, 'S'),
@@ -50,6 +51,12 @@ impl fmt::Debug for Flags {
             (Flags::CWR, 'W'),
         ];
         LETTERS.iter().filter(|(flag, _)| self.has(*flag)).try_for_each(|(_, letter)| write!(f, "{letter}"))
+    }
+}
+
+impl fmt::Debug for Flags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -15,7 +15,7 @@ pub(super) fn alterations(before: &Segment, after: &Segment) -> Vec<String> {
     shift(&mut changes, "sequence number", before.seq, after.seq);
     shift(&mut changes, "acknowledgment number", before.ack, after.ack);
     if before.flags != after.flags {
-        changes.push(format!("flags {:?} to {:?}", before.flags, after.flags));
+        changes.push(format!("flags {} to {}", before.flags, after.flags));
     }
     if before.window != after.window {
         changes.push(format!("window {} to {}", before.window, after.window));

@@ -3,7 +3,6 @@
 use super::limits::{Admission, Limit};
 use super::report::Outcome;
 use anabranch_engine::{ConnectionId, ConnectionStats, Endpoint, FallbackReason, Overruled, SubflowStats};
-use anabranch_wire::ResetReason;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -138,7 +137,7 @@ impl Scrape<'_> {
         let count = |reason: &FallbackReason| counters.fallbacks.get(reason).copied().unwrap_or(0);
         let fallbacks = FallbackReason::ALL.iter().map(|reason| (label("reason", reason.name()), count(reason)));
         counter(registry, "fallbacks", "Connections that are plain TCP although MPTCP was asked for", fallbacks);
-        let sent = counters.resets_sent.iter().map(|(reason, count)| (label("reason", reset_name(*reason)), *count));
+        let sent = counters.resets_sent.iter().map(|(reason, count)| (label("reason", &reason.name()), *count));
         counter(registry, "resets_sent", "RSTs sent with a reason (MP_TCPRST)", sent);
         one(registry, "resets_received", "RSTs accepted", counters.resets_received);
         one(registry, "joins_refused", "MP_JOINs refused: token, HMAC or limit", counters.joins_refused);
@@ -226,19 +225,6 @@ fn gauge(registry: &mut Registry, name: &str, help: &str, values: impl IntoItera
         family.get_or_create(&labels).set(value);
     }
     registry.register(name, help, family);
-}
-
-fn reset_name(reason: ResetReason) -> &'static str {
-    match reason {
-        ResetReason::Unspecified => "unspecified",
-        ResetReason::MptcpError => "mptcp-error",
-        ResetReason::LackOfResources => "lack-of-resources",
-        ResetReason::Prohibited => "prohibited",
-        ResetReason::TooMuchOutstanding => "too-much-outstanding-data",
-        ResetReason::UnacceptablePerformance => "unacceptable-performance",
-        ResetReason::Middlebox => "middlebox",
-        ResetReason::Other(_) => "unassigned",
-    }
 }
 
 /// Packets for the process that found the queue of the TUN device full, as the kernel counts them.
