@@ -1,6 +1,7 @@
 //! What an endpoint tells its application and its operator.
 
 use crate::Misconduct;
+use crate::statistics::ENDPOINT;
 use anabranch_units::SubflowId;
 use anabranch_wire::ResetReason;
 use std::collections::BTreeMap;
@@ -195,56 +196,6 @@ pub struct Counters {
 impl std::ops::AddAssign<&Counters> for Counters {
     /// Adds the counts of another endpoint.
     fn add_assign(&mut self, other: &Counters) {
-        fn add<R: Copy + Ord>(sum: &mut BTreeMap<R, u64>, other: &BTreeMap<R, u64>) {
-            other.iter().for_each(|(reason, count)| *sum.entry(*reason).or_default() += count);
-        }
-        let Counters {
-            fallbacks,
-            resets_sent,
-            resets_received,
-            reset_reasons_received,
-            conflicting_add_addr,
-            reopened,
-            joins_refused,
-            cookies_sent,
-            cookies_received,
-            cookies_invalid,
-            half_open_dropped,
-            joins_deferred,
-            deferred_joins_received,
-            half_open_joins_dropped,
-            unknown_flow,
-            unacceptable,
-            too_big,
-            too_big_ignored,
-            black_holes,
-            refused_data,
-            checksum_failures,
-            fails_received,
-            bad_add_addr,
-        } = other;
-        add(&mut self.fallbacks, fallbacks);
-        add(&mut self.resets_sent, resets_sent);
-        add(&mut self.reset_reasons_received, reset_reasons_received);
-        self.resets_received += resets_received;
-        self.conflicting_add_addr += conflicting_add_addr;
-        self.reopened += reopened;
-        self.joins_refused += joins_refused;
-        self.cookies_sent += cookies_sent;
-        self.cookies_received += cookies_received;
-        self.cookies_invalid += cookies_invalid;
-        self.half_open_dropped += half_open_dropped;
-        self.joins_deferred += joins_deferred;
-        self.deferred_joins_received += deferred_joins_received;
-        self.half_open_joins_dropped += half_open_joins_dropped;
-        self.unknown_flow += unknown_flow;
-        self.unacceptable += unacceptable;
-        self.too_big += too_big;
-        self.too_big_ignored += too_big_ignored;
-        self.black_holes += black_holes;
-        self.refused_data += refused_data;
-        self.checksum_failures += checksum_failures;
-        self.fails_received += fails_received;
-        self.bad_add_addr += bad_add_addr;
+        ENDPOINT.iter().for_each(|statistic| statistic.add(self, other));
     }
 }

@@ -39,6 +39,7 @@ mod ring;
 mod rtt;
 mod sent_log;
 mod shared;
+pub mod statistics;
 mod stats;
 mod subflow;
 mod unplaced;

@@ -1,148 +1,91 @@
-//! Statistics available to `check`.
+//! Values that `check` compares: every statistic of the engine's tables, and a few that are not statistics.
 
 use crate::peer::World;
 use crate::statement::Compare;
 use crate::value;
-use anabranch_engine::{ConnectionId, Endpoint, SubflowStats};
+use anabranch_engine::statistics::Tables;
+use anabranch_engine::{ConnectionId, Endpoint};
+use anabranch_units::statistic::{Statistic, Value};
 
-/// Names without a dot.
-pub(crate) const NAMES: &[&str] = &[
-    "fallback",
-    "subflows",
-    "connections",
-    "written",
-    "sent",
-    "data_acked",
-    "received",
-    "delivered",
-    "duplicates",
-    "reinjected",
-    "ofo_now",
-    "ofo_bytes",
-    "write_space",
-    "drained",
-];
-
-/// Names after a subflow and a dot.
-const OF_SUBFLOW: &[&str] =
-    &["established", "backup", "cwnd", "retransmitted", "rtos", "bytes_sent", "bytes_received", "segments_sent"];
-
-/// The counters of the endpoint.
-pub(crate) const COUNTERS: &[&str] = &[
-    "resets_received",
-    "joins_refused",
-    "cookies_sent",
-    "cookies_received",
-    "cookies_invalid",
-    "half_open_dropped",
-    "joins_deferred",
-    "deferred_joins_received",
-    "half_open_joins_dropped",
-    "unknown_flow",
-    "unacceptable",
-    "refused_data",
-    "bad_add_addr",
-];
+/// Names that are no statistic of the engine.
+const OWN: [&str; 4] = ["subflows", "connections", "write_space", "drained"];
 
 /// The value called `name`; `Err` says what would be accepted.
 pub(crate) fn value(host: &Endpoint, id: Option<ConnectionId>, world: &World, name: &str) -> Result<String, String> {
-    if name == "connections" {
-        return Ok(host.connections().to_string());
-    }
-    if let Some((owner, field)) = name.split_once('.') {
-        return of_owner(host, id, world, owner, field);
-    }
-    if !NAMES.contains(&name) {
-        return Err(crate::names::suggest(name, NAMES.iter().copied().chain(["counter.…", "SUBFLOW.…"])));
-    }
-    let stats = id.and_then(|id| host.connection(id)).unwrap_or_default();
-    let subflows = id.map(|id| host.subflows(id)).unwrap_or_default();
-    Ok(match name {
-        "fallback" => stats.fallback.map_or("none".to_owned(), |reason| reason.name().to_owned()),
-        "subflows" => subflows.iter().filter(|subflow| subflow.established).count().to_string(),
-        "written" => stats.written.to_string(),
-        "sent" => stats.sent.to_string(),
-        "data_acked" => stats.data_acked.to_string(),
-        "received" => stats.received.to_string(),
-        "delivered" => stats.delivered.to_string(),
-        "duplicates" => stats.duplicates.to_string(),
-        "reinjected" => stats.reinjected.to_string(),
-        "ofo_now" => stats.ofo_now.to_string(),
-        "ofo_bytes" => stats.ofo_bytes.to_string(),
-        _ => id.map_or(0, |id| host.write_space(id)).to_string(),
-    })
+    find(Tables::ENGINE, host, id, world, name)
 }
 
-fn of_owner(
+fn find(
+    tables: Tables<'_>,
     host: &Endpoint,
     id: Option<ConnectionId>,
     world: &World,
-    owner: &str,
-    field: &str,
+    name: &str,
 ) -> Result<String, String> {
-    let counters = host.counters();
-    match owner {
-        "counter" => {
-            return Ok(match field {
-                "resets_received" => counters.resets_received,
-                "joins_refused" => counters.joins_refused,
-                "cookies_sent" => counters.cookies_sent,
-                "cookies_received" => counters.cookies_received,
-                "cookies_invalid" => counters.cookies_invalid,
-                "half_open_dropped" => counters.half_open_dropped,
-                "joins_deferred" => counters.joins_deferred,
-                "deferred_joins_received" => counters.deferred_joins_received,
-                "half_open_joins_dropped" => counters.half_open_joins_dropped,
-                "unknown_flow" => counters.unknown_flow,
-                "unacceptable" => counters.unacceptable,
-                "refused_data" => counters.refused_data,
-                "bad_add_addr" => counters.bad_add_addr,
-                _ => return Err(crate::names::suggest(field, COUNTERS.iter().copied())),
-            }
-            .to_string());
-        }
-        "fallbacks" => {
-            let count = counters.fallbacks.iter().find(|(reason, _)| reason.name() == field).map_or(0, |(_, n)| *n);
-            return Ok(count.to_string());
-        }
-        "resets_sent" => {
-            let count = counters.resets_sent.iter().find(|(reason, _)| reason.name() == field).map_or(0, |(_, n)| *n);
-            return Ok(count.to_string());
-        }
-        _ => {}
-    }
     let subflows = id.map(|id| host.subflows(id)).unwrap_or_default();
-    let wanted = world.line(owner);
-    let found =
-        subflows.iter().rev().find(|subflow| wanted.is_some() && world.named(subflow.local, subflow.remote) == wanted);
-    let Some(subflow) = found else {
-        return if wanted.is_some() && field == "established" {
-            Ok("no".to_owned())
-        } else {
-            Err(format!("`{owner}` is no subflow of this connection; counter, fallbacks and resets_sent go as well"))
+    let connection = || id.and_then(|id| host.connection(id)).unwrap_or_default();
+    if let Some((owner, field)) = name.split_once('.') {
+        if owner == "counter" {
+            return named(tables.endpoint, host.counters(), field);
+        }
+        let counts = counts(tables.endpoint, host.counters(), owner, field);
+        if let Some(count) = counts.or_else(|| self::counts(tables.connection, &connection(), owner, field)) {
+            return Ok(count.to_string());
+        }
+        let wanted = world.line(owner);
+        let is_wanted = |local, remote| wanted.is_some() && world.named(local, remote) == wanted;
+        return match subflows.iter().rev().find(|subflow| is_wanted(subflow.local, subflow.remote)) {
+            Some(subflow) => named(tables.subflow, subflow, field),
+            None if wanted.is_some() && field == "established" => Ok("no".to_owned()),
+            None => Err(format!(
+                "`{owner}` is no subflow of this connection; counter, fallbacks and resets_sent go as well"
+            )),
         };
-    };
-    of_subflow(subflow, field).ok_or_else(|| crate::names::suggest(field, OF_SUBFLOW.iter().copied()))
+    }
+    match name {
+        "connections" => Ok(host.connections().to_string()),
+        "subflows" => Ok(subflows.iter().filter(|subflow| subflow.established).count().to_string()),
+        "write_space" => Ok(id.map_or(0, |id| host.write_space(id)).to_string()),
+        _ => named(tables.connection, &connection(), name),
+    }
 }
 
-fn of_subflow(subflow: &SubflowStats, field: &str) -> Option<String> {
-    let yes = |on: bool| if on { "yes" } else { "no" }.to_owned();
-    Some(match field {
-        "established" => yes(subflow.established),
-        "backup" => yes(subflow.backup),
-        "cwnd" => subflow.cwnd.get().to_string(),
-        "retransmitted" => subflow.retransmitted.to_string(),
-        "rtos" => subflow.rtos.to_string(),
-        "bytes_sent" => subflow.bytes_sent.to_string(),
-        "bytes_received" => subflow.bytes_received.to_string(),
-        "segments_sent" => subflow.segments_sent.to_string(),
-        _ => return None,
-    })
+/// The statistic of `owner` called `name`.
+fn named<S>(table: &[Statistic<S>], owner: &S, name: &str) -> Result<String, String> {
+    let single = || table.iter().filter(|statistic| statistic.counts().is_none());
+    single().find(|statistic| statistic.snake() == name).map(|statistic| in_words(&statistic.value(owner))).ok_or_else(
+        || {
+            let names: Vec<String> = single().map(Statistic::snake).collect();
+            let others = OWN.into_iter().chain(["counter.…", "SUBFLOW.…"]);
+            crate::names::suggest(name, names.iter().map(String::as_str).chain(others))
+        },
+    )
+}
+
+/// The count called `name` of the counts called `owner`, such as `fallbacks.syn-ack`; 0 if there was none of that name.
+fn counts<S>(table: &[Statistic<S>], from: &S, owner: &str, name: &str) -> Option<u64> {
+    let mut counts = table.iter().filter(|statistic| statistic.counts().is_some());
+    match counts.find(|statistic| statistic.snake() == owner)?.value(from) {
+        Value::Counts(counts) => Some(counts.get(name).copied().unwrap_or(0)),
+        _ => None,
+    }
+}
+
+fn in_words(value: &Value) -> String {
+    match value {
+        Value::Absent => "none".to_owned(),
+        Value::Flag(on) => if *on { "yes" } else { "no" }.to_owned(),
+        Value::Count(count) => count.to_string(),
+        Value::Span(span) => span.to_string(),
+        Value::Word(word) => word.to_string(),
+        Value::Counts(counts) => counts.values().sum::<u64>().to_string(),
+    }
 }
 
 /// Evaluates the comparison; `None` if the two values cannot be compared so.
 pub(crate) fn holds(got: &str, compare: Compare, wanted: &str) -> Option<bool> {
-    match (value::number(got), value::number(wanted)) {
+    let number = |text| value::number(text).or_else(|| value::duration(text).map(|span| i128::from(span.as_nanos())));
+    match (number(got), number(wanted)) {
         (Some(got), Some(wanted)) => Some(match compare {
             Compare::Equal => got == wanted,
             Compare::Unequal => got != wanted,
@@ -156,5 +99,25 @@ pub(crate) fn holds(got: &str, compare: Compare, wanted: &str) -> Option<bool> {
             Compare::Unequal => Some(got != wanted),
             _ => None,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_engine::ConnectionStats;
+    use anabranch_engine::statistics::CONNECTION;
+    use anabranch_units::statistic::{Kind, Unit};
+    use anabranch_units::{Duration, span};
+
+    #[test]
+    fn a_statistic_that_is_added_to_a_table_can_be_checked() {
+        type Connection = Statistic<ConnectionStats>;
+        let dummy = Connection::new("a-dummy", Kind::Counter, Unit::Seconds, "a dummy", span!(hol_blocked));
+        let (table, mut stats) = ([CONNECTION, &[dummy]].concat(), ConnectionStats::default());
+        stats.hol_blocked = Duration::from_micros(1500);
+        assert_eq!(named(&table, &stats, "a_dummy").as_deref(), Ok("1500us"));
+        assert_eq!(holds("1500us", Compare::Less, "2ms"), Some(true));
+        assert_eq!(counts(&table, &stats, "overruled", "looping"), Some(0));
     }
 }

@@ -18,6 +18,6 @@ pub use fetch::{
 };
 pub use http::{HttpLimits, Root, Site};
 pub use journal::Journal;
-pub use report::{ConnectionReport, CounterReport, SubflowReport};
+pub use report::{ConnectionReport, CounterReport};
 pub use server::{Server, ServerLimits, Service, Totals};
 pub use stream::Stream;

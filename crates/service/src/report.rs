@@ -1,155 +1,156 @@
-//! Serialisable report of a connection (`--json`, events).
+//! Reports of connections and endpoints, as `--json` prints and events carry them: made from the engine's tables.
 
 use anabranch_engine::path_use::PathUse;
-use anabranch_engine::{ConnectionId, Counters, Endpoint};
-use anabranch_units::Duration;
-use serde::Serialize;
+use anabranch_engine::statistics::Tables;
+use anabranch_engine::{ConnectionId, ConnectionStats, Counters, Endpoint, SubflowStats};
+use anabranch_units::statistic::{Statistic, Value};
+use serde::{Serialize, Serializer};
+use serde_json::{Map, json};
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
-/// One end of a connection.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// One end of a connection. Its JSON has every statistic of the engine's tables.
+#[derive(Clone, Debug, PartialEq)]
 pub struct ConnectionReport {
-    /// Bytes that the peer has acknowledged at the data level.
-    pub bytes_sent: u64,
-    /// Bytes read.
-    pub bytes_received: u64,
-    /// Why MPTCP was given up, if it was.
-    pub fallback: Option<String>,
-    /// Bytes sent again on another subflow.
-    pub reinjected: u64,
-    /// Bytes received more than once at the data level.
-    pub duplicates: u64,
-    /// Receiver: how long arrived bytes waited behind missing ones \[s\].
-    pub hol_blocked_s: f64,
-    /// Its subflows, those that are gone included.
-    pub subflows: Vec<SubflowReport>,
-    /// The same for sentences.
-    #[serde(skip)]
-    pub path_use: PathUse,
+    /// Statistics of the connection.
+    pub stats: ConnectionStats,
+    /// Statistics of its subflows, those that are gone included.
+    pub subflows: Vec<SubflowStats>,
 }
 
-/// One end of a subflow.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct SubflowReport {
-    /// Its number.
-    pub id: u16,
-    /// Our address and port.
-    pub local: SocketAddr,
-    /// The peer's.
-    pub remote: SocketAddr,
-    /// Used only when no other works.
-    pub backup: bool,
-    /// Payload bytes sent, repeated ones included.
-    pub bytes_sent: u64,
-    /// Payload bytes received in order.
-    pub bytes_received: u64,
-    /// Segments sent again here.
-    pub retransmitted: u64,
-    /// Retransmission timeouts.
-    pub rtos: u64,
-    /// Bytes carried here that had left on another subflow before.
-    pub reinjected: u64,
-    /// Smoothed RTT \[s\], once measured.
-    pub srtt_s: Option<f64>,
-    /// Congestion window \[B\].
-    pub cwnd: u64,
-}
-
-/// Counters of the endpoint that indicate trouble, without those that are zero.
+/// Counters of an endpoint that are not zero, by name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CounterReport(pub BTreeMap<String, u64>);
 
 impl ConnectionReport {
     /// The connection as it is now, or as it was when it ended.
     pub fn of(endpoint: &Endpoint, id: ConnectionId) -> Option<Self> {
-        let stats = endpoint.connection(id)?;
-        let subflows = endpoint.subflows(id);
-        let path_use = PathUse::of(&stats, &subflows);
-        let subflows = subflows.into_iter().map(|subflow| SubflowReport {
-            id: subflow.id.0,
-            local: subflow.local,
-            remote: subflow.remote,
-            backup: subflow.backup,
-            bytes_sent: subflow.bytes_sent,
-            bytes_received: subflow.bytes_received,
-            retransmitted: subflow.retransmitted,
-            rtos: subflow.rtos,
-            reinjected: subflow.reinjected,
-            srtt_s: subflow.srtt.map(Duration::as_secs_f64),
-            cwnd: subflow.cwnd.get(),
-        });
-        Some(ConnectionReport {
-            bytes_sent: stats.data_acked,
-            bytes_received: stats.delivered,
-            fallback: stats.fallback.map(|reason| reason.name().to_owned()),
-            reinjected: stats.reinjected,
-            duplicates: stats.duplicates,
-            hol_blocked_s: stats.hol_blocked.as_secs_f64(),
-            subflows: subflows.collect(),
-            path_use,
-        })
+        Some(ConnectionReport { stats: endpoint.connection(id)?, subflows: endpoint.subflows(id) })
+    }
+
+    /// The same for sentences.
+    pub fn path_use(&self) -> PathUse {
+        PathUse::of(&self.stats, &self.subflows)
+    }
+
+    fn document(&self, tables: Tables<'_>) -> Map<String, serde_json::Value> {
+        // As seen by the transfer: what has arrived at the peer, and what was read.
+        let mut all = Map::new();
+        all.insert("bytes_sent".to_owned(), json!(self.stats.data_acked));
+        all.insert("bytes_received".to_owned(), json!(self.stats.delivered));
+        all.extend(values(tables.connection, &self.stats));
+        let subflows = self.subflows.iter().map(|subflow| values(tables.subflow, subflow).collect::<Map<_, _>>());
+        all.insert("subflows".to_owned(), subflows.collect());
+        all
     }
 }
 
+impl Serialize for ConnectionReport {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.document(Tables::ENGINE).serialize(serializer)
+    }
+}
+
+/// Every statistic of a table with its value in `owner`.
+fn values<S>(table: &[Statistic<S>], owner: &S) -> impl Iterator<Item = (String, serde_json::Value)> {
+    table.iter().map(move |statistic| (statistic.key(), json!(statistic.value(owner))))
+}
+
 impl CounterReport {
-    /// Collects all of `counters`.
+    /// The counters of an endpoint.
     pub fn of(counters: &Counters) -> Self {
+        CounterReport::of_table(Tables::ENGINE.endpoint, counters)
+    }
+
+    fn of_table(table: &[Statistic<Counters>], counters: &Counters) -> Self {
         let mut all = BTreeMap::new();
-        let Counters {
-            fallbacks,
-            resets_sent,
-            resets_received,
-            reset_reasons_received,
-            conflicting_add_addr,
-            reopened,
-            joins_refused,
-            cookies_sent,
-            cookies_received,
-            cookies_invalid,
-            half_open_dropped,
-            joins_deferred,
-            deferred_joins_received,
-            half_open_joins_dropped,
-            unknown_flow,
-            unacceptable,
-            refused_data,
-            checksum_failures,
-            fails_received,
-            bad_add_addr,
-            too_big,
-            too_big_ignored,
-            black_holes,
-        } = counters;
-        for (name, count) in [
-            ("resets-received", resets_received),
-            ("too-big", too_big),
-            ("too-big-ignored", too_big_ignored),
-            ("black-holes", black_holes),
-            ("conflicting-add-addr", conflicting_add_addr),
-            ("reopened", reopened),
-            ("joins-refused", joins_refused),
-            ("cookies-sent", cookies_sent),
-            ("cookies-received", cookies_received),
-            ("cookies-invalid", cookies_invalid),
-            ("half-open-dropped", half_open_dropped),
-            ("joins-deferred", joins_deferred),
-            ("deferred-joins-received", deferred_joins_received),
-            ("half-open-joins-dropped", half_open_joins_dropped),
-            ("unknown-flow", unknown_flow),
-            ("unacceptable", unacceptable),
-            ("refused-data", refused_data),
-            ("checksum-failures", checksum_failures),
-            ("fails-received", fails_received),
-            ("bad-add-addr", bad_add_addr),
-        ] {
-            all.insert(name.to_owned(), *count);
+        for statistic in table {
+            match (statistic.value(counters), statistic.counts()) {
+                (Value::Count(count), _) => _ = all.insert(statistic.name.to_owned(), count),
+                (Value::Counts(counts), Some((_, each))) => {
+                    all.extend(counts.into_iter().map(|(name, count)| (format!("{each}-{name}"), count)));
+                }
+                _ => {}
+            }
         }
-        all.extend(fallbacks.iter().map(|(reason, count)| (format!("fallback-{}", reason.name()), *count)));
-        all.extend(resets_sent.iter().map(|(reason, count)| (format!("reset-sent-{}", reason.name()), *count)));
-        let received = reset_reasons_received.iter();
-        all.extend(received.map(|(reason, count)| (format!("reset-received-{}", reason.name()), *count)));
         all.retain(|_, count| *count > 0);
         CounterReport(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_engine::statistics::{CONNECTION, ENDPOINT, SUBFLOW};
+    use anabranch_engine::{Blocked, FallbackReason};
+    use anabranch_units::statistic::{Kind, Unit};
+    use anabranch_units::{Bytes, Duration, SubflowId, count};
+    use anabranch_wire::ResetReason;
+
+    fn report() -> ConnectionReport {
+        let blocked = Blocked { cwnd: Duration::from_millis(20), ..Blocked::default() };
+        let fallback = Some(FallbackReason::SynAck);
+        let stats = ConnectionStats { data_acked: 7, reinjected: 5, blocked, fallback, ..ConnectionStats::default() };
+        let subflow = SubflowStats {
+            id: SubflowId(3),
+            local: ([10, 0, 0, 1], 5000).into(),
+            remote: ([10, 1, 0, 1], 80).into(),
+            established: true,
+            backup: false,
+            srtt: None,
+            cwnd: Bytes::new(14_000),
+            segments_sent: 11,
+            bytes_first_sent: 0,
+            bytes_sent: 0,
+            retransmitted: 0,
+            rtos: 1,
+            fast_recoveries: 2,
+            reinjected: 0,
+            bytes_received: 0,
+        };
+        ConnectionReport { stats, subflows: vec![subflow] }
+    }
+
+    #[test]
+    fn a_connection_has_every_statistic_under_the_name_of_the_table() {
+        let json = json!(report());
+        assert_eq!((&json["bytes_sent"], &json["data_acked"], &json["reinjected"]), (&json!(7), &json!(7), &json!(5)));
+        assert_eq!((&json["blocked_cwnd_s"], &json["fallback"]), (&json!(0.02), &json!("syn-ack")));
+        let subflow = &json["subflows"][0];
+        assert_eq!((&subflow["id"], &subflow["local"]), (&json!(3), &json!("10.0.0.1:5000")));
+        assert_eq!((&subflow["srtt_s"], &subflow["fast_recoveries"]), (&json!(null), &json!(2)));
+    }
+
+    #[test]
+    fn a_statistic_that_is_added_to_a_table_is_in_the_reports() {
+        type Connection = Statistic<ConnectionStats>;
+        const ABOUT: &str = "a dummy";
+        let connection = Connection::new("dummy-wait", Kind::Counter, Unit::None, ABOUT, count!(reinjected));
+        let subflow =
+            Statistic::<SubflowStats>::new("dummy", Kind::Counter, Unit::None, ABOUT, count!(fast_recoveries));
+        let endpoint = Statistic::<Counters>::new("dummy", Kind::Counter, Unit::None, ABOUT, count!(reopened));
+        let connection = [CONNECTION, &[connection]].concat();
+        let (subflow, endpoint) = ([SUBFLOW, &[subflow]].concat(), [ENDPOINT, &[endpoint]].concat());
+        let tables = Tables { endpoint: &endpoint, connection: &connection, subflow: &subflow };
+
+        let json = json!(report().document(tables));
+        assert_eq!((&json["dummy_wait"], &json["subflows"][0]["dummy"]), (&json!(5), &json!(2)));
+        let counters = Counters { reopened: 4, ..Counters::default() };
+        assert_eq!(CounterReport::of_table(&endpoint, &counters).0["dummy"], 4);
+    }
+
+    #[test]
+    fn counters_by_reason_have_a_name_each() {
+        let mut counters = Counters { cookies_sent: 2, ..Counters::default() };
+        counters.fallbacks.insert(FallbackReason::SynAck, 1);
+        counters.resets_sent.insert(ResetReason::MptcpError, 3);
+        counters.reset_reasons_received.insert(ResetReason::Other(9), 4);
+        let expected = [
+            ("cookies-sent", 2),
+            ("fallback-syn-ack", 1),
+            ("reset-received-other(9)", 4),
+            ("reset-sent-mptcp-error", 3),
+        ];
+        let expected = expected.map(|(name, count)| (name.to_owned(), count)).into();
+        assert_eq!(CounterReport::of(&counters), CounterReport(expected));
     }
 }

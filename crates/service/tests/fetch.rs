@@ -119,7 +119,7 @@ fn the_plain_services() {
     let discard = fetch("tcp://10.0.0.1:9", &Kept::default()).upload(Upload::pattern(1_000_000));
     let discard = outcome(Pair::new(discard, server()));
     assert!(discard.error.is_none() && discard.received == 0, "{discard:?}");
-    assert_eq!(discard.report.unwrap().bytes_sent, 1_000_000);
+    assert_eq!(discard.report.unwrap().stats.data_acked, 1_000_000);
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod id;
 mod key;
 mod rate;
 mod seq;
+pub mod statistic;
 mod stream;
 mod time;
 

@@ -79,10 +79,10 @@ pub fn summary(about: &About<'_>, outcome: &Outcome) -> String {
     }
     moved.push(format!("{} bytes received", outcome.received));
     let rate = rate(outcome).map_or_else(String::new, |rate| format!(" ({:.2} Mbit/s)", rate / 1e6));
-    let fallback = outcome.report.as_ref().and_then(|report| report.fallback.as_deref());
+    let fallback = outcome.report.as_ref().and_then(|report| report.stats.fallback);
     let how = match (outcome.multipath, fallback) {
         (true, _) => "MPTCP".to_owned(),
-        (false, Some(reason)) => format!("plain TCP ({reason})"),
+        (false, Some(reason)) => format!("plain TCP ({})", reason.name()),
         (false, None) => "plain TCP".to_owned(),
     };
     let mut text = format!("{} in {:.3} s{rate}, {how}", moved.join(", "), seconds(outcome));
@@ -90,7 +90,7 @@ pub fn summary(about: &About<'_>, outcome: &Outcome) -> String {
         text += &format!(": {}", path.display());
     }
     for subflow in outcome.report.iter().flat_map(|report| &report.subflows) {
-        let srtt = subflow.srtt_s.map_or_else(|| "unknown".to_owned(), |srtt| format!("{:.1} ms", srtt * 1000.0));
+        let srtt = subflow.srtt.map_or_else(|| "unknown".to_owned(), |srtt| format!("{:.1} ms", srtt.as_millis_f64()));
         text += &format!(
             "\n  {} > {}: {} bytes received, {} sent, {} segments repeated, RTT {srtt}",
             subflow.local, subflow.remote, subflow.bytes_received, subflow.bytes_sent, subflow.retransmitted
@@ -105,7 +105,7 @@ pub fn summary(about: &About<'_>, outcome: &Outcome) -> String {
 /// Multipath that did not come about, and why.
 fn remarks(about: &About<'_>, outcome: &Outcome) -> Vec<String> {
     let Some(report) = &outcome.report else { return Vec::new() };
-    let mut path_use = report.path_use.clone();
+    let mut path_use = report.path_use();
     let family = report.subflows.first().map(|subflow| subflow.local.is_ipv4());
     let used = |ip: &IpAddr| report.subflows.iter().any(|subflow| subflow.local.ip() == *ip);
     for ip in about.from.iter().filter(|ip| family == Some(ip.is_ipv4()) && !used(ip)) {

@@ -1,13 +1,16 @@
-//! Prometheus metrics: the endpoint's counters, and sums over the proxy's connections.
+//! What Prometheus is told: the proxy's own counts, and every statistic of the engine's tables, merged over connections.
 
 use super::limits::{Admission, Limit};
 use super::report::Outcome;
-use anabranch_engine::{ConnectionId, ConnectionStats, Endpoint, FallbackReason, Overruled, SubflowStats};
+use super::sums::{Sums, register};
+use anabranch_engine::statistics::Tables;
+use anabranch_engine::{ConnectionId, Endpoint};
+use anabranch_units::statistic::Tally;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::atomic::AtomicU64;
 
@@ -26,34 +29,8 @@ pub(super) struct Totals {
     pub(super) plain: u64,
     pub(super) subflows: u64,
     pub(super) subflow_resets: u64,
-    /// Sums over connections that have ended.
-    pub(super) ended: Ended,
-}
-
-/// Counters of the engine for connections that have ended.
-#[derive(Default, Clone, Copy)]
-pub(super) struct Ended {
-    retransmitted: u64,
-    timeouts: u64,
-    reinjected: u64,
-    duplicates: u64,
-    overruled: Overruled,
-}
-
-impl Ended {
-    /// A connection with these figures has ended, or still goes on.
-    pub(super) fn add(&mut self, stats: &ConnectionStats, subflows: &[SubflowStats]) {
-        self.retransmitted += subflows.iter().map(|subflow| subflow.retransmitted).sum::<u64>();
-        self.timeouts += subflows.iter().map(|subflow| subflow.rtos).sum::<u64>();
-        self.reinjected += stats.reinjected;
-        self.duplicates += stats.duplicates;
-        let (all, one) = (&mut self.overruled, &stats.overruled);
-        all.impossible += one.impossible;
-        all.starving += one.starving;
-        all.looping += one.looping;
-        all.shares += one.shares;
-        all.copies += one.copies;
-    }
+    /// Of connections that have ended.
+    pub(super) ended: Sums<'static>,
 }
 
 impl Totals {
@@ -76,7 +53,7 @@ pub(super) struct Scrape<'a> {
     pub(super) device_drops: Option<u64>,
 }
 
-type Labels = Vec<(&'static str, String)>;
+pub(super) type Labels = Vec<(&'static str, String)>;
 
 impl Scrape<'_> {
     /// Formats the metrics in the OpenMetrics text format.
@@ -128,40 +105,27 @@ impl Scrape<'_> {
     }
 
     fn engine(&self, registry: &mut Registry) {
-        let (totals, counters) = (self.totals, self.endpoint.counters());
+        let totals = self.totals;
         let kinds = [("mptcp", totals.multipath), ("tcp", totals.plain)];
         let kinds = kinds.map(|(kind, count)| (label("protocol", kind), count));
         counter(registry, "handshakes", "Engine connections established, by protocol", kinds);
         one(registry, "subflows_established", "Subflows that could carry data", totals.subflows);
         one(registry, "subflows_reset", "Subflows that the peer reset with a reason", totals.subflow_resets);
-        let count = |reason: &FallbackReason| counters.fallbacks.get(reason).copied().unwrap_or(0);
-        let fallbacks = FallbackReason::ALL.iter().map(|reason| (label("reason", reason.name()), count(reason)));
-        counter(registry, "fallbacks", "Connections that are plain TCP although MPTCP was asked for", fallbacks);
-        let sent = counters.resets_sent.iter().map(|(reason, count)| (label("reason", &reason.name()), *count));
-        counter(registry, "resets_sent", "RSTs sent with a reason (MP_TCPRST)", sent);
-        one(registry, "resets_received", "RSTs accepted", counters.resets_received);
-        one(registry, "joins_refused", "MP_JOINs refused: token, HMAC or limit", counters.joins_refused);
-        one(registry, "checksum_failures", "Mappings with a wrong DSS checksum", counters.checksum_failures);
-        one(registry, "unacceptable_segments", "Segments outside the window or failing PAWS", counters.unacceptable);
-        one(registry, "unknown_flow_segments", "Segments of no connection", counters.unknown_flow);
-        one(registry, "syn_cookies_sent", "SYNs answered with a SYN cookie", counters.cookies_sent);
-        one(registry, "syn_cookies_received", "Connections made of a SYN cookie's answer", counters.cookies_received);
-        one(registry, "syn_cookies_invalid", "Segments that answered no SYN cookie of ours", counters.cookies_invalid);
-        one(registry, "half_open_dropped", "SYNs not answered: no SYN cookie for them", counters.half_open_dropped);
-        one(registry, "joins_deferred", "MP_JOINs answered without a subflow", counters.joins_deferred);
-        one(registry, "half_open_joins_dropped", "Such joins forgotten for others", counters.half_open_joins_dropped);
-        one(registry, "refused_data_bytes", "Data beyond the window or memory limits", counters.refused_data);
+        let mut counters = Tally::new(Tables::ENGINE.endpoint);
+        counters.add(self.endpoint.counters());
+        register(registry, counters.iter(), &mut BTreeSet::new());
     }
 
     /// Over all connections, those that go on included.
     fn connections(&self, registry: &mut Registry) {
-        let mut all = self.totals.ended;
+        let (mut all, mut now) = (self.totals.ended.clone(), Sums::default());
         let mut established = 0;
         let mut paths: BTreeMap<IpAddr, Vec<f64>> = BTreeMap::new();
         for id in &self.live {
             let subflows = self.endpoint.subflows(*id);
             if let Some(stats) = self.endpoint.connection(*id) {
                 all.add(&stats, &subflows);
+                now.add(&stats, &subflows);
             }
             for subflow in subflows.iter().filter(|subflow| subflow.established) {
                 established += 1;
@@ -169,20 +133,7 @@ impl Scrape<'_> {
                 samples.extend(subflow.srtt.map(|rtt| rtt.as_secs_f64()));
             }
         }
-        one(registry, "retransmissions", "Segments retransmitted", all.retransmitted);
-        one(registry, "retransmission_timeouts", "Retransmission timeouts", all.timeouts);
-        one(registry, "reinjected_bytes", "Bytes sent again on another subflow", all.reinjected);
-        one(registry, "duplicate_bytes", "Bytes received more than once", all.duplicates);
-        let Overruled { impossible, starving, looping, shares, copies } = all.overruled;
-        let kinds = [
-            ("impossible", impossible),
-            ("starving", starving),
-            ("looping", looping),
-            ("shares", shares),
-            ("copies", copies),
-        ];
-        let kinds = kinds.map(|(kind, count)| (label("kind", kind), count));
-        counter(registry, "policy_overruled", "Decisions of policies that were not followed", kinds);
+        all.register(&now, registry);
         level(registry, "subflows", "Subflows established now", f64::from(established));
         let rtts = paths.iter().filter(|(_, samples)| !samples.is_empty()).flat_map(|(local, samples)| {
             let least = samples.iter().copied().fold(f64::INFINITY, f64::min);
@@ -195,23 +146,28 @@ impl Scrape<'_> {
     }
 }
 
-fn label(name: &'static str, value: &str) -> Labels {
+pub(super) fn label(name: &'static str, value: &str) -> Labels {
     vec![(name, value.to_owned())]
 }
 
-fn one(registry: &mut Registry, name: &str, help: &str, value: u64) {
+pub(super) fn one(registry: &mut Registry, name: &str, help: &str, value: u64) {
     let counter = Counter::<u64>::default();
     counter.inc_by(value);
     registry.register(name, help, counter);
 }
 
-fn level(registry: &mut Registry, name: &str, help: &str, value: f64) {
+pub(super) fn level(registry: &mut Registry, name: &str, help: &str, value: f64) {
     let gauge = Gauge::<f64, AtomicU64>::default();
     gauge.set(value);
     registry.register(name, help, gauge);
 }
 
-fn counter(registry: &mut Registry, name: &str, help: &str, values: impl IntoIterator<Item = (Labels, u64)>) {
+pub(super) fn counter(
+    registry: &mut Registry,
+    name: &str,
+    help: &str,
+    values: impl IntoIterator<Item = (Labels, u64)>,
+) {
     let family = Family::<Labels, Counter>::default();
     for (labels, value) in values {
         family.get_or_create(&labels).inc_by(value);

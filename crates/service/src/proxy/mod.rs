@@ -24,6 +24,7 @@ mod session;
 mod settings;
 mod slab;
 mod socks;
+mod sums;
 
 pub use access::{Access, Network, NetworkError};
 pub use app::{BuildError, Changes, Proxy, Reload};
